@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+/// One interface to CUDA GPUs and OpenCL devices. Backends live in src/device/<backend> under the same file names.
+/// Order of use: probe()/open() -> compile() -> load() -> allocate -> create_stream() -> copies and launches -> Event.
+///
+/// Thread rule: a Device may be used from any thread. A Stream, and what is enqueued on it, belongs to one thread at a
+/// time. Nothing here waits for the device but Event::wait and Stream::synchronize. There is no default stream.
+///
+/// Errors, all with the native code and its name in the text:
+///   Unavailable        driver or device missing, or the device is lost (see Device::failed())
+///   ResourceExhausted  out of device or pinned memory
+///   InvalidArgument    a range outside a buffer, an unknown kernel, a launch that the device cannot do
+///   DeadlineExceeded   Event::wait ran into its limit; the text names what was waited for
+///   Internal           any other native error
+namespace catena::device {
+
+enum class Backend { kCuda, kOpenCl, kMock };
+std::string_view to_string(Backend backend);
+
+struct DeviceInfo {
+  Backend backend = Backend::kOpenCl;
+  std::string name;    ///< e.g. "NVIDIA H200", "pthread-..."
+  std::string driver;  ///< driver or platform with its version
+  std::string target;  ///< what programs are compiled for: "sm_90", "spir64 bitcode, LLVM 15"
+  std::uint32_t compute_units = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t local_memory_bytes = 0;  ///< per work-group
+  std::uint32_t max_group_size = 0;
+};
+
+/// Source of a program: `files[0]` is compiled, the others may be included by name.
+struct SourceFile {
+  std::string name;
+  std::string text;
+};
+struct ProgramSource {
+  std::vector<SourceFile> files;
+  std::vector<std::string> defines;  ///< "NAME=VALUE"
+};
+using Binary = std::vector<std::byte>;
+
+/// Device memory. Owns it; freed with the object. Must not outlive its Device.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual std::size_t size() const = 0;
+};
+
+/// Host memory that the device copies from and to at full speed. Owns it.
+class PinnedBuffer {
+ public:
+  virtual ~PinnedBuffer() = default;
+  virtual std::span<std::byte> bytes() = 0;
+};
+
+/// Marks a point on a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// True when everything enqueued before it is done. Never waits. An error of that work is returned here.
+  virtual Result<bool> ready() = 0;
+  /// Waits at most `limit`. `what` names the waiting stage and device in the message of DeadlineExceeded.
+  Status wait(std::chrono::nanoseconds limit, std::string_view what);
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+};
+
+/// A loaded program. Must outlive its kernels' launches.
+class Program {
+ public:
+  virtual ~Program() = default;
+  /// The kernel named `name`. NotFound if the program has none of that name. Owned by the program.
+  virtual Result<Kernel*> kernel(std::string_view name) = 0;
+};
+
+/// One kernel argument: a buffer (null: a null pointer) or bytes passed by value.
+using KernelArgument = std::variant<Buffer*, std::span<const std::byte>>;
+
+struct LaunchShape {
+  std::uint32_t groups = 1;
+  std::uint32_t group_size = 64;
+  std::uint32_t local_bytes = 0;  ///< dynamic local memory; passed as the last argument on OpenCL
+};
+
+/// Orders work on the device: what is enqueued runs in order.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// `source` must stay unchanged until the copy is done.
+  virtual Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) = 0;
+  virtual Status copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) = 0;
+  virtual Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) = 0;
+  virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
+  virtual Result<std::unique_ptr<Event>> record() = 0;
+  /// Hands everything enqueued so far to the device without waiting.
+  virtual Status flush() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceInfo const& info() const = 0;
+  virtual Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) = 0;
+  virtual Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) = 0;
+  virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+  /// Source to what this device loads. Slow (10 ms .. 1 s); kernel::build() keeps the results on disk.
+  /// InvalidArgument with the compiler's log if the source is wrong; Unavailable if the compiler is missing.
+  virtual Result<Binary> compile(ProgramSource const& source) = 0;
+  virtual Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) = 0;
+  /// Not OK once the device has failed for good (sticky error, lost): its text says why.
+  virtual Status failed() const = 0;
+};
+
+/// What `--device` may say.
+enum class Choice { kAuto, kCuda, kOpenCl, kNone };
+Result<Choice> parse_choice(std::string_view text);
+
+/// What one backend found on this machine: its devices, or why there is none and what would help.
+struct Probe {
+  Backend backend;
+  std::vector<DeviceInfo> devices;
+  Status status;  ///< OK when devices is not empty
+};
+/// Looks for devices of every backend without keeping any open. Never fails: failures are in the entries.
+std::vector<Probe> probe();
+
+/// Opens device number `ordinal` of a backend. Unavailable: what is missing and how to get it.
+Result<std::unique_ptr<Device>> open_cuda(int ordinal = 0);
+Result<std::unique_ptr<Device>> open_opencl(int ordinal = 0);
+
+/// Opens the device that `choice` means: kAuto tries CUDA, then OpenCL; null without error only for kNone, or for
+/// kAuto where there is no device (`why` then says what was tried). kCuda or kOpenCl where there is none: Unavailable.
+Result<std::unique_ptr<Device>> open(Choice choice, std::string* why = nullptr);
+
+/// Compiles for CUDA without a GPU: NVRTC only. `architecture`: "sm_90". Unavailable where NVRTC cannot be found
+/// (it is looked for in CATENA_CUDA_HOME, the build's .deps/cuda, the usual toolkit folders and the loader's path).
+Result<Binary> compile_cuda(ProgramSource const& source, std::string_view architecture);
+
+}  // namespace catena::device

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/dialect.hpp>
+#include <catena/kernel/fault.hpp>
+#include <catena/kernel/iso_ptr.hpp>
+#include <catena/packet/fields.hpp>
+#include <catena/packet/layers.hpp>
+
+/// What a kernel sees: the packets of its batch, the state of its NF. Where a field really is (a transferred column,
+/// later the shared buffer) is decided by the macros that the plan generates:
+///   CATENA_IN_COLUMNS, CATENA_OUT_COLUMNS  field sets that stand as columns
+///   CATENA_FRAMES                          0 none, 1 payloads, 2 whole frames
+///   CATENA_HEADROOM, CATENA_TAILROOM       free bytes around each frame, multiples of 16
+///   CATENA_LANES                           work-items per packet
+///   CATENA_AUX_BYTES, CATENA_RESULT_BYTES  size of the NF's per-packet structs
+///   CATENA_SPILL_FACTOR                    spill bytes per byte of the frames region
+namespace catena::kernel {
+
+namespace detail {
+template <u32 Bytes>
+struct FieldValue;
+template <>
+struct FieldValue<1> {
+  using type = u8;
+};
+template <>
+struct FieldValue<2> {
+  using type = u16;
+};
+template <>
+struct FieldValue<4> {
+  using type = u32;
+};
+template <>
+struct FieldValue<6> {
+  using type = u64;
+};
+
+/// Bytes in packet order <-> integer.
+template <u32 Bytes>
+inline typename FieldValue<Bytes>::type from_network(IsoPtr<u8> bytes, u64 at) {
+  u64 value = 0;
+  for (u32 i = 0; i < Bytes; ++i) {
+    value = (value << 8) | bytes[at + i];
+  }
+  return static_cast<typename FieldValue<Bytes>::type>(value);
+}
+template <u32 Bytes>
+inline void to_network(IsoPtr<u8> bytes, u64 at, u64 value) {
+  for (u32 i = 0; i < Bytes; ++i) {
+    bytes.set(at + i, static_cast<u8>(value >> (8 * (Bytes - 1 - i))));
+  }
+}
+}  // namespace detail
+
+/// Variable-length bytes of one packet (its payload or its frame). Index 0 is the first byte; with head- and tailroom
+/// index -headroom .. length + tailroom - 1 may be used.
+class Bytes {
+ public:
+  Bytes(IsoPtr<u8> reach, u32 start, u32 length) : reach_(reach), start_(start), length_(length) {}
+  u32 length() const { return length_; }
+  u8 operator[](i32 i) const { return reach_[static_cast<u64>(static_cast<i64>(start_) + i)]; }
+  void set(i32 i, u8 value) const { reach_.set(static_cast<u64>(static_cast<i64>(start_) + i), value); }
+  u32 be32(i32 i) const { return detail::from_network<4>(reach_, static_cast<u64>(static_cast<i64>(start_) + i)); }
+  u16 be16(i32 i) const { return detail::from_network<2>(reach_, static_cast<u64>(static_cast<i64>(start_) + i)); }
+  void set_be32(i32 i, u32 value) const {
+    detail::to_network<4>(reach_, static_cast<u64>(static_cast<i64>(start_) + i), value);
+  }
+  void set_be16(i32 i, u16 value) const {
+    detail::to_network<2>(reach_, static_cast<u64>(static_cast<i64>(start_) + i), value);
+  }
+  /// The same bytes seen from `by` further on.
+  Bytes from(i32 by) const {
+    return {reach_, static_cast<u32>(static_cast<i32>(start_) + by), length_ - static_cast<u32>(by)};
+  }
+
+ private:
+  IsoPtr<u8> reach_;
+  u32 start_;
+  u32 length_;
+};
+
+class PacketView;
+
+/// The launch as one work-item sees it.
+class Context {
+ public:
+  Context(u8* batch, u8* state, u8* spill, u8* local, LaunchParams const& params)
+      : batch_(batch), state_(state), spill_(spill), local_(local), params_(params) {}
+
+  /// This work-item's packet. With CATENA_LANES work-items per packet all of them see the same one.
+  /// valid() is false for work-items beyond the last packet; they must still reach every barrier.
+  PacketView packet() const;
+  /// 0 .. CATENA_LANES - 1: which of the packet's work-items this is.
+  u32 lane() const { return global_id() % CATENA_LANES; }
+
+  /// The struct at the start of the NF's state.
+  template <typename T>
+  T const& state() const {
+    return *reinterpret_cast<T const*>(state_);
+  }
+  /// An array of the NF's state, as the host wrote it.
+  template <typename T>
+  IsoPtr<T> array(StateArray<T> const& where) const {
+    const bool inside =
+        where.offset <= params_.state_bytes && where.count <= (params_.state_bytes - where.offset) / sizeof(T);
+    return {reinterpret_cast<T*>(state_ + (inside ? where.offset : 0)), inside ? where.count : 0, kRegionState, sink()};
+  }
+  /// `count` elements of the work-group's local memory, `offset` bytes into it.
+  template <typename T>
+  IsoPtr<T> local(u32 offset, u32 count) const {
+    const bool inside = offset <= params_.local_bytes && count <= (params_.local_bytes - offset) / sizeof(T);
+    return {reinterpret_cast<T*>(local_ + (inside ? offset : 0)), inside ? count : 0, kRegionLocal, sink()};
+  }
+
+ private:
+  friend class PacketView;
+  FaultSink sink() const {
+    u8* out = batch_ + params_.out_offset;
+    return {reinterpret_cast<FaultReport*>(out), out + sizeof(FaultReport), global_id() / CATENA_LANES, params_.padded};
+  }
+
+  u8* batch_;
+  u8* state_;
+  u8* spill_;
+  u8* local_;
+  LaunchParams params_;
+};
+
+/// One packet of the batch.
+class PacketView {
+ public:
+  PacketView(Context const& context, u32 row) : ctx_(&context), row_(row) {}
+
+  bool valid() const { return row_ < ctx_->params_.count; }
+  u32 row() const { return row_; }
+
+  /// The value of a fixed-size field in host order (a MAC address is the low 48 bits). The NF's hints must name the
+  /// field as read on the GPU; otherwise this does not compile.
+  template <u32 Field>
+  typename detail::FieldValue<packet::field_size(Field)>::type get() const {
+    constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, Field);
+    static_assert(kPrefix != packet::kNoColumn, "the NF's hints do not name this field as read on the GPU (GR)");
+    constexpr u32 kBytes = packet::field_size(Field);
+    if constexpr (Field >= packet::kMetaVerdict) {  // metadata stands in host order
+      using Value = typename detail::FieldValue<kBytes>::type;
+      return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->batch_ + in_column(kPrefix)), ctx_->params_.padded,
+                           kRegionColumns, ctx_->sink())[row_];
+    } else {
+      return detail::from_network<kBytes>(column(in_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes);
+    }
+  }
+  packet::Layers layers() const {
+    constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, packet::kMetaLayers);
+    static_assert(kPrefix != packet::kNoColumn, "the NF's hints do not name meta.layers as read on the GPU (GR)");
+    return IsoPtr<packet::Layers>(reinterpret_cast<packet::Layers*>(ctx_->batch_ + in_column(kPrefix)),
+                                  ctx_->params_.padded, kRegionColumns, ctx_->sink())[row_];
+  }
+  /// Writes a field. The NF's hints must name it as written on the GPU. A kernel must write each such field of each
+  /// packet it does not leave unchanged by contract: an output column starts as a copy of nothing.
+  template <u32 Field>
+  void set(typename detail::FieldValue<packet::field_size(Field)>::type value) const {
+    constexpr u32 kPrefix = packet::column_prefix(CATENA_OUT_COLUMNS, Field);
+    static_assert(kPrefix != packet::kNoColumn, "the NF's hints do not name this field as written on the GPU (GW)");
+    constexpr u32 kBytes = packet::field_size(Field);
+    if constexpr (Field >= packet::kMetaVerdict) {
+      using Value = typename detail::FieldValue<kBytes>::type;
+      IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->batch_ + out_column(kPrefix)), ctx_->params_.padded, kRegionColumns,
+                    ctx_->sink())
+          .set(row_, value);
+    } else {
+      detail::to_network<kBytes>(column(out_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes, value);
+    }
+  }
+
+  /// The payload (GR names `payload`), or the whole frame (GR names every frame field).
+  Bytes payload() const {
+    static_assert(CATENA_FRAMES == 1,
+                  "the NF's hints do not name the payload as read on the GPU, or name the whole frame");
+    return bytes();
+  }
+  Bytes frame() const {
+    static_assert(CATENA_FRAMES == 2, "the NF's hints do not name every frame field as read on the GPU");
+    return bytes();
+  }
+
+  /// The NF's per-packet input from the CPU, and its per-packet result. One lane writes the result.
+  template <typename T>
+  T aux() const {
+    static_assert(sizeof(T) == CATENA_AUX_BYTES, "not the descriptor's aux struct");
+    return IsoPtr<T>(reinterpret_cast<T*>(ctx_->batch_ + aux_offset()), ctx_->params_.padded, kRegionColumns,
+                     ctx_->sink())[row_];
+  }
+  template <typename T>
+  void set_result(T const& value) const {
+    static_assert(sizeof(T) == CATENA_RESULT_BYTES, "not the descriptor's result struct");
+    IsoPtr<T>(reinterpret_cast<T*>(ctx_->batch_ + result_offset()), ctx_->params_.padded, kRegionResults, ctx_->sink())
+        .set(row_, value);
+  }
+  /// The packet's result as elements of T, for kernels that fill a list in it.
+  template <typename T>
+  IsoPtr<T> result_array() const {
+    return {reinterpret_cast<T*>(ctx_->batch_ + result_offset() + static_cast<u64>(row_) * CATENA_RESULT_BYTES),
+            CATENA_RESULT_BYTES / sizeof(T), kRegionResults, ctx_->sink()};
+  }
+  /// The packet's part of the spill area: CATENA_SPILL_FACTOR bytes for each payload or frame byte.
+  template <typename T>
+  IsoPtr<T> spill() const {
+    const Extent where = extent();
+    const u64 begin = static_cast<u64>(where.begin) * CATENA_SPILL_FACTOR;
+    const u64 length = static_cast<u64>(where.length) * CATENA_SPILL_FACTOR;
+    const bool inside = begin <= ctx_->params_.spill_bytes && length <= ctx_->params_.spill_bytes - begin;
+    return {reinterpret_cast<T*>(ctx_->spill_ + (inside ? begin : 0)), inside ? length / sizeof(T) : 0, kRegionSpill,
+            ctx_->sink()};
+  }
+
+ private:
+  static constexpr u32 kOutHeader = sizeof(FaultReport);
+  u64 in_column(u32 prefix) const { return static_cast<u64>(ctx_->params_.padded) * prefix; }
+  u64 aux_offset() const { return static_cast<u64>(ctx_->params_.padded) * packet::columns_size(CATENA_IN_COLUMNS); }
+  u64 extent_offset() const { return aux_offset() + static_cast<u64>(ctx_->params_.padded) * CATENA_AUX_BYTES; }
+  u64 out_column(u32 prefix) const {
+    return ctx_->params_.out_offset + kOutHeader + static_cast<u64>(ctx_->params_.padded) * (1 + prefix);
+  }
+  u64 result_offset() const { return out_column(packet::columns_size(CATENA_OUT_COLUMNS)); }
+  IsoPtr<u8> column(u64 offset, u32 bytes) const {
+    return {ctx_->batch_ + offset, static_cast<u64>(ctx_->params_.padded) * bytes, kRegionColumns, ctx_->sink()};
+  }
+  Extent extent() const {
+    return IsoPtr<Extent>(reinterpret_cast<Extent*>(ctx_->batch_ + extent_offset()), ctx_->params_.padded,
+                          kRegionColumns, ctx_->sink())[row_];
+  }
+  Bytes bytes() const {
+    const Extent where = extent();
+    const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
+    const u64 begin = static_cast<u64>(where.begin) - CATENA_HEADROOM;
+    const bool inside = where.begin >= CATENA_HEADROOM && begin <= ctx_->params_.frames_bytes &&
+                        reach <= ctx_->params_.frames_bytes - begin;
+    return {IsoPtr<u8>(ctx_->batch_ + ctx_->params_.frames_offset + (inside ? begin : 0), inside ? reach : 0,
+                       kRegionFrames, ctx_->sink()),
+            CATENA_HEADROOM, where.length};
+  }
+
+  Context const* ctx_;
+  u32 row_;
+};
+
+inline PacketView Context::packet() const { return {*this, global_id() / CATENA_LANES}; }
+
+}  // namespace catena::kernel

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/types.hpp>
+
+/// The device dialect: the few primitives that CUDA (through NVRTC) and OpenCL (C++ for OpenCL) spell differently.
+/// Kernels use these and nothing else of either language: no vector types, printf, work-group functions, C11 atomics,
+/// no `__local` variable inside a kernel (use Context::local()). A kernel is one C++ source:
+///
+///     #include <catena/kernel/context.hpp>
+///     CATENA_KERNEL(my_nf) {
+///       auto packet = ctx.packet();
+///       if (!packet.valid()) return;
+///       ...
+///     }
+///
+/// Every function is a device function; nothing needs an annotation.
+namespace catena::kernel {
+
+/// What one launch is about; passed by value.
+struct LaunchParams {
+  u32 count;          ///< packets
+  u32 padded;         ///< count rounded up to a multiple of 16: rows of every column
+  u64 frames_offset;  ///< bytes from the start of the batch region to the frames
+  u64 frames_bytes;
+  u64 out_offset;   ///< bytes from the start of the batch region to what the kernel writes
+  u64 batch_bytes;  ///< size of the whole batch region
+  u64 state_bytes;
+  u64 spill_bytes;
+  u32 local_bytes;  ///< local memory of a work-group
+  u32 reserved;
+};
+static_assert(sizeof(LaunchParams) == 64);
+
+#if defined(__CUDACC_RTC__)
+
+#define CATENA_UNROLL _Pragma("unroll")
+inline u32 global_id() { return blockIdx.x * blockDim.x + threadIdx.x; }
+inline u32 local_id() { return threadIdx.x; }
+inline u32 group_size() { return blockDim.x; }
+/// Waits for all work-items of the group; local and global writes before it are seen after it.
+inline void barrier_all() { __syncthreads(); }
+inline u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
+inline u32 atomic_or(u32* at, u32 value) { return atomicOr(at, value); }
+inline u32 atomic_cas(u32* at, u32 expected, u32 desired) { return atomicCAS(at, expected, desired); }
+inline u32 byte_swap(u32 value) { return __byte_perm(value, 0, 0x0123); }
+inline u32 rotate_left(u32 value, u32 bits) { return __funnelshift_l(value, value, bits); }
+inline u32 popcount(u32 value) { return static_cast<u32>(__popc(static_cast<i32>(value))); }
+/// Index of the lowest set bit; value != 0.
+inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value))) - 1; }
+
+#define CATENA_KERNEL_ENTRY(name)                                                           \
+  extern "C" __global__ void name(catena::u8* batch, catena::u8* state, catena::u8* spill,  \
+                                  catena::kernel::LaunchParams params) {                    \
+    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                       \
+    name##_body(catena::kernel::Context(batch, state, spill, catena_local_memory, params)); \
+  }
+
+#elif defined(__OPENCL_CPP_VERSION__)
+
+#define CATENA_UNROLL _Pragma("unroll")
+inline u32 global_id() { return static_cast<u32>(get_global_id(0)); }
+inline u32 local_id() { return static_cast<u32>(get_local_id(0)); }
+inline u32 group_size() { return static_cast<u32>(get_local_size(0)); }
+inline void barrier_all() { barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }
+inline u32 atomic_add(u32* at, u32 value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
+inline u32 atomic_or(u32* at, u32 value) { return __atomic_fetch_or(at, value, __ATOMIC_RELAXED); }
+inline u32 atomic_cas(u32* at, u32 expected, u32 desired) {
+  __atomic_compare_exchange_n(at, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+inline u32 byte_swap(u32 value) { return __builtin_bswap32(value); }
+inline u32 rotate_left(u32 value, u32 bits) { return (value << (bits & 31U)) | (value >> ((32U - bits) & 31U)); }
+inline u32 popcount(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }
+inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value)); }
+
+#define CATENA_KERNEL_ENTRY(name)                                                                        \
+  __kernel void name(__global catena::u8* batch, __global catena::u8* state, __global catena::u8* spill, \
+                     catena::kernel::LaunchParams params, __local catena::u8* local_memory) {            \
+    name##_body(catena::kernel::Context(batch, state, spill, local_memory, params));                     \
+  }
+
+#else
+#error "catena/kernel/dialect.hpp is for kernels: compile it through catena::kernel::build()"
+#endif
+
+}  // namespace catena::kernel
+
+/// Defines the kernel `name`; the body sees `ctx` (catena::kernel::Context).
+#define CATENA_KERNEL(name)                                           \
+  static inline void name##_body(catena::kernel::Context const& ctx); \
+  CATENA_KERNEL_ENTRY(name)                                           \
+  static inline void name##_body(catena::kernel::Context const& ctx)

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/dialect.hpp>
+#include <catena/kernel/fault.hpp>
+
+/// Isolation (G-NET, section 5): kernels hold no bare pointers. An IsoPtr knows its region and checks each access;
+/// one that strays is not performed, is counted, and drops the packet it was made for.
+namespace catena::kernel {
+
+/// Where the faults of one work-item go. Lives in Context and PacketView.
+struct FaultSink {
+  FaultReport* report;
+  u8* flags;  ///< one byte a packet
+  u32 packet;
+  u32 packets;  ///< bytes behind flags
+
+  void raise(Region region, u64 offset, u64 size) const {
+    if (packet < packets) {
+      flags[packet] = 1;
+    }
+    if (atomic_add(&report->count, 1) == 0) {
+      report->packet = packet;
+      report->region = region;
+      report->offset = offset;
+      report->size = size;
+    }
+  }
+};
+
+/// `count` elements of T starting at `base`, of which no access leaves. A read outside gives T{}, a write outside
+/// does nothing. Offsets in the fault report are in bytes from `base`.
+template <typename T>
+class IsoPtr {
+ public:
+  IsoPtr(T* base, u64 count, Region region, FaultSink sink)
+      : base_(base), count_(count), region_(region), sink_(sink) {}
+
+  u64 size() const { return count_; }
+
+  T operator[](u64 i) const {
+    if (i >= count_) {
+      sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
+      return T{};
+    }
+    return base_[i];
+  }
+  void set(u64 i, T value) const {
+    if (i >= count_) {
+      sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
+      return;
+    }
+    base_[i] = value;
+  }
+  /// Adds atomically; returns the value before. T is u32.
+  u32 add(u64 i, u32 value) const {
+    if (i >= count_) {
+      sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
+      return 0;
+    }
+    return atomic_add(base_ + i, value);
+  }
+  /// Elements [first, first + count) as a pointer of their own; cut to what this one may reach.
+  IsoPtr sub(u64 first, u64 count) const {
+    if (first > count_ || count > count_ - first) {
+      sink_.raise(region_, (first + count) * sizeof(T), count_ * sizeof(T));
+      return {base_, 0, region_, sink_};
+    }
+    return {base_ + first, count, region_, sink_};
+  }
+
+ private:
+  T* base_;
+  u64 count_;
+  Region region_;
+  FaultSink sink_;
+};
+
+}  // namespace catena::kernel

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/device/device.hpp>
+#include <catena/packet/fields.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+/// From an NF's kernel source and its plan to a loaded program.
+namespace catena::kernel {
+
+/// A file embedded by catena_embed(): static storage.
+struct SourceFile {
+  const char* name;
+  const char* text;
+};
+
+/// Which variable-length bytes travel with each packet.
+enum class Frames : std::uint32_t { kNone = 0, kPayload = 1, kFrame = 2 };
+
+/// How an NF's kernel is launched. A value, not code.
+struct LaunchPolicy {
+  std::uint32_t lanes = 1;         ///< work-items per packet, a divisor of group_size
+  std::uint32_t group_size = 64;   ///< work-items per group
+  std::uint32_t local_bytes = 0;   ///< local memory per group
+  std::uint32_t spill_factor = 0;  ///< device-only spill bytes per byte of the frames region
+};
+
+/// Everything that decides what is compiled for one NF: an NF's needs and the plan's answer.
+struct ProgramSpec {
+  std::span<const SourceFile> source;  ///< kernel file first
+  std::string kernel;                  ///< CATENA_KERNEL name
+  packet::FieldSet reads = 0;          ///< GR
+  packet::FieldSet writes = 0;         ///< GW
+  std::uint32_t aux_bytes = 0;         ///< multiple of 4, at most 64
+  std::uint32_t result_bytes = 0;      ///< multiple of 4, at most 256
+  std::uint32_t headroom = 0;          ///< bytes by which the kernel may grow a frame at its front
+  std::uint32_t tailroom = 0;          ///< and at its end
+  LaunchPolicy policy;
+};
+
+/// Derived from the hints: which bytes travel, which columns.
+Frames frames_of(packet::FieldSet set);
+packet::FieldSet in_columns(ProgramSpec const& spec);
+packet::FieldSet out_columns(ProgramSpec const& spec);
+
+/// The source with the SDK's headers and the plan's macros, as the device compilers take it.
+device::ProgramSource adapt(ProgramSpec const& spec);
+
+/// Compiles (or takes from the disk cache) and loads. The cache is $CATENA_CACHE_DIR, else $XDG_CACHE_HOME/catena,
+/// else ~/.cache/catena; a cache that cannot be used is no error. A cached binary that does not load is compiled anew.
+Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSpec const& spec);
+
+}  // namespace catena::kernel

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace YAML {
+class Node;
+}
+
+/// A mapping of a YAML file with typed access. Every error is InvalidArgument and reads
+/// `file:line:column: what is wrong, with the key, the value and what is allowed`.
+/// Thread rule: one thread at a time.
+namespace catena::nf {
+
+class Config {
+ public:
+  /// Parses `path`. NotFound if it cannot be read; InvalidArgument with position if it is not a YAML mapping.
+  static Result<Config> load(std::string const& path);
+  /// The same from text; `file` is used in messages, and relative paths are taken from its folder.
+  static Result<Config> parse(std::string_view text, std::string const& file);
+
+  /// True if the key is there (and counts as known).
+  bool has(std::string_view key);
+  Result<std::string> string(std::string_view key);
+  Result<std::string> string_or(std::string_view key, std::string_view fallback);
+  /// One of `allowed`; the message lists them and names the nearest.
+  Result<std::string> one_of(std::string_view key, std::vector<std::string> const& allowed,
+                             std::string_view fallback = {});
+  Result<std::int64_t> integer(std::string_view key, std::int64_t minimum, std::int64_t maximum);
+  Result<std::int64_t> integer_or(std::string_view key, std::int64_t fallback, std::int64_t minimum,
+                                  std::int64_t maximum);
+  Result<double> number_or(std::string_view key, double fallback, double minimum, double maximum);
+  Result<bool> boolean_or(std::string_view key, bool fallback);
+  /// A file name, made absolute from the folder of the YAML file. The file must be readable.
+  Result<std::string> path(std::string_view key);
+  /// A file name to be written; only made absolute.
+  Result<std::string> output_path(std::string_view key);
+  Result<Config> section(std::string_view key);
+  /// An empty section where the key is missing.
+  Result<Config> section_or_empty(std::string_view key);
+  Result<std::vector<Config>> sections(std::string_view key);
+  Result<std::vector<std::string>> strings(std::string_view key);
+
+  /// InvalidArgument for the first key that nobody asked for; names the nearest known key.
+  Status finish() const;
+
+  /// An error at the value of `key` (or at this mapping, if the key is missing or empty).
+  Status error(std::string_view key, std::string_view message) const;
+  std::string const& file() const;
+  /// "file:line:column" of the value of `key`.
+  std::string position(std::string_view key = {}) const;
+  std::vector<std::string> keys() const;
+
+ private:
+  struct State;
+  explicit Config(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+/// The entry of `known` nearest to `word` by edit distance, or empty if none is near.
+std::string nearest(std::string_view word, std::vector<std::string> const& known);
+
+}  // namespace catena::nf

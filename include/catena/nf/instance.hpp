@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/launch.hpp>
+#include <catena/nf/nf.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Runs an NF over batches: the part that every NF has in common, on the CPU and on a device.
+namespace catena::nf {
+
+enum class OnUnsupported { kPass, kDrop };
+
+/// Reasons that the framework itself drops packets for; they stand behind the NF's own in the counters.
+enum class FrameworkReason : std::uint32_t {
+  kUnsupported = 0,   ///< not what the NF can look at, and `on_unsupported: drop`
+  kKernelFault = 1,   ///< the kernel strayed on this packet
+  kDeviceFailed = 2,  ///< the device was lost and the NF has no CPU implementation
+};
+std::span<const DropReason> framework_reasons();
+
+struct Counters {
+  std::uint64_t in = 0;              ///< live packets that reached the NF
+  std::uint64_t decided = 0;         ///< of those, given to the NF
+  std::uint64_t unsupported = 0;     ///< of those, not given to it
+  std::uint64_t kernel_faults = 0;   ///< accesses that strayed
+  std::uint64_t device_packets = 0;  ///< decided on the device
+  kernel::TransferCounts transfers;
+};
+
+/// One NF of a chain with its counters. Belongs to one thread at a time.
+class Instance {
+ public:
+  Instance(std::string name, Descriptor const& descriptor, std::unique_ptr<Nf> nf, OnUnsupported on_unsupported,
+           bool recording);
+
+  std::string const& name() const { return name_; }
+  Descriptor const& descriptor() const { return *descriptor_; }
+  Nf& nf() { return *nf_; }
+  Counters& counters() { return counters_; }
+  Outcome& outcome() { return outcome_; }
+  /// Name and count of every drop reason, the framework's last.
+  std::vector<std::pair<std::string_view, std::uint64_t>> drops() const;
+  /// The name of drop reason `reason` as Outcome::drop() takes it.
+  std::string_view reason_name(std::uint32_t reason) const;
+  void drop(packet::Packet const& packet, FrameworkReason reason);
+
+  /// Appends to `slots` the packets of `unit` that the NF is to decide: alive, and with the headers it needs. Counts
+  /// the others, and drops them where the chain says so.
+  void select(packet::Batch const& unit, std::vector<std::uint32_t>& slots);
+  /// prepare(); removes from `slots` what it dropped. `aux` gets the aux structs of the rest.
+  void prepare(packet::Batch const& unit, std::vector<std::uint32_t>& slots, std::vector<std::byte>& aux);
+  /// compute() and complete() on the CPU.
+  void compute(packet::Batch const& batch, std::span<const std::byte> aux);
+  /// select, prepare and compute: the CPU placement.
+  void process(packet::Batch const& unit);
+
+ private:
+  friend class DeviceBatch;
+  std::string name_;
+  Descriptor const* descriptor_;
+  std::unique_ptr<Nf> nf_;
+  OnUnsupported on_unsupported_;
+  Outcome outcome_;
+  Counters counters_;
+  std::vector<std::uint32_t> slots_;
+  std::vector<std::byte> aux_;
+  std::vector<std::byte> results_;
+};
+
+/// One launch of an instance on a device, over several units. Call order:
+/// add() .. add() -> submit() -> poll() until true (or an error, then finish_on_cpu()).
+class DeviceBatch {
+ public:
+  static Result<std::unique_ptr<DeviceBatch>> create(Instance& instance, kernel::DeviceNf& device_nf,
+                                                     std::uint32_t max_packets);
+
+  std::uint32_t room() const { return launch_->capacity() - packets_; }
+  bool empty() const { return parts_.empty(); }
+  /// Runs select() and prepare() and stages the unit. Precondition: unit.size() <= room().
+  void add(packet::Batch const& unit);
+  /// Starts the device work; a batch without packets needs none and is done at once.
+  Status submit();
+  /// True when every unit is complete: verdicts, records and fields are in place, and the batch is empty again.
+  Result<bool> poll();
+  /// After an error of submit() or poll(): decides the batch by the CPU implementation. The batch is empty again.
+  void finish_on_cpu();
+
+ private:
+  DeviceBatch() = default;
+  struct Part {
+    packet::Batch unit;
+    std::vector<std::uint32_t> slots;
+    std::vector<std::byte> aux;
+    std::uint32_t first_row;
+  };
+  void complete();
+
+  Instance* instance_ = nullptr;
+  kernel::DeviceNf* device_nf_ = nullptr;
+  std::unique_ptr<kernel::Launch> launch_;
+  std::vector<Part> parts_;
+  std::uint32_t packets_ = 0;
+  bool spill_asked_ = false;
+  std::vector<SpillRequest> spill_requests_;
+};
+
+}  // namespace catena::nf

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/kernel/program.hpp>
+#include <catena/nf/config.hpp>
+#include <catena/nf/outcome.hpp>
+#include <catena/packet/batch.hpp>
+#include <catena/packet/fields.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What an NF is to the rest of Catena. An NF decides packets in three steps:
+///
+///     prepare   CPU, packet order   sequential state: ESP sequence numbers, NAT ports. Fills `aux`. May drop.
+///     compute   CPU or device       the work itself: (fields, aux) -> (fields, result)
+///     complete  CPU, packet order   result -> verdict, drop reason, record line, sequential state after the work
+///
+/// `compute` exists twice, by a library on the CPU and as a kernel, and both must give the same bytes. prepare() of a
+/// later batch may run before complete() of an earlier one, so the two must not share state whose value matters; an
+/// NF's output must not depend on how packets are cut into batches.
+namespace catena::nf {
+
+/// Fields read and written, per processor (AdaptChain, section IV).
+struct Hints {
+  packet::FieldSet cr = 0;  ///< CPU reads: in compute() when on the CPU, and in prepare()/complete() always
+  packet::FieldSet cw = 0;  ///< CPU writes
+  packet::FieldSet gr = 0;  ///< GPU reads
+  packet::FieldSet gw = 0;  ///< GPU writes
+};
+
+/// The device side of an instance, or nothing if the NF has no kernel.
+struct KernelSide {
+  kernel::ProgramSpec spec;
+  std::vector<std::byte> state;  ///< copied to the device once; see StateBuilder
+};
+
+/// Spill bytes of one row that complete() needs (see Launch::fetch_spill).
+struct SpillRequest {
+  std::uint32_t row;
+  std::uint32_t bytes;
+};
+/// Gives complete() the spill bytes of a row; empty where none were requested.
+class SpillView {
+ public:
+  virtual ~SpillView() = default;
+  virtual std::span<const std::byte> row(std::uint32_t row) const = 0;
+};
+
+/// One configured NF. Called from one thread at a time. The batch given to compute() and complete() holds the packets
+/// that prepare() did not drop; `aux` and `results` are arrays of the descriptor's structs, one for each packet.
+class Nf {
+ public:
+  virtual ~Nf() = default;
+
+  virtual Hints hints() const = 0;
+
+  /// Fills `aux` (batch.size() * aux_bytes). Packets it drops through `outcome` do not reach the later steps.
+  virtual void prepare(packet::Batch const& batch, std::span<std::byte> aux, Outcome& outcome);
+  /// CPU implementation. Writes one result for each packet and the fields of CW.
+  virtual void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) = 0;
+  /// Turns results into verdicts and records. `spill` is null on the CPU.
+  virtual void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
+                        SpillView const* spill, std::uint32_t first_row, Outcome& outcome) = 0;
+
+  /// Device side; called once for each device. InvalidArgument if this configuration cannot run there.
+  virtual Result<KernelSide> kernel_side() const;
+  /// Rows whose results do not hold everything; asked after a launch, before complete().
+  virtual void spill_requests(std::span<const std::byte> results, std::vector<SpillRequest>& requests) const;
+
+  /// Lines for the start-up report, e.g. "188 rules, 3 refused: pcre 2, flowbits 1".
+  virtual std::vector<std::string> start_report() const { return {}; }
+};
+
+struct DropReason {
+  std::string_view name;  ///< snake_case, stable: it is a metric label
+  std::string_view help;
+};
+
+/// A configuration key, for `catena show nfs` and the docs; create() does the reading.
+struct ConfigKey {
+  std::string_view name;
+  std::string_view type;      ///< "file", "integer 1..65535", "encrypt | decrypt"
+  std::string_view fallback;  ///< empty: the key is required
+  std::string_view help;
+};
+
+/// Declares a type of NF; static storage.
+struct Descriptor {
+  std::string_view type;                     ///< the `type:` of a chain file
+  std::string_view help;                     ///< one line
+  std::uint8_t needs = packet::kIpv4;        ///< LayerFlags a packet must have; others pass or drop by `on_unsupported`
+  std::span<const DropReason> drop_reasons;  ///< Outcome::drop() takes the position in this list
+  std::span<const ConfigKey> config;
+  std::uint32_t aux_bytes = 0;
+  std::uint32_t result_bytes = 0;
+  bool has_kernel = false;
+  /// Reads `config` (and calls config.finish()). Errors carry the position in the file they are about.
+  Result<std::unique_ptr<Nf>> (*create)(Config& config) = nullptr;
+};
+
+/// Typed access to aux and result arrays.
+template <typename T>
+std::span<T> array_of(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+template <typename T>
+std::span<const T> array_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// Builds the bytes of KernelSide::state: a header struct first, then arrays at offsets that the header names.
+///     StateBuilder state(sizeof(RouterState));
+///     RouterState header{.tbl24 = state.add(std::span(tbl24)), ...};
+///     return state.finish(header);
+class StateBuilder {
+ public:
+  explicit StateBuilder(std::size_t header_bytes) : bytes_(header_bytes) {}
+
+  template <typename T>
+  kernel::StateArray<std::remove_const_t<T>> add(std::span<T> values) {
+    bytes_.resize((bytes_.size() + kAlign - 1) / kAlign * kAlign);
+    const kernel::StateArray<std::remove_const_t<T>> where{bytes_.size(), values.size()};
+    const auto source = std::as_bytes(values);
+    bytes_.insert(bytes_.end(), source.begin(), source.end());
+    return where;
+  }
+  template <typename Header>
+  std::vector<std::byte> finish(Header const& header) {
+    std::memcpy(bytes_.data(), &header, sizeof header);
+    return std::move(bytes_);
+  }
+
+ private:
+  static constexpr std::size_t kAlign = 64;
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace catena::nf

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/batch.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena::nf {
+
+struct DropReason;
+
+/// One line of `--record`: the NF's own fields of a packet's decision. The framework adds packet, nf, verdict, reason.
+struct RecordLine {
+  std::uint64_t packet;
+  packet::Verdict verdict;
+  std::int32_t reason;  ///< position in the drop reasons, -1: none
+  std::string fields;   ///< ready JSON members: "\"rule\":103", may be empty
+};
+
+/// Where an NF's decisions go: verdicts, counted drop reasons, record lines. One for each NF instance; the framework
+/// owns it. Not thread safe.
+class Outcome {
+ public:
+  Outcome(std::size_t reason_count, bool recording) : drops_(reason_count, 0), recording_(recording) {}
+
+  /// Drops the packet for reason number `reason` of the descriptor's list.
+  void drop(packet::Packet const& packet, std::uint32_t reason) {
+    packet.set_verdict(packet::Verdict::kDrop);
+    ++drops_[reason];
+  }
+  /// The packet goes on, flagged.
+  void alert(packet::Packet const& packet) {
+    packet.set_verdict(packet::Verdict::kAlert);
+    ++alerts_;
+  }
+  /// Whether record lines are wanted; build `fields` only then.
+  bool recording() const { return recording_; }
+  /// Adds a line; call after drop() or alert(). `reason` as given to drop(), else -1.
+  void record(packet::Packet const& packet, packet::Verdict verdict, std::int32_t reason, std::string fields) {
+    lines_.push_back({packet.index(), verdict, reason, std::move(fields)});
+  }
+
+  std::span<const std::uint64_t> drops() const { return drops_; }
+  std::uint64_t alerts() const { return alerts_; }
+  std::vector<RecordLine>& lines() { return lines_; }
+
+ private:
+  std::vector<std::uint64_t> drops_;
+  std::uint64_t alerts_ = 0;
+  bool recording_;
+  std::vector<RecordLine> lines_;
+};
+
+}  // namespace catena::nf

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/instance.hpp>
+#include <catena/nf/registry.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Runs one NF over frames on the CPU or on a device, without a data path: for the tests of NFs.
+namespace catena::nf::testing {
+
+using Frame = std::vector<std::uint8_t>;
+
+/// What became of one frame.
+struct PacketResult {
+  Frame frame;  ///< as it left the NF
+  packet::Verdict verdict = packet::Verdict::kPass;
+  std::uint16_t port = 0;
+  bool operator==(PacketResult const&) const = default;
+};
+
+struct RunResult {
+  std::vector<PacketResult> packets;                         ///< one for each input frame, in order
+  std::vector<std::string> records;                          ///< record lines as `--record` writes them
+  std::vector<std::pair<std::string, std::uint64_t>> drops;  ///< every reason with its count
+  Counters counters;
+  std::uint64_t dropped(std::string_view reason) const;
+};
+
+struct RunOptions {
+  std::uint32_t unit_size = 64;        ///< packets per unit
+  std::uint32_t units_per_launch = 4;  ///< devices only
+  OnUnsupported on_unsupported = OnUnsupported::kPass;
+  bool records = true;
+};
+
+/// `yaml`: the NF's config mapping. `folder`: where relative file names start.
+Result<std::unique_ptr<Nf>> make_nf(Descriptor const& descriptor, std::string_view yaml,
+                                    std::string const& folder = ".");
+
+/// Decides `frames` with a fresh instance of the NF on the CPU; `device` null, or on the device.
+/// Frames longer than packet::kMaxFrameBytes are an error.
+Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std::vector<Frame> const& frames,
+                      device::Device* device = nullptr, RunOptions const& options = {});
+
+/// The devices that tests use: the first OpenCL device and the first CUDA GPU that are there. Opened once.
+std::vector<device::Device*> const& devices();
+
+/// The frames of a capture file (pcap or pcapng, Ethernet); longer ones than `limit` are left out.
+Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t limit = packet::kMaxFrameBytes);
+
+/// A UDP or TCP frame with right lengths and checksums. Addresses in host order.
+Frame make_frame(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport,
+                 std::string_view payload, std::uint8_t ttl = 64);
+
+/// Folder with the project's own test data, and the larger one beside the checkout (empty string where it is not there:
+/// tests that need it GTEST_SKIP with that reason).
+std::string shared_data();
+
+}  // namespace catena::nf::testing

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/fields.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <cstdint>
+#include <span>
+
+/// A batch is the packets that an NF is to decide: a view over slots and their metadata, whoever owns them.
+namespace catena::packet {
+
+enum class Verdict : std::uint8_t {
+  kPass = 0,
+  kAlert = 1,  ///< goes on, and somebody is told
+  kDrop = 2,
+};
+
+/// Bytes between two slots, and free bytes before a frame that has just arrived (RTE_PKTMBUF_HEADROOM).
+inline constexpr std::uint32_t kSlotBytes = 2048;
+inline constexpr std::uint32_t kSlotHeadroom = 128;
+/// Longest frame that rx accepts: it leaves room to encapsulate.
+inline constexpr std::uint32_t kMaxFrameBytes = kSlotBytes - 2 * kSlotHeadroom;
+
+/// Metadata of the packet pool, one array per field, indexed by slot.
+struct MetaColumns {
+  std::uint16_t* offset;  ///< first byte of the frame in its slot
+  std::uint16_t* length;  ///< bytes of the frame
+  Layers* layers;         ///< see parse()
+  std::uint8_t* verdict;  ///< Verdict
+  std::uint16_t* port;    ///< output port
+  std::uint64_t* index;   ///< position in arrival order, from 0
+};
+
+/// One packet of a batch: cheap to copy, valid as long as the batch.
+class Packet {
+ public:
+  Packet(std::uint8_t* slot_bytes, MetaColumns const& meta, std::uint32_t slot)
+      : slot_bytes_(slot_bytes), meta_(&meta), slot_(slot) {}
+
+  std::uint8_t* frame() const { return slot_bytes_ + meta_->offset[slot_]; }
+  std::uint16_t length() const { return meta_->length[slot_]; }
+  Layers const& layers() const { return meta_->layers[slot_]; }
+  std::uint8_t* l3() const { return frame() + layers().l3; }
+  std::uint8_t* l4() const { return frame() + layers().l4; }
+  std::span<std::uint8_t> payload() const { return {frame() + layers().payload, layers().payload_length}; }
+  bool is(std::uint8_t layer_flags) const { return (layers().flags & layer_flags) == layer_flags; }
+  std::uint64_t index() const { return meta_->index[slot_]; }
+  Verdict verdict() const { return static_cast<Verdict>(meta_->verdict[slot_]); }
+
+  /// Free bytes before and behind the frame in its slot.
+  std::uint32_t headroom() const { return meta_->offset[slot_]; }
+  std::uint32_t tailroom() const { return kSlotBytes - meta_->offset[slot_] - meta_->length[slot_]; }
+
+  void set_verdict(Verdict verdict) const { meta_->verdict[slot_] = static_cast<std::uint8_t>(verdict); }
+  void set_port(std::uint16_t port) const { meta_->port[slot_] = port; }
+  std::uint16_t port() const { return meta_->port[slot_]; }
+  std::uint16_t offset() const { return meta_->offset[slot_]; }
+  /// Moves the frame's borders in its slot; bytes are not touched. offset + length <= kSlotBytes.
+  void set_extent(std::uint32_t offset, std::uint32_t length) const {
+    meta_->offset[slot_] = static_cast<std::uint16_t>(offset);
+    meta_->length[slot_] = static_cast<std::uint16_t>(length);
+  }
+  /// Parses the frame again, after its headers moved.
+  void reparse() const { meta_->layers[slot_] = parse(frame(), length()); }
+
+ private:
+  std::uint8_t* slot_bytes_;
+  MetaColumns const* meta_;
+  std::uint32_t slot_;
+};
+
+/// The packets an NF is to decide, in arrival order. Not thread safe; owns nothing.
+class Batch {
+ public:
+  Batch(std::uint8_t* region, MetaColumns const& meta, std::span<const std::uint32_t> slots)
+      : region_(region), meta_(&meta), slots_(slots) {}
+
+  std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
+  Packet operator[](std::uint32_t i) const {
+    const std::uint32_t slot = slots_[i];
+    return {region_ + std::size_t{slot} * kSlotBytes, *meta_, slot};
+  }
+  std::span<const std::uint32_t> slots() const { return slots_; }
+  std::uint8_t* region() const { return region_; }
+  MetaColumns const& meta() const { return *meta_; }
+  Batch subset(std::span<const std::uint32_t> slots) const { return {region_, *meta_, slots}; }
+
+ private:
+  std::uint8_t* region_;
+  MetaColumns const* meta_;
+  std::span<const std::uint32_t> slots_;
+};
+
+}  // namespace catena::packet

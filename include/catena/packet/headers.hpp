@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/layers.hpp>
+
+#include <cstdint>
+#include <cstring>
+
+/// Header parsing, checksums and unaligned access on plain bytes. Thread rule: pure functions, any thread.
+namespace catena::packet {
+
+inline constexpr std::uint32_t kEthernetBytes = 14;
+inline constexpr std::uint32_t kIpv4MinBytes = 20;
+inline constexpr std::uint32_t kTcpMinBytes = 20;
+inline constexpr std::uint32_t kUdpBytes = 8;
+inline constexpr std::uint32_t kIcmpBytes = 8;
+
+inline constexpr std::uint8_t kProtocolIcmp = 1;
+inline constexpr std::uint8_t kProtocolTcp = 6;
+inline constexpr std::uint8_t kProtocolUdp = 17;
+inline constexpr std::uint8_t kProtocolEsp = 50;
+
+/// Big-endian loads and stores at any alignment.
+inline std::uint16_t load_be16(const std::uint8_t* at) { return static_cast<std::uint16_t>((at[0] << 8) | at[1]); }
+inline std::uint32_t load_be32(const std::uint8_t* at) {
+  std::uint32_t value = 0;
+  std::memcpy(&value, at, 4);
+  return __builtin_bswap32(value);
+}
+inline void store_be16(std::uint8_t* at, std::uint16_t value) {
+  at[0] = static_cast<std::uint8_t>(value >> 8);
+  at[1] = static_cast<std::uint8_t>(value);
+}
+inline void store_be32(std::uint8_t* at, std::uint32_t value) {
+  const std::uint32_t swapped = __builtin_bswap32(value);
+  std::memcpy(at, &swapped, 4);
+}
+
+/// Parses an Ethernet II frame with up to two VLAN tags (0x8100, 0x88A8) down to the TCP, UDP, ICMP or ESP header.
+/// `length`: bytes of the frame, any value. Never reads past it. A frame that is not IPv4, or whose IPv4 header lies
+/// about its lengths, has no flag but possibly kVlan; a TCP, UDP, ICMP or ESP header that does not fit has no flag
+/// of its own and its bytes count as payload.
+Layers parse(const std::uint8_t* frame, std::uint32_t length);
+
+/// RFC 1071 sum of `length` bytes, not folded and not complemented; `start` continues another sum. An odd last byte
+/// is padded with zero.
+std::uint64_t checksum_add(const std::uint8_t* bytes, std::size_t length, std::uint64_t start = 0);
+/// Folds and complements: the value to store in the header.
+std::uint16_t checksum_finish(std::uint64_t sum);
+/// RFC 1624 equation 3: the checksum after one 16-bit word of the covered data changed.
+inline std::uint16_t checksum_update(std::uint16_t checksum, std::uint16_t old_word, std::uint16_t new_word) {
+  std::uint32_t sum = static_cast<std::uint16_t>(~checksum) +
+                      static_cast<std::uint32_t>(static_cast<std::uint16_t>(~old_word)) + new_word;
+  sum = (sum & 0xFFFFU) + (sum >> 16);
+  sum = (sum & 0xFFFFU) + (sum >> 16);
+  return static_cast<std::uint16_t>(~sum);
+}
+
+}  // namespace catena::packet
