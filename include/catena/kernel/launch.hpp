@@ -84,25 +84,61 @@ class Launch {
   std::span<const std::byte> results() const;
 
   std::uint32_t rows() const { return count_; }
-  TransferCounts const& transfers() const { return transfers_; }
+  /// What crossed the bus since the last call.
+  TransferCounts take_transfers();
 
  private:
+  /// Byte positions of one batch in the batch region; host staging has the same shape.
+  struct Layout {
+    std::uint32_t padded = 0;
+    std::size_t aux = 0;
+    std::size_t extents = 0;
+    std::size_t frames = 0;
+    std::size_t out = 0;
+    std::size_t out_columns = 0;
+    std::size_t results = 0;
+    std::size_t end = 0;
+  };
+  struct Staged {
+    packet::Batch batch;
+    std::span<const std::byte> aux;
+    std::uint32_t first_row;
+  };
+  struct Spilled {
+    std::uint32_t row;
+    std::span<std::byte> bytes;
+  };
+
   Launch() = default;
+  Layout layout_for(std::uint32_t count, std::size_t frame_bytes) const;
+  void gather();
+  void gather_column(std::uint32_t field, std::byte* column) const;
+  void scatter_column(std::uint32_t field, packet::Batch const& batch, std::uint32_t first_row) const;
+  void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row);
+  Result<std::span<std::byte>> spill_room(std::size_t bytes);
+  std::byte* out(std::size_t region_offset) const;
 
   DeviceNf* nf_ = nullptr;
+  Frames frames_ = Frames::kNone;
+  packet::FieldSet in_ = 0;
+  packet::FieldSet out_ = 0;
+  bool frames_written_ = false;
   std::uint32_t max_packets_ = 0;
-  std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Buffer> batch_;
   std::unique_ptr<device::Buffer> spill_;
-  std::unique_ptr<device::PinnedBuffer> staging_in_;   // columns, aux, extents, frames
-  std::unique_ptr<device::PinnedBuffer> staging_out_;  // frames, faults, columns, results
+  std::unique_ptr<device::PinnedBuffer> staging_;      // columns, aux, extents, frames, cleared fault header
+  std::unique_ptr<device::PinnedBuffer> staging_out_;  // frames if written, then faults, columns, results
+  std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;
+  std::size_t spill_staging_used_ = 0;  // bytes of the last entry
+  std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Event> event_;
-  std::uint32_t count_ = 0;
-  TransferCounts transfers_;
-  struct Layout;
-  struct Staged;
-  std::vector<std::uint32_t> slots_;
+
+  std::vector<Staged> staged_;
   std::vector<Extent> extents_;
+  std::vector<Spilled> spilled_;
+  std::uint32_t count_ = 0;
+  Layout layout_;
+  TransferCounts transfers_;
 };
 
 }  // namespace catena::kernel

@@ -107,6 +107,7 @@ class DeviceBatch {
   std::vector<Part> parts_;
   std::uint32_t packets_ = 0;
   bool spill_asked_ = false;
+  std::uint64_t faulty_launches_ = 0;
   std::vector<SpillRequest> spill_requests_;
 };
 

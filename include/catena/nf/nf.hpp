@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/status.hpp>
+#include <catena/kernel/fault.hpp>
 #include <catena/kernel/program.hpp>
 #include <catena/nf/config.hpp>
 #include <catena/nf/outcome.hpp>

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/types.hpp>
+
+namespace catena::kernel {
+
+/// What one launch is about; passed to the kernel by value. The same struct on host and device.
+struct LaunchParams {
+  u32 count;          ///< packets
+  u32 padded;         ///< count rounded up to a multiple of 16: rows of every column
+  u64 frames_offset;  ///< bytes from the start of the batch region to the frames
+  u64 frames_bytes;
+  u64 out_offset;   ///< bytes from the start of the batch region to what the kernel writes
+  u64 batch_bytes;  ///< size of the whole batch region
+  u64 state_bytes;
+  u64 spill_bytes;
+  u32 local_bytes;  ///< local memory of a work-group
+  u32 reserved;
+};
+static_assert(sizeof(LaunchParams) == 64);
+
+}  // namespace catena::kernel

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/nf/config.hpp>
+
+#include <absl/strings/ascii.h>
+#include <absl/strings/numbers.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+namespace catena::nf {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;  // a chain or SA file; larger ones are a mistake
+
+std::string at(std::string const& file, YAML::Mark const& mark) {
+  return mark.is_null() ? file : concat(file, ":", mark.line + 1, ":", mark.column + 1);
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) {
+    row[j] = j;
+  }
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string kind_of(YAML::Node const& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Scalar:
+      return concat("'", node.Scalar(), "'");
+    case YAML::NodeType::Sequence:
+      return "a list";
+    case YAML::NodeType::Map:
+      return "a mapping";
+    default:
+      return "nothing";
+  }
+}
+
+}  // namespace
+
+std::string nearest(std::string_view word, std::vector<std::string> const& known) {
+  constexpr std::size_t kLongestWord = 64;  // of hostile input, only this much is compared
+  word = word.substr(0, kLongestWord);
+  std::string best;
+  std::size_t best_distance = word.size() / 2 + 2;
+  for (std::string const& candidate : known) {
+    if (const std::size_t distance = edit_distance(word, candidate); distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+struct Config::State {
+  std::string file;
+  YAML::Node node;
+  std::set<std::string, std::less<>> asked;
+
+  YAML::Node find(std::string_view key) const {
+    for (auto const& entry : node) {
+      if (entry.first.IsScalar() && entry.first.Scalar() == key) {
+        return entry.second;
+      }
+    }
+    return YAML::Node(YAML::NodeType::Undefined);
+  }
+};
+
+Config::Config(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Result<Config> Config::load(std::string const& path) {
+  std::error_code error;
+  if (const auto size = fs::file_size(path, error); error) {
+    return absl::NotFoundError(concat(path, ": cannot be read: ", error.message()));
+  } else if (size > kMaxFileBytes) {
+    return absl::InvalidArgumentError(concat(path, ": ", size, " bytes; a YAML file here has at most ", kMaxFileBytes));
+  }
+  std::ifstream stream(path, std::ios::binary);
+  std::stringstream text;
+  text << stream.rdbuf();
+  if (!stream) {
+    return absl::NotFoundError(concat(path, ": cannot be read"));
+  }
+  return parse(text.str(), path);
+}
+
+Result<Config> Config::parse(std::string_view text, std::string const& file) {
+  auto state = std::make_shared<State>();
+  state->file = file;
+  // yaml-cpp recurses once for each nesting level: refuse depth before it can exhaust the stack
+  constexpr std::size_t kMaxNesting = 64;
+  std::size_t flow_depth = 0;
+  std::size_t dashes = 0;
+  for (const char c : text) {
+    flow_depth += c == '[' || c == '{' ? 1 : 0;
+    flow_depth -= (c == ']' || c == '}') && flow_depth > 0 ? 1 : 0;
+    dashes = c == '-' || c == '?' || (c == ' ' && dashes > 0) ? dashes + (c == ' ' ? 0 : 1) : 0;
+    if (flow_depth > kMaxNesting || dashes > 2 * kMaxNesting) {
+      return absl::InvalidArgumentError(concat(file, ": nested more than ", kMaxNesting, " levels deep"));
+    }
+  }
+  try {
+    state->node = YAML::Load(std::string(text));
+    if (!state->node.IsMap()) {
+      return absl::InvalidArgumentError(concat(
+          at(file, state->node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(state->node)));
+    }
+    for (auto const& entry : state->node) {
+      if (!entry.first.IsScalar()) {
+        return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": a key must be a plain word"));
+      }
+    }
+  } catch (YAML::Exception const& e) {
+    return absl::InvalidArgumentError(concat(at(file, e.mark), ": not valid YAML: ", e.msg));
+  }
+  return Config(std::move(state));
+}
+
+bool Config::has(std::string_view key) {
+  state_->asked.emplace(key);
+  return state_->find(key).IsDefined();
+}
+
+Result<std::string> Config::string(std::string_view key) {
+  if (!has(key)) {
+    return error(key, concat("missing key '", key, "'"));
+  }
+  const YAML::Node node = state_->find(key);
+  if (!node.IsScalar() || node.Scalar().empty()) {
+    return error(key, concat("'", key, "' must be text, found ", kind_of(node)));
+  }
+  return node.Scalar();
+}
+
+Result<std::string> Config::string_or(std::string_view key, std::string_view fallback) {
+  return has(key) ? string(key) : std::string(fallback);
+}
+
+Result<std::string> Config::one_of(std::string_view key, std::vector<std::string> const& allowed,
+                                   std::string_view fallback) {
+  if (!has(key) && !fallback.empty()) {
+    return std::string(fallback);
+  }
+  CATENA_ASSIGN_OR_RETURN(std::string value, string(key));
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) {
+    return value;
+  }
+  const std::string near = nearest(value, allowed);
+  return error(key, concat("'", key, "' is '", value, "'; allowed: ", fmt::format("{}", fmt::join(allowed, ", ")),
+                           near.empty() ? "" : concat("; did you mean '", near, "'?")));
+}
+
+Result<std::int64_t> Config::integer(std::string_view key, std::int64_t minimum, std::int64_t maximum) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
+  std::int64_t value = 0;
+  const bool hex = text.starts_with("0x");
+  if (!(hex ? absl::SimpleHexAtoi(text, &value) : absl::SimpleAtoi(text, &value)) || value < minimum ||
+      value > maximum) {
+    return error(key, concat("'", key, "' is '", text, "'; allowed: a whole number from ", minimum, " to ", maximum));
+  }
+  return value;
+}
+
+Result<std::int64_t> Config::integer_or(std::string_view key, std::int64_t fallback, std::int64_t minimum,
+                                        std::int64_t maximum) {
+  return has(key) ? integer(key, minimum, maximum) : fallback;
+}
+
+Result<double> Config::number_or(std::string_view key, double fallback, double minimum, double maximum) {
+  if (!has(key)) {
+    return fallback;
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value) || !(value >= minimum && value <= maximum)) {
+    return error(key, concat("'", key, "' is '", text, "'; allowed: a number from ", minimum, " to ", maximum));
+  }
+  return value;
+}
+
+Result<bool> Config::boolean_or(std::string_view key, bool fallback) {
+  if (!has(key)) {
+    return fallback;
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string value, one_of(key, {"true", "false", "yes", "no", "on", "off"}));
+  return value == "true" || value == "yes" || value == "on";
+}
+
+Result<std::string> Config::path(std::string_view key) {
+  CATENA_ASSIGN_OR_RETURN(const std::string absolute, output_path(key));
+  std::error_code status;
+  if (!fs::exists(absolute, status)) {
+    return error(key, concat("'", key, "': there is no file ", absolute));
+  }
+  if (fs::is_directory(absolute, status) || !std::ifstream(absolute)) {
+    return error(key, concat("'", key, "': ", absolute, " cannot be read as a file"));
+  }
+  return absolute;
+}
+
+Result<std::string> Config::output_path(std::string_view key) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
+  const fs::path relative(text);
+  return (relative.is_absolute() ? relative : fs::path(state_->file).parent_path() / relative)
+      .lexically_normal()
+      .string();
+}
+
+Result<Config> Config::section(std::string_view key) {
+  if (!has(key)) {
+    return error(key, concat("missing key '", key, "'"));
+  }
+  const YAML::Node node = state_->find(key);
+  if (!node.IsMap()) {
+    return error(key, concat("'", key, "' must be a mapping, found ", kind_of(node)));
+  }
+  auto state = std::make_shared<State>();
+  state->file = state_->file;
+  state->node = node;
+  return Config(std::move(state));
+}
+
+Result<Config> Config::section_or_empty(std::string_view key) {
+  if (has(key)) {
+    return section(key);
+  }
+  auto state = std::make_shared<State>();
+  state->file = state_->file;
+  state->node = YAML::Node(YAML::NodeType::Map);
+  return Config(std::move(state));
+}
+
+Result<std::vector<Config>> Config::sections(std::string_view key) {
+  if (!has(key)) {
+    return error(key, concat("missing key '", key, "'"));
+  }
+  const YAML::Node node = state_->find(key);
+  if (!node.IsSequence()) {
+    return error(key, concat("'", key, "' must be a list, found ", kind_of(node)));
+  }
+  std::vector<Config> result;
+  for (auto const& entry : node) {
+    if (!entry.IsMap()) {
+      return absl::InvalidArgumentError(concat(at(state_->file, entry.Mark()), ": an entry of '", key,
+                                               "' must be a mapping, found ", kind_of(entry)));
+    }
+    auto state = std::make_shared<State>();
+    state->file = state_->file;
+    state->node = YAML::Node(entry);
+    result.push_back(Config(std::move(state)));
+  }
+  return result;
+}
+
+Result<std::vector<std::string>> Config::strings(std::string_view key) {
+  if (!has(key)) {
+    return error(key, concat("missing key '", key, "'"));
+  }
+  const YAML::Node node = state_->find(key);
+  if (node.IsScalar()) {
+    return std::vector<std::string>{node.Scalar()};
+  }
+  if (!node.IsSequence()) {
+    return error(key, concat("'", key, "' must be a list, found ", kind_of(node)));
+  }
+  std::vector<std::string> result;
+  for (auto const& entry : node) {
+    if (!entry.IsScalar()) {
+      return absl::InvalidArgumentError(
+          concat(at(state_->file, entry.Mark()), ": an entry of '", key, "' must be text, found ", kind_of(entry)));
+    }
+    result.push_back(entry.Scalar());
+  }
+  return result;
+}
+
+Status Config::finish() const {
+  std::set<std::string> seen;
+  for (auto const& entry : state_->node) {
+    std::string const& key = entry.first.Scalar();
+    const std::string where = at(state_->file, entry.first.Mark());
+    if (!seen.insert(key).second) {
+      return absl::InvalidArgumentError(concat(where, ": key '", key, "' is given twice"));
+    }
+    if (state_->asked.contains(key)) {
+      continue;
+    }
+    const std::vector<std::string> known(state_->asked.begin(), state_->asked.end());
+    const std::string near = nearest(key, known);
+    return absl::InvalidArgumentError(concat(
+        where, ": unknown key '", key, "'", near.empty() ? "" : concat("; did you mean '", near, "'?"),
+        known.empty() ? "; no key is allowed here" : concat("; allowed: ", fmt::format("{}", fmt::join(known, ", ")))));
+  }
+  return absl::OkStatus();
+}
+
+Status Config::error(std::string_view key, std::string_view message) const {
+  return absl::InvalidArgumentError(concat(position(key), ": ", message));
+}
+
+std::string const& Config::file() const { return state_->file; }
+
+std::string Config::position(std::string_view key) const {
+  if (const YAML::Node node = key.empty() ? YAML::Node(YAML::NodeType::Undefined) : state_->find(key);
+      node.IsDefined()) {
+    return at(state_->file, node.Mark());
+  }
+  return at(state_->file, state_->node.Mark());
+}
+
+std::vector<std::string> Config::keys() const {
+  std::vector<std::string> result;
+  for (auto const& entry : state_->node) {
+    result.push_back(entry.first.Scalar());
+  }
+  return result;
+}
+
+}  // namespace catena::nf

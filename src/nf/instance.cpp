@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/nf/instance.hpp>
+
+#include <spdlog/spdlog.h>
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace catena::nf {
+namespace {
+
+constexpr std::array<DropReason, 3> kFrameworkReasons{{
+    {"unsupported", "not what this NF can look at, and the chain says on_unsupported: drop"},
+    {"kernel_fault", "the NF's kernel tried to leave its memory on this packet"},
+    {"device_failed", "the device was lost and the NF has no CPU implementation"},
+}};
+
+std::string_view region_name(std::uint32_t region) {
+  switch (region) {
+    case kernel::kRegionColumns:
+      return "columns";
+    case kernel::kRegionFrames:
+      return "frames";
+    case kernel::kRegionResults:
+      return "results";
+    case kernel::kRegionState:
+      return "state";
+    case kernel::kRegionSpill:
+      return "spill";
+    case kernel::kRegionLocal:
+      return "local memory";
+    default:
+      return "unknown region";
+  }
+}
+
+class LaunchSpill final : public SpillView {
+ public:
+  explicit LaunchSpill(kernel::Launch const& launch) : launch_(&launch) {}
+  std::span<const std::byte> row(std::uint32_t row) const override { return launch_->spill(row); }
+
+ private:
+  kernel::Launch const* launch_;
+};
+
+}  // namespace
+
+std::span<const DropReason> framework_reasons() { return kFrameworkReasons; }
+
+Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_ptr<Nf> nf, OnUnsupported on_unsupported,
+                   bool recording)
+    : name_(std::move(name)),
+      descriptor_(&descriptor),
+      nf_(std::move(nf)),
+      on_unsupported_(on_unsupported),
+      outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording) {}
+
+std::string_view Instance::reason_name(std::uint32_t reason) const {
+  const auto own = descriptor_->drop_reasons;
+  return reason < own.size() ? own[reason].name : kFrameworkReasons[reason - own.size()].name;
+}
+
+std::vector<std::pair<std::string_view, std::uint64_t>> Instance::drops() const {
+  std::vector<std::pair<std::string_view, std::uint64_t>> result;
+  for (std::uint32_t reason = 0; reason < outcome_.drops().size(); ++reason) {
+    result.emplace_back(reason_name(reason), outcome_.drops()[reason]);
+  }
+  return result;
+}
+
+void Instance::drop(packet::Packet const& packet, FrameworkReason reason) {
+  const auto number = static_cast<std::uint32_t>(descriptor_->drop_reasons.size()) + static_cast<std::uint32_t>(reason);
+  outcome_.drop(packet, number);
+  if (outcome_.recording()) {
+    outcome_.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(number), "");
+  }
+}
+
+void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slots) {
+  packet::MetaColumns const& meta = unit.meta();
+  const std::uint8_t needs = descriptor_->needs;
+  const std::size_t before = slots.size();
+  std::uint64_t alive = 0;
+  for (const std::uint32_t slot : unit.slots()) {
+    if (meta.verdict[slot] == static_cast<std::uint8_t>(packet::Verdict::kDrop)) {
+      continue;
+    }
+    ++alive;
+    if ((meta.layers[slot].flags & needs) == needs) {
+      slots.push_back(slot);
+    } else if (on_unsupported_ == OnUnsupported::kDrop) {
+      drop(packet::Packet(unit.region() + std::size_t{slot} * packet::kSlotBytes, meta, slot),
+           FrameworkReason::kUnsupported);
+    }
+  }
+  const std::uint64_t decided = slots.size() - before;
+  counters_.in += alive;
+  counters_.decided += decided;
+  counters_.unsupported += alive - decided;
+}
+
+void Instance::prepare(packet::Batch const& unit, std::vector<std::uint32_t>& slots, std::vector<std::byte>& aux) {
+  const std::size_t aux_bytes = descriptor_->aux_bytes;
+  aux.assign(slots.size() * aux_bytes, std::byte{0});
+  const packet::Batch batch = unit.subset(slots);
+  nf_->prepare(batch, aux, outcome_);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (unit.meta().verdict[slots[i]] == static_cast<std::uint8_t>(packet::Verdict::kDrop)) {
+      continue;
+    }
+    if (kept != i) {
+      slots[kept] = slots[i];
+      std::copy_n(aux.begin() + static_cast<std::ptrdiff_t>(i * aux_bytes), aux_bytes,
+                  aux.begin() + static_cast<std::ptrdiff_t>(kept * aux_bytes));
+    }
+    ++kept;
+  }
+  slots.resize(kept);
+  aux.resize(kept * aux_bytes);
+}
+
+void Instance::compute(packet::Batch const& batch, std::span<const std::byte> aux) {
+  results_.assign(std::size_t{batch.size()} * descriptor_->result_bytes, std::byte{0});
+  nf_->compute(batch, aux, results_);
+  nf_->complete(batch, aux, results_, nullptr, 0, outcome_);
+}
+
+void Instance::process(packet::Batch const& unit) {
+  slots_.clear();
+  select(unit, slots_);
+  if (slots_.empty()) {
+    return;
+  }
+  prepare(unit, slots_, aux_);
+  if (!slots_.empty()) {
+    compute(unit.subset(slots_), aux_);
+  }
+}
+
+Result<std::unique_ptr<DeviceBatch>> DeviceBatch::create(Instance& instance, kernel::DeviceNf& device_nf,
+                                                         std::uint32_t max_packets) {
+  std::unique_ptr<DeviceBatch> batch(new DeviceBatch());
+  batch->instance_ = &instance;
+  batch->device_nf_ = &device_nf;
+  CATENA_ASSIGN_OR_RETURN(batch->launch_, kernel::Launch::create(device_nf, max_packets));
+  return batch;
+}
+
+void DeviceBatch::add(packet::Batch const& unit) {
+  if (parts_.empty()) {
+    launch_->begin();
+  }
+  Part& part = parts_.emplace_back(Part{unit, {}, {}, launch_->rows()});
+  part.slots.reserve(unit.size());
+  instance_->select(unit, part.slots);
+  instance_->prepare(unit, part.slots, part.aux);
+  launch_->add(unit.subset(part.slots), part.aux);
+  packets_ += unit.size();
+}
+
+Status DeviceBatch::submit() {
+  spill_asked_ = false;
+  return launch_->rows() == 0 ? absl::OkStatus() : launch_->submit();
+}
+
+Result<bool> DeviceBatch::poll() {
+  if (launch_->rows() > 0) {
+    CATENA_ASSIGN_OR_RETURN(const bool done, launch_->poll());
+    if (!done) {
+      return false;
+    }
+    if (!spill_asked_) {
+      spill_asked_ = true;
+      spill_requests_.clear();
+      instance_->nf().spill_requests(launch_->results(), spill_requests_);
+      for (SpillRequest const& request : spill_requests_) {
+        CATENA_RETURN_IF_ERROR(launch_->fetch_spill(request.row, request.bytes));
+      }
+      if (!spill_requests_.empty()) {
+        return false;
+      }
+    }
+    complete();
+  }
+  parts_.clear();
+  packets_ = 0;
+  return true;
+}
+
+void DeviceBatch::complete() {
+  const std::uint32_t result_bytes = instance_->descriptor().result_bytes;
+  const LaunchSpill spill(*launch_);
+  for (Part& part : parts_) {
+    launch_->apply(part.unit.subset(part.slots), part.first_row);
+    std::span<const std::byte> results =
+        launch_->results().subspan(std::size_t{part.first_row} * result_bytes, part.slots.size() * result_bytes);
+    instance_->counters_.device_packets += part.slots.size();
+    if (launch_->faults().count == 0) {
+      instance_->nf().complete(part.unit.subset(part.slots), part.aux, results, &spill, part.first_row,
+                               instance_->outcome_);
+      continue;
+    }
+    // rows that strayed are dropped; the others are complete()d one by one, so that their rows stay right
+    const std::uint32_t aux_bytes = instance_->descriptor().aux_bytes;
+    for (std::uint32_t i = 0; i < part.slots.size(); ++i) {
+      const packet::Batch one = part.unit.subset(std::span(part.slots).subspan(i, 1));
+      if (launch_->faulted(part.first_row + i)) {
+        instance_->drop(one[0], FrameworkReason::kKernelFault);
+      } else {
+        instance_->nf().complete(one,
+                                 std::span<const std::byte>(part.aux).subspan(std::size_t{i} * aux_bytes, aux_bytes),
+                                 results.subspan(std::size_t{i} * result_bytes, result_bytes), &spill,
+                                 part.first_row + i, instance_->outcome_);
+      }
+    }
+  }
+  instance_->counters_.transfers = [&] {
+    kernel::TransferCounts total = instance_->counters_.transfers;
+    const kernel::TransferCounts counts = launch_->take_transfers();
+    total.packets += counts.packets;
+    total.bytes_to_device += counts.bytes_to_device;
+    total.bytes_to_host += counts.bytes_to_host;
+    return total;
+  }();
+  if (kernel::FaultReport const& report = launch_->faults(); report.count > 0) {
+    instance_->counters_.kernel_faults += report.count;
+    // loud, but a hostile kernel must not fill the log: the 1st, 2nd, 4th, 8th ... launch that strays
+    const std::uint64_t launches = ++faulty_launches_;
+    if ((launches & (launches - 1)) == 0) {
+      spdlog::error(
+          "NF {} on {}: its kernel strayed {} times in one launch (launch {} that did); first: packet {} of the batch, "
+          "{} + {} bytes, which has {} bytes. The packets were dropped.",
+          instance_->name(), device_nf_->device().info().name, report.count, launches, report.packet,
+          region_name(report.region), report.offset, report.size);
+    }
+  }
+}
+
+void DeviceBatch::finish_on_cpu() {
+  for (Part& part : parts_) {
+    instance_->compute(part.unit.subset(part.slots), part.aux);
+  }
+  parts_.clear();
+  packets_ = 0;
+}
+
+}  // namespace catena::nf

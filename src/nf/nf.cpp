@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/nf/nf.hpp>
+
+namespace catena::nf {
+
+void Nf::prepare(packet::Batch const& /*batch*/, std::span<std::byte> /*aux*/, Outcome& /*outcome*/) {}
+
+Result<KernelSide> Nf::kernel_side() const { return absl::UnimplementedError("this NF has no kernel"); }
+
+void Nf::spill_requests(std::span<const std::byte> /*results*/, std::vector<SpillRequest>& /*requests*/) const {}
+
+}  // namespace catena::nf

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/nf/testing/harness.hpp>
+
+#include <catena/nf/record.hpp>
+
+#include <pcap/pcap.h>
+#include <spdlog/spdlog.h>
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace catena::nf::testing {
+namespace {
+
+constexpr std::chrono::seconds kDeviceLimit{120};
+
+/// Slots and metadata of a run, in plain memory.
+struct Store {
+  explicit Store(std::vector<Frame> const& frames)
+      : bytes(frames.size() * packet::kSlotBytes),
+        offset(frames.size()),
+        length(frames.size()),
+        layers(frames.size()),
+        verdict(frames.size()),
+        port(frames.size()),
+        index(frames.size()) {
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      offset[i] = packet::kSlotHeadroom;
+      length[i] = static_cast<std::uint16_t>(frames[i].size());
+      std::copy(frames[i].begin(), frames[i].end(),
+                bytes.begin() + static_cast<std::ptrdiff_t>(i * packet::kSlotBytes + offset[i]));
+      layers[i] = packet::parse(bytes.data() + i * packet::kSlotBytes + offset[i], length[i]);
+      index[i] = i;
+    }
+  }
+  packet::MetaColumns columns() {
+    return {offset.data(), length.data(), layers.data(), verdict.data(), port.data(), index.data()};
+  }
+
+  std::vector<std::uint8_t> bytes;
+  std::vector<std::uint16_t> offset;
+  std::vector<std::uint16_t> length;
+  std::vector<packet::Layers> layers;
+  std::vector<std::uint8_t> verdict;
+  std::vector<std::uint16_t> port;
+  std::vector<std::uint64_t> index;
+};
+
+Status run_on_device(Instance& instance, std::vector<packet::Batch> const& units, device::Device& device,
+                     RunOptions const& options) {
+  CATENA_ASSIGN_OR_RETURN(KernelSide side, instance.nf().kernel_side());
+  CATENA_ASSIGN_OR_RETURN(const auto device_nf, kernel::DeviceNf::create(device, std::move(side.spec), side.state));
+  CATENA_ASSIGN_OR_RETURN(const auto launch,
+                          DeviceBatch::create(instance, *device_nf, options.unit_size * options.units_per_launch));
+  const auto finish = [&]() -> Status {
+    CATENA_RETURN_IF_ERROR(launch->submit());
+    const auto limit = std::chrono::steady_clock::now() + kDeviceLimit;
+    while (true) {
+      CATENA_ASSIGN_OR_RETURN(const bool done, launch->poll());
+      if (done) {
+        return absl::OkStatus();
+      }
+      if (std::chrono::steady_clock::now() > limit) {
+        return absl::DeadlineExceededError(
+            concat(instance.name(), " on ", device.info().name, " did not finish in ", kDeviceLimit.count(), " s"));
+      }
+    }
+  };
+  for (packet::Batch const& unit : units) {
+    if (launch->room() < unit.size()) {
+      CATENA_RETURN_IF_ERROR(finish());
+    }
+    launch->add(unit);
+  }
+  return launch->empty() ? absl::OkStatus() : finish();
+}
+
+}  // namespace
+
+std::uint64_t RunResult::dropped(std::string_view reason) const {
+  const auto found =
+      std::find_if(drops.begin(), drops.end(), [reason](auto const& entry) { return entry.first == reason; });
+  return found == drops.end() ? 0 : found->second;
+}
+
+Result<std::unique_ptr<Nf>> make_nf(Descriptor const& descriptor, std::string_view yaml, std::string const& folder) {
+  CATENA_ASSIGN_OR_RETURN(Config config, Config::parse(yaml, (std::filesystem::path(folder) / "test.yaml").string()));
+  return descriptor.create(config);
+}
+
+Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std::vector<Frame> const& frames,
+                      device::Device* device, RunOptions const& options) {
+  for (Frame const& frame : frames) {
+    if (frame.size() > packet::kMaxFrameBytes) {
+      return absl::InvalidArgumentError(concat("a frame of ", frame.size(), " bytes does not fit a slot"));
+    }
+  }
+  Store store(frames);
+  const packet::MetaColumns meta = store.columns();
+  std::vector<std::uint32_t> slots(frames.size());
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
+    slots[i] = i;
+  }
+  std::vector<packet::Batch> units;
+  for (std::size_t first = 0; first < slots.size(); first += options.unit_size) {
+    units.emplace_back(store.bytes.data(), meta,
+                       std::span(slots).subspan(first, std::min<std::size_t>(options.unit_size, slots.size() - first)));
+  }
+
+  Instance instance(std::string(descriptor.type), descriptor, std::move(nf), options.on_unsupported, options.records);
+  if (device != nullptr) {
+    CATENA_RETURN_IF_ERROR(run_on_device(instance, units, *device, options));
+  } else {
+    for (packet::Batch const& unit : units) {
+      instance.process(unit);
+    }
+  }
+
+  RunResult result;
+  const packet::Batch all(store.bytes.data(), meta, slots);
+  for (std::uint32_t i = 0; i < all.size(); ++i) {
+    const packet::Packet packet = all[i];
+    result.packets.push_back(
+        {Frame(packet.frame(), packet.frame() + packet.length()), packet.verdict(), packet.port()});
+  }
+  for (RecordLine const& line : instance.outcome().lines()) {
+    result.records.push_back(format_record(instance, line));
+  }
+  for (auto const& [name, count] : instance.drops()) {
+    result.drops.emplace_back(name, count);
+  }
+  result.counters = instance.counters();
+  return result;
+}
+
+std::vector<device::Device*> const& devices() {
+  static const auto kOpened = [] {
+    std::vector<std::unique_ptr<device::Device>> opened;
+    for (auto open : {device::open_opencl, device::open_cuda}) {
+      if (auto device = open(0); device.ok()) {
+        opened.push_back(std::move(device).value());
+      } else {
+        spdlog::warn("tests run without one kind of device: {}", device.status().ToString());
+      }
+    }
+    return opened;
+  }();
+  static const auto kPointers = [] {
+    std::vector<device::Device*> pointers;
+    for (auto const& device : kOpened) {
+      pointers.push_back(device.get());
+    }
+    return pointers;
+  }();
+  return kPointers;
+}
+
+Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t limit) {
+  char error[PCAP_ERRBUF_SIZE];
+  pcap_t* capture = pcap_open_offline(path.c_str(), error);
+  if (capture == nullptr) {
+    return absl::NotFoundError(error);
+  }
+  std::vector<Frame> frames;
+  pcap_pkthdr* header = nullptr;
+  const u_char* bytes = nullptr;
+  while (pcap_next_ex(capture, &header, &bytes) == 1) {
+    if (header->caplen <= limit) {
+      frames.emplace_back(bytes, bytes + header->caplen);
+    }
+  }
+  pcap_close(capture);
+  return frames;
+}
+
+Frame make_frame(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport,
+                 std::string_view payload, std::uint8_t ttl) {
+  const bool tcp = protocol == packet::kProtocolTcp;
+  const std::size_t header = tcp ? packet::kTcpMinBytes : packet::kUdpBytes;
+  const std::size_t l3 = packet::kEthernetBytes;
+  const std::size_t l4 = l3 + packet::kIpv4MinBytes;
+  const std::size_t l4_bytes = header + payload.size();
+  Frame frame(l4 + l4_bytes, 0);
+  std::uint8_t* at = frame.data();
+  const std::uint8_t macs[12] = {2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1};
+  std::memcpy(at, macs, sizeof macs);
+  packet::store_be16(at + 12, 0x0800);
+  at[l3] = 0x45;
+  packet::store_be16(at + l3 + 2, static_cast<std::uint16_t>(packet::kIpv4MinBytes + l4_bytes));
+  at[l3 + 8] = ttl;
+  at[l3 + 9] = protocol;
+  packet::store_be32(at + l3 + 12, src);
+  packet::store_be32(at + l3 + 16, dst);
+  packet::store_be16(at + l3 + 10, packet::checksum_finish(packet::checksum_add(at + l3, packet::kIpv4MinBytes)));
+  packet::store_be16(at + l4, sport);
+  packet::store_be16(at + l4 + 2, dport);
+  if (tcp) {
+    at[l4 + 12] = 0x50;
+    at[l4 + 13] = 0x18;
+    packet::store_be16(at + l4 + 14, 0xFFFF);
+  } else {
+    packet::store_be16(at + l4 + 4, static_cast<std::uint16_t>(l4_bytes));
+  }
+  std::copy(payload.begin(), payload.end(), frame.begin() + static_cast<std::ptrdiff_t>(l4 + header));
+  const std::uint64_t pseudo = packet::checksum_add(at + l3 + 12, 8) + protocol + l4_bytes;
+  std::uint16_t checksum = packet::checksum_finish(packet::checksum_add(at + l4, l4_bytes, pseudo));
+  if (!tcp && checksum == 0) {
+    checksum = 0xFFFF;
+  }
+  packet::store_be16(at + l4 + (tcp ? 16U : 6U), checksum);
+  return frame;
+}
+
+std::string shared_data() {
+  const std::filesystem::path beside = std::filesystem::path(CATENA_SOURCE_DIR).parent_path() / "shared" / "data";
+  std::error_code error;
+  return std::filesystem::is_directory(beside, error) ? beside.string() : std::string();
+}
+
+}  // namespace catena::nf::testing
