@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/eal/eal.hpp"
+
+#include <fmt/ranges.h>
+#include <pthread.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <sched.h>
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <initializer_list>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace catena::dataplane {
+namespace {
+
+struct Eal {
+  std::mutex mutex;
+  std::optional<Status> started;  // the outcome of the one attempt
+  std::vector<std::string> extra_args;
+};
+
+Eal& eal() {
+  static Eal instance;
+  return instance;
+}
+
+/// "--name" of "--name=value"; "-m" of "-m512".
+std::string_view option_name(std::string_view argument) {
+  return argument.starts_with("--") ? argument.substr(0, argument.find('=')) : argument.substr(0, 2);
+}
+
+bool names_any(std::span<const std::string> arguments, std::initializer_list<std::string_view> names) {
+  return std::any_of(arguments.begin(), arguments.end(), [&](std::string const& argument) {
+    return std::find(names.begin(), names.end(), option_name(argument)) != names.end();
+  });
+}
+
+int first_cpu(cpu_set_t const& cpus) {
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &cpus)) {
+      return cpu;
+    }
+  }
+  return 0;
+}
+
+std::vector<std::string> arguments_for(std::span<const std::string> extra, cpu_set_t const& cpus) {
+  std::vector<std::string> arguments{"catena"};
+  const auto add_unless = [&](std::initializer_list<std::string_view> names, std::vector<std::string> const& own) {
+    if (!names_any(extra, names)) {
+      arguments.insert(arguments.end(), own.begin(), own.end());
+    }
+  };
+  add_unless({"--no-huge", "--in-memory", "--huge-dir", "--socket-mem"}, {"--no-huge"});
+  add_unless({"-m", "--socket-mem"}, {"-m", concat(kEalMemoryMb)});
+  add_unless({"--no-pci", "-a", "--allow", "-b", "--block"}, {"--no-pci"});
+  add_unless({"--no-shconf", "--in-memory"}, {"--no-shconf"});
+  add_unless({"--no-telemetry", "--telemetry"}, {"--no-telemetry"});
+  add_unless({"--log-level"}, {"--log-level=error"});
+  add_unless({"--force-max-simd-bitwidth"}, {"--force-max-simd-bitwidth=512"});
+  add_unless({"-l", "-c", "--lcores", "-s", "-S"}, {concat("--lcores=0@", first_cpu(cpus))});
+  arguments.insert(arguments.end(), extra.begin(), extra.end());
+  return arguments;
+}
+
+Status start(std::span<const std::string> extra) {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  const pthread_t self = pthread_self();
+  if (const int error = pthread_getaffinity_np(self, sizeof cpus, &cpus); error != 0) {
+    return absl::UnavailableError(concat("DPDK cannot start: the thread's CPUs cannot be read, error ", error));
+  }
+  std::vector<std::string> arguments = arguments_for(extra, cpus);
+  const std::string command_line = fmt::format("{}", fmt::join(arguments, " "));
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) {
+    argv.push_back(argument.data());
+  }
+  argv.push_back(nullptr);
+  const int rc = rte_eal_init(static_cast<int>(arguments.size()), argv.data());
+  // the EAL pins the thread that starts it, and threads created later would inherit that
+  pthread_setaffinity_np(self, sizeof cpus, &cpus);
+  if (rc >= 0) {
+    return absl::OkStatus();
+  }
+  if (rte_errno == EALREADY) {
+    return absl::FailedPreconditionError("DPDK was already started by other code of this process");
+  }
+  return absl::UnavailableError(
+      concat("DPDK did not start: ", rte_strerror(rte_errno), "; its command line was: ", command_line));
+}
+
+}  // namespace
+
+Status ensure_eal(std::span<const std::string> extra_args) {
+  const std::lock_guard lock(eal().mutex);
+  if (!eal().started.has_value()) {
+    eal().extra_args.assign(extra_args.begin(), extra_args.end());
+    eal().started = start(extra_args);
+    return *eal().started;
+  }
+  CATENA_RETURN_IF_ERROR(*eal().started);
+  for (std::string const& argument : extra_args) {
+    if (std::find(eal().extra_args.begin(), eal().extra_args.end(), argument) == eal().extra_args.end()) {
+      return absl::FailedPreconditionError(
+          concat("DPDK already runs, started without '", argument, "'; give it when the process starts DPDK"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status require_eal(std::string_view who) {
+  const std::lock_guard lock(eal().mutex);
+  if (eal().started.has_value()) {
+    return *eal().started;
+  }
+  return absl::FailedPreconditionError(concat(who, ": DPDK does not run; call catena::dataplane::ensure_eal() first"));
+}
+
+}  // namespace catena::dataplane
