@@ -44,12 +44,13 @@ function(catena_embed output symbol)
     VERBATIM)
 endfunction()
 
-# catena_add_nf(NAME SOURCES ... [KERNEL file...] [TESTS ...] [DEPENDS ...])
+# catena_add_nf(NAME SOURCES ... [KERNEL file...] [TESTS ...] [BENCH ...] [DEPENDS ...])
 # One network function: an object library that defines `catena_nf_NAME()` (its descriptor). KERNEL lists the kernel
 # source first and then the headers that it shares with the host code; they are embedded as `catena_kernel_NAME`.
+# BENCH: the Google Benchmark program NAME_bench, built with CATENA_BUILD_BENCH.
 # Nothing outside the NF's directory names it: the list of built-in NFs is generated from these calls.
 function(catena_add_nf name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;KERNEL;TESTS;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;KERNEL;TESTS;BENCH;DEPENDS" ${ARGN})
   set(sources ${ARG_SOURCES})
   if(ARG_KERNEL)
     set(kernel_files "")
@@ -68,5 +69,10 @@ function(catena_add_nf name)
   if(ARG_TESTS)
     catena_add_test(${name}_test SOURCES ${ARG_TESTS} DEPENDS catena_nf_${name}
                     catena_nf_testing LABELS nf)
+  endif()
+  if(ARG_BENCH AND CATENA_BUILD_BENCH)
+    add_executable(${name}_bench ${ARG_BENCH})
+    target_link_libraries(${name}_bench PRIVATE catena_nf_${name} catena_nf_testing benchmark::benchmark)
+    catena_compile_options(${name}_bench)
   endif()
 endfunction()

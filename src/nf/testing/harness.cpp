@@ -2,6 +2,7 @@
 #include <catena/nf/testing/harness.hpp>
 
 #include <catena/nf/record.hpp>
+#include <catena/nf/testing/packet_store.hpp>
 
 #include <pcap/pcap.h>
 #include <spdlog/spdlog.h>
@@ -15,38 +16,6 @@ namespace catena::nf::testing {
 namespace {
 
 constexpr std::chrono::seconds kDeviceLimit{120};
-
-/// Slots and metadata of a run, in plain memory.
-struct Store {
-  explicit Store(std::vector<Frame> const& frames)
-      : bytes(frames.size() * packet::kSlotBytes),
-        offset(frames.size()),
-        length(frames.size()),
-        layers(frames.size()),
-        verdict(frames.size()),
-        port(frames.size()),
-        index(frames.size()) {
-    for (std::size_t i = 0; i < frames.size(); ++i) {
-      offset[i] = packet::kSlotHeadroom;
-      length[i] = static_cast<std::uint16_t>(frames[i].size());
-      std::copy(frames[i].begin(), frames[i].end(),
-                bytes.begin() + static_cast<std::ptrdiff_t>(i * packet::kSlotBytes + offset[i]));
-      layers[i] = packet::parse(bytes.data() + i * packet::kSlotBytes + offset[i], length[i]);
-      index[i] = i;
-    }
-  }
-  packet::MetaColumns columns() {
-    return {offset.data(), length.data(), layers.data(), verdict.data(), port.data(), index.data()};
-  }
-
-  std::vector<std::uint8_t> bytes;
-  std::vector<std::uint16_t> offset;
-  std::vector<std::uint16_t> length;
-  std::vector<packet::Layers> layers;
-  std::vector<std::uint8_t> verdict;
-  std::vector<std::uint16_t> port;
-  std::vector<std::uint64_t> index;
-};
 
 Status run_on_device(Instance& instance, std::vector<packet::Batch> const& units, device::Device& device,
                      RunOptions const& options) {
@@ -97,16 +66,10 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
       return absl::InvalidArgumentError(concat("a frame of ", frame.size(), " bytes does not fit a slot"));
     }
   }
-  Store store(frames);
-  const packet::MetaColumns meta = store.columns();
-  std::vector<std::uint32_t> slots(frames.size());
-  for (std::uint32_t i = 0; i < slots.size(); ++i) {
-    slots[i] = i;
-  }
+  PacketStore store(frames);
   std::vector<packet::Batch> units;
-  for (std::size_t first = 0; first < slots.size(); first += options.unit_size) {
-    units.emplace_back(store.bytes.data(), meta,
-                       std::span(slots).subspan(first, std::min<std::size_t>(options.unit_size, slots.size() - first)));
+  for (std::size_t first = 0; first < store.size(); first += options.unit_size) {
+    units.push_back(store.batch(first, std::min<std::size_t>(options.unit_size, store.size() - first)));
   }
 
   Instance instance(std::string(descriptor.type), descriptor, std::move(nf), options.on_unsupported, options.records);
@@ -119,7 +82,7 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
   }
 
   RunResult result;
-  const packet::Batch all(store.bytes.data(), meta, slots);
+  const packet::Batch all = store.all();
   for (std::uint32_t i = 0; i < all.size(); ++i) {
     const packet::Packet packet = all[i];
     result.packets.push_back(

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/batch.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace catena::nf::testing {
+
+/// Slots and metadata of packets in plain memory, laid out as the packet pool's: frame i in slot i. For tests and
+/// benchmarks that need batches without a data path. Precondition: no frame is longer than packet::kMaxFrameBytes.
+class PacketStore {
+ public:
+  explicit PacketStore(std::span<const std::vector<std::uint8_t>> frames)
+      : bytes_(frames.size() * packet::kSlotBytes),
+        offset_(frames.size(), packet::kSlotHeadroom),
+        length_(frames.size()),
+        layers_(frames.size()),
+        verdict_(frames.size()),
+        port_(frames.size()),
+        index_(frames.size()),
+        slots_(frames.size()) {
+    std::iota(index_.begin(), index_.end(), std::uint64_t{0});
+    std::iota(slots_.begin(), slots_.end(), 0U);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      std::uint8_t* frame = bytes_.data() + i * packet::kSlotBytes + packet::kSlotHeadroom;
+      std::copy(frames[i].begin(), frames[i].end(), frame);
+      length_[i] = static_cast<std::uint16_t>(frames[i].size());
+      layers_[i] = packet::parse(frame, length_[i]);
+    }
+    meta_ = {offset_.data(), length_.data(), layers_.data(), verdict_.data(), port_.data(), index_.data()};
+  }
+  PacketStore(PacketStore const&) = delete;
+  PacketStore& operator=(PacketStore const&) = delete;
+
+  std::size_t size() const { return slots_.size(); }
+  /// Packets [first, first + count); valid as long as the store.
+  packet::Batch batch(std::size_t first, std::size_t count) {
+    return {bytes_.data(), meta_, std::span(slots_).subspan(first, count)};
+  }
+  packet::Batch all() { return batch(0, size()); }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::uint16_t> offset_;
+  std::vector<std::uint16_t> length_;
+  std::vector<packet::Layers> layers_;
+  std::vector<std::uint8_t> verdict_;
+  std::vector<std::uint16_t> port_;
+  std::vector<std::uint64_t> index_;
+  std::vector<std::uint32_t> slots_;
+  packet::MetaColumns meta_{};
+};
+
+}  // namespace catena::nf::testing

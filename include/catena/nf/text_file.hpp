@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/core/text.hpp>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+/// Rule, route and string files: read in one piece, walked by hand, every error with its position.
+namespace catena::nf {
+
+/// The bytes of `path`. NotFound if it cannot be read; InvalidArgument if it has more than `max_bytes` bytes.
+inline Result<std::string> read_text_file(std::string const& path, std::size_t max_bytes) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) {
+    return absl::NotFoundError(concat(path, ": cannot be read"));
+  }
+  const std::streamoff size = file.tellg();
+  if (size < 0 || static_cast<std::uint64_t>(size) > max_bytes) {
+    return absl::InvalidArgumentError(concat(path, ": ", size, " bytes; such a file has at most ", max_bytes));
+  }
+  std::string text(static_cast<std::size_t>(size), '\0');
+  file.seekg(0);
+  if (!file.read(text.data(), size)) {
+    return absl::NotFoundError(concat(path, ": cannot be read to its end"));
+  }
+  return text;
+}
+
+/// An IPv4 prefix: bits of `address` behind the first `length` are as written.
+struct Ipv4Prefix {
+  std::uint32_t address = 0;  ///< host order
+  std::uint8_t length = 32;
+
+  std::uint32_t mask() const { return length == 0 ? 0 : ~std::uint32_t{0} << (32 - length); }
+  bool operator==(Ipv4Prefix const&) const = default;
+};
+inline std::string to_string(Ipv4Prefix const& prefix) {
+  return concat(prefix.address >> 24, ".", (prefix.address >> 16) & 0xFF, ".", (prefix.address >> 8) & 0xFF, ".",
+                prefix.address & 0xFF, "/", int{prefix.length});
+}
+
+/// Walks a text line by line. A line ends with LF or CR LF; `#` starts a comment that goes to its end. The readers
+/// (number(), prefix() ...) advance only when they return true. `text` and `file` must outlive the cursor.
+class TextCursor {
+ public:
+  TextCursor(std::string_view text, std::string_view file)
+      : at_(text.data()), end_(text.data() + text.size()), line_start_(at_), line_end_(at_), next_(at_), file_(file) {}
+
+  /// Goes to the first word of the next line that has one. False at the end of the text.
+  bool next_line() {
+    while (next_ != end_) {
+      line_start_ = next_;
+      line_end_ = line_start_;
+      while (line_end_ != end_ && *line_end_ != '\n') {
+        ++line_end_;
+      }
+      next_ = line_end_ == end_ ? end_ : line_end_ + 1;
+      ++line_;
+      if (line_end_ != line_start_ && line_end_[-1] == '\r') {
+        --line_end_;
+      }
+      at_ = line_start_;
+      skip_blanks();
+      if (!at_end()) {
+        return true;
+      }
+    }
+    return false;
+  }
+  std::uint32_t line() const { return line_; }
+  std::uint32_t column() const { return static_cast<std::uint32_t>(at_ - line_start_) + 1; }
+
+  bool skip_blanks() {
+    const char* before = at_;
+    while (at_ != line_end_ && (*at_ == ' ' || *at_ == '\t')) {
+      ++at_;
+    }
+    return at_ != before;
+  }
+  /// At the end of the line or at a comment.
+  bool at_end() const { return at_ == line_end_ || *at_ == '#'; }
+  /// Between two words, or at_end().
+  bool at_gap() const { return at_end() || *at_ == ' ' || *at_ == '\t'; }
+  char peek() const { return at_ == line_end_ ? '\0' : *at_; }
+  bool accept(char c) {
+    if (at_ == line_end_ || *at_ != c) {
+      return false;
+    }
+    ++at_;
+    return true;
+  }
+  /// The word here, up to the next gap, without passing it.
+  std::string_view word() const {
+    const char* last = at_;
+    while (last != line_end_ && *last != ' ' && *last != '\t' && *last != '#') {
+      ++last;
+    }
+    return {at_, static_cast<std::size_t>(last - at_)};
+  }
+  void skip(std::size_t bytes) { at_ += bytes; }
+
+  /// Decimal digits, at most `maximum`.
+  bool number(std::uint32_t maximum, std::uint32_t& value) {
+    const char* at = at_;
+    std::uint64_t sum = 0;
+    while (at != line_end_ && *at >= '0' && *at <= '9') {
+      sum = sum * 10 + static_cast<std::uint64_t>(*at - '0');
+      if (sum > maximum) {
+        return false;
+      }
+      ++at;
+    }
+    if (at == at_) {
+      return false;
+    }
+    at_ = at;
+    value = static_cast<std::uint32_t>(sum);
+    return true;
+  }
+  /// Four decimal numbers up to 255 with dots, host order.
+  bool address(std::uint32_t& value) {
+    const char* before = at_;
+    std::uint32_t sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      std::uint32_t part = 0;
+      if ((i > 0 && !accept('.')) || !number(255, part)) {
+        at_ = before;
+        return false;
+      }
+      sum = sum << 8 | part;
+    }
+    value = sum;
+    return true;
+  }
+  /// `1.2.3.0/24`, or an address alone, which is a prefix of 32 bits.
+  bool prefix(Ipv4Prefix& value) {
+    const char* before = at_;
+    std::uint32_t parsed_address = 0;
+    std::uint32_t length = 32;
+    if (!address(parsed_address) || (accept('/') && !number(32, length))) {
+      at_ = before;
+      return false;
+    }
+    value = {parsed_address, static_cast<std::uint8_t>(length)};
+    return true;
+  }
+
+  /// InvalidArgument `file:line:column: message` at the current position.
+  Status error(std::string_view message) const {
+    return absl::InvalidArgumentError(concat(file_, ":", line_, ":", column(), ": ", message));
+  }
+  /// The word here as messages quote it: cut where it is long, bytes that are no text as `?`.
+  std::string quoted_word() const {
+    constexpr std::size_t kLongest = 40;
+    const std::string_view text = word();
+    std::string result = "'";
+    for (const char c : text.substr(0, kLongest)) {
+      result += c >= ' ' && c <= '~' ? c : '?';
+    }
+    result += text.size() > kLongest ? "...'" : "'";
+    return result;
+  }
+
+ private:
+  const char* at_;
+  const char* end_;
+  const char* line_start_;
+  const char* line_end_;
+  const char* next_;
+  std::string_view file_;
+  std::uint32_t line_ = 0;
+};
+
+}  // namespace catena::nf
