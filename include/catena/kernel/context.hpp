@@ -175,13 +175,14 @@ class PacketView {
   }
 
   /// The payload (GR names `payload`), or the whole frame (GR names every frame field).
+  template <u32 Frames = CATENA_FRAMES>
   Bytes payload() const {
-    static_assert(CATENA_FRAMES == 1,
-                  "the NF's hints do not name the payload as read on the GPU, or name the whole frame");
+    static_assert(Frames == 1, "the NF's hints do not name the payload as read on the GPU, or name the whole frame");
     return bytes();
   }
+  template <u32 Frames = CATENA_FRAMES>
   Bytes frame() const {
-    static_assert(CATENA_FRAMES == 2, "the NF's hints do not name every frame field as read on the GPU");
+    static_assert(Frames == 2, "the NF's hints do not name every frame field as read on the GPU");
     return bytes();
   }
 
@@ -193,7 +194,7 @@ class PacketView {
                      ctx_->sink())[row_];
   }
   template <typename T>
-  void set_result(T const& value) const {
+  void set_result(T value) const {
     static_assert(sizeof(T) == CATENA_RESULT_BYTES, "not the descriptor's result struct");
     IsoPtr<T>(reinterpret_cast<T*>(ctx_->batch_ + result_offset()), ctx_->params_.padded, kRegionResults, ctx_->sink())
         .set(row_, value);

@@ -31,7 +31,7 @@ inline u32 atomic_or(u32* at, u32 value) { return atomicOr(at, value); }
 inline u32 atomic_cas(u32* at, u32 expected, u32 desired) { return atomicCAS(at, expected, desired); }
 inline u32 byte_swap(u32 value) { return __byte_perm(value, 0, 0x0123); }
 inline u32 rotate_left(u32 value, u32 bits) { return __funnelshift_l(value, value, bits); }
-inline u32 popcount(u32 value) { return static_cast<u32>(__popc(static_cast<i32>(value))); }
+inline u32 count_ones(u32 value) { return static_cast<u32>(__popc(static_cast<i32>(value))); }
 /// Index of the lowest set bit; value != 0.
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value))) - 1; }
 
@@ -49,15 +49,14 @@ inline u32 global_id() { return static_cast<u32>(get_global_id(0)); }
 inline u32 local_id() { return static_cast<u32>(get_local_id(0)); }
 inline u32 group_size() { return static_cast<u32>(get_local_size(0)); }
 inline void barrier_all() { barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }
-inline u32 atomic_add(u32* at, u32 value) { return __atomic_fetch_add(at, value, __ATOMIC_RELAXED); }
-inline u32 atomic_or(u32* at, u32 value) { return __atomic_fetch_or(at, value, __ATOMIC_RELAXED); }
-inline u32 atomic_cas(u32* at, u32 expected, u32 desired) {
-  __atomic_compare_exchange_n(at, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return expected;
-}
+// clang makes instructions of these; of the __atomic_ family it makes calls of a library that no driver has, and the
+// OpenCL functions exist for global and local memory apart.
+inline u32 atomic_add(u32* at, u32 value) { return __sync_fetch_and_add(at, value); }
+inline u32 atomic_or(u32* at, u32 value) { return __sync_fetch_and_or(at, value); }
+inline u32 atomic_cas(u32* at, u32 expected, u32 desired) { return __sync_val_compare_and_swap(at, expected, desired); }
 inline u32 byte_swap(u32 value) { return __builtin_bswap32(value); }
 inline u32 rotate_left(u32 value, u32 bits) { return (value << (bits & 31U)) | (value >> ((32U - bits) & 31U)); }
-inline u32 popcount(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }
+inline u32 count_ones(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value)); }
 
 #define CATENA_KERNEL_ENTRY(name)                                                                        \

@@ -2,6 +2,15 @@
 #pragma once
 
 // Integer types with one width on the host, in CUDA and in OpenCL. No std header may be needed: kernels include this.
+#if defined(__OPENCL_CPP_VERSION__)
+// OpenCL reserves these words (beside the spellings with two underscores); C++ and CUDA do not, and one source serves
+// all of them.
+#define kernel catena_word_kernel
+#define local catena_word_local
+#define global catena_word_global
+#define constant catena_word_constant
+#endif
+
 namespace catena {
 
 using u8 = unsigned char;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/device/device.hpp>
+
+#include <cstddef>
+#include <string_view>
+
+/// What every backend offers to device.cpp, and what the backends check alike.
+namespace catena::device {
+
+Probe probe_cuda();
+Probe probe_opencl();
+
+/// InvalidArgument unless [offset, offset + bytes) lies within `size` bytes. `what` names the operation.
+Status check_range(std::string_view what, std::size_t offset, std::size_t bytes, std::size_t size);
+
+/// InvalidArgument if the device cannot launch this shape: no groups, no work-items, too many of them in a group, or
+/// more local memory than a group can have. The text gives the value and the limit.
+Status check_shape(LaunchShape const& shape, DeviceInfo const& info);
+
+/// "memory.cpp:33" from __FILE__ and __LINE__, without the folders of the machine that built it.
+std::string source_position(std::string_view file, int line);
+
+}  // namespace catena::device

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/device/device.hpp>
+
+#include <catena/core/text.hpp>
+
+#include "device/backend.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace catena::device {
+
+namespace {
+
+/// How long a wait asks again at once before it starts to sleep: about one launch and its copies.
+constexpr std::chrono::microseconds kSpin{50};
+constexpr std::chrono::microseconds kNap{20};
+
+}  // namespace
+
+std::string_view to_string(Backend backend) {
+  switch (backend) {
+    case Backend::kCuda:
+      return "cuda";
+    case Backend::kOpenCl:
+      return "opencl";
+    case Backend::kMock:
+      return "mock";
+  }
+  return "unknown";
+}
+
+Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  for (;;) {
+    CATENA_ASSIGN_OR_RETURN(const bool done, ready());
+    if (done) {
+      return absl::OkStatus();
+    }
+    const Clock::duration waited = Clock::now() - start;
+    if (waited >= limit) {
+      return absl::DeadlineExceededError(concat(what, ": the device did not finish within ",
+                                                std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(),
+                                                " ms"));
+    }
+    if (waited < kSpin) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::min<Clock::duration>(kNap, limit - waited));
+    }
+  }
+}
+
+Status check_range(std::string_view what, std::size_t offset, std::size_t bytes, std::size_t size) {
+  if (offset > size || bytes > size - offset) {
+    return absl::InvalidArgumentError(
+        concat(what, ": ", bytes, " bytes at offset ", offset, " leave a buffer of ", size, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+Status check_shape(LaunchShape const& shape, DeviceInfo const& info) {
+  if (shape.groups == 0 || shape.group_size == 0) {
+    return absl::InvalidArgumentError(
+        concat("launch: ", shape.groups, " groups of ", shape.group_size, " work-items; both must be at least 1"));
+  }
+  if (shape.group_size > info.max_group_size) {
+    return absl::InvalidArgumentError(concat("launch: groups of ", shape.group_size, " work-items; ", info.name,
+                                             " takes at most ", info.max_group_size));
+  }
+  if (shape.local_bytes > info.local_memory_bytes) {
+    return absl::InvalidArgumentError(concat("launch: ", shape.local_bytes, " bytes of local memory; ", info.name,
+                                             " has ", info.local_memory_bytes, " per group"));
+  }
+  return absl::OkStatus();
+}
+
+std::string source_position(std::string_view file, int line) {
+  return concat(file.substr(file.rfind('/') + 1), ":", line);
+}
+
+Result<Choice> parse_choice(std::string_view text) {
+  if (text == "auto") {
+    return Choice::kAuto;
+  }
+  if (text == "cuda") {
+    return Choice::kCuda;
+  }
+  if (text == "opencl") {
+    return Choice::kOpenCl;
+  }
+  if (text == "none") {
+    return Choice::kNone;
+  }
+  return absl::InvalidArgumentError(concat("device '", text, "' is not known; write auto, cuda, opencl or none"));
+}
+
+std::vector<Probe> probe() {
+  std::vector<Probe> found;
+  found.push_back(probe_cuda());
+  found.push_back(probe_opencl());
+  return found;
+}
+
+Result<std::unique_ptr<Device>> open(Choice choice, std::string* why) {
+  switch (choice) {
+    case Choice::kNone:
+      return nullptr;
+    case Choice::kCuda:
+      return open_cuda();
+    case Choice::kOpenCl:
+      return open_opencl();
+    case Choice::kAuto:
+      break;
+  }
+  Result<std::unique_ptr<Device>> cuda = open_cuda();
+  if (cuda.ok()) {
+    return cuda;
+  }
+  Result<std::unique_ptr<Device>> opencl = open_opencl();
+  if (opencl.ok()) {
+    return opencl;
+  }
+  if (why != nullptr) {
+    *why = concat("cuda: ", std::string(cuda.status().message()), "\nopencl: ", std::string(opencl.status().message()));
+  }
+  return nullptr;
+}
+
+}  // namespace catena::device

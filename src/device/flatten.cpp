@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/flatten.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+namespace catena::device {
+
+namespace {
+
+std::string_view skip_blanks(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r"), text.size()));
+}
+
+bool skip_word(std::string_view& text, std::string_view word) {
+  text = skip_blanks(text);
+  if (!text.starts_with(word)) {
+    return false;
+  }
+  text.remove_prefix(word.size());
+  return true;
+}
+
+/// The name between the brackets or quotes of an #include line; empty for any other line.
+std::string_view included_name(std::string_view line) {
+  if (!skip_word(line, "#") || !skip_word(line, "include")) {
+    return {};
+  }
+  line = skip_blanks(line);
+  if (line.empty() || (line.front() != '<' && line.front() != '"')) {
+    return {};
+  }
+  const std::size_t end = line.find(line.front() == '<' ? '>' : '"', 1);
+  return end == std::string_view::npos ? std::string_view() : line.substr(1, end - 1);
+}
+
+bool is_pragma_once(std::string_view line) {
+  return skip_word(line, "#") && skip_word(line, "pragma") && skip_word(line, "once") && skip_blanks(line).empty();
+}
+
+class Flattener {
+ public:
+  explicit Flattener(ProgramSource const& source) : source_(source) {}
+
+  void add(SourceFile const& file) {
+    done_.insert(file.name);
+    text_ += concat("#line 1 \"", file.name, "\"\n");
+    int number = 0;
+    for (std::string_view rest = file.text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      ++number;
+      if (SourceFile const* included = find(included_name(line)); included != nullptr) {
+        if (!done_.contains(included->name)) {
+          add(*included);
+        }
+        text_ += concat("#line ", number + 1, " \"", file.name, "\"\n");
+      } else if (is_pragma_once(line)) {
+        text_ += '\n';  // in the main file of a compilation it would be a warning
+      } else {
+        text_ += concat(line, "\n");
+      }
+    }
+  }
+  std::string& text() { return text_; }
+
+ private:
+  SourceFile const* find(std::string_view name) const {
+    for (SourceFile const& file : source_.files) {
+      if (file.name == name && !name.empty()) {
+        return &file;
+      }
+    }
+    return nullptr;
+  }
+
+  ProgramSource const& source_;
+  std::set<std::string, std::less<>> done_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string flatten(ProgramSource const& source) {
+  Flattener flattener(source);
+  for (std::string const& define : source.defines) {
+    const std::size_t equals = define.find('=');
+    if (equals == std::string::npos) {
+      flattener.text() += concat("#define ", define, " 1\n");
+    } else {
+      flattener.text() += concat("#define ", define.substr(0, equals), " ", define.substr(equals + 1), "\n");
+    }
+  }
+  if (!source.files.empty()) {
+    flattener.add(source.files.front());
+  }
+  return std::move(flattener.text());
+}
+
+}  // namespace catena::device

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <string_view>
+
+#include <CL/cl.h>
+
+namespace catena::device::opencl {
+
+/// "CL_INVALID_VALUE"; "unknown OpenCL error" for a number that no header lists.
+std::string_view error_name(cl_int code);
+
+/// The Status for a failed call: its text has the call, the code, its name and where in the source it was made.
+/// OK for CL_SUCCESS.
+Status to_status(cl_int code, std::string_view call, const char* file, int line);
+
+/// True for codes after which the device cannot be used any more.
+bool is_fatal(cl_int code);
+
+}  // namespace catena::device::opencl
+
+/// Returns a Status from the enclosing function if an OpenCL call that gives an error code fails.
+#define CATENA_CL_TRY(call) \
+  CATENA_RETURN_IF_ERROR(::catena::device::opencl::to_status((call), #call, __FILE__, __LINE__))

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/opencl/stream.hpp"
+
+#include "device/backend.hpp"
+#include "device/opencl/event.hpp"
+#include "device/opencl/memory.hpp"
+#include "device/opencl/program.hpp"
+
+namespace catena::device::opencl {
+
+namespace {
+
+cl_mem native(Buffer& buffer) { return static_cast<OpenClBuffer&>(buffer).native(); }
+
+}  // namespace
+
+Result<std::unique_ptr<Stream>> OpenClDevice::create_stream() {
+  CATENA_RETURN_IF_ERROR(failed());
+  cl_int code = CL_SUCCESS;
+  Handle<cl_command_queue> queue(clCreateCommandQueueWithProperties(context(), native(), nullptr, &code));
+  CATENA_RETURN_IF_ERROR(check(code, "clCreateCommandQueueWithProperties", __FILE__, __LINE__));
+  return std::make_unique<OpenClStream>(*this, std::move(queue));
+}
+
+OpenClStream::~OpenClStream() {
+  // What is still running may use host memory that the owner frees next.
+  clFinish(queue_.get());
+}
+
+Status OpenClStream::copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) {
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  CATENA_RETURN_IF_ERROR(check_range("copy to device", target_offset, source.size(), target.size()));
+  if (source.empty()) {
+    return absl::OkStatus();
+  }
+  CATENA_CL_TRY_ON(*device_, clEnqueueWriteBuffer(queue_.get(), native(target), CL_FALSE, target_offset, source.size(),
+                                                  source.data(), 0, nullptr, nullptr));
+  return absl::OkStatus();
+}
+
+Status OpenClStream::copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) {
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  CATENA_RETURN_IF_ERROR(check_range("copy to host", source_offset, target.size(), source.size()));
+  if (target.empty()) {
+    return absl::OkStatus();
+  }
+  CATENA_CL_TRY_ON(*device_, clEnqueueReadBuffer(queue_.get(), native(source), CL_FALSE, source_offset, target.size(),
+                                                 target.data(), 0, nullptr, nullptr));
+  return absl::OkStatus();
+}
+
+Status OpenClStream::fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) {
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  CATENA_RETURN_IF_ERROR(check_range("fill", offset, bytes, target.size()));
+  if (bytes == 0) {
+    return absl::OkStatus();
+  }
+  CATENA_CL_TRY_ON(*device_, clEnqueueFillBuffer(queue_.get(), native(target), &value, sizeof value, offset, bytes, 0,
+                                                 nullptr, nullptr));
+  return absl::OkStatus();
+}
+
+Status OpenClStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
+  return static_cast<OpenClKernel&>(kernel).enqueue(queue_.get(), shape, arguments);
+}
+
+Result<std::unique_ptr<Event>> OpenClStream::record() {
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  cl_event event = nullptr;
+  CATENA_CL_TRY_ON(*device_, clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event));
+  Handle<cl_event> owned(event);
+  // a queue that is not flushed need not start, and the event would never become ready
+  CATENA_RETURN_IF_ERROR(flush());
+  return std::make_unique<OpenClEvent>(*device_, std::move(owned));
+}
+
+Status OpenClStream::flush() {
+  CATENA_CL_TRY_ON(*device_, clFlush(queue_.get()));
+  return absl::OkStatus();
+}
+
+}  // namespace catena::device::opencl

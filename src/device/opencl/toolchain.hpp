@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/device/device.hpp>
+
+#include <string>
+
+/// The compilers of this machine that turn C++ for OpenCL into what drivers load: clang, and llvm-spirv.
+namespace catena::device::opencl {
+
+/// Oldest clang that knows C++ for OpenCL 2021.
+inline constexpr int kOldestClang = 14;
+
+struct Toolchain {
+  std::string clang;       ///< absolute path
+  int version = 0;         ///< major version
+  std::string llvm_spirv;  ///< absolute path of the translator of the same version; empty if there is none
+};
+
+/// Looks in $PATH for clang-<newest> down to clang-14, then for a plain clang whose version lies in that range.
+/// Unavailable if there is none; the text names the package to install.
+Result<Toolchain> find_toolchain(int newest);
+
+/// LLVM bitcode for spir64. InvalidArgument with clang's messages if the source is wrong.
+Result<Binary> compile_bitcode(Toolchain const& toolchain, ProgramSource const& source);
+
+/// SPIR-V. Errors as compile_bitcode(); Unavailable if the toolchain has no llvm-spirv.
+Result<Binary> compile_spirv(Toolchain const& toolchain, ProgramSource const& source);
+
+}  // namespace catena::device::opencl

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/kernel/program.hpp>
+
+#include <catena/core/text.hpp>
+
+#include "device/hash.hpp"
+#include "kernel/program_cache.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <optional>
+
+// Written by catena_embed(): the headers that kernels include.
+extern const catena::kernel::SourceFile catena_kernel_sdk[];
+extern const unsigned catena_kernel_sdk_count;
+
+namespace catena::kernel {
+
+namespace {
+
+constexpr std::uint32_t kMaxAuxBytes = 64;
+constexpr std::uint32_t kMaxResultBytes = 256;
+
+/// Only fields of fixed size can stand in a column.
+packet::FieldSet fixed_size(packet::FieldSet set) {
+  for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
+    if (packet::field_size(field) == 0) {
+      set &= ~(packet::FieldSet{1} << field);
+    }
+  }
+  return set;
+}
+
+Status check(ProgramSpec const& spec) {
+  const auto wrong = [&spec](std::string const& what) {
+    return absl::InvalidArgumentError(concat("kernel '", spec.kernel, "': ", what));
+  };
+  if (spec.source.empty()) {
+    return wrong("no source files");
+  }
+  if (spec.aux_bytes % 4 != 0 || spec.aux_bytes > kMaxAuxBytes) {
+    return wrong(concat("aux_bytes is ", spec.aux_bytes, "; it must be a multiple of 4 and at most ", kMaxAuxBytes));
+  }
+  if (spec.result_bytes % 4 != 0 || spec.result_bytes > kMaxResultBytes) {
+    return wrong(
+        concat("result_bytes is ", spec.result_bytes, "; it must be a multiple of 4 and at most ", kMaxResultBytes));
+  }
+  if (spec.policy.lanes == 0 || spec.policy.group_size % spec.policy.lanes != 0 || spec.policy.group_size == 0) {
+    return wrong(concat("group_size ", spec.policy.group_size, " is not a multiple of lanes ", spec.policy.lanes));
+  }
+  return absl::OkStatus();
+}
+
+/// Changes when what is compiled from the same source changes, e.g. the options given to a compiler.
+constexpr std::string_view kRecipe = "catena program 1";
+
+device::Hash128 cache_key(device::DeviceInfo const& info, device::ProgramSource const& source) {
+  device::Hash128 key;
+  key.add_field(kRecipe);
+  key.add_field(to_string(info.backend)).add_field(info.name).add_field(info.driver).add_field(info.target);
+  for (device::SourceFile const& file : source.files) {
+    key.add_field(file.name).add_field(file.text);
+  }
+  key.add_field("defines");
+  for (std::string const& define : source.defines) {
+    key.add_field(define);
+  }
+  return key;
+}
+
+}  // namespace
+
+Frames frames_of(packet::FieldSet set) {
+  if (packet::has_frame(set)) {
+    return Frames::kFrame;
+  }
+  return packet::contains(set, packet::kPayload) ? Frames::kPayload : Frames::kNone;
+}
+
+packet::FieldSet in_columns(ProgramSpec const& spec) {
+  // fields inside a frame that travels as a whole need no columns
+  const packet::FieldSet named = packet::has_frame(spec.reads) ? spec.reads & packet::kMetaFields : spec.reads;
+  packet::FieldSet columns = fixed_size(named);
+  if (frames_of(spec.reads | spec.writes) == Frames::kFrame) {
+    columns |= packet::fields(packet::kMetaLayers, packet::kMetaOffset, packet::kMetaLength);
+  }
+  return columns;
+}
+
+packet::FieldSet out_columns(ProgramSpec const& spec) {
+  const packet::FieldSet named = packet::has_frame(spec.writes) ? spec.writes & packet::kMetaFields : spec.writes;
+  packet::FieldSet columns = fixed_size(named);
+  if (frames_of(spec.writes) != Frames::kNone && frames_of(spec.reads | spec.writes) == Frames::kFrame) {
+    columns |= packet::fields(packet::kMetaLength, packet::kMetaOffset);
+  }
+  return columns;
+}
+
+device::ProgramSource adapt(ProgramSpec const& spec) {
+  device::ProgramSource source;
+  for (SourceFile const& file : spec.source) {
+    source.files.push_back({file.name, file.text});
+  }
+  for (SourceFile const& file : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
+    source.files.push_back({file.name, file.text});
+  }
+  const auto define = [&source](std::string_view name, std::uint32_t value) {
+    source.defines.push_back(concat(name, "=", value, "U"));
+  };
+  define("CATENA_IN_COLUMNS", in_columns(spec));
+  define("CATENA_OUT_COLUMNS", out_columns(spec));
+  define("CATENA_FRAMES", static_cast<std::uint32_t>(frames_of(spec.reads | spec.writes)));
+  define("CATENA_HEADROOM", spec.headroom);
+  define("CATENA_TAILROOM", spec.tailroom);
+  define("CATENA_LANES", spec.policy.lanes);
+  define("CATENA_AUX_BYTES", spec.aux_bytes);
+  define("CATENA_RESULT_BYTES", spec.result_bytes);
+  define("CATENA_SPILL_FACTOR", spec.policy.spill_factor);
+  return source;
+}
+
+Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSpec const& spec) {
+  CATENA_RETURN_IF_ERROR(check(spec));
+  const device::ProgramSource source = adapt(spec);
+  const ProgramCache cache = ProgramCache::from_environment();
+  const device::Hash128 key = cache_key(device.info(), source);
+
+  if (const std::optional<device::Binary> cached = cache.find(key)) {
+    Result<std::unique_ptr<device::Program>> program = device.load(*cached);
+    if (program.ok()) {
+      return program;
+    }
+    CATENA_RETURN_IF_ERROR(device.failed());
+    spdlog::warn("kernel '{}': the cached program does not load and is compiled anew: {}", spec.kernel,
+                 std::string(program.status().message()));
+  }
+  CATENA_ASSIGN_OR_RETURN(const device::Binary binary, device.compile(source));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Program> program, device.load(binary));
+  cache.store(key, binary);
+  return program;
+}
+
+}  // namespace catena::kernel
