@@ -140,6 +140,14 @@ bool Config::has(std::string_view key) {
   return state_->find(key).IsDefined();
 }
 
+bool Config::is_null(std::string_view key) {
+  if (!has(key)) {
+    return false;
+  }
+  const YAML::Node node = state_->find(key);
+  return node.IsNull() || (node.IsScalar() && node.Scalar() == "null");
+}
+
 Result<std::string> Config::string(std::string_view key) {
   if (!has(key)) {
     return error(key, concat("missing key '", key, "'"));

@@ -28,6 +28,8 @@ class Config {
 
   /// True if the key is there (and counts as known).
   bool has(std::string_view key);
+  /// True if the key is there and its value is `null` (or the text "null").
+  bool is_null(std::string_view key);
   Result<std::string> string(std::string_view key);
   Result<std::string> string_or(std::string_view key, std::string_view fallback);
   /// One of `allowed`; the message lists them and names the nearest.

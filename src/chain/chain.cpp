@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/chain.hpp"
+
+#include "dataplane/eal/eal.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+namespace catena::chain {
+namespace {
+
+std::string describe(PortConfig const& port) {
+  switch (port.kind) {
+    case PortKind::kPcap: return concat("pcap ", port.target);
+    case PortKind::kDpdk: return concat("dpdk ", port.target);
+    case PortKind::kGenerator: return "generator";
+    case PortKind::kNull: return "null";
+  }
+  return {};
+}
+
+/// "0000:03:00.0" or "03:00.0", with or without parameters behind it.
+bool is_pci_address(std::string const& device) {
+  const std::string head = device.substr(0, device.find(','));
+  return std::count(head.begin(), head.end(), ':') >= 1 && head.find('.') != std::string::npos &&
+         head.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
+}
+
+/// PCI devices must be allowed when the EAL starts, and need its hugepages; everything else runs without either.
+Status start_eal(PortConfig const& rx, PortConfig const& tx) {
+  std::vector<std::string> arguments;
+  for (PortConfig const* port : {&rx, &tx}) {
+    if (port->kind != PortKind::kDpdk || !is_pci_address(port->target)) {
+      continue;
+    }
+    if (arguments.empty()) {
+      arguments.emplace_back("--in-memory");
+    }
+    if (std::string allow = concat("--allow=", port->target); std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
+      arguments.push_back(std::move(allow));
+    }
+  }
+  return dataplane::ensure_eal(arguments);
+}
+
+Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry, bool recording) {
+  Result<nf::Descriptor const*> descriptor = registry.find(config.type);
+  if (!descriptor.ok()) {
+    return absl::NotFoundError(concat(config.position, ": ", std::string(descriptor.status().message())));
+  }
+  nf::Config own = config.config;
+  Result<std::unique_ptr<nf::Nf>> nf = (*descriptor)->create(own);
+  if (!nf.ok()) {
+    return nf.status();
+  }
+  if (config.on == Placement::kGpu && !(*descriptor)->has_kernel) {
+    return absl::InvalidArgumentError(concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
+  }
+  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(), config.on_unsupported, recording);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions const& options, nf::Registry const& registry) {
+  std::unique_ptr<Chain> chain(new Chain());
+  chain->config_ = std::move(config);
+  chain->workers_ = options.workers;
+  chain->config_.rx = options.rx.value_or(chain->config_.rx);
+  chain->config_.tx = options.tx.value_or(chain->config_.tx);
+  CATENA_RETURN_IF_ERROR(start_eal(chain->config_.rx, chain->config_.tx));
+  CATENA_RETURN_IF_ERROR(chain->make_nfs(registry, !options.record_path.empty()));
+  CATENA_RETURN_IF_ERROR(chain->open_device(options));
+  CATENA_RETURN_IF_ERROR(chain->open_ports());
+  CATENA_RETURN_IF_ERROR(chain->make_stages(options));
+  return chain;
+}
+
+Chain::~Chain() {
+  // stages hold launches, which hold memory of the device
+  const bool abandoned = abandoned_device();
+  stages_.clear();
+  if (abandoned) {
+    for (NfSlot& slot : nfs_) {
+      static_cast<void>(slot.device_nf.release());
+    }
+    static_cast<void>(device_.release());
+  }
+}
+
+Status Chain::make_nfs(nf::Registry const& registry, bool recording) {
+  for (NfConfig const& config : config_.nfs) {
+    NfSlot slot{config, nullptr, nullptr, nullptr};
+    CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, recording));
+    nfs_.push_back(std::move(slot));
+  }
+  return absl::OkStatus();
+}
+
+Status Chain::open_device(RunOptions const& options) {
+  const bool wanted = std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) { return slot.config.on == Placement::kGpu; });
+  const device::Choice choice = options.device.value_or(config_.device);
+  if (!wanted) {
+    no_device_reason_ = "no NF of the chain is placed on the gpu";
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(device_, device::open(choice, &no_device_reason_));
+  if (!device_) {
+    if (choice == device::Choice::kNone) {
+      no_device_reason_ = "the device is 'none'";
+    }
+    return absl::OkStatus();
+  }
+  for (NfSlot& slot : nfs_) {
+    if (slot.config.on == Placement::kGpu) {
+      Result<nf::KernelSide> side = slot.instance->nf().kernel_side();
+      if (!side.ok()) {
+        return Status(side.status().code(), concat(slot.config.position, ": NF '", slot.config.name, "' cannot run on the gpu: ", std::string(side.status().message())));
+      }
+      CATENA_ASSIGN_OR_RETURN(slot.device_nf, kernel::DeviceNf::create(*device_, std::move(side->spec), side->state));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status Chain::open_ports() {
+  CATENA_ASSIGN_OR_RETURN(pool_, dataplane::PacketPool::create(config_.tuning.pool_slots));
+  PortConfig const& rx = config_.rx;
+  PortConfig const& tx = config_.tx;
+  switch (rx.kind) {
+    case PortKind::kPcap: {
+      CATENA_ASSIGN_OR_RETURN(source_, dataplane::open_pcap_source(rx.target, rx.loops));
+      break;
+    }
+    case PortKind::kGenerator: {
+      CATENA_ASSIGN_OR_RETURN(source_, dataplane::make_generator(rx.generator));
+      break;
+    }
+    case PortKind::kDpdk: {
+      CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort port, dataplane::open_dpdk_port(rx.target, *pool_));
+      source_ = std::move(port.source);
+      if (tx.kind == PortKind::kDpdk && tx.target == rx.target) {
+        sink_ = std::move(port.sink);
+        return absl::OkStatus();
+      }
+      break;
+    }
+    case PortKind::kNull: return absl::InvalidArgumentError("rx cannot be null");
+  }
+  switch (tx.kind) {
+    case PortKind::kPcap: {
+      CATENA_ASSIGN_OR_RETURN(sink_, dataplane::open_pcap_sink(tx.target));
+      break;
+    }
+    case PortKind::kDpdk: {
+      CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort port, dataplane::open_dpdk_port(tx.target, *pool_));
+      sink_ = std::move(port.sink);
+      break;
+    }
+    case PortKind::kGenerator:
+    case PortKind::kNull: sink_ = dataplane::make_null_sink(); break;
+  }
+  return absl::OkStatus();
+}
+
+Status Chain::make_stages(RunOptions const& options) {
+  if (!options.record_path.empty()) {
+    std::vector<nf::Instance const*> instances;
+    for (NfSlot const& slot : nfs_) {
+      instances.push_back(slot.instance.get());
+    }
+    CATENA_ASSIGN_OR_RETURN(recorder_, dataplane::Recorder::open(options.record_path, std::move(instances)));
+  }
+  for (std::size_t i = 0; i <= nfs_.size(); ++i) {
+    CATENA_ASSIGN_OR_RETURN(auto ring, dataplane::Ring::create(pool_->free_units()));
+    rings_.push_back(std::move(ring));
+  }
+  auto rx = std::make_unique<dataplane::RxStage>(*source_, *pool_, *rings_.front(), stop_);
+  rx_ = rx.get();
+  stages_.push_back(std::move(rx));
+  const dataplane::DeviceStageOptions device_options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,
+                                                     std::chrono::milliseconds(config_.tuning.device_limit_ms),
+                                                     std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
+  for (std::uint32_t i = 0; i < nfs_.size(); ++i) {
+    NfSlot& slot = nfs_[i];
+    if (slot.device_nf) {
+      CATENA_ASSIGN_OR_RETURN(auto stage, dataplane::DeviceStage::create(*slot.instance, i, *slot.device_nf, *pool_, *rings_[i], *rings_[i + 1], device_options));
+      slot.device_stage = stage.get();
+      stages_.push_back(std::move(stage));
+    } else {
+      stages_.push_back(std::make_unique<dataplane::CpuStage>(*slot.instance, i, *pool_, *rings_[i], *rings_[i + 1]));
+    }
+  }
+  auto tx = std::make_unique<dataplane::TxStage>(*sink_, *pool_, *rings_.back(), recorder_.get());
+  tx_ = tx.get();
+  stages_.push_back(std::move(tx));
+  return absl::OkStatus();
+}
+
+std::vector<std::string> Chain::start_report() const {
+  std::vector<std::string> lines;
+  const bool wanted = std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) { return slot.config.on == Placement::kGpu; });
+  if (device_) {
+    lines.push_back(concat("device   ", device_->info().name, " (", device::to_string(device_->info().backend), ", ", device_->info().driver, ")"));
+  } else if (wanted) {
+    lines.push_back(concat("WARNING  no device: every NF runs on the CPU, those placed `on: gpu` too. Why: ", no_device_reason_));
+  } else {
+    lines.push_back(concat("device   none (", no_device_reason_, ")"));
+  }
+  lines.push_back(concat("rx       ", source_->describe()));
+  for (NfSlot const& slot : nfs_) {
+    std::string line = fmt::format("nf       {} ({}) on {}", slot.config.name, slot.config.type, slot.device_nf ? "gpu" : "cpu");
+    for (std::string const& detail : slot.instance->nf().start_report()) {
+      line += concat("\n           ", detail);
+    }
+    lines.push_back(std::move(line));
+  }
+  lines.push_back(concat("tx       ", sink_->describe()));
+  return lines;
+}
+
+Status Chain::run() {
+  std::vector<dataplane::Stage*> stages;
+  for (auto const& stage : stages_) {
+    stages.push_back(stage.get());
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const Status status = dataplane::run_stages(stages, workers_);
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return status;
+}
+
+Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->dropped()}; }
+
+Report Chain::report() const {
+  Report report;
+  report.chain = config_.name;
+  report.device = device_ ? fmt::format("{} ({})", device_->info().name, device::to_string(device_->info().backend)) : "none";
+  report.device_note = device_ ? "" : no_device_reason_;
+  report.rx = describe(config_.rx);
+  report.tx = describe(config_.tx);
+  report.workers = workers_;
+  report.seen = source_->seen();
+  report.received = rx_->packets();
+  report.received_bytes = rx_->bytes();
+  report.rx_drops = source_->drops();
+  report.sent = sink_->sent();
+  report.tx_drops = sink_->drops();
+  report.backlog_full = rx_->starved_polls();
+  report.seconds = seconds_;
+  dataplane::LatencyHistogram const& latency = tx_->latency();
+  constexpr double kNsPerUs = 1000.0;
+  report.latency = {static_cast<double>(latency.percentile(50)) / kNsPerUs, static_cast<double>(latency.percentile(95)) / kNsPerUs,
+                    static_cast<double>(latency.percentile(99)) / kNsPerUs, static_cast<double>(latency.max()) / kNsPerUs};
+  for (NfSlot const& slot : nfs_) {
+    nf::Counters const& counters = slot.instance->counters();
+    NfReport entry;
+    entry.name = slot.config.name;
+    entry.type = slot.config.type;
+    entry.placement = slot.device_nf ? "gpu" : "cpu";
+    if (slot.device_stage != nullptr && !slot.device_stage->device_status().ok()) {
+      entry.placement = "gpu -> cpu";
+      entry.device_error = slot.device_stage->device_status().ToString();
+    }
+    entry.in = counters.in;
+    entry.unsupported = counters.unsupported;
+    entry.kernel_faults = counters.kernel_faults;
+    entry.alerts = slot.instance->outcome().alerts();
+    std::uint64_t dropped = 0;
+    for (auto const& [name, count] : slot.instance->drops()) {
+      dropped += count;
+      if (count > 0) {
+        entry.drops.push_back({std::string(name), count});
+      }
+    }
+    entry.passed = counters.in - dropped;
+    if (const kernel::TransferCounts& moved = counters.transfers; moved.packets > 0) {
+      entry.bytes_to_device_per_packet = static_cast<double>(moved.bytes_to_device) / static_cast<double>(moved.packets);
+      entry.bytes_to_host_per_packet = static_cast<double>(moved.bytes_to_host) / static_cast<double>(moved.packets);
+    }
+    report.nfs.push_back(std::move(entry));
+  }
+  return report;
+}
+
+bool Chain::abandoned_device() const {
+  return std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) { return slot.device_stage != nullptr && slot.device_stage->abandoned(); });
+}
+
+Status check(ChainConfig config, nf::Registry const& registry) {
+  CATENA_RETURN_IF_ERROR(start_eal({}, {}));
+  for (NfConfig const& entry : config.nfs) {
+    CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false));
+    if (entry.on == Placement::kGpu) {
+      if (Result<nf::KernelSide> side = instance->nf().kernel_side(); !side.ok()) {
+        return Status(side.status().code(), concat(entry.position, ": NF '", entry.name, "' cannot run on the gpu: ", std::string(side.status().message())));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+#include "chain/report.hpp"
+#include "dataplane/pipeline.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/nf/registry.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace catena::chain {
+
+/// What the command line adds to a chain file.
+struct RunOptions {
+  std::optional<PortConfig> rx;
+  std::optional<PortConfig> tx;
+  std::optional<device::Choice> device;
+  std::string record_path;     ///< empty: no record
+  std::uint32_t workers = 1;
+};
+
+/// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
+/// Call order: create() -> run() once. stop() and progress() may be called from any thread while it runs.
+class Chain {
+ public:
+  /// Errors: as load_chain() and the NFs' create(); Unavailable where the asked-for device is missing; NotFound for an
+  /// unknown NF type (with its position).
+  static Result<std::unique_ptr<Chain>> create(ChainConfig config, RunOptions const& options, nf::Registry const& registry);
+  ~Chain();
+
+  /// What a user should know before packets run: device, placements, NFs' start reports. Loud lines first.
+  std::vector<std::string> start_report() const;
+  /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report().
+  Status run();
+  /// rx takes no more packets; what is inside is finished. Async-signal safe.
+  void stop() { stop_.store(true, std::memory_order_relaxed); }
+  Progress progress() const;
+  /// After run().
+  Report report() const;
+  /// After run(): work on a device never ended, so the process must leave without tearing the device down.
+  bool abandoned_device() const;
+
+ private:
+  struct NfSlot {
+    NfConfig config;
+    std::unique_ptr<nf::Instance> instance;
+    std::unique_ptr<kernel::DeviceNf> device_nf;
+    dataplane::DeviceStage* device_stage = nullptr;
+  };
+  Chain() = default;
+  Status open_ports();
+  Status open_device(RunOptions const& options);
+  Status make_nfs(nf::Registry const& registry, bool recording);
+  Status make_stages(RunOptions const& options);
+
+  ChainConfig config_;
+  std::uint32_t workers_ = 1;
+  std::atomic<bool> stop_{false};
+  std::unique_ptr<device::Device> device_;
+  std::string no_device_reason_;
+  std::unique_ptr<dataplane::PacketPool> pool_;
+  std::unique_ptr<dataplane::Source> source_;
+  std::unique_ptr<dataplane::Sink> sink_;
+  std::vector<NfSlot> nfs_;
+  std::unique_ptr<dataplane::Recorder> recorder_;
+  std::vector<std::unique_ptr<dataplane::Ring>> rings_;
+  std::vector<std::unique_ptr<dataplane::Stage>> stages_;
+  dataplane::RxStage* rx_ = nullptr;
+  dataplane::TxStage* tx_ = nullptr;
+  double seconds_ = 0;
+};
+
+/// Reads and makes everything that create() does but opens no port, device or output file: `catena check`.
+/// The device tables of NFs placed on the gpu are built too.
+Status check(ChainConfig config, nf::Registry const& registry);
+
+}  // namespace catena::chain

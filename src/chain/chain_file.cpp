@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/chain_file.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/batch.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace catena::chain {
+namespace {
+
+constexpr std::int64_t kMaxNfs = 64;
+constexpr std::size_t kMaxNameLength = 64;
+
+Status check_name(nf::Config& config, std::string const& name) {
+  const bool fine = name.size() <= kMaxNameLength &&
+                    std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
+  return fine ? absl::OkStatus() : config.error("name", concat("'name' is '", name, "'; allowed: letters, digits, '-', '_' and '.', at most ", kMaxNameLength));
+}
+
+Result<dataplane::GeneratorConfig> read_generator(nf::Config& config) {
+  dataplane::GeneratorConfig generator;
+  CATENA_ASSIGN_OR_RETURN(const std::string size, config.string_or("packet", "64"));
+  if (size == "imix") {
+    generator.packet_bytes = 0;
+  } else {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t bytes, config.integer_or("packet", 64, 60, packet::kMaxFrameBytes));
+    generator.packet_bytes = static_cast<std::uint32_t>(bytes);
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t flows, config.integer_or("flows", 1024, 1, 1 << 20));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t rate, config.integer_or("rate", 0, 0, 1'000'000'000));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t seed, config.integer_or("seed", 1, 0, INT64_MAX));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t count, config.integer_or("count", 0, 0, INT64_MAX));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  generator.flows = static_cast<std::uint32_t>(flows);
+  generator.packets_per_s = static_cast<std::uint64_t>(rate);
+  generator.seed = static_cast<std::uint64_t>(seed);
+  generator.count = static_cast<std::uint64_t>(count);
+  return generator;
+}
+
+Result<PortConfig> read_rx(nf::Config spec) {
+  CATENA_ASSIGN_OR_RETURN(nf::Config config, spec.section("rx"));
+  PortConfig port;
+  const int kinds = (config.has("pcap") ? 1 : 0) + (config.has("dpdk") ? 1 : 0) + (config.has("generator") ? 1 : 0);
+  if (kinds != 1) {
+    return spec.error("rx", "'rx' takes exactly one of pcap: FILE, dpdk: DEVICE, generator: {...}");
+  }
+  if (config.has("pcap")) {
+    port.kind = PortKind::kPcap;
+    CATENA_ASSIGN_OR_RETURN(port.target, config.path("pcap"));
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t loops, config.integer_or("loops", 1, 1, INT64_MAX));
+    port.loops = static_cast<std::uint64_t>(loops);
+  } else if (config.has("dpdk")) {
+    port.kind = PortKind::kDpdk;
+    CATENA_ASSIGN_OR_RETURN(port.target, config.string("dpdk"));
+  } else {
+    port.kind = PortKind::kGenerator;
+    CATENA_ASSIGN_OR_RETURN(nf::Config generator, config.section("generator"));
+    CATENA_ASSIGN_OR_RETURN(port.generator, read_generator(generator));
+  }
+  CATENA_RETURN_IF_ERROR(config.finish());
+  return port;
+}
+
+Result<PortConfig> read_tx(nf::Config spec) {
+  PortConfig port;
+  if (spec.is_null("tx")) {
+    return port;
+  }
+  CATENA_ASSIGN_OR_RETURN(nf::Config config, spec.section("tx"));
+  const int kinds = (config.has("pcap") ? 1 : 0) + (config.has("dpdk") ? 1 : 0);
+  if (kinds != 1) {
+    return spec.error("tx", "'tx' is null, or takes exactly one of pcap: FILE, dpdk: DEVICE");
+  }
+  if (config.has("pcap")) {
+    port.kind = PortKind::kPcap;
+    CATENA_ASSIGN_OR_RETURN(port.target, config.output_path("pcap"));
+  } else {
+    port.kind = PortKind::kDpdk;
+    CATENA_ASSIGN_OR_RETURN(port.target, config.string("dpdk"));
+  }
+  CATENA_RETURN_IF_ERROR(config.finish());
+  return port;
+}
+
+Result<NfConfig> read_nf(nf::Config entry, nf::OnUnsupported chain_default) {
+  CATENA_ASSIGN_OR_RETURN(const std::string name, entry.string("name"));
+  CATENA_RETURN_IF_ERROR(check_name(entry, name));
+  CATENA_ASSIGN_OR_RETURN(const std::string type, entry.string("type"));
+  CATENA_ASSIGN_OR_RETURN(const std::string on, entry.one_of("on", {"cpu", "gpu"}, "cpu"));
+  CATENA_ASSIGN_OR_RETURN(const std::string unsupported,
+                          entry.one_of("on_unsupported", {"pass", "drop"}, chain_default == nf::OnUnsupported::kPass ? "pass" : "drop"));
+  CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.section_or_empty("config"));
+  CATENA_RETURN_IF_ERROR(entry.finish());
+  return NfConfig{name,
+                  type,
+                  on == "gpu" ? Placement::kGpu : Placement::kCpu,
+                  unsupported == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop,
+                  config,
+                  entry.position("type")};
+}
+
+Result<Tuning> read_tuning(nf::Config config) {
+  Tuning tuning;
+  struct Number {
+    const char* key;
+    std::uint32_t* value;
+    std::int64_t minimum;
+    std::int64_t maximum;
+  };
+  for (Number const& number : {Number{"pool_slots", &tuning.pool_slots, 2048, 1 << 20}, Number{"units_per_launch", &tuning.units_per_launch, 1, 64},
+                               Number{"launches_in_flight", &tuning.launches_in_flight, 1, 16}, Number{"device_limit_ms", &tuning.device_limit_ms, 10, 600'000},
+                               Number{"max_batch_delay_us", &tuning.max_batch_delay_us, 0, 1'000'000}}) {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, config.integer_or(number.key, *number.value, number.minimum, number.maximum));
+    *number.value = static_cast<std::uint32_t>(value);
+  }
+  if ((tuning.pool_slots & (tuning.pool_slots - 1)) != 0) {
+    return config.error("pool_slots", concat("'pool_slots' is ", tuning.pool_slots, "; allowed: a power of two from 2048 to 1048576"));
+  }
+  CATENA_RETURN_IF_ERROR(config.finish());
+  return tuning;
+}
+
+Result<ChainConfig> read_chain(nf::Config root) {
+  ChainConfig chain;
+  chain.file = root.file();
+  CATENA_RETURN_IF_ERROR(root.one_of("apiVersion", {"catena/v1"}).status());
+  CATENA_RETURN_IF_ERROR(root.one_of("kind", {"Chain"}).status());
+  CATENA_ASSIGN_OR_RETURN(nf::Config metadata, root.section("metadata"));
+  CATENA_ASSIGN_OR_RETURN(chain.name, metadata.string("name"));
+  CATENA_RETURN_IF_ERROR(check_name(metadata, chain.name));
+  CATENA_RETURN_IF_ERROR(metadata.finish());
+  CATENA_ASSIGN_OR_RETURN(nf::Config spec, root.section("spec"));
+  CATENA_RETURN_IF_ERROR(root.finish());
+
+  CATENA_ASSIGN_OR_RETURN(chain.rx, read_rx(spec));
+  CATENA_ASSIGN_OR_RETURN(chain.tx, read_tx(spec));
+  CATENA_ASSIGN_OR_RETURN(const std::string device, spec.one_of("device", {"auto", "cuda", "opencl", "none"}, "auto"));
+  CATENA_ASSIGN_OR_RETURN(chain.device, device::parse_choice(device));
+  CATENA_ASSIGN_OR_RETURN(const std::string unsupported, spec.one_of("on_unsupported", {"pass", "drop"}, "pass"));
+  CATENA_ASSIGN_OR_RETURN(nf::Config tuning, spec.section_or_empty("tuning"));
+  CATENA_ASSIGN_OR_RETURN(chain.tuning, read_tuning(tuning));
+  CATENA_ASSIGN_OR_RETURN(const std::vector<nf::Config> entries, spec.sections("nfs"));
+  CATENA_RETURN_IF_ERROR(spec.finish());
+  if (entries.size() > kMaxNfs) {
+    return spec.error("nfs", concat("'nfs' has ", entries.size(), " entries; allowed: at most ", kMaxNfs));
+  }
+  std::set<std::string> names;
+  for (nf::Config const& entry : entries) {
+    CATENA_ASSIGN_OR_RETURN(NfConfig config, read_nf(entry, unsupported == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop));
+    if (!names.insert(config.name).second) {
+      return entry.error("name", concat("two NFs are named '", config.name, "'; names must differ"));
+    }
+    chain.nfs.push_back(std::move(config));
+  }
+  return chain;
+}
+
+}  // namespace
+
+Result<ChainConfig> load_chain(std::string const& path) {
+  CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::load(path));
+  return read_chain(root);
+}
+
+Result<ChainConfig> parse_chain(std::string_view text, std::string const& file) {
+  CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::parse(text, file));
+  return read_chain(root);
+}
+
+Result<PortConfig> parse_rx_option(std::string_view text) {
+  PortConfig port;
+  if (text.starts_with("pcap:")) {
+    port.kind = PortKind::kPcap;
+    port.target = text.substr(5);
+  } else if (text.starts_with("dpdk:")) {
+    port.kind = PortKind::kDpdk;
+    port.target = text.substr(5);
+  } else if (text == "generator") {
+    port.kind = PortKind::kGenerator;
+  } else {
+    return absl::InvalidArgumentError(concat("--rx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, generator"));
+  }
+  return port;
+}
+
+Result<PortConfig> parse_tx_option(std::string_view text) {
+  PortConfig port;
+  if (text.starts_with("pcap:")) {
+    port.kind = PortKind::kPcap;
+    port.target = text.substr(5);
+  } else if (text.starts_with("dpdk:")) {
+    port.kind = PortKind::kDpdk;
+    port.target = text.substr(5);
+  } else if (text != "null") {
+    return absl::InvalidArgumentError(concat("--tx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, null"));
+  }
+  return port;
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/device/device.hpp>
+#include <catena/nf/config.hpp>
+#include <catena/nf/instance.hpp>
+
+#include "dataplane/io/source.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// The chain file: what an operator writes. docs/chain-file.md is its reference.
+namespace catena::chain {
+
+enum class PortKind { kPcap, kDpdk, kGenerator, kNull };
+
+/// `rx:` or `tx:`.
+struct PortConfig {
+  PortKind kind = PortKind::kNull;
+  std::string target;        ///< file (absolute), or EAL device string
+  std::uint64_t loops = 1;   ///< rx pcap: how often it is replayed
+  dataplane::GeneratorConfig generator;
+};
+
+enum class Placement { kCpu, kGpu };
+
+/// One entry of `nfs:`.
+struct NfConfig {
+  std::string name;
+  std::string type;
+  Placement on = Placement::kCpu;
+  nf::OnUnsupported on_unsupported = nf::OnUnsupported::kPass;
+  nf::Config config;      ///< read by the NF
+  std::string position;   ///< file:line:column of the entry, for messages
+};
+
+/// Numbers that a user may turn; the defaults are made for a laptop.
+struct Tuning {
+  std::uint32_t pool_slots = 16384;
+  std::uint32_t units_per_launch = 8;
+  std::uint32_t launches_in_flight = 3;
+  std::uint32_t device_limit_ms = 10'000;
+  std::uint32_t max_batch_delay_us = 50;
+};
+
+struct ChainConfig {
+  std::string file;
+  std::string name;
+  PortConfig rx;
+  PortConfig tx;
+  device::Choice device = device::Choice::kAuto;
+  std::vector<NfConfig> nfs;
+  Tuning tuning;
+};
+
+/// Reads a chain file. The NFs' own configurations are read later, when the NFs are made. Every error is
+/// `file:line:column: ...` and names the key, the value and what is allowed.
+Result<ChainConfig> load_chain(std::string const& path);
+/// The same from text; relative file names start in the folder of `file`.
+Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
+
+/// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "generator" (rx) or "null" (tx). InvalidArgument says what is allowed.
+Result<PortConfig> parse_rx_option(std::string_view text);
+Result<PortConfig> parse_tx_option(std::string_view text);
+
+}  // namespace catena::chain

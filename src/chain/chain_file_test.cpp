@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/chain_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace catena::chain {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kGood[] = R"(apiVersion: catena/v1
+kind: Chain
+metadata: {name: office}
+spec:
+  rx: {generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}}
+  tx: {pcap: out.pcap}
+  device: opencl
+  on_unsupported: drop
+  nfs:
+    - {name: fw, type: firewall, on: gpu, config: {rules: fw.rules}}
+    - name: rt
+      type: router
+      on_unsupported: pass
+)";
+
+TEST(ChainFile, reads_every_part) {
+  const Result<ChainConfig> chain = parse_chain(kGood, "/somewhere/chain.yaml");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(chain->name, "office");
+  EXPECT_EQ(chain->rx.kind, PortKind::kGenerator);
+  EXPECT_EQ(chain->rx.generator.packet_bytes, 0U);
+  EXPECT_EQ(chain->rx.generator.flows, 10U);
+  EXPECT_EQ(chain->rx.generator.packets_per_s, 1000U);
+  EXPECT_EQ(chain->rx.generator.seed, 7U);
+  EXPECT_EQ(chain->rx.generator.count, 99U);
+  EXPECT_EQ(chain->tx.target, "/somewhere/out.pcap") << "relative to the chain file";
+  EXPECT_EQ(chain->device, device::Choice::kOpenCl);
+  ASSERT_EQ(chain->nfs.size(), 2U);
+  EXPECT_EQ(chain->nfs[0].on, Placement::kGpu);
+  EXPECT_EQ(chain->nfs[0].on_unsupported, nf::OnUnsupported::kDrop) << "the chain's default";
+  EXPECT_EQ(chain->nfs[1].on, Placement::kCpu);
+  EXPECT_EQ(chain->nfs[1].on_unsupported, nf::OnUnsupported::kPass);
+}
+
+struct BadCase {
+  const char* description;
+  const char* find;
+  const char* replace;
+  const char* message;  ///< what the error must contain
+};
+
+class BadChainFile : public testing::TestWithParam<BadCase> {};
+
+TEST_P(BadChainFile, is_refused_with_position_and_remedy) {
+  std::string text = kGood;
+  const std::size_t at = text.find(GetParam().find);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, std::string(GetParam().find).size(), GetParam().replace);
+  const Result<ChainConfig> chain = parse_chain(text, "c.yaml");
+  ASSERT_FALSE(chain.ok());
+  EXPECT_THAT(std::string(chain.status().message()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadChainFile,
+    testing::Values(BadCase{"unknown_key", "  device: opencl", "  devise: opencl", "c.yaml:7:3: unknown key 'devise'; did you mean 'device'?"},
+                    BadCase{"unknown_key_of_an_nf", "on: gpu", "at: gpu", "c.yaml:10:40: unknown key 'at'"},
+                    BadCase{"value_not_allowed", "device: opencl", "device: opencll", "c.yaml:7:11: 'device' is 'opencll'; allowed: auto, cuda, opencl, none; did you mean 'opencl'?"},
+                    BadCase{"wrong_version", "catena/v1", "catena/v2", "c.yaml:1:13: 'apiVersion' is 'catena/v2'; allowed: catena/v1"},
+                    BadCase{"missing_key", "metadata: {name: office}", "metadata: {}", "c.yaml:3:11: missing key 'name'"},
+                    BadCase{"number_out_of_range", "flows: 10", "flows: 0", "c.yaml:5:43: 'flows' is '0'; allowed: a whole number from 1 to 1048576"},
+                    BadCase{"two_sources", "rx: {", "rx: {dpdk: net_null0, ", "exactly one of pcap: FILE, dpdk: DEVICE, generator"},
+                    BadCase{"missing_capture", "generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}", "pcap: not-there.pcap", "c.yaml:5:14: 'pcap': there is no file"},
+                    BadCase{"same_name_twice", "name: rt", "name: fw", "two NFs are named 'fw'"}, BadCase{"name_with_quote", "name: rt", "name: 'r\"t'", "'name' is 'r\"t'; allowed: letters"},
+                    BadCase{"key_given_twice", "kind: Chain", "kind: Chain\nkind: Chain", "c.yaml:3:1: key 'kind' is given twice"},
+                    BadCase{"not_yaml", "spec:", "spec: [", "not valid YAML"}, BadCase{"a_list_where_a_mapping_is_due", "metadata: {name: office}", "metadata: [office]", "'metadata' must be a mapping, found a list"}),
+    [](auto const& test) { return test.param.description; });
+
+TEST(ChainFile, deep_nesting_is_refused_before_it_is_parsed) {
+  EXPECT_THAT(std::string(parse_chain(std::string(100'000, '['), "c.yaml").status().message()), HasSubstr("levels deep"));
+  std::string dashes;
+  for (int i = 0; i < 10'000; ++i) {
+    dashes += "- ";
+  }
+  EXPECT_FALSE(parse_chain(dashes, "c.yaml").ok());
+}
+
+TEST(ChainFile, tx_may_be_null) {
+  std::string text = kGood;
+  text.replace(text.find("tx: {pcap: out.pcap}"), 20, "tx: null");
+  const Result<ChainConfig> chain = parse_chain(text, "c.yaml");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(chain->tx.kind, PortKind::kNull);
+}
+
+TEST(PortOptions, say_what_is_allowed) {
+  EXPECT_EQ(parse_rx_option("pcap:a.pcap")->target, "a.pcap");
+  EXPECT_EQ(parse_tx_option("dpdk:net_tap0,iface=t")->target, "net_tap0,iface=t");
+  EXPECT_EQ(parse_tx_option("null")->kind, PortKind::kNull);
+  EXPECT_THAT(std::string(parse_rx_option("file:a").status().message()), HasSubstr("pcap:FILE, dpdk:DEVICE, generator"));
+  EXPECT_FALSE(parse_tx_option("generator").ok());
+}
+
+}  // namespace
+}  // namespace catena::chain

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iterator>
+
+namespace catena::chain {
+namespace {
+
+std::uint64_t total(std::vector<dataplane::NamedCount> const& counts) {
+  std::uint64_t sum = 0;
+  for (dataplane::NamedCount const& entry : counts) {
+    sum += entry.count;
+  }
+  return sum;
+}
+
+std::string list(std::vector<dataplane::NamedCount> const& counts) {
+  std::string text;
+  for (dataplane::NamedCount const& entry : counts) {
+    if (entry.count > 0) {
+      fmt::format_to(std::back_inserter(text), "{}{} {}", text.empty() ? "" : ", ", entry.name, entry.count);
+    }
+  }
+  return text.empty() ? "-" : text;
+}
+
+nlohmann::ordered_json object(std::vector<dataplane::NamedCount> const& counts) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (dataplane::NamedCount const& entry : counts) {
+    json[entry.name] = entry.count;
+  }
+  return json;
+}
+
+double rate(double amount, double seconds) { return seconds > 0 ? amount / seconds : 0; }
+
+}  // namespace
+
+std::uint64_t Report::dropped() const {
+  std::uint64_t sum = total(rx_drops) + total(tx_drops);
+  for (NfReport const& nf : nfs) {
+    sum += total(nf.drops);
+  }
+  return sum;
+}
+
+bool Report::accounted() const { return seen == sent + dropped(); }
+
+std::string to_text(Report const& report) {
+  std::string text;
+  const auto out = std::back_inserter(text);
+  fmt::format_to(out, "chain     {}\n", report.chain);
+  fmt::format_to(out, "device    {}{}{}\n", report.device, report.device_note.empty() ? "" : ": ", report.device_note);
+  fmt::format_to(out, "rx        {}: {} packets, {} bytes; dropped: {}\n", report.rx, report.seen, report.received_bytes, list(report.rx_drops));
+  fmt::format_to(out, "\n{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11} {:>11}  {}\n", "NF", "type", "on", "in", "passed", "alerts", "skipped", "H2D B/pkt", "D2H B/pkt", "drops");
+  for (NfReport const& nf : report.nfs) {
+    fmt::format_to(out, "{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11.1f} {:>11.1f}  {}\n", nf.name, nf.type, nf.placement, nf.in, nf.passed, nf.alerts, nf.unsupported,
+                   nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet, list(nf.drops));
+  }
+  text += '\n';
+  for (NfReport const& nf : report.nfs) {
+    if (!nf.device_error.empty()) {
+      fmt::format_to(out, "WARNING   {}: {}\n", nf.name, nf.device_error);
+    }
+    if (nf.kernel_faults > 0) {
+      fmt::format_to(out, "WARNING   {}: its kernel strayed {} times; the packets were dropped\n", nf.name, nf.kernel_faults);
+    }
+  }
+  fmt::format_to(out, "tx        {}: {} packets; dropped: {}\n", report.tx, report.sent, list(report.tx_drops));
+  fmt::format_to(out, "account   {} in = {} out + {} dropped{}\n", report.seen, report.sent, report.dropped(), report.accounted() ? "" : "   NOT BALANCED");
+  const double mega = 1e6;
+  fmt::format_to(out, "speed     {:.3f} s, {:.3f} Mpps, {:.3f} Gbps, {} worker{}\n", report.seconds, rate(static_cast<double>(report.received), report.seconds) / mega,
+                 rate(static_cast<double>(report.received_bytes) * 8, report.seconds) / (mega * 1000), report.workers, report.workers == 1 ? "" : "s");
+  fmt::format_to(out, "latency   p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, max {:.1f} us\n", report.latency.p50_us, report.latency.p95_us, report.latency.p99_us,
+                 report.latency.max_us);
+  return text;
+}
+
+std::string to_json(Report const& report) {
+  nlohmann::ordered_json json;
+  json["chain"] = report.chain;
+  json["device"] = {{"name", report.device}, {"note", report.device_note}};
+  json["workers"] = report.workers;
+  json["rx"] = {{"port", report.rx}, {"seen_packets", report.seen}, {"received_packets", report.received}, {"received_bytes", report.received_bytes},
+                {"backlog_full_polls", report.backlog_full}, {"drops", object(report.rx_drops)}};
+  json["nfs"] = nlohmann::ordered_json::array();
+  for (NfReport const& nf : report.nfs) {
+    json["nfs"].push_back({{"name", nf.name},
+                           {"type", nf.type},
+                           {"on", nf.placement},
+                           {"in_packets", nf.in},
+                           {"passed_packets", nf.passed},
+                           {"alerts", nf.alerts},
+                           {"unsupported_packets", nf.unsupported},
+                           {"drops", object(nf.drops)},
+                           {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},
+                           {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},
+                           {"kernel_faults", nf.kernel_faults},
+                           {"device_error", nf.device_error}});
+  }
+  json["tx"] = {{"port", report.tx}, {"sent_packets", report.sent}, {"drops", object(report.tx_drops)}};
+  json["dropped_packets"] = report.dropped();
+  json["accounted"] = report.accounted();
+  json["seconds"] = report.seconds;
+  json["packets_per_second"] = rate(static_cast<double>(report.received), report.seconds);
+  json["bits_per_second"] = rate(static_cast<double>(report.received_bytes) * 8, report.seconds);
+  json["latency_us"] = {{"p50", report.latency.p50_us}, {"p95", report.latency.p95_us}, {"p99", report.latency.p99_us}, {"max", report.latency.max_us}};
+  return json.dump(2);
+}
+
+}  // namespace catena::chain

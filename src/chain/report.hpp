@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/io/source.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace catena::chain {
+
+/// A moment of a run, for the live line.
+struct Progress {
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t dropped = 0;
+};
+
+struct NfReport {
+  std::string name;
+  std::string type;
+  std::string placement;  ///< "cpu", "gpu", "gpu -> cpu" after a device failed
+  std::uint64_t in = 0;
+  std::uint64_t passed = 0;
+  std::uint64_t alerts = 0;
+  std::uint64_t unsupported = 0;
+  std::uint64_t kernel_faults = 0;
+  std::vector<dataplane::NamedCount> drops;  ///< those that happened
+  double bytes_to_device_per_packet = 0;
+  double bytes_to_host_per_packet = 0;
+  std::string device_error;
+};
+
+struct Latency {
+  double p50_us = 0;
+  double p95_us = 0;
+  double p99_us = 0;
+  double max_us = 0;
+};
+
+/// The end of a run. in == sent + every drop.
+struct Report {
+  std::string chain;
+  std::string device;    ///< the device that did the work, or "none"
+  std::string device_note;  ///< why there is none
+  std::string rx;
+  std::string tx;
+  std::uint32_t workers = 1;
+  std::uint64_t seen = 0;
+  std::uint64_t received = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t backlog_full = 0;  ///< polls in which rx had to wait for a slot
+  std::vector<dataplane::NamedCount> rx_drops;
+  std::vector<dataplane::NamedCount> tx_drops;
+  std::vector<NfReport> nfs;
+  double seconds = 0;
+  Latency latency;
+
+  std::uint64_t dropped() const;
+  /// seen == sent + dropped().
+  bool accounted() const;
+};
+
+/// For people, and one JSON object for programs.
+std::string to_text(Report const& report);
+std::string to_json(Report const& report);
+
+}  // namespace catena::chain

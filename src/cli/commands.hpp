@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// The commands of `catena`. Each prints its result to standard output, problems to standard error, and returns the
+/// process's exit status.
+namespace catena::cli {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;   ///< the run or the check failed
+inline constexpr int kExitUsage = 2;    ///< the command line is wrong
+
+struct RunArguments {
+  std::string chain_file;
+  std::string rx;
+  std::string tx;
+  std::string device;
+  std::string record;
+  bool json = false;
+  std::uint32_t workers = 0;  ///< 0: one for each core, at most one for each stage
+};
+
+int run(RunArguments const& arguments);
+int check(std::string const& chain_file, bool json);
+int doctor(bool json);
+/// `what`: "nfs", "devices" or "fields".
+int show(std::string const& what, bool json);
+
+}  // namespace catena::cli

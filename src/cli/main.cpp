@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.hpp"
+
+#include <CLI/CLI.hpp>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <iostream>
+
+int main(int argc, char** argv) {
+  namespace cli = catena::cli;
+  spdlog::set_default_logger(spdlog::stderr_color_mt("catena"));
+  spdlog::set_pattern("%^%l%$ %v");
+
+  CLI::App app{"Catena runs service chains of network functions across CPUs and GPUs."};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", CATENA_VERSION);
+  int status = cli::kExitOk;
+
+  cli::RunArguments arguments;
+  CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
+  run->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
+  run->add_option("--rx", arguments.rx, "Instead of the file's rx: pcap:FILE, dpdk:DEVICE or generator");
+  run->add_option("--tx", arguments.tx, "Instead of the file's tx: pcap:FILE, dpdk:DEVICE or null");
+  run->add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none");
+  run->add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
+  run->add_option("--workers", arguments.workers, "Threads that poll the stages; default: one a core, at most one a stage")->check(CLI::Range(1, 256));
+  run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
+  run->callback([&] { status = cli::run(arguments); });
+
+  std::string chain_file;
+  bool json = false;
+  CLI::App* check = app.add_subcommand("check", "Read a chain file and everything it names; say what is wrong");
+  check->add_option("chain", chain_file, "Chain file (YAML)")->required();
+  check->add_flag("--json", json, "Result as one JSON object");
+  check->callback([&] { status = cli::check(chain_file, json); });
+
+  CLI::App* doctor = app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");
+  doctor->add_flag("--json", json, "Result as one JSON object");
+  doctor->callback([&] { status = cli::doctor(json); });
+
+  std::string what;
+  CLI::App* show = app.add_subcommand("show", "List NF types, devices or packet fields");
+  show->add_option("what", what, "nfs, devices or fields")->required()->check(CLI::IsMember({"nfs", "devices", "fields"}));
+  show->add_flag("--json", json, "Result as one JSON object");
+  show->callback([&] { status = cli::show(what, json); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& error) {
+    return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
+  } catch (std::exception const& error) {
+    // libraries below may throw (out of memory); nothing of ours does
+    std::cerr << "catena: " << error.what() << '\n';
+    return cli::kExitFailed;
+  }
+  return status;
+}

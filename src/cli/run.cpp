@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/chain.hpp"
+#include "cli/commands.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+namespace catena::cli {
+namespace {
+
+using chain::Chain;
+
+std::atomic<Chain*> running{nullptr};
+static_assert(std::atomic<Chain*>::is_always_lock_free, "used in a signal handler");
+
+void on_signal(int signal) {
+  if (Chain* chain = running.load(); chain != nullptr) {
+    chain->stop();
+  }
+  std::signal(signal, SIG_DFL);  // a second Ctrl-C ends the process at once
+}
+
+/// Prints a line a second while a chain runs.
+class LiveLine {
+ public:
+  explicit LiveLine(Chain const& chain) : thread_([this, &chain] { work(chain); }) {}
+  ~LiveLine() {
+    done_ = true;
+    thread_.join();
+  }
+  LiveLine(LiveLine const&) = delete;
+  LiveLine& operator=(LiveLine const&) = delete;
+
+ private:
+  void work(Chain const& chain) {
+    constexpr std::chrono::milliseconds kTick{20};
+    chain::Progress last;
+    auto next = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    for (int seconds = 1; !done_; std::this_thread::sleep_for(kTick)) {
+      if (std::chrono::steady_clock::now() < next) {
+        continue;
+      }
+      const chain::Progress now = chain.progress();
+      std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9.3f} Mpps\n", seconds, now.received, now.sent, now.dropped,
+                               static_cast<double>(now.received - last.received) / 1e6);
+      last = now;
+      next += std::chrono::seconds(1);
+      ++seconds;
+    }
+  }
+
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
+int fail(Status const& status) {
+  std::cerr << "catena: " << std::string(status.message()) << '\n';
+  return kExitFailed;
+}
+
+Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t stages) {
+  chain::RunOptions options;
+  if (!arguments.rx.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.rx, chain::parse_rx_option(arguments.rx));
+  }
+  if (!arguments.tx.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.tx, chain::parse_tx_option(arguments.tx));
+  }
+  if (!arguments.device.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.device, device::parse_choice(arguments.device));
+  }
+  options.record_path = arguments.record;
+  const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
+  options.workers = std::min(arguments.workers == 0 ? cores : arguments.workers, static_cast<std::uint32_t>(stages));
+  return options;
+}
+
+}  // namespace
+
+int run(RunArguments const& arguments) {
+  Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file);
+  if (!config.ok()) {
+    return fail(config.status());
+  }
+  Result<chain::RunOptions> options = options_of(arguments, config->nfs.size() + 2);
+  if (!options.ok()) {
+    return fail(options.status());
+  }
+  Result<std::unique_ptr<Chain>> chain = Chain::create(*std::move(config), *options, nf::builtin_nfs());
+  if (!chain.ok()) {
+    return fail(chain.status());
+  }
+  for (std::string const& line : (*chain)->start_report()) {
+    std::cerr << line << '\n';
+  }
+  running = chain->get();
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
+  Status status;
+  {
+    const LiveLine live(**chain);
+    status = (*chain)->run();
+  }
+  running = nullptr;
+  const chain::Report report = (*chain)->report();
+  std::cout << (arguments.json ? chain::to_json(report) : chain::to_text(report)) << std::endl;
+  if (!status.ok()) {
+    static_cast<void>(fail(status));
+  }
+  const int exit_status = status.ok() ? kExitOk : kExitFailed;
+  if ((*chain)->abandoned_device()) {
+    // a kernel that never ended would keep the driver's own clean-up waiting for ever
+    std::_Exit(exit_status);
+  }
+  return exit_status;
+}
+
+}  // namespace catena::cli

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/packet_pool.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena::dataplane {
+
+/// A count with a name, for reports.
+struct NamedCount {
+  std::string name;
+  std::uint64_t count;
+};
+
+/// Where packets come from. Called by one thread at a time.
+class Source {
+ public:
+  virtual ~Source() = default;
+  /// Fills `unit` (empty, without slots) with up to kUnitPackets packets in arrival order, taking slots from `pool`;
+  /// unit.count says how many. Each packet is entered by PacketPool::set_arrived() with index `next_index` and up.
+  /// 0 packets is no error: nothing there now, no slot free (then `starved` is set), or finished(). An error ends the run.
+  virtual Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) = 0;
+  /// True when no packet will ever come again. False for live sources.
+  virtual bool finished() const = 0;
+  /// Packets seen, those delivered included.
+  virtual std::uint64_t seen() const = 0;
+  /// Packets seen and not delivered, by reason: "too_long" ...; sum(drops) + delivered == seen.
+  virtual std::vector<NamedCount> drops() const = 0;
+  /// For the start-up report: "pcap office.pcap".
+  virtual std::string describe() const = 0;
+};
+
+/// Reads pcap and pcapng captures of Ethernet frames (DLT_EN10MB), micro- and nanosecond stamps. `loops`: how often
+/// the file is replayed, at least 1. Errors: NotFound if it cannot be opened, InvalidArgument for another link type
+/// or a damaged file (at the start; damage later ends the run with DataLoss that names the packet).
+Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops = 1);
+
+struct GeneratorConfig {
+  std::uint32_t packet_bytes = 64;    ///< frame without FCS; 0: IMIX (7 x 64, 4 x 594, 1 x 1518)
+  std::uint32_t flows = 1024;
+  std::uint64_t packets_per_s = 0;    ///< 0: as fast as the chain takes them
+  std::uint64_t seed = 1;
+  std::uint64_t count = 0;            ///< 0: without end
+};
+/// Deterministic UDP and TCP traffic: same config, same bytes, whatever the timing. InvalidArgument for sizes outside
+/// 60 .. kMaxFrameBytes or no flows.
+Result<std::unique_ptr<Source>> make_generator(GeneratorConfig const& config);
+
+}  // namespace catena::dataplane

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/unit.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/packet/batch.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+struct rte_mempool;
+
+namespace catena::dataplane {
+
+/// The packet pool: one region of equally spaced slots, each the data buffer of one mbuf, and the metadata of the
+/// packets in them, one array per field. Slots are handed out in order, so a unit is normally a run of consecutive
+/// slots. Units come from here too.
+///
+/// Thread rule: acquire and release may be called from different threads; each from one thread at a time.
+class PacketPool {
+ public:
+  /// `slots`: a power of two from 512 to 1 Mi. The EAL must be up. ResourceExhausted, with what was asked for, if
+  /// memory cannot be had.
+  static Result<std::unique_ptr<PacketPool>> create(std::uint32_t slots);
+  ~PacketPool();
+  PacketPool(PacketPool const&) = delete;
+  PacketPool& operator=(PacketPool const&) = delete;
+
+  /// An empty unit, or null when all are in flight.
+  Unit* acquire_unit();
+  /// Gives `unit` slots for exactly `count` packets (count <= kUnitPackets) behind the ones it has: their mbufs and
+  /// slot numbers are set, `count` is not. False, and nothing changed, if so many are not free.
+  bool acquire_slots(Unit& unit, std::uint32_t count);
+  /// Enters mbufs that a driver took from this pool (see mempool()) as the unit's packets [unit.count, +mbufs.size()),
+  /// with offset and length from the mbufs. Increases `count`.
+  void adopt(Unit& unit, std::span<rte_mbuf* const> mbufs);
+  /// Gives back slots [first, first + count) of the unit.
+  void release_slots(Unit& unit, std::uint32_t first, std::uint32_t count);
+  /// Gives back the unit itself; its slots must have been released or passed to a driver.
+  void release_unit(Unit* unit);
+
+  /// First byte of a slot; kSlotBytes long.
+  std::uint8_t* slot(std::uint32_t slot) { return region_ + std::size_t{slot} * packet::kSlotBytes; }
+  packet::MetaColumns const& meta() const { return meta_; }
+  packet::Batch batch(Unit const& unit) const { return {region_, meta_, unit.used_slots()}; }
+  /// Enters a frame that stands at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0.
+  void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index);
+
+  std::uint32_t slots() const { return slots_; }
+  rte_mempool* mempool() { return mempool_; }
+  /// Slots that are not in use now; for tests that look for leaks.
+  std::uint32_t free_slots() const;
+  std::uint32_t free_units() const;
+
+ private:
+  PacketPool() = default;
+  std::uint32_t slot_of(rte_mbuf const* mbuf) const;
+
+  std::uint32_t slots_ = 0;
+  int memory_fd_ = -1;
+  std::uint8_t* region_ = nullptr;
+  std::size_t region_bytes_ = 0;
+  bool registered_ = false;
+  rte_mempool* mempool_ = nullptr;
+  struct Columns;
+  std::unique_ptr<Columns> columns_;
+  packet::MetaColumns meta_{};
+  std::vector<std::unique_ptr<Unit>> units_;
+  struct FreeUnits;
+  std::unique_ptr<FreeUnits> free_units_;
+};
+
+}  // namespace catena::dataplane

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/stage.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace catena::dataplane {
+
+/// Splits `stages` into at most `workers` runs of neighbours of about the same length: which worker polls what.
+std::vector<std::vector<Stage*>> assign_stages(std::vector<Stage*> const& stages, std::uint32_t workers);
+
+/// Polls the stages with `workers` threads until all are finished. A worker that finds nothing to do several times in
+/// a row gives its core away for a moment. The first error of a stage ends the run: every worker stops, and it is
+/// returned. `stop` only makes rx take no more packets; what is inside is finished.
+Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers);
+
+}  // namespace catena::dataplane

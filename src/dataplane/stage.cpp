@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/stage.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace catena::dataplane {
+namespace {
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+}  // namespace
+
+RxStage::RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop)
+    : Stage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop) {}
+
+Result<Progress> RxStage::poll() {
+  if (stop_->load(std::memory_order_relaxed) || source_->finished()) {
+    out_->close();
+    return Progress::kFinished;
+  }
+  Unit* unit = pool_->acquire_unit();
+  if (unit == nullptr) {
+    ++starved_polls_;
+    return Progress::kIdle;
+  }
+  bool starved = false;
+  if (Status status = source_->receive(*pool_, *unit, next_index_, starved); !status.ok()) {
+    pool_->release_slots(*unit, 0, unit->count);
+    pool_->release_unit(unit);
+    out_->close();
+    return status;
+  }
+  starved_polls_ += starved ? 1 : 0;
+  if (unit->count == 0) {
+    pool_->release_unit(unit);
+    return Progress::kIdle;
+  }
+  unit->first_index = next_index_;
+  unit->arrival_ns = now_ns();
+  next_index_ += unit->count;
+  for (const std::uint32_t slot : unit->used_slots()) {
+    bytes_ += pool_->meta().length[slot];
+  }
+  count(unit->count);
+  out_->push(unit);
+  return Progress::kWorked;
+}
+
+CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out)
+    : Stage(instance.name()), instance_(&instance), position_(position), pool_(&pool), in_(&in), out_(&out) {}
+
+Result<Progress> CpuStage::poll() {
+  Unit* unit = in_->pop();
+  if (unit == nullptr) {
+    if (in_->drained()) {
+      out_->close();
+      return Progress::kFinished;
+    }
+    return Progress::kIdle;
+  }
+  instance_->process(pool_->batch(*unit));
+  if (instance_->outcome().recording()) {
+    take_records(*instance_, position_, *unit);
+  }
+  count(unit->count);
+  out_->push(unit);
+  return Progress::kWorked;
+}
+
+DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in, Ring& out, DeviceStageOptions const& options)
+    : Stage(instance.name()),
+      instance_(&instance),
+      position_(position),
+      device_nf_(&device_nf),
+      pool_(&pool),
+      in_(&in),
+      out_(&out),
+      options_(options) {}
+
+Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in, Ring& out,
+                                                         DeviceStageOptions const& options) {
+  std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, device_nf, pool, in, out, options));
+  for (std::uint32_t i = 0; i < options.in_flight; ++i) {
+    Flight flight;
+    CATENA_ASSIGN_OR_RETURN(flight.batch, nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * kUnitPackets));
+    stage->idle_.push_back(std::move(flight));
+  }
+  return stage;
+}
+
+DeviceStage::~DeviceStage() {
+  if (abandoned_) {
+    // the device may still write here: this memory is never freed
+    for (Flight& flight : idle_) {
+      static_cast<void>(flight.batch.release());
+    }
+  }
+}
+
+void DeviceStage::deliver(Flight& flight) {
+  for (Unit* unit : flight.units) {
+    if (instance_->outcome().recording()) {
+      take_records(*instance_, position_, *unit);
+    }
+    count(unit->count);
+    out_->push(unit);
+  }
+  flight.units.clear();
+}
+
+void DeviceStage::fail(Status const& status) {
+  device_status_ = status;
+  abandoned_ = absl::IsDeadlineExceeded(status);
+  spdlog::error("NF {}: device {} is out of use: {}. From now on the CPU implementation decides its packets, those in flight included.", instance_->name(),
+                device_nf_->device().info().name, status.ToString());
+  if (filling_.batch) {
+    in_flight_.push_back(std::move(filling_));
+    filling_ = Flight{};
+  }
+  for (Flight& flight : in_flight_) {
+    flight.batch->finish_on_cpu();
+    deliver(flight);
+    idle_.push_back(std::move(flight));
+  }
+  in_flight_.clear();
+}
+
+bool DeviceStage::collect() {
+  bool worked = false;
+  while (!in_flight_.empty()) {
+    Flight& oldest = in_flight_.front();
+    Result<bool> done = oldest.batch->poll();
+    if (!done.ok()) {
+      fail(done.status());
+      return true;
+    }
+    if (!*done) {
+      if (std::chrono::steady_clock::now() - oldest.since > options_.limit) {
+        fail(absl::DeadlineExceededError(concat("stage ", name(), " waited more than ", std::chrono::duration_cast<std::chrono::milliseconds>(options_.limit).count(),
+                                                " ms for device ", device_nf_->device().info().name)));
+        return true;
+      }
+      break;
+    }
+    deliver(oldest);
+    idle_.push_back(std::move(oldest));
+    in_flight_.pop_front();
+    worked = true;
+  }
+  return worked;
+}
+
+void DeviceStage::submit() {
+  filling_.since = std::chrono::steady_clock::now();
+  const Status status = filling_.batch->submit();
+  in_flight_.push_back(std::move(filling_));
+  filling_ = Flight{};
+  if (!status.ok()) {
+    fail(status);
+  }
+}
+
+bool DeviceStage::fill() {
+  bool worked = false;
+  while (device_status_.ok()) {
+    if (!filling_.batch) {
+      if (idle_.empty() || in_->empty()) {
+        return worked;
+      }
+      filling_ = std::move(idle_.back());
+      idle_.pop_back();
+      filling_.since = std::chrono::steady_clock::now();
+    }
+    while (filling_.batch->room() >= kUnitPackets) {
+      Unit* unit = in_->pop();
+      if (unit == nullptr) {
+        break;
+      }
+      filling_.batch->add(pool_->batch(*unit));
+      filling_.units.push_back(unit);
+      worked = true;
+    }
+    const bool full = filling_.batch->room() < kUnitPackets;
+    const bool due = in_flight_.empty() || in_->drained() || std::chrono::steady_clock::now() - filling_.since > options_.max_batch_delay;
+    if (filling_.units.empty() || (!full && !due)) {
+      return worked;
+    }
+    submit();
+  }
+  return worked;
+}
+
+Result<Progress> DeviceStage::poll() {
+  bool worked = collect();
+  worked = fill() || worked;
+  if (!device_status_.ok()) {
+    if (Unit* unit = in_->pop(); unit != nullptr) {
+      instance_->process(pool_->batch(*unit));
+      Flight single;
+      single.units.push_back(unit);
+      deliver(single);
+      worked = true;
+    }
+  }
+  if (in_flight_.empty() && !filling_.batch && in_->drained()) {
+    out_->close();
+    return Progress::kFinished;
+  }
+  return worked ? Progress::kWorked : Progress::kIdle;
+}
+
+TxStage::TxStage(Sink& sink, PacketPool& pool, Ring& in, Recorder* recorder) : Stage("tx"), sink_(&sink), pool_(&pool), in_(&in), recorder_(recorder) {}
+
+Result<Progress> TxStage::poll() {
+  Unit* unit = in_->pop();
+  if (unit == nullptr) {
+    if (!in_->drained()) {
+      return Progress::kIdle;
+    }
+    CATENA_RETURN_IF_ERROR(sink_->finish());
+    CATENA_RETURN_IF_ERROR(recorder_ != nullptr ? recorder_->finish() : absl::OkStatus());
+    return Progress::kFinished;
+  }
+  std::uint64_t dropped = 0;
+  packet::MetaColumns const& meta = pool_->meta();
+  for (const std::uint32_t slot : unit->used_slots()) {
+    dropped += meta.verdict[slot] == static_cast<std::uint8_t>(packet::Verdict::kDrop) ? 1 : 0;
+  }
+  const Status recorded = recorder_ != nullptr ? recorder_->write(*unit) : absl::OkStatus();
+  const std::uint32_t packets = unit->count;
+  const std::uint64_t arrival_ns = unit->arrival_ns;
+  const Status sent = sink_->send(*pool_, *unit);
+  latency_.add(now_ns() - arrival_ns, packets - dropped);
+  dropped_.store(dropped_.load(std::memory_order_relaxed) + dropped, std::memory_order_relaxed);
+  count(packets - dropped);
+  pool_->release_unit(unit);
+  CATENA_RETURN_IF_ERROR(sent);
+  CATENA_RETURN_IF_ERROR(recorded);
+  return Progress::kWorked;
+}
+
+}  // namespace catena::dataplane

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/io/sink.hpp"
+#include "dataplane/io/source.hpp"
+#include "dataplane/latency.hpp"
+#include "dataplane/packet_pool.hpp"
+#include "dataplane/recorder.hpp"
+#include "dataplane/ring.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/nf/instance.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena::dataplane {
+
+enum class Progress { kIdle, kWorked, kFinished };
+
+/// One pollable step of the data path. poll() never blocks and is called by one thread at a time; after kFinished it
+/// is not called again. An error ends the run.
+class Stage {
+ public:
+  explicit Stage(std::string name) : name_(std::move(name)) {}
+  virtual ~Stage() = default;
+  virtual Result<Progress> poll() = 0;
+  std::string const& name() const { return name_; }
+  /// Packets that went through; may be read from any thread.
+  std::uint64_t packets() const { return packets_.load(std::memory_order_relaxed); }
+
+ protected:
+  void count(std::uint64_t packets) { packets_.store(packets_.load(std::memory_order_relaxed) + packets, std::memory_order_relaxed); }
+
+ private:
+  std::string name_;
+  std::atomic<std::uint64_t> packets_{0};
+};
+
+/// Takes packets from the source. When no slot or unit is free it waits and counts.
+class RxStage final : public Stage {
+ public:
+  RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop);
+  Result<Progress> poll() override;
+  /// Polls that found the pool exhausted.
+  std::uint64_t starved_polls() const { return starved_polls_; }
+  /// Bytes of the packets that were received.
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  Source* source_;
+  PacketPool* pool_;
+  Ring* out_;
+  std::atomic<bool> const* stop_;
+  std::uint64_t next_index_ = 0;
+  std::uint64_t starved_polls_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+/// An NF on the CPU.
+class CpuStage final : public Stage {
+ public:
+  CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out);
+  Result<Progress> poll() override;
+
+ private:
+  nf::Instance* instance_;
+  std::uint32_t position_;
+  PacketPool* pool_;
+  Ring* in_;
+  Ring* out_;
+};
+
+struct DeviceStageOptions {
+  std::uint32_t units_per_launch = 8;
+  std::uint32_t in_flight = 3;
+  /// A launch that takes longer counts as a lost device.
+  std::chrono::nanoseconds limit = std::chrono::seconds(10);
+  /// A launch that is not full is started after this, or when the device is idle.
+  std::chrono::nanoseconds max_batch_delay = std::chrono::microseconds(50);
+};
+
+/// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order. When the
+/// device fails or exceeds its limit, the units in flight and all later ones are decided by the NF's CPU
+/// implementation, and the log says so at once.
+class DeviceStage final : public Stage {
+ public:
+  static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
+                                                     Ring& out, DeviceStageOptions const& options);
+  ~DeviceStage() override;
+  Result<Progress> poll() override;
+  /// OK, or why the device is out of use. Read after the run.
+  Status const& device_status() const { return device_status_; }
+  /// True if the device never answered: work on it may still run, and its memory was left to it.
+  bool abandoned() const { return abandoned_; }
+
+ private:
+  struct Flight {
+    std::unique_ptr<nf::DeviceBatch> batch;
+    std::vector<Unit*> units;
+    std::chrono::steady_clock::time_point since;
+  };
+  DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in, Ring& out, DeviceStageOptions const& options);
+  bool collect();
+  bool fill();
+  void submit();
+  void deliver(Flight& flight);
+  void fail(Status const& status);
+
+  nf::Instance* instance_;
+  std::uint32_t position_;
+  kernel::DeviceNf* device_nf_;
+  PacketPool* pool_;
+  Ring* in_;
+  Ring* out_;
+  DeviceStageOptions options_;
+  std::deque<Flight> in_flight_;
+  std::vector<Flight> idle_;
+  Flight filling_;
+  Status device_status_;
+  bool abandoned_ = false;
+};
+
+/// Sends what is alive, writes record lines, measures latency, and gives slots and units back.
+class TxStage final : public Stage {
+ public:
+  TxStage(Sink& sink, PacketPool& pool, Ring& in, Recorder* recorder);
+  Result<Progress> poll() override;
+  LatencyHistogram const& latency() const { return latency_; }
+  std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
+
+ private:
+  Sink* sink_;
+  PacketPool* pool_;
+  Ring* in_;
+  Recorder* recorder_;
+  LatencyHistogram latency_;
+  std::atomic<std::uint64_t> dropped_{0};
+};
+
+}  // namespace catena::dataplane

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/outcome.hpp>
+#include <catena/packet/batch.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+struct rte_mbuf;
+
+namespace catena::dataplane {
+
+inline constexpr std::uint32_t kUnitPackets = 256;
+
+/// A line of `--record` and the NF (position in the chain) that wrote it.
+struct UnitRecord {
+  std::uint32_t nf;
+  nf::RecordLine line;
+};
+
+/// Up to 256 packets that travel together. Dropped packets keep their place. Owned by one stage at a time.
+struct Unit {
+  std::uint32_t count = 0;
+  std::uint64_t first_index = 0;  ///< arrival index of packet 0; the others follow without a gap
+  std::uint64_t arrival_ns = 0;   ///< when rx took the packets, steady clock
+  std::array<std::uint32_t, kUnitPackets> slots;
+  std::array<rte_mbuf*, kUnitPackets> mbufs;
+  std::vector<UnitRecord> records;
+
+  std::span<const std::uint32_t> used_slots() const { return {slots.data(), count}; }
+};
+
+}  // namespace catena::dataplane
