@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of the project. Each installs what it needs, builds what changed, and can be repeated.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+JOBS ?= $(shell nproc)
+TEST_JOBS ?= 2
+FUZZ_SECONDS ?= 60
+CTEST_FLAGS ?=
+
+CONFIGURE = cmake --log-level=WARNING $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
+CTEST = ctest --output-on-failure -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
+
+.PHONY: help demo build test bench check fuzz asan tsan deps-cuda clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
+
+demo: build  ## run firewall -> NIDS -> IPsec -> router on a real capture; writes out/branch-office.pcap
+	@mkdir -p out
+	build/src/cli/catena run examples/branch-office.yaml
+
+build:  ## build build/src/cli/catena
+	@tools/install-deps
+	@test -f build/build.ninja || $(CONFIGURE) release >/dev/null
+	@cmake --build build -j$(JOBS) --target src/cli/catena
+
+test:  ## build and run every test
+	@tools/install-deps --tests --cuda-compiler
+	@$(CONFIGURE) test >/dev/null
+	@cmake --build build -j$(JOBS)
+	@$(CTEST) build
+
+bench:  ## build and run the benchmarks; results go to bench/results/
+	@tools/install-deps --bench --cuda-compiler
+	@$(CONFIGURE) bench >/dev/null
+	@cmake --build build-bench -j$(JOBS)
+	@tools/run-benches build-bench
+
+check:  ## format, clang-tidy, layers, headers, texts, scripts
+	@tools/install-deps --tests --checks
+	@$(CONFIGURE) test >/dev/null
+	@tools/check-all build
+
+fuzz:  ## run each libFuzzer target for FUZZ_SECONDS (60)
+	@tools/install-deps --checks
+	@$(CONFIGURE) fuzz >/dev/null
+	@cmake --build build-fuzz -j$(JOBS)
+	@tools/run-fuzzers build-fuzz $(FUZZ_SECONDS)
+
+asan:  ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/install-deps --tests --cuda-compiler
+	@$(CONFIGURE) asan >/dev/null
+	@cmake --build build-asan -j$(JOBS)
+	@tools/with-sanitizer-options $(CTEST) build-asan -LE no_asan
+
+tsan:  ## run the tests under ThreadSanitizer
+	@tools/install-deps --tests --cuda-compiler
+	@$(CONFIGURE) tsan >/dev/null
+	@cmake --build build-tsan -j$(JOBS)
+	@tools/with-sanitizer-options $(CTEST) build-tsan -LE no_tsan
+
+deps-cuda:  ## fetch CUDA's headers and NVRTC into .deps/cuda, GPU or not
+	@tools/install-deps --cuda-compiler
+
+clean:  ## remove build folders and out/; what was fetched stays
+	rm -rf build build-asan build-bench build-debug build-fuzz build-tsan out
