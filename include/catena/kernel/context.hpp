@@ -151,8 +151,9 @@ class PacketView {
       return detail::from_network<kBytes>(column(in_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes);
     }
   }
+  template <u32 Columns = CATENA_IN_COLUMNS>  // a template, so that it compiles only where it is used
   packet::Layers layers() const {
-    constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, packet::kMetaLayers);
+    constexpr u32 kPrefix = packet::column_prefix(Columns, packet::kMetaLayers);
     static_assert(kPrefix != packet::kNoColumn, "the NF's hints do not name meta.layers as read on the GPU (GR)");
     return IsoPtr<packet::Layers>(reinterpret_cast<packet::Layers*>(ctx_->batch_ + in_column(kPrefix)),
                                   ctx_->params_.padded, kRegionColumns, ctx_->sink())[row_];
