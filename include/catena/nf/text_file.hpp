@@ -136,12 +136,21 @@ class TextCursor {
     value = sum;
     return true;
   }
-  /// `1.2.3.0/24`, or an address alone, which is a prefix of 32 bits.
+  /// A whole word that is a number.
+  bool number_word(std::uint32_t maximum, std::uint32_t& value) {
+    const char* before = at_;
+    if (number(maximum, value) && at_gap()) {
+      return true;
+    }
+    at_ = before;
+    return false;
+  }
+  /// A whole word `1.2.3.0/24`, or an address alone, which is a prefix of 32 bits.
   bool prefix(Ipv4Prefix& value) {
     const char* before = at_;
     std::uint32_t parsed_address = 0;
     std::uint32_t length = 32;
-    if (!address(parsed_address) || (accept('/') && !number(32, length))) {
+    if (!address(parsed_address) || (accept('/') && !number(32, length)) || !at_gap()) {
       at_ = before;
       return false;
     }

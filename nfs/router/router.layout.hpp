@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/fault.hpp>
+#include <catena/kernel/types.hpp>
+
+/// What the router's host code and its kernel share.
+namespace catena::router {
+
+/// What becomes of a packet. The values behind kForward are 1 + the position in the drop reasons.
+enum Decision : u16 { kForward = 0, kTtlExpired = 1, kNoRoute = 2 };
+
+struct RouteResult {
+  u16 port;  ///< output port; 0 unless kForward
+  u16 decision;
+};
+static_assert(sizeof(RouteResult) == 4);
+
+/// Number 0 of the next hops stands for "no route".
+inline constexpr u32 kNoHop = 0;
+
+/// A next hop as the kernel sees it: MAC addresses in the low 48 bits.
+struct KernelHop {
+  u64 eth_dst;
+  u64 eth_src;
+  u32 port;
+  u32 rewrites_macs;  ///< 0: eth_dst and eth_src say nothing
+};
+static_assert(sizeof(KernelHop) == 24);
+
+/// A DIR-24-8 table (Gupta, Lin, McKeown: "Routing lookups in hardware at memory access speeds", INFOCOM 1998): tbl24
+/// has an entry for each /24, tbl8 has groups of 256 entries for those /24 that hold longer prefixes. An entry is a
+/// next hop, or with its top bit set the number of a group. Entries have 2 bytes where next hops and groups allow it.
+template <typename Entry>
+struct LookupTable {
+  kernel::StateArray<Entry> tbl24;  ///< [1 << 24]
+  kernel::StateArray<Entry> tbl8;   ///< [groups][256]
+};
+template <typename Entry>
+inline constexpr Entry kGroupFlag = static_cast<Entry>(Entry{1} << (sizeof(Entry) * 8 - 1));
+
+struct State {
+  LookupTable<u16> narrow;  ///< empty if `wide` is used
+  LookupTable<u32> wide;
+  kernel::StateArray<KernelHop> hops;  ///< [next hops], number 0 unused
+  u64 is_wide;
+};
+static_assert(sizeof(State) == 88);
+
+}  // namespace catena::router

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <catena/nf/testing/harness.hpp>
+#include <catena/nf/text_file.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "dataplane/eal/eal.hpp"
+#include "lpm_oracle.hpp"
+
+namespace catena::router {
+namespace {
+
+using nf::testing::Frame;
+using nf::testing::make_frame;
+using nf::testing::RunResult;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// The header checksum by RFC 1071, written out: sum of all words but the checksum's own.
+std::uint16_t header_checksum(Frame const& frame, std::size_t l3 = 14) {
+  const std::size_t length = (frame[l3] & 0x0FU) * 4U;
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < length; i += 2) {
+    sum += i == 10 ? 0U : static_cast<std::uint32_t>(frame[l3 + i] << 8 | frame[l3 + i + 1]);
+  }
+  while (sum > 0xFFFF) {
+    sum = (sum & 0xFFFF) + (sum >> 16);
+  }
+  return static_cast<std::uint16_t>(~sum);
+}
+void set_checksum(Frame& frame, std::uint16_t checksum, std::size_t l3 = 14) {
+  frame[l3 + 10] = static_cast<std::uint8_t>(checksum >> 8);
+  frame[l3 + 11] = static_cast<std::uint8_t>(checksum);
+}
+
+Frame frame_to(std::uint32_t dst, std::uint8_t ttl = 64) { return make_frame(17, 0xC0A80001, dst, 1, 2, "data", ttl); }
+
+/// What forwarding by the book makes of `frame`.
+Frame forwarded(Frame frame, std::size_t l3 = 14) {
+  --frame[l3 + 8];
+  set_checksum(frame, header_checksum(frame, l3), l3);
+  return frame;
+}
+
+class Router : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { ASSERT_TRUE(dataplane::ensure_eal().ok()); }
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) / ("router_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write_routes(std::string_view text) { std::ofstream(folder_ / "routes.txt") << text; }
+  Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = "routes: routes.txt") {
+    return nf::testing::make_nf(catena_nf_router(), yaml, folder_.string());
+  }
+  /// Runs on the CPU and on every device, expects the same from all, and returns it.
+  RunResult run(std::vector<Frame> const& frames, std::string_view yaml = "routes: routes.txt") {
+    auto router = make(yaml);
+    EXPECT_TRUE(router.ok()) << router.status();
+    if (!router.ok()) {
+      return {};
+    }
+    auto cpu = nf::testing::run(catena_nf_router(), std::move(*router), frames);
+    EXPECT_TRUE(cpu.ok()) << cpu.status();
+    for (device::Device* device : nf::testing::devices()) {
+      SCOPED_TRACE(device->info().name);
+      auto on_device = nf::testing::run(catena_nf_router(), std::move(*make(yaml)), frames, device);
+      EXPECT_TRUE(on_device.ok()) << on_device.status();
+      if (!on_device.ok()) {
+        continue;
+      }
+      EXPECT_TRUE(on_device->packets == cpu->packets);
+      EXPECT_EQ(on_device->records, cpu->records);
+      EXPECT_EQ(on_device->drops, cpu->drops);
+      EXPECT_EQ(on_device->counters.kernel_faults, 0U);
+      EXPECT_EQ(on_device->counters.device_packets, cpu->counters.decided);
+    }
+    return std::move(*cpu);
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(Router, longest_prefix_gives_the_port) {
+  write_routes("0.0.0.0/0 9\n10.0.0.0/8 1\n10.1.0.0/16 3\n10.1.2.0/25 4\n10.1.2.3/32 65533\n10.1.2.128/26 0\n");
+  const RunResult result = run({frame_to(0x08080808), frame_to(0x0A020000), frame_to(0x0A01FFFF), frame_to(0x0A010204),
+                                frame_to(0x0A010203), frame_to(0x0A010280), frame_to(0x0A0102C0)});
+  std::vector<int> ports;
+  for (auto const& packet : result.packets) {
+    EXPECT_EQ(packet.verdict, packet::Verdict::kPass);
+    ports.push_back(packet.port);
+  }
+  EXPECT_THAT(ports, ElementsAre(9, 1, 3, 4, 65533, 0, 3));
+  EXPECT_EQ(result.records[1], R"({"packet":1,"nf":"router","verdict":"pass","port":1})");
+  EXPECT_EQ(result.records[4], R"({"packet":4,"nf":"router","verdict":"pass","port":65533})");
+}
+
+TEST_F(Router, without_default_route_others_drop_unchanged_as_no_route) {
+  write_routes("10.0.0.0/8 1\n");
+  const std::vector<Frame> frames{frame_to(0x0A000001), frame_to(0x0B000000), frame_to(0x09FFFFFF)};
+  const RunResult result = run(frames);
+  EXPECT_EQ(result.packets[0].frame, forwarded(frames[0]));
+  for (const std::size_t i : {1U, 2U}) {
+    EXPECT_EQ(result.packets[i].verdict, packet::Verdict::kDrop);
+    EXPECT_EQ(result.packets[i].frame, frames[i]);
+    EXPECT_EQ(result.packets[i].port, 0);
+  }
+  EXPECT_EQ(result.dropped("no_route"), 2U);
+  EXPECT_EQ(result.records[1], R"({"packet":1,"nf":"router","verdict":"drop","reason":"no_route"})");
+}
+
+TEST_F(Router, ttl_is_checked_before_the_route) {
+  write_routes("10.0.0.0/8 1\n");
+  const std::vector<Frame> frames{frame_to(0x0A000001, 0), frame_to(0x0A000001, 1), frame_to(0x0A000001, 2),
+                                  frame_to(0x0B000001, 1), frame_to(0x0A000001, 255)};
+  const RunResult result = run(frames);
+  EXPECT_EQ(result.dropped("ttl_expired"), 3U);
+  EXPECT_EQ(result.dropped("no_route"), 0U);
+  EXPECT_EQ(result.packets[1].frame, frames[1]);
+  EXPECT_EQ(result.packets[2].frame, forwarded(frames[2]));
+  EXPECT_EQ(result.packets[4].frame, forwarded(frames[4]));
+  EXPECT_EQ(result.records[3], R"({"packet":3,"nf":"router","verdict":"drop","reason":"ttl_expired"})");
+}
+
+TEST_F(Router, checksums_around_zero_equal_recomputed_ones) {
+  write_routes("0.0.0.0/0 1\n");
+  std::vector<Frame> frames;
+  for (std::uint32_t id = 0; id <= 0xFFFF; ++id) {
+    Frame frame = frame_to(0x0A000001, static_cast<std::uint8_t>(2 + id % 254));
+    frame[18] = static_cast<std::uint8_t>(id >> 8);
+    frame[19] = static_cast<std::uint8_t>(id);
+    const std::uint16_t checksum = header_checksum(frame);
+    set_checksum(frame, checksum);
+    if (checksum < 0x0202 || checksum > 0xFDFD) {
+      frames.push_back(std::move(frame));
+    }
+  }
+  ASSERT_GT(frames.size(), 1000U);
+  const RunResult result = run(frames);
+  std::uint32_t zeros = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    ASSERT_EQ(result.packets[i].frame, forwarded(frames[i])) << i;
+    zeros += header_checksum(result.packets[i].frame) == 0 ? 1U : 0U;
+  }
+  EXPECT_GT(zeros, 0U);
+}
+
+TEST_F(Router, a_wrong_checksum_stays_wrong_by_the_same_amount) {
+  write_routes("0.0.0.0/0 1\n");
+  Frame frame = frame_to(0x0A000001);
+  set_checksum(frame, static_cast<std::uint16_t>(header_checksum(frame) + 1));
+  const RunResult result = run({frame});
+  Frame const& out = result.packets[0].frame;
+  EXPECT_EQ(out[24] << 8 | out[25], header_checksum(out) + 1);
+}
+
+TEST_F(Router, options_vlan_tags_and_fragments_are_forwarded) {
+  write_routes("0.0.0.0/0 5\n");
+  Frame options = frame_to(0x0A000001);
+  options[14] = 0x46;
+  options[17] = static_cast<std::uint8_t>(options[17] + 4);
+  options.insert(options.begin() + 34, {1, 1, 1, 0});
+  set_checksum(options, header_checksum(options));
+  Frame tagged = frame_to(0x0A000001);
+  tagged.insert(tagged.begin() + 12, {0x81, 0x00, 0x00, 0x07});
+  Frame fragment = frame_to(0x0A000001);
+  fragment[20] = 0x00;
+  fragment[21] = 0x10;
+  set_checksum(fragment, header_checksum(fragment));
+  const RunResult result = run({options, tagged, fragment});
+  EXPECT_EQ(result.packets[0].frame, forwarded(options));
+  EXPECT_EQ(result.packets[1].frame, forwarded(tagged, 18));
+  EXPECT_EQ(result.packets[2].frame, forwarded(fragment));
+  EXPECT_EQ(result.packets[2].port, 5);
+}
+
+TEST_F(Router, frames_that_are_not_ipv4_pass_unchanged_and_undecided) {
+  write_routes("0.0.0.0/0 5\n");
+  Frame ipv6(60, 0);
+  ipv6[12] = 0x86;
+  ipv6[13] = 0xDD;
+  const std::vector<Frame> frames{ipv6, Frame(), Frame(13, 0xFF), frame_to(1)};
+  const RunResult result = run(frames);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(result.packets[i].frame, frames[i]);
+    EXPECT_EQ(result.packets[i].verdict, packet::Verdict::kPass);
+  }
+  EXPECT_EQ(result.counters.unsupported, 3U);
+  EXPECT_EQ(result.records.size(), 1U);
+}
+
+TEST_F(Router, a_port_with_an_entry_gives_its_mac_addresses) {
+  write_routes("10.0.0.0/8 1\n11.0.0.0/8 2\n");
+  const std::string_view yaml =
+      "routes: routes.txt\n"
+      "ports:\n"
+      "  - {port: 2, mac: 02:aa:00:00:00:01, next_hop_mac: fe:dc:ba:98:76:54}\n"
+      "  - {port: 7, mac: 02:aa:00:00:00:02, next_hop_mac: 02:bb:00:00:00:02}\n";
+  const std::vector<Frame> frames{frame_to(0x0A000001), frame_to(0x0B000001), frame_to(0x0B000001, 1),
+                                  frame_to(0x0C000001)};
+  const RunResult result = run(frames, yaml);
+  EXPECT_EQ(result.packets[0].frame, forwarded(frames[0]));
+  Frame expected = forwarded(frames[1]);
+  const Frame macs{0xFE, 0xDC, 0xBA, 0x98, 0x76, 0x54, 0x02, 0xAA, 0x00, 0x00, 0x00, 0x01};
+  std::copy(macs.begin(), macs.end(), expected.begin());
+  EXPECT_EQ(result.packets[1].frame, expected);
+  EXPECT_EQ(result.packets[2].frame, frames[2]);
+  EXPECT_EQ(result.packets[3].frame, frames[3]);
+}
+
+TEST_F(Router, every_port_number_can_be_a_next_hop) {
+  std::string text;
+  std::vector<Frame> frames;
+  for (std::uint32_t port = 0; port <= kMaxPort; ++port) {  // a /32 each, each in a /24 of its own
+    const std::uint32_t address = 0x0A000001 + (port << 8);
+    text += concat(nf::to_string({address, 32}), " ", port, "\n");
+    if (port % 16 == 13 || port > kMaxPort - 3 || (port > 32760 && port < 32775)) {
+      frames.push_back(frame_to(address));
+      frames.push_back(frame_to(address + 1));
+    }
+  }
+  write_routes(text);
+  const RunResult result = run(frames);
+  for (std::size_t i = 0; i < frames.size(); i += 2) {
+    const std::uint32_t dst = packet::load_be32(frames[i].data() + 30);
+    ASSERT_EQ(result.packets[i].port, (dst - 0x0A000001) >> 8);
+    ASSERT_EQ(result.packets[i].verdict, packet::Verdict::kPass);
+    ASSERT_EQ(result.packets[i + 1].verdict, packet::Verdict::kDrop);
+  }
+}
+
+TEST_F(Router, cutting_packets_into_other_batches_changes_nothing) {
+  write_routes("10.0.0.0/8 1\n10.128.0.0/9 2\n");
+  std::vector<Frame> frames;
+  auto random = [engine = std::mt19937(3)]() mutable { return static_cast<std::uint32_t>(engine()); };
+  for (int i = 0; i < 300; ++i) {
+    frames.push_back(frame_to(0x0A000000 + (random() & 0x01FFFFFF), static_cast<std::uint8_t>(random() % 4)));
+  }
+  const RunResult expected = run(frames);
+  for (const std::uint32_t unit : {1U, 31U, 32U, 33U, 63U, 65U, 256U, 300U}) {
+    nf::testing::RunOptions options;
+    options.unit_size = unit;
+    const auto result = nf::testing::run(catena_nf_router(), std::move(*make()), frames, nullptr, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(result->packets == expected.packets) << unit;
+    EXPECT_EQ(result->records, expected.records) << unit;
+  }
+}
+
+TEST_F(Router, hints_name_mac_addresses_only_with_a_port_table) {
+  write_routes("10.0.0.0/8 1\n");
+  const packet::FieldSet macs = packet::fields(packet::kEthDst, packet::kEthSrc);
+  const packet::FieldSet always = packet::fields(packet::kIpv4Ttl, packet::kIpv4Checksum);
+  const nf::Hints plain = (*make())->hints();
+  EXPECT_EQ(plain.gr, always | packet::fields(packet::kIpv4Dst));
+  EXPECT_EQ(plain.gw, always);
+  EXPECT_EQ(plain.cw, always | packet::fields(packet::kMetaPort));
+  const nf::Hints rewriting =
+      (*make("{routes: routes.txt, ports: [{port: 1, mac: 02:00:00:00:00:01, next_hop_mac: 02:00:00:00:00:02}]}"))
+          ->hints();
+  EXPECT_EQ(rewriting.gr, plain.gr | macs);
+  EXPECT_EQ(rewriting.gw, plain.gw | macs);
+  EXPECT_EQ(rewriting.cw, plain.cw | macs);
+}
+
+TEST_F(Router, wrong_configuration_is_an_error_with_position) {
+  write_routes("10.0.0.0/8 1\n10.0.0.0/8 2\n");
+  EXPECT_THAT(std::string(make().status().message()), HasSubstr("routes.txt:2:1: prefix 10.0.0.0/8"));
+  EXPECT_THAT(std::string(make("{routes: nowhere.txt}").status().message()), HasSubstr("nowhere.txt"));
+  EXPECT_THAT(std::string(make("{route: routes.txt}").status().message()), HasSubstr("routes"));
+  EXPECT_THAT(std::string(make("{routes: routes.txt, port: []}").status().message()), HasSubstr("'ports'"));
+}
+
+TEST_F(Router, start_report_counts_routes_and_ports) {
+  write_routes("10.0.0.0/8 1\n11.0.0.0/8 2\n12.0.0.0/8 1\n");
+  EXPECT_THAT((*make())->start_report(), ElementsAre(HasSubstr("3 routes to 2 ports")));
+}
+
+// The statement runs in a process of its own, where nothing has started DPDK.
+TEST(RouterDeathTest, creating_one_without_dpdk_is_a_failed_precondition) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const auto router = nf::testing::make_nf(catena_nf_router(), "routes: routes.txt");
+        std::exit(router.status().code() == absl::StatusCode::kFailedPrecondition ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+/// The full Internet table: parsed here on its own, ports assigned as line number mod kPorts.
+class FullTable : public Router {
+ protected:
+  static constexpr std::uint32_t kPorts = 64;
+
+  void SetUp() override {
+    Router::SetUp();
+    const std::string data = nf::testing::shared_data();
+    if (data.empty()) {
+      GTEST_SKIP() << "the shared test data is not beside the checkout";
+    }
+    std::FILE* unzip = ::popen(("gzip -dc '" + data + "/routes/tier1_ipv4_901899.txt.gz'").c_str(), "r");
+    ASSERT_NE(unzip, nullptr);
+    std::ofstream routes(folder_ / "routes.txt");
+    unsigned a = 0, b = 0, c = 0, d = 0, length = 0;
+    while (std::fscanf(unzip, "%u.%u.%u.%u/%u", &a, &b, &c, &d, &length) == 5) {
+      const std::uint32_t address = a << 24 | b << 16 | c << 8 | d;
+      const std::uint32_t port = (prefixes_.size() + 1) % kPorts;
+      routes << a << '.' << b << '.' << c << '.' << d << '/' << length << ' ' << port << '\n';
+      oracle_.add(address, static_cast<int>(length), static_cast<std::uint16_t>(port));
+      prefixes_.emplace_back(address, length);
+    }
+    ASSERT_EQ(::pclose(unzip), 0);
+    ASSERT_EQ(prefixes_.size(), 901899U);
+  }
+
+  /// First and last address of each prefix longer than /24 and its neighbours, then addresses inside random prefixes
+  /// and anywhere, up to `count`.
+  std::vector<std::uint32_t> addresses(std::size_t count) const {
+    std::vector<std::uint32_t> result;
+    for (auto const& [address, length] : prefixes_) {
+      if (length > 24) {
+        const std::uint32_t last = address | static_cast<std::uint32_t>((std::uint64_t{1} << (32 - length)) - 1);
+        result.insert(result.end(), {address - 1, address, last, last + 1});
+      }
+    }
+    EXPECT_EQ(result.size(), 4U * 961);
+    auto random = [engine = std::mt19937(20)]() mutable { return static_cast<std::uint32_t>(engine()); };
+    while (result.size() < count) {
+      auto const& [address, length] = prefixes_[random() % prefixes_.size()];
+      const std::uint64_t size = std::uint64_t{1} << (32 - length);
+      result.push_back(address + static_cast<std::uint32_t>(random() % size));
+      result.push_back(random());
+    }
+    return result;
+  }
+
+  testing::LpmOracle oracle_;
+  std::vector<std::pair<std::uint32_t, unsigned>> prefixes_;
+};
+
+TEST_F(FullTable, every_lookup_equals_the_plain_longest_prefix_match) {
+  std::vector<Frame> frames;
+  const std::vector<std::uint32_t> wanted = addresses(20000);
+  for (const std::uint32_t address : wanted) {
+    frames.push_back(frame_to(address));
+  }
+  const RunResult result = run(frames);
+  ASSERT_EQ(result.packets.size(), frames.size());
+  std::uint32_t forwarded_packets = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const auto expected = oracle_.find(wanted[i]);
+    ASSERT_EQ(result.packets[i].verdict, expected ? packet::Verdict::kPass : packet::Verdict::kDrop) << wanted[i];
+    ASSERT_EQ(result.packets[i].port, expected.value_or(0)) << wanted[i];
+    ASSERT_EQ(result.packets[i].frame, expected ? forwarded(frames[i]) : frames[i]) << wanted[i];
+    forwarded_packets += expected ? 1U : 0U;
+  }
+  EXPECT_GT(forwarded_packets, 10000U);
+  EXPECT_EQ(result.dropped("no_route"), frames.size() - forwarded_packets);
+}
+
+}  // namespace
+}  // namespace catena::router
