@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/chain_runner.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <pcap/pcap.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace catena::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_(fs::temp_directory_path() / concat("catena-system-test-", getpid())) {
+    fs::create_directories(path_);
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  ScratchFolder(ScratchFolder const&) = delete;
+  ScratchFolder& operator=(ScratchFolder const&) = delete;
+  fs::path const& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// Runs a chain from a generator or capture into `output`; the tests cannot go on if that fails.
+void make_capture(std::string const& rx, std::string const& nfs, fs::path const& output) {
+  const std::string text = concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: make}\nspec:\n  rx: ", rx,
+                                  "\n  tx: {pcap: ", output.string(), "}\n  device: none\n  nfs: ", nfs, "\n");
+  Result<chain::ChainConfig> config = chain::parse_chain(text, (scratch_folder() / "make.yaml").string());
+  Status status = config.status();
+  if (status.ok()) {
+    auto chain = chain::Chain::create(*std::move(config), {}, nf::builtin_nfs());
+    status = chain.ok() ? (*chain)->run() : chain.status();
+  }
+  if (!status.ok()) {
+    throw std::runtime_error(status.ToString());
+  }
+}
+
+}  // namespace
+
+fs::path const& scratch_folder() {
+  static const ScratchFolder kFolder;
+  return kFolder.path();
+}
+
+std::string data_file(std::string const& name) {
+  return (fs::path(CATENA_SOURCE_DIR) / "tests" / "data" / name).string();
+}
+
+std::string read_file(fs::path const& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string chain_text(ChainRun const& run, std::string const& output) {
+  std::string text =
+      concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: test}\nspec:\n  rx: {pcap: ", run.capture,
+             "}\n  tx: {pcap: ", output, "}\n  device: ", run.device, "\n", run.spec_extra, "  nfs:\n");
+  for (std::size_t i = 0; i < run.nfs.size(); ++i) {
+    text += concat("    - {name: ", run.nfs[i].name, ", type: ", run.nfs[i].type,
+                   ", on: ", (run.gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu", ", config: {", run.nfs[i].config, "}}\n");
+  }
+  return text;
+}
+
+Result<ChainOutput> run_chain(ChainRun const& run) {
+  static std::atomic<unsigned> number{0};
+  const fs::path stem = scratch_folder() / concat("run", number++);
+  const std::string capture = stem.string() + ".pcap";
+  const std::string records = stem.string() + ".jsonl";
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
+                          chain::parse_chain(chain_text(run, capture), data_file("chain/test.yaml")));
+  chain::RunOptions options;
+  options.record_path = records;
+  options.workers = run.workers;
+  ChainOutput output;
+  {
+    CATENA_ASSIGN_OR_RETURN(const auto chain, chain::Chain::create(std::move(config), options, nf::builtin_nfs()));
+    CATENA_RETURN_IF_ERROR(chain->run());
+    output.report = chain->report();
+  }
+  output.capture = read_file(capture);
+  output.records = read_file(records);
+  std::error_code error;
+  fs::remove(capture, error);
+  fs::remove(records, error);
+  return output;
+}
+
+Status write_capture(std::string const& path, std::vector<nf::testing::Frame> const& frames) {
+  constexpr int kSnapBytes = 65535;
+  const std::unique_ptr<pcap_t, decltype(&pcap_close)> dead(pcap_open_dead(DLT_EN10MB, kSnapBytes), pcap_close);
+  const std::unique_ptr<pcap_dumper_t, decltype(&pcap_dump_close)> dump(pcap_dump_open(dead.get(), path.c_str()),
+                                                                        pcap_dump_close);
+  if (!dump) {
+    return absl::NotFoundError(pcap_geterr(dead.get()));
+  }
+  for (nf::testing::Frame const& frame : frames) {
+    pcap_pkthdr header{};
+    header.caplen = static_cast<bpf_u_int32>(frame.size());
+    header.len = header.caplen;
+    pcap_dump(reinterpret_cast<u_char*>(dump.get()), &header, frame.data());
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Traffic> const& clear_traffic() {
+  static const std::vector<Traffic> kTraffic = [] {
+    const std::string shared = nf::testing::shared_data();
+    std::vector<Traffic> traffic{
+        {"mixed", shared.empty() ? (fs::path(CATENA_SOURCE_DIR) / "examples" / "branch-office.pcap").string()
+                                 : shared + "/traces/mixed.pcap"}};
+    // frame sizes without the 4-byte FCS
+    for (auto const& [name, packet] :
+         {std::pair("imix", "imix"), std::pair("64", "60"), std::pair("512", "508"), std::pair("1518", "1514")}) {
+      const fs::path path = scratch_folder() / concat(name, ".pcap");
+      make_capture(concat("{generator: {packet: ", packet, ", flows: 100, seed: 5, count: 3000}}"), "[]", path);
+      traffic.push_back({name, path.string()});
+    }
+    return traffic;
+  }();
+  return kTraffic;
+}
+
+std::vector<Traffic> const& esp_traffic() {
+  static const std::vector<Traffic> kTraffic = [] {
+    std::vector<Traffic> traffic;
+    for (Traffic const& clear : clear_traffic()) {
+      const fs::path path = scratch_folder() / concat(clear.name, "-esp.pcap");
+      make_capture(
+          concat("{pcap: ", clear.capture, "}"),
+          concat("[{name: vpn, type: ipsec, config: {direction: encrypt, sa: ", data_file("chain/sa.yaml"), "}}]"),
+          path);
+      traffic.push_back({clear.name, path.string()});
+    }
+    return traffic;
+  }();
+  return kTraffic;
+}
+
+std::vector<std::string> const& device_names() {
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (device::Probe const& probe : device::probe()) {
+      if (!probe.devices.empty()) {
+        names.emplace_back(device::to_string(probe.backend));
+      } else {
+        spdlog::warn("system tests run without {}: {}", device::to_string(probe.backend),
+                     std::string(probe.status.message()));
+      }
+    }
+    return names;
+  }();
+  return kNames;
+}
+
+}  // namespace catena::testing

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain.hpp"
+
+#include <catena/nf/testing/harness.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Runs whole chains in this process, from capture file to capture file, for the system tests.
+namespace catena::testing {
+
+/// One NF of a chain under test: name, type, and its `config:` as YAML flow text.
+struct NfText {
+  std::string name;
+  std::string type;
+  std::string config;
+};
+
+/// What a run gave.
+struct ChainOutput {
+  std::string capture;  ///< bytes of the output pcap
+  std::string records;  ///< bytes of the record file
+  chain::Report report;
+};
+
+struct ChainRun {
+  std::vector<NfText> nfs;
+  std::uint32_t gpu_mask = 0;  ///< bit i: NF i is placed on the gpu
+  std::string capture;         ///< input file
+  std::string device = "none";
+  std::string spec_extra;  ///< further lines of `spec:`, two spaces in front of each
+  std::uint32_t workers = 1;
+};
+
+/// The chain file of a run.
+std::string chain_text(ChainRun const& run, std::string const& output);
+Result<ChainOutput> run_chain(ChainRun const& run);
+
+/// A fresh folder of this test process; removed when it ends.
+std::filesystem::path const& scratch_folder();
+
+/// Captures that the suites share; made once a process in scratch_folder().
+struct Traffic {
+  std::string name;
+  std::string capture;
+};
+/// "mixed" (the large shared capture where it is there, else the example's), "imix", "64", "512", "1518".
+std::vector<Traffic> const& clear_traffic();
+/// The same after IPsec encryption with tests/data/chain/sa.yaml.
+std::vector<Traffic> const& esp_traffic();
+
+/// `--device` values of the devices that are here: "opencl", and "cuda" on a machine with a GPU.
+std::vector<std::string> const& device_names();
+
+/// Writes frames as a pcap file; NotFound or PermissionDenied if it cannot be created.
+Status write_capture(std::string const& path, std::vector<nf::testing::Frame> const& frames);
+
+std::string read_file(std::filesystem::path const& path);
+std::string data_file(std::string const& name);
+
+}  // namespace catena::testing

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The invariant of the project: the output of a chain is the same, byte for byte, for every placement of its NFs and
+// on every device. The all-CPU run is what the others are compared with; the NFs' own tests hold that run to oracles.
+#include "system/chain_runner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+
+namespace catena::testing {
+namespace {
+
+const NfText kFirewall{"fw", "firewall", "rules: fw.rules, default: allow"};
+const NfText kNids{"ids", "nids", "rules: ids.rules"};
+const NfText kEncrypt{"vpn", "ipsec", "direction: encrypt, sa: sa.yaml"};
+const NfText kDecrypt{"vpn", "ipsec", "direction: decrypt, sa: sa.yaml"};
+const NfText kRouter{"rt", "router", "routes: routes.txt"};
+
+struct ChainCase {
+  const char* name;
+  std::vector<NfText> nfs;
+  bool esp_input;
+};
+
+/// The branch office's outbound chain, and S_a .. S_d of G-NET with IPsec in both directions.
+std::vector<ChainCase> const& chains() {
+  static const std::vector<ChainCase> kChains{
+      {"branch_office", {kFirewall, kNids, kEncrypt, kRouter}, false},
+      {"Sa_encrypt", {kEncrypt, kNids}, false},
+      {"Sa_decrypt", {kDecrypt, kNids}, true},
+      {"Sb_encrypt", {kFirewall, kEncrypt, kNids}, false},
+      {"Sb_decrypt", {kFirewall, kDecrypt, kNids}, true},
+      {"Sc_encrypt", {kEncrypt, kNids, kRouter}, false},
+      {"Sc_decrypt", {kDecrypt, kNids, kRouter}, true},
+      {"Sd_encrypt", {kFirewall, kEncrypt, kNids, kRouter}, false},
+      {"Sd_decrypt", {kFirewall, kDecrypt, kNids, kRouter}, true},
+  };
+  return kChains;
+}
+
+constexpr const char* kTrafficNames[] = {"mixed", "imix", "64", "512", "1518"};
+
+class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::size_t>> {
+ protected:
+  ChainCase const& chain() const { return chains()[std::get<0>(GetParam())]; }
+  Traffic const& traffic() const {
+    return (chain().esp_input ? esp_traffic() : clear_traffic())[std::get<1>(GetParam())];
+  }
+
+  ChainOutput run(std::uint32_t gpu_mask, std::string const& device, std::uint32_t workers = 1,
+                  std::string const& extra = "") const {
+    Result<ChainOutput> output = run_chain({chain().nfs, gpu_mask, traffic().capture, device, extra, workers});
+    EXPECT_TRUE(output.ok()) << output.status();
+    return output.ok() ? *std::move(output) : ChainOutput{};
+  }
+  static void expect_same(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {
+    // byte strings of megabytes: say that they differ, do not print them
+    EXPECT_TRUE(actual.capture == expected.capture) << what << ": the output capture differs, " << actual.capture.size()
+                                                    << " bytes against " << expected.capture.size();
+    EXPECT_TRUE(actual.records == expected.records) << what << ": the record lines differ";
+    EXPECT_TRUE(actual.report.accounted()) << what;
+    EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
+  }
+};
+
+TEST_P(SameBytes, for_every_placement_and_device) {
+  const ChainOutput expected = run(0, "none");
+  ASSERT_GT(expected.report.seen, 1000U);
+  ASSERT_GT(expected.report.sent, 0U);
+  ASSERT_FALSE(expected.records.empty());
+  ASSERT_TRUE(expected.report.accounted());
+  ASSERT_FALSE(device_names().empty()) << "at least PoCL must be there";
+  for (std::string const& device : device_names()) {
+    for (std::uint32_t mask = 1; mask < 1U << chain().nfs.size(); ++mask) {
+      const ChainOutput actual = run(mask, device);
+      expect_same(actual, expected, fmt::format("placement {:b} on {}", mask, device));
+      for (std::size_t i = 0; i < chain().nfs.size(); ++i) {
+        EXPECT_EQ(actual.report.nfs[i].placement, (mask >> i & 1U) != 0 ? "gpu" : "cpu")
+            << "the device was really used";
+      }
+    }
+  }
+}
+
+TEST_P(SameBytes, for_every_number_of_workers_and_batch_shape) {
+  const ChainOutput expected = run(0, "none");
+  const std::uint32_t all = (1U << chain().nfs.size()) - 1;
+  for (const std::uint32_t workers : {2U, 6U}) {
+    expect_same(run(0, "none", workers), expected, fmt::format("cpu, {} workers", workers));
+    expect_same(run(all, device_names().front(), workers, "  tuning: {units_per_launch: 1, launches_in_flight: 5}\n"),
+                expected, fmt::format("gpu, {} workers, small launches", workers));
+  }
+  expect_same(
+      run(all, device_names().front(), 1, "  tuning: {pool_slots: 2048, units_per_launch: 3, launches_in_flight: 1}\n"),
+      expected, "small pool");
+}
+
+INSTANTIATE_TEST_SUITE_P(Chains, SameBytes,
+                         ::testing::Combine(::testing::Range<std::size_t>(0, 9),
+                                            ::testing::Range<std::size_t>(0, std::size(kTrafficNames))),
+                         [](auto const& test) {
+                           return std::string(chains()[std::get<0>(test.param)].name) + "_" +
+                                  kTrafficNames[std::get<1>(test.param)];
+                         });
+
+}  // namespace
+}  // namespace catena::testing
