@@ -17,10 +17,14 @@ namespace {
 
 std::string describe(PortConfig const& port) {
   switch (port.kind) {
-    case PortKind::kPcap: return concat("pcap ", port.target);
-    case PortKind::kDpdk: return concat("dpdk ", port.target);
-    case PortKind::kGenerator: return "generator";
-    case PortKind::kNull: return "null";
+    case PortKind::kPcap:
+      return concat("pcap ", port.target);
+    case PortKind::kDpdk:
+      return concat("dpdk ", port.target);
+    case PortKind::kGenerator:
+      return "generator";
+    case PortKind::kNull:
+      return "null";
   }
   return {};
 }
@@ -42,14 +46,16 @@ Status start_eal(PortConfig const& rx, PortConfig const& tx) {
     if (arguments.empty()) {
       arguments.emplace_back("--in-memory");
     }
-    if (std::string allow = concat("--allow=", port->target); std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
+    if (std::string allow = concat("--allow=", port->target);
+        std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
       arguments.push_back(std::move(allow));
     }
   }
   return dataplane::ensure_eal(arguments);
 }
 
-Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry, bool recording) {
+Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
+                                                    bool recording) {
   Result<nf::Descriptor const*> descriptor = registry.find(config.type);
   if (!descriptor.ok()) {
     return absl::NotFoundError(concat(config.position, ": ", std::string(descriptor.status().message())));
@@ -60,14 +66,17 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
     return nf.status();
   }
   if (config.on == Placement::kGpu && !(*descriptor)->has_kernel) {
-    return absl::InvalidArgumentError(concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
+    return absl::InvalidArgumentError(
+        concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
   }
-  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(), config.on_unsupported, recording);
+  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(), config.on_unsupported,
+                                        recording);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions const& options, nf::Registry const& registry) {
+Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions const& options,
+                                             nf::Registry const& registry) {
   std::unique_ptr<Chain> chain(new Chain());
   chain->config_ = std::move(config);
   chain->workers_ = options.workers;
@@ -102,10 +111,13 @@ Status Chain::make_nfs(nf::Registry const& registry, bool recording) {
   return absl::OkStatus();
 }
 
+bool Chain::wants_device() const {
+  return std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) { return slot.config.on == Placement::kGpu; });
+}
+
 Status Chain::open_device(RunOptions const& options) {
-  const bool wanted = std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) { return slot.config.on == Placement::kGpu; });
   const device::Choice choice = options.device.value_or(config_.device);
-  if (!wanted) {
+  if (!wants_device()) {
     no_device_reason_ = "no NF of the chain is placed on the gpu";
     return absl::OkStatus();
   }
@@ -120,7 +132,8 @@ Status Chain::open_device(RunOptions const& options) {
     if (slot.config.on == Placement::kGpu) {
       Result<nf::KernelSide> side = slot.instance->nf().kernel_side();
       if (!side.ok()) {
-        return Status(side.status().code(), concat(slot.config.position, ": NF '", slot.config.name, "' cannot run on the gpu: ", std::string(side.status().message())));
+        return Status(side.status().code(), concat(slot.config.position, ": NF '", slot.config.name,
+                                                   "' cannot run on the gpu: ", std::string(side.status().message())));
       }
       CATENA_ASSIGN_OR_RETURN(slot.device_nf, kernel::DeviceNf::create(*device_, std::move(side->spec), side->state));
     }
@@ -150,7 +163,8 @@ Status Chain::open_ports() {
       }
       break;
     }
-    case PortKind::kNull: return absl::InvalidArgumentError("rx cannot be null");
+    case PortKind::kNull:
+      return absl::InvalidArgumentError("rx cannot be null");
   }
   switch (tx.kind) {
     case PortKind::kPcap: {
@@ -163,7 +177,9 @@ Status Chain::open_ports() {
       break;
     }
     case PortKind::kGenerator:
-    case PortKind::kNull: sink_ = dataplane::make_null_sink(); break;
+    case PortKind::kNull:
+      sink_ = dataplane::make_null_sink();
+      break;
   }
   return absl::OkStatus();
 }
@@ -189,7 +205,8 @@ Status Chain::make_stages(RunOptions const& options) {
   for (std::uint32_t i = 0; i < nfs_.size(); ++i) {
     NfSlot& slot = nfs_[i];
     if (slot.device_nf) {
-      CATENA_ASSIGN_OR_RETURN(auto stage, dataplane::DeviceStage::create(*slot.instance, i, *slot.device_nf, *pool_, *rings_[i], *rings_[i + 1], device_options));
+      CATENA_ASSIGN_OR_RETURN(auto stage, dataplane::DeviceStage::create(*slot.instance, i, *slot.device_nf, *pool_,
+                                                                         *rings_[i], *rings_[i + 1], device_options));
       slot.device_stage = stage.get();
       stages_.push_back(std::move(stage));
     } else {
@@ -204,17 +221,19 @@ Status Chain::make_stages(RunOptions const& options) {
 
 std::vector<std::string> Chain::start_report() const {
   std::vector<std::string> lines;
-  const bool wanted = std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) { return slot.config.on == Placement::kGpu; });
   if (device_) {
-    lines.push_back(concat("device   ", device_->info().name, " (", device::to_string(device_->info().backend), ", ", device_->info().driver, ")"));
-  } else if (wanted) {
-    lines.push_back(concat("WARNING  no device: every NF runs on the CPU, those placed `on: gpu` too. Why: ", no_device_reason_));
+    lines.push_back(concat("device   ", device_->info().name, " (", device::to_string(device_->info().backend), ", ",
+                           device_->info().driver, ")"));
+  } else if (wants_device()) {
+    lines.push_back(
+        concat("WARNING  no device: every NF runs on the CPU, those placed `on: gpu` too. Why: ", no_device_reason_));
   } else {
     lines.push_back(concat("device   none (", no_device_reason_, ")"));
   }
   lines.push_back(concat("rx       ", source_->describe()));
   for (NfSlot const& slot : nfs_) {
-    std::string line = fmt::format("nf       {} ({}) on {}", slot.config.name, slot.config.type, slot.device_nf ? "gpu" : "cpu");
+    std::string line =
+        fmt::format("nf       {} ({}) on {}", slot.config.name, slot.config.type, slot.device_nf ? "gpu" : "cpu");
     for (std::string const& detail : slot.instance->nf().start_report()) {
       line += concat("\n           ", detail);
     }
@@ -240,8 +259,10 @@ Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->
 Report Chain::report() const {
   Report report;
   report.chain = config_.name;
-  report.device = device_ ? fmt::format("{} ({})", device_->info().name, device::to_string(device_->info().backend)) : "none";
+  report.device =
+      device_ ? fmt::format("{} ({})", device_->info().name, device::to_string(device_->info().backend)) : "none";
   report.device_note = device_ ? "" : no_device_reason_;
+  report.cpu_instead_of_gpu = !device_ && wants_device();
   report.rx = describe(config_.rx);
   report.tx = describe(config_.tx);
   report.workers = workers_;
@@ -255,8 +276,9 @@ Report Chain::report() const {
   report.seconds = seconds_;
   dataplane::LatencyHistogram const& latency = tx_->latency();
   constexpr double kNsPerUs = 1000.0;
-  report.latency = {static_cast<double>(latency.percentile(50)) / kNsPerUs, static_cast<double>(latency.percentile(95)) / kNsPerUs,
-                    static_cast<double>(latency.percentile(99)) / kNsPerUs, static_cast<double>(latency.max()) / kNsPerUs};
+  report.latency = {
+      static_cast<double>(latency.percentile(50)) / kNsPerUs, static_cast<double>(latency.percentile(95)) / kNsPerUs,
+      static_cast<double>(latency.percentile(99)) / kNsPerUs, static_cast<double>(latency.max()) / kNsPerUs};
   for (NfSlot const& slot : nfs_) {
     nf::Counters const& counters = slot.instance->counters();
     NfReport entry;
@@ -280,7 +302,8 @@ Report Chain::report() const {
     }
     entry.passed = counters.in - dropped;
     if (const kernel::TransferCounts& moved = counters.transfers; moved.packets > 0) {
-      entry.bytes_to_device_per_packet = static_cast<double>(moved.bytes_to_device) / static_cast<double>(moved.packets);
+      entry.bytes_to_device_per_packet =
+          static_cast<double>(moved.bytes_to_device) / static_cast<double>(moved.packets);
       entry.bytes_to_host_per_packet = static_cast<double>(moved.bytes_to_host) / static_cast<double>(moved.packets);
     }
     report.nfs.push_back(std::move(entry));
@@ -289,7 +312,8 @@ Report Chain::report() const {
 }
 
 bool Chain::abandoned_device() const {
-  return std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) { return slot.device_stage != nullptr && slot.device_stage->abandoned(); });
+  return std::any_of(nfs_.begin(), nfs_.end(),
+                     [](NfSlot const& slot) { return slot.device_stage != nullptr && slot.device_stage->abandoned(); });
 }
 
 Status check(ChainConfig config, nf::Registry const& registry) {
@@ -298,7 +322,8 @@ Status check(ChainConfig config, nf::Registry const& registry) {
     CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false));
     if (entry.on == Placement::kGpu) {
       if (Result<nf::KernelSide> side = instance->nf().kernel_side(); !side.ok()) {
-        return Status(side.status().code(), concat(entry.position, ": NF '", entry.name, "' cannot run on the gpu: ", std::string(side.status().message())));
+        return Status(side.status().code(), concat(entry.position, ": NF '", entry.name,
+                                                   "' cannot run on the gpu: ", std::string(side.status().message())));
       }
     }
   }

@@ -23,7 +23,7 @@ struct RunOptions {
   std::optional<PortConfig> rx;
   std::optional<PortConfig> tx;
   std::optional<device::Choice> device;
-  std::string record_path;     ///< empty: no record
+  std::string record_path;  ///< empty: no record
   std::uint32_t workers = 1;
 };
 
@@ -33,7 +33,8 @@ class Chain {
  public:
   /// Errors: as load_chain() and the NFs' create(); Unavailable where the asked-for device is missing; NotFound for an
   /// unknown NF type (with its position).
-  static Result<std::unique_ptr<Chain>> create(ChainConfig config, RunOptions const& options, nf::Registry const& registry);
+  static Result<std::unique_ptr<Chain>> create(ChainConfig config, RunOptions const& options,
+                                               nf::Registry const& registry);
   ~Chain();
 
   /// What a user should know before packets run: device, placements, NFs' start reports. Loud lines first.
@@ -56,6 +57,7 @@ class Chain {
     dataplane::DeviceStage* device_stage = nullptr;
   };
   Chain() = default;
+  bool wants_device() const;
   Status open_ports();
   Status open_device(RunOptions const& options);
   Status make_nfs(nf::Registry const& registry, bool recording);

@@ -15,9 +15,12 @@ constexpr std::int64_t kMaxNfs = 64;
 constexpr std::size_t kMaxNameLength = 64;
 
 Status check_name(nf::Config& config, std::string const& name) {
-  const bool fine = name.size() <= kMaxNameLength &&
-                    std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
-  return fine ? absl::OkStatus() : config.error("name", concat("'name' is '", name, "'; allowed: letters, digits, '-', '_' and '.', at most ", kMaxNameLength));
+  const bool fine = name.size() <= kMaxNameLength && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                      return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+                    });
+  return fine ? absl::OkStatus()
+              : config.error("name", concat("'name' is '", name,
+                                            "'; allowed: letters, digits, '-', '_' and '.', at most ", kMaxNameLength));
 }
 
 Result<dataplane::GeneratorConfig> read_generator(nf::Config& config) {
@@ -91,8 +94,9 @@ Result<NfConfig> read_nf(nf::Config entry, nf::OnUnsupported chain_default) {
   CATENA_RETURN_IF_ERROR(check_name(entry, name));
   CATENA_ASSIGN_OR_RETURN(const std::string type, entry.string("type"));
   CATENA_ASSIGN_OR_RETURN(const std::string on, entry.one_of("on", {"cpu", "gpu"}, "cpu"));
-  CATENA_ASSIGN_OR_RETURN(const std::string unsupported,
-                          entry.one_of("on_unsupported", {"pass", "drop"}, chain_default == nf::OnUnsupported::kPass ? "pass" : "drop"));
+  CATENA_ASSIGN_OR_RETURN(
+      const std::string unsupported,
+      entry.one_of("on_unsupported", {"pass", "drop"}, chain_default == nf::OnUnsupported::kPass ? "pass" : "drop"));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.section_or_empty("config"));
   CATENA_RETURN_IF_ERROR(entry.finish());
   return NfConfig{name,
@@ -111,14 +115,18 @@ Result<Tuning> read_tuning(nf::Config config) {
     std::int64_t minimum;
     std::int64_t maximum;
   };
-  for (Number const& number : {Number{"pool_slots", &tuning.pool_slots, 2048, 1 << 20}, Number{"units_per_launch", &tuning.units_per_launch, 1, 64},
-                               Number{"launches_in_flight", &tuning.launches_in_flight, 1, 16}, Number{"device_limit_ms", &tuning.device_limit_ms, 10, 600'000},
+  for (Number const& number : {Number{"pool_slots", &tuning.pool_slots, 2048, 1 << 20},
+                               Number{"units_per_launch", &tuning.units_per_launch, 1, 64},
+                               Number{"launches_in_flight", &tuning.launches_in_flight, 1, 16},
+                               Number{"device_limit_ms", &tuning.device_limit_ms, 10, 600'000},
                                Number{"max_batch_delay_us", &tuning.max_batch_delay_us, 0, 1'000'000}}) {
-    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, config.integer_or(number.key, *number.value, number.minimum, number.maximum));
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t value,
+                            config.integer_or(number.key, *number.value, number.minimum, number.maximum));
     *number.value = static_cast<std::uint32_t>(value);
   }
   if ((tuning.pool_slots & (tuning.pool_slots - 1)) != 0) {
-    return config.error("pool_slots", concat("'pool_slots' is ", tuning.pool_slots, "; allowed: a power of two from 2048 to 1048576"));
+    return config.error(
+        "pool_slots", concat("'pool_slots' is ", tuning.pool_slots, "; allowed: a power of two from 2048 to 1048576"));
   }
   CATENA_RETURN_IF_ERROR(config.finish());
   return tuning;
@@ -150,7 +158,8 @@ Result<ChainConfig> read_chain(nf::Config root) {
   }
   std::set<std::string> names;
   for (nf::Config const& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(NfConfig config, read_nf(entry, unsupported == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop));
+    CATENA_ASSIGN_OR_RETURN(
+        NfConfig config, read_nf(entry, unsupported == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop));
     if (!names.insert(config.name).second) {
       return entry.error("name", concat("two NFs are named '", config.name, "'; names must differ"));
     }

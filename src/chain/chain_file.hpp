@@ -20,8 +20,8 @@ enum class PortKind { kPcap, kDpdk, kGenerator, kNull };
 /// `rx:` or `tx:`.
 struct PortConfig {
   PortKind kind = PortKind::kNull;
-  std::string target;        ///< file (absolute), or EAL device string
-  std::uint64_t loops = 1;   ///< rx pcap: how often it is replayed
+  std::string target;       ///< file (absolute), or EAL device string
+  std::uint64_t loops = 1;  ///< rx pcap: how often it is replayed
   dataplane::GeneratorConfig generator;
 };
 
@@ -33,8 +33,8 @@ struct NfConfig {
   std::string type;
   Placement on = Placement::kCpu;
   nf::OnUnsupported on_unsupported = nf::OnUnsupported::kPass;
-  nf::Config config;      ///< read by the NF
-  std::string position;   ///< file:line:column of the entry, for messages
+  nf::Config config;     ///< read by the NF
+  std::string position;  ///< file:line:column of the entry, for messages
 };
 
 /// Numbers that a user may turn; the defaults are made for a laptop.
@@ -62,7 +62,8 @@ Result<ChainConfig> load_chain(std::string const& path);
 /// The same from text; relative file names start in the folder of `file`.
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
 
-/// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "generator" (rx) or "null" (tx). InvalidArgument says what is allowed.
+/// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "generator" (rx) or "null" (tx). InvalidArgument says what is
+/// allowed.
 Result<PortConfig> parse_rx_option(std::string_view text);
 Result<PortConfig> parse_tx_option(std::string_view text);
 

@@ -66,21 +66,31 @@ TEST_P(BadChainFile, is_refused_with_position_and_remedy) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadChainFile,
-    testing::Values(BadCase{"unknown_key", "  device: opencl", "  devise: opencl", "c.yaml:7:3: unknown key 'devise'; did you mean 'device'?"},
-                    BadCase{"unknown_key_of_an_nf", "on: gpu", "at: gpu", "c.yaml:10:40: unknown key 'at'"},
-                    BadCase{"value_not_allowed", "device: opencl", "device: opencll", "c.yaml:7:11: 'device' is 'opencll'; allowed: auto, cuda, opencl, none; did you mean 'opencl'?"},
-                    BadCase{"wrong_version", "catena/v1", "catena/v2", "c.yaml:1:13: 'apiVersion' is 'catena/v2'; allowed: catena/v1"},
-                    BadCase{"missing_key", "metadata: {name: office}", "metadata: {}", "c.yaml:3:11: missing key 'name'"},
-                    BadCase{"number_out_of_range", "flows: 10", "flows: 0", "c.yaml:5:43: 'flows' is '0'; allowed: a whole number from 1 to 1048576"},
-                    BadCase{"two_sources", "rx: {", "rx: {dpdk: net_null0, ", "exactly one of pcap: FILE, dpdk: DEVICE, generator"},
-                    BadCase{"missing_capture", "generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}", "pcap: not-there.pcap", "c.yaml:5:14: 'pcap': there is no file"},
-                    BadCase{"same_name_twice", "name: rt", "name: fw", "two NFs are named 'fw'"}, BadCase{"name_with_quote", "name: rt", "name: 'r\"t'", "'name' is 'r\"t'; allowed: letters"},
-                    BadCase{"key_given_twice", "kind: Chain", "kind: Chain\nkind: Chain", "c.yaml:3:1: key 'kind' is given twice"},
-                    BadCase{"not_yaml", "spec:", "spec: [", "not valid YAML"}, BadCase{"a_list_where_a_mapping_is_due", "metadata: {name: office}", "metadata: [office]", "'metadata' must be a mapping, found a list"}),
+    testing::Values(
+        BadCase{"unknown_key", "  device: opencl", "  devise: opencl",
+                "c.yaml:7:3: unknown key 'devise'; did you mean 'device'?"},
+        BadCase{"unknown_key_of_an_nf", "on: gpu", "at: gpu", "c.yaml:10:40: unknown key 'at'"},
+        BadCase{"value_not_allowed", "device: opencl", "device: opencll",
+                "c.yaml:7:11: 'device' is 'opencll'; allowed: auto, cuda, opencl, none; did you mean 'opencl'?"},
+        BadCase{"wrong_version", "catena/v1", "catena/v2",
+                "c.yaml:1:13: 'apiVersion' is 'catena/v2'; allowed: catena/v1"},
+        BadCase{"missing_key", "metadata: {name: office}", "metadata: {}", "c.yaml:3:11: missing key 'name'"},
+        BadCase{"number_out_of_range", "flows: 10", "flows: 0",
+                "c.yaml:5:43: 'flows' is '0'; allowed: a whole number from 1 to 1048576"},
+        BadCase{"two_sources", "rx: {", "rx: {dpdk: net_null0, ", "exactly one of pcap: FILE, dpdk: DEVICE, generator"},
+        BadCase{"missing_capture", "generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}",
+                "pcap: not-there.pcap", "c.yaml:5:14: 'pcap': there is no file"},
+        BadCase{"same_name_twice", "name: rt", "name: fw", "two NFs are named 'fw'"},
+        BadCase{"name_with_quote", "name: rt", "name: 'r\"t'", "'name' is 'r\"t'; allowed: letters"},
+        BadCase{"key_given_twice", "kind: Chain", "kind: Chain\nkind: Chain", "c.yaml:3:1: key 'kind' is given twice"},
+        BadCase{"not_yaml", "spec:", "spec: [", "not valid YAML"},
+        BadCase{"a_list_where_a_mapping_is_due", "metadata: {name: office}", "metadata: [office]",
+                "'metadata' must be a mapping, found a list"}),
     [](auto const& test) { return test.param.description; });
 
 TEST(ChainFile, deep_nesting_is_refused_before_it_is_parsed) {
-  EXPECT_THAT(std::string(parse_chain(std::string(100'000, '['), "c.yaml").status().message()), HasSubstr("levels deep"));
+  EXPECT_THAT(std::string(parse_chain(std::string(100'000, '['), "c.yaml").status().message()),
+              HasSubstr("levels deep"));
   std::string dashes;
   for (int i = 0; i < 10'000; ++i) {
     dashes += "- ";
@@ -100,7 +110,8 @@ TEST(PortOptions, say_what_is_allowed) {
   EXPECT_EQ(parse_rx_option("pcap:a.pcap")->target, "a.pcap");
   EXPECT_EQ(parse_tx_option("dpdk:net_tap0,iface=t")->target, "net_tap0,iface=t");
   EXPECT_EQ(parse_tx_option("null")->kind, PortKind::kNull);
-  EXPECT_THAT(std::string(parse_rx_option("file:a").status().message()), HasSubstr("pcap:FILE, dpdk:DEVICE, generator"));
+  EXPECT_THAT(std::string(parse_rx_option("file:a").status().message()),
+              HasSubstr("pcap:FILE, dpdk:DEVICE, generator"));
   EXPECT_FALSE(parse_tx_option("generator").ok());
 }
 

@@ -54,11 +54,17 @@ std::string to_text(Report const& report) {
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "chain     {}\n", report.chain);
   fmt::format_to(out, "device    {}{}{}\n", report.device, report.device_note.empty() ? "" : ": ", report.device_note);
-  fmt::format_to(out, "rx        {}: {} packets, {} bytes; dropped: {}\n", report.rx, report.seen, report.received_bytes, list(report.rx_drops));
-  fmt::format_to(out, "\n{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11} {:>11}  {}\n", "NF", "type", "on", "in", "passed", "alerts", "skipped", "H2D B/pkt", "D2H B/pkt", "drops");
+  if (report.cpu_instead_of_gpu) {
+    text += "WARNING   no device was used: NFs placed `on: gpu` ran on the CPU\n";
+  }
+  fmt::format_to(out, "rx        {}: {} packets, {} bytes; dropped: {}\n", report.rx, report.seen,
+                 report.received_bytes, list(report.rx_drops));
+  fmt::format_to(out, "\n{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11} {:>11}  {}\n", "NF", "type", "on", "in",
+                 "passed", "alerts", "skipped", "H2D B/pkt", "D2H B/pkt", "drops");
   for (NfReport const& nf : report.nfs) {
-    fmt::format_to(out, "{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11.1f} {:>11.1f}  {}\n", nf.name, nf.type, nf.placement, nf.in, nf.passed, nf.alerts, nf.unsupported,
-                   nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet, list(nf.drops));
+    fmt::format_to(out, "{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11.1f} {:>11.1f}  {}\n", nf.name, nf.type,
+                   nf.placement, nf.in, nf.passed, nf.alerts, nf.unsupported, nf.bytes_to_device_per_packet,
+                   nf.bytes_to_host_per_packet, list(nf.drops));
   }
   text += '\n';
   for (NfReport const& nf : report.nfs) {
@@ -66,26 +72,35 @@ std::string to_text(Report const& report) {
       fmt::format_to(out, "WARNING   {}: {}\n", nf.name, nf.device_error);
     }
     if (nf.kernel_faults > 0) {
-      fmt::format_to(out, "WARNING   {}: its kernel strayed {} times; the packets were dropped\n", nf.name, nf.kernel_faults);
+      fmt::format_to(out, "WARNING   {}: its kernel strayed {} times; the packets were dropped\n", nf.name,
+                     nf.kernel_faults);
     }
   }
   fmt::format_to(out, "tx        {}: {} packets; dropped: {}\n", report.tx, report.sent, list(report.tx_drops));
-  fmt::format_to(out, "account   {} in = {} out + {} dropped{}\n", report.seen, report.sent, report.dropped(), report.accounted() ? "" : "   NOT BALANCED");
+  fmt::format_to(out, "account   {} in = {} out + {} dropped{}\n", report.seen, report.sent, report.dropped(),
+                 report.accounted() ? "" : "   NOT BALANCED");
   const double mega = 1e6;
-  fmt::format_to(out, "speed     {:.3f} s, {:.3f} Mpps, {:.3f} Gbps, {} worker{}\n", report.seconds, rate(static_cast<double>(report.received), report.seconds) / mega,
-                 rate(static_cast<double>(report.received_bytes) * 8, report.seconds) / (mega * 1000), report.workers, report.workers == 1 ? "" : "s");
-  fmt::format_to(out, "latency   p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, max {:.1f} us\n", report.latency.p50_us, report.latency.p95_us, report.latency.p99_us,
-                 report.latency.max_us);
+  fmt::format_to(out, "speed     {:.3f} s, {:.3f} Mpps, {:.3f} Gbps, {} worker{}\n", report.seconds,
+                 rate(static_cast<double>(report.received), report.seconds) / mega,
+                 rate(static_cast<double>(report.received_bytes) * 8, report.seconds) / (mega * 1000), report.workers,
+                 report.workers == 1 ? "" : "s");
+  fmt::format_to(out, "latency   p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, max {:.1f} us\n", report.latency.p50_us,
+                 report.latency.p95_us, report.latency.p99_us, report.latency.max_us);
   return text;
 }
 
 std::string to_json(Report const& report) {
   nlohmann::ordered_json json;
   json["chain"] = report.chain;
-  json["device"] = {{"name", report.device}, {"note", report.device_note}};
+  json["device"] = {
+      {"name", report.device}, {"note", report.device_note}, {"cpu_instead_of_gpu", report.cpu_instead_of_gpu}};
   json["workers"] = report.workers;
-  json["rx"] = {{"port", report.rx}, {"seen_packets", report.seen}, {"received_packets", report.received}, {"received_bytes", report.received_bytes},
-                {"backlog_full_polls", report.backlog_full}, {"drops", object(report.rx_drops)}};
+  json["rx"] = {{"port", report.rx},
+                {"seen_packets", report.seen},
+                {"received_packets", report.received},
+                {"received_bytes", report.received_bytes},
+                {"backlog_full_polls", report.backlog_full},
+                {"drops", object(report.rx_drops)}};
   json["nfs"] = nlohmann::ordered_json::array();
   for (NfReport const& nf : report.nfs) {
     json["nfs"].push_back({{"name", nf.name},
@@ -107,7 +122,10 @@ std::string to_json(Report const& report) {
   json["seconds"] = report.seconds;
   json["packets_per_second"] = rate(static_cast<double>(report.received), report.seconds);
   json["bits_per_second"] = rate(static_cast<double>(report.received_bytes) * 8, report.seconds);
-  json["latency_us"] = {{"p50", report.latency.p50_us}, {"p95", report.latency.p95_us}, {"p99", report.latency.p99_us}, {"max", report.latency.max_us}};
+  json["latency_us"] = {{"p50", report.latency.p50_us},
+                        {"p95", report.latency.p95_us},
+                        {"p99", report.latency.p99_us},
+                        {"max", report.latency.max_us}};
   return json.dump(2);
 }
 

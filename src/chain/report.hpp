@@ -41,8 +41,9 @@ struct Latency {
 /// The end of a run. in == sent + every drop.
 struct Report {
   std::string chain;
-  std::string device;    ///< the device that did the work, or "none"
-  std::string device_note;  ///< why there is none
+  std::string device;               ///< the device that did the work, or "none"
+  std::string device_note;          ///< why there is none
+  bool cpu_instead_of_gpu = false;  ///< NFs placed on the gpu ran on the CPU because there is no device
   std::string rx;
   std::string tx;
   std::uint32_t workers = 1;

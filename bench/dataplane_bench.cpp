@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the data path itself costs: an empty chain, and hops through NFs that do nothing, all on one core.
+#include "dataplane/eal/eal.hpp"
+#include "dataplane/pipeline.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+
+namespace catena::dataplane {
+namespace {
+
+constexpr std::uint32_t kPoolSlots = 16384;
+constexpr std::uint64_t kPackets = 4'000'000;
+
+/// Slots that were filled before the run: receiving costs what the pool and the metadata cost, nothing else.
+class PrefilledSource final : public Source {
+ public:
+  PrefilledSource(PacketPool& pool, std::uint32_t bytes) : bytes_(bytes) {
+    for (std::uint32_t slot = 0; slot < pool.slots(); ++slot) {
+      std::uint8_t* frame = pool.slot(slot) + packet::kSlotHeadroom;
+      std::memset(frame, 0, bytes);
+      frame[12] = 0x08;
+      frame[14] = 0x45;
+      packet::store_be16(frame + 16, static_cast<std::uint16_t>(bytes - packet::kEthernetBytes));
+      frame[23] = packet::kProtocolUdp;
+      packet::store_be16(frame + 38, static_cast<std::uint16_t>(bytes - 34));
+    }
+  }
+  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
+    if (!pool.acquire_slots(unit, kUnitPackets)) {
+      starved = true;
+      return absl::OkStatus();
+    }
+    for (std::uint32_t i = 0; i < kUnitPackets; ++i) {
+      pool.set_arrived(unit.slots[i], bytes_, next_index + i);
+    }
+    unit.count = kUnitPackets;
+    seen_ += kUnitPackets;
+    return absl::OkStatus();
+  }
+  bool finished() const override { return seen_ >= kPackets; }
+  std::uint64_t seen() const override { return seen_; }
+  std::vector<NamedCount> drops() const override { return {}; }
+  std::string describe() const override { return "prefilled"; }
+
+ private:
+  std::uint32_t bytes_;
+  std::uint64_t seen_ = 0;
+};
+
+class NothingNf final : public nf::Nf {
+ public:
+  nf::Hints hints() const override { return {}; }
+  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {}
+  void complete(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+                std::span<const std::byte> /*results*/, nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/,
+                nf::Outcome& /*outcome*/) override {}
+};
+
+/// range(0): hops (NFs that do nothing) between rx and tx. Reported: ns per packet for the whole chain.
+void empty_chain(benchmark::State& state) {
+  if (const Status status = ensure_eal(); !status.ok()) {
+    state.SkipWithError(status.ToString().c_str());
+    return;
+  }
+  const auto hops = static_cast<std::uint32_t>(state.range(0));
+  nf::Descriptor descriptor;
+  descriptor.type = "nothing";
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto pool = PacketPool::create(kPoolSlots);
+    if (!pool.ok()) {
+      state.SkipWithError(pool.status().ToString().c_str());
+      return;
+    }
+    PrefilledSource source(**pool, 64);
+    const std::unique_ptr<Sink> sink = make_null_sink();
+    const std::atomic<bool> stop{false};
+    std::vector<std::unique_ptr<Ring>> rings;
+    for (std::uint32_t i = 0; i <= hops; ++i) {
+      rings.push_back(Ring::create((*pool)->free_units()).value());
+    }
+    std::vector<std::unique_ptr<nf::Instance>> instances;
+    std::vector<std::unique_ptr<Stage>> owned;
+    owned.push_back(std::make_unique<RxStage>(source, **pool, *rings.front(), stop));
+    for (std::uint32_t i = 0; i < hops; ++i) {
+      instances.push_back(std::make_unique<nf::Instance>("nothing", descriptor, std::make_unique<NothingNf>(),
+                                                         nf::OnUnsupported::kPass, false));
+      owned.push_back(std::make_unique<CpuStage>(*instances.back(), i, **pool, *rings[i], *rings[i + 1]));
+    }
+    owned.push_back(std::make_unique<TxStage>(*sink, **pool, *rings.back(), nullptr));
+    std::vector<Stage*> stages;
+    for (auto const& stage : owned) {
+      stages.push_back(stage.get());
+    }
+    state.ResumeTiming();
+    if (const Status status = run_stages(stages, 1); !status.ok()) {
+      state.SkipWithError(status.ToString().c_str());
+      return;
+    }
+  }
+  state.counters["ns_per_packet"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(kPackets) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["hops"] = static_cast<double>(hops);
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(kPackets));
+}
+BENCHMARK(empty_chain)->Arg(0)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+}  // namespace catena::dataplane

@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user types it. CATENA_BIN names the program, CATENA_DATA the folder tests/data/chain."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+BIN = os.environ["CATENA_BIN"]
+DATA = os.environ["CATENA_DATA"]
+TIMEOUT_S = 120
+
+CHAIN = """apiVersion: catena/v1
+kind: Chain
+metadata: {{name: cli-test}}
+spec:
+  rx: {rx}
+  tx: {tx}
+  device: {device}
+  nfs:
+    - {{name: fw, type: firewall, on: gpu, config: {{rules: {data}/fw.rules, default: allow}}}}
+    - {{name: ids, type: nids, on: cpu, config: {{rules: {data}/ids.rules}}}}
+    - {{name: vpn, type: ipsec, on: gpu, config: {{direction: encrypt, sa: {data}/sa.yaml}}}}
+    - {{name: rt, type: router, on: cpu, config: {{routes: {data}/routes.txt}}}}
+"""
+
+
+def catena(*arguments, env=None):
+    return subprocess.run([BIN, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                          env={**os.environ, **(env or {})})
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def chain(self, rx="{generator: {packet: imix, flows: 50, count: 5000}}", tx="{pcap: out.pcap}", device="opencl"):
+        path = self.path("chain.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(CHAIN.format(rx=rx, tx=tx, device=device, data=DATA))
+        return path
+
+    def test_run_reports_as_json_and_writes_capture_and_record(self):
+        record = self.path("record.jsonl")
+        result = catena("run", self.chain(), "--record", record, "--json", "--workers", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        report = json.loads(result.stdout)
+        self.assertTrue(report["accounted"])
+        self.assertEqual(report["rx"]["seen_packets"], 5000)
+        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 5000)
+        self.assertIn("opencl", report["device"]["name"])
+        self.assertEqual([nf["on"] for nf in report["nfs"]], ["gpu", "cpu", "gpu", "cpu"])
+        self.assertGreater(report["nfs"][2]["host_to_device_bytes_per_packet"], 60)
+        self.assertGreater(os.path.getsize(self.path("out.pcap")), 5000 * 60)
+        with open(record, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        order = [line["packet"] for line in lines]
+        self.assertEqual(order, sorted(order))
+        self.assertEqual({line["nf"] for line in lines}, {"fw", "ids", "vpn", "rt"})
+
+    def test_text_report_names_device_drops_and_latency(self):
+        result = catena("run", self.chain(tx="null"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for word in ("device", "account", "p50", "p95", "p99", "Mpps", "H2D B/pkt"):
+            self.assertIn(word, result.stdout)
+
+    def test_missing_cuda_is_an_error_that_says_what_is_missing(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is an NVIDIA GPU here")
+        result = catena("run", self.chain(), "--device", "cuda")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("libcuda.so.1", result.stderr)
+
+    def test_auto_without_any_device_is_loud_first_and_in_the_report(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is an NVIDIA GPU here")
+        result = catena("run", self.chain(device="auto", tx="null"), env={"OCL_ICD_VENDORS": self.path("no-such-folder")})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(result.stderr.splitlines()[0].startswith("WARNING"), result.stderr)
+        self.assertIn("WARNING", result.stdout)
+
+    def test_ctrl_c_ends_an_endless_run_with_the_report(self):
+        process = subprocess.Popen([BIN, "run", self.chain(rx="{generator: {packet: 60, rate: 20000}}", tx="null"), "--json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            deadline = time.monotonic() + TIMEOUT_S
+            # the live line shows that packets run
+            while "received" not in process.stderr.readline():
+                self.assertLess(time.monotonic(), deadline)
+                self.assertIsNone(process.poll())
+            process.send_signal(signal.SIGINT)
+            output, _ = process.communicate(timeout=TIMEOUT_S)
+        finally:
+            process.kill()
+        self.assertEqual(process.returncode, 0)
+        report = json.loads(output)
+        self.assertTrue(report["accounted"])
+        self.assertGreater(report["rx"]["seen_packets"], 0)
+
+    def test_check_names_file_line_and_column(self):
+        path = self.chain(device="cudda")
+        result = catena("check", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"{path}:7:11: 'device' is 'cudda'; allowed: auto, cuda, opencl, none; did you mean 'cuda'?", result.stderr)
+        self.assertEqual(catena("check", self.chain()).returncode, 0)
+
+    def test_check_follows_into_the_files_that_the_chain_names(self):
+        bad = self.path("bad.rules")
+        with open(bad, "w", encoding="utf-8") as file:
+            file.write("allow tcp any any any any\nallow tcp any any any 99999\n")
+        path = self.path("c.yaml")
+        with open(self.chain(), encoding="utf-8") as file:
+            text = file.read().replace(f"{DATA}/fw.rules", bad)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        result = catena("check", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"{bad}:2:", result.stderr)
+
+    def test_unknown_nf_type_names_the_nearest(self):
+        path = self.chain()
+        with open(path, encoding="utf-8") as file:
+            text = file.read().replace("type: nids", "type: nidss")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        result = catena("check", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("did you mean 'nids'?", result.stderr)
+        self.assertIn(f"{path}:10:", result.stderr)
+
+    def test_show(self):
+        nfs = json.loads(catena("show", "nfs", "--json").stdout)
+        self.assertLessEqual({"firewall", "ipsec", "nids", "router"}, {nf["type"] for nf in nfs})
+        self.assertEqual(len(json.loads(catena("show", "fields", "--json").stdout)), 32)
+        devices = json.loads(catena("show", "devices", "--json").stdout)
+        self.assertEqual({entry["backend"] for entry in devices}, {"cuda", "opencl"})
+        for what in ("nfs", "fields", "devices"):
+            self.assertTrue(catena("show", what).stdout)
+
+    def test_doctor(self):
+        findings = json.loads(catena("doctor", "--json").stdout)
+        self.assertIn("DPDK", {finding["subject"] for finding in findings})
+        self.assertTrue(catena("doctor").stdout)
+
+    def test_wrong_command_lines_have_their_own_exit_status(self):
+        for arguments in ((), ("run",), ("show", "everything"), ("run", "x.yaml", "--workers", "0"), ("fly",)):
+            self.assertEqual(catena(*arguments).returncode, 2, arguments)
+        self.assertEqual(catena("--help").returncode, 0)
+
+    def test_wrong_ports_say_what_is_allowed(self):
+        result = catena("run", self.chain(), "--rx", "file:x")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("pcap:FILE, dpdk:DEVICE, generator", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
