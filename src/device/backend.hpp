@@ -3,6 +3,8 @@
 
 #include <catena/device/device.hpp>
 
+#include "device/health.hpp"
+
 #include <cstddef>
 #include <string_view>
 
@@ -18,6 +20,10 @@ Status check_range(std::string_view what, std::size_t offset, std::size_t bytes,
 /// InvalidArgument if the device cannot launch this shape: no groups, no work-items, too many of them in a group, or
 /// more local memory than a group can have. The text gives the value and the limit.
 Status check_shape(LaunchShape const& shape, DeviceInfo const& info);
+
+/// Waits until everything on `stream` is done, so that its owner may free what the device works on. A device that takes
+/// longer than ten seconds counts as lost: `health` is told, and whoever owns memory that it may still write keeps it.
+void drain(Stream& stream, Health& health);
 
 /// "memory.cpp:33" from __FILE__ and __LINE__, without the folders of the machine that built it.
 std::string source_position(std::string_view file, int line);

@@ -15,6 +15,7 @@ namespace {
 /// How long a wait asks again at once before it starts to sleep: about one launch and its copies.
 constexpr std::chrono::microseconds kSpin{50};
 constexpr std::chrono::microseconds kNap{20};
+constexpr std::chrono::seconds kDrainLimit{10};
 
 }  // namespace
 
@@ -76,6 +77,18 @@ Status check_shape(LaunchShape const& shape, DeviceInfo const& info) {
   return absl::OkStatus();
 }
 
+void drain(Stream& stream, Health& health) {
+  Result<std::unique_ptr<Event>> end = stream.record();
+  if (!end.ok()) {
+    health.fail(end.status());  // nobody can tell any more what still runs; a device lost before keeps its reason
+    return;
+  }
+  const Status status = (*end)->wait(kDrainLimit, "closing a stream");
+  if (absl::IsDeadlineExceeded(status)) {
+    health.fail(absl::UnavailableError(status.message()));
+  }
+}
+
 std::string source_position(std::string_view file, int line) {
   return concat(file.substr(file.rfind('/') + 1), ":", line);
 }
@@ -114,18 +127,23 @@ Result<std::unique_ptr<Device>> open(Choice choice, std::string* why) {
     case Choice::kAuto:
       break;
   }
-  Result<std::unique_ptr<Device>> cuda = open_cuda();
-  if (cuda.ok()) {
-    return cuda;
+  std::string tried;
+  const auto note = [&tried](std::string_view backend, Status const& status) {
+    tried += concat(tried.empty() ? "" : "\n", backend, ": ", std::string(status.message()));
+  };
+  Result<std::unique_ptr<Device>> device = open_cuda();
+  if (!device.ok()) {
+    note("cuda", device.status());
+    device = open_opencl();
   }
-  Result<std::unique_ptr<Device>> opencl = open_opencl();
-  if (opencl.ok()) {
-    return opencl;
+  if (!device.ok()) {
+    note("opencl", device.status());
+    device = nullptr;
   }
   if (why != nullptr) {
-    *why = concat("cuda: ", std::string(cuda.status().message()), "\nopencl: ", std::string(opencl.status().message()));
+    *why = tried;
   }
-  return nullptr;
+  return device;
 }
 
 }  // namespace catena::device

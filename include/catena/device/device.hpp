@@ -17,7 +17,7 @@
 /// Order of use: probe()/open() -> compile() -> load() -> allocate -> create_stream() -> copies and launches -> Event.
 ///
 /// Thread rule: a Device may be used from any thread. A Stream, and what is enqueued on it, belongs to one thread at a
-/// time. Nothing here waits for the device but Event::wait and Stream::synchronize. There is no default stream.
+/// time. Nothing here waits for the device but Event::wait and the destructor of a Stream. There is no default stream.
 ///
 /// Errors, all with the native code and its name in the text:
 ///   Unavailable        driver or device missing, or the device is lost (see Device::failed())
@@ -101,12 +101,15 @@ struct LaunchShape {
 /// Orders work on the device: what is enqueued runs in order.
 class Stream {
  public:
+  /// Waits for what was enqueued, so that its buffers may be freed next; a device that takes longer than ten seconds
+  /// has failed, and keeps the memory that it may still write.
   virtual ~Stream() = default;
   /// `source` must stay unchanged until the copy is done.
   virtual Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) = 0;
   virtual Status copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) = 0;
   virtual Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) = 0;
   virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
+  /// An event behind everything enqueued so far. Hands that to the device too, so the event becomes ready by itself.
   virtual Result<std::unique_ptr<Event>> record() = 0;
   /// Hands everything enqueued so far to the device without waiting.
   virtual Status flush() = 0;
@@ -145,7 +148,9 @@ Result<std::unique_ptr<Device>> open_cuda(int ordinal = 0);
 Result<std::unique_ptr<Device>> open_opencl(int ordinal = 0);
 
 /// Opens the device that `choice` means: kAuto tries CUDA, then OpenCL; null without error only for kNone, or for
-/// kAuto where there is no device (`why` then says what was tried). kCuda or kOpenCl where there is none: Unavailable.
+/// kAuto where there is no device. With kAuto `why` says what was tried before and failed, one line for each backend,
+/// so that no fall-back is silent; it is empty if the first one served. kCuda or kOpenCl where there is none:
+/// Unavailable.
 Result<std::unique_ptr<Device>> open(Choice choice, std::string* why = nullptr);
 
 /// Compiles for CUDA without a GPU: NVRTC only. `architecture`: "sm_90". Unavailable where NVRTC cannot be found

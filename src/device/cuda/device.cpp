@@ -1,10 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/device.hpp"
+
+#include <catena/core/text.hpp>
+
 #include "device/backend.hpp"
+#include "device/cuda/toolchain.hpp"
+
+#include <array>
+
+namespace catena::device::cuda {
+
+namespace {
+
+Result<int> attribute(Driver const& driver, CUdevice device, CUdevice_attribute which) {
+  int value = 0;
+  CATENA_CUDA_TRY(driver, cuDeviceGetAttribute(&value, which, device));
+  return value;
+}
+
+}  // namespace
+
+Result<DeviceInfo> describe(Driver const& driver, CUdevice device) {
+  DeviceInfo info;
+  info.backend = Backend::kCuda;
+  info.driver = driver.version;
+  std::array<char, 256> name{};
+  CATENA_CUDA_TRY(driver, cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device));
+  info.name = name.data();
+  std::size_t memory = 0;
+  CATENA_CUDA_TRY(driver, cuDeviceTotalMem(&memory, device));
+  info.memory_bytes = memory;
+  CATENA_ASSIGN_OR_RETURN(const int major, attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  CATENA_ASSIGN_OR_RETURN(const int minor, attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  info.target = concat("sm_", major, minor);
+  CATENA_ASSIGN_OR_RETURN(const int units, attribute(driver, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  info.compute_units = static_cast<std::uint32_t>(units);
+  CATENA_ASSIGN_OR_RETURN(const int local,
+                          attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  info.local_memory_bytes = static_cast<std::uint32_t>(local);
+  CATENA_ASSIGN_OR_RETURN(const int group, attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+  info.max_group_size = static_cast<std::uint32_t>(group);
+  return info;
+}
+
+Result<std::unique_ptr<Device>> CudaDevice::create(Driver const& driver, int ordinal) {
+  int count = 0;
+  CATENA_CUDA_TRY(driver, cuDeviceGetCount(&count));
+  if (ordinal < 0 || ordinal >= count) {
+    return absl::UnavailableError(
+        concat("there is no CUDA device number ", ordinal, "; found ", count, ", counted from 0"));
+  }
+  CUdevice device = 0;
+  CATENA_CUDA_TRY(driver, cuDeviceGet(&device, ordinal));
+  CATENA_ASSIGN_OR_RETURN(DeviceInfo info, describe(driver, device));
+  CUcontext context = nullptr;
+  CATENA_CUDA_TRY(driver, cuDevicePrimaryCtxRetain(&context, device));
+  return std::unique_ptr<Device>(new CudaDevice(driver, device, context, std::move(info)));
+}
+
+CudaDevice::~CudaDevice() {
+  if (!failed().ok()) {
+    return;  // what hangs on the device would make the release wait for ever; the process's end releases it
+  }
+  {
+    const ContextScope scope(*this);
+    for (CUevent event : idle_events_) {
+      driver_->cuEventDestroy(event);
+    }
+  }
+  driver_->cuDevicePrimaryCtxRelease(device_);
+}
+
+Status CudaDevice::check(CUresult code, std::string_view call, const char* file, int line) {
+  Status status = to_status(*driver_, code, call, file, line);
+  if (is_fatal(code)) {
+    health_.fail(status);
+  }
+  return status;
+}
+
+Result<CUevent> CudaDevice::take_event() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!idle_events_.empty()) {
+      CUevent event = idle_events_.back();
+      idle_events_.pop_back();
+      return event;
+    }
+  }
+  CUevent event = nullptr;
+  CATENA_CUDA_TRY_ON(*this, cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  return event;
+}
+
+void CudaDevice::give_back_event(CUevent event) {
+  const std::scoped_lock lock(mutex_);
+  idle_events_.push_back(event);
+}
+
+ContextScope::ContextScope(CudaDevice& device)
+    : device_(&device),
+      status_(
+          device.check(device.driver().cuCtxPushCurrent(device.context()), "cuCtxPushCurrent", __FILE__, __LINE__)) {}
+
+ContextScope::~ContextScope() {
+  if (status_.ok()) {
+    CUcontext popped = nullptr;
+    device_->driver().cuCtxPopCurrent(&popped);
+  }
+}
+
+}  // namespace catena::device::cuda
 
 namespace catena::device {
 
-Probe probe_cuda() { return {Backend::kCuda, {}, absl::UnavailableError("not built in")}; }
-Result<std::unique_ptr<Device>> open_cuda(int) { return probe_cuda().status; }
-Result<Binary> compile_cuda(ProgramSource const&, std::string_view) { return probe_cuda().status; }
+Probe probe_cuda() {
+  const auto find = []() -> Result<std::vector<DeviceInfo>> {
+    CATENA_ASSIGN_OR_RETURN(cuda::Driver const* driver, cuda::driver());
+    CATENA_RETURN_IF_ERROR(cuda::check_toolchain());
+    int count = 0;
+    CATENA_CUDA_TRY(*driver, cuDeviceGetCount(&count));
+    std::vector<DeviceInfo> devices;
+    for (int ordinal = 0; ordinal < count; ++ordinal) {
+      CUdevice device = 0;
+      CATENA_CUDA_TRY(*driver, cuDeviceGet(&device, ordinal));
+      CATENA_ASSIGN_OR_RETURN(DeviceInfo info, cuda::describe(*driver, device));
+      devices.push_back(std::move(info));
+    }
+    if (devices.empty()) {
+      return absl::UnavailableError(concat(driver->version, " sees no GPU; `nvidia-smi` tells more"));
+    }
+    return devices;
+  };
+  Result<std::vector<DeviceInfo>> devices = find();
+  return {Backend::kCuda, devices.ok() ? *std::move(devices) : std::vector<DeviceInfo>(), devices.status()};
+}
+
+Result<std::unique_ptr<Device>> open_cuda(int ordinal) {
+  CATENA_ASSIGN_OR_RETURN(cuda::Driver const* driver, cuda::driver());
+  CATENA_RETURN_IF_ERROR(cuda::check_toolchain());
+  return cuda::CudaDevice::create(*driver, ordinal);
+}
 
 }  // namespace catena::device

@@ -18,13 +18,19 @@ constexpr std::align_val_t kPage{4096};
 /// Host memory for a device that computes on the CPU anyway.
 class HostBuffer final : public PinnedBuffer {
  public:
-  HostBuffer(std::byte* memory, std::size_t bytes) : memory_(memory), bytes_(bytes) {}
+  HostBuffer(OpenClDevice& device, std::byte* memory, std::size_t bytes)
+      : device_(&device), memory_(memory), bytes_(bytes) {}
   HostBuffer(HostBuffer const&) = delete;
   HostBuffer& operator=(HostBuffer const&) = delete;
-  ~HostBuffer() override { ::operator delete(memory_, kPage); }
+  ~HostBuffer() override {
+    if (device_->failed().ok()) {  // a lost device may still write to it
+      ::operator delete(memory_, kPage);
+    }
+  }
   std::span<std::byte> bytes() override { return {memory_, bytes_}; }
 
  private:
+  OpenClDevice* device_;
   std::byte* memory_;
   std::size_t bytes_;
 };
@@ -32,17 +38,24 @@ class HostBuffer final : public PinnedBuffer {
 /// Memory that the driver allocated where its device reaches it, mapped for as long as it lives.
 class MappedBuffer final : public PinnedBuffer {
  public:
-  MappedBuffer(Handle<cl_mem> memory, Handle<cl_command_queue> queue, void* mapped, std::size_t bytes)
-      : memory_(std::move(memory)), queue_(std::move(queue)), mapped_(mapped), bytes_(bytes) {}
+  MappedBuffer(OpenClDevice& device, Handle<cl_mem> memory, Handle<cl_command_queue> queue, void* mapped,
+               std::size_t bytes)
+      : device_(&device), memory_(std::move(memory)), queue_(std::move(queue)), mapped_(mapped), bytes_(bytes) {}
   MappedBuffer(MappedBuffer const&) = delete;
   MappedBuffer& operator=(MappedBuffer const&) = delete;
   ~MappedBuffer() override {
+    if (!device_->failed().ok()) {
+      static_cast<void>(memory_.release());
+      static_cast<void>(queue_.release());
+      return;
+    }
     clEnqueueUnmapMemObject(queue_.get(), memory_.get(), mapped_, 0, nullptr, nullptr);
     clFinish(queue_.get());
   }
   std::span<std::byte> bytes() override { return {static_cast<std::byte*>(mapped_), bytes_}; }
 
  private:
+  OpenClDevice* device_;
   Handle<cl_mem> memory_;
   Handle<cl_command_queue> queue_;
   void* mapped_;
@@ -70,7 +83,7 @@ Result<std::unique_ptr<PinnedBuffer>> OpenClDevice::allocate_pinned(std::size_t 
     if (memory == nullptr) {
       return absl::ResourceExhaustedError(concat("no host memory for ", bytes, " bytes"));
     }
-    return std::make_unique<HostBuffer>(memory, bytes);
+    return std::make_unique<HostBuffer>(*this, memory, bytes);
   }
   cl_int code = CL_SUCCESS;
   Handle<cl_mem> memory(clCreateBuffer(context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, least, nullptr, &code));
@@ -80,7 +93,7 @@ Result<std::unique_ptr<PinnedBuffer>> OpenClDevice::allocate_pinned(std::size_t 
   void* mapped = clEnqueueMapBuffer(queue.get(), memory.get(), CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, least, 0,
                                     nullptr, nullptr, &code);
   CATENA_RETURN_IF_ERROR(check(code, "clEnqueueMapBuffer", __FILE__, __LINE__));
-  return std::make_unique<MappedBuffer>(std::move(memory), std::move(queue), mapped, bytes);
+  return std::make_unique<MappedBuffer>(*this, std::move(memory), std::move(queue), mapped, bytes);
 }
 
 }  // namespace catena::device::opencl

@@ -23,8 +23,10 @@ Result<std::unique_ptr<Stream>> OpenClDevice::create_stream() {
 }
 
 OpenClStream::~OpenClStream() {
-  // What is still running may use host memory that the owner frees next.
-  clFinish(queue_.get());
+  drain(*this, device_->health());
+  if (!device_->failed().ok()) {
+    static_cast<void>(queue_.release());  // releasing a queue may wait for its commands, which may never end
+  }
 }
 
 Status OpenClStream::copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) {

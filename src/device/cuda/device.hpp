@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/device/device.hpp>
+
+#include "device/cuda/driver.hpp"
+#include "device/health.hpp"
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace catena::device::cuda {
+
+/// A GPU through its primary context, which every CudaDevice of this process shares: contexts of one's own would take
+/// turns on the GPU instead of running side by side.
+class CudaDevice final : public Device {
+ public:
+  static Result<std::unique_ptr<Device>> create(Driver const& driver, int ordinal);
+  CudaDevice(CudaDevice const&) = delete;
+  CudaDevice& operator=(CudaDevice const&) = delete;
+  ~CudaDevice() override;
+
+  DeviceInfo const& info() const override { return info_; }
+  Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override;
+  Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
+  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<Binary> compile(ProgramSource const& source) override;
+  Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
+  Status failed() const override { return health_.status(); }
+
+  Driver const& driver() const { return *driver_; }
+  CUcontext context() const { return context_; }
+  Health& health() { return health_; }
+  /// to_status(), and an error that means the end of the device takes it out of use.
+  Status check(CUresult code, std::string_view call, const char* file, int line);
+
+  /// Events are made once and used again: none is created while packets flow. The context must be current.
+  Result<CUevent> take_event();
+  void give_back_event(CUevent event);
+
+ private:
+  CudaDevice(Driver const& driver, CUdevice device, CUcontext context, DeviceInfo info)
+      : driver_(&driver), device_(device), context_(context), info_(std::move(info)) {}
+
+  Driver const* driver_;
+  CUdevice device_;
+  CUcontext context_;
+  DeviceInfo info_;
+  Health health_;
+  std::mutex mutex_;
+  std::vector<CUevent> idle_events_;
+};
+
+/// Makes a device's context the current one of this thread for as long as it lives, then the one that was.
+class ContextScope {
+ public:
+  explicit ContextScope(CudaDevice& device);
+  ContextScope(ContextScope const&) = delete;
+  ContextScope& operator=(ContextScope const&) = delete;
+  ~ContextScope();
+  Status const& status() const { return status_; }
+
+ private:
+  CudaDevice* device_;
+  Status status_;
+};
+
+Result<DeviceInfo> describe(Driver const& driver, CUdevice device);
+
+}  // namespace catena::device::cuda
+
+/// CATENA_CUDA_TRY inside a device: `device` learns of errors that end it.
+#define CATENA_CUDA_TRY_ON(device, call) \
+  CATENA_RETURN_IF_ERROR((device).check((device).driver().call, #call, __FILE__, __LINE__))
+
+/// Returns the Status of a device that has failed, from the enclosing function; else the context is current to the end
+/// of the enclosing block.
+#define CATENA_CUDA_ENTER(target)                                           \
+  CATENA_RETURN_IF_ERROR((target).failed());                                \
+  const ::catena::device::cuda::ContextScope catena_context_scope_(target); \
+  CATENA_RETURN_IF_ERROR(catena_context_scope_.status())

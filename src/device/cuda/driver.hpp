@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <string>
+
+#include <cuda.h>
+
+/// The CUDA driver's functions, found at run time: the program starts on machines that have no libcuda.so.1.
+namespace catena::device::cuda {
+
+// cuda.h makes macros of some names (cuMemAlloc -> cuMemAlloc_v2), so what is looked up is always the version that the
+// header declares. All of these exist since CUDA 11.0.
+#define CATENA_CUDA_FUNCTIONS(X) \
+  X(cuInit)                      \
+  X(cuDriverGetVersion)          \
+  X(cuGetErrorName)              \
+  X(cuGetErrorString)            \
+  X(cuDeviceGet)                 \
+  X(cuDeviceGetAttribute)        \
+  X(cuDeviceGetCount)            \
+  X(cuDeviceGetName)             \
+  X(cuDeviceTotalMem)            \
+  X(cuDevicePrimaryCtxRetain)    \
+  X(cuDevicePrimaryCtxRelease)   \
+  X(cuCtxPushCurrent)            \
+  X(cuCtxPopCurrent)             \
+  X(cuMemAlloc)                  \
+  X(cuMemFree)                   \
+  X(cuMemHostAlloc)              \
+  X(cuMemFreeHost)               \
+  X(cuMemcpyHtoDAsync)           \
+  X(cuMemcpyDtoHAsync)           \
+  X(cuMemsetD8Async)             \
+  X(cuStreamCreate)              \
+  X(cuStreamDestroy)             \
+  X(cuEventCreate)               \
+  X(cuEventDestroy)              \
+  X(cuEventRecord)               \
+  X(cuEventQuery)                \
+  X(cuModuleLoadData)            \
+  X(cuModuleUnload)              \
+  X(cuModuleGetFunction)         \
+  X(cuFuncGetAttribute)          \
+  X(cuFuncSetAttribute)          \
+  X(cuLaunchKernel)
+
+struct Driver {
+#define CATENA_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
+  CATENA_CUDA_FUNCTIONS(CATENA_CUDA_MEMBER)
+#undef CATENA_CUDA_MEMBER
+  decltype(&::cuFuncGetParamInfo) cuFuncGetParamInfo = nullptr;  ///< null before CUDA 12.4
+  std::string version;                                           ///< "NVIDIA 580.65.06, CUDA 13.0"
+};
+
+/// The driver of this process; opened and initialized by the first call, never closed. Any thread.
+/// Unavailable: there is no libcuda.so.1, it is too old, or it finds no GPU. The text says which and what helps.
+Result<Driver const*> driver();
+
+/// The Status for a failed call, with the code, its name and where in the source it was made. OK for CUDA_SUCCESS.
+Status to_status(Driver const& driver, CUresult code, std::string_view call, const char* file, int line);
+
+/// True for errors after which nothing works any more in this process's context: the device is lost for us.
+bool is_fatal(CUresult code);
+
+}  // namespace catena::device::cuda
+
+/// Returns a Status from the enclosing function if a driver call fails.
+#define CATENA_CUDA_TRY(driver_, call) \
+  CATENA_RETURN_IF_ERROR(::catena::device::cuda::to_status((driver_), (driver_).call, #call, __FILE__, __LINE__))

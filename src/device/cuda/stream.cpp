@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/stream.hpp"
+
+#include "device/backend.hpp"
+#include "device/cuda/event.hpp"
+#include "device/cuda/memory.hpp"
+#include "device/cuda/program.hpp"
+
+namespace catena::device::cuda {
+
+namespace {
+
+CUdeviceptr address(Buffer& buffer, std::size_t offset) { return static_cast<CudaBuffer&>(buffer).native() + offset; }
+
+}  // namespace
+
+Result<std::unique_ptr<Stream>> CudaDevice::create_stream() {
+  CATENA_CUDA_ENTER(*this);
+  CUstream stream = nullptr;
+  CATENA_CUDA_TRY_ON(*this, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  return std::make_unique<CudaStream>(*this, stream);
+}
+
+CudaStream::~CudaStream() {
+  drain(*this, device_->health());
+  if (!device_->failed().ok()) {
+    return;
+  }
+  const ContextScope scope(*device_);
+  device_->driver().cuStreamDestroy(stream_);
+}
+
+Status CudaStream::copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) {
+  CATENA_RETURN_IF_ERROR(check_range("copy to device", target_offset, source.size(), target.size()));
+  CATENA_CUDA_ENTER(*device_);
+  if (!source.empty()) {
+    CATENA_CUDA_TRY_ON(*device_,
+                       cuMemcpyHtoDAsync(address(target, target_offset), source.data(), source.size(), stream_));
+  }
+  return absl::OkStatus();
+}
+
+Status CudaStream::copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) {
+  CATENA_RETURN_IF_ERROR(check_range("copy to host", source_offset, target.size(), source.size()));
+  CATENA_CUDA_ENTER(*device_);
+  if (!target.empty()) {
+    CATENA_CUDA_TRY_ON(*device_,
+                       cuMemcpyDtoHAsync(target.data(), address(source, source_offset), target.size(), stream_));
+  }
+  return absl::OkStatus();
+}
+
+Status CudaStream::fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) {
+  CATENA_RETURN_IF_ERROR(check_range("fill", offset, bytes, target.size()));
+  CATENA_CUDA_ENTER(*device_);
+  if (bytes != 0) {
+    CATENA_CUDA_TRY_ON(*device_, cuMemsetD8Async(address(target, offset), value, bytes, stream_));
+  }
+  return absl::OkStatus();
+}
+
+Status CudaStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
+  CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
+  CATENA_CUDA_ENTER(*device_);
+  return static_cast<CudaKernel&>(kernel).enqueue(stream_, shape, arguments);
+}
+
+Result<std::unique_ptr<Event>> CudaStream::record() {
+  CATENA_CUDA_ENTER(*device_);
+  CATENA_ASSIGN_OR_RETURN(CUevent event, device_->take_event());
+  auto owned = std::make_unique<CudaEvent>(*device_, event);
+  CATENA_CUDA_TRY_ON(*device_, cuEventRecord(event, stream_));
+  return owned;
+}
+
+Status CudaStream::flush() {
+  // CUDA hands work to the device as it is enqueued
+  return device_->failed();
+}
+
+}  // namespace catena::device::cuda

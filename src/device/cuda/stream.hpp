@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/cuda/device.hpp"
+
+namespace catena::device::cuda {
+
+/// A stream that does not wait for the default stream, which nobody here uses.
+class CudaStream final : public Stream {
+ public:
+  CudaStream(CudaDevice& device, CUstream stream) : device_(&device), stream_(stream) {}
+  CudaStream(CudaStream const&) = delete;
+  CudaStream& operator=(CudaStream const&) = delete;
+  ~CudaStream() override;
+
+  Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) override;
+  Status copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) override;
+  Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override;
+  Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
+  Result<std::unique_ptr<Event>> record() override;
+  Status flush() override;
+
+ private:
+  CudaDevice* device_;
+  CUstream stream_;
+};
+
+}  // namespace catena::device::cuda

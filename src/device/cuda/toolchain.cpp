@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/toolchain.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/device/device.hpp>
+
+#include "device/binary.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <dlfcn.h>
+#include <nvrtc.h>
+
+namespace catena::device {
+
+namespace cuda {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+#define CATENA_NVRTC_FUNCTIONS(X) \
+  X(nvrtcGetErrorString)          \
+  X(nvrtcVersion)                 \
+  X(nvrtcGetNumSupportedArchs)    \
+  X(nvrtcGetSupportedArchs)       \
+  X(nvrtcCreateProgram)           \
+  X(nvrtcDestroyProgram)          \
+  X(nvrtcCompileProgram)          \
+  X(nvrtcGetCUBINSize)            \
+  X(nvrtcGetCUBIN)                \
+  X(nvrtcGetProgramLogSize)       \
+  X(nvrtcGetProgramLog)
+
+struct Nvrtc {
+#define CATENA_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;
+  CATENA_NVRTC_FUNCTIONS(CATENA_NVRTC_MEMBER)
+#undef CATENA_NVRTC_MEMBER
+  std::string version;             ///< "13.0"
+  std::vector<int> architectures;  ///< 75 .. 121, ascending
+};
+
+/// Newest first: an older NVRTC serves where it is all there is.
+constexpr const char* kLibraries[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+
+/// Folders that may hold NVRTC, in the order of the search.
+std::vector<fs::path> library_folders() {
+  std::vector<fs::path> folders;
+  const auto add = [&folders](fs::path const& home) {
+    folders.push_back(home / "lib");
+    folders.push_back(home / "lib64");
+  };
+  for (const char* variable : {"CATENA_CUDA_HOME", "CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* home = std::getenv(variable); home != nullptr && *home != '\0') {
+      add(home);
+    }
+  }
+  add(CATENA_CUDA_HOME);  // of the build
+  add("/usr/local/cuda");
+  add("/opt/cuda");
+  return folders;
+}
+
+/// NVRTC loads its built-in functions from a second library, by a bare name that the loader cannot know when NVRTC
+/// itself came by a full path. Once the second library is in the process, the name is found.
+void open_builtins(fs::path const& folder, std::string_view library) {
+  const std::string_view major = library.substr(library.rfind('.') + 1);
+  const std::string prefix = concat("libnvrtc-builtins.so.", major, ".");
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().filename().string().starts_with(prefix)) {
+      dlopen(at->path().c_str(), RTLD_NOW | RTLD_GLOBAL);
+    }
+  }
+}
+
+void* open_library() {
+  for (fs::path const& folder : library_folders()) {
+    for (const char* name : kLibraries) {
+      std::error_code error;
+      if (fs::exists(folder / name, error)) {
+        open_builtins(folder, name);
+        if (void* library = dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL); library != nullptr) {
+          return library;
+        }
+      }
+    }
+  }
+  for (const char* name : kLibraries) {
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL); library != nullptr) {
+      return library;
+    }
+  }
+  return nullptr;
+}
+
+Status to_status(Nvrtc const& nvrtc, nvrtcResult code, std::string_view call) {
+  if (code == NVRTC_SUCCESS) {
+    return absl::OkStatus();
+  }
+  const std::string text = concat(call, ": ", nvrtc.nvrtcGetErrorString(code), " (", static_cast<int>(code), ")");
+  return code == NVRTC_ERROR_OUT_OF_MEMORY ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+}
+
+#define CATENA_NVRTC_TRY(nvrtc, function, ...) \
+  CATENA_RETURN_IF_ERROR(to_status((nvrtc), (nvrtc).function(__VA_ARGS__), #function))
+
+Result<Nvrtc> open_nvrtc() {
+  void* library = open_library();
+  if (library == nullptr) {
+    std::string folders;
+    for (fs::path const& folder : library_folders()) {
+      folders += concat(folders.empty() ? "" : ", ", folder.string());
+    }
+    return absl::UnavailableError(
+        concat("NVRTC, which compiles kernels for CUDA, is missing: no ", kLibraries[0], " in ", folders,
+               " or on the loader's path; fetch it with `make deps-cuda`, or set CATENA_CUDA_HOME to a folder "
+               "whose lib/ has it"));
+  }
+  Nvrtc nvrtc;
+#define CATENA_NVRTC_FIND(name)                                                \
+  nvrtc.name = reinterpret_cast<decltype(nvrtc.name)>(dlsym(library, #name));  \
+  if (nvrtc.name == nullptr) {                                                 \
+    return absl::UnavailableError("the NVRTC library has no function " #name); \
+  }
+  CATENA_NVRTC_FUNCTIONS(CATENA_NVRTC_FIND)
+#undef CATENA_NVRTC_FIND
+  int major = 0;
+  int minor = 0;
+  CATENA_NVRTC_TRY(nvrtc, nvrtcVersion, &major, &minor);
+  nvrtc.version = concat(major, ".", minor);
+  int count = 0;
+  CATENA_NVRTC_TRY(nvrtc, nvrtcGetNumSupportedArchs, &count);
+  nvrtc.architectures.resize(static_cast<std::size_t>(std::max(count, 0)));
+  CATENA_NVRTC_TRY(nvrtc, nvrtcGetSupportedArchs, nvrtc.architectures.data());
+  return nvrtc;
+}
+
+Result<Nvrtc const*> nvrtc_library() {
+  static const Result<Nvrtc> opened = open_nvrtc();
+  if (!opened.ok()) {
+    return opened.status();
+  }
+  return &*opened;
+}
+
+/// An nvrtcProgram with an owner.
+class NvrtcProgram {
+ public:
+  NvrtcProgram(Nvrtc const& nvrtc, nvrtcProgram program) : nvrtc_(&nvrtc), program_(program) {}
+  NvrtcProgram(NvrtcProgram const&) = delete;
+  NvrtcProgram& operator=(NvrtcProgram const&) = delete;
+  ~NvrtcProgram() { nvrtc_->nvrtcDestroyProgram(&program_); }
+  nvrtcProgram get() const { return program_; }
+
+ private:
+  Nvrtc const* nvrtc_;
+  nvrtcProgram program_;
+};
+
+std::string compile_log(Nvrtc const& nvrtc, nvrtcProgram program) {
+  std::size_t bytes = 0;
+  if (nvrtc.nvrtcGetProgramLogSize(program, &bytes) != NVRTC_SUCCESS || bytes == 0) {
+    return {};
+  }
+  std::string log(bytes, '\0');
+  nvrtc.nvrtcGetProgramLog(program, log.data());
+  log.resize(std::min(bytes - 1, std::size_t{32} * 1024));  // NVRTC counts the closing NUL
+  return log;
+}
+
+/// InvalidArgument unless `architecture` is "sm_" and a number that this NVRTC knows.
+Status check_architecture(Nvrtc const& nvrtc, std::string_view architecture) {
+  constexpr std::string_view kPrefix = "sm_";
+  int number = 0;
+  if (architecture.starts_with(kPrefix)) {
+    const std::string_view digits = architecture.substr(kPrefix.size());
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    number = error == std::errc() && end == digits.data() + digits.size() ? number : 0;
+  }
+  if (std::ranges::find(nvrtc.architectures, number) != nvrtc.architectures.end()) {
+    return absl::OkStatus();
+  }
+  std::string known;
+  for (const int other : nvrtc.architectures) {
+    known += concat(known.empty() ? "sm_" : ", sm_", other);
+  }
+  return absl::InvalidArgumentError(
+      concat("NVRTC ", nvrtc.version, " cannot compile for '", architecture, "'; it knows ", known));
+}
+
+Result<Binary> compile(Nvrtc const& nvrtc, ProgramSource const& source, std::string_view architecture) {
+  std::vector<const char*> texts;
+  std::vector<const char*> names;
+  for (std::size_t i = 1; i < source.files.size(); ++i) {
+    texts.push_back(source.files[i].text.c_str());
+    names.push_back(source.files[i].name.c_str());
+  }
+  SourceFile const& main_file = source.files.front();
+  nvrtcProgram created = nullptr;
+  CATENA_NVRTC_TRY(nvrtc, nvrtcCreateProgram, &created, main_file.text.c_str(), main_file.name.c_str(),
+                   static_cast<int>(texts.size()), texts.data(), names.data());
+  const NvrtcProgram program(nvrtc, created);
+
+  // C++17 is what C++ for OpenCL 2021 has; one source must mean the same on both.
+  std::vector<std::string> options = {concat("--gpu-architecture=", architecture), "-std=c++17", "-default-device"};
+  for (std::string const& define : source.defines) {
+    options.push_back("-D" + define);
+  }
+  std::vector<const char*> arguments;
+  for (std::string const& option : options) {
+    arguments.push_back(option.c_str());
+  }
+  const nvrtcResult code =
+      nvrtc.nvrtcCompileProgram(program.get(), static_cast<int>(arguments.size()), arguments.data());
+  if (code == NVRTC_ERROR_COMPILATION || code == NVRTC_ERROR_INVALID_OPTION) {
+    return absl::InvalidArgumentError(concat("kernel source is refused by NVRTC ", nvrtc.version, " (",
+                                             nvrtc.nvrtcGetErrorString(code), ", ", static_cast<int>(code), "):\n",
+                                             compile_log(nvrtc, program.get())));
+  }
+  CATENA_RETURN_IF_ERROR(to_status(nvrtc, code, "nvrtcCompileProgram"));
+  std::size_t bytes = 0;
+  CATENA_NVRTC_TRY(nvrtc, nvrtcGetCUBINSize, program.get(), &bytes);
+  std::vector<std::byte> cubin(bytes);
+  CATENA_NVRTC_TRY(nvrtc, nvrtcGetCUBIN, program.get(), reinterpret_cast<char*>(cubin.data()));
+  return wrap(BinaryKind::kCubin, cubin);
+}
+
+}  // namespace
+
+Status check_toolchain() { return nvrtc_library().status(); }
+
+}  // namespace cuda
+
+Result<Binary> compile_cuda(ProgramSource const& source, std::string_view architecture) {
+  if (source.files.empty()) {
+    return absl::InvalidArgumentError("a program without source files");
+  }
+  CATENA_ASSIGN_OR_RETURN(cuda::Nvrtc const* nvrtc, cuda::nvrtc_library());
+  CATENA_RETURN_IF_ERROR(cuda::check_architecture(*nvrtc, architecture));
+  // NVRTC does not promise that two threads may compile at once
+  static std::mutex one_at_a_time;
+  const std::scoped_lock lock(one_at_a_time);
+  return cuda::compile(*nvrtc, source, architecture);
+}
+
+}  // namespace catena::device
