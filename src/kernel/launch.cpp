@@ -228,13 +228,8 @@ void Launch::gather() {
   std::memset(host + layout_.out, 0, layout_.out_columns - layout_.out);
 }
 
-Status Launch::submit() {
-  gather();
+Status Launch::enqueue_kernel() {
   ProgramSpec const& spec = nf_->spec();
-  const std::span<const std::byte> in = staging_->bytes().first(layout_.out_columns);
-  const std::size_t back_from = frames_written_ ? layout_.frames : layout_.out;
-  CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
-
   LaunchParams params{};
   params.count = count_;
   params.padded = layout_.padded;
@@ -251,7 +246,16 @@ Status Launch::submit() {
   const device::LaunchShape shape{
       static_cast<std::uint32_t>((work_items + spec.policy.group_size - 1) / spec.policy.group_size),
       spec.policy.group_size, spec.policy.local_bytes};
-  CATENA_RETURN_IF_ERROR(stream_->launch(*nf_->kernel_, shape, arguments));
+  event_.reset();
+  return stream_->launch(*nf_->kernel_, shape, arguments);
+}
+
+Status Launch::submit() {
+  gather();
+  const std::span<const std::byte> in = staging_->bytes().first(layout_.out_columns);
+  const std::size_t back_from = frames_written_ ? layout_.frames : layout_.out;
+  CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
+  CATENA_RETURN_IF_ERROR(enqueue_kernel());
   CATENA_RETURN_IF_ERROR(
       stream_->copy_to_host(staging_out_->bytes().first(layout_.end - back_from), *batch_, back_from));
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());

@@ -62,6 +62,9 @@ class Launch {
   void add(packet::Batch const& batch, std::span<const std::byte> aux);
   /// Enqueues copy, kernel and copy. Does not wait.
   Status submit();
+  /// Enqueues the kernel once more over the packets that submit() brought to the device, without any copy; poll() is
+  /// true when it is done. For measuring a kernel alone.
+  Status enqueue_kernel();
   /// True when results are on the host. Never waits.
   Result<bool> poll();
   /// Waits for poll() to be true; DeadlineExceeded names `what` and the device.
