@@ -95,22 +95,23 @@ class Context {
   /// 0 .. CATENA_LANES - 1: which of the packet's work-items this is.
   u32 lane() const { return global_id() % CATENA_LANES; }
 
-  /// The struct at the start of the NF's state.
+  /// The struct at the start of the NF's state. An NF whose state is smaller strays and gets T{}.
   template <typename T>
-  T const& state() const {
-    return *reinterpret_cast<T const*>(state_);
+  T state() const {
+    return IsoPtr<T>(reinterpret_cast<T*>(state_), params_.state_bytes / sizeof(T), kRegionState, sink())[0];
   }
-  /// An array of the NF's state, as the host wrote it.
+  /// An array of the NF's state, as the host wrote it; of no elements if it does not lie in the state.
   template <typename T>
   IsoPtr<T> array(StateArray<T> const& where) const {
-    const bool inside =
-        where.offset <= params_.state_bytes && where.count <= (params_.state_bytes - where.offset) / sizeof(T);
+    const bool inside = where.offset % alignof(T) == 0 && where.offset <= params_.state_bytes &&
+                        where.count <= (params_.state_bytes - where.offset) / sizeof(T);
     return {reinterpret_cast<T*>(state_ + (inside ? where.offset : 0)), inside ? where.count : 0, kRegionState, sink()};
   }
-  /// `count` elements of the work-group's local memory, `offset` bytes into it.
+  /// `count` elements of the work-group's local memory, `offset` bytes into it; none if they do not lie in it.
   template <typename T>
   IsoPtr<T> local(u32 offset, u32 count) const {
-    const bool inside = offset <= params_.local_bytes && count <= (params_.local_bytes - offset) / sizeof(T);
+    const bool inside = offset % alignof(T) == 0 && offset <= params_.local_bytes &&
+                        count <= (params_.local_bytes - offset) / sizeof(T);
     return {reinterpret_cast<T*>(local_ + (inside ? offset : 0)), inside ? count : 0, kRegionLocal, sink()};
   }
 
@@ -203,12 +204,17 @@ class PacketView {
   /// The packet's result as elements of T, for kernels that fill a list in it.
   template <typename T>
   IsoPtr<T> result_array() const {
-    return {reinterpret_cast<T*>(ctx_->batch_ + result_offset() + static_cast<u64>(row_) * CATENA_RESULT_BYTES),
-            CATENA_RESULT_BYTES / sizeof(T), kRegionResults, ctx_->sink()};
+    static_assert(CATENA_RESULT_BYTES % alignof(T) == 0, "result_bytes is not a multiple of the alignment of T");
+    const bool inside = row_ < ctx_->params_.padded;
+    const u64 begin = inside ? result_offset() + static_cast<u64>(row_) * CATENA_RESULT_BYTES : 0;
+    return {reinterpret_cast<T*>(ctx_->batch_ + begin), inside ? CATENA_RESULT_BYTES / sizeof(T) : 0, kRegionResults,
+            ctx_->sink()};
   }
   /// The packet's part of the spill area: CATENA_SPILL_FACTOR bytes for each payload or frame byte.
   template <typename T>
   IsoPtr<T> spill() const {
+    static_assert(kFirstByte * CATENA_SPILL_FACTOR % alignof(T) == 0,
+                  "T would not be aligned in the spill area: use a smaller type or a larger spill factor");
     const Extent where = extent();
     const u64 begin = static_cast<u64>(where.begin) * CATENA_SPILL_FACTOR;
     const u64 length = static_cast<u64>(where.length) * CATENA_SPILL_FACTOR;
@@ -219,6 +225,8 @@ class PacketView {
 
  private:
   static constexpr u32 kOutHeader = sizeof(FaultReport);
+  /// Where the first packet's bytes start in the frames region; the others start multiples of 16 further on.
+  static constexpr u32 kFirstByte = CATENA_HEADROOM + (CATENA_FRAMES == 2 ? kFrameShift : 0);
   u64 in_column(u32 prefix) const { return static_cast<u64>(ctx_->params_.padded) * prefix; }
   u64 aux_offset() const { return static_cast<u64>(ctx_->params_.padded) * packet::columns_size(CATENA_IN_COLUMNS); }
   u64 extent_offset() const { return aux_offset() + static_cast<u64>(ctx_->params_.padded) * CATENA_AUX_BYTES; }
@@ -237,8 +245,8 @@ class PacketView {
     const Extent where = extent();
     const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
     const u64 begin = static_cast<u64>(where.begin) - CATENA_HEADROOM;
-    const bool inside = where.begin >= CATENA_HEADROOM && begin <= ctx_->params_.frames_bytes &&
-                        reach <= ctx_->params_.frames_bytes - begin;
+    const bool inside = row_ < ctx_->params_.padded && where.begin >= CATENA_HEADROOM &&
+                        begin <= ctx_->params_.frames_bytes && reach <= ctx_->params_.frames_bytes - begin;
     return {IsoPtr<u8>(ctx_->batch_ + ctx_->params_.frames_offset + (inside ? begin : 0), inside ? reach : 0,
                        kRegionFrames, ctx_->sink()),
             CATENA_HEADROOM, where.length};
