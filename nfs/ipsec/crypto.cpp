@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "crypto.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace catena::ipsec {
+namespace {
+
+constexpr std::size_t kSha1BlockBytes = 64;
+constexpr std::uint64_t kNonceAndIvBytes = 12;  // the library appends RFC 3686's block counter, which starts at 1
+
+/// Number of bytes that differ is zero: no early exit that would tell how many were right.
+bool equal_icv(const std::uint8_t* a, const std::uint8_t* b) {
+  std::uint32_t difference = 0;
+  for (std::uint32_t i = 0; i < kIcvBytes; ++i) {
+    difference |= static_cast<std::uint32_t>(a[i] ^ b[i]);
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+CryptoBurst::CryptoBurst(IMB_MGR* manager) : manager_(manager) {
+  for (std::uint32_t i = 0; i < kPackets; ++i) {
+    IMB_JOB& job = jobs_[i];
+    job.key_len_in_bytes = IMB_KEY_128_BYTES;
+    job.cipher_start_src_offset_in_bytes = kTextOffset;
+    job.hash_start_src_offset_in_bytes = 0;
+    job.iv = ivs_[i].data();
+    job.iv_len_in_bytes = kNonceAndIvBytes;
+    job.auth_tag_output_len_in_bytes = kIcvBytes;
+    job.cipher_mode = IMB_CIPHER_CNTR;
+    job.hash_alg = IMB_AUTH_HMAC_SHA_1;
+  }
+}
+
+Result<std::unique_ptr<CryptoBurst>> CryptoBurst::create() {
+  std::unique_ptr<IMB_MGR, Free> manager(alloc_mb_mgr(0));
+  if (!manager) {
+    return absl::ResourceExhaustedError("intel-ipsec-mb: no memory for its state");
+  }
+  init_mb_mgr_auto(manager.get(), nullptr);
+  if (const int error = imb_get_errno(manager.get()); error != 0) {
+    return absl::UnavailableError(concat("intel-ipsec-mb cannot run here: ", imb_get_strerror(error)));
+  }
+  return std::unique_ptr<CryptoBurst>(new CryptoBurst(manager.release()));
+}
+
+SessionKeys CryptoBurst::expand(Association const& association) {
+  SessionKeys keys;
+  alignas(16) std::array<std::uint8_t, 176> backwards;
+  IMB_AES_KEYEXP_128(manager_.get(), association.encryption_key.data(), keys.round_keys.data(), backwards.data());
+  std::memcpy(&keys.salt, association.salt.data(), sizeof keys.salt);
+  // RFC 2104: the state after the block (key ^ pad) is the same for every packet
+  const auto hash_pad = [&](std::uint8_t pad, std::array<std::uint32_t, 5>& state) {
+    std::array<std::uint8_t, kSha1BlockBytes> block;
+    block.fill(pad);
+    for (std::size_t i = 0; i < association.authentication_key.size(); ++i) {
+      block[i] = static_cast<std::uint8_t>(block[i] ^ association.authentication_key[i]);
+    }
+    IMB_SHA1_ONE_BLOCK(manager_.get(), block.data(), state.data());
+  };
+  hash_pad(0x36, keys.inner_state);
+  hash_pad(0x5C, keys.outer_state);
+  return keys;
+}
+
+bool CryptoBurst::encrypt() {
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    jobs_[i].auth_tag_output = jobs_[i].dst + jobs_[i].msg_len_to_cipher_in_bytes;
+  }
+  const std::uint32_t packets = size_;
+  size_ = 0;
+  return IMB_SUBMIT_CIPHER_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT,
+                                         IMB_KEY_128_BYTES) == packets &&
+         IMB_SUBMIT_HASH_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_AUTH_HMAC_SHA_1) == packets;
+}
+
+bool CryptoBurst::decrypt(std::array<bool, kPackets>& good) {
+  for (std::uint32_t i = 0; i < size_; ++i) {
+    jobs_[i].auth_tag_output = icvs_[i].data();
+  }
+  const std::uint32_t packets = size_;
+  size_ = 0;
+  if (IMB_SUBMIT_HASH_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_AUTH_HMAC_SHA_1) != packets ||
+      IMB_SUBMIT_CIPHER_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_CIPHER_CNTR, IMB_DIR_DECRYPT,
+                                      IMB_KEY_128_BYTES) != packets) {
+    return false;
+  }
+  for (std::uint32_t i = 0; i < packets; ++i) {
+    good[i] = equal_icv(icvs_[i].data(), jobs_[i].dst + jobs_[i].msg_len_to_cipher_in_bytes);
+  }
+  return true;
+}
+
+}  // namespace catena::ipsec

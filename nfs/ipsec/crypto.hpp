@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ipsec.layout.hpp"
+#include "sa.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <intel-ipsec-mb.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+
+/// AES-128-CTR and HMAC-SHA1-96 by intel-ipsec-mb, many packets at a time.
+namespace catena::ipsec {
+
+/// What the keys of one association expand to.
+struct SessionKeys {
+  alignas(16) std::array<std::uint8_t, 176> round_keys{};  ///< AES-128 key schedule, bytes in FIPS 197 order
+  std::array<std::uint32_t, 5> inner_state{};              ///< SHA-1 after the block key ^ ipad
+  std::array<std::uint32_t, 5> outer_state{};              ///< SHA-1 after the block key ^ opad
+  std::uint32_t salt = 0;                                  ///< RFC 3686 nonce, as it stands in memory
+};
+
+/// A burst of ESP packets for the library. Call order: add() up to kPackets times, then encrypt() or decrypt(), which
+/// empty the burst again. Belongs to one thread at a time; owns the library's state.
+///
+/// The synchronous cipher and hash bursts are used, not the job queue (IMB_SUBMIT_BURST): in version 1.3 the queue
+/// loses jobs when it wraps around full, and on whole batches the synchronous calls are as fast.
+class CryptoBurst {
+ public:
+  static constexpr std::uint32_t kPackets = IMB_MAX_BURST_SIZE;
+
+  /// ResourceExhausted: no memory. Unavailable: the library refuses this processor or failed its self-test.
+  static Result<std::unique_ptr<CryptoBurst>> create();
+
+  /// Thread rule: as the object.
+  SessionKeys expand(Association const& association);
+
+  std::uint32_t size() const { return size_; }
+  bool full() const { return size_ == kPackets; }
+
+  /// Adds the packet whose ESP header stands at `esp`, its IV behind, and `text_length` bytes of text behind that.
+  /// `keys` and the packet must stay until the burst is run.
+  void add(SessionKeys const& keys, std::uint8_t* esp, std::uint32_t text_length) {
+    IMB_JOB& job = jobs_[size_];
+    std::array<std::uint8_t, 16>& iv = ivs_[size_];
+    ++size_;
+    std::memcpy(iv.data(), &keys.salt, sizeof keys.salt);
+    std::memcpy(iv.data() + 4, esp + kEspBytes, kIvBytes);
+    job.enc_keys = keys.round_keys.data();
+    job.dec_keys = keys.round_keys.data();  // counter mode runs the cipher forward only
+    job.src = esp;
+    job.dst = esp + kTextOffset;
+    job.msg_len_to_cipher_in_bytes = text_length;
+    job.msg_len_to_hash_in_bytes = kTextOffset + text_length;
+    job.u.HMAC._hashed_auth_key_xor_ipad = reinterpret_cast<const std::uint8_t*>(keys.inner_state.data());
+    job.u.HMAC._hashed_auth_key_xor_opad = reinterpret_cast<const std::uint8_t*>(keys.outer_state.data());
+  }
+
+  /// Encrypts every text in place and writes every ICV behind its text. False if the library did not finish: no packet
+  /// may then leave.
+  bool encrypt();
+  /// Computes every ICV, then decrypts every text in place, whatever the ICV says. `good[i]` tells whether packet
+  /// number i carries the right one; it is compared in constant time. False as for encrypt().
+  bool decrypt(std::array<bool, kPackets>& good);
+
+ private:
+  struct Free {
+    void operator()(IMB_MGR* manager) const { free_mb_mgr(manager); }
+  };
+  explicit CryptoBurst(IMB_MGR* manager);
+
+  std::unique_ptr<IMB_MGR, Free> manager_;
+  std::uint32_t size_ = 0;
+  std::array<IMB_JOB, kPackets> jobs_{};
+  std::array<std::array<std::uint8_t, 16>, kPackets> ivs_{};
+  std::array<std::array<std::uint8_t, kIcvBytes>, kPackets> icvs_{};
+};
+
+}  // namespace catena::ipsec

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "decryptor.hpp"
+
+namespace catena::ipsec {
+namespace {
+
+constexpr std::uint32_t kMinTextBytes = 4;  // a dummy packet may have an empty payload
+constexpr std::uint8_t kNatKeepalive = 0xFF;
+
+std::vector<Association> associations_of(std::vector<Session> const& sessions) {
+  std::vector<Association> associations;
+  for (Session const& session : sessions) {
+    associations.push_back(session.association);
+  }
+  return associations;
+}
+
+/// The ESP part of a packet, or why there is none.
+struct EspBytes {
+  enum class Kind { kNone, kMalformed, kEsp } kind = Kind::kNone;
+  const std::uint8_t* begin = nullptr;
+  std::uint32_t length = 0;
+};
+
+EspBytes find_in_udp(packet::Packet const& packet) {
+  const auto payload = packet.payload();
+  const auto length = static_cast<std::uint32_t>(payload.size());
+  if (packet.is(packet::kFragment)) {
+    return {.kind = EspBytes::Kind::kMalformed};
+  }
+  if (length == 1 && payload[0] == kNatKeepalive) {  // RFC 3948 section 2.3
+    return {};
+  }
+  if (length >= 4 && packet::load_be32(payload.data()) == 0) {  // section 2.2: the non-ESP marker, so this is IKE
+    return {};
+  }
+  if (length < kEspBytes) {
+    return {.kind = EspBytes::Kind::kMalformed};
+  }
+  return {EspBytes::Kind::kEsp, payload.data(), length};
+}
+
+EspBytes find_esp(packet::Packet const& packet, InboundIndex const& index) {
+  const std::uint8_t* ip = packet.l3();
+  if (ip[9] == packet::kProtocolEsp) {
+    if (!packet.is(packet::kEsp)) {  // a fragment, or shorter than SPI and sequence number
+      return {.kind = EspBytes::Kind::kMalformed};
+    }
+    return {EspBytes::Kind::kEsp, packet.payload().data(), packet.layers().payload_length};
+  }
+  if (packet.is(packet::kUdp) && index.receives_udp(packet::load_be32(ip + 16), packet::load_be16(packet.l4() + 2))) {
+    return find_in_udp(packet);
+  }
+  return {};
+}
+
+}  // namespace
+
+Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto)
+    : IpsecNf(Direction::kDecrypt, std::move(sessions), std::move(crypto)),
+      index_(associations_of(sessions_)),
+      windows_(sessions_.size()) {}
+
+void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
+  const auto out = nf::array_of<Aux>(aux);
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    const packet::Packet packet = batch[i];
+    out[i] = {};
+    const EspBytes esp = find_esp(packet, index_);
+    if (esp.kind == EspBytes::Kind::kNone) {
+      out[i].action = kLeave;
+      continue;
+    }
+    if (esp.kind == EspBytes::Kind::kMalformed) {
+      drop(packet, kMalformed, std::nullopt, outcome);
+      continue;
+    }
+    const RecordedPacket what{packet::load_be32(esp.begin), packet::load_be32(esp.begin + 4)};
+    const auto association = index_.find(what.spi, packet::load_be32(packet.l3() + 16));
+    if (!association) {
+      drop(packet, kNoSa, what, outcome);
+      continue;
+    }
+    const std::uint32_t text = esp.length - kTextOffset - kIcvBytes;
+    if (esp.length < kTextOffset + kMinTextBytes + kIcvBytes || text % 4 != 0) {  // RFC 4303 section 2.4
+      drop(packet, kMalformed, what, outcome);
+      continue;
+    }
+    out[i] = {.association = *association,
+              .sequence = what.sequence,
+              .l3 = packet.layers().l3,
+              .shift = static_cast<std::uint16_t>(esp.begin + kTextOffset - packet.l3()),
+              .inner_length = 0,
+              .text_length = static_cast<std::uint16_t>(text),
+              .action = kProcess};
+  }
+}
+
+void Decryptor::compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) {
+  const auto in = nf::array_of<Aux>(aux);
+  const auto out = nf::array_of<PacketResult>(results);
+  std::array<std::uint32_t, CryptoBurst::kPackets> rows;
+  std::array<bool, CryptoBurst::kPackets> good;
+  for (std::uint32_t next = 0; next < batch.size();) {
+    for (; next < batch.size() && !crypto_->full(); ++next) {
+      if (in[next].action == kLeave) {
+        out[next].status = kDone;
+        continue;
+      }
+      rows[crypto_->size()] = next;
+      std::uint8_t* text = batch[next].frame() + in[next].l3 + in[next].shift;
+      crypto_->add(sessions_[in[next].association].keys, text - kTextOffset, in[next].text_length);
+    }
+    const std::uint32_t packets = crypto_->size();
+    const bool finished = crypto_->decrypt(good);
+    for (std::uint32_t i = 0; i < packets && finished; ++i) {
+      const std::uint32_t row = rows[i];
+      out[row].status = good[i] ? decapsulate(batch[row], in[row]) : kBadIcv;
+    }
+  }
+}
+
+void Decryptor::complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
+                         nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) {
+  const auto in = nf::array_of<Aux>(aux);
+  const auto out = nf::array_of<PacketResult>(results);
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    if (in[i].action != kLeave) {
+      finish(batch[i], in[i], out[i].status, outcome);
+    }
+  }
+}
+
+void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32_t status, nf::Outcome& outcome) {
+  Association const& association = sessions_[aux.association].association;
+  const RecordedPacket what{association.spi, aux.sequence};
+  if (status == kNotProcessed) {
+    return drop(packet, kCryptoFailed, what, outcome);
+  }
+  if (status == kBadIcv) {
+    return drop(packet, kDropBadIcv, what, outcome);
+  }
+  // RFC 4303 section 3.4.3: only an authentic packet may move the window
+  if (association.anti_replay && !windows_[aux.association].accept(aux.sequence)) {
+    return drop(packet, kReplay, what, outcome);
+  }
+  if (status != kDone) {
+    return drop(packet, status == kDummy ? kDropDummy : kMalformed, what, outcome);
+  }
+  packet.reparse();
+  if (!association.selector.matches(flow_key(packet))) {  // RFC 4301 section 5.2, step 4
+    return drop(packet, kSelectorMismatch, what, outcome);
+  }
+  pass(packet, what, outcome);
+}
+
+}  // namespace catena::ipsec

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ipsec.hpp"
+
+namespace catena::ipsec {
+
+/// Plain packets to ESP. The first association in file order whose selector matches carries the packet.
+class Encryptor final : public IpsecNf {
+ public:
+  /// `mtu`: longest outer datagram, bytes.
+  Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::uint32_t mtu);
+
+  void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
+  void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
+  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
+                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+
+ private:
+  std::optional<std::uint32_t> find(FlowKey const& flow) const;
+
+  std::vector<Selector> selectors_;           // by association
+  std::vector<std::uint64_t> next_sequence_;  // by association; beyond 2^32 - 1: exhausted
+  std::uint32_t mtu_;
+};
+
+}  // namespace catena::ipsec

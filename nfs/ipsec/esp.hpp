@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "ipsec.layout.hpp"
+#include "sa.hpp"
+
+#include <catena/packet/batch.hpp>
+
+#include <array>
+#include <cstdint>
+
+/// ESP tunnel mode on plain bytes, without the cryptography: sizes, headers, padding (RFC 4303, RFC 3948).
+/// Thread rule: pure functions, any thread.
+namespace catena::ipsec {
+
+/// Bytes of the text for a datagram of `inner_length` bytes: padded so that the two bytes of the trailer end it at a
+/// multiple of 4 (RFC 4303 section 2.4).
+constexpr std::uint32_t text_length(std::uint32_t inner_length) {
+  return (inner_length + kEspTrailerBytes + 3) & ~std::uint32_t{3};
+}
+
+/// Bytes between the outer and the inner IPv4 header of what we encapsulate.
+constexpr std::uint32_t front_bytes(bool udp) { return kIpv4Bytes + (udp ? kUdpBytes : 0) + kTextOffset; }
+
+/// The outer headers of one association up to the SPI, ready but for what each packet decides.
+struct OuterHeaders {
+  explicit OuterHeaders(Association const& association);
+
+  std::array<std::uint8_t, kIpv4Bytes + kUdpBytes + 4> bytes{};  ///< IPv4, UDP if any, SPI
+  std::uint32_t length = 0;                                      ///< bytes in use
+  std::uint32_t front = 0;                                       ///< front_bytes()
+  std::uint32_t checksum = 0;  ///< RFC 1071 sum of the IPv4 words that no packet changes
+  HeaderPolicy policy;
+};
+
+/// Writes everything but the ciphertext and the ICV around the packet's datagram: L2 and outer headers in front, which
+/// overwrite the old L2 header, padding and trailer behind, which overwrite Ethernet padding. The frame's borders move;
+/// Layers are not parsed again.
+/// The outer IPv4 identification is the low half of the sequence number; the IV is the sequence number (RFC 3686
+/// section 3.1: unique under one key). ECN and, by policy, DSCP and DF are copied from the inner header.
+/// Precondition: aux as Encryptor::prepare() fills it; headroom and tailroom suffice.
+/// Returns the ESP header; the text follows kTextOffset bytes behind, the ICV text_length bytes behind that.
+std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHeaders const& outer);
+
+/// Takes the outer headers off a packet whose text has been decrypted in place: the L2 header moves in front of the
+/// inner datagram, padding is cut off, and congestion marks of the outer header go into the inner one (RFC 4301
+/// section 5.1.2.1, note 6). Layers are not parsed again.
+/// kDone; else nothing is changed: kDummy for next header 59, kMalformedInner for another next header than IPv4, a pad
+/// length that exceeds the text, or an inner IPv4 header that does not fit. Bytes between the inner datagram and the
+/// padding (RFC 4303 section 2.7) are allowed and cut off.
+PacketStatus decapsulate(packet::Packet const& packet, Aux const& aux);
+
+}  // namespace catena::ipsec

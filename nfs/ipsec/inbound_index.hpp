@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "sa.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace catena::ipsec {
+
+/// Finds the association of an arriving packet (RFC 4301 section 4.1). Immutable.
+class InboundIndex {
+ public:
+  explicit InboundIndex(std::span<const Association> associations);
+
+  /// Position in the file of the association with this SPI and outer destination.
+  std::optional<std::uint32_t> find(std::uint32_t spi, std::uint32_t destination) const;
+  /// True if some association with that outer destination takes ESP in UDP on that port. UDP to anybody else's port
+  /// 4500 is none of our business.
+  bool receives_udp(std::uint32_t destination, std::uint16_t port) const;
+
+ private:
+  struct Entry {
+    std::uint64_t key;
+    std::uint32_t association;
+  };
+  std::vector<Entry> by_spi_;             // sorted by destination << 32 | SPI
+  std::vector<std::uint64_t> udp_ports_;  // sorted: destination << 16 | port
+};
+
+}  // namespace catena::ipsec

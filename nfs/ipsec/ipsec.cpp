@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ipsec.hpp"
+
+#include <catena/core/text.hpp>
+
+#include "decryptor.hpp"
+#include "device_state.hpp"
+#include "encryptor.hpp"
+
+#include <array>
+
+namespace catena::ipsec {
+namespace {
+
+constexpr std::array<nf::DropReason, 9> kDropReasons{{
+    {"no_sa", "no association for the packet: no selector matches, or unknown SPI and destination"},
+    {"bad_icv", "the integrity check value is wrong"},
+    {"replay", "the sequence number was seen before, or is left of the 64-packet window"},
+    {"malformed", "not decodable ESP: a fragment, a wrong size, or not an IPv4 datagram inside"},
+    {"too_long", "the encapsulated packet would exceed the mtu or its slot"},
+    {"sequence_exhausted", "the association has used its last sequence number and needs new keys"},
+    {"selector_mismatch", "decrypted, but not traffic that its association may carry"},
+    {"dummy", "a dummy packet of traffic flow confidentiality"},
+    {"crypto_failed", "the packet was left unprocessed; see the log"},
+}};
+
+constexpr std::array<nf::ConfigKey, 3> kConfigKeys{{
+    {"direction", "encrypt | decrypt", "", "which way packets go through the tunnels"},
+    {"sa", "file", "", "YAML file with the security associations"},
+    {"mtu", "integer 68..2034", "2034", "encrypt only: longest outer IPv4 datagram, bytes"},
+}};
+
+constexpr std::int64_t kMinMtu = 68;  // RFC 791
+constexpr std::int64_t kMaxMtu = packet::kSlotBytes - packet::kEthernetBytes;
+static_assert(kMaxMtu == 2034);
+
+}  // namespace
+
+nf::Hints IpsecNf::hints() const {
+  constexpr packet::FieldSet kMoved = packet::kFrameFields | packet::fields(packet::kMetaOffset, packet::kMetaLength);
+  constexpr packet::FieldSet kParsed = kMoved | packet::fields(packet::kMetaLayers);
+  return {.cr = kParsed, .cw = kParsed, .gr = kMoved, .gw = kMoved};
+}
+
+Result<nf::KernelSide> IpsecNf::kernel_side() const { return make_kernel_side(direction_, hints(), sessions_); }
+
+std::vector<std::string> IpsecNf::start_report() const {
+  return {concat(direction_ == Direction::kEncrypt ? "encrypt, " : "decrypt, ", sessions_.size(),
+                 sessions_.size() == 1 ? " association" : " associations", ", aes-128-ctr, hmac-sha1-96")};
+}
+
+void drop(packet::Packet const& packet, DropReasonId reason, std::optional<RecordedPacket> what, nf::Outcome& outcome) {
+  outcome.drop(packet, reason);
+  if (outcome.recording()) {
+    outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(reason),
+                   what ? concat("\"spi\":", what->spi, ",\"seq\":", what->sequence) : std::string());
+  }
+}
+
+void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcome) {
+  if (outcome.recording()) {
+    outcome.record(packet, packet::Verdict::kPass, -1, concat("\"spi\":", what.spi, ",\"seq\":", what.sequence));
+  }
+}
+
+Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of("direction", {"encrypt", "decrypt"}));
+  const Direction direction = word == "encrypt" ? Direction::kEncrypt : Direction::kDecrypt;
+  std::int64_t mtu = kMaxMtu;
+  if (direction == Direction::kEncrypt) {
+    CATENA_ASSIGN_OR_RETURN(mtu, config.integer_or("mtu", kMaxMtu, kMinMtu, kMaxMtu));
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<CryptoBurst> crypto, CryptoBurst::create());
+  std::vector<Session> sessions;
+  sessions.reserve(associations.size());
+  for (Association const& association : associations) {
+    sessions.push_back({association, crypto->expand(association), OuterHeaders(association)});
+  }
+  if (direction == Direction::kEncrypt) {
+    return std::make_unique<Encryptor>(std::move(sessions), std::move(crypto), static_cast<std::uint32_t>(mtu));
+  }
+  return std::make_unique<Decryptor>(std::move(sessions), std::move(crypto));
+}
+
+}  // namespace catena::ipsec
+
+catena::nf::Descriptor const& catena_nf_ipsec() {
+  namespace ipsec = catena::ipsec;
+  static constexpr catena::nf::Descriptor kDescriptor{
+      .type = "ipsec",
+      .help = "ESP tunnel mode with AES-128-CTR and HMAC-SHA1-96, one direction (RFC 4303)",
+      .needs = catena::packet::kIpv4,
+      .drop_reasons = ipsec::kDropReasons,
+      .config = ipsec::kConfigKeys,
+      .aux_bytes = sizeof(ipsec::Aux),
+      .result_bytes = sizeof(ipsec::PacketResult),
+      .has_kernel = true,
+      .create = &ipsec::create,
+  };
+  return kDescriptor;
+}

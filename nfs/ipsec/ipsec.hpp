@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "crypto.hpp"
+#include "esp.hpp"
+#include "sa.hpp"
+
+#include <catena/nf/nf.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// ESP in tunnel mode (RFC 4303) with AES-128-CTR (RFC 3686) and HMAC-SHA1-96 (RFC 2404), in one direction.
+///
+/// Theory of operation. What must happen in packet order happens on the CPU: prepare() finds the association and, to
+/// encrypt, assigns the sequence number, which is also the IV; complete() checks the replay window after the ICV. The
+/// rest depends on one packet and its Aux alone, and is done by compute() with intel-ipsec-mb or by the kernel: so
+/// placements and batch sizes cannot show in the output.
+///
+/// A worked packet: an untagged frame of 14 + 84 bytes (a ping), no UDP encapsulation. text_length = 84 + 2 rounded up
+/// to 88, so the padding is 1 2 and the trailer 2 4. The datagram stays where it is in its slot; the frame begins
+/// shift = 20 + 16 bytes earlier and ends 4 + 12 bytes later: 14 + 20 + 8 + 8 + 88 + 12 = 150 bytes.
+///
+/// Clauses: encapsulation RFC 4303 3.3, decapsulation 3.4, header fields RFC 4301 5.1.2.1, UDP RFC 3948 2 and 3.
+namespace catena::ipsec {
+
+/// Positions in the descriptor's list of drop reasons.
+enum DropReasonId : std::uint32_t {
+  kNoSa = 0,
+  kDropBadIcv,
+  kReplay,
+  kMalformed,
+  kTooLong,
+  kSequenceExhausted,
+  kSelectorMismatch,
+  kDropDummy,
+  kCryptoFailed,
+};
+
+/// A configured association and what its keys expand to.
+struct Session {
+  Association association;
+  SessionKeys keys;
+  OuterHeaders outer;
+};
+
+/// What both directions have in common.
+class IpsecNf : public nf::Nf {
+ public:
+  nf::Hints hints() const override;
+  Result<nf::KernelSide> kernel_side() const override;
+  std::vector<std::string> start_report() const override;
+
+ protected:
+  IpsecNf(Direction direction, std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto)
+      : sessions_(std::move(sessions)), crypto_(std::move(crypto)), direction_(direction) {}
+
+  std::vector<Session> sessions_;  ///< file order
+  std::unique_ptr<CryptoBurst> crypto_;
+
+ private:
+  Direction direction_;
+};
+
+/// What a record line says of a packet besides its verdict.
+struct RecordedPacket {
+  std::uint32_t spi = 0;
+  std::uint32_t sequence = 0;
+};
+
+/// Drops the packet; the record line names SPI and sequence number where they are known.
+void drop(packet::Packet const& packet, DropReasonId reason, std::optional<RecordedPacket> what, nf::Outcome& outcome);
+/// The packet goes on; its record line.
+void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcome);
+
+/// Reads the NF's configuration (see README.md).
+Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
+
+}  // namespace catena::ipsec
+
+/// `type: ipsec`.
+catena::nf::Descriptor const& catena_nf_ipsec();

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aes128.kernel.hpp"
+#include "hmac_sha1.kernel.hpp"
+#include "ipsec.layout.hpp"
+
+#include <catena/kernel/context.hpp>
+
+// CATENA_LANES work-items per packet. They share the AES blocks: lane i takes blocks i, i + lanes, ... Lane 0 also
+// does what is sequential, the HMAC and the headers, between barriers that every work-item reaches. Local memory: the
+// AES table, kTableWords words a group. Everything is done in place in the packet's frame; no result depends on the
+// number of lanes.
+namespace catena::ipsec {
+
+using kernel::Context;
+using kernel::PacketView;
+
+/// Copies the table into local memory; every work-item of the group must call it.
+inline IsoPtr<u32> load_table(Context const& ctx) {
+  const IsoPtr<u32> table = ctx.local<u32>(0, kTableWords);
+  const IsoPtr<u32> source = ctx.array(ctx.state<DeviceState>().t_table);
+  for (u32 i = kernel::local_id(); i < kTableWords; i += kernel::group_size()) {
+    table.set(i, source[i]);
+  }
+  kernel::barrier_all();
+  return table;
+}
+
+/// The words of one association.
+inline IsoPtr<u32> association_of(Context const& ctx, u32 number) {
+  return ctx.array(ctx.state<DeviceState>().associations)
+      .sub(static_cast<u64>(number) * kAssociationWords, kAssociationWords);
+}
+
+inline Sha1State icv_of(Bytes frame, i32 esp, u32 text_length, IsoPtr<u32> association) {
+  return hmac_sha1(frame, esp, kTextOffset + text_length, load_sha1_state(association, kInnerState),
+                   load_sha1_state(association, kOuterState));
+}
+
+/// RFC 1071: folds and complements.
+inline u32 finish_checksum(u32 sum) {
+  sum = (sum & 0xFFFFU) + (sum >> 16);
+  sum = (sum & 0xFFFFU) + (sum >> 16);
+  return ~sum & 0xFFFFU;
+}
+
+/// Copies the L2 header of `l3` bytes to where it stands `by` bytes further on.
+inline void move_l2(Bytes frame, u32 l3, i32 by) {
+  for (i32 i = 0; i < static_cast<i32>(l3); ++i) {
+    frame.set(i + by, frame[i]);
+  }
+}
+
+/// Word at byte `at` of the text to encrypt: the datagram, padding 1 2 3, pad length, next header.
+inline u32 plain_word(Bytes frame, Aux const& aux, u32 at) {
+  if (at + 4 <= aux.inner_length) {
+    return frame.be32(static_cast<i32>(aux.l3 + at));
+  }
+  const u32 pad = static_cast<u32>(aux.text_length) - aux.inner_length - kEspTrailerBytes;
+  u32 word = 0;
+  for (u32 i = at; i < at + 4; ++i) {
+    u32 byte = i - aux.inner_length + 1;  // padding, unless one of the following
+    if (i < aux.inner_length) {
+      byte = frame[static_cast<i32>(aux.l3 + i)];
+    } else if (i + 2 == aux.text_length) {
+      byte = pad;
+    } else if (i + 1 == aux.text_length) {
+      byte = kNextHeaderIpv4;
+    }
+    word = (word << 8) | byte;
+  }
+  return word;
+}
+
+/// Outer headers, ESP header and IV, in front of the datagram. `inner_word0`, `inner_flags`: of the inner IPv4 header,
+/// which is encrypted by now.
+inline void write_headers(Bytes frame, Aux const& aux, IsoPtr<u32> association, u32 inner_word0, u32 inner_flags) {
+  move_l2(frame, aux.l3, -static_cast<i32>(aux.shift));
+  const i32 ip = static_cast<i32>(aux.l3) - static_cast<i32>(aux.shift);
+  const u32 ports = association[kPorts];
+  const u32 total = static_cast<u32>(aux.shift) + aux.text_length + kIcvBytes;
+  const u32 tos = ((inner_word0 >> 16) & association[kTosKeep]) | association[kTosSet];
+  const u32 word0 = 0x45000000U | (tos << 16) | total;
+  const u32 word1 = (aux.sequence << 16) | (inner_flags & association[kDfKeep]) | association[kDfSet];
+  const u32 protocol = ports != 0 ? 17 : 50;
+  const u32 word2 = (association[kTtl] << 24) | (protocol << 16);
+  const u32 source = association[kSource];
+  const u32 destination = association[kDestination];
+  u32 sum = (word0 >> 16) + (word0 & 0xFFFFU) + (word1 >> 16) + (word1 & 0xFFFFU) + (word2 >> 16);
+  sum += (source >> 16) + (source & 0xFFFFU) + (destination >> 16) + (destination & 0xFFFFU);
+  frame.set_be32(ip, word0);
+  frame.set_be32(ip + 4, word1);
+  frame.set_be32(ip + 8, word2 | finish_checksum(sum));
+  frame.set_be32(ip + 12, source);
+  frame.set_be32(ip + 16, destination);
+  const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(kTextOffset);
+  if (ports != 0) {
+    frame.set_be32(esp - 8, ports);
+    frame.set_be32(esp - 4, (total - kIpv4Bytes) << 16);  // no checksum: RFC 3948 section 2.1
+  }
+  frame.set_be32(esp, association[kSpi]);
+  frame.set_be32(esp + 4, aux.sequence);
+  frame.set_be32(esp + 8, 0);
+  frame.set_be32(esp + 12, aux.sequence);
+}
+
+/// RFC 4301 section 5.1.2.1 note 6, with the checksum update of RFC 1624 equation 3.
+inline void carry_congestion(Bytes frame, i32 outer, i32 inner) {
+  constexpr u8 kCongested = 3;
+  const u8 tos = frame[inner + 1];
+  if ((frame[outer + 1] & kCongested) != kCongested || (tos & kCongested) == 0 || (tos & kCongested) == kCongested) {
+    return;
+  }
+  const u32 before = frame.be16(inner);
+  const u32 after = before | kCongested;
+  u32 sum = (~static_cast<u32>(frame.be16(inner + 10)) & 0xFFFFU) + (~before & 0xFFFFU) + after;
+  frame.set_be16(inner + 10, static_cast<u16>(finish_checksum(sum)));
+  frame.set_be16(inner, static_cast<u16>(after));
+}
+
+/// Checks the decrypted text and moves the L2 header in front of the datagram in it. Sets `inner_length` if kDone.
+inline u32 open_tunnel(Bytes frame, Aux const& aux, u32& inner_length) {
+  const i32 inner = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
+  const i32 trailer = inner + static_cast<i32>(aux.text_length - kEspTrailerBytes);
+  const u8 next_header = frame[trailer + 1];
+  if (next_header == kNextHeaderDummy) {
+    return kDummy;
+  }
+  const u32 pad = frame[trailer];
+  if (next_header != kNextHeaderIpv4 || pad + kEspTrailerBytes + kIpv4Bytes > aux.text_length) {
+    return kMalformedInner;
+  }
+  const u32 room = aux.text_length - kEspTrailerBytes - pad;
+  const u8 version = frame[inner];
+  const u32 header = (version & 0x0FU) * 4U;
+  const u32 total = frame.be16(inner + 2);
+  if ((version >> 4) != 4 || header < kIpv4Bytes || total < header || total > room) {
+    return kMalformedInner;
+  }
+  carry_congestion(frame, aux.l3, inner);
+  move_l2(frame, aux.l3, aux.shift);
+  inner_length = total;
+  return kDone;
+}
+
+}  // namespace catena::ipsec
+
+using namespace catena;
+using namespace catena::ipsec;
+
+CATENA_KERNEL(ipsec_encrypt) {
+  const IsoPtr<u32> table = load_table(ctx);
+  const PacketView packet = ctx.packet();
+  const bool first_lane = ctx.lane() == 0;
+  u32 inner_word0 = 0;
+  u32 inner_flags = 0;
+  if (packet.valid()) {
+    const Aux aux = packet.aux<Aux>();
+    const Bytes frame = packet.frame();
+    const IsoPtr<u32> association = association_of(ctx, aux.association);
+    if (first_lane) {  // lane 0 encrypts the block that holds these, so it reads them in time
+      inner_word0 = frame.be32(aux.l3);
+      inner_flags = frame.be16(static_cast<i32>(aux.l3) + 6);
+    }
+    const KeyStream stream{table, load_round_keys(association, kRoundKeys), association[kSalt], 0, aux.sequence};
+    for (u32 number = ctx.lane(); number * 16 < aux.text_length; number += CATENA_LANES) {
+      const Block key = stream.block(number);
+      CATENA_UNROLL
+      for (u32 i = 0; i < 4; ++i) {
+        const u32 at = number * 16 + 4 * i;
+        if (at < aux.text_length) {
+          frame.set_be32(static_cast<i32>(aux.l3 + at), plain_word(frame, aux, at) ^ key.words[i]);
+        }
+      }
+    }
+  }
+  kernel::barrier_all();
+  if (!packet.valid() || !first_lane) {
+    return;
+  }
+  const Aux aux = packet.aux<Aux>();
+  const Bytes frame = packet.frame();
+  const IsoPtr<u32> association = association_of(ctx, aux.association);
+  write_headers(frame, aux, association, inner_word0, inner_flags);
+  const i32 icv_at = static_cast<i32>(aux.l3 + aux.text_length);
+  const Sha1State icv =
+      icv_of(frame, static_cast<i32>(aux.l3) - static_cast<i32>(kTextOffset), aux.text_length, association);
+  for (i32 i = 0; i < 3; ++i) {
+    frame.set_be32(icv_at + 4 * i, icv.words[i]);
+  }
+  packet.set<packet::kMetaOffset>(static_cast<u16>(packet.get<packet::kMetaOffset>() - aux.shift));
+  packet.set<packet::kMetaLength>(static_cast<u16>(aux.l3 + aux.shift + aux.text_length + kIcvBytes));
+  packet.set_result(PacketResult{kDone});
+}
+
+CATENA_KERNEL(ipsec_decrypt) {
+  const IsoPtr<u32> table = load_table(ctx);
+  const PacketView packet = ctx.packet();
+  const bool first_lane = ctx.lane() == 0;
+  bool good = false;
+  if (packet.valid() && first_lane) {
+    const Aux aux = packet.aux<Aux>();
+    if (aux.action == kProcess) {
+      const Bytes frame = packet.frame();
+      const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
+      const Sha1State icv =
+          icv_of(frame, text - static_cast<i32>(kTextOffset), aux.text_length, association_of(ctx, aux.association));
+      u32 difference = 0;
+      for (i32 i = 0; i < 3; ++i) {
+        difference |= icv.words[i] ^ frame.be32(text + static_cast<i32>(aux.text_length) + 4 * i);
+      }
+      good = difference == 0;
+    }
+  }
+  kernel::barrier_all();  // the ICV covers the ciphertext, which is overwritten from here on
+  if (packet.valid()) {
+    const Aux aux = packet.aux<Aux>();
+    if (aux.action == kProcess) {
+      const Bytes frame = packet.frame();
+      const IsoPtr<u32> association = association_of(ctx, aux.association);
+      const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
+      const KeyStream stream{table, load_round_keys(association, kRoundKeys), association[kSalt], frame.be32(text - 8),
+                             frame.be32(text - 4)};
+      for (u32 number = ctx.lane(); number * 16 < aux.text_length; number += CATENA_LANES) {
+        const Block key = stream.block(number);
+        CATENA_UNROLL
+        for (u32 i = 0; i < 4; ++i) {
+          const u32 at = number * 16 + 4 * i;
+          if (at < aux.text_length) {
+            const i32 where = text + static_cast<i32>(at);
+            frame.set_be32(where, frame.be32(where) ^ key.words[i]);
+          }
+        }
+      }
+    }
+  }
+  kernel::barrier_all();
+  if (!packet.valid() || !first_lane) {
+    return;
+  }
+  const Aux aux = packet.aux<Aux>();
+  u32 offset = packet.get<packet::kMetaOffset>();
+  u32 length = packet.get<packet::kMetaLength>();
+  u32 status = kDone;
+  if (aux.action == kProcess) {
+    u32 inner_length = 0;
+    status = good ? open_tunnel(packet.frame(), aux, inner_length) : static_cast<u32>(kBadIcv);
+    if (status == kDone) {
+      offset += aux.shift;
+      length = aux.l3 + inner_length;
+    }
+  }
+  packet.set<packet::kMetaOffset>(static_cast<u16>(offset));
+  packet.set<packet::kMetaLength>(static_cast<u16>(length));
+  packet.set_result(PacketResult{status});
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/fault.hpp>
+#include <catena/kernel/types.hpp>
+
+/// What the host and the kernels of the ipsec NF share: sizes, the structs that travel with each packet, and the
+/// words that describe a security association on a device.
+///
+///     outer frame:  L2 | outer IPv4 (20) | [UDP (8)] | SPI, sequence (8) | IV (8) | text | ICV (12)
+///     text:         inner IPv4 datagram, padding 1 2 3 .., pad length, next header; a multiple of 4 bytes
+namespace catena::ipsec {
+
+inline constexpr u32 kIpv4Bytes = 20;
+inline constexpr u32 kUdpBytes = 8;
+inline constexpr u32 kEspBytes = 8;                       ///< SPI and sequence number
+inline constexpr u32 kIvBytes = 8;                        ///< RFC 3686: explicit IV
+inline constexpr u32 kIcvBytes = 12;                      ///< RFC 2404: HMAC-SHA1 cut to 96 bits
+inline constexpr u32 kEspTrailerBytes = 2;                ///< pad length and next header
+inline constexpr u32 kMaxPadBytes = 3;                    ///< RFC 4303 2.4: text is a multiple of 4 bytes
+inline constexpr u32 kTextOffset = kEspBytes + kIvBytes;  ///< from the ESP header to the text
+
+inline constexpr u8 kNextHeaderIpv4 = 4;    ///< tunnel mode
+inline constexpr u8 kNextHeaderDummy = 59;  ///< RFC 4303 2.6: traffic flow confidentiality, to be thrown away
+
+/// Most bytes that encapsulation adds at the front and at the end of a frame.
+inline constexpr u32 kMaxFrontBytes = kIpv4Bytes + kUdpBytes + kTextOffset;
+inline constexpr u32 kMaxBackBytes = kMaxPadBytes + kEspTrailerBytes + kIcvBytes;
+
+/// What a packet needs; decided by prepare().
+enum Action : u32 {
+  kLeave = 0,    ///< decrypt only: not for us, goes on unchanged
+  kProcess = 1,  ///< encapsulate or decapsulate
+};
+
+/// Per-packet input. Offsets are from the first byte of the frame as it arrived.
+struct Aux {
+  u32 association;   ///< position in the SA file
+  u32 sequence;      ///< ESP sequence number, assigned (encrypt) or received (decrypt)
+  u16 l3;            ///< the IPv4 header that the packet arrived with
+  u16 shift;         ///< bytes between the outer and the inner IPv4 header
+  u16 inner_length;  ///< encrypt: bytes of the datagram to protect
+  u16 text_length;   ///< bytes that are en- or decrypted
+  u32 action;        ///< Action
+};
+static_assert(sizeof(Aux) == 20);
+
+/// What became of a packet. 0 stands for "nobody did anything", so a packet that is lost on the way is dropped.
+enum PacketStatus : u32 {
+  kNotProcessed = 0,
+  kDone = 1,
+  kBadIcv = 2,
+  kMalformedInner = 3,  ///< authentic, but not an IPv4 datagram in tunnel mode
+  kDummy = 4,           ///< authentic, next header 59
+};
+struct PacketResult {
+  u32 status;
+};
+static_assert(sizeof(PacketResult) == 4);
+
+/// An association on a device is kAssociationWords words; these are their positions.
+enum AssociationWord : u32 {
+  kRoundKeys = 0,    ///< 44: AES-128 key schedule, big-endian columns
+  kSalt = 44,        ///< RFC 3686 nonce
+  kInnerState = 45,  ///< 5: SHA-1 state after the block key ^ ipad
+  kOuterState = 50,  ///< 5: after key ^ opad
+  kSpi = 55,
+  kSource = 56,
+  kDestination = 57,
+  kPorts = 58,    ///< UDP source port << 16 | destination port; 0: no UDP encapsulation
+  kTosKeep = 59,  ///< outer TOS = (inner TOS & kTosKeep) | kTosSet
+  kTosSet = 60,
+  kDfKeep = 61,  ///< outer flags = (inner flags & kDfKeep) | kDfSet
+  kDfSet = 62,
+  kTtl = 63,
+  kAssociationWords = 64,
+};
+
+/// Head of the NF's state on a device.
+struct DeviceState {
+  kernel::StateArray<u32> t_table;       ///< 256: AES S-box and MixColumns of the first byte of a column
+  kernel::StateArray<u32> associations;  ///< kAssociationWords each
+};
+static_assert(sizeof(DeviceState) == 32);
+
+inline constexpr u32 kTableWords = 256;
+
+}  // namespace catena::ipsec

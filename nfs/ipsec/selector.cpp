@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "selector.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/text_file.hpp>
+
+#include <array>
+
+namespace catena::ipsec {
+namespace {
+
+struct NamedProtocol {
+  std::string_view name;
+  std::int32_t number;
+};
+constexpr std::array<NamedProtocol, 5> kProtocols{{
+    {"any", -1},
+    {"icmp", packet::kProtocolIcmp},
+    {"tcp", packet::kProtocolTcp},
+    {"udp", packet::kProtocolUdp},
+    {"esp", packet::kProtocolEsp},
+}};
+
+/// Whether `reader` takes all of `text`.
+template <typename Reader>
+bool reads_all(std::string_view text, Reader reader) {
+  nf::TextCursor cursor(text, "");
+  return cursor.next_line() && reader(cursor) && cursor.at_end() && !cursor.next_line();
+}
+
+Result<Prefix> read_prefix(nf::Config& config, std::string_view key) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string_or(key, "any"));
+  if (text == "any") {
+    return Prefix{};
+  }
+  nf::Ipv4Prefix prefix;
+  if (!reads_all(text, [&](nf::TextCursor& cursor) { return cursor.prefix(prefix); })) {
+    return config.error(
+        key, concat("'", key, "' is '", text, "'; write an IPv4 prefix such as 10.0.0.0/8, an address, or any"));
+  }
+  const std::uint32_t mask = prefix.mask();
+  if ((prefix.address & ~mask) != 0) {
+    return config.error(key, concat("'", key, "' is '", text, "', which has bits set behind the prefix; write ",
+                                    nf::to_string({prefix.address & mask, prefix.length})));
+  }
+  return Prefix{prefix.address, mask};
+}
+
+Result<std::int32_t> read_protocol(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string_or("protocol", "any"));
+  for (NamedProtocol const& known : kProtocols) {
+    if (known.name == text) {
+      return known.number;
+    }
+  }
+  std::uint32_t number = 0;
+  if (reads_all(text, [&](nf::TextCursor& cursor) { return cursor.number(255, number); })) {
+    return static_cast<std::int32_t>(number);
+  }
+  return config.error("protocol",
+                      concat("'protocol' is '", text, "'; write any, icmp, tcp, udp, esp or a number from 0 to 255"));
+}
+
+/// Sets `given` if the key restricts anything.
+Result<PortRange> read_ports(nf::Config& config, std::string_view key, bool& given) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string_or(key, "any"));
+  if (text == "any") {
+    return PortRange{};
+  }
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  const bool readable = reads_all(text, [&](nf::TextCursor& cursor) {
+    if (!cursor.number(65535, first)) {
+      return false;
+    }
+    last = first;
+    return !cursor.accept('-') || cursor.number(65535, last);
+  });
+  if (!readable || first > last) {
+    return config.error(
+        key, concat("'", key, "' is '", text, "'; write a port from 0 to 65535, a range 1024-65535, or any"));
+  }
+  given = true;
+  return PortRange{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
+}
+
+}  // namespace
+
+FlowKey flow_key(packet::Packet const& packet) {
+  const std::uint8_t* ip = packet.l3();
+  FlowKey flow;
+  flow.source = packet::load_be32(ip + 12);
+  flow.destination = packet::load_be32(ip + 16);
+  flow.protocol = ip[9];
+  flow.has_ports = packet.is(packet::kPorts);
+  if (flow.has_ports) {
+    flow.source_port = packet::load_be16(packet.l4());
+    flow.destination_port = packet::load_be16(packet.l4() + 2);
+  }
+  return flow;
+}
+
+Result<Selector> read_selector(nf::Config& config) {
+  Selector selector;
+  CATENA_ASSIGN_OR_RETURN(selector.source, read_prefix(config, "source"));
+  CATENA_ASSIGN_OR_RETURN(selector.destination, read_prefix(config, "destination"));
+  CATENA_ASSIGN_OR_RETURN(selector.protocol, read_protocol(config));
+  CATENA_ASSIGN_OR_RETURN(selector.source_port, read_ports(config, "source_port", selector.needs_ports));
+  CATENA_ASSIGN_OR_RETURN(selector.destination_port, read_ports(config, "destination_port", selector.needs_ports));
+  const bool portless =
+      selector.protocol >= 0 && selector.protocol != packet::kProtocolTcp && selector.protocol != packet::kProtocolUdp;
+  if (selector.needs_ports && portless) {
+    return config.error("protocol", "a selector with ports needs 'protocol: tcp', 'udp' or 'any'");
+  }
+  CATENA_RETURN_IF_ERROR(config.finish());
+  return selector;
+}
+
+Result<std::uint32_t> read_address(nf::Config& config, std::string_view key) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string(key));
+  std::uint32_t address = 0;
+  if (!reads_all(text, [&](nf::TextCursor& cursor) { return cursor.address(address); })) {
+    return config.error(key, concat("'", key, "' is '", text, "'; write an IPv4 address such as 192.0.2.1"));
+  }
+  return address;
+}
+
+}  // namespace catena::ipsec

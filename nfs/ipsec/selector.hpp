@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/config.hpp>
+#include <catena/packet/batch.hpp>
+
+#include <cstdint>
+
+/// Traffic selectors (RFC 4301 section 4.4.1.1): which inner packets an association carries.
+namespace catena::ipsec {
+
+/// The parts of a datagram that selectors look at. Addresses and ports in host order.
+struct FlowKey {
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::uint8_t protocol = 0;
+  bool has_ports = false;  ///< false for later fragments and for anything but whole TCP and UDP headers
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = 0;
+};
+
+/// Precondition: the packet has packet::kIpv4.
+FlowKey flow_key(packet::Packet const& packet);
+
+struct Prefix {
+  std::uint32_t address = 0;
+  std::uint32_t mask = 0;
+  bool contains(std::uint32_t other) const { return ((address ^ other) & mask) == 0; }
+};
+
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 65535;
+  bool contains(std::uint16_t port) const { return port >= first && port <= last; }
+};
+
+/// The default matches every datagram. With a port range it matches only packets whose ports can be read.
+struct Selector {
+  Prefix source;
+  Prefix destination;
+  std::int32_t protocol = -1;  ///< -1: any
+  bool needs_ports = false;
+  PortRange source_port;
+  PortRange destination_port;
+
+  bool matches(FlowKey const& flow) const {
+    return source.contains(flow.source) && destination.contains(flow.destination) &&
+           (protocol < 0 || protocol == flow.protocol) &&
+           (!needs_ports || (flow.has_ports && source_port.contains(flow.source_port) &&
+                             destination_port.contains(flow.destination_port)));
+  }
+};
+
+/// Reads the mapping `{source, destination, protocol, source_port, destination_port}`, every key optional.
+/// InvalidArgument with position: not a prefix, host bits set, unknown protocol, not a port range, ports for a
+/// protocol that has none, unknown key.
+Result<Selector> read_selector(nf::Config& config);
+
+/// Dotted quad under `key`, in host order. InvalidArgument with position if it is anything else.
+Result<std::uint32_t> read_address(nf::Config& config, std::string_view key);
+
+}  // namespace catena::ipsec
