@@ -65,18 +65,6 @@ std::string read_start(std::filesystem::path const& path) {
   return text;
 }
 
-bool stays_inside(std::filesystem::path const& name) {
-  if (name.empty() || name.is_absolute() || !name.has_filename()) {
-    return false;
-  }
-  for (std::filesystem::path const& part : name) {
-    if (part == ".." || part == ".") {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 Result<TemporaryFolder> TemporaryFolder::create() {
@@ -99,13 +87,7 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 Status write_sources(ProgramSource const& source, std::filesystem::path const& folder) {
-  if (source.files.empty()) {
-    return absl::InvalidArgumentError("a program without source files");
-  }
   for (SourceFile const& file : source.files) {
-    if (!stays_inside(file.name)) {
-      return absl::InvalidArgumentError(concat("source file name '", file.name, "' is not a relative path"));
-    }
     const std::filesystem::path path = folder / file.name;
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);

@@ -29,7 +29,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// Writes the files of a program into `folder`. InvalidArgument if there is none, or if a name would leave the folder.
+/// Writes the files of a program into `folder`. Unavailable if they cannot be written. Precondition: check_source().
 Status write_sources(ProgramSource const& source, std::filesystem::path const& folder);
 
 struct ProcessResult {

@@ -5,6 +5,7 @@
 #include <catena/device/device.hpp>
 
 #include "device/binary.hpp"
+#include "device/source.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -239,9 +240,7 @@ Status check_toolchain() { return nvrtc_library().status(); }
 }  // namespace cuda
 
 Result<Binary> compile_cuda(ProgramSource const& source, std::string_view architecture) {
-  if (source.files.empty()) {
-    return absl::InvalidArgumentError("a program without source files");
-  }
+  CATENA_RETURN_IF_ERROR(check_source(source));
   CATENA_ASSIGN_OR_RETURN(cuda::Nvrtc const* nvrtc, cuda::nvrtc_library());
   CATENA_RETURN_IF_ERROR(cuda::check_architecture(*nvrtc, architecture));
   // NVRTC does not promise that two threads may compile at once

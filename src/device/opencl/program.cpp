@@ -5,8 +5,8 @@
 
 #include "device/backend.hpp"
 #include "device/binary.hpp"
-#include "device/flatten.hpp"
 #include "device/opencl/memory.hpp"
+#include "device/source.hpp"
 
 #include <absl/strings/str_join.h>
 
@@ -61,9 +61,7 @@ Result<Binary> OpenClDevice::compile_source(ProgramSource const& source) {
 
 Result<Binary> OpenClDevice::compile(ProgramSource const& source) {
   CATENA_RETURN_IF_ERROR(failed());
-  if (source.files.empty()) {
-    return absl::InvalidArgumentError("a program without source files");
-  }
+  CATENA_RETURN_IF_ERROR(check_source(source));
   Routes const& routes = found_.routes;
   std::vector<Status> failures;
   const auto keep = [&failures](Result<Binary>& result) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/flatten.hpp"
+#include "device/source.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <string_view>
 
@@ -39,6 +40,11 @@ std::string_view included_name(std::string_view line) {
 
 bool is_pragma_once(std::string_view line) {
   return skip_word(line, "#") && skip_word(line, "pragma") && skip_word(line, "once") && skip_blanks(line).empty();
+}
+
+bool stays_inside(std::filesystem::path const& name) {
+  return !name.empty() && !name.is_absolute() && name.has_filename() &&
+         std::ranges::none_of(name, [](std::filesystem::path const& part) { return part == ".." || part == "."; });
 }
 
 class Flattener {
@@ -84,6 +90,18 @@ class Flattener {
 
 }  // namespace
 
+Status check_source(ProgramSource const& source) {
+  if (source.files.empty()) {
+    return absl::InvalidArgumentError("a program without source files");
+  }
+  for (SourceFile const& file : source.files) {
+    if (!stays_inside(file.name)) {
+      return absl::InvalidArgumentError(concat("source file name '", file.name, "' is not a relative path"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 std::string flatten(ProgramSource const& source) {
   Flattener flattener(source);
   for (std::string const& define : source.defines) {
@@ -94,9 +112,7 @@ std::string flatten(ProgramSource const& source) {
       flattener.text() += concat("#define ", define.substr(0, equals), " ", define.substr(equals + 1), "\n");
     }
   }
-  if (!source.files.empty()) {
-    flattener.add(source.files.front());
-  }
+  flattener.add(source.files.front());
   return std::move(flattener.text());
 }
 

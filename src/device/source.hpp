@@ -7,9 +7,14 @@
 
 namespace catena::device {
 
+/// InvalidArgument if there is no file, or if a name is empty, absolute, or leads out of the folder that it is written
+/// to.
+Status check_source(ProgramSource const& source);
+
 /// The program as one text: its defines, then the first file with every `#include` of another of its files replaced by
 /// that file, each at most once (every header of a kernel says `#pragma once`). Other includes stay as they are.
 /// `#line` keeps the compiler's messages true. For drivers that take one source text and no files.
+/// Precondition: check_source() is OK.
 std::string flatten(ProgramSource const& source);
 
 }  // namespace catena::device

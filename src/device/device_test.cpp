@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every backend owes its users. The suite does not know which backend it runs on.
+#include <catena/device/device.hpp>
+
+#include <catena/core/text.hpp>
+
+#include "device/testing/faulty_device.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+
+namespace catena::device {
+namespace {
+
+using ::testing::AllOf;
+using testing::Call;
+using testing::FaultyDevice;
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kLimit{60};
+
+/// Both languages in one file, without the SDK of the layer above.
+constexpr const char* kKernels = R"(
+#if defined(__CUDACC_RTC__)
+#define KERNEL extern "C" __global__
+#define GLOBAL
+#define INDEX (blockIdx.x * blockDim.x + threadIdx.x)
+#define U64 unsigned long long
+#else
+#define KERNEL __kernel
+#define GLOBAL __global
+#define INDEX ((unsigned)get_global_id(0))
+#define U64 unsigned long
+#endif
+#include "shared.hpp"
+
+KERNEL void add(GLOBAL unsigned* data, unsigned count, unsigned value) {
+  if (INDEX < count) {
+    data[INDEX] = sum(data[INDEX], value) + EXTRA;
+  }
+}
+
+struct Values {
+  unsigned char first;
+  unsigned short second;
+  unsigned third;
+  U64 fourth;
+};
+
+KERNEL void unpack(GLOBAL unsigned* out, Values values, GLOBAL unsigned* nothing) {
+  if (INDEX == 0) {
+    out[0] = values.first;
+    out[1] = values.second;
+    out[2] = values.third;
+    out[3] = (unsigned)(values.fourth >> 32);
+    out[4] = (unsigned)values.fourth;
+    out[5] = nothing == 0 ? 1u : 0u;
+  }
+}
+)";
+
+struct Values {
+  std::uint8_t first;
+  std::uint16_t second;
+  std::uint32_t third;
+  std::uint64_t fourth;
+};
+
+ProgramSource test_program() {
+  return {{{"test.kernel.cpp", kKernels},
+           {"shared.hpp", "#pragma once\ninline unsigned sum(unsigned a, unsigned b) { return a + b; }\n"}},
+          {"EXTRA=1000U"}};
+}
+
+std::span<const std::byte> bytes_of(auto const& value) { return std::as_bytes(std::span(&value, 1)); }
+
+/// The first device of a backend, opened once; the reason where there is none.
+Result<Device*> shared_device(Backend backend) {
+  static Result<std::unique_ptr<Device>> cuda = open_cuda();
+  static Result<std::unique_ptr<Device>> opencl = open_opencl();
+  if (backend == Backend::kMock) {
+    static std::unique_ptr<FaultyDevice> faulty = opencl.ok() ? std::make_unique<FaultyDevice>(**opencl) : nullptr;
+    if (faulty != nullptr) {
+      return faulty.get();
+    }
+  }
+  Result<std::unique_ptr<Device>>& device = backend == Backend::kCuda ? cuda : opencl;
+  if (!device.ok()) {
+    return device.status();
+  }
+  return device->get();
+}
+
+class DeviceTest : public ::testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    const Result<Device*> device = shared_device(GetParam());
+    if (!device.ok()) {
+      GTEST_SKIP() << to_string(GetParam()) << ": " << device.status().message();
+    }
+    device_ = *device;
+    stream_ = device_->create_stream().value();
+  }
+
+  Device& device() { return *device_; }
+  Stream& stream() { return *stream_; }
+
+  void finish(Stream& stream) { ASSERT_EQ(stream.record().value()->wait(kLimit, "test"), absl::OkStatus()); }
+  void finish() { finish(stream()); }
+
+  std::unique_ptr<Buffer> buffer_with(std::span<const std::byte> content) {
+    std::unique_ptr<Buffer> buffer = device().allocate(content.size()).value();
+    EXPECT_EQ(stream().copy_to_device(*buffer, 0, content), absl::OkStatus());
+    finish();
+    return buffer;
+  }
+  std::vector<std::byte> content_of(Buffer& buffer) {
+    std::vector<std::byte> content(buffer.size());
+    EXPECT_EQ(stream().copy_to_host(content, buffer, 0), absl::OkStatus());
+    finish();
+    return content;
+  }
+  Program& program() {
+    if (program_ == nullptr) {
+      program_ = device().load(device().compile(test_program()).value()).value();
+    }
+    return *program_;
+  }
+  Kernel& kernel(std::string_view name) { return *program().kernel(name).value(); }
+
+ private:
+  Device* device_ = nullptr;
+  std::unique_ptr<Program> program_;
+  std::unique_ptr<Stream> stream_;
+};
+
+std::vector<std::byte> random_bytes(std::size_t count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::byte> bytes(count);
+  std::ranges::generate(bytes, [&random] { return static_cast<std::byte>(random()); });
+  return bytes;
+}
+
+TEST_P(DeviceTest, info_describes_the_device) {
+  DeviceInfo const& info = device().info();
+  EXPECT_EQ(info.backend, GetParam());
+  EXPECT_FALSE(info.name.empty());
+  EXPECT_FALSE(info.driver.empty());
+  EXPECT_FALSE(info.target.empty());
+  EXPECT_GT(info.compute_units, 0U);
+  EXPECT_GT(info.memory_bytes, 0U);
+  EXPECT_GT(info.local_memory_bytes, 0U);
+  EXPECT_GE(info.max_group_size, 64U);
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, copies_land_at_their_offsets_and_nowhere_else) {
+  std::vector<std::byte> expected = random_bytes(5000, 1);
+  const std::unique_ptr<Buffer> buffer = buffer_with(expected);
+  const std::vector<std::byte> patch = random_bytes(5000, 2);
+  const std::size_t cuts[][2] = {{0, 1}, {1, 1}, {3, 5}, {63, 130}, {4095, 2}, {4999, 1}, {1000, 2000}, {5000, 0}};
+  for (const auto& [offset, count] : cuts) {
+    ASSERT_EQ(stream().copy_to_device(*buffer, offset, std::span(patch).subspan(offset, count)), absl::OkStatus());
+    std::copy_n(patch.begin() + static_cast<std::ptrdiff_t>(offset), count,
+                expected.begin() + static_cast<std::ptrdiff_t>(offset));
+  }
+  EXPECT_EQ(content_of(*buffer), expected);
+
+  for (const auto& [offset, count] : cuts) {
+    std::vector<std::byte> part(count + 2, std::byte{0x5A});
+    ASSERT_EQ(stream().copy_to_host(std::span(part).subspan(1, count), *buffer, offset), absl::OkStatus());
+    finish();
+    EXPECT_TRUE(std::equal(part.begin() + 1, part.end() - 1, expected.begin() + static_cast<std::ptrdiff_t>(offset)));
+    EXPECT_EQ(part.front(), std::byte{0x5A});
+    EXPECT_EQ(part.back(), std::byte{0x5A});
+  }
+}
+
+TEST_P(DeviceTest, pinned_memory_holds_what_is_copied) {
+  const std::vector<std::byte> content = random_bytes(1 << 20, 3);
+  const std::unique_ptr<PinnedBuffer> from = device().allocate_pinned(content.size()).value();
+  const std::unique_ptr<PinnedBuffer> to = device().allocate_pinned(content.size()).value();
+  const std::unique_ptr<Buffer> buffer = device().allocate(content.size()).value();
+  ASSERT_EQ(from->bytes().size(), content.size());
+  std::ranges::copy(content, from->bytes().begin());
+  std::ranges::fill(to->bytes(), std::byte{0});
+  ASSERT_EQ(stream().copy_to_device(*buffer, 0, from->bytes()), absl::OkStatus());
+  ASSERT_EQ(stream().copy_to_host(to->bytes(), *buffer, 0), absl::OkStatus());
+  finish();
+  EXPECT_TRUE(std::ranges::equal(to->bytes(), content));
+}
+
+TEST_P(DeviceTest, fill_writes_its_range_and_nothing_else) {
+  std::vector<std::byte> expected = random_bytes(1000, 4);
+  const std::unique_ptr<Buffer> buffer = buffer_with(expected);
+  ASSERT_EQ(stream().fill(*buffer, 7, 501, 0xA5), absl::OkStatus());
+  std::fill_n(expected.begin() + 7, 501, std::byte{0xA5});
+  ASSERT_EQ(stream().fill(*buffer, 999, 1, 0x11), absl::OkStatus());
+  expected[999] = std::byte{0x11};
+  EXPECT_EQ(content_of(*buffer), expected);
+}
+
+TEST_P(DeviceTest, things_of_size_zero_are_harmless) {
+  const std::unique_ptr<Buffer> empty = device().allocate(0).value();
+  const std::unique_ptr<PinnedBuffer> pinned = device().allocate_pinned(0).value();
+  EXPECT_EQ(empty->size(), 0U);
+  EXPECT_TRUE(pinned->bytes().empty());
+  EXPECT_EQ(stream().copy_to_device(*empty, 0, pinned->bytes()), absl::OkStatus());
+  EXPECT_EQ(stream().copy_to_host({}, *empty, 0), absl::OkStatus());
+  EXPECT_EQ(stream().fill(*empty, 0, 0, 1), absl::OkStatus());
+  EXPECT_TRUE(absl::IsInvalidArgument(stream().fill(*empty, 0, 1, 1)));
+  // a kernel gets an address for it, so that null keeps its meaning
+  const std::unique_ptr<Buffer> out = device().allocate(6 * sizeof(std::uint32_t)).value();
+  const Values values{};
+  const std::array<KernelArgument, 3> arguments{out.get(), bytes_of(values), empty.get()};
+  ASSERT_EQ(stream().launch(kernel("unpack"), {1, 1, 0}, arguments), absl::OkStatus());
+  EXPECT_EQ(content_of(*out)[5 * sizeof(std::uint32_t)], std::byte{0});
+}
+
+TEST_P(DeviceTest, ranges_outside_a_buffer_are_refused) {
+  const std::unique_ptr<Buffer> buffer = device().allocate(100).value();
+  std::vector<std::byte> host(101);
+  const std::size_t huge = SIZE_MAX;
+  const struct {
+    std::size_t offset;
+    std::size_t bytes;
+  } outside[] = {{0, 101}, {1, 100}, {100, 1}, {101, 0}, {huge, 1}, {huge, 2}, {50, 51}};
+  for (const auto& [offset, bytes] : outside) {
+    SCOPED_TRACE(concat(bytes, " at ", offset));
+    const std::span<std::byte> part = std::span(host).first(bytes);
+    EXPECT_THAT(stream().copy_to_device(*buffer, offset, part).ToString(),
+                AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(concat("offset ", offset)), HasSubstr("100 bytes")));
+    EXPECT_TRUE(absl::IsInvalidArgument(stream().copy_to_host(part, *buffer, offset)));
+    EXPECT_TRUE(absl::IsInvalidArgument(stream().fill(*buffer, offset, bytes, 0)));
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(stream().fill(*buffer, 1, huge, 0)));
+}
+
+TEST_P(DeviceTest, more_memory_than_there_is_is_resource_exhausted) {
+  const Status status = device().allocate(std::size_t{1} << 50).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("1125899906842624 bytes"));
+  EXPECT_EQ(device().failed(), absl::OkStatus()) << "a refused allocation must not take the device out of use";
+}
+
+TEST_P(DeviceTest, kernel_sees_its_buffer_values_and_defines) {
+  std::vector<std::uint32_t> data(1000);
+  std::iota(data.begin(), data.end(), 5U);
+  const std::unique_ptr<Buffer> buffer = buffer_with(std::as_bytes(std::span(data)));
+  const std::uint32_t count = 990;
+  const std::uint32_t value = 7;
+  const std::array<KernelArgument, 3> arguments{buffer.get(), bytes_of(count), bytes_of(value)};
+  ASSERT_EQ(stream().launch(kernel("add"), {16, 64, 0}, arguments), absl::OkStatus());
+  for (std::uint32_t i = 0; i < count; ++i) {
+    data[i] += 1007;
+  }
+  const auto expected = std::as_bytes(std::span(data));
+  EXPECT_EQ(content_of(*buffer), std::vector<std::byte>(expected.begin(), expected.end()));
+}
+
+TEST_P(DeviceTest, structs_pass_by_value_and_null_is_null) {
+  const std::unique_ptr<Buffer> out = device().allocate(6 * sizeof(std::uint32_t)).value();
+  const Values values{0xFE, 0xFEDC, 0xFEDCBA98U, 0xFEDCBA9876543210ULL};
+  const std::array<KernelArgument, 3> arguments{out.get(), bytes_of(values), static_cast<Buffer*>(nullptr)};
+  ASSERT_EQ(stream().launch(kernel("unpack"), {1, 1, 0}, arguments), absl::OkStatus());
+  std::array<std::uint32_t, 6> seen{};
+  ASSERT_EQ(stream().copy_to_host(std::as_writable_bytes(std::span(seen)), *out, 0), absl::OkStatus());
+  finish();
+  EXPECT_THAT(seen, ::testing::ElementsAre(0xFE, 0xFEDC, 0xFEDCBA98U, 0xFEDCBA98U, 0x76543210U, 1));
+}
+
+TEST_P(DeviceTest, launches_that_cannot_run_are_refused_with_the_reason) {
+  const std::unique_ptr<Buffer> buffer = device().allocate(64).value();
+  const std::uint32_t one = 1;
+  const std::array<KernelArgument, 3> arguments{buffer.get(), bytes_of(one), bytes_of(one)};
+  Kernel& add = kernel("add");
+  const std::uint32_t too_many = device().info().max_group_size + 1;
+  const std::uint32_t too_much = device().info().local_memory_bytes + 1;
+  EXPECT_TRUE(absl::IsInvalidArgument(stream().launch(add, {0, 64, 0}, arguments)));
+  EXPECT_TRUE(absl::IsInvalidArgument(stream().launch(add, {1, 0, 0}, arguments)));
+  EXPECT_THAT(stream().launch(add, {1, too_many, 0}, arguments).ToString(),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(concat(too_many)), HasSubstr(concat(too_many - 1))));
+  EXPECT_THAT(stream().launch(add, {1, 1, too_much}, arguments).ToString(),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(concat(too_much))));
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, wrong_number_or_size_of_arguments_is_refused) {
+  const std::unique_ptr<Buffer> buffer = device().allocate(64).value();
+  const std::uint32_t one = 1;
+  const std::uint64_t wide = 1;
+  const std::array<KernelArgument, 4> arguments{buffer.get(), bytes_of(one), bytes_of(one), bytes_of(one)};
+  EXPECT_TRUE(absl::IsInvalidArgument(stream().launch(kernel("add"), {1, 1, 0}, std::span(arguments).first(1))));
+  EXPECT_TRUE(absl::IsInvalidArgument(stream().launch(kernel("add"), {1, 1, 0}, arguments)));
+  const std::array<KernelArgument, 3> wrong{buffer.get(), bytes_of(wide), bytes_of(one)};
+  const Status status = stream().launch(kernel("add"), {1, 1, 0}, wrong);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, unknown_kernel_is_not_found_and_named) {
+  const Status status = program().kernel("no_such_kernel").status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'no_such_kernel'"));
+  EXPECT_EQ(program().kernel("add").value(), program().kernel("add").value());
+}
+
+TEST_P(DeviceTest, compile_error_names_file_line_and_fault) {
+  ProgramSource source = test_program();
+  source.files[1].text = "#pragma once\n\nunsigned sum(unsigned a, unsigned b) { return undeclared_thing; }\n";
+  const Status status = device().compile(source).status();
+  ASSERT_TRUE(absl::IsInvalidArgument(status)) << status;
+  const std::string text(status.message());
+  EXPECT_THAT(text, HasSubstr("shared.hpp"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("shared.hpp[:(]3"));
+  EXPECT_THAT(text, HasSubstr("undeclared_thing"));
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+  EXPECT_TRUE(device().compile(test_program()).ok()) << "a wrong source must not spoil the compiler";
+}
+
+TEST_P(DeviceTest, sources_that_leave_their_folder_are_refused) {
+  for (const char* name : {"", "/etc/passwd", "../up.hpp", "a/../../up.hpp", "folder/"}) {
+    ProgramSource source = test_program();
+    source.files[1].name = name;
+    EXPECT_TRUE(absl::IsInvalidArgument(device().compile(source).status())) << name;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(device().compile({}).status()));
+}
+
+TEST_P(DeviceTest, damaged_binaries_do_not_load) {
+  const Binary whole = device().compile(test_program()).value();
+  EXPECT_TRUE(device().load(whole).ok());
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{1}, std::size_t{31}, std::size_t{32}, whole.size() / 2, whole.size() - 1}) {
+    const Status status = device().load(std::span(whole).first(length)).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << length << ": " << status;
+  }
+  for (std::size_t at = 0; at < whole.size(); at += 1 + at / 8) {
+    Binary damaged = whole;
+    damaged[at] ^= std::byte{0x10};
+    // bytes 12 to 15 of the envelope carry nothing
+    EXPECT_EQ(device().load(damaged).ok(), at >= 12 && at < 16) << at;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(device().load(random_bytes(500, 9)).status()));
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, event_of_an_idle_stream_becomes_ready) {
+  const std::unique_ptr<Event> event = stream().record().value();
+  EXPECT_EQ(event->wait(kLimit, "test"), absl::OkStatus());
+  EXPECT_TRUE(event->ready().value());
+  EXPECT_EQ(stream().flush(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, event_is_ready_only_after_the_work_before_it) {
+  // A stream's work shows in host memory once its event is ready; many rounds, so that an event that is early shows.
+  const std::unique_ptr<Buffer> buffer = device().allocate(1 << 20).value();
+  const std::unique_ptr<PinnedBuffer> host = device().allocate_pinned(1 << 20).value();
+  for (int round = 1; round <= 30; ++round) {
+    ASSERT_EQ(stream().fill(*buffer, 0, buffer->size(), static_cast<std::uint8_t>(round)), absl::OkStatus());
+    ASSERT_EQ(stream().copy_to_host(host->bytes(), *buffer, 0), absl::OkStatus());
+    const std::unique_ptr<Event> event = stream().record().value();
+    while (!event->ready().value()) {
+    }
+    ASSERT_TRUE(std::ranges::all_of(host->bytes(), [round](std::byte b) { return b == static_cast<std::byte>(round); }))
+        << round;
+  }
+}
+
+TEST_P(DeviceTest, streams_work_side_by_side_without_mixing) {
+  constexpr std::size_t kCount = 4096;
+  constexpr std::uint32_t kRounds = 20;
+  struct Lane {
+    std::unique_ptr<Stream> stream;
+    std::unique_ptr<Buffer> buffer;
+    std::vector<std::uint32_t> data;
+  };
+  std::vector<Lane> lanes(3);
+  for (Lane& lane : lanes) {
+    lane = {device().create_stream().value(), device().allocate(kCount * sizeof(std::uint32_t)).value(),
+            std::vector<std::uint32_t>(kCount, 0)};
+    ASSERT_EQ(lane.stream->copy_to_device(*lane.buffer, 0, std::as_bytes(std::span(lane.data))), absl::OkStatus());
+  }
+  const std::uint32_t count = kCount;
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    for (std::uint32_t i = 0; i < lanes.size(); ++i) {
+      const std::array<KernelArgument, 3> arguments{lanes[i].buffer.get(), bytes_of(count), bytes_of(i)};
+      ASSERT_EQ(lanes[i].stream->launch(kernel("add"), {kCount / 64, 64, 0}, arguments), absl::OkStatus());
+    }
+  }
+  for (std::uint32_t i = 0; i < lanes.size(); ++i) {
+    Lane& lane = lanes[i];
+    ASSERT_EQ(lane.stream->copy_to_host(std::as_writable_bytes(std::span(lane.data)), *lane.buffer, 0),
+              absl::OkStatus());
+    finish(*lane.stream);
+    EXPECT_THAT(lane.data, ::testing::Each(kRounds * (1000 + i)));
+  }
+}
+
+TEST_P(DeviceTest, threads_may_launch_the_same_kernel_on_streams_of_their_own) {
+  constexpr std::size_t kCount = 256;
+  constexpr std::uint32_t kRounds = 200;
+  Kernel& add = kernel("add");
+  std::array<std::vector<std::uint32_t>, 2> results;
+  std::array<Status, 2> statuses;
+  const auto work = [&](std::uint32_t number) -> Status {
+    CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device().create_stream());
+    CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<Buffer> buffer, device().allocate(kCount * sizeof(std::uint32_t)));
+    CATENA_RETURN_IF_ERROR(stream->fill(*buffer, 0, buffer->size(), 0));
+    const std::uint32_t count = kCount;
+    const std::array<KernelArgument, 3> arguments{buffer.get(), bytes_of(count), bytes_of(number)};
+    for (std::uint32_t round = 0; round < kRounds; ++round) {
+      CATENA_RETURN_IF_ERROR(stream->launch(add, {kCount / 64, 64, 0}, arguments));
+    }
+    results[number].resize(kCount);
+    CATENA_RETURN_IF_ERROR(stream->copy_to_host(std::as_writable_bytes(std::span(results[number])), *buffer, 0));
+    CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<Event> done, stream->record());
+    return done->wait(kLimit, "test");
+  };
+  {
+    std::jthread other([&] { statuses[1] = work(1); });
+    statuses[0] = work(0);
+  }
+  for (std::uint32_t number = 0; number < 2; ++number) {
+    ASSERT_EQ(statuses[number], absl::OkStatus());
+    EXPECT_THAT(results[number], ::testing::Each(kRounds * (1000 + number)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(backends, DeviceTest, ::testing::Values(Backend::kOpenCl, Backend::kCuda, Backend::kMock),
+                         [](auto const& param_info) { return std::string(to_string(param_info.param)); });
+
+/// Never ready, and counts how often it was asked.
+class NeverReady final : public Event {
+ public:
+  Result<bool> ready() override {
+    ++asked;
+    return false;
+  }
+  int asked = 0;
+};
+
+TEST(Event, wait_that_runs_out_names_what_was_waited_for) {
+  NeverReady event;
+  const Status status = event.wait(std::chrono::milliseconds(20), "ids on NVIDIA H200");
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_EQ(status.message(), "ids on NVIDIA H200: the device did not finish within 20 ms");
+  EXPECT_GT(event.asked, 1);
+}
+
+TEST(Event, wait_without_time_still_asks_once) {
+  NeverReady event;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(event.wait(std::chrono::nanoseconds(0), "x")));
+  EXPECT_EQ(event.asked, 1);
+}
+
+TEST(Choice, names_are_parsed_and_others_are_answered_with_the_list) {
+  EXPECT_EQ(parse_choice("auto").value(), Choice::kAuto);
+  EXPECT_EQ(parse_choice("cuda").value(), Choice::kCuda);
+  EXPECT_EQ(parse_choice("opencl").value(), Choice::kOpenCl);
+  EXPECT_EQ(parse_choice("none").value(), Choice::kNone);
+  for (const char* wrong : {"", "CUDA", "gpu"}) {
+    EXPECT_THAT(parse_choice(wrong).status().ToString(),
+                AllOf(HasSubstr(concat("'", wrong, "'")), HasSubstr("auto, cuda, opencl or none")));
+  }
+}
+
+TEST(Open, none_is_no_device_and_no_error) {
+  const Result<std::unique_ptr<Device>> device = open(Choice::kNone);
+  ASSERT_TRUE(device.ok());
+  EXPECT_EQ(*device, nullptr);
+}
+
+TEST(Open, every_backend_is_probed_and_says_why_it_has_no_device) {
+  const std::vector<Probe> found = probe();
+  ASSERT_EQ(found.size(), 2U);
+  for (Probe const& probe : found) {
+    EXPECT_EQ(probe.status.ok(), !probe.devices.empty());
+    EXPECT_TRUE(probe.status.ok() || absl::IsUnavailable(probe.status)) << probe.status;
+    EXPECT_TRUE(probe.status.ok() || !probe.status.message().empty());
+  }
+}
+
+TEST(Open, automatic_choice_tells_what_it_tried_before) {
+  std::string why = "stale";
+  const Result<std::unique_ptr<Device>> device = open(Choice::kAuto, &why);
+  ASSERT_TRUE(device.ok()) << device.status();
+  const bool first_choice = *device != nullptr && (*device)->info().backend == Backend::kCuda;
+  EXPECT_EQ(why.empty(), first_choice) << why;
+  if (!first_choice) {
+    EXPECT_THAT(why, ::testing::StartsWith("cuda: "));
+  }
+}
+
+TEST(Open, missing_cuda_driver_is_named_with_what_helps) {
+  const Status status = open_cuda().status();
+  if (status.ok()) {
+    GTEST_SKIP() << "this machine has a CUDA device";
+  }
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::AnyOf(AllOf(HasSubstr("libcuda.so.1"), HasSubstr("apt-get install")), HasSubstr("nvidia-smi"),
+                               HasSubstr("make deps-cuda")));
+}
+
+TEST(Open, device_number_that_is_not_there_is_unavailable) {
+  EXPECT_TRUE(absl::IsUnavailable(open_opencl(1000).status()));
+  EXPECT_TRUE(absl::IsUnavailable(open_opencl(-1).status()));
+  EXPECT_TRUE(absl::IsUnavailable(open_cuda(1000).status()));
+}
+
+class FaultyDeviceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Result<Device*> real = shared_device(Backend::kOpenCl);
+    if (!real.ok()) {
+      GTEST_SKIP() << real.status().message();
+    }
+    device_ = std::make_unique<FaultyDevice>(**real);
+  }
+  FaultyDevice& device() { return *device_; }
+
+ private:
+  std::unique_ptr<FaultyDevice> device_;
+};
+
+TEST_F(FaultyDeviceTest, fails_the_chosen_call_once) {
+  const Status wrong = absl::ResourceExhaustedError("planned");
+  device().fail(Call::kAllocate, 2, wrong);
+  EXPECT_TRUE(device().allocate(8).ok());
+  EXPECT_EQ(device().allocate(8).status(), wrong);
+  EXPECT_TRUE(device().allocate(8).ok());
+  EXPECT_EQ(device().calls(Call::kAllocate), 3U);
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_F(FaultyDeviceTest, a_lost_device_fails_everything_from_then_on) {
+  const Status lost = absl::UnavailableError("planned loss");
+  const std::unique_ptr<Buffer> buffer = device().allocate(8).value();
+  const std::unique_ptr<Stream> stream = device().create_stream().value();
+  device().lose(Call::kFill, 1, lost);
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+  EXPECT_EQ(stream->fill(*buffer, 0, 8, 1), lost);
+  EXPECT_EQ(device().failed(), lost);
+  EXPECT_EQ(stream->record().status(), lost);
+  EXPECT_EQ(device().allocate(8).status(), lost);
+}
+
+TEST_F(FaultyDeviceTest, held_events_run_into_the_limit_and_finish_when_let_go) {
+  const std::unique_ptr<Stream> stream = device().create_stream().value();
+  device().hold_events(true);
+  const std::unique_ptr<Event> event = stream->record().value();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(event->wait(std::chrono::milliseconds(5), "test")));
+  device().hold_events(false);
+  EXPECT_EQ(event->wait(kLimit, "test"), absl::OkStatus());
+}
+
+}  // namespace
+}  // namespace catena::device

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/testing/faulty_device.hpp"
+
+#include <array>
+#include <mutex>
+
+namespace catena::device::testing {
+
+/// What is to fail, and when. Any thread.
+struct FaultyDevice::Faults {
+  struct Plan {
+    std::uint64_t calls = 0;
+    std::uint64_t fails_at = 0;  ///< value of `calls` at which it fails; 0: never
+    bool loses = false;
+    Status status;
+  };
+
+  /// Counts a call; not OK if it is to fail.
+  Status enter(Call call) {
+    const std::scoped_lock lock(mutex);
+    Plan& plan = plans[static_cast<std::size_t>(call)];
+    ++plan.calls;
+    if (!lost.ok()) {
+      return lost;
+    }
+    if (plan.calls != plan.fails_at) {
+      return absl::OkStatus();
+    }
+    if (plan.loses) {
+      lost = plan.status;
+    }
+    return plan.status;
+  }
+
+  mutable std::mutex mutex;
+  std::array<Plan, kCallCount> plans;
+  Status lost;
+  bool held = false;
+};
+
+namespace {
+
+class FaultyEvent final : public Event {
+ public:
+  FaultyEvent(FaultyDevice::Faults& faults, std::unique_ptr<Event> real) : faults_(&faults), real_(std::move(real)) {}
+  Result<bool> ready() override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kReady));
+    {
+      const std::scoped_lock lock(faults_->mutex);
+      if (faults_->held) {
+        return false;
+      }
+    }
+    return real_->ready();
+  }
+
+ private:
+  FaultyDevice::Faults* faults_;
+  std::unique_ptr<Event> real_;
+};
+
+class FaultyStream final : public Stream {
+ public:
+  FaultyStream(FaultyDevice::Faults& faults, std::unique_ptr<Stream> real) : faults_(&faults), real_(std::move(real)) {}
+
+  Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyToDevice));
+    return real_->copy_to_device(target, target_offset, source);
+  }
+  Status copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyToHost));
+    return real_->copy_to_host(target, source, source_offset);
+  }
+  Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFill));
+    return real_->fill(target, offset, bytes, value);
+  }
+  Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kLaunch));
+    return real_->launch(kernel, shape, arguments);
+  }
+  Result<std::unique_ptr<Event>> record() override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecord));
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record());
+    return std::make_unique<FaultyEvent>(*faults_, std::move(event));
+  }
+  Status flush() override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFlush));
+    return real_->flush();
+  }
+
+ private:
+  FaultyDevice::Faults* faults_;
+  std::unique_ptr<Stream> real_;
+};
+
+}  // namespace
+
+FaultyDevice::FaultyDevice(Device& real) : real_(&real), info_(real.info()), faults_(std::make_unique<Faults>()) {
+  info_.backend = Backend::kMock;
+  info_.name = "faulty " + info_.name;
+}
+
+FaultyDevice::~FaultyDevice() = default;
+
+void FaultyDevice::fail(Call call, std::uint64_t nth, Status status) {
+  const std::scoped_lock lock(faults_->mutex);
+  Faults::Plan& plan = faults_->plans[static_cast<std::size_t>(call)];
+  plan = {plan.calls, plan.calls + nth, false, std::move(status)};
+}
+
+void FaultyDevice::lose(Call call, std::uint64_t nth, Status status) {
+  const std::scoped_lock lock(faults_->mutex);
+  Faults::Plan& plan = faults_->plans[static_cast<std::size_t>(call)];
+  plan = {plan.calls, plan.calls + nth, true, std::move(status)};
+}
+
+void FaultyDevice::hold_events(bool hold) {
+  const std::scoped_lock lock(faults_->mutex);
+  faults_->held = hold;
+}
+
+std::uint64_t FaultyDevice::calls(Call call) const {
+  const std::scoped_lock lock(faults_->mutex);
+  return faults_->plans[static_cast<std::size_t>(call)].calls;
+}
+
+DeviceInfo const& FaultyDevice::info() const { return info_; }
+
+Result<std::unique_ptr<Buffer>> FaultyDevice::allocate(std::size_t bytes) {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kAllocate));
+  return real_->allocate(bytes);
+}
+
+Result<std::unique_ptr<PinnedBuffer>> FaultyDevice::allocate_pinned(std::size_t bytes) {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kAllocatePinned));
+  return real_->allocate_pinned(bytes);
+}
+
+Result<std::unique_ptr<Stream>> FaultyDevice::create_stream() {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCreateStream));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, real_->create_stream());
+  return std::make_unique<FaultyStream>(*faults_, std::move(stream));
+}
+
+Result<Binary> FaultyDevice::compile(ProgramSource const& source) {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCompile));
+  return real_->compile(source);
+}
+
+Result<std::unique_ptr<Program>> FaultyDevice::load(std::span<const std::byte> binary) {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kLoad));
+  return real_->load(binary);
+}
+
+Status FaultyDevice::failed() const {
+  {
+    const std::scoped_lock lock(faults_->mutex);
+    if (!faults_->lost.ok()) {
+      return faults_->lost;
+    }
+  }
+  return real_->failed();
+}
+
+}  // namespace catena::device::testing

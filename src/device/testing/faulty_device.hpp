@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/device/device.hpp>
+
+#include <cstdint>
+#include <memory>
+
+namespace catena::device::testing {
+
+/// The calls that can be made to fail.
+enum class Call {
+  kAllocate,
+  kAllocatePinned,
+  kCreateStream,
+  kCompile,
+  kLoad,
+  kCopyToDevice,
+  kCopyToHost,
+  kFill,
+  kLaunch,
+  kRecord,
+  kFlush,
+  kReady,
+};
+inline constexpr std::size_t kCallCount = 12;
+
+/// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs and kernels
+/// are its own. Its streams and events must not outlive it. Thread rule: as every Device; the tests' own functions too.
+class FaultyDevice final : public Device {
+ public:
+  /// `real` must outlive this.
+  explicit FaultyDevice(Device& real);
+  FaultyDevice(FaultyDevice const&) = delete;
+  FaultyDevice& operator=(FaultyDevice const&) = delete;
+  ~FaultyDevice() override;
+
+  /// The `nth` call of this kind from now on (1: the next) returns `status` and is not made; those after it work.
+  void fail(Call call, std::uint64_t nth, Status status);
+  /// As fail(), and from then on the device is lost: every call returns `status`, and so does failed().
+  void lose(Call call, std::uint64_t nth, Status status);
+  /// While true, no event becomes ready.
+  void hold_events(bool hold);
+  /// How often this kind was called since the start, failed calls too.
+  std::uint64_t calls(Call call) const;
+
+  DeviceInfo const& info() const override;
+  Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override;
+  Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
+  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<Binary> compile(ProgramSource const& source) override;
+  Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
+  Status failed() const override;
+
+  struct Faults;
+
+ private:
+  Device* real_;
+  DeviceInfo info_;
+  std::unique_ptr<Faults> faults_;
+};
+
+}  // namespace catena::device::testing
