@@ -6,8 +6,10 @@
 #include <catena/core/status.hpp>
 #include <catena/packet/batch.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 struct rte_mempool;
@@ -18,11 +20,18 @@ namespace catena::dataplane {
 /// packets in them, one array per field. Slots are handed out in order, so a unit is normally a run of consecutive
 /// slots. Units come from here too.
 ///
-/// Thread rule: acquire and release may be called from different threads; each from one thread at a time.
+/// Slots that are free are in no cache but in one queue: what is released last is handed out last.
+///
+/// Thread rule: acquire_*, adopt() and set_arrived() by one thread at a time; release_* by any thread.
 class PacketPool {
  public:
-  /// `slots`: a power of two from 512 to 1 Mi. The EAL must be up. ResourceExhausted, with what was asked for, if
-  /// memory cannot be had.
+  static constexpr std::uint32_t kMinSlots = 512;
+  static constexpr std::uint32_t kMaxSlots = 1U << 20;
+  /// `slots`: a power of two from kMinSlots to kMaxSlots. Takes all memory at once: no slot is touched for the first
+  /// time on the packet path. Errors:
+  ///   InvalidArgument     another number of slots
+  ///   FailedPrecondition  the EAL does not run
+  ///   ResourceExhausted   memory cannot be had; the text says how much was asked for
   static Result<std::unique_ptr<PacketPool>> create(std::uint32_t slots);
   ~PacketPool();
   PacketPool(PacketPool const&) = delete;
@@ -32,10 +41,12 @@ class PacketPool {
   Unit* acquire_unit();
   /// Gives `unit` slots for exactly `count` packets (count <= kUnitPackets) behind the ones it has: their mbufs and
   /// slot numbers are set, `count` is not. False, and nothing changed, if so many are not free.
+  /// Precondition: unit.count + count <= kUnitPackets.
   bool acquire_slots(Unit& unit, std::uint32_t count);
   /// Enters mbufs that a driver took from this pool (see mempool()) as the unit's packets [unit.count, +mbufs.size()),
-  /// with offset and length from the mbufs. Increases `count`.
-  void adopt(Unit& unit, std::span<rte_mbuf* const> mbufs);
+  /// as set_arrived() does, but where the driver put the frames; indices from `first_index`. Increases `count`.
+  /// Precondition: there is room, and each mbuf has one segment of at most kMaxFrameBytes and no other holder.
+  void adopt(Unit& unit, std::span<rte_mbuf* const> mbufs, std::uint64_t first_index);
   /// Gives back slots [first, first + count) of the unit.
   void release_slots(Unit& unit, std::uint32_t first, std::uint32_t count);
   /// Gives back the unit itself; its slots must have been released or passed to a driver.
@@ -55,8 +66,15 @@ class PacketPool {
   std::uint32_t free_units() const;
 
  private:
+  struct Columns;
+  struct FreeUnits;
+
   PacketPool() = default;
+  Status map_region();
+  Status create_mempool();
+  Status create_columns_and_units();
   std::uint32_t slot_of(rte_mbuf const* mbuf) const;
+  void enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index);
 
   std::uint32_t slots_ = 0;
   int memory_fd_ = -1;
@@ -64,11 +82,9 @@ class PacketPool {
   std::size_t region_bytes_ = 0;
   bool registered_ = false;
   rte_mempool* mempool_ = nullptr;
-  struct Columns;
   std::unique_ptr<Columns> columns_;
   packet::MetaColumns meta_{};
   std::vector<std::unique_ptr<Unit>> units_;
-  struct FreeUnits;
   std::unique_ptr<FreeUnits> free_units_;
 };
 

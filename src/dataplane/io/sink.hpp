@@ -10,24 +10,34 @@ class Sink {
  public:
   virtual ~Sink() = default;
   /// Sends the packets of `unit` whose verdict is not drop, in order, and releases all its slots (to the pool, or to
-  /// the driver that now owns them). Counts what could not be sent. An error ends the run.
+  /// the driver that now owns them), also where it fails. Counts what could not be sent. An error ends the run.
   virtual Status send(PacketPool& pool, Unit& unit) = 0;
   /// Writes out what is buffered. DataLoss, with the file, if that fails.
   virtual Status finish() = 0;
   virtual std::uint64_t sent() const = 0;
+  /// Packets that could not be sent, by reason; sent + sum(drops) are the live packets that send() was given.
   virtual std::vector<NamedCount> drops() const = 0;
   virtual std::string describe() const = 0;
 };
 
 /// Writes a pcap file (nanosecond stamps; the arrival order number in ns since 1970, so that the same packets give
-/// the same file at any speed). PermissionDenied or NotFound if it cannot be created.
+/// the same file at any speed). PermissionDenied or NotFound if it cannot be created, another code where the system
+/// gives another reason; send() and finish() return DataLoss, with the file, if it cannot be written.
 Result<std::unique_ptr<Sink>> open_pcap_sink(std::string const& path);
 /// Counts and forgets.
 std::unique_ptr<Sink> make_null_sink();
 
 /// A DPDK port as both ends. `device`: an EAL device string ("net_tap0,iface=tap0", "net_memif0,role=server",
-/// "net_af_packet0,iface=veth0", "0000:03:00.0"). Started with one queue each way, promiscuous.
-/// NotFound if no driver takes the string; FailedPrecondition if a PCI device needs what the EAL was not started with.
+/// "net_af_packet0,iface=veth0", "0000:03:00.0"). Started with one queue each way, promiscuous; the port is closed with
+/// the second of its ends. `pool` must outlive them, and the packets that the sink sends must be of that pool.
+/// Source drops: "too_long" (above kMaxFrameBytes), "backlog_full" (the driver's queue was full), "no_slot" (the driver
+/// found no slot), "rx_error". Sink drops: "tx_full" (the driver took nothing for a while), "too_short", "too_long"
+/// (for the interface's MTU), "tx_error" (taken, but not sent). Errors:
+///   NotFound            no driver takes the string, or the device has no port
+///   FailedPrecondition  the EAL does not run; a PCI device needs what the EAL was not started with
+///   AlreadyExists       the device is open
+///   InvalidArgument     the pool is too small for what the driver keeps
+///   Unavailable         the driver refuses to be configured or started
 struct DpdkPort {
   std::unique_ptr<Source> source;
   std::unique_ptr<Sink> sink;

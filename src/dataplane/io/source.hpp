@@ -23,8 +23,10 @@ class Source {
  public:
   virtual ~Source() = default;
   /// Fills `unit` (empty, without slots) with up to kUnitPackets packets in arrival order, taking slots from `pool`;
-  /// unit.count says how many. Each packet is entered by PacketPool::set_arrived() with index `next_index` and up.
-  /// 0 packets is no error: nothing there now, no slot free (then `starved` is set), or finished(). An error ends the run.
+  /// unit.count says how many. Each packet is entered by PacketPool::set_arrived() with index `next_index` and up;
+  /// first_index and arrival_ns of the unit are the caller's. 0 packets is no error: nothing there now, no slot free
+  /// (then `starved` is set), or finished(). An error ends the run; the unit then has no packet and no slot, and the
+  /// packets before the error have been delivered.
   virtual Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) = 0;
   /// True when no packet will ever come again. False for live sources.
   virtual bool finished() const = 0;
@@ -36,20 +38,27 @@ class Source {
   virtual std::string describe() const = 0;
 };
 
-/// Reads pcap and pcapng captures of Ethernet frames (DLT_EN10MB), micro- and nanosecond stamps. `loops`: how often
-/// the file is replayed, at least 1. Errors: NotFound if it cannot be opened, InvalidArgument for another link type
-/// or a damaged file (at the start; damage later ends the run with DataLoss that names the packet).
+/// Reads pcap and pcapng captures of Ethernet frames (DLT_EN10MB), micro- and nanosecond stamps. A frame is what was
+/// captured of it. `loops`: how often the file is replayed, at least 1. Drops: "too_long" (above kMaxFrameBytes).
+/// Errors: NotFound if it cannot be opened, InvalidArgument for another link type, no loop at all or a damaged file
+/// (at the start; damage later ends the run with DataLoss that names the frame, counted from 1 as Wireshark does).
 Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops = 1);
 
 struct GeneratorConfig {
-  std::uint32_t packet_bytes = 64;    ///< frame without FCS; 0: IMIX (7 x 64, 4 x 594, 1 x 1518)
+  std::uint32_t packet_bytes = 64;  ///< frame without FCS; 0: IMIX (7 x 64, 4 x 594, 1 x 1518)
   std::uint32_t flows = 1024;
-  std::uint64_t packets_per_s = 0;    ///< 0: as fast as the chain takes them
+  std::uint64_t packets_per_s = 0;  ///< 0: as fast as the chain takes them
   std::uint64_t seed = 1;
-  std::uint64_t count = 0;            ///< 0: without end
+  std::uint64_t count = 0;  ///< 0: without end
 };
-/// Deterministic UDP and TCP traffic: same config, same bytes, whatever the timing. InvalidArgument for sizes outside
-/// 60 .. kMaxFrameBytes or no flows.
+inline constexpr std::uint32_t kMinGeneratedBytes = 60;
+inline constexpr std::uint32_t kMaxGeneratedFlows = 1U << 20;
+/// Deterministic traffic: same config, same bytes, whatever the timing. Flows take turns; every second one is UDP, the
+/// others are TCP, each packet the same segment again but for its IPv4 identification, the low 16 bits of the packet's
+/// number. Clients are in 10.0.0.0/8, servers in 172.16.0.0/12 and 192.168.0.0/16; checksums are right; the payload is
+/// text that differs by flow. IMIX sizes are exact in every 12 packets, in random order.
+/// InvalidArgument for sizes outside kMinGeneratedBytes .. kMaxFrameBytes and for flows outside 1 ..
+/// kMaxGeneratedFlows.
 Result<std::unique_ptr<Source>> make_generator(GeneratorConfig const& config);
 
 }  // namespace catena::dataplane

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/io/ethdev_port.hpp"
+
+#include "dataplane/eal/eal.hpp"
+
+#include <net/if.h>
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_pci.h>
+#include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace catena::dataplane {
+namespace {
+
+constexpr std::uint16_t kDescriptors = 1024;
+/// Ethernet header with two VLAN tags.
+constexpr std::uint32_t kMaxL2Bytes = 14 + 2 * 4;
+constexpr std::chrono::milliseconds kLinkWait{1000};
+constexpr std::chrono::milliseconds kLinkPoll{10};
+/// Its kernel interface takes VLAN tags out of received frames and discards frames above its MTU without a count.
+constexpr std::string_view kAfPacket = "net_af_packet";
+
+struct Found {
+  std::uint16_t id;
+  rte_device* device;
+  bool owned;
+};
+
+/// The first port of the device of that name.
+std::optional<Found> find_port(std::string const& name) {
+  for (std::uint16_t id = rte_eth_find_next(0); id < RTE_MAX_ETHPORTS;
+       id = rte_eth_find_next(static_cast<std::uint16_t>(id + 1))) {
+    rte_eth_dev_info info{};
+    if (rte_eth_dev_info_get(id, &info) == 0 && info.device != nullptr && name == rte_dev_name(info.device)) {
+      rte_eth_dev_owner owner{};
+      const bool owned = rte_eth_dev_owner_get(id, &owner) == 0 && owner.id != RTE_ETH_DEV_NO_OWNER;
+      return Found{id, info.device, owned};
+    }
+  }
+  return std::nullopt;
+}
+
+/// What stands between a PCI device and this process, seen from how DPDK was started.
+Status check_pci(std::string const& name) {
+  if (rte_eal_has_pci() == 0) {
+    return absl::FailedPreconditionError(
+        concat("dpdk ", name, ": DPDK was started with --no-pci: start it with -a ", name));
+  }
+  if (rte_eal_iova_mode() != RTE_IOVA_VA) {
+    return absl::FailedPreconditionError(
+        concat("dpdk ", name, ": the packet pool needs I/O addresses that are virtual: turn the IOMMU on, bind the ",
+               "device to vfio-pci and start DPDK with --iova-mode=va"));
+  }
+  return absl::OkStatus();
+}
+
+std::uint32_t kernel_mtu(unsigned int interface) {
+  ifreq request{};
+  const int any_socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const bool known = any_socket >= 0 && if_indextoname(interface, request.ifr_name) != nullptr &&
+                     ioctl(any_socket, SIOCGIFMTU, &request) == 0;
+  if (any_socket >= 0) {
+    close(any_socket);
+  }
+  return known ? static_cast<std::uint32_t>(request.ifr_mtu) : RTE_ETHER_MTU;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, PacketPool& pool) {
+  CATENA_RETURN_IF_ERROR(require_eal("dpdk port"));
+  std::string name = device.substr(0, device.find(','));
+  rte_pci_addr address{};
+  const bool pci = rte_pci_addr_parse(name.c_str(), &address) == 0;
+  if (pci) {
+    char full[PCI_PRI_STR_SIZE] = "";
+    rte_pci_device_name(&address, full, sizeof full);
+    name = full;
+    CATENA_RETURN_IF_ERROR(check_pci(name));
+  }
+  std::optional<Found> found = find_port(name);
+  if (!found.has_value()) {
+    if (const int rc = rte_dev_probe(device.c_str()); rc != 0 && rc != -EEXIST) {
+      const std::string_view help =
+          pci ? ": is it there, and bound to vfio-pci (dpdk-devbind.py --bind=vfio-pci)?" : ": DPDK's log says more";
+      return absl::NotFoundError(concat("dpdk ", device, ": no driver takes it: ", rte_strerror(std::abs(rc)), help));
+    }
+    found = find_port(name);
+  }
+  if (!found.has_value()) {
+    return absl::NotFoundError(concat("dpdk ", device, ": the device has no Ethernet port"));
+  }
+  if (found->owned) {
+    return absl::AlreadyExistsError(concat("dpdk ", name, ": is open already"));
+  }
+  std::shared_ptr<EthdevPort> port(new EthdevPort(std::move(name), found->id, found->device, pool));
+  CATENA_RETURN_IF_ERROR(port->set_up());
+  return port;
+}
+
+Status EthdevPort::check(int rc, std::string_view what) const {
+  if (rc == 0) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(concat("dpdk ", name_, ": ", what, ": ", rte_strerror(std::abs(rc))));
+}
+
+Status EthdevPort::set_up() {
+  rte_eth_dev_owner owner{};
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_owner_new(&owner.id), "no owner number"));
+  const std::size_t length = std::string_view("catena").copy(owner.name, sizeof owner.name - 1);
+  owner.name[length] = '\0';
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_owner_set(id_, &owner), "cannot be owned"));
+  CATENA_RETURN_IF_ERROR(map_pool());
+  CATENA_RETURN_IF_ERROR(set_up_queues());
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_start(id_), "does not start"));
+  started_ = true;
+  if (const int rc = rte_eth_promiscuous_enable(id_); rc != 0 && rc != -ENOTSUP) {
+    return check(rc, "cannot be made promiscuous");
+  }
+  rte_eth_stats_reset(id_);
+  if (!wait_for_link()) {
+    spdlog::warn("dpdk {}: the link is down; frames sent to it are dropped until it is up", name_);
+  }
+  return absl::OkStatus();
+}
+
+Status EthdevPort::map_pool() {
+  std::uint8_t* region = pool_->slot(0);
+  const std::size_t bytes = std::size_t{pool_->slots()} * packet::kSlotBytes;
+  const int rc = rte_dev_dma_map(device_, region, reinterpret_cast<std::uint64_t>(region), bytes);
+  mapped_ = rc == 0;
+  // software devices need no mapping, and their bus says so
+  return rc == 0 || rte_errno == ENOTSUP ? absl::OkStatus()
+                                         : check(rte_errno, "the packet pool cannot be mapped for DMA");
+}
+
+Status EthdevPort::set_up_queues() {
+  rte_eth_dev_info info{};
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_info_get(id_, &info), "no device info"));
+  driver_ = info.driver_name != nullptr ? info.driver_name : "?";
+  rte_eth_conf config{};
+  if (driver_ == kAfPacket) {
+    // else the driver tries to put tags back itself, which it cannot in external buffers; DpdkSource does it
+    config.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
+    max_tx_bytes_ = kernel_mtu(info.if_index) + RTE_ETHER_HDR_LEN;
+  }
+  // a NIC of our own may carry every frame that a slot can hold; an interface of the kernel keeps its MTU
+  constexpr std::uint32_t kMtu = packet::kMaxFrameBytes - kMaxL2Bytes;
+  if (info.if_index == 0 && info.max_mtu >= kMtu && info.max_mtu != UINT16_MAX) {
+    config.rxmode.mtu = kMtu;
+  }
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_configure(id_, 1, 1, &config), "cannot be configured"));
+
+  // slots that wait in the driver are missing in the chain: at most half of a small pool
+  auto rx_descriptors = static_cast<std::uint16_t>(std::min<std::uint32_t>(kDescriptors, pool_->slots() / 4));
+  std::uint16_t tx_descriptors = rx_descriptors;
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_descriptors, &tx_descriptors),
+                               "the number of descriptors cannot be adjusted"));
+  const std::uint32_t needed = std::uint32_t{rx_descriptors} + tx_descriptors + kUnitPackets;
+  if (needed > pool_->slots()) {
+    return absl::InvalidArgumentError(concat("dpdk ", name_, ": the driver keeps up to ", needed - kUnitPackets,
+                                             " packets: use a packet pool of more than ", needed, " slots, not ",
+                                             pool_->slots()));
+  }
+  const auto socket = static_cast<unsigned int>(rte_eth_dev_socket_id(id_));
+  CATENA_RETURN_IF_ERROR(
+      check(rte_eth_rx_queue_setup(id_, 0, rx_descriptors, socket, nullptr, pool_->mempool()), "no receive queue"));
+  return check(rte_eth_tx_queue_setup(id_, 0, tx_descriptors, socket, nullptr), "no transmit queue");
+}
+
+bool EthdevPort::wait_for_link() const {
+  for (auto waited = std::chrono::milliseconds{0}; waited < kLinkWait; waited += kLinkPoll) {
+    rte_eth_link link{};
+    if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
+      return true;
+    }
+    std::this_thread::sleep_for(kLinkPoll);
+  }
+  return false;
+}
+
+std::string EthdevPort::describe() const {
+  rte_eth_link link{};
+  const bool up = rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  return concat("dpdk ", name_, " (", driver_, ", link ", up ? "up)" : "down)");
+}
+
+EthdevPort::~EthdevPort() {
+  if (started_) {
+    rte_eth_dev_stop(id_);
+  }
+  rte_eth_dev_close(id_);
+  if (mapped_) {
+    std::uint8_t* region = pool_->slot(0);
+    rte_dev_dma_unmap(device_, region, reinterpret_cast<std::uint64_t>(region),
+                      std::size_t{pool_->slots()} * packet::kSlotBytes);
+  }
+  rte_dev_remove(device_);  // so that the device can be opened again
+}
+
+}  // namespace catena::dataplane

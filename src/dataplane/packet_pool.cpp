@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/packet_pool.hpp"
+
+#include "dataplane/eal/eal.hpp"
+
+#include <fcntl.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_memory.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <catena/core/text.hpp>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+namespace catena::dataplane {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+std::string megabytes(std::size_t bytes) { return concat((bytes + (1U << 20) - 1) >> 20, " MiB"); }
+
+/// Whole pages for each array, so that it can be pinned without its neighbours.
+template <typename T>
+struct PageAllocator {
+  using value_type = T;
+  PageAllocator() = default;
+  template <typename U>
+  explicit PageAllocator(PageAllocator<U> const& /*other*/) {}
+  T* allocate(std::size_t count) {
+    const std::size_t bytes = (count * sizeof(T) + kPageBytes - 1) / kPageBytes * kPageBytes;
+    return static_cast<T*>(::operator new (bytes, std::align_val_t{kPageBytes}));
+  }
+  void deallocate(T* memory, std::size_t /*count*/) { ::operator delete (memory, std::align_val_t{kPageBytes}); }
+  bool operator==(PageAllocator const&) const { return true; }
+};
+template <typename T>
+using Column = std::vector<T, PageAllocator<T>>;
+
+/// DPDK's names are global to the process.
+std::uint32_t next_number() {
+  static std::atomic<std::uint32_t> number{0};
+  return number.fetch_add(1);
+}
+
+}  // namespace
+
+struct PacketPool::Columns {
+  explicit Columns(std::size_t slots)
+      : offset(slots), length(slots), layers(slots), verdict(slots), port(slots), index(slots) {}
+
+  Column<std::uint16_t> offset;
+  Column<std::uint16_t> length;
+  Column<packet::Layers> layers;
+  Column<std::uint8_t> verdict;
+  Column<std::uint16_t> port;
+  Column<std::uint64_t> index;
+};
+
+struct PacketPool::FreeUnits {
+  ~FreeUnits() { rte_ring_free(ring); }
+  rte_ring* ring = nullptr;
+};
+
+Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots) {
+  if (slots < kMinSlots || slots > kMaxSlots || !std::has_single_bit(slots)) {
+    return absl::InvalidArgumentError(
+        concat("a packet pool of ", slots, " slots: write a power of two from ", kMinSlots, " to ", kMaxSlots));
+  }
+  CATENA_RETURN_IF_ERROR(require_eal("packet pool"));
+  std::unique_ptr<PacketPool> pool(new PacketPool);
+  pool->slots_ = slots;
+  CATENA_RETURN_IF_ERROR(pool->map_region());
+  CATENA_RETURN_IF_ERROR(pool->create_mempool());
+  CATENA_RETURN_IF_ERROR(pool->create_columns_and_units());
+  return pool;
+}
+
+Status PacketPool::map_region() {
+  region_bytes_ = std::size_t{slots_} * packet::kSlotBytes;
+  const auto refused = [this](std::string_view call) {
+    return absl::ResourceExhaustedError(concat("packet pool: ", megabytes(region_bytes_), " for ", slots_,
+                                               " slots: ", call, ": ", std::strerror(errno)));
+  };
+  memory_fd_ = memfd_create("catena_packets", MFD_CLOEXEC);
+  // fallocate takes the pages now: memory that runs out later would be a SIGBUS
+  if (memory_fd_ < 0 || fallocate(memory_fd_, 0, 0, static_cast<off_t>(region_bytes_)) != 0) {
+    return refused(memory_fd_ < 0 ? "memfd_create" : "fallocate");
+  }
+  void* mapped = mmap(nullptr, region_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory_fd_, 0);
+  if (mapped == MAP_FAILED) {
+    return refused("mmap");
+  }
+  region_ = static_cast<std::uint8_t*>(mapped);
+  if (rte_extmem_register(region_, region_bytes_, nullptr, 0, kPageBytes) != 0) {
+    return absl::ResourceExhaustedError(
+        concat("packet pool: DPDK cannot register ", megabytes(region_bytes_), ": ", rte_strerror(rte_errno)));
+  }
+  registered_ = true;
+  return absl::OkStatus();
+}
+
+Status PacketPool::create_mempool() {
+  rte_pktmbuf_extmem memory{};
+  memory.buf_ptr = region_;
+  // pages of ordinary memory have no fixed physical address: only where I/O addresses are virtual can a NIC use them
+  memory.buf_iova = rte_eal_iova_mode() == RTE_IOVA_VA ? reinterpret_cast<rte_iova_t>(region_) : RTE_BAD_IOVA;
+  memory.buf_len = region_bytes_;
+  memory.elt_size = packet::kSlotBytes;
+  mempool_ = rte_pktmbuf_pool_create_extbuf(concat("catena_pool_", next_number()).c_str(), slots_, 0, 0,
+                                            packet::kSlotBytes, SOCKET_ID_ANY, &memory, 1);
+  if (mempool_ == nullptr) {
+    return absl::ResourceExhaustedError(
+        concat("packet pool: DPDK has no memory for ", slots_, " mbufs: ", rte_strerror(rte_errno)));
+  }
+  return absl::OkStatus();
+}
+
+Status PacketPool::create_columns_and_units() {
+  // enough for a unit for each kUnitPackets slots even if every second unit is only half full, and some on the way back
+  const std::uint32_t units = 2 * slots_ / kUnitPackets + 64;
+  try {
+    columns_ = std::make_unique<Columns>(slots_);
+    free_units_ = std::make_unique<FreeUnits>();
+    units_.reserve(units);
+    while (units_.size() < units) {
+      units_.push_back(std::make_unique<Unit>());
+    }
+  } catch (std::bad_alloc const&) {
+    return absl::ResourceExhaustedError(concat("packet pool: no memory for the metadata of ", slots_, " slots"));
+  }
+  meta_ = {columns_->offset.data(),  columns_->length.data(), columns_->layers.data(),
+           columns_->verdict.data(), columns_->port.data(),   columns_->index.data()};
+  free_units_->ring = rte_ring_create(concat("catena_units_", next_number()).c_str(), units, SOCKET_ID_ANY,
+                                      RING_F_SC_DEQ | RING_F_EXACT_SZ);
+  if (free_units_->ring == nullptr) {
+    return absl::ResourceExhaustedError(
+        concat("packet pool: DPDK has no memory for a ring of ", units, " units: ", rte_strerror(rte_errno)));
+  }
+  for (std::unique_ptr<Unit> const& unit : units_) {
+    rte_ring_enqueue(free_units_->ring, unit.get());
+  }
+  return absl::OkStatus();
+}
+
+PacketPool::~PacketPool() {
+  rte_mempool_free(mempool_);
+  if (registered_) {
+    rte_extmem_unregister(region_, region_bytes_);
+  }
+  if (region_ != nullptr) {
+    munmap(region_, region_bytes_);
+  }
+  if (memory_fd_ >= 0) {
+    close(memory_fd_);
+  }
+}
+
+Unit* PacketPool::acquire_unit() {
+  void* unit = nullptr;
+  return rte_ring_dequeue(free_units_->ring, &unit) == 0 ? static_cast<Unit*>(unit) : nullptr;
+}
+
+bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {
+  rte_mbuf** mbufs = unit.mbufs.data() + unit.count;
+  // raw: a driver resets what it takes, and DpdkPort's sink sets what a driver reads
+  if (rte_mempool_get_bulk(mempool_, reinterpret_cast<void**>(mbufs), count) != 0) {
+    return false;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    unit.slots[unit.count + i] = slot_of(mbufs[i]);
+  }
+  return true;
+}
+
+void PacketPool::adopt(Unit& unit, std::span<rte_mbuf* const> mbufs, std::uint64_t first_index) {
+  for (rte_mbuf* mbuf : mbufs) {
+    const std::uint32_t slot = slot_of(mbuf);
+    unit.mbufs[unit.count] = mbuf;
+    unit.slots[unit.count] = slot;
+    enter(slot, mbuf->data_off, mbuf->data_len, first_index++);
+    ++unit.count;
+  }
+}
+
+void PacketPool::release_slots(Unit& unit, std::uint32_t first, std::uint32_t count) {
+  if (count == 0) {
+    return;
+  }
+  // raw: mbufs of a unit have one segment and one holder, as the pool handed them out
+  rte_mempool_put_bulk(mempool_, reinterpret_cast<void* const*>(unit.mbufs.data() + first), count);
+}
+
+void PacketPool::release_unit(Unit* unit) {
+  unit->count = 0;
+  unit->records.clear();
+  rte_ring_enqueue(free_units_->ring, unit);  // has room for every unit of the pool
+}
+
+void PacketPool::set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index) {
+  enter(slot, packet::kSlotHeadroom, length, index);
+}
+
+void PacketPool::enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index) {
+  meta_.offset[slot] = static_cast<std::uint16_t>(offset);
+  meta_.length[slot] = static_cast<std::uint16_t>(length);
+  meta_.layers[slot] = packet::parse(this->slot(slot) + offset, length);
+  meta_.verdict[slot] = static_cast<std::uint8_t>(packet::Verdict::kPass);
+  meta_.port[slot] = 0;
+  meta_.index[slot] = index;
+}
+
+std::uint32_t PacketPool::slot_of(rte_mbuf const* mbuf) const {
+  return static_cast<std::uint32_t>(
+      static_cast<std::size_t>(static_cast<std::uint8_t const*>(mbuf->buf_addr) - region_) / packet::kSlotBytes);
+}
+
+std::uint32_t PacketPool::free_slots() const { return rte_mempool_avail_count(mempool_); }
+
+std::uint32_t PacketPool::free_units() const { return rte_ring_count(free_units_->ring); }
+
+}  // namespace catena::dataplane
