@@ -61,12 +61,25 @@ int pocl_llvm_version(std::string_view platform_version) {
 /// Newest clang whose SPIR-V is worth trying on drivers that do not tell which LLVM they hold.
 constexpr int kNewestForSpirv = 15;
 
+/// The newest -cl-std of C++ for OpenCL that the driver compiles; empty if it compiles none. Found by trial: drivers
+/// that can do it do not say so.
 std::string cxx_standard(cl_device_id device) {
-  if (!absl::StrContains(text_of(device, CL_DEVICE_EXTENSIONS), "cl_ext_cxx_for_opencl")) {
+  cl_int code = CL_SUCCESS;
+  const Handle<cl_context> context(clCreateContext(nullptr, 1, &device, nullptr, nullptr, &code));
+  if (code != CL_SUCCESS) {
     return {};
   }
-  const auto version = number_of<cl_version>(device, CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT);
-  return CL_VERSION_MAJOR(version) >= 2021 ? "CLC++2021" : "CLC++";
+  const char* text =
+      "template <typename T> T twice(T x) { return x + x; }\n"
+      "__kernel void trial(__global unsigned* at) { unsigned* generic = at; *generic = twice(*generic); }\n";
+  for (const char* standard : {"CLC++2021", "CLC++"}) {
+    const Handle<cl_program> program(clCreateProgramWithSource(context.get(), 1, &text, nullptr, &code));
+    if (code == CL_SUCCESS && clBuildProgram(program.get(), 1, &device, concat("-cl-std=", standard).c_str(), nullptr,
+                                             nullptr) == CL_SUCCESS) {
+      return standard;
+    }
+  }
+  return {};
 }
 
 /// Fills found.routes and found.info.target. Unavailable if no route leads to the device.

@@ -37,14 +37,21 @@ std::string readable(std::string const& log, std::filesystem::path const& folder
   return absl::StrReplaceAll(log, {{folder.string() + "/", ""}});
 }
 
-Status compile_into(Toolchain const& toolchain, ProgramSource const& source, std::filesystem::path const& folder,
-                    std::filesystem::path const& output) {
+/// clang optimizes what PoCL gets. For SPIR-V the driver must do that: some of LLVM's passes make instructions that
+/// SPIR-V does not have.
+enum class Optimize { kNow, kInDriver };
+
+Status compile_into(Toolchain const& toolchain, ProgramSource const& source, Optimize optimize,
+                    std::filesystem::path const& folder, std::filesystem::path const& output) {
   const std::filesystem::path sources = folder / "source";
   CATENA_RETURN_IF_ERROR(write_sources(source, sources));
   std::vector<std::string> arguments = {
       toolchain.clang, "-x",           "clcpp", "-cl-std=CLC++2021", "-Xclang", "-finclude-default-header", "-target",
       "spir64",        "-nostdlibinc", "-O2",   "-emit-llvm",        "-c",      "-fno-color-diagnostics",   "-I",
       sources.string()};
+  if (optimize == Optimize::kInDriver) {
+    arguments.insert(arguments.end(), {"-Xclang", "-disable-llvm-passes"});
+  }
   for (std::string const& define : source.defines) {
     arguments.push_back("-D" + define);
   }
@@ -61,6 +68,10 @@ Status compile_into(Toolchain const& toolchain, ProgramSource const& source, std
 }  // namespace
 
 Result<Toolchain> find_toolchain(int newest) {
+  if (newest < kOldestClang) {
+    return absl::UnavailableError(concat("the driver is built on LLVM ", newest, ", kernels need LLVM ", kOldestClang,
+                                         " or newer; install a newer driver, e.g. PoCL 3.0"));
+  }
   Toolchain found;
   for (int version = newest; version >= kOldestClang && found.clang.empty(); --version) {
     found.clang = find_in_path(concat("clang-", version));
@@ -83,7 +94,7 @@ Result<Toolchain> find_toolchain(int newest) {
 Result<Binary> compile_bitcode(Toolchain const& toolchain, ProgramSource const& source) {
   CATENA_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::create());
   const std::filesystem::path bitcode = folder.path() / "kernel.bc";
-  CATENA_RETURN_IF_ERROR(compile_into(toolchain, source, folder.path(), bitcode));
+  CATENA_RETURN_IF_ERROR(compile_into(toolchain, source, Optimize::kNow, folder.path(), bitcode));
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(bitcode));
   return wrap(BinaryKind::kBitcode, bytes);
 }
@@ -96,7 +107,7 @@ Result<Binary> compile_spirv(Toolchain const& toolchain, ProgramSource const& so
   CATENA_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::create());
   const std::filesystem::path bitcode = folder.path() / "kernel.bc";
   const std::filesystem::path spirv = folder.path() / "kernel.spv";
-  CATENA_RETURN_IF_ERROR(compile_into(toolchain, source, folder.path(), bitcode));
+  CATENA_RETURN_IF_ERROR(compile_into(toolchain, source, Optimize::kInDriver, folder.path(), bitcode));
   CATENA_ASSIGN_OR_RETURN(
       const ProcessResult result,
       run_process({toolchain.llvm_spirv, bitcode.string(), "-o", spirv.string()}, folder.path(), kCompileLimit));

@@ -18,7 +18,7 @@ struct Toolchain {
 };
 
 /// Looks in $PATH for clang-<newest> down to clang-14, then for a plain clang whose version lies in that range.
-/// Unavailable if there is none; the text names the package to install.
+/// Unavailable if there is none, or if `newest` is older than clang-14; the text names what to install.
 Result<Toolchain> find_toolchain(int newest);
 
 /// LLVM bitcode for spir64. InvalidArgument with clang's messages if the source is wrong.

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/subprocess.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include <sys/stat.h>
+
+namespace catena::device {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::chrono::seconds kLimit{60};
+
+class Subprocess : public ::testing::Test {
+ protected:
+  std::filesystem::path const& folder() const { return folder_.path(); }
+  ProcessResult run(std::vector<std::string> const& arguments) const {
+    return run_process(arguments, folder(), kLimit).value();
+  }
+
+ private:
+  TemporaryFolder folder_ = TemporaryFolder::create().value();
+};
+
+TEST_F(Subprocess, output_and_exit_code_come_back) {
+  const ProcessResult result = run({"/bin/sh", "-c", "echo out; echo err >&2; exit 3"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.output, "out\nerr\n");
+}
+
+TEST_F(Subprocess, no_shell_sees_the_arguments) {
+  const std::string hostile = "$(touch x); `touch y` \"'*";
+  EXPECT_EQ(run({"/bin/echo", hostile}).output, hostile + "\n");
+}
+
+TEST_F(Subprocess, input_is_empty) { EXPECT_EQ(run({"/bin/cat"}).output, ""); }
+
+TEST_F(Subprocess, long_output_is_cut) {
+  const ProcessResult result =
+      run({"/bin/sh", "-c",
+           "i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.output.size(), std::size_t{32} * 1024);
+}
+
+TEST_F(Subprocess, a_program_that_a_signal_ends_shows_as_128_and_more) {
+  EXPECT_EQ(run({"/bin/sh", "-c", "kill -9 $$"}).exit_code, 128 + 9);
+}
+
+TEST_F(Subprocess, a_program_that_hangs_is_killed) {
+  const Status status = run_process({"/bin/sleep", "1000"}, folder(), std::chrono::seconds(0)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/bin/sleep"));
+}
+
+TEST_F(Subprocess, a_program_that_is_not_there_is_unavailable) {
+  EXPECT_TRUE(absl::IsUnavailable(run_process({"/no/such/program"}, folder(), kLimit).status()));
+}
+
+TEST_F(Subprocess, sources_are_written_under_their_names) {
+  ASSERT_TRUE(write_sources({{{"main.cpp", "main"}, {"a/b/c.hpp", "deep"}}, {}}, folder()).ok());
+  EXPECT_EQ(run({"/bin/cat", (folder() / "main.cpp").string(), (folder() / "a/b/c.hpp").string()}).output, "maindeep");
+}
+
+TEST(TemporaryFolder, is_private_and_goes_with_its_content) {
+  std::filesystem::path path;
+  {
+    const TemporaryFolder folder = TemporaryFolder::create().value();
+    path = folder.path();
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0700U);
+    std::filesystem::create_directories(path / "a/b");
+    std::ofstream(path / "a/b/c") << "x";
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(FindInPath, takes_executables_only) {
+  EXPECT_EQ(find_in_path("no-such-program-anywhere"), "");
+  const std::string shell = find_in_path("sh");
+  EXPECT_THAT(shell, ::testing::EndsWith("/sh"));
+}
+
+}  // namespace
+}  // namespace catena::device
