@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace catena::nf {
 namespace {
@@ -78,33 +79,51 @@ void Instance::drop(packet::Packet const& packet, FrameworkReason reason) {
 }
 
 void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slots) {
+  // Every packet of every NF comes through here: no branch that depends on the packet.
   packet::MetaColumns const& meta = unit.meta();
+  const packet::Layers* layers = meta.layers;
+  const std::uint8_t* verdicts = meta.verdict;
   const std::uint8_t needs = descriptor_->needs;
+  const auto is_alive = [verdicts](std::uint32_t slot) {
+    return verdicts[slot] != static_cast<std::uint8_t>(packet::Verdict::kDrop);
+  };
+  const auto is_supported = [layers, needs](std::uint32_t slot) { return (layers[slot].flags & needs) == needs; };
   const std::size_t before = slots.size();
+  slots.resize(before + unit.size());
+  std::uint32_t* next = slots.data() + before;
   std::uint64_t alive = 0;
   for (const std::uint32_t slot : unit.slots()) {
-    if (meta.verdict[slot] == static_cast<std::uint8_t>(packet::Verdict::kDrop)) {
-      continue;
-    }
-    ++alive;
-    if ((meta.layers[slot].flags & needs) == needs) {
-      slots.push_back(slot);
-    } else if (on_unsupported_ == OnUnsupported::kDrop) {
-      drop(packet::Packet(unit.region() + std::size_t{slot} * packet::kSlotBytes, meta, slot),
-           FrameworkReason::kUnsupported);
-    }
+    const bool alive_here = is_alive(slot);
+    alive += alive_here ? 1U : 0U;
+    *next = slot;
+    next += static_cast<std::size_t>(alive_here) & static_cast<std::size_t>(is_supported(slot));
   }
+  slots.resize(static_cast<std::size_t>(next - slots.data()));
   const std::uint64_t decided = slots.size() - before;
   counters_.in += alive;
   counters_.decided += decided;
   counters_.unsupported += alive - decided;
+  if (on_unsupported_ == OnUnsupported::kDrop && alive != decided) {
+    for (const std::uint32_t slot : unit.slots()) {
+      if (is_alive(slot) && !is_supported(slot)) {
+        drop(packet::Packet(unit.region() + std::size_t{slot} * packet::kSlotBytes, meta, slot),
+             FrameworkReason::kUnsupported);
+      }
+    }
+  }
 }
 
 void Instance::prepare(packet::Batch const& unit, std::vector<std::uint32_t>& slots, std::vector<std::byte>& aux) {
   const std::size_t aux_bytes = descriptor_->aux_bytes;
+  const auto dropped = [this] {
+    return std::accumulate(outcome_.drops().begin(), outcome_.drops().end(), std::uint64_t{0});
+  };
   aux.assign(slots.size() * aux_bytes, std::byte{0});
-  const packet::Batch batch = unit.subset(slots);
-  nf_->prepare(batch, aux, outcome_);
+  const std::uint64_t dropped_before = dropped();
+  nf_->prepare(unit.subset(slots), aux, outcome_);
+  if (dropped() == dropped_before) {
+    return;
+  }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (unit.meta().verdict[slots[i]] == static_cast<std::uint8_t>(packet::Verdict::kDrop)) {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/io/sink.hpp"
+#include "dataplane/io/source.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the tests of sources, sinks and the pool share.
+namespace catena::dataplane::testing {
+
+using Frame = std::vector<std::uint8_t>;
+
+/// Starts the EAL where that has not happened, and makes a pool. Ends the test program if it cannot.
+std::unique_ptr<PacketPool> make_pool(std::uint32_t slots = 1024);
+
+/// A folder that is removed with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(TemporaryFolder const&) = delete;
+  TemporaryFolder& operator=(TemporaryFolder const&) = delete;
+  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+ private:
+  std::string path_;
+};
+
+void write_file(std::string const& path, std::span<const std::uint8_t> bytes);
+Frame read_file(std::string const& path);
+bool have_program(std::string const& name);
+/// Runs a shell command that must succeed; what it printed on standard output.
+std::string run_command(std::string const& command);
+
+/// A capture file as libpcap reads it: the judge of what sources and sinks do.
+struct Captured {
+  std::vector<Frame> frames;
+  std::vector<std::uint64_t> stamps_ns;
+  int link_type = -1;
+  bool nanoseconds = false;
+  std::string error;  ///< why it could not be opened or read to its end
+};
+Captured read_with_libpcap(std::string const& path);
+/// Written by libpcap.
+void write_with_libpcap(std::string const& path, std::vector<Frame> const& frames, bool nanoseconds = false,
+                        int link_type = 1);
+
+/// Sizes and bytes that differ from frame to frame.
+std::vector<Frame> make_frames(std::size_t count, std::uint32_t min_bytes, std::uint32_t max_bytes,
+                               std::uint32_t seed = 1);
+
+/// The live frames of a unit, as they stand in their slots.
+std::vector<Frame> frames_of(PacketPool& pool, Unit const& unit);
+/// Receives until the source has finished or failed, or has given nothing `idle_limit` times in a row; releases
+/// everything.
+struct Received {
+  std::vector<Frame> frames;
+  std::vector<std::uint64_t> indices;
+  std::uint64_t starved = 0;
+  Status status;
+};
+Received receive_all(Source& source, PacketPool& pool, std::uint32_t idle_limit = 1000);
+/// From source to sink until the source has finished or has given nothing `idle_limit` times in a row, then finish().
+Status pump(Source& source, Sink& sink, PacketPool& pool, std::uint32_t idle_limit = 1000);
+/// Sends frames in units of `unit_packets`, waiting for nothing.
+Status send_frames(Sink& sink, PacketPool& pool, std::vector<Frame> const& frames,
+                   std::uint32_t unit_packets = kUnitPackets);
+
+std::uint64_t count_of(std::vector<NamedCount> const& counts, std::string_view name);
+
+}  // namespace catena::dataplane::testing

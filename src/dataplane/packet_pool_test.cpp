@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/packet_pool.hpp"
+
+#include "dataplane/eal/eal.hpp"
+#include "dataplane/io/test_support.hpp"
+
+#include <catena/nf/testing/harness.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rte_mbuf.h>
+#include <rte_memory.h>
+#include <rte_ring.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace catena::dataplane {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::make_pool;
+
+std::vector<std::uint32_t> run_from(std::uint32_t first, std::uint32_t count) {
+  std::vector<std::uint32_t> run(count);
+  std::iota(run.begin(), run.end(), first);
+  return run;
+}
+
+std::vector<std::uint32_t> acquired_slots(Unit const& unit, std::uint32_t count) {
+  return {unit.slots.begin(), unit.slots.begin() + count};
+}
+
+TEST(PacketPool, other_numbers_of_slots_are_refused) {
+  ASSERT_TRUE(ensure_eal().ok());
+  for (const std::uint32_t slots : {0U, 1U, 256U, 511U, 1000U, (1U << 20) + 1, 1U << 21, 0xFFFFFFFFU}) {
+    const auto pool = PacketPool::create(slots);
+    EXPECT_EQ(pool.status().code(), absl::StatusCode::kInvalidArgument) << slots;
+    EXPECT_THAT(std::string(pool.status().message()), HasSubstr(std::to_string(slots)));
+  }
+}
+
+TEST(PacketPool, slots_are_handed_out_as_runs_lap_after_lap) {
+  const auto pool = make_pool(1024);
+  for (std::uint32_t lap = 0; lap < 5; ++lap) {
+    for (std::uint32_t first = 0; first < 1024; first += 128) {
+      Unit* unit = pool->acquire_unit();
+      ASSERT_TRUE(pool->acquire_slots(*unit, 128));
+      EXPECT_EQ(acquired_slots(*unit, 128), run_from(first, 128)) << "lap " << lap;
+      pool->release_slots(*unit, 0, 128);
+      pool->release_unit(unit);
+    }
+  }
+}
+
+TEST(PacketPool, each_mbuf_points_at_its_slot_in_registered_memory) {
+  const auto pool = make_pool(512);
+  for (int i = 0; i < 2; ++i) {
+    Unit* unit = pool->acquire_unit();
+    ASSERT_TRUE(pool->acquire_slots(*unit, kUnitPackets));
+    for (std::uint32_t k = 0; k < kUnitPackets; ++k) {
+      EXPECT_EQ(unit->mbufs[k]->buf_addr, pool->slot(unit->slots[k]));
+      EXPECT_EQ(unit->mbufs[k]->buf_len, packet::kSlotBytes);
+    }
+  }
+  const rte_memseg_list* first = rte_mem_virt2memseg_list(pool->slot(0));
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->external, 1U);
+  EXPECT_EQ(rte_mem_virt2memseg_list(pool->slot(511) + packet::kSlotBytes - 1), first);
+}
+
+TEST(PacketPool, slots_can_be_added_to_a_unit) {
+  const auto pool = make_pool(512);
+  Unit* unit = pool->acquire_unit();
+  ASSERT_TRUE(pool->acquire_slots(*unit, 3));
+  EXPECT_EQ(unit->count, 0U);
+  unit->count = 3;
+  ASSERT_TRUE(pool->acquire_slots(*unit, 4));
+  EXPECT_EQ(acquired_slots(*unit, 7), run_from(0, 7));
+  EXPECT_EQ(unit->count, 3U);
+  EXPECT_EQ(pool->free_slots(), 505U);
+}
+
+TEST(PacketPool, an_exhausted_pool_changes_nothing_and_recovers) {
+  const auto pool = make_pool(512);
+  Unit* first = pool->acquire_unit();
+  Unit* second = pool->acquire_unit();
+  Unit* third = pool->acquire_unit();
+  ASSERT_TRUE(pool->acquire_slots(*first, 256));
+  ASSERT_TRUE(pool->acquire_slots(*second, 200));
+  third->slots.fill(77);
+  third->mbufs.fill(nullptr);
+  EXPECT_FALSE(pool->acquire_slots(*third, 57));
+  EXPECT_EQ(pool->free_slots(), 56U);
+  EXPECT_TRUE(std::all_of(third->slots.begin(), third->slots.end(), [](std::uint32_t slot) { return slot == 77; }));
+  EXPECT_TRUE(std::all_of(third->mbufs.begin(), third->mbufs.end(), [](rte_mbuf* mbuf) { return mbuf == nullptr; }));
+  EXPECT_TRUE(pool->acquire_slots(*third, 56)) << "the last free slots can be had";
+  EXPECT_EQ(pool->free_slots(), 0U);
+  pool->release_slots(*first, 0, 256);
+  first->count = 0;
+  EXPECT_TRUE(pool->acquire_slots(*first, 256));
+  EXPECT_EQ(acquired_slots(*first, 256), run_from(0, 256));
+}
+
+TEST(PacketPool, there_are_units_for_slots_in_half_empty_units_and_they_come_back_empty) {
+  const auto pool = make_pool(1024);
+  const std::uint32_t units = pool->free_units();
+  EXPECT_GE(units, 2 * 1024 / kUnitPackets + 64);
+  std::vector<Unit*> taken;
+  while (Unit* unit = pool->acquire_unit()) {
+    taken.push_back(unit);
+  }
+  EXPECT_EQ(taken.size(), units);
+  EXPECT_EQ(std::set<Unit*>(taken.begin(), taken.end()).size(), units) << "each unit once";
+  for (Unit* unit : taken) {
+    unit->count = 9;
+    unit->records.push_back({1, {2, packet::Verdict::kAlert, -1, "\"rule\":3"}});
+    pool->release_unit(unit);
+  }
+  EXPECT_EQ(pool->free_units(), units);
+  Unit* again = pool->acquire_unit();
+  EXPECT_EQ(again->count, 0U);
+  EXPECT_TRUE(again->records.empty());
+}
+
+TEST(PacketPool, an_arrived_frame_has_fresh_metadata) {
+  const auto pool = make_pool(512);
+  Unit* unit = pool->acquire_unit();
+  ASSERT_TRUE(pool->acquire_slots(*unit, 1));
+  unit->count = 1;
+  const packet::Packet before = pool->batch(*unit)[0];
+  before.set_verdict(packet::Verdict::kDrop);
+  before.set_port(4);
+  before.set_extent(5, 6);
+  const auto frame = nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1000, 53, "payload");
+  std::copy(frame.begin(), frame.end(), pool->slot(unit->slots[0]) + packet::kSlotHeadroom);
+  pool->set_arrived(unit->slots[0], static_cast<std::uint32_t>(frame.size()), 0x1234567890);
+
+  const packet::Packet packet = pool->batch(*unit)[0];
+  EXPECT_EQ(std::vector<std::uint8_t>(packet.frame(), packet.frame() + packet.length()), frame);
+  EXPECT_EQ(packet.headroom(), packet::kSlotHeadroom);
+  EXPECT_EQ(packet.verdict(), packet::Verdict::kPass);
+  EXPECT_EQ(packet.port(), 0U);
+  EXPECT_EQ(packet.index(), 0x1234567890U);
+  EXPECT_TRUE(packet.is(packet::kIpv4 | packet::kUdp));
+  EXPECT_EQ(packet.payload().size(), 7U);
+}
+
+TEST(PacketPool, mbufs_of_a_driver_keep_their_place_in_the_slot) {
+  const auto pool = make_pool(512);
+  Unit* unit = pool->acquire_unit();
+  rte_mbuf* mbufs[3];
+  ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool->mempool(), mbufs, 3), 0);
+  const auto frame = nf::testing::make_frame(packet::kProtocolTcp, 0x0A000001, 0x0A000002, 1000, 80, "hello");
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    mbufs[i]->data_off = static_cast<std::uint16_t>(100 + 2 * i);
+    std::memcpy(rte_pktmbuf_append(mbufs[i], static_cast<std::uint16_t>(frame.size())), frame.data(), frame.size());
+  }
+  pool->adopt(*unit, std::span(mbufs).first(1), 40);
+  pool->adopt(*unit, std::span(mbufs).subspan(1), 41);
+  ASSERT_EQ(unit->count, 3U);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const packet::Packet packet = pool->batch(*unit)[i];
+    EXPECT_EQ(packet.offset(), 100 + 2 * i);
+    EXPECT_EQ(packet.index(), 40 + i);
+    EXPECT_EQ(packet.frame(), rte_pktmbuf_mtod(mbufs[i], std::uint8_t*));
+    EXPECT_EQ(std::vector<std::uint8_t>(packet.frame(), packet.frame() + packet.length()), frame);
+    EXPECT_TRUE(packet.is(packet::kTcp));
+  }
+  pool->release_slots(*unit, 0, 3);
+  EXPECT_EQ(pool->free_slots(), 512U);
+}
+
+/// Packet regions that this process has mapped, and files that it has open.
+std::pair<std::ptrdiff_t, std::ptrdiff_t> regions_and_files() {
+  std::ifstream maps("/proc/self/maps");
+  std::ptrdiff_t regions = 0;
+  for (std::string line; std::getline(maps, line);) {
+    regions += line.find("catena_packets") != std::string::npos ? 1 : 0;
+  }
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return {regions, std::distance(begin(files), end(files))};
+}
+
+TEST(PacketPool, pools_live_side_by_side_and_give_their_memory_back) {
+  const auto lasting = make_pool(512);
+  const auto before = regions_and_files();
+  EXPECT_EQ(before.first, 1);
+  for (int i = 0; i < 5; ++i) {
+    const auto pool = make_pool(4096);
+    EXPECT_EQ(regions_and_files().first, 2);
+    Unit* unit = pool->acquire_unit();
+    ASSERT_TRUE(pool->acquire_slots(*unit, kUnitPackets));
+    EXPECT_EQ(unit->slots[255], 255U);
+  }
+  EXPECT_EQ(regions_and_files(), before);
+  Unit* unit = lasting->acquire_unit();
+  EXPECT_TRUE(lasting->acquire_slots(*unit, 256));
+}
+
+/// Units on their way from the receiving to the sending thread.
+class Queue {
+ public:
+  Queue() : ring_(rte_ring_create("catena_test_queue", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ)) {}
+  ~Queue() { rte_ring_free(ring_); }
+  Queue(Queue const&) = delete;
+  Queue& operator=(Queue const&) = delete;
+  void push(Unit* unit) { rte_ring_enqueue(ring_, unit); }
+  Unit* pop() {
+    void* unit = nullptr;
+    return rte_ring_dequeue(ring_, &unit) == 0 ? static_cast<Unit*>(unit) : nullptr;
+  }
+
+ private:
+  rte_ring* ring_;
+};
+
+TEST(PacketPool, two_threads_under_load_lose_and_mix_nothing) {
+  constexpr std::uint64_t kPackets = 1'000'000;
+  const auto pool = make_pool(1024);
+  const std::uint32_t units = pool->free_units();
+  Queue queue;
+  std::uint64_t starved = 0;
+
+  std::jthread receiving([&] {
+    std::mt19937 random(3);
+    std::uint64_t index = 0;
+    while (index < kPackets) {
+      Unit* unit = pool->acquire_unit();
+      if (unit == nullptr) {
+        std::this_thread::yield();
+        continue;
+      }
+      const auto wanted = static_cast<std::uint32_t>(1 + random() % kUnitPackets);
+      if (!pool->acquire_slots(*unit, wanted)) {
+        ++starved;
+        pool->release_unit(unit);  // as a receiving stage does: while the other thread releases, too
+        std::this_thread::yield();
+        continue;
+      }
+      const auto used = static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + random() % wanted, kPackets - index));
+      for (std::uint32_t i = 0; i < used; ++i, ++index) {
+        std::memcpy(pool->slot(unit->slots[i]) + packet::kSlotHeadroom, &index, sizeof index);
+        pool->set_arrived(unit->slots[i], sizeof index, index);
+      }
+      pool->release_slots(*unit, used, wanted - used);
+      unit->count = used;
+      queue.push(unit);
+    }
+  });
+
+  std::uint64_t expected = 0;
+  std::uint64_t wrong = 0;
+  while (expected < kPackets) {
+    Unit* unit = queue.pop();
+    if (unit == nullptr) {
+      std::this_thread::yield();
+      continue;
+    }
+    const packet::Batch batch = pool->batch(*unit);
+    for (std::uint32_t i = 0; i < batch.size(); ++i, ++expected) {
+      std::uint64_t written = 0;
+      std::memcpy(&written, batch[i].frame(), sizeof written);
+      wrong += written != expected || batch[i].index() != expected ? 1 : 0;
+    }
+    pool->release_slots(*unit, 0, unit->count);
+    pool->release_unit(unit);
+  }
+  receiving.join();
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_EQ(pool->free_slots(), 1024U);
+  EXPECT_EQ(pool->free_units(), units);
+  RecordProperty("starved", static_cast<int>(starved));
+
+  std::set<std::uint32_t> slots;
+  std::vector<Unit*> all;
+  for (int i = 0; i < 4; ++i) {
+    Unit* unit = pool->acquire_unit();
+    ASSERT_TRUE(pool->acquire_slots(*unit, 256));
+    slots.insert(unit->slots.begin(), unit->slots.end());
+  }
+  EXPECT_EQ(slots.size(), 1024U) << "each slot exists once";
+}
+
+}  // namespace
+}  // namespace catena::dataplane

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/stage.hpp"
+
+#include "dataplane/eal/eal.hpp"
+#include "dataplane/pipeline.hpp"
+#include "device/testing/faulty_device.hpp"
+
+#include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/marker.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+namespace catena::dataplane {
+namespace {
+
+using device::testing::Call;
+using device::testing::FaultyDevice;
+using nf::testing::Frame;
+using ::testing::HasSubstr;
+
+/// Delivers frames in units of `unit` packets, `loops` times over.
+class VectorSource final : public Source {
+ public:
+  VectorSource(std::vector<Frame> const& frames, std::uint32_t unit, std::uint64_t loops = 1)
+      : frames_(&frames), unit_(unit), total_(frames.size() * loops) {}
+
+  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
+    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_, total_ - next_));
+    if (!pool.acquire_slots(unit, count)) {
+      starved = true;
+      return absl::OkStatus();
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Frame const& frame = (*frames_)[(next_ + i) % frames_->size()];
+      std::copy(frame.begin(), frame.end(), pool.slot(unit.slots[i]) + packet::kSlotHeadroom);
+      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index + i);
+    }
+    unit.count = count;
+    next_ += count;
+    return absl::OkStatus();
+  }
+  bool finished() const override { return next_ == total_; }
+  std::uint64_t seen() const override { return next_; }
+  std::vector<NamedCount> drops() const override { return {}; }
+  std::string describe() const override { return "vector"; }
+
+ private:
+  std::vector<Frame> const* frames_;
+  std::uint32_t unit_;
+  std::uint64_t total_;
+  std::uint64_t next_ = 0;
+};
+
+/// Keeps what is sent; fails at packet `fail_at`.
+class VectorSink final : public Sink {
+ public:
+  explicit VectorSink(std::uint64_t fail_at = UINT64_MAX) : fail_at_(fail_at) {}
+  Status send(PacketPool& pool, Unit& unit) override {
+    const packet::Batch batch = pool.batch(unit);
+    for (std::uint32_t i = 0; i < batch.size(); ++i) {
+      if (batch[i].verdict() != packet::Verdict::kDrop) {
+        sent_.emplace_back(batch[i].frame(), batch[i].frame() + batch[i].length());
+      }
+    }
+    pool.release_slots(unit, 0, unit.count);
+    return sent_.size() > fail_at_ ? absl::DataLossError("disk full") : absl::OkStatus();
+  }
+  Status finish() override { return absl::OkStatus(); }
+  std::uint64_t sent() const override { return sent_.size(); }
+  std::vector<NamedCount> drops() const override { return {}; }
+  std::string describe() const override { return "vector"; }
+  std::vector<Frame> const& frames() const { return sent_; }
+
+ private:
+  std::uint64_t fail_at_;
+  std::vector<Frame> sent_;
+};
+
+struct Scenario {
+  device::Device* device = nullptr;  ///< null: on the CPU
+  DeviceStageOptions options = {};
+  std::uint32_t unit = 64;
+  std::uint32_t pool_slots = 4096;
+  std::uint32_t workers = 1;
+  std::uint64_t loops = 1;
+  std::uint64_t sink_fails_at = UINT64_MAX;
+  std::chrono::milliseconds stop_after{0};
+};
+
+struct Outcome {
+  Status status;
+  std::vector<Frame> sent;
+  std::uint64_t received = 0;
+  std::uint64_t dropped = 0;
+  Status device_status;
+  bool abandoned = false;
+  std::uint32_t free_slots = 0;
+  std::uint32_t free_units = 0;
+  std::uint32_t all_units = 0;
+  nf::Counters counters;
+};
+
+/// rx -> marker -> tx over `frames`.
+Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
+  EXPECT_TRUE(ensure_eal().ok());
+  Outcome outcome;
+  auto pool = PacketPool::create(setup.pool_slots).value();
+  outcome.all_units = pool->free_units();
+  VectorSource source(frames, setup.unit, setup.loops);
+  VectorSink sink(setup.sink_fails_at);
+  const nf::Descriptor descriptor = nf::testing::marker_descriptor();
+  nf::Instance instance("mark", descriptor, nf::testing::make_marker(), nf::OnUnsupported::kPass, false);
+  std::atomic<bool> stop{false};
+  const auto in = Ring::create(outcome.all_units).value();
+  const auto out = Ring::create(outcome.all_units).value();
+  RxStage rx(source, *pool, *in, stop);
+  TxStage tx(sink, *pool, *out, nullptr);
+  std::unique_ptr<kernel::DeviceNf> device_nf;
+  std::unique_ptr<Stage> middle;
+  DeviceStage* device_stage = nullptr;
+  if (setup.device != nullptr) {
+    nf::KernelSide side = instance.nf().kernel_side().value();
+    device_nf = kernel::DeviceNf::create(*setup.device, side.spec, side.state).value();
+    auto stage = DeviceStage::create(instance, 0, *device_nf, *pool, *in, *out, setup.options).value();
+    device_stage = stage.get();
+    middle = std::move(stage);
+  } else {
+    middle = std::make_unique<CpuStage>(instance, 0, *pool, *in, *out);
+  }
+  std::thread stopper;
+  if (setup.stop_after.count() > 0) {
+    stopper = std::thread([&] {
+      std::this_thread::sleep_for(setup.stop_after);
+      stop = true;
+    });
+  }
+  outcome.status = run_stages({&rx, middle.get(), &tx}, setup.workers);
+  if (stopper.joinable()) {
+    stopper.join();
+  }
+  outcome.sent = sink.frames();
+  outcome.received = rx.packets();
+  outcome.dropped = tx.dropped();
+  if (device_stage != nullptr) {
+    outcome.device_status = device_stage->device_status();
+    outcome.abandoned = device_stage->abandoned();
+  }
+  outcome.free_slots = pool->free_slots();
+  outcome.free_units = pool->free_units();
+  outcome.counters = instance.counters();
+  return outcome;
+}
+
+std::vector<Frame> const& frames() {
+  static const std::vector<Frame> kFrames = nf::testing::marker_frames(2000);
+  return kFrames;
+}
+Outcome const& on_cpu() {
+  static const Outcome kOutcome = run(frames(), {});
+  return kOutcome;
+}
+device::Device& device_here() { return *nf::testing::devices().front(); }
+
+void expect_same_and_nothing_lost(Outcome const& actual) {
+  EXPECT_TRUE(actual.status.ok()) << actual.status;
+  EXPECT_TRUE(actual.sent == on_cpu().sent);
+  EXPECT_EQ(actual.sent.size() + actual.dropped, frames().size());
+  EXPECT_EQ(actual.free_units, actual.all_units) << "a unit leaked";
+  EXPECT_EQ(actual.free_slots, 4096U) << "a slot leaked";
+}
+
+TEST(Stages, a_device_gives_the_packets_of_the_cpu_in_order) {
+  for (const std::uint32_t unit : {1U, 64U, 256U}) {
+    for (const std::uint32_t in_flight : {1U, 3U}) {
+      Scenario setup{.device = &device_here(), .unit = unit};
+      setup.options.in_flight = in_flight;
+      const Outcome actual = run(frames(), setup);
+      expect_same_and_nothing_lost(actual);
+      EXPECT_GT(actual.counters.device_packets, 0U);
+    }
+  }
+}
+
+TEST(Stages, workers_do_not_change_the_output) {
+  for (const std::uint32_t workers : {2U, 3U, 9U}) {
+    expect_same_and_nothing_lost(run(frames(), {.device = &device_here(), .workers = workers}));
+  }
+}
+
+TEST(Stages, a_pool_smaller_than_one_launch_does_not_stall) {
+  Scenario setup{.device = &device_here(), .unit = 256, .pool_slots = 512};
+  setup.options.units_per_launch = 16;
+  const Outcome actual = run(frames(), setup);
+  EXPECT_TRUE(actual.sent == on_cpu().sent);
+  EXPECT_EQ(actual.free_slots, 512U);
+}
+
+class LostDevice : public ::testing::TestWithParam<std::tuple<Call, std::uint64_t>> {};
+
+TEST_P(LostDevice, its_packets_and_all_later_ones_go_to_the_cpu) {
+  FaultyDevice faulty(device_here());
+  Scenario setup{.device = &faulty, .unit = 32};
+  setup.options.units_per_launch = 1;
+  // the stage is made before the device is lost: count from now
+  const auto [call, nth] = GetParam();
+  const std::uint64_t made_by_set_up =
+      call == Call::kFlush || call == Call::kRecord || call == Call::kCopyToDevice ? 1 : 0;
+  faulty.lose(call, nth + made_by_set_up, absl::UnavailableError("the device fell off the bus"));
+  const Outcome actual = run(frames(), setup);
+  expect_same_and_nothing_lost(actual);
+  EXPECT_THAT(actual.device_status.ToString(), HasSubstr("fell off the bus"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, LostDevice,
+                         ::testing::Combine(::testing::Values(Call::kCopyToDevice, Call::kLaunch, Call::kCopyToHost,
+                                                              Call::kRecord, Call::kFlush, Call::kReady),
+                                            ::testing::Values(1, 7)));
+
+TEST(DeviceWait, that_exceeds_its_limit_names_stage_and_device_and_ends) {
+  // the stage leaves a hanging device its memory, so this one is never destroyed
+  auto* faulty = new FaultyDevice(device_here());  // NOLINT(cppcoreguidelines-owning-memory)
+  faulty->hold_events(true);
+  Scenario setup{.device = faulty, .unit = 32};
+  setup.options.limit = std::chrono::milliseconds(50);
+  // setting the stage up waits for events too: let those pass
+  faulty->hold_events(false);
+  std::thread hold([faulty] {
+    while (faulty->calls(Call::kLaunch) == 0) {
+      std::this_thread::yield();
+    }
+    faulty->hold_events(true);
+  });
+  const Outcome actual = run(frames(), setup);
+  hold.join();
+  expect_same_and_nothing_lost(actual);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(actual.device_status)) << actual.device_status;
+  EXPECT_THAT(actual.device_status.ToString(),
+              HasSubstr("stage mark waited more than 50 ms for device " + faulty->info().name));
+  EXPECT_TRUE(actual.abandoned);
+}
+
+TEST(Run, stop_ends_an_endless_source_and_finishes_what_is_inside) {
+  Scenario setup{
+      .device = &device_here(), .workers = 2, .loops = UINT64_MAX / 4096, .stop_after = std::chrono::milliseconds(100)};
+  const Outcome actual = run(frames(), setup);
+  EXPECT_TRUE(actual.status.ok());
+  EXPECT_GT(actual.received, 0U);
+  EXPECT_EQ(actual.sent.size() + actual.dropped, actual.received);
+  EXPECT_EQ(actual.free_slots, 4096U);
+}
+
+TEST(Run, an_error_of_a_stage_ends_it_and_names_the_stage) {
+  const Outcome actual = run(frames(), {.sink_fails_at = 300});
+  EXPECT_TRUE(absl::IsDataLoss(actual.status));
+  EXPECT_THAT(std::string(actual.status.message()), HasSubstr("stage tx: disk full"));
+}
+
+TEST(Run, stages_are_split_among_workers_as_neighbours) {
+  std::vector<Stage*> stages;
+  for (std::uintptr_t i = 1; i <= 6; ++i) {
+    stages.push_back(reinterpret_cast<Stage*>(i * 64));  // never dereferenced
+  }
+  for (const std::uint32_t workers : {1U, 2U, 4U, 6U, 20U}) {
+    const auto groups = assign_stages(stages, workers);
+    EXPECT_EQ(groups.size(), std::min(workers, 6U));
+    std::vector<Stage*> joined;
+    for (auto const& group : groups) {
+      EXPECT_FALSE(group.empty());
+      joined.insert(joined.end(), group.begin(), group.end());
+    }
+    EXPECT_EQ(joined, stages);
+  }
+}
+
+}  // namespace
+}  // namespace catena::dataplane
