@@ -6,8 +6,8 @@
 #include <catena/device/device.hpp>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -29,7 +29,9 @@ struct Finding {
   std::string fix;
 };
 
-std::string_view to_string(Level level) { return level == Level::kOk ? "ok" : level == Level::kNote ? "note" : "PROBLEM"; }
+std::string_view to_string(Level level) {
+  return level == Level::kOk ? "ok" : level == Level::kNote ? "note" : "PROBLEM";
+}
 
 std::string cpu_model() {
   std::ifstream info("/proc/cpuinfo");
@@ -67,32 +69,38 @@ Finding look_at_cpu() {
   vector = "not x86-64";
   level = Level::kNote;
 #endif
-  return {level, "processor", fmt::format("{}, {} cores, {}", cpu_model(), std::thread::hardware_concurrency(), vector), ""};
+  return {level, "processor", fmt::format("{}, {} cores, {}", cpu_model(), std::thread::hardware_concurrency(), vector),
+          ""};
 }
 
 Finding look_at_memory() {
   constexpr std::uint64_t kNeededKib = std::uint64_t{2} << 20;
   const std::uint64_t free_kib = meminfo_kib("MemAvailable:");
   const bool enough = free_kib >= kNeededKib;
-  return {enough ? Level::kOk : Level::kProblem, "memory", fmt::format("{} MiB available; a chain with a full Internet route table takes about 1 GiB", free_kib / 1024),
+  return {enough ? Level::kOk : Level::kProblem, "memory",
+          fmt::format("{} MiB available; a chain with a full Internet route table takes about 1 GiB", free_kib / 1024),
           enough ? "" : "free memory, or lower spec.tuning.pool_slots and leave the route table smaller"};
 }
 
 Finding look_at_hugepages() {
   const std::uint64_t total = meminfo_kib("HugePages_Total:");
-  return {Level::kNote, "hugepages", fmt::format("{} reserved; only physical NICs need them, pcap files and virtual devices do not", total),
+  return {Level::kNote, "hugepages",
+          fmt::format("{} reserved; only physical NICs need them, pcap files and virtual devices do not", total),
           total > 0 ? "" : "for a NIC: echo 1024 | sudo tee /proc/sys/vm/nr_hugepages"};
 }
 
 Finding look_at_eal() {
   const Status status = dataplane::ensure_eal();
-  return {status.ok() ? Level::kOk : Level::kProblem, "DPDK", status.ok() ? "starts without hugepages and without privileges" : std::string(status.message()),
+  return {status.ok() ? Level::kOk : Level::kProblem, "DPDK",
+          status.ok() ? "starts without hugepages and without privileges" : std::string(status.message()),
           status.ok() ? "" : "sudo apt-get install --reinstall libdpdk-dev"};
 }
 
 Finding look_at_network() {
   const bool root = geteuid() == 0;
-  return {root ? Level::kOk : Level::kNote, "network devices", root ? "may be opened (net_af_packet, net_tap)" : "net_af_packet and net_tap need root or CAP_NET_RAW; pcap files do not",
+  return {root ? Level::kOk : Level::kNote, "network devices",
+          root ? "may be opened (net_af_packet, net_tap)"
+               : "net_af_packet and net_tap need root or CAP_NET_RAW; pcap files do not",
           root ? "" : "sudo setcap cap_net_raw,cap_net_admin+ep $(command -v catena)"};
 }
 
@@ -101,12 +109,14 @@ Finding look_at_cache() {
   const char* xdg = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
   const std::filesystem::path folder = cache != nullptr ? std::filesystem::path(cache)
-                                       : xdg != nullptr ? std::filesystem::path(xdg) / "catena"
-                                                        : std::filesystem::path(home != nullptr ? home : ".") / ".cache" / "catena";
+                                       : xdg != nullptr
+                                           ? std::filesystem::path(xdg) / "catena"
+                                           : std::filesystem::path(home != nullptr ? home : ".") / ".cache" / "catena";
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const bool writable = !error && access(folder.c_str(), W_OK) == 0;
-  return {writable ? Level::kOk : Level::kNote, "kernel cache", concat(folder.string(), writable ? "" : " cannot be written: kernels are compiled at each start"),
+  return {writable ? Level::kOk : Level::kNote, "kernel cache",
+          concat(folder.string(), writable ? "" : " cannot be written: kernels are compiled at each start"),
           writable ? "" : "export CATENA_CACHE_DIR=FOLDER_YOU_CAN_WRITE"};
 }
 
@@ -120,25 +130,32 @@ void look_at_devices(std::vector<Finding>& findings) {
     }
     if (probe.devices.empty()) {
       // a CUDA GPU is optional, an OpenCL device is what everybody can have
-      findings.push_back({Level::kNote, subject, std::string(probe.status.message()), probe.backend == device::Backend::kOpenCl ? "sudo apt-get install pocl-opencl-icd clang-15" : ""});
+      findings.push_back(
+          {Level::kNote, subject, std::string(probe.status.message()),
+           probe.backend == device::Backend::kOpenCl ? "sudo apt-get install pocl-opencl-icd clang-15" : ""});
     }
   }
   if (!any) {
-    findings.push_back({Level::kProblem, "devices", "none: NFs placed `on: gpu` will run on the CPU", "sudo apt-get install pocl-opencl-icd clang-15"});
+    findings.push_back({Level::kProblem, "devices", "none: NFs placed `on: gpu` will run on the CPU",
+                        "sudo apt-get install pocl-opencl-icd clang-15"});
   }
 }
 
 }  // namespace
 
 int doctor(bool json) {
-  std::vector<Finding> findings{look_at_cpu(), look_at_memory(), look_at_hugepages(), look_at_eal(), look_at_network(), look_at_cache()};
+  std::vector<Finding> findings{look_at_cpu(), look_at_memory(),  look_at_hugepages(),
+                                look_at_eal(), look_at_network(), look_at_cache()};
   look_at_devices(findings);
   bool problems = false;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (Finding const& finding : findings) {
     problems = problems || finding.level == Level::kProblem;
     if (json) {
-      list.push_back({{"level", std::string(to_string(finding.level))}, {"subject", finding.subject}, {"text", finding.text}, {"fix", finding.fix}});
+      list.push_back({{"level", std::string(to_string(finding.level))},
+                      {"subject", finding.subject},
+                      {"text", finding.text},
+                      {"fix", finding.fix}});
     } else {
       std::cout << fmt::format("{:<8} {:<16} {}\n", to_string(finding.level), finding.subject, finding.text);
       if (!finding.fix.empty()) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
 
-#include <CLI/CLI.hpp>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
 
 #include <exception>
 #include <iostream>
@@ -25,7 +25,9 @@ int main(int argc, char** argv) {
   run->add_option("--tx", arguments.tx, "Instead of the file's tx: pcap:FILE, dpdk:DEVICE or null");
   run->add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none");
   run->add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
-  run->add_option("--workers", arguments.workers, "Threads that poll the stages; default: one a core, at most one a stage")->check(CLI::Range(1, 256));
+  run->add_option("--workers", arguments.workers,
+                  "Threads that poll the stages; default: one a core, at most one a stage")
+      ->check(CLI::Range(1, 256));
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
   run->callback([&] { status = cli::run(arguments); });
 
@@ -36,13 +38,16 @@ int main(int argc, char** argv) {
   check->add_flag("--json", json, "Result as one JSON object");
   check->callback([&] { status = cli::check(chain_file, json); });
 
-  CLI::App* doctor = app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");
+  CLI::App* doctor =
+      app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");
   doctor->add_flag("--json", json, "Result as one JSON object");
   doctor->callback([&] { status = cli::doctor(json); });
 
   std::string what;
   CLI::App* show = app.add_subcommand("show", "List NF types, devices or packet fields");
-  show->add_option("what", what, "nfs, devices or fields")->required()->check(CLI::IsMember({"nfs", "devices", "fields"}));
+  show->add_option("what", what, "nfs, devices or fields")
+      ->required()
+      ->check(CLI::IsMember({"nfs", "devices", "fields"}));
   show->add_flag("--json", json, "Result as one JSON object");
   show->callback([&] { status = cli::show(what, json); });
 

@@ -49,7 +49,8 @@ class LiveLine {
         continue;
       }
       const chain::Progress now = chain.progress();
-      std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9.3f} Mpps\n", seconds, now.received, now.sent, now.dropped,
+      std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9.3f} Mpps\n", seconds,
+                               now.received, now.sent, now.dropped,
                                static_cast<double>(now.received - last.received) / 1e6);
       last = now;
       next += std::chrono::seconds(1);

@@ -25,19 +25,28 @@ Json nfs_json() {
     }
     Json keys = Json::array();
     for (nf::ConfigKey const& key : descriptor->config) {
-      keys.push_back({{"name", std::string(key.name)}, {"type", std::string(key.type)}, {"default", std::string(key.fallback)}, {"help", std::string(key.help)}});
+      keys.push_back({{"name", std::string(key.name)},
+                      {"type", std::string(key.type)},
+                      {"default", std::string(key.fallback)},
+                      {"help", std::string(key.help)}});
     }
-    list.push_back({{"type", std::string(descriptor->type)}, {"help", std::string(descriptor->help)}, {"cpu", true}, {"gpu", descriptor->has_kernel},
-                    {"config", keys}, {"drops", drops}});
+    list.push_back({{"type", std::string(descriptor->type)},
+                    {"help", std::string(descriptor->help)},
+                    {"cpu", true},
+                    {"gpu", descriptor->has_kernel},
+                    {"config", keys},
+                    {"drops", drops}});
   }
   return list;
 }
 
 void print_nfs() {
   for (nf::Descriptor const* descriptor : nf::builtin_nfs().all()) {
-    std::cout << fmt::format("{}  ({})\n  {}\n", descriptor->type, descriptor->has_kernel ? "cpu, gpu" : "cpu", descriptor->help);
+    std::cout << fmt::format("{}  ({})\n  {}\n", descriptor->type, descriptor->has_kernel ? "cpu, gpu" : "cpu",
+                             descriptor->help);
     for (nf::ConfigKey const& key : descriptor->config) {
-      std::cout << fmt::format("    {:<20} {:<28} {}{}\n", key.name, key.type, key.help, key.fallback.empty() ? " (required)" : fmt::format(" (default: {})", key.fallback));
+      std::cout << fmt::format("    {:<20} {:<28} {}{}\n", key.name, key.type, key.help,
+                               key.fallback.empty() ? " (required)" : fmt::format(" (default: {})", key.fallback));
     }
     for (nf::DropReason const& reason : descriptor->drop_reasons) {
       std::cout << fmt::format("    drops {:<14} {}\n", reason.name, reason.help);
@@ -55,10 +64,16 @@ Json devices_json() {
   for (device::Probe const& probe : device::probe()) {
     Json found = Json::array();
     for (device::DeviceInfo const& info : probe.devices) {
-      found.push_back({{"name", info.name}, {"driver", info.driver}, {"target", info.target}, {"compute_units", info.compute_units}, {"memory_bytes", info.memory_bytes},
+      found.push_back({{"name", info.name},
+                       {"driver", info.driver},
+                       {"target", info.target},
+                       {"compute_units", info.compute_units},
+                       {"memory_bytes", info.memory_bytes},
                        {"local_memory_bytes", info.local_memory_bytes}});
     }
-    list.push_back({{"backend", std::string(device::to_string(probe.backend))}, {"devices", found}, {"error", std::string(probe.status.message())}});
+    list.push_back({{"backend", std::string(device::to_string(probe.backend))},
+                    {"devices", found},
+                    {"error", std::string(probe.status.message())}});
   }
   return list;
 }
@@ -67,11 +82,13 @@ void print_devices() {
   constexpr double kMiB = 1024.0 * 1024.0;
   for (device::Probe const& probe : device::probe()) {
     for (device::DeviceInfo const& info : probe.devices) {
-      std::cout << fmt::format("{:<7} {}: {} compute units, {:.0f} MiB, {}, compiled for {}\n", device::to_string(probe.backend), info.name, info.compute_units,
+      std::cout << fmt::format("{:<7} {}: {} compute units, {:.0f} MiB, {}, compiled for {}\n",
+                               device::to_string(probe.backend), info.name, info.compute_units,
                                static_cast<double>(info.memory_bytes) / kMiB, info.driver, info.target);
     }
     if (probe.devices.empty()) {
-      std::cout << fmt::format("{:<7} none: {}\n", device::to_string(probe.backend), std::string(probe.status.message()));
+      std::cout << fmt::format("{:<7} none: {}\n", device::to_string(probe.backend),
+                               std::string(probe.status.message()));
     }
   }
 }
@@ -98,7 +115,8 @@ Json fields_json() {
 
 void print_fields() {
   for (FieldRow const& field : kFields) {
-    std::cout << fmt::format("{:>2}  {:<15} {:>8}  {}\n", field.id, field.name, field.bytes == 0 ? "variable" : fmt::format("{} B", field.bytes), field.help);
+    std::cout << fmt::format("{:>2}  {:<15} {:>8}  {}\n", field.id, field.name,
+                             field.bytes == 0 ? "variable" : fmt::format("{} B", field.bytes), field.help);
   }
 }
 

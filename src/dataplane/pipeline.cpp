@@ -33,7 +33,8 @@ class Workers {
       for (std::size_t i = 0; i < stages.size();) {
         Result<Progress> progress = stages[i]->poll();
         if (!progress.ok()) {
-          fail(Status(progress.status().code(), concat("stage ", stages[i]->name(), ": ", std::string(progress.status().message()))));
+          fail(Status(progress.status().code(),
+                      concat("stage ", stages[i]->name(), ": ", std::string(progress.status().message()))));
           return;
         }
         worked = worked || *progress != Progress::kIdle;

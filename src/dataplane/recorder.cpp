@@ -36,7 +36,8 @@ Result<std::unique_ptr<Recorder>> Recorder::open(std::string const& path, std::v
 }
 
 Status Recorder::write(Unit& unit) {
-  std::stable_sort(unit.records.begin(), unit.records.end(), [](UnitRecord const& a, UnitRecord const& b) { return a.line.packet < b.line.packet; });
+  std::stable_sort(unit.records.begin(), unit.records.end(),
+                   [](UnitRecord const& a, UnitRecord const& b) { return a.line.packet < b.line.packet; });
   for (UnitRecord const& record : unit.records) {
     std::string line = nf::format_record(*nfs_[record.nf], record.line);
     line += '\n';
@@ -49,7 +50,8 @@ Status Recorder::write(Unit& unit) {
 }
 
 Status Recorder::finish() {
-  return std::fflush(file_.get()) == 0 ? absl::OkStatus() : absl::DataLossError(concat(path_, ": ", std::strerror(errno)));
+  return std::fflush(file_.get()) == 0 ? absl::OkStatus()
+                                       : absl::DataLossError(concat(path_, ": ", std::strerror(errno)));
 }
 
 }  // namespace catena::dataplane

@@ -18,7 +18,8 @@ Result<std::unique_ptr<Ring>> Ring::create(std::uint32_t units) {
   if (bytes < 0) {
     return absl::InvalidArgumentError(concat("a ring for ", units, " units cannot be made"));
   }
-  const std::size_t rounded = (static_cast<std::size_t>(bytes) + RTE_CACHE_LINE_SIZE - 1) / RTE_CACHE_LINE_SIZE * RTE_CACHE_LINE_SIZE;
+  const std::size_t rounded =
+      (static_cast<std::size_t>(bytes) + RTE_CACHE_LINE_SIZE - 1) / RTE_CACHE_LINE_SIZE * RTE_CACHE_LINE_SIZE;
   std::unique_ptr<Ring> ring(new Ring());
   ring->ring_.reset(static_cast<rte_ring*>(std::aligned_alloc(RTE_CACHE_LINE_SIZE, rounded)));
   if (!ring->ring_) {

@@ -11,7 +11,9 @@ namespace catena::dataplane {
 namespace {
 
 std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+          .count());
 }
 
 }  // namespace
@@ -73,7 +75,8 @@ Result<Progress> CpuStage::poll() {
   return Progress::kWorked;
 }
 
-DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in, Ring& out, DeviceStageOptions const& options)
+DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool,
+                         Ring& in, Ring& out, DeviceStageOptions const& options)
     : Stage(instance.name()),
       instance_(&instance),
       position_(position),
@@ -83,12 +86,14 @@ DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel:
       out_(&out),
       options_(options) {}
 
-Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in, Ring& out,
-                                                         DeviceStageOptions const& options) {
+Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
+                                                         kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
+                                                         Ring& out, DeviceStageOptions const& options) {
   std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, device_nf, pool, in, out, options));
   for (std::uint32_t i = 0; i < options.in_flight; ++i) {
     Flight flight;
-    CATENA_ASSIGN_OR_RETURN(flight.batch, nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * kUnitPackets));
+    CATENA_ASSIGN_OR_RETURN(flight.batch,
+                            nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * kUnitPackets));
     stage->idle_.push_back(std::move(flight));
   }
   return stage;
@@ -117,8 +122,10 @@ void DeviceStage::deliver(Flight& flight) {
 void DeviceStage::fail(Status const& status) {
   device_status_ = status;
   abandoned_ = absl::IsDeadlineExceeded(status);
-  spdlog::error("NF {}: device {} is out of use: {}. From now on the CPU implementation decides its packets, those in flight included.", instance_->name(),
-                device_nf_->device().info().name, status.ToString());
+  spdlog::error(
+      "NF {}: device {} is out of use: {}. From now on the CPU implementation decides its packets, those in flight "
+      "included.",
+      instance_->name(), device_nf_->device().info().name, status.ToString());
   if (filling_.batch) {
     in_flight_.push_back(std::move(filling_));
     filling_ = Flight{};
@@ -142,8 +149,10 @@ bool DeviceStage::collect() {
     }
     if (!*done) {
       if (std::chrono::steady_clock::now() - oldest.since > options_.limit) {
-        fail(absl::DeadlineExceededError(concat("stage ", name(), " waited more than ", std::chrono::duration_cast<std::chrono::milliseconds>(options_.limit).count(),
-                                                " ms for device ", device_nf_->device().info().name)));
+        fail(absl::DeadlineExceededError(
+            concat("stage ", name(), " waited more than ",
+                   std::chrono::duration_cast<std::chrono::milliseconds>(options_.limit).count(), " ms for device ",
+                   device_nf_->device().info().name)));
         return true;
       }
       break;
@@ -187,7 +196,8 @@ bool DeviceStage::fill() {
       worked = true;
     }
     const bool full = filling_.batch->room() < kUnitPackets;
-    const bool due = in_flight_.empty() || in_->drained() || std::chrono::steady_clock::now() - filling_.since > options_.max_batch_delay;
+    const bool due = in_flight_.empty() || in_->drained() ||
+                     std::chrono::steady_clock::now() - filling_.since > options_.max_batch_delay;
     if (filling_.units.empty() || (!full && !due)) {
       return worked;
     }
@@ -215,7 +225,8 @@ Result<Progress> DeviceStage::poll() {
   return worked ? Progress::kWorked : Progress::kIdle;
 }
 
-TxStage::TxStage(Sink& sink, PacketPool& pool, Ring& in, Recorder* recorder) : Stage("tx"), sink_(&sink), pool_(&pool), in_(&in), recorder_(recorder) {}
+TxStage::TxStage(Sink& sink, PacketPool& pool, Ring& in, Recorder* recorder)
+    : Stage("tx"), sink_(&sink), pool_(&pool), in_(&in), recorder_(recorder) {}
 
 Result<Progress> TxStage::poll() {
   Unit* unit = in_->pop();

@@ -121,9 +121,9 @@ TEST(BadInput, every_header_byte_with_extreme_values) {
   std::vector<Frame> frames;
   for (Frame const& seed : seeds()) {
     for (std::size_t at = 12; at < std::min<std::size_t>(seed.size(), 74); ++at) {
-      for (const std::uint8_t value : {0x00, 0x01, 0x0F, 0x40, 0x46, 0x4F, 0x7F, 0x80, 0xFF}) {
+      for (const int value : {0x00, 0x01, 0x0F, 0x40, 0x46, 0x4F, 0x7F, 0x80, 0xFF}) {
         frames.push_back(seed);
-        frames.back()[at] = value;
+        frames.back()[at] = static_cast<std::uint8_t>(value);
       }
     }
   }

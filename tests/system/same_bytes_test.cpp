@@ -3,6 +3,7 @@
 // on every device. The all-CPU run is what the others are compared with; the NFs' own tests hold that run to oracles.
 #include "system/chain_runner.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
