@@ -9,8 +9,8 @@
 namespace catena::cli {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;   ///< the run or the check failed
-inline constexpr int kExitUsage = 2;    ///< the command line is wrong
+inline constexpr int kExitFailed = 1;  ///< the run or the check failed
+inline constexpr int kExitUsage = 2;   ///< the command line is wrong
 
 struct RunArguments {
   std::string chain_file;

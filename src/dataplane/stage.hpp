@@ -35,7 +35,9 @@ class Stage {
   std::uint64_t packets() const { return packets_.load(std::memory_order_relaxed); }
 
  protected:
-  void count(std::uint64_t packets) { packets_.store(packets_.load(std::memory_order_relaxed) + packets, std::memory_order_relaxed); }
+  void count(std::uint64_t packets) {
+    packets_.store(packets_.load(std::memory_order_relaxed) + packets, std::memory_order_relaxed);
+  }
 
  private:
   std::string name_;
@@ -90,8 +92,9 @@ struct DeviceStageOptions {
 /// implementation, and the log says so at once.
 class DeviceStage final : public Stage {
  public:
-  static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
-                                                     Ring& out, DeviceStageOptions const& options);
+  static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,
+                                                     kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in, Ring& out,
+                                                     DeviceStageOptions const& options);
   ~DeviceStage() override;
   Result<Progress> poll() override;
   /// OK, or why the device is out of use. Read after the run.
@@ -105,7 +108,8 @@ class DeviceStage final : public Stage {
     std::vector<Unit*> units;
     std::chrono::steady_clock::time_point since;
   };
-  DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in, Ring& out, DeviceStageOptions const& options);
+  DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
+              Ring& out, DeviceStageOptions const& options);
   bool collect();
   bool fill();
   void submit();
