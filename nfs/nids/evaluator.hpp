@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "match_table.hpp"
+#include "pattern_set.hpp"
+#include "rule.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace catena::nids {
+
+/// What rule headers look at.
+struct PacketHeader {
+  Protocol protocol = Protocol::kIp;  ///< kIp: none of TCP, UDP, ICMP
+  bool has_ports = false;
+  std::uint32_t source = 0;
+  std::uint32_t destination = 0;
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = 0;
+};
+
+/// Turns the literal matches of one packet into the rules that match it.
+///
+/// A rule matches if its header does and some choice of one occurrence for each content satisfies all modifiers at
+/// once. Contents only look back at the end of the one before, so it is enough to carry, content by content, the set
+/// of ends that the chain so far can have; every step is one pass over two sorted lists, and no choice is tried twice.
+/// A rule without contents matches by its header alone; one with contents needs a payload of at least one byte, even
+/// if all of them are negated (as in Suricata).
+///
+/// Not thread safe: match() uses memory of the object.
+class Evaluator {
+ public:
+  /// Adds the contents of `rules` to `patterns`. Keeps a copy of the rules.
+  Evaluator(std::vector<Rule> rules, PatternSet& patterns);
+
+  /// True if there is a rule that may match although no pattern was found.
+  bool needs_every_packet() const { return !always_.empty(); }
+
+  /// Appends the rules that match to `matched` (positions in rules()), in no order, each once.
+  /// `matches` is sorted. `payload_bytes`: length of the payload.
+  void match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable const& matches,
+             std::vector<std::uint32_t>& matched);
+
+  std::vector<Rule> const& rules() const { return rules_; }
+
+ private:
+  bool contents_match(std::uint32_t rule, MatchTable const& matches);
+
+  std::vector<Rule> rules_;
+  std::vector<std::uint32_t> content_patterns_;              ///< pattern of every content, rule after rule
+  std::vector<std::uint32_t> first_content_;                 ///< of each rule, in content_patterns_
+  std::vector<std::vector<std::uint32_t>> rules_by_anchor_;  ///< by pattern: rules whose rarest content it is
+  std::vector<std::uint32_t> always_;                        ///< rules without a content that must occur
+  std::vector<std::int32_t> ends_;                           ///< ends that the chain so far can have, ascending
+  std::vector<std::int32_t> next_ends_;
+};
+
+/// Whether the header of `rule` fits.
+bool header_matches(Rule const& rule, PacketHeader const& packet);
+
+}  // namespace catena::nids

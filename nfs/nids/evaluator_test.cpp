@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluator.hpp"
+
+#include "rule_parser.hpp"
+
+#include <catena/packet/headers.hpp>
+
+#include <gtest/gtest.h>
+
+namespace catena::nids {
+namespace {
+
+/// Whether the only rule, `alert ip any any -> any any (<options> sid:1;)`, matches the payload.
+bool matches(std::string const& options, std::string payload) {
+  RuleFile file = parse_rules("alert ip any any -> any any (" + options + " sid:1;)", "x.rules", Variables());
+  EXPECT_EQ(file.rules.size(), 1U) << options;
+  PatternSet patterns;
+  Evaluator evaluator(std::move(file.rules), patterns);
+  MatchTable table(patterns.size());
+  for (std::uint32_t number = 0; number < patterns.size(); ++number) {
+    Pattern const& pattern = patterns.patterns()[number];
+    std::string text = payload;
+    if (pattern.nocase) {
+      fold_case(text);
+    }
+    for (std::size_t at = 0; (at = text.find(pattern.bytes, at)) != std::string::npos; ++at) {
+      table.add(number, static_cast<std::uint32_t>(at + pattern.bytes.size()));
+    }
+  }
+  table.sort();
+  std::vector<std::uint32_t> matched;
+  evaluator.match({}, static_cast<std::uint32_t>(payload.size()), table, matched);
+  return !matched.empty();
+}
+
+TEST(Evaluator, offset_and_depth_bound_the_whole_content) {
+  EXPECT_TRUE(matches("content:\"bc\"; offset:1; depth:2;", "abcd"));
+  EXPECT_FALSE(matches("content:\"bc\"; offset:2;", "abcd"));
+  EXPECT_FALSE(matches("content:\"cd\"; offset:1; depth:2;", "abcd"));
+  EXPECT_TRUE(matches("content:\"cd\"; offset:1; depth:3;", "abcd"));
+  EXPECT_TRUE(matches("content:\"ab\"; depth:2;", "abcd"));
+}
+
+TEST(Evaluator, distance_and_within_count_from_the_end_of_the_match_before) {
+  EXPECT_TRUE(matches("content:\"ab\"; content:\"d\"; distance:1; within:1;", "abcd"));
+  EXPECT_FALSE(matches("content:\"ab\"; content:\"d\"; distance:2;", "abcd"));
+  EXPECT_FALSE(matches("content:\"ab\"; content:\"d\"; within:1;", "abcd"));
+  EXPECT_TRUE(matches("content:\"ab\"; content:\"d\"; within:2;", "abcd"));
+  EXPECT_TRUE(matches("content:\"cd\"; content:\"bc\"; distance:-3; within:2;", "abcd"));
+  EXPECT_FALSE(matches("content:\"cd\"; content:\"ab\"; distance:-3;", "abcd"));
+}
+
+TEST(Evaluator, the_first_relative_content_counts_from_the_payload) {
+  EXPECT_TRUE(matches("content:\"c\"; distance:2; within:1;", "abcd"));
+  EXPECT_FALSE(matches("content:\"b\"; distance:2;", "abcd"));
+}
+
+TEST(Evaluator, a_window_before_the_payload_holds_nothing) {
+  EXPECT_FALSE(matches("content:\"a\"; distance:-4; within:2;", "aaaa"));
+  EXPECT_TRUE(matches("content:!\"a\"; distance:-4; within:2;", "aaaa"));
+}
+
+TEST(Evaluator, another_occurrence_is_tried_until_all_contents_fit) {
+  EXPECT_TRUE(matches("content:\"a\"; content:\"b\"; within:1;", "axaxab"));
+  EXPECT_TRUE(matches("content:\"a\"; content:\"b\"; distance:0; content:\"c\"; within:1;", "abxabc"));
+  EXPECT_TRUE(matches("content:\"a\"; content:\"a\"; distance:3; within:1; content:\"b\"; within:1;", "aaaaaab"));
+  EXPECT_TRUE(matches("content:\"a\"; content:!\"x\"; offset:90; content:!\"a\"; within:2;", "aaaa"));
+}
+
+TEST(Evaluator, a_negated_content_must_be_absent_from_its_window) {
+  EXPECT_TRUE(matches("content:!\"x\";", "abcd"));
+  EXPECT_FALSE(matches("content:!\"b\";", "abcd"));
+  EXPECT_TRUE(matches("content:!\"b\"; depth:1;", "abcd"));
+  EXPECT_TRUE(matches("content:\"a\"; content:!\"c\"; within:1;", "abcd"));
+  EXPECT_FALSE(matches("content:\"a\"; content:!\"b\"; within:1;", "abcd"));
+  EXPECT_TRUE(matches("content:\"a\"; content:!\"b\"; within:1;", "abac"));
+  EXPECT_TRUE(matches("content:\"a\"; content:!\"bcd\"; within:3;", "abc"));
+}
+
+TEST(Evaluator, a_negated_content_leaves_the_place_of_the_match_before) {
+  EXPECT_TRUE(matches("content:\"a\"; content:!\"x\"; within:1; content:\"b\"; within:1;", "ab"));
+}
+
+TEST(Evaluator, contents_need_a_payload_and_rules_without_any_do_not) {
+  EXPECT_FALSE(matches("content:!\"x\";", ""));
+  EXPECT_TRUE(matches("msg:\"any packet\";", ""));
+  EXPECT_TRUE(matches("msg:\"any packet\";", "abc"));
+}
+
+TEST(Evaluator, nocase_belongs_to_one_content) {
+  EXPECT_TRUE(matches("content:\"AB\"; nocase; content:\"c\";", "aBc"));
+  EXPECT_FALSE(matches("content:\"AB\"; nocase; content:\"c\";", "aBC"));
+}
+
+TEST(Evaluator, long_chains_over_repeated_bytes_end) {
+  std::string chain = "content:\"a\";";
+  for (int i = 0; i < 60; ++i) {
+    chain += " content:\"a\"; distance:0; within:1400;";
+  }
+  EXPECT_TRUE(matches(chain + " content:!\"a\"; within:1;", std::string(1400, 'a')));
+  EXPECT_FALSE(matches(chain + " content:\"b\"; within:1;", std::string(1400, 'a')));
+}
+
+TEST(HeaderMatch, protocol_addresses_and_ports_in_one_or_both_directions) {
+  const auto rule = [](std::string const& header) {
+    RuleFile file = parse_rules("alert " + header + " (sid:1;)", "x.rules", Variables());
+    EXPECT_EQ(file.rules.size(), 1U) << header;
+    return file.rules.front();
+  };
+  const PacketHeader web{Protocol::kTcp, true, 0x0A000001, 0x0B000001, 4000, 80};
+  const PacketHeader reply{Protocol::kTcp, true, 0x0B000001, 0x0A000001, 80, 4000};
+  const PacketHeader other{Protocol::kIp, false, 0x0A000001, 0x0B000001, 0, 0};
+  EXPECT_TRUE(header_matches(rule("tcp 10.0.0.0/8 any -> any 80"), web));
+  EXPECT_FALSE(header_matches(rule("tcp 10.0.0.0/8 any -> any 80"), reply));
+  EXPECT_TRUE(header_matches(rule("tcp 10.0.0.0/8 any <> any 80"), reply));
+  EXPECT_FALSE(header_matches(rule("tcp !10.0.0.0/8 any <> 11.0.0.0/8 any"), web));
+  EXPECT_FALSE(header_matches(rule("udp any any -> any any"), web));
+  EXPECT_TRUE(header_matches(rule("ip any any -> any 80"), web));
+  EXPECT_TRUE(header_matches(rule("ip any any -> any any"), other));
+  EXPECT_FALSE(header_matches(rule("ip any any -> any 80"), other));
+  EXPECT_FALSE(header_matches(rule("ip any any -> any :80"), other));
+  EXPECT_FALSE(header_matches(rule("tcp any any -> any any"), other));
+}
+
+}  // namespace
+}  // namespace catena::nids

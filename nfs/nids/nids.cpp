@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nids.hpp"
+
+#include "rule_parser.hpp"
+#include "set_expression.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <sstream>
+
+extern const catena::kernel::SourceFile catena_kernel_nids[];
+extern const unsigned catena_kernel_nids_count;
+
+namespace catena::nids {
+namespace {
+
+enum DropReasonNumber : std::uint32_t { kRule = 0 };
+constexpr std::array<nf::DropReason, 1> kDropReasons{{{"rule", "a drop rule matched, or a string of a drop list"}}};
+
+constexpr std::array<nf::ConfigKey, 5> kConfig{{
+    {"rules", "file", "", "rules, one a line; either this or `strings` is required"},
+    {"strings", "file", "", "strings to look for, one a line; either this or `rules` is required"},
+    {"variables", "mapping", "the usual ones, HOME_NET: any", "values of $NAME in rule headers; with `rules`"},
+    {"nocase", "boolean", "false", "look for the strings without regard to case; with `strings`"},
+    {"string_action", "alert | drop", "alert", "what to do with a packet that has a string; with `strings`"},
+}};
+
+constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
+/// No row can have more matches: every payload byte ends at most one in each of two automata.
+constexpr std::uint32_t kMaxMatches = 2 * 0xFFFF;
+
+PacketHeader header_of(packet::Packet const& packet) {
+  PacketHeader header;
+  const std::uint8_t* l3 = packet.l3();
+  header.source = packet::load_be32(l3 + 12);
+  header.destination = packet::load_be32(l3 + 16);
+  if (packet.is(packet::kPorts)) {
+    header.has_ports = true;
+    header.source_port = packet::load_be16(packet.l4());
+    header.destination_port = packet::load_be16(packet.l4() + 2);
+  }
+  header.protocol = packet.is(packet::kTcp)    ? Protocol::kTcp
+                    : packet.is(packet::kUdp)  ? Protocol::kUdp
+                    : packet.is(packet::kIcmp) ? Protocol::kIcmp
+                                               : Protocol::kIp;
+  return header;
+}
+
+NidsAutomaton add_automaton(nf::StateBuilder& state, Automaton const& automaton) {
+  if (automaton.next.empty()) {
+    return {};
+  }
+  return {.classes = state.add(std::span<const std::uint8_t>(automaton.classes)),
+          .next = state.add(std::span(automaton.next)),
+          .longest = state.add(std::span(automaton.longest)),
+          .class_count = automaton.class_count,
+          .start = automaton.start,
+          .match_rows = automaton.match_rows,
+          .reserved = 0};
+}
+
+Result<std::string> read_file(std::string const& path) {
+  std::ifstream stream(path, std::ios::binary | std::ios::ate);
+  const auto size = stream ? static_cast<std::streamoff>(stream.tellg()) : 0;
+  if (size > static_cast<std::streamoff>(kMaxFileBytes)) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {} bytes; a file of rules or strings has at most {}", path, size, kMaxFileBytes));
+  }
+  stream.seekg(0);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream) {
+    return absl::InvalidArgumentError(fmt::format("{}: cannot be read", path));
+  }
+  return std::move(text).str();
+}
+
+Result<Variables> read_variables(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("variables"));
+  std::vector<Variables::Definition> definitions;
+  for (std::string const& name : section.keys()) {
+    CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> parts, section.strings(name));
+    definitions.push_back(
+        {name, parts.size() == 1 ? parts[0] : fmt::format("[{}]", fmt::join(parts, ",")), section.position(name)});
+  }
+  CATENA_RETURN_IF_ERROR(section.finish());
+  auto variables = Variables::create(definitions);
+  if (auto* failure = std::get_if<Variables::Failure>(&variables)) {
+    return absl::InvalidArgumentError(fmt::format("{}: {}", failure->position, failure->message));
+  }
+  return std::get<Variables>(std::move(variables));
+}
+
+/// "147 rules loaded, 3 refused: dsize 2, pcre 1" and what else an operator must know.
+std::vector<std::string> report_of(RuleFile const& file, std::string const& path) {
+  std::string line = fmt::format("{} rules loaded, {} refused", file.rules.size(), file.refused.size());
+  std::string_view separator = ": ";
+  for (auto const& [what, count] : file.refusal_counts()) {
+    line += fmt::format("{}{} {}", separator, what, count);
+    separator = ", ";
+  }
+  std::vector<std::string> report{std::move(line)};
+  if (!file.refused.empty()) {
+    Refusal const& first = file.refused.front();
+    report.push_back(fmt::format("first refused: {}:{}:{}: {}", path, first.line, first.column, first.what));
+  }
+  const auto flows =
+      std::count_if(file.rules.begin(), file.rules.end(), [](Rule const& rule) { return rule.has_flow; });
+  if (flows > 0) {
+    report.push_back(
+        fmt::format("{} rules name flow, which is not evaluated: packets are looked at one by one", flows));
+  }
+  return report;
+}
+
+Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, Variables const& variables) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  RuleFile file = parse_rules(text, path, variables);
+  if (file.error_count > 0) {
+    std::string message = fmt::format("{}", fmt::join(file.errors, "\n"));
+    if (file.error_count > file.errors.size()) {
+      message += fmt::format("\n{}: {} more errors", path, file.error_count - file.errors.size());
+    }
+    return absl::InvalidArgumentError(message);
+  }
+  std::vector<std::string> report = report_of(file, path);
+  PatternSet patterns;
+  RuleSet rules{Evaluator(std::move(file.rules), patterns)};
+  return Nids::create(std::move(patterns), std::move(rules), path, std::move(report));
+}
+
+Result<std::unique_ptr<nf::Nf>> create_with_strings(std::string const& path, bool nocase, packet::Verdict verdict) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  PatternSet patterns;
+  CATENA_ASSIGN_OR_RETURN(StringList list, StringList::parse(text, path, nocase, patterns));
+  std::vector<std::string> report{fmt::format("{} strings loaded{}", list.size(), nocase ? ", nocase" : "")};
+  return Nids::create(std::move(patterns), StringSet{std::move(list), verdict}, path, std::move(report));
+}
+
+Result<std::unique_ptr<nf::Nf>> create_nids(nf::Config& config) {
+  const bool rules = config.has("rules");
+  if (rules == config.has("strings")) {
+    return config.error("", rules ? "'rules' and 'strings' exclude each other; use two NFs"
+                                  : "missing key 'rules' (a rule file) or 'strings' (a list of strings)");
+  }
+  if (rules) {
+    for (std::string_view key : {"nocase", "string_action"}) {
+      if (config.has(key)) {
+        return config.error(key, fmt::format("'{}' goes with 'strings'; rules say it themselves", key));
+      }
+    }
+    CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("rules"));
+    CATENA_ASSIGN_OR_RETURN(const Variables variables, read_variables(config));
+    CATENA_RETURN_IF_ERROR(config.finish());
+    return create_with_rules(path, variables);
+  }
+  if (config.has("variables")) {
+    return config.error("variables", "'variables' goes with 'rules'; strings have no addresses");
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("strings"));
+  CATENA_ASSIGN_OR_RETURN(const bool nocase, config.boolean_or("nocase", false));
+  CATENA_ASSIGN_OR_RETURN(const std::string action, config.one_of("string_action", {"alert", "drop"}, "alert"));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  return create_with_strings(path, nocase, action == "drop" ? packet::Verdict::kDrop : packet::Verdict::kAlert);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<nf::Nf>> Nids::create(PatternSet patterns, std::variant<RuleSet, StringSet> what,
+                                             std::string file, std::vector<std::string> report) {
+  CATENA_ASSIGN_OR_RETURN(LiteralMatcher matcher, LiteralMatcher::create(patterns.patterns()));
+  return std::unique_ptr<nf::Nf>(
+      new Nids(std::move(patterns), std::move(what), std::move(file), std::move(report), std::move(matcher)));
+}
+
+Nids::Nids(PatternSet patterns, std::variant<RuleSet, StringSet> what, std::string file,
+           std::vector<std::string> report, LiteralMatcher matcher)
+    : patterns_(std::move(patterns)),
+      suffixes_(suffix_links(patterns_.patterns())),
+      what_(std::move(what)),
+      file_(std::move(file)),
+      report_(std::move(report)),
+      matcher_(std::move(matcher)),
+      matches_(patterns_.size()) {}
+
+nf::Hints Nids::hints() const {
+  using packet::fields;
+  // complete() reads the header fields; the payload is read where matching is done.
+  constexpr packet::FieldSet kHeader = fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst,
+                                              packet::kL4Sport, packet::kL4Dport, packet::kMetaLayers);
+  return {.cr = kHeader | fields(packet::kPayload),
+          .cw = fields(packet::kMetaVerdict),
+          .gr = fields(packet::kPayload),
+          .gw = packet::kNoFields};
+}
+
+void Nids::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {
+  auto rows = nf::array_of<NidsResult>(results);
+  if (decisions_.size() < batch.size()) {
+    decisions_.resize(batch.size());
+  }
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    const packet::Packet packet = batch[i];
+    matcher_.scan(packet.payload(), matches_);
+    decide(packet, decisions_[i]);
+    rows[i].count = kDecidedByCpu;
+  }
+}
+
+void Nids::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte> results,
+                    nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) {
+  const auto rows = nf::array_of<NidsResult>(results);
+  Decision decision;
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    const packet::Packet packet = batch[i];
+    if (rows[i].count == kDecidedByCpu) {
+      report(packet, decisions_[i], outcome);
+      continue;
+    }
+    const auto spilled = spill == nullptr ? std::span<const std::byte>() : spill->row(first_row + i);
+    if (!read_matches(rows[i], spilled, packet.layers().payload_length)) {
+      // A device that returned something else than the kernel wrote: the packet is decided all the same.
+      matches_.clear();
+      matcher_.scan(packet.payload(), matches_);
+    }
+    decide(packet, decision);
+    report(packet, decision, outcome);
+  }
+}
+
+bool Nids::read_matches(NidsResult const& result, std::span<const std::byte> spilled, std::uint32_t payload_bytes) {
+  const auto rest = nf::array_of<u32>(spilled);
+  if (result.count > kListedMatches && rest.size() < result.count - kListedMatches) {
+    return false;
+  }
+  for (std::uint32_t i = 0; i < result.count; ++i) {
+    const u32 entry = i < kListedMatches ? result.listed[i] : rest[i - kListedMatches];
+    if (pattern_of(entry) >= patterns_.size() || end_of(entry) > payload_bytes) {
+      return false;
+    }
+    for (std::uint32_t pattern = pattern_of(entry); pattern != kNoSuffix; pattern = suffixes_[pattern]) {
+      matches_.add(pattern, end_of(entry));
+    }
+  }
+  return true;
+}
+
+void Nids::decide(packet::Packet const& packet, Decision& decision) {
+  decision.verdict = packet::Verdict::kPass;
+  decision.matches.clear();
+  decision.occurrences = 0;
+  if (auto* strings = std::get_if<StringSet>(&what_)) {
+    decision.occurrences = strings->list.match(matches_, decision.matches);
+    if (!decision.matches.empty()) {
+      decision.verdict = strings->verdict;
+    }
+  } else {
+    Evaluator& evaluator = std::get<RuleSet>(what_).evaluator;
+    if (matches_.found().empty() && !evaluator.needs_every_packet()) {
+      return;
+    }
+    matches_.sort();
+    matched_rules_.clear();
+    evaluator.match(header_of(packet), packet.layers().payload_length, matches_, matched_rules_);
+    for (std::uint32_t number : matched_rules_) {
+      Rule const& rule = evaluator.rules()[number];
+      decision.matches.push_back(rule.sid);
+      const auto verdict = rule.action == Action::kDrop ? packet::Verdict::kDrop : packet::Verdict::kAlert;
+      decision.verdict = std::max(decision.verdict, verdict);
+    }
+  }
+  matches_.clear();
+  std::sort(decision.matches.begin(), decision.matches.end());
+}
+
+void Nids::report(packet::Packet const& packet, Decision const& decision, nf::Outcome& outcome) const {
+  if (decision.verdict == packet::Verdict::kPass) {
+    return;
+  }
+  const bool drop = decision.verdict == packet::Verdict::kDrop;
+  if (drop) {
+    outcome.drop(packet, kRule);
+  } else {
+    outcome.alert(packet);
+  }
+  if (outcome.recording()) {
+    std::string fields = fmt::format("\"matches\":[{}]", fmt::join(decision.matches, ","));
+    if (std::holds_alternative<StringSet>(what_)) {
+      fields += fmt::format(",\"occurrences\":{}", decision.occurrences);
+    }
+    outcome.record(packet, decision.verdict, drop ? std::int32_t{kRule} : -1, std::move(fields));
+  }
+}
+
+Result<nf::KernelSide> Nids::kernel_side() const {
+  const auto build = [this](bool nocase) -> Result<Automaton> {
+    auto automaton = build_automaton(patterns_.patterns(), nocase);
+    return automaton.ok() ? std::move(automaton)
+                          : absl::InvalidArgumentError(concat(file_, ": ", std::string(automaton.status().message())));
+  };
+  CATENA_ASSIGN_OR_RETURN(const Automaton exact, build(false));
+  CATENA_ASSIGN_OR_RETURN(const Automaton nocase, build(true));
+  nf::StateBuilder state(sizeof(NidsState));
+  const NidsAutomaton device_exact = add_automaton(state, exact);
+  const NidsAutomaton device_nocase = add_automaton(state, nocase);
+  const std::uint32_t automata = (exact.next.empty() ? 0U : 1U) + (nocase.next.empty() ? 0U : 1U);
+
+  nf::KernelSide side;
+  side.spec.source = {catena_kernel_nids, catena_kernel_nids_count};
+  side.spec.kernel = "nids";
+  side.spec.reads = hints().gr;
+  side.spec.writes = hints().gw;
+  side.spec.result_bytes = sizeof(NidsResult);
+  side.spec.policy = {.lanes = 1, .group_size = 64, .local_bytes = 0, .spill_factor = 4 * automata};
+  side.state = state.finish(NidsState{device_exact, device_nocase});
+  return side;
+}
+
+void Nids::spill_requests(std::span<const std::byte> results, std::vector<nf::SpillRequest>& requests) const {
+  const auto rows = nf::array_of<NidsResult>(results);
+  for (std::uint32_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].count > kListedMatches && rows[row].count <= kMaxMatches) {
+      requests.push_back({row, (rows[row].count - kListedMatches) * static_cast<std::uint32_t>(sizeof(u32))});
+    }
+  }
+}
+
+}  // namespace catena::nids
+
+catena::nf::Descriptor const& catena_nf_nids() {
+  static const catena::nf::Descriptor kDescriptor{
+      .type = "nids",
+      .help = "intrusion detection: Snort/Suricata rules or strings, packet by packet",
+      .needs = catena::packet::kIpv4,
+      .drop_reasons = catena::nids::kDropReasons,
+      .config = catena::nids::kConfig,
+      .aux_bytes = 0,
+      .result_bytes = sizeof(catena::nids::NidsResult),
+      .has_kernel = true,
+      .create = catena::nids::create_nids,
+  };
+  return kDescriptor;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "aho_corasick.hpp"
+#include "evaluator.hpp"
+#include "literal_matcher.hpp"
+#include "match_table.hpp"
+#include "nids.layout.hpp"
+#include "pattern_set.hpp"
+#include "string_list.hpp"
+
+#include <catena/nf/nf.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+/// Network intrusion detection: looks for the contents of Snort/Suricata rules, or for plain strings, in payloads.
+///
+/// The work has two halves. Finding literals is the same for rules and strings and is done by Hyperscan or, on a
+/// device, by the automaton of Aho and Corasick; its outcome is the list of (pattern, end) pairs of a payload.
+/// Deciding needs these pairs and the packet's header only, never the payload, and is done by one piece of code for
+/// both (evaluator.hpp), on the CPU.
+///
+/// Every packet stands for itself: streams and fragments are not put together. Payload is what follows the TCP, UDP or
+/// ICMP header of an IPv4 packet; of other packets, and of fragments but the first, what follows the IPv4 header.
+namespace catena::nids {
+
+/// What was decided about one packet.
+struct Decision {
+  packet::Verdict verdict = packet::Verdict::kPass;
+  std::vector<std::uint32_t> matches;  ///< sids, or lines of a string list; sorted, distinct
+  std::uint64_t occurrences = 0;       ///< string lists: of all strings together
+};
+
+/// The rules of a file with how each decides.
+struct RuleSet {
+  Evaluator evaluator;
+};
+struct StringSet {
+  StringList list;
+  packet::Verdict verdict;  ///< kAlert or kDrop
+};
+
+class Nids final : public nf::Nf {
+ public:
+  /// `patterns`: those of `what`. `file`: for messages. `report`: lines of the start-up report.
+  /// Errors: as LiteralMatcher::create().
+  static Result<std::unique_ptr<nf::Nf>> create(PatternSet patterns, std::variant<RuleSet, StringSet> what,
+                                                std::string file, std::vector<std::string> report);
+
+  nf::Hints hints() const override;
+  void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
+  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
+                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  Result<nf::KernelSide> kernel_side() const override;
+  void spill_requests(std::span<const std::byte> results, std::vector<nf::SpillRequest>& requests) const override;
+  std::vector<std::string> start_report() const override { return report_; }
+
+ private:
+  Nids(PatternSet patterns, std::variant<RuleSet, StringSet> what, std::string file, std::vector<std::string> report,
+       LiteralMatcher matcher);
+
+  /// Reads a device's match list into matches_. False if it is not complete or names what does not exist.
+  bool read_matches(NidsResult const& result, std::span<const std::byte> spilled, std::uint32_t payload_bytes);
+  /// Decides by matches_, and clears them.
+  void decide(packet::Packet const& packet, Decision& decision);
+  void report(packet::Packet const& packet, Decision const& decision, nf::Outcome& outcome) const;
+
+  PatternSet patterns_;
+  std::vector<std::uint32_t> suffixes_;  ///< see suffix_links()
+  std::variant<RuleSet, StringSet> what_;
+  std::string file_;
+  std::vector<std::string> report_;
+  LiteralMatcher matcher_;
+  MatchTable matches_;
+  std::vector<std::uint32_t> matched_rules_;
+  std::vector<Decision> decisions_;  ///< of the batch that compute() saw last
+};
+
+}  // namespace catena::nids
+
+/// The NF's descriptor, type `nids`.
+catena::nf::Descriptor const& catena_nf_nids();

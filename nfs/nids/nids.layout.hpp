@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/fault.hpp>
+
+/// What the host and the kernel of the NIDS share.
+namespace catena::nids {
+
+/// Matches that a packet's result holds itself; more of them go to its spill area.
+inline constexpr u32 kListedMatches = 7;
+
+/// A match as the kernel lists it: the longest pattern that ends at a position, and that position.
+inline constexpr u32 match_entry(u32 pattern, u32 end) { return pattern << 16 | end; }
+inline constexpr u32 pattern_of(u32 entry) { return entry >> 16; }
+inline constexpr u32 end_of(u32 entry) { return entry & 0xFFFFU; }
+
+/// One packet's result. `count` is the number of matches found; the first kListedMatches stand in `listed`, the
+/// others in the spill area. The CPU implementation decides at once and writes kDecidedByCpu.
+struct NidsResult {
+  u32 count;
+  u32 listed[kListedMatches];
+};
+static_assert(sizeof(NidsResult) == 32);
+inline constexpr u32 kDecidedByCpu = 0xFFFFFFFFU;
+
+/// One automaton (aho_corasick.hpp) in the NF's state. An absent one has class_count 0.
+struct NidsAutomaton {
+  kernel::StateArray<u8> classes;   // [256]
+  kernel::StateArray<u32> next;     // [states][class_count] -> row
+  kernel::StateArray<u16> longest;  // [match_rows / class_count] -> pattern
+  u32 class_count;
+  u32 start;
+  u32 match_rows;
+  u32 reserved;
+};
+static_assert(sizeof(NidsAutomaton) == 64);
+
+struct NidsState {
+  NidsAutomaton exact;   ///< contents that must match byte by byte
+  NidsAutomaton nocase;  ///< contents without regard to case
+};
+static_assert(sizeof(NidsState) == 128);
+
+}  // namespace catena::nids

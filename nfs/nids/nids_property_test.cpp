@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random rules, strings and payloads over tiny alphabets, so that almost every packet has more matches than its result
+// holds. The matchers and the evaluator are held to a search that tries everything.
+#include "rule_parser.hpp"
+#include "test_random.hpp"
+#include "test_support.hpp"
+
+#include <catena/packet/headers.hpp>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace catena::nids {
+namespace {
+
+using namespace testing;
+using nf::testing::Frame;
+
+/// Whether `content` stands at payload[at...].
+bool stands_at(Content const& content, std::string_view payload, std::int64_t at) {
+  if (at < 0 || at + static_cast<std::int64_t>(content.bytes.size()) > static_cast<std::int64_t>(payload.size())) {
+    return false;
+  }
+  std::string bytes(payload.substr(static_cast<std::size_t>(at), content.bytes.size()));
+  if (content.nocase) {
+    fold_case(bytes);
+  }
+  return bytes == content.bytes;
+}
+
+/// The meaning of a chain, word by word: is there a place for content number `next` and all after it, if the last match
+/// ended at `previous`?
+bool chain_matches(std::vector<Content> const& contents, std::size_t next, std::int64_t previous,
+                   std::string_view payload) {
+  if (next == contents.size()) {
+    return true;
+  }
+  Content const& content = contents[next];
+  const auto length = static_cast<std::int64_t>(content.bytes.size());
+  const std::int64_t begin = content.relative ? previous + content.distance : content.offset;
+  const std::int64_t size = content.relative ? content.within.value_or(1 << 20) : content.depth.value_or(1 << 20);
+  bool found = false;
+  for (std::int64_t at = 0; at < static_cast<std::int64_t>(payload.size()); ++at) {
+    if (at < begin || at + length > begin + size || !stands_at(content, payload, at)) {
+      continue;
+    }
+    found = true;
+    if (!content.negated && chain_matches(contents, next + 1, at + length, payload)) {
+      return true;
+    }
+  }
+  return content.negated && !found && chain_matches(contents, next + 1, previous, payload);
+}
+
+std::string random_options(Random& random, std::string_view alphabet, std::string& previous) {
+  std::string options;
+  const std::uint32_t contents = random.below(5);
+  for (std::uint32_t i = 0; i < contents; ++i) {
+    // Now and then the content of another rule once more.
+    const std::string bytes =
+        previous.empty() || random.chance(70) ? random.text(alphabet, 1 + random.below(3)) : previous;
+    previous = bytes;
+    const auto length = static_cast<std::uint32_t>(bytes.size());
+    options += std::string("content:") + (random.chance(25) ? "!" : "") + "\"" + bytes + "\"; ";
+    if (random.chance(40)) {
+      options += "nocase; ";
+    }
+    if (random.chance(50)) {
+      options += random.chance(60) ? fmt::format("distance:{}; ", static_cast<int>(random.below(12)) - 6) : "";
+      options += random.chance(60) ? fmt::format("within:{}; ", length + random.below(8)) : "";
+    } else {
+      options += random.chance(50) ? fmt::format("offset:{}; ", random.below(15)) : "";
+      options += random.chance(50) ? fmt::format("depth:{}; ", length + random.below(15)) : "";
+    }
+  }
+  return options;
+}
+
+TEST(NidsProperty, rules_match_where_a_search_of_all_placements_does) {
+  Random random(20);
+  std::size_t spilled = 0;
+  for (int round = 0; round < 25; ++round) {
+    const std::string_view alphabet = round % 3 == 0 ? "aA" : round % 3 == 1 ? "abAB" : "aabc";
+    std::string text;
+    std::string previous;
+    for (int sid = 1; sid <= 40; ++sid) {
+      text += fmt::format("{} udp any any -> any any ({}sid:{};)\n", random.chance(10) ? "drop" : "alert",
+                          random_options(random, alphabet, previous), sid);
+    }
+    const RuleFile file = parse_rules(text, "x.rules", Variables());
+    ASSERT_EQ(file.rules.size(), 40U) << file.errors.front();
+
+    std::vector<Frame> frames;
+    Hits expected;
+    for (std::uint64_t frame = 1; frame <= 80; ++frame) {
+      const std::string payload = random.text(alphabet, random.below(28));
+      spilled += payload.size() > kListedMatches ? 1 : 0;
+      frames.push_back(nf::testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, payload));
+      for (Rule const& rule : file.rules) {
+        const bool possible = rule.contents.empty() || !payload.empty();
+        if (possible && chain_matches(rule.contents, 0, 0, payload)) {
+          expected[frame].insert(rule.sid);
+        }
+      }
+    }
+    const Folder folder;
+    folder.write("x.rules", text);
+    for (device::Device* device : places()) {
+      SCOPED_TRACE(name_of(device));
+      ASSERT_EQ(hits_of(run_at(device, "rules: x.rules", folder.path(), frames)), expected) << text;
+    }
+  }
+  EXPECT_GT(spilled, 1000U);
+}
+
+TEST(NidsProperty, strings_are_counted_like_a_plain_search_counts_them) {
+  Random random(21);
+  for (int round = 0; round < 12; ++round) {
+    const std::string alphabet = round % 2 == 0 ? "ab" : std::string("a\0\x80\xFF", 4);
+    const bool nocase = round % 3 == 0;
+    std::vector<std::string> strings;
+    std::string list;
+    for (std::uint32_t n = 1 + random.below(40); n > 0; --n) {
+      strings.push_back(random.text(alphabet, 1 + random.below(random.chance(20) ? 30 : 4)));
+      list += strings.back() + "\n";
+    }
+    std::vector<Frame> frames;
+    std::map<std::uint64_t, std::pair<std::set<std::uint32_t>, std::uint64_t>> expected;
+    for (std::uint64_t packet = 0; packet < 40; ++packet) {
+      const std::string payload = random.text(alphabet, random.below(1450));
+      frames.push_back(nf::testing::make_frame(packet::kProtocolTcp, 1, 2, 3, 4, payload));
+      for (std::uint32_t line = 0; line < strings.size(); ++line) {
+        for (std::size_t at = 0; (at = payload.find(strings[line], at)) != std::string::npos; ++at) {
+          expected[packet].first.insert(line);
+          ++expected[packet].second;
+        }
+      }
+    }
+    const Folder folder;
+    folder.write("x.txt", list);
+    for (device::Device* device : places()) {
+      SCOPED_TRACE(name_of(device));
+      const auto result = run_at(device, fmt::format("{{strings: x.txt, nocase: {}}}", nocase), folder.path(), frames);
+      std::map<std::uint64_t, std::pair<std::set<std::uint32_t>, std::uint64_t>> got;
+      for (Record const& record : parse_records(result.records)) {
+        got[record.packet] = {record.matches, record.occurrences};
+      }
+      ASSERT_EQ(got, expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace catena::nids

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Alerts that Suricata 7.0.10 raised on the same rules and packets are the oracle here.
+#include "test_support.hpp"
+
+#include <gtest/gtest.h>
+
+namespace catena::nids {
+namespace {
+
+using namespace testing;
+
+class SuricataCases : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SuricataCases, same_alerts_on_every_place) {
+  auto frames = nf::testing::read_capture(testdata(GetParam() + ".pcap"));
+  ASSERT_TRUE(frames.ok()) << frames.status();
+  const Hits expected = read_hits(testdata(GetParam() + ".alerts.tsv"));
+  ASSERT_GT(expected.size(), 100U);
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    const Hits hits = hits_of(run_at(device, "rules: " + GetParam() + ".rules", testdata(""), *frames));
+    for (std::uint64_t frame = 1; frame <= frames->size(); ++frame) {
+      const auto got = hits.find(frame);
+      const auto want = expected.find(frame);
+      EXPECT_EQ(got == hits.end() ? std::set<std::uint32_t>() : got->second,
+                want == expected.end() ? std::set<std::uint32_t>() : want->second)
+          << "frame " << frame;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, SuricataCases, ::testing::Values("contents", "headers"));
+
+}  // namespace
+}  // namespace catena::nids

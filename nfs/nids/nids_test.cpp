@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test_random.hpp"
+#include "test_support.hpp"
+
+#include <catena/packet/headers.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace catena::nids {
+namespace {
+
+using namespace testing;
+using nf::testing::Frame;
+using nf::testing::make_frame;
+using packet::kProtocolTcp;
+using packet::kProtocolUdp;
+using packet::Verdict;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Frame udp(std::string_view payload, std::uint16_t port = 53) {
+  return make_frame(kProtocolUdp, 0x0A000001, 0x0A000002, 1000, port, payload);
+}
+
+TEST(Nids, a_rule_alerts_or_drops_and_says_which) {
+  const Folder folder;
+  folder.write("x.rules",
+               "alert udp any any -> any 53 (content:\"abc\"; sid:20;)\nalert ip any any -> any any (content:\"b\"; "
+               "sid:10;)\ndrop udp any any -> any any (content:\"bad\"; sid:30;)\n");
+  const std::vector<Frame> frames = {udp("xabcx"), udp("nothing"), udp("abc bad"), udp("b", 54)};
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    const auto result = run_at(device, "rules: x.rules", folder.path(), frames);
+    EXPECT_THAT(result.records,
+                ElementsAre(R"({"packet":0,"nf":"nids","verdict":"alert","matches":[10,20]})",
+                            R"({"packet":2,"nf":"nids","verdict":"drop","reason":"rule","matches":[10,20,30]})",
+                            R"({"packet":3,"nf":"nids","verdict":"alert","matches":[10]})"));
+    ASSERT_EQ(result.packets.size(), 4U);
+    EXPECT_EQ(result.packets[0].verdict, Verdict::kAlert);
+    EXPECT_EQ(result.packets[1].verdict, Verdict::kPass);
+    EXPECT_EQ(result.packets[2].verdict, Verdict::kDrop);
+    EXPECT_EQ(result.dropped("rule"), 1U);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      EXPECT_EQ(result.packets[i].frame, frames[i]);
+    }
+    EXPECT_EQ(result.counters.device_packets, device == nullptr ? 0U : 4U);
+  }
+}
+
+TEST(Nids, a_string_list_counts_overlapping_occurrences) {
+  const Folder folder;
+  folder.write("x.txt", "aa\nzz\naaa\nAb\n");
+  const std::vector<Frame> frames = {udp("aaaa"), udp("Ab ab zz"), udp("none")};
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    EXPECT_THAT(run_at(device, "strings: x.txt", folder.path(), frames).records,
+                ElementsAre(R"({"packet":0,"nf":"nids","verdict":"alert","matches":[0,2],"occurrences":5})",
+                            R"({"packet":1,"nf":"nids","verdict":"alert","matches":[1,3],"occurrences":2})"));
+    const auto dropping = run_at(device, "{strings: x.txt, nocase: true, string_action: drop}", folder.path(), frames);
+    EXPECT_THAT(
+        dropping.records,
+        ElementsAre(R"({"packet":0,"nf":"nids","verdict":"drop","reason":"rule","matches":[0,2],"occurrences":5})",
+                    R"({"packet":1,"nf":"nids","verdict":"drop","reason":"rule","matches":[1,3],"occurrences":3})"));
+    EXPECT_EQ(dropping.dropped("rule"), 2U);
+  }
+}
+
+TEST(Nids, strings_of_a_list_without_case_may_be_the_same) {
+  const Folder folder;
+  folder.write("x.txt", "ab\nAB");
+  for (device::Device* device : places()) {
+    EXPECT_THAT(run_at(device, "{strings: x.txt, nocase: yes}", folder.path(), {udp("aB")}).records,
+                ElementsAre(HasSubstr(R"("matches":[0,1],"occurrences":2)")));
+  }
+}
+
+TEST(Nids, a_match_on_every_byte_of_both_automata_is_kept) {
+  const Folder folder;
+  folder.write("x.rules",
+               "alert ip any any -> any any (content:\"a\"; content:\"a\"; offset:1399; depth:1; sid:1;)\n"
+               "alert ip any any -> any any (content:\"AA\"; nocase; distance:1398; within:2; sid:2;)\n"
+               "alert ip any any -> any any (content:!\"b\"; content:\"aaa\"; sid:3;)\n");
+  const std::vector<Frame> frames = {udp(std::string(1400, 'a')), udp(std::string(1399, 'a')), udp("")};
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    EXPECT_EQ(hits_of(run_at(device, "rules: x.rules", folder.path(), frames)), (Hits{{1, {1, 2, 3}}, {2, {3}}}));
+  }
+}
+
+TEST(Nids, rules_without_contents_match_by_header) {
+  const Folder folder;
+  folder.write("x.rules",
+               "alert tcp any any -> any any (sid:1;)\nalert udp any any -> any 53 (content:!\"x\"; sid:2;)\n");
+  const std::vector<Frame> frames = {make_frame(kProtocolTcp, 1, 2, 3, 4, ""), udp("y"), udp("x"), udp("")};
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    EXPECT_EQ(hits_of(run_at(device, "rules: x.rules", folder.path(), frames)), (Hits{{1, {1}}, {2, {2}}}));
+  }
+}
+
+TEST(Nids, only_the_part_of_a_datagram_with_its_header_is_tcp_or_udp) {
+  const Folder folder;
+  folder.write("x.rules",
+               "alert udp any any -> any any (content:\"abc\"; sid:1;)\nalert ip any any -> any any (content:\"abc\"; "
+               "sid:2;)\n");
+  Frame first = udp("abc");
+  packet::store_be16(first.data() + packet::kEthernetBytes + 6, 0x2000);  // more fragments
+  Frame later = udp("abc");
+  packet::store_be16(later.data() + packet::kEthernetBytes + 6, 0x0001);  // offset 8 bytes
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    EXPECT_EQ(hits_of(run_at(device, "rules: x.rules", folder.path(), {udp("abc"), later}))[2],
+              (std::set<std::uint32_t>{2}));
+    const packet::Layers layers = packet::parse(first.data(), static_cast<std::uint32_t>(first.size()));
+    const bool has_udp = (layers.flags & packet::kUdp) != 0;
+    EXPECT_EQ(hits_of(run_at(device, "rules: x.rules", folder.path(), {first}))[1],
+              has_udp ? (std::set<std::uint32_t>{1, 2}) : (std::set<std::uint32_t>{2}));
+  }
+}
+
+TEST(Nids, ethernet_padding_is_no_payload) {
+  const Folder folder;
+  folder.write("x.txt", "pad");
+  Frame frame = udp("");
+  frame.insert(frame.end(), {'p', 'a', 'd'});
+  for (device::Device* device : places()) {
+    EXPECT_THAT(run_at(device, "strings: x.txt", folder.path(), {frame}).records, ElementsAre());
+  }
+}
+
+TEST(Nids, empty_files_match_nothing) {
+  const Folder folder;
+  folder.write("empty", "");
+  for (device::Device* device : places()) {
+    EXPECT_THAT(run_at(device, "strings: empty", folder.path(), {udp("x")}).records, ElementsAre());
+    EXPECT_THAT(run_at(device, "rules: empty", folder.path(), {udp("x")}).records, ElementsAre());
+  }
+}
+
+TEST(Nids, start_report_counts_what_is_refused_and_not_evaluated) {
+  const Folder folder;
+  folder.write("x.rules",
+               "alert ip any any -> any any (flow:established; content:\"a\"; sid:1;)\nalert ip any any -> any any "
+               "(pcre:\"/x/\"; sid:2;)\nalert ip any any -> any any (dsize:1; sid:3;)\nalert ip any any -> any any "
+               "(dsize:2; sid:4;)\n");
+  auto nf = nf::testing::make_nf(catena_nf_nids(), "rules: x.rules", folder.path());
+  ASSERT_TRUE(nf.ok()) << nf.status();
+  const std::vector<std::string> report = (*nf)->start_report();
+  ASSERT_EQ(report.size(), 3U);
+  EXPECT_EQ(report[0], "1 rules loaded, 3 refused: dsize 2, pcre 1");
+  EXPECT_THAT(report[1], HasSubstr("x.rules:2:30: pcre"));
+  EXPECT_THAT(report[2], HasSubstr("1 rules name flow"));
+}
+
+TEST(Nids, each_wrong_configuration_is_an_error_with_its_position) {
+  const Folder folder;
+  folder.write("ok.rules", "alert ip any any -> any any (sid:1;)");
+  folder.write("bad.rules", "alert ip any any -> any any (sid:1;)\nalert ip any any -> any any (sid:1;)");
+  folder.write("ok.txt", "a\n");
+  folder.write("gap.txt", "a\n\nb");
+  folder.write("crlf.txt", "a\r\n");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{}", "missing key 'rules'"},
+      {"{rules: ok.rules, strings: ok.txt}", "exclude each other"},
+      {"rules: none.rules", "none.rules"},
+      {"{rules: ok.rules, nocase: true}", "test.yaml:1:27: 'nocase' goes with 'strings'"},
+      {"{rules: ok.rules, string_action: drop}", "'string_action' goes with 'strings'"},
+      {"{strings: ok.txt, variables: {A: any}}", "'variables' goes with 'rules'"},
+      {"{strings: ok.txt, string_action: reject}", "allowed: alert, drop"},
+      {"{strings: ok.txt, nocas: true}", "unknown key 'nocas'"},
+      {"{rules: ok.rules, variables: {HOME_NET: nowhere}}", "test.yaml:1:41: variable HOME_NET"},
+      {"{rules: ok.rules, variables: {HOME_NET: 'fe80::/10'}}", "test.yaml:1:41: variable HOME_NET"},
+      {"rules: bad.rules", "bad.rules:2:34: sid 1 is taken"},
+      {"strings: gap.txt", "gap.txt:2:1: an empty line"},
+      {"strings: crlf.txt", "crlf.txt:1:3: the line ends in a carriage return"},
+  };
+  for (auto const& [yaml, message] : cases) {
+    const auto nf = nf::testing::make_nf(catena_nf_nids(), yaml, folder.path());
+    EXPECT_EQ(nf.status().code(), absl::StatusCode::kInvalidArgument) << yaml;
+    EXPECT_THAT(std::string(nf.status().message()), HasSubstr(message)) << yaml;
+  }
+}
+
+TEST(Nids, variables_may_be_text_or_lists) {
+  const Folder folder;
+  folder.write("x.rules", "alert ip $HOME_NET any -> $EXTERNAL_NET any (content:\"a\"; sid:1;)");
+  const std::vector<Frame> frames = {udp("a")};
+  for (auto const& [variables, alerts] :
+       std::vector<std::pair<std::string, std::size_t>>{{"{HOME_NET: 10.0.0.0/8}", 1},
+                                                        {"{HOME_NET: [192.168.0.0/16, 10.0.0.1]}", 1},
+                                                        {"{HOME_NET: 10.0.0.0/8, EXTERNAL_NET: '!$HOME_NET'}", 0}}) {
+    const auto result = run_at(nullptr, "{rules: x.rules, variables: " + variables + "}", folder.path(), frames);
+    EXPECT_EQ(result.records.size(), alerts) << variables;
+  }
+}
+
+TEST(Nids, more_contents_than_a_kernel_takes_are_an_error_of_the_device_side) {
+  const Folder folder;
+  std::string list;
+  for (int i = 0; i < 65536; ++i) {
+    list += std::to_string(i) + "\n";
+  }
+  folder.write("x.txt", list);
+  auto nf = nf::testing::make_nf(catena_nf_nids(), "strings: x.txt", folder.path());
+  ASSERT_TRUE(nf.ok()) << nf.status();
+  const auto side = (*nf)->kernel_side();
+  EXPECT_EQ(side.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(side.status().message()), HasSubstr("x.txt: 65536 different"));
+}
+
+/// Results as a kernel would never write them: complete() must decide by the packet all the same.
+TEST(Nids, results_that_no_kernel_wrote_are_not_believed) {
+  const Folder folder;
+  folder.write("x.txt", "abc");
+  auto nf = nf::testing::make_nf(catena_nf_nids(), "strings: x.txt", folder.path());
+  ASSERT_TRUE(nf.ok()) << nf.status();
+  std::vector<std::uint8_t> slot(packet::kSlotBytes);
+  const Frame frame = udp("abc");
+  std::copy(frame.begin(), frame.end(), slot.begin());
+  std::uint16_t offset = 0;
+  auto length = static_cast<std::uint16_t>(frame.size());
+  packet::Layers layers = packet::parse(frame.data(), length);
+  std::uint8_t verdict = 0;
+  std::uint16_t port = 0;
+  std::uint64_t index = 0;
+  const packet::MetaColumns meta{&offset, &length, &layers, &verdict, &port, &index};
+  const std::uint32_t number = 0;
+  const packet::Batch batch(slot.data(), meta, {&number, 1});
+  for (NidsResult const& result : {NidsResult{1, {match_entry(7, 3)}}, NidsResult{1, {match_entry(0, 4)}},
+                                   NidsResult{8, {}}, NidsResult{0xFFFFFFFE, {}}}) {
+    nf::Outcome outcome(1, true);
+    (*nf)->complete(batch, {}, std::as_bytes(std::span(&result, 1)), nullptr, 0, outcome);
+    ASSERT_EQ(outcome.lines().size(), 1U);
+    EXPECT_EQ(outcome.lines()[0].fields, "\"matches\":[0],\"occurrences\":1");
+  }
+}
+
+}  // namespace
+}  // namespace catena::nids

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "match_table.hpp"
+#include "pattern_set.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena::nids {
+
+/// A plain list of strings, one a line. A string is named by its line, counted from 0.
+class StringList {
+ public:
+  /// `text`: the file's bytes; each line but its line feed is a string, byte by byte. `file` is its name in messages.
+  /// InvalidArgument with file:line:column for an empty line, a line that ends in a carriage return (the string would
+  /// never be found), or one of more than kMaxContentBytes bytes.
+  static Result<StringList> parse(std::string_view text, std::string const& file, bool nocase, PatternSet& patterns);
+
+  std::size_t size() const { return count_; }
+
+  /// Appends the lines of the strings that were found to `lines`, each once, in no order. Returns the number of
+  /// occurrences, each of each line counted.
+  std::uint64_t match(MatchTable const& matches, std::vector<std::uint32_t>& lines) const;
+
+ private:
+  std::size_t count_ = 0;
+  std::vector<std::vector<std::uint32_t>> lines_by_pattern_;
+};
+
+}  // namespace catena::nids
