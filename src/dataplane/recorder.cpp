@@ -13,15 +13,13 @@ namespace catena::dataplane {
 void take_records(nf::Instance& instance, std::uint32_t position, Unit& unit) {
   std::vector<nf::RecordLine>& lines = instance.outcome().lines();
   const std::uint64_t end = unit.first_index + unit.count;
-  auto keep = lines.begin();
-  for (nf::RecordLine& line : lines) {
-    if (line.packet >= unit.first_index && line.packet < end) {
-      unit.records.push_back({position, std::move(line)});
-    } else {
-      *keep++ = std::move(line);
-    }
+  const auto own = std::stable_partition(lines.begin(), lines.end(), [&](nf::RecordLine const& line) {
+    return line.packet < unit.first_index || line.packet >= end;
+  });
+  for (auto line = own; line != lines.end(); ++line) {
+    unit.records.push_back({position, std::move(*line)});
   }
-  lines.erase(keep, lines.end());
+  lines.erase(own, lines.end());
 }
 
 Result<std::unique_ptr<Recorder>> Recorder::open(std::string const& path, std::vector<nf::Instance const*> nfs) {

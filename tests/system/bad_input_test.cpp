@@ -98,7 +98,7 @@ void expect_survival(std::vector<Frame> const& frames, std::string const& name) 
         ASSERT_TRUE(actual.ok()) << actual.status();
         EXPECT_TRUE(actual->report.accounted());
         EXPECT_TRUE(actual->capture == expected->capture) << "placement " << mask << " on " << device;
-        EXPECT_TRUE(actual->records == expected->records) << "placement " << mask << " on " << device;
+        EXPECT_EQ(first_difference(actual->records, expected->records), "") << "placement " << mask << " on " << device;
         for (chain::NfReport const& nf : actual->report.nfs) {
           EXPECT_EQ(nf.kernel_faults, 0U) << nf.name;
         }

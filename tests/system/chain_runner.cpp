@@ -67,6 +67,24 @@ std::string read_file(fs::path const& path) {
   return text.str();
 }
 
+std::string first_difference(std::string const& actual, std::string const& expected) {
+  std::istringstream left(actual);
+  std::istringstream right(expected);
+  std::string left_line;
+  std::string right_line;
+  for (std::size_t line = 1;; ++line) {
+    const bool more_left = static_cast<bool>(std::getline(left, left_line));
+    const bool more_right = static_cast<bool>(std::getline(right, right_line));
+    if (!more_left && !more_right) {
+      return {};
+    }
+    if (more_left != more_right || left_line != right_line) {
+      return concat("line ", line, ": ", more_left ? left_line : "(end)", " instead of ",
+                    more_right ? right_line : "(end)");
+    }
+  }
+}
+
 std::string chain_text(ChainRun const& run, std::string const& output) {
   std::string text =
       concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: test}\nspec:\n  rx: {pcap: ", run.capture,

@@ -59,6 +59,9 @@ std::vector<std::string> const& device_names();
 /// Writes frames as a pcap file; NotFound or PermissionDenied if it cannot be created.
 Status write_capture(std::string const& path, std::vector<nf::testing::Frame> const& frames);
 
+/// The first line in which two texts differ, for messages; empty if they are the same.
+std::string first_difference(std::string const& actual, std::string const& expected);
+
 std::string read_file(std::filesystem::path const& path);
 std::string data_file(std::string const& name);
 

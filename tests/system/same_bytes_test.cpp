@@ -58,7 +58,7 @@ class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::s
     // byte strings of megabytes: say that they differ, do not print them
     EXPECT_TRUE(actual.capture == expected.capture) << what << ": the output capture differs, " << actual.capture.size()
                                                     << " bytes against " << expected.capture.size();
-    EXPECT_TRUE(actual.records == expected.records) << what << ": the record lines differ";
+    EXPECT_EQ(first_difference(actual.records, expected.records), "") << what << ": the record lines differ";
     EXPECT_TRUE(actual.report.accounted()) << what;
     EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
   }
