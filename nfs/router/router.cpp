@@ -17,9 +17,9 @@ extern const unsigned catena_kernel_router_count;
 namespace catena::router {
 namespace {
 
-// Packets looked up at once: enough for rte_fib's vectors, few enough that headers read for the lookup are still in
-// the first-level cache for the rewriting. Slots are 2 KB apart, so all headers compete for the same few cache sets.
-constexpr std::uint32_t kChunk = 32;
+// Packets looked up at once: enough to keep loads of headers and tables in flight, few enough that a header read for the
+// lookup is still near when it is rewritten.
+constexpr std::uint32_t kChunk = 64;
 
 constexpr std::array<nf::DropReason, 2> kDropReasons{{
     {"ttl_expired", "time to live 0 or 1 on arrival"},
@@ -46,22 +46,13 @@ std::vector<KernelHop> kernel_hops(std::vector<Hop> const& hops) {
   return result;
 }
 
-/// Forwards one packet whose next hop is known.
-RouteResult decide(packet::Packet const& packet, Hop const& hop, bool has_route) {
-  std::uint8_t* header = packet.l3();
-  std::uint8_t& ttl = header[8];
-  if (ttl <= 1) {
-    return {0, kTtlExpired};
-  }
-  if (!has_route) {
-    return {0, kNoRoute};
-  }
-  --ttl;
+/// Takes a packet that goes on one hop further. `header`: its IPv4 header.
+inline void forward(packet::Packet const& packet, std::uint8_t* header, Hop const& hop) {
+  --header[8];
   packet::store_be16(header + 10, packet::checksum_update(packet::load_be16(header + 10), 0x0100, 0));
   if (hop.rewrites_macs) {
     std::copy(hop.macs.begin(), hop.macs.end(), packet.frame());
   }
-  return {hop.port, kForward};
 }
 
 }  // namespace
@@ -83,25 +74,36 @@ nf::Hints Router::hints() const {
   nf::Hints hints;
   hints.cr = packet::fields(packet::kIpv4Dst) | rewritten;
   hints.cw = packet::fields(packet::kMetaPort) | rewritten | macs;
-  // the kernel gives back every field it may write, so it must know what a packet has that it leaves unchanged
+  // the kernel gives back every header field it may write, so it must know what a packet has that it leaves unchanged
   hints.gr = packet::fields(packet::kIpv4Dst) | rewritten | macs;
-  hints.gw = rewritten | macs;
+  hints.gw = hints.cw;
   return hints;
 }
 
 void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {
-  const std::span<RouteResult> decisions = nf::array_of<RouteResult>(results);
+  RouteResult* decisions = nf::array_of<RouteResult>(results).data();
   const Hop* hops = next_hops_.hops().data();
+  std::array<std::uint8_t*, kChunk> headers;
   std::array<std::uint32_t, kChunk> addresses;
   std::array<std::uint64_t, kChunk> numbers;
   for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
     const std::uint32_t count = std::min(kChunk, batch.size() - first);
     for (std::uint32_t i = 0; i < count; ++i) {
-      addresses[i] = packet::load_be32(batch[first + i].l3() + 16);
+      headers[i] = batch[first + i].l3();
+      addresses[i] = packet::load_be32(headers[i] + 16);
     }
     fib_.lookup(addresses.data(), numbers.data(), count);
     for (std::uint32_t i = 0; i < count; ++i) {
-      decisions[first + i] = decide(batch[first + i], hops[numbers[i]], numbers[i] != kNoHop);
+      const packet::Packet packet = batch[first + i];
+      Hop const& hop = hops[numbers[i]];
+      const std::uint32_t decision = headers[i][8] <= 1 ? kTtlExpired : numbers[i] == kNoHop ? kNoRoute : kForward;
+      decisions[first + i].decision = decision;
+      if (decision == kForward) {
+        forward(packet, headers[i], hop);
+        packet.set_port(hop.port);
+      } else {
+        packet.set_port(0);
+      }
     }
   }
 }
@@ -109,17 +111,22 @@ void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std
 void Router::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte> results,
                       nf::SpillView const*, std::uint32_t, nf::Outcome& outcome) {
   const std::span<const RouteResult> decisions = nf::array_of<RouteResult>(results);
+  std::uint32_t any = kForward;
+  for (RouteResult const& result : decisions) {
+    any |= result.decision;
+  }
+  if (any == kForward && !outcome.recording()) {
+    return;
+  }
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     const packet::Packet packet = batch[i];
-    const RouteResult decision = decisions[i];
-    if (decision.decision == kForward) {
-      packet.set_port(decision.port);
+    if (decisions[i].decision == kForward) {
       if (outcome.recording()) {
-        outcome.record(packet, packet::Verdict::kPass, -1, concat("\"port\":", decision.port));
+        outcome.record(packet, packet::Verdict::kPass, -1, concat("\"port\":", packet.port()));
       }
       continue;
     }
-    const std::uint32_t reason = decision.decision - 1U;
+    const std::uint32_t reason = decisions[i].decision - 1;
     outcome.drop(packet, reason);
     if (outcome.recording()) {
       outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(reason), "");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One work-item a packet. Reads ipv4.dst, ipv4.ttl, ipv4.checksum (and both MAC addresses where the port table has
-// entries), writes all of these but ipv4.dst, and a RouteResult. Deterministic; no scratch memory. The tables in the
-// state are read-only: two dependent loads for a packet, three where a prefix longer than /24 is near.
+// entries), writes all of these but ipv4.dst, meta.port, and a RouteResult. Deterministic; no scratch memory. The
+// tables in the state are read-only: two dependent loads for a packet, three where a prefix longer than /24 is near.
 #include <catena/kernel/context.hpp>
 
 #include "router.layout.hpp"
@@ -48,7 +48,7 @@ inline void route(Context const& ctx, PacketView const& packet) {
   const u32 number = state.is_wide != 0 ? find_hop(ctx, state.wide, address) : find_hop(ctx, state.narrow, address);
   const KernelHop hop = ctx.array(state.hops)[number];
 
-  u16 decision = kForward;
+  u32 decision = kForward;
   if (ttl <= 1) {
     decision = kTtlExpired;
   } else if (number == kNoHop) {
@@ -58,7 +58,8 @@ inline void route(Context const& ctx, PacketView const& packet) {
   packet.set<packet::kIpv4Ttl>(forward ? static_cast<u8>(ttl - 1) : ttl);
   packet.set<packet::kIpv4Checksum>(forward ? checksum_after_hop(checksum) : checksum);
   write_macs(packet, hop, forward && hop.rewrites_macs != 0);
-  packet.set_result(RouteResult{forward ? static_cast<u16>(hop.port) : u16{0}, decision});
+  packet.set<packet::kMetaPort>(forward ? static_cast<u16>(hop.port) : u16{0});
+  packet.set_result(RouteResult{decision});
 }
 
 }  // namespace catena::router

@@ -8,11 +8,10 @@
 namespace catena::router {
 
 /// What becomes of a packet. The values behind kForward are 1 + the position in the drop reasons.
-enum Decision : u16 { kForward = 0, kTtlExpired = 1, kNoRoute = 2 };
+enum Decision : u32 { kForward = 0, kTtlExpired = 1, kNoRoute = 2 };
 
 struct RouteResult {
-  u16 port;  ///< output port; 0 unless kForward
-  u16 decision;
+  u32 decision;
 };
 static_assert(sizeof(RouteResult) == 4);
 

@@ -264,7 +264,7 @@ TEST_F(Router, hints_name_mac_addresses_only_with_a_port_table) {
   const packet::FieldSet always = packet::fields(packet::kIpv4Ttl, packet::kIpv4Checksum);
   const nf::Hints plain = (*make())->hints();
   EXPECT_EQ(plain.gr, always | packet::fields(packet::kIpv4Dst));
-  EXPECT_EQ(plain.gw, always);
+  EXPECT_EQ(plain.gw, plain.cw);
   EXPECT_EQ(plain.cw, always | packet::fields(packet::kMetaPort));
   const nf::Hints rewriting =
       (*make("{routes: routes.txt, ports: [{port: 1, mac: 02:00:00:00:00:01, next_hop_mac: 02:00:00:00:00:02}]}"))
