@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole chains end to end: generator -> NFs -> null, one worker a stage. S_d of G-NET is firewall, IPsec, NIDS, router.
+// CATENA_BENCH_DEVICE=cuda|opencl chooses the device, CATENA_BENCH_DATA the folder of the chain's files.
+#include "chain/chain.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/registry.hpp>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace catena {
+namespace {
+
+constexpr std::uint64_t kPackets = 2'000'000;
+constexpr int kRepeats = 5;
+
+std::string environment(const char* name, std::string const& fallback) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : fallback;
+}
+
+std::string chain_text(std::int64_t bytes, std::uint64_t packets, std::string const& on, std::string const& nfs) {
+  std::string text = fmt::format(
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: bench}}\nspec:\n"
+      "  rx: {{generator: {{packet: {}, flows: 1024, count: {}}}}}\n  tx: null\n  device: {}\n"
+      "  tuning: {{pool_slots: 65536, units_per_launch: 16}}\n  nfs:\n",
+      bytes, packets, on == "gpu" ? environment("CATENA_BENCH_DEVICE", "auto") : "none");
+  for (const char nf : nfs) {
+    const char* entry = nf == 'f'   ? "{name: fw, type: firewall, config: {rules: fw.rules, default: allow}"
+                        : nf == 'i' ? "{name: vpn, type: ipsec, config: {direction: encrypt, sa: sa.yaml}"
+                        : nf == 'n' ? "{name: ids, type: nids, config: {rules: ids.rules}"
+                                    : "{name: rt, type: router, config: {routes: routes.txt}";
+    text += concat("    - ", entry, ", on: ", on, "}\n");
+  }
+  return text.append(nfs.empty() ? "    []\n" : "");
+}
+
+/// `nfs`: a letter for each NF. range(0): bytes of a frame without FCS.
+void chain(benchmark::State& state, std::string const& on, std::string const& nfs) {
+  const std::string folder = environment("CATENA_BENCH_DATA", CATENA_SOURCE_DIR "/tests/data/chain");
+  const std::uint64_t packets = on == "gpu" || nfs.empty() ? kPackets : kPackets / 4;
+  double p50_us = 0;
+  for (auto _ : state) {
+    auto config = chain::parse_chain(chain_text(state.range(0), packets, on, nfs), folder + "/bench.yaml");
+    if (!config.ok()) {
+      return state.SkipWithError(config.status().ToString().c_str());
+    }
+    chain::RunOptions options;
+    options.workers =
+        std::max(1U, std::min(std::thread::hardware_concurrency(), static_cast<std::uint32_t>(nfs.size() + 2)));
+    auto made = chain::Chain::create(*std::move(config), options, nf::builtin_nfs());
+    if (!made.ok()) {
+      return state.SkipWithError(made.status().ToString().c_str());
+    }
+    if (const Status status = (*made)->run(); !status.ok()) {
+      return state.SkipWithError(status.ToString().c_str());
+    }
+    const chain::Report report = (*made)->report();
+    if (!report.accounted() || report.sent == 0) {
+      return state.SkipWithError("the chain lost packets");
+    }
+    state.SetIterationTime(report.seconds);
+    p50_us = report.latency.p50_us;
+  }
+  const double count = static_cast<double>(state.iterations()) * static_cast<double>(packets);
+  state.counters["packets_per_second"] = benchmark::Counter(count, benchmark::Counter::kIsRate);
+  state.counters["bits_per_second"] =
+      benchmark::Counter(count * static_cast<double>(state.range(0)) * 8, benchmark::Counter::kIsRate);
+  state.counters["p50_us"] = p50_us;
+}
+
+void add(std::string const& name, std::string const& on, std::string const& nfs) {
+  benchmark::RegisterBenchmark(name.c_str(), [on, nfs](benchmark::State& state) { chain(state, on, nfs); })
+      ->ArgName("bytes")
+      ->Arg(60)
+      ->Arg(508)
+      ->Arg(1514)
+      ->Iterations(1)
+      ->Repetitions(kRepeats)
+      ->ReportAggregatesOnly()
+      ->UseManualTime()
+      ->Unit(benchmark::kMillisecond);
+}
+
+}  // namespace
+}  // namespace catena
+
+int main(int argc, char** argv) {
+  catena::add("chain/generator_alone", "cpu", "");
+  catena::add("chain/Sd/gpu", "gpu", "finr");
+  catena::add("chain/Sd/cpu", "cpu", "finr");
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
