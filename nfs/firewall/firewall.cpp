@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "firewall.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+#include "bit_vector.hpp"
+#include "dataplane/eal/eal.hpp"
+#include "firewall.layout.hpp"
+
+extern const catena::kernel::SourceFile catena_kernel_firewall[];
+extern const unsigned catena_kernel_firewall_count;
+
+namespace catena::firewall {
+namespace {
+
+constexpr std::uint32_t kDenied = 0;
+constexpr std::array<nf::DropReason, 1> kDropReasons{{
+    {"denied", "the first rule that matches, or the default, says deny"},
+}};
+
+constexpr std::array<nf::ConfigKey, 3> kConfig{{
+    {"rules", "file", "",
+     "up to 10,000 rules, one a line: `action protocol source destination source-port destination-port`, or "
+     "ClassBench"},
+    {"default", "allow | deny", "", "what becomes of a packet that no rule matches"},
+    {"classbench_action", "allow | deny", "deny", "what ClassBench lines do, which name no action"},
+}};
+
+Result<Action> read_action(nf::Config& config, std::string_view key, std::string_view fallback) {
+  CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of(key, {"allow", "deny"}, fallback));
+  return word == "allow" ? Action::kAllow : Action::kDeny;
+}
+
+}  // namespace
+
+Firewall::Firewall(RuleFile file, Action fallback, Acl acl) : file_(std::move(file)), acl_(std::move(acl)) {
+  actions_.reserve(file_.rules.size() + 1);
+  actions_.push_back(static_cast<std::uint8_t>(fallback));
+  for (Rule const& rule : file_.rules) {
+    actions_.push_back(static_cast<std::uint8_t>(rule.action));
+  }
+  std::transform(keys_.begin(), keys_.end(), key_pointers_.begin(),
+                 [](AclKey const& key) { return reinterpret_cast<const std::uint8_t*>(&key); });
+}
+
+Result<std::unique_ptr<nf::Nf>> Firewall::create(nf::Config& config) {
+  CATENA_RETURN_IF_ERROR(dataplane::require_eal("firewall"));
+  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("rules"));
+  CATENA_ASSIGN_OR_RETURN(const Action fallback, read_action(config, "default", ""));
+  CATENA_ASSIGN_OR_RETURN(const Action classbench_action, read_action(config, "classbench_action", "deny"));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  CATENA_ASSIGN_OR_RETURN(RuleFile file, load_rules(path, classbench_action));
+  CATENA_ASSIGN_OR_RETURN(Acl acl, Acl::create(file.rules));
+  return std::unique_ptr<nf::Nf>(new Firewall(std::move(file), fallback, std::move(acl)));
+}
+
+nf::Hints Firewall::hints() const {
+  nf::Hints hints;
+  hints.cr = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,
+                            packet::kL4Dport, packet::kMetaLayers);
+  hints.gr = hints.cr;
+  return hints;
+}
+
+void Firewall::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {
+  std::int32_t* rules = &nf::array_of<FirewallResult>(results).data()->rule;
+  for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
+    classify(batch, first, std::min(kChunk, batch.size() - first), rules + first);
+  }
+}
+
+void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::uint32_t count, std::int32_t* rules) {
+  std::uint32_t with_ports = 0;
+  std::uint32_t without_ports = kChunk;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const packet::Packet packet = batch[first + i];
+    const std::uint8_t* ip = packet.l3();
+    const bool has_ports = packet.is(packet::kPorts);
+    const std::uint32_t at = has_ports ? with_ports++ : --without_ports;
+    AclKey& key = keys_[at];
+    key.protocol = ip[9];
+    std::memcpy(&key.src, ip + 12, sizeof key.src + sizeof key.dst);
+    if (has_ports) {
+      std::memcpy(&key.sport, packet.l4(), sizeof key.sport + sizeof key.dport);
+    }
+    positions_[at] = i;
+  }
+  acl_.find_with_ports(key_pointers_.data(), matches_.data(), with_ports);
+  acl_.find_without_ports(key_pointers_.data() + without_ports, matches_.data() + without_ports,
+                          kChunk - without_ports);
+  const auto give_back = [&](std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t at = from; at < to; ++at) {
+      rules[positions_[at]] = static_cast<std::int32_t>(matches_[at]) - 1;
+    }
+  };
+  give_back(0, with_ports);
+  give_back(without_ports, kChunk);
+}
+
+void Firewall::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte> results,
+                        nf::SpillView const*, std::uint32_t, nf::Outcome& outcome) {
+  const std::span<const FirewallResult> decisions = nf::array_of<FirewallResult>(results);
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    // a number that no rule has can only come from a device gone wrong: deny
+    const std::uint32_t number = static_cast<std::uint32_t>(decisions[i].rule) + 1U;
+    const bool allowed = number < actions_.size() && actions_[number] == static_cast<std::uint8_t>(Action::kAllow);
+    if (!allowed) {
+      outcome.drop(batch[i], kDenied);
+    }
+    if (outcome.recording()) {
+      outcome.record(batch[i], allowed ? packet::Verdict::kPass : packet::Verdict::kDrop,
+                     allowed ? -1 : static_cast<std::int32_t>(kDenied), concat("\"rule\":", decisions[i].rule));
+    }
+  }
+}
+
+Result<nf::KernelSide> Firewall::kernel_side() const {
+  nf::KernelSide side;
+  side.spec.source = {catena_kernel_firewall, catena_kernel_firewall_count};
+  side.spec.kernel = "firewall";
+  side.spec.reads = hints().gr;
+  side.spec.writes = hints().gw;
+  side.spec.result_bytes = sizeof(FirewallResult);
+
+  const BitVector tables = build_bit_vector(file_.rules);
+  nf::StateBuilder state(sizeof(State));
+  State header{};
+  header.src_trie = state.add(std::span(tables.src_trie));
+  header.dst_trie = state.add(std::span(tables.dst_trie));
+  header.sport_rows = state.add(std::span(tables.sport_rows));
+  header.dport_rows = state.add(std::span(tables.dport_rows));
+  header.protocol_rows = state.add(std::span(tables.protocol_rows));
+  header.rows = state.add(std::span(tables.rows));
+  header.words = tables.words;
+  header.summary_words = tables.summary_words;
+  header.no_ports_row = tables.no_ports_row;
+  side.state = state.finish(header);
+  return side;
+}
+
+std::vector<std::string> Firewall::start_report() const {
+  const auto allowing = std::count_if(file_.rules.begin(), file_.rules.end(),
+                                      [](Rule const& rule) { return rule.action == Action::kAllow; });
+  const bool allows_others = actions_[0] == static_cast<std::uint8_t>(Action::kAllow);
+  std::vector<std::string> lines{concat(file_.rules.size(), " rules: ", allowing, " allow, ",
+                                        file_.rules.size() - static_cast<std::size_t>(allowing), " deny; default ",
+                                        allows_others ? "allow" : "deny")};
+  if (file_.flagged_lines > 0) {
+    lines.push_back(concat("the TCP flags of ", file_.flagged_lines, " ClassBench rules are not looked at"));
+  }
+  return lines;
+}
+
+}  // namespace catena::firewall
+
+catena::nf::Descriptor const& catena_nf_firewall() {
+  static constexpr catena::nf::Descriptor kDescriptor{
+      .type = "firewall",
+      .help = "allows or denies packets by rules over addresses, ports and protocol; the first match wins",
+      .needs = catena::packet::kIpv4,
+      .drop_reasons = catena::firewall::kDropReasons,
+      .config = catena::firewall::kConfig,
+      .aux_bytes = 0,
+      .result_bytes = sizeof(catena::firewall::FirewallResult),
+      .has_kernel = true,
+      .create = &catena::firewall::Firewall::create,
+  };
+  return kDescriptor;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/nf.hpp>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "acl.hpp"
+#include "rule_parser.hpp"
+
+/// A packet filter over addresses, ports and protocol: the first rule of the file that matches decides, `default`
+/// where none does. A denied packet drops as `denied`; no byte of any packet changes.
+///
+/// A packet has ports where its whole TCP or UDP header can be read. One that has none (ICMP, a later fragment, a
+/// header cut short) matches only rules that ask for no port, so a rule about port 53 never decides a fragment.
+///
+/// One packet: UDP 10.0.0.5:4000 -> 8.8.8.8:53 against
+///     allow udp 10.0.0.0/24 10.0.0.138/32 any 53
+///     deny  udp any         any           any 53
+/// is not for 10.0.0.138, so rule 1 (from 0) drops it.
+///
+/// CPU: rte_acl. Kernel: firewall.kernel.cpp over the tables of bit_vector.hpp.
+namespace catena::firewall {
+
+class Firewall final : public nf::Nf {
+ public:
+  /// Errors: as load_rules() and Acl::create(); InvalidArgument for a wrong configuration; FailedPrecondition where the
+  /// EAL does not run.
+  static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
+
+  nf::Hints hints() const override;
+  void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
+  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
+                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  Result<nf::KernelSide> kernel_side() const override;
+  std::vector<std::string> start_report() const override;
+
+ private:
+  /// Packets given to rte_acl at once: a whole unit.
+  static constexpr std::uint32_t kChunk = 256;
+
+  Firewall(RuleFile file, Action fallback, Acl acl);
+  void classify(packet::Batch const& batch, std::uint32_t first, std::uint32_t count, std::int32_t* rules);
+
+  RuleFile file_;
+  Acl acl_;
+  std::vector<std::uint8_t> actions_;  ///< Action of the default, then of each rule
+
+  // of one chunk; packets with ports from the front, those without from the back
+  std::array<AclKey, kChunk> keys_{};
+  std::array<const std::uint8_t*, kChunk> key_pointers_{};  ///< to keys_
+  std::array<std::uint32_t, kChunk> positions_{};           ///< in the chunk, of each key
+  std::array<std::uint32_t, kChunk> matches_{};
+};
+
+}  // namespace catena::firewall
+
+catena::nf::Descriptor const& catena_nf_firewall();

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "firewall.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+#include "firewall_testing.hpp"
+
+namespace catena::firewall {
+namespace {
+
+using nf::testing::Frame;
+using nf::testing::make_frame;
+using nf::testing::RunResult;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::rules_in;
+
+class Firewall : public testing::FirewallTest {};
+
+Frame udp(std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport) {
+  return make_frame(packet::kProtocolUdp, src, dst, sport, dport, "payload");
+}
+Frame tcp(std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport) {
+  return make_frame(packet::kProtocolTcp, src, dst, sport, dport, "payload");
+}
+/// A datagram of any protocol; its payload would read as ports 53 and 53.
+Frame other(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst) {
+  Frame frame = make_frame(packet::kProtocolUdp, src, dst, 53, 53, "");
+  frame[23] = protocol;
+  return frame;
+}
+void set_fragment(Frame& frame, std::uint16_t flags_and_offset) {
+  packet::store_be16(frame.data() + 20, flags_and_offset);
+}
+
+TEST_F(Firewall, the_first_rule_that_matches_decides) {
+  write_rules(
+      "allow udp 10.0.0.0/24 10.0.0.138/32 any 53\n"
+      "deny  udp any any any 53\n"
+      "deny  tcp 10.0.0.0/8 any 1024-65535 443\n"
+      "allow tcp 10.0.0.0/8 any any 443\n"
+      "deny  any 192.168.0.1 any any any\n");
+  const RunResult result = run({
+      udp(0x0A000005, 0x0A00008A, 4000, 53),
+      udp(0x0A000005, 0x08080808, 4000, 53),
+      tcp(0x0AFFFFFF, 0x08080808, 1024, 443),
+      tcp(0x0AFFFFFF, 0x08080808, 1023, 443),
+      tcp(0x0B000000, 0x08080808, 1024, 443),
+      udp(0xC0A80001, 0x08080808, 1, 2),
+      tcp(0x0AFFFFFF, 0x08080808, 1024, 444),
+  });
+  EXPECT_THAT(rules_in(result), ElementsAre(0, 1, 2, 3, -1, 4, -1));
+  EXPECT_EQ(result.dropped("denied"), 3U);
+  EXPECT_EQ(result.records[0], R"({"packet":0,"nf":"firewall","verdict":"pass","rule":0})");
+  EXPECT_EQ(result.records[1], R"({"packet":1,"nf":"firewall","verdict":"drop","reason":"denied","rule":1})");
+  EXPECT_EQ(result.records[4], R"({"packet":4,"nf":"firewall","verdict":"pass","rule":-1})");
+}
+
+TEST_F(Firewall, default_deny_drops_what_no_rule_matches) {
+  write_rules("allow tcp 10.0.0.0/8 any any any\n");
+  const RunResult result =
+      run({tcp(0x0A000001, 1, 2, 3), tcp(0x0B000001, 1, 2, 3)}, "{rules: fw.rules, default: deny}");
+  EXPECT_EQ(result.packets[0].verdict, packet::Verdict::kPass);
+  EXPECT_EQ(result.packets[1].verdict, packet::Verdict::kDrop);
+  EXPECT_EQ(result.records[1], R"({"packet":1,"nf":"firewall","verdict":"drop","reason":"denied","rule":-1})");
+}
+
+TEST_F(Firewall, classbench_lines_do_what_classbench_action_says) {
+  write_rules("@10.0.0.0/8 0.0.0.0/0 0 : 65535 80 : 80 0x06/0xFF 0x0000/0x0000\nallow tcp any any any 81\n");
+  const std::vector<Frame> frames{tcp(0x0A000001, 1, 2, 80), tcp(0x0A000001, 1, 2, 81)};
+  EXPECT_EQ(run(frames).dropped("denied"), 1U);
+  EXPECT_EQ(run(frames, "{rules: fw.rules, default: deny, classbench_action: deny}").dropped("denied"), 1U);
+  EXPECT_EQ(run(frames, "{rules: fw.rules, default: deny, classbench_action: allow}").dropped("denied"), 0U);
+}
+
+TEST_F(Firewall, packets_without_ports_match_only_rules_that_ask_for_none) {
+  write_rules(
+      "deny udp any any any 53\n"
+      "deny udp any any 53 any\n"
+      "deny any any any 53 53\n"
+      "deny icmp 10.0.0.0/8 any any any\n"
+      "allow udp 10.0.0.0/8 any any any\n"
+      "allow any 11.0.0.0/8 any 0-65535 0-65535\n");
+  Frame first_part = udp(0x0A000001, 1, 53, 53);
+  set_fragment(first_part, 0x2000);
+  Frame later_part = udp(0x0A000001, 1, 53, 53);
+  set_fragment(later_part, 0x2001);
+  Frame last_part = udp(0x0B000001, 1, 53, 53);
+  set_fragment(last_part, 0x0010);
+  Frame lying_length = udp(0x0A000001, 1, 53, 53);
+  packet::store_be16(lying_length.data() + 38, 4);
+  Frame header_cut = udp(0x0A000001, 1, 53, 53);
+  packet::store_be16(header_cut.data() + 16, 20 + 6);
+  const RunResult result = run({first_part, later_part, last_part, lying_length, header_cut, other(1, 0x0A000001, 1),
+                                other(50, 0x0A000001, 1), other(50, 0x0B000001, 1), other(132, 0x0A000001, 1)});
+  EXPECT_THAT(rules_in(result), ElementsAre(0, 4, 5, 4, 4, 3, -1, 5, -1));
+}
+
+TEST_F(Firewall, a_rule_set_without_one_for_packets_without_ports_leaves_them_to_the_default) {
+  write_rules("deny any any any any 53\n");
+  const RunResult result = run({other(1, 1, 2), udp(1, 2, 3, 53)});
+  EXPECT_THAT(rules_in(result), ElementsAre(-1, 0));
+}
+
+TEST_F(Firewall, every_protocol_number_and_mask_is_told_apart) {
+  std::string text;
+  for (int protocol = 0; protocol < 256; protocol += 3) {
+    text += concat("deny ", protocol, " 10.0.0.0/8 any any any\n");
+  }
+  text += "@11.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x10/0x3F\n";
+  text += "@11.0.0.0/8 0.0.0.0/0 0 : 65535 0 : 65535 0x00/0x01\n";
+  write_rules(text);
+  std::vector<Frame> frames;
+  std::vector<int> expected;
+  for (int protocol = 0; protocol < 256; ++protocol) {
+    frames.push_back(other(static_cast<std::uint8_t>(protocol), 0x0A000001, 1));
+    expected.push_back(protocol % 3 == 0 ? protocol / 3 : -1);
+    frames.push_back(other(static_cast<std::uint8_t>(protocol), 0x0B000001, 1));
+    expected.push_back((protocol & 0x3F) == 0x10 ? 86 : (protocol & 1) == 0 ? 87 : -1);
+  }
+  EXPECT_EQ(rules_in(run(frames)), expected);
+}
+
+TEST_F(Firewall, no_byte_of_any_packet_changes) {
+  write_rules("deny tcp any any any 80\n");
+  Frame options = tcp(1, 2, 3, 80);
+  options[14] = 0x46;
+  options[17] = static_cast<std::uint8_t>(options[17] + 4);
+  options.insert(options.begin() + 34, {1, 1, 1, 0});
+  Frame tagged = tcp(1, 2, 3, 80);
+  tagged.insert(tagged.begin() + 12, {0x81, 0x00, 0x00, 0x07});
+  const std::vector<Frame> frames{tcp(1, 2, 3, 80), udp(1, 2, 3, 80), options, tagged};
+  const RunResult result = run(frames);
+  EXPECT_THAT(rules_in(result), ElementsAre(0, -1, 0, 0));
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_EQ(result.packets[i].frame, frames[i]);
+  }
+}
+
+TEST_F(Firewall, frames_that_are_not_ipv4_pass_undecided) {
+  write_rules("deny any any any any any\n");
+  Frame ipv6(60, 0);
+  ipv6[12] = 0x86;
+  ipv6[13] = 0xDD;
+  const RunResult result = run({ipv6, Frame(), Frame(13, 0xFF), udp(1, 2, 3, 4)});
+  EXPECT_EQ(result.counters.unsupported, 3U);
+  EXPECT_EQ(result.records.size(), 1U);
+  EXPECT_EQ(result.packets[0].verdict, packet::Verdict::kPass);
+  EXPECT_EQ(result.packets[3].verdict, packet::Verdict::kDrop);
+}
+
+TEST_F(Firewall, frames_cut_at_every_length_are_decided_alike_everywhere) {
+  write_rules("deny tcp any any any 80\nallow tcp any any any any\ndeny any any any any any\n");
+  std::vector<Frame> frames;
+  for (Frame frame : {tcp(1, 2, 3, 80), udp(1, 2, 3, 80)}) {
+    for (std::size_t length = 0; length <= frame.size(); ++length) {
+      frames.emplace_back(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length));
+      if (length >= 34) {  // and the datagram ends there by its own account
+        frames.push_back(frames.back());
+        packet::store_be16(frames.back().data() + 16, static_cast<std::uint16_t>(length - 14));
+      }
+    }
+  }
+  const RunResult result = run(frames);
+  EXPECT_EQ(result.counters.decided + result.counters.unsupported, frames.size());
+  EXPECT_EQ(result.records.size(), result.counters.decided);
+}
+
+TEST_F(Firewall, cutting_packets_into_other_batches_changes_nothing) {
+  write_rules("deny udp 10.0.0.0/9 any any 0-32767\nallow any 10.128.0.0/9 any any any\n");
+  std::vector<Frame> frames;
+  auto random = [engine = std::mt19937(3)]() mutable { return static_cast<std::uint32_t>(engine()); };
+  for (int i = 0; i < 600; ++i) {
+    frames.push_back(udp(0x0A000000 | (random() & 0x01FFFFFF), random(), 1, static_cast<std::uint16_t>(random())));
+    if (random() % 4 == 0) {
+      set_fragment(frames.back(), 1);
+    }
+  }
+  const RunResult expected = run(frames);
+  for (const std::uint32_t unit : {1U, 31U, 32U, 33U, 63U, 65U, 255U, 256U, 257U, 600U}) {
+    nf::testing::RunOptions options;
+    options.unit_size = unit;
+    const auto result = nf::testing::run(catena_nf_firewall(), std::move(*make()), frames, nullptr, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(result->packets == expected.packets) << unit;
+    EXPECT_EQ(result->records, expected.records) << unit;
+  }
+}
+
+TEST_F(Firewall, a_rule_number_that_no_rule_has_is_denied) {
+  write_rules("allow any any any any any\n");
+  auto nf = make("{rules: fw.rules, default: allow}");
+  ASSERT_TRUE(nf.ok());
+  const std::vector<Frame> frames(4, udp(1, 2, 3, 4));
+  nf::testing::PacketStore store(frames);
+  nf::Outcome outcome(1, false);
+  const std::array<std::int32_t, 4> results{0, 1, -2, -1};
+  (*nf)->complete(store.all(), {}, std::as_bytes(std::span(results)), nullptr, 0, outcome);
+  EXPECT_EQ(outcome.drops()[0], 2U);
+  EXPECT_EQ(store.all()[1].verdict(), packet::Verdict::kDrop);
+  EXPECT_EQ(store.all()[2].verdict(), packet::Verdict::kDrop);
+}
+
+TEST_F(Firewall, hints_name_what_is_read_and_nothing_written) {
+  write_rules("allow any any any any any\n");
+  const nf::Hints hints = (*make())->hints();
+  EXPECT_EQ(hints.gr, packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,
+                                     packet::kL4Dport, packet::kMetaLayers));
+  EXPECT_EQ(hints.cr, hints.gr);
+  EXPECT_EQ(hints.cw | hints.gw, packet::kNoFields);
+}
+
+TEST_F(Firewall, wrong_configuration_is_an_error_with_position) {
+  write_rules("allow any any any any any\ndeny sctp any any any any\n");
+  EXPECT_THAT(std::string(make().status().message()), HasSubstr("fw.rules:2:6: 'sctp' is no protocol"));
+  EXPECT_THAT(std::string(make("{rules: nowhere.rules, default: allow}").status().message()),
+              HasSubstr("nowhere.rules"));
+  EXPECT_THAT(std::string(make("{default: allow}").status().message()), HasSubstr("rules"));
+  EXPECT_THAT(std::string(make("{rules: fw.rules}").status().message()), HasSubstr("default"));
+  EXPECT_THAT(std::string(make("{rules: fw.rules, default: drop}").status().message()),
+              HasSubstr("allowed: allow, deny"));
+  EXPECT_THAT(std::string(make("{rules: fw.rules, default: deny, rule: 1}").status().message()), HasSubstr("'rules'"));
+}
+
+TEST_F(Firewall, start_report_counts_rules_and_names_flags_that_are_ignored_once) {
+  write_rules("allow any any any any 1\ndeny any any any any 2\ndeny any any any any 3\n");
+  EXPECT_THAT((*make())->start_report(), ElementsAre("3 rules: 1 allow, 2 deny; default allow"));
+  write_rules(
+      "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x1000/0x1000\n"
+      "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0200/0x0200\n"
+      "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0000/0x0000\n");
+  EXPECT_THAT((*make())->start_report(),
+              ElementsAre(HasSubstr("3 rules"), HasSubstr("TCP flags of 2 ClassBench rules")));
+}
+
+// The statement runs in a process of its own, where nothing has started DPDK.
+TEST(FirewallDeathTest, creating_one_without_dpdk_is_a_failed_precondition) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        const auto firewall = nf::testing::make_nf(catena_nf_firewall(), "{rules: fw.rules, default: allow}");
+        std::exit(firewall.status().code() == absl::StatusCode::kFailedPrecondition ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace catena::firewall
