@@ -62,57 +62,39 @@ inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
   state.words[4] += e;
 }
 
-/// Word at byte `at` of the padded end of a message of `length` bytes that starts at `first`: message, 0x80, zeros.
-inline u32 padded_word(kernel::Bytes message, i32 first, u32 length, u32 at) {
-  if (at + 4 <= length) {
-    return message.be32(first + static_cast<i32>(at));
-  }
-  u32 word = 0;
-  for (u32 i = at; i < at + 4; ++i) {
-    u32 byte = i == length ? 0x80U : 0U;
-    if (i < length) {
-      byte = message[first + static_cast<i32>(i)];
-    }
-    word = (word << 8) | byte;
-  }
-  return word;
-}
-
-/// The whole 20-byte HMAC of bytes [first, first + length).
+/// The whole 20-byte HMAC of bytes [first, first + length); `length` is a multiple of 4, as all that ESP signs. The
+/// last turn of the loop is the outer hash, so that the unrolled rounds exist once.
 inline Sha1State hmac_sha1(kernel::Bytes message, i32 first, u32 length, Sha1State inner, Sha1State outer) {
   constexpr u32 kBlockBytes = 64;
-  constexpr u32 kLengthBytes = 8;
-  const u32 end = (length + 1 + kLengthBytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  constexpr u32 kDigestBytes = 20;
+  constexpr u32 kEndBytes = 4 + 8;  // the word with the end mark, and the length in bits
+  const u32 blocks = (length + kEndBytes + kBlockBytes - 1) / kBlockBytes;
+  Sha1State state = inner;
   u32 block[16];
-  for (u32 at = 0; at < end; at += kBlockBytes) {
-    if (at + kBlockBytes <= length) {
-      CATENA_UNROLL
-      for (u32 i = 0; i < 16; ++i) {
-        block[i] = message.be32(first + static_cast<i32>(at + 4 * i));
-      }
-    } else {
-      CATENA_UNROLL
-      for (u32 i = 0; i < 16; ++i) {
-        block[i] = padded_word(message, first, length, at + 4 * i);
-      }
-      if (at + kBlockBytes == end) {
-        block[15] = 8 * (kBlockBytes + length);  // the block of the key counts
+  for (u32 number = 0; number <= blocks; ++number) {
+    const bool is_outer = number == blocks;
+    const u32 bytes = is_outer ? kDigestBytes : length;
+    CATENA_UNROLL
+    for (u32 i = 0; i < 16; ++i) {
+      const u32 at = is_outer ? 4 * i : number * kBlockBytes + 4 * i;
+      block[i] = at == bytes ? 0x80000000U : 0U;
+      if (at < bytes && !is_outer) {
+        block[i] = message.be32(first + static_cast<i32>(at));
       }
     }
-    sha1_block(inner, block);
+    if (is_outer) {
+      CATENA_UNROLL
+      for (u32 i = 0; i < 5; ++i) {
+        block[i] = state.words[i];
+      }
+      state = outer;
+    }
+    if (number + 1 >= blocks) {
+      block[15] = 8 * (kBlockBytes + bytes);  // the block of the key counts
+    }
+    sha1_block(state, block);
   }
-  CATENA_UNROLL
-  for (u32 i = 0; i < 5; ++i) {
-    block[i] = inner.words[i];
-  }
-  block[5] = 0x80000000U;
-  CATENA_UNROLL
-  for (u32 i = 6; i < 15; ++i) {
-    block[i] = 0;
-  }
-  block[15] = 8 * (kBlockBytes + 20);
-  sha1_block(outer, block);
-  return outer;
+  return state;
 }
 
 }  // namespace catena::ipsec

@@ -7,22 +7,22 @@
 
 // CATENA_LANES work-items per packet. They share the AES blocks: lane i takes blocks i, i + lanes, ... Lane 0 also
 // does what is sequential, the HMAC and the headers, between barriers that every work-item reaches. Local memory: the
-// AES table, kTableWords words a group. Everything is done in place in the packet's frame; no result depends on the
-// number of lanes.
+// AES table, kTableWords words a group. Everything is done in place in the packet's frame, which is read and written in
+// aligned words: frames are staged so that the IPv4 header stands at a multiple of 4, and headers are multiples of 4.
+// No result depends on the number of lanes.
 namespace catena::ipsec {
 
 using kernel::Context;
 using kernel::PacketView;
 
-/// Copies the table into local memory; every work-item of the group must call it.
-inline IsoPtr<u32> load_table(Context const& ctx) {
+/// Copies the AES table into local memory; every work-item of the group must call it.
+inline void load_table(Context const& ctx) {
   const IsoPtr<u32> table = ctx.local<u32>(0, kTableWords);
   const IsoPtr<u32> source = ctx.array(ctx.state<DeviceState>().t_table);
   for (u32 i = kernel::local_id(); i < kTableWords; i += kernel::group_size()) {
     table.set(i, source[i]);
   }
   kernel::barrier_all();
-  return table;
 }
 
 /// The words of one association.
@@ -142,101 +142,89 @@ inline u32 open_tunnel(Bytes frame, Aux const& aux, u32& inner_length) {
   return kDone;
 }
 
-}  // namespace catena::ipsec
-
-using namespace catena;
-using namespace catena::ipsec;
-
-CATENA_KERNEL(ipsec_encrypt) {
-  const IsoPtr<u32> table = load_table(ctx);
-  const PacketView packet = ctx.packet();
-  const bool first_lane = ctx.lane() == 0;
-  u32 inner_word0 = 0;
-  u32 inner_flags = 0;
-  if (packet.valid()) {
-    const Aux aux = packet.aux<Aux>();
-    const Bytes frame = packet.frame();
-    const IsoPtr<u32> association = association_of(ctx, aux.association);
-    if (first_lane) {  // lane 0 encrypts the block that holds these, so it reads them in time
-      inner_word0 = frame.be32(aux.l3);
-      inner_flags = frame.be16(static_cast<i32>(aux.l3) + 6);
-    }
-    const KeyStream stream{table, load_round_keys(association, kRoundKeys), association[kSalt], 0, aux.sequence};
-    for (u32 number = ctx.lane(); number * 16 < aux.text_length; number += CATENA_LANES) {
-      const Block key = stream.block(number);
-      CATENA_UNROLL
-      for (u32 i = 0; i < 4; ++i) {
-        const u32 at = number * 16 + 4 * i;
-        if (at < aux.text_length) {
-          frame.set_be32(static_cast<i32>(aux.l3 + at), plain_word(frame, aux, at) ^ key.words[i]);
-        }
+/// Runs this lane's share of the key stream over the text: `word(at)` is the word at byte `at` of the text before, and
+/// the result goes to byte `text + at` of the frame.
+template <typename Word>
+inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_length, IsoPtr<u32> association, u32 iv_high,
+                       u32 iv_low, Word word) {
+  const IsoPtr<u32> table = ctx.local<u32>(0, kTableWords);
+  if (table.size() != kTableWords) {
+    return;  // load_table() has strayed and the packet is dropped for it
+  }
+  const KeyStream stream{table, load_round_keys(association, kRoundKeys), association[kSalt], iv_high, iv_low};
+  for (u32 number = ctx.lane(); number * 16 < text_length; number += CATENA_LANES) {
+    const Block key = stream.block(number);
+    CATENA_UNROLL
+    for (u32 i = 0; i < 4; ++i) {
+      const u32 at = number * 16 + 4 * i;
+      if (at < text_length) {
+        frame.set_be32(text + static_cast<i32>(at), word(at) ^ key.words[i]);
       }
     }
   }
-  kernel::barrier_all();
-  if (!packet.valid() || !first_lane) {
-    return;
+}
+
+/// What lane 0 keeps of the inner header until the outer one is written.
+struct InnerHeader {
+  u32 word0;
+  u32 flags;
+};
+
+inline InnerHeader encrypt_text(Context const& ctx, PacketView const& packet) {
+  const Aux aux = packet.aux<Aux>();
+  const Bytes frame = packet.frame();
+  InnerHeader header{0, 0};
+  if (ctx.lane() == 0) {  // it encrypts the block that holds these, so it reads them in time
+    header = {frame.be32(aux.l3), frame.be16(static_cast<i32>(aux.l3) + 6)};
   }
+  crypt_text(ctx, frame, aux.l3, aux.text_length, association_of(ctx, aux.association), 0, aux.sequence,
+             [&](u32 at) { return plain_word(frame, aux, at); });
+  return header;
+}
+
+inline void finish_encrypt(Context const& ctx, PacketView const& packet, InnerHeader const& header) {
   const Aux aux = packet.aux<Aux>();
   const Bytes frame = packet.frame();
   const IsoPtr<u32> association = association_of(ctx, aux.association);
-  write_headers(frame, aux, association, inner_word0, inner_flags);
-  const i32 icv_at = static_cast<i32>(aux.l3 + aux.text_length);
-  const Sha1State icv =
-      icv_of(frame, static_cast<i32>(aux.l3) - static_cast<i32>(kTextOffset), aux.text_length, association);
+  write_headers(frame, aux, association, header.word0, header.flags);
+  const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(kTextOffset);
+  const Sha1State icv = icv_of(frame, esp, aux.text_length, association);
   for (i32 i = 0; i < 3; ++i) {
-    frame.set_be32(icv_at + 4 * i, icv.words[i]);
+    frame.set_be32(static_cast<i32>(aux.l3 + aux.text_length) + 4 * i, icv.words[i]);
   }
   packet.set<packet::kMetaOffset>(static_cast<u16>(packet.get<packet::kMetaOffset>() - aux.shift));
   packet.set<packet::kMetaLength>(static_cast<u16>(aux.l3 + aux.shift + aux.text_length + kIcvBytes));
   packet.set_result(PacketResult{kDone});
 }
 
-CATENA_KERNEL(ipsec_decrypt) {
-  const IsoPtr<u32> table = load_table(ctx);
-  const PacketView packet = ctx.packet();
-  const bool first_lane = ctx.lane() == 0;
-  bool good = false;
-  if (packet.valid() && first_lane) {
-    const Aux aux = packet.aux<Aux>();
-    if (aux.action == kProcess) {
-      const Bytes frame = packet.frame();
-      const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
-      const Sha1State icv =
-          icv_of(frame, text - static_cast<i32>(kTextOffset), aux.text_length, association_of(ctx, aux.association));
-      u32 difference = 0;
-      for (i32 i = 0; i < 3; ++i) {
-        difference |= icv.words[i] ^ frame.be32(text + static_cast<i32>(aux.text_length) + 4 * i);
-      }
-      good = difference == 0;
-    }
+inline bool has_good_icv(Context const& ctx, PacketView const& packet) {
+  const Aux aux = packet.aux<Aux>();
+  if (aux.action != kProcess) {
+    return false;
   }
-  kernel::barrier_all();  // the ICV covers the ciphertext, which is overwritten from here on
-  if (packet.valid()) {
-    const Aux aux = packet.aux<Aux>();
-    if (aux.action == kProcess) {
-      const Bytes frame = packet.frame();
-      const IsoPtr<u32> association = association_of(ctx, aux.association);
-      const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
-      const KeyStream stream{table, load_round_keys(association, kRoundKeys), association[kSalt], frame.be32(text - 8),
-                             frame.be32(text - 4)};
-      for (u32 number = ctx.lane(); number * 16 < aux.text_length; number += CATENA_LANES) {
-        const Block key = stream.block(number);
-        CATENA_UNROLL
-        for (u32 i = 0; i < 4; ++i) {
-          const u32 at = number * 16 + 4 * i;
-          if (at < aux.text_length) {
-            const i32 where = text + static_cast<i32>(at);
-            frame.set_be32(where, frame.be32(where) ^ key.words[i]);
-          }
-        }
-      }
-    }
+  const Bytes frame = packet.frame();
+  const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
+  const Sha1State icv =
+      icv_of(frame, text - static_cast<i32>(kTextOffset), aux.text_length, association_of(ctx, aux.association));
+  u32 difference = 0;
+  for (i32 i = 0; i < 3; ++i) {
+    difference |= icv.words[i] ^ frame.be32(text + static_cast<i32>(aux.text_length) + 4 * i);
   }
-  kernel::barrier_all();
-  if (!packet.valid() || !first_lane) {
+  return difference == 0;
+}
+
+inline void decrypt_text(Context const& ctx, PacketView const& packet) {
+  const Aux aux = packet.aux<Aux>();
+  if (aux.action != kProcess) {
     return;
   }
+  const Bytes frame = packet.frame();
+  const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
+  crypt_text(ctx, frame, text, aux.text_length, association_of(ctx, aux.association), frame.be32(text - 8),
+             frame.be32(text - 4), [&](u32 at) { return frame.be32(text + static_cast<i32>(at)); });
+}
+
+inline void finish_decrypt(PacketView const& packet, bool good) {
   const Aux aux = packet.aux<Aux>();
   u32 offset = packet.get<packet::kMetaOffset>();
   u32 length = packet.get<packet::kMetaLength>();
@@ -252,4 +240,38 @@ CATENA_KERNEL(ipsec_decrypt) {
   packet.set<packet::kMetaOffset>(static_cast<u16>(offset));
   packet.set<packet::kMetaLength>(static_cast<u16>(length));
   packet.set_result(PacketResult{status});
+}
+
+}  // namespace catena::ipsec
+
+CATENA_KERNEL(ipsec_encrypt) {
+  using namespace catena::ipsec;
+  load_table(ctx);
+  const auto packet = ctx.packet();
+  InnerHeader header{0, 0};
+  if (packet.valid()) {
+    header = encrypt_text(ctx, packet);
+  }
+  catena::kernel::barrier_all();
+  if (packet.valid() && ctx.lane() == 0) {
+    finish_encrypt(ctx, packet, header);
+  }
+}
+
+CATENA_KERNEL(ipsec_decrypt) {
+  using namespace catena::ipsec;
+  load_table(ctx);
+  const auto packet = ctx.packet();
+  bool good = false;
+  if (packet.valid() && ctx.lane() == 0) {
+    good = has_good_icv(ctx, packet);
+  }
+  catena::kernel::barrier_all();  // the ICV covers the ciphertext, which is overwritten from here on
+  if (packet.valid()) {
+    decrypt_text(ctx, packet);
+  }
+  catena::kernel::barrier_all();
+  if (packet.valid() && ctx.lane() == 0) {
+    finish_decrypt(packet, good);
+  }
 }

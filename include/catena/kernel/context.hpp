@@ -62,11 +62,9 @@ class Bytes {
   u32 length() const { return length_; }
   u8 operator[](i32 i) const { return reach_[static_cast<u64>(static_cast<i64>(start_) + i)]; }
   void set(i32 i, u8 value) const { reach_.set(static_cast<u64>(static_cast<i64>(start_) + i), value); }
-  u32 be32(i32 i) const { return detail::from_network<4>(reach_, static_cast<u64>(static_cast<i64>(start_) + i)); }
+  u32 be32(i32 i) const { return reach_.be32(static_cast<u64>(static_cast<i64>(start_) + i)); }
   u16 be16(i32 i) const { return detail::from_network<2>(reach_, static_cast<u64>(static_cast<i64>(start_) + i)); }
-  void set_be32(i32 i, u32 value) const {
-    detail::to_network<4>(reach_, static_cast<u64>(static_cast<i64>(start_) + i), value);
-  }
+  void set_be32(i32 i, u32 value) const { reach_.set_be32(static_cast<u64>(static_cast<i64>(start_) + i), value); }
   void set_be16(i32 i, u16 value) const {
     detail::to_network<2>(reach_, static_cast<u64>(static_cast<i64>(start_) + i), value);
   }

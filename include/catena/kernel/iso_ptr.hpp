@@ -52,6 +52,33 @@ class IsoPtr {
     }
     base_[i] = value;
   }
+  /// Elements i .. i + 3 as one big-endian word; T is u8. One access where its address is a multiple of 4.
+  u32 be32(u64 i) const {
+    if (count_ < 4 || i > count_ - 4) {
+      sink_.raise(region_, i, count_);
+      return 0;
+    }
+    const T* at = base_ + i;
+    if (reinterpret_cast<u64>(at) % 4 == 0) {
+      return byte_swap(*reinterpret_cast<const u32*>(at));
+    }
+    return static_cast<u32>(at[0]) << 24 | static_cast<u32>(at[1]) << 16 | static_cast<u32>(at[2]) << 8 | at[3];
+  }
+  void set_be32(u64 i, u32 value) const {
+    if (count_ < 4 || i > count_ - 4) {
+      sink_.raise(region_, i, count_);
+      return;
+    }
+    T* at = base_ + i;
+    if (reinterpret_cast<u64>(at) % 4 == 0) {
+      *reinterpret_cast<u32*>(at) = byte_swap(value);
+      return;
+    }
+    at[0] = static_cast<T>(value >> 24);
+    at[1] = static_cast<T>(value >> 16);
+    at[2] = static_cast<T>(value >> 8);
+    at[3] = static_cast<T>(value);
+  }
   /// Adds atomically; returns the value before. T is u32.
   u32 add(u64 i, u32 value) const {
     if (i >= count_) {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "selector.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/packet_store.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace catena::ipsec {
+namespace {
+
+Result<Selector> parse(std::string_view text) {
+  auto config = nf::Config::parse(text, "sa.yaml");
+  if (!config.ok()) {
+    return config.status();
+  }
+  return read_selector(*config);
+}
+
+FlowKey udp_flow(std::uint32_t source, std::uint32_t destination, std::uint16_t sport, std::uint16_t dport) {
+  return {source, destination, packet::kProtocolUdp, true, sport, dport};
+}
+
+TEST(Selector, without_keys_matches_everything) {
+  const auto selector = parse("{}");
+  ASSERT_TRUE(selector.ok()) << selector.status();
+  EXPECT_TRUE(selector->matches(udp_flow(1, 2, 3, 4)));
+  EXPECT_TRUE(selector->matches({0xFFFFFFFF, 0, 47, false, 0, 0}));
+}
+
+TEST(Selector, every_key_restricts) {
+  const auto selector = parse(
+      "{source: 10.0.0.0/8, destination: 192.168.7.7, protocol: udp, source_port: 1000-2000, destination_port: 53}");
+  ASSERT_TRUE(selector.ok()) << selector.status();
+  EXPECT_TRUE(selector->matches(udp_flow(0x0A000001, 0xC0A80707, 1000, 53)));
+  EXPECT_TRUE(selector->matches(udp_flow(0x0AFFFFFF, 0xC0A80707, 2000, 53)));
+  EXPECT_FALSE(selector->matches(udp_flow(0x0B000001, 0xC0A80707, 1000, 53)));
+  EXPECT_FALSE(selector->matches(udp_flow(0x0A000001, 0xC0A80708, 1000, 53)));
+  EXPECT_FALSE(selector->matches(udp_flow(0x0A000001, 0xC0A80707, 999, 53)));
+  EXPECT_FALSE(selector->matches(udp_flow(0x0A000001, 0xC0A80707, 2001, 53)));
+  EXPECT_FALSE(selector->matches(udp_flow(0x0A000001, 0xC0A80707, 1000, 54)));
+  EXPECT_FALSE(selector->matches({0x0A000001, 0xC0A80707, packet::kProtocolTcp, true, 1000, 53}));
+}
+
+TEST(Selector, with_ports_never_matches_a_packet_without) {
+  const auto selector = parse("{source_port: 0-65535}");
+  ASSERT_TRUE(selector.ok()) << selector.status();
+  EXPECT_TRUE(selector->matches(udp_flow(1, 2, 0, 0)));
+  EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolUdp, false, 0, 0}));
+}
+
+TEST(Selector, takes_protocols_by_name_and_number) {
+  EXPECT_EQ(parse("{protocol: any}")->protocol, -1);
+  EXPECT_EQ(parse("{protocol: icmp}")->protocol, 1);
+  EXPECT_EQ(parse("{protocol: tcp}")->protocol, 6);
+  EXPECT_EQ(parse("{protocol: esp}")->protocol, 50);
+  EXPECT_EQ(parse("{protocol: 0}")->protocol, 0);
+  EXPECT_EQ(parse("{protocol: 255}")->protocol, 255);
+}
+
+TEST(Selector, says_where_and_how_a_key_is_wrong) {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"{source: 10.0.0.1/8}",
+       "sa.yaml:1:10: 'source' is '10.0.0.1/8', which has bits set behind the prefix; write "
+       "10.0.0.0/8"},
+      {"{destination: 10.0.0/8}", "sa.yaml:1:15: 'destination' is '10.0.0/8'; write an IPv4 prefix"},
+      {"{source: 10.0.0.0/33}", "'source' is '10.0.0.0/33'"},
+      {"{source: 10.0.0.0/}", "'source' is '10.0.0.0/'"},
+      {"{source: 256.0.0.0/8}", "'source' is '256.0.0.0/8'"},
+      {"{source: fe80::/10}", "'source' is 'fe80::/10'"},
+      {"{protocol: sctp}", "sa.yaml:1:12: 'protocol' is 'sctp'; write any, icmp, tcp, udp, esp or a number"},
+      {"{protocol: 256}", "'protocol' is '256'"},
+      {"{protocol: -1}", "'protocol' is '-1'"},
+      {"{source_port: 65536}", "sa.yaml:1:15: 'source_port' is '65536'; write a port"},
+      {"{source_port: 5-}", "'source_port' is '5-'"},
+      {"{destination_port: 9-8}", "sa.yaml:1:20: 'destination_port' is '9-8'; write a port"},
+      {"{protocol: icmp, source_port: 5}", "sa.yaml:1:12: a selector with ports needs 'protocol: tcp', 'udp' or 'any'"},
+      {"{sorce: any}", "sa.yaml:1:2: unknown key 'sorce'; did you mean 'source'?"},
+  };
+  for (Case const& test : cases) {
+    const auto selector = parse(test.text);
+    ASSERT_FALSE(selector.ok()) << test.text;
+    EXPECT_EQ(selector.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(std::string(selector.status().message()).find(test.message), std::string::npos) << selector.status();
+  }
+}
+
+TEST(FlowKey, has_ports_only_where_they_can_be_read) {
+  using nf::testing::make_frame;
+  std::vector<nf::testing::Frame> frames(3, make_frame(packet::kProtocolTcp, 0x01020304, 0x05060708, 9, 10, "x"));
+  packet::store_be16(frames[1].data() + 20, 0x0001);  // a later fragment
+  frames[2][23] = packet::kProtocolIcmp;
+  nf::testing::PacketStore store(frames);
+  const FlowKey first = flow_key(store.all()[0]);
+  EXPECT_EQ(first.source, 0x01020304U);
+  EXPECT_EQ(first.destination, 0x05060708U);
+  EXPECT_EQ(first.protocol, packet::kProtocolTcp);
+  EXPECT_TRUE(first.has_ports);
+  EXPECT_EQ(first.source_port, 9);
+  EXPECT_EQ(first.destination_port, 10);
+  EXPECT_FALSE(flow_key(store.all()[1]).has_ports);
+  EXPECT_FALSE(flow_key(store.all()[2]).has_ports);
+}
+
+}  // namespace
+}  // namespace catena::ipsec
