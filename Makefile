@@ -45,7 +45,7 @@ check:  ## format, clang-tidy, layers, headers, texts, scripts
 fuzz:  ## run each libFuzzer target for FUZZ_SECONDS (60)
 	@tools/install-deps --checks
 	@$(CONFIGURE) fuzz >/dev/null
-	@cmake --build build-fuzz -j$(JOBS)
+	@cmake --build build-fuzz -j$(JOBS) --target tests/fuzz/all
 	@tools/run-fuzzers build-fuzz $(FUZZ_SECONDS)
 
 asan:  ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
