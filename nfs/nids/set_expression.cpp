@@ -293,7 +293,8 @@ Variables::Variables() {
 std::variant<Variables, Variables::Failure> Variables::create(std::span<const Definition> definitions) {
   std::vector<Definition> all(definitions.begin(), definitions.end());
   for (auto const& [name, text] : kDefaults) {
-    if (std::none_of(definitions.begin(), definitions.end(), [&name = name](auto const& given) { return given.name == name; })) {
+    if (std::none_of(definitions.begin(), definitions.end(),
+                     [&name = name](auto const& given) { return given.name == name; })) {
       all.push_back({name, text, {}});
     }
   }
