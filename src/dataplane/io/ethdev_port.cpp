@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -31,8 +32,18 @@ constexpr std::uint16_t kDescriptors = 1024;
 constexpr std::uint32_t kMaxL2Bytes = 14 + 2 * 4;
 constexpr std::chrono::milliseconds kLinkWait{1000};
 constexpr std::chrono::milliseconds kLinkPoll{10};
-/// Its kernel interface takes VLAN tags out of received frames and discards frames above its MTU without a count.
+
+/// A socket of the kernel. Three things differ from other drivers: its buffers do not fit a slot unless asked to, the
+/// kernel takes the outer VLAN tag out of received frames, and it discards frames above the interface's MTU without
+/// counting them.
 constexpr std::string_view kAfPacket = "net_af_packet";
+/// Frames of the socket's ring whose room, less what the kernel needs, is just what a slot holds behind its headroom.
+/// The driver expects blocks without a gap, and the kernel whole pages: 61 pages hold 128 frames.
+constexpr std::string_view kAfPacketRing = ",framesz=1952,blocksz=249856,framecnt=4096";
+constexpr std::uint32_t kAfPacketFrameBytes = 1952;
+constexpr std::uint32_t kAfPacketOverhead = 32;
+static_assert(kAfPacketFrameBytes - kAfPacketOverhead == packet::kSlotBytes - packet::kSlotHeadroom);
+static_assert(249856 == 61 * 4096 && 249856 == 128 * kAfPacketFrameBytes);
 
 struct Found {
   std::uint16_t id;
@@ -68,6 +79,35 @@ Status check_pci(std::string const& name) {
   return absl::OkStatus();
 }
 
+/// The value of a number among the arguments of a device string.
+std::optional<std::uint32_t> argument(std::string_view device, std::string_view name) {
+  const std::string key = concat(",", name, "=");
+  const std::size_t at = device.find(key);
+  std::uint32_t value = 0;
+  if (at == std::string_view::npos ||
+      std::from_chars(device.data() + at + key.size(), device.data() + device.size(), value).ec != std::errc()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+/// `device` with what its driver needs to work with the pool's slots. InvalidArgument if it asks for what cannot work.
+Result<std::string> with_defaults(std::string const& device) {
+  if (!device.starts_with(kAfPacket)) {
+    return device;
+  }
+  const std::optional<std::uint32_t> frame_bytes = argument(device, "framesz");
+  if (frame_bytes.has_value()) {
+    if (*frame_bytes > kAfPacketFrameBytes) {
+      return absl::InvalidArgumentError(concat("dpdk ", device, ": framesz=", *frame_bytes,
+                                               " does not fit a slot: write ", kAfPacketFrameBytes,
+                                               " or less, or leave framesz, blocksz and framecnt out"));
+    }
+    return device;
+  }
+  return concat(device, kAfPacketRing);
+}
+
 std::uint32_t kernel_mtu(unsigned int interface) {
   ifreq request{};
   const int any_socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -92,9 +132,10 @@ Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, 
     name = full;
     CATENA_RETURN_IF_ERROR(check_pci(name));
   }
+  CATENA_ASSIGN_OR_RETURN(const std::string arguments, with_defaults(device));
   std::optional<Found> found = find_port(name);
   if (!found.has_value()) {
-    if (const int rc = rte_dev_probe(device.c_str()); rc != 0 && rc != -EEXIST) {
+    if (const int rc = rte_dev_probe(arguments.c_str()); rc != 0 && rc != -EEXIST) {
       const std::string_view help =
           pci ? ": is it there, and bound to vfio-pci (dpdk-devbind.py --bind=vfio-pci)?" : ": DPDK's log says more";
       return absl::NotFoundError(concat("dpdk ", device, ": no driver takes it: ", rte_strerror(std::abs(rc)), help));
@@ -107,7 +148,7 @@ Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, 
   if (found->owned) {
     return absl::AlreadyExistsError(concat("dpdk ", name, ": is open already"));
   }
-  std::shared_ptr<EthdevPort> port(new EthdevPort(std::move(name), found->id, found->device, pool));
+  std::shared_ptr<EthdevPort> port(new EthdevPort(arguments, std::move(name), found->id, found->device, pool));
   CATENA_RETURN_IF_ERROR(port->set_up());
   return port;
 }
@@ -157,7 +198,8 @@ Status EthdevPort::set_up_queues() {
   if (driver_ == kAfPacket) {
     // else the driver tries to put tags back itself, which it cannot in external buffers; DpdkSource does it
     config.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
-    max_tx_bytes_ = kernel_mtu(info.if_index) + RTE_ETHER_HDR_LEN;
+    const std::uint32_t room = argument(arguments_, "framesz").value_or(kAfPacketFrameBytes) - kAfPacketOverhead;
+    max_tx_bytes_ = std::min(kernel_mtu(info.if_index) + RTE_ETHER_HDR_LEN, room - RTE_VLAN_HLEN);
   }
   // a NIC of our own may carry every frame that a slot can hold; an interface of the kernel keeps its MTU
   constexpr std::uint32_t kMtu = packet::kMaxFrameBytes - kMaxL2Bytes;

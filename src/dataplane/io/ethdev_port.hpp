@@ -30,14 +30,15 @@ class EthdevPort {
   std::string describe() const;
 
  private:
-  EthdevPort(std::string name, std::uint16_t id, rte_device* device, PacketPool& pool)
-      : name_(std::move(name)), id_(id), device_(device), pool_(&pool) {}
+  EthdevPort(std::string arguments, std::string name, std::uint16_t id, rte_device* device, PacketPool& pool)
+      : arguments_(std::move(arguments)), name_(std::move(name)), id_(id), device_(device), pool_(&pool) {}
   Status set_up();
   Status map_pool();
   Status set_up_queues();
   Status check(int rc, std::string_view what) const;
   bool wait_for_link() const;
 
+  std::string arguments_;  ///< the device string
   std::string name_;
   std::uint16_t id_;
   rte_device* device_;

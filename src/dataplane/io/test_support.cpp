@@ -3,7 +3,6 @@
 
 #include "dataplane/eal/eal.hpp"
 
-#include <gtest/gtest.h>
 #include <pcap/pcap.h>
 #include <unistd.h>
 
@@ -129,6 +128,20 @@ std::vector<Frame> make_frames(std::size_t count, std::uint32_t min_bytes, std::
     }
   }
   return frames;
+}
+
+::testing::AssertionResult same_frames(std::vector<Frame> const& got, std::vector<Frame> const& expected) {
+  const std::size_t common = std::min(got.size(), expected.size());
+  for (std::size_t i = 0; i < common; ++i) {
+    if (got[i] != expected[i]) {
+      return ::testing::AssertionFailure() << "frame " << i << " is " << ::testing::PrintToString(got[i])
+                                           << ", expected " << ::testing::PrintToString(expected[i]);
+    }
+  }
+  if (got.size() != expected.size()) {
+    return ::testing::AssertionFailure() << got.size() << " frames, expected " << expected.size();
+  }
+  return ::testing::AssertionSuccess();
 }
 
 std::vector<Frame> frames_of(PacketPool& pool, Unit const& unit) {

@@ -4,6 +4,8 @@
 #include "dataplane/io/sink.hpp"
 #include "dataplane/io/source.hpp"
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -54,6 +56,9 @@ void write_with_libpcap(std::string const& path, std::vector<Frame> const& frame
 /// Sizes and bytes that differ from frame to frame.
 std::vector<Frame> make_frames(std::size_t count, std::uint32_t min_bytes, std::uint32_t max_bytes,
                                std::uint32_t seed = 1);
+
+/// Whether both are the same frames; names the first that differs.
+::testing::AssertionResult same_frames(std::vector<Frame> const& got, std::vector<Frame> const& expected);
 
 /// The live frames of a unit, as they stand in their slots.
 std::vector<Frame> frames_of(PacketPool& pool, Unit const& unit);

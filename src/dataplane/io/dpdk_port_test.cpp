@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/eal/eal.hpp"
+#include "dataplane/io/sink.hpp"
+#include "dataplane/io/test_support.hpp"
+
+#include <catena/nf/testing/harness.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace catena::dataplane {
+namespace {
+
+using ::testing::AllOf;
+using testing::count_of;
+using testing::Frame;
+using ::testing::HasSubstr;
+using testing::make_frames;
+using testing::make_pool;
+using testing::read_with_libpcap;
+using testing::receive_all;
+using testing::Received;
+using testing::same_frames;
+using testing::send_frames;
+using testing::TemporaryFolder;
+using testing::write_with_libpcap;
+
+DpdkPort open_port(std::string const& device, PacketPool& pool) {
+  Result<DpdkPort> port = open_dpdk_port(device, pool);
+  if (!port.ok()) {
+    throw std::runtime_error(port.status().ToString());
+  }
+  return std::move(port).value();
+}
+
+TEST(DpdkPort, a_ring_port_returns_the_same_bytes) {
+  const auto pool = make_pool(2048);
+  {
+    const DpdkPort port = open_port("net_ring_same", *pool);
+    const std::vector<Frame> frames = make_frames(1000, 60, packet::kMaxFrameBytes);
+    ASSERT_TRUE(send_frames(*port.sink, *pool, frames, 100).ok());
+    ASSERT_TRUE(port.sink->finish().ok());
+    EXPECT_EQ(pool->free_slots(), 1048U) << "the ring holds the mbufs themselves";
+    const Received received = receive_all(*port.source, *pool);
+    EXPECT_TRUE(same_frames(received.frames, frames));
+    EXPECT_EQ(received.indices.back(), 999U);
+    EXPECT_EQ(port.sink->sent(), 1000U);
+    EXPECT_EQ(port.source->seen(), 1000U);
+    EXPECT_FALSE(port.source->finished());
+    EXPECT_THAT(port.source->describe(), AllOf(HasSubstr("net_ring_same"), HasSubstr("link up")));
+  }
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(DpdkPort, packets_leave_as_they_stand_in_their_slots) {
+  const auto pool = make_pool();
+  const DpdkPort port = open_port("net_ring_extents", *pool);
+  Unit* unit = pool->acquire_unit();
+  ASSERT_TRUE(pool->acquire_slots(*unit, 5));
+  unit->count = 5;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    std::memset(pool->slot(unit->slots[i]), static_cast<int>(i), packet::kSlotBytes);
+    pool->set_arrived(unit->slots[i], 100, i);
+  }
+  const packet::Batch batch = pool->batch(*unit);
+  batch[0].set_verdict(packet::Verdict::kDrop);
+  batch[1].set_extent(64, 164);  // encapsulated
+  batch[2].set_verdict(packet::Verdict::kDrop);
+  batch[3].set_extent(192, 36);  // decapsulated
+  batch[4].set_verdict(packet::Verdict::kDrop);
+  ASSERT_TRUE(port.sink->send(*pool, *unit).ok());
+  pool->release_unit(unit);
+  EXPECT_EQ(port.sink->sent(), 2U);
+  EXPECT_EQ(pool->free_slots(), pool->slots() - 2);
+
+  unit = pool->acquire_unit();
+  bool starved = false;
+  ASSERT_TRUE(port.source->receive(*pool, *unit, 70, starved).ok());
+  ASSERT_EQ(unit->count, 2U);
+  const packet::Batch received = pool->batch(*unit);
+  EXPECT_EQ(received[0].offset(), 64U);
+  EXPECT_EQ(received[1].offset(), 192U);
+  EXPECT_EQ(testing::frames_of(*pool, *unit), (std::vector<Frame>{Frame(164, 1), Frame(36, 3)}));
+  EXPECT_EQ(received[1].index(), 71U);
+  EXPECT_EQ(received[0].verdict(), packet::Verdict::kPass);
+  pool->release_slots(*unit, 0, 2);
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(DpdkPort, frames_that_a_port_cannot_carry_are_counted) {
+  const auto pool = make_pool();
+  const DpdkPort port = open_port("net_ring_sizes", *pool);
+  std::vector<Frame> frames;
+  for (std::size_t bytes = 0; bytes <= 64; ++bytes) {
+    frames.emplace_back(bytes, static_cast<std::uint8_t>(bytes));
+  }
+  ASSERT_TRUE(send_frames(*port.sink, *pool, frames).ok());
+  EXPECT_EQ(count_of(port.sink->drops(), "too_short"), 17U);
+  EXPECT_EQ(port.sink->sent(), 48U);
+  frames.erase(frames.begin(), frames.begin() + 17);
+  EXPECT_TRUE(same_frames(receive_all(*port.source, *pool).frames, frames));
+
+  Unit* unit = pool->acquire_unit();
+  ASSERT_TRUE(pool->acquire_slots(*unit, 2));
+  unit->count = 2;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    pool->set_arrived(unit->slots[i], packet::kMaxFrameBytes, i);
+    pool->batch(*unit)[i].set_extent(64, packet::kMaxFrameBytes + i);
+  }
+  ASSERT_TRUE(port.sink->send(*pool, *unit).ok());
+  EXPECT_EQ(receive_all(*port.source, *pool).frames.size(), 1U);
+  EXPECT_EQ(count_of(port.source->drops(), "too_long"), 1U);
+  EXPECT_EQ(port.source->seen(), 50U);
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(DpdkPort, a_port_that_takes_no_more_loses_packets_but_no_slots_and_does_not_hang) {
+  const auto pool = make_pool(4096);
+  const DpdkPort port = open_port("net_ring_full", *pool);  // a ring of 1023
+  const std::vector<Frame> frames = make_frames(2000, 60, 100);
+  ASSERT_TRUE(send_frames(*port.sink, *pool, frames).ok());
+  EXPECT_EQ(count_of(port.sink->drops(), "tx_full"), 977U);
+  EXPECT_EQ(count_of(port.sink->drops(), "tx_error"), 0U) << "counted once";
+  EXPECT_EQ(port.sink->sent(), 1023U);
+  EXPECT_EQ(pool->free_slots(), 4096U - 1023U);
+  const std::vector<Frame> received = receive_all(*port.source, *pool).frames;
+  EXPECT_TRUE(same_frames(received, {frames.begin(), frames.begin() + 1023}));
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(DpdkPort, an_exhausted_pool_is_told_from_a_quiet_line) {
+  const auto pool = make_pool(512);
+  const DpdkPort port = open_port("net_ring_starved", *pool);
+  Unit* unit = pool->acquire_unit();
+  bool starved = true;
+  ASSERT_TRUE(port.source->receive(*pool, *unit, 0, starved).ok());
+  EXPECT_FALSE(starved);
+  Unit* one = pool->acquire_unit();
+  Unit* other = pool->acquire_unit();
+  ASSERT_TRUE(pool->acquire_slots(*one, 256) && pool->acquire_slots(*other, 256));
+  ASSERT_TRUE(port.source->receive(*pool, *unit, 0, starved).ok());
+  EXPECT_TRUE(starved);
+}
+
+TEST(DpdkPort, capture_devices_read_and_write_the_same_bytes) {
+  const TemporaryFolder folder;
+  std::vector<Frame> frames = make_frames(700, 60, packet::kMaxFrameBytes);
+  std::vector<Frame> file = frames;
+  file.insert(file.begin() + 300, {Frame(1793, 1), Frame(9000, 2)});  // one segment too long, several segments
+  write_with_libpcap(folder.file("in.pcap"), file);
+  const auto pool = make_pool();
+  {
+    const DpdkPort port =
+        open_port("net_pcap_files,rx_pcap=" + folder.file("in.pcap") + ",tx_pcap=" + folder.file("out.pcap"), *pool);
+    ASSERT_TRUE(testing::pump(*port.source, *port.sink, *pool).ok());
+    EXPECT_EQ(count_of(port.source->drops(), "too_long"), 2U);
+    EXPECT_EQ(port.source->seen(), 702U);
+    EXPECT_EQ(port.sink->sent(), 700U);
+  }
+  EXPECT_TRUE(same_frames(read_with_libpcap(folder.file("out.pcap")).frames, frames));
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(DpdkPort, opens_again_after_it_was_closed_but_not_twice_at_once) {
+  const auto pool = make_pool();
+  for (int i = 0; i < 3; ++i) {
+    DpdkPort port = open_port("net_null_again,size=64", *pool);
+    const auto second = open_dpdk_port("net_null_again,size=64", *pool);
+    EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists) << second.status();
+    port.source.reset();
+    EXPECT_EQ(open_dpdk_port("net_null_again", *pool).status().code(), absl::StatusCode::kAlreadyExists)
+        << "one end is still there";
+    ASSERT_TRUE(send_frames(*port.sink, *pool, make_frames(10, 60, 60)).ok());
+    port.sink.reset();
+  }
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(DpdkPort, what_cannot_be_opened_is_an_error_that_says_why) {
+  const auto pool = make_pool();
+  struct Case {
+    std::string device;
+    absl::StatusCode code;
+    std::string text;
+  };
+  for (Case const& expected : std::vector<Case>{
+           {"net_nonsense0", absl::StatusCode::kNotFound, "no driver takes it"},
+           {"", absl::StatusCode::kNotFound, "no driver takes it"},
+           {"net_af_packet_bad,iface=nosuchif0", absl::StatusCode::kNotFound, "no driver takes it"},
+           {"net_pcap_bad,rx_pcap=/no/such/file.pcap", absl::StatusCode::kNotFound, "no driver takes it"},
+           {"0000:03:00.0", absl::StatusCode::kFailedPrecondition, "-a 0000:03:00.0"},
+           {"03:00.0", absl::StatusCode::kFailedPrecondition, "-a 0000:03:00.0"},
+       }) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      const auto port = open_dpdk_port(expected.device, *pool);
+      EXPECT_EQ(port.status().code(), expected.code) << expected.device << ": " << port.status();
+      EXPECT_THAT(std::string(port.status().message()), HasSubstr(expected.text));
+    }
+  }
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+/// A network namespace that only this thread sees.
+class PrivateNetwork : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    pool_ = make_pool(4096);
+    if (geteuid() != 0) {
+      GTEST_SKIP() << "making a network namespace needs root";
+    }
+    if (!testing::have_program("ip")) {
+      GTEST_SKIP() << "ip (iproute2) is not installed";
+    }
+    if (unshare(CLONE_NEWNET) != 0) {
+      GTEST_SKIP() << "no network namespace can be made here: " << std::strerror(errno);
+    }
+    // nothing but our frames on the lines
+    const std::string ipv6 = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
+    testing::run_command("test ! -e " + ipv6 + " || echo 1 > " + ipv6);
+  }
+  static void bring_up(std::string const& interface) {
+    testing::run_command("ip link set " + interface + " up arp off");
+  }
+  /// What arrives at `to` when `frames` are sent to `from`, in portions that the sockets' rings hold.
+  std::vector<Frame> transfer(DpdkPort const& from, DpdkPort const& to, std::vector<Frame> const& frames) {
+    std::vector<Frame> arrived;
+    for (std::size_t first = 0; first < frames.size(); first += 128) {
+      const auto last = frames.begin() + static_cast<std::ptrdiff_t>(std::min(frames.size(), first + 128));
+      EXPECT_TRUE(send_frames(*from.sink, *pool_, {frames.begin() + static_cast<std::ptrdiff_t>(first), last}).ok());
+      std::vector<Frame> part = receive_all(*to.source, *pool_, 5000).frames;
+      std::move(part.begin(), part.end(), std::back_inserter(arrived));
+    }
+    return arrived;
+  }
+  std::unique_ptr<PacketPool> pool_;
+};
+
+class VethPair : public PrivateNetwork {
+ protected:
+  void SetUp() override {
+    PrivateNetwork::SetUp();
+    if (IsSkipped()) {
+      return;
+    }
+    try {
+      testing::run_command("ip link add name catena0 type veth peer name catena1 2>/dev/null");
+    } catch (std::exception const& error) {
+      GTEST_SKIP() << "no veth interfaces can be made here: " << error.what();
+    }
+    bring_up("catena0");
+    bring_up("catena1");
+  }
+};
+
+TEST_F(VethPair, carries_frames_between_two_af_packet_ports) {
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  const std::vector<Frame> frames = make_frames(2000, 60, 1514);
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+  const std::vector<Frame> back = make_frames(300, 60, 1514, 2);
+  EXPECT_TRUE(same_frames(transfer(right, left, back), back));
+  EXPECT_EQ(left.sink->sent(), 2000U);
+  EXPECT_EQ(right.source->seen(), 2000U);
+}
+
+TEST_F(VethPair, keeps_vlan_tags_that_the_kernel_takes_out) {
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  std::vector<Frame> frames = make_frames(50, 60, 1518);
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    packet::store_be16(frames[i].data() + 12, 0x8100);
+    packet::store_be16(frames[i].data() + 14, static_cast<std::uint16_t>(0xA000 + i));  // priority 5
+    packet::store_be16(frames[i].data() + 16, i % 2 == 0 ? 0x88B5 : 0x8100);            // a second tag
+  }
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+}
+
+TEST_F(VethPair, a_socket_ring_that_does_not_fit_the_slots_is_refused) {
+  const auto port = open_dpdk_port("net_af_packet_big,iface=catena0,framesz=2048", *pool_);
+  EXPECT_EQ(port.status().code(), absl::StatusCode::kInvalidArgument) << port.status();
+  EXPECT_THAT(std::string(port.status().message()), HasSubstr("framesz"));
+}
+
+TEST_F(VethPair, counts_frames_above_the_room_of_a_small_socket_ring) {
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0,framesz=1024", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  const std::vector<Frame> frames{Frame(988, 0x02), Frame(989, 0x02), Frame(60, 0x02)};
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), {frames[0], frames[2]}));
+  EXPECT_EQ(count_of(left.sink->drops(), "too_long"), 1U);
+}
+
+TEST_F(VethPair, counts_frames_above_the_interface_mtu) {
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  std::vector<Frame> frames = make_frames(3, 1514, 1514);
+  frames.insert(frames.begin() + 1, Frame(1515, 0x02));
+  std::vector<Frame> expected = frames;
+  expected.erase(expected.begin() + 1);
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), expected));
+  EXPECT_EQ(count_of(left.sink->drops(), "too_long"), 1U);
+  EXPECT_EQ(left.sink->sent(), 3U);
+}
+
+TEST_F(PrivateNetwork, carries_frames_between_a_tap_port_and_the_kernel) {
+  if (access("/dev/net/tun", R_OK | W_OK) != 0) {
+    GTEST_SKIP() << "/dev/net/tun cannot be opened here";
+  }
+  const DpdkPort tap = open_port("net_tap_kernel,iface=catenatap0", *pool_);
+  bring_up("catenatap0");
+  const DpdkPort kernel = open_port("net_af_packet_kernel,iface=catenatap0", *pool_);
+  const std::vector<Frame> frames = make_frames(500, 60, 1514);
+  EXPECT_TRUE(same_frames(transfer(tap, kernel, frames), frames));
+  const std::vector<Frame> back = make_frames(500, 60, 1514, 2);
+  EXPECT_TRUE(same_frames(transfer(kernel, tap, back), back));
+}
+
+}  // namespace
+}  // namespace catena::dataplane
