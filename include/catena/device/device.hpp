@@ -123,7 +123,8 @@ class Device {
   virtual Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   /// Source to what this device loads. Slow (10 ms .. 1 s); kernel::build() keeps the results on disk.
-  /// InvalidArgument with the compiler's log if the source is wrong; Unavailable if the compiler is missing.
+  /// InvalidArgument with the compiler's log if the source is wrong; Unavailable if the compiler is missing;
+  /// DeadlineExceeded if it does not come to an end within two minutes.
   virtual Result<Binary> compile(ProgramSource const& source) = 0;
   virtual Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) = 0;
   /// Not OK once the device has failed for good (sticky error, lost): its text says why.

@@ -27,8 +27,6 @@ inline u32 group_size() { return blockDim.x; }
 /// Waits for all work-items of the group; local and global writes before it are seen after it.
 inline void barrier_all() { __syncthreads(); }
 inline u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
-inline u32 atomic_or(u32* at, u32 value) { return atomicOr(at, value); }
-inline u32 atomic_cas(u32* at, u32 expected, u32 desired) { return atomicCAS(at, expected, desired); }
 inline u32 byte_swap(u32 value) { return __byte_perm(value, 0, 0x0123); }
 inline u32 rotate_left(u32 value, u32 bits) { return __funnelshift_l(value, value, bits); }
 inline u32 count_ones(u32 value) { return static_cast<u32>(__popc(static_cast<i32>(value))); }
@@ -49,11 +47,9 @@ inline u32 global_id() { return static_cast<u32>(get_global_id(0)); }
 inline u32 local_id() { return static_cast<u32>(get_local_id(0)); }
 inline u32 group_size() { return static_cast<u32>(get_local_size(0)); }
 inline void barrier_all() { barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }
-// clang makes instructions of these; of the __atomic_ family it makes calls of a library that no driver has, and the
+// clang makes an instruction of this; of the __atomic_ family it makes calls of a library that no driver has, and the
 // OpenCL functions exist for global and local memory apart.
 inline u32 atomic_add(u32* at, u32 value) { return __sync_fetch_and_add(at, value); }
-inline u32 atomic_or(u32* at, u32 value) { return __sync_fetch_and_or(at, value); }
-inline u32 atomic_cas(u32* at, u32 expected, u32 desired) { return __sync_val_compare_and_swap(at, expected, desired); }
 inline u32 byte_swap(u32 value) { return __builtin_bswap32(value); }
 inline u32 rotate_left(u32 value, u32 bits) { return (value << (bits & 31U)) | (value >> ((32U - bits) & 31U)); }
 inline u32 count_ones(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }

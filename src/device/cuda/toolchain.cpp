@@ -7,12 +7,18 @@
 #include "device/binary.hpp"
 #include "device/source.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <dlfcn.h>
@@ -57,12 +63,15 @@ std::vector<fs::path> library_folders() {
     folders.push_back(home / "lib");
     folders.push_back(home / "lib64");
   };
-  for (const char* variable : {"CATENA_CUDA_HOME", "CUDA_HOME", "CUDA_PATH"}) {
+  const auto add_from = [&add](const char* variable) {
     if (const char* home = std::getenv(variable); home != nullptr && *home != '\0') {
       add(home);
     }
-  }
+  };
+  add_from("CATENA_CUDA_HOME");
   add(CATENA_CUDA_HOME);  // of the build
+  add_from("CUDA_HOME");
+  add_from("CUDA_PATH");
   add("/usr/local/cuda");
   add("/opt/cuda");
   return folders;
@@ -144,11 +153,12 @@ Result<Nvrtc> open_nvrtc() {
 }
 
 Result<Nvrtc const*> nvrtc_library() {
-  static const Result<Nvrtc> opened = open_nvrtc();
-  if (!opened.ok()) {
-    return opened.status();
+  // never destroyed: a compilation that was given up may outlive main()
+  static const auto* opened = new Result<Nvrtc>(open_nvrtc());
+  if (!opened->ok()) {
+    return opened->status();
   }
-  return &*opened;
+  return &**opened;
 }
 
 /// An nvrtcProgram with an owner.
@@ -233,6 +243,38 @@ Result<Binary> compile(Nvrtc const& nvrtc, ProgramSource const& source, std::str
   return wrap(BinaryKind::kCubin, cubin);
 }
 
+/// Times far above what a kernel takes (a tenth of a second).
+constexpr std::chrono::seconds kLong{10};
+constexpr std::chrono::seconds kCompileLimit{120};
+
+/// compile() that comes back. NVRTC has no time limit and can compute for hours on a source that looks harmless, and it
+/// asks its cancellation callback between its passes only; so it runs in a thread that can be left behind.
+Result<Binary> compile_within_limit(Nvrtc const& nvrtc, ProgramSource const& source, std::string_view architecture) {
+  struct Job {
+    ProgramSource source;
+    std::string architecture;
+    std::promise<Result<Binary>> result;
+  };
+  const auto job = std::make_shared<Job>(Job{source, std::string(architecture), {}});
+  std::future<Result<Binary>> result = job->result.get_future();
+  std::thread([job, &nvrtc] {
+    // NVRTC does not promise that two threads may compile at once
+    static std::mutex one_at_a_time;
+    const std::scoped_lock lock(one_at_a_time);
+    job->result.set_value(compile(nvrtc, job->source, job->architecture));
+  }).detach();
+
+  if (result.wait_for(kLong) != std::future_status::ready) {
+    spdlog::warn("NVRTC {} has been compiling '{}' for {} s; large structs passed by value make it slow", nvrtc.version,
+                 source.files.front().name, kLong.count());
+    if (result.wait_for(kCompileLimit - kLong) != std::future_status::ready) {
+      return absl::DeadlineExceededError(concat("NVRTC ", nvrtc.version, " did not compile '",
+                                                source.files.front().name, "' within ", kCompileLimit.count(), " s"));
+    }
+  }
+  return result.get();
+}
+
 }  // namespace
 
 Status check_toolchain() { return nvrtc_library().status(); }
@@ -243,10 +285,7 @@ Result<Binary> compile_cuda(ProgramSource const& source, std::string_view archit
   CATENA_RETURN_IF_ERROR(check_source(source));
   CATENA_ASSIGN_OR_RETURN(cuda::Nvrtc const* nvrtc, cuda::nvrtc_library());
   CATENA_RETURN_IF_ERROR(cuda::check_architecture(*nvrtc, architecture));
-  // NVRTC does not promise that two threads may compile at once
-  static std::mutex one_at_a_time;
-  const std::scoped_lock lock(one_at_a_time);
-  return cuda::compile(*nvrtc, source, architecture);
+  return cuda::compile_within_limit(*nvrtc, source, architecture);
 }
 
 }  // namespace catena::device

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/kernel/program.hpp>
+
+#include <catena/core/text.hpp>
+
+#include "device/testing/faulty_device.hpp"
+#include "kernel/testing/environment.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+// Written by catena_embed().
+extern const catena::kernel::SourceFile catena_kernel_sdk[];
+extern const unsigned catena_kernel_sdk_count;
+extern const catena::kernel::SourceFile catena_kernel_dialect_test[];
+extern const unsigned catena_kernel_dialect_test_count;
+
+namespace catena::kernel {
+namespace {
+
+using packet::fields;
+using packet::FieldSet;
+using ::testing::AllOf;
+using ::testing::Contains;
+using testing::Environment;
+using ::testing::HasSubstr;
+
+constexpr FieldSet kFrameMeta = fields(packet::kMetaLayers, packet::kMetaOffset, packet::kMetaLength);
+constexpr FieldSet kExtentMeta = fields(packet::kMetaOffset, packet::kMetaLength);
+
+ProgramSpec spec_with(FieldSet reads, FieldSet writes) {
+  ProgramSpec spec;
+  spec.reads = reads;
+  spec.writes = writes;
+  return spec;
+}
+
+TEST(Columns, every_frame_field_is_the_frame_and_one_less_is_not) {
+  EXPECT_EQ(frames_of(packet::kNoFields), Frames::kNone);
+  EXPECT_EQ(frames_of(fields(packet::kIpv4Dst, packet::kMetaPort)), Frames::kNone);
+  EXPECT_EQ(frames_of(fields(packet::kPayload)), Frames::kPayload);
+  EXPECT_EQ(frames_of(packet::kFrameFields), Frames::kFrame);
+  EXPECT_EQ(frames_of(~packet::kNoFields), Frames::kFrame);
+  EXPECT_EQ(frames_of(packet::kFrameFields & ~fields(packet::kEthDst)), Frames::kPayload);
+  EXPECT_EQ(frames_of(packet::kFrameFields & ~fields(packet::kPayload)), Frames::kNone);
+}
+
+TEST(Columns, fixed_size_fields_travel_as_columns_and_variable_ones_do_not) {
+  const FieldSet reads = fields(packet::kIpv4Src, packet::kL4Dport, packet::kMetaLayers, packet::kPayload);
+  const FieldSet writes = fields(packet::kIpv4Ttl, packet::kMetaPort, packet::kPayload, packet::kIpv4Options);
+  EXPECT_EQ(in_columns(spec_with(reads, writes)), reads & ~fields(packet::kPayload));
+  EXPECT_EQ(out_columns(spec_with(reads, writes)), fields(packet::kIpv4Ttl, packet::kMetaPort));
+}
+
+TEST(Columns, fields_of_a_frame_travel_inside_it) {
+  const ProgramSpec both = spec_with(packet::kFrameFields | fields(packet::kMetaPort), packet::kFrameFields);
+  EXPECT_EQ(in_columns(both), kFrameMeta | fields(packet::kMetaPort));
+  EXPECT_EQ(out_columns(both), kExtentMeta);
+  const ProgramSpec verdict = spec_with(packet::kFrameFields, packet::kFrameFields | fields(packet::kMetaVerdict));
+  EXPECT_EQ(out_columns(verdict), kExtentMeta | fields(packet::kMetaVerdict));
+}
+
+TEST(Columns, a_frame_that_is_only_read_brings_single_fields_back) {
+  const ProgramSpec spec = spec_with(packet::kFrameFields, fields(packet::kIpv4Ttl, packet::kMetaPort));
+  EXPECT_EQ(in_columns(spec), kFrameMeta);
+  EXPECT_EQ(out_columns(spec), fields(packet::kIpv4Ttl, packet::kMetaPort));
+}
+
+TEST(Columns, a_frame_that_is_written_travels_in_too) {
+  const ProgramSpec spec = spec_with(fields(packet::kIpv4Dst), packet::kFrameFields);
+  EXPECT_EQ(in_columns(spec), fields(packet::kIpv4Dst) | kFrameMeta);
+  EXPECT_EQ(out_columns(spec), kExtentMeta);
+  const ProgramSpec part = spec_with(packet::kFrameFields, fields(packet::kPayload, packet::kIpv4Dst));
+  EXPECT_EQ(out_columns(part), fields(packet::kIpv4Dst) | kExtentMeta);
+}
+
+constexpr SourceFile kStore[] = {{"store.kernel.cpp",
+                                  "#include <catena/kernel/context.hpp>\n"
+                                  "#include \"store.layout.hpp\"\n"
+                                  "CATENA_KERNEL(store) {\n"
+                                  "  const auto packet = ctx.packet();\n"
+                                  "  if (packet.valid()) {\n"
+                                  "    packet.set<catena::packet::kMetaPort>(kPort);\n"
+                                  "  }\n"
+                                  "}\n"},
+                                 {"store.layout.hpp", "#pragma once\nconstexpr catena::u16 kPort = 7;\n"}};
+
+ProgramSpec store_spec() {
+  ProgramSpec spec = spec_with(packet::kNoFields, fields(packet::kMetaPort));
+  spec.source = kStore;
+  spec.kernel = "store";
+  return spec;
+}
+
+TEST(Adapt, macros_carry_the_plan) {
+  ProgramSpec spec = spec_with(fields(packet::kIpv4Src, packet::kMetaLayers), fields(packet::kPayload));
+  spec.source = kStore;
+  spec.aux_bytes = 8;
+  spec.result_bytes = 12;
+  spec.headroom = 50;
+  spec.tailroom = 20;
+  spec.policy = {.lanes = 16, .group_size = 64, .local_bytes = 1024, .spill_factor = 3};
+  EXPECT_THAT(adapt(spec).defines,
+              ::testing::UnorderedElementsAre(concat("CATENA_IN_COLUMNS=", 1U << 11 | 1U << 31, "U"),
+                                              "CATENA_OUT_COLUMNS=0U", "CATENA_FRAMES=1U", "CATENA_HEADROOM=50U",
+                                              "CATENA_TAILROOM=20U", "CATENA_LANES=16U", "CATENA_AUX_BYTES=8U",
+                                              "CATENA_RESULT_BYTES=12U", "CATENA_SPILL_FACTOR=3U"));
+  spec.reads = packet::kFrameFields;
+  EXPECT_THAT(adapt(spec).defines, Contains("CATENA_FRAMES=2U"));
+  EXPECT_THAT(adapt(store_spec()).defines, Contains("CATENA_FRAMES=0U"));
+}
+
+TEST(Adapt, kernel_file_comes_first_and_the_sdk_is_there) {
+  const device::ProgramSource source = adapt(store_spec());
+  ASSERT_GE(source.files.size(), 3U);
+  EXPECT_EQ(source.files[0].name, "store.kernel.cpp");
+  EXPECT_EQ(source.files[0].text, kStore[0].text);
+  std::vector<std::string> names;
+  for (device::SourceFile const& file : source.files) {
+    names.push_back(file.name);
+  }
+  EXPECT_THAT(names, AllOf(Contains("store.layout.hpp"), Contains("catena/kernel/context.hpp"),
+                           Contains("catena/packet/fields.hpp")));
+}
+
+/// The SDK's files with one that includes `header` alone, in a plan that has everything.
+device::ProgramSource source_of_header(const char* header) {
+  static std::string text;
+  text = concat("#include <", header, ">\n");
+  const SourceFile main_file[] = {{"main.kernel.cpp", text.c_str()}};
+  ProgramSpec spec = spec_with(~packet::kNoFields & ~fields(packet::kEthType), ~packet::kNoFields);
+  spec.source = main_file;
+  spec.aux_bytes = 64;
+  spec.result_bytes = 256;
+  spec.policy.spill_factor = 1;
+  return adapt(spec);
+}
+
+ProgramSpec dialect_spec() {
+  ProgramSpec spec = spec_with(~packet::kNoFields & ~fields(packet::kEthType),
+                               ~packet::kFrameFields | fields(packet::kEthSrc, packet::kIpv4Ttl, packet::kIpv4Id,
+                                                              packet::kIpv4Dst, packet::kL4Dport));
+  spec.source = std::span(catena_kernel_dialect_test, catena_kernel_dialect_test_count);
+  spec.aux_bytes = 8;
+  spec.result_bytes = 32;
+  spec.headroom = 16;
+  spec.tailroom = 12;
+  spec.policy = {.lanes = 4, .group_size = 64, .local_bytes = 0, .spill_factor = 4};
+  return spec;
+}
+
+/// Without a GPU; needs NVRTC.
+class CudaCompileTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Status status = device::compile_cuda(adapt(store_spec()), "sm_90").status();
+    if (absl::IsUnavailable(status)) {
+      GTEST_SKIP() << status.message();
+    }
+    ASSERT_EQ(status, absl::OkStatus());
+  }
+};
+
+TEST_F(CudaCompileTest, every_header_of_the_sdk_stands_alone) {
+  for (SourceFile const& header : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
+    EXPECT_EQ(device::compile_cuda(source_of_header(header.name), "sm_90").status(), absl::OkStatus()) << header.name;
+  }
+}
+
+TEST_F(CudaCompileTest, kernels_compile_for_turing_hopper_and_blackwell) {
+  for (const char* architecture : {"sm_75", "sm_90", "sm_120"}) {
+    const Result<device::Binary> binary = device::compile_cuda(adapt(dialect_spec()), architecture);
+    EXPECT_EQ(binary.status(), absl::OkStatus()) << architecture;
+  }
+}
+
+TEST_F(CudaCompileTest, an_architecture_that_is_unknown_is_answered_with_the_known_ones) {
+  for (const char* wrong : {"", "sm_", "sm_1", "sm_90x", "compute_90", "gfx90a"}) {
+    const Status status = device::compile_cuda(adapt(store_spec()), wrong).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(concat("'", wrong, "'")), HasSubstr("sm_90")));
+  }
+}
+
+TEST_F(CudaCompileTest, a_field_that_the_hints_do_not_name_is_refused_with_the_reason) {
+  ProgramSpec spec = store_spec();
+  spec.writes = fields(packet::kMetaVerdict);
+  const Status status = device::compile_cuda(adapt(spec), "sm_90").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("the NF's hints do not name this field as written"), HasSubstr("store.kernel.cpp")));
+}
+
+class BuildTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    static Result<std::unique_ptr<device::Device>> opencl = device::open_opencl();
+    if (!opencl.ok()) {
+      GTEST_SKIP() << opencl.status().message();
+    }
+    std::string pattern = (std::filesystem::path(::testing::TempDir()) / "catena-cache-XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    environment_.emplace("CATENA_CACHE_DIR", folder_.c_str());
+    device_.emplace(**opencl);
+  }
+  void TearDown() override {
+    if (!folder_.empty()) {
+      std::filesystem::remove_all(folder_);
+    }
+  }
+
+  device::testing::FaultyDevice& device() { return *device_; }
+  std::filesystem::path const& folder() const { return folder_; }
+  /// Builds, and tells how often the compiler ran for it.
+  std::uint64_t compiles_of(ProgramSpec const& spec) {
+    const std::uint64_t before = device().calls(device::testing::Call::kCompile);
+    const Result<std::unique_ptr<device::Program>> program = build(device(), spec);
+    EXPECT_EQ(program.status(), absl::OkStatus());
+    EXPECT_TRUE(program.ok() && (*program)->kernel(spec.kernel).ok());
+    return device().calls(device::testing::Call::kCompile) - before;
+  }
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> found;
+    for (auto const& entry : std::filesystem::directory_iterator(folder_)) {
+      found.push_back(entry.path());
+    }
+    return found;
+  }
+
+ private:
+  std::filesystem::path folder_;
+  std::optional<Environment> environment_;
+  std::optional<device::testing::FaultyDevice> device_;
+};
+
+TEST_F(BuildTest, the_second_build_takes_the_program_from_disk) {
+  EXPECT_EQ(compiles_of(store_spec()), 1U);
+  EXPECT_EQ(files().size(), 1U);
+  EXPECT_EQ(compiles_of(store_spec()), 0U);
+  EXPECT_EQ(files().size(), 1U);
+}
+
+TEST_F(BuildTest, everything_that_is_compiled_counts) {
+  EXPECT_EQ(compiles_of(store_spec()), 1U);
+  ProgramSpec plan = store_spec();
+  plan.headroom = 16;
+  EXPECT_EQ(compiles_of(plan), 1U);
+  const std::array<SourceFile, 2> changed = {kStore[0],
+                                             {"store.layout.hpp", "#pragma once\nconstexpr catena::u16 kPort = 8;\n"}};
+  ProgramSpec header = store_spec();
+  header.source = changed;
+  EXPECT_EQ(compiles_of(header), 1U);
+  EXPECT_EQ(files().size(), 3U);
+}
+
+TEST_F(BuildTest, a_cached_program_that_does_not_load_is_compiled_anew) {
+  EXPECT_EQ(compiles_of(store_spec()), 1U);
+  device().fail(device::testing::Call::kLoad, 1, absl::InternalError("planned"));
+  EXPECT_EQ(compiles_of(store_spec()), 1U);
+  EXPECT_EQ(compiles_of(store_spec()), 0U);
+}
+
+TEST_F(BuildTest, a_lost_device_is_not_asked_to_compile) {
+  EXPECT_EQ(compiles_of(store_spec()), 1U);
+  device().lose(device::testing::Call::kLoad, 1, absl::UnavailableError("planned loss"));
+  EXPECT_EQ(build(device(), store_spec()).status(), absl::UnavailableError("planned loss"));
+  EXPECT_EQ(device().calls(device::testing::Call::kCompile), 1U);
+}
+
+TEST_F(BuildTest, a_cache_that_cannot_be_written_is_no_error) {
+  const std::filesystem::path file = folder() / "file";
+  std::ofstream(file) << "x";
+  for (const std::filesystem::path& impossible : {file, file / "below", std::filesystem::path("/proc/no/such")}) {
+    const Environment environment("CATENA_CACHE_DIR", impossible.c_str());
+    EXPECT_EQ(compiles_of(store_spec()), 1U) << impossible;
+  }
+}
+
+TEST_F(BuildTest, source_errors_come_through_and_are_not_cached) {
+  const SourceFile wrong[] = {{"wrong.kernel.cpp", "#include <catena/kernel/context.hpp>\nnonsense\n"}};
+  ProgramSpec spec = store_spec();
+  spec.source = wrong;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const Status status = build(device(), spec).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("wrong.kernel.cpp:2"));
+  }
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(BuildTest, a_field_that_the_hints_do_not_name_is_refused_with_the_reason) {
+  ProgramSpec spec = store_spec();
+  spec.writes = fields(packet::kMetaVerdict);
+  const Status status = build(device(), spec).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the NF's hints do not name this field as written"));
+}
+
+TEST_F(BuildTest, every_header_of_the_sdk_stands_alone) {
+  for (SourceFile const& header : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
+    EXPECT_EQ(device().compile(source_of_header(header.name)).status(), absl::OkStatus()) << header.name;
+  }
+}
+
+TEST_F(BuildTest, specs_that_break_a_rule_are_refused_with_the_value) {
+  const auto refused = [this](auto change, const char* text) {
+    ProgramSpec spec = store_spec();
+    change(spec);
+    const Status status = build(device(), spec).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  };
+  refused([](ProgramSpec& spec) { spec.source = {}; }, "no source files");
+  refused([](ProgramSpec& spec) { spec.aux_bytes = 6; }, "aux_bytes is 6");
+  refused([](ProgramSpec& spec) { spec.aux_bytes = 68; }, "aux_bytes is 68");
+  refused([](ProgramSpec& spec) { spec.result_bytes = 3; }, "result_bytes is 3");
+  refused([](ProgramSpec& spec) { spec.result_bytes = 260; }, "result_bytes is 260");
+  refused([](ProgramSpec& spec) { spec.policy.lanes = 0; }, "lanes 0");
+  refused([](ProgramSpec& spec) { spec.policy.lanes = 48; }, "lanes 48");
+  refused([](ProgramSpec& spec) { spec.policy.group_size = 0; }, "group_size 0");
+}
+
+}  // namespace
+}  // namespace catena::kernel
