@@ -255,8 +255,11 @@ def main():
     captured = options.examples / "branch-office.pcap"
     with tempfile.TemporaryDirectory() as folder:
         sent, record = pathlib.Path(folder) / "sent.pcap", pathlib.Path(folder) / "record.jsonl"
-        subprocess.run([options.catena, "run", options.examples / "branch-office.yaml", "--rx", f"pcap:{captured}",
-                        "--tx", f"pcap:{sent}", "--record", record, "--device", options.device], check=True)
+        run = subprocess.run([options.catena, "run", options.examples / "branch-office.yaml", "--rx", f"pcap:{captured}",
+                              "--tx", f"pcap:{sent}", "--record", record, "--device", options.device],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if run.returncode != 0:
+            sys.exit(f"catena ended with status {run.returncode}\n{run.stdout}")
         frames = iter(read_frames(sent))
         lines = iter([json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()])
 
