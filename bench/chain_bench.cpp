@@ -15,7 +15,7 @@
 namespace catena {
 namespace {
 
-constexpr std::uint64_t kPackets = 2'000'000;
+constexpr std::uint64_t kPackets = 1'000'000;
 constexpr int kRepeats = 5;
 
 std::string environment(const char* name, std::string const& fallback) {
@@ -31,9 +31,10 @@ std::string chain_text(std::int64_t bytes, std::uint64_t packets, std::string co
       bytes, packets, on == "gpu" ? environment("CATENA_BENCH_DEVICE", "auto") : "none");
   for (const char nf : nfs) {
     const char* entry = nf == 'f'   ? "{name: fw, type: firewall, config: {rules: fw.rules, default: allow}"
-                        : nf == 'i' ? "{name: vpn, type: ipsec, config: {direction: encrypt, sa: sa.yaml}"
-                        : nf == 'n' ? "{name: ids, type: nids, config: {rules: ids.rules}"
-                                    : "{name: rt, type: router, config: {routes: routes.txt}";
+                        : nf == 'i' ? "{name: vpn, type: ipsec, config: {direction: encrypt, sa: sa.yaml, mtu: 1600}"
+                        : nf == 'n'
+                            ? "{name: ids, type: nids, config: {rules: ids.rules, variables: {HOME_NET: 10.0.0.0/8}}"
+                            : "{name: rt, type: router, config: {routes: routes.txt}";
     text += concat("    - ", entry, ", on: ", on, "}\n");
   }
   return text.append(nfs.empty() ? "    []\n" : "");
@@ -41,7 +42,7 @@ std::string chain_text(std::int64_t bytes, std::uint64_t packets, std::string co
 
 /// `nfs`: a letter for each NF. range(0): bytes of a frame without FCS.
 void chain(benchmark::State& state, std::string const& on, std::string const& nfs) {
-  const std::string folder = environment("CATENA_BENCH_DATA", CATENA_SOURCE_DIR "/tests/data/chain");
+  const std::string folder = environment("CATENA_BENCH_DATA", CATENA_SOURCE_DIR "/examples/branch-office");
   const std::uint64_t packets = on == "gpu" || nfs.empty() ? kPackets : kPackets / 4;
   double p50_us = 0;
   for (auto _ : state) {
@@ -91,6 +92,10 @@ void add(std::string const& name, std::string const& on, std::string const& nfs)
 
 int main(int argc, char** argv) {
   catena::add("chain/generator_alone", "cpu", "");
+  for (const char* nf : {"f", "i", "n", "r"}) {
+    catena::add(catena::concat("chain/", nf, "/gpu"), "gpu", nf);
+    catena::add(catena::concat("chain/", nf, "/cpu"), "cpu", nf);
+  }
   catena::add("chain/Sd/gpu", "gpu", "finr");
   catena::add("chain/Sd/cpu", "cpu", "finr");
   benchmark::Initialize(&argc, argv);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel alone: packets already on the device, no copies. CATENA_BENCH_DEVICE=cuda|opencl chooses the device,
-// CATENA_BENCH_DATA the folder of the chain's files (tests/data/chain by default).
+// CATENA_BENCH_DATA the folder of the chain's files (examples/branch-office by default).
 #include "dataplane/eal/eal.hpp"
 
 #include <catena/core/text.hpp>
@@ -30,7 +30,7 @@ struct Case {
 
 std::string data(std::string const& file) {
   const char* folder = std::getenv("CATENA_BENCH_DATA");
-  return concat(folder != nullptr ? folder : CATENA_SOURCE_DIR "/tests/data/chain", "/", file);
+  return concat(folder != nullptr ? folder : CATENA_SOURCE_DIR "/examples/branch-office", "/", file);
 }
 
 /// UDP frames of `bytes` bytes (without FCS) from the test chain's addresses.
@@ -118,10 +118,11 @@ int main(int argc, char** argv) {
   }
   benchmark::AddCustomContext("device", (*device)->info().name);
   benchmark::AddCustomContext("driver", (*device)->info().driver);
-  const std::vector<Case> cases{{"router", "router", concat("{routes: ", data("routes.txt"), "}")},
-                                {"firewall", "firewall", concat("{rules: ", data("fw.rules"), ", default: allow}")},
-                                {"nids", "nids", concat("{rules: ", data("ids.rules"), "}")},
-                                {"ipsec_encrypt", "ipsec", concat("{direction: encrypt, sa: ", data("sa.yaml"), "}")}};
+  const std::vector<Case> cases{
+      {"router", "router", concat("{routes: ", data("routes.txt"), "}")},
+      {"firewall", "firewall", concat("{rules: ", data("fw.rules"), ", default: allow}")},
+      {"nids", "nids", concat("{rules: ", data("ids.rules"), ", variables: {HOME_NET: 10.0.0.0/8}}")},
+      {"ipsec_encrypt", "ipsec", concat("{direction: encrypt, sa: ", data("sa.yaml"), ", mtu: 1600}")}};
   for (Case const& test : cases) {
     benchmark::RegisterBenchmark(
         concat("kernel/", test.name).c_str(),

@@ -292,8 +292,10 @@ Result<std::span<std::byte>> Launch::spill_room(std::size_t bytes) {
 
 Status Launch::fetch_spill(std::uint32_t row, std::uint32_t bytes) {
   const std::uint64_t factor = nf_->spec().policy.spill_factor;
-  if (row >= count_ || frames_ == Frames::kNone || bytes > extents_[row].length * factor) {
-    return absl::InvalidArgumentError(concat("row ", row, " of ", count_, " has no ", bytes, " bytes of spill area"));
+  const bool in_order = spilled_.empty() || spilled_.back().row < row;
+  if (row >= count_ || !in_order || frames_ == Frames::kNone || bytes > extents_[row].length * factor) {
+    return absl::InvalidArgumentError(
+        concat("row ", row, " of ", count_, " has no ", bytes, " bytes of spill area, or was asked for out of order"));
   }
   CATENA_ASSIGN_OR_RETURN(const std::span<std::byte> room, spill_room(bytes));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_host(room, *spill_, extents_[row].begin * factor));
@@ -304,9 +306,9 @@ Status Launch::fetch_spill(std::uint32_t row, std::uint32_t bytes) {
 }
 
 std::span<const std::byte> Launch::spill(std::uint32_t row) const {
-  const auto found =
-      std::find_if(spilled_.begin(), spilled_.end(), [row](Spilled const& entry) { return entry.row == row; });
-  return found == spilled_.end() ? std::span<const std::byte>() : found->bytes;
+  const auto found = std::lower_bound(spilled_.begin(), spilled_.end(), row,
+                                      [](Spilled const& entry, std::uint32_t wanted) { return entry.row < wanted; });
+  return found == spilled_.end() || found->row != row ? std::span<const std::byte>() : found->bytes;
 }
 
 std::byte* Launch::out(std::size_t region_offset) const {

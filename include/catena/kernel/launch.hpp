@@ -71,7 +71,8 @@ class Launch {
   Status wait(std::chrono::nanoseconds limit, std::string_view what);
 
   /// Brings the first `bytes` bytes of the spill area of row `row` to the host; enqueues only, poll() again.
-  /// For packets whose result list did not hold everything.
+  /// For packets whose result list did not hold everything. Rows are asked for in rising order, each once.
+  /// InvalidArgument for another order, or for more bytes than the row's spill area has.
   Status fetch_spill(std::uint32_t row, std::uint32_t bytes);
   /// What fetch_spill() brought for `row`; empty if nothing was asked for.
   std::span<const std::byte> spill(std::uint32_t row) const;
