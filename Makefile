@@ -8,6 +8,10 @@ TEST_JOBS ?= 2
 FUZZ_SECONDS ?= 60
 CTEST_FLAGS ?=
 
+# A compiler cache serves every checkout alike: paths inside the checkout count relative to it.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+
 CONFIGURE = cmake --log-level=WARNING $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
 CTEST = ctest --output-on-failure -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
 
