@@ -70,7 +70,12 @@ Evaluator::Evaluator(std::vector<Rule> rules, PatternSet& patterns) : rules_(std
   rules_by_anchor_.resize(patterns.size());
 }
 
-void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable const& matches,
+bool Evaluator::may_match(MatchTable const& matches) const {
+  return !always_.empty() || std::any_of(matches.found().begin(), matches.found().end(),
+                                         [this](std::uint32_t pattern) { return !rules_by_anchor_[pattern].empty(); });
+}
+
+void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches,
                       std::vector<std::uint32_t>& matched) {
   for (std::uint32_t pattern : matches.found()) {
     for (std::uint32_t rule : rules_by_anchor_[pattern]) {
@@ -87,7 +92,8 @@ void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, M
   }
 }
 
-bool Evaluator::contents_match(std::uint32_t rule, MatchTable const& matches) {
+bool Evaluator::contents_match(std::uint32_t rule, MatchTable& matches) {
+  matches.index();
   std::vector<Content> const& contents = rules_[rule].contents;
   ends_.assign(1, 0);
   for (std::size_t i = 0; i < contents.size(); ++i) {

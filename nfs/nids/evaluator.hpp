@@ -35,18 +35,18 @@ class Evaluator {
   /// Adds the contents of `rules` to `patterns`. Keeps a copy of the rules.
   Evaluator(std::vector<Rule> rules, PatternSet& patterns);
 
-  /// True if there is a rule that may match although no pattern was found.
-  bool needs_every_packet() const { return !always_.empty(); }
+  /// False if no rule can match, whatever the header.
+  bool may_match(MatchTable const& matches) const;
 
   /// Appends the rules that match to `matched` (positions in rules()), in no order, each once.
-  /// `matches` is sorted. `payload_bytes`: length of the payload.
-  void match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable const& matches,
+  /// `payload_bytes`: length of the payload. Indexes `matches` where positions matter.
+  void match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches,
              std::vector<std::uint32_t>& matched);
 
   std::vector<Rule> const& rules() const { return rules_; }
 
  private:
-  bool contents_match(std::uint32_t rule, MatchTable const& matches);
+  bool contents_match(std::uint32_t rule, MatchTable& matches);
 
   std::vector<Rule> rules_;
   std::vector<std::uint32_t> content_patterns_;              ///< pattern of every content, rule after rule

@@ -27,7 +27,6 @@ bool matches(std::string const& options, std::string payload) {
       table.add(number, static_cast<std::uint32_t>(at + pattern.bytes.size()));
     }
   }
-  table.sort();
   std::vector<std::uint32_t> matched;
   evaluator.match({}, static_cast<std::uint32_t>(payload.size()), table, matched);
   return !matched.empty();

@@ -8,22 +8,30 @@
 
 namespace catena::nids {
 
-/// All matches of one packet: for each pattern the ends of its occurrences (bytes from the start of the payload to
-/// the first byte behind the occurrence). Reused from packet to packet, so the packet path does not allocate once the
-/// lists have grown. Not thread safe.
+/// All matches of one packet: which patterns occur, and where their occurrences end (bytes from the start of the
+/// payload to the first byte behind the occurrence). Most packets need the first question only, so the ends are put in
+/// order when index() asks for it. Reused from packet to packet: the packet path does not allocate once the lists have
+/// grown. Not thread safe.
 class MatchTable {
  public:
-  explicit MatchTable(std::uint32_t patterns) : ends_(patterns) {}
+  explicit MatchTable(std::uint32_t patterns) : seen_(patterns, 0), ends_(patterns) {}
 
   void add(std::uint32_t pattern, std::uint32_t end) {
-    std::vector<std::uint16_t>& ends = ends_[pattern];
-    if (ends.empty()) {
+    if (seen_[pattern] != round_) {
+      seen_[pattern] = round_;
       found_.push_back(pattern);
     }
-    ends.push_back(static_cast<std::uint16_t>(end));
+    matches_.push_back({pattern, static_cast<std::uint16_t>(end)});
   }
-  /// Puts the ends of each pattern in order. Call once after the last add(): no matcher promises an order.
-  void sort() {
+  /// Sorts the ends by pattern; no matcher promises an order. Call before ends(), after the last add().
+  void index() {
+    if (indexed_) {
+      return;
+    }
+    indexed_ = true;
+    for (Match const& match : matches_) {
+      ends_[match.pattern].push_back(match.end);
+    }
     for (std::uint32_t pattern : found_) {
       std::vector<std::uint16_t>& ends = ends_[pattern];
       if (!std::is_sorted(ends.begin(), ends.end())) {
@@ -32,20 +40,38 @@ class MatchTable {
     }
   }
   void clear() {
-    for (std::uint32_t pattern : found_) {
-      ends_[pattern].clear();
+    if (indexed_) {
+      for (std::uint32_t pattern : found_) {
+        ends_[pattern].clear();
+      }
+      indexed_ = false;
     }
     found_.clear();
+    matches_.clear();
+    if (++round_ == 0) {
+      std::fill(seen_.begin(), seen_.end(), 0U);
+      round_ = 1;
+    }
   }
 
+  struct Match {
+    std::uint32_t pattern;
+    std::uint16_t end;
+  };
+  /// Every match, in no order.
+  std::span<const Match> matches() const { return matches_; }
   /// Patterns that occur, each once, in no order.
   std::span<const std::uint32_t> found() const { return found_; }
-  /// The ends of the pattern's occurrences, ascending after sort().
+  /// The ends of the pattern's occurrences, ascending.
   std::span<const std::uint16_t> ends(std::uint32_t pattern) const { return ends_[pattern]; }
 
  private:
-  std::vector<std::vector<std::uint16_t>> ends_;
+  std::vector<std::uint32_t> seen_;  ///< the round in which each pattern was found last
+  std::uint32_t round_ = 1;
   std::vector<std::uint32_t> found_;
+  std::vector<Match> matches_;
+  std::vector<std::vector<std::uint16_t>> ends_;
+  bool indexed_ = false;
 };
 
 }  // namespace catena::nids

@@ -5,6 +5,7 @@
 #include "set_expression.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/text_file.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <fmt/format.h>
@@ -12,8 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <sstream>
 
 extern const catena::kernel::SourceFile catena_kernel_nids[];
 extern const unsigned catena_kernel_nids_count;
@@ -66,22 +65,6 @@ NidsAutomaton add_automaton(nf::StateBuilder& state, Automaton const& automaton)
           .reserved = 0};
 }
 
-Result<std::string> read_file(std::string const& path) {
-  std::ifstream stream(path, std::ios::binary | std::ios::ate);
-  const auto size = stream ? static_cast<std::streamoff>(stream.tellg()) : 0;
-  if (size > static_cast<std::streamoff>(kMaxFileBytes)) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: {} bytes; a file of rules or strings has at most {}", path, size, kMaxFileBytes));
-  }
-  stream.seekg(0);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) {
-    return absl::InvalidArgumentError(fmt::format("{}: cannot be read", path));
-  }
-  return std::move(text).str();
-}
-
 Result<Variables> read_variables(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("variables"));
   std::vector<Variables::Definition> definitions;
@@ -121,7 +104,7 @@ std::vector<std::string> report_of(RuleFile const& file, std::string const& path
 }
 
 Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, Variables const& variables) {
-  CATENA_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
   RuleFile file = parse_rules(text, path, variables);
   if (file.error_count > 0) {
     std::string message = fmt::format("{}", fmt::join(file.errors, "\n"));
@@ -137,7 +120,7 @@ Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, Varia
 }
 
 Result<std::unique_ptr<nf::Nf>> create_with_strings(std::string const& path, bool nocase, packet::Verdict verdict) {
-  CATENA_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
   PatternSet patterns;
   CATENA_ASSIGN_OR_RETURN(StringList list, StringList::parse(text, path, nocase, patterns));
   std::vector<std::string> report{fmt::format("{} strings loaded{}", list.size(), nocase ? ", nocase" : "")};
@@ -263,12 +246,10 @@ void Nids::decide(packet::Packet const& packet, Decision& decision) {
     }
   } else {
     Evaluator& evaluator = std::get<RuleSet>(what_).evaluator;
-    if (matches_.found().empty() && !evaluator.needs_every_packet()) {
-      return;
-    }
-    matches_.sort();
     matched_rules_.clear();
-    evaluator.match(header_of(packet), packet.layers().payload_length, matches_, matched_rules_);
+    if (evaluator.may_match(matches_)) {
+      evaluator.match(header_of(packet), packet.layers().payload_length, matches_, matched_rules_);
+    }
     for (std::uint32_t number : matched_rules_) {
       Rule const& rule = evaluator.rules()[number];
       decision.matches.push_back(rule.sid);

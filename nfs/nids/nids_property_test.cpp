@@ -116,8 +116,8 @@ TEST(NidsProperty, rules_match_where_a_search_of_all_placements_does) {
 TEST(NidsProperty, strings_are_counted_like_a_plain_search_counts_them) {
   Random random(21);
   for (int round = 0; round < 12; ++round) {
-    const std::string alphabet = round % 2 == 0 ? "ab" : std::string("a\0\x80\xFF", 4);
     const bool nocase = round % 3 == 0;
+    const std::string alphabet = nocase ? "aAb" : round % 3 == 1 ? "ab" : std::string("a\0\x80\xFF", 4);
     std::vector<std::string> strings;
     std::string list;
     for (std::uint32_t n = 1 + random.below(40); n > 0; --n) {
@@ -127,10 +127,17 @@ TEST(NidsProperty, strings_are_counted_like_a_plain_search_counts_them) {
     std::vector<Frame> frames;
     std::map<std::uint64_t, std::pair<std::set<std::uint32_t>, std::uint64_t>> expected;
     for (std::uint64_t packet = 0; packet < 40; ++packet) {
-      const std::string payload = random.text(alphabet, random.below(1450));
+      std::string payload = random.text(alphabet, random.below(1450));
       frames.push_back(nf::testing::make_frame(packet::kProtocolTcp, 1, 2, 3, 4, payload));
+      if (nocase) {
+        fold_case(payload);
+      }
       for (std::uint32_t line = 0; line < strings.size(); ++line) {
-        for (std::size_t at = 0; (at = payload.find(strings[line], at)) != std::string::npos; ++at) {
+        std::string string = strings[line];
+        if (nocase) {
+          fold_case(string);
+        }
+        for (std::size_t at = 0; (at = payload.find(string, at)) != std::string::npos; ++at) {
           expected[packet].first.insert(line);
           ++expected[packet].second;
         }

@@ -45,7 +45,9 @@ std::uint64_t StringList::match(MatchTable const& matches, std::vector<std::uint
   for (std::uint32_t pattern : matches.found()) {
     std::vector<std::uint32_t> const& own = lines_by_pattern_[pattern];
     lines.insert(lines.end(), own.begin(), own.end());
-    occurrences += own.size() * matches.ends(pattern).size();
+  }
+  for (MatchTable::Match const& match : matches.matches()) {
+    occurrences += lines_by_pattern_[match.pattern].size();
   }
   return occurrences;
 }
