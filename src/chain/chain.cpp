@@ -222,6 +222,9 @@ Status Chain::make_stages(RunOptions const& options) {
 std::vector<std::string> Chain::start_report() const {
   std::vector<std::string> lines;
   if (device_) {
+    if (!no_device_reason_.empty()) {
+      lines.push_back(concat("NOTE     not the first choice of `device: auto`: ", no_device_reason_));
+    }
     lines.push_back(concat("device   ", device_->info().name, " (", device::to_string(device_->info().backend), ", ",
                            device_->info().driver, ")"));
   } else if (wants_device()) {
@@ -251,7 +254,7 @@ Status Chain::run() {
   const auto start = std::chrono::steady_clock::now();
   const Status status = dataplane::run_stages(stages, workers_);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return status;
+  return status.ok() ? rx_->error() : status;
 }
 
 Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->dropped()}; }
@@ -261,7 +264,7 @@ Report Chain::report() const {
   report.chain = config_.name;
   report.device =
       device_ ? fmt::format("{} ({})", device_->info().name, device::to_string(device_->info().backend)) : "none";
-  report.device_note = device_ ? "" : no_device_reason_;
+  report.device_note = no_device_reason_;
   report.cpu_instead_of_gpu = !device_ && wants_device();
   report.rx = describe(config_.rx);
   report.tx = describe(config_.tx);

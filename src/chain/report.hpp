@@ -42,7 +42,7 @@ struct Latency {
 struct Report {
   std::string chain;
   std::string device;               ///< the device that did the work, or "none"
-  std::string device_note;          ///< why there is none
+  std::string device_note;          ///< why there is none, or not the first choice of `device: auto`
   bool cpu_instead_of_gpu = false;  ///< NFs placed on the gpu ran on the CPU because there is no device
   std::string rx;
   std::string tx;

@@ -25,7 +25,10 @@ void on_signal(int signal) {
   if (Chain* chain = running.load(); chain != nullptr) {
     chain->stop();
   }
-  std::signal(signal, SIG_DFL);  // a second Ctrl-C ends the process at once
+  // `timeout -s INT` and terminals may signal twice at once: only the third ends the process without a report
+  if (static std::atomic<int> signals{0}; ++signals == 2) {
+    std::signal(signal, SIG_DFL);
+  }
 }
 
 /// Prints a line a second while a chain runs.

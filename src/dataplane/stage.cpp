@@ -22,7 +22,7 @@ RxStage::RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> 
     : Stage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop) {}
 
 Result<Progress> RxStage::poll() {
-  if (stop_->load(std::memory_order_relaxed) || source_->finished()) {
+  if (stop_->load(std::memory_order_relaxed) || source_->finished() || !error_.ok()) {
     out_->close();
     return Progress::kFinished;
   }
@@ -32,12 +32,7 @@ Result<Progress> RxStage::poll() {
     return Progress::kIdle;
   }
   bool starved = false;
-  if (Status status = source_->receive(*pool_, *unit, next_index_, starved); !status.ok()) {
-    pool_->release_slots(*unit, 0, unit->count);
-    pool_->release_unit(unit);
-    out_->close();
-    return status;
-  }
+  error_ = source_->receive(*pool_, *unit, next_index_, starved);
   starved_polls_ += starved ? 1 : 0;
   if (unit->count == 0) {
     pool_->release_unit(unit);

@@ -44,11 +44,14 @@ class Stage {
   std::atomic<std::uint64_t> packets_{0};
 };
 
-/// Takes packets from the source. When no slot or unit is free it waits and counts.
+/// Takes packets from the source. When no slot or unit is free it waits and counts. When the source fails, what came
+/// before goes on through the chain, and error() says why nothing follows.
 class RxStage final : public Stage {
  public:
   RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop);
   Result<Progress> poll() override;
+  /// OK, or why the source ended. Read after the run.
+  Status const& error() const { return error_; }
   /// Polls that found the pool exhausted.
   std::uint64_t starved_polls() const { return starved_polls_; }
   /// Bytes of the packets that were received.
@@ -59,6 +62,7 @@ class RxStage final : public Stage {
   PacketPool* pool_;
   Ring* out_;
   std::atomic<bool> const* stop_;
+  Status error_;
   std::uint64_t next_index_ = 0;
   std::uint64_t starved_polls_ = 0;
   std::uint64_t bytes_ = 0;

@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 /// Delivers frames in units of `unit` packets, `loops` times over.
 class VectorSource final : public Source {
  public:
-  VectorSource(std::vector<Frame> const& frames, std::uint32_t unit, std::uint64_t loops = 1)
-      : frames_(&frames), unit_(unit), total_(frames.size() * loops) {}
+  VectorSource(std::vector<Frame> const& frames, std::uint32_t unit, std::uint64_t loops, std::uint64_t fails_at)
+      : frames_(&frames), unit_(unit), total_(frames.size() * loops), fails_at_(fails_at) {}
 
   Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_, total_ - next_));
@@ -41,7 +41,7 @@ class VectorSource final : public Source {
     }
     unit.count = count;
     next_ += count;
-    return absl::OkStatus();
+    return next_ >= fails_at_ ? absl::DataLossError("the capture is damaged here") : absl::OkStatus();
   }
   bool finished() const override { return next_ == total_; }
   std::uint64_t seen() const override { return next_; }
@@ -52,6 +52,7 @@ class VectorSource final : public Source {
   std::vector<Frame> const* frames_;
   std::uint32_t unit_;
   std::uint64_t total_;
+  std::uint64_t fails_at_;
   std::uint64_t next_ = 0;
 };
 
@@ -87,6 +88,7 @@ struct Scenario {
   std::uint32_t pool_slots = 4096;
   std::uint32_t workers = 1;
   std::uint64_t loops = 1;
+  std::uint64_t source_fails_at = UINT64_MAX;
   std::uint64_t sink_fails_at = UINT64_MAX;
   std::chrono::milliseconds stop_after{0};
 };
@@ -94,6 +96,7 @@ struct Scenario {
 struct Outcome {
   Status status;
   std::vector<Frame> sent;
+  Status rx_error;
   std::uint64_t received = 0;
   std::uint64_t dropped = 0;
   Status device_status;
@@ -110,7 +113,7 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   Outcome outcome;
   auto pool = PacketPool::create(setup.pool_slots).value();
   outcome.all_units = pool->free_units();
-  VectorSource source(frames, setup.unit, setup.loops);
+  VectorSource source(frames, setup.unit, setup.loops, setup.source_fails_at);
   VectorSink sink(setup.sink_fails_at);
   const nf::Descriptor descriptor = nf::testing::marker_descriptor();
   nf::Instance instance("mark", descriptor, nf::testing::make_marker(), nf::OnUnsupported::kPass, false);
@@ -143,6 +146,7 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
     stopper.join();
   }
   outcome.sent = sink.frames();
+  outcome.rx_error = rx.error();
   outcome.received = rx.packets();
   outcome.dropped = tx.dropped();
   if (device_stage != nullptr) {
@@ -251,6 +255,15 @@ TEST(Run, stop_ends_an_endless_source_and_finishes_what_is_inside) {
   EXPECT_GT(actual.received, 0U);
   EXPECT_EQ(actual.sent.size() + actual.dropped, actual.received);
   EXPECT_EQ(actual.free_slots, 4096U);
+}
+
+TEST(Run, packets_before_a_failure_of_the_source_still_go_through) {
+  const Outcome actual = run(frames(), {.device = &device_here(), .workers = 3, .source_fails_at = 640});
+  EXPECT_TRUE(actual.status.ok()) << actual.status;
+  EXPECT_TRUE(absl::IsDataLoss(actual.rx_error)) << actual.rx_error;
+  EXPECT_EQ(actual.received, 640U);
+  EXPECT_EQ(actual.sent.size() + actual.dropped, 640U);
+  EXPECT_EQ(actual.free_units, actual.all_units);
 }
 
 TEST(Run, an_error_of_a_stage_ends_it_and_names_the_stage) {
