@@ -14,6 +14,12 @@
 namespace catena::firewall {
 namespace {
 
+// rte_acl splits rules into several tries, all of which a lookup walks. Told how much memory it may take, it makes
+// fewer and larger ones: lookups take up to half the time, building takes ten times as long. That pays for as many
+// rules as this; a table that does not fit the memory is built the other way.
+constexpr std::size_t kMaxRulesInLargeTries = 1000;
+constexpr std::size_t kLargeTriesBytes = std::size_t{64} << 20;
+
 enum FieldIndex : std::uint8_t { kProtocol = 0, kSrc, kDst, kSport, kDport, kFieldCount };
 constexpr std::uint32_t kFieldsWithoutPorts = kSport;
 
@@ -92,7 +98,13 @@ Result<Acl::Table> Acl::build(std::span<const Rule> rules, bool with_ports) {
   config.num_categories = 1;
   config.num_fields = with_ports ? std::uint32_t{kFieldCount} : kFieldsWithoutPorts;
   std::copy_n(kFields, config.num_fields, config.defs);
-  if (const int rc = rte_acl_build(table.get(), &config); rc != 0) {
+  config.max_size = chosen.size() <= kMaxRulesInLargeTries ? kLargeTriesBytes : 0;
+  int rc = rte_acl_build(table.get(), &config);
+  if (rc == -ERANGE && config.max_size != 0) {
+    config.max_size = 0;
+    rc = rte_acl_build(table.get(), &config);
+  }
+  if (rc != 0) {
     return failure("rte_acl_build", -rc, chosen.size());
   }
   return table;
