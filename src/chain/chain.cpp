@@ -222,11 +222,10 @@ Status Chain::make_stages(RunOptions const& options) {
 std::vector<std::string> Chain::start_report() const {
   std::vector<std::string> lines;
   if (device_) {
+    lines.push_back(concat("device   ", device_->info().name, " (", device::to_string(device_->info().backend), ")"));
     if (!no_device_reason_.empty()) {
-      lines.push_back(concat("NOTE     not the first choice of `device: auto`: ", no_device_reason_));
+      lines.push_back(concat("         not used: ", no_device_reason_));
     }
-    lines.push_back(concat("device   ", device_->info().name, " (", device::to_string(device_->info().backend), ", ",
-                           device_->info().driver, ")"));
   } else if (wants_device()) {
     lines.push_back(
         concat("WARNING  no device: every NF runs on the CPU, those placed `on: gpu` too. Why: ", no_device_reason_));

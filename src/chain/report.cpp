@@ -53,7 +53,8 @@ std::string to_text(Report const& report) {
   std::string text;
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "chain     {}\n", report.chain);
-  fmt::format_to(out, "device    {}{}{}\n", report.device, report.device_note.empty() ? "" : ": ", report.device_note);
+  fmt::format_to(out, "device    {}{}{}\n", report.device, report.device == "none" ? ": " : "",
+                 report.device == "none" ? report.device_note : "");
   if (report.cpu_instead_of_gpu) {
     text += "WARNING   no device was used: NFs placed `on: gpu` ran on the CPU\n";
   }

@@ -133,7 +133,15 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_p
   CATENA_RETURN_IF_ERROR(launch->stream_->fill(*launch->batch_, 0, most.end, kPoison));
   std::memset(launch->staging_out_->bytes().data(), 0, launch->staging_out_->bytes().size());
   launch->extents_.reserve(max_packets);
+  CATENA_RETURN_IF_ERROR(launch->warm_up());
   return launch;
+}
+
+Status Launch::warm_up() {
+  // drivers finish compiling a kernel when it is first launched (PoCL takes a second): not while packets wait for it
+  layout_ = layout_for(0, 0);
+  CATENA_RETURN_IF_ERROR(enqueue_kernel());
+  return wait(kSetUpLimit, concat("the first launch of ", nf_->spec().kernel));
 }
 
 void Launch::begin() {
@@ -244,7 +252,7 @@ Status Launch::enqueue_kernel() {
                                                         std::as_bytes(std::span(&params, 1))};
   const std::uint64_t work_items = std::uint64_t{count_} * spec.policy.lanes;
   const device::LaunchShape shape{
-      static_cast<std::uint32_t>((work_items + spec.policy.group_size - 1) / spec.policy.group_size),
+      std::max(1U, static_cast<std::uint32_t>((work_items + spec.policy.group_size - 1) / spec.policy.group_size)),
       spec.policy.group_size, spec.policy.local_bytes};
   event_.reset();
   return stream_->launch(*nf_->kernel_, shape, arguments);

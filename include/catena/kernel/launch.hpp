@@ -49,7 +49,8 @@ class DeviceNf {
 /// stage() -> poll() until true -> fetch_spill()? -> apply() -> results(). Belongs to one thread at a time.
 class Launch {
  public:
-  /// Room for `max_packets` packets with `max_frame_bytes` bytes of payloads or frames in all.
+  /// Room for `max_packets` packets with `max_frame_bytes_each` bytes of payload or frame each. Launches the kernel
+  /// once without packets and waits for it. Errors: ResourceExhausted; DeadlineExceeded if that first launch hangs.
   static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, std::uint32_t max_packets,
                                                 std::uint32_t max_frame_bytes_each = packet::kMaxFrameBytes);
 
@@ -114,6 +115,7 @@ class Launch {
   };
 
   Launch() = default;
+  Status warm_up();
   Layout layout_for(std::uint32_t count, std::size_t frame_bytes) const;
   void gather();
   void gather_column(std::uint32_t field, std::byte* column) const;
