@@ -17,8 +17,8 @@ extern const unsigned catena_kernel_router_count;
 namespace catena::router {
 namespace {
 
-// Packets looked up at once: enough to keep loads of headers and tables in flight, few enough that a header read for the
-// lookup is still near when it is rewritten.
+// Packets looked up at once: enough to keep loads of headers and tables in flight, few enough that a header read for
+// the lookup is still near when it is rewritten.
 constexpr std::uint32_t kChunk = 64;
 
 constexpr std::array<nf::DropReason, 2> kDropReasons{{
