@@ -31,8 +31,6 @@ std::string_view to_string(BinaryKind kind) {
       return "cubin";
     case BinaryKind::kDeviceBinary:
       return "OpenCL device binary";
-    case BinaryKind::kSpirv:
-      return "SPIR-V";
     case BinaryKind::kBitcode:
       return "LLVM bitcode";
   }

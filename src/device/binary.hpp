@@ -14,9 +14,8 @@ namespace catena::device {
 /// What the envelope holds, and with that the driver call that loads it.
 enum class BinaryKind : std::uint32_t {
   kCubin = 1,         ///< CUDA: machine code for one architecture
-  kDeviceBinary = 2,  ///< OpenCL: what the driver gave for CLC++ source
-  kSpirv = 3,         ///< OpenCL: SPIR-V
-  kBitcode = 4,       ///< OpenCL: LLVM bitcode for spir64
+  kDeviceBinary = 2,  ///< OpenCL: what the driver made of C++ source or SPIR-V
+  kBitcode = 3,       ///< OpenCL: LLVM bitcode for spir64, which the driver compiles further (PoCL)
 };
 std::string_view to_string(BinaryKind kind);
 

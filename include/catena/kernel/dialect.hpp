@@ -6,7 +6,8 @@
 
 /// The device dialect: the few primitives that CUDA (through NVRTC) and OpenCL (C++ for OpenCL) spell differently.
 /// Kernels use these and nothing else of either language: no vector types, printf, work-group functions, C11 atomics,
-/// no `__local` variable inside a kernel (use Context::local()). A kernel is one C++ source:
+/// no `__local` variable inside a kernel (use Context::local()), no `long long` (128 bits on OpenCL; u64{1} << 40, not
+/// 1ULL << 40), no large struct by value (compilers unroll the copy). A kernel is one C++17 source:
 ///
 ///     #include <catena/kernel/context.hpp>
 ///     CATENA_KERNEL(my_nf) {
@@ -47,9 +48,16 @@ inline u32 global_id() { return static_cast<u32>(get_global_id(0)); }
 inline u32 local_id() { return static_cast<u32>(get_local_id(0)); }
 inline u32 group_size() { return static_cast<u32>(get_local_size(0)); }
 inline void barrier_all() { barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }
-// clang makes an instruction of this; of the __atomic_ family it makes calls of a library that no driver has, and the
-// OpenCL functions exist for global and local memory apart.
+#if defined(CATENA_OPENCL_BITCODE)
+// PoCL knows no to_global() on this route; clang makes an instruction of this.
 inline u32 atomic_add(u32* at, u32 value) { return __sync_fetch_and_add(at, value); }
+#else
+// Drivers may have atomics for global and local memory only, even where SPIR-V has them for both at once.
+inline u32 atomic_add(u32* at, u32 value) {
+  __global u32* in_global = to_global(at);
+  return in_global != nullptr ? ::atomic_add(in_global, value) : ::atomic_add(to_local(at), value);
+}
+#endif
 inline u32 byte_swap(u32 value) { return __builtin_bswap32(value); }
 inline u32 rotate_left(u32 value, u32 bits) { return (value << (bits & 31U)) | (value >> ((32U - bits) & 31U)); }
 inline u32 count_ones(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }

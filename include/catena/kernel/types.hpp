@@ -7,6 +7,7 @@
 // all of them.
 #define kernel catena_word_kernel
 #define local catena_word_local
+#define generic catena_word_generic
 #define global catena_word_global
 #define constant catena_word_constant
 #endif

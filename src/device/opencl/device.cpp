@@ -71,7 +71,7 @@ std::string cxx_standard(cl_device_id device) {
   }
   const char* text =
       "template <typename T> T twice(T x) { return x + x; }\n"
-      "__kernel void trial(__global unsigned* at) { unsigned* generic = at; *generic = twice(*generic); }\n";
+      "__kernel void trial(__global unsigned* at) { unsigned* any = at; *any = twice(*any); }\n";
   for (const char* standard : {"CLC++2021", "CLC++"}) {
     const Handle<cl_program> program(clCreateProgramWithSource(context.get(), 1, &text, nullptr, &code));
     if (code == CL_SUCCESS && clBuildProgram(program.get(), 1, &device, concat("-cl-std=", standard).c_str(), nullptr,

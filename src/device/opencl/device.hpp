@@ -56,6 +56,8 @@ class OpenClDevice final : public Device {
  private:
   OpenClDevice(Found found, Handle<cl_context> context) : found_(std::move(found)), context_(std::move(context)) {}
   Result<Binary> compile_source(ProgramSource const& source);
+  Result<Binary> compile_through_spirv(ProgramSource const& source);
+  Result<Binary> device_binary(cl_program program);
 
   Found found_;
   Handle<cl_context> context_;

@@ -3,7 +3,6 @@
 
 #include <catena/core/text.hpp>
 
-#include "device/binary.hpp"
 #include "device/subprocess.hpp"
 
 #include <absl/strings/str_replace.h>
@@ -51,6 +50,8 @@ Status compile_into(Toolchain const& toolchain, ProgramSource const& source, Opt
       sources.string()};
   if (optimize == Optimize::kInDriver) {
     arguments.insert(arguments.end(), {"-Xclang", "-disable-llvm-passes"});
+  } else {
+    arguments.emplace_back("-DCATENA_OPENCL_BITCODE");  // see dialect.hpp
   }
   for (std::string const& define : source.defines) {
     arguments.push_back("-D" + define);
@@ -91,15 +92,14 @@ Result<Toolchain> find_toolchain(int newest) {
   return found;
 }
 
-Result<Binary> compile_bitcode(Toolchain const& toolchain, ProgramSource const& source) {
+Result<std::vector<std::byte>> compile_bitcode(Toolchain const& toolchain, ProgramSource const& source) {
   CATENA_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::create());
   const std::filesystem::path bitcode = folder.path() / "kernel.bc";
   CATENA_RETURN_IF_ERROR(compile_into(toolchain, source, Optimize::kNow, folder.path(), bitcode));
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(bitcode));
-  return wrap(BinaryKind::kBitcode, bytes);
+  return read_file(bitcode);
 }
 
-Result<Binary> compile_spirv(Toolchain const& toolchain, ProgramSource const& source) {
+Result<std::vector<std::byte>> compile_spirv(Toolchain const& toolchain, ProgramSource const& source) {
   if (toolchain.llvm_spirv.empty()) {
     return absl::UnavailableError(concat("no llvm-spirv-", toolchain.version,
                                          " in $PATH; install it: apt-get install llvm-spirv-", toolchain.version));
@@ -114,8 +114,7 @@ Result<Binary> compile_spirv(Toolchain const& toolchain, ProgramSource const& so
   if (result.exit_code != 0) {
     return absl::InternalError(concat(toolchain.llvm_spirv, " failed:\n", result.output));
   }
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, read_file(spirv));
-  return wrap(BinaryKind::kSpirv, bytes);
+  return read_file(spirv);
 }
 
 }  // namespace catena::device::opencl

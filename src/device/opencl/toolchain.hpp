@@ -3,7 +3,9 @@
 
 #include <catena/device/device.hpp>
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 /// The compilers of this machine that turn C++ for OpenCL into what drivers load: clang, and llvm-spirv.
 namespace catena::device::opencl {
@@ -22,9 +24,9 @@ struct Toolchain {
 Result<Toolchain> find_toolchain(int newest);
 
 /// LLVM bitcode for spir64. InvalidArgument with clang's messages if the source is wrong.
-Result<Binary> compile_bitcode(Toolchain const& toolchain, ProgramSource const& source);
+Result<std::vector<std::byte>> compile_bitcode(Toolchain const& toolchain, ProgramSource const& source);
 
 /// SPIR-V. Errors as compile_bitcode(); Unavailable if the toolchain has no llvm-spirv.
-Result<Binary> compile_spirv(Toolchain const& toolchain, ProgramSource const& source);
+Result<std::vector<std::byte>> compile_spirv(Toolchain const& toolchain, ProgramSource const& source);
 
 }  // namespace catena::device::opencl
