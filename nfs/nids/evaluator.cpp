@@ -75,6 +75,19 @@ bool Evaluator::may_match(MatchTable const& matches) const {
                                          [this](std::uint32_t pattern) { return !rules_by_anchor_[pattern].empty(); });
 }
 
+std::vector<bool> Evaluator::deciding_patterns() const {
+  std::vector<bool> deciding(rules_by_anchor_.size());
+  for (std::size_t pattern = 0; pattern < deciding.size(); ++pattern) {
+    deciding[pattern] = !rules_by_anchor_[pattern].empty();
+  }
+  for (std::uint32_t rule : always_) {
+    for (std::size_t i = 0; i < rules_[rule].contents.size(); ++i) {
+      deciding[content_patterns_[first_content_[rule] + i]] = true;
+    }
+  }
+  return deciding;
+}
+
 void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches,
                       std::vector<std::uint32_t>& matched) {
   for (std::uint32_t pattern : matches.found()) {

@@ -38,6 +38,10 @@ class Evaluator {
   /// False if no rule can match, whatever the header.
   bool may_match(MatchTable const& matches) const;
 
+  /// For each pattern whether it can make a rule match: without any such pattern in a packet, only rules without
+  /// contents match it, and no other match of the packet needs to be known.
+  std::vector<bool> deciding_patterns() const;
+
   /// Appends the rules that match to `matched` (positions in rules()), in no order, each once.
   /// `payload_bytes`: length of the payload. Indexes `matches` where positions matter.
   void match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches,

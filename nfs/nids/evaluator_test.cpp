@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace catena::nids {
 namespace {
 
@@ -98,6 +100,20 @@ TEST(Evaluator, long_chains_over_repeated_bytes_end) {
   }
   EXPECT_TRUE(matches(chain + " content:!\"a\"; within:1;", std::string(1400, 'a')));
   EXPECT_FALSE(matches(chain + " content:\"b\"; within:1;", std::string(1400, 'a')));
+}
+
+TEST(Evaluator, a_pattern_decides_if_a_rule_waits_for_it) {
+  RuleFile file = parse_rules(
+      "alert ip any any -> any any (content:\"a\"; content:\"long\"; content:!\"no\"; sid:1;)\n"
+      "alert ip any any -> any any (content:!\"never\"; sid:2;)\nalert ip any any -> any any (sid:3;)\n",
+      "x.rules", Variables());
+  PatternSet patterns;
+  const Evaluator evaluator(std::move(file.rules), patterns);
+  std::map<std::string, bool> deciding;
+  for (std::uint32_t pattern = 0; pattern < patterns.size(); ++pattern) {
+    deciding[patterns.patterns()[pattern].bytes] = evaluator.deciding_patterns()[pattern];
+  }
+  EXPECT_EQ(deciding, (std::map<std::string, bool>{{"a", false}, {"long", true}, {"never", true}, {"no", false}}));
 }
 
 TEST(HeaderMatch, protocol_addresses_and_ports_in_one_or_both_directions) {

@@ -52,13 +52,24 @@ PacketHeader header_of(packet::Packet const& packet) {
   return header;
 }
 
-NidsAutomaton add_automaton(nf::StateBuilder& state, Automaton const& automaton) {
+/// `deciding`: by pattern; `suffixes`: see suffix_links().
+NidsAutomaton add_automaton(nf::StateBuilder& state, Automaton const& automaton, std::vector<bool> const& deciding,
+                            std::span<const std::uint32_t> suffixes) {
   if (automaton.next.empty()) {
     return {};
   }
+  std::vector<u32> longest;
+  longest.reserve(automaton.longest.size());
+  for (std::uint16_t pattern : automaton.longest) {
+    std::uint32_t suffix = pattern;
+    while (suffix != kNoSuffix && !deciding[suffix]) {
+      suffix = suffixes[suffix];
+    }
+    longest.push_back(pattern | (suffix != kNoSuffix ? kDeciding : 0));
+  }
   return {.classes = state.add(std::span<const std::uint8_t>(automaton.classes)),
           .next = state.add(std::span(automaton.next)),
-          .longest = state.add(std::span(automaton.longest)),
+          .longest = state.add(std::span<const u32>(longest)),
           .class_count = automaton.class_count,
           .start = automaton.start,
           .match_rows = automaton.match_rows,
@@ -289,8 +300,11 @@ Result<nf::KernelSide> Nids::kernel_side() const {
   CATENA_ASSIGN_OR_RETURN(const Automaton exact, build(false));
   CATENA_ASSIGN_OR_RETURN(const Automaton nocase, build(true));
   nf::StateBuilder state(sizeof(NidsState));
-  const NidsAutomaton device_exact = add_automaton(state, exact);
-  const NidsAutomaton device_nocase = add_automaton(state, nocase);
+  auto const* rules = std::get_if<RuleSet>(&what_);
+  const std::vector<bool> deciding =
+      rules != nullptr ? rules->evaluator.deciding_patterns() : std::vector<bool>(patterns_.size(), true);
+  const NidsAutomaton device_exact = add_automaton(state, exact, deciding, suffixes_);
+  const NidsAutomaton device_nocase = add_automaton(state, nocase, deciding, suffixes_);
   const std::uint32_t automata = (exact.next.empty() ? 0U : 1U) + (nocase.next.empty() ? 0U : 1U);
 
   nf::KernelSide side;

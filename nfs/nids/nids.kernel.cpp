@@ -15,8 +15,9 @@ class MatchList {
  public:
   MatchList(kernel::IsoPtr<u32> result, kernel::IsoPtr<u32> spill) : result_(result), spill_(spill) {}
 
-  void add(u32 pattern, u32 end) {
-    const u32 entry = match_entry(pattern, end);
+  void add(u32 longest, u32 end) {
+    deciding_ |= longest & kDeciding;
+    const u32 entry = match_entry(longest & ~kDeciding, end);
     if (count_ < kListedMatches) {
       result_.set(1 + count_, entry);
     } else {
@@ -24,18 +25,19 @@ class MatchList {
     }
     ++count_;
   }
-  void finish() const { result_.set(0, count_); }
+  void finish() const { result_.set(0, deciding_ != 0 ? count_ : 0); }
 
  private:
   kernel::IsoPtr<u32> result_;
   kernel::IsoPtr<u32> spill_;
   u32 count_ = 0;
+  u32 deciding_ = 0;
 };
 
 class Walk {
  public:
   Walk(NidsAutomaton const& automaton, kernel::IsoPtr<u8> classes, kernel::IsoPtr<u32> next,
-       kernel::IsoPtr<u16> longest)
+       kernel::IsoPtr<u32> longest)
       : classes_(classes),
         next_(next),
         longest_(longest),
@@ -54,7 +56,7 @@ class Walk {
  private:
   kernel::IsoPtr<u8> classes_;
   kernel::IsoPtr<u32> next_;
-  kernel::IsoPtr<u16> longest_;
+  kernel::IsoPtr<u32> longest_;
   u32 class_count_;
   u32 match_rows_;
   u32 row_;
@@ -63,7 +65,7 @@ class Walk {
 inline Walk walk_of(kernel::Context const& ctx, NidsAutomaton const& automaton) {
   kernel::IsoPtr<u8> classes = ctx.array(automaton.classes);
   kernel::IsoPtr<u32> next = ctx.array(automaton.next);
-  kernel::IsoPtr<u16> longest = ctx.array(automaton.longest);
+  kernel::IsoPtr<u32> longest = ctx.array(automaton.longest);
   return {automaton, classes, next, longest};
 }
 

@@ -14,8 +14,12 @@ inline constexpr u32 match_entry(u32 pattern, u32 end) { return pattern << 16 | 
 inline constexpr u32 pattern_of(u32 entry) { return entry >> 16; }
 inline constexpr u32 end_of(u32 entry) { return entry & 0xFFFFU; }
 
-/// One packet's result. `count` is the number of matches found; the first kListedMatches stand in `listed`, the
-/// others in the spill area. The CPU implementation decides at once and writes kDecidedByCpu.
+/// Marks a pattern in NidsAutomaton::longest: it, or one that ends with it, can make a rule match.
+inline constexpr u32 kDeciding = 1U << 16;
+
+/// One packet's result. `count` is the number of matches found, or 0 if no deciding pattern is among them; the first
+/// kListedMatches stand in `listed`, the others in the spill area. The CPU implementation decides at once and writes
+/// kDecidedByCpu.
 struct NidsResult {
   u32 count;
   u32 listed[kListedMatches];
@@ -27,7 +31,7 @@ inline constexpr u32 kDecidedByCpu = 0xFFFFFFFFU;
 struct NidsAutomaton {
   kernel::StateArray<u8> classes;   // [256]
   kernel::StateArray<u32> next;     // [states][class_count] -> row
-  kernel::StateArray<u16> longest;  // [match_rows / class_count] -> pattern
+  kernel::StateArray<u32> longest;  // [match_rows / class_count] -> pattern, with kDeciding or without
   u32 class_count;
   u32 start;
   u32 match_rows;
