@@ -318,7 +318,7 @@ bool Chain::abandoned_device() const {
                      [](NfSlot const& slot) { return slot.device_stage != nullptr && slot.device_stage->abandoned(); });
 }
 
-Status check(ChainConfig config, nf::Registry const& registry) {
+Status check(ChainConfig const& config, nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(start_eal({}, {}));
   for (NfConfig const& entry : config.nfs) {
     CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false));

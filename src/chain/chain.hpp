@@ -82,6 +82,6 @@ class Chain {
 
 /// Reads and makes everything that create() does but opens no port, device or output file: `catena check`.
 /// The device tables of NFs placed on the gpu are built too.
-Status check(ChainConfig config, nf::Registry const& registry);
+Status check(ChainConfig const& config, nf::Registry const& registry);
 
 }  // namespace catena::chain

@@ -13,7 +13,7 @@ int check(std::string const& chain_file, bool json) {
   std::size_t nfs = 0;
   if (Result<chain::ChainConfig> config = chain::load_chain(chain_file); config.ok()) {
     nfs = config->nfs.size();
-    status = chain::check(*std::move(config), nf::builtin_nfs());
+    status = chain::check(*config, nf::builtin_nfs());
   } else {
     status = config.status();
   }

@@ -13,8 +13,6 @@
 namespace catena::kernel {
 namespace {
 
-using packet::Field;
-
 constexpr std::size_t kRegionAlign = 64;
 constexpr std::uint32_t kRowAlign = 16;
 constexpr std::uint32_t kFrameAlign = 16;

@@ -133,7 +133,7 @@ Probe probe_cuda() {
     return devices;
   };
   Result<std::vector<DeviceInfo>> devices = find();
-  return {Backend::kCuda, devices.ok() ? *std::move(devices) : std::vector<DeviceInfo>(), devices.status()};
+  return {Backend::kCuda, devices.ok() ? *devices : std::vector<DeviceInfo>(), devices.status()};
 }
 
 Result<std::unique_ptr<Device>> open_cuda(int ordinal) {

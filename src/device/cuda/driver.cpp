@@ -80,11 +80,11 @@ Result<Driver> open_driver() {
 }  // namespace
 
 Result<Driver const*> driver() {
-  static const Result<Driver> opened = open_driver();
-  if (!opened.ok()) {
-    return opened.status();
+  static const Result<Driver> kOpened = open_driver();
+  if (!kOpened.ok()) {
+    return kOpened.status();
   }
-  return &*opened;
+  return &*kOpened;
 }
 
 bool is_fatal(CUresult code) {
