@@ -9,7 +9,7 @@
 
 namespace catena::firewall {
 
-/// The arrays of State (firewall.layout.hpp), where their meaning is told. For n rules at most 6n + 258 rows of
+/// The arrays of State (firewall.layout.hpp), where their meaning is told. For n rules at most 6n + 261 rows of
 /// (n + n / 32) / 8 bytes; rows with equal bits are one.
 struct BitVector {
   std::vector<std::uint32_t> src_trie;

@@ -9,7 +9,6 @@
 
 #include "bit_vector.hpp"
 #include "dataplane/eal/eal.hpp"
-#include "firewall.layout.hpp"
 
 extern const catena::kernel::SourceFile catena_kernel_firewall[];
 extern const unsigned catena_kernel_firewall_count;
@@ -34,6 +33,9 @@ Result<Action> read_action(nf::Config& config, std::string_view key, std::string
   CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of(key, {"allow", "deny"}, fallback));
   return word == "allow" ? Action::kAllow : Action::kDeny;
 }
+
+/// rte_acl's answer, 0 or 1 + position, as ours.
+std::int32_t rule_of(std::uint32_t match) { return static_cast<std::int32_t>(match) - 1; }
 
 }  // namespace
 
@@ -74,10 +76,13 @@ void Firewall::compute(packet::Batch const& batch, std::span<const std::byte>, s
 }
 
 void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::uint32_t count, std::int32_t* rules) {
+  // a copy of the batch's pointers: through a reference the compiler would load them again after each key it writes
+  const packet::MetaColumns meta = batch.meta();
+  const packet::Batch packets(batch.region(), meta, batch.slots().subspan(first, count));
   std::uint32_t with_ports = 0;
   std::uint32_t without_ports = kChunk;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const packet::Packet packet = batch[first + i];
+    const packet::Packet packet = packets[i];
     const std::uint8_t* ip = packet.l3();
     const bool has_ports = packet.is(packet::kPorts);
     const std::uint32_t at = has_ports ? with_ports++ : --without_ports;
@@ -90,30 +95,45 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
     positions_[at] = i;
   }
   acl_.find_with_ports(key_pointers_.data(), matches_.data(), with_ports);
+  if (with_ports == count) {
+    std::transform(matches_.begin(), matches_.begin() + count, rules, rule_of);
+    return;
+  }
   acl_.find_without_ports(key_pointers_.data() + without_ports, matches_.data() + without_ports,
                           kChunk - without_ports);
   const auto give_back = [&](std::uint32_t from, std::uint32_t to) {
     for (std::uint32_t at = from; at < to; ++at) {
-      rules[positions_[at]] = static_cast<std::int32_t>(matches_[at]) - 1;
+      rules[positions_[at]] = rule_of(matches_[at]);
     }
   };
   give_back(0, with_ports);
   give_back(without_ports, kChunk);
 }
 
+bool Firewall::allows(FirewallResult result) const {
+  // a number that no rule has can only come from a device gone wrong: deny
+  const std::uint32_t number = static_cast<std::uint32_t>(result.rule) + 1U;
+  return number < actions_.size() && actions_[number] == static_cast<std::uint8_t>(Action::kAllow);
+}
+
 void Firewall::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte> results,
                         nf::SpillView const*, std::uint32_t, nf::Outcome& outcome) {
   const std::span<const FirewallResult> decisions = nf::array_of<FirewallResult>(results);
+  std::size_t allowed = 0;
+  for (FirewallResult const& decision : decisions) {
+    allowed += allows(decision) ? 1U : 0U;
+  }
+  if (allowed == decisions.size() && !outcome.recording()) {
+    return;
+  }
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    // a number that no rule has can only come from a device gone wrong: deny
-    const std::uint32_t number = static_cast<std::uint32_t>(decisions[i].rule) + 1U;
-    const bool allowed = number < actions_.size() && actions_[number] == static_cast<std::uint8_t>(Action::kAllow);
-    if (!allowed) {
+    const bool is_allowed = allows(decisions[i]);
+    if (!is_allowed) {
       outcome.drop(batch[i], kDenied);
     }
     if (outcome.recording()) {
-      outcome.record(batch[i], allowed ? packet::Verdict::kPass : packet::Verdict::kDrop,
-                     allowed ? -1 : static_cast<std::int32_t>(kDenied), concat("\"rule\":", decisions[i].rule));
+      outcome.record(batch[i], is_allowed ? packet::Verdict::kPass : packet::Verdict::kDrop,
+                     is_allowed ? -1 : static_cast<std::int32_t>(kDenied), concat("\"rule\":", decisions[i].rule));
     }
   }
 }

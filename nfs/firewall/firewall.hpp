@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "acl.hpp"
+#include "firewall.layout.hpp"
 #include "rule_parser.hpp"
 
 /// A packet filter over addresses, ports and protocol: the first rule of the file that matches decides, `default`
@@ -43,6 +44,7 @@ class Firewall final : public nf::Nf {
 
   Firewall(RuleFile file, Action fallback, Acl acl);
   void classify(packet::Batch const& batch, std::uint32_t first, std::uint32_t count, std::int32_t* rules);
+  bool allows(FirewallResult result) const;
 
   RuleFile file_;
   Acl acl_;

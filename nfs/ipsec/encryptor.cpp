@@ -78,6 +78,8 @@ void Encryptor::complete(packet::Batch const& batch, std::span<const std::byte> 
                          nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) {
   const auto in = nf::array_of<Aux>(aux);
   const auto out = nf::array_of<PacketResult>(results);
+  const auto slots = batch.slots();
+  packet::Layers* layers = batch.meta().layers;
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     const packet::Packet packet = batch[i];
     const RecordedPacket what{sessions_[in[i].association].association.spi, in[i].sequence};
@@ -85,7 +87,7 @@ void Encryptor::complete(packet::Batch const& batch, std::span<const std::byte> 
       drop(packet, kCryptoFailed, what, outcome);
       continue;
     }
-    packet.reparse();
+    layers[slots[i]] = layers_after_encapsulation(layers[slots[i]], in[i]);
     pass(packet, what, outcome);
   }
 }

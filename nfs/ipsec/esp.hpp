@@ -26,8 +26,7 @@ constexpr std::uint32_t front_bytes(bool udp) { return kIpv4Bytes + (udp ? kUdpB
 struct OuterHeaders {
   explicit OuterHeaders(Association const& association);
 
-  std::array<std::uint8_t, kIpv4Bytes + kUdpBytes + 4> bytes{};  ///< IPv4, UDP if any, SPI
-  std::uint32_t length = 0;                                      ///< bytes in use
+  std::array<std::uint8_t, kIpv4Bytes + kUdpBytes + 4> bytes{};  ///< IPv4, UDP if any, SPI; without UDP 8 bytes more
   std::uint32_t front = 0;                                       ///< front_bytes()
   std::uint32_t checksum = 0;  ///< RFC 1071 sum of the IPv4 words that no packet changes
   HeaderPolicy policy;
@@ -41,6 +40,21 @@ struct OuterHeaders {
 /// Precondition: aux as Encryptor::prepare() fills it; headroom and tailroom suffice.
 /// Returns the ESP header; the text follows kTextOffset bytes behind, the ICV text_length bytes behind that.
 std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHeaders const& outer);
+
+/// What packet::parse() finds in a frame that encapsulate() made. `before`: of the frame that it was made from.
+inline packet::Layers layers_after_encapsulation(packet::Layers const& before, Aux const& aux) {
+  const bool udp = aux.shift > front_bytes(false);
+  const std::uint32_t l4 = aux.l3 + kIpv4Bytes;
+  const std::uint32_t total = aux.shift + std::uint32_t{aux.text_length} + kIcvBytes;
+  const std::uint32_t udp_bytes = udp ? kUdpBytes : 0;
+  const std::uint32_t transport = udp ? packet::kUdp | packet::kPorts : packet::kEsp;
+  return {.l3 = static_cast<std::uint8_t>(aux.l3),
+          .l4 = static_cast<std::uint8_t>(l4),
+          .payload = static_cast<std::uint8_t>(l4 + udp_bytes),
+          .flags = static_cast<std::uint8_t>(packet::kIpv4 | transport | (before.flags & packet::kVlan)),
+          .payload_length = static_cast<std::uint16_t>(total - kIpv4Bytes - udp_bytes),
+          .l3_length = static_cast<std::uint16_t>(total)};
+}
 
 /// Takes the outer headers off a packet whose text has been decrypted in place: the L2 header moves in front of the
 /// inner datagram, padding is cut off, and congestion marks of the outer header go into the inner one (RFC 4301

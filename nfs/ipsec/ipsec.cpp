@@ -21,7 +21,7 @@ constexpr std::array<nf::DropReason, 9> kDropReasons{{
     {"sequence_exhausted", "the association has used its last sequence number and needs new keys"},
     {"selector_mismatch", "decrypted, but not traffic that its association may carry"},
     {"dummy", "a dummy packet of traffic flow confidentiality"},
-    {"crypto_failed", "the packet was left unprocessed; see the log"},
+    {"crypto_failed", "neither library nor kernel finished the packet"},
 }};
 
 constexpr std::array<nf::ConfigKey, 3> kConfigKeys{{

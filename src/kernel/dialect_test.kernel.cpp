@@ -53,7 +53,7 @@ CATENA_KERNEL(fields) {
   put(aux.first);
   put(static_cast<u32>(aux.second) | static_cast<u32>(aux.third) << 16 | static_cast<u32>(aux.fourth) << 24);
 
-  packet.set<packet::kEthSrc>(0x010203040500ULL + row);
+  packet.set<packet::kEthSrc>(u64{0x010203040500} + row);
   packet.set<packet::kIpv4Ttl>(static_cast<u8>(100 + row));
   packet.set<packet::kIpv4Id>(static_cast<u16>(0x1200 + row));
   packet.set<packet::kIpv4Dst>(0xC0A80000U + row);

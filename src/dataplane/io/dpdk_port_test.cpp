@@ -285,10 +285,14 @@ TEST_F(VethPair, keeps_vlan_tags_that_the_kernel_takes_out) {
   EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
 }
 
-TEST_F(VethPair, a_socket_ring_that_does_not_fit_the_slots_is_refused) {
-  const auto port = open_dpdk_port("net_af_packet_big,iface=catena0,framesz=2048", *pool_);
-  EXPECT_EQ(port.status().code(), absl::StatusCode::kInvalidArgument) << port.status();
-  EXPECT_THAT(std::string(port.status().message()), HasSubstr("framesz"));
+TEST_F(VethPair, a_socket_ring_that_does_not_fit_the_slots_or_has_gaps_is_refused) {
+  for (const std::string ring : {"framesz=2048", "framesz=1504", "framesz=1952", "blocksz=4096", "framesz=0",
+                                 "framesz=1952,blocksz=8192", "framesz=16,blocksz=4096"}) {
+    const auto port = open_dpdk_port("net_af_packet_odd,iface=catena0," + ring, *pool_);
+    EXPECT_EQ(port.status().code(), absl::StatusCode::kInvalidArgument) << ring << ": " << port.status();
+    EXPECT_THAT(std::string(port.status().message()), HasSubstr("framesz"));
+  }
+  EXPECT_TRUE(open_dpdk_port("net_af_packet_few,iface=catena0,framecnt=128", *pool_).ok());
 }
 
 TEST_F(VethPair, counts_frames_above_the_room_of_a_small_socket_ring) {

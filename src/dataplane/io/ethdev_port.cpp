@@ -20,6 +20,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -37,13 +38,15 @@ constexpr std::chrono::milliseconds kLinkPoll{10};
 /// kernel takes the outer VLAN tag out of received frames, and it discards frames above the interface's MTU without
 /// counting them.
 constexpr std::string_view kAfPacket = "net_af_packet";
-/// Frames of the socket's ring whose room, less what the kernel needs, is just what a slot holds behind its headroom.
-/// The driver expects blocks without a gap, and the kernel whole pages: 61 pages hold 128 frames.
-constexpr std::string_view kAfPacketRing = ",framesz=1952,blocksz=249856,framecnt=4096";
+/// Frames of the socket's ring whose room, less what the kernel needs, is just what a slot holds behind its headroom;
+/// 128 of them fill 61 pages without a gap.
 constexpr std::uint32_t kAfPacketFrameBytes = 1952;
+constexpr std::uint32_t kAfPacketBlockBytes = 61 * 4096;
+constexpr std::uint32_t kAfPacketFrames = 4096;
 constexpr std::uint32_t kAfPacketOverhead = 32;
+constexpr std::uint32_t kAfPacketDriverBlockBytes = 4096;  // a page, where the device string names none
 static_assert(kAfPacketFrameBytes - kAfPacketOverhead == packet::kSlotBytes - packet::kSlotHeadroom);
-static_assert(249856 == 61 * 4096 && 249856 == 128 * kAfPacketFrameBytes);
+static_assert(kAfPacketBlockBytes % kAfPacketFrameBytes == 0);
 
 struct Found {
   std::uint16_t id;
@@ -97,15 +100,19 @@ Result<std::string> with_defaults(std::string const& device) {
     return device;
   }
   const std::optional<std::uint32_t> frame_bytes = argument(device, "framesz");
-  if (frame_bytes.has_value()) {
-    if (*frame_bytes > kAfPacketFrameBytes) {
-      return absl::InvalidArgumentError(concat("dpdk ", device, ": framesz=", *frame_bytes,
-                                               " does not fit a slot: write ", kAfPacketFrameBytes,
-                                               " or less, or leave framesz, blocksz and framecnt out"));
-    }
-    return device;
+  const std::optional<std::uint32_t> block_bytes = argument(device, "blocksz");
+  if (!frame_bytes.has_value() && !block_bytes.has_value()) {
+    const std::string frames = argument(device, "framecnt").has_value() ? "" : concat(",framecnt=", kAfPacketFrames);
+    return concat(device, ",framesz=", kAfPacketFrameBytes, ",blocksz=", kAfPacketBlockBytes, frames);
   }
-  return concat(device, kAfPacketRing);
+  // the driver takes frame i to be at i * framesz, which is so only where blocks have no gap at their end
+  if (frame_bytes.value_or(0) <= kAfPacketOverhead || *frame_bytes > kAfPacketFrameBytes ||
+      block_bytes.value_or(kAfPacketDriverBlockBytes) % *frame_bytes != 0) {
+    return absl::InvalidArgumentError(concat("dpdk ", device, ": framesz has to be at most ", kAfPacketFrameBytes,
+                                             ", to fit a slot, and to divide ", "blocksz (", kAfPacketDriverBlockBytes,
+                                             " if not given): leave both out, or write framesz=1024"));
+  }
+  return device;
 }
 
 std::uint32_t kernel_mtu(unsigned int interface) {
@@ -166,6 +173,7 @@ Status EthdevPort::set_up() {
   const std::size_t length = std::string_view("catena").copy(owner.name, sizeof owner.name - 1);
   owner.name[length] = '\0';
   CATENA_RETURN_IF_ERROR(check(rte_eth_dev_owner_set(id_, &owner), "cannot be owned"));
+  owned_ = true;
   CATENA_RETURN_IF_ERROR(map_pool());
   CATENA_RETURN_IF_ERROR(set_up_queues());
   CATENA_RETURN_IF_ERROR(check(rte_eth_dev_start(id_), "does not start"));
@@ -243,6 +251,9 @@ std::string EthdevPort::describe() const {
 }
 
 EthdevPort::~EthdevPort() {
+  if (!owned_) {
+    return;
+  }
   if (started_) {
     rte_eth_dev_stop(id_);
   }

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 struct rte_device;
 
@@ -45,6 +47,7 @@ class EthdevPort {
   PacketPool* pool_;
   std::string driver_;
   std::uint32_t max_tx_bytes_ = packet::kSlotBytes;
+  bool owned_ = false;
   bool mapped_ = false;
   bool started_ = false;
 };
