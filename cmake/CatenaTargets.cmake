@@ -5,7 +5,9 @@
 function(catena_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror)
   if(CATENA_SANITIZE)
-    target_compile_options(${target} PRIVATE -fsanitize=${CATENA_SANITIZE} -fno-omit-frame-pointer -g)
+    # the sanitizers' own code makes GCC 12 see uninitialized values inside the standard library
+    target_compile_options(${target} PRIVATE -fsanitize=${CATENA_SANITIZE} -fno-omit-frame-pointer -g
+                                             -Wno-maybe-uninitialized)
     target_link_options(${target} PUBLIC -fsanitize=${CATENA_SANITIZE})
   endif()
 endfunction()
