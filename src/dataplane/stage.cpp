@@ -96,9 +96,10 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
 
 DeviceStage::~DeviceStage() {
   if (abandoned_) {
-    // the device may still write here: this memory is never freed
+    // the device may still write here: this memory is kept until the process ends
+    static auto* const kAbandoned = new std::vector<std::unique_ptr<nf::DeviceBatch>>();
     for (Flight& flight : idle_) {
-      static_cast<void>(flight.batch.release());
+      kAbandoned->push_back(std::move(flight.batch));
     }
   }
 }

@@ -230,15 +230,15 @@ INSTANTIATE_TEST_SUITE_P(Calls, LostDevice,
 
 TEST(DeviceWait, that_exceeds_its_limit_names_stage_and_device_and_ends) {
   // the stage leaves a hanging device its memory, so this one is never destroyed
-  auto* faulty = new FaultyDevice(device_here());  // NOLINT(cppcoreguidelines-owning-memory)
-  Scenario setup{.device = faulty, .unit = 32};
+  static auto* const kFaulty = new FaultyDevice(device_here());
+  Scenario setup{.device = kFaulty, .unit = 32};
   setup.options.limit = std::chrono::milliseconds(50);
-  setup.before_packets = [faulty] { faulty->hold_events(true); };
+  setup.before_packets = [] { kFaulty->hold_events(true); };
   const Outcome actual = run(frames(), setup);
   expect_same_and_nothing_lost(actual);
   EXPECT_TRUE(absl::IsDeadlineExceeded(actual.device_status)) << actual.device_status;
   EXPECT_THAT(actual.device_status.ToString(),
-              HasSubstr("stage mark waited more than 50 ms for device " + faulty->info().name));
+              HasSubstr("stage mark waited more than 50 ms for device " + kFaulty->info().name));
   EXPECT_TRUE(actual.abandoned);
 }
 
