@@ -13,7 +13,7 @@ namespace catena::nids {
 namespace {
 
 /// Whether the only rule, `alert ip any any -> any any (<options> sid:1;)`, matches the payload.
-bool matches(std::string const& options, std::string payload) {
+bool matches(std::string const& options, std::string const& payload) {
   RuleFile file = parse_rules("alert ip any any -> any any (" + options + " sid:1;)", "x.rules", Variables());
   EXPECT_EQ(file.rules.size(), 1U) << options;
   PatternSet patterns;

@@ -96,7 +96,8 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
 
 DeviceStage::~DeviceStage() {
   if (abandoned_) {
-    // the device may still write here: this memory is kept until the process ends
+    // the device may still write here: this memory is kept until the process ends; out of memory ends it anyway
+    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new)
     static auto* const kAbandoned = new std::vector<std::unique_ptr<nf::DeviceBatch>>();
     for (Flight& flight : idle_) {
       kAbandoned->push_back(std::move(flight.batch));
