@@ -12,13 +12,16 @@ namespace {
 constexpr std::size_t kSha1BlockBytes = 64;
 constexpr std::uint64_t kNonceAndIvBytes = 12;  // the library appends RFC 3686's block counter, which starts at 1
 
-/// Number of bytes that differ is zero: no early exit that would tell how many were right.
+/// Without an early exit, which would tell how many bytes were right.
 bool equal_icv(const std::uint8_t* a, const std::uint8_t* b) {
-  std::uint32_t difference = 0;
-  for (std::uint32_t i = 0; i < kIcvBytes; ++i) {
-    difference |= static_cast<std::uint32_t>(a[i] ^ b[i]);
-  }
-  return difference == 0;
+  static_assert(kIcvBytes == sizeof(std::uint64_t) + sizeof(std::uint32_t));
+  std::uint64_t first[2];
+  std::uint32_t last[2];
+  std::memcpy(&first[0], a, sizeof first[0]);
+  std::memcpy(&first[1], b, sizeof first[1]);
+  std::memcpy(&last[0], a + sizeof first[0], sizeof last[0]);
+  std::memcpy(&last[1], b + sizeof first[0], sizeof last[1]);
+  return ((first[0] ^ first[1]) | (last[0] ^ last[1])) == 0;
 }
 
 }  // namespace

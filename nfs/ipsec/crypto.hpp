@@ -43,16 +43,17 @@ class CryptoBurst {
   std::uint32_t size() const { return size_; }
   bool full() const { return size_ == kPackets; }
 
-  /// Adds the packet whose ESP header stands at `esp`, its IV behind, and `text_length` bytes of text behind that.
-  /// `keys` and the packet must stay until the burst is run.
-  void add(SessionKeys const& keys, std::uint8_t* esp, std::uint32_t text_length) {
-    IMB_JOB& job = jobs_[size_];
-    std::array<std::uint8_t, 16>& iv = ivs_[size_];
-    ++size_;
-    std::memcpy(iv.data(), &keys.salt, sizeof keys.salt);
-    std::memcpy(iv.data() + 4, esp + kEspBytes, kIvBytes);
-    job.enc_keys = keys.round_keys.data();
-    job.dec_keys = keys.round_keys.data();  // counter mode runs the cipher forward only
+  /// Adds the packet whose ESP header stands at `esp`, its IV `iv` behind, and `text_length` bytes of text behind that.
+  /// The IV is given apart: it has often just been written, and would have to be waited for. `keys` and the packet must
+  /// stay until the burst is run.
+  void add(SessionKeys const& keys, std::uint8_t* esp, std::uint64_t iv, std::uint32_t text_length) {
+    const std::uint32_t number = size_++;
+    const std::uint64_t iv_in_memory = __builtin_bswap64(iv);
+    std::uint8_t* nonce = ivs_[number].data();
+    std::memcpy(nonce, &keys.salt, sizeof keys.salt);
+    std::memcpy(nonce + sizeof keys.salt, &iv_in_memory, sizeof iv_in_memory);
+    IMB_JOB& job = jobs_[number];
+    job.enc_keys = keys.round_keys.data();  // counter mode runs the cipher forward only
     job.src = esp;
     job.dst = esp + kTextOffset;
     job.msg_len_to_cipher_in_bytes = text_length;

@@ -148,14 +148,15 @@ TEST_F(CryptoVectors, library_path_encrypts_as_rfc_3686_says) {
     const SessionKeys keys = crypto_->expand(association);
     Bytes const& text = vector.at("PLAINTEXT");
     Bytes esp(kTextOffset + text.size() + kIcvBytes);
-    std::copy_n(vector.at("IV").begin() + 4, kIvBytes, esp.begin() + kEspBytes);
+    const std::uint8_t* iv_bytes = vector.at("IV").data() + 4;
+    const std::uint64_t iv = std::uint64_t{packet::load_be32(iv_bytes)} << 32 | packet::load_be32(iv_bytes + 4);
     std::copy(text.begin(), text.end(), esp.begin() + kTextOffset);
-    crypto_->add(keys, esp.data(), static_cast<std::uint32_t>(text.size()));
+    crypto_->add(keys, esp.data(), iv, static_cast<std::uint32_t>(text.size()));
     ASSERT_TRUE(crypto_->encrypt());
     EXPECT_EQ(Bytes(esp.begin() + kTextOffset, esp.end() - kIcvBytes), vector.at("CIPHERTEXT"));
 
     std::array<bool, CryptoBurst::kPackets> good{};
-    crypto_->add(keys, esp.data(), static_cast<std::uint32_t>(text.size()));
+    crypto_->add(keys, esp.data(), iv, static_cast<std::uint32_t>(text.size()));
     ASSERT_TRUE(crypto_->decrypt(good));
     EXPECT_TRUE(good[0]);
     EXPECT_EQ(Bytes(esp.begin() + kTextOffset, esp.end() - kIcvBytes), text);

@@ -22,34 +22,35 @@ struct EspBytes {
   std::uint32_t length = 0;
 };
 
-EspBytes find_in_udp(packet::Packet const& packet) {
-  const auto payload = packet.payload();
-  const auto length = static_cast<std::uint32_t>(payload.size());
-  if (packet.is(packet::kFragment)) {
+EspBytes find_in_udp(const std::uint8_t* frame, packet::Layers const& layers) {
+  const std::uint8_t* payload = frame + layers.payload;
+  const std::uint32_t length = layers.payload_length;
+  if ((layers.flags & packet::kFragment) != 0) {
     return {.kind = EspBytes::Kind::kMalformed};
   }
   if (length == 1 && payload[0] == kNatKeepalive) {  // RFC 3948 section 2.3
     return {};
   }
-  if (length >= 4 && packet::load_be32(payload.data()) == 0) {  // section 2.2: the non-ESP marker, so this is IKE
+  if (length >= 4 && packet::load_be32(payload) == 0) {  // section 2.2: the non-ESP marker, so this is IKE
     return {};
   }
   if (length < kEspBytes) {
     return {.kind = EspBytes::Kind::kMalformed};
   }
-  return {EspBytes::Kind::kEsp, payload.data(), length};
+  return {EspBytes::Kind::kEsp, payload, length};
 }
 
-EspBytes find_esp(packet::Packet const& packet, InboundIndex const& index) {
-  const std::uint8_t* ip = packet.l3();
+EspBytes find_esp(const std::uint8_t* frame, packet::Layers const& layers, InboundIndex const& index) {
+  const std::uint8_t* ip = frame + layers.l3;
   if (ip[9] == packet::kProtocolEsp) {
-    if (!packet.is(packet::kEsp)) {  // a fragment, or shorter than SPI and sequence number
+    if ((layers.flags & packet::kEsp) == 0) {  // a fragment, or shorter than SPI and sequence number
       return {.kind = EspBytes::Kind::kMalformed};
     }
-    return {EspBytes::Kind::kEsp, packet.payload().data(), packet.layers().payload_length};
+    return {EspBytes::Kind::kEsp, frame + layers.payload, layers.payload_length};
   }
-  if (packet.is(packet::kUdp) && index.receives_udp(packet::load_be32(ip + 16), packet::load_be16(packet.l4() + 2))) {
-    return find_in_udp(packet);
+  if ((layers.flags & packet::kUdp) != 0 &&
+      index.receives_udp(packet::load_be32(ip + 16), packet::load_be16(frame + layers.l4 + 2))) {
+    return find_in_udp(frame, layers);
   }
   return {};
 }
@@ -61,35 +62,50 @@ Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst>
       index_(associations_of(sessions_)),
       windows_(sessions_.size()) {}
 
+std::optional<std::uint32_t> Decryptor::find(std::uint32_t spi, std::uint32_t destination) {
+  Association const& last = sessions_[last_found_].association;
+  if (last.spi == spi && last.destination == destination) {
+    return last_found_;
+  }
+  const auto found = index_.find(spi, destination);
+  last_found_ = found.value_or(last_found_);
+  return found;
+}
+
 void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
   const auto out = nf::array_of<Aux>(aux);
-  for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    const packet::Packet packet = batch[i];
-    out[i] = {};
-    const EspBytes esp = find_esp(packet, index_);
+  const packet::MetaColumns meta = batch.meta();
+  const auto slots = batch.slots();
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
+    const std::uint32_t slot = slots[i];
+    const packet::Layers layers = meta.layers[slot];
+    const std::uint8_t* frame = batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot];
+    const EspBytes esp = find_esp(frame, layers, index_);
     if (esp.kind == EspBytes::Kind::kNone) {
+      out[i] = {};
       out[i].action = kLeave;
       continue;
     }
     if (esp.kind == EspBytes::Kind::kMalformed) {
-      drop(packet, kMalformed, std::nullopt, outcome);
+      drop(batch[i], kMalformed, std::nullopt, outcome);
       continue;
     }
+    const std::uint8_t* ip = frame + layers.l3;
     const RecordedPacket what{packet::load_be32(esp.begin), packet::load_be32(esp.begin + 4)};
-    const auto association = index_.find(what.spi, packet::load_be32(packet.l3() + 16));
+    const auto association = find(what.spi, packet::load_be32(ip + 16));
     if (!association) {
-      drop(packet, kNoSa, what, outcome);
+      drop(batch[i], kNoSa, what, outcome);
       continue;
     }
     const std::uint32_t text = esp.length - kTextOffset - kIcvBytes;
     if (esp.length < kTextOffset + kMinTextBytes + kIcvBytes || text % 4 != 0) {  // RFC 4303 section 2.4
-      drop(packet, kMalformed, what, outcome);
+      drop(batch[i], kMalformed, what, outcome);
       continue;
     }
     out[i] = {.association = *association,
               .sequence = what.sequence,
-              .l3 = packet.layers().l3,
-              .shift = static_cast<std::uint16_t>(esp.begin + kTextOffset - packet.l3()),
+              .l3 = layers.l3,
+              .shift = static_cast<std::uint16_t>(esp.begin + kTextOffset - ip),
               .inner_length = 0,
               .text_length = static_cast<std::uint16_t>(text),
               .action = kProcess};
@@ -109,7 +125,8 @@ void Decryptor::compute(packet::Batch const& batch, std::span<const std::byte> a
       }
       rows[crypto_->size()] = next;
       std::uint8_t* text = batch[next].frame() + in[next].l3 + in[next].shift;
-      crypto_->add(sessions_[in[next].association].keys, text - kTextOffset, in[next].text_length);
+      const std::uint64_t iv = std::uint64_t{packet::load_be32(text - 8)} << 32 | packet::load_be32(text - 4);
+      crypto_->add(sessions_[in[next].association].keys, text - kTextOffset, iv, in[next].text_length);
     }
     const std::uint32_t packets = crypto_->size();
     const bool finished = crypto_->decrypt(good);
@@ -133,7 +150,7 @@ void Decryptor::complete(packet::Batch const& batch, std::span<const std::byte> 
 
 void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32_t status, nf::Outcome& outcome) {
   Association const& association = sessions_[aux.association].association;
-  const RecordedPacket what{association.spi, aux.sequence};
+  const RecordedPacket what = recorded(aux);
   if (status == kNotProcessed) {
     return drop(packet, kCryptoFailed, what, outcome);
   }
@@ -148,10 +165,12 @@ void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32
     return drop(packet, status == kDummy ? kDropDummy : kMalformed, what, outcome);
   }
   packet.reparse();
-  if (!association.selector.matches(flow_key(packet))) {  // RFC 4301 section 5.2, step 4
+  if (!association.selector.matches(flow_key(packet.frame(), packet.layers()))) {  // RFC 4301 section 5.2, step 4
     return drop(packet, kSelectorMismatch, what, outcome);
   }
-  pass(packet, what, outcome);
+  if (outcome.recording()) {
+    pass(packet, what, outcome);
+  }
 }
 
 }  // namespace catena::ipsec

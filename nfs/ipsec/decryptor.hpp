@@ -18,9 +18,12 @@ class Decryptor final : public IpsecNf {
                 nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
 
  private:
+  /// As InboundIndex::find(); remembers the last answer, because packets of one tunnel come one after the other.
+  std::optional<std::uint32_t> find(std::uint32_t spi, std::uint32_t destination);
   void finish(packet::Packet const& packet, Aux const& aux, std::uint32_t status, nf::Outcome& outcome);
 
   InboundIndex index_;
+  std::uint32_t last_found_ = 0;
   std::vector<ReplayWindow> windows_;  // by association
 };
 

@@ -6,53 +6,63 @@ namespace {
 
 constexpr std::uint64_t kLastSequence = 0xFFFFFFFF;  // RFC 4303 section 3.3.3: it must not cycle
 
+// Equally spaced slots share few sets of the first-level cache, so by now prepare()'s lines have left it, and
+// processors do not guess the next slot: the headers are asked for some packets ahead.
+constexpr std::uint32_t kPrefetchPackets = 4;
+constexpr std::ptrdiff_t kCacheLineBytes = 64;
+
 }  // namespace
 
 Encryptor::Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::uint32_t mtu)
     : IpsecNf(Direction::kEncrypt, std::move(sessions), std::move(crypto)), mtu_(mtu) {
   for (Session const& session : sessions_) {
     selectors_.push_back(session.association.selector);
+    fronts_.push_back(session.outer.front);
     next_sequence_.push_back(session.association.first_sequence);
   }
 }
 
-std::optional<std::uint32_t> Encryptor::find(FlowKey const& flow) const {
-  for (std::uint32_t i = 0; i < selectors_.size(); ++i) {
-    if (selectors_[i].matches(flow)) {
-      return i;
-    }
+inline std::uint32_t Encryptor::find(FlowKey const& flow) const {
+  const auto count = static_cast<std::uint32_t>(selectors_.size());
+  std::uint32_t i = 0;
+  while (i < count && !selectors_[i].matches(flow)) {
+    ++i;
   }
-  return std::nullopt;
+  return i;
 }
 
 void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
   const auto out = nf::array_of<Aux>(aux);
-  for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    const packet::Packet packet = batch[i];
-    const auto association = find(flow_key(packet));
-    if (!association) {
-      drop(packet, kNoSa, std::nullopt, outcome);
+  const packet::MetaColumns meta = batch.meta();
+  const auto slots = batch.slots();
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
+    const std::uint32_t slot = slots[i];
+    const packet::Layers layers = meta.layers[slot];
+    const std::uint32_t offset = meta.offset[slot];
+    const std::uint32_t number =
+        find(flow_key(batch.region() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
+    if (number == selectors_.size()) {
+      drop(batch[i], kNoSa, std::nullopt, outcome);
       continue;
     }
-    const std::uint32_t inner = packet.layers().l3_length;
-    const std::uint32_t text = text_length(inner);
-    const std::uint32_t front = sessions_[*association].outer.front;
+    const std::uint32_t text = text_length(layers.l3_length);
+    const std::uint32_t front = fronts_[number];
     // Ethernet padding behind the datagram is overwritten, so only what is beyond it needs tailroom
-    const std::uint32_t end = std::uint32_t{packet.offset()} + packet.layers().l3 + text + kIcvBytes;
-    if (front + text + kIcvBytes > mtu_ || front > packet.headroom() || end > packet::kSlotBytes) {
-      drop(packet, kTooLong, std::nullopt, outcome);
+    const std::uint32_t end = offset + layers.l3 + text + kIcvBytes;
+    if (front + text + kIcvBytes > mtu_ || front > offset || end > packet::kSlotBytes) {
+      drop(batch[i], kTooLong, std::nullopt, outcome);
       continue;
     }
-    std::uint64_t& next = next_sequence_[*association];
+    std::uint64_t& next = next_sequence_[number];
     if (next > kLastSequence) {
-      drop(packet, kSequenceExhausted, std::nullopt, outcome);
+      drop(batch[i], kSequenceExhausted, std::nullopt, outcome);
       continue;
     }
-    out[i] = {.association = *association,
+    out[i] = {.association = number,
               .sequence = static_cast<std::uint32_t>(next++),
-              .l3 = packet.layers().l3,
+              .l3 = layers.l3,
               .shift = static_cast<std::uint16_t>(front),
-              .inner_length = static_cast<std::uint16_t>(inner),
+              .inner_length = layers.l3_length,
               .text_length = static_cast<std::uint16_t>(text),
               .action = kProcess};
   }
@@ -65,7 +75,12 @@ void Encryptor::compute(packet::Batch const& batch, std::span<const std::byte> a
     std::uint32_t i = first;
     for (; i < batch.size() && !crypto_->full(); ++i) {
       Session const& session = sessions_[in[i].association];
-      crypto_->add(session.keys, encapsulate(batch[i], in[i], session.outer), in[i].text_length);
+      if (i + kPrefetchPackets < batch.size()) {
+        const std::uint8_t* ahead = batch[i + kPrefetchPackets].frame();
+        __builtin_prefetch(ahead - kCacheLineBytes / 2, 1);
+        __builtin_prefetch(ahead + kCacheLineBytes / 2, 1);
+      }
+      crypto_->add(session.keys, encapsulate(batch[i], in[i], session.outer), in[i].sequence, in[i].text_length);
     }
     const PacketStatus status = crypto_->encrypt() ? kDone : kNotProcessed;
     for (; first < i; ++first) {
@@ -80,15 +95,16 @@ void Encryptor::complete(packet::Batch const& batch, std::span<const std::byte> 
   const auto out = nf::array_of<PacketResult>(results);
   const auto slots = batch.slots();
   packet::Layers* layers = batch.meta().layers;
-  for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    const packet::Packet packet = batch[i];
-    const RecordedPacket what{sessions_[in[i].association].association.spi, in[i].sequence};
+  const bool recording = outcome.recording();
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
     if (out[i].status != kDone) {
-      drop(packet, kCryptoFailed, what, outcome);
+      drop(batch[i], kCryptoFailed, recorded(in[i]), outcome);
       continue;
     }
     layers[slots[i]] = layers_after_encapsulation(layers[slots[i]], in[i]);
-    pass(packet, what, outcome);
+    if (recording) {
+      pass(batch[i], recorded(in[i]), outcome);
+    }
   }
 }
 

@@ -17,9 +17,11 @@ class Encryptor final : public IpsecNf {
                 nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
 
  private:
-  std::optional<std::uint32_t> find(FlowKey const& flow) const;
+  /// Position of the first association whose selector matches; their number if none does.
+  std::uint32_t find(FlowKey const& flow) const;
 
   std::vector<Selector> selectors_;           // by association
+  std::vector<std::uint32_t> fronts_;         // by association: bytes that it puts in front
   std::vector<std::uint64_t> next_sequence_;  // by association; beyond 2^32 - 1: exhausted
   std::uint32_t mtu_;
 };

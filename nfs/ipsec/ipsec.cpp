@@ -58,9 +58,7 @@ void drop(packet::Packet const& packet, DropReasonId reason, std::optional<Recor
 }
 
 void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcome) {
-  if (outcome.recording()) {
-    outcome.record(packet, packet::Verdict::kPass, -1, concat("\"spi\":", what.spi, ",\"seq\":", what.sequence));
-  }
+  outcome.record(packet, packet::Verdict::kPass, -1, concat("\"spi\":", what.spi, ",\"seq\":", what.sequence));
 }
 
 Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {

@@ -46,6 +46,17 @@ struct Session {
   OuterHeaders outer;
 };
 
+/// What a record line says of a packet besides its verdict.
+struct RecordedPacket {
+  std::uint32_t spi = 0;
+  std::uint32_t sequence = 0;
+};
+
+/// Drops the packet; the record line names SPI and sequence number where they are known.
+void drop(packet::Packet const& packet, DropReasonId reason, std::optional<RecordedPacket> what, nf::Outcome& outcome);
+/// The record line of a packet that goes on. Precondition: outcome.recording().
+void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcome);
+
 /// What both directions have in common.
 class IpsecNf : public nf::Nf {
  public:
@@ -57,23 +68,14 @@ class IpsecNf : public nf::Nf {
   IpsecNf(Direction direction, std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto)
       : sessions_(std::move(sessions)), crypto_(std::move(crypto)), direction_(direction) {}
 
+  RecordedPacket recorded(Aux const& aux) const { return {sessions_[aux.association].association.spi, aux.sequence}; }
+
   std::vector<Session> sessions_;  ///< file order
   std::unique_ptr<CryptoBurst> crypto_;
 
  private:
   Direction direction_;
 };
-
-/// What a record line says of a packet besides its verdict.
-struct RecordedPacket {
-  std::uint32_t spi = 0;
-  std::uint32_t sequence = 0;
-};
-
-/// Drops the packet; the record line names SPI and sequence number where they are known.
-void drop(packet::Packet const& packet, DropReasonId reason, std::optional<RecordedPacket> what, nf::Outcome& outcome);
-/// The packet goes on; its record line.
-void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcome);
 
 /// Reads the NF's configuration (see README.md).
 Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);

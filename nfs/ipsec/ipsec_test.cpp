@@ -289,7 +289,7 @@ Frame authentic(std::string const& text, std::uint32_t sequence) {
   std::iota(association.authentication_key.begin(), association.authentication_key.end(), std::uint8_t{0x30});
   auto crypto = CryptoBurst::create();
   const SessionKeys keys = (*crypto)->expand(association);
-  (*crypto)->add(keys, esp, static_cast<std::uint32_t>(text.size()));
+  (*crypto)->add(keys, esp, sequence, static_cast<std::uint32_t>(text.size()));
   EXPECT_TRUE((*crypto)->encrypt());
   return frame;
 }

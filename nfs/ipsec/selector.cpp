@@ -86,20 +86,6 @@ Result<PortRange> read_ports(nf::Config& config, std::string_view key, bool& giv
 
 }  // namespace
 
-FlowKey flow_key(packet::Packet const& packet) {
-  const std::uint8_t* ip = packet.l3();
-  FlowKey flow;
-  flow.source = packet::load_be32(ip + 12);
-  flow.destination = packet::load_be32(ip + 16);
-  flow.protocol = ip[9];
-  flow.has_ports = packet.is(packet::kPorts);
-  if (flow.has_ports) {
-    flow.source_port = packet::load_be16(packet.l4());
-    flow.destination_port = packet::load_be16(packet.l4() + 2);
-  }
-  return flow;
-}
-
 Result<Selector> read_selector(nf::Config& config) {
   Selector selector;
   CATENA_ASSIGN_OR_RETURN(selector.source, read_prefix(config, "source"));

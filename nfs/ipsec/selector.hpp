@@ -19,8 +19,20 @@ struct FlowKey {
   std::uint16_t destination_port = 0;
 };
 
-/// Precondition: the packet has packet::kIpv4.
-FlowKey flow_key(packet::Packet const& packet);
+/// `frame`: with packet::kIpv4 in `layers`, which are its own.
+inline FlowKey flow_key(const std::uint8_t* frame, packet::Layers const& layers) {
+  const std::uint8_t* ip = frame + layers.l3;
+  FlowKey flow;
+  flow.source = packet::load_be32(ip + 12);
+  flow.destination = packet::load_be32(ip + 16);
+  flow.protocol = ip[9];
+  flow.has_ports = (layers.flags & packet::kPorts) != 0;
+  if (flow.has_ports) {
+    flow.source_port = packet::load_be16(frame + layers.l4);
+    flow.destination_port = packet::load_be16(frame + layers.l4 + 2);
+  }
+  return flow;
+}
 
 struct Prefix {
   std::uint32_t address = 0;

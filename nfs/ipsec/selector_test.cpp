@@ -98,15 +98,16 @@ TEST(FlowKey, has_ports_only_where_they_can_be_read) {
   packet::store_be16(frames[1].data() + 20, 0x0001);  // a later fragment
   frames[2][23] = packet::kProtocolIcmp;
   nf::testing::PacketStore store(frames);
-  const FlowKey first = flow_key(store.all()[0]);
+  const auto key_of = [&store](std::uint32_t i) { return flow_key(store.all()[i].frame(), store.all()[i].layers()); };
+  const FlowKey first = key_of(0);
   EXPECT_EQ(first.source, 0x01020304U);
   EXPECT_EQ(first.destination, 0x05060708U);
   EXPECT_EQ(first.protocol, packet::kProtocolTcp);
   EXPECT_TRUE(first.has_ports);
   EXPECT_EQ(first.source_port, 9);
   EXPECT_EQ(first.destination_port, 10);
-  EXPECT_FALSE(flow_key(store.all()[1]).has_ports);
-  EXPECT_FALSE(flow_key(store.all()[2]).has_ports);
+  EXPECT_FALSE(key_of(1).has_ports);
+  EXPECT_FALSE(key_of(2).has_ports);
 }
 
 }  // namespace

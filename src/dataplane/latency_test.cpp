@@ -62,6 +62,7 @@ TEST(LatencyHistogram, percentiles_are_at_most_a_64th_above_the_true_ones) {
     EXPECT_LE(found, exact + exact / 64) << per_mille;
   }
   EXPECT_EQ(histogram.max(), *std::max_element(times.begin(), times.end()));
+  EXPECT_EQ(histogram.percentile(100), histogram.max());
   const double sum = std::accumulate(times.begin(), times.end(), 0.0);
   EXPECT_NEAR(histogram.mean(), sum / static_cast<double>(times.size()), sum * 1e-12);
 }

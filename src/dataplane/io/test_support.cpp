@@ -162,6 +162,11 @@ Received receive_all(Source& source, PacketPool& pool, std::uint32_t idle_limit)
     Unit* unit = pool.acquire_unit();
     bool starved = false;
     received.status = source.receive(pool, *unit, received.frames.size(), starved);
+    if (!received.status.ok()) {
+      EXPECT_EQ(unit->count, 0U) << "a failing source delivers nothing";
+      pool.release_unit(unit);
+      break;
+    }
     received.starved += starved ? 1 : 0;
     idle = unit->count == 0 ? idle + 1 : 0;
     for (const std::uint32_t slot : unit->used_slots()) {
@@ -171,9 +176,6 @@ Received receive_all(Source& source, PacketPool& pool, std::uint32_t idle_limit)
     std::move(frames.begin(), frames.end(), std::back_inserter(received.frames));
     pool.release_slots(*unit, 0, unit->count);
     pool.release_unit(unit);
-    if (!received.status.ok()) {
-      break;
-    }
   }
   return received;
 }
