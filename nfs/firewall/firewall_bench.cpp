@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The firewall's CPU implementation against rte_acl called directly, on the same packets, rules and memory layout, and
 // the time to load rules.
-//   items_per_second of Firewall/R/N divided by that of RteAcl/R/N is what the framework leaves of the library's speed.
+//   items_per_second of firewall_nf/R/N divided by that of rte_acl_alone/R/N is what the framework leaves of the library's speed.
 //   R: rules, all of which allow, so that no packet leaves the pool. N: packets in the pool, visited in batches of 256:
 //   256 stay in the caches, 65536 are a whole packet pool.
 #include "firewall.hpp"
@@ -90,7 +90,7 @@ void visit(benchmark::State& state, nf::testing::PacketStore& store, Decide deci
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch);
 }
 
-void Firewall(benchmark::State& state) {
+void firewall_nf(benchmark::State& state) {
   Workload workload(static_cast<std::uint32_t>(state.range(0)));
   nf::testing::PacketStore store(workload.frames(static_cast<std::size_t>(state.range(1))));
   nf::Instance instance("fw", catena_nf_firewall(), workload.make_firewall(), nf::OnUnsupported::kPass, false);
@@ -179,7 +179,7 @@ class DirectFilter {
   std::array<std::uint32_t, kBatch> matches_{};
 };
 
-void RteAcl(benchmark::State& state) {
+void rte_acl_alone(benchmark::State& state) {
   Workload workload(static_cast<std::uint32_t>(state.range(0)));
   nf::testing::PacketStore store(workload.frames(static_cast<std::size_t>(state.range(1))));
   DirectFilter filter(workload.path());
@@ -194,26 +194,26 @@ void RteAcl(benchmark::State& state) {
 }
 
 const std::vector<std::vector<std::int64_t>> kSizes{{16, 188, 1000, 10000}, {kBatch, 65536}};
-BENCHMARK(RteAcl)->ArgsProduct(kSizes);
-BENCHMARK(Firewall)->ArgsProduct(kSizes);
+BENCHMARK(rte_acl_alone)->ArgsProduct(kSizes);
+BENCHMARK(firewall_nf)->ArgsProduct(kSizes);
 
 /// What a chain waits for at start: file and rte_acl.
-void LoadCpu(benchmark::State& state) {
+void load_cpu(benchmark::State& state) {
   const Workload workload(static_cast<std::uint32_t>(state.range(0)));
   for (auto _ : state) {
     workload.make_firewall();
   }
 }
 /// The kernel's tables.
-void LoadKernel(benchmark::State& state) {
+void load_kernel(benchmark::State& state) {
   const Workload workload(static_cast<std::uint32_t>(state.range(0)));
   const auto nf = workload.make_firewall();
   for (auto _ : state) {
     benchmark::DoNotOptimize(nf->kernel_side());
   }
 }
-BENCHMARK(LoadCpu)->Arg(188)->Arg(firewall::kMaxRules)->Unit(benchmark::kMillisecond)->Iterations(3);
-BENCHMARK(LoadKernel)->Arg(188)->Arg(firewall::kMaxRules)->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK(load_cpu)->Arg(188)->Arg(firewall::kMaxRules)->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK(load_kernel)->Arg(188)->Arg(firewall::kMaxRules)->Unit(benchmark::kMillisecond)->Iterations(3);
 
 }  // namespace
 

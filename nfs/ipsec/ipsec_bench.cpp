@@ -2,7 +2,7 @@
 // The NF's CPU implementation against intel-ipsec-mb called directly by a hand-written loop, on the same packets in
 // batches of 256. Both take plain frames to finished ESP frames, or back with ICV and replay window checked. The loop
 // knows its one tunnel and untagged frames without options; the NF looks that up, and parses what it decrypted.
-//   bytes_per_second of Ipsec<Direction>/<frame bytes> divided by that of Library<Direction>/<frame bytes> is what the
+//   bytes_per_second of ipsec_<direction>/<frame bytes> divided by that of library_<direction>/<frame bytes> is what the
 //   framework leaves of the library's speed. Frame bytes are those of the plain frame.
 // Packets are put back between two batches, unmeasured. Times are CPU time.
 #include "ipsec.hpp"
@@ -248,7 +248,7 @@ void expect_no_drops(benchmark::State& state, nf::Instance const& instance) {
   }
 }
 
-void IpsecEncrypt(benchmark::State& state) {
+void ipsec_encrypt(benchmark::State& state) {
   Packets packets(static_cast<std::uint32_t>(state.range(0)));
   nf::Instance instance("vpn", catena_nf_ipsec(), make_nf("encrypt"), nf::OnUnsupported::kPass, false);
   measure(
@@ -256,7 +256,7 @@ void IpsecEncrypt(benchmark::State& state) {
   expect_no_drops(state, instance);
 }
 
-void LibraryEncrypt(benchmark::State& state) {
+void library_encrypt(benchmark::State& state) {
   Packets packets(static_cast<std::uint32_t>(state.range(0)));
   Direct direct;
   measure(
@@ -279,7 +279,7 @@ class EncryptedPackets {
   nf::Instance peer_;
 };
 
-void IpsecDecrypt(benchmark::State& state) {
+void ipsec_decrypt(benchmark::State& state) {
   EncryptedPackets packets(static_cast<std::uint32_t>(state.range(0)));
   nf::Instance instance("vpn", catena_nf_ipsec(), make_nf("decrypt"), nf::OnUnsupported::kPass, false);
   measure(
@@ -287,7 +287,7 @@ void IpsecDecrypt(benchmark::State& state) {
   expect_no_drops(state, instance);
 }
 
-void LibraryDecrypt(benchmark::State& state) {
+void library_decrypt(benchmark::State& state) {
   EncryptedPackets packets(static_cast<std::uint32_t>(state.range(0)));
   Direct direct;
   measure(
@@ -306,10 +306,10 @@ void sizes(benchmark::internal::Benchmark* benchmark) {
   }
   benchmark->ArgName("bytes")->UseManualTime();
 }
-BENCHMARK(LibraryEncrypt)->Apply(sizes);
-BENCHMARK(IpsecEncrypt)->Apply(sizes);
-BENCHMARK(LibraryDecrypt)->Apply(sizes);
-BENCHMARK(IpsecDecrypt)->Apply(sizes);
+BENCHMARK(library_encrypt)->Apply(sizes);
+BENCHMARK(ipsec_encrypt)->Apply(sizes);
+BENCHMARK(library_decrypt)->Apply(sizes);
+BENCHMARK(ipsec_decrypt)->Apply(sizes);
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The router's CPU implementation against rte_fib called directly, on the same packets, routes and memory layout, doing
 // the same rewriting; and the time to load a route table.
-//   items_per_second of Router/N divided by that of RteFib/N is what the framework leaves of the library's speed.
+//   items_per_second of router_nf/N divided by that of rte_fib_alone/N is what the framework leaves of the library's speed.
 //   N: packets in the pool, visited in batches of 256. 256 stay in the caches, 65536 are a whole packet pool.
 #include "router.hpp"
 
@@ -69,8 +69,8 @@ class RouteFile {
   std::size_t count_ = 0;
 };
 RouteFile const& route_file() {
-  static const RouteFile file;
-  return file;
+  static const RouteFile kFile;
+  return kFile;
 }
 
 /// UDP packets to addresses that some route matches.
@@ -131,7 +131,7 @@ void visit(benchmark::State& state, nf::testing::PacketStore& store, Decide deci
   state.SetLabel(route_file().label());
 }
 
-void Router(benchmark::State& state) {
+void router_nf(benchmark::State& state) {
   nf::testing::PacketStore& store = pool(state.range(0));
   nf::Instance instance("rt", catena_nf_router(), make_router(), nf::OnUnsupported::kPass, false);
   visit(state, store, [&](packet::Batch const& batch) { instance.process(batch); });
@@ -183,7 +183,7 @@ class DirectForwarder {
   rte_fib* fib_;
 };
 
-void RteFib(benchmark::State& state) {
+void rte_fib_alone(benchmark::State& state) {
   nf::testing::PacketStore& store = pool(state.range(0));
   const DirectForwarder forwarder;
   std::vector<std::uint8_t*> packets;
@@ -198,25 +198,25 @@ void RteFib(benchmark::State& state) {
   });
 }
 
-BENCHMARK(RteFib)->Arg(kBatch)->Arg(65536);
-BENCHMARK(Router)->Arg(kBatch)->Arg(65536);
+BENCHMARK(rte_fib_alone)->Arg(kBatch)->Arg(65536);
+BENCHMARK(router_nf)->Arg(kBatch)->Arg(65536);
 
 /// What a chain waits for at start: file, next hops and rte_fib.
-void LoadCpu(benchmark::State& state) {
+void load_cpu(benchmark::State& state) {
   state.SetLabel(route_file().label());
   for (auto _ : state) {
     make_router();
   }
 }
 /// The same and the kernel's tables.
-void LoadCpuAndKernel(benchmark::State& state) {
+void load_cpu_and_kernel(benchmark::State& state) {
   state.SetLabel(route_file().label());
   for (auto _ : state) {
     benchmark::DoNotOptimize(make_router()->kernel_side());
   }
 }
-BENCHMARK(LoadCpu)->Unit(benchmark::kMillisecond)->Iterations(3);
-BENCHMARK(LoadCpuAndKernel)->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK(load_cpu)->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK(load_cpu_and_kernel)->Unit(benchmark::kMillisecond)->Iterations(3);
 
 }  // namespace
 
