@@ -33,7 +33,7 @@ class PrefilledSource final : public Source {
       return absl::OkStatus();
     }
     for (std::uint32_t i = 0; i < kUnitPackets; ++i) {
-      pool.set_arrived(unit.slots[i], bytes_, next_index + i);
+      pool.set_arrived(unit.slots[i], bytes_, next_index + i, 0);
     }
     unit.count = kUnitPackets;
     seen_ += kUnitPackets;

@@ -253,7 +253,13 @@ Status Chain::run() {
   const auto start = std::chrono::steady_clock::now();
   const Status status = dataplane::run_stages(stages, workers_);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  return status.ok() ? rx_->error() : status;
+  CATENA_RETURN_IF_ERROR(status);
+  for (NfSlot& slot : nfs_) {
+    if (Status finished = slot.instance->nf().finish(); !finished.ok()) {
+      return Status(finished.code(), concat("NF '", slot.config.name, "': ", std::string(finished.message())));
+    }
+  }
+  return rx_->error();
 }
 
 Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->dropped()}; }
@@ -303,6 +309,10 @@ Report Chain::report() const {
       }
     }
     entry.passed = counters.in - dropped;
+    for (nf::Statistic& statistic : slot.instance->nf().statistics()) {
+      entry.statistics.push_back({std::move(statistic.name), statistic.value});
+    }
+    entry.lines = slot.instance->nf().end_report();
     if (const kernel::TransferCounts& moved = counters.transfers; moved.packets > 0) {
       entry.bytes_to_device_per_packet =
           static_cast<double>(moved.bytes_to_device) / static_cast<double>(moved.packets);

@@ -69,6 +69,14 @@ std::string to_text(Report const& report) {
   }
   text += '\n';
   for (NfReport const& nf : report.nfs) {
+    if (!nf.statistics.empty()) {
+      fmt::format_to(out, "{:<9} {}\n", nf.name, list(nf.statistics));
+    }
+    for (std::string const& line : nf.lines) {
+      fmt::format_to(out, "{:<9} {}\n", nf.name, line);
+    }
+  }
+  for (NfReport const& nf : report.nfs) {
     if (!nf.device_error.empty()) {
       fmt::format_to(out, "WARNING   {}: {}\n", nf.name, nf.device_error);
     }
@@ -115,7 +123,8 @@ std::string to_json(Report const& report) {
                            {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},
                            {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},
                            {"kernel_faults", nf.kernel_faults},
-                           {"device_error", nf.device_error}});
+                           {"device_error", nf.device_error},
+                           {"statistics", object(nf.statistics)}});
   }
   json["tx"] = {{"port", report.tx}, {"sent_packets", report.sent}, {"drops", object(report.tx_drops)}};
   json["dropped_packets"] = report.dropped();

@@ -29,6 +29,8 @@ struct NfReport {
   double bytes_to_device_per_packet = 0;
   double bytes_to_host_per_packet = 0;
   std::string device_error;
+  std::vector<dataplane::NamedCount> statistics;  ///< the NF's own
+  std::vector<std::string> lines;                 ///< what the NF says at the end
 };
 
 struct Latency {

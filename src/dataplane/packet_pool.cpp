@@ -72,7 +72,7 @@ std::uint32_t next_number() {
 
 struct PacketPool::Columns {
   explicit Columns(std::size_t slots)
-      : offset(slots), length(slots), layers(slots), verdict(slots), port(slots), index(slots) {}
+      : offset(slots), length(slots), layers(slots), verdict(slots), port(slots), index(slots), arrival_ns(slots) {}
 
   Column<std::uint16_t> offset;
   Column<std::uint16_t> length;
@@ -80,6 +80,7 @@ struct PacketPool::Columns {
   Column<std::uint8_t> verdict;
   Column<std::uint16_t> port;
   Column<std::uint64_t> index;
+  Column<std::uint64_t> arrival_ns;
 };
 
 struct PacketPool::FreeUnits {
@@ -155,7 +156,8 @@ Status PacketPool::create_columns_and_units() {
     return absl::ResourceExhaustedError(concat("packet pool: no memory for the metadata of ", slots_, " slots"));
   }
   meta_ = {columns_->offset.data(),  columns_->length.data(), columns_->layers.data(),
-           columns_->verdict.data(), columns_->port.data(),   columns_->index.data()};
+           columns_->verdict.data(), columns_->port.data(),   columns_->index.data(),
+           columns_->arrival_ns.data()};
   free_units_->ring = rte_ring_create(concat("catena_units_", next_number()).c_str(), units, SOCKET_ID_ANY,
                                       RING_F_MP_HTS_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
   if (free_units_->ring == nullptr) {
@@ -199,12 +201,13 @@ bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {
   return true;
 }
 
-void PacketPool::adopt(Unit& unit, std::span<rte_mbuf* const> mbufs, std::uint64_t first_index) {
+void PacketPool::adopt(Unit& unit, std::span<rte_mbuf* const> mbufs, std::uint64_t first_index,
+                       std::uint64_t arrival_ns) {
   for (rte_mbuf* mbuf : mbufs) {
     const std::uint32_t slot = slot_of(mbuf);
     unit.mbufs[unit.count] = mbuf;
     unit.slots[unit.count] = slot;
-    enter(slot, mbuf->data_off, mbuf->data_len, first_index++);
+    enter(slot, mbuf->data_off, mbuf->data_len, first_index++, arrival_ns);
     ++unit.count;
   }
 }
@@ -224,17 +227,19 @@ void PacketPool::release_unit(Unit* unit) {
   rte_ring_enqueue(free_units_->ring, unit);  // has room for every unit of the pool
 }
 
-void PacketPool::set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index) {
-  enter(slot, packet::kSlotHeadroom, length, index);
+void PacketPool::set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns) {
+  enter(slot, packet::kSlotHeadroom, length, index, arrival_ns);
 }
 
-void PacketPool::enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index) {
+void PacketPool::enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index,
+                       std::uint64_t arrival_ns) {
   meta_.offset[slot] = static_cast<std::uint16_t>(offset);
   meta_.length[slot] = static_cast<std::uint16_t>(length);
   meta_.layers[slot] = packet::parse(this->slot(slot) + offset, length);
   meta_.verdict[slot] = static_cast<std::uint8_t>(packet::Verdict::kPass);
   meta_.port[slot] = 0;
   meta_.index[slot] = index;
+  meta_.arrival_ns[slot] = arrival_ns;
 }
 
 std::uint32_t PacketPool::slot_of(rte_mbuf const* mbuf) const {

@@ -44,9 +44,10 @@ class PacketPool {
   /// Precondition: unit.count + count <= kUnitPackets.
   bool acquire_slots(Unit& unit, std::uint32_t count);
   /// Enters mbufs that a driver took from this pool (see mempool()) as the unit's packets [unit.count, +mbufs.size()),
-  /// as set_arrived() does, but where the driver put the frames; indices from `first_index`. Increases `count`.
+  /// as set_arrived() does, but where the driver put the frames; indices from `first_index`, one arrival time for all.
+  /// Increases `count`.
   /// Precondition: there is room, and each mbuf has one segment of at most kMaxFrameBytes and no other holder.
-  void adopt(Unit& unit, std::span<rte_mbuf* const> mbufs, std::uint64_t first_index);
+  void adopt(Unit& unit, std::span<rte_mbuf* const> mbufs, std::uint64_t first_index, std::uint64_t arrival_ns);
   /// Gives back slots [first, first + count) of the unit.
   void release_slots(Unit& unit, std::uint32_t first, std::uint32_t count);
   /// Gives back the unit itself; its slots must have been released or passed to a driver.
@@ -57,7 +58,7 @@ class PacketPool {
   packet::MetaColumns const& meta() const { return meta_; }
   packet::Batch batch(Unit const& unit) const { return {region_, meta_, unit.used_slots()}; }
   /// Enters a frame that stands at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0.
-  void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index);
+  void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns);
 
   std::uint32_t slots() const { return slots_; }
   rte_mempool* mempool() { return mempool_; }
@@ -74,7 +75,8 @@ class PacketPool {
   Status create_mempool();
   Status create_columns_and_units();
   std::uint32_t slot_of(rte_mbuf const* mbuf) const;
-  void enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index);
+  void enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index,
+             std::uint64_t arrival_ns);
 
   std::uint32_t slots_ = 0;
   int memory_fd_ = -1;

@@ -144,7 +144,7 @@ TEST(PacketPool, an_arrived_frame_has_fresh_metadata) {
   before.set_extent(5, 6);
   const auto frame = nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1000, 53, "payload");
   std::copy(frame.begin(), frame.end(), pool->slot(unit->slots[0]) + packet::kSlotHeadroom);
-  pool->set_arrived(unit->slots[0], static_cast<std::uint32_t>(frame.size()), 0x1234567890);
+  pool->set_arrived(unit->slots[0], static_cast<std::uint32_t>(frame.size()), 0x1234567890, 0x9876543210);
 
   const packet::Packet packet = pool->batch(*unit)[0];
   EXPECT_EQ(std::vector<std::uint8_t>(packet.frame(), packet.frame() + packet.length()), frame);
@@ -152,6 +152,7 @@ TEST(PacketPool, an_arrived_frame_has_fresh_metadata) {
   EXPECT_EQ(packet.verdict(), packet::Verdict::kPass);
   EXPECT_EQ(packet.port(), 0U);
   EXPECT_EQ(packet.index(), 0x1234567890U);
+  EXPECT_EQ(packet.arrival_ns(), 0x9876543210U);
   EXPECT_TRUE(packet.is(packet::kIpv4 | packet::kUdp));
   EXPECT_EQ(packet.payload().size(), 7U);
 }
@@ -166,13 +167,14 @@ TEST(PacketPool, mbufs_of_a_driver_keep_their_place_in_the_slot) {
     mbufs[i]->data_off = static_cast<std::uint16_t>(100 + 2 * i);
     std::memcpy(rte_pktmbuf_append(mbufs[i], static_cast<std::uint16_t>(frame.size())), frame.data(), frame.size());
   }
-  pool->adopt(*unit, std::span(mbufs).first(1), 40);
-  pool->adopt(*unit, std::span(mbufs).subspan(1), 41);
+  pool->adopt(*unit, std::span(mbufs).first(1), 40, 7000);
+  pool->adopt(*unit, std::span(mbufs).subspan(1), 41, 8000);
   ASSERT_EQ(unit->count, 3U);
   for (std::uint32_t i = 0; i < 3; ++i) {
     const packet::Packet packet = pool->batch(*unit)[i];
     EXPECT_EQ(packet.offset(), 100 + 2 * i);
     EXPECT_EQ(packet.index(), 40 + i);
+    EXPECT_EQ(packet.arrival_ns(), i == 0 ? 7000U : 8000U);
     EXPECT_EQ(packet.frame(), rte_pktmbuf_mtod(mbufs[i], std::uint8_t*));
     EXPECT_EQ(std::vector<std::uint8_t>(packet.frame(), packet.frame() + packet.length()), frame);
     EXPECT_TRUE(packet.is(packet::kTcp));
@@ -251,7 +253,7 @@ TEST(PacketPool, two_threads_under_load_lose_and_mix_nothing) {
       const auto used = static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + random() % wanted, kPackets - index));
       for (std::uint32_t i = 0; i < used; ++i, ++index) {
         std::memcpy(pool->slot(unit->slots[i]) + packet::kSlotHeadroom, &index, sizeof index);
-        pool->set_arrived(unit->slots[i], sizeof index, index);
+        pool->set_arrived(unit->slots[i], sizeof index, index, 0);
       }
       pool->release_slots(*unit, used, wanted - used);
       unit->count = used;

@@ -38,7 +38,7 @@ class VectorSource final : public Source {
     for (std::uint32_t i = 0; i < count; ++i) {
       Frame const& frame = (*frames_)[(next_ + i) % frames_->size()];
       std::copy(frame.begin(), frame.end(), pool.slot(unit.slots[i]) + packet::kSlotHeadroom);
-      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index + i);
+      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index + i, 0);
     }
     unit.count = count;
     next_ += count;

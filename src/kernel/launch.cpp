@@ -38,6 +38,8 @@ bool has_field(std::uint32_t field, std::uint8_t flags) {
       return (flags & packet::kUdp) != 0;
     case packet::kL4Checksum:
       return (flags & (packet::kTcp | packet::kUdp | packet::kIcmp)) != 0;
+    case packet::kIcmpHeader:
+      return (flags & packet::kIcmp) != 0;
     default:
       return (flags & packet::kTcp) != 0;
   }
@@ -49,6 +51,24 @@ std::uint32_t offset_of(std::uint32_t field, packet::Layers const& layers) {
     return layers.l4 + at;
   }
   return packet::field_offset(field, layers.l3, layers.l4);
+}
+
+/// `size` bytes of a field between a packet and a column. ICMP's stand around its checksum, which is a field by itself.
+void copy_field(std::uint32_t field, std::uint32_t size, std::byte* to, const std::uint8_t* packet) {
+  if (field == packet::kIcmpHeader) {
+    std::memcpy(to, packet, 2);
+    std::memcpy(to + 2, packet + 4, 4);
+  } else {
+    std::memcpy(to, packet, size);
+  }
+}
+void copy_field(std::uint32_t field, std::uint32_t size, std::uint8_t* packet, const std::byte* from) {
+  if (field == packet::kIcmpHeader) {
+    std::memcpy(packet, from, 2);
+    std::memcpy(packet + 4, from + 2, 4);
+  } else {
+    std::memcpy(packet, from, size);
+  }
 }
 
 /// The metadata array behind a metadata field.
@@ -176,10 +196,9 @@ void Launch::gather_column(std::uint32_t field, std::byte* column) const {
     for (const std::uint32_t slot : slots) {
       packet::Layers const& layers = meta.layers[slot];
       if (has_field(field, layers.flags)) {
-        std::memcpy(to,
-                    staged.batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] +
-                        offset_of(field, layers),
-                    size);
+        copy_field(field, size, to,
+                   staged.batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] +
+                       offset_of(field, layers));
       } else {
         std::memset(to, 0, size);
       }
@@ -337,9 +356,10 @@ void Launch::scatter_column(std::uint32_t field, packet::Batch const& batch, std
     } else if (field >= packet::kMetaVerdict) {
       std::memcpy(meta_array(field, meta) + std::size_t{slot} * size, from, size);
     } else if (has_field(field, meta.layers[slot].flags)) {
-      std::memcpy(batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] +
-                      offset_of(field, meta.layers[slot]),
-                  from, size);
+      copy_field(
+          field, size,
+          batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] + offset_of(field, meta.layers[slot]),
+          from);
     }
     from += size;
     ++row;

@@ -31,10 +31,12 @@ namespace catena::nf {
 
 /// Fields read and written, per processor (AdaptChain, section IV).
 struct Hints {
-  packet::FieldSet cr = 0;  ///< CPU reads: in compute() when on the CPU, and in prepare()/complete() always
+  packet::FieldSet cr = 0;  ///< CPU reads: compute() on the CPU
   packet::FieldSet cw = 0;  ///< CPU writes
-  packet::FieldSet gr = 0;  ///< GPU reads
+  packet::FieldSet gr = 0;  ///< GPU reads: the kernel
   packet::FieldSet gw = 0;  ///< GPU writes
+  packet::FieldSet host_reads = 0;   ///< prepare() and complete() read these, wherever compute() runs
+  packet::FieldSet host_writes = 0;  ///< and write these
 };
 
 /// The device side of an instance, or nothing if the NF has no kernel.
@@ -53,6 +55,11 @@ class SpillView {
  public:
   virtual ~SpillView() = default;
   virtual std::span<const std::byte> row(std::uint32_t row) const = 0;
+};
+
+struct Statistic {
+  std::string name;  ///< snake_case, stable: it is a metric name
+  std::uint64_t value;
 };
 
 /// One configured NF. Called from one thread at a time. The batch given to compute() and complete() holds the packets
@@ -76,8 +83,16 @@ class Nf {
   /// Rows whose results do not hold everything; asked after a launch, before complete().
   virtual void spill_requests(std::span<const std::byte> results, std::vector<SpillRequest>& requests) const;
 
+  /// After the last packet of a run: writes out what is still kept. DataLoss, with the file, if that fails; the run
+  /// then ends with this error.
+  virtual Status finish() { return absl::OkStatus(); }
+
   /// Lines for the start-up report, e.g. "188 rules, 3 refused: pcre 2, flowbits 1".
   virtual std::vector<std::string> start_report() const { return {}; }
+  /// Lines for the report at the end, after finish(): what this NF alone knows, e.g. top talkers.
+  virtual std::vector<std::string> end_report() const { return {}; }
+  /// Counts and sizes of the NF's own, in the report and its JSON; after finish().
+  virtual std::vector<Statistic> statistics() const { return {}; }
 };
 
 struct DropReason {

@@ -30,6 +30,7 @@ struct MetaColumns {
   std::uint8_t* verdict;  ///< Verdict
   std::uint16_t* port;    ///< output port
   std::uint64_t* index;   ///< position in arrival order, from 0
+  std::uint64_t* arrival_ns;  ///< when it arrived: the capture's stamp, else when rx took it; ns since 1970
 };
 
 /// One packet of a batch: cheap to copy, valid as long as the batch.
@@ -46,6 +47,9 @@ class Packet {
   std::span<std::uint8_t> payload() const { return {frame() + layers().payload, layers().payload_length}; }
   bool is(std::uint8_t layer_flags) const { return (layers().flags & layer_flags) == layer_flags; }
   std::uint64_t index() const { return meta_->index[slot_]; }
+  /// The only clock that an NF may read: a live one would make its output depend on how fast it runs. Captures may
+  /// hold stamps that go back or jump.
+  std::uint64_t arrival_ns() const { return meta_->arrival_ns[slot_]; }
   Verdict verdict() const { return static_cast<Verdict>(meta_->verdict[slot_]); }
 
   /// Free bytes before and behind the frame in its slot.

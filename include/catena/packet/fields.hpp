@@ -34,7 +34,7 @@ namespace catena::packet {
   X(21, "tcp.options",     kTcpOptions,     0, "TCP options")                               \
   X(22, "udp.length",      kUdpLength,      2, "UDP length")                                \
   X(23, "l4.checksum",     kL4Checksum,     2, "TCP, UDP or ICMP checksum")                 \
-  X(24, "icmp.header",     kIcmpHeader,     0, "ICMP type, code, identifier, sequence")     \
+  X(24, "icmp.header",     kIcmpHeader,     6, "ICMP type, code and bytes 4 to 7")          \
   X(25, "payload",         kPayload,        0, "what follows the last parsed header")       \
   X(26, "trailer",         kTrailer,        0, "Ethernet padding behind the datagram")      \
   X(27, "meta.verdict",    kMetaVerdict,    1, "what the NFs decided so far")               \
@@ -133,6 +133,7 @@ constexpr u32 field_offset(u32 field, u32 l3, u32 l4) {
     case kIpv4Dst:
       return l3 + 16;
     case kL4Sport:
+    case kIcmpHeader:
       return l4;
     case kL4Dport:
       return l4 + 2;

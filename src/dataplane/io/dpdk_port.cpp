@@ -44,6 +44,12 @@ void restore_vlan_tag(rte_mbuf& mbuf) {
   packet::store_be16(frame + kMacBytes + 2, mbuf.vlan_tci);
 }
 
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count());
+}
+
 class DpdkSource final : public Source {
  public:
   explicit DpdkSource(std::shared_ptr<EthdevPort> port) : port_(std::move(port)) {}
@@ -67,7 +73,7 @@ class DpdkSource final : public Source {
           ++too_long_;
         }
       }
-      pool.adopt(unit, std::span(mbufs).first(good), next_index + unit.count);
+      pool.adopt(unit, std::span(mbufs).first(good), next_index + unit.count, now_ns());
       delivered_ += good;
     }
     starved = unit.count == 0 && pool.free_slots() == 0;

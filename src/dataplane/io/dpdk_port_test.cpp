@@ -70,7 +70,7 @@ TEST(DpdkPort, packets_leave_as_they_stand_in_their_slots) {
   unit->count = 5;
   for (std::uint32_t i = 0; i < 5; ++i) {
     std::memset(pool->slot(unit->slots[i]), static_cast<int>(i), packet::kSlotBytes);
-    pool->set_arrived(unit->slots[i], 100, i);
+    pool->set_arrived(unit->slots[i], 100, i, 0);
   }
   const packet::Batch batch = pool->batch(*unit);
   batch[0].set_verdict(packet::Verdict::kDrop);
@@ -114,7 +114,7 @@ TEST(DpdkPort, frames_that_a_port_cannot_carry_are_counted) {
   ASSERT_TRUE(pool->acquire_slots(*unit, 2));
   unit->count = 2;
   for (std::uint32_t i = 0; i < 2; ++i) {
-    pool->set_arrived(unit->slots[i], packet::kMaxFrameBytes, i);
+    pool->set_arrived(unit->slots[i], packet::kMaxFrameBytes, i, 0);
     pool->batch(*unit)[i].set_extent(64, packet::kMaxFrameBytes + i);
   }
   ASSERT_TRUE(port.sink->send(*pool, *unit).ok());

@@ -14,6 +14,11 @@
 namespace catena::dataplane {
 namespace {
 
+/// Arrival times are those of an even stream, so that they do not depend on how fast the chain is; this is its rate
+/// where the configuration gives none.
+constexpr std::uint64_t kNominalPacketsPerSecond = 10'000'000;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
 /// Frame sizes in the proportion 7 : 4 : 1, exact in every 12 packets.
 constexpr std::array<std::uint32_t, 3> kImixBytes{64, 594, 1518};
 constexpr std::array<std::uint8_t, 12> kImixDozen{0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2};
@@ -63,7 +68,8 @@ class Generator final : public Source {
       : config_(config),
         random_(config.seed),
         templates_(config.flows, sizes(config), random_),
-        size_order_(config.packet_bytes == 0, random_) {
+        size_order_(config.packet_bytes == 0, random_),
+        ns_per_packet_(kNsPerSecond / (config.packets_per_s != 0 ? config.packets_per_s : kNominalPacketsPerSecond)) {
     if (config.packets_per_s != 0) {
       rate_.emplace(config.packets_per_s, kUnitPackets, TokenBucket::Clock::now());
     }
@@ -89,7 +95,7 @@ class Generator final : public Source {
       const std::uint32_t slot = unit.slots[i];
       const std::uint32_t length = templates_.write(flow_, size_order_.next(), static_cast<std::uint16_t>(made_),
                                                     pool.slot(slot) + packet::kSlotHeadroom);
-      pool.set_arrived(slot, length, next_index + i);
+      pool.set_arrived(slot, length, next_index + i, made_ * ns_per_packet_);
       flow_ = flow_ + 1 == config_.flows ? 0 : flow_ + 1;
       ++made_;
     }
@@ -128,6 +134,7 @@ class Generator final : public Source {
   FlowTemplates templates_;
   SizeOrder size_order_;
   std::optional<TokenBucket> rate_;
+  std::uint64_t ns_per_packet_;
   std::uint32_t flow_ = 0;
   std::uint64_t made_ = 0;
 };

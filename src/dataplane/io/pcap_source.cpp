@@ -4,6 +4,7 @@
 #include <pcap/pcap.h>
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,8 @@ namespace {
 constexpr std::size_t kReadBufferBytes = 256 << 10;
 /// One receive() looks at no more frames than this, however many of them are too long.
 constexpr std::uint32_t kMaxLooks = 16 * kUnitPackets;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::uint64_t kPassGapNs = 1000;
 
 struct ClosePcap {
   void operator()(pcap_t* capture) const { pcap_close(capture); }
@@ -34,7 +37,7 @@ Result<Capture> open_capture(std::string const& path) {
   capture.buffer = std::make_unique<char[]>(kReadBufferBytes);
   std::setvbuf(file, capture.buffer.get(), _IOFBF, kReadBufferBytes);
   char error[PCAP_ERRBUF_SIZE] = "";
-  capture.pcap.reset(pcap_fopen_offline(file, error));
+  capture.pcap.reset(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, error));
   if (!capture.pcap) {
     std::fclose(file);
     return absl::InvalidArgumentError(concat(path, ": not a pcap or pcapng capture: ", error));
@@ -77,7 +80,7 @@ class PcapSource final : public Source {
       }
       const std::uint32_t slot = unit.slots[filled];
       std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, bytes, header->caplen);
-      pool.set_arrived(slot, header->caplen, next_index + filled);
+      pool.set_arrived(slot, header->caplen, next_index + filled, arrival_ns(*header));
       ++filled;
     }
     if (filled < kUnitPackets) {
@@ -95,6 +98,16 @@ class PcapSource final : public Source {
   }
 
  private:
+  /// When the frame arrived; further passes follow the first.
+  std::uint64_t arrival_ns(pcap_pkthdr const& header) {
+    // the capture was opened for nanoseconds: tv_usec holds them
+    const std::uint64_t stamp = static_cast<std::uint64_t>(std::max<std::int64_t>(0, header.ts.tv_sec)) * kNsPerSecond +
+                                static_cast<std::uint64_t>(std::max<std::int64_t>(0, header.ts.tv_usec));
+    earliest_ns_ = std::min(earliest_ns_, stamp);
+    latest_ns_ = std::max(latest_ns_, stamp);
+    return stamp + passes_ * (latest_ns_ - earliest_ns_ + kPassGapNs);
+  }
+
   /// After pcap_next_ex() gave no frame: starts the next pass, or ends.
   void end_pass(int got) {
     if (got != PCAP_ERROR_BREAK) {
@@ -122,6 +135,8 @@ class PcapSource final : public Source {
   std::uint64_t loops_;
   Capture capture_;
   std::uint64_t passes_ = 0;
+  std::uint64_t earliest_ns_ = UINT64_MAX;
+  std::uint64_t latest_ns_ = 0;
   std::uint64_t frames_in_pass_ = 0;
   std::uint64_t seen_ = 0;
   std::uint64_t too_long_ = 0;

@@ -331,7 +331,7 @@ TEST(PcapSink, writes_packets_as_they_stand_and_leaves_dropped_ones_out) {
   std::fill_n(pool->slot(unit->slots[0]), 4 * packet::kSlotBytes, std::uint8_t{0});
   for (std::uint32_t i = 0; i < 4; ++i) {
     std::iota(pool->slot(unit->slots[i]), pool->slot(unit->slots[i]) + packet::kSlotBytes, std::uint8_t{0});
-    pool->set_arrived(unit->slots[i], 60, 3'000'000'007 + i);
+    pool->set_arrived(unit->slots[i], 60, 3'000'000'007 + i, 0);
   }
   const packet::Batch batch = pool->batch(*unit);
   batch[0].set_verdict(packet::Verdict::kAlert);
@@ -407,8 +407,8 @@ TEST(NullSink, counts_live_packets_and_gives_slots_back) {
   Unit* unit = pool->acquire_unit();
   ASSERT_TRUE(pool->acquire_slots(*unit, 2));
   unit->count = 2;
-  pool->set_arrived(unit->slots[0], 60, 300);
-  pool->set_arrived(unit->slots[1], 60, 301);
+  pool->set_arrived(unit->slots[0], 60, 300, 0);
+  pool->set_arrived(unit->slots[1], 60, 301, 0);
   pool->batch(*unit)[1].set_verdict(packet::Verdict::kDrop);
   ASSERT_TRUE(sink->send(*pool, *unit).ok());
   ASSERT_TRUE(sink->finish().ok());

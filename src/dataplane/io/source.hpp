@@ -39,7 +39,8 @@ class Source {
 };
 
 /// Reads pcap and pcapng captures of Ethernet frames (DLT_EN10MB), micro- and nanosecond stamps. A frame is what was
-/// captured of it. `loops`: how often the file is replayed, at least 1. Drops: "too_long" (above kMaxFrameBytes).
+/// captured of it, its arrival time the capture's stamp. `loops`: how often the file is replayed, at least 1; each
+/// pass begins 1 us after the latest stamp of the one before. Drops: "too_long" (above kMaxFrameBytes).
 /// Errors: NotFound if it cannot be opened, InvalidArgument for another link type, no loop at all or a damaged file
 /// (at the start; damage later ends the run with DataLoss that names the frame, counted from 1 as Wireshark does).
 Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops = 1);
@@ -53,7 +54,8 @@ struct GeneratorConfig {
 };
 inline constexpr std::uint32_t kMinGeneratedBytes = 60;
 inline constexpr std::uint32_t kMaxGeneratedFlows = 1U << 20;
-/// Deterministic traffic: same config, same bytes, whatever the timing. Flows take turns; every second one is UDP, the
+/// Deterministic traffic: same config, same bytes and arrival times, whatever the timing: packet i arrives at i / rate
+/// seconds (10 million packets a second where no rate is given). Flows take turns; every second one is UDP, the
 /// others are TCP, each packet the same segment again but for its IPv4 identification, the low 16 bits of the packet's
 /// number. Clients are in 10.0.0.0/8, servers in 172.16.0.0/12 and 192.168.0.0/16; checksums are right; the payload is
 /// text that differs by flow. IMIX sizes are exact in every 12 packets, in random order.

@@ -208,7 +208,7 @@ Status send_frames(Sink& sink, PacketPool& pool, std::vector<Frame> const& frame
     for (std::uint32_t i = 0; i < packets; ++i) {
       Frame const& frame = frames[first + i];
       std::copy(frame.begin(), frame.end(), pool.slot(unit->slots[i]) + packet::kSlotHeadroom);
-      pool.set_arrived(unit->slots[i], static_cast<std::uint32_t>(frame.size()), first + i);
+      pool.set_arrived(unit->slots[i], static_cast<std::uint32_t>(frame.size()), first + i, 0);
     }
     unit->count = packets;
     const Status status = sink.send(pool, *unit);

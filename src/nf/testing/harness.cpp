@@ -66,7 +66,7 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
       return absl::InvalidArgumentError(concat("a frame of ", frame.size(), " bytes does not fit a slot"));
     }
   }
-  PacketStore store(frames);
+  PacketStore store(frames, options.arrivals_ns);
   std::vector<packet::Batch> units;
   for (std::size_t first = 0; first < store.size(); first += options.unit_size) {
     units.push_back(store.batch(first, std::min<std::size_t>(options.unit_size, store.size() - first)));
@@ -80,6 +80,8 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
       instance.process(unit);
     }
   }
+
+  CATENA_RETURN_IF_ERROR(instance.nf().finish());
 
   RunResult result;
   const packet::Batch all = store.all();
@@ -95,6 +97,7 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
     result.drops.emplace_back(name, count);
   }
   result.counters = instance.counters();
+  result.statistics = instance.nf().statistics();
   return result;
 }
 

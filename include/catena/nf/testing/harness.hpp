@@ -28,6 +28,7 @@ struct RunResult {
   std::vector<std::string> records;                          ///< record lines as `--record` writes them
   std::vector<std::pair<std::string, std::uint64_t>> drops;  ///< every reason with its count
   Counters counters;
+  std::vector<Statistic> statistics;
   std::uint64_t dropped(std::string_view reason) const;
 };
 
@@ -36,6 +37,7 @@ struct RunOptions {
   std::uint32_t units_per_launch = 4;  ///< devices only
   OnUnsupported on_unsupported = OnUnsupported::kPass;
   bool records = true;
+  std::vector<std::uint64_t> arrivals_ns = {};  ///< by frame; empty: 1 us apart, from 0
 };
 
 /// `yaml`: the NF's config mapping. `folder`: where relative file names start.

@@ -14,10 +14,10 @@
 namespace catena::nf::testing {
 
 /// Slots and metadata of packets in plain memory, laid out as the packet pool's: frame i in slot i. For tests and
-/// benchmarks that need batches without a data path. Precondition: no frame is longer than packet::kMaxFrameBytes.
+/// benchmarks that need batches without a data path. Frames arrive when `arrivals_ns` says, else 1 us apart. Precondition: no frame is longer than packet::kMaxFrameBytes.
 class PacketStore {
  public:
-  explicit PacketStore(std::span<const std::vector<std::uint8_t>> frames)
+  PacketStore(std::span<const std::vector<std::uint8_t>> frames, std::span<const std::uint64_t> arrivals_ns = {})
       : bytes_(frames.size() * packet::kSlotBytes),
         offset_(frames.size(), packet::kSlotHeadroom),
         length_(frames.size()),
@@ -25,6 +25,7 @@ class PacketStore {
         verdict_(frames.size()),
         port_(frames.size()),
         index_(frames.size()),
+        arrival_ns_(frames.size()),
         slots_(frames.size()) {
     std::iota(index_.begin(), index_.end(), std::uint64_t{0});
     std::iota(slots_.begin(), slots_.end(), 0U);
@@ -33,8 +34,10 @@ class PacketStore {
       std::copy(frames[i].begin(), frames[i].end(), frame);
       length_[i] = static_cast<std::uint16_t>(frames[i].size());
       layers_[i] = packet::parse(frame, length_[i]);
+      arrival_ns_[i] = i < arrivals_ns.size() ? arrivals_ns[i] : i * kNsBetweenFrames;
     }
-    meta_ = {offset_.data(), length_.data(), layers_.data(), verdict_.data(), port_.data(), index_.data()};
+    meta_ = {offset_.data(), length_.data(), layers_.data(), verdict_.data(), port_.data(), index_.data(),
+             arrival_ns_.data()};
   }
   PacketStore(PacketStore const&) = delete;
   PacketStore& operator=(PacketStore const&) = delete;
@@ -47,6 +50,8 @@ class PacketStore {
   packet::Batch all() { return batch(0, size()); }
 
  private:
+  static constexpr std::uint64_t kNsBetweenFrames = 1000;
+
   std::vector<std::uint8_t> bytes_;
   std::vector<std::uint16_t> offset_;
   std::vector<std::uint16_t> length_;
@@ -54,6 +59,7 @@ class PacketStore {
   std::vector<std::uint8_t> verdict_;
   std::vector<std::uint16_t> port_;
   std::vector<std::uint64_t> index_;
+  std::vector<std::uint64_t> arrival_ns_;
   std::vector<std::uint32_t> slots_;
   packet::MetaColumns meta_{};
 };
