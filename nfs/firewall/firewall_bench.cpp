@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The firewall's CPU implementation against rte_acl called directly, on the same packets, rules and memory layout, and
 // the time to load rules.
-//   items_per_second of firewall_nf/R/N divided by that of rte_acl_alone/R/N is what the framework leaves of the library's speed.
-//   R: rules, all of which allow, so that no packet leaves the pool. N: packets in the pool, visited in batches of 256:
-//   256 stay in the caches, 65536 are a whole packet pool.
+//   items_per_second of firewall_nf/R/N divided by that of rte_acl_alone/R/N is what the framework leaves of the
+//   library's speed. R: rules, all of which allow, so that no packet leaves the pool. N: packets in the pool, visited
+//   in batches of 256: 256 stay in the caches, 65536 are a whole packet pool.
 #include "firewall.hpp"
 
 #include <benchmark/benchmark.h>

@@ -2,8 +2,8 @@
 // The NF's CPU implementation against intel-ipsec-mb called directly by a hand-written loop, on the same packets in
 // batches of 256. Both take plain frames to finished ESP frames, or back with ICV and replay window checked. The loop
 // knows its one tunnel and untagged frames without options; the NF looks that up, and parses what it decrypted.
-//   bytes_per_second of ipsec_<direction>/<frame bytes> divided by that of library_<direction>/<frame bytes> is what the
-//   framework leaves of the library's speed. Frame bytes are those of the plain frame.
+//   bytes_per_second of ipsec_<direction>/<frame bytes> divided by that of library_<direction>/<frame bytes> is what
+//   the framework leaves of the library's speed. Frame bytes are those of the plain frame.
 // Packets are put back between two batches, unmeasured. Times are CPU time.
 #include "ipsec.hpp"
 

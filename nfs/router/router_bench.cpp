@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The router's CPU implementation against rte_fib called directly, on the same packets, routes and memory layout, doing
 // the same rewriting; and the time to load a route table.
-//   items_per_second of router_nf/N divided by that of rte_fib_alone/N is what the framework leaves of the library's speed.
-//   N: packets in the pool, visited in batches of 256. 256 stay in the caches, 65536 are a whole packet pool.
+//   items_per_second of router_nf/N divided by that of rte_fib_alone/N is what the framework leaves of the library's
+//   speed. N: packets in the pool, visited in batches of 256. 256 stay in the caches, 65536 are a whole packet pool.
 #include "router.hpp"
 
 #include <benchmark/benchmark.h>

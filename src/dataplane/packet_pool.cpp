@@ -155,9 +155,8 @@ Status PacketPool::create_columns_and_units() {
   } catch (std::bad_alloc const&) {
     return absl::ResourceExhaustedError(concat("packet pool: no memory for the metadata of ", slots_, " slots"));
   }
-  meta_ = {columns_->offset.data(),  columns_->length.data(), columns_->layers.data(),
-           columns_->verdict.data(), columns_->port.data(),   columns_->index.data(),
-           columns_->arrival_ns.data()};
+  meta_ = {columns_->offset.data(), columns_->length.data(), columns_->layers.data(),    columns_->verdict.data(),
+           columns_->port.data(),   columns_->index.data(),  columns_->arrival_ns.data()};
   free_units_->ring = rte_ring_create(concat("catena_units_", next_number()).c_str(), units, SOCKET_ID_ANY,
                                       RING_F_MP_HTS_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
   if (free_units_->ring == nullptr) {

@@ -356,10 +356,10 @@ void Launch::scatter_column(std::uint32_t field, packet::Batch const& batch, std
     } else if (field >= packet::kMetaVerdict) {
       std::memcpy(meta_array(field, meta) + std::size_t{slot} * size, from, size);
     } else if (has_field(field, meta.layers[slot].flags)) {
-      copy_field(
-          field, size,
-          batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] + offset_of(field, meta.layers[slot]),
-          from);
+      copy_field(field, size,
+                 batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] +
+                     offset_of(field, meta.layers[slot]),
+                 from);
     }
     from += size;
     ++row;

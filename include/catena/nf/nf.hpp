@@ -31,10 +31,10 @@ namespace catena::nf {
 
 /// Fields read and written, per processor (AdaptChain, section IV).
 struct Hints {
-  packet::FieldSet cr = 0;  ///< CPU reads: compute() on the CPU
-  packet::FieldSet cw = 0;  ///< CPU writes
-  packet::FieldSet gr = 0;  ///< GPU reads: the kernel
-  packet::FieldSet gw = 0;  ///< GPU writes
+  packet::FieldSet cr = 0;           ///< CPU reads: compute() on the CPU
+  packet::FieldSet cw = 0;           ///< CPU writes
+  packet::FieldSet gr = 0;           ///< GPU reads: the kernel
+  packet::FieldSet gw = 0;           ///< GPU writes
   packet::FieldSet host_reads = 0;   ///< prepare() and complete() read these, wherever compute() runs
   packet::FieldSet host_writes = 0;  ///< and write these
 };

@@ -24,12 +24,12 @@ inline constexpr std::uint32_t kMaxFrameBytes = kSlotBytes - 2 * kSlotHeadroom;
 
 /// Metadata of the packet pool, one array per field, indexed by slot.
 struct MetaColumns {
-  std::uint16_t* offset;  ///< first byte of the frame in its slot
-  std::uint16_t* length;  ///< bytes of the frame
-  Layers* layers;         ///< see parse()
-  std::uint8_t* verdict;  ///< Verdict
-  std::uint16_t* port;    ///< output port
-  std::uint64_t* index;   ///< position in arrival order, from 0
+  std::uint16_t* offset;      ///< first byte of the frame in its slot
+  std::uint16_t* length;      ///< bytes of the frame
+  Layers* layers;             ///< see parse()
+  std::uint8_t* verdict;      ///< Verdict
+  std::uint16_t* port;        ///< output port
+  std::uint64_t* index;       ///< position in arrival order, from 0
   std::uint64_t* arrival_ns;  ///< when it arrived: the capture's stamp, else when rx took it; ns since 1970
 };
 

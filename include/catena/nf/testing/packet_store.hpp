@@ -14,7 +14,8 @@
 namespace catena::nf::testing {
 
 /// Slots and metadata of packets in plain memory, laid out as the packet pool's: frame i in slot i. For tests and
-/// benchmarks that need batches without a data path. Frames arrive when `arrivals_ns` says, else 1 us apart. Precondition: no frame is longer than packet::kMaxFrameBytes.
+/// benchmarks that need batches without a data path. Frames arrive when `arrivals_ns` says, else 1 us apart.
+/// Precondition: no frame is longer than packet::kMaxFrameBytes.
 class PacketStore {
  public:
   PacketStore(std::span<const std::vector<std::uint8_t>> frames, std::span<const std::uint64_t> arrivals_ns = {})
@@ -36,8 +37,8 @@ class PacketStore {
       layers_[i] = packet::parse(frame, length_[i]);
       arrival_ns_[i] = i < arrivals_ns.size() ? arrivals_ns[i] : i * kNsBetweenFrames;
     }
-    meta_ = {offset_.data(), length_.data(), layers_.data(), verdict_.data(), port_.data(), index_.data(),
-             arrival_ns_.data()};
+    meta_ = {offset_.data(), length_.data(), layers_.data(),    verdict_.data(),
+             port_.data(),   index_.data(),  arrival_ns_.data()};
   }
   PacketStore(PacketStore const&) = delete;
   PacketStore& operator=(PacketStore const&) = delete;
