@@ -70,7 +70,7 @@ function(catena_add_nf name)
   set_property(GLOBAL APPEND PROPERTY CATENA_NFS ${name})
   if(ARG_TESTS)
     catena_add_test(${name}_test SOURCES ${ARG_TESTS} DEPENDS catena_nf_${name}
-                    catena_nf_testing LABELS nf)
+                    catena_nf_conformance LABELS nf)
   endif()
   if(ARG_BENCH AND CATENA_BUILD_BENCH)
     add_executable(${name}_bench ${ARG_BENCH})

@@ -83,6 +83,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"same_name_twice", "name: rt", "name: fw", "two NFs are named 'fw'"},
         BadCase{"name_with_quote", "name: rt", "name: 'r\"t'", "'name' is 'r\"t'; allowed: letters"},
         BadCase{"key_given_twice", "kind: Chain", "kind: Chain\nkind: Chain", "c.yaml:3:1: key 'kind' is given twice"},
+        BadCase{"second_document", "kind: Chain", "---\nkind: Chain", "c.yaml:3:1: a second YAML document starts here"},
         BadCase{"not_yaml", "spec:", "spec: [", "not valid YAML"},
         BadCase{"a_list_where_a_mapping_is_due", "metadata: {name: office}", "metadata: [office]",
                 "'metadata' must be a mapping, found a list"}),

@@ -119,7 +119,12 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
     }
   }
   try {
-    state->node = YAML::Load(std::string(text));
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() > 1) {
+      return absl::InvalidArgumentError(concat(
+          at(file, documents[1].Mark()), ": a second YAML document starts here; write everything in one mapping"));
+    }
+    state->node = documents.empty() ? YAML::Node() : documents.front();
     if (!state->node.IsMap()) {
       return absl::InvalidArgumentError(concat(
           at(file, state->node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(state->node)));

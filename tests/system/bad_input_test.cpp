@@ -3,7 +3,7 @@
 // with the same bytes whether the CPU or a device looked at it.
 #include "system/chain_runner.hpp"
 
-#include <catena/packet/headers.hpp>
+#include <catena/nf/testing/traffic.hpp>
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,6 @@ namespace catena::testing {
 namespace {
 
 using nf::testing::Frame;
-using nf::testing::make_frame;
 
 const std::vector<NfText> kEncryptChain{{"fw", "firewall", "rules: fw.rules, default: allow"},
                                         {"ids", "nids", "rules: ids.rules"},
@@ -24,64 +23,6 @@ const std::vector<NfText> kDecryptChain{{"vpn", "ipsec", "direction: decrypt, sa
                                         {"fw", "firewall", "rules: fw.rules, default: allow"},
                                         {"ids", "nids", "rules: ids.rules"},
                                         {"rt", "router", "routes: routes.txt"}};
-
-Frame with_vlan(Frame frame, unsigned tags) {
-  for (unsigned i = 0; i < tags; ++i) {
-    const std::uint8_t tag[] = {0x81, 0x00, 0x00, 0x07};
-    frame.insert(frame.begin() + 12, std::begin(tag), std::end(tag));
-  }
-  return frame;
-}
-
-/// `words` words of no-operation options behind the IPv4 header.
-Frame with_options(Frame frame, unsigned words) {
-  frame.insert(frame.begin() + 34, words * 4, 1);
-  frame[14] = static_cast<std::uint8_t>(0x45 + words);
-  packet::store_be16(frame.data() + 16, static_cast<std::uint16_t>(packet::load_be16(frame.data() + 16) + words * 4));
-  return frame;
-}
-
-Frame with_fragment(Frame frame, std::uint16_t field) {
-  packet::store_be16(frame.data() + 20, field);
-  return frame;
-}
-
-Frame esp_frame(std::uint32_t spi, std::size_t bytes) {
-  Frame frame = make_frame(packet::kProtocolUdp, 0xC6336401, 0xCB007101, 0, 0, std::string(bytes, 'c'));
-  frame[23] = packet::kProtocolEsp;
-  packet::store_be32(frame.data() + 34, spi);
-  packet::store_be32(frame.data() + 38, 1);
-  return frame;
-}
-
-/// Frames of every kind, all well formed.
-std::vector<Frame> seeds() {
-  const Frame tcp =
-      make_frame(packet::kProtocolTcp, 0x0A000006, 0xD4C7CA09, 40000, 80, "GET / HTTP/1.1\r\nHost: example\r\n\r\n");
-  const Frame udp = make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A00008A, 5353, 53,
-                               "\x03"
-                               "com");
-  Frame icmp = udp;
-  icmp[23] = packet::kProtocolIcmp;
-  Frame ipv6 = tcp;
-  ipv6[12] = 0x86;
-  ipv6[13] = 0xDD;
-  return {tcp,
-          udp,
-          icmp,
-          ipv6,
-          esp_frame(4096, 64),
-          esp_frame(99, 64),
-          with_vlan(tcp, 1),
-          with_vlan(udp, 2),
-          with_vlan(tcp, 3),
-          with_options(tcp, 10),
-          with_options(udp, 1),
-          with_fragment(udp, 0x2000),
-          with_fragment(udp, 0x0001),
-          with_fragment(tcp, 0x3FFF),
-          with_fragment(esp_frame(4096, 64), 0x2000)};
-}
 
 /// Runs both chains over the frames, on the CPU and with every NF on each device.
 void expect_survival(std::vector<Frame> const& frames, std::string const& name) {
@@ -107,32 +48,13 @@ void expect_survival(std::vector<Frame> const& frames, std::string const& name) 
   }
 }
 
-TEST(BadInput, frames_cut_at_every_length) {
-  std::vector<Frame> frames;
-  for (Frame const& seed : seeds()) {
-    for (std::size_t length = 0; length <= 64; ++length) {
-      frames.emplace_back(seed.begin(), seed.begin() + static_cast<std::ptrdiff_t>(std::min(length, seed.size())));
-    }
-  }
-  expect_survival(frames, "cut");
-}
-
-TEST(BadInput, every_header_byte_with_extreme_values) {
-  std::vector<Frame> frames;
-  for (Frame const& seed : seeds()) {
-    for (std::size_t at = 12; at < std::min<std::size_t>(seed.size(), 74); ++at) {
-      for (const int value : {0x00, 0x01, 0x0F, 0x40, 0x46, 0x4F, 0x7F, 0x80, 0xFF}) {
-        frames.push_back(seed);
-        frames.back()[at] = static_cast<std::uint8_t>(value);
-      }
-    }
-  }
-  expect_survival(frames, "extreme");
+TEST(BadInput, frames_cut_at_every_length_and_every_header_byte_with_extreme_values) {
+  expect_survival(nf::testing::hostile_frames(), "hostile");
 }
 
 TEST(BadInput, random_damage) {
   std::mt19937 random(11);
-  const std::vector<Frame> whole = seeds();
+  const std::vector<Frame> whole = nf::testing::frames_of_every_kind();
   std::vector<Frame> frames;
   for (int i = 0; i < 20'000; ++i) {
     Frame frame = whole[random() % whole.size()];

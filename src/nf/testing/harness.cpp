@@ -17,12 +17,32 @@ namespace {
 
 constexpr std::chrono::seconds kDeviceLimit{120};
 
+std::vector<packet::Batch> cut(PacketStore& store, RunOptions const& options) {
+  std::vector<packet::Batch> units;
+  std::size_t first = 0;
+  for (std::size_t i = 0; first < store.size(); ++i) {
+    const std::size_t wanted =
+        options.unit_sizes.empty() ? options.unit_size : options.unit_sizes[i % options.unit_sizes.size()];
+    units.push_back(store.batch(first, std::min(wanted, store.size() - first)));
+    first += units.back().size();
+  }
+  return units;
+}
+
+std::uint32_t largest_unit(std::vector<packet::Batch> const& units) {
+  std::uint32_t largest = 1;
+  for (packet::Batch const& unit : units) {
+    largest = std::max(largest, unit.size());
+  }
+  return largest;
+}
+
 Status run_on_device(Instance& instance, std::vector<packet::Batch> const& units, device::Device& device,
                      RunOptions const& options) {
   CATENA_ASSIGN_OR_RETURN(KernelSide side, instance.nf().kernel_side());
   CATENA_ASSIGN_OR_RETURN(const auto device_nf, kernel::DeviceNf::create(device, std::move(side.spec), side.state));
   CATENA_ASSIGN_OR_RETURN(const auto launch,
-                          DeviceBatch::create(instance, *device_nf, options.unit_size * options.units_per_launch));
+                          DeviceBatch::create(instance, *device_nf, largest_unit(units) * options.units_per_launch));
   const auto finish = [&]() -> Status {
     CATENA_RETURN_IF_ERROR(launch->submit());
     const auto limit = std::chrono::steady_clock::now() + kDeviceLimit;
@@ -67,9 +87,11 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
     }
   }
   PacketStore store(frames, options.arrivals_ns);
-  std::vector<packet::Batch> units;
-  for (std::size_t first = 0; first < store.size(); first += options.unit_size) {
-    units.push_back(store.batch(first, std::min<std::size_t>(options.unit_size, store.size() - first)));
+  const std::vector<packet::Batch> units = cut(store, options);
+  for (std::uint32_t i = 0; options.dropped_before && i < store.size(); ++i) {
+    if (options.dropped_before(i)) {
+      store.all()[i].set_verdict(packet::Verdict::kDrop);
+    }
   }
 
   Instance instance(std::string(descriptor.type), descriptor, std::move(nf), options.on_unsupported, options.records);
@@ -90,6 +112,9 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
     result.packets.push_back(
         {Frame(packet.frame(), packet.frame() + packet.length()), packet.verdict(), packet.port()});
   }
+  // prepare() writes its lines before those of complete(); the data path sorts them too
+  std::stable_sort(instance.outcome().lines().begin(), instance.outcome().lines().end(),
+                   [](RecordLine const& a, RecordLine const& b) { return a.packet < b.packet; });
   for (RecordLine const& line : instance.outcome().lines()) {
     result.records.push_back(format_record(instance, line));
   }
@@ -97,6 +122,7 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
     result.drops.emplace_back(name, count);
   }
   result.counters = instance.counters();
+  result.alerts = instance.outcome().alerts();
   result.statistics = instance.nf().statistics();
   return result;
 }

@@ -5,6 +5,7 @@
 #include <catena/nf/registry.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,16 +29,19 @@ struct RunResult {
   std::vector<std::string> records;                          ///< record lines as `--record` writes them
   std::vector<std::pair<std::string, std::uint64_t>> drops;  ///< every reason with its count
   Counters counters;
+  std::uint64_t alerts = 0;
   std::vector<Statistic> statistics;
   std::uint64_t dropped(std::string_view reason) const;
 };
 
 struct RunOptions {
-  std::uint32_t unit_size = 64;        ///< packets per unit
-  std::uint32_t units_per_launch = 4;  ///< devices only
+  std::uint32_t unit_size = 64;                ///< packets per unit
+  std::vector<std::uint32_t> unit_sizes = {};  ///< instead: sizes of the units in turn, over and over; 0 is allowed
+  std::uint32_t units_per_launch = 4;          ///< devices only
   OnUnsupported on_unsupported = OnUnsupported::kPass;
   bool records = true;
-  std::vector<std::uint64_t> arrivals_ns = {};  ///< by frame; empty: 1 us apart, from 0
+  std::function<bool(std::size_t)> dropped_before = {};  ///< whether an earlier NF dropped frame i; empty: none
+  std::vector<std::uint64_t> arrivals_ns = {};           ///< by frame; empty: 1 us apart, from 0
 };
 
 /// `yaml`: the NF's config mapping. `folder`: where relative file names start.

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/testing/harness.hpp>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What every NF must hold to, whatever it does, on the CPU and on every device. An NF joins with one file:
+///
+///     // nfs/router/conformance.cpp
+///     CATENA_NF_CONFORMANCE(router, catena_nf_router(), [] {
+///       return Subject{.yaml = "routes: routes.txt",
+///                      .files = {{"routes.txt", "10.0.0.0/8 1\n"}},
+///                      .frames = {make_frame(17, 0xC0A80001, 0x0A000001, 1, 2, "routed"),
+///                                 make_frame(17, 0xC0A80001, 0x0B000001, 1, 2, "no route")}};
+///     })
+///
+/// The suite adds hostile frames of its own and checks: the same output for batches of 0, 1, 31, 32, 33, 255, 256 and
+/// 257 packets and for launches of several of them; packets that were dropped before are left alone, all of a batch
+/// too; truncated headers, IP options, VLAN tags and fragments; records in packet order; counters that add up; the same
+/// bytes, verdicts, ports, records and counts from the kernel as from the CPU; a kernel that compiles for CUDA; an
+/// unknown configuration key refused with its position.
+namespace catena::nf::testing {
+
+/// One configuration of an NF, and traffic that it decides in as many ways as it can.
+struct Subject {
+  std::string yaml;                                             ///< the NF's `config:`, block style
+  std::vector<std::pair<std::string, std::string>> files = {};  ///< name and text; stand where `yaml` names them
+  std::vector<Frame> frames;                                    ///< repeated until the largest batches are full
+  std::vector<std::pair<std::string, std::uint32_t>> reached =
+      {};  ///< drop reasons and how often `frames` must cause them
+};
+
+/// Registers the suite `NAME_conformance`. `make` is called once for each test.
+bool register_conformance(std::string const& name, Descriptor const& descriptor, std::function<Subject()> const& make);
+
+}  // namespace catena::nf::testing
+
+/// At namespace scope of a test source. The last argument is a callable without arguments that returns a Subject; the
+/// names of catena::nf::testing stand bare in it.
+#define CATENA_NF_CONFORMANCE(name, descriptor, ...)                                                        \
+  namespace {                                                                                               \
+  using namespace ::catena::nf::testing; /* NOLINT(google-build-using-namespace) */                         \
+  [[maybe_unused]] const bool kConformanceOf_##name = register_conformance(#name, descriptor, __VA_ARGS__); \
+  }

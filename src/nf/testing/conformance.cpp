@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/nf/testing/conformance.hpp>
+#include <catena/nf/testing/traffic.hpp>
+
+#include <catena/core/text.hpp>
+#include <catena/kernel/program.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <optional>
+
+namespace catena::nf::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const std::vector<std::uint32_t> kBatchSizes{0, 1, 31, 32, 33, 255, 256, 257};
+
+/// A test of the suite: its name, and on which processor it runs ("cpu" or a backend).
+using Processor = std::string;
+
+class ConformanceTest : public ::testing::Test {
+ public:
+  using Body = void (ConformanceTest::*)();
+  ConformanceTest(Descriptor const& descriptor, std::function<Subject()> make, Processor processor, Body body)
+      : descriptor_(descriptor), make_(std::move(make)), processor_(std::move(processor)), body_(body) {}
+
+  void output_does_not_depend_on_batch_sizes();
+  void packets_dropped_before_are_left_alone();
+  void hostile_frames_are_survived();
+  void counters_add_up_and_records_stand_in_order();
+  void an_unknown_key_is_refused_with_its_position();
+  void the_kernel_compiles_for_cuda();
+
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::path(::testing::TempDir()) / "catena-conformance-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    subject_.emplace(make_());
+    for (auto const& [name, text] : subject_->files) {
+      std::ofstream(std::filesystem::path(folder_) / name) << text;
+    }
+    if (processor_ != "cpu" && device() == nullptr) {
+      GTEST_SKIP() << "there is no " << processor_ << " device here";
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TestBody() override { (this->*body_)(); }
+
+ private:
+  /// Null on the CPU.
+  device::Device* device() const {
+    for (device::Device* device : devices()) {
+      if (device::to_string(device->info().backend) == processor_) {
+        return device;
+      }
+    }
+    return nullptr;
+  }
+  Result<std::unique_ptr<Nf>> make_nf() const { return testing::make_nf(descriptor_, subject_->yaml, folder_); }
+  RunResult run(std::vector<Frame> const& frames, device::Device* device, RunOptions const& options) const {
+    Result<std::unique_ptr<Nf>> nf = make_nf();
+    EXPECT_TRUE(nf.ok()) << nf.status();
+    if (!nf.ok()) {
+      return {};
+    }
+    Result<RunResult> result = testing::run(descriptor_, std::move(*nf), frames, device, options);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? *std::move(result) : RunResult{};
+  }
+  RunResult run_here(std::vector<Frame> const& frames, RunOptions const& options) const {
+    return run(frames, device(), options);
+  }
+  RunResult run_on_cpu(std::vector<Frame> const& frames, RunOptions const& options) const {
+    return run(frames, nullptr, options);
+  }
+  /// The subject's frames, over and over, enough to fill every batch size, with frames of every kind in between.
+  std::vector<Frame> frames() const {
+    const std::size_t wanted = 2 * std::accumulate(kBatchSizes.begin(), kBatchSizes.end(), std::size_t{0});
+    const std::vector<Frame> kinds = frames_of_every_kind();
+    std::vector<Frame> frames = subject_->frames;
+    for (std::size_t i = 0; frames.size() < wanted; ++i) {
+      frames.push_back(i % 7 == 3 ? kinds[i / 7 % kinds.size()] : subject_->frames[i % subject_->frames.size()]);
+    }
+    return frames;
+  }
+  static void expect_same(RunResult const& actual, RunResult const& expected) {
+    ASSERT_EQ(actual.packets.size(), expected.packets.size());
+    for (std::size_t i = 0; i < expected.packets.size(); ++i) {
+      ASSERT_EQ(actual.packets[i].verdict, expected.packets[i].verdict) << "packet " << i;
+      ASSERT_EQ(actual.packets[i].port, expected.packets[i].port) << "packet " << i;
+      ASSERT_EQ(actual.packets[i].frame, expected.packets[i].frame) << "packet " << i;
+    }
+    EXPECT_EQ(actual.records, expected.records);
+    EXPECT_EQ(actual.drops, expected.drops);
+    EXPECT_EQ(actual.alerts, expected.alerts);
+    EXPECT_EQ(actual.counters.in, expected.counters.in);
+    EXPECT_EQ(actual.counters.unsupported, expected.counters.unsupported);
+    EXPECT_EQ(actual.counters.kernel_faults, 0U);
+  }
+
+  Descriptor const& descriptor_;
+  std::function<Subject()> make_;
+  Processor processor_;
+  Body body_;
+  std::string folder_;
+  std::optional<Subject> subject_;
+};
+
+void ConformanceTest::output_does_not_depend_on_batch_sizes() {
+  const std::vector<Frame> input = frames();
+  const RunResult expected = run_on_cpu(input, {.unit_size = 64});
+  for (const std::uint32_t units_per_launch : {1U, 3U}) {
+    RunOptions options;
+    options.unit_sizes = kBatchSizes;
+    options.units_per_launch = units_per_launch;
+    const RunResult actual = run_here(input, options);
+    expect_same(actual, expected);
+    if (processor_ != "cpu") {
+      EXPECT_GT(actual.counters.device_packets, 0U) << "the kernel did the work";
+    }
+  }
+}
+
+void ConformanceTest::packets_dropped_before_are_left_alone() {
+  const std::vector<Frame> input = frames();
+  const auto all = [](std::size_t) { return true; };
+  const auto whole_batches = [](std::size_t i) { return i / 64 % 2 == 0; };
+  const auto some = [](std::size_t i) { return i % 3 == 1 || i % 5 == 2; };
+  for (std::function<bool(std::size_t)> const& dropped :
+       {std::function<bool(std::size_t)>(all), {whole_batches}, {some}}) {
+    RunOptions options;
+    options.dropped_before = dropped;
+    const RunResult result = run_here(input, options);
+    expect_same(result, run_on_cpu(input, options));
+    std::uint64_t alive = 0;
+    for (std::size_t i = 0; i < input.size(); ++i) {
+      alive += dropped(i) ? 0 : 1;
+      if (dropped(i)) {
+        ASSERT_EQ(result.packets[i], (PacketResult{input[i], packet::Verdict::kDrop, 0})) << "packet " << i;
+      }
+    }
+    EXPECT_EQ(result.counters.in, alive);
+  }
+}
+
+void ConformanceTest::hostile_frames_are_survived() {
+  for (const OnUnsupported on_unsupported : {OnUnsupported::kPass, OnUnsupported::kDrop}) {
+    RunOptions options;
+    options.unit_size = 256;
+    options.on_unsupported = on_unsupported;
+    expect_same(run_here(hostile_frames(), options), run_on_cpu(hostile_frames(), options));
+  }
+}
+
+void ConformanceTest::counters_add_up_and_records_stand_in_order() {
+  const RunResult result = run_here(frames(), {});
+  std::uint64_t drops = 0;
+  for (auto const& [reason, count] : result.drops) {
+    drops += count;
+  }
+  const auto with_verdict = [&result](packet::Verdict verdict) {
+    return static_cast<std::uint64_t>(
+        std::count_if(result.packets.begin(), result.packets.end(),
+                      [&](PacketResult const& packet) { return packet.verdict == verdict; }));
+  };
+  EXPECT_EQ(drops, with_verdict(packet::Verdict::kDrop));
+  EXPECT_EQ(result.alerts, with_verdict(packet::Verdict::kAlert));
+  EXPECT_EQ(result.counters.in, result.packets.size());
+  EXPECT_EQ(result.counters.in, result.counters.decided + result.counters.unsupported);
+  for (auto const& [reason, count] : subject_->reached) {
+    EXPECT_GE(result.dropped(reason), count) << reason;
+  }
+  std::uint64_t next = 0;
+  for (std::string const& record : result.records) {
+    constexpr std::string_view kStart = R"({"packet":)";
+    ASSERT_EQ(record.compare(0, kStart.size(), kStart), 0) << record;
+    const std::uint64_t packet = std::strtoull(record.c_str() + kStart.size(), nullptr, 10);
+    ASSERT_GE(packet, next) << record;
+    next = packet;
+  }
+}
+
+void ConformanceTest::an_unknown_key_is_refused_with_its_position() {
+  const std::string yaml = subject_->yaml + (subject_->yaml.empty() || subject_->yaml.back() == '\n' ? "" : "\n");
+  const auto line = std::count(yaml.begin(), yaml.end(), '\n') + 1;
+  const Status status = testing::make_nf(descriptor_, yaml + "not_a_key_of_any_nf: 1\n", folder_).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(concat("test.yaml:", line, ":")), HasSubstr("not_a_key_of_any_nf")));
+}
+
+void ConformanceTest::the_kernel_compiles_for_cuda() {
+  const Result<std::unique_ptr<Nf>> nf = make_nf();
+  ASSERT_TRUE(nf.ok()) << nf.status();
+  const Result<KernelSide> side = (*nf)->kernel_side();
+  ASSERT_TRUE(side.ok()) << side.status();
+  const Result<device::Binary> binary = device::compile_cuda(kernel::adapt(side->spec), "sm_90");
+  if (absl::IsUnavailable(binary.status())) {
+    GTEST_SKIP() << "NVRTC is not here: " << binary.status();
+  }
+  EXPECT_TRUE(binary.ok()) << binary.status();
+}
+
+}  // namespace
+
+bool register_conformance(std::string const& name, Descriptor const& descriptor, std::function<Subject()> const& make) {
+  const std::string suite = name + "_conformance";
+  const auto add = [&](std::string const& test, Processor const& processor, ConformanceTest::Body body) {
+    ::testing::RegisterTest(suite.c_str(), test.c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                            [&descriptor, make, processor, body]() -> ConformanceTest* {
+                              return new ConformanceTest(descriptor, make, processor, body);
+                            });
+  };
+  std::vector<Processor> processors{"cpu"};
+  if (descriptor.has_kernel) {
+    processors.insert(processors.end(), {"opencl", "cuda"});
+    add("the_kernel_compiles_for_cuda", "cpu", &ConformanceTest::the_kernel_compiles_for_cuda);
+  }
+  for (Processor const& processor : processors) {
+    add("output_does_not_depend_on_batch_sizes_on_" + processor, processor,
+        &ConformanceTest::output_does_not_depend_on_batch_sizes);
+    add("packets_dropped_before_are_left_alone_on_" + processor, processor,
+        &ConformanceTest::packets_dropped_before_are_left_alone);
+    add("hostile_frames_are_survived_on_" + processor, processor, &ConformanceTest::hostile_frames_are_survived);
+    add("counters_add_up_and_records_stand_in_order_on_" + processor, processor,
+        &ConformanceTest::counters_add_up_and_records_stand_in_order);
+  }
+  add("an_unknown_key_is_refused_with_its_position", "cpu",
+      &ConformanceTest::an_unknown_key_is_refused_with_its_position);
+  return true;
+}
+
+}  // namespace catena::nf::testing
