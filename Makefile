@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 TEST_JOBS ?= 2
 FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
 CTEST_FLAGS ?=
 
 # A compiler cache serves every checkout alike: paths inside the checkout count relative to it.
@@ -15,7 +16,7 @@ export CCACHE_NOHASHDIR := 1
 CONFIGURE = cmake --log-level=WARNING $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
 CTEST = ctest --output-on-failure -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
 
-.PHONY: help demo build test bench check fuzz asan tsan deps-cuda clean
+.PHONY: help demo build test install bench check fuzz asan tsan deps-cuda clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
@@ -34,6 +35,10 @@ test:  ## build and run every test
 	@$(CONFIGURE) test >/dev/null
 	@cmake --build build -j$(JOBS)
 	@$(CTEST) build
+
+install: build  ## install program, headers and CMake package to PREFIX (/usr/local)
+	@cmake --build build -j$(JOBS) --target src/nf/all
+	@cmake --install build --prefix $(PREFIX)
 
 bench:  ## build and run the benchmarks; results go to bench/results/
 	@tools/install-deps --bench --cuda-compiler

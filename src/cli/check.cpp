@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
 #include "cli/commands.hpp"
+#include "cli/known_nfs.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -8,12 +9,13 @@
 
 namespace catena::cli {
 
-int check(std::string const& chain_file, bool json) {
+int check(std::string const& chain_file, bool json, std::string const& nf_path) {
   Status status;
   std::size_t nfs = 0;
   if (Result<chain::ChainConfig> config = chain::load_chain(chain_file); config.ok()) {
     nfs = config->nfs.size();
-    status = chain::check(*config, nf::builtin_nfs());
+    const Result<nf::Registry> registry = known_nfs(nf_path);
+    status = registry.ok() ? chain::check(*config, *registry) : registry.status();
   } else {
     status = config.status();
   }

@@ -18,14 +18,16 @@ struct RunArguments {
   std::string tx;
   std::string device;
   std::string record;
+  std::string nf_path;
   bool json = false;
   std::uint32_t workers = 0;  ///< 0: one for each core, at most one for each stage
 };
 
 int run(RunArguments const& arguments);
-int check(std::string const& chain_file, bool json);
+/// `nf_path`: folders with further NFs, separated by ':'.
+int check(std::string const& chain_file, bool json, std::string const& nf_path);
 int doctor(bool json);
 /// `what`: "nfs", "devices" or "fields".
-int show(std::string const& what, bool json);
+int show(std::string const& what, bool json, std::string const& nf_path);
 
 }  // namespace catena::cli

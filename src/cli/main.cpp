@@ -16,6 +16,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Catena runs service chains of network functions across CPUs and GPUs."};
   app.require_subcommand(1);
   app.set_version_flag("--version", CATENA_VERSION);
+  std::string nf_path;
+  app.add_option("--nf-path", nf_path, "Folders with further network functions (*.so), separated by ':'")
+      ->envname("CATENA_NF_PATH");
   int status = cli::kExitOk;
 
   cli::RunArguments arguments;
@@ -29,14 +32,15 @@ int main(int argc, char** argv) {
                   "Threads that poll the stages; default: one a core, at most one a stage")
       ->check(CLI::Range(1, 256));
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
-  run->callback([&] { status = cli::run(arguments); });
+  run->callback([&] { arguments.nf_path = nf_path;
+    status = cli::run(arguments); });
 
   std::string chain_file;
   bool json = false;
   CLI::App* check = app.add_subcommand("check", "Read a chain file and everything it names; say what is wrong");
   check->add_option("chain", chain_file, "Chain file (YAML)")->required();
   check->add_flag("--json", json, "Result as one JSON object");
-  check->callback([&] { status = cli::check(chain_file, json); });
+  check->callback([&] { status = cli::check(chain_file, json, nf_path); });
 
   CLI::App* doctor =
       app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");
@@ -49,7 +53,7 @@ int main(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"nfs", "devices", "fields"}));
   show->add_flag("--json", json, "Result as one JSON object");
-  show->callback([&] { status = cli::show(what, json); });
+  show->callback([&] { status = cli::show(what, json, nf_path); });
 
   try {
     app.parse(argc, argv);

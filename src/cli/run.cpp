@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
 #include "cli/commands.hpp"
+#include "cli/known_nfs.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -98,7 +99,11 @@ int run(RunArguments const& arguments) {
   if (!options.ok()) {
     return fail(options.status());
   }
-  Result<std::unique_ptr<Chain>> chain = Chain::create(*std::move(config), *options, nf::builtin_nfs());
+  const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
+  if (!registry.ok()) {
+    return fail(registry.status());
+  }
+  Result<std::unique_ptr<Chain>> chain = Chain::create(*std::move(config), *options, *registry);
   if (!chain.ok()) {
     return fail(chain.status());
   }

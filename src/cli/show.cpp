@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
+#include "cli/known_nfs.hpp"
 
 #include <catena/device/device.hpp>
 #include <catena/nf/instance.hpp>
@@ -16,9 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json nfs_json() {
+Json nfs_json(nf::Registry const& registry) {
   Json list = Json::array();
-  for (nf::Descriptor const* descriptor : nf::builtin_nfs().all()) {
+  for (nf::Descriptor const* descriptor : registry.all()) {
     Json drops = Json::array();
     for (nf::DropReason const& reason : descriptor->drop_reasons) {
       drops.push_back({{"name", std::string(reason.name)}, {"help", std::string(reason.help)}});
@@ -34,16 +35,18 @@ Json nfs_json() {
                     {"help", std::string(descriptor->help)},
                     {"cpu", true},
                     {"gpu", descriptor->has_kernel},
+                    {"origin", registry.origin(descriptor->type)},
                     {"config", keys},
                     {"drops", drops}});
   }
   return list;
 }
 
-void print_nfs() {
-  for (nf::Descriptor const* descriptor : nf::builtin_nfs().all()) {
-    std::cout << fmt::format("{}  ({})\n  {}\n", descriptor->type, descriptor->has_kernel ? "cpu, gpu" : "cpu",
-                             descriptor->help);
+void print_nfs(nf::Registry const& registry) {
+  for (nf::Descriptor const* descriptor : registry.all()) {
+    const std::string origin = registry.origin(descriptor->type);
+    std::cout << fmt::format("{}  ({}){}\n  {}\n", descriptor->type, descriptor->has_kernel ? "cpu, gpu" : "cpu",
+                             origin.empty() ? "" : "  from " + origin, descriptor->help);
     for (nf::ConfigKey const& key : descriptor->config) {
       std::cout << fmt::format("    {:<20} {:<28} {}{}\n", key.name, key.type, key.help,
                                key.fallback.empty() ? " (required)" : fmt::format(" (default: {})", key.fallback));
@@ -122,9 +125,14 @@ void print_fields() {
 
 }  // namespace
 
-int show(std::string const& what, bool json) {
+int show(std::string const& what, bool json, std::string const& nf_path) {
   if (what == "nfs") {
-    json ? static_cast<void>(std::cout << nfs_json().dump(2) << '\n') : print_nfs();
+    const Result<nf::Registry> registry = known_nfs(nf_path);
+    if (!registry.ok()) {
+      std::cerr << "catena: " << std::string(registry.status().message()) << '\n';
+      return kExitFailed;
+    }
+    json ? static_cast<void>(std::cout << nfs_json(*registry).dump(2) << '\n') : print_nfs(*registry);
   } else if (what == "devices") {
     json ? static_cast<void>(std::cout << devices_json().dump(2) << '\n') : print_devices();
   } else {

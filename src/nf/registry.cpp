@@ -12,7 +12,7 @@ constexpr std::uint32_t kMaxResultBytes = 256;
 
 }  // namespace
 
-Status Registry::add(Descriptor const& descriptor) {
+Status Registry::add(Descriptor const& descriptor, std::string origin) {
   if (descriptor.type.empty() || descriptor.create == nullptr) {
     return absl::InvalidArgumentError(
         concat("NF '", descriptor.type, "': a descriptor needs a type and a create function"));
@@ -23,18 +23,21 @@ Status Registry::add(Descriptor const& descriptor) {
         concat("NF '", descriptor.type, "': aux_bytes (", descriptor.aux_bytes, ") and result_bytes (",
                descriptor.result_bytes, ") must be multiples of 4, at most ", kMaxAuxBytes, " and ", kMaxResultBytes));
   }
-  if (!types_.emplace(descriptor.type, &descriptor).second) {
-    return absl::AlreadyExistsError(concat("NF type '", descriptor.type, "' is registered twice"));
+  if (const auto found = types_.find(descriptor.type); found != types_.end()) {
+    std::string const& other = found->second.origin;
+    return absl::AlreadyExistsError(
+        concat("NF type '", descriptor.type, "' is there already, ", other.empty() ? "built in" : "from " + other));
   }
+  types_.emplace(descriptor.type, Entry{&descriptor, std::move(origin)});
   return absl::OkStatus();
 }
 
 Result<Descriptor const*> Registry::find(std::string_view type) const {
   if (const auto found = types_.find(type); found != types_.end()) {
-    return found->second;
+    return found->second.descriptor;
   }
   std::vector<std::string> known;
-  for (auto const& [name, descriptor] : types_) {
+  for (auto const& [name, entry] : types_) {
     known.emplace_back(name);
   }
   const std::string near = nearest(type, known);
@@ -45,10 +48,15 @@ Result<Descriptor const*> Registry::find(std::string_view type) const {
 
 std::vector<Descriptor const*> Registry::all() const {
   std::vector<Descriptor const*> result;
-  for (auto const& [name, descriptor] : types_) {
-    result.push_back(descriptor);
+  for (auto const& [name, entry] : types_) {
+    result.push_back(entry.descriptor);
   }
   return result;
+}
+
+std::string Registry::origin(std::string_view type) const {
+  const auto found = types_.find(type);
+  return found == types_.end() ? std::string() : found->second.origin;
 }
 
 }  // namespace catena::nf

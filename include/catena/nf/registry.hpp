@@ -4,6 +4,7 @@
 #include <catena/nf/nf.hpp>
 
 #include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,14 +15,21 @@ class Registry {
  public:
   /// AlreadyExists if a descriptor of that type is there; InvalidArgument if the descriptor breaks a rule (no type,
   /// no create function, aux or result size not a multiple of 4 or over the limits of ProgramSpec).
-  Status add(Descriptor const& descriptor);
+  /// `origin`: the file it comes from; empty for one that is built in.
+  Status add(Descriptor const& descriptor, std::string origin = {});
   /// NotFound with the nearest known type, and all of them, in the text.
   Result<Descriptor const*> find(std::string_view type) const;
   /// All types, sorted.
   std::vector<Descriptor const*> all() const;
+  /// The file that a type comes from; empty for one that is built in or unknown.
+  std::string origin(std::string_view type) const;
 
  private:
-  std::map<std::string_view, Descriptor const*> types_;
+  struct Entry {
+    Descriptor const* descriptor;
+    std::string origin;
+  };
+  std::map<std::string_view, Entry> types_;
 };
 
 /// The NFs built into this binary (the directories under nfs/). Defined in generated code.

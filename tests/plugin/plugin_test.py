@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NFs outside the tree: installs Catena, builds the example project and a fresh NF against it, and runs both.
+
+Environment: CATENA_BUILD, the build folder to install from.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["CATENA_BUILD"])
+
+CHAIN = """apiVersion: catena/v1
+kind: Chain
+metadata: {{name: plugin}}
+spec:
+  rx: {{pcap: {capture}}}
+  tx: {{pcap: {output}}}
+  device: {device}
+  nfs:
+    - {{name: guard, type: ttl_guard, on: {on}, config: {{minimum: 100}}}}
+    - {{name: probe, type: probe, on: {on}, config: {{minimum: 0}}}}
+"""
+
+
+def call(*words, env=None, fails=False):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
+                          env={**os.environ, **(env or {})})
+    if (done.returncode != 0) != fails:
+        raise AssertionError(f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+class Plugins(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="catena-plugin-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.prefix = cls.folder / "prefix"
+        cls.project = cls.folder / "project"
+        call("cmake", "--install", BUILD, "--prefix", cls.prefix)
+        shutil.copytree(ROOT / "examples" / "nf-plugin", cls.project)
+        call(ROOT / "tools" / "new-nf", "probe", "--in", cls.project)
+        call("cmake", "-S", cls.project, "-B", cls.project / "build", "-G", "Ninja",
+             f"-DCMAKE_PREFIX_PATH={cls.prefix}", *cls.launcher())
+        call("cmake", "--build", cls.project / "build")
+        cls.catena = cls.prefix / "bin" / "catena"
+        cls.path = f"{cls.project}/build/ttl_guard:{cls.project}/build/probe"
+
+    @staticmethod
+    def launcher():
+        return ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+
+    def test_their_own_tests_pass(self):
+        done = call("ctest", "--test-dir", self.project / "build", "--output-on-failure")
+        self.assertIn("100% tests passed", done.stdout)
+        self.assertIn("probe_conformance", done.stdout)
+
+    def test_they_show_with_the_file_they_come_from(self):
+        nfs = {nf["type"]: nf for nf in json.loads(
+            call(self.catena, "--nf-path", self.path, "show", "nfs", "--json").stdout)}
+        self.assertEqual(nfs["ttl_guard"]["origin"], f"{self.project}/build/ttl_guard/ttl_guard.so")
+        self.assertEqual(nfs["probe"]["origin"], f"{self.project}/build/probe/probe.so")
+        self.assertEqual(nfs["router"]["origin"], "")
+        self.assertTrue(nfs["probe"]["gpu"])
+
+    def test_the_environment_names_folders_too(self):
+        shown = call(self.catena, "show", "nfs", env={"CATENA_NF_PATH": self.path}).stdout
+        self.assertIn("ttl_guard  (cpu, gpu)  from ", shown)
+
+    def test_both_placements_give_the_same_packets(self):
+        outputs = []
+        for on, device in (("cpu", "none"), ("gpu", "opencl")):
+            output = self.folder / f"{on}.pcap"
+            chain = self.folder / f"{on}.yaml"
+            chain.write_text(CHAIN.format(capture=ROOT / "examples" / "branch-office.pcap", output=output, on=on,
+                                          device=device))
+            report = json.loads(call(self.catena, "--nf-path", self.path, "run", chain, "--json").stdout)
+            self.assertTrue(report["accounted"])
+            self.assertGreater(report["nfs"][0]["drops"]["ttl_too_low"], 0)
+            self.assertGreater(report["tx"]["sent_packets"], 0)
+            self.assertEqual(report["nfs"][0]["on"], on)
+            outputs.append(output.read_bytes())
+        self.assertEqual(outputs[0], outputs[1])
+
+    def test_installed_ones_need_no_option(self):
+        call("cmake", "--install", self.project / "build", "--prefix", self.prefix)
+        self.addCleanup(shutil.rmtree, self.prefix / "lib" / "catena")
+        self.assertIn("probe  (cpu, gpu)", call(self.catena, "show", "nfs").stdout)
+
+    def test_the_same_type_twice_is_refused_with_both_files(self):
+        done = call(self.catena, "--nf-path", f"{self.path}:{self.path}", "show", "nfs", fails=True)
+        self.assertIn(f"{self.project}/build/ttl_guard/ttl_guard.so: NF type 'ttl_guard' is there already, from ",
+                      done.stderr)
+
+    def test_what_is_no_network_function_is_refused_by_name(self):
+        wrong = self.folder / "wrong"
+        wrong.mkdir()
+        self.addCleanup(shutil.rmtree, wrong)
+        for text, message in ((b"not an object", "cannot be loaded as a network function"),):
+            (wrong / "thing.so").write_bytes(text)
+            done = call(self.catena, "--nf-path", wrong, "show", "nfs", fails=True)
+            self.assertIn(f"{wrong}/thing.so: {message}", done.stderr)
+        for source, message in (
+                ("int nothing;", "it does not export catena_nf_plugin"),
+                ('struct { unsigned i; const char* v; void* d; } catena_nf_plugin = {99, "9.9.9", 0};',
+                 "was built against Catena 9.9.9 (interface 99)")):
+            (wrong / "thing.c").write_text(source)
+            call("cc", "-shared", "-fPIC", "-o", wrong / "thing.so", wrong / "thing.c")
+            done = call(self.catena, "--nf-path", wrong, "show", "nfs", fails=True)
+            self.assertIn(message, done.stderr)
+
+
+class NewNf(unittest.TestCase):
+    def test_names_that_cannot_be_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("Upper", "1st", "a-b", "a/b", "", "router"):
+                done = call(ROOT / "tools" / "new-nf", "--in", folder, "--", name, fails=True)
+                self.assertIn("new-nf: ", done.stderr)
+            self.assertEqual(os.listdir(folder), [])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
