@@ -32,8 +32,10 @@ int main(int argc, char** argv) {
                   "Threads that poll the stages; default: one a core, at most one a stage")
       ->check(CLI::Range(1, 256));
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
-  run->callback([&] { arguments.nf_path = nf_path;
-    status = cli::run(arguments); });
+  run->callback([&] {
+    arguments.nf_path = nf_path;
+    status = cli::run(arguments);
+  });
 
   std::string chain_file;
   bool json = false;

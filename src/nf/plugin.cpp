@@ -19,13 +19,13 @@ Status load_plugin(Registry& registry, std::string const& path) {
   const auto* plugin = static_cast<Plugin const*>(dlsym(object, kPluginSymbol));
   if (plugin == nullptr) {
     dlclose(object);
-    return absl::InvalidArgumentError(
-        concat(path, ": is no network function: it does not export ", kPluginSymbol, "; build it with catena_add_nf()"));
+    return absl::InvalidArgumentError(concat(path, ": is no network function: it does not export ", kPluginSymbol,
+                                             "; build it with catena_add_nf()"));
   }
   if (plugin->interface != kPluginInterface) {
-    Status status = absl::FailedPreconditionError(
-        concat(path, ": was built against Catena ", plugin->version, " (interface ", plugin->interface,
-               "), this is interface ", kPluginInterface, ": build it again"));
+    Status status = absl::FailedPreconditionError(concat(path, ": was built against Catena ", plugin->version,
+                                                         " (interface ", plugin->interface, "), this is interface ",
+                                                         kPluginInterface, ": build it again"));
     dlclose(object);
     return status;
   }
@@ -51,7 +51,8 @@ Status load_plugins(Registry& registry, std::vector<std::string> const& folders)
   for (std::string const& folder : folders) {
     std::vector<std::string> files;
     std::error_code error;
-    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
       if (entry->path().extension() == ".so") {
         files.push_back(entry->path().string());
       }

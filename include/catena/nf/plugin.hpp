@@ -17,8 +17,8 @@ inline constexpr std::uint32_t kPluginInterface = 1;
 
 /// What a shared object exports as `catena_nf_plugin`, in static storage. Its layout never changes.
 struct Plugin {
-  std::uint32_t interface;           ///< kPluginInterface when the object was built
-  const char* version;               ///< the Catena that it was built against, for messages
+  std::uint32_t interface;  ///< kPluginInterface when the object was built
+  const char* version;      ///< the Catena that it was built against, for messages
   Descriptor const& (*descriptor)();
 };
 inline constexpr const char* kPluginSymbol = "catena_nf_plugin";

@@ -39,10 +39,11 @@ bool register_conformance(std::string const& name, Descriptor const& descriptor,
 
 }  // namespace catena::nf::testing
 
-/// At namespace scope of a test source. The last argument is a callable without arguments that returns a Subject; the
-/// names of catena::nf::testing stand bare in it.
+/// At global scope of a test source. The last argument is a callable without arguments that returns a Subject; it
+/// stands in catena::nf::testing, so its names need no prefix.
 #define CATENA_NF_CONFORMANCE(name, descriptor, ...)                                                        \
+  namespace catena::nf::testing {                                                                           \
   namespace {                                                                                               \
-  using namespace ::catena::nf::testing; /* NOLINT(google-build-using-namespace) */                         \
   [[maybe_unused]] const bool kConformanceOf_##name = register_conformance(#name, descriptor, __VA_ARGS__); \
+  }                                                                                                         \
   }
