@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "exporter.hpp"
+
+#include <catena/nf/config.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena::monitor {
+
+/// A configured exporter and what the start report calls it, "ipfix to udp 192.0.2.1:4739".
+struct NamedExporter {
+  std::string name;
+  std::unique_ptr<Exporter> exporter;
+};
+
+/// Reads `export` and `observation_domain`; none if there is no `export`. InvalidArgument with position: an entry
+/// without exactly one of `file` and `udp`, json over UDP, a file in a folder that does not exist, one file twice, a
+/// collector that is not HOST:PORT or does not resolve.
+Result<std::vector<NamedExporter>> read_exporters(nf::Config& config);
+
+}  // namespace catena::monitor

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/batch.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// What a flow is, what is counted of it, and why its record was exported.
+namespace catena::monitor {
+
+/// The properties that packets of one flow have in common (RFC 7011, section 2), as two words that compare and hash
+/// fast. Addresses and ports in host order. Packets without ports have 0 for both; ICMP has type * 256 + code as its
+/// destination port, the value of icmpTypeCodeIPv4.
+struct FlowKey {
+  std::uint64_t addresses = 0;  ///< source, destination
+  std::uint64_t transport = 0;  ///< source port, destination port, 24 bits 0, protocol
+
+  static FlowKey of(std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport,
+                    std::uint8_t protocol) {
+    return {std::uint64_t{src} << 32 | dst, std::uint64_t{sport} << 48 | std::uint64_t{dport} << 32 | protocol};
+  }
+  std::uint32_t src() const { return static_cast<std::uint32_t>(addresses >> 32); }
+  std::uint32_t dst() const { return static_cast<std::uint32_t>(addresses); }
+  std::uint16_t sport() const { return static_cast<std::uint16_t>(transport >> 48); }
+  std::uint16_t dport() const { return static_cast<std::uint16_t>(transport >> 32); }
+  std::uint8_t protocol() const { return static_cast<std::uint8_t>(transport); }
+  bool operator==(FlowKey const&) const = default;
+};
+
+/// "192.0.2.1" of an address in host order.
+std::string dotted(std::uint32_t address);
+
+/// What the monitor takes from one packet.
+struct Observation {
+  FlowKey key;
+  std::uint64_t arrival_ns;  ///< as stamped; may go back from one packet to the next
+  std::uint16_t length;      ///< IPv4 total length, bytes
+  std::uint16_t tcp_flags;   ///< the 12 bits behind the data offset; 0 where there is no TCP header
+  std::uint8_t tos;
+};
+
+/// Precondition: packet.is(packet::kIpv4).
+Observation observe(packet::Packet const& packet);
+
+/// flowEndReason, IANA's registry of IPFIX information elements, 136. 3 (end of flow detected) is never given: TCP
+/// flows with FIN or RST end by time, as all others.
+enum class EndReason : std::uint8_t {
+  kIdle = 1,
+  kActive = 2,
+  kForcedEnd = 4,        ///< the run ended
+  kLackOfResources = 5,  ///< evicted from a full table
+};
+
+/// One exported record: the packets of a flow from its start, or from its last active time-out.
+struct FlowRecord {
+  FlowKey key;
+  std::uint64_t packets;
+  std::uint64_t bytes;       ///< sum of IPv4 total lengths
+  std::uint64_t first_ns;    ///< earliest and
+  std::uint64_t last_ns;     ///< latest stamp of the packets
+  std::uint16_t tcp_flags;   ///< OR of all packets
+  std::uint8_t tos;          ///< of the first packet
+  EndReason end_reason;
+  bool operator==(FlowRecord const&) const = default;
+};
+
+/// Takes records as they are exported. `clock_ns`: the monitor's clock, which never goes back.
+class RecordSink {
+ public:
+  virtual ~RecordSink() = default;
+  virtual void add(FlowRecord const& record, std::uint64_t clock_ns) = 0;
+  /// The clock has gone on by a second or more since the last call.
+  virtual void second_passed(std::uint64_t clock_ns) = 0;
+};
+
+}  // namespace catena::monitor

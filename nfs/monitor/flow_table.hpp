@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "flow.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace catena::monitor {
+
+/// Counters of a flow in the table; one cache line.
+struct alignas(64) Flow {
+  FlowKey key;
+  std::uint64_t packets;
+  std::uint64_t bytes;
+  std::uint64_t first_ns;
+  std::uint64_t last_ns;
+  std::uint64_t started_ns;  ///< the monitor's clock when counting started
+  std::uint32_t next;        ///< in its hash chain, or in the list of free entries
+  std::uint16_t tcp_flags;
+  std::uint8_t tos;
+};
+static_assert(sizeof(Flow) == 64);
+
+/// Gives memory of mmap() back.
+struct Unmap {
+  std::size_t bytes = 0;
+  void operator()(void* memory) const;
+};
+
+/// A fixed number of flows, found by key and kept in order of use.
+///
+/// Theory of operation. Flows lie in one array and never move. `heads_` holds, per hash value, the first flow of a
+/// chain; there are twice as many heads as flows, so a chain seldom has a second one. Order of use is a ring of
+/// `order_` nodes, 16 bytes each, apart from the flows: moving a flow to the end touches three of these instead of
+/// three cache lines of counters. The last node is the anchor: after it comes the oldest, before it the newest flow.
+/// Memory is reserved once and taken by the kernel page by page, when entries are first used.
+///
+/// The hash is keyed with random numbers, because senders choose the keys. Nothing that this class gives out depends
+/// on it. Not thread safe.
+class FlowTable {
+ public:
+  static constexpr std::uint32_t kNone = 0xFFFFFFFF;
+  static constexpr std::uint32_t kMaxCapacity = 100'000'000;
+
+  /// `capacity`: 1 to kMaxCapacity. ResourceExhausted if the memory cannot be reserved.
+  static Result<FlowTable> create(std::uint32_t capacity);
+
+  std::uint64_t hash(FlowKey const& key) const {
+    return fold(fold(key.addresses ^ seeds_[0], key.transport ^ seeds_[1]) ^ seeds_[0], seeds_[2]);
+  }
+  /// The three steps that bring what find() and touch() need into the caches, for several keys side by side: each
+  /// one loads what the one before it has asked for.
+  void prefetch_head(std::uint64_t hash) const { __builtin_prefetch(&heads_[hash & mask_]); }
+  void prefetch_flow(std::uint64_t hash) const;
+  void prefetch_order(FlowKey const& key, std::uint64_t hash) const;
+
+  /// The flow's position, or kNone.
+  std::uint32_t find(FlowKey const& key, std::uint64_t hash) const {
+    std::uint32_t at = heads_[hash & mask_] - 1;
+    while (at != kNone && flows_[at].key != key) {
+      at = flows_[at].next;
+    }
+    return at;
+  }
+  /// Adds a flow with counters 0 as the newest. Preconditions: not full(), and the key is not in the table.
+  std::uint32_t insert(FlowKey const& key, std::uint64_t hash, std::uint64_t clock_ns);
+  /// Makes the flow the newest, used at `clock_ns`.
+  void touch(std::uint32_t flow, std::uint64_t clock_ns) {
+    order_[flow].used_ns = clock_ns;
+    if (order_[anchor()].older != flow) {
+      unlink(flow);
+      link_newest(flow);
+    }
+  }
+  void erase(std::uint32_t flow);
+
+  /// The flow whose last insert() or touch() is the longest ago; kNone in an empty table.
+  std::uint32_t oldest() const { return size_ == 0 ? kNone : order_[anchor()].newer; }
+  std::uint64_t used_ns(std::uint32_t flow) const { return order_[flow].used_ns; }
+  Flow& operator[](std::uint32_t flow) { return flows_[flow]; }
+  Flow const& operator[](std::uint32_t flow) const { return flows_[flow]; }
+
+  std::uint32_t size() const { return size_; }
+  bool full() const { return size_ == capacity_; }
+  /// Reserved bytes, whether they were ever used or not.
+  std::size_t memory_bytes() const;
+
+ private:
+  struct Order {
+    std::uint64_t used_ns;
+    std::uint32_t older;
+    std::uint32_t newer;
+  };
+  template <typename T>
+  using Array = std::unique_ptr<T[], Unmap>;
+
+  FlowTable() = default;
+  template <typename T>
+  static Result<Array<T>> reserve(std::size_t count);
+
+  /// Both halves of the product of two words, which depend on all bits of both.
+  static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = Wide{a} * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  }
+  std::uint32_t anchor() const { return capacity_; }
+  void unlink(std::uint32_t flow) {
+    order_[order_[flow].older].newer = order_[flow].newer;
+    order_[order_[flow].newer].older = order_[flow].older;
+  }
+  void link_newest(std::uint32_t flow) {
+    const std::uint32_t before = order_[anchor()].older;
+    order_[flow].older = before;
+    order_[flow].newer = anchor();
+    order_[before].newer = flow;
+    order_[anchor()].older = flow;
+  }
+
+  Array<Flow> flows_;            // [capacity_]
+  Array<Order> order_;           // [capacity_ + 1]
+  Array<std::uint32_t> heads_;   // [mask_ + 1] position + 1, so that fresh memory reads as "none"
+  std::uint64_t mask_ = 0;
+  std::uint64_t seeds_[3] = {};
+  std::uint32_t capacity_ = 0;
+  std::uint32_t size_ = 0;
+  std::uint32_t free_ = kNone;   // entries that were used and erased, a list through Flow::next
+  std::uint32_t never_used_ = 0;  // the first entry that was never used
+};
+
+}  // namespace catena::monitor

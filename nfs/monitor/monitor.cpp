@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "monitor.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace catena::monitor {
+namespace {
+
+constexpr std::int64_t kDefaultFlows = 1'000'000;
+constexpr std::int64_t kMaxTimeoutSeconds = 86'400 * 365;
+constexpr std::int64_t kMaxTop = 1000;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+// Pairs of addresses that are counted exactly; with more, the smallest ones share counters.
+constexpr std::size_t kTalkerCounters = 65'536;
+// Packets whose headers are fetched side by side before they are read.
+constexpr std::uint32_t kChunk = 64;
+
+constexpr std::array<nf::ConfigKey, 6> kConfig{{
+    {"max_flows", "integer 1..100000000", "1000000", "flows kept; more evict the least recently used one"},
+    {"idle_timeout_s", "integer 1..31536000", "15", "a flow without a packet for so many seconds has ended"},
+    {"active_timeout_s", "integer 0..31536000", "1800", "a flow that goes on is exported this often; 0: only at its end"},
+    {"top", "integer 0..1000", "10", "top talkers in the report"},
+    {"export", "list of {format: json | ipfix, file: PATH} or {format: ipfix, udp: HOST:PORT, template_refresh}", "none",
+     "where flow records go; template_refresh: messages from one sending of the templates to the next, 20"},
+    {"observation_domain", "integer 0..4294967295", "1", "observation domain ID of IPFIX messages"},
+}};
+
+void prefetch_headers(packet::Batch const& batch, std::uint32_t first) {
+  const std::uint32_t end = std::min(batch.size(), first + kChunk);
+  for (std::uint32_t i = first; i < end; ++i) {
+    __builtin_prefetch(batch[i].l3());
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<nf::Nf>> Monitor::create(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t flows,
+                          config.integer_or("max_flows", kDefaultFlows, 1, FlowTable::kMaxCapacity));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t idle, config.integer_or("idle_timeout_s", 15, 1, kMaxTimeoutSeconds));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t active, config.integer_or("active_timeout_s", 1800, 0, kMaxTimeoutSeconds));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t top, config.integer_or("top", 10, 0, kMaxTop));
+  CATENA_ASSIGN_OR_RETURN(std::vector<NamedExporter> exporters, read_exporters(config));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  auto table = FlowTable::create(static_cast<std::uint32_t>(flows));
+  if (!table.ok()) {
+    return absl::ResourceExhaustedError(concat(config.position("max_flows"), ": ",
+                                               std::string(table.status().message()), "; write a smaller 'max_flows'"));
+  }
+  const Timeouts timeouts{static_cast<std::uint64_t>(idle) * kSecondNs, static_cast<std::uint64_t>(active) * kSecondNs};
+  return std::unique_ptr<nf::Nf>(
+      new Monitor(std::move(table).value(), timeouts, static_cast<std::size_t>(top), std::move(exporters)));
+}
+
+Monitor::Monitor(FlowTable table, Timeouts timeouts, std::size_t top, std::vector<NamedExporter> exporters)
+    : meter_(std::move(table), timeouts, *this),
+      talkers_(kTalkerCounters),
+      top_(top),
+      exporters_(std::move(exporters)) {}
+
+nf::Hints Monitor::hints() const {
+  nf::Hints hints;
+  hints.host_reads = packet::fields(packet::kIpv4Tos, packet::kIpv4Length, packet::kIpv4Protocol, packet::kIpv4Src,
+                                    packet::kIpv4Dst, packet::kL4Sport, packet::kL4Dport, packet::kTcpFlags,
+                                    packet::kIcmpHeader, packet::kMetaLayers);
+  return hints;
+}
+
+void Monitor::compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) {}
+
+void Monitor::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte>,
+                       nf::SpillView const*, std::uint32_t, nf::Outcome&) {
+  std::array<Observation, kChunk> packets;
+  prefetch_headers(batch, 0);
+  for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
+    prefetch_headers(batch, first + kChunk);
+    const std::uint32_t count = std::min(kChunk, batch.size() - first);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      packets[i] = observe(batch[first + i]);
+    }
+    meter_.observe(std::span(packets).first(count));
+  }
+}
+
+void Monitor::add(FlowRecord const& record, std::uint64_t clock_ns) {
+  talkers_.add(record.key.src(), record.key.dst(), record.packets, record.bytes);
+  for (NamedExporter const& named : exporters_) {
+    named.exporter->add(record, clock_ns);
+  }
+}
+
+void Monitor::second_passed(std::uint64_t clock_ns) {
+  for (NamedExporter const& named : exporters_) {
+    named.exporter->flush(clock_ns);
+  }
+}
+
+Status Monitor::finish() {
+  meter_.finish();
+  std::string failures;
+  for (NamedExporter const& named : exporters_) {
+    if (const Status status = named.exporter->finish(meter_.clock_ns()); !status.ok()) {
+      failures += concat(failures.empty() ? "" : "; ", std::string(status.message()));
+    }
+  }
+  return failures.empty() ? absl::OkStatus() : absl::DataLossError(failures);
+}
+
+std::vector<std::string> Monitor::start_report() const {
+  std::vector<std::string> lines{concat("flow table of ", meter_.memory_bytes() >> 20, " MiB")};
+  for (NamedExporter const& named : exporters_) {
+    lines.push_back(named.name);
+  }
+  return lines;
+}
+
+std::vector<std::string> Monitor::end_report() const {
+  std::vector<std::string> lines;
+  for (Talker const& talker : talkers_.top(top_)) {
+    const std::string excess =
+        talker.excess_bytes == 0 ? "" : concat(" (at most ", talker.excess_bytes, " bytes too many)");
+    lines.push_back(concat(dotted(talker.src), " -> ", dotted(talker.dst), ": ", talker.bytes, " bytes, ",
+                           talker.packets, " packets", excess));
+  }
+  return lines;
+}
+
+std::vector<nf::Statistic> Monitor::statistics() const {
+  std::uint64_t lost = 0;
+  for (NamedExporter const& named : exporters_) {
+    lost += named.exporter->lost_records();
+  }
+  MeterCounts const& counts = meter_.counts();
+  return {{"flows", counts.flows},
+          {"flows_peak", counts.peak},
+          {"flows_exported", counts.exported},
+          {"flows_evicted", counts.evicted},
+          {"export_errors", lost},
+          {"memory_bytes", meter_.memory_bytes() + talkers_.memory_bytes()}};
+}
+
+}  // namespace catena::monitor
+
+catena::nf::Descriptor const& catena_nf_monitor() {
+  static constexpr catena::nf::Descriptor kDescriptor{
+      .type = "monitor",
+      .help = "Counts IPv4 flows and exports their records as JSON and IPFIX",
+      .needs = catena::packet::kIpv4,
+      .drop_reasons = {},
+      .config = catena::monitor::kConfig,
+      .aux_bytes = 0,
+      .result_bytes = 0,
+      .has_kernel = false,
+      .create = &catena::monitor::Monitor::create,
+  };
+  return kDescriptor;
+}

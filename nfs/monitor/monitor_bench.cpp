@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// The monitor with N flows in its table, packets in random order over them, beside DPDK's rte_hash that only looks the
+// same keys up. items_per_second is packets per second on one core.
+//   meter/N                 observations that lie in memory -> table
+//   monitor_nf/N            frames in a pool of 64 Ki slots -> table
+//   rte_hash_lookup_bulk/N  what a monitor on top of it pays before it counts anything
+//   new_flows/N             every packet begins a flow in a full table: eviction, top talkers, IPFIX to a null device
+#include "monitor.hpp"
+
+#include <benchmark/benchmark.h>
+#include <rte_hash.h>
+#include <rte_hash_crc.h>
+#include <rte_memory.h>
+#include <catena/core/text.hpp>
+#include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/packet_store.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "dataplane/eal/eal.hpp"
+
+namespace {
+
+using catena::concat;
+namespace monitor = catena::monitor;
+namespace nf = catena::nf;
+namespace packet = catena::packet;
+
+constexpr std::uint32_t kBatch = 256;
+constexpr std::uint32_t kSlots = 65'536;
+constexpr std::int64_t kMillion = 1'000'000;
+
+/// Key of flow number `flow`, as clients of a few servers make them.
+monitor::FlowKey key_of(std::uint32_t flow) {
+  return monitor::FlowKey::of(0x0A000000 + flow / 16, 0xC0A80000 + flow % 7, static_cast<std::uint16_t>(flow * 7919),
+                              443, packet::kProtocolTcp);
+}
+
+/// `count` flow numbers below `flows`, in random order.
+std::vector<std::uint32_t> random_flows(std::size_t count, std::uint32_t flows) {
+  std::mt19937 random(1);
+  std::vector<std::uint32_t> result(count);
+  for (std::uint32_t& flow : result) {
+    flow = static_cast<std::uint32_t>(random()) % flows;
+  }
+  return result;
+}
+
+class NoSink final : public monitor::RecordSink {
+ public:
+  void add(monitor::FlowRecord const& /*record*/, std::uint64_t /*clock_ns*/) override {}
+  void second_passed(std::uint64_t /*clock_ns*/) override {}
+};
+
+monitor::Observation observation_of(std::uint32_t flow) { return {key_of(flow), 1'000'000, 500, 0x10, 0}; }
+
+void meter(benchmark::State& state) {
+  const auto flows = static_cast<std::uint32_t>(state.range(0));
+  NoSink sink;
+  monitor::Meter meter(std::move(*monitor::FlowTable::create(flows)), {15'000'000'000, 0}, sink);
+  for (std::uint32_t flow = 0; flow < flows; ++flow) {
+    meter.observe({{observation_of(flow)}});
+  }
+  std::vector<monitor::Observation> packets;
+  for (const std::uint32_t flow : random_flows(std::size_t{4} << 20, flows)) {
+    packets.push_back(observation_of(flow));
+  }
+  std::size_t first = 0;
+  for (auto _ : state) {
+    meter.observe(std::span(packets).subspan(first, kBatch));
+    first = (first + kBatch) % packets.size();
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch);
+  state.counters["bytes_per_flow"] = static_cast<double>(meter.memory_bytes()) / flows;
+}
+
+std::unique_ptr<nf::Nf> make_monitor(std::string_view yaml) {
+  auto made = nf::testing::make_nf(catena_nf_monitor(), yaml);
+  if (!made.ok()) {
+    std::fprintf(stderr, "%s\n", made.status().ToString().c_str());
+    std::exit(1);
+  }
+  return std::move(*made);
+}
+
+/// Makes the packet in `frame` one of this flow; checksums are of no interest here.
+void set_flow(std::uint8_t* frame, std::uint32_t flow) {
+  const monitor::FlowKey key = key_of(flow);
+  packet::store_be32(frame + 26, key.src());
+  packet::store_be32(frame + 30, key.dst());
+  packet::store_be16(frame + 34, key.sport());
+  packet::store_be16(frame + 36, key.dport());
+}
+
+/// Runs the NF over the pool, which gets the flows that `next_flow` gives, unmeasured, before each pass.
+template <typename NextFlow>
+void run_nf(benchmark::State& state, std::string_view yaml, std::uint32_t warm_up_passes, NextFlow next_flow) {
+  const std::vector<nf::testing::Frame> frames(
+      kSlots, nf::testing::make_frame(packet::kProtocolTcp, 1, 2, 3, 4, "0123456"));
+  const std::vector<std::uint64_t> arrivals_ns(kSlots, 1'000'000);
+  nf::testing::PacketStore store(frames, arrivals_ns);
+  nf::Instance instance("mon", catena_nf_monitor(), make_monitor(yaml), nf::OnUnsupported::kPass, false);
+  const auto refill = [&] {
+    for (std::uint32_t i = 0; i < kSlots; ++i) {
+      set_flow(store.all()[i].frame(), next_flow());
+    }
+  };
+  for (std::uint32_t pass = 0; pass < warm_up_passes; ++pass) {
+    refill();
+    instance.process(store.all());
+  }
+  std::size_t first = 0;
+  for (auto _ : state) {
+    if (first == 0) {
+      state.PauseTiming();
+      refill();
+      state.ResumeTiming();
+    }
+    instance.process(store.batch(first, kBatch));
+    first = (first + kBatch) % kSlots;
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch);
+}
+
+void monitor_nf(benchmark::State& state) {
+  const auto flows = static_cast<std::uint32_t>(state.range(0));
+  const std::vector<std::uint32_t> order = random_flows(std::size_t{4} << 20, flows);
+  const std::uint32_t warm_up_passes = flows / kSlots + 1;
+  std::uint32_t started = 0;
+  std::size_t at = 0;
+  run_nf(state, concat("{max_flows: ", flows, ", active_timeout_s: 0}"), warm_up_passes, [&] {
+    if (started < flows) {
+      return started++;
+    }
+    at = (at + 1) % order.size();
+    return order[at];
+  });
+}
+
+void new_flows(benchmark::State& state) {
+  const auto flows = static_cast<std::uint32_t>(state.range(0));
+  std::uint32_t flow = 0;
+  run_nf(state, concat("{max_flows: ", flows, ", export: [{format: ipfix, file: /dev/null}]}"), flows / kSlots + 1,
+         [&] { return flow++; });
+}
+
+void rte_hash_lookup_bulk(benchmark::State& state) {
+  const auto flows = static_cast<std::uint32_t>(state.range(0));
+  rte_hash_parameters parameters{};
+  parameters.name = "flows";
+  parameters.entries = flows + flows / 4;
+  parameters.key_len = sizeof(monitor::FlowKey);
+  parameters.hash_func = rte_hash_crc;
+  parameters.socket_id = SOCKET_ID_ANY;
+  rte_hash* hash = rte_hash_create(&parameters);
+  if (hash == nullptr) {
+    state.SkipWithError("rte_hash_create failed");
+    return;
+  }
+  for (std::uint32_t flow = 0; flow < flows; ++flow) {
+    const monitor::FlowKey key = key_of(flow);
+    if (rte_hash_add_key(hash, &key) < 0) {
+      state.SkipWithError("rte_hash_add_key failed");
+      break;
+    }
+  }
+  std::vector<monitor::FlowKey> keys;
+  for (const std::uint32_t flow : random_flows(std::size_t{4} << 20, flows)) {
+    keys.push_back(key_of(flow));
+  }
+  constexpr std::uint32_t kBurst = 64;
+  const void* pointers[kBurst];
+  std::int32_t positions[kBurst];
+  std::size_t first = 0;
+  for (auto _ : state) {
+    for (std::uint32_t burst = 0; burst < kBatch; burst += kBurst) {
+      for (std::uint32_t i = 0; i < kBurst; ++i) {
+        pointers[i] = &keys[first + burst + i];
+      }
+      ::rte_hash_lookup_bulk(hash, pointers, kBurst, positions);
+      benchmark::DoNotOptimize(positions);
+    }
+    first = (first + kBatch) % keys.size();
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch);
+  rte_hash_free(hash);
+}
+
+BENCHMARK(rte_hash_lookup_bulk)->Arg(kMillion)->Arg(10'000);
+BENCHMARK(meter)->Arg(kMillion)->Arg(10'000);
+BENCHMARK(monitor_nf)->Arg(kMillion)->Arg(10'000);
+BENCHMARK(new_flows)->Arg(kMillion);
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (const catena::Status status = catena::dataplane::ensure_eal(); !status.ok()) {
+    std::fprintf(stderr, "%s\n", status.ToString().c_str());
+    return 1;
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    return 1;
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "monitor.hpp"
+
+#include <catena/nf/testing/harness.hpp>
+
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the tests of this NF share.
+namespace catena::monitor {
+
+inline constexpr std::uint64_t kTestSecond = 1'000'000'000;
+
+void PrintTo(FlowRecord const& record, std::ostream* out);
+
+/// Keeps the records that it is given, and when.
+class RecordingSink final : public RecordSink {
+ public:
+  void add(FlowRecord const& record, std::uint64_t clock_ns) override {
+    records.push_back(record);
+    clocks.push_back(clock_ns);
+  }
+  void second_passed(std::uint64_t clock_ns) override { seconds.push_back(clock_ns); }
+
+  std::vector<FlowRecord> records;
+  std::vector<std::uint64_t> clocks;
+  std::vector<std::uint64_t> seconds;
+};
+
+namespace testing {
+
+/// A folder of its own, removed with the object.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(ScratchFolder const&) = delete;
+  ScratchFolder& operator=(ScratchFolder const&) = delete;
+  std::string path(std::string_view name = "") const;
+  std::string read(std::string_view name) const;
+
+ private:
+  std::string folder_;
+};
+
+/// Runs a monitor with this configuration over the frames; relative file names start in `folder`. Expects that no
+/// packet was dropped or changed.
+nf::testing::RunResult run(std::string_view yaml, std::vector<nf::testing::Frame> const& frames,
+                           ScratchFolder const& folder, nf::testing::RunOptions const& options = {});
+
+std::uint64_t statistic(nf::testing::RunResult const& result, std::string_view name);
+
+/// Exit status and output of a shell command.
+struct CommandResult {
+  int status = -1;
+  std::string output;
+};
+CommandResult run_command(std::string const& command);
+/// `python3 <script in oracle/> <arguments>`.
+CommandResult run_oracle(std::string_view script, std::vector<std::string> const& arguments);
+
+/// A UDP socket on the loopback interface, on a port that the system chose.
+class Receiver {
+ public:
+  Receiver();
+  ~Receiver();
+  Receiver(Receiver const&) = delete;
+  Receiver& operator=(Receiver const&) = delete;
+  std::uint16_t port() const { return port_; }
+  /// The datagrams that have arrived, each of at most 65,535 bytes.
+  std::vector<std::vector<std::uint8_t>> take() const;
+
+ private:
+  int socket_;
+  std::uint16_t port_;
+};
+
+}  // namespace testing
+}  // namespace catena::monitor

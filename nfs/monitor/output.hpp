@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace catena::monitor {
+
+/// Where an exporter's bytes go. What cannot be written is counted, never retried. Not thread safe.
+class Output {
+ public:
+  virtual ~Output() = default;
+  Output() = default;
+  Output(Output const&) = delete;
+  Output& operator=(Output const&) = delete;
+
+  /// Writes `bytes`, which hold `records` flow records.
+  virtual void write(std::span<const std::uint8_t> bytes, std::uint64_t records) = 0;
+  /// After the last write(). DataLoss, with what could not be written where and why.
+  virtual Status finish() = 0;
+
+  std::uint64_t lost_records() const { return lost_records_; }
+
+ protected:
+  void lose(std::uint64_t records) { lost_records_ += records; }
+
+ private:
+  std::uint64_t lost_records_ = 0;
+};
+
+/// A file, made or emptied with the first write() or finish(), so that reading a configuration touches no file. After
+/// the first error nothing more is written: what is there ends with whole records of an earlier write().
+std::unique_ptr<Output> file_output(std::string path);
+
+/// Datagrams to `host`:`port`, one for each write(), which never waits: a datagram that the system does not take at
+/// once is lost. finish() never fails. InvalidArgument if `host` is no IPv4 address and no name that resolves to one;
+/// ResourceExhausted if the system has no socket.
+Result<std::unique_ptr<Output>> udp_output(std::string const& host, std::uint16_t port);
+
+}  // namespace catena::monitor

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace catena::monitor {
+
+/// What one source sent to one destination.
+struct Talker {
+  std::uint32_t src;  ///< host order
+  std::uint32_t dst;
+  std::uint64_t packets;
+  std::uint64_t bytes;
+  std::uint64_t excess_bytes;  ///< at most so many of `bytes` are not the pair's own
+};
+
+/// The pairs of addresses with the most bytes, in bounded memory: the Space-Saving algorithm (Metwally, Agrawal and
+/// El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data Streams", 2005) with bytes for its counts.
+/// While there are no more pairs than counters all numbers are exact. After that a new pair takes over the counter
+/// with the fewest bytes, and with it an excess that is known. Every pair with more than 1/counters of all bytes is in.
+/// Not thread safe.
+class TopTalkers {
+ public:
+  /// `counters`: at least 1.
+  explicit TopTalkers(std::size_t counters);
+
+  void add(std::uint32_t src, std::uint32_t dst, std::uint64_t packets, std::uint64_t bytes);
+  /// The first `count`, most bytes first; equal ones in the order of their addresses.
+  std::vector<Talker> top(std::size_t count) const;
+  std::size_t memory_bytes() const;
+
+ private:
+  using Pair = std::uint64_t;  // source, destination
+
+  /// Keyed, because senders choose their addresses.
+  struct Hash {
+    std::uint64_t seed;
+    std::size_t operator()(Pair pair) const;
+  };
+
+  static Pair pair_of(Talker const& talker) { return Pair{talker.src} << 32 | talker.dst; }
+  /// Whether `a` has to stand above `b` in the heap: the pair with the fewest bytes on top.
+  static bool is_above(Talker const& a, Talker const& b);
+  void sift_down(std::size_t at);
+  void sift_up(std::size_t at);
+  void place(std::size_t at, Talker const& talker);
+
+  std::size_t counters_;
+  std::vector<Talker> heap_;
+  std::unordered_map<Pair, std::size_t, Hash> positions_;  // in heap_
+};
+
+}  // namespace catena::monitor
