@@ -5,6 +5,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ std::string describe(PortConfig const& port) {
     case PortKind::kPcap:
       return concat("pcap ", port.target);
     case PortKind::kDpdk:
-      return concat("dpdk ", port.target);
+      return fmt::format("dpdk {}", fmt::join(port.devices, " + "));
     case PortKind::kGenerator:
       return "generator";
     case PortKind::kNull:
@@ -40,15 +41,17 @@ bool is_pci_address(std::string const& device) {
 Status start_eal(PortConfig const& rx, PortConfig const& tx) {
   std::vector<std::string> arguments;
   for (PortConfig const* port : {&rx, &tx}) {
-    if (port->kind != PortKind::kDpdk || !is_pci_address(port->target)) {
-      continue;
-    }
-    if (arguments.empty()) {
-      arguments.emplace_back("--in-memory");
-    }
-    if (std::string allow = concat("--allow=", port->target);
-        std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
-      arguments.push_back(std::move(allow));
+    for (std::string const& device : port->devices) {
+      if (!is_pci_address(device)) {
+        continue;
+      }
+      if (arguments.empty()) {
+        arguments.emplace_back("--in-memory");
+      }
+      if (std::string allow = concat("--allow=", device);
+          std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
+        arguments.push_back(std::move(allow));
+      }
     }
   }
   return dataplane::ensure_eal(arguments);
@@ -145,6 +148,7 @@ Status Chain::open_ports() {
   CATENA_ASSIGN_OR_RETURN(pool_, dataplane::PacketPool::create(config_.tuning.pool_slots));
   PortConfig const& rx = config_.rx;
   PortConfig const& tx = config_.tx;
+  CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort ports, dataplane::open_dpdk_ports(rx.devices, tx.devices, *pool_));
   switch (rx.kind) {
     case PortKind::kPcap: {
       CATENA_ASSIGN_OR_RETURN(source_, dataplane::open_pcap_source(rx.target, rx.loops));
@@ -154,15 +158,9 @@ Status Chain::open_ports() {
       CATENA_ASSIGN_OR_RETURN(source_, dataplane::make_generator(rx.generator));
       break;
     }
-    case PortKind::kDpdk: {
-      CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort port, dataplane::open_dpdk_port(rx.target, *pool_));
-      source_ = std::move(port.source);
-      if (tx.kind == PortKind::kDpdk && tx.target == rx.target) {
-        sink_ = std::move(port.sink);
-        return absl::OkStatus();
-      }
+    case PortKind::kDpdk:
+      source_ = std::move(ports.source);
       break;
-    }
     case PortKind::kNull:
       return absl::InvalidArgumentError("rx cannot be null");
   }
@@ -171,11 +169,9 @@ Status Chain::open_ports() {
       CATENA_ASSIGN_OR_RETURN(sink_, dataplane::open_pcap_sink(tx.target));
       break;
     }
-    case PortKind::kDpdk: {
-      CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort port, dataplane::open_dpdk_port(tx.target, *pool_));
-      sink_ = std::move(port.sink);
+    case PortKind::kDpdk:
+      sink_ = std::move(ports.sink);
       break;
-    }
     case PortKind::kGenerator:
     case PortKind::kNull:
       sink_ = dataplane::make_null_sink();

@@ -44,6 +44,22 @@ Result<dataplane::GeneratorConfig> read_generator(nf::Config& config) {
   return generator;
 }
 
+/// `dpdk:` is one device, or a list of them.
+Result<std::vector<std::string>> read_devices(nf::Config& config) {
+  constexpr std::size_t kMaxDevices = 32;
+  CATENA_ASSIGN_OR_RETURN(std::vector<std::string> devices, config.strings("dpdk"));
+  if (devices.empty() || devices.size() > kMaxDevices) {
+    return config.error("dpdk", concat("'dpdk' lists ", devices.size(), " devices; allowed: 1 to ", kMaxDevices));
+  }
+  std::set<std::string> seen;
+  for (std::string const& device : devices) {
+    if (!seen.insert(device).second) {
+      return config.error("dpdk", concat("'dpdk' lists '", device, "' twice"));
+    }
+  }
+  return devices;
+}
+
 Result<PortConfig> read_rx(nf::Config spec) {
   CATENA_ASSIGN_OR_RETURN(nf::Config config, spec.section("rx"));
   PortConfig port;
@@ -58,7 +74,7 @@ Result<PortConfig> read_rx(nf::Config spec) {
     port.loops = static_cast<std::uint64_t>(loops);
   } else if (config.has("dpdk")) {
     port.kind = PortKind::kDpdk;
-    CATENA_ASSIGN_OR_RETURN(port.target, config.string("dpdk"));
+    CATENA_ASSIGN_OR_RETURN(port.devices, read_devices(config));
   } else {
     port.kind = PortKind::kGenerator;
     CATENA_ASSIGN_OR_RETURN(nf::Config generator, config.section("generator"));
@@ -83,7 +99,7 @@ Result<PortConfig> read_tx(nf::Config spec) {
     CATENA_ASSIGN_OR_RETURN(port.target, config.output_path("pcap"));
   } else {
     port.kind = PortKind::kDpdk;
-    CATENA_ASSIGN_OR_RETURN(port.target, config.string("dpdk"));
+    CATENA_ASSIGN_OR_RETURN(port.devices, read_devices(config));
   }
   CATENA_RETURN_IF_ERROR(config.finish());
   return port;
@@ -187,7 +203,7 @@ Result<PortConfig> parse_rx_option(std::string_view text) {
     port.target = text.substr(5);
   } else if (text.starts_with("dpdk:")) {
     port.kind = PortKind::kDpdk;
-    port.target = text.substr(5);
+    port.devices = {std::string(text.substr(5))};
   } else if (text == "generator") {
     port.kind = PortKind::kGenerator;
   } else {
@@ -203,7 +219,7 @@ Result<PortConfig> parse_tx_option(std::string_view text) {
     port.target = text.substr(5);
   } else if (text.starts_with("dpdk:")) {
     port.kind = PortKind::kDpdk;
-    port.target = text.substr(5);
+    port.devices = {std::string(text.substr(5))};
   } else if (text != "null") {
     return absl::InvalidArgumentError(concat("--tx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, null"));
   }

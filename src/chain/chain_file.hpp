@@ -20,8 +20,9 @@ enum class PortKind { kPcap, kDpdk, kGenerator, kNull };
 /// `rx:` or `tx:`.
 struct PortConfig {
   PortKind kind = PortKind::kNull;
-  std::string target;       ///< file (absolute), or EAL device string
-  std::uint64_t loops = 1;  ///< rx pcap: how often it is replayed
+  std::string target;                ///< pcap: the file, absolute
+  std::vector<std::string> devices;  ///< dpdk: EAL device strings, by port number
+  std::uint64_t loops = 1;           ///< rx pcap: how often it is replayed
   dataplane::GeneratorConfig generator;
 };
 

@@ -80,6 +80,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"two_sources", "rx: {", "rx: {dpdk: net_null0, ", "exactly one of pcap: FILE, dpdk: DEVICE, generator"},
         BadCase{"missing_capture", "generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}",
                 "pcap: not-there.pcap", "c.yaml:5:14: 'pcap': there is no file"},
+        BadCase{"same_device_twice", "tx: {pcap: out.pcap}", "tx: {dpdk: [net_null0, net_null0]}",
+                "'dpdk' lists 'net_null0' twice"},
+        BadCase{"no_device", "tx: {pcap: out.pcap}", "tx: {dpdk: []}", "'dpdk' lists 0 devices; allowed: 1 to 32"},
         BadCase{"same_name_twice", "name: rt", "name: fw", "two NFs are named 'fw'"},
         BadCase{"name_with_quote", "name: rt", "name: 'r\"t'", "'name' is 'r\"t'; allowed: letters"},
         BadCase{"key_given_twice", "kind: Chain", "kind: Chain\nkind: Chain", "c.yaml:3:1: key 'kind' is given twice"},
@@ -107,9 +110,17 @@ TEST(ChainFile, tx_may_be_null) {
   EXPECT_EQ(chain->tx.kind, PortKind::kNull);
 }
 
+TEST(ChainFile, dpdk_takes_one_device_or_several) {
+  std::string text = kGood;
+  text.replace(text.find("tx: {pcap: out.pcap}"), 20, "tx: {dpdk: [\"net_tap0,iface=a\", net_null1]}");
+  const Result<ChainConfig> chain = parse_chain(text, "c.yaml");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_THAT(chain->tx.devices, testing::ElementsAre("net_tap0,iface=a", "net_null1"));
+}
+
 TEST(PortOptions, say_what_is_allowed) {
   EXPECT_EQ(parse_rx_option("pcap:a.pcap")->target, "a.pcap");
-  EXPECT_EQ(parse_tx_option("dpdk:net_tap0,iface=t")->target, "net_tap0,iface=t");
+  EXPECT_THAT(parse_tx_option("dpdk:net_tap0,iface=t")->devices, testing::ElementsAre("net_tap0,iface=t"));
   EXPECT_EQ(parse_tx_option("null")->kind, PortKind::kNull);
   EXPECT_THAT(std::string(parse_rx_option("file:a").status().message()),
               HasSubstr("pcap:FILE, dpdk:DEVICE, generator"));

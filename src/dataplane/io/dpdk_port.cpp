@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -50,31 +51,28 @@ std::uint64_t now_ns() {
           .count());
 }
 
+rte_eth_stats statistics_of(EthdevPort const& port) {
+  rte_eth_stats stats{};
+  rte_eth_stats_get(port.id(), &stats);
+  return stats;
+}
+
+std::string describe_all(std::vector<std::shared_ptr<EthdevPort>> const& ports) {
+  std::string text;
+  for (auto const& port : ports) {
+    text += concat(text.empty() ? "" : " + ", port->describe());
+  }
+  return text;
+}
+
 class DpdkSource final : public Source {
  public:
-  explicit DpdkSource(std::shared_ptr<EthdevPort> port) : port_(std::move(port)) {}
+  explicit DpdkSource(std::vector<std::shared_ptr<EthdevPort>> ports) : ports_(std::move(ports)) {}
 
   Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
-    std::array<rte_mbuf*, kUnitPackets> mbufs;
-    // many drivers give no more than 32 at once: take what is there
-    while (unit.count < kUnitPackets) {
-      const std::uint16_t received =
-          rte_eth_rx_burst(port_->id(), 0, mbufs.data(), static_cast<std::uint16_t>(kUnitPackets - unit.count));
-      if (received == 0) {
-        break;
-      }
-      std::uint32_t good = 0;
-      for (std::uint32_t i = 0; i < received; ++i) {
-        restore_vlan_tag(*mbufs[i]);
-        if (mbufs[i]->nb_segs == 1 && mbufs[i]->data_len <= packet::kMaxFrameBytes) {
-          mbufs[good++] = mbufs[i];
-        } else {
-          rte_pktmbuf_free(mbufs[i]);
-          ++too_long_;
-        }
-      }
-      pool.adopt(unit, std::span(mbufs).first(good), next_index + unit.count, now_ns());
-      delivered_ += good;
+    for (std::size_t looked = 0; looked < ports_.size() && unit.count < kUnitPackets; ++looked) {
+      receive_from(next_port_, pool, unit, next_index);
+      next_port_ = (next_port_ + 1) % ports_.size();
     }
     starved = unit.count == 0 && pool.free_slots() == 0;
     return absl::OkStatus();
@@ -89,89 +87,65 @@ class DpdkSource final : public Source {
     return seen;
   }
   std::vector<NamedCount> drops() const override {
-    rte_eth_stats stats{};
-    rte_eth_stats_get(port_->id(), &stats);
-    return {{"too_long", too_long_},
-            {"backlog_full", stats.imissed},
-            {"no_slot", stats.rx_nombuf},
-            {"rx_error", stats.ierrors}};
+    std::vector<NamedCount> drops{{"too_long", too_long_}, {"backlog_full", 0}, {"no_slot", 0}, {"rx_error", 0}};
+    for (auto const& port : ports_) {
+      const rte_eth_stats stats = statistics_of(*port);
+      drops[1].count += stats.imissed;
+      drops[2].count += stats.rx_nombuf;
+      drops[3].count += stats.ierrors;
+    }
+    return drops;
   }
-  std::string describe() const override { return port_->describe(); }
+  std::string describe() const override { return describe_all(ports_); }
 
  private:
-  std::shared_ptr<EthdevPort> port_;
+  void receive_from(std::size_t number, PacketPool& pool, Unit& unit, std::uint64_t next_index) {
+    std::array<rte_mbuf*, kUnitPackets> mbufs;
+    const std::uint16_t id = ports_[number]->id();
+    const auto out = static_cast<std::uint16_t>((number + 1) % ports_.size());
+    // many drivers give no more than 32 at once: take what is there
+    while (unit.count < kUnitPackets) {
+      const std::uint16_t received =
+          rte_eth_rx_burst(id, 0, mbufs.data(), static_cast<std::uint16_t>(kUnitPackets - unit.count));
+      if (received == 0) {
+        break;
+      }
+      std::uint32_t good = 0;
+      for (std::uint32_t i = 0; i < received; ++i) {
+        restore_vlan_tag(*mbufs[i]);
+        if (mbufs[i]->nb_segs == 1 && mbufs[i]->data_len <= packet::kMaxFrameBytes) {
+          mbufs[good++] = mbufs[i];
+        } else {
+          rte_pktmbuf_free(mbufs[i]);
+          ++too_long_;
+        }
+      }
+      const std::uint32_t first = unit.count;
+      pool.adopt(unit, std::span(mbufs).first(good), next_index + unit.count, now_ns());
+      for (std::uint32_t i = first; i < unit.count; ++i) {
+        pool.meta().port[unit.slots[i]] = out;
+      }
+      delivered_ += good;
+    }
+  }
+
+  std::vector<std::shared_ptr<EthdevPort>> ports_;
+  std::size_t next_port_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t too_long_ = 0;
 };
 
-class DpdkSink final : public Sink {
+/// One port as the sink uses it: packets of the unit that are to leave there, and what became of earlier ones.
+class TxPort {
  public:
-  explicit DpdkSink(std::shared_ptr<EthdevPort> port) : port_(std::move(port)) {}
+  explicit TxPort(std::shared_ptr<EthdevPort> port) : port_(std::move(port)) {}
 
-  Status send(PacketPool& pool, Unit& unit) override {
-    std::array<rte_mbuf*, kUnitPackets> live;
-    std::uint32_t live_count = 0;
-    std::uint32_t kept = 0;  // packets from here to i are not sent and still hold their slots
-    const packet::Batch batch = pool.batch(unit);
-    for (std::uint32_t i = 0; i < batch.size(); ++i) {
-      if (!can_send(batch[i])) {
-        continue;
-      }
-      pool.release_slots(unit, kept, i - kept);
-      kept = i + 1;
-      live[live_count++] = prepare(*unit.mbufs[i], batch[i]);
-    }
-    pool.release_slots(unit, kept, unit.count - kept);
-    transmit(std::span(live).first(live_count));
-    return absl::OkStatus();
-  }
+  EthdevPort const& port() const { return *port_; }
+  void add(rte_mbuf* mbuf) { waiting_[waiting_count_++] = mbuf; }
 
-  Status finish() override {
-    const auto deadline = std::chrono::steady_clock::now() + kMaxTxDrain;
-    while (std::chrono::steady_clock::now() < deadline) {
-      const rte_eth_stats stats = statistics();
-      if (stats.opackets + stats.oerrors >= accepted_) {
-        break;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return absl::OkStatus();
-  }
-
-  std::uint64_t sent() const override { return accepted_ - errors(); }
-  std::vector<NamedCount> drops() const override {
-    return {{"tx_full", tx_full_}, {"too_short", too_short_}, {"too_long", too_long_}, {"tx_error", errors()}};
-  }
-  std::string describe() const override { return port_->describe(); }
-
- private:
-  /// False for a packet that an NF dropped and for one that the port cannot carry, which is counted.
-  bool can_send(packet::Packet const& packet) {
-    if (packet.verdict() == packet::Verdict::kDrop) {
-      return false;
-    }
-    if (packet.length() < kMinTxBytes) {
-      ++too_short_;
-      return false;
-    }
-    const bool tagged = packet::load_be16(packet.frame() + kMacBytes) == kVlanType;
-    if (packet.length() > port_->max_tx_bytes() + (tagged ? kVlanBytes : 0)) {
-      ++too_long_;
-      return false;
-    }
-    return true;
-  }
-
-  /// Makes the mbuf describe the frame as it stands in its slot now.
-  static rte_mbuf* prepare(rte_mbuf& mbuf, packet::Packet const& packet) {
-    mbuf.data_off = packet.offset();
-    mbuf.data_len = packet.length();
-    mbuf.pkt_len = packet.length();
-    mbuf.ol_flags &= RTE_MBUF_F_EXTERNAL;  // nothing of what a receiving driver noted
-    return &mbuf;
-  }
-
-  void transmit(std::span<rte_mbuf*> mbufs) {
+  /// Hands what was added to the driver.
+  void transmit() {
+    const std::span<rte_mbuf*> mbufs = std::span(waiting_).first(std::exchange(waiting_count_, 0));
     std::size_t taken = 0;
     std::uint32_t idle_bursts = 0;
     while (taken < mbufs.size() && idle_bursts < kMaxIdleBursts) {
@@ -191,31 +165,154 @@ class DpdkSink final : public Sink {
     rte_pktmbuf_free_bulk(mbufs.data() + taken, static_cast<unsigned int>(mbufs.size() - taken));
   }
 
-  rte_eth_stats statistics() const {
-    rte_eth_stats stats{};
-    rte_eth_stats_get(port_->id(), &stats);
-    return stats;
+  /// Whether the driver has said of every packet what became of it.
+  bool is_drained() const {
+    const rte_eth_stats stats = statistics_of(*port_);
+    return stats.opackets + stats.oerrors >= accepted_;
   }
-
+  std::uint64_t sent() const { return accepted_ - errors(); }
+  std::uint64_t tx_full() const { return tx_full_; }
   /// Packets that the driver took and did not send. Some drivers count here what they did not take, too.
   std::uint64_t errors() const {
-    const std::uint64_t reported = statistics().oerrors;
+    const std::uint64_t reported = statistics_of(*port_).oerrors;
     return std::min(accepted_, reported - std::min(reported, refused_));
   }
 
+ private:
   std::shared_ptr<EthdevPort> port_;
+  std::array<rte_mbuf*, kUnitPackets> waiting_{};
+  std::size_t waiting_count_ = 0;
   std::uint64_t accepted_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t tx_full_ = 0;
+};
+
+class DpdkSink final : public Sink {
+ public:
+  explicit DpdkSink(std::vector<std::shared_ptr<EthdevPort>> ports) : handles_(std::move(ports)) {
+    ports_.reserve(handles_.size());
+    for (auto const& port : handles_) {
+      ports_.emplace_back(port);
+    }
+  }
+
+  Status send(PacketPool& pool, Unit& unit) override {
+    std::uint32_t kept = 0;  // packets from here to i are not sent and still hold their slots
+    const packet::Batch batch = pool.batch(unit);
+    for (std::uint32_t i = 0; i < batch.size(); ++i) {
+      TxPort* port = port_for(batch[i]);
+      if (port == nullptr) {
+        continue;
+      }
+      pool.release_slots(unit, kept, i - kept);
+      kept = i + 1;
+      port->add(prepare(*unit.mbufs[i], batch[i]));
+    }
+    pool.release_slots(unit, kept, unit.count - kept);
+    for (TxPort& port : ports_) {
+      port.transmit();
+    }
+    return absl::OkStatus();
+  }
+
+  Status finish() override {
+    const auto deadline = std::chrono::steady_clock::now() + kMaxTxDrain;
+    while (std::chrono::steady_clock::now() < deadline &&
+           !std::all_of(ports_.begin(), ports_.end(), [](TxPort const& port) { return port.is_drained(); })) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return absl::OkStatus();
+  }
+
+  std::uint64_t sent() const override { return total(&TxPort::sent); }
+  std::vector<NamedCount> drops() const override {
+    return {{"tx_full", total(&TxPort::tx_full)},
+            {"too_short", too_short_},
+            {"too_long", too_long_},
+            {"no_such_port", no_such_port_},
+            {"tx_error", total(&TxPort::errors)}};
+  }
+  std::string describe() const override { return describe_all(handles_); }
+
+ private:
+  /// Where the packet leaves; null for one that an NF dropped and for one that the port cannot carry, which is counted.
+  TxPort* port_for(packet::Packet const& packet) {
+    if (packet.verdict() == packet::Verdict::kDrop) {
+      return nullptr;
+    }
+    // with one port there is nothing to choose
+    const std::size_t number = ports_.size() == 1 ? 0 : packet.port();
+    if (number >= ports_.size()) {
+      ++no_such_port_;
+      return nullptr;
+    }
+    if (packet.length() < kMinTxBytes) {
+      ++too_short_;
+      return nullptr;
+    }
+    const bool tagged = packet::load_be16(packet.frame() + kMacBytes) == kVlanType;
+    if (packet.length() > ports_[number].port().max_tx_bytes() + (tagged ? kVlanBytes : 0)) {
+      ++too_long_;
+      return nullptr;
+    }
+    return &ports_[number];
+  }
+
+  /// Makes the mbuf describe the frame as it stands in its slot now.
+  static rte_mbuf* prepare(rte_mbuf& mbuf, packet::Packet const& packet) {
+    mbuf.data_off = packet.offset();
+    mbuf.data_len = packet.length();
+    mbuf.pkt_len = packet.length();
+    mbuf.ol_flags &= RTE_MBUF_F_EXTERNAL;  // nothing of what a receiving driver noted
+    return &mbuf;
+  }
+
+  std::uint64_t total(std::uint64_t (TxPort::*count)() const) const {
+    std::uint64_t sum = 0;
+    for (TxPort const& port : ports_) {
+      sum += (port.*count)();
+    }
+    return sum;
+  }
+
+  std::vector<std::shared_ptr<EthdevPort>> handles_;
+  std::vector<TxPort> ports_;
   std::uint64_t too_short_ = 0;
   std::uint64_t too_long_ = 0;
+  std::uint64_t no_such_port_ = 0;
 };
 
 }  // namespace
 
+Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
+                                 PacketPool& pool) {
+  std::map<std::string, std::shared_ptr<EthdevPort>> opened;
+  const auto open_all =
+      [&](std::vector<std::string> const& devices) -> Result<std::vector<std::shared_ptr<EthdevPort>>> {
+    std::vector<std::shared_ptr<EthdevPort>> ports;
+    for (std::string const& device : devices) {
+      std::shared_ptr<EthdevPort>& port = opened[device];
+      if (!port) {
+        CATENA_ASSIGN_OR_RETURN(port, EthdevPort::open(device, pool));
+      }
+      ports.push_back(port);
+    }
+    return ports;
+  };
+  DpdkPort ends;
+  if (!rx.empty()) {
+    CATENA_ASSIGN_OR_RETURN(auto ports, open_all(rx));
+    ends.source = std::make_unique<DpdkSource>(std::move(ports));
+  }
+  if (!tx.empty()) {
+    CATENA_ASSIGN_OR_RETURN(auto ports, open_all(tx));
+    ends.sink = std::make_unique<DpdkSink>(std::move(ports));
+  }
+  return ends;
+}
+
 Result<DpdkPort> open_dpdk_port(std::string const& device, PacketPool& pool) {
-  CATENA_ASSIGN_OR_RETURN(const std::shared_ptr<EthdevPort> port, EthdevPort::open(device, pool));
-  return DpdkPort{std::make_unique<DpdkSource>(port), std::make_unique<DpdkSink>(port)};
+  return open_dpdk_ports({device}, {device}, pool);
 }
 
 }  // namespace catena::dataplane

@@ -152,6 +152,37 @@ TEST(DpdkPort, an_exhausted_pool_is_told_from_a_quiet_line) {
   EXPECT_TRUE(starved);
 }
 
+TEST(DpdkPort, of_several_ports_each_packet_takes_the_one_it_names) {
+  const auto pool = make_pool(4096);
+  const std::vector<std::string> devices{"net_ring_several0", "net_ring_several1", "net_ring_several2"};
+  Result<DpdkPort> ports = open_dpdk_ports(devices, devices, *pool);
+  ASSERT_TRUE(ports.ok()) << ports.status();
+  constexpr std::uint32_t kPackets = 40;
+  Unit* unit = pool->acquire_unit();
+  ASSERT_TRUE(pool->acquire_slots(*unit, kPackets));
+  unit->count = kPackets;
+  for (std::uint32_t i = 0; i < kPackets; ++i) {
+    std::fill_n(pool->slot(unit->slots[i]) + packet::kSlotHeadroom, 60, static_cast<std::uint8_t>(i % 4));
+    pool->set_arrived(unit->slots[i], 60, i, 0);
+    pool->batch(*unit)[i].set_port(static_cast<std::uint16_t>(i % 4));  // there is no port 3
+  }
+  ASSERT_TRUE(ports->sink->send(*pool, *unit).ok());
+  unit->count = 0;
+  EXPECT_EQ(count_of(ports->sink->drops(), "no_such_port"), kPackets / 4);
+  EXPECT_EQ(ports->sink->sent(), kPackets / 4 * 3);
+
+  bool starved = false;
+  ASSERT_TRUE(ports->source->receive(*pool, *unit, 0, starved).ok());
+  ASSERT_EQ(unit->count, kPackets / 4 * 3);
+  for (std::uint32_t i = 0; i < unit->count; ++i) {
+    const packet::Packet packet = pool->batch(*unit)[i];
+    EXPECT_EQ(packet.port(), (packet.frame()[0] + 1) % 3) << "what came in at a port leaves at the next one";
+    EXPECT_EQ(packet.index(), i);
+  }
+  pool->release_slots(*unit, 0, unit->count);
+  pool->release_unit(unit);
+}
+
 TEST(DpdkPort, capture_devices_read_and_write_the_same_bytes) {
   const TemporaryFolder folder;
   std::vector<Frame> frames = make_frames(700, 60, packet::kMaxFrameBytes);

@@ -44,4 +44,11 @@ struct DpdkPort {
 };
 Result<DpdkPort> open_dpdk_port(std::string const& device, PacketPool& pool);
 
+/// Several ports at each end, numbered from 0 in the order given; a device that both name is opened once. The source
+/// takes packets from all in turn, and a packet's meta.port becomes the next port's number (two ports: the other one),
+/// which is where it leaves unless an NF says otherwise. The sink sends a packet out of port meta.port; one without
+/// such a port is a drop "no_such_port"; with a single port every packet leaves there. An end without devices is null.
+Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
+                                 PacketPool& pool);
+
 }  // namespace catena::dataplane
