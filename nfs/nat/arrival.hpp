@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/batch.hpp>
+
+#include <cstdint>
+
+#include "nat_config.hpp"
+
+namespace catena::nat {
+
+/// What a packet is to the NAT, before anybody looks at its state.
+enum class Kind : std::uint8_t {
+  kUntouched,  ///< from inside to inside, or from outside to an address that is not ours
+  kTcpOrUdp,
+  kEchoRequest,
+  kEchoReply,
+  kIcmpError,
+  kLaterFragment,  ///< has no ports
+  kMalformed,      ///< its TCP, UDP or ICMP header is not all there
+  kUnsupported,    ///< another protocol, or an ICMP message that is neither query nor error
+};
+
+/// A packet as the NAT sees it arrive.
+struct Arrival {
+  Kind kind = Kind::kUntouched;
+  bool is_outbound = false;    ///< comes from inside
+  bool is_inbound = false;     ///< goes to an external address; with is_outbound: hairpinned (RFC 4787 REQ-9)
+  std::uint8_t tcp_flags = 0;  ///< kTcpOrUdp; 0 for UDP
+  Endpoint source{};           ///< ports where `kind` has any; kEcho*: both have the identifier
+  Endpoint destination{};
+};
+
+/// Pure function of the packet's bytes and the two sides. Precondition: packet.is(kIpv4).
+Arrival classify(packet::Packet const& packet, Realms const& realms);
+
+}  // namespace catena::nat

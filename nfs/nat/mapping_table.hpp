@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "hash_index.hpp"
+#include "port_pool.hpp"
+
+namespace catena::nat {
+
+enum class Protocol : std::uint8_t { kTcp = 0, kUdp = 1, kIcmp = 2 };
+inline constexpr std::uint32_t kProtocols = 3;
+
+/// One end of a session, in host order. For kIcmp the port is the identifier of an echo.
+struct Endpoint {
+  std::uint32_t address;
+  std::uint16_t port;
+  Protocol protocol;
+  bool operator==(Endpoint const&) const = default;
+};
+
+/// A range of ports, both ends included.
+struct PortRange {
+  std::uint16_t first = 1024;
+  std::uint16_t last = 65535;
+};
+
+/// Idle time-outs in seconds.
+struct Timeouts {
+  std::uint32_t udp = 300;                            // RFC 4787 REQ-5
+  std::uint32_t tcp_established = 2 * 3600 + 4 * 60;  // RFC 5382 REQ-5
+  std::uint32_t tcp_transitory = 4 * 60;
+  std::uint32_t icmp = 60;  // RFC 5508 REQ-2
+};
+
+/// An internal endpoint and the external one that stands for it.
+struct Mapping {
+  std::uint64_t used_s;  ///< when its time-out last began
+  std::uint32_t internal_address;
+  std::uint32_t external_address;
+  std::uint32_t older;  ///< neighbours in the list of its time-out; `newer` also chains free entries
+  std::uint32_t newer;
+  std::uint16_t internal_port;
+  std::uint16_t external_port;
+  std::uint16_t external_number;  ///< position of external_address in the configuration
+  Protocol protocol;
+  std::uint8_t tcp_state;  ///< TcpState bits
+
+  Endpoint internal() const { return {internal_address, internal_port, protocol}; }
+  Endpoint external() const { return {external_address, external_port, protocol}; }
+};
+static_assert(sizeof(Mapping) == 32);
+
+/// The mappings of a NAT: endpoint independent (RFC 4787 REQ-1), paired (REQ-2: the external address is a function of
+/// the internal one), with the source port kept where it is free and its parity where possible (REQ-4). What it answers
+/// depends only on its configuration and the order and times of the calls.
+///
+/// Mappings expire by lists, one for each time-out, in the order of their last use; nothing is ever searched. Time is
+/// in whole seconds: a mapping lives for at least its time-out and less than one second longer. All memory is taken at
+/// creation. Not thread safe.
+class MappingTable {
+ public:
+  struct Settings {
+    std::vector<std::uint32_t> external_addresses;  ///< not empty, at most 65536
+    PortRange ports;                                ///< of TCP and UDP; any ICMP identifier is used
+    std::uint32_t max_mappings = 1'000'000;         ///< at most HashIndex::kMaxEntries
+    Timeouts timeouts;
+  };
+  struct Counts {
+    std::uint64_t live = 0;
+    std::uint64_t peak = 0;
+    std::uint64_t created = 0;
+    std::uint64_t expired = 0;
+  };
+
+  explicit MappingTable(Settings const& settings);
+
+  /// Sets the time and removes some of what has expired: a few entries a call, so that no packet waits for many. Call
+  /// it for every packet. Time that goes back stays where it was.
+  void advance(std::uint64_t now_ns);
+
+  /// The live mapping of an endpoint, or null. Valid until the next advance().
+  Mapping const* find_internal(Endpoint const& endpoint);
+  Mapping const* find_external(Endpoint const& endpoint);
+  /// A new mapping. Null if `max_mappings` live, or if the external address of this host has no free port.
+  /// Precondition: find_internal() gives null.
+  Mapping const* create(Endpoint const& internal);
+
+  /// An outbound packet used the mapping: its time-out begins anew (RFC 4787 REQ-6). `tcp_flags`: of TCP segments.
+  void note_outbound(Mapping const& mapping, std::uint8_t tcp_flags);
+  /// An inbound packet used it. Only a TCP segment that changes which time-out holds begins one.
+  void note_inbound(Mapping const& mapping, std::uint8_t tcp_flags);
+
+  /// For a find soon: first brings the index near, then the mapping, then its neighbours in its list.
+  std::uint64_t hash(Endpoint const& endpoint) const { return hash_(key_of(endpoint)); }
+  void prefetch_internal_index(std::uint64_t hash) const { by_internal_.prefetch(hash); }
+  void prefetch_external_index(std::uint64_t hash) const { by_external_.prefetch(hash); }
+  std::uint32_t guess_internal(std::uint64_t hash) const { return prefetched(by_internal_.first_guess(hash)); }
+  std::uint32_t guess_external(std::uint64_t hash) const { return prefetched(by_external_.first_guess(hash)); }
+  void prefetch_neighbours(std::uint32_t guess) const;
+
+  Settings const& settings() const { return settings_; }
+  Counts const& counts() const { return counts_; }
+  std::size_t memory_bytes() const;
+
+ private:
+  enum TimeoutClass : std::uint8_t { kUdpIdle, kTcpEstablished, kTcpTransitory, kIcmpIdle, kTimeoutClasses };
+  static constexpr std::uint32_t kNone = HashIndex::kNone;
+  static constexpr std::uint32_t kExpirePerCall = 8;
+
+  struct List {
+    std::uint32_t oldest = kNone;
+    std::uint32_t newest = kNone;
+  };
+
+  static std::uint64_t key_of(Endpoint const& endpoint) {
+    return std::uint64_t{endpoint.address} << 32 | std::uint64_t{endpoint.port} << 8 |
+           static_cast<std::uint64_t>(endpoint.protocol);
+  }
+  static TimeoutClass class_of(Protocol protocol, std::uint8_t tcp_state);
+  static TimeoutClass class_of(Mapping const& mapping) { return class_of(mapping.protocol, mapping.tcp_state); }
+  bool has_expired(Mapping const& mapping) const { return now_s_ - mapping.used_s > timeouts_[class_of(mapping)]; }
+  std::uint32_t position_of(Mapping const& mapping) const {
+    return static_cast<std::uint32_t>(&mapping - mappings_.data());
+  }
+  std::uint32_t external_number_of(std::uint32_t internal_address) const;
+  PortPool& pool_of(std::uint32_t external_number, Protocol protocol) {
+    return pools_[std::size_t{external_number} * kProtocols + static_cast<std::uint32_t>(protocol)];
+  }
+  std::uint32_t prefetched(std::uint32_t guess) const {
+    if (guess != kNone) {
+      __builtin_prefetch(&mappings_[guess]);
+    }
+    return guess;
+  }
+
+  Mapping const* live_or_null(std::uint32_t position);
+  void expire(std::uint32_t limit);
+  void release(std::uint32_t position);
+  void append(std::uint32_t position);
+  void unlink(std::uint32_t position);
+  void use(std::uint32_t position, std::uint8_t tcp_state);
+
+  Settings settings_;
+  std::array<std::uint32_t, kTimeoutClasses> timeouts_;
+  std::vector<PortPool> pools_;  // by external address, then protocol
+  std::vector<Mapping> mappings_;
+  KeyedHash hash_;
+  HashIndex by_internal_;
+  HashIndex by_external_;
+  std::array<List, kTimeoutClasses> lists_;
+  std::uint32_t first_free_ = 0;
+  std::uint64_t now_s_ = 0;
+  bool may_expire_ = false;  // some list may have expired entries
+  Counts counts_;
+};
+
+}  // namespace catena::nat

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nat.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "icmp_error.hpp"
+#include "rewrite.hpp"
+
+extern const catena::kernel::SourceFile catena_kernel_nat[];
+extern const unsigned catena_kernel_nat_count;
+
+namespace catena::nat {
+namespace {
+
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+// Equally spaced slots share few sets of the first-level cache, and processors do not guess the next one.
+constexpr std::uint32_t kPrefetchPackets = 4;
+
+constexpr std::array<nf::DropReason, 5> kDropReasons{{
+    {"pool_exhausted", "no free port at the host's external address, or `max_mappings` live"},
+    {"no_mapping", "to an external endpoint that no mapping has, or an ICMP error about one"},
+    {"fragment", "a later fragment whose first one is not known"},
+    {"malformed", "TCP, UDP or ICMP header cut short, or an ICMP error that cannot be read"},
+    {"unsupported_protocol", "neither TCP, UDP, ICMP echo nor ICMP error"},
+}};
+
+constexpr std::array<nf::ConfigKey, 5> kConfig{{
+    {"inside", "list of prefixes", "", "where internal hosts are"},
+    {"external", "list of addresses and ranges", "", "addresses that stand for them: 203.0.113.1-203.0.113.4"},
+    {"ports", "first-last", "1024-65535", "TCP and UDP ports of each external address"},
+    {"max_mappings", "integer 1..16000000", "1000000", "memory for so many is taken at start"},
+    {"timeouts", "{udp, tcp_established, tcp_transitory, icmp}", "300, 7440, 240, 60", "idle seconds"},
+}};
+
+constexpr packet::FieldSet kHeaders =
+    packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum, packet::kL4Sport, packet::kL4Dport,
+                   packet::kL4Checksum, packet::kIcmpHeader);
+
+std::string address_text(std::uint32_t address) {
+  return concat(address >> 24, ".", (address >> 16) & 0xFF, ".", (address >> 8) & 0xFF, ".", address & 0xFF);
+}
+std::string text_of(Endpoint const& endpoint) { return concat(address_text(endpoint.address), ":", endpoint.port); }
+
+/// Tells what was translated: the source of an outbound packet, the destination of an inbound one, both of a hairpinned
+/// one. The texts are those of the ends before and after.
+std::string record_of(Arrival const& arrival, std::string const& source_before, std::string const& source_after,
+                      std::string const& destination_before, std::string const& destination_after) {
+  const auto translation = [](std::string_view prefix, std::string const& from, std::string const& to) {
+    return concat("\"", prefix, "from\":\"", from, "\",\"", prefix, "to\":\"", to, "\"");
+  };
+  if (!arrival.is_inbound) {
+    return translation("", source_before, source_after);
+  }
+  if (!arrival.is_outbound) {
+    return translation("", destination_before, destination_after);
+  }
+  return concat(translation("", source_before, source_after), ",",
+                translation("hairpin_", destination_before, destination_after));
+}
+
+/// The record of a packet that is about to become as `aux` says.
+std::string record_of(Arrival const& before, Aux const& aux) {
+  if (aux.rewrite == kAddresses) {
+    return record_of(before, address_text(before.source.address), address_text(aux.source),
+                     address_text(before.destination.address), address_text(aux.destination));
+  }
+  Endpoint source = before.source;
+  Endpoint destination = before.destination;
+  source.address = aux.source;
+  source.port = aux.source_port;
+  destination.address = aux.destination;
+  destination.port = aux.rewrite == kEcho ? aux.source_port : aux.destination_port;
+  return record_of(before, text_of(before.source), text_of(source), text_of(before.destination), text_of(destination));
+}
+
+/// The record of an ICMP error: what was translated in the datagram that it quotes. There an outbound error's is the
+/// destination, an inbound one's the source.
+std::string record_of_error(packet::Packet const& packet, Arrival const& arrival, Quote const& quote,
+                            QuoteEnds const& ends) {
+  return concat("\"icmp_error\":", packet.l4()[0], ",",
+                record_of(arrival, text_of(quote.destination), text_of(ends.destination), text_of(quote.source),
+                          text_of(ends.source)));
+}
+
+DatagramKey datagram_key(packet::Packet const& packet) {
+  const std::uint8_t* ip = packet.l3();
+  return {packet::load_be32(ip + kIpSourceAt), packet::load_be32(ip + kIpDestinationAt), packet::load_be16(ip + 4),
+          ip[9]};
+}
+
+/// The CPU implementation of one packet.
+void rewrite(packet::Packet const& packet, Aux const& aux) {
+  FieldWriter writer = write_addresses(packet.l3(), aux.source, aux.destination);
+  std::uint8_t* l4 = packet.l4();
+  switch (aux.rewrite) {
+    case kTcp:
+      writer.put16(l4, aux.source_port);
+      writer.put16(l4 + 2, aux.destination_port);
+      writer.correct(l4 + kTcpChecksumAt);
+      return;
+    case kUdp:
+      writer.put16(l4, aux.source_port);
+      writer.put16(l4 + 2, aux.destination_port);
+      writer.correct_udp(l4 + kUdpChecksumAt);
+      return;
+    case kEcho: {
+      FieldWriter icmp;  // no pseudo header
+      icmp.put16(l4 + kIcmpIdentifierAt, aux.source_port);
+      icmp.correct(l4 + kIcmpChecksumAt);
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<nf::Nf>> Nat::create(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const NatConfig read, read_nat_config(config));
+  return std::make_unique<Nat>(read);
+}
+
+nf::Hints Nat::hints() const {
+  nf::Hints hints;
+  hints.cr = hints.cw = hints.gr = hints.gw = kHeaders;
+  hints.host_reads =
+      kHeaders | packet::fields(packet::kIpv4Version, packet::kIpv4Id, packet::kIpv4Fragment, packet::kIpv4Protocol,
+                                packet::kTcpFlags, packet::kPayload, packet::kMetaLayers);
+  hints.host_writes =
+      packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum, packet::kL4Checksum, packet::kPayload);
+  return hints;
+}
+
+std::uint64_t Nat::now_s() const { return now_ns_ / kNsPerSecond; }
+
+void Nat::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
+  const std::span<Aux> out = nf::array_of<Aux>(aux);
+  is_recording_ = outcome.recording();
+  std::array<Arrival, kChunk> arrivals;
+  for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
+    const std::uint32_t count = std::min(kChunk, batch.size() - first);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (first + i + kPrefetchPackets < batch.size()) {
+        __builtin_prefetch(batch[first + i + kPrefetchPackets].l3(), 1);
+      }
+      arrivals[i] = classify(batch[first + i], realms_);
+    }
+    bring_near(std::span(arrivals).first(count));
+    for (std::uint32_t i = 0; i < count; ++i) {
+      decide(batch[first + i], arrivals[i], out[first + i], outcome);
+    }
+  }
+}
+
+/// With a million mappings each lookup misses the caches three times over. Asking for a chunk's memory level by level
+/// lets those misses overlap; what is found later does not depend on it.
+void Nat::bring_near(std::span<const Arrival> arrivals) const {
+  std::array<std::uint64_t, kChunk> hashes;
+  std::array<std::uint32_t, kChunk> guesses;
+  for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
+    Arrival const& arrival = arrivals[i];
+    hashes[i] = mappings_.hash(arrival.is_outbound ? arrival.source : arrival.destination);
+    arrival.is_outbound ? mappings_.prefetch_internal_index(hashes[i]) : mappings_.prefetch_external_index(hashes[i]);
+  }
+  for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
+    guesses[i] = arrivals[i].is_outbound ? mappings_.guess_internal(hashes[i]) : mappings_.guess_external(hashes[i]);
+  }
+  for (std::uint32_t i = 0; i < arrivals.size(); ++i) {
+    if (arrivals[i].is_outbound && guesses[i] != HashIndex::kNone) {
+      mappings_.prefetch_neighbours(guesses[i]);
+    }
+  }
+}
+
+void Nat::decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome) {
+  now_ns_ = std::max(now_ns_, packet.arrival_ns());
+  mappings_.advance(now_ns_);
+  aux = {arrival.source.address, arrival.destination.address, arrival.source.port, arrival.destination.port, kLeave};
+  std::string record;
+  const Drop drop = translate(packet, arrival, aux, record);
+  if (drop != kNotDropped) {
+    outcome.drop(packet, drop);
+    if (is_recording_) {
+      outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(drop), "");
+    }
+    return;
+  }
+  if (aux.rewrite != kLeave && packet.is(packet::kFragment) && arrival.kind != Kind::kLaterFragment) {
+    fragments_.remember(datagram_key(packet), {aux.source, aux.destination}, now_s());
+  }
+  if (is_recording_ && aux.rewrite != kLeave) {
+    record = record_of(arrival, aux);
+  }
+  if (!record.empty()) {
+    outcome.record(packet, packet::Verdict::kPass, -1, std::move(record));
+  }
+}
+
+Nat::Drop Nat::translate(packet::Packet const& packet, Arrival const& arrival, Aux& aux, std::string& record) {
+  switch (arrival.kind) {
+    case Kind::kUntouched:
+      return kNotDropped;
+    case Kind::kTcpOrUdp:
+      return translate_session(arrival, aux);
+    case Kind::kEchoRequest:
+    case Kind::kEchoReply:
+      return translate_echo(arrival, aux);
+    case Kind::kIcmpError:
+      return translate_error(packet, arrival, record);
+    case Kind::kLaterFragment:
+      return follow_first_fragment(packet, aux);
+    case Kind::kMalformed:
+      return kMalformed;
+    default:
+      return kUnsupportedProtocol;
+  }
+}
+
+Nat::Drop Nat::drop_for(QuoteProblem problem) {
+  switch (problem) {
+    case QuoteProblem::kMalformed:
+      return kMalformed;
+    case QuoteProblem::kFragment:
+      return kFragment;
+    default:
+      return kNoMapping;
+  }
+}
+
+Mapping const* Nat::mapping_for(Endpoint const& internal) {
+  Mapping const* known = mappings_.find_internal(internal);
+  return known != nullptr ? known : mappings_.create(internal);
+}
+
+Nat::Drop Nat::translate_session(Arrival const& arrival, Aux& aux) {
+  Mapping const* receiver = nullptr;
+  if (arrival.is_inbound) {  // first: a packet that reaches nobody makes no mapping
+    receiver = mappings_.find_external(arrival.destination);
+    if (receiver == nullptr) {
+      return kNoMapping;
+    }
+    mappings_.note_inbound(*receiver, arrival.tcp_flags);
+    aux.destination = receiver->internal_address;
+    aux.destination_port = receiver->internal_port;
+  }
+  if (arrival.is_outbound) {
+    Mapping const* sender = mapping_for(arrival.source);
+    if (sender == nullptr) {
+      return kPoolExhausted;
+    }
+    mappings_.note_outbound(*sender, arrival.tcp_flags);
+    aux.source = sender->external_address;
+    aux.source_port = sender->external_port;
+  }
+  aux.rewrite = arrival.source.protocol == Protocol::kTcp ? kTcp : kUdp;
+  return kNotDropped;
+}
+
+/// Requests go out and replies come in. An echo has one identifier, which names its sender only, so one to an external
+/// address reaches nobody and cannot be hairpinned.
+Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
+  const bool is_request = arrival.kind == Kind::kEchoRequest;
+  if (arrival.is_outbound != is_request || arrival.is_inbound == is_request) {
+    return kNoMapping;
+  }
+  if (is_request) {
+    Mapping const* sender = mapping_for(arrival.source);
+    if (sender == nullptr) {
+      return kPoolExhausted;
+    }
+    mappings_.note_outbound(*sender, 0);
+    aux.source = sender->external_address;
+    aux.source_port = sender->external_port;
+  } else {
+    Mapping const* receiver = mappings_.find_external(arrival.destination);
+    if (receiver == nullptr) {
+      return kNoMapping;
+    }
+    aux.destination = receiver->internal_address;
+    aux.source_port = receiver->internal_port;
+  }
+  aux.rewrite = kEcho;
+  return kNotDropped;
+}
+
+/// An error goes to the source of the datagram that it quotes. One that goes out quotes what came in to an internal
+/// endpoint; one that comes in quotes what went out from an external one; a hairpinned one is both. Errors leave
+/// mappings and their time-outs as they are (RFC 4787 REQ-12).
+Nat::Drop Nat::translate_error(packet::Packet const& packet, Arrival const& arrival, std::string& record) {
+  const std::variant<Quote, QuoteProblem> read = read_quote(packet);
+  if (QuoteProblem const* problem = std::get_if<QuoteProblem>(&read)) {
+    return drop_for(*problem);
+  }
+  Quote const& quote = std::get<Quote>(read);
+  if (quote.source.address != arrival.destination.address) {
+    return kMalformed;
+  }
+  QuoteEnds ends{quote.source, quote.destination, arrival.source.address, arrival.destination.address};
+  if (arrival.is_inbound) {
+    Mapping const* sender = quote.may_be_from_mapping() ? mappings_.find_external(quote.source) : nullptr;
+    if (sender == nullptr) {
+      return kNoMapping;
+    }
+    ends.source = sender->internal();
+    ends.outer_destination = sender->internal_address;
+  }
+  if (arrival.is_outbound) {
+    Mapping const* receiver = quote.may_be_to_mapping() ? mappings_.find_internal(quote.destination) : nullptr;
+    if (receiver == nullptr) {
+      return kNoMapping;
+    }
+    ends.destination = receiver->external();
+    ends.outer_source = receiver->external_address;
+  }
+  if (is_recording_) {
+    record = record_of_error(packet, arrival, quote, ends);
+  }
+  rewrite_error(packet, quote, ends);
+  return kNotDropped;
+}
+
+/// Later fragments come after their first one here (RFC 4787 REQ-14 a), or not at all.
+Nat::Drop Nat::follow_first_fragment(packet::Packet const& packet, Aux& aux) const {
+  const std::optional<AddressPair> addresses = fragments_.find(datagram_key(packet), now_s());
+  if (!addresses) {
+    return kFragment;
+  }
+  aux.source = addresses->source;
+  aux.destination = addresses->destination;
+  aux.rewrite = kAddresses;
+  return kNotDropped;
+}
+
+void Nat::compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> /*results*/) {
+  const std::span<const Aux> in = nf::array_of<Aux>(aux);
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    if (in[i].rewrite != kLeave) {
+      rewrite(batch[i], in[i]);
+    }
+  }
+}
+
+Result<nf::KernelSide> Nat::kernel_side() const {
+  nf::KernelSide side;
+  side.spec.source = {catena_kernel_nat, catena_kernel_nat_count};
+  side.spec.kernel = "nat";
+  side.spec.reads = hints().gr;
+  side.spec.writes = hints().gw;
+  side.spec.aux_bytes = sizeof(Aux);
+  return side;
+}
+
+std::vector<std::string> Nat::start_report() const {
+  MappingTable::Settings const& settings = mappings_.settings();
+  constexpr std::size_t kMegabyte = 1'000'000;
+  return {concat(settings.external_addresses.size(), " external addresses with ports ", settings.ports.first, " to ",
+                 settings.ports.last, ", at most ", settings.max_mappings, " mappings in ",
+                 (memory_bytes() + kMegabyte - 1) / kMegabyte, " MB")};
+}
+
+std::size_t Nat::memory_bytes() const { return mappings_.memory_bytes() + fragments_.memory_bytes(); }
+
+std::vector<nf::Statistic> Nat::statistics() const {
+  MappingTable::Counts const& counts = mappings_.counts();
+  return {{"mappings", counts.live},
+          {"mappings_peak", counts.peak},
+          {"mappings_created", counts.created},
+          {"mappings_expired", counts.expired},
+          {"fragments_evicted", fragments_.evicted()},
+          {"memory_bytes", memory_bytes()}};
+}
+
+}  // namespace catena::nat
+
+catena::nf::Descriptor const& catena_nf_nat() {
+  static constexpr catena::nf::Descriptor kDescriptor{
+      .type = "nat",
+      .help = "Network address and port translation of TCP, UDP and ICMP (RFC 4787, 5382, 5508)",
+      .needs = catena::packet::kIpv4,
+      .drop_reasons = catena::nat::kDropReasons,
+      .config = catena::nat::kConfig,
+      .aux_bytes = sizeof(catena::nat::Aux),
+      .result_bytes = 0,
+      .has_kernel = true,
+      .create = &catena::nat::Nat::create,
+  };
+  return kDescriptor;
+}

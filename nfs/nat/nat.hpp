@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/nf.hpp>
+
+#include <string>
+
+#include "arrival.hpp"
+#include "fragment_table.hpp"
+#include "icmp_error.hpp"
+#include "mapping_table.hpp"
+#include "nat.layout.hpp"
+#include "nat_config.hpp"
+
+/// Network address and port translation for TCP, UDP and ICMP (RFC 3022; behaviour by RFC 4787, 5382 and 5508).
+///
+///   outbound   the source is inside: its endpoint gets a mapping, the packet the mapping's external endpoint
+///   inbound    the destination is an external address: the packet goes to the internal endpoint of its mapping
+///   hairpin    both: both ends are translated, so the receiver sees the sender's external endpoint
+///
+/// One packet: 10.0.0.5:1234 sends to 198.51.100.7:53. The NAT maps 10.0.0.5:1234 to 203.0.113.1:1234, if that is free,
+/// for whatever destination, and anybody may answer there (endpoint-independent mapping and filtering).
+///
+/// prepare() holds all state: it finds or makes the mapping and writes into Aux how the headers are to be. compute(),
+/// on the CPU or as a kernel, writes them and corrects the checksums. ICMP errors carry a second header that no field
+/// names; they are rare and prepare() rewrites them itself.
+namespace catena::nat {
+
+class Nat final : public nf::Nf {
+ public:
+  /// Errors: as read_nat_config().
+  static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
+
+  explicit Nat(NatConfig const& config) : realms_(config.realms), mappings_(config.mappings) {}
+
+  nf::Hints hints() const override;
+  void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
+  void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
+  void complete(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+                std::span<const std::byte> /*results*/, nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/,
+                nf::Outcome& /*outcome*/) override {}
+  Result<nf::KernelSide> kernel_side() const override;
+  std::vector<std::string> start_report() const override;
+  std::vector<nf::Statistic> statistics() const override;
+
+ private:
+  /// Positions in the descriptor's drop reasons; kNotDropped is behind them.
+  enum Drop : std::uint32_t { kPoolExhausted, kNoMapping, kFragment, kMalformed, kUnsupportedProtocol, kNotDropped };
+
+  /// Packets whose mappings are brought near together.
+  static constexpr std::uint32_t kChunk = 32;
+
+  void bring_near(std::span<const Arrival> arrivals) const;
+  void decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome);
+  Drop translate(packet::Packet const& packet, Arrival const& arrival, Aux& aux, std::string& record);
+  Drop translate_session(Arrival const& arrival, Aux& aux);
+  Drop translate_echo(Arrival const& arrival, Aux& aux);
+  Drop translate_error(packet::Packet const& packet, Arrival const& arrival, std::string& record);
+  static Drop drop_for(QuoteProblem problem);
+  Drop follow_first_fragment(packet::Packet const& packet, Aux& aux) const;
+  Mapping const* mapping_for(Endpoint const& internal);
+  std::uint64_t now_s() const;
+  std::size_t memory_bytes() const;
+
+  Realms realms_;
+  MappingTable mappings_;
+  FragmentTable fragments_;
+  std::uint64_t now_ns_ = 0;   // the latest arrival so far
+  bool is_recording_ = false;  // of the batch in hand
+};
+
+}  // namespace catena::nat
+
+/// The NF's descriptor, type `nat`.
+catena::nf::Descriptor const& catena_nf_nat();

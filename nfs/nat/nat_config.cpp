@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nat_config.hpp"
+
+#include <catena/core/text.hpp>
+
+namespace catena::nat {
+namespace {
+
+constexpr std::string_view kInside = "inside";
+constexpr std::string_view kExternal = "external";
+constexpr std::string_view kPorts = "ports";
+constexpr std::int64_t kMaxTimeoutSeconds = 30 * 24 * 3600;
+
+/// Walks a word of the configuration from its start.
+nf::TextCursor cursor_at(std::string const& text, std::string const& file) {
+  nf::TextCursor cursor(text, file);
+  cursor.next_line();
+  return cursor;
+}
+
+Result<std::vector<nf::Ipv4Prefix>> read_inside(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, config.strings(kInside));
+  if (texts.empty() || texts.size() > kMaxInsidePrefixes) {
+    return config.error(kInside, concat("'inside' has ", texts.size(), " prefixes; write 1 to ", kMaxInsidePrefixes));
+  }
+  std::vector<nf::Ipv4Prefix> prefixes;
+  for (std::string const& text : texts) {
+    nf::Ipv4Prefix prefix;
+    nf::TextCursor cursor = cursor_at(text, config.file());
+    if (!cursor.prefix(prefix) || (cursor.skip_blanks(), !cursor.at_end())) {
+      return config.error(kInside, concat("'inside' has ", cursor.quoted_word(), "; write a prefix as 10.0.0.0/8"));
+    }
+    if ((prefix.address & ~prefix.mask()) != 0) {
+      return config.error(kInside, concat("'inside' has ", text, ", with bits set behind its length; write ",
+                                          nf::to_string({prefix.address & prefix.mask(), prefix.length})));
+    }
+    prefixes.push_back(prefix);
+  }
+  return prefixes;
+}
+
+bool is_unicast(std::uint32_t address) {
+  const std::uint32_t first_byte = address >> 24;
+  return first_byte != 0 && first_byte != 127 && first_byte < 224;
+}
+
+Result<AddressRange> read_range(nf::Config const& config, std::string const& text) {
+  AddressRange range{};
+  nf::TextCursor cursor = cursor_at(text, config.file());
+  const bool has_first = cursor.address(range.first);
+  range.last = range.first;
+  if (!has_first || (cursor.accept('-') && !cursor.address(range.last)) || cursor.peek() != '\0') {
+    return config.error(kExternal, concat("'external' has '", text.substr(0, 40),
+                                          "'; write an address or a range as 203.0.113.1-203.0.113.4"));
+  }
+  if (range.last < range.first || !is_unicast(range.first) || !is_unicast(range.last)) {
+    return config.error(kExternal,
+                        concat("'external' has ", text, "; write unicast addresses, the lower end of a range first"));
+  }
+  return range;
+}
+
+bool overlaps(AddressRange const& range, nf::Ipv4Prefix const& prefix) {
+  return range.first <= (prefix.address | ~prefix.mask()) && prefix.address <= range.last;
+}
+
+Result<std::vector<AddressRange>> read_external(nf::Config& config, std::vector<nf::Ipv4Prefix> const& inside) {
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, config.strings(kExternal));
+  std::vector<AddressRange> ranges;
+  std::uint64_t addresses = 0;
+  for (std::string const& text : texts) {
+    CATENA_ASSIGN_OR_RETURN(const AddressRange range, read_range(config, text));
+    for (nf::Ipv4Prefix const& prefix : inside) {
+      if (overlaps(range, prefix)) {
+        return config.error(
+            kExternal, concat("'external' has ", text, ", which overlaps the inside prefix ", nf::to_string(prefix)));
+      }
+    }
+    addresses += std::uint64_t{range.last} - range.first + 1;
+    ranges.push_back(range);
+  }
+  if (addresses == 0 || addresses > kMaxExternalAddresses) {
+    return config.error(kExternal,
+                        concat("'external' has ", addresses, " addresses; write 1 to ", kMaxExternalAddresses));
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](AddressRange const& a, AddressRange const& b) { return a.first < b.first; });
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].first <= ranges[i - 1].last) {
+      return config.error(kExternal, concat("'external' names ", nf::to_string({ranges[i].first, 32}),
+                                            " twice; write each address once"));
+    }
+  }
+  return ranges;
+}
+
+Result<PortRange> read_ports(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, config.string_or(kPorts, "1024-65535"));
+  nf::TextCursor cursor = cursor_at(text, config.file());
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  const bool is_range = cursor.number(65535, first) && cursor.accept('-') && cursor.number(65535, last);
+  if (!is_range || cursor.peek() != '\0' || first == 0 || last < first) {
+    return config.error(
+        kPorts, concat("'ports' is '", text.substr(0, 40), "'; write a range of ports from 1 to 65535 as 1024-65535"));
+  }
+  return PortRange{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
+}
+
+Result<Timeouts> read_timeouts(nf::Config& config) {
+  Timeouts timeouts;
+  CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("timeouts"));
+  const auto read = [&section](std::string_view key, std::uint32_t& seconds) -> Status {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, section.integer_or(key, seconds, 1, kMaxTimeoutSeconds));
+    seconds = static_cast<std::uint32_t>(value);
+    return absl::OkStatus();
+  };
+  CATENA_RETURN_IF_ERROR(read("udp", timeouts.udp));
+  CATENA_RETURN_IF_ERROR(read("tcp_established", timeouts.tcp_established));
+  CATENA_RETURN_IF_ERROR(read("tcp_transitory", timeouts.tcp_transitory));
+  CATENA_RETURN_IF_ERROR(read("icmp", timeouts.icmp));
+  CATENA_RETURN_IF_ERROR(section.finish());
+  return timeouts;
+}
+
+}  // namespace
+
+Result<NatConfig> read_nat_config(nf::Config& config) {
+  NatConfig result;
+  MappingTable::Settings& mappings = result.mappings;
+  CATENA_ASSIGN_OR_RETURN(result.realms.inside, read_inside(config));
+  CATENA_ASSIGN_OR_RETURN(result.realms.external, read_external(config, result.realms.inside));
+  CATENA_ASSIGN_OR_RETURN(mappings.ports, read_ports(config));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t most,
+                          config.integer_or("max_mappings", mappings.max_mappings, 1, HashIndex::kMaxEntries));
+  mappings.max_mappings = static_cast<std::uint32_t>(most);
+  CATENA_ASSIGN_OR_RETURN(mappings.timeouts, read_timeouts(config));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  for (AddressRange const& range : result.realms.external) {
+    for (std::uint64_t address = range.first; address <= range.last; ++address) {
+      mappings.external_addresses.push_back(static_cast<std::uint32_t>(address));
+    }
+  }
+  return result;
+}
+
+}  // namespace catena::nat

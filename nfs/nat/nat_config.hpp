@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/config.hpp>
+#include <catena/nf/text_file.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "mapping_table.hpp"
+
+namespace catena::nat {
+
+/// External addresses first .. last, host order.
+struct AddressRange {
+  std::uint32_t first;
+  std::uint32_t last;
+};
+
+/// The two sides of the NAT. Immutable.
+struct Realms {
+  std::vector<nf::Ipv4Prefix> inside;
+  std::vector<AddressRange> external;  ///< in the order of their addresses; none overlaps
+
+  bool is_inside(std::uint32_t address) const {
+    return std::any_of(inside.begin(), inside.end(),
+                       [address](nf::Ipv4Prefix const& prefix) { return (address & prefix.mask()) == prefix.address; });
+  }
+  bool is_external(std::uint32_t address) const {
+    return std::any_of(external.begin(), external.end(), [address](AddressRange const& range) {
+      return address - range.first <= range.last - range.first;
+    });
+  }
+};
+
+struct NatConfig {
+  Realms realms;
+  MappingTable::Settings mappings;
+};
+
+inline constexpr std::uint32_t kMaxExternalAddresses = 1024;
+inline constexpr std::uint32_t kMaxInsidePrefixes = 64;
+
+/// Reads the whole mapping. InvalidArgument, with the position, for whatever the README does not allow.
+Result<NatConfig> read_nat_config(nf::Config& config);
+
+}  // namespace catena::nat

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/headers.hpp>
+
+#include <cstdint>
+
+/// Header fields and the checksums over them on plain bytes. Thread rule: pure functions, any thread.
+namespace catena::nat {
+
+inline constexpr std::uint32_t kIpChecksumAt = 10;
+inline constexpr std::uint32_t kIpSourceAt = 12;
+inline constexpr std::uint32_t kIpDestinationAt = 16;
+inline constexpr std::uint32_t kTcpChecksumAt = 16;
+inline constexpr std::uint32_t kUdpChecksumAt = 6;
+inline constexpr std::uint32_t kIcmpChecksumAt = 2;
+inline constexpr std::uint32_t kIcmpIdentifierAt = 4;
+
+/// Writes fields in network order and adds up what that changes in a checksum over them: the sum of ~m + m' of RFC
+/// 1624, equation 3. At most 65,535 words.
+class FieldWriter {
+ public:
+  void put16(std::uint8_t* at, std::uint16_t value) {
+    change_ += static_cast<std::uint16_t>(~packet::load_be16(at)) + std::uint32_t{value};
+    packet::store_be16(at, value);
+  }
+  void put32(std::uint8_t* at, std::uint32_t value) {
+    put16(at, static_cast<std::uint16_t>(value >> 16));
+    put16(at + 2, static_cast<std::uint16_t>(value));
+  }
+
+  /// Brings a checksum up to date; one that was wrong stays wrong by the same amount.
+  void correct(std::uint8_t* checksum) const {
+    packet::store_be16(checksum,
+                       packet::checksum_finish(change_ + static_cast<std::uint16_t>(~packet::load_be16(checksum))));
+  }
+  /// The same for UDP, where 0 says that there is none (RFC 768).
+  void correct_udp(std::uint8_t* checksum) const {
+    if (packet::load_be16(checksum) == 0) {
+      return;
+    }
+    correct(checksum);
+    if (packet::load_be16(checksum) == 0) {
+      packet::store_be16(checksum, 0xFFFF);
+    }
+  }
+
+ private:
+  std::uint32_t change_ = 0;
+};
+
+/// Writes both addresses of the IPv4 header `ip` and corrects its checksum. Returns the writer, for the transport
+/// checksum, whose pseudo header they are part of.
+inline FieldWriter write_addresses(std::uint8_t* ip, std::uint32_t source, std::uint32_t destination) {
+  FieldWriter writer;
+  writer.put32(ip + kIpSourceAt, source);
+  writer.put32(ip + kIpDestinationAt, destination);
+  writer.correct(ip + kIpChecksumAt);
+  return writer;
+}
+
+}  // namespace catena::nat
