@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hash.hpp"
+
+namespace catena::lb {
+
+/// One end of a flow. Numbers in host order.
+struct Endpoint {
+  std::uint32_t address = 0;
+  std::uint16_t port = 0;
+  std::uint8_t protocol = 0;  ///< packet::kProtocolTcp or kProtocolUdp
+
+  bool operator==(Endpoint const&) const = default;
+  std::uint64_t key() const { return std::uint64_t{address} << 32 | std::uint64_t{port} << 16 | protocol; }
+};
+
+inline std::string to_string(std::uint32_t address) {
+  return concat(address >> 24, ".", (address >> 16) & 0xFF, ".", (address >> 8) & 0xFF, ".", address & 0xFF);
+}
+/// "203.0.113.10:80/tcp"
+inline std::string to_string(Endpoint const& endpoint) {
+  return concat(to_string(endpoint.address), ":", endpoint.port,
+                endpoint.protocol == packet::kProtocolTcp ? "/tcp" : "/udp");
+}
+
+/// From endpoints to numbers: open addressing in at most half full memory, filled once, small enough to stay in the
+/// first-level cache.
+class EndpointIndex {
+ public:
+  static constexpr std::uint16_t kNone = 0xFFFF;
+
+  struct Entry {
+    Endpoint endpoint;
+    std::uint16_t number;  ///< below kNone
+  };
+
+  EndpointIndex() : EndpointIndex(std::span<const Entry>()) {}
+  /// Of entries with the same endpoint the first one counts.
+  explicit EndpointIndex(std::span<const Entry> entries)
+      : slots_(std::bit_ceil(2 * entries.size() + 1), Slot{0, kNone}), mask_(slots_.size() - 1) {
+    for (Entry const& entry : entries) {
+      Slot& slot = slots_[position_of(entry.endpoint.key())];
+      if (slot.number == kNone) {
+        slot = {entry.endpoint.key(), entry.number};
+      }
+    }
+  }
+
+  /// The number of `endpoint`, or kNone.
+  std::uint16_t find(Endpoint const& endpoint) const { return slots_[position_of(endpoint.key())].number; }
+
+ private:
+  struct Slot {
+    std::uint64_t key;
+    std::uint16_t number;  ///< kNone: free
+  };
+
+  /// Where `key` is, or the free slot where it would be.
+  std::size_t position_of(std::uint64_t key) const {
+    std::size_t at = mix(key) & mask_;
+    while (slots_[at].number != kNone && slots_[at].key != key) {
+      at = (at + 1) & mask_;
+    }
+    return at;
+  }
+
+  std::vector<Slot> slots_;
+  std::size_t mask_;
+};
+
+}  // namespace catena::lb

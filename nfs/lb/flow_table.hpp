@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+/// The flows that a load balancer remembers, each found in both directions.
+///
+/// A flow has a record of 32 bytes and two entries in a hash table, one for the packets of each direction. The table
+/// has buckets of eight entries in one cache line; an entry may be in one of two buckets and goes into the emptier one
+/// (Azar, Broder, Karlin, Upfal: "Balanced Allocations", STOC 1994). Nothing ever moves, so a record knows where its
+/// entries are. The table is at most half full; where keys are made to collide all the same, insert() fails, and no
+/// operation takes longer.
+///
+/// Flows expire after a time without packets, counted in whole seconds from the first packet: they are gone when more
+/// than the time-out has passed, and at most a second later. There are two time-outs, for open flows and for closing
+/// ones, with a list each in the order of the last packet, so that the flows to expire are at the fronts.
+///
+/// All memory is allocated at construction. Thread rule: one thread at a time.
+namespace catena::lb {
+
+struct Flow {
+  std::uint32_t client_address = 0;
+  std::uint16_t client_port = 0;
+  std::uint16_t service = 0;
+  std::uint16_t backend = 0;
+  bool is_closing = false;
+
+ private:
+  friend class FlowTable;
+  std::uint32_t last_tick_ = 0;
+  std::uint32_t older_ = 0;  // neighbours in the list
+  std::uint32_t newer_ = 0;
+  std::uint32_t to_backend_entry_ = 0;  // where its entries are in the table
+  std::uint32_t to_client_entry_ = 0;
+};
+static_assert(sizeof(Flow) == 32);
+
+class FlowTable {
+ public:
+  using Id = std::uint32_t;
+  static constexpr Id kNone = std::numeric_limits<Id>::max();
+
+  /// `max_flows`: 1 to 2^24. `backends`: their numbers are below it. Time-outs in seconds.
+  FlowTable(std::uint32_t max_flows, std::uint32_t backends, std::uint32_t open_timeout, std::uint32_t closing_timeout);
+
+  /// Takes the clock to `arrival_ns` unless it is later already, and removes some expired flows.
+  void advance(std::uint64_t arrival_ns);
+
+  /// Asks the caches for what a find() of `hash` will read: first the buckets, and when they are there, the record.
+  void prefetch_buckets(std::uint64_t hash) const;
+  void prefetch_flow(std::uint64_t hash) const;
+
+  /// The flow with an entry for `hash` for which `matches(Flow const&)` is true, or kNone. One that has expired is
+  /// removed and not found.
+  template <typename Matches>
+  Id find(std::uint64_t hash, Matches matches) {
+    for (const std::uint32_t bucket : {first_bucket(hash), second_bucket(hash)}) {
+      for (std::uint32_t i = 0; i < kBucketEntries; ++i) {
+        Bucket const& entries = buckets_[bucket];
+        if (entries.tag[i] != tag_of(hash) || entries.reference[i] == 0) {
+          continue;
+        }
+        const Id id = entries.reference[i] - 1;
+        if (!matches(flows_[id])) {
+          continue;
+        }
+        if (!has_expired(flows_[id])) {
+          return id;
+        }
+        expire(id);
+      }
+    }
+    return kNone;
+  }
+
+  /// Remembers an open flow that had a packet now; of `flow` the public members count. `to_client_twin`: the flow that
+  /// find() gives for `to_client_hash`, or kNone. The new flow takes its place in that direction, because a client that
+  /// uses a port again has done with the old flow. kNone if there is no room.
+  Id insert(Flow const& flow, std::uint64_t to_backend_hash, std::uint64_t to_client_hash, Id to_client_twin);
+  /// The flow had a packet now; `closes`: it is closing from now on.
+  void touch(Id id, bool closes);
+  /// Forgets the flow; not counted as expired.
+  void erase(Id id);
+
+  Flow const& operator[](Id id) const { return flows_[id]; }
+  std::uint32_t size() const { return size_; }
+  std::uint32_t flows_of(std::uint16_t backend) const { return flows_of_[backend]; }
+  std::uint64_t created() const { return created_; }
+  std::uint64_t expired() const { return expired_; }
+  std::uint64_t bytes() const;
+
+ private:
+  static constexpr std::uint32_t kBucketEntries = 8;
+  struct alignas(64) Bucket {
+    std::uint32_t tag[kBucketEntries];
+    std::uint32_t reference[kBucketEntries];  // 1 + the flow's id; 0: free
+  };
+  static_assert(sizeof(Bucket) == 64);
+
+  /// The flows of one time-out, the one longest without a packet first.
+  struct List {
+    std::uint32_t timeout;
+    Id oldest = kNone;
+    Id newest = kNone;
+  };
+
+  static std::uint32_t tag_of(std::uint64_t hash) { return static_cast<std::uint32_t>(hash ^ hash >> 32); }
+  std::uint32_t first_bucket(std::uint64_t hash) const {
+    return static_cast<std::uint32_t>((hash >> 32) * buckets_.size() >> 32);
+  }
+  std::uint32_t second_bucket(std::uint64_t hash) const {
+    return static_cast<std::uint32_t>((hash & 0xFFFFFFFFU) * buckets_.size() >> 32);
+  }
+  List& list_of(Flow const& flow) { return flow.is_closing ? closing_ : open_; }
+  bool has_expired(Flow const& flow) const {
+    return now_tick_ - flow.last_tick_ > (flow.is_closing ? closing_ : open_).timeout;
+  }
+
+  /// A free entry for `hash`, now taken by `id`; kNone if both buckets are full.
+  std::uint32_t add_entry(std::uint64_t hash, Id id);
+  void remove_entry(std::uint32_t entry, Id id);
+  void append(Id id);
+  void unlink(Id id);
+  void expire(Id id);
+
+  std::vector<Bucket> buckets_;
+  std::vector<Flow> flows_;
+  std::vector<std::uint32_t> flows_of_;  // by backend
+  List open_;
+  List closing_;
+  Id first_free_ = kNone;         // records that were used before, linked by newer_
+  std::uint32_t never_used_ = 0;  // records from here on were not
+  std::uint32_t size_ = 0;
+  std::uint64_t created_ = 0;
+  std::uint64_t expired_ = 0;
+
+  bool started_ = false;
+  std::uint64_t first_ns_ = 0;   // arrival of the first packet
+  std::uint64_t latest_ns_ = 0;  // latest arrival so far
+  std::uint32_t now_tick_ = 0;   // whole seconds between them
+};
+
+}  // namespace catena::lb

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lb.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+extern const catena::kernel::SourceFile catena_kernel_lb[];
+extern const unsigned catena_kernel_lb_count;
+
+namespace catena::lb {
+namespace {
+
+enum DropReasonId : std::uint32_t { kNoBackend = 0, kFragment = 1 };
+constexpr std::array<nf::DropReason, 2> kDropReasons{{
+    {"no_backend", "no backend of the service is up"},
+    {"fragment",
+     "part of a fragmented datagram to a service's address or of a known flow: its other parts have no ports"},
+}};
+
+constexpr std::array<nf::ConfigKey, 4> kConfig{{
+    {"services", "list of {address, port, protocol, backends}", "",
+     "protocol tcp or udp; backends: list of {name, address, port, weight 1..256, state up | drain | down}"},
+    {"table_size", "prime 101..1048573", "65537", "entries of each service's Maglev table, 100 a backend or more"},
+    {"max_flows", "integer 1..16777216", "1000000", "flows remembered at a time; 64 bytes each"},
+    {"flow_timeout_s", "integer 1..1000000", "300", "a flow without packets for longer is forgotten"},
+}};
+
+/// How long a TCP flow is remembered after a FIN or RST, seconds: for what is still under way and sent again.
+constexpr std::uint32_t kClosingTimeout = 10;
+
+constexpr std::uint8_t kTcpFin = 0x01;
+constexpr std::uint8_t kTcpSyn = 0x02;
+constexpr std::uint8_t kTcpRst = 0x04;
+constexpr std::uint8_t kTcpAck = 0x10;
+
+/// Packets whose flows are asked for before the first of them is decided: enough to hide the way to memory.
+constexpr std::uint32_t kChunk = 32;
+/// Equally spaced slots share few sets of the first-level cache: headers are asked for only this far ahead.
+constexpr std::uint32_t kHeadersAhead = 4;
+
+constexpr packet::FieldSet kRewritten = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum,
+                                                       packet::kL4Sport, packet::kL4Dport, packet::kL4Checksum);
+
+std::uint64_t hash_of(Endpoint const& source, Endpoint const& destination) {
+  const std::uint64_t addresses = std::uint64_t{source.address} << 32 | destination.address;
+  const std::uint64_t rest =
+      std::uint64_t{source.port} << 32 | std::uint64_t{destination.port} << 16 | destination.protocol;
+  return mix(mix(addresses) + rest);
+}
+
+std::uint8_t tcp_flags(packet::Packet const& packet) { return packet.is(packet::kTcp) ? packet.l4()[13] : 0; }
+bool closes(std::uint8_t flags) { return (flags & (kTcpFin | kTcpRst)) != 0; }
+bool opens(std::uint8_t flags) { return (flags & (kTcpSyn | kTcpAck)) == kTcpSyn; }
+
+bool is_client_of(Flow const& flow, Endpoint const& endpoint) {
+  return flow.client_address == endpoint.address && flow.client_port == endpoint.port;
+}
+
+void drop(packet::Packet const& packet, DropReasonId reason, nf::Outcome& outcome) {
+  outcome.drop(packet, reason);
+  if (outcome.recording()) {
+    outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(reason), "");
+  }
+}
+
+/// The checksum over the word at `at` after that becomes `word`.
+std::uint16_t with_word(std::uint16_t checksum, const std::uint8_t* at, std::uint32_t word) {
+  return packet::checksum_update(checksum, packet::load_be16(at), static_cast<std::uint16_t>(word));
+}
+
+/// The CPU's translation. `l3`, `l4`: headers of a packet whose action is not kKeep.
+void translate(std::uint8_t* l3, std::uint8_t* l4, Aux const& aux) {
+  std::uint8_t* address = l3 + (aux.action == kToBackend ? 16 : 12);
+  std::uint8_t* port = l4 + (aux.action == kToBackend ? 2 : 0);
+  std::uint8_t* l4_checksum = l4 + (aux.is_udp != 0 ? 6 : 16);
+  const auto with_address = [&](std::uint16_t sum) {
+    return with_word(with_word(sum, address, aux.address >> 16), address + 2, aux.address);
+  };
+
+  packet::store_be16(l3 + 10, with_address(packet::load_be16(l3 + 10)));
+  const std::uint16_t before = packet::load_be16(l4_checksum);
+  if (aux.is_udp == 0 || before != 0) {  // RFC 768: 0 says that the sender made none
+    const std::uint16_t after = with_word(with_address(before), port, aux.port);
+    packet::store_be16(l4_checksum, aux.is_udp != 0 && after == 0 ? 0xFFFF : after);
+  }
+  packet::store_be32(address, aux.address);
+  packet::store_be16(port, aux.port);
+}
+
+/// "web-1" as part of a metric's name.
+std::string metric_part(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<nf::Nf>> Lb::create(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const Settings settings, read_settings(config));
+  std::unique_ptr<Lb> lb(new Lb(settings));
+  CATENA_RETURN_IF_ERROR(lb->update(settings.services));
+  return lb;
+}
+
+Lb::Lb(Settings const& settings)
+    : services_(settings.table_size),
+      flows_(settings.max_flows, ServiceTable::kBackendNumbers, settings.flow_timeout_s,
+             std::min(settings.flow_timeout_s, kClosingTimeout)) {}
+
+Status Lb::update(std::span<const Service> services) {
+  return services_.update(services, [this](std::uint16_t backend) { return flows_.flows_of(backend); });
+}
+
+nf::Hints Lb::hints() const {
+  return {.cr = kRewritten,
+          .cw = kRewritten,
+          .gr = kRewritten,
+          .gw = kRewritten,
+          .host_reads = packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
+                                       packet::kL4Dport, packet::kTcpFlags)};
+}
+
+void Lb::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
+  const auto out = nf::array_of<Aux>(aux);
+  std::array<Sighting, kChunk> seen;
+  for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
+    const std::uint32_t count = std::min(kChunk, batch.size() - first);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (first + i + kHeadersAhead < batch.size()) {
+        __builtin_prefetch(batch[first + i + kHeadersAhead].frame(), 1);
+      }
+      seen[i] = look_at(batch[first + i]);
+      if (seen[i].hash != 0) {
+        flows_.prefetch_buckets(seen[i].hash);
+      }
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (seen[i].hash != 0) {
+        flows_.prefetch_flow(seen[i].hash);
+      }
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      decide(batch[first + i], seen[i], out[first + i], outcome);
+    }
+  }
+}
+
+Lb::Sighting Lb::look_at(packet::Packet const& packet) const {
+  Sighting seen{};
+  const std::uint8_t* l3 = packet.l3();
+  seen.source.address = packet::load_be32(l3 + 12);
+  seen.destination.address = packet::load_be32(l3 + 16);
+  seen.source.protocol = seen.destination.protocol = l3[9];
+  if (packet.is(packet::kFragment) && services_.has_service_address(seen.destination.address, l3[9])) {
+    seen.side = Side::kFragmentToService;
+    return seen;
+  }
+  if (!packet.is(packet::kPorts)) {
+    return seen;
+  }
+  seen.source.port = packet::load_be16(packet.l4());
+  seen.destination.port = packet::load_be16(packet.l4() + 2);
+  seen.service = services_.service_at(seen.destination);
+  if (seen.service != ServiceTable::kNone) {
+    seen.side = Side::kClient;
+  } else if (services_.has_backend_at(seen.source)) {
+    seen.side = Side::kBackend;
+  } else {
+    return seen;
+  }
+  seen.hash = hash_of(seen.source, seen.destination);
+  return seen;
+}
+
+void Lb::decide(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
+  flows_.advance(packet.arrival_ns());
+  switch (seen.side) {
+    case Side::kClient:
+      return decide_from_client(packet, seen, aux, outcome);
+    case Side::kBackend:
+      return decide_from_backend(packet, seen, aux, outcome);
+    case Side::kFragmentToService:
+      return drop(packet, kFragment, outcome);
+    case Side::kNeither:
+      aux.action = kKeep;
+  }
+}
+
+void Lb::decide_from_client(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
+  const std::uint8_t flags = tcp_flags(packet);
+  FlowTable::Id flow = flows_.find(seen.hash, [&seen](Flow const& candidate) {
+    return candidate.service == seen.service && is_client_of(candidate, seen.source);
+  });
+  if (flow != FlowTable::kNone) {
+    const bool starts_again = flows_[flow].is_closing && opens(flags);
+    if (starts_again || services_.backend(flows_[flow].backend).state == BackendState::kDown) {
+      flows_.erase(flow);
+      flow = FlowTable::kNone;
+    }
+  }
+  std::uint16_t number = ServiceTable::kNone;
+  if (flow != FlowTable::kNone) {
+    number = flows_[flow].backend;
+    flows_.touch(flow, closes(flags));
+  } else {
+    number = start_flow(seen, closes(flags));
+  }
+  if (number == ServiceTable::kNone) {
+    return drop(packet, kNoBackend, outcome);
+  }
+  ServiceTable::BackendRecord& backend = services_.backend(number);
+  ++backend.packets;
+  aux = {.address = backend.endpoint.address,
+         .port = backend.endpoint.port,
+         .backend = number,
+         .action = kToBackend,
+         .is_udp = packet.is(packet::kUdp),
+         .unused = 0};
+}
+
+std::uint16_t Lb::start_flow(Sighting const& seen, bool closes) {
+  const std::uint16_t number = services_.choose(seen.service, seen.hash);
+  if (number == ServiceTable::kNone) {
+    return number;
+  }
+  Endpoint const& backend = services_.backend(number).endpoint;
+  const std::uint64_t to_client_hash = hash_of(backend, seen.source);
+  const FlowTable::Id twin = flows_.find(to_client_hash, [&](Flow const& candidate) {
+    return is_client_of(candidate, seen.source) && services_.backend(candidate.backend).endpoint == backend;
+  });
+  Flow flow;
+  flow.client_address = seen.source.address;
+  flow.client_port = seen.source.port;
+  flow.service = seen.service;
+  flow.backend = number;
+  const FlowTable::Id id = flows_.insert(flow, seen.hash, to_client_hash, twin);
+  if (id == FlowTable::kNone) {
+    ++flows_not_tracked_;
+  } else if (closes) {
+    flows_.touch(id, true);
+  }
+  return number;
+}
+
+void Lb::decide_from_backend(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
+  const FlowTable::Id flow = flows_.find(seen.hash, [&](Flow const& candidate) {
+    return is_client_of(candidate, seen.destination) && services_.backend(candidate.backend).endpoint == seen.source;
+  });
+  if (flow == FlowTable::kNone) {
+    aux.action = kKeep;
+    return;
+  }
+  if (packet.is(packet::kFragment)) {
+    return drop(packet, kFragment, outcome);
+  }
+  flows_.touch(flow, closes(tcp_flags(packet)));
+  const std::uint16_t number = flows_[flow].backend;
+  ++services_.backend(number).packets;
+  Endpoint const& service = services_.services()[flows_[flow].service].endpoint;
+  aux = {.address = service.address,
+         .port = service.port,
+         .backend = number,
+         .action = kToClient,
+         .is_udp = packet.is(packet::kUdp),
+         .unused = 0};
+}
+
+void Lb::compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> /*results*/) {
+  const auto in = nf::array_of<Aux>(aux);
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    if (in[i].action != kKeep) {
+      const packet::Packet packet = batch[i];
+      translate(packet.l3(), packet.l4(), in[i]);
+    }
+  }
+}
+
+void Lb::complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> /*results*/,
+                  nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) {
+  if (!outcome.recording()) {
+    return;
+  }
+  const auto in = nf::array_of<Aux>(aux);
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    if (in[i].action != kKeep) {
+      outcome.record(batch[i], packet::Verdict::kPass, -1,
+                     concat("\"backend\":\"", services_.backends()[in[i].backend].name, "\""));
+    }
+  }
+}
+
+Result<nf::KernelSide> Lb::kernel_side() const {
+  nf::KernelSide side;
+  side.spec.source = {catena_kernel_lb, catena_kernel_lb_count};
+  side.spec.kernel = "lb";
+  side.spec.reads = kRewritten;
+  side.spec.writes = kRewritten;
+  side.spec.aux_bytes = sizeof(Aux);
+  return side;
+}
+
+std::vector<std::string> Lb::start_report() const {
+  std::size_t services = 0;
+  for (ServiceTable::ServiceRecord const& service : services_.services()) {
+    services += service.listed ? 1 : 0;
+  }
+  std::array<std::size_t, 3> by_state{};
+  for (ServiceTable::BackendRecord const& backend : services_.backends()) {
+    by_state[static_cast<std::size_t>(backend.state)] += backend.listed ? 1 : 0;
+  }
+  return {concat(services, services == 1 ? " service; backends: " : " services; backends: ", by_state[0], " up, ",
+                 by_state[1], " draining, ", by_state[2], " down; memory ", (services_.bytes() + flows_.bytes()) >> 20,
+                 " MiB")};
+}
+
+std::vector<std::string> Lb::end_report() const {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < services_.services().size(); ++i) {
+    std::uint64_t total = 0;
+    for (ServiceTable::BackendRecord const& backend : services_.backends()) {
+      total += backend.service == i ? backend.packets : 0;
+    }
+    std::string line = concat(to_string(services_.services()[i].endpoint), ": ", total, " packets");
+    for (ServiceTable::BackendRecord const& backend : services_.backends()) {
+      if (backend.service == i && total > 0) {
+        const double percent = 100.0 * static_cast<double>(backend.packets) / static_cast<double>(total);
+        line += fmt::format(", {} {:.1f} %", backend.name, percent);
+      }
+    }
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<nf::Statistic> Lb::statistics() const {
+  std::vector<nf::Statistic> result{
+      {"flows", flows_.size()},
+      {"flows_created", flows_.created()},
+      {"flows_expired", flows_.expired()},
+      {"flows_not_tracked", flows_not_tracked_},
+      {"memory_bytes", services_.bytes() + flows_.bytes()},
+  };
+  std::map<std::string, std::uint64_t> packets;
+  for (ServiceTable::BackendRecord const& backend : services_.backends()) {
+    packets[concat("backend_", metric_part(backend.name), "_packets")] += backend.packets;
+  }
+  for (auto const& [name, count] : packets) {
+    result.push_back({name, count});
+  }
+  return result;
+}
+
+}  // namespace catena::lb
+
+catena::nf::Descriptor const& catena_nf_lb() {
+  static constexpr catena::nf::Descriptor kDescriptor{
+      .type = "lb",
+      .help = "Layer-4 load balancer: Maglev hashing over weighted backends, flows stay with theirs",
+      .needs = catena::packet::kIpv4,
+      .drop_reasons = catena::lb::kDropReasons,
+      .config = catena::lb::kConfig,
+      .aux_bytes = sizeof(catena::lb::Aux),
+      .result_bytes = 0,
+      .has_kernel = true,
+      .create = &catena::lb::Lb::create,
+  };
+  return kDescriptor;
+}
