@@ -693,16 +693,6 @@ TEST(Nat, the_kernel_does_the_rewriting_on_devices) {
   }
 }
 
-TEST(Nat, the_kernel_compiles_for_cuda) {
-  const auto nat = make();
-  ASSERT_TRUE(nat.ok()) << nat.status();
-  const auto binary = device::compile_cuda(kernel::adapt((*nat)->kernel_side()->spec), "sm_90");
-  if (absl::IsUnavailable(binary.status())) {
-    GTEST_SKIP() << "NVRTC is not here: " << binary.status();
-  }
-  EXPECT_TRUE(binary.ok()) << binary.status();
-}
-
 TEST(Nat, start_report_tells_addresses_ports_and_memory) {
   EXPECT_THAT((*make(kFourAddresses))->start_report(),
               ElementsAre(HasSubstr("4 external addresses with ports 1024 to 65535, at most 1000000 mappings in 5")));

@@ -15,8 +15,8 @@ class PortPool {
   /// Ports first .. last.
   PortPool(std::uint16_t first, std::uint16_t last);
 
-  /// `preferred` if it is free; else the next free port of the same parity behind it, around the end of the range; else
-  /// the next one of the other parity. Nothing if none is free.
+  /// `preferred` if it is free; else the next free port of the same parity, around the end of the range; else the same
+  /// search in the other parity, from the neighbour of `preferred` on. Nothing if none is free.
   std::optional<std::uint16_t> take(std::uint16_t preferred);
   /// Precondition: the port was taken.
   void give_back(std::uint16_t port);
