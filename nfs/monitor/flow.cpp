@@ -28,12 +28,12 @@ Observation observe(packet::Packet const& packet) {
     dport = packet::load_be16(l4);
   }
   const bool is_tcp = packet.is(packet::kTcp);
-  return {.key = FlowKey::of(packet::load_be32(ip + 12), packet::load_be32(ip + 16), sport, dport, ip[9]),
-          .arrival_ns = packet.arrival_ns(),
-          .length = packet::load_be16(ip + 2),
-          .tcp_flags = is_tcp ? static_cast<std::uint16_t>(packet::load_be16(l4 + 12) & kTcpControlBits)
-                              : std::uint16_t{0},
-          .tos = ip[1]};
+  return {
+      .key = FlowKey::of(packet::load_be32(ip + 12), packet::load_be32(ip + 16), sport, dport, ip[9]),
+      .arrival_ns = packet.arrival_ns(),
+      .length = packet::load_be16(ip + 2),
+      .tcp_flags = is_tcp ? static_cast<std::uint16_t>(packet::load_be16(l4 + 12) & kTcpControlBits) : std::uint16_t{0},
+      .tos = ip[1]};
 }
 
 }  // namespace catena::monitor

@@ -56,11 +56,11 @@ enum class EndReason : std::uint8_t {
 struct FlowRecord {
   FlowKey key;
   std::uint64_t packets;
-  std::uint64_t bytes;       ///< sum of IPv4 total lengths
-  std::uint64_t first_ns;    ///< earliest and
-  std::uint64_t last_ns;     ///< latest stamp of the packets
-  std::uint16_t tcp_flags;   ///< OR of all packets
-  std::uint8_t tos;          ///< of the first packet
+  std::uint64_t bytes;      ///< sum of IPv4 total lengths
+  std::uint64_t first_ns;   ///< earliest and
+  std::uint64_t last_ns;    ///< latest stamp of the packets
+  std::uint16_t tcp_flags;  ///< OR of all packets
+  std::uint8_t tos;         ///< of the first packet
   EndReason end_reason;
   bool operator==(FlowRecord const&) const = default;
 };

@@ -121,14 +121,14 @@ class FlowTable {
     order_[anchor()].older = flow;
   }
 
-  Array<Flow> flows_;            // [capacity_]
-  Array<Order> order_;           // [capacity_ + 1]
-  Array<std::uint32_t> heads_;   // [mask_ + 1] position + 1, so that fresh memory reads as "none"
+  Array<Flow> flows_;           // [capacity_]
+  Array<Order> order_;          // [capacity_ + 1]
+  Array<std::uint32_t> heads_;  // [mask_ + 1] position + 1, so that fresh memory reads as "none"
   std::uint64_t mask_ = 0;
   std::uint64_t seeds_[3] = {};
   std::uint32_t capacity_ = 0;
   std::uint32_t size_ = 0;
-  std::uint32_t free_ = kNone;   // entries that were used and erased, a list through Flow::next
+  std::uint32_t free_ = kNone;    // entries that were used and erased, a list through Flow::next
   std::uint32_t never_used_ = 0;  // the first entry that was never used
 };
 

@@ -24,7 +24,7 @@ TEST(FlowKey, gives_back_what_it_was_made_of) {
 }
 
 TEST(FlowKey, differs_where_any_part_differs) {
-  const std::vector<FlowKey> keys{FlowKey::of(1, 2, 3, 4, 6), FlowKey::of(2, 1, 3, 4, 6), FlowKey::of(1, 2, 4, 3, 6),
+  const std::vector<FlowKey> keys{FlowKey::of(1, 2, 3, 4, 6),  FlowKey::of(2, 1, 3, 4, 6), FlowKey::of(1, 2, 4, 3, 6),
                                   FlowKey::of(1, 2, 3, 4, 17), FlowKey::of(1, 2, 3, 5, 6), FlowKey::of(1, 3, 3, 4, 6)};
   for (std::size_t i = 0; i < keys.size(); ++i) {
     EXPECT_EQ(std::count(keys.begin(), keys.end(), keys[i]), 1) << i;

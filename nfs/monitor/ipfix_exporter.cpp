@@ -40,11 +40,12 @@ constexpr FieldSpecifier kFlowStart{152, 8};  // milliseconds
 constexpr FieldSpecifier kFlowEnd{153, 8};
 constexpr FieldSpecifier kFlowEndReason{136, 1};
 
-constexpr std::array kPortsFields{kSourceAddress,  kDestinationAddress, kSourcePort, kDestinationPort,
-                                  kProtocol,       kClassOfService,     kPackets,    kOctets,
-                                  kFlowStart,      kFlowEnd,            kFlowEndReason, kTcpControlBits};
-constexpr std::array kIcmpFields{kSourceAddress, kDestinationAddress, kIcmpTypeCode, kProtocol, kClassOfService,
-                                 kPackets,       kOctets,             kFlowStart,    kFlowEnd,  kFlowEndReason};
+constexpr std::array kPortsFields{
+    kSourceAddress, kDestinationAddress, kSourcePort, kDestinationPort, kProtocol,      kClassOfService, kPackets,
+    kOctets,        kFlowStart,          kFlowEnd,    kFlowEndReason,   kTcpControlBits};
+constexpr std::array kIcmpFields{
+    kSourceAddress, kDestinationAddress, kIcmpTypeCode, kProtocol,     kClassOfService, kPackets,
+    kOctets,        kFlowStart,          kFlowEnd,      kFlowEndReason};
 
 constexpr std::size_t record_bytes(std::span<const FieldSpecifier> fields) {
   std::size_t bytes = 0;
@@ -72,8 +73,7 @@ class Writer {
 
 class IpfixExporter final : public Exporter {
  public:
-  IpfixExporter(std::unique_ptr<Output> output, IpfixOptions options)
-      : Exporter(std::move(output)), options_(options) {
+  IpfixExporter(std::unique_ptr<Output> output, IpfixOptions options) : Exporter(std::move(output)), options_(options) {
     message_.reserve(kMaxMessageBytes);
   }
 
@@ -173,8 +173,8 @@ class IpfixExporter final : public Exporter {
   std::vector<std::uint8_t> message_;  // empty, or a message that waits for more records
   std::uint32_t records_ = 0;          // in message_
   std::uint64_t messages_ = 0;
-  std::uint32_t sequence_ = 0;         // 3.1: data records sent so far, modulo 2^32
-  std::uint16_t set_id_ = 0;           // of the open set, 0: none
+  std::uint32_t sequence_ = 0;  // 3.1: data records sent so far, modulo 2^32
+  std::uint16_t set_id_ = 0;    // of the open set, 0: none
   std::size_t set_start_ = 0;
 };
 

@@ -56,8 +56,14 @@ class Collector {
  public:
   Message decode(Bytes const& bytes) {
     const std::uint8_t* at = bytes.data();
-    Message message{packet::load_be16(at),     packet::load_be16(at + 2),  packet::load_be32(at + 4),
-                    packet::load_be32(at + 8), packet::load_be32(at + 12), 0, {}, {}};
+    Message message{packet::load_be16(at),
+                    packet::load_be16(at + 2),
+                    packet::load_be32(at + 4),
+                    packet::load_be32(at + 8),
+                    packet::load_be32(at + 12),
+                    0,
+                    {},
+                    {}};
     std::size_t set = 16;
     while (set + 4 <= bytes.size()) {
       const std::uint16_t id = packet::load_be16(at + set);
@@ -110,8 +116,14 @@ class Collector {
 };
 
 FlowRecord tcp_record(std::uint32_t src) {
-  return {FlowKey::of(src, 0xC6336402, 40'000, 443, 6), 0x1'0000'0001, 0x2'0000'0002, 1'700'000'000'123'999'999,
-          1'700'000'001'456'000'000, 0x1C2, 0xB8, EndReason::kActive};
+  return {FlowKey::of(src, 0xC6336402, 40'000, 443, 6),
+          0x1'0000'0001,
+          0x2'0000'0002,
+          1'700'000'000'123'999'999,
+          1'700'000'001'456'000'000,
+          0x1C2,
+          0xB8,
+          EndReason::kActive};
 }
 FlowRecord icmp_record() {
   return {FlowKey::of(7, 8, 0, 3 * 256 + 13, 1), 2, 112, 5'000'000, 6'000'000, 0, 0, EndReason::kIdle};
@@ -143,16 +155,16 @@ TEST_F(Ipfix, a_message_is_byte_for_byte_what_the_rfc_says) {
              9'000'000'000);
   ASSERT_TRUE(ipfix->finish(0x11223344ULL * 1'000'000'000).ok());
   const Bytes header{0, 10, 0, 0xA9, 0x11, 0x22, 0x33, 0x44, 0, 0, 0, 0, 1, 2, 3, 4};
-  const Bytes templates{0, 2,   0, 100,                                       // set, length
-                        1, 0,   0, 12,                                        // template 256
-                        0, 8,   0, 4, 0, 12,  0, 4, 0, 7,   0, 2, 0, 11, 0, 2,  // addresses, ports
-                        0, 4,   0, 1, 0, 5,   0, 1, 0, 2,   0, 8, 0, 1,  0, 8,  // protocol, class, packets, octets
-                        0, 152, 0, 8, 0, 153, 0, 8, 0, 136, 0, 1, 0, 6,  0, 2,  // start, end, reason, control bits
-                        1, 1,   0, 10,                                        // template 257
-                        0, 8,   0, 4, 0, 12,  0, 4, 0, 32,  0, 2, 0, 4,  0, 1,  // addresses, ICMP type and code
-                        0, 5,   0, 1, 0, 2,   0, 8, 0, 1,   0, 8, 0, 152, 0, 8, 0, 153, 0, 8, 0, 136, 0, 1};
-  const Bytes data{1, 0, 0, 53, 10, 0, 0, 1, 10, 0, 0, 2, 0x12, 0x34, 0, 0x50, 6, 0x20, 0, 0, 0, 0, 0, 0, 0, 3, 0,
-                   0, 0, 0, 0,  0,  0, 180, 0, 0, 0, 0, 0, 0, 0,    1,    0, 0,    0, 0,    0, 0, 0, 2, 1, 0, 0x13};
+  const Bytes templates{0, 2,   0, 100,                                            // set, length
+                        1, 0,   0, 12,                                             // template 256
+                        0, 8,   0, 4,   0, 12,  0, 4, 0, 7,   0, 2, 0, 11,  0, 2,  // addresses, ports
+                        0, 4,   0, 1,   0, 5,   0, 1, 0, 2,   0, 8, 0, 1,   0, 8,  // protocol, class, packets, octets
+                        0, 152, 0, 8,   0, 153, 0, 8, 0, 136, 0, 1, 0, 6,   0, 2,  // start, end, reason, control bits
+                        1, 1,   0, 10,                                             // template 257
+                        0, 8,   0, 4,   0, 12,  0, 4, 0, 32,  0, 2, 0, 4,   0, 1,  // addresses, ICMP type and code
+                        0, 5,   0, 1,   0, 2,   0, 8, 0, 1,   0, 8, 0, 152, 0, 8, 0, 153, 0, 8, 0, 136, 0, 1};
+  const Bytes data{1, 0, 0, 53, 10, 0, 0,   1, 10, 0, 0, 2, 0x12, 0x34, 0, 0x50, 6, 0x20, 0, 0, 0, 0, 0, 0, 0, 3,   0,
+                   0, 0, 0, 0,  0,  0, 180, 0, 0,  0, 0, 0, 0,    0,    1, 0,    0, 0,    0, 0, 0, 0, 2, 1, 0, 0x13};
   Bytes expected = header;
   expected.insert(expected.end(), templates.begin(), templates.end());
   expected.insert(expected.end(), data.begin(), data.end());
@@ -172,11 +184,18 @@ TEST_F(Ipfix, a_collector_reads_the_values_of_both_templates) {
   EXPECT_EQ(messages[0].export_time, 1'700'000'002U);
   EXPECT_THAT(messages[0].sets, ElementsAre(2, 256, 257));
   ASSERT_THAT(messages[0].records, SizeIs(2));
-  const std::map<std::uint16_t, std::uint64_t> tcp{
-      {8, 0xC0000201},   {12, 0xC6336402},         {7, 40'000},
-      {11, 443},         {4, 6},                   {5, 0xB8},
-      {6, 0x1C2},        {2, 0x1'0000'0001},       {1, 0x2'0000'0002},
-      {152, 1'700'000'000'123}, {153, 1'700'000'001'456}, {136, 2}};
+  const std::map<std::uint16_t, std::uint64_t> tcp{{8, 0xC0000201},
+                                                   {12, 0xC6336402},
+                                                   {7, 40'000},
+                                                   {11, 443},
+                                                   {4, 6},
+                                                   {5, 0xB8},
+                                                   {6, 0x1C2},
+                                                   {2, 0x1'0000'0001},
+                                                   {1, 0x2'0000'0002},
+                                                   {152, 1'700'000'000'123},
+                                                   {153, 1'700'000'001'456},
+                                                   {136, 2}};
   EXPECT_EQ(messages[0].records[0], tcp);
   const std::map<std::uint16_t, std::uint64_t> icmp{{8, 7}, {12, 8},  {32, 3 * 256 + 13}, {4, 1},   {5, 0},
                                                     {2, 2}, {1, 112}, {152, 5},           {153, 6}, {136, 1}};

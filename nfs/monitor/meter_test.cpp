@@ -202,8 +202,7 @@ TEST(Meter, a_million_flows_fit_and_the_next_ones_evict_one_each) {
   EXPECT_EQ(metered.meter.counts().evicted, kMore);
   for (std::uint32_t src = 0; src < kFlows + kMore; ++src) {
     ASSERT_EQ(metered.sink.records[src].key.src(), src);
-    ASSERT_EQ(metered.sink.records[src].end_reason,
-              src < kMore ? EndReason::kLackOfResources : EndReason::kForcedEnd);
+    ASSERT_EQ(metered.sink.records[src].end_reason, src < kMore ? EndReason::kLackOfResources : EndReason::kForcedEnd);
   }
 }
 

@@ -21,10 +21,11 @@ constexpr std::uint32_t kChunk = 64;
 constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"max_flows", "integer 1..100000000", "1000000", "flows kept; more evict the least recently used one"},
     {"idle_timeout_s", "integer 1..31536000", "15", "a flow without a packet for so many seconds has ended"},
-    {"active_timeout_s", "integer 0..31536000", "1800", "a flow that goes on is exported this often; 0: only at its end"},
+    {"active_timeout_s", "integer 0..31536000", "1800",
+     "a flow that goes on is exported this often; 0: only at its end"},
     {"top", "integer 0..1000", "10", "top talkers in the report"},
-    {"export", "list of {format: json | ipfix, file: PATH} or {format: ipfix, udp: HOST:PORT, template_refresh}", "none",
-     "where flow records go; template_refresh: messages from one sending of the templates to the next, 20"},
+    {"export", "list of {format: json | ipfix, file: PATH} or {format: ipfix, udp: HOST:PORT, template_refresh}",
+     "none", "where flow records go; template_refresh: messages from one sending of the templates to the next, 20"},
     {"observation_domain", "integer 0..4294967295", "1", "observation domain ID of IPFIX messages"},
 }};
 
@@ -41,7 +42,8 @@ Result<std::unique_ptr<nf::Nf>> Monitor::create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const std::int64_t flows,
                           config.integer_or("max_flows", kDefaultFlows, 1, FlowTable::kMaxCapacity));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t idle, config.integer_or("idle_timeout_s", 15, 1, kMaxTimeoutSeconds));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t active, config.integer_or("active_timeout_s", 1800, 0, kMaxTimeoutSeconds));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t active,
+                          config.integer_or("active_timeout_s", 1800, 0, kMaxTimeoutSeconds));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t top, config.integer_or("top", 10, 0, kMaxTop));
   CATENA_ASSIGN_OR_RETURN(std::vector<NamedExporter> exporters, read_exporters(config));
   CATENA_RETURN_IF_ERROR(config.finish());
@@ -63,9 +65,9 @@ Monitor::Monitor(FlowTable table, Timeouts timeouts, std::size_t top, std::vecto
 
 nf::Hints Monitor::hints() const {
   nf::Hints hints;
-  hints.host_reads = packet::fields(packet::kIpv4Tos, packet::kIpv4Length, packet::kIpv4Protocol, packet::kIpv4Src,
-                                    packet::kIpv4Dst, packet::kL4Sport, packet::kL4Dport, packet::kTcpFlags,
-                                    packet::kIcmpHeader, packet::kMetaLayers);
+  hints.host_reads =
+      packet::fields(packet::kIpv4Tos, packet::kIpv4Length, packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst,
+                     packet::kL4Sport, packet::kL4Dport, packet::kTcpFlags, packet::kIcmpHeader, packet::kMetaLayers);
   return hints;
 }
 

@@ -98,8 +98,8 @@ void set_flow(std::uint8_t* frame, std::uint32_t flow) {
 /// Runs the NF over the pool, which gets the flows that `next_flow` gives, unmeasured, before each pass.
 template <typename NextFlow>
 void run_nf(benchmark::State& state, std::string_view yaml, std::uint32_t warm_up_passes, NextFlow next_flow) {
-  const std::vector<nf::testing::Frame> frames(
-      kSlots, nf::testing::make_frame(packet::kProtocolTcp, 1, 2, 3, 4, "0123456"));
+  const std::vector<nf::testing::Frame> frames(kSlots,
+                                               nf::testing::make_frame(packet::kProtocolTcp, 1, 2, 3, 4, "0123456"));
   const std::vector<std::uint64_t> arrivals_ns(kSlots, 1'000'000);
   nf::testing::PacketStore store(frames, arrivals_ns);
   nf::Instance instance("mon", catena_nf_monitor(), make_monitor(yaml), nf::OnUnsupported::kPass, false);

@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <optional>
@@ -29,8 +29,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr std::string_view kJson = "export: [{format: json, file: flows.jsonl}]\n";
-constexpr std::string_view kBoth =
-    "export: [{format: json, file: flows.jsonl}, {format: ipfix, file: flows.ipfix}]\n";
+constexpr std::string_view kBoth = "export: [{format: json, file: flows.jsonl}, {format: ipfix, file: flows.ipfix}]\n";
 
 class MonitorTest : public ::testing::Test {
  protected:
@@ -58,9 +57,9 @@ struct Traffic {
     for (std::size_t i = 0; i < packets; ++i) {
       const std::uint8_t protocol = random() % 2 == 0 ? 6 : 17;
       const bool is_busy = random() % 4 == 0;  // one flow goes on all the time
-      Frame frame = make_frame(protocol, 0x0A000000 + (is_busy ? 0 : random() % 50), 0x0B000000,
-                               static_cast<std::uint16_t>(is_busy ? 0 : random() % 9), 80,
-                               std::string(random() % 200, 'x'));
+      Frame frame =
+          make_frame(protocol, 0x0A000000 + (is_busy ? 0 : random() % 50), 0x0B000000,
+                     static_cast<std::uint16_t>(is_busy ? 0 : random() % 9), 80, std::string(random() % 200, 'x'));
       if (random() % 20 == 0) {
         frame.resize(random() % frame.size());
       } else if (random() % 20 == 0) {
@@ -107,10 +106,10 @@ TEST_F(MonitorTest, every_end_reason_has_a_name) {
   };
   at(0, 1);
   at(5, 1);
-  at(10, 1);   // active
+  at(10, 1);  // active
   at(11, 2);
-  at(12, 3);   // evicts 1
-  at(26, 3);   // 2 is idle
+  at(12, 3);  // evicts 1
+  at(26, 3);  // 2 is idle
   testing::run(concat(kJson, "max_flows: 2\nidle_timeout_s: 15\nactive_timeout_s: 10\n"), frames, folder_, options);
   std::vector<std::string> reasons;
   for (auto const& record : exported()) {
@@ -148,8 +147,7 @@ TEST_F(MonitorTest, the_end_report_names_the_top_talkers) {
 }
 
 TEST_F(MonitorTest, the_start_report_names_memory_and_exports) {
-  const auto monitor = nf::testing::make_nf(
-      catena_nf_monitor(), concat("max_flows: 1048576\n", kBoth), folder_.path());
+  const auto monitor = nf::testing::make_nf(catena_nf_monitor(), concat("max_flows: 1048576\n", kBoth), folder_.path());
   EXPECT_THAT((*monitor)->start_report(),
               ElementsAre("flow table of 88 MiB", concat("json to ", folder_.path("flows.jsonl")),
                           concat("ipfix to ", folder_.path("flows.ipfix"))));
@@ -169,8 +167,8 @@ TEST_F(MonitorTest, hostile_frames_survive_and_every_ipv4_packet_is_counted_once
   const Traffic traffic(20'000);
   RunOptions options;
   options.arrivals_ns = traffic.arrivals_ns;
-  const RunResult result = testing::run(concat(kJson, "max_flows: 64\nactive_timeout_s: 10"), traffic.frames, folder_,
-                                        options);
+  const RunResult result =
+      testing::run(concat(kJson, "max_flows: 64\nactive_timeout_s: 10"), traffic.frames, folder_, options);
   std::uint64_t packets = 0;
   std::uint64_t bytes = 0;
   std::set<std::string> reasons;
@@ -221,9 +219,9 @@ TEST_F(MonitorTest, a_file_that_cannot_be_written_ends_the_run_as_data_loss) {
   if (!std::filesystem::exists("/dev/full")) {
     GTEST_SKIP() << "this system has no /dev/full";
   }
-  auto monitor = nf::testing::make_nf(
-      catena_nf_monitor(), "export: [{format: json, file: /dev/full}, {format: json, file: flows.jsonl}]",
-      folder_.path());
+  auto monitor = nf::testing::make_nf(catena_nf_monitor(),
+                                      "export: [{format: json, file: /dev/full}, {format: json, file: flows.jsonl}]",
+                                      folder_.path());
   ASSERT_TRUE(monitor.ok()) << monitor.status();
   nf::Instance instance("mon", catena_nf_monitor(), std::move(monitor).value(), nf::OnUnsupported::kPass, false);
   nf::testing::PacketStore store(std::vector{make_frame(17, 1, 2, 3, 4, ""), make_frame(17, 2, 2, 3, 4, "")});
@@ -277,7 +275,8 @@ TEST_F(MonitorTest, wrong_configuration_is_an_error_with_position) {
   EXPECT_THAT(config_error("export: [{format: json, file: .}]"), HasSubstr("is a folder"));
   EXPECT_THAT(config_error("export: [{format: json, file: a}, {format: ipfix, file: b/../a}]"),
               HasSubstr("is exported to by another entry"));
-  for (const std::string_view collector : {"127.0.0.1", ":4739", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "h:x"}) {
+  for (const std::string_view collector :
+       {"127.0.0.1", ":4739", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "h:x"}) {
     EXPECT_THAT(config_error(concat("export: [{format: ipfix, udp: '", collector, "'}]")),
                 HasSubstr("test.yaml:1:31: 'udp' is"));
   }

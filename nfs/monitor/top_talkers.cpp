@@ -15,23 +15,18 @@ std::size_t TopTalkers::Hash::operator()(Pair pair) const {
 
 TopTalkers::TopTalkers(std::size_t counters)
     : counters_(counters), positions_(counters, Hash{[] {
-        std::random_device random;
-        return std::uint64_t{random()} << 32 | random();
-      }()}) {
+                                        std::random_device random;
+                                        return std::uint64_t{random()} << 32 | random();
+                                      }()}) {
   heap_.reserve(counters);
 }
 
-bool TopTalkers::is_above(Talker const& a, Talker const& b) {
-  return std::tuple(a.bytes, pair_of(a)) < std::tuple(b.bytes, pair_of(b));
-}
-
-void TopTalkers::place(std::size_t at, Talker const& talker) {
-  heap_[at] = talker;
-  positions_.find(pair_of(talker))->second = at;
+bool TopTalkers::is_above(Counter const& a, Counter const& b) {
+  return std::tuple(a.talker.bytes, pair_of(a.talker)) < std::tuple(b.talker.bytes, pair_of(b.talker));
 }
 
 void TopTalkers::sift_down(std::size_t at) {
-  const Talker moving = heap_[at];
+  const Counter moving = heap_[at];
   while (2 * at + 1 < heap_.size()) {
     std::size_t child = 2 * at + 1;
     if (child + 1 < heap_.size() && is_above(heap_[child + 1], heap_[child])) {
@@ -47,7 +42,7 @@ void TopTalkers::sift_down(std::size_t at) {
 }
 
 void TopTalkers::sift_up(std::size_t at) {
-  const Talker moving = heap_[at];
+  const Counter moving = heap_[at];
   while (at > 0 && is_above(moving, heap_[(at - 1) / 2])) {
     place(at, heap_[(at - 1) / 2]);
     at = (at - 1) / 2;
@@ -58,27 +53,32 @@ void TopTalkers::sift_up(std::size_t at) {
 void TopTalkers::add(std::uint32_t src, std::uint32_t dst, std::uint64_t packets, std::uint64_t bytes) {
   const Pair pair = Pair{src} << 32 | dst;
   if (const auto found = positions_.find(pair); found != positions_.end()) {
-    heap_[found->second].packets += packets;
-    heap_[found->second].bytes += bytes;
+    Talker& talker = heap_[found->second].talker;
+    talker.packets += packets;
+    talker.bytes += bytes;
     sift_down(found->second);
     return;
   }
   if (heap_.size() < counters_) {
-    heap_.push_back({src, dst, packets, bytes, 0});
-    positions_.emplace(pair, heap_.size() - 1);
-    sift_up(heap_.size() - 1);
+    std::size_t& position = positions_.emplace(pair, heap_.size()).first->second;
+    heap_.push_back({{src, dst, packets, bytes, 0}, &position});
+    sift_up(position);
     return;
   }
-  const Talker least = heap_[0];
-  auto entry = positions_.extract(pair_of(least));  // its memory serves the new pair
+  Talker& least = heap_[0].talker;
+  auto entry = positions_.extract(pair_of(least));  // its memory serves the new pair, at the same address
   entry.key() = pair;
   positions_.insert(std::move(entry));
-  heap_[0] = {src, dst, least.packets + packets, least.bytes + bytes, least.bytes};
+  least = {src, dst, least.packets + packets, least.bytes + bytes, least.bytes};
   sift_down(0);
 }
 
 std::vector<Talker> TopTalkers::top(std::size_t count) const {
-  std::vector<Talker> sorted = heap_;
+  std::vector<Talker> sorted;
+  sorted.reserve(heap_.size());
+  for (Counter const& counter : heap_) {
+    sorted.push_back(counter.talker);
+  }
   const std::size_t kept = std::min(count, sorted.size());
   std::partial_sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(kept), sorted.end(),
                     [](Talker const& a, Talker const& b) {
@@ -91,7 +91,7 @@ std::vector<Talker> TopTalkers::top(std::size_t count) const {
 std::size_t TopTalkers::memory_bytes() const {
   // what a node of the map takes: key, value, hash value and link
   constexpr std::size_t kNodeBytes = 4 * sizeof(std::uint64_t);
-  return counters_ * (sizeof(Talker) + kNodeBytes) + positions_.bucket_count() * sizeof(void*);
+  return counters_ * (sizeof(Counter) + kNodeBytes) + positions_.bucket_count() * sizeof(void*);
 }
 
 }  // namespace catena::monitor

@@ -41,15 +41,23 @@ class TopTalkers {
     std::size_t operator()(Pair pair) const;
   };
 
+  struct Counter {
+    Talker talker;
+    std::size_t* position;  ///< of this counter in heap_; lives in positions_
+  };
+
   static Pair pair_of(Talker const& talker) { return Pair{talker.src} << 32 | talker.dst; }
   /// Whether `a` has to stand above `b` in the heap: the pair with the fewest bytes on top.
-  static bool is_above(Talker const& a, Talker const& b);
+  static bool is_above(Counter const& a, Counter const& b);
   void sift_down(std::size_t at);
   void sift_up(std::size_t at);
-  void place(std::size_t at, Talker const& talker);
+  void place(std::size_t at, Counter const& counter) {
+    heap_[at] = counter;
+    *counter.position = at;
+  }
 
   std::size_t counters_;
-  std::vector<Talker> heap_;
+  std::vector<Counter> heap_;
   std::unordered_map<Pair, std::size_t, Hash> positions_;  // in heap_
 };
 
