@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Others that translate packets judge our translation: scapy, and the Linux kernel's destination NAT.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "lb_testing.hpp"
+
+namespace catena::lb::testing {
+namespace {
+
+struct CommandResult {
+  int status = -1;
+  std::string output;
+};
+CommandResult run_command(std::string const& command) {
+  CommandResult result;
+  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) {
+    return result;
+  }
+  std::array<char, 4096> buffer{};
+  while (const std::size_t bytes = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    result.output.append(buffer.data(), bytes);
+  }
+  const int status = ::pclose(pipe);
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return result;
+}
+
+void write_pcap(std::string const& path, std::vector<Frame> const& frames) {
+  std::ofstream file(path, std::ios::binary);
+  const auto put = [&file](std::vector<std::uint32_t> const& words) {
+    file.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+  };
+  put({0xA1B2C3D4, 2 | 4 << 16, 0, 0, 65535, 1});
+  for (Frame const& frame : frames) {
+    const auto length = static_cast<std::uint32_t>(frame.size());
+    put({0, 0, length, length});
+    file.write(reinterpret_cast<const char*>(frame.data()), static_cast<std::streamsize>(length));
+  }
+}
+
+void set_ip_checksum(Frame& frame) {
+  packet::store_be16(&frame[24], 0);
+  packet::store_be16(&frame[24], static_cast<std::uint16_t>(~folded(sum_of(&frame[14], 20))));
+}
+
+std::vector<Frame> frames_of(RunResult const& result) {
+  std::vector<Frame> frames;
+  for (PacketResult const& packet : result.packets) {
+    frames.push_back(packet.frame);
+  }
+  return frames;
+}
+
+constexpr std::uint32_t kClients = 40;
+
+/// A query whose UDP checksum is computed as 0 when it goes to `backend`.
+Frame query_that_sums_to_zero(std::uint32_t number, std::uint32_t backend) {
+  for (std::uint32_t value = 0; value < 0x10000; ++value) {
+    const std::string payload{static_cast<char>(value >> 8), static_cast<char>(value)};
+    const Frame sent = make_frame(kUdp, client_address(number), backend, client_port(number), 53, payload);
+    if (packet::load_be16(&sent[40]) == 0xFFFF) {
+      return make_frame(kUdp, client_address(number), kServiceAddress, client_port(number), 53, payload);
+    }
+  }
+  ADD_FAILURE() << "no payload gives this checksum";
+  return {};
+}
+
+/// Connections and queries of many clients with the answers of the backends that the load balancer chose.
+class Oracle : public ::testing::Test {
+ protected:
+  Oracle() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "catena-lb-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    std::vector<Frame> requests;
+    for (std::uint32_t i = 0; i < kClients; ++i) {
+      requests.push_back(request(i, kSyn));
+      requests.push_back(query(i));
+    }
+    const std::vector<Frame> chosen = frames_of(run(requests));
+    std::string rules;
+    for (std::uint32_t i = 0; i < kClients; ++i) {
+      const std::uint32_t web = destination_of(chosen[2 * i]);
+      const std::uint32_t dns = destination_of(chosen[2 * i + 1]);
+      rules += concat(rules.empty() ? "[" : ",\n", rule("tcp", i, 80, web, 8080), ",\n", rule("udp", i, 53, dns, 53));
+      add(request(i, kSyn));
+      add(answer(i, web, kSyn | kAck));
+      add(query(i));
+      add(make_frame(kUdp, dns, client_address(i), 53, client_port(i), "an address"));
+      add(query_that_sums_to_zero(i, dns));
+      Frame unchecked = query(i);
+      packet::store_be16(&unchecked[40], 0);
+      add(unchecked);
+      add(request(i, kFin));
+      add(answer(i, web, kRst));
+    }
+    std::ofstream(path("rules.json")) << rules << "]";
+  }
+  ~Oracle() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+
+  std::string path(std::string_view name) const { return (folder_ / name).string(); }
+  CommandResult run_oracle(std::string_view before, std::string_view script,
+                           std::vector<std::string> const& files) const {
+    std::string command = concat(before, " /usr/bin/python3 '", CATENA_SOURCE_DIR "/nfs/lb/oracle/", script, "'");
+    for (std::string const& file : files) {
+      command += concat(" '", path(file), "'");
+    }
+    return run_command(command);
+  }
+
+  std::filesystem::path folder_;
+  std::vector<Frame> frames_;
+
+ private:
+  static Frame query(std::uint32_t number) {
+    return make_frame(kUdp, client_address(number), kServiceAddress, client_port(number), 53, std::string(number, 'q'));
+  }
+  static std::string rule(std::string_view protocol, std::uint32_t number, std::uint16_t service_port,
+                          std::uint32_t backend, std::uint16_t backend_port) {
+    const auto end = [](std::uint32_t address, std::uint16_t port) {
+      return concat("[\"", to_string(address), "\", ", port, "]");
+    };
+    return concat("{\"protocol\": \"", protocol, "\", \"client\": ", end(client_address(number), client_port(number)),
+                  ", \"service\": ", end(kServiceAddress, service_port), ", \"backend\": ", end(backend, backend_port),
+                  "}");
+  }
+  /// With an IP identification of its own, by which the kernel's oracle knows it again.
+  void add(Frame frame) {
+    packet::store_be16(&frame[18], static_cast<std::uint16_t>(frames_.size() + 1));
+    set_ip_checksum(frame);
+    frames_.push_back(std::move(frame));
+  }
+};
+
+TEST_F(Oracle, scapy_translates_every_packet_to_the_same_bytes) {
+  if (run_command("/usr/bin/python3 -c 'import scapy.all'").status != 0) {
+    GTEST_SKIP() << "python3-scapy is not installed";
+  }
+  write_pcap(path("before.pcap"), frames_);
+  write_pcap(path("after.pcap"), frames_of(run(frames_)));
+  const CommandResult result = run_oracle("", "scapy_check.py", {"before.pcap", "after.pcap"});
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find(concat(frames_.size(), " frames translated as scapy does")), std::string::npos)
+      << result.output;
+}
+
+TEST_F(Oracle, the_kernels_destination_nat_translates_every_packet_to_the_same_bytes) {
+  constexpr int kCannot = 77;
+  if (run_command("unshare --net ip link").status != 0 || run_command("nft --version").status != 0) {
+    GTEST_SKIP() << "needs root, ip and nft";
+  }
+  write_pcap(path("before.pcap"), frames_);
+  const CommandResult result =
+      run_oracle("unshare --net", "kernel_dnat.py", {"rules.json", "before.pcap", "after.pcap"});
+  if (result.status == kCannot) {
+    GTEST_SKIP() << result.output;
+  }
+  ASSERT_EQ(result.status, 0) << result.output;
+  const auto routed = nf::testing::read_capture(path("after.pcap"));
+  ASSERT_TRUE(routed.ok()) << routed.status();
+  const std::vector<Frame> ours = frames_of(run(frames_));
+  ASSERT_EQ(routed->size(), ours.size());
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    // a router also takes one off the TTL and gives the frame its own addresses
+    Frame expected = ours[i];
+    --expected[22];
+    set_ip_checksum(expected);
+    Frame const& actual = (*routed)[i];
+    ASSERT_EQ(Frame(actual.begin() + 14, actual.end()), Frame(expected.begin() + 14, expected.end())) << i;
+  }
+}
+
+}  // namespace
+}  // namespace catena::lb::testing
