@@ -1,18 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the oracles share: captures as plain bytes, as the tests write and read them."""
+"""Captures as the tests read them."""
 import struct
-
-
-def read_frames(path):
-    """Frames of a little-endian microsecond pcap file."""
-    with open(path, "rb") as file:
-        data = file.read()
-    frames, at = [], 24
-    while at < len(data):
-        captured = struct.unpack_from("<I", data, at + 8)[0]
-        frames.append(data[at + 16 : at + 16 + captured])
-        at += 16 + captured
-    return frames
 
 
 def write_frames(path, frames):
