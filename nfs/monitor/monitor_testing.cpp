@@ -18,11 +18,11 @@
 
 namespace catena::monitor {
 
-void PrintTo(FlowRecord const& record, std::ostream* out) {
-  *out << dotted(record.key.src()) << ':' << record.key.sport() << " > " << dotted(record.key.dst()) << ':'
-       << record.key.dport() << " protocol " << int{record.key.protocol()} << ", " << record.packets << " packets, "
-       << record.bytes << " bytes, " << record.first_ns << ".." << record.last_ns << " ns, flags " << record.tcp_flags
-       << ", tos " << int{record.tos} << ", reason " << static_cast<int>(record.end_reason);
+std::ostream& operator<<(std::ostream& out, FlowRecord const& record) {
+  return out << dotted(record.key.src()) << ':' << record.key.sport() << " > " << dotted(record.key.dst()) << ':'
+             << record.key.dport() << " protocol " << int{record.key.protocol()} << ", " << record.packets
+             << " packets, " << record.bytes << " bytes, " << record.first_ns << ".." << record.last_ns << " ns, flags "
+             << record.tcp_flags << ", tos " << int{record.tos} << ", reason " << static_cast<int>(record.end_reason);
 }
 
 namespace testing {

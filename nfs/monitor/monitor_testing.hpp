@@ -16,7 +16,7 @@ namespace catena::monitor {
 
 inline constexpr std::uint64_t kTestSecond = 1'000'000'000;
 
-void PrintTo(FlowRecord const& record, std::ostream* out);
+std::ostream& operator<<(std::ostream& out, FlowRecord const& record);
 
 /// Keeps the records that it is given, and when.
 class RecordingSink final : public RecordSink {
