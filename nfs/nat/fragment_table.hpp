@@ -24,7 +24,7 @@ struct AddressPair {
   std::uint32_t destination;
 };
 
-/// Remembers translated first fragments for those that follow (RFC 4787 REQ-14). A ring: each entry counts for
+/// Remembers translated first fragments for those that follow (RFC 4787 section 11). A ring: each entry counts for
 /// kFragmentSeconds, and where there are more datagrams than room the oldest is evicted. All memory is taken at
 /// creation. Not thread safe.
 class FragmentTable {

@@ -241,21 +241,21 @@ Mapping const* Nat::mapping_for(Endpoint const& internal) {
 }
 
 Nat::Drop Nat::translate_session(Arrival const& arrival, Aux& aux) {
-  Mapping const* receiver = nullptr;
-  if (arrival.is_inbound) {  // first: a packet that reaches nobody makes no mapping
-    receiver = mappings_.find_external(arrival.destination);
-    if (receiver == nullptr) {
-      return kNoMapping;
-    }
+  // the receiver first: a packet that reaches nobody makes no mapping
+  Mapping const* receiver = arrival.is_inbound ? mappings_.find_external(arrival.destination) : nullptr;
+  if (arrival.is_inbound && receiver == nullptr) {
+    return kNoMapping;
+  }
+  Mapping const* sender = arrival.is_outbound ? mapping_for(arrival.source) : nullptr;
+  if (arrival.is_outbound && sender == nullptr) {
+    return kPoolExhausted;
+  }
+  if (receiver != nullptr) {
     mappings_.note_inbound(*receiver, arrival.tcp_flags);
     aux.destination = receiver->internal_address;
     aux.destination_port = receiver->internal_port;
   }
-  if (arrival.is_outbound) {
-    Mapping const* sender = mapping_for(arrival.source);
-    if (sender == nullptr) {
-      return kPoolExhausted;
-    }
+  if (sender != nullptr) {
     mappings_.note_outbound(*sender, arrival.tcp_flags);
     aux.source = sender->external_address;
     aux.source_port = sender->external_port;
@@ -327,7 +327,8 @@ Nat::Drop Nat::translate_error(packet::Packet const& packet, Arrival const& arri
   return kNotDropped;
 }
 
-/// Later fragments come after their first one here (RFC 4787 REQ-14 a), or not at all.
+/// Only the first fragment has ports. One that overtakes it is dropped, not kept: hosts send the first one first, and
+/// keeping others would be an attacker's way to fill memory.
 Nat::Drop Nat::follow_first_fragment(packet::Packet const& packet, Aux& aux) const {
   const std::optional<AddressPair> addresses = fragments_.find(datagram_key(packet), now_s());
   if (!addresses) {

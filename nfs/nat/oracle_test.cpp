@@ -83,7 +83,7 @@ class Oracle : public ::testing::Test {
 TEST_F(Oracle, packets_and_errors_become_what_scapy_says) {
   const CommandResult script = run_script("scapy_nat.py");
   ASSERT_EQ(script.status, 0) << script.output;
-  expect_same_as_the_oracle(2400);
+  expect_same_as_the_oracle(1200);
 }
 
 TEST_F(Oracle, packets_and_errors_become_what_linux_makes_of_them) {
@@ -92,7 +92,7 @@ TEST_F(Oracle, packets_and_errors_become_what_linux_makes_of_them) {
     GTEST_SKIP() << "no network namespaces with nftables here: " << script.output;
   }
   ASSERT_EQ(script.status, 0) << script.output;
-  expect_same_as_the_oracle(1200);
+  expect_same_as_the_oracle(600);
 }
 
 }  // namespace

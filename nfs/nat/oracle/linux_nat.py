@@ -132,7 +132,7 @@ def main():
     except OSError as problem:
         print(problem)
         sys.exit(CANNOT)
-    rows = [(before, exchange(sockets, from_inside, before)) for from_inside, before, _ in sessions(200)]
+    rows = [(before, exchange(sockets, from_inside, before)) for from_inside, before, _ in sessions(100)]
     write_frames(os.path.join(sys.argv[1], "in.pcap"), [before for before, _ in rows])
     write_frames(os.path.join(sys.argv[1], "expected.pcap"), [after for _, after in rows])
 

@@ -8,6 +8,6 @@ from frames import write_frames
 from sessions import sessions
 
 random.seed(20)
-rows = list(sessions(400))
+rows = list(sessions(200))
 write_frames(os.path.join(sys.argv[1], "in.pcap"), [before for _, before, _ in rows])
 write_frames(os.path.join(sys.argv[1], "expected.pcap"), [after for _, _, after in rows])
