@@ -2,15 +2,21 @@
 #include "system/chain_runner.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
 
+#include <fmt/format.h>
 #include <pcap/pcap.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 
 namespace catena::testing {
 namespace {
@@ -169,6 +175,36 @@ std::vector<Traffic> const& esp_traffic() {
     return traffic;
   }();
   return kTraffic;
+}
+
+std::string lb_config_for(std::string const& capture) {
+  constexpr std::size_t kServices = 4;
+  constexpr std::array<std::uint8_t, 2> kProtocols{packet::kProtocolTcp, packet::kProtocolUdp};
+  using Endpoint = std::tuple<std::uint32_t, std::uint16_t, std::uint8_t>;
+  std::map<Endpoint, std::size_t> packets;
+  const Result<std::vector<nf::testing::Frame>> frames = nf::testing::read_capture(capture);
+  for (nf::testing::Frame const& frame : frames.ok() ? *frames : std::vector<nf::testing::Frame>()) {
+    const packet::Layers layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
+    if ((layers.flags & packet::kPorts) != 0) {
+      ++packets[{packet::load_be32(&frame[layers.l3 + 16U]), packet::load_be16(&frame[layers.l4 + 2U]),
+                 kProtocols[(layers.flags & packet::kTcp) != 0 ? 0 : 1]}];
+    }
+  }
+  std::vector<std::pair<std::size_t, Endpoint>> most;
+  for (auto const& [endpoint, count] : packets) {
+    most.emplace_back(count, endpoint);
+  }
+  std::sort(most.rbegin(), most.rend());
+  most.resize(std::min(most.size(), kServices));
+  std::string text = "services: [";
+  for (auto const& [count, endpoint] : most) {
+    auto const& [address, port, protocol] = endpoint;
+    text +=
+        fmt::format("{{address: {}.{}.{}.{}, port: {}, protocol: {}, backends: [", address >> 24, address >> 16 & 0xFFU,
+                    address >> 8 & 0xFFU, address & 0xFFU, port, protocol == packet::kProtocolTcp ? "tcp" : "udp");
+    text += "{name: a, address: 10.200.0.1, port: 8080}, {name: b, address: 10.200.0.2, port: 8080, weight: 3}]}, ";
+  }
+  return text + "]";
 }
 
 std::vector<std::string> const& device_names() {

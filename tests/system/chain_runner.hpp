@@ -18,6 +18,7 @@ struct NfText {
   std::string name;
   std::string type;
   std::string config;
+  bool has_kernel = true;
 };
 
 /// What a run gave.
@@ -52,6 +53,10 @@ struct Traffic {
 std::vector<Traffic> const& clear_traffic();
 /// The same after IPsec encryption with tests/data/chain/sa.yaml.
 std::vector<Traffic> const& esp_traffic();
+
+/// The `config:` of an lb whose services are the four endpoints that most TCP and UDP packets of the capture go to, so
+/// that there is something to balance in any capture.
+std::string lb_config_for(std::string const& capture);
 
 /// `--device` values of the devices that are here: "opencl", and "cuda" on a machine with a GPU.
 std::vector<std::string> const& device_names();
