@@ -277,6 +277,7 @@ Report Chain::report() const {
   report.sent = sink_->sent();
   report.tx_drops = sink_->drops();
   report.backlog_full = rx_->starved_polls();
+  report.slots_in_use = pool_->slots() - pool_->free_slots();
   report.seconds = seconds_;
   dataplane::LatencyHistogram const& latency = tx_->latency();
   constexpr double kNsPerUs = 1000.0;

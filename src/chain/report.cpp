@@ -109,6 +109,7 @@ std::string to_json(Report const& report) {
                 {"received_packets", report.received},
                 {"received_bytes", report.received_bytes},
                 {"backlog_full_polls", report.backlog_full},
+                {"slots_in_use", report.slots_in_use},
                 {"drops", object(report.rx_drops)}};
   json["nfs"] = nlohmann::ordered_json::array();
   for (NfReport const& nf : report.nfs) {

@@ -54,6 +54,7 @@ struct Report {
   std::uint64_t received_bytes = 0;
   std::uint64_t sent = 0;
   std::uint64_t backlog_full = 0;  ///< polls in which rx had to wait for a slot
+  std::uint64_t slots_in_use = 0;  ///< slots that did not come back to the pool; a live port keeps some in its queues
   std::vector<dataplane::NamedCount> rx_drops;
   std::vector<dataplane::NamedCount> tx_drops;
   std::vector<NfReport> nfs;

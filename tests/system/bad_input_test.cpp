@@ -45,6 +45,7 @@ void expect_survival(std::vector<Frame> const& frames, std::string const& name) 
         const Result<ChainOutput> actual = run_chain({*nfs, mask, capture, device, "", 1});
         ASSERT_TRUE(actual.ok()) << actual.status();
         EXPECT_TRUE(actual->report.accounted());
+        EXPECT_EQ(actual->report.slots_in_use, 0U);
         EXPECT_TRUE(actual->capture == expected->capture) << "placement " << mask << " on " << device;
         EXPECT_EQ(first_difference(actual->records, expected->records), "") << "placement " << mask << " on " << device;
         for (chain::NfReport const& nf : actual->report.nfs) {

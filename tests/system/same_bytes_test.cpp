@@ -85,6 +85,7 @@ class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::s
                                                     << " bytes against " << expected.capture.size();
     EXPECT_EQ(first_difference(actual.records, expected.records), "") << what << ": the record lines differ";
     EXPECT_TRUE(actual.report.accounted()) << what;
+    EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
     EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
   }
 };
