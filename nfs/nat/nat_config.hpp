@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "mapping_table.hpp"
@@ -28,9 +29,10 @@ struct Realms {
                        [address](nf::Ipv4Prefix const& prefix) { return (address & prefix.mask()) == prefix.address; });
   }
   bool is_external(std::uint32_t address) const {
-    return std::any_of(external.begin(), external.end(), [address](AddressRange const& range) {
-      return address - range.first <= range.last - range.first;
-    });
+    const auto behind =
+        std::upper_bound(external.begin(), external.end(), address,
+                         [](std::uint32_t wanted, AddressRange const& range) { return wanted < range.first; });
+    return behind != external.begin() && address <= std::prev(behind)->last;
   }
 };
 

@@ -327,7 +327,7 @@ TEST(Nat, an_expired_endpoint_may_get_another_port_and_frees_its_own) {
   EXPECT_EQ(source_port_of(result.packets[2].frame), 1236);
 }
 
-TEST(Nat, a_million_seconds_of_short_flows_reuse_the_memory_of_a_few_mappings) {
+TEST(Nat, hours_of_short_flows_reuse_the_memory_of_a_few_mappings) {
   const std::string yaml = concat(kOneAddress, "max_mappings: 20\n");
   std::vector<Frame> frames;
   std::vector<std::uint64_t> times;
