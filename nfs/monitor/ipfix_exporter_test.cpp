@@ -20,7 +20,7 @@ using ::testing::SizeIs;
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// Keeps what was written, each write() apart; loses those that `refuses` says.
+/// Keeps what was written, each write() apart.
 class MemoryOutput final : public Output {
  public:
   struct Written {
