@@ -12,7 +12,7 @@ namespace catena::monitor {
 struct Talker {
   std::uint32_t src;  ///< host order
   std::uint32_t dst;
-  std::uint64_t packets;       ///< like `bytes`, with those of pairs that had the counter before
+  std::uint64_t packets;  ///< like `bytes`, with those of pairs that had the counter before
   std::uint64_t bytes;
   std::uint64_t excess_bytes;  ///< at most so many of `bytes` are not the pair's own
 };
