@@ -18,7 +18,8 @@ namespace catena::nf::testing {
 /// Precondition: no frame is longer than packet::kMaxFrameBytes.
 class PacketStore {
  public:
-  PacketStore(std::span<const std::vector<std::uint8_t>> frames, std::span<const std::uint64_t> arrivals_ns = {})
+  explicit PacketStore(std::span<const std::vector<std::uint8_t>> frames,
+                       std::span<const std::uint64_t> arrivals_ns = {})
       : bytes_(frames.size() * packet::kSlotBytes),
         offset_(frames.size(), packet::kSlotHeadroom),
         length_(frames.size()),
