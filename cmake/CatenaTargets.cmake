@@ -7,7 +7,7 @@ function(catena_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror)
   if(CATENA_SANITIZE)
     # the sanitizers' own code makes GCC 12 see uninitialized values inside the standard library
-    target_compile_options(${target} PRIVATE -fsanitize=${CATENA_SANITIZE} -fno-omit-frame-pointer -g
+    target_compile_options(${target} PRIVATE -fsanitize=${CATENA_SANITIZE} -fno-omit-frame-pointer -g1
                                              -Wno-maybe-uninitialized)
     target_link_options(${target} PUBLIC -fsanitize=${CATENA_SANITIZE})
   endif()
@@ -42,6 +42,8 @@ function(catena_add_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE CATENA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   catena_compile_options(${name})
+  # most of a test's build time is optimizing GoogleTest's templates; what is tested keeps the build's own level
+  target_compile_options(${name} PRIVATE $<IF:$<BOOL:${CATENA_SANITIZE}>,-O0,-O1>)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
 endfunction()
 

@@ -13,9 +13,7 @@
 namespace catena::monitor {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
-using ::testing::Le;
 using ::testing::SizeIs;
 
 using Bytes = std::vector<std::uint8_t>;

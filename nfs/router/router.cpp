@@ -92,6 +92,10 @@ void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std
       headers[i] = batch[first + i].l3();
       addresses[i] = packet::load_be32(headers[i] + 16);
     }
+    // while the tables are read, the headers of the next chunk come near: a pool is larger than the caches
+    for (std::uint32_t i = first + kChunk; i < std::min(first + 2 * kChunk, batch.size()); ++i) {
+      __builtin_prefetch(batch[i].l3(), 1);
+    }
     fib_.lookup(addresses.data(), numbers.data(), count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const packet::Packet packet = batch[first + i];

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"same_name_twice", "name: rt", "name: fw", "two NFs are named 'fw'"},
         BadCase{"name_with_quote", "name: rt", "name: 'r\"t'", "'name' is 'r\"t'; allowed: letters"},
         BadCase{"key_given_twice", "kind: Chain", "kind: Chain\nkind: Chain", "c.yaml:3:1: key 'kind' is given twice"},
-        BadCase{"second_document", "kind: Chain", "---\nkind: Chain", "c.yaml:3:1: a second YAML document starts here"},
+        BadCase{"second_document", "kind: Chain", "---\nkind: Chain", "c.yaml:2:1: a second YAML document starts here"},
         BadCase{"not_yaml", "spec:", "spec: [", "not valid YAML"},
         BadCase{"a_list_where_a_mapping_is_due", "metadata: {name: office}", "metadata: [office]",
                 "'metadata' must be a mapping, found a list"}),
@@ -100,6 +100,12 @@ TEST(ChainFile, deep_nesting_is_refused_before_it_is_parsed) {
     dashes += "- ";
   }
   EXPECT_FALSE(parse_chain(dashes, "c.yaml").ok());
+}
+
+TEST(ChainFile, text_that_is_no_document_is_refused) {
+  // yaml-cpp consumes nothing of it: whoever asks for document after document never ends
+  EXPECT_THAT(std::string(parse_chain(",", "c.yaml").status().message()), HasSubstr("c.yaml:1:1: expected a mapping"));
+  EXPECT_FALSE(parse_chain(std::string(kGood) + ",", "c.yaml").ok());
 }
 
 TEST(ChainFile, tx_may_be_null) {

@@ -5,11 +5,14 @@
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
+#include <csignal>
 #include <exception>
 #include <iostream>
 
 int main(int argc, char** argv) {
   namespace cli = catena::cli;
+  // a reader of an output that goes away is an error of that output, not the end of the process
+  std::signal(SIGPIPE, SIG_IGN);
   spdlog::set_default_logger(spdlog::stderr_color_mt("catena"));
   spdlog::set_pattern("%^%l%$ %v");
 

@@ -4,12 +4,14 @@
 #include <absl/strings/ascii.h>
 #include <absl/strings/numbers.h>
 #include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -52,6 +54,48 @@ std::string kind_of(YAML::Node const& node) {
     default:
       return "nothing";
   }
+}
+
+/// Reads nothing but where a document starts, and stops the parser at the second one.
+class DocumentStarts final : public YAML::EventHandler {
+ public:
+  /// Thrown at the start of the second document.
+  struct Second {
+    YAML::Mark mark;
+  };
+
+  void OnDocumentStart(YAML::Mark const& mark) override {
+    if (seen_one_) {
+      throw Second{mark};
+    }
+    seen_one_ = true;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(YAML::Mark const&, YAML::anchor_t) override {}
+  void OnAlias(YAML::Mark const&, YAML::anchor_t) override {}
+  void OnScalar(YAML::Mark const&, std::string const&, YAML::anchor_t, std::string const&) override {}
+  void OnSequenceStart(YAML::Mark const&, std::string const&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(YAML::Mark const&, std::string const&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  bool seen_one_ = false;
+};
+
+/// Where a second document starts in `text`, whose first one is valid. YAML::LoadAll would tell as well, but does not
+/// end on some broken texts: it then makes empty documents until memory is full.
+std::optional<YAML::Mark> second_document(std::string const& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  try {
+    parser.HandleNextDocument(starts);
+    parser.HandleNextDocument(starts);
+  } catch (DocumentStarts::Second const& second) {
+    return second.mark;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -119,12 +163,7 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
     }
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      return absl::InvalidArgumentError(concat(
-          at(file, documents[1].Mark()), ": a second YAML document starts here; write everything in one mapping"));
-    }
-    state->node = documents.empty() ? YAML::Node() : documents.front();
+    state->node = YAML::Load(std::string(text));
     if (!state->node.IsMap()) {
       return absl::InvalidArgumentError(concat(
           at(file, state->node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(state->node)));
@@ -133,6 +172,10 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
       if (!entry.first.IsScalar()) {
         return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": a key must be a plain word"));
       }
+    }
+    if (const auto second = second_document(std::string(text))) {
+      return absl::InvalidArgumentError(
+          concat(at(file, *second), ": a second YAML document starts here; write everything in one mapping"));
     }
   } catch (YAML::Exception const& e) {
     return absl::InvalidArgumentError(concat(at(file, e.mark), ": not valid YAML: ", e.msg));
