@@ -17,6 +17,14 @@ Probe probe_opencl();
 /// InvalidArgument unless [offset, offset + bytes) lies within `size` bytes. `what` names the operation.
 Status check_range(std::string_view what, std::size_t offset, std::size_t bytes, std::size_t size);
 
+/// InvalidArgument unless the rows have a shape that Stream's row copies take, and all lie within the `host_bytes` from
+/// the first row on and within a buffer of `size` bytes, the first row at `offset`. OK for no rows.
+Status check_rows(std::string_view what, RowShape const& shape, std::size_t host_bytes, std::size_t offset,
+                  std::size_t size);
+
+/// InvalidArgument unless Device::map_host takes `memory`: not empty, and beginning at a page.
+Status check_mappable(std::span<const std::byte> memory);
+
 /// InvalidArgument if the device cannot launch this shape: no groups, no work-items, too many of them in a group, or
 /// more local memory than a group can have. The text gives the value and the limit.
 Status check_shape(LaunchShape const& shape, DeviceInfo const& info);

@@ -16,6 +16,8 @@ namespace {
 constexpr std::chrono::microseconds kSpin{50};
 constexpr std::chrono::microseconds kNap{20};
 constexpr std::chrono::seconds kDrainLimit{10};
+/// What Device::map_host promises to want; larger pages begin at multiples of it.
+constexpr std::uintptr_t kPageBytes = 4096;
 
 }  // namespace
 
@@ -57,6 +59,41 @@ Status check_range(std::string_view what, std::size_t offset, std::size_t bytes,
   if (offset > size || bytes > size - offset) {
     return absl::InvalidArgumentError(
         concat(what, ": ", bytes, " bytes at offset ", offset, " leave a buffer of ", size, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+Status check_rows(std::string_view what, RowShape const& shape, std::size_t host_bytes, std::size_t offset,
+                  std::size_t size) {
+  if (shape.rows == 0) {
+    return absl::OkStatus();
+  }
+  if (shape.row_bytes == 0 || shape.row_bytes > shape.stride) {
+    return absl::InvalidArgumentError(concat(what, ": rows of ", shape.row_bytes, " bytes, ", shape.stride,
+                                             " bytes apart; a row has at least 1 byte and at most that distance"));
+  }
+  const std::size_t gaps = shape.rows - 1;
+  if (gaps > (SIZE_MAX - shape.row_bytes) / shape.stride) {
+    return absl::InvalidArgumentError(
+        concat(what, ": ", shape.rows, " rows, ", shape.stride, " bytes apart, are more than an address can tell"));
+  }
+  const std::size_t bytes = gaps * shape.stride + shape.row_bytes;
+  if (bytes > host_bytes) {
+    return absl::InvalidArgumentError(concat(what, ": ", shape.rows, " rows, ", shape.stride,
+                                             " bytes apart, reach over ", bytes, " bytes; the host's memory has ",
+                                             host_bytes));
+  }
+  return check_range(what, offset, bytes, size);
+}
+
+Status check_mappable(std::span<const std::byte> memory) {
+  if (memory.empty()) {
+    return absl::InvalidArgumentError("map host memory: there are no bytes to map");
+  }
+  if (reinterpret_cast<std::uintptr_t>(memory.data()) % kPageBytes != 0) {
+    return absl::InvalidArgumentError(concat("map host memory: it begins ",
+                                             reinterpret_cast<std::uintptr_t>(memory.data()) % kPageBytes,
+                                             " bytes into a page; it must begin at a multiple of ", kPageBytes));
   }
   return absl::OkStatus();
 }

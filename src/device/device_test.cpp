@@ -12,9 +12,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <random>
 #include <thread>
+
+#include <sys/mman.h>
 
 namespace catena::device {
 namespace {
@@ -141,6 +144,26 @@ class DeviceTest : public ::testing::TestWithParam<Backend> {
   std::unique_ptr<Stream> stream_;
 };
 
+/// Whole pages of the host that nothing else uses, shared as a packet pool's are.
+class Pages {
+ public:
+  explicit Pages(std::size_t bytes)
+      : start_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), bytes_(bytes) {
+    if (start_ == MAP_FAILED) {
+      throw std::bad_alloc();
+    }
+  }
+  Pages(Pages const&) = delete;
+  Pages& operator=(Pages const&) = delete;
+  ~Pages() { munmap(start_, bytes_); }
+  std::span<std::byte> bytes() { return {static_cast<std::byte*>(start_), bytes_}; }
+  std::span<std::uint32_t> words() { return {static_cast<std::uint32_t*>(start_), bytes_ / sizeof(std::uint32_t)}; }
+
+ private:
+  void* start_;
+  std::size_t bytes_;
+};
+
 std::vector<std::byte> random_bytes(std::size_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<std::byte> bytes(count);
@@ -195,6 +218,214 @@ TEST_P(DeviceTest, pinned_memory_holds_what_is_copied) {
   ASSERT_EQ(stream().copy_to_host(to->bytes(), *buffer, 0), absl::OkStatus());
   finish();
   EXPECT_TRUE(std::ranges::equal(to->bytes(), content));
+}
+
+/// A shape and where its first row begins on the device, in a buffer of `size` bytes.
+struct RowCase {
+  RowShape shape;
+  std::size_t offset;
+  std::size_t size;
+  std::size_t reach() const { return (shape.rows - 1) * shape.stride + shape.row_bytes; }
+};
+constexpr RowCase kRowCases[] = {
+    {{1, 1, 1}, 0, 1},                              // the least there is
+    {{7, 7, 13}, 5, 100},                           // rows without gaps
+    {{1, 2, 50}, 1, 100},                           // the last row flush with the end
+    {{5, 13, 9}, 4, 113},                           // odd width, stride and offset; flush with the end
+    {{5, 13, 9}, 100, 1000},                        // begins beyond its stride
+    {{63, 64, 31}, 63, 4096},                       //
+    {{1518, 2048, 64}, 128, 128 + 64 * 2048},       // frames in slots behind their headroom
+    {{1518, 2048, 64}, 530, std::size_t{1} << 17},  // the same, the last row flush with the end
+    {{1000, 2048, 1}, 24, 1024},                    // one row, shorter than its stride, flush with the end
+    {{3, 100000, 20}, 99999, 2000002},              // far apart
+};
+
+TEST_P(DeviceTest, rows_go_to_the_device_and_leave_the_gaps_alone) {
+  for (auto const& [shape, offset, size] : kRowCases) {
+    const std::size_t reach = RowCase{shape, offset, size}.reach();
+    SCOPED_TRACE(concat(shape.rows, " x ", shape.row_bytes, " every ", shape.stride, " at ", offset, " of ", size));
+    const std::vector<std::byte> source = random_bytes(reach, 11);
+    const std::unique_ptr<Buffer> buffer = device().allocate(size).value();
+    ASSERT_EQ(stream().fill(*buffer, 0, size, 0xDB), absl::OkStatus());
+    ASSERT_EQ(stream().copy_rows_to_device(*buffer, offset, source, shape), absl::OkStatus());
+    std::vector<std::byte> expected(size, std::byte{0xDB});
+    for (std::size_t row = 0; row < shape.rows; ++row) {
+      std::memcpy(&expected[offset + row * shape.stride], &source[row * shape.stride], shape.row_bytes);
+    }
+    EXPECT_TRUE(content_of(*buffer) == expected);
+  }
+}
+
+TEST_P(DeviceTest, rows_come_to_the_host_and_leave_the_gaps_alone) {
+  for (auto const& [shape, offset, size] : kRowCases) {
+    const std::size_t reach = RowCase{shape, offset, size}.reach();
+    SCOPED_TRACE(concat(shape.rows, " x ", shape.row_bytes, " every ", shape.stride, " at ", offset, " of ", size));
+    const std::vector<std::byte> content = random_bytes(size, 12);
+    const std::unique_ptr<Buffer> buffer = buffer_with(content);
+    // one byte more on each side than the span that is handed over
+    std::vector<std::byte> target(reach + 2, std::byte{0xDB});
+    std::vector<std::byte> expected = target;
+    for (std::size_t row = 0; row < shape.rows; ++row) {
+      std::memcpy(&expected[1 + row * shape.stride], &content[offset + row * shape.stride], shape.row_bytes);
+    }
+    ASSERT_EQ(stream().copy_rows_to_host(std::span(target).subspan(1, reach), *buffer, offset, shape),
+              absl::OkStatus());
+    finish();
+    EXPECT_TRUE(target == expected);
+    EXPECT_TRUE(content_of(*buffer) == content);
+  }
+}
+
+TEST_P(DeviceTest, a_span_may_reach_beyond_the_last_row) {
+  const RowShape shape{4, 16, 3};
+  const std::vector<std::byte> source(48, std::byte{0x77});
+  const std::unique_ptr<Buffer> buffer = device().allocate(36).value();
+  ASSERT_EQ(stream().copy_rows_to_device(*buffer, 0, source, shape), absl::OkStatus());
+  std::vector<std::byte> target(48, std::byte{0});
+  ASSERT_EQ(stream().copy_rows_to_host(target, *buffer, 0, shape), absl::OkStatus());
+  finish();
+  for (std::size_t at = 0; at < target.size(); ++at) {
+    EXPECT_EQ(target[at], at % 16 < 4 ? std::byte{0x77} : std::byte{0}) << at;
+  }
+}
+
+TEST_P(DeviceTest, no_rows_are_harmless) {
+  const std::unique_ptr<Buffer> buffer = device().allocate(10).value();
+  for (RowShape const& shape : {RowShape{}, RowShape{8, 4, 0}, RowShape{100, 100, 0}}) {
+    EXPECT_EQ(stream().copy_rows_to_device(*buffer, 11, {}, shape), absl::OkStatus());
+    EXPECT_EQ(stream().copy_rows_to_host({}, *buffer, 11, shape), absl::OkStatus());
+  }
+}
+
+TEST_P(DeviceTest, rows_of_no_shape_or_out_of_range_are_refused) {
+  const std::unique_ptr<Buffer> buffer = device().allocate(100).value();
+  const std::size_t huge = SIZE_MAX;
+  const struct {
+    RowShape shape;
+    std::size_t host_bytes;
+    std::size_t offset;
+    std::string_view why;
+  } cases[] = {
+      {{0, 10, 3}, 100, 0, "rows of 0 bytes"},
+      {{0, 0, 3}, 100, 0, "rows of 0 bytes"},
+      {{11, 10, 3}, 100, 0, "rows of 11 bytes, 10 bytes apart"},
+      {{10, 10, 10}, 99, 0, "the host's memory has 99"},
+      {{4, 16, 3}, 35, 0, "reach over 36 bytes"},
+      {{4, 16, 3}, 0, 0, "the host's memory has 0"},
+      {{10, 10, 10}, 200, 1, "100 bytes at offset 1 leave a buffer of 100 bytes"},
+      {{10, 10, 11}, 200, 0, "110 bytes at offset 0"},
+      {{4, 16, 3}, 200, 65, "36 bytes at offset 65"},
+      {{1, 1, 1}, 200, 100, "offset 100"},
+      {{1, 1, 1}, 200, huge, "bytes at offset"},
+      {{1, huge, 3}, 200, 0, "more than an address can tell"},
+      {{huge, huge, 2}, 200, 0, "more than an address can tell"},
+      {{1, huge / 2 + 1, 3}, 200, 0, "more than an address can tell"},  // wraps round to 1 byte
+      {{huge, huge, 1}, 200, 0, "the host's memory has 200"},
+  };
+  std::vector<std::byte> host(200);
+  for (auto const& [shape, host_bytes, offset, why] : cases) {
+    SCOPED_TRACE(concat(shape.rows, " x ", shape.row_bytes, " every ", shape.stride, " at ", offset));
+    const std::span<std::byte> part = std::span(host).first(host_bytes);
+    EXPECT_THAT(stream().copy_rows_to_device(*buffer, offset, part, shape).ToString(),
+                AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(std::string(why))));
+    EXPECT_THAT(stream().copy_rows_to_host(part, *buffer, offset, shape).ToString(),
+                AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(std::string(why))));
+  }
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, kernels_and_the_host_work_on_the_same_mapped_memory) {
+  Pages pages(std::size_t{1} << 20);
+  const std::span<std::uint32_t> words = pages.words();
+  std::ranges::fill(words, 1U);
+  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.bytes());
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  EXPECT_EQ((*mapped)->size(), pages.bytes().size());
+  EXPECT_THAT(words, ::testing::Each(1U)) << "mapping must not change what is there";
+  const auto count = static_cast<std::uint32_t>(words.size());
+  const std::uint32_t value = 5;
+  const std::array<KernelArgument, 3> arguments{mapped->get(), bytes_of(count), bytes_of(value)};
+  // The host writes before the first launch and between two; a device that keeps a copy misses that, or writes it back.
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    for (std::uint32_t i = 0; i < count; ++i) {
+      words[i] = i * 2654435761U + round;
+    }
+    ASSERT_EQ(stream().launch(kernel("add"), {count / 64, 64, 0}, arguments), absl::OkStatus());
+    finish();
+    std::uint32_t wrong = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      wrong += words[i] == i * 2654435761U + round + 1005 ? 0U : 1U;
+    }
+    ASSERT_EQ(wrong, 0U) << round;
+  }
+}
+
+TEST_P(DeviceTest, kernel_touches_only_the_words_of_mapped_memory_that_it_writes) {
+  Pages pages(8192);
+  std::ranges::fill(pages.words(), 3U);
+  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.bytes());
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  const std::uint32_t count = 100;
+  const std::uint32_t value = 5;
+  const std::array<KernelArgument, 3> arguments{mapped->get(), bytes_of(count), bytes_of(value)};
+  ASSERT_EQ(stream().launch(kernel("add"), {2, 64, 0}, arguments), absl::OkStatus());
+  finish();
+  EXPECT_THAT(pages.words().first(count), ::testing::Each(1008U));
+  EXPECT_THAT(pages.words().subspan(count), ::testing::Each(3U));
+}
+
+TEST_P(DeviceTest, copies_from_and_to_mapped_memory_work) {
+  Pages pages(std::size_t{1} << 17);
+  const std::vector<std::byte> content = random_bytes(pages.bytes().size(), 13);
+  std::ranges::copy(content, pages.bytes().begin());
+  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.bytes());
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  const std::unique_ptr<Buffer> buffer = device().allocate(content.size()).value();
+  ASSERT_EQ(stream().copy_to_device(*buffer, 0, pages.bytes()), absl::OkStatus());
+  EXPECT_TRUE(content_of(*buffer) == content);
+
+  // the slots' fronts back over poison, the last one flush with the end of a page
+  std::ranges::fill(pages.bytes(), std::byte{0xDB});
+  const RowShape shape{64, 2048, 64};
+  ASSERT_EQ(stream().copy_rows_to_host(pages.bytes().subspan(2048 - 64), *buffer, 2048 - 64, shape), absl::OkStatus());
+  finish();
+  std::size_t wrong = 0;
+  for (std::size_t at = 0; at < content.size(); ++at) {
+    wrong += pages.bytes()[at] == (at % 2048 < 2048 - 64 ? std::byte{0xDB} : content[at]) ? 0U : 1U;
+  }
+  EXPECT_EQ(wrong, 0U);
+  ASSERT_EQ(stream().fill(*buffer, 0, buffer->size(), 0), absl::OkStatus());
+  ASSERT_EQ(stream().copy_rows_to_device(*buffer, 2048 - 64, pages.bytes().subspan(2048 - 64), shape),
+            absl::OkStatus());
+  const std::vector<std::byte> result = content_of(*buffer);
+  wrong = 0;
+  for (std::size_t at = 0; at < content.size(); ++at) {
+    wrong += result[at] == (at % 2048 < 2048 - 64 ? std::byte{0} : content[at]) ? 0U : 1U;
+  }
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST_P(DeviceTest, host_memory_is_free_again_once_its_buffer_is_gone) {
+  Pages pages(8192);
+  const std::vector<std::byte> content = random_bytes(pages.bytes().size(), 14);
+  std::ranges::copy(content, pages.bytes().begin());
+  for (int round = 0; round < 3; ++round) {
+    const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.bytes());
+    ASSERT_TRUE(mapped.ok()) << round << ": " << mapped.status();
+  }
+  EXPECT_TRUE(std::ranges::equal(pages.bytes(), content));
+}
+
+TEST_P(DeviceTest, host_memory_that_cannot_be_mapped_is_refused_with_the_reason) {
+  Pages pages(8192);
+  EXPECT_THAT(device().map_host({}).status().ToString(), AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("no bytes")));
+  EXPECT_THAT(device().map_host(pages.bytes().first(0)).status().ToString(), HasSubstr("INVALID_ARGUMENT"));
+  EXPECT_THAT(device().map_host(pages.bytes().subspan(64)).status().ToString(),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("64 bytes into a page")));
+  const std::span<std::byte> too_much(pages.bytes().data(), std::size_t{1} << 50);
+  EXPECT_THAT(device().map_host(too_much).status().ToString(),
+              AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("1125899906842624 bytes")));
+  EXPECT_EQ(device().failed(), absl::OkStatus()) << "refused memory must not take the device out of use";
 }
 
 TEST_P(DeviceTest, fill_writes_its_range_and_nothing_else) {
@@ -541,6 +772,42 @@ TEST_F(FaultyDeviceTest, fails_the_chosen_call_once) {
   EXPECT_EQ(device().failed(), absl::OkStatus());
 }
 
+TEST_F(FaultyDeviceTest, row_copies_and_mapped_memory_fail_when_told_to_and_pass_through_else) {
+  const Status wrong = absl::ResourceExhaustedError("planned");
+  Pages pages(4096);
+  device().fail(Call::kMapHost, 1, wrong);
+  EXPECT_EQ(device().map_host(pages.bytes()).status(), wrong);
+  EXPECT_TRUE(device().map_host(pages.bytes()).ok());
+  EXPECT_EQ(device().calls(Call::kMapHost), 2U);
+
+  const std::unique_ptr<Stream> stream = device().create_stream().value();
+  const std::unique_ptr<Buffer> buffer = device().allocate(8).value();
+  const RowShape shape{1, 2, 4};
+  std::array<std::byte, 8> ones;
+  ones.fill(std::byte{1});
+  std::array<std::byte, 8> seen{};
+  ASSERT_EQ(stream->fill(*buffer, 0, 8, 9), absl::OkStatus());
+  device().fail(Call::kCopyRowsToDevice, 1, wrong);
+  EXPECT_EQ(stream->copy_rows_to_device(*buffer, 0, ones, shape), wrong);
+  ASSERT_EQ(stream->copy_to_host(seen, *buffer, 0), absl::OkStatus());
+  ASSERT_EQ(stream->record().value()->wait(kLimit, "test"), absl::OkStatus());
+  EXPECT_THAT(seen, ::testing::Each(std::byte{9})) << "a failed copy is not made";
+  EXPECT_EQ(stream->copy_rows_to_device(*buffer, 0, ones, shape), absl::OkStatus());
+  EXPECT_EQ(device().calls(Call::kCopyRowsToDevice), 2U);
+
+  seen.fill(std::byte{0});
+  device().fail(Call::kCopyRowsToHost, 1, wrong);
+  EXPECT_EQ(stream->copy_rows_to_host(seen, *buffer, 0, shape), wrong);
+  ASSERT_EQ(stream->record().value()->wait(kLimit, "test"), absl::OkStatus());
+  EXPECT_THAT(seen, ::testing::Each(std::byte{0}));
+  EXPECT_EQ(stream->copy_rows_to_host(seen, *buffer, 0, shape), absl::OkStatus());
+  EXPECT_EQ(device().calls(Call::kCopyRowsToHost), 2U);
+  ASSERT_EQ(stream->record().value()->wait(kLimit, "test"), absl::OkStatus());
+  for (std::size_t at = 0; at < seen.size(); ++at) {
+    EXPECT_EQ(seen[at], at % 2 == 0 ? std::byte{1} : std::byte{0}) << at;
+  }
+}
+
 TEST_F(FaultyDeviceTest, a_lost_device_fails_everything_from_then_on) {
   const Status lost = absl::UnavailableError("planned loss");
   const std::unique_ptr<Buffer> buffer = device().allocate(8).value();
@@ -551,6 +818,10 @@ TEST_F(FaultyDeviceTest, a_lost_device_fails_everything_from_then_on) {
   EXPECT_EQ(device().failed(), lost);
   EXPECT_EQ(stream->record().status(), lost);
   EXPECT_EQ(device().allocate(8).status(), lost);
+  Pages pages(4096);
+  EXPECT_EQ(device().map_host(pages.bytes()).status(), lost);
+  EXPECT_EQ(stream->copy_rows_to_device(*buffer, 0, pages.bytes(), {1, 2, 4}), lost);
+  EXPECT_EQ(stream->copy_rows_to_host(pages.bytes(), *buffer, 0, {1, 2, 4}), lost);
 }
 
 TEST_F(FaultyDeviceTest, held_events_run_into_the_limit_and_finish_when_let_go) {

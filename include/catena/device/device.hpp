@@ -23,6 +23,7 @@
 ///   Unavailable        driver or device missing, or the device is lost (see Device::failed())
 ///   ResourceExhausted  out of device or pinned memory
 ///   InvalidArgument    a range outside a buffer, an unknown kernel, a launch that the device cannot do
+///   Unimplemented      the device cannot do it at all; only where a function says so
 ///   DeadlineExceeded   Event::wait ran into its limit; the text names what was waited for
 ///   Internal           any other native error
 namespace catena::device {
@@ -52,7 +53,8 @@ struct ProgramSource {
 };
 using Binary = std::vector<std::byte>;
 
-/// Device memory. Owns it; freed with the object. Must not outlive its Device.
+/// Memory that kernels work on: allocate() makes device memory, freed with the object, and map_host() a window on
+/// memory of the host, closed with the object. Must not outlive its Device.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -98,6 +100,14 @@ struct LaunchShape {
   std::uint32_t local_bytes = 0;  ///< dynamic local memory; passed as the last argument on OpenCL
 };
 
+/// Rows of one length at equal distances, the same on the host and on the device: row i begins `i * stride` bytes after
+/// the first one. For instance the fronts of consecutive slots.
+struct RowShape {
+  std::size_t row_bytes = 0;  ///< at least 1
+  std::size_t stride = 0;     ///< bytes; at least row_bytes
+  std::uint32_t rows = 0;
+};
+
 /// Orders work on the device: what is enqueued runs in order.
 class Stream {
  public:
@@ -107,6 +117,16 @@ class Stream {
   /// `source` must stay unchanged until the copy is done.
   virtual Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) = 0;
   virtual Status copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) = 0;
+  /// One copy of many rows; the bytes between them stay what they are. `source` begins at the first row and reaches to
+  /// the end of the last one at least; like the rows in it, it must stay unchanged until the copy is done.
+  /// `target_offset` is that of the first row. No rows: nothing happens, whatever the other values are.
+  /// InvalidArgument: row_bytes is 0 or more than stride, rows reach beyond the span or the buffer, or the stride is
+  /// more than the device can do (CUDA: 2 GiB).
+  virtual Status copy_rows_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source,
+                                     RowShape const& shape) = 0;
+  /// The other way round, with the same rules.
+  virtual Status copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
+                                   RowShape const& shape) = 0;
   virtual Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) = 0;
   virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
   /// An event behind everything enqueued so far. Hands that to the device too, so the event becomes ready by itself.
@@ -121,6 +141,18 @@ class Device {
   virtual DeviceInfo const& info() const = 0;
   virtual Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) = 0;
   virtual Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) = 0;
+  /// Opens memory of the caller to the device: kernels that get the Buffer read and write `memory` itself, and copies
+  /// from and to any part of it run as fast as those of a PinnedBuffer. The Buffer is good as a kernel argument only,
+  /// not as source or target of a Stream's calls. What the host writes before a launch is enqueued, the kernel sees;
+  /// what the kernel writes, the host sees once an event behind it is ready.
+  /// `memory` begins at a page (a multiple of 4096 bytes) and outlives the Buffer. Once the device is lost it must stay
+  /// to the end of the process: what was enqueued may still write to it. Slow (maps every page).
+  ///   InvalidArgument    `memory` is empty or does not begin at a page
+  ///   ResourceExhausted  the driver cannot register it: too much, not mapped, or registered already
+  ///   Unavailable        the device is lost
+  ///   Unimplemented      kernels of this device cannot work on the host's memory while the host does: OpenCL devices
+  ///                      other than the CPU
+  virtual Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   /// Source to what this device loads. Slow (10 ms .. 1 s); kernel::build() keeps the results on disk.
   /// InvalidArgument with the compiler's log if the source is wrong; Unavailable if the compiler is missing;

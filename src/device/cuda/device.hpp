@@ -24,6 +24,7 @@ class CudaDevice final : public Device {
   DeviceInfo const& info() const override { return info_; }
   Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override;
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
+  Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;

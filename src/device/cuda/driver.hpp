@@ -30,8 +30,12 @@ namespace catena::device::cuda {
   X(cuMemFree)                   \
   X(cuMemHostAlloc)              \
   X(cuMemFreeHost)               \
+  X(cuMemHostRegister)           \
+  X(cuMemHostUnregister)         \
+  X(cuMemHostGetDevicePointer)   \
   X(cuMemcpyHtoDAsync)           \
   X(cuMemcpyDtoHAsync)           \
+  X(cuMemcpy2DAsync)             \
   X(cuMemsetD8Async)             \
   X(cuStreamCreate)              \
   X(cuStreamDestroy)             \

@@ -3,6 +3,8 @@
 
 #include <catena/core/text.hpp>
 
+#include "device/backend.hpp"
+
 #include <algorithm>
 
 namespace catena::device::cuda {
@@ -11,6 +13,53 @@ namespace {
 
 /// The driver refuses allocations of no bytes; ours of size 0 still have an address.
 constexpr std::size_t kLeastBytes = 16;
+
+class DeviceMemory final : public CudaBuffer {
+ public:
+  DeviceMemory(CudaDevice& device, CUdeviceptr memory, std::size_t bytes)
+      : CudaBuffer(memory, bytes), device_(&device) {}
+  DeviceMemory(DeviceMemory const&) = delete;
+  DeviceMemory& operator=(DeviceMemory const&) = delete;
+  ~DeviceMemory() override {
+    if (!device_->failed().ok()) {
+      return;
+    }
+    const ContextScope scope(*device_);
+    device_->driver().cuMemFree(native());
+  }
+
+ private:
+  CudaDevice* device_;
+};
+
+/// The registration of host memory that belongs to somebody else.
+class HostRegistration {
+ public:
+  HostRegistration(CudaDevice& device, void* memory) : device_(&device), memory_(memory) {}
+  HostRegistration(HostRegistration const&) = delete;
+  HostRegistration& operator=(HostRegistration const&) = delete;
+  ~HostRegistration() {
+    if (!device_->failed().ok()) {
+      return;  // the device may still write to it
+    }
+    const ContextScope scope(*device_);
+    device_->driver().cuMemHostUnregister(memory_);
+  }
+
+ private:
+  CudaDevice* device_;
+  void* memory_;
+};
+
+/// Registered host memory under the address that kernels use for it.
+class MappedMemory final : public CudaBuffer {
+ public:
+  MappedMemory(std::unique_ptr<HostRegistration> registration, CUdeviceptr address, std::size_t bytes)
+      : CudaBuffer(address, bytes), registration_(std::move(registration)) {}
+
+ private:
+  std::unique_ptr<HostRegistration> registration_;
+};
 
 /// Page-locked host memory.
 class CudaPinnedBuffer final : public PinnedBuffer {
@@ -40,14 +89,6 @@ Status with_size(Status const& status, std::size_t bytes) {
 
 }  // namespace
 
-CudaBuffer::~CudaBuffer() {
-  if (!device_->failed().ok()) {
-    return;
-  }
-  const ContextScope scope(*device_);
-  device_->driver().cuMemFree(memory_);
-}
-
 Result<std::unique_ptr<Buffer>> CudaDevice::allocate(std::size_t bytes) {
   CATENA_CUDA_ENTER(*this);
   CUdeviceptr memory = 0;
@@ -55,7 +96,7 @@ Result<std::unique_ptr<Buffer>> CudaDevice::allocate(std::size_t bytes) {
   if (const Status status = check(code, "cuMemAlloc", __FILE__, __LINE__); !status.ok()) {
     return with_size(status, bytes);
   }
-  return std::make_unique<CudaBuffer>(*this, memory, bytes);
+  return std::make_unique<DeviceMemory>(*this, memory, bytes);
 }
 
 Result<std::unique_ptr<PinnedBuffer>> CudaDevice::allocate_pinned(std::size_t bytes) {
@@ -67,6 +108,22 @@ Result<std::unique_ptr<PinnedBuffer>> CudaDevice::allocate_pinned(std::size_t by
     return with_size(status, bytes);
   }
   return std::make_unique<CudaPinnedBuffer>(*this, memory, bytes);
+}
+
+Result<std::unique_ptr<Buffer>> CudaDevice::map_host(std::span<std::byte> memory) {
+  CATENA_RETURN_IF_ERROR(check_mappable(memory));
+  CATENA_CUDA_ENTER(*this);
+  const CUresult code = driver().cuMemHostRegister(memory.data(), memory.size(),
+                                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  if (const Status status = check(code, "cuMemHostRegister", __FILE__, __LINE__); !status.ok()) {
+    // the driver's codes for memory that it cannot register say little about why, and differ between its versions
+    return with_size(absl::IsUnavailable(status) ? status : absl::ResourceExhaustedError(status.message()),
+                     memory.size());
+  }
+  auto registration = std::make_unique<HostRegistration>(*this, memory.data());
+  CUdeviceptr address = 0;
+  CATENA_CUDA_TRY_ON(*this, cuMemHostGetDevicePointer(&address, memory.data(), 0));
+  return std::make_unique<MappedMemory>(std::move(registration), address, memory.size());
 }
 
 }  // namespace catena::device::cuda

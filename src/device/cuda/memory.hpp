@@ -5,19 +5,19 @@
 
 namespace catena::device::cuda {
 
-class CudaBuffer final : public Buffer {
+/// An address on the device; what is behind it belongs to the classes that derive from this one.
+class CudaBuffer : public Buffer {
  public:
-  CudaBuffer(CudaDevice& device, CUdeviceptr memory, std::size_t bytes)
-      : device_(&device), memory_(memory), bytes_(bytes) {}
   CudaBuffer(CudaBuffer const&) = delete;
   CudaBuffer& operator=(CudaBuffer const&) = delete;
-  ~CudaBuffer() override;
   std::size_t size() const override { return bytes_; }
-  CUdeviceptr native() const { return memory_; }
+  CUdeviceptr native() const { return address_; }
+
+ protected:
+  CudaBuffer(CUdeviceptr address, std::size_t bytes) : address_(address), bytes_(bytes) {}
 
  private:
-  CudaDevice* device_;
-  CUdeviceptr memory_;
+  CUdeviceptr address_;
   std::size_t bytes_;
 };
 

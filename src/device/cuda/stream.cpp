@@ -12,6 +12,16 @@ namespace {
 
 CUdeviceptr address(Buffer& buffer, std::size_t offset) { return static_cast<CudaBuffer&>(buffer).native() + offset; }
 
+/// A 2-D copy of these rows that has no ends yet.
+CUDA_MEMCPY2D rectangle(RowShape const& shape) {
+  CUDA_MEMCPY2D copy{};
+  copy.srcPitch = shape.stride;
+  copy.dstPitch = shape.stride;
+  copy.WidthInBytes = shape.row_bytes;
+  copy.Height = shape.rows;
+  return copy;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Stream>> CudaDevice::create_stream() {
@@ -46,6 +56,36 @@ Status CudaStream::copy_to_host(std::span<std::byte> target, Buffer& source, std
   if (!target.empty()) {
     CATENA_CUDA_TRY_ON(*device_,
                        cuMemcpyDtoHAsync(target.data(), address(source, source_offset), target.size(), stream_));
+  }
+  return absl::OkStatus();
+}
+
+Status CudaStream::copy_rows_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source,
+                                       RowShape const& shape) {
+  CATENA_RETURN_IF_ERROR(check_rows("copy rows to device", shape, source.size(), target_offset, target.size()));
+  CATENA_CUDA_ENTER(*device_);
+  if (shape.rows != 0) {
+    CUDA_MEMCPY2D copy = rectangle(shape);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = source.data();
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = address(target, target_offset);
+    CATENA_CUDA_TRY_ON(*device_, cuMemcpy2DAsync(&copy, stream_));
+  }
+  return absl::OkStatus();
+}
+
+Status CudaStream::copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
+                                     RowShape const& shape) {
+  CATENA_RETURN_IF_ERROR(check_rows("copy rows to host", shape, target.size(), source_offset, source.size()));
+  CATENA_CUDA_ENTER(*device_);
+  if (shape.rows != 0) {
+    CUDA_MEMCPY2D copy = rectangle(shape);
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = address(source, source_offset);
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = target.data();
+    CATENA_CUDA_TRY_ON(*device_, cuMemcpy2DAsync(&copy, stream_));
   }
   return absl::OkStatus();
 }

@@ -27,6 +27,13 @@ struct Found {
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
   bool is_cpu = false;
+  /// Kernels see what the host writes to a CL_MEM_USE_HOST_PTR buffer that is not mapped, and the other way round.
+  /// OpenCL 3.0 (5.2.1) promises that to nobody: an implementation may keep a copy in device memory. It is so where the
+  /// device is this machine's CPU and the pointer is aligned as CL_DEVICE_MEM_BASE_ADDR_ALIGN says, because there the
+  /// buffer is the pointer (PoCL: pocl_driver_alloc_mem_obj; Intel's guide, "Mapping Memory Objects (USE_HOST_PTR)").
+  /// GPUs that share the CPU's memory may still hold it in caches of their own, and a CPU that reports no unified
+  /// memory need not be this machine's. Fine-grained system SVM would be a promise, but PoCL 3.1 does not report it.
+  bool works_in_host_memory = false;
   DeviceInfo info;
   Routes routes;
 };
@@ -42,6 +49,7 @@ class OpenClDevice final : public Device {
   DeviceInfo const& info() const override { return found_.info; }
   Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override;
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
+  Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;

@@ -3,6 +3,8 @@
 
 #include <catena/core/text.hpp>
 
+#include "device/backend.hpp"
+
 #include <algorithm>
 #include <new>
 
@@ -94,6 +96,24 @@ Result<std::unique_ptr<PinnedBuffer>> OpenClDevice::allocate_pinned(std::size_t 
                                     nullptr, nullptr, &code);
   CATENA_RETURN_IF_ERROR(check(code, "clEnqueueMapBuffer", __FILE__, __LINE__));
   return std::make_unique<MappedBuffer>(*this, std::move(memory), std::move(queue), mapped, bytes);
+}
+
+Result<std::unique_ptr<Buffer>> OpenClDevice::map_host(std::span<std::byte> memory) {
+  CATENA_RETURN_IF_ERROR(failed());
+  CATENA_RETURN_IF_ERROR(check_mappable(memory));
+  if (!found_.works_in_host_memory) {
+    return absl::UnimplementedError(concat("map host memory: kernels on ", info().name,
+                                           " cannot work on the host's memory, so gather is not available there; CUDA "
+                                           "GPUs and the CPU as OpenCL device can"));
+  }
+  cl_int code = CL_SUCCESS;
+  Handle<cl_mem> native(
+      clCreateBuffer(context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, memory.size(), memory.data(), &code));
+  if (code != CL_SUCCESS) {
+    const Status status = check(code, "clCreateBuffer", __FILE__, __LINE__);
+    return Status(status.code(), concat(std::string(status.message()), ", asked for ", memory.size(), " bytes"));
+  }
+  return std::make_unique<OpenClBuffer>(std::move(native), memory.size());
 }
 
 }  // namespace catena::device::opencl

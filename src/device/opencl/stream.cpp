@@ -12,6 +12,9 @@ namespace {
 
 cl_mem native(Buffer& buffer) { return static_cast<OpenClBuffer&>(buffer).native(); }
 
+/// Where the rows of a host span begin.
+constexpr std::size_t kStart[3] = {0, 0, 0};
+
 }  // namespace
 
 Result<std::unique_ptr<Stream>> OpenClDevice::create_stream() {
@@ -48,6 +51,36 @@ Status OpenClStream::copy_to_host(std::span<std::byte> target, Buffer& source, s
   }
   CATENA_CL_TRY_ON(*device_, clEnqueueReadBuffer(queue_.get(), native(source), CL_FALSE, source_offset, target.size(),
                                                  target.data(), 0, nullptr, nullptr));
+  return absl::OkStatus();
+}
+
+Status OpenClStream::copy_rows_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source,
+                                         RowShape const& shape) {
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  CATENA_RETURN_IF_ERROR(check_rows("copy rows to device", shape, source.size(), target_offset, target.size()));
+  if (shape.rows == 0) {
+    return absl::OkStatus();
+  }
+  const std::size_t region[3] = {shape.row_bytes, shape.rows, 1};
+  const std::size_t first[3] = {target_offset, 0, 0};
+  CATENA_CL_TRY_ON(
+      *device_, clEnqueueWriteBufferRect(queue_.get(), native(target), CL_FALSE, first, kStart, region, shape.stride, 0,
+                                         shape.stride, 0, source.data(), 0, nullptr, nullptr));
+  return absl::OkStatus();
+}
+
+Status OpenClStream::copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
+                                       RowShape const& shape) {
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  CATENA_RETURN_IF_ERROR(check_rows("copy rows to host", shape, target.size(), source_offset, source.size()));
+  if (shape.rows == 0) {
+    return absl::OkStatus();
+  }
+  const std::size_t region[3] = {shape.row_bytes, shape.rows, 1};
+  const std::size_t first[3] = {source_offset, 0, 0};
+  CATENA_CL_TRY_ON(
+      *device_, clEnqueueReadBufferRect(queue_.get(), native(source), CL_FALSE, first, kStart, region, shape.stride, 0,
+                                        shape.stride, 0, target.data(), 0, nullptr, nullptr));
   return absl::OkStatus();
 }
 

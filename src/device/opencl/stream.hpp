@@ -15,6 +15,10 @@ class OpenClStream final : public Stream {
 
   Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) override;
   Status copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) override;
+  Status copy_rows_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source,
+                             RowShape const& shape) override;
+  Status copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
+                           RowShape const& shape) override;
   Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override;
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
   Result<std::unique_ptr<Event>> record() override;

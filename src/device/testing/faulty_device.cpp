@@ -71,6 +71,16 @@ class FaultyStream final : public Stream {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyToHost));
     return real_->copy_to_host(target, source, source_offset);
   }
+  Status copy_rows_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source,
+                             RowShape const& shape) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyRowsToDevice));
+    return real_->copy_rows_to_device(target, target_offset, source, shape);
+  }
+  Status copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
+                           RowShape const& shape) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyRowsToHost));
+    return real_->copy_rows_to_host(target, source, source_offset, shape);
+  }
   Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFill));
     return real_->fill(target, offset, bytes, value);
@@ -135,6 +145,11 @@ Result<std::unique_ptr<Buffer>> FaultyDevice::allocate(std::size_t bytes) {
 Result<std::unique_ptr<PinnedBuffer>> FaultyDevice::allocate_pinned(std::size_t bytes) {
   CATENA_RETURN_IF_ERROR(faults_->enter(Call::kAllocatePinned));
   return real_->allocate_pinned(bytes);
+}
+
+Result<std::unique_ptr<Buffer>> FaultyDevice::map_host(std::span<std::byte> memory) {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kMapHost));
+  return real_->map_host(memory);
 }
 
 Result<std::unique_ptr<Stream>> FaultyDevice::create_stream() {

@@ -12,18 +12,21 @@ namespace catena::device::testing {
 enum class Call {
   kAllocate,
   kAllocatePinned,
+  kMapHost,
   kCreateStream,
   kCompile,
   kLoad,
   kCopyToDevice,
   kCopyToHost,
+  kCopyRowsToDevice,
+  kCopyRowsToHost,
   kFill,
   kLaunch,
   kRecord,
   kFlush,
   kReady,
 };
-inline constexpr std::size_t kCallCount = 12;
+inline constexpr std::size_t kCallCount = 15;
 
 /// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs and kernels
 /// are its own. Its streams and events must not outlive it. Thread rule: as every Device; the tests' own functions too.
@@ -47,6 +50,7 @@ class FaultyDevice final : public Device {
   DeviceInfo const& info() const override;
   Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override;
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
+  Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
