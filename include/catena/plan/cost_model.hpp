@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// What it costs to move bytes between host and device.
+namespace catena::plan {
+
+enum class Direction : std::uint8_t { kToDevice, kToHost };
+
+/// How bytes cross the bus.
+enum class Method : std::uint8_t {
+  kStaged,   ///< the CPU copies to or from a pinned staging buffer, which one bulk copy moves
+  kStrided,  ///< one 2-D copy over equally spaced slots: whole frames only, each as long as the longest
+  kGather,   ///< a kernel reads (to the device) or writes (to the host) the pinned packets directly
+};
+inline constexpr std::size_t kMethodCount = 3;
+
+/// A set of methods: bit i stands for Method i.
+using MethodSet = std::uint8_t;
+constexpr MethodSet method_bit(Method method) { return static_cast<MethodSet>(1U << static_cast<unsigned>(method)); }
+inline constexpr MethodSet kAllMethods = 7;
+
+std::string_view to_string(Method method);
+std::string_view to_string(Direction direction);
+
+/// Measured coefficients of one method in one direction. A packet takes the longer of its least time and of the time of
+/// its bytes: rate limits and bandwidth limits do not add up.
+struct MethodCost {
+  double per_transfer_ns = 0;       ///< one copy command or kernel
+  double per_packet_ns = 0;         ///< least time of a packet's frame or payload
+  double per_packet_fields_ns = 0;  ///< least time of a packet's header fields
+  double per_byte_ns = 0;
+};
+
+/// What crosses the bus in one move, for an average packet.
+struct Load {
+  enum class Kind : std::uint8_t {
+    kLaunch,   ///< what each launch carries besides packets: the NF's structs, rows, fault flags; written in place
+    kColumns,  ///< fields of fixed size
+    kBody,     ///< payloads or whole frames
+  };
+  Kind kind = Kind::kLaunch;
+  double bytes = 0;
+  double staged_bytes = 0;   ///< room in a staging buffer: `bytes` rounded up, with what the kernel may grow into
+  double longest_bytes = 0;  ///< kBody: bytes if each packet were as long as the longest
+  std::uint32_t columns = 0;
+  bool touches_packet = false;  ///< kColumns: some column is in the packet, not in the metadata
+  bool whole_frames = false;    ///< kBody: frames, not payloads
+  bool between_slots = false;   ///< from a slot to its twin or back; else to or from a launch's own buffer
+};
+
+/// Of one packet of average size.
+struct MoveCost {
+  double bytes = 0;     ///< that cross the bus
+  double total_ns = 0;  ///< bus, CPU and device added up, as in AdaptChain's C = C_P + C_H + C_D
+  double cpu_ns = 0;    ///< the CPU's part
+};
+
+/// Coefficients of one machine. `catena profile` measures them; h200() has those of the machine Catena is tuned on.
+struct CostModel {
+  std::array<std::array<MethodCost, 2>, kMethodCount> methods;  ///< [method][direction]
+  MethodSet available = kAllMethods;                            ///< kStaged always counts as available
+  double host_copy_ns_per_byte = 0;                             ///< one core batching payloads or frames
+  double host_touch_ns = 0;                                     ///< one core reaching into a packet's headers
+  double host_column_ns = 0;                                    ///< each column that it then copies
+  double device_copy_ns_per_byte = 0;  ///< between a staging buffer and the shared buffer, on the device
+  std::uint32_t packets_per_transfer = 4096;
+
+  /// One NVIDIA H200, PCIe 5 x16, 16 cores of a Xeon; see cost_model.cpp for where each figure comes from.
+  static CostModel h200();
+
+  MethodCost const& of(Method method, Direction direction) const {
+    return methods[static_cast<std::size_t>(method)][static_cast<std::size_t>(direction)];
+  }
+  /// Whether `method` can carry `load` at all.
+  static bool can_carry(Method method, Load const& load);
+  /// Precondition: can_carry(method, load).
+  MoveCost cost(Method method, Direction direction, Load const& load) const;
+  /// The cheapest of the available methods that `allowed` names; kStaged is always allowed. First one if equal.
+  Method cheapest(MethodSet allowed, Direction direction, Load const& load, MoveCost& cost_of_it) const;
+};
+
+}  // namespace catena::plan

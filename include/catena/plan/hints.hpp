@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/fields.hpp>
+
+namespace catena::plan {
+
+/// Fields that an NF reads and writes, per processor (AdaptChain, section IV-A), and those of the two host steps that
+/// stand around its work wherever that is done. An NF on the CPU uses cr, cw and the host steps; one on the GPU uses
+/// gr, gw and the host steps.
+///
+/// A write may leave out packets: an NF passes over those that it cannot look at. Plans allow for it, so a field that
+/// is written for some packets only needs no place among the reads.
+struct Hints {
+  packet::FieldSet cr = 0;             ///< CPU reads: compute() on the CPU
+  packet::FieldSet cw = 0;             ///< CPU writes
+  packet::FieldSet gr = 0;             ///< GPU reads: the kernel
+  packet::FieldSet gw = 0;             ///< GPU writes
+  packet::FieldSet prepare_reads = 0;  ///< prepare(), on the CPU before the work
+  packet::FieldSet prepare_writes = 0;
+  packet::FieldSet complete_reads = 0;  ///< complete(), on the CPU after the work
+  packet::FieldSet complete_writes = 0;
+
+  friend bool operator==(Hints const&, Hints const&) = default;
+};
+
+}  // namespace catena::plan

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// What traffic a plan is made for: how many bytes the fields of variable length have.
+namespace catena::plan {
+
+/// Frames of one size, without FCS.
+struct FrameSize {
+  std::uint32_t bytes;
+  double share;  ///< of all packets; any scale
+};
+
+/// Averages over all packets, from which the bytes in front of the payload follow.
+struct HeaderMix {
+  double vlan_tags = 0;          ///< tags a packet
+  double ipv4_option_bytes = 0;  ///< a packet
+  double tcp_share = 0;          ///< 0..1; the rest counts as UDP
+  double tcp_option_bytes = 0;   ///< a TCP packet
+};
+
+/// A histogram of frame sizes, from a capture or from a generator's settings. A value; never empty.
+class PacketProfile {
+ public:
+  /// Every frame has `bytes` bytes (1..65535; outside: the nearest).
+  static PacketProfile fixed(std::uint32_t bytes, HeaderMix const& headers = {});
+  /// Simple IMIX: 7 frames of 60, 4 of 590 and 1 of 1514 bytes.
+  static PacketProfile imix(HeaderMix const& headers = {});
+  /// InvalidArgument: no frame has a share, a share is negative or no number, or a size is 0 or above 65535.
+  static Result<PacketProfile> from_histogram(std::span<const FrameSize> sizes, HeaderMix const& headers = {});
+
+  /// Shares add up to 1; ascending sizes are not promised.
+  std::span<const FrameSize> sizes() const { return sizes_; }
+  double average_bytes() const;
+  std::uint32_t longest_bytes() const;
+  /// Bytes in front of the payload in an average packet.
+  double header_bytes() const { return header_bytes_; }
+
+ private:
+  PacketProfile(std::vector<FrameSize> sizes, HeaderMix const& headers);
+
+  std::vector<FrameSize> sizes_;
+  double header_bytes_;
+};
+
+/// Bytes of a frame and of its payload where one NF meets it, averaged over a profile.
+struct Body {
+  double frame;           ///< average frame
+  double longest_frame;   ///< what a 2-D copy of equally long rows moves for each packet
+  double payload;         ///< average payload
+  double staged_frame;    ///< average room of a frame in a launch's own buffer
+  double staged_payload;  ///< average room of a payload there
+};
+
+/// `grown`: by how many bytes the frames have grown since they arrived (negative: shrunk). `room`: bytes that the NF
+/// keeps free around a frame in the launch's own buffer.
+Body body_of(PacketProfile const& profile, double grown, std::uint32_t room);
+
+}  // namespace catena::plan

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/chain_needs.hpp"
+
+namespace catena::plan {
+namespace {
+
+using packet::FieldSet;
+
+/// Between the headers and behind the datagram: they have no place of their own in a launch.
+constexpr FieldSet kVariableHeaderFields =
+    packet::fields(packet::kEthType, packet::kIpv4Options, packet::kTcpOptions, packet::kTrailer);
+
+HostStep host_step(FieldSet reads, FieldSet writes, bool every_packet) {
+  // a write that leaves packets out leaves them their old value, which must therefore be the newest
+  return {.needs = reads | (every_packet ? packet::kNoFields : writes),
+          .writes = writes,
+          .replaces = every_packet ? writes & ~reads : packet::kNoFields};
+}
+
+void add_kernel(NfNeeds& needs, PlacedNf const& nf) {
+  const Hints& hints = nf.hints;
+  const FieldSet touched = hints.gr | hints.gw;
+  needs.needs_whole = (touched & (kVariableHeaderFields | packet::fields(packet::kPayload))) != 0;
+  needs.moves_borders = (hints.gw & kBorders) != 0;
+  needs.writes = hints.gw;
+  needs.keeps = nf.writes_every_packet ? packet::kNoFields : hints.gw;
+  // moves back to the host find their bytes on the device too
+  needs.on_device = hints.gr | kPlaces | needs.keeps;
+
+  needs.direct_in = movable(hints.gr);
+  needs.direct_out = movable_back(hints.gw, needs);
+  if (packet::has_frame(needs.direct_in | needs.direct_out)) {
+    needs.direct_in |= packet::kFrameFields | kPlaces;
+    if (packet::contains(hints.gw, packet::kPayload)) {
+      needs.direct_out |= packet::kFrameFields;
+    }
+  } else if (needs.needs_whole) {
+    needs.direct_in |= packet::fields(packet::kPayload);
+  }
+  if (packet::has_frame(needs.direct_out)) {
+    needs.direct_out |= kBorders;
+  }
+}
+
+NfNeeds needs_of(PlacedNf const& nf) {
+  const Hints& hints = nf.hints;
+  const bool every = nf.writes_every_packet;
+  NfNeeds needs;
+  needs.on_gpu = nf.on == Processor::kGpu;
+  needs.host[0] = host_step(hints.prepare_reads | kReadByAll, hints.prepare_writes, every);
+  needs.host[2] = host_step(hints.complete_reads, hints.complete_writes, every);
+  if (needs.on_gpu) {
+    add_kernel(needs, nf);
+  } else {
+    needs.host[1] = host_step(hints.cr, hints.cw, every);
+  }
+  return needs;
+}
+
+/// Adds to `needed` what `step` needs of the value that a field had before `replaced` was overwritten.
+void add_reader(HostStep const& step, FieldSet& needed, FieldSet& replaced) {
+  needed |= step.needs & ~replaced;
+  replaced |= step.replaces;
+}
+
+FieldSet host_needs_after(std::span<const NfNeeds> chain, std::size_t nf) {
+  FieldSet needed = packet::kNoFields;
+  FieldSet replaced = packet::kNoFields;
+  add_reader(chain[nf].complete(), needed, replaced);
+  for (std::size_t later = nf + 1; later < chain.size(); ++later) {
+    if (chain[later].on_gpu) {
+      add_reader(chain[later].prepare(), needed, replaced);
+      return needed;
+    }
+    for (HostStep const& step : chain[later].host) {
+      add_reader(step, needed, replaced);
+    }
+  }
+  return needed | ~replaced;
+}
+
+}  // namespace
+
+std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs) {
+  std::vector<NfNeeds> chain;
+  chain.reserve(nfs.size());
+  for (PlacedNf const& nf : nfs) {
+    chain.push_back(needs_of(nf));
+  }
+  bool whole_by_now = false;
+  for (std::size_t nf = 0; nf < chain.size(); ++nf) {
+    if (chain[nf].on_gpu) {
+      whole_by_now |= chain[nf].needs_whole;
+      chain[nf].whole_by_now = whole_by_now;
+      chain[nf].host_needs_after = host_needs_after(chain, nf);
+    }
+  }
+  return chain;
+}
+
+FieldSet movable(FieldSet set) { return (set & kVariableHeaderFields) != 0 ? set | packet::kFrameFields : set; }
+
+FieldSet movable_back(FieldSet set, NfNeeds const& nf) {
+  return nf.moves_borders && (set & packet::kFrameFields) != 0 ? set | packet::kFrameFields : movable(set);
+}
+
+}  // namespace catena::plan

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/plan/cost_model.hpp>
+
+#include <algorithm>
+
+namespace catena::plan {
+
+std::string_view to_string(Method method) {
+  switch (method) {
+    case Method::kStaged:
+      return "staged";
+    case Method::kStrided:
+      return "strided";
+    case Method::kGather:
+      return "gather";
+  }
+  return "";
+}
+
+std::string_view to_string(Direction direction) { return direction == Direction::kToDevice ? "h2d" : "d2h"; }
+
+CostModel CostModel::h200() {
+  // Measured on an H200, PCIe 5 x16, unless another origin is named. Where there are figures for one direction alone
+  // and for both at once, those for both: a chain always moves both ways.
+  constexpr double kBulkNsPerByte = 1 / 50.8;    // pinned copies both ways at once, GB/s each way
+  constexpr double kKernelNsPerByte = 1 / 34.0;  // gather and scatter kernels at the same time, GB/s each way
+  constexpr double kCopyNs = 2700;               // what is left of 4 KB, 64 KB and 256 KB copies without their bytes
+  constexpr double kLaunchNs = 2800;             // kernels launched back to back
+  CostModel model;
+  auto& staged = model.methods[static_cast<std::size_t>(Method::kStaged)];
+  staged.fill({.per_transfer_ns = kCopyNs, .per_byte_ns = kBulkNsPerByte});
+  auto& strided = model.methods[static_cast<std::size_t>(Method::kStrided)];
+  strided.fill({.per_transfer_ns = kCopyNs,
+                .per_packet_ns = 1e3 / 345,  // 345 Mpps at 64 bytes; 128 bytes take as long
+                .per_byte_ns = kBulkNsPerByte});
+  auto& gather = model.methods[static_cast<std::size_t>(Method::kGather)];
+  gather[static_cast<std::size_t>(Direction::kToDevice)] = {
+      .per_transfer_ns = kLaunchNs,
+      .per_packet_ns = 1e3 / 614,         // 614 Mpps reading 64-byte packets
+      .per_packet_fields_ns = 1e3 / 690,  // 690 Mpps reading one aligned 4-byte field
+      .per_byte_ns = kKernelNsPerByte};
+  gather[static_cast<std::size_t>(Direction::kToHost)] = {
+      .per_transfer_ns = kLaunchNs,
+      .per_packet_ns = 64 / 44.0,         // 44 GB/s writing 64-byte packets
+      .per_packet_fields_ns = 1e3 / 355,  // 355 Mpps writing one aligned 4-byte field
+      .per_byte_ns = kKernelNsPerByte};
+  model.host_copy_ns_per_byte = 1 / 5.0;       // one core batching packets of 512 bytes and more: 4 to 6 GB/s
+  model.host_touch_ns = 8;                     // the same at 64 bytes: 8 GB/s, one cache line a packet
+  model.host_column_ns = 1;                    // an estimate: a load and a store that hit the cache
+  model.device_copy_ns_per_byte = 2 / 4800.0;  // the data sheet's 4.8 TB/s; each byte is read and written
+  model.packets_per_transfer = 4096;           // 16 units of 256 packets a launch
+  return model;
+}
+
+bool CostModel::can_carry(Method method, Load const& load) {
+  switch (method) {
+    case Method::kStaged:
+      return true;
+    case Method::kStrided:
+      return load.kind == Load::Kind::kBody && load.whole_frames && load.between_slots;
+    case Method::kGather:
+      return load.kind != Load::Kind::kLaunch;
+  }
+  return false;
+}
+
+MoveCost CostModel::cost(Method method, Direction direction, Load const& load) const {
+  MethodCost const& at = of(method, direction);
+  const double per_transfer = at.per_transfer_ns / packets_per_transfer;
+  MoveCost cost;
+  switch (method) {
+    case Method::kStaged:
+      // columns and bodies stand in the region of the launch, which one copy moves: that is paid for by kLaunch
+      cost.bytes = load.staged_bytes;
+      cost.total_ns = cost.bytes * at.per_byte_ns + (load.kind == Load::Kind::kLaunch ? per_transfer : 0);
+      if (load.kind == Load::Kind::kColumns) {
+        cost.cpu_ns = load.columns * host_column_ns + (load.touches_packet ? host_touch_ns : 0);
+      } else if (load.kind == Load::Kind::kBody) {
+        cost.cpu_ns = load.bytes * host_copy_ns_per_byte;
+      }
+      cost.total_ns += cost.cpu_ns + (load.between_slots ? load.bytes * device_copy_ns_per_byte : 0);
+      return cost;
+    case Method::kStrided:
+      cost.bytes = load.longest_bytes;
+      cost.total_ns = per_transfer + std::max(at.per_packet_ns, cost.bytes * at.per_byte_ns);
+      return cost;
+    case Method::kGather:
+      cost.bytes = load.bytes;
+      const double least = load.kind == Load::Kind::kBody ? at.per_packet_ns
+                           : load.touches_packet          ? at.per_packet_fields_ns
+                                                          : 0;
+      cost.total_ns = per_transfer + std::max(least, cost.bytes * at.per_byte_ns);
+      return cost;
+  }
+  return cost;
+}
+
+Method CostModel::cheapest(MethodSet allowed, Direction direction, Load const& load, MoveCost& cost_of_it) const {
+  Method best = Method::kStaged;
+  cost_of_it = cost(best, direction, load);
+  for (const Method method : {Method::kStrided, Method::kGather}) {
+    if ((allowed & available & method_bit(method)) == 0 || !can_carry(method, load)) {
+      continue;
+    }
+    if (const MoveCost other = cost(method, direction, load); other.total_ns < cost_of_it.total_ns) {
+      best = method;
+      cost_of_it = other;
+    }
+  }
+  return best;
+}
+
+}  // namespace catena::plan

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of random chains against all the plans that there are. What is enumerated here is the tables' formulas, with
+// the views read off simulated packets; whether a plan is right is up to the simulation alone.
+#include <catena/plan/planner.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <random>
+
+#include "plan/pricing.hpp"
+#include "plan/testing/simulation.hpp"
+
+namespace catena::plan {
+namespace {
+
+using packet::fields;
+using packet::FieldSet;
+
+constexpr std::uint32_t kSeed = 20240513;
+constexpr int kChains = 2000;
+constexpr FieldSet kBorders = fields(packet::kMetaOffset, packet::kMetaLength);
+constexpr FieldSet kWhereHeadersAre = kBorders | fields(packet::kMetaLayers);
+constexpr FieldSet kNoPlaceOfTheirOwn =
+    fields(packet::kEthType, packet::kIpv4Options, packet::kTcpOptions, packet::kTrailer);
+
+/// Modes of which one enumeration finds the cheapest plans.
+struct Setting {
+  Mode mode;
+  bool pushdown;
+};
+constexpr std::array<Setting, 4> kSettings{
+    {{Mode::kCopy, true}, {Mode::kShared, true}, {Mode::kAdaptive, false}, {Mode::kAdaptive, true}}};
+
+PlanInput with(PlanInput input, Setting const& setting) {
+  input.mode = setting.mode;
+  input.pushdown = setting.pushdown;
+  return input;
+}
+
+/// Every plan of a chain.
+class BruteForce {
+ public:
+  explicit BruteForce(PlanInput const& input) : nfs_(input.nfs) {
+    for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
+      inputs_[setting] = with(input, kSettings[setting]);
+      pricings_.emplace_back(inputs_[setting]);
+    }
+    least_.fill(std::numeric_limits<double>::infinity());
+    visit(0, testing::Simulation(nfs_), false, {true, true, true, true}, {});
+  }
+  /// The cost of the cheapest right plan of each of kSettings; infinity if there is none.
+  std::array<double, kSettings.size()> const& least() const { return least_; }
+
+ private:
+  using Allowed = std::array<bool, kSettings.size()>;
+  using Costs = std::array<double, kSettings.size()>;
+
+  void visit(std::size_t nf, testing::Simulation const& before, bool gsb, Allowed const& allowed, Costs const& costs);
+  /// `cv`, `gv`: fields that are valid on the host and on the device when prepare() is done.
+  Movement movement_of(Choice const& choice, std::size_t nf, FieldSet cv, FieldSet gv) const;
+  bool is_allowed(Setting const& setting, Choice const& choice, std::size_t nf, bool gsb,
+                  Movement const& movement) const;
+  /// Whether the CPU reads what is in host memory behind the kernel of `nf` before another kernel runs.
+  bool host_reads_next(std::size_t nf, std::uint32_t field) const;
+  bool needs_whole(std::size_t nf) const {
+    const Hints& hints = nfs_[nf].hints;
+    return nfs_[nf].on == Processor::kGpu &&
+           ((hints.gr | hints.gw) & (fields(packet::kPayload) | kNoPlaceOfTheirOwn)) != 0;
+  }
+
+  std::span<const PlacedNf> nfs_;
+  std::array<PlanInput, kSettings.size()> inputs_;
+  std::vector<Pricing> pricings_;  // of inputs_
+  Costs least_{};
+};
+
+void BruteForce::visit(std::size_t nf, testing::Simulation const& before, bool gsb, Allowed const& allowed,
+                       Costs const& costs) {
+  if (nf == nfs_.size()) {
+    testing::Simulation sent = before;
+    sent.send();
+    for (std::size_t setting = 0; sent.error().empty() && setting < kSettings.size(); ++setting) {
+      if (allowed[setting]) {
+        least_[setting] = std::min(least_[setting], costs[setting]);
+      }
+    }
+    return;
+  }
+  if (nfs_[nf].on == Processor::kCpu) {
+    testing::Simulation after = before;
+    after.work(nf, nullptr);
+    if (after.error().empty()) {
+      visit(nf + 1, after, gsb, allowed, costs);
+    }
+    return;
+  }
+  testing::Simulation prepared = before;
+  prepared.prepare(nf);
+  const FieldSet cv = prepared.valid_on_host();
+  const FieldSet gv = prepared.valid_on_device();
+  for (Choice const& choice : all_choices(gsb)) {
+    const Movement movement = movement_of(choice, nf, cv, gv);
+    testing::Simulation after = before;
+    after.work(nf, &movement);
+    if (!after.error().empty()) {
+      continue;
+    }
+    if (!choice.gsb_after) {
+      after.forget_device();
+    }
+    Allowed still = allowed;
+    Costs sums = costs;
+    for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
+      still[setting] = still[setting] && is_allowed(kSettings[setting], choice, nf, gsb, movement);
+      sums[setting] += still[setting] ? pricings_[setting].bill(nf, movement).total_ns() : 0;
+    }
+    if (std::find(still.begin(), still.end(), true) != still.end()) {
+      visit(nf + 1, after, choice.gsb_after, still, sums);
+    }
+  }
+}
+
+bool BruteForce::host_reads_next(std::size_t nf, std::uint32_t field) const {
+  const FieldSet bit = FieldSet{1} << field;
+  const auto reads = [&](FieldSet set, FieldSet written, std::size_t by) {
+    return ((set | (nfs_[by].writes_every_packet ? 0 : written)) & bit) != 0;
+  };
+  for (std::size_t at = nf; at < nfs_.size(); ++at) {
+    const Hints& hints = nfs_[at].hints;
+    if (at != nf) {
+      const FieldSet of_framework = kWhereHeadersAre | fields(packet::kMetaVerdict);
+      if (reads(hints.prepare_reads | of_framework, hints.prepare_writes, at)) {
+        return true;
+      }
+      if ((hints.prepare_writes & bit) != 0 || nfs_[at].on == Processor::kGpu) {
+        return false;
+      }
+      if (reads(hints.cr, hints.cw, at)) {
+        return true;
+      }
+      if ((hints.cw & bit) != 0) {
+        return false;
+      }
+    }
+    if (reads(hints.complete_reads, hints.complete_writes, at)) {
+      return true;
+    }
+    if ((hints.complete_writes & bit) != 0) {
+      return false;
+    }
+  }
+  return true;  // tx
+}
+
+Movement BruteForce::movement_of(Choice const& choice, std::size_t nf, FieldSet cv, FieldSet gv) const {
+  const Hints& hints = nfs_[nf].hints;
+  const bool moves_borders = (hints.gw & kBorders) != 0;
+  const auto whole_if = [](bool condition, FieldSet set) { return condition ? set | packet::kFrameFields : set; };
+  const auto in = [&](FieldSet set) { return whole_if((set & kNoPlaceOfTheirOwn) != 0, set); };
+  const auto out = [&](FieldSet set) {
+    return whole_if((set & kNoPlaceOfTheirOwn) != 0 || (moves_borders && (set & packet::kFrameFields) != 0), set);
+  };
+
+  Movement movement;
+  if (choice.h2d == H2dRow::kDirect) {
+    movement.to_device = in(hints.gr);
+    movement.to_host = out(hints.gw);
+    const bool payload = packet::contains(hints.gr | hints.gw, packet::kPayload);
+    if (packet::has_frame(movement.to_device | movement.to_host)) {
+      // the kernel works on a copy of the frame, and a payload written there comes back as the frame does
+      movement.to_device |= packet::kFrameFields | kWhereHeadersAre;
+      movement.to_host = whole_if(packet::contains(hints.gw, packet::kPayload), movement.to_host);
+    } else if (payload) {
+      movement.to_device |= fields(packet::kPayload);
+    }
+    movement.to_host |= packet::has_frame(movement.to_host) ? kBorders : packet::kNoFields;
+    return movement;
+  }
+
+  movement.shared = true;
+  const bool whole = choice.h2d == H2dRow::kWhole;
+  const FieldSet read = hints.gr | kWhereHeadersAre | (nfs_[nf].writes_every_packet ? 0 : hints.gw);
+  movement.to_device = whole ? packet::kFrameFields | (read & ~gv) : in(read & ~gv);
+
+  const FieldSet gv_after = gv | movement.to_device | hints.gw;
+  const FieldSet dirty = gv_after & ~(cv & ~hints.gw);
+  FieldSet needed = packet::kNoFields;
+  for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
+    needed |= host_reads_next(nf, field) ? dirty & FieldSet{1} << field : packet::kNoFields;
+  }
+  switch (choice.d2h) {
+    case D2hRow::kNeeded:
+      movement.to_host = out(needed);
+      break;
+    case D2hRow::kDirty:
+      movement.to_host = out(dirty);
+      break;
+    case D2hRow::kWhole:
+    case D2hRow::kDirect:
+      movement.to_host = packet::kFrameFields | (dirty & packet::kMetaFields);
+      break;
+  }
+  if ((movement.to_host & packet::kFrameFields) != 0) {
+    movement.to_host |= dirty & (packet::has_frame(movement.to_host) ? kBorders : kWhereHeadersAre);
+  }
+  return movement;
+}
+
+bool BruteForce::is_allowed(Setting const& setting, Choice const& choice, std::size_t nf, bool gsb,
+                            Movement const& movement) const {
+  switch (setting.mode) {
+    case Mode::kCopy:
+      return !movement.shared;
+    case Mode::kShared: {
+      const auto in_part = [](FieldSet set) {
+        return (set & packet::kFrameFields) != 0 && (set & packet::kFrameFields) != packet::kFrameFields;
+      };
+      if (!gsb && !needs_whole(nf)) {
+        return !movement.shared;
+      }
+      return movement.shared && choice.gsb_after && !in_part(movement.to_device) && !in_part(movement.to_host);
+    }
+    case Mode::kAdaptive: {
+      bool needed = false;
+      for (std::size_t at = 0; at <= nf; ++at) {
+        needed |= needs_whole(at);
+      }
+      return setting.pushdown || needed || choice.h2d != H2dRow::kWhole;
+    }
+  }
+  return false;
+}
+
+/// Chains of 1 to 7 NFs that no author would write.
+class RandomChains {
+ public:
+  PlanInput next() {
+    PlanInput input;
+    const int count = pick(1, 7);
+    for (int nf = 0; nf < count; ++nf) {
+      input.nfs.push_back(random_nf(concat_name(nf)));
+    }
+    input.profile = random_profile();
+    input.costs = random_costs();
+    return input;
+  }
+
+ private:
+  static std::string concat_name(int nf) { return "nf" + std::to_string(nf); }
+  int pick(int least, int most) { return std::uniform_int_distribution(least, most)(random_); }
+  bool chance(double share) { return std::bernoulli_distribution(share)(random_); }
+  double factor() { return std::exp2(std::uniform_real_distribution(-3.0, 3.0)(random_)); }
+
+  FieldSet random_set() {
+    FieldSet set = packet::kNoFields;
+    // few fields, so that NFs meet in them
+    constexpr std::array kOften{packet::kIpv4Src, packet::kIpv4Dst,     packet::kIpv4Ttl,    packet::kL4Dport,
+                                packet::kPayload, packet::kMetaVerdict, packet::kMetaLayers, packet::kMetaPort};
+    for (int count = pick(0, 3); count > 0; --count) {
+      set |= fields(kOften[static_cast<std::size_t>(pick(0, kOften.size() - 1))]);
+    }
+    if (chance(0.1)) {
+      set |= FieldSet{1} << pick(0, packet::kFieldCount - 1);
+    }
+    if (chance(0.07)) {
+      set |= packet::kFrameFields;
+    }
+    if (chance(0.05)) {
+      set |= kBorders;
+    }
+    return set;
+  }
+
+  PlacedNf random_nf(std::string name) {
+    PlacedNf nf{.name = std::move(name), .on = chance(0.4) ? Processor::kGpu : Processor::kCpu};
+    nf.hints = {.cr = random_set(), .cw = random_set(), .gr = random_set(), .gw = random_set()};
+    const auto sometimes = [&](FieldSet& set) { set = chance(0.3) ? random_set() : packet::kNoFields; };
+    sometimes(nf.hints.prepare_reads);
+    sometimes(nf.hints.prepare_writes);
+    sometimes(nf.hints.complete_reads);
+    sometimes(nf.hints.complete_writes);
+    nf.writes_every_packet = chance(0.3);
+    nf.aux_bytes = static_cast<std::uint32_t>(pick(0, 32));
+    nf.result_bytes = static_cast<std::uint32_t>(pick(0, 32));
+    if (chance(0.2)) {
+      nf.headroom = static_cast<std::uint32_t>(pick(0, 64));
+      nf.tailroom = static_cast<std::uint32_t>(pick(0, 64));
+      nf.grows_by = pick(-40, 60);
+    }
+    return nf;
+  }
+
+  PacketProfile random_profile() {
+    std::vector<FrameSize> sizes;
+    for (int count = pick(1, 3); count > 0; --count) {
+      sizes.push_back({static_cast<std::uint32_t>(pick(60, 1514)), factor()});
+    }
+    return *PacketProfile::from_histogram(sizes, {.vlan_tags = chance(0.2) ? 1.0 : 0.0, .tcp_share = 0.5});
+  }
+
+  CostModel random_costs() {
+    CostModel costs = CostModel::h200();
+    for (auto& method : costs.methods) {
+      for (MethodCost& cost : method) {
+        cost.per_transfer_ns *= factor();
+        cost.per_packet_ns *= factor();
+        cost.per_packet_fields_ns *= factor();
+        cost.per_byte_ns *= factor();
+      }
+    }
+    costs.host_copy_ns_per_byte *= factor();
+    costs.host_touch_ns *= factor();
+    costs.host_column_ns *= factor();
+    costs.device_copy_ns_per_byte *= factor();
+    costs.available = static_cast<MethodSet>(pick(1, kAllMethods));
+    return costs;
+  }
+
+  std::mt19937 random_{kSeed};
+};
+
+std::string text_of(PlanInput const& input) {
+  std::string text;
+  for (PlacedNf const& nf : input.nfs) {
+    Hints const& hints = nf.hints;
+    char line[200];
+    std::snprintf(line, sizeof line, "%s %s%s cr %x cw %x gr %x gw %x prepare %x %x complete %x %x\n", nf.name.c_str(),
+                  nf.on == Processor::kGpu ? "gpu" : "cpu", nf.writes_every_packet ? " every" : "", hints.cr, hints.cw,
+                  hints.gr, hints.gw, hints.prepare_reads, hints.prepare_writes, hints.complete_reads,
+                  hints.complete_writes);
+    text += line;
+  }
+  return text;
+}
+
+TEST(OptimalPlan, IsRightAndTheCheapestOfAllForRandomChains) {
+  RandomChains chains;
+  std::array<int, kSettings.size()> cheaper_than_copy{};
+  for (int number = 0; number < kChains; ++number) {
+    const PlanInput input = chains.next();
+    SCOPED_TRACE(::testing::Message() << "chain " << number << "\n" << text_of(input));
+    const BruteForce all(input);
+    for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
+      SCOPED_TRACE(::testing::Message() << to_string(kSettings[setting].mode)
+                                        << (kSettings[setting].pushdown ? "" : " without pushdown"));
+      const Result<Plan> plan = make_plan(with(input, kSettings[setting]));
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      ASSERT_EQ(testing::simulate(input.nfs, *plan), "");
+      const double least = all.least()[setting];
+      ASSERT_NEAR(plan->cost_ns, least, 1e-9 * least);
+      cheaper_than_copy[setting] += plan->cost_ns < all.least()[0] * (1 - 1e-9) ? 1 : 0;
+    }
+  }
+  // the chains are such that there is something to choose
+  EXPECT_GT(cheaper_than_copy[1], kChains / 10);
+  EXPECT_GT(cheaper_than_copy[2], kChains / 4);
+  EXPECT_GE(cheaper_than_copy[3], cheaper_than_copy[2]);
+}
+
+}  // namespace
+}  // namespace catena::plan

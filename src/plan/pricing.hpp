@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/plan/planner.hpp>
+
+#include <array>
+#include <span>
+#include <vector>
+
+#include "plan/choices.hpp"
+
+namespace catena::plan {
+
+/// What the movements of a chain's GPU NFs cost, with what does not depend on a plan worked out once.
+class Pricing {
+ public:
+  /// `input` must outlive it.
+  explicit Pricing(PlanInput const& input);
+
+  /// Moves of one step, at most three each way.
+  struct Bill {
+    std::array<Move, 6> moves;
+    std::size_t count = 0;
+
+    std::span<const Move> list() const { return {moves.data(), count}; }
+    double total_ns() const;
+  };
+  Bill bill(std::size_t nf, Movement const& movement) const;
+
+ private:
+  struct Site {
+    PlacedNf const* nf;
+    Body before;  ///< at the kernel's input
+    Body after;   ///< and output
+  };
+  void add_direction(Site const& site, Movement const& movement, Direction direction, Bill& bill) const;
+
+  CostModel const* costs_;
+  MethodSet allowed_;
+  std::vector<Site> sites_;  ///< one an NF
+};
+
+}  // namespace catena::plan

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/plan/planner.hpp>
+
+#include <span>
+
+#include "plan/chain_needs.hpp"
+
+namespace catena::plan {
+
+/// Fills in the reasons of each step of a plan that is right for `chain`.
+void add_reasons(std::span<const NfNeeds> chain, Plan& plan);
+
+}  // namespace catena::plan

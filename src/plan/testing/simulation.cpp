@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/testing/simulation.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/plan/explain.hpp>
+
+namespace catena::plan::testing {
+namespace {
+
+using packet::FieldSet;
+
+constexpr std::uint8_t kPoison = 255;  // device memory that nobody wrote
+constexpr FieldSet kBorders = packet::fields(packet::kMetaOffset, packet::kMetaLength);
+constexpr FieldSet kWhereHeadersAre = kBorders | packet::fields(packet::kMetaLayers);
+
+template <typename Function>
+void for_each_field(FieldSet set, Function const& function) {
+  for (std::uint32_t field = 0; set != 0; ++field, set >>= 1) {
+    if ((set & 1U) != 0) {
+      function(field);
+    }
+  }
+}
+
+}  // namespace
+
+Simulation::Simulation(std::span<const PlacedNf> nfs) : nfs_(nfs) {
+  const std::uint64_t all = (std::uint64_t{1} << nfs.size()) - 1;
+  std::uint64_t every_packet = 0;
+  for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+    every_packet |= nfs[nf].writes_every_packet ? std::uint64_t{1} << nf : 0;
+  }
+  const auto add = [&](std::uint64_t deciders) {
+    packets_.push_back({.deciders = deciders | every_packet});
+    packets_.back().device.fill(kPoison);
+  };
+  add(all);
+  add(0);
+  for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+    add(std::uint64_t{1} << nf);
+    add(all & ~(std::uint64_t{1} << nf));
+  }
+}
+
+void Simulation::read(SimulatedPacket const& packet, Versions const& memory, FieldSet set, std::size_t nf,
+                      std::string_view who) {
+  for_each_field(set, [&](std::uint32_t field) {
+    if (error_.empty() && memory[field] != packet.newest[field]) {
+      error_ = concat(who, " of ", nf < nfs_.size() ? nfs_[nf].name : "tx", " uses an outdated ",
+                      describe(FieldSet{1} << field));
+    }
+  });
+}
+
+void Simulation::host_step(std::size_t nf, std::string_view step, FieldSet reads, FieldSet writes) {
+  for (SimulatedPacket& packet : packets_) {
+    if (((packet.deciders >> nf) & 1U) == 0) {
+      read(packet, packet.host, writes, nf, step);
+      continue;
+    }
+    read(packet, packet.host, reads, nf, step);
+    for_each_field(writes, [&](std::uint32_t field) { packet.host[field] = ++packet.newest[field]; });
+  }
+}
+
+void Simulation::shared_step(std::size_t nf, Movement const& movement) {
+  Hints const& hints = nfs_[nf].hints;
+  const bool in_frames = ((hints.gr | hints.gw) & packet::kFrameFields) != 0;
+  const bool moves_borders = (hints.gw & kBorders) != 0;
+  const FieldSet frame_out = movement.to_host & packet::kFrameFields;
+  if (moves_borders && frame_out != 0 && !packet::has_frame(frame_out) && error_.empty()) {
+    error_ =
+        concat("a part of the frame comes back from ", nfs_[nf].name, ", and the host does not know its place yet");
+  }
+  for (SimulatedPacket& packet : packets_) {
+    if ((movement.to_device & packet::kFrameFields) != 0) {
+      read(packet, packet.host, kWhereHeadersAre, nf, "the move to the device");
+    }
+    read(packet, packet.host, movement.to_device, nf, "the move to the device");
+    for_each_field(movement.to_device, [&](std::uint32_t field) { packet.device[field] = packet.host[field]; });
+    if (((packet.deciders >> nf) & 1U) != 0) {
+      read(packet, packet.device, hints.gr | (in_frames ? kWhereHeadersAre : packet::kNoFields), nf, "the kernel");
+      for_each_field(hints.gw, [&](std::uint32_t field) { packet.device[field] = ++packet.newest[field]; });
+    } else {
+      read(packet, packet.device, hints.gw, nf, "the kernel");
+    }
+    read(packet, packet.device, movement.to_host, nf, "the move to the host");
+    for_each_field(movement.to_host, [&](std::uint32_t field) { packet.host[field] = packet.device[field]; });
+    if (frame_out != 0) {
+      const FieldSet places = packet::has_frame(frame_out) ? kBorders : kWhereHeadersAre;
+      read(packet, packet.device, places, nf, "the move to the host");
+      read(packet, packet.host, places, nf, "the move to the host");
+    }
+  }
+}
+
+void Simulation::direct_step(std::size_t nf, Movement const& movement) {
+  Hints const& hints = nfs_[nf].hints;
+  for (SimulatedPacket& packet : packets_) {
+    if (((packet.deciders >> nf) & 1U) == 0) {
+      read(packet, packet.host, hints.gw, nf, "the kernel");
+      continue;
+    }
+    if ((movement.to_device & packet::kFrameFields) != 0) {
+      read(packet, packet.host, kWhereHeadersAre, nf, "the move to the device");
+    }
+    read(packet, packet.host, movement.to_device, nf, "the move to the device");
+    Versions buffer;
+    buffer.fill(kPoison);
+    for_each_field(movement.to_device, [&](std::uint32_t field) { buffer[field] = packet.host[field]; });
+    const bool has_frame = packet::has_frame(movement.to_device);
+    read(packet, buffer, hints.gr | (has_frame ? kWhereHeadersAre : packet::kNoFields), nf, "the kernel");
+    for_each_field(hints.gw, [&](std::uint32_t field) { buffer[field] = ++packet.newest[field]; });
+    read(packet, buffer, movement.to_host, nf, "the move to the host");
+    for_each_field(movement.to_host, [&](std::uint32_t field) { packet.host[field] = buffer[field]; });
+  }
+}
+
+void Simulation::prepare(std::size_t nf) {
+  for (SimulatedPacket const& packet : packets_) {
+    // the framework looks at every packet to choose those that the NF decides
+    read(packet, packet.host, kWhereHeadersAre | packet::fields(packet::kMetaVerdict), nf, "the framework in front");
+  }
+  host_step(nf, "prepare", nfs_[nf].hints.prepare_reads, nfs_[nf].hints.prepare_writes);
+}
+
+void Simulation::work(std::size_t nf, Movement const* movement) {
+  Hints const& hints = nfs_[nf].hints;
+  prepare(nf);
+  if (movement == nullptr) {
+    host_step(nf, "compute", hints.cr, hints.cw);
+  } else if (movement->shared) {
+    shared_step(nf, *movement);
+  } else {
+    direct_step(nf, *movement);
+  }
+  host_step(nf, "complete", hints.complete_reads, hints.complete_writes);
+}
+
+void Simulation::send() {
+  for (SimulatedPacket const& packet : packets_) {
+    read(packet, packet.host, ~FieldSet{0}, nfs_.size(), "sending");
+  }
+}
+
+void Simulation::forget_device() {
+  for (SimulatedPacket& packet : packets_) {
+    packet.device.fill(kPoison);
+  }
+}
+
+FieldSet Simulation::valid_on_host() const { return valid_in(&SimulatedPacket::host); }
+FieldSet Simulation::valid_on_device() const { return valid_in(&SimulatedPacket::device); }
+
+FieldSet Simulation::valid_in(Versions SimulatedPacket::*memory) const {
+  FieldSet valid = ~FieldSet{0};
+  for (SimulatedPacket const& packet : packets_) {
+    for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
+      if ((packet.*memory)[field] != packet.newest[field]) {
+        valid &= ~(FieldSet{1} << field);
+      }
+    }
+  }
+  return valid;
+}
+
+std::string simulate(std::span<const PlacedNf> nfs, std::span<const Movement> movements) {
+  Simulation simulation(nfs);
+  for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+    simulation.work(nf, nfs[nf].on == Processor::kGpu ? &movements[nf] : nullptr);
+  }
+  simulation.send();
+  return simulation.error();
+}
+
+std::vector<Movement> movements_of(Plan const& plan) {
+  std::vector<Movement> movements;
+  for (PlannedNf const& nf : plan.nfs) {
+    movements.push_back(nf.step ? Movement{nf.step->shared, nf.step->to_device, nf.step->to_host} : Movement{});
+  }
+  return movements;
+}
+
+std::string simulate(std::span<const PlacedNf> nfs, Plan const& plan) { return simulate(nfs, movements_of(plan)); }
+
+}  // namespace catena::plan::testing
