@@ -178,6 +178,7 @@ class DialectTest : public ::testing::TestWithParam<Backend> {
     const std::unique_ptr<device::Buffer> state = copied(*stream, memory.state);
     const std::unique_ptr<device::Buffer> spill = copied(*stream, memory.spill);
     const device::KernelArgument arguments[] = {batch.get(), state.get(), spill.get(),
+                                                static_cast<device::Buffer*>(nullptr),
                                                 std::as_bytes(std::span(&memory.params, 1))};
     ASSERT_EQ(
         stream->launch(*(*program)->kernel(kernel).value(), {groups, kGroupSize, memory.params.local_bytes}, arguments),

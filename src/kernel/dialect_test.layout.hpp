@@ -3,6 +3,7 @@
 
 #include <catena/kernel/fault.hpp>
 #include <catena/kernel/launch_params.hpp>
+#include <catena/kernel/shared_layout.hpp>
 #include <catena/packet/fields.hpp>
 #include <catena/packet/layers.hpp>
 
@@ -65,7 +66,7 @@ struct BigState {
 /// Sizes and offsets of every struct that host and devices share, as this compiler sees them.
 #define CATENA_TEST_OFFSET(object, member) \
   static_cast<u64>(reinterpret_cast<const u8*>(&object.member) - reinterpret_cast<const u8*>(&object))
-inline constexpr u32 kLayoutCount = 42;
+inline constexpr u32 kLayoutCount = 61;
 template <typename Put>
 inline void put_layouts(Put put) {
   {
@@ -91,8 +92,33 @@ inline void put_layouts(Put put) {
     put(CATENA_TEST_OFFSET(object, batch_bytes));
     put(CATENA_TEST_OFFSET(object, state_bytes));
     put(CATENA_TEST_OFFSET(object, spill_bytes));
+    put(CATENA_TEST_OFFSET(object, spill_row_bytes));
     put(CATENA_TEST_OFFSET(object, local_bytes));
-    put(CATENA_TEST_OFFSET(object, reserved));
+    put(CATENA_TEST_OFFSET(object, slots));
+  }
+  {
+    TransferParams object = {};
+    put(sizeof(object));
+    put(alignof(TransferParams));
+    put(CATENA_TEST_OFFSET(object, rows));
+    put(CATENA_TEST_OFFSET(object, decided));
+    put(CATENA_TEST_OFFSET(object, padded));
+    put(CATENA_TEST_OFFSET(object, slots));
+    put(CATENA_TEST_OFFSET(object, slots_offset));
+    put(CATENA_TEST_OFFSET(object, columns_offset));
+    put(CATENA_TEST_OFFSET(object, rooms_offset));
+    put(CATENA_TEST_OFFSET(object, frames_offset));
+    put(CATENA_TEST_OFFSET(object, frames_bytes));
+    put(CATENA_TEST_OFFSET(object, flags_offset));
+    put(CATENA_TEST_OFFSET(object, body));
+  }
+  {
+    Room object = {};
+    put(sizeof(object));
+    put(alignof(Room));
+    put(CATENA_TEST_OFFSET(object, begin));
+    put(CATENA_TEST_OFFSET(object, slot_begin));
+    put(CATENA_TEST_OFFSET(object, bytes));
   }
   {
     FaultReport object = {};

@@ -13,6 +13,8 @@
 // Written by catena_embed(): the headers that kernels include.
 extern const catena::kernel::SourceFile catena_kernel_sdk[];
 extern const unsigned catena_kernel_sdk_count;
+extern const catena::kernel::SourceFile catena_kernel_transfer[];
+extern const unsigned catena_kernel_transfer_count;
 
 namespace catena::kernel {
 
@@ -29,6 +31,15 @@ packet::FieldSet fixed_size(packet::FieldSet set) {
     }
   }
   return set;
+}
+
+constexpr packet::FieldSet kPlaces = packet::fields(packet::kMetaLayers, packet::kMetaOffset, packet::kMetaLength);
+
+/// Fields of a move that travel as columns: all of fixed size, but those in a frame that travels as one piece, and
+/// those of the header where a kernel takes them from the packet pool.
+packet::FieldSet shared_columns(packet::FieldSet moved, Route route) {
+  const bool metadata_alone = packet::has_frame(moved) || route == Route::kMapped;
+  return fixed_size(metadata_alone ? moved & packet::kMetaFields : moved);
 }
 
 Status check(ProgramSpec const& spec) {
@@ -78,16 +89,19 @@ Frames frames_of(packet::FieldSet set) {
 }
 
 packet::FieldSet in_columns(ProgramSpec const& spec) {
+  if (spec.shared) {
+    return shared_columns(spec.shared->to_device, spec.shared->columns_in);
+  }
   // fields inside a frame that travels as a whole need no columns
   const packet::FieldSet named = packet::has_frame(spec.reads) ? spec.reads & packet::kMetaFields : spec.reads;
-  packet::FieldSet columns = fixed_size(named);
-  if (frames_of(spec.reads | spec.writes) == Frames::kFrame) {
-    columns |= packet::fields(packet::kMetaLayers, packet::kMetaOffset, packet::kMetaLength);
-  }
-  return columns;
+  return fixed_size(named) | (frames_of(spec.reads | spec.writes) == Frames::kFrame ? kPlaces : packet::kNoFields);
 }
 
 packet::FieldSet out_columns(ProgramSpec const& spec) {
+  if (spec.shared) {
+    // metadata that the kernel writes stands in columns until it is done: its work-items must all see what was before
+    return shared_columns(spec.shared->to_host, spec.shared->columns_out) | (spec.writes & packet::kMetaFields);
+  }
   const packet::FieldSet named = packet::has_frame(spec.writes) ? spec.writes & packet::kMetaFields : spec.writes;
   packet::FieldSet columns = fixed_size(named);
   if (frames_of(spec.writes) != Frames::kNone && frames_of(spec.reads | spec.writes) == Frames::kFrame) {
@@ -96,32 +110,65 @@ packet::FieldSet out_columns(ProgramSpec const& spec) {
   return columns;
 }
 
-device::ProgramSource adapt(ProgramSpec const& spec) {
+namespace {
+
+/// `files` and the SDK, without macros.
+device::ProgramSource with_sdk(std::span<const SourceFile> files) {
   device::ProgramSource source;
-  for (SourceFile const& file : spec.source) {
+  for (SourceFile const& file : files) {
     source.files.push_back({file.name, file.text});
   }
   for (SourceFile const& file : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
     source.files.push_back({file.name, file.text});
   }
-  const auto define = [&source](std::string_view name, std::uint32_t value) {
-    source.defines.push_back(concat(name, "=", value, "U"));
-  };
-  define("CATENA_IN_COLUMNS", in_columns(spec));
-  define("CATENA_OUT_COLUMNS", out_columns(spec));
-  define("CATENA_FRAMES", static_cast<std::uint32_t>(frames_of(spec.reads | spec.writes)));
-  define("CATENA_HEADROOM", spec.headroom);
-  define("CATENA_TAILROOM", spec.tailroom);
-  define("CATENA_LANES", spec.policy.lanes);
-  define("CATENA_AUX_BYTES", spec.aux_bytes);
-  define("CATENA_RESULT_BYTES", spec.result_bytes);
-  define("CATENA_SPILL_FACTOR", spec.policy.spill_factor);
+  return source;
+}
+
+void define(device::ProgramSource& source, std::string_view name, std::uint32_t value) {
+  source.defines.push_back(concat(name, "=", value, "U"));
+}
+
+}  // namespace
+
+device::ProgramSource adapt(ProgramSpec const& spec) {
+  device::ProgramSource source = with_sdk(spec.source);
+  const Frames frames = frames_of(spec.reads | spec.writes);
+  define(source, "CATENA_SHARED", spec.shared ? 1 : 0);
+  define(source, "CATENA_READS", spec.reads | (frames == Frames::kFrame ? kPlaces : packet::kNoFields));
+  define(source, "CATENA_WRITES", spec.writes);
+  define(source, "CATENA_IN_COLUMNS", in_columns(spec));
+  define(source, "CATENA_OUT_COLUMNS", out_columns(spec));
+  define(source, "CATENA_FRAMES", static_cast<std::uint32_t>(frames));
+  define(source, "CATENA_HEADROOM", spec.headroom);
+  define(source, "CATENA_TAILROOM", spec.tailroom);
+  define(source, "CATENA_LANES", spec.policy.lanes);
+  define(source, "CATENA_AUX_BYTES", spec.aux_bytes);
+  define(source, "CATENA_RESULT_BYTES", spec.result_bytes);
+  define(source, "CATENA_SPILL_FACTOR", spec.policy.spill_factor);
+  return source;
+}
+
+device::ProgramSource transfer_source(ProgramSpec const& spec, bool in) {
+  SharedStep const& step = *spec.shared;
+  const packet::FieldSet moved = in ? step.to_device : step.to_host;
+  const Route route = in ? step.columns_in : step.columns_out;
+  device::ProgramSource source = with_sdk({catena_kernel_transfer, catena_kernel_transfer_count});
+  define(source, "CATENA_LANES", frames_of(moved) == Frames::kNone ? 1 : kTransferLanes);
+  define(source, "CATENA_COLUMNS", in ? in_columns(spec) : out_columns(spec));
+  define(source, "CATENA_MAPPED_COLUMNS",
+         route == Route::kMapped && !packet::has_frame(moved) ? fixed_size(moved & packet::kFrameFields) : 0);
+  define(source, "CATENA_WRITTEN", in ? 0 : out_columns(spec) & spec.writes);
+  define(source, "CATENA_BODY", static_cast<std::uint32_t>(frames_of(moved)));
   return source;
 }
 
 Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSpec const& spec) {
   CATENA_RETURN_IF_ERROR(check(spec));
-  const device::ProgramSource source = adapt(spec);
+  return build(device, adapt(spec), concat("kernel '", spec.kernel, "'"));
+}
+
+Result<std::unique_ptr<device::Program>> build(device::Device& device, device::ProgramSource const& source,
+                                               std::string_view what) {
   const ProgramCache cache = ProgramCache::from_environment();
   const device::Hash128 key = cache_key(device.info(), source);
 
@@ -131,7 +178,7 @@ Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSp
       return program;
     }
     CATENA_RETURN_IF_ERROR(device.failed());
-    spdlog::warn("kernel '{}': the cached program does not load and is compiled anew: {}", spec.kernel,
+    spdlog::warn("{}: the cached program does not load and is compiled anew: {}", what,
                  std::string(program.status().message()));
   }
   CATENA_ASSIGN_OR_RETURN(const device::Binary binary, device.compile(source));

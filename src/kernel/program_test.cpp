@@ -107,13 +107,32 @@ TEST(Adapt, macros_carry_the_plan) {
   spec.tailroom = 20;
   spec.policy = {.lanes = 16, .group_size = 64, .local_bytes = 1024, .spill_factor = 3};
   EXPECT_THAT(adapt(spec).defines,
-              ::testing::UnorderedElementsAre(concat("CATENA_IN_COLUMNS=", 1U << 11 | 1U << 31, "U"),
-                                              "CATENA_OUT_COLUMNS=0U", "CATENA_FRAMES=1U", "CATENA_HEADROOM=50U",
-                                              "CATENA_TAILROOM=20U", "CATENA_LANES=16U", "CATENA_AUX_BYTES=8U",
-                                              "CATENA_RESULT_BYTES=12U", "CATENA_SPILL_FACTOR=3U"));
+              ::testing::UnorderedElementsAre(
+                  "CATENA_SHARED=0U", concat("CATENA_READS=", 1U << 11 | 1U << 31, "U"),
+                  concat("CATENA_WRITES=", 1U << 25, "U"), concat("CATENA_IN_COLUMNS=", 1U << 11 | 1U << 31, "U"),
+                  "CATENA_OUT_COLUMNS=0U", "CATENA_FRAMES=1U", "CATENA_HEADROOM=50U", "CATENA_TAILROOM=20U",
+                  "CATENA_LANES=16U", "CATENA_AUX_BYTES=8U", "CATENA_RESULT_BYTES=12U", "CATENA_SPILL_FACTOR=3U"));
   spec.reads = packet::kFrameFields;
   EXPECT_THAT(adapt(spec).defines, Contains("CATENA_FRAMES=2U"));
   EXPECT_THAT(adapt(store_spec()).defines, Contains("CATENA_FRAMES=0U"));
+}
+
+TEST(Adapt, a_shared_step_has_columns_for_what_is_staged_and_for_metadata_that_the_kernel_writes) {
+  ProgramSpec spec = spec_with(fields(packet::kIpv4Src, packet::kIpv4Ttl), fields(packet::kIpv4Ttl, packet::kMetaPort));
+  spec.source = kStore;
+  spec.shared = SharedStep{.to_device = fields(packet::kIpv4Src, packet::kPayload, packet::kMetaLayers),
+                           .to_host = fields(packet::kIpv4Ttl)};
+  EXPECT_EQ(in_columns(spec), fields(packet::kIpv4Src, packet::kMetaLayers));
+  EXPECT_EQ(out_columns(spec), fields(packet::kIpv4Ttl, packet::kMetaPort));
+  EXPECT_THAT(adapt(spec).defines, Contains("CATENA_SHARED=1U"));
+  EXPECT_THAT(transfer_source(spec, true).defines, Contains("CATENA_BODY=1U"));
+  EXPECT_THAT(transfer_source(spec, false).defines, Contains("CATENA_BODY=0U"));
+  EXPECT_THAT(transfer_source(spec, false).defines, Contains(concat("CATENA_WRITTEN=", out_columns(spec), "U")));
+
+  spec.shared->columns_in = Route::kMapped;
+  EXPECT_EQ(in_columns(spec), fields(packet::kMetaLayers)) << "the transfer kernel takes the address from the pool";
+  EXPECT_THAT(transfer_source(spec, true).defines,
+              Contains(concat("CATENA_MAPPED_COLUMNS=", fields(packet::kIpv4Src), "U")));
 }
 
 TEST(Adapt, kernel_file_comes_first_and_the_sdk_is_there) {

@@ -8,8 +8,10 @@
 #include <catena/packet/layers.hpp>
 
 /// What a kernel sees: the packets of its batch, the state of its NF. Where a field really is (a transferred column,
-/// later the shared buffer) is decided by the macros that the plan generates:
-///   CATENA_IN_COLUMNS, CATENA_OUT_COLUMNS  field sets that stand as columns
+/// or the packet's twin in the shared buffer) is decided by the macros that the plan generates:
+///   CATENA_SHARED                          1: the packets stand in the shared buffer; 0: in the launch's own buffer
+///   CATENA_READS, CATENA_WRITES            field sets that the kernel may get() and set()
+///   CATENA_IN_COLUMNS, CATENA_OUT_COLUMNS  of these, the ones that stand as columns (too, if written)
 ///   CATENA_FRAMES                          0 none, 1 payloads, 2 whole frames
 ///   CATENA_HEADROOM, CATENA_TAILROOM       free bytes around each frame, multiples of 16
 ///   CATENA_LANES                           work-items per packet
@@ -84,8 +86,8 @@ class PacketView;
 /// The launch as one work-item sees it.
 class Context {
  public:
-  Context(u8* batch, u8* state, u8* spill, u8* local, LaunchParams const& params)
-      : batch_(batch), state_(state), spill_(spill), local_(local), params_(params) {}
+  Context(u8* batch, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params)
+      : batch_(batch), state_(state), spill_(spill), shared_(shared), local_(local), params_(params) {}
 
   /// This work-item's packet. With CATENA_LANES work-items per packet all of them see the same one.
   /// valid() is false for work-items beyond the last packet; they must still reach every barrier.
@@ -123,6 +125,7 @@ class Context {
   u8* batch_;
   u8* state_;
   u8* spill_;
+  u8* shared_;
   u8* local_;
   LaunchParams params_;
 };
@@ -135,34 +138,45 @@ class PacketView {
   bool valid() const { return row_ < ctx_->params_.count; }
   u32 row() const { return row_; }
 
-  /// The value of a fixed-size field in host order (a MAC address is the low 48 bits). The NF's hints must name the
-  /// field as read on the GPU; otherwise this does not compile.
+  /// The value of a fixed-size field in host order (a MAC address is the low 48 bits), 0 where the packet has no such
+  /// header; undefined behind a set() of the same field. The NF's hints must name the field as read on the GPU;
+  /// otherwise this does not compile.
   template <u32 Field>
   typename detail::FieldValue<packet::field_size(Field)>::type get() const {
+    static_assert(((CATENA_READS >> Field) & 1U) != 0, "the NF's hints do not name this field as read on the GPU (GR)");
     constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, Field);
-    static_assert(kPrefix != packet::kNoColumn, "the NF's hints do not name this field as read on the GPU (GR)");
     constexpr u32 kBytes = packet::field_size(Field);
     if constexpr (Field >= packet::kMetaVerdict) {  // metadata stands in host order
-      using Value = typename detail::FieldValue<kBytes>::type;
-      return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->batch_ + in_column(kPrefix)), ctx_->params_.padded,
-                           kRegionColumns, ctx_->sink())[row_];
-    } else {
+      return meta<typename detail::FieldValue<kBytes>::type, Field>();
+    } else if constexpr (kPrefix != packet::kNoColumn) {
       return detail::from_network<kBytes>(column(in_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes);
+    } else {
+      const u64 at = place(Field);
+      if (at == kAbsent) {
+        return 0;
+      }
+      if constexpr (Field == packet::kIcmpHeader) {  // stands around the checksum
+        const u64 kind = detail::from_network<2>(slot_bytes(), at);
+        return kind << 32 | detail::from_network<4>(slot_bytes(), at + 4);
+      } else {
+        return detail::from_network<kBytes>(slot_bytes(), at);
+      }
     }
   }
-  template <u32 Columns = CATENA_IN_COLUMNS>  // a template, so that it compiles only where it is used
+  template <u32 Reads = CATENA_READS>  // a template, so that it compiles only where it is used
   packet::Layers layers() const {
-    constexpr u32 kPrefix = packet::column_prefix(Columns, packet::kMetaLayers);
-    static_assert(kPrefix != packet::kNoColumn, "the NF's hints do not name meta.layers as read on the GPU (GR)");
-    return IsoPtr<packet::Layers>(reinterpret_cast<packet::Layers*>(ctx_->batch_ + in_column(kPrefix)),
-                                  ctx_->params_.padded, kRegionColumns, ctx_->sink())[row_];
+    static_assert(((Reads >> packet::kMetaLayers) & 1U) != 0,
+                  "the NF's hints do not name meta.layers as read on the GPU (GR)");
+    return meta<packet::Layers, packet::kMetaLayers>();
   }
-  /// Writes a field. The NF's hints must name it as written on the GPU. A kernel must write each such field of each
-  /// packet it does not leave unchanged by contract: an output column starts as a copy of nothing.
+  /// Writes a field; does nothing where the packet has no such header. The NF's hints must name it as written on the
+  /// GPU. A kernel must write each such field of each packet it does not leave unchanged by contract: an output column
+  /// starts as a copy of nothing. What it writes of the metadata counts from the next NF on.
   template <u32 Field>
   void set(typename detail::FieldValue<packet::field_size(Field)>::type value) const {
+    static_assert(((CATENA_WRITES >> Field) & 1U) != 0,
+                  "the NF's hints do not name this field as written on the GPU (GW)");
     constexpr u32 kPrefix = packet::column_prefix(CATENA_OUT_COLUMNS, Field);
-    static_assert(kPrefix != packet::kNoColumn, "the NF's hints do not name this field as written on the GPU (GW)");
     constexpr u32 kBytes = packet::field_size(Field);
     if constexpr (Field >= packet::kMetaVerdict) {
       using Value = typename detail::FieldValue<kBytes>::type;
@@ -170,7 +184,21 @@ class PacketView {
                     ctx_->sink())
           .set(row_, value);
     } else {
-      detail::to_network<kBytes>(column(out_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes, value);
+      if constexpr (kPrefix != packet::kNoColumn) {
+        detail::to_network<kBytes>(column(out_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes, value);
+      }
+      if constexpr (CATENA_SHARED != 0) {
+        const u64 at = place(Field);
+        if (at == kAbsent) {
+          return;
+        }
+        if constexpr (Field == packet::kIcmpHeader) {
+          detail::to_network<2>(slot_bytes(), at, value >> 32);
+          detail::to_network<4>(slot_bytes(), at + 4, value);
+        } else {
+          detail::to_network<kBytes>(slot_bytes(), at, value);
+        }
+      }
     }
   }
 
@@ -213,9 +241,17 @@ class PacketView {
   IsoPtr<T> spill() const {
     static_assert(kFirstByte * CATENA_SPILL_FACTOR % alignof(T) == 0,
                   "T would not be aligned in the spill area: use a smaller type or a larger spill factor");
-    const Extent where = extent();
-    const u64 begin = static_cast<u64>(where.begin) * CATENA_SPILL_FACTOR;
-    const u64 length = static_cast<u64>(where.length) * CATENA_SPILL_FACTOR;
+    u64 begin = 0;
+    u64 length = 0;
+    if constexpr (CATENA_SHARED != 0) {
+      begin = row_ * ctx_->params_.spill_row_bytes;
+      length = static_cast<u64>(body().length) * CATENA_SPILL_FACTOR;
+      length = length < ctx_->params_.spill_row_bytes ? length : ctx_->params_.spill_row_bytes;
+    } else {
+      const Extent where = extent();
+      begin = static_cast<u64>(where.begin) * CATENA_SPILL_FACTOR;
+      length = static_cast<u64>(where.length) * CATENA_SPILL_FACTOR;
+    }
     const bool inside = begin <= ctx_->params_.spill_bytes && length <= ctx_->params_.spill_bytes - begin;
     return {reinterpret_cast<T*>(ctx_->spill_ + (inside ? begin : 0)), inside ? length / sizeof(T) : 0, kRegionSpill,
             ctx_->sink()};
@@ -240,14 +276,75 @@ class PacketView {
                           kRegionColumns, ctx_->sink())[row_];
   }
   Bytes bytes() const {
-    const Extent where = extent();
-    const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
-    const u64 begin = static_cast<u64>(where.begin) - CATENA_HEADROOM;
-    const bool inside = row_ < ctx_->params_.padded && where.begin >= CATENA_HEADROOM &&
-                        begin <= ctx_->params_.frames_bytes && reach <= ctx_->params_.frames_bytes - begin;
-    return {IsoPtr<u8>(ctx_->batch_ + ctx_->params_.frames_offset + (inside ? begin : 0), inside ? reach : 0,
-                       kRegionFrames, ctx_->sink()),
-            CATENA_HEADROOM, where.length};
+    if constexpr (CATENA_SHARED != 0) {
+      const Body where = body();
+      const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
+      const bool inside = where.begin >= CATENA_HEADROOM && where.begin - CATENA_HEADROOM + reach <= packet::kSlotBytes;
+      const u32 number = slot();
+      const bool good = inside && number < ctx_->params_.slots;
+      const u64 begin = good ? static_cast<u64>(number) * packet::kSlotBytes + where.begin - CATENA_HEADROOM : 0;
+      return {IsoPtr<u8>(ctx_->shared_ + begin, good ? reach : 0, kRegionFrames, ctx_->sink()), CATENA_HEADROOM,
+              where.length};
+    } else {
+      const Extent where = extent();
+      const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
+      const u64 begin = static_cast<u64>(where.begin) - CATENA_HEADROOM;
+      const bool inside = row_ < ctx_->params_.padded && where.begin >= CATENA_HEADROOM &&
+                          begin <= ctx_->params_.frames_bytes && reach <= ctx_->params_.frames_bytes - begin;
+      return {IsoPtr<u8>(ctx_->batch_ + ctx_->params_.frames_offset + (inside ? begin : 0), inside ? reach : 0,
+                         kRegionFrames, ctx_->sink()),
+              CATENA_HEADROOM, where.length};
+    }
+  }
+
+  // --- shared buffer ---
+  static constexpr u64 kAbsent = ~u64{0};
+  struct Body {
+    u32 begin;  // in the slot
+    u32 length;
+  };
+  /// The packet's slot number; one behind the last for a row or number that is none.
+  u32 slot() const {
+    if (row_ >= ctx_->params_.padded) {
+      return ctx_->params_.slots;
+    }
+    const u32 slot = reinterpret_cast<const u32*>(ctx_->batch_ + extent_offset())[row_];
+    return slot < ctx_->params_.slots ? slot : ctx_->params_.slots;
+  }
+  IsoPtr<u8> slot_bytes() const {
+    const u32 number = slot();
+    const bool inside = number < ctx_->params_.slots;
+    return {ctx_->shared_ + (inside ? static_cast<u64>(number) * packet::kSlotBytes : 0),
+            inside ? packet::kSlotBytes : 0U, kRegionFrames, ctx_->sink()};
+  }
+  /// A metadata field: a transferred column where the plan made one, else the shared buffer's array.
+  template <typename Value, u32 Field>
+  Value meta() const {
+    constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, Field);
+    if constexpr (kPrefix != packet::kNoColumn) {
+      return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->batch_ + in_column(kPrefix)), ctx_->params_.padded,
+                           kRegionColumns, ctx_->sink())[row_];
+    } else {
+      return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->shared_ + shared_meta_offset(Field, ctx_->params_.slots)),
+                           ctx_->params_.slots, kRegionColumns, ctx_->sink())[slot()];
+    }
+  }
+  Body body() const {
+    const u32 offset = meta<u16, packet::kMetaOffset>();
+    if constexpr (CATENA_FRAMES == 2) {
+      return {offset, meta<u16, packet::kMetaLength>()};
+    } else {
+      const packet::Layers layers = meta<packet::Layers, packet::kMetaLayers>();
+      return {offset + layers.payload, layers.payload_length};
+    }
+  }
+  /// Where a header field stands in the slot, or kAbsent.
+  u64 place(u32 field) const {
+    const packet::Layers layers = meta<packet::Layers, packet::kMetaLayers>();
+    if (!packet::has_field(field, layers.flags)) {
+      return kAbsent;
+    }
+    return meta<u16, packet::kMetaOffset>() + packet::field_offset(field, layers);
   }
 
   Context const* ctx_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/kernel/launch_params.hpp>
+#include <catena/kernel/shared_layout.hpp>
 #include <catena/kernel/types.hpp>
 
 /// The device dialect: the few primitives that CUDA (through NVRTC) and OpenCL (C++ for OpenCL) spell differently.
@@ -34,12 +35,15 @@ inline u32 count_ones(u32 value) { return static_cast<u32>(__popc(static_cast<i3
 /// Index of the lowest set bit; value != 0.
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value))) - 1; }
 
-#define CATENA_KERNEL_ENTRY(name)                                                           \
-  extern "C" __global__ void name(catena::u8* batch, catena::u8* state, catena::u8* spill,  \
-                                  catena::kernel::LaunchParams params) {                    \
-    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                       \
-    name##_body(catena::kernel::Context(batch, state, spill, catena_local_memory, params)); \
+#define CATENA_KERNEL_ENTRY(name)                                                                              \
+  extern "C" __global__ void name(catena::u8* batch, catena::u8* state, catena::u8* spill, catena::u8* shared, \
+                                  catena::kernel::LaunchParams params) {                                       \
+    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                          \
+    name##_body(catena::kernel::Context(batch, state, spill, shared, catena_local_memory, params));            \
   }
+#define CATENA_TRANSFER_KERNEL(name)                                                       \
+  extern "C" __global__ void name(catena::u8* batch, catena::u8* shared, catena::u8* pool, \
+                                  catena::kernel::TransferParams params)
 
 #elif defined(__OPENCL_CPP_VERSION__)
 
@@ -65,9 +69,13 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value))
 
 #define CATENA_KERNEL_ENTRY(name)                                                                        \
   __kernel void name(__global catena::u8* batch, __global catena::u8* state, __global catena::u8* spill, \
-                     catena::kernel::LaunchParams params, __local catena::u8* local_memory) {            \
-    name##_body(catena::kernel::Context(batch, state, spill, local_memory, params));                     \
+                     __global catena::u8* shared, catena::kernel::LaunchParams params,                   \
+                     __local catena::u8* local_memory) {                                                 \
+    name##_body(catena::kernel::Context(batch, state, spill, shared, local_memory, params));             \
   }
+#define CATENA_TRANSFER_KERNEL(name)                                                                     \
+  __kernel void name(__global catena::u8* batch, __global catena::u8* shared, __global catena::u8* pool, \
+                     catena::kernel::TransferParams params, __local catena::u8* /*unused*/)
 
 #else
 #error "catena/kernel/dialect.hpp is for kernels: compile it through catena::kernel::build()"

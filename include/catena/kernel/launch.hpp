@@ -2,7 +2,9 @@
 #pragma once
 
 #include <catena/kernel/fault.hpp>
+#include <catena/kernel/launch_params.hpp>
 #include <catena/kernel/program.hpp>
+#include <catena/kernel/shared_buffer.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <chrono>
@@ -13,8 +15,7 @@
 #include <string>
 #include <vector>
 
-/// Runs an NF's kernel over batches of packets in sync mode `copy`: stages what the kernel reads, launches, and
-/// brings back what it wrote.
+/// Runs an NF's kernel over batches of packets: moves what the plan says to the device, launches, and moves back.
 namespace catena::kernel {
 
 /// Bytes that crossed the bus, and packets they were for.
@@ -28,44 +29,61 @@ struct TransferCounts {
 class DeviceNf {
  public:
   /// `state`: the bytes that the kernel sees as Context::state() and array(); copied to the device before returning.
-  /// Errors: as kernel::build(); ResourceExhausted where the state does not fit.
+  /// `shared` is needed for a shared step and must outlive the NF. Errors: as kernel::build(); ResourceExhausted where
+  /// the state does not fit; InvalidArgument for a shared step without a buffer, or a mapped route where the pool is
+  /// not mapped.
   static Result<std::unique_ptr<DeviceNf>> create(device::Device& device, ProgramSpec spec,
-                                                  std::span<const std::byte> state);
+                                                  std::span<const std::byte> state, SharedBuffer* shared = nullptr);
 
   ProgramSpec const& spec() const { return spec_; }
   device::Device& device() const { return *device_; }
 
  private:
   friend class Launch;
+  friend class SharedLaunch;
   DeviceNf() = default;
+  Status load_transfers();
   device::Device* device_ = nullptr;
   ProgramSpec spec_;
   std::unique_ptr<device::Program> program_;
   device::Kernel* kernel_ = nullptr;
   std::unique_ptr<device::Buffer> state_;
+  SharedBuffer* shared_ = nullptr;
+  // of a shared step
+  std::unique_ptr<device::Program> move_in_program_;
+  std::unique_ptr<device::Program> move_out_program_;
+  device::Kernel* move_in_ = nullptr;
+  device::Kernel* move_out_ = nullptr;
 };
 
 /// One batch in flight: owns its stream, its pinned staging and its device memory. Call order:
-/// stage() -> poll() until true -> fetch_spill()? -> apply() -> results(). Belongs to one thread at a time.
+/// begin() -> add() .. -> submit() -> poll() until true -> fetch_spill()? -> apply() -> results().
+/// Belongs to one thread at a time.
 class Launch {
  public:
-  /// Room for `max_packets` packets with `max_frame_bytes_each` bytes of payload or frame each. Launches the kernel
-  /// once without packets and waits for it. Errors: ResourceExhausted; DeadlineExceeded if that first launch hangs.
+  /// Room for `max_packets` packets; in direct use with `max_frame_bytes_each` bytes of payload or frame each. Launches
+  /// the kernel once without packets and waits for it. Errors: ResourceExhausted; DeadlineExceeded if that first launch
+  /// hangs.
   static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, std::uint32_t max_packets,
                                                 std::uint32_t max_frame_bytes_each = packet::kMaxFrameBytes);
+  virtual ~Launch() = default;
+  Launch(Launch const&) = delete;
+  Launch& operator=(Launch const&) = delete;
 
   std::uint32_t capacity() const { return max_packets_; }
 
   /// Starts a new batch. The packets must not change until apply().
-  void begin();
-  /// Adds packets with their aux structs (`aux.size() == batch.size() * aux_bytes`). Copies fields into staging.
-  /// Precondition: staged packets + batch.size() <= capacity().
+  virtual void begin();
+  /// Adds packets that the NF decides, with their aux structs (`aux.size() == batch.size() * aux_bytes`). Both must
+  /// live until apply(). Precondition: packets so far + batch.size() <= capacity().
   void add(packet::Batch const& batch, std::span<const std::byte> aux);
-  /// Enqueues copy, kernel and copy. Does not wait.
-  Status submit();
+  /// Adds packets that the NF passes over. A shared step moves their fields too: a later NF may decide them.
+  virtual void add_undecided(packet::Batch const& batch);
+  /// Enqueues the moves to the device, the kernel and the moves back. Does not wait.
+  virtual Status submit() = 0;
   /// Enqueues the kernel once more over the packets that submit() brought to the device, without any copy; poll() is
   /// true when it is done. For measuring a kernel alone.
-  Status enqueue_kernel();
+  virtual Status enqueue_kernel() = 0;
   /// True when results are on the host. Never waits.
   Result<bool> poll();
   /// Waits for poll() to be true; DeadlineExceeded names `what` and the device.
@@ -82,9 +100,9 @@ class Launch {
   FaultReport const& faults() const;
   bool faulted(std::uint32_t row) const;
 
-  /// Writes what the kernel wrote (columns, frames) back into the packets given to add(). `first_row` is the row of
-  /// `batch[0]`. A frame extent that does not fit its room marks the row as faulted instead.
-  void apply(packet::Batch const& batch, std::uint32_t first_row);
+  /// Completes the moves back: writes what came through staging into the packets. A frame whose borders do not fit its
+  /// room marks the row as faulted instead.
+  virtual void apply() = 0;
   /// The result structs of all rows, `result_bytes` apart.
   std::span<const std::byte> results() const;
 
@@ -92,59 +110,49 @@ class Launch {
   /// What crossed the bus since the last call.
   TransferCounts take_transfers();
 
- private:
-  /// Byte positions of one batch in the batch region; host staging has the same shape.
-  struct Layout {
-    std::uint32_t padded = 0;
-    std::size_t aux = 0;
-    std::size_t extents = 0;
-    std::size_t frames = 0;
-    std::size_t out = 0;
-    std::size_t out_columns = 0;
-    std::size_t results = 0;
-    std::size_t end = 0;
-  };
+ protected:
   struct Staged {
     packet::Batch batch;
     std::span<const std::byte> aux;
     std::uint32_t first_row;
   };
+
+  Launch(DeviceNf& nf, std::uint32_t max_packets) : nf_(&nf), max_packets_(max_packets) {}
+  /// Takes all memory (see allocate_memory()) and prepares enqueue_kernel() for no packets.
+  virtual Status allocate() = 0;
+  Status allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes, std::size_t spill_bytes);
+  /// Enqueues every kernel of the launch, without packets.
+  virtual Status enqueue_warm_up() { return enqueue_kernel(); }
+  /// Enqueues the NF's kernel; what every launch has is filled in here.
+  Status enqueue_nf_kernel(LaunchParams params);
+  void mark_faulted(std::uint32_t row, std::uint64_t offset);
+
+  DeviceNf* nf_;
+  std::unique_ptr<device::Buffer> batch_;
+  std::unique_ptr<device::Buffer> spill_;
+  std::unique_ptr<device::PinnedBuffer> staging_;
+  std::unique_ptr<device::PinnedBuffer> staging_out_;
+  std::unique_ptr<device::Stream> stream_;
+  std::unique_ptr<device::Event> event_;
+  std::vector<Staged> staged_;
+  std::vector<Extent> extents_;  ///< of each row; begin * spill_factor is where its spill area starts
+  std::uint32_t count_ = 0;
+  std::byte* faults_ = nullptr;         ///< in staging_out_: the report, then a flag a row
+  const std::byte* results_ = nullptr;  ///< in staging_out_
+  TransferCounts transfers_;
+  bool is_warming_up_ = false;  ///< launches have as many work-items as the largest batch, and no packets
+
+ private:
   struct Spilled {
     std::uint32_t row;
     std::span<std::byte> bytes;
   };
-
-  Launch() = default;
-  Status warm_up();
-  Layout layout_for(std::uint32_t count, std::size_t frame_bytes) const;
-  void gather();
-  void gather_column(std::uint32_t field, std::byte* column) const;
-  void scatter_column(std::uint32_t field, packet::Batch const& batch, std::uint32_t first_row) const;
-  void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row);
   Result<std::span<std::byte>> spill_room(std::size_t bytes);
-  std::byte* out(std::size_t region_offset) const;
 
-  DeviceNf* nf_ = nullptr;
-  Frames frames_ = Frames::kNone;
-  packet::FieldSet in_ = 0;
-  packet::FieldSet out_ = 0;
-  bool frames_written_ = false;
-  std::uint32_t max_packets_ = 0;
-  std::unique_ptr<device::Buffer> batch_;
-  std::unique_ptr<device::Buffer> spill_;
-  std::unique_ptr<device::PinnedBuffer> staging_;      // columns, aux, extents, frames, cleared fault header
-  std::unique_ptr<device::PinnedBuffer> staging_out_;  // frames if written, then faults, columns, results
+  std::uint32_t max_packets_;
   std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;
   std::size_t spill_staging_used_ = 0;  // bytes of the last entry
-  std::unique_ptr<device::Stream> stream_;
-  std::unique_ptr<device::Event> event_;
-
-  std::vector<Staged> staged_;
-  std::vector<Extent> extents_;
   std::vector<Spilled> spilled_;
-  std::uint32_t count_ = 0;
-  Layout layout_;
-  TransferCounts transfers_;
 };
 
 }  // namespace catena::kernel

@@ -15,9 +15,10 @@ struct LaunchParams {
   u64 batch_bytes;  ///< size of the whole batch region
   u64 state_bytes;
   u64 spill_bytes;
-  u32 local_bytes;  ///< local memory of a work-group
-  u32 reserved;
+  u64 spill_row_bytes;  ///< shared step: bytes from one packet's spill area to the next one's
+  u32 local_bytes;      ///< local memory of a work-group
+  u32 slots;            ///< shared step: slots of the shared buffer
 };
-static_assert(sizeof(LaunchParams) == 64);
+static_assert(sizeof(LaunchParams) == 72);
 
 }  // namespace catena::kernel

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +32,23 @@ struct LaunchPolicy {
   std::uint32_t spill_factor = 0;  ///< device-only spill bytes per byte of the frames region
 };
 
+/// How bytes cross the bus.
+enum class Route : std::uint32_t {
+  kStaged,   ///< through pinned staging and the launch's own buffer: the CPU copies, one bulk copy moves
+  kStrided,  ///< 2-D copies between slots and their twins: whole frames only
+  kMapped,   ///< a transfer kernel reads or writes the packet pool (gather, scatter)
+};
+
+/// A step on the shared buffer: what the plan moves around the kernel.
+struct SharedStep {
+  packet::FieldSet to_device = 0;     ///< P_H2D
+  packet::FieldSet to_host = 0;       ///< P_D2H
+  Route columns_in = Route::kStaged;  ///< header fields; kStrided is none of them. Metadata is always staged
+  Route columns_out = Route::kStaged;
+  Route body_in = Route::kStaged;  ///< payloads or frames
+  Route body_out = Route::kStaged;
+};
+
 /// Everything that decides what is compiled for one NF: an NF's needs and the plan's answer.
 struct ProgramSpec {
   std::span<const SourceFile> source;  ///< kernel file first
@@ -42,6 +60,7 @@ struct ProgramSpec {
   std::uint32_t headroom = 0;          ///< bytes by which the kernel may grow a frame at its front
   std::uint32_t tailroom = 0;          ///< and at its end
   LaunchPolicy policy;
+  std::optional<SharedStep> shared;  ///< the plan's answer; none: direct use, the launch carries what the kernel sees
 };
 
 /// Derived from the hints: which bytes travel, which columns.
@@ -51,9 +70,19 @@ packet::FieldSet out_columns(ProgramSpec const& spec);
 
 /// The source with the SDK's headers and the plan's macros, as the device compilers take it.
 device::ProgramSource adapt(ProgramSpec const& spec);
+/// The source of the kernel that moves fields in front of a shared step's kernel (`in`), or behind it; its name is
+/// kMoveIn or kMoveOut. Precondition: spec.shared.
+device::ProgramSource transfer_source(ProgramSpec const& spec, bool in);
+inline constexpr std::string_view kMoveIn = "catena_move_in";
+inline constexpr std::string_view kMoveOut = "catena_move_out";
+/// Work-items a packet of a transfer kernel that moves payloads or frames; without them one.
+inline constexpr std::uint32_t kTransferLanes = 8;
 
 /// Compiles (or takes from the disk cache) and loads. The cache is $CATENA_CACHE_DIR, else $XDG_CACHE_HOME/catena,
 /// else ~/.cache/catena; a cache that cannot be used is no error. A cached binary that does not load is compiled anew.
 Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSpec const& spec);
+/// The same of any source; `what` names it in messages.
+Result<std::unique_ptr<device::Program>> build(device::Device& device, device::ProgramSource const& source,
+                                               std::string_view what);
 
 }  // namespace catena::kernel

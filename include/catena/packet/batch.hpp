@@ -3,6 +3,7 @@
 
 #include <catena/packet/fields.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/slot.hpp>
 
 #include <cstdint>
 #include <span>
@@ -15,12 +16,6 @@ enum class Verdict : std::uint8_t {
   kAlert = 1,  ///< goes on, and somebody is told
   kDrop = 2,
 };
-
-/// Bytes between two slots, and free bytes before a frame that has just arrived (RTE_PKTMBUF_HEADROOM).
-inline constexpr std::uint32_t kSlotBytes = 2048;
-inline constexpr std::uint32_t kSlotHeadroom = 128;
-/// Longest frame that rx accepts: it leaves room to encapsulate.
-inline constexpr std::uint32_t kMaxFrameBytes = kSlotBytes - 2 * kSlotHeadroom;
 
 /// Metadata of the packet pool, one array per field, indexed by slot.
 struct MetaColumns {

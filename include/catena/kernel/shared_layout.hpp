@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/slot.hpp>
+
+/// The shared buffer as host and kernels see it: the twins of the packet pool's slots, then the packets' metadata, one
+/// array per field.
+namespace catena::kernel {
+
+/// First byte of the array of a metadata field in a shared buffer of `slots` slots; kMetaLayers stands first. A
+/// multiple of 8 for every number of slots that a pool may have.
+constexpr u64 shared_meta_offset(u32 field, u64 slots) {
+  u64 bytes = packet::kSlotBytes;
+  for (u32 other = packet::kMetaLayers; other != field; --other) {
+    bytes += packet::field_size(other);
+  }
+  return bytes * slots;
+}
+constexpr u64 shared_buffer_bytes(u64 slots) {
+  return shared_meta_offset(packet::kMetaVerdict, slots) + slots * packet::field_size(packet::kMetaVerdict);
+}
+
+/// The place that a packet's bytes have in a launch's own buffer: slot bytes [slot_begin, slot_begin + bytes).
+struct Room {
+  u32 begin;  ///< from the start of the frames region; congruent to slot_begin modulo 16
+  u16 slot_begin;
+  u16 bytes;
+};
+static_assert(sizeof(Room) == 8);
+
+/// How a packet's payload or frame crosses the bus.
+enum BodyRoute : u32 {
+  kNoBody = 0,      ///< not at all, or by copies that the host enqueues
+  kBodyStaged = 1,  ///< through the launch's own buffer
+  kBodyMapped = 2,  ///< the transfer kernel reads or writes the packet pool
+};
+
+/// What a transfer kernel is told; by value. Offsets are from the start of the batch region.
+struct TransferParams {
+  u32 rows;
+  u32 decided;  ///< rows in front of this one are the NF's; their output columns that it writes are left alone
+  u32 padded;   ///< rows of every column
+  u32 slots;
+  u64 slots_offset;    ///< slot numbers, u32 a row
+  u64 columns_offset;  ///< columns of the moved fields
+  u64 rooms_offset;    ///< kBodyStaged: a Room a row
+  u64 frames_offset;
+  u64 frames_bytes;
+  u64 flags_offset;  ///< moving out: fault flags, a byte a row; rows that strayed stay where they are
+  u32 body;          ///< BodyRoute
+  u32 reserved;
+};
+static_assert(sizeof(TransferParams) == 72);
+
+}  // namespace catena::kernel

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/fields.hpp>
+#include <catena/packet/layers.hpp>
+
+/// Where a packet's bytes and fields are in its slot: the same on the host and on devices. Kernels include this file.
+namespace catena::packet {
+
+/// Bytes between two slots, and free bytes before a frame that has just arrived (RTE_PKTMBUF_HEADROOM).
+inline constexpr u32 kSlotBytes = 2048;
+inline constexpr u32 kSlotHeadroom = 128;
+/// Longest frame that rx accepts: it leaves room to encapsulate.
+inline constexpr u32 kMaxFrameBytes = kSlotBytes - 2 * kSlotHeadroom;
+
+/// Whether a packet with these LayerFlags has the header that `field` (of the frame) is part of.
+constexpr bool has_field(u32 field, u32 flags) {
+  if (field <= kEthType) {
+    return true;
+  }
+  if (field <= kIpv4Options) {
+    return (flags & kIpv4) != 0;
+  }
+  switch (field) {
+    case kL4Sport:
+    case kL4Dport:
+      return (flags & kPorts) != 0;
+    case kUdpLength:
+      return (flags & kUdp) != 0;
+    case kL4Checksum:
+      return (flags & (kTcp | kUdp | kIcmp)) != 0;
+    case kIcmpHeader:
+      return (flags & kIcmp) != 0;
+    default:
+      return (flags & kTcp) != 0;
+  }
+}
+
+/// First byte of a field of fixed size, from the first byte of the frame. Precondition: has_field(). ICMP's 6 bytes
+/// stand around its checksum: 2 at this offset, 4 at 4 more.
+constexpr u32 field_offset(u32 field, Layers const& layers) {
+  if (field == kL4Checksum) {
+    const u32 at = (layers.flags & kTcp) != 0 ? 16U : (layers.flags & kUdp) != 0 ? 6U : 2U;
+    return layers.l4 + at;
+  }
+  return field_offset(field, layers.l3, layers.l4);
+}
+
+}  // namespace catena::packet

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/kernel/launch.hpp>
+
+#include <catena/core/text.hpp>
+
+#include "kernel/launch_support.hpp"
+
+namespace catena::kernel {
+
+Result<std::unique_ptr<DeviceNf>> DeviceNf::create(device::Device& device, ProgramSpec spec,
+                                                   std::span<const std::byte> state, SharedBuffer* shared) {
+  std::unique_ptr<DeviceNf> nf(new DeviceNf());
+  nf->device_ = &device;
+  nf->spec_ = std::move(spec);
+  nf->shared_ = shared;
+  if (nf->spec_.shared) {
+    CATENA_RETURN_IF_ERROR(nf->load_transfers());
+  }
+  CATENA_ASSIGN_OR_RETURN(nf->program_, build(device, nf->spec_));
+  CATENA_ASSIGN_OR_RETURN(nf->kernel_, nf->program_->kernel(nf->spec_.kernel));
+  if (!state.empty()) {
+    CATENA_ASSIGN_OR_RETURN(nf->state_, device.allocate(state.size()));
+    CATENA_ASSIGN_OR_RETURN(const auto stream, device.create_stream());
+    CATENA_RETURN_IF_ERROR(stream->copy_to_device(*nf->state_, 0, state));
+    CATENA_ASSIGN_OR_RETURN(const auto done, stream->record());
+    CATENA_RETURN_IF_ERROR(stream->flush());
+    CATENA_RETURN_IF_ERROR(
+        done->wait(kSetUpLimit, concat("copying the state of ", nf->spec_.kernel, " to ", device.info().name)));
+  }
+  return nf;
+}
+
+Status DeviceNf::load_transfers() {
+  if (shared_ == nullptr) {
+    return absl::InvalidArgumentError(concat("kernel '", spec_.kernel, "': a shared step needs a shared buffer"));
+  }
+  SharedStep const& step = *spec_.shared;
+  for (const Route route : {step.columns_in, step.columns_out, step.body_in, step.body_out}) {
+    if (route == Route::kMapped && shared_->mapped() == nullptr) {
+      return absl::InvalidArgumentError(
+          concat("kernel '", spec_.kernel, "': the packet pool is not mapped on ", device_->info().name));
+    }
+  }
+  CATENA_ASSIGN_OR_RETURN(move_in_program_, build(*device_, transfer_source(spec_, true), "the transfer kernel"));
+  CATENA_ASSIGN_OR_RETURN(move_in_, move_in_program_->kernel(kMoveIn));
+  CATENA_ASSIGN_OR_RETURN(move_out_program_, build(*device_, transfer_source(spec_, false), "the transfer kernel"));
+  CATENA_ASSIGN_OR_RETURN(move_out_, move_out_program_->kernel(kMoveOut));
+  return absl::OkStatus();
+}
+
+}  // namespace catena::kernel

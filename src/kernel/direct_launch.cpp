@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/direct_launch.hpp"
+
+#include <catena/kernel/launch_params.hpp>
+
+#include "kernel/launch_support.hpp"
+
+#include <cstring>
+
+namespace catena::kernel {
+
+DirectLaunch::DirectLaunch(DeviceNf& nf, std::uint32_t max_packets, std::uint32_t max_frame_bytes_each)
+    : Launch(nf, max_packets),
+      frames_(frames_of(nf.spec().reads | nf.spec().writes)),
+      in_(in_columns(nf.spec())),
+      out_(out_columns(nf.spec())),
+      frames_written_(frames_of(nf.spec().writes) != Frames::kNone),
+      max_frame_bytes_each_(max_frame_bytes_each) {}
+
+DirectLaunch::Layout DirectLaunch::layout_for(std::uint32_t count, std::size_t frame_bytes) const {
+  ProgramSpec const& spec = nf_->spec();
+  Layout layout;
+  layout.padded = static_cast<std::uint32_t>(round_up(count, kRowAlign));
+  layout.aux = std::size_t{layout.padded} * packet::columns_size(in_);
+  layout.extents = layout.aux + std::size_t{layout.padded} * spec.aux_bytes;
+  layout.frames = round_up(
+      layout.extents + (frames_ == Frames::kNone ? 0 : std::size_t{layout.padded} * sizeof(Extent)), kRegionAlign);
+  layout.out = round_up(layout.frames + frame_bytes, kRegionAlign);
+  layout.out_columns = layout.out + sizeof(FaultReport) + layout.padded;
+  layout.results = layout.out_columns + std::size_t{layout.padded} * packet::columns_size(out_);
+  layout.end = layout.results + std::size_t{layout.padded} * spec.result_bytes;
+  return layout;
+}
+
+Status DirectLaunch::allocate() {
+  ProgramSpec const& spec = nf_->spec();
+  const std::size_t each =
+      round_up(std::size_t{spec.headroom} + kFrameShift + max_frame_bytes_each_ + spec.tailroom, kFrameAlign);
+  const std::size_t frame_bytes = frames_ == Frames::kNone ? 0 : capacity() * each;
+  const Layout most = layout_for(capacity(), frame_bytes);
+  CATENA_RETURN_IF_ERROR(allocate_memory(most.end, most.out_columns,
+                                         most.end - (frames_written_ ? most.frames : most.out),
+                                         frame_bytes * spec.policy.spill_factor));
+  layout_ = layout_for(0, 0);
+  return absl::OkStatus();
+}
+
+void DirectLaunch::gather() {
+  std::byte* host = staging_->bytes().data();
+  ProgramSpec const& spec = nf_->spec();
+  extents_.clear();
+  std::size_t frame_bytes = 0;
+  if (frames_ != Frames::kNone) {
+    const std::size_t shift = frames_ == Frames::kFrame ? kFrameShift : 0;
+    for (Staged const& staged : staged_) {
+      packet::MetaColumns const& meta = staged.batch.meta();
+      for (const std::uint32_t slot : staged.batch.slots()) {
+        const std::uint16_t length = frames_ == Frames::kFrame ? meta.length[slot] : meta.layers[slot].payload_length;
+        extents_.push_back({static_cast<u32>(frame_bytes + spec.headroom + shift), length, 0});
+        frame_bytes += round_up(spec.headroom + shift + length + spec.tailroom, kFrameAlign);
+      }
+    }
+  }
+  layout_ = layout_for(count_, frame_bytes);
+
+  for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
+    if (const std::uint32_t prefix = packet::column_prefix(in_, field); prefix != packet::kNoColumn) {
+      for (Staged const& staged : staged_) {
+        gather_column(
+            field, staged.batch,
+            host + std::size_t{layout_.padded} * prefix + std::size_t{staged.first_row} * packet::field_size(field));
+      }
+    }
+  }
+  for (Staged const& staged : staged_) {
+    if (!staged.aux.empty()) {
+      std::memcpy(host + layout_.aux + std::size_t{staged.first_row} * spec.aux_bytes, staged.aux.data(),
+                  staged.aux.size());
+    }
+  }
+  if (frames_ != Frames::kNone) {
+    std::memcpy(host + layout_.extents, extents_.data(), extents_.size() * sizeof(Extent));
+    for (Staged const& staged : staged_) {
+      packet::MetaColumns const& meta = staged.batch.meta();
+      std::uint32_t row = staged.first_row;
+      for (const std::uint32_t slot : staged.batch.slots()) {
+        const std::uint32_t skip = frames_ == Frames::kFrame ? 0U : meta.layers[slot].payload;
+        const std::uint8_t* from =
+            staged.batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] + skip;
+        std::memcpy(host + layout_.frames + extents_[row].begin, from, extents_[row].length);
+        ++row;
+      }
+    }
+  }
+  std::memset(host + layout_.out, 0, layout_.out_columns - layout_.out);
+}
+
+Status DirectLaunch::enqueue_kernel() {
+  LaunchParams params{};
+  params.padded = layout_.padded;
+  params.frames_offset = layout_.frames;
+  params.frames_bytes = layout_.out - layout_.frames;
+  params.out_offset = layout_.out;
+  params.batch_bytes = layout_.end;
+  return enqueue_nf_kernel(params);
+}
+
+Status DirectLaunch::submit() {
+  gather();
+  const std::span<const std::byte> in = staging_->bytes().first(layout_.out_columns);
+  const std::size_t back_from = frames_written_ ? layout_.frames : layout_.out;
+  CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
+  CATENA_RETURN_IF_ERROR(enqueue_kernel());
+  CATENA_RETURN_IF_ERROR(
+      stream_->copy_to_host(staging_out_->bytes().first(layout_.end - back_from), *batch_, back_from));
+  CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
+  faults_ = out(layout_.out);
+  results_ = out(layout_.results);
+  transfers_.packets += count_;
+  transfers_.bytes_to_device += in.size();
+  transfers_.bytes_to_host += layout_.end - back_from;
+  return stream_->flush();
+}
+
+std::byte* DirectLaunch::out(std::size_t region_offset) const {
+  return staging_out_->bytes().data() + (region_offset - (frames_written_ ? layout_.frames : layout_.out));
+}
+
+void DirectLaunch::scatter_bytes(packet::Batch const& batch, std::uint32_t first_row) {
+  ProgramSpec const& spec = nf_->spec();
+  packet::MetaColumns const& meta = batch.meta();
+  const bool whole = frames_ == Frames::kFrame;
+  const auto* lengths = reinterpret_cast<const std::uint16_t*>(
+      whole ? out(layout_.out_columns + std::size_t{layout_.padded} * packet::column_prefix(out_, packet::kMetaLength))
+            : nullptr);
+  const auto* offsets = reinterpret_cast<const std::uint16_t*>(
+      whole ? out(layout_.out_columns + std::size_t{layout_.padded} * packet::column_prefix(out_, packet::kMetaOffset))
+            : nullptr);
+  std::uint32_t row = first_row;
+  for (const std::uint32_t slot : batch.slots()) {
+    Extent const& extent = extents_[row];
+    std::uint8_t* slot_bytes = batch.region() + std::size_t{slot} * packet::kSlotBytes;
+    if (faulted(row)) {
+      ++row;
+      continue;
+    }
+    if (!whole) {
+      std::memcpy(slot_bytes + meta.offset[slot] + meta.layers[slot].payload, out(layout_.frames + extent.begin),
+                  extent.length);
+      ++row;
+      continue;
+    }
+    const std::uint32_t offset = offsets[row];
+    const std::uint32_t end = offset + lengths[row];
+    const std::uint32_t old_offset = meta.offset[slot];
+    const bool inside = offset + spec.headroom >= old_offset && end >= offset &&
+                        end <= old_offset + extent.length + spec.tailroom && end <= packet::kSlotBytes &&
+                        lengths[row] >= packet::kEthernetBytes;
+    if (inside) {
+      std::memcpy(slot_bytes + offset, out(layout_.frames + extent.begin + offset - old_offset), end - offset);
+      batch[row - first_row].set_extent(offset, lengths[row]);
+    } else {
+      mark_faulted(row, offset);
+    }
+    ++row;
+  }
+}
+
+void DirectLaunch::apply() {
+  for (Staged const& staged : staged_) {
+    const auto skip = [&](std::uint32_t row) {
+      return faulted(staged.first_row + row);  // what a strayed kernel says about a packet is not believed
+    };
+    for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
+      const bool extent = frames_written_ && frames_ == Frames::kFrame &&
+                          (field == packet::kMetaLength || field == packet::kMetaOffset);
+      const std::uint32_t prefix = packet::column_prefix(out_, field);
+      if (prefix != packet::kNoColumn && !extent) {
+        scatter_column(field, staged.batch,
+                       out(layout_.out_columns + std::size_t{layout_.padded} * prefix) +
+                           std::size_t{staged.first_row} * packet::field_size(field),
+                       skip);
+      }
+    }
+    if (frames_written_) {
+      scatter_bytes(staged.batch, staged.first_row);
+    }
+  }
+}
+
+}  // namespace catena::kernel

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/launch.hpp>
+
+namespace catena::kernel {
+
+/// Direct use: the launch carries what the kernel reads and brings back what it wrote; nothing stays on the device.
+class DirectLaunch final : public Launch {
+ public:
+  DirectLaunch(DeviceNf& nf, std::uint32_t max_packets, std::uint32_t max_frame_bytes_each);
+
+  Status submit() override;
+  Status enqueue_kernel() override;
+  void apply() override;
+
+ private:
+  /// Byte positions of one batch in the batch region; host staging has the same shape.
+  struct Layout {
+    std::uint32_t padded = 0;
+    std::size_t aux = 0;
+    std::size_t extents = 0;
+    std::size_t frames = 0;
+    std::size_t out = 0;
+    std::size_t out_columns = 0;
+    std::size_t results = 0;
+    std::size_t end = 0;
+  };
+  Status allocate() override;
+  Layout layout_for(std::uint32_t count, std::size_t frame_bytes) const;
+  void gather();
+  void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row);
+  std::byte* out(std::size_t region_offset) const;
+
+  Frames frames_;
+  packet::FieldSet in_;
+  packet::FieldSet out_;
+  bool frames_written_;
+  std::uint32_t max_frame_bytes_each_;
+  Layout layout_;
+};
+
+}  // namespace catena::kernel

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves fields between a launch's own buffer or the packet pool and the shared buffer. One packet for each
+// CATENA_LANES work-items; lane 0 moves what is small. Macros besides those of a context:
+//   CATENA_COLUMNS         fields that travel as columns of the batch region
+//   CATENA_MAPPED_COLUMNS  header fields that the kernel reads or writes in the packet pool
+//   CATENA_WRITTEN         moving out: columns that the NF's kernel has written for the rows that it decided
+//   CATENA_BODY            0 none, 1 payloads, 2 whole frames
+// Offsets and lengths on the device are what an NF's kernel left: nothing here goes beyond a slot or a room.
+#include <catena/kernel/dialect.hpp>
+
+namespace catena::kernel {
+
+struct Row {
+  u8* twin;      // the slot in the shared buffer
+  u8* original;  // in the packet pool; null if that is not mapped
+  u32 slot;
+  u32 row;
+};
+
+inline bool find_row(u8* batch, u8* shared, u8* pool, TransferParams const& params, Row& row) {
+  row.row = global_id() / CATENA_LANES;
+  if (row.row >= params.rows) {
+    return false;
+  }
+  row.slot = reinterpret_cast<const u32*>(batch + params.slots_offset)[row.row];
+  row.twin = shared + static_cast<u64>(row.slot) * packet::kSlotBytes;
+  row.original = pool + static_cast<u64>(row.slot) * packet::kSlotBytes;
+  return row.slot < params.slots;
+}
+
+inline void copy_bytes(u8* to, const u8* from, u32 bytes) {
+  for (u32 i = 0; i < bytes; ++i) {
+    to[i] = from[i];
+  }
+}
+
+/// Bytes [begin, end) of `to` get those of `from`, shared out over the packet's work-items by words of 8 bytes. Both
+/// pointers are congruent modulo 8.
+inline void copy_range(u8* to, const u8* from, u32 begin, u32 end) {
+  const u32 first = begin + static_cast<u32>((8 - reinterpret_cast<u64>(to + begin) % 8) % 8);
+  const u32 lane = global_id() % CATENA_LANES;
+  if (first + 8 > end) {
+    if (lane == 0) {
+      copy_bytes(to + begin, from + begin, end - begin);
+    }
+    return;
+  }
+  const u32 words = (end - first) / 8;
+  if (lane == 0) {
+    copy_bytes(to + begin, from + begin, first - begin);
+    copy_bytes(to + first + words * 8, from + first + words * 8, end - first - words * 8);
+  }
+  for (u32 word = lane; word < words; word += CATENA_LANES) {
+    *reinterpret_cast<u64*>(to + first + word * 8) = *reinterpret_cast<const u64*>(from + first + word * 8);
+  }
+}
+
+inline u8* meta_entry(u8* shared, TransferParams const& params, u32 field, u32 slot) {
+  return shared + shared_meta_offset(field, params.slots) + static_cast<u64>(slot) * packet::field_size(field);
+}
+
+/// Of the values in the shared buffer, for which both sides of a move agree on where a packet's bytes are.
+struct Where {
+  u32 offset;
+  u32 length;
+  packet::Layers layers;
+};
+
+/// A metadata field as columns of `set` at `columns` have it, else as the shared buffer has it.
+template <typename T, u32 Field, u32 Set>
+inline T meta_of(u8* shared, const u8* columns, TransferParams const& params, Row const& row, bool from_column) {
+  constexpr u32 kPrefix = packet::column_prefix(Set, Field);
+  if constexpr (kPrefix != packet::kNoColumn) {
+    if (from_column) {
+      return reinterpret_cast<const T*>(columns + static_cast<u64>(params.padded) * kPrefix)[row.row];
+    }
+  }
+  return *reinterpret_cast<const T*>(meta_entry(shared, params, Field, row.slot));
+}
+
+template <u32 Set>
+inline Where where(u8* shared, const u8* columns, TransferParams const& params, Row const& row, bool from_column) {
+  return {meta_of<u16, packet::kMetaOffset, Set>(shared, columns, params, row, from_column),
+          meta_of<u16, packet::kMetaLength, Set>(shared, columns, params, row, from_column),
+          meta_of<packet::Layers, packet::kMetaLayers, Set>(shared, columns, params, row, from_column)};
+}
+
+/// Slot bytes [begin, end) that travel as the packet's body; nothing for a place that is not in the slot.
+inline void body_range(Where const& at, u32& begin, u32& end) {
+  begin = at.offset + (CATENA_BODY == 1 ? at.layers.payload : 0U);
+  end = begin + (CATENA_BODY == 1 ? static_cast<u32>(at.layers.payload_length) : at.length);
+  if (end > packet::kSlotBytes) {
+    begin = end = 0;
+  }
+}
+
+/// A field of `bytes` bytes between a column and a frame; ICMP's stand around the checksum.
+template <u32 Field>
+inline void copy_field(u8* to, const u8* from, bool to_frame) {
+  if constexpr (Field == packet::kIcmpHeader) {
+    copy_bytes(to, from, 2);
+    copy_bytes(to + (to_frame ? 4 : 2), from + (to_frame ? 2 : 4), 4);
+  } else {
+    copy_bytes(to, from, packet::field_size(Field));
+  }
+}
+/// The same from frame to frame.
+template <u32 Field>
+inline void copy_field_in_place(u8* to, const u8* from) {
+  if constexpr (Field == packet::kIcmpHeader) {
+    copy_bytes(to, from, 2);
+    copy_bytes(to + 4, from + 4, 4);
+  } else {
+    copy_bytes(to, from, packet::field_size(Field));
+  }
+}
+
+template <u32 Field>
+inline bool place_of(Where const& at, u32& place) {
+  if (!packet::has_field(Field, at.layers.flags)) {
+    return false;
+  }
+  place = at.offset + packet::field_offset(Field, at.layers);
+  return place + 8 <= packet::kSlotBytes;
+}
+
+template <u32 Field = 0>
+inline void fields_in(u8* shared, const u8* columns, TransferParams const& params, Row const& row, Where const& at) {
+  if constexpr (Field < packet::kFieldCount) {
+    constexpr u32 kPrefix = packet::column_prefix(CATENA_COLUMNS, Field);
+    constexpr u32 kBytes = packet::field_size(Field);
+    u32 place = 0;
+    if constexpr (kPrefix != packet::kNoColumn) {
+      const u8* from = columns + static_cast<u64>(params.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
+      if constexpr (Field >= packet::kMetaVerdict) {
+        copy_bytes(meta_entry(shared, params, Field, row.slot), from, kBytes);
+      } else {
+        if (place_of<Field>(at, place)) {
+          copy_field<Field>(row.twin + place, from, true);
+        }
+      }
+    } else if constexpr (packet::column_prefix(CATENA_MAPPED_COLUMNS, Field) != packet::kNoColumn) {
+      if (place_of<Field>(at, place)) {
+        copy_field_in_place<Field>(row.twin + place, row.original + place);
+      }
+    }
+    fields_in<Field + 1>(shared, columns, params, row, at);
+  }
+}
+
+template <u32 Field = 0>
+inline void fields_out(u8* shared, u8* columns, TransferParams const& params, Row const& row, Where const& at) {
+  if constexpr (Field < packet::kFieldCount) {
+    constexpr u32 kPrefix = packet::column_prefix(CATENA_COLUMNS, Field);
+    constexpr u32 kBytes = packet::field_size(Field);
+    constexpr bool kWritten = ((CATENA_WRITTEN >> Field) & 1U) != 0;
+    const bool written = kWritten && row.row < params.decided;
+    u32 place = 0;
+    if constexpr (kPrefix != packet::kNoColumn) {
+      u8* column = columns + static_cast<u64>(params.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
+      if constexpr (Field >= packet::kMetaVerdict) {
+        u8* entry = meta_entry(shared, params, Field, row.slot);
+        copy_bytes(written ? entry : column, written ? column : entry, kBytes);
+      } else {
+        if (!written && place_of<Field>(at, place)) {
+          copy_field<Field>(column, row.twin + place, false);
+        }
+      }
+    } else if constexpr (packet::column_prefix(CATENA_MAPPED_COLUMNS, Field) != packet::kNoColumn) {
+      if (place_of<Field>(at, place)) {
+        copy_field_in_place<Field>(row.original + place, row.twin + place);
+      }
+    }
+    fields_out<Field + 1>(shared, columns, params, row, at);
+  }
+}
+
+/// The part of slot bytes [begin, end) that lies in the packet's room, and the room's bytes as if the slot began there.
+inline u8* room_of(u8* batch, TransferParams const& params, Row const& row, u32& begin, u32& end) {
+  const Room room = reinterpret_cast<const Room*>(batch + params.rooms_offset)[row.row];
+  const u32 room_end = static_cast<u32>(room.slot_begin) + room.bytes;
+  begin = begin > room.slot_begin ? begin : room.slot_begin;
+  end = end < room_end ? end : room_end;
+  if (begin >= end || static_cast<u64>(room.begin) + room.bytes > params.frames_bytes) {
+    begin = end = room.slot_begin;
+  }
+  return batch + params.frames_offset + room.begin - room.slot_begin;
+}
+
+inline void move_in(u8* batch, u8* shared, u8* pool, TransferParams const& params) {
+  Row row;
+  if (!find_row(batch, shared, pool, params, row)) {
+    return;
+  }
+  const u8* columns = batch + params.columns_offset;
+  const Where at = where<CATENA_COLUMNS>(shared, columns, params, row, true);
+  if (params.body != kNoBody) {
+    u32 begin = 0;
+    u32 end = 0;
+    body_range(at, begin, end);
+    if (params.body == kBodyMapped) {
+      copy_range(row.twin, row.original, begin, end);
+    } else {
+      const u8* from = room_of(batch, params, row, begin, end);
+      copy_range(row.twin, from, begin, end);
+    }
+  }
+  if (global_id() % CATENA_LANES == 0) {
+    fields_in(shared, columns, params, row, at);
+  }
+}
+
+inline void move_out(u8* batch, u8* shared, u8* pool, TransferParams const& params) {
+  Row row;
+  if (!find_row(batch, shared, pool, params, row) || (batch + params.flags_offset)[row.row] != 0) {
+    return;
+  }
+  u8* columns = batch + params.columns_offset;
+  const Where at = where<CATENA_COLUMNS & CATENA_WRITTEN>(shared, columns, params, row, row.row < params.decided);
+  if (params.body != kNoBody) {
+    u32 begin = 0;
+    u32 end = 0;
+    body_range(at, begin, end);
+    if (params.body == kBodyMapped) {
+      copy_range(row.original, row.twin, begin, end);
+    } else {
+      u8* to = room_of(batch, params, row, begin, end);
+      copy_range(to, row.twin, begin, end);
+    }
+  }
+  if (global_id() % CATENA_LANES == 0) {
+    fields_out(shared, columns, params, row, at);
+  }
+}
+
+}  // namespace catena::kernel
+
+CATENA_TRANSFER_KERNEL(catena_move_in) { catena::kernel::move_in(batch, shared, pool, params); }
+CATENA_TRANSFER_KERNEL(catena_move_out) { catena::kernel::move_out(batch, shared, pool, params); }
