@@ -38,8 +38,21 @@ static_assert(kMaxMtu == 2034);
 
 nf::Hints IpsecNf::hints() const {
   constexpr packet::FieldSet kMoved = packet::kFrameFields | packet::fields(packet::kMetaOffset, packet::kMetaLength);
-  constexpr packet::FieldSet kParsed = kMoved | packet::fields(packet::kMetaLayers);
-  return {.cr = kParsed, .cw = kParsed, .gr = kMoved, .gw = kMoved};
+  constexpr packet::FieldSet kLayers = packet::fields(packet::kMetaLayers);
+  constexpr packet::FieldSet kFlow = kLayers | packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst,
+                                                              packet::kL4Sport, packet::kL4Dport);
+  nf::Hints hints;
+  hints.cr = hints.cw = kMoved;
+  hints.gr = hints.gw = kMoved;
+  hints.complete_reads = hints.complete_writes = kLayers;
+  hints.prepare_reads = kFlow;
+  if (direction_ == Direction::kDecrypt) {
+    // prepare() looks for ESP where the payload begins; complete() parses what came out and holds it to the selector
+    hints.prepare_reads |= packet::fields(packet::kPayload);
+    hints.complete_reads |= kFlow | packet::fields(packet::kEthType, packet::kIpv4Version, packet::kIpv4Length,
+                                                   packet::kIpv4Fragment, packet::kTcpFlags, packet::kUdpLength);
+  }
+  return hints;
 }
 
 Result<nf::KernelSide> IpsecNf::kernel_side() const { return make_kernel_side(direction_, hints(), sessions_); }

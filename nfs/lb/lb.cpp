@@ -121,8 +121,8 @@ nf::Hints Lb::hints() const {
           .cw = kRewritten,
           .gr = kRewritten,
           .gw = kRewritten,
-          .host_reads = packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
-                                       packet::kL4Dport, packet::kTcpFlags)};
+          .prepare_reads = packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
+                                          packet::kL4Dport, packet::kTcpFlags, packet::kMetaLayers)};
 }
 
 void Lb::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {

@@ -65,7 +65,7 @@ Monitor::Monitor(FlowTable table, Timeouts timeouts, std::size_t top, std::vecto
 
 nf::Hints Monitor::hints() const {
   nf::Hints hints;
-  hints.host_reads =
+  hints.complete_reads =
       packet::fields(packet::kIpv4Tos, packet::kIpv4Length, packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst,
                      packet::kL4Sport, packet::kL4Dport, packet::kTcpFlags, packet::kIcmpHeader, packet::kMetaLayers);
   return hints;

@@ -250,9 +250,9 @@ TEST_F(MonitorTest, a_collector_that_is_not_there_does_not_end_the_run) {
 TEST_F(MonitorTest, hints_name_what_the_host_reads_and_nothing_that_a_device_does) {
   const auto monitor = nf::testing::make_nf(catena_nf_monitor(), "{}", folder_.path());
   const nf::Hints hints = (*monitor)->hints();
-  EXPECT_EQ(hints.cr | hints.cw | hints.gr | hints.gw | hints.host_writes, packet::kNoFields);
-  EXPECT_TRUE(packet::contains(hints.host_reads, packet::kIpv4Src));
-  EXPECT_TRUE(packet::contains(hints.host_reads, packet::kTcpFlags));
+  EXPECT_EQ(hints.cr | hints.cw | hints.gr | hints.gw | hints.complete_writes, packet::kNoFields);
+  EXPECT_TRUE(packet::contains(hints.complete_reads, packet::kIpv4Src));
+  EXPECT_TRUE(packet::contains(hints.complete_reads, packet::kTcpFlags));
 }
 
 TEST_F(MonitorTest, wrong_configuration_is_an_error_with_position) {

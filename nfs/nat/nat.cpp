@@ -131,10 +131,10 @@ Result<std::unique_ptr<nf::Nf>> Nat::create(nf::Config& config) {
 nf::Hints Nat::hints() const {
   nf::Hints hints;
   hints.cr = hints.cw = hints.gr = hints.gw = kHeaders;
-  hints.host_reads =
+  hints.prepare_reads =
       kHeaders | packet::fields(packet::kIpv4Version, packet::kIpv4Id, packet::kIpv4Fragment, packet::kIpv4Protocol,
                                 packet::kTcpFlags, packet::kPayload, packet::kMetaLayers);
-  hints.host_writes =
+  hints.prepare_writes =
       packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum, packet::kL4Checksum, packet::kPayload);
   return hints;
 }

@@ -190,9 +190,9 @@ nf::Hints Nids::hints() const {
   constexpr packet::FieldSet kHeader = fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst,
                                               packet::kL4Sport, packet::kL4Dport, packet::kMetaLayers);
   return {.cr = kHeader | fields(packet::kPayload),
-          .cw = fields(packet::kMetaVerdict),
           .gr = fields(packet::kPayload),
-          .gw = packet::kNoFields};
+          .complete_reads = kHeader,
+          .complete_writes = fields(packet::kMetaVerdict)};
 }
 
 void Nids::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {

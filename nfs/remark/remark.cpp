@@ -53,7 +53,7 @@ class Remark final : public nf::Nf {
 
   nf::Hints hints() const override {
     constexpr packet::FieldSet kUsed = packet::fields(packet::kIpv4Tos, packet::kIpv4Checksum);
-    return {.cr = kUsed, .cw = kUsed, .gr = kUsed, .gw = kUsed};
+    return {.cr = kUsed, .cw = kUsed, .gr = kUsed, .gw = kUsed, .complete_reads = packet::fields(packet::kIpv4Tos)};
   }
 
   void compute(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<std::byte> results) override {

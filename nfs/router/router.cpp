@@ -77,6 +77,7 @@ nf::Hints Router::hints() const {
   // the kernel gives back every header field it may write, so it must know what a packet has that it leaves unchanged
   hints.gr = packet::fields(packet::kIpv4Dst) | rewritten | macs;
   hints.gw = hints.cw;
+  hints.complete_reads = packet::fields(packet::kMetaPort);
   return hints;
 }
 

@@ -27,7 +27,7 @@ inline u32 find_hop(Context const& ctx, LookupTable<Entry> const& table, u32 add
 /// whose addresses stay gets what it had.
 template <typename View>
 inline void write_macs(View const& packet, KernelHop const& hop, bool rewrites) {
-  if constexpr (packet::contains(CATENA_OUT_COLUMNS, packet::kEthDst)) {
+  if constexpr (packet::contains(CATENA_WRITES, packet::kEthDst)) {
     packet.template set<packet::kEthDst>(rewrites ? hop.eth_dst : packet.template get<packet::kEthDst>());
     packet.template set<packet::kEthSrc>(rewrites ? hop.eth_src : packet.template get<packet::kEthSrc>());
   }

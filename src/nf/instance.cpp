@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<DropReason, 3> kFrameworkReasons{{
     {"unsupported", "not what this NF can look at, and the chain says on_unsupported: drop"},
     {"kernel_fault", "the NF's kernel tried to leave its memory on this packet"},
-    {"device_failed", "the device was lost and the NF has no CPU implementation"},
+    {"device_failed", "the device was lost, and with it what it had changed of this packet"},
 }};
 
 std::string_view region_name(std::uint32_t region) {
@@ -75,6 +75,15 @@ void Instance::drop(packet::Packet const& packet, FrameworkReason reason) {
   outcome_.drop(packet, number);
   if (outcome_.recording()) {
     outcome_.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(number), "");
+  }
+}
+
+void Instance::drop_alive(packet::Batch const& unit, FrameworkReason reason) {
+  for (std::uint32_t i = 0; i < unit.size(); ++i) {
+    if (unit[i].verdict() != packet::Verdict::kDrop) {
+      ++counters_.in;
+      drop(unit[i], reason);
+    }
   }
 }
 
@@ -170,22 +179,41 @@ Result<std::unique_ptr<DeviceBatch>> DeviceBatch::create(Instance& instance, ker
 void DeviceBatch::add(packet::Batch const& unit) {
   if (parts_.empty()) {
     launch_->begin();
+    has_work_ = false;
   }
-  Part& part = parts_.emplace_back(Part{unit, {}, {}, launch_->rows()});
+  Part& part = parts_.emplace_back(Part{unit, {}, {}, {}, launch_->rows()});
   part.slots.reserve(unit.size());
   instance_->select(unit, part.slots);
   instance_->prepare(unit, part.slots, part.aux);
   launch_->add(unit.subset(part.slots), part.aux);
+  has_work_ = has_work_ || !part.slots.empty();
+  if (device_nf_->spec().shared) {
+    find_undecided(part);
+    launch_->add_undecided(unit.subset(part.undecided));
+    has_work_ = has_work_ || !part.undecided.empty();
+  }
   packets_ += unit.size();
+}
+
+void DeviceBatch::find_undecided(Part& part) const {
+  packet::MetaColumns const& meta = part.unit.meta();
+  auto decided = part.slots.begin();
+  for (const std::uint32_t slot : part.unit.slots()) {
+    if (decided != part.slots.end() && *decided == slot) {
+      ++decided;
+    } else if (meta.verdict[slot] != static_cast<std::uint8_t>(packet::Verdict::kDrop)) {
+      part.undecided.push_back(slot);
+    }
+  }
 }
 
 Status DeviceBatch::submit() {
   spill_asked_ = false;
-  return launch_->rows() == 0 ? absl::OkStatus() : launch_->submit();
+  return has_work_ ? launch_->submit() : absl::OkStatus();
 }
 
 Result<bool> DeviceBatch::poll() {
-  if (launch_->rows() > 0) {
+  if (has_work_) {
     CATENA_ASSIGN_OR_RETURN(const bool done, launch_->poll());
     if (!done) {
       return false;
@@ -211,8 +239,11 @@ Result<bool> DeviceBatch::poll() {
 void DeviceBatch::complete() {
   const std::uint32_t result_bytes = instance_->descriptor().result_bytes;
   const LaunchSpill spill(*launch_);
+  launch_->apply();
   for (Part& part : parts_) {
-    launch_->apply(part.unit.subset(part.slots), part.first_row);
+    if (part.slots.empty()) {
+      continue;
+    }
     std::span<const std::byte> results =
         launch_->results().subspan(std::size_t{part.first_row} * result_bytes, part.slots.size() * result_bytes);
     instance_->counters_.device_packets += part.slots.size();
@@ -255,6 +286,25 @@ void DeviceBatch::complete() {
           region_name(report.region), report.offset, report.size);
     }
   }
+}
+
+bool DeviceBatch::writes_packets() const {
+  auto const& step = device_nf_->spec().shared;
+  return step && step->to_host != 0 &&
+         (step->body_out != kernel::Route::kStaged || step->columns_out != kernel::Route::kStaged);
+}
+
+void DeviceBatch::drop_all() {
+  for (Part& part : parts_) {
+    for (auto const* slots : {&part.slots, &part.undecided}) {
+      const packet::Batch batch = part.unit.subset(*slots);
+      for (std::uint32_t i = 0; i < batch.size(); ++i) {
+        instance_->drop(batch[i], FrameworkReason::kDeviceFailed);
+      }
+    }
+  }
+  parts_.clear();
+  packets_ = 0;
 }
 
 void DeviceBatch::finish_on_cpu() {

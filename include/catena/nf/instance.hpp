@@ -20,7 +20,7 @@ enum class OnUnsupported { kPass, kDrop };
 enum class FrameworkReason : std::uint32_t {
   kUnsupported = 0,   ///< not what the NF can look at, and `on_unsupported: drop`
   kKernelFault = 1,   ///< the kernel strayed on this packet
-  kDeviceFailed = 2,  ///< the device was lost and the NF has no CPU implementation
+  kDeviceFailed = 2,  ///< the device was lost with bytes that the host does not have
 };
 std::span<const DropReason> framework_reasons();
 
@@ -49,6 +49,8 @@ class Instance {
   /// The name of drop reason `reason` as Outcome::drop() takes it.
   std::string_view reason_name(std::uint32_t reason) const;
   void drop(packet::Packet const& packet, FrameworkReason reason);
+  /// Drops every packet of `unit` that is alive; they count as having reached the NF.
+  void drop_alive(packet::Batch const& unit, FrameworkReason reason);
 
   /// Appends to `slots` the packets of `unit` that the NF is to decide: alive, and with the headers it needs. Counts
   /// the others, and drops them where the chain says so.
@@ -90,22 +92,29 @@ class DeviceBatch {
   Result<bool> poll();
   /// After an error of submit() or poll(): decides the batch by the CPU implementation. The batch is empty again.
   void finish_on_cpu();
+  /// The same where the host's bytes are not the newest: drops the batch's packets, with reason device_failed.
+  void drop_all();
+  /// Whether the device may have written into the packets themselves since submit().
+  bool writes_packets() const;
 
  private:
   DeviceBatch() = default;
   struct Part {
     packet::Batch unit;
     std::vector<std::uint32_t> slots;
+    std::vector<std::uint32_t> undecided;  ///< alive, but not the NF's to decide; for a shared step
     std::vector<std::byte> aux;
     std::uint32_t first_row;
   };
   void complete();
+  void find_undecided(Part& part) const;
 
   Instance* instance_ = nullptr;
   kernel::DeviceNf* device_nf_ = nullptr;
   std::unique_ptr<kernel::Launch> launch_;
   std::vector<Part> parts_;
   std::uint32_t packets_ = 0;
+  bool has_work_ = false;  ///< there is something to do on the device
   bool spill_asked_ = false;
   std::uint64_t faulty_launches_ = 0;
   std::vector<SpillRequest> spill_requests_;

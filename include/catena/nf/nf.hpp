@@ -8,6 +8,7 @@
 #include <catena/nf/outcome.hpp>
 #include <catena/packet/batch.hpp>
 #include <catena/packet/fields.hpp>
+#include <catena/plan/hints.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,15 +30,7 @@
 /// NF's output must not depend on how packets are cut into batches.
 namespace catena::nf {
 
-/// Fields read and written, per processor (AdaptChain, section IV).
-struct Hints {
-  packet::FieldSet cr = 0;           ///< CPU reads: compute() on the CPU
-  packet::FieldSet cw = 0;           ///< CPU writes
-  packet::FieldSet gr = 0;           ///< GPU reads: the kernel
-  packet::FieldSet gw = 0;           ///< GPU writes
-  packet::FieldSet host_reads = 0;   ///< prepare() and complete() read these, wherever compute() runs
-  packet::FieldSet host_writes = 0;  ///< and write these
-};
+using plan::Hints;
 
 /// The device side of an instance, or nothing if the NF has no kernel.
 struct KernelSide {
@@ -68,6 +61,8 @@ class Nf {
  public:
   virtual ~Nf() = default;
 
+  /// Must not change. What compute(), the kernel, prepare() and complete() read and write of packets: a field that is
+  /// missing here reaches them outdated on some plan.
   virtual Hints hints() const = 0;
 
   /// Fills `aux` (batch.size() * aux_bytes). Packets it drops through `outcome` do not reach the later steps.
