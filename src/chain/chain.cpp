@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
 
-#include "dataplane/eal/eal.hpp"
+#include "chain/instances.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -30,52 +30,6 @@ std::string describe(PortConfig const& port) {
   return {};
 }
 
-/// "0000:03:00.0" or "03:00.0", with or without parameters behind it.
-bool is_pci_address(std::string const& device) {
-  const std::string head = device.substr(0, device.find(','));
-  return std::count(head.begin(), head.end(), ':') >= 1 && head.find('.') != std::string::npos &&
-         head.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
-}
-
-/// PCI devices must be allowed when the EAL starts, and need its hugepages; everything else runs without either.
-Status start_eal(PortConfig const& rx, PortConfig const& tx) {
-  std::vector<std::string> arguments;
-  for (PortConfig const* port : {&rx, &tx}) {
-    for (std::string const& device : port->devices) {
-      if (!is_pci_address(device)) {
-        continue;
-      }
-      if (arguments.empty()) {
-        arguments.emplace_back("--in-memory");
-      }
-      if (std::string allow = concat("--allow=", device);
-          std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
-        arguments.push_back(std::move(allow));
-      }
-    }
-  }
-  return dataplane::ensure_eal(arguments);
-}
-
-Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
-                                                    bool recording) {
-  Result<nf::Descriptor const*> descriptor = registry.find(config.type);
-  if (!descriptor.ok()) {
-    return absl::NotFoundError(concat(config.position, ": ", std::string(descriptor.status().message())));
-  }
-  nf::Config own = config.config;
-  Result<std::unique_ptr<nf::Nf>> nf = (*descriptor)->create(own);
-  if (!nf.ok()) {
-    return nf.status();
-  }
-  if (config.on == Placement::kGpu && !(*descriptor)->has_kernel) {
-    return absl::InvalidArgumentError(
-        concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
-  }
-  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(), config.on_unsupported,
-                                        recording);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions const& options,
@@ -87,6 +41,7 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   chain->config_.tx = options.tx.value_or(chain->config_.tx);
   CATENA_RETURN_IF_ERROR(start_eal(chain->config_.rx, chain->config_.tx));
   CATENA_RETURN_IF_ERROR(chain->make_nfs(registry, !options.record_path.empty()));
+  CATENA_ASSIGN_OR_RETURN(chain->pool_, dataplane::PacketPool::create(chain->config_.tuning.pool_slots));
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
   CATENA_RETURN_IF_ERROR(chain->open_ports());
   CATENA_RETURN_IF_ERROR(chain->make_stages(options));
@@ -96,12 +51,20 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
 Chain::~Chain() {
   // stages hold launches, which hold memory of the device
   const bool abandoned = abandoned_device();
+  const bool lost = std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) {
+    return slot.device_stage != nullptr && !slot.device_stage->device_status().ok();
+  });
   stages_.clear();
   if (abandoned) {
     for (NfSlot& slot : nfs_) {
       static_cast<void>(slot.device_nf.release());
     }
     static_cast<void>(device_.release());
+  }
+  if (lost && shared_) {
+    // what was enqueued on a lost device may still write to the packet pool
+    static_cast<void>(shared_.release());
+    static_cast<void>(pool_.release());
   }
 }
 
@@ -131,21 +94,47 @@ Status Chain::open_device(RunOptions const& options) {
     }
     return absl::OkStatus();
   }
-  for (NfSlot& slot : nfs_) {
-    if (slot.config.on == Placement::kGpu) {
-      Result<nf::KernelSide> side = slot.instance->nf().kernel_side();
-      if (!side.ok()) {
-        return Status(side.status().code(), concat(slot.config.position, ": NF '", slot.config.name,
-                                                   "' cannot run on the gpu: ", std::string(side.status().message())));
-      }
-      CATENA_ASSIGN_OR_RETURN(slot.device_nf, kernel::DeviceNf::create(*device_, std::move(side->spec), side->state));
+  return load_kernels(options.sync);
+}
+
+Status Chain::load_kernels(SyncOptions const& options) {
+  const auto pool = std::as_writable_bytes(std::span(pool_->slot(0), std::size_t{pool_->slots()} * packet::kSlotBytes));
+  std::vector<std::optional<nf::KernelSide>> sides(nfs_.size());
+  plan::PlanInput input;
+  input.profile = profile_of(config_.rx);
+  input.costs = options.costs;
+  input.costs.packets_per_transfer = config_.tuning.units_per_launch * dataplane::kUnitPackets;
+  input.mode = options.mode;
+  input.pushdown = options.pushdown;
+  if (options.mode != plan::Mode::kCopy) {
+    CATENA_ASSIGN_OR_RETURN(shared_, kernel::SharedBuffer::create(*device_, pool));
+    if (shared_->mapped() == nullptr) {
+      input.costs.available &= static_cast<plan::MethodSet>(~plan::method_bit(plan::Method::kGather));
+    }
+  }
+  for (std::size_t i = 0; i < nfs_.size(); ++i) {
+    if (nfs_[i].config.on == Placement::kGpu) {
+      CATENA_ASSIGN_OR_RETURN(sides[i], make_kernel_side(nfs_[i].config, *nfs_[i].instance));
+    }
+    input.nfs.push_back(placed(*nfs_[i].instance, sides[i] ? &*sides[i] : nullptr));
+  }
+  if (options.plan) {
+    plan_ = options.plan;
+  } else {
+    CATENA_ASSIGN_OR_RETURN(plan_, plan::make_plan(input));
+  }
+  host_is_current_ = host_is_current(input.nfs, *plan_);
+  for (std::size_t i = 0; i < nfs_.size(); ++i) {
+    if (sides[i]) {
+      sides[i]->spec.shared = shared_step(*plan_->nfs[i].step);
+      CATENA_ASSIGN_OR_RETURN(nfs_[i].device_nf, kernel::DeviceNf::create(*device_, std::move(sides[i]->spec),
+                                                                          sides[i]->state, shared_.get()));
     }
   }
   return absl::OkStatus();
 }
 
 Status Chain::open_ports() {
-  CATENA_ASSIGN_OR_RETURN(pool_, dataplane::PacketPool::create(config_.tuning.pool_slots));
   PortConfig const& rx = config_.rx;
   PortConfig const& tx = config_.tx;
   CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort ports, dataplane::open_dpdk_ports(rx.devices, tx.devices, *pool_));
@@ -195,12 +184,13 @@ Status Chain::make_stages(RunOptions const& options) {
   auto rx = std::make_unique<dataplane::RxStage>(*source_, *pool_, *rings_.front(), stop_);
   rx_ = rx.get();
   stages_.push_back(std::move(rx));
-  const dataplane::DeviceStageOptions device_options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,
-                                                     std::chrono::milliseconds(config_.tuning.device_limit_ms),
-                                                     std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
+  dataplane::DeviceStageOptions device_options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,
+                                               std::chrono::milliseconds(config_.tuning.device_limit_ms),
+                                               std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
   for (std::uint32_t i = 0; i < nfs_.size(); ++i) {
     NfSlot& slot = nfs_[i];
     if (slot.device_nf) {
+      device_options.host_is_current = host_is_current_[i];
       CATENA_ASSIGN_OR_RETURN(auto stage, dataplane::DeviceStage::create(*slot.instance, i, *slot.device_nf, *pool_,
                                                                          *rings_[i], *rings_[i + 1], device_options));
       slot.device_stage = stage.get();
@@ -227,6 +217,9 @@ std::vector<std::string> Chain::start_report() const {
         concat("WARNING  no device: every NF runs on the CPU, those placed `on: gpu` too. Why: ", no_device_reason_));
   } else {
     lines.push_back(concat("device   none (", no_device_reason_, ")"));
+  }
+  if (plan_) {
+    lines.push_back(concat("sync     ", plan::to_string(plan_->mode), ", by the cost profile of an H200"));
   }
   lines.push_back(concat("rx       ", source_->describe()));
   for (NfSlot const& slot : nfs_) {
@@ -330,10 +323,7 @@ Status check(ChainConfig const& config, nf::Registry const& registry) {
   for (NfConfig const& entry : config.nfs) {
     CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false));
     if (entry.on == Placement::kGpu) {
-      if (Result<nf::KernelSide> side = instance->nf().kernel_side(); !side.ok()) {
-        return Status(side.status().code(), concat(entry.position, ": NF '", entry.name,
-                                                   "' cannot run on the gpu: ", std::string(side.status().message())));
-      }
+      CATENA_RETURN_IF_ERROR(make_kernel_side(entry, *instance).status());
     }
   }
   return absl::OkStatus();

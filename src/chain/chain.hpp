@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "chain/planning.hpp"
 #include "chain/report.hpp"
 #include "dataplane/pipeline.hpp"
 
@@ -25,6 +26,7 @@ struct RunOptions {
   std::optional<device::Choice> device;
   std::string record_path;  ///< empty: no record
   std::uint32_t workers = 1;
+  SyncOptions sync;
 };
 
 /// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
@@ -39,6 +41,8 @@ class Chain {
 
   /// What a user should know before packets run: device, placements, NFs' start reports. Loud lines first.
   std::vector<std::string> start_report() const;
+  /// What moves between host and device; nothing where there is no device.
+  std::optional<plan::Plan> const& plan() const { return plan_; }
   /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report().
   Status run();
   /// rx takes no more packets; what is inside is finished. Async-signal safe.
@@ -60,6 +64,7 @@ class Chain {
   bool wants_device() const;
   Status open_ports();
   Status open_device(RunOptions const& options);
+  Status load_kernels(SyncOptions const& options);
   Status make_nfs(nf::Registry const& registry, bool recording);
   Status make_stages(RunOptions const& options);
 
@@ -69,6 +74,9 @@ class Chain {
   std::unique_ptr<device::Device> device_;
   std::string no_device_reason_;
   std::unique_ptr<dataplane::PacketPool> pool_;
+  std::unique_ptr<kernel::SharedBuffer> shared_;
+  std::optional<plan::Plan> plan_;  ///< where there is a device
+  std::vector<bool> host_is_current_;
   std::unique_ptr<dataplane::Source> source_;
   std::unique_ptr<dataplane::Sink> sink_;
   std::vector<NfSlot> nfs_;

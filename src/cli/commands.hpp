@@ -18,6 +18,8 @@ struct RunArguments {
   std::string tx;
   std::string device;
   std::string record;
+  std::string sync;      ///< empty: adaptive
+  std::string pushdown;  ///< "on" or "off"; empty: on
   std::string nf_path;
   bool json = false;
   std::uint32_t workers = 0;  ///< 0: one for each core, at most one for each stage
@@ -26,6 +28,7 @@ struct RunArguments {
 int run(RunArguments const& arguments);
 /// `nf_path`: folders with further NFs, separated by ':'.
 int check(std::string const& chain_file, bool json, std::string const& nf_path);
+int plan(std::string const& chain_file, std::string const& pushdown, bool json, std::string const& nf_path);
 int doctor(bool json);
 /// `what`: "nfs", "devices" or "fields".
 int show(std::string const& what, bool json, std::string const& nf_path);

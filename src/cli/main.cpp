@@ -31,6 +31,10 @@ int main(int argc, char** argv) {
   run->add_option("--tx", arguments.tx, "Instead of the file's tx: pcap:FILE, dpdk:DEVICE or null");
   run->add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none");
   run->add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
+  run->add_option("--sync", arguments.sync, "What moves between host and device: adaptive (default), shared or copy")
+      ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
+  run->add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
+      ->check(CLI::IsMember({"on", "off"}));
   run->add_option("--workers", arguments.workers,
                   "Threads that poll the stages; default: one a core, at most one a stage")
       ->check(CLI::Range(1, 256));
@@ -46,6 +50,13 @@ int main(int argc, char** argv) {
   check->add_option("chain", chain_file, "Chain file (YAML)")->required();
   check->add_flag("--json", json, "Result as one JSON object");
   check->callback([&] { status = cli::check(chain_file, json, nf_path); });
+
+  CLI::App* plan = app.add_subcommand("plan", "Say what a chain moves between host and device, how and why");
+  plan->add_option("chain", chain_file, "Chain file (YAML)")->required();
+  plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
+      ->check(CLI::IsMember({"on", "off"}));
+  plan->add_flag("--json", json, "Result as one JSON object");
+  plan->callback([&] { status = cli::plan(chain_file, arguments.pushdown, json, nf_path); });
 
   CLI::App* doctor =
       app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");

@@ -82,6 +82,10 @@ Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t 
   if (!arguments.device.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.device, device::parse_choice(arguments.device));
   }
+  if (!arguments.sync.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.sync.mode, chain::parse_sync_option(arguments.sync));
+  }
+  options.sync.pushdown = arguments.pushdown != "off";
   options.record_path = arguments.record;
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   options.workers = std::min(arguments.workers == 0 ? cores : arguments.workers, static_cast<std::uint32_t>(stages));

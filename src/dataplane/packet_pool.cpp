@@ -222,6 +222,7 @@ void PacketPool::release_slots(Unit& unit, std::uint32_t first, std::uint32_t co
 
 void PacketPool::release_unit(Unit* unit) {
   unit->count = 0;
+  unit->off_plan = false;
   unit->records.clear();
   rte_ring_enqueue(free_units_->ring, unit);  // has room for every unit of the pool
 }

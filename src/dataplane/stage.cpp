@@ -123,16 +123,48 @@ void DeviceStage::fail(Status const& status) {
       "NF {}: device {} is out of use: {}. From now on the CPU implementation decides its packets, those in flight "
       "included.",
       instance_->name(), device_nf_->device().info().name, status.ToString());
+  const std::size_t started = in_flight_.size();
   if (filling_.batch) {
     in_flight_.push_back(std::move(filling_));
     filling_ = Flight{};
   }
-  for (Flight& flight : in_flight_) {
-    flight.batch->finish_on_cpu();
+  for (std::size_t i = 0; i < in_flight_.size(); ++i) {
+    Flight& flight = in_flight_[i];
+    const bool half_written = i < started && flight.batch->writes_packets();
+    if (half_written || !options_.host_is_current) {
+      flight.batch->drop_all();
+    } else {
+      flight.batch->finish_on_cpu();
+    }
+    for (Unit* unit : flight.units) {
+      unit->off_plan = true;
+      unit->quarantined = unit->quarantined || (half_written && abandoned_);
+    }
     deliver(flight);
     idle_.push_back(std::move(flight));
   }
   in_flight_.clear();
+}
+
+/// The next unit that the CPU implementation is to decide though a device is there, or was. True if there was one.
+bool DeviceStage::take_off_plan() {
+  if (off_plan_ == nullptr && !device_status_.ok()) {
+    off_plan_ = in_->pop();
+  }
+  if (off_plan_ == nullptr || !in_flight_.empty() || filling_.batch) {
+    return false;
+  }
+  Flight single;
+  single.units.push_back(std::exchange(off_plan_, nullptr));
+  Unit& unit = *single.units.front();
+  if (unit.off_plan || options_.host_is_current) {
+    instance_->process(pool_->batch(unit));
+  } else {
+    instance_->drop_alive(pool_->batch(unit), nf::FrameworkReason::kDeviceFailed);
+  }
+  unit.off_plan = true;
+  deliver(single);
+  return true;
 }
 
 bool DeviceStage::collect() {
@@ -175,6 +207,9 @@ void DeviceStage::submit() {
 bool DeviceStage::fill() {
   bool worked = false;
   while (device_status_.ok()) {
+    if (off_plan_ != nullptr && !filling_.batch) {
+      return worked;
+    }
     if (!filling_.batch) {
       if (idle_.empty() || in_->empty()) {
         return worked;
@@ -183,9 +218,13 @@ bool DeviceStage::fill() {
       idle_.pop_back();
       filling_.since = std::chrono::steady_clock::now();
     }
-    while (filling_.batch->room() >= kUnitPackets) {
+    while (off_plan_ == nullptr && filling_.batch->room() >= kUnitPackets) {
       Unit* unit = in_->pop();
       if (unit == nullptr) {
+        break;
+      }
+      if (unit->off_plan) {
+        off_plan_ = unit;
         break;
       }
       filling_.batch->add(pool_->batch(*unit));
@@ -193,8 +232,13 @@ bool DeviceStage::fill() {
       worked = true;
     }
     const bool full = filling_.batch->room() < kUnitPackets;
-    const bool due = in_flight_.empty() || in_->drained() ||
+    const bool due = in_flight_.empty() || in_->drained() || off_plan_ != nullptr ||
                      std::chrono::steady_clock::now() - filling_.since > options_.max_batch_delay;
+    if (filling_.units.empty() && off_plan_ != nullptr) {
+      idle_.push_back(std::move(filling_));
+      filling_ = Flight{};
+      return worked;
+    }
     if (filling_.units.empty() || (!full && !due)) {
       return worked;
     }
@@ -206,16 +250,8 @@ bool DeviceStage::fill() {
 Result<Progress> DeviceStage::poll() {
   bool worked = collect();
   worked = fill() || worked;
-  if (!device_status_.ok()) {
-    if (Unit* unit = in_->pop(); unit != nullptr) {
-      instance_->process(pool_->batch(*unit));
-      Flight single;
-      single.units.push_back(unit);
-      deliver(single);
-      worked = true;
-    }
-  }
-  if (in_flight_.empty() && !filling_.batch && in_->drained()) {
+  worked = take_off_plan() || worked;
+  if (in_flight_.empty() && !filling_.batch && off_plan_ == nullptr && in_->drained()) {
     out_->close();
     return Progress::kFinished;
   }
@@ -243,11 +279,14 @@ Result<Progress> TxStage::poll() {
   const Status recorded = recorder_ != nullptr ? recorder_->write(*unit) : absl::OkStatus();
   const std::uint32_t packets = unit->count;
   const std::uint64_t arrival_ns = unit->arrival_ns;
-  const Status sent = sink_->send(*pool_, *unit);
+  // a quarantined unit has nothing to send
+  const Status sent = unit->quarantined ? absl::OkStatus() : sink_->send(*pool_, *unit);
   latency_.add(now_ns() - arrival_ns, packets - dropped);
   dropped_.store(dropped_.load(std::memory_order_relaxed) + dropped, std::memory_order_relaxed);
   count(packets - dropped);
-  pool_->release_unit(unit);
+  if (!unit->quarantined) {
+    pool_->release_unit(unit);
+  }
   CATENA_RETURN_IF_ERROR(sent);
   CATENA_RETURN_IF_ERROR(recorded);
   return Progress::kWorked;

@@ -89,11 +89,15 @@ struct DeviceStageOptions {
   std::chrono::nanoseconds limit = std::chrono::seconds(10);
   /// A launch that is not full is started after this, or when the device is idle.
   std::chrono::nanoseconds max_batch_delay = std::chrono::microseconds(50);
+  /// The plan leaves nothing on the device that the host does not have: a unit that waits for this NF can go on without
+  /// the device.
+  bool host_is_current = true;
 };
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order. When the
 /// device fails or exceeds its limit, the units in flight and all later ones are decided by the NF's CPU
-/// implementation, and the log says so at once.
+/// implementation, and the log says so at once; packets whose newest bytes are lost with the device are dropped with
+/// reason device_failed.
 class DeviceStage final : public Stage {
  public:
   static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,
@@ -119,6 +123,7 @@ class DeviceStage final : public Stage {
   void submit();
   void deliver(Flight& flight);
   void fail(Status const& status);
+  bool take_off_plan();
 
   nf::Instance* instance_;
   std::uint32_t position_;
@@ -130,6 +135,7 @@ class DeviceStage final : public Stage {
   std::deque<Flight> in_flight_;
   std::vector<Flight> idle_;
   Flight filling_;
+  Unit* off_plan_ = nullptr;  ///< waits until the units in front of it are done
   Status device_status_;
   bool abandoned_ = false;
 };

@@ -12,7 +12,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <optional>
 #include <thread>
 
 namespace catena::dataplane {
@@ -82,8 +84,16 @@ class VectorSink final : public Sink {
   std::vector<Frame> sent_;
 };
 
+/// A step on the shared buffer with everything by one route; where the pool is not mapped, tests of kMapped are
+/// skipped.
+struct Shared {
+  kernel::Route route;
+  bool frames;  ///< whole frames, not the fields alone
+};
+
 struct Scenario {
   device::Device* device = nullptr;  ///< null: on the CPU
+  std::optional<Shared> shared = {};
   DeviceStageOptions options = {};
   std::uint32_t unit = 64;
   std::uint32_t pool_slots = 4096;
@@ -107,7 +117,24 @@ struct Outcome {
   std::uint32_t free_units = 0;
   std::uint32_t all_units = 0;
   nf::Counters counters;
+  std::uint64_t device_failed = 0;  ///< packets dropped for it
 };
+
+kernel::SharedStep step_for(Shared const& shared) {
+  using packet::fields;
+  constexpr packet::FieldSet kPlaces = fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers);
+  kernel::SharedStep step;
+  step.to_device = fields(packet::kIpv4Ttl, packet::kL4Dport, packet::kPayload) | kPlaces;
+  step.to_host = fields(packet::kIpv4Ttl, packet::kMetaPort, packet::kPayload);
+  if (shared.frames) {
+    step.to_device |= packet::kFrameFields;
+    step.to_host |= packet::kFrameFields;
+  }
+  // undecided packets are brought back with what they had
+  step.to_device |= fields(packet::kMetaPort);
+  step.columns_in = step.columns_out = step.body_in = step.body_out = shared.route;
+  return step;
+}
 
 /// rx -> marker -> tx over `frames`.
 Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
@@ -124,12 +151,19 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   const auto out = Ring::create(outcome.all_units).value();
   RxStage rx(source, *pool, *in, stop);
   TxStage tx(sink, *pool, *out, nullptr);
+  std::unique_ptr<kernel::SharedBuffer> shared;
   std::unique_ptr<kernel::DeviceNf> device_nf;
   std::unique_ptr<Stage> middle;
   DeviceStage* device_stage = nullptr;
   if (setup.device != nullptr) {
     nf::KernelSide side = instance.nf().kernel_side().value();
-    device_nf = kernel::DeviceNf::create(*setup.device, side.spec, side.state).value();
+    if (setup.shared) {
+      side.spec.shared = step_for(*setup.shared);
+      shared = kernel::SharedBuffer::create(
+                   *setup.device, std::as_writable_bytes(std::span(pool->slot(0), pool->slots() * packet::kSlotBytes)))
+                   .value();
+    }
+    device_nf = kernel::DeviceNf::create(*setup.device, side.spec, side.state, shared.get()).value();
     auto stage = DeviceStage::create(instance, 0, *device_nf, *pool, *in, *out, setup.options).value();
     device_stage = stage.get();
     middle = std::move(stage);
@@ -161,6 +195,13 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   outcome.free_slots = pool->free_slots();
   outcome.free_units = pool->free_units();
   outcome.counters = instance.counters();
+  outcome.device_failed = instance.drops().back().second;
+  if (outcome.abandoned) {
+    // a stage leaves a hanging device its memory
+    static_cast<void>(pool.release());
+    static_cast<void>(shared.release());
+    static_cast<void>(device_nf.release());
+  }
   return outcome;
 }
 
@@ -207,6 +248,82 @@ TEST(Stages, a_pool_smaller_than_one_launch_does_not_stall) {
   EXPECT_TRUE(actual.sent == on_cpu().sent);
   EXPECT_EQ(actual.free_slots, 512U);
 }
+
+class SharedStepTest : public ::testing::TestWithParam<std::tuple<kernel::Route, bool>> {
+ protected:
+  void SetUp() override {
+    constexpr std::size_t kPageBytes = 4096;
+    alignas(kPageBytes) static std::array<std::byte, kPageBytes> memory;
+    if (std::get<0>(GetParam()) == kernel::Route::kMapped && !device_here().map_host(memory).ok()) {
+      GTEST_SKIP() << device_here().info().name << " maps no host memory";
+    }
+  }
+  Shared shared() const { return {std::get<0>(GetParam()), std::get<1>(GetParam())}; }
+};
+
+TEST_P(SharedStepTest, gives_the_packets_of_the_cpu_in_order) {
+  for (const std::uint32_t unit : {1U, 64U, 256U}) {
+    const Outcome actual = run(frames(), {.device = &device_here(), .shared = shared(), .unit = unit});
+    expect_same_and_nothing_lost(actual);
+    EXPECT_GT(actual.counters.device_packets, 0U);
+  }
+}
+
+TEST_P(SharedStepTest, a_lost_device_costs_at_most_what_it_had_in_flight) {
+  for (const Call call : {Call::kCopyToDevice, Call::kLaunch, Call::kCopyToHost, Call::kReady}) {
+    FaultyDevice faulty(device_here());
+    Scenario setup{.device = &faulty, .shared = shared(), .unit = 32};
+    setup.options.units_per_launch = 1;
+    setup.before_packets = [&] { faulty.lose(call, 5, absl::UnavailableError("the device fell off the bus")); };
+    const Outcome actual = run(frames(), setup);
+    EXPECT_TRUE(actual.status.ok()) << actual.status;
+    EXPECT_FALSE(actual.device_status.ok());
+    EXPECT_EQ(actual.sent.size() + actual.dropped, frames().size());
+    EXPECT_EQ(actual.free_slots, 4096U) << "a slot leaked";
+    if (shared().route == kernel::Route::kStaged) {
+      EXPECT_TRUE(actual.sent == on_cpu().sent) << "packets in the pool are as they were";
+    } else {
+      EXPECT_LE(actual.device_failed, 32U * setup.options.in_flight);
+      EXPECT_EQ(actual.sent.size() + actual.device_failed, on_cpu().sent.size());
+    }
+  }
+}
+
+TEST_P(SharedStepTest, a_lost_device_takes_packets_with_it_that_only_it_had) {
+  FaultyDevice faulty(device_here());
+  Scenario setup{.device = &faulty, .shared = shared(), .unit = 32};
+  setup.options.units_per_launch = 1;
+  setup.options.host_is_current = false;
+  setup.before_packets = [&] { faulty.lose(Call::kLaunch, 7, absl::UnavailableError("the device fell off the bus")); };
+  const Outcome actual = run(frames(), setup);
+  EXPECT_TRUE(actual.status.ok()) << actual.status;
+  EXPECT_GT(actual.device_failed, frames().size() / 2);
+  EXPECT_EQ(actual.sent.size() + actual.dropped, frames().size());
+  EXPECT_EQ(actual.free_slots, 4096U) << "a slot leaked";
+}
+
+TEST_P(SharedStepTest, slots_that_a_hanging_device_may_write_are_not_used_again) {
+  auto* const faulty = new FaultyDevice(device_here());  // never destroyed, as in DeviceWait
+  Scenario setup{.device = faulty, .shared = shared(), .unit = 32};
+  setup.options.limit = std::chrono::milliseconds(50);
+  setup.before_packets = [faulty] { faulty->hold_events(true); };
+  const Outcome actual = run(frames(), setup);
+  EXPECT_TRUE(actual.abandoned);
+  EXPECT_EQ(actual.sent.size() + actual.dropped, frames().size());
+  if (shared().route == kernel::Route::kStaged) {
+    EXPECT_EQ(actual.free_slots, 4096U);
+    EXPECT_TRUE(actual.sent == on_cpu().sent);
+  } else {
+    EXPECT_GT(actual.device_failed, 0U);
+    EXPECT_LT(actual.free_slots, 4096U);
+    EXPECT_EQ(actual.sent.size() + actual.device_failed, on_cpu().sent.size());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Routes, SharedStepTest,
+                         ::testing::Combine(::testing::Values(kernel::Route::kStaged, kernel::Route::kStrided,
+                                                              kernel::Route::kMapped),
+                                            ::testing::Bool()));
 
 class LostDevice : public ::testing::TestWithParam<std::tuple<Call, std::uint64_t>> {};
 

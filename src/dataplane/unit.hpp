@@ -28,6 +28,10 @@ struct Unit {
   std::uint64_t arrival_ns = 0;   ///< when rx took the packets, steady clock
   std::array<std::uint32_t, kUnitPackets> slots;
   std::array<rte_mbuf*, kUnitPackets> mbufs;
+  /// A device NF of the plan did not work on the device: what later NFs expect there is on the host.
+  bool off_plan = false;
+  /// A device that never answered may still write into the packets: their slots are never given out again.
+  bool quarantined = false;
   std::vector<UnitRecord> records;
 
   std::span<const std::uint32_t> used_slots() const { return {slots.data(), count}; }

@@ -112,11 +112,13 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   chain::RunOptions options;
   options.record_path = records;
   options.workers = run.workers;
+  options.sync = run.sync;
   ChainOutput output;
   {
     CATENA_ASSIGN_OR_RETURN(const auto chain, chain::Chain::create(std::move(config), options, nf::builtin_nfs()));
     CATENA_RETURN_IF_ERROR(chain->run());
     output.report = chain->report();
+    output.plan = chain->plan();
   }
   output.capture = read_file(capture);
   output.records = read_file(records);
@@ -124,6 +126,17 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   fs::remove(capture, error);
   fs::remove(records, error);
   return output;
+}
+
+plan::CostModel costs_for(plan::Method method) {
+  plan::CostModel costs = plan::CostModel::h200();
+  costs.available = plan::method_bit(method);
+  if (method != plan::Method::kStaged) {
+    // staging is always there: make it dear
+    costs.host_copy_ns_per_byte *= 1000;
+    costs.host_touch_ns *= 1000;
+  }
+  return costs;
 }
 
 Status write_capture(std::string const& path, std::vector<nf::testing::Frame> const& frames) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct ChainOutput {
   std::string capture;  ///< bytes of the output pcap
   std::string records;  ///< bytes of the record file
   chain::Report report;
+  std::optional<plan::Plan> plan;
 };
 
 struct ChainRun {
@@ -35,7 +37,11 @@ struct ChainRun {
   std::string device = "none";
   std::string spec_extra;  ///< further lines of `spec:`, two spaces in front of each
   std::uint32_t workers = 1;
+  chain::SyncOptions sync = {};
 };
+
+/// Costs with which a planner takes `method` wherever it can.
+plan::CostModel costs_for(plan::Method method);
 
 /// The chain file of a run.
 std::string chain_text(ChainRun const& run, std::string const& output);

@@ -46,6 +46,24 @@ std::vector<ChainCase> const& chains() {
   return kChains;
 }
 
+/// Ways to synchronize host and device, besides the default.
+struct SyncCase {
+  const char* name;
+  chain::SyncOptions options;
+};
+std::vector<SyncCase> const& sync_cases() {
+  static const std::vector<SyncCase> kCases{
+      {"copy", {plan::Mode::kCopy}},
+      {"shared", {plan::Mode::kShared}},
+      {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
+      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStaged)}},
+      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStrided)}},
+      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)}},
+      {"shared, staged", {plan::Mode::kShared, true, costs_for(plan::Method::kStaged)}},
+      {"shared, gather", {plan::Mode::kShared, true, costs_for(plan::Method::kGather)}}};
+  return kCases;
+}
+
 constexpr const char* kTrafficNames[] = {"mixed", "imix", "64", "512", "1518"};
 
 class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::size_t>> {
@@ -56,8 +74,8 @@ class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::s
   }
 
   ChainOutput run(std::uint32_t gpu_mask, std::string const& device, std::uint32_t workers = 1,
-                  std::string const& extra = "") const {
-    Result<ChainOutput> output = run_chain({nfs(), gpu_mask, traffic().capture, device, extra, workers});
+                  std::string const& extra = "", chain::SyncOptions const& sync = {}) const {
+    Result<ChainOutput> output = run_chain({nfs(), gpu_mask, traffic().capture, device, extra, workers, sync});
     EXPECT_TRUE(output.ok()) << output.status();
     return output.ok() ? *std::move(output) : ChainOutput{};
   }
@@ -110,6 +128,39 @@ TEST_P(SameBytes, for_every_placement_and_device) {
       }
     }
   }
+}
+
+TEST_P(SameBytes, for_every_way_to_synchronize) {
+  const ChainOutput expected = run(0, "none");
+  // the mixed capture meets every way, the other traffics share them out
+  const auto [chain_number, traffic_number] = GetParam();
+  for (std::string const& device : device_names()) {
+    for (std::size_t i = 0; i < sync_cases().size(); ++i) {
+      SyncCase const& sync = sync_cases()[i];
+      if (traffic_number == 0 || (i + chain_number + traffic_number) % 3 == 0) {
+        expect_same(run(kernels(), device, 1, "", sync.options), expected, fmt::format("{} on {}", sync.name, device));
+      }
+    }
+  }
+}
+
+TEST(SameBytesSuite, notices_a_plan_that_forgets_a_field) {
+  const std::vector<NfText> nfs{kFirewall, kNids, kEncrypt, kRouter};
+  const std::string capture = clear_traffic().front().capture;
+  const Result<ChainOutput> right = run_chain({nfs, 7, capture, device_names().front(), ""});
+  ASSERT_TRUE(right.ok()) << right.status();
+  ASSERT_TRUE(right->plan.has_value());
+  plan::GpuStep const& first = *right->plan->nfs[0].step;
+  ASSERT_TRUE(first.shared && packet::contains(first.to_device, packet::kPayload))
+      << "the firewall's step moves the payload for those behind it";
+
+  chain::SyncOptions sync;
+  sync.plan = right->plan;
+  sync.plan->nfs[0].step->to_device &= ~packet::fields(packet::kPayload);
+  const Result<ChainOutput> wrong = run_chain({nfs, 7, capture, device_names().front(), "", 1, sync});
+  ASSERT_TRUE(wrong.ok()) << wrong.status();
+  EXPECT_FALSE(wrong->capture == right->capture);
+  EXPECT_FALSE(wrong->records == right->records);
 }
 
 TEST_P(SameBytes, for_every_number_of_workers_and_batch_shape) {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/instances.hpp"
+
+#include "dataplane/eal/eal.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+
+namespace catena::chain {
+namespace {
+
+/// "0000:03:00.0" or "03:00.0", with or without parameters behind it.
+bool is_pci_address(std::string const& device) {
+  const std::string head = device.substr(0, device.find(','));
+  return std::count(head.begin(), head.end(), ':') >= 1 && head.find('.') != std::string::npos &&
+         head.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
+}
+
+}  // namespace
+
+Status start_eal(PortConfig const& rx, PortConfig const& tx) {
+  std::vector<std::string> arguments;
+  for (PortConfig const* port : {&rx, &tx}) {
+    for (std::string const& device : port->devices) {
+      if (!is_pci_address(device)) {
+        continue;
+      }
+      if (arguments.empty()) {
+        arguments.emplace_back("--in-memory");
+      }
+      if (std::string allow = concat("--allow=", device);
+          std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
+        arguments.push_back(std::move(allow));
+      }
+    }
+  }
+  return dataplane::ensure_eal(arguments);
+}
+
+Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
+                                                    bool recording) {
+  Result<nf::Descriptor const*> descriptor = registry.find(config.type);
+  if (!descriptor.ok()) {
+    return absl::NotFoundError(concat(config.position, ": ", std::string(descriptor.status().message())));
+  }
+  nf::Config own = config.config;
+  Result<std::unique_ptr<nf::Nf>> nf = (*descriptor)->create(own);
+  if (!nf.ok()) {
+    return nf.status();
+  }
+  if (config.on == Placement::kGpu && !(*descriptor)->has_kernel) {
+    return absl::InvalidArgumentError(
+        concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
+  }
+  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(), config.on_unsupported,
+                                        recording);
+}
+
+Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance) {
+  Result<nf::KernelSide> side = instance.nf().kernel_side();
+  if (!side.ok()) {
+    return Status(side.status().code(), concat(config.position, ": NF '", config.name,
+                                               "' cannot run on the gpu: ", std::string(side.status().message())));
+  }
+  return side;
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+
+#include <catena/nf/registry.hpp>
+
+#include <memory>
+
+/// From the entries of a chain file to NFs.
+namespace catena::chain {
+
+/// PCI devices must be allowed when the EAL starts, and need its hugepages; everything else runs without either.
+Status start_eal(PortConfig const& rx, PortConfig const& tx);
+
+/// Errors: NotFound for an unknown type, InvalidArgument for `on: gpu` of an NF without a kernel, both with the entry's
+/// position; else as the NF's create().
+Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
+                                                    bool recording);
+
+/// kernel_side() with the entry's position in errors.
+Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance);
+
+}  // namespace catena::chain

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+
+#include <catena/nf/registry.hpp>
+#include <catena/plan/planner.hpp>
+
+#include <optional>
+#include <vector>
+
+/// Between a chain and its plan.
+namespace catena::chain {
+
+/// What the planner is told of an NF. `side` is null for one that works on the CPU.
+plan::PlacedNf placed(nf::Instance& instance, nf::KernelSide const* side);
+
+/// Frame sizes of the chain's traffic: the generator's; of other sources nothing is known before they run, and IMIX
+/// stands for them.
+plan::PacketProfile profile_of(PortConfig const& rx);
+
+/// The plan's step as the kernel layer takes it; nothing for direct use.
+std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step);
+
+/// For each NF, whether the host has the newest bytes of every packet that reaches it.
+std::vector<bool> host_is_current(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan);
+
+/// How a chain synchronizes host and device: `--sync` and `--pushdown`.
+struct SyncOptions {
+  plan::Mode mode = plan::Mode::kAdaptive;
+  bool pushdown = true;
+  plan::CostModel costs = plan::CostModel::h200();
+  std::optional<plan::Plan> plan = std::nullopt;  ///< to use instead of the planner's; must fit the chain
+};
+
+/// "copy", "shared" or "adaptive". InvalidArgument says what is allowed.
+Result<plan::Mode> parse_sync_option(std::string_view text);
+
+/// The plans of a chain in every mode, as if a device were there that can do everything; for `catena plan`. Opens no
+/// port and no device. Errors: as check().
+Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,
+                                    nf::Registry const& registry);
+
+}  // namespace catena::chain

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/planning.hpp"
+#include "cli/commands.hpp"
+#include "cli/known_nfs.hpp"
+
+#include <catena/plan/explain.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+
+namespace catena::cli {
+namespace {
+
+nlohmann::ordered_json to_json(plan::Plan const& plan) {
+  nlohmann::ordered_json json;
+  json["mode"] = plan::to_string(plan.mode);
+  json["bytes_to_device"] = plan.bytes_to_device;
+  json["bytes_to_host"] = plan.bytes_to_host;
+  json["cost_ns"] = plan.cost_ns;
+  json["cpu_ns"] = plan.cpu_ns;
+  json["nfs"] = nlohmann::ordered_json::array();
+  for (plan::PlannedNf const& nf : plan.nfs) {
+    nlohmann::ordered_json entry{{"name", nf.name}, {"on", nf.on == plan::Processor::kGpu ? "gpu" : "cpu"}};
+    if (nf.step) {
+      entry["shared_buffer"] = nf.step->shared;
+      entry["to_device"] = plan::describe(nf.step->to_device);
+      entry["to_host"] = plan::describe(nf.step->to_host);
+      entry["moves"] = nlohmann::ordered_json::array();
+      for (plan::Move const& move : nf.step->moves) {
+        entry["moves"].push_back({{"direction", plan::to_string(move.direction)},
+                                  {"method", plan::to_string(move.method)},
+                                  {"fields", plan::describe(move.fields)},
+                                  {"bytes", move.cost.bytes},
+                                  {"ns", move.cost.total_ns}});
+      }
+      entry["reasons"] = nlohmann::ordered_json::array();
+      for (plan::Reason const& reason : nf.step->reasons) {
+        entry["reasons"].push_back({{"direction", plan::to_string(reason.direction)},
+                                    {"moved", plan::is_moved(reason.why)},
+                                    {"fields", plan::describe(reason.fields)},
+                                    {"why", plan::describe(reason, plan.nfs)}});
+      }
+    }
+    json["nfs"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+int fail(Status const& status) {
+  std::cerr << "catena: " << std::string(status.message()) << '\n';
+  return kExitFailed;
+}
+
+}  // namespace
+
+int plan(std::string const& chain_file, std::string const& pushdown, bool json, std::string const& nf_path) {
+  const Result<chain::ChainConfig> config = chain::load_chain(chain_file);
+  if (!config.ok()) {
+    return fail(config.status());
+  }
+  const Result<nf::Registry> registry = known_nfs(nf_path);
+  if (!registry.ok()) {
+    return fail(registry.status());
+  }
+  chain::SyncOptions options;
+  options.pushdown = pushdown != "off";
+  const Result<plan::Comparison> plans = chain::plan_chain(*config, options, *registry);
+  if (!plans.ok()) {
+    return fail(plans.status());
+  }
+  if (json) {
+    std::cout << nlohmann::ordered_json{{"chain", config->name},
+                                        {"cost_profile", "NVIDIA H200 (built in)"},
+                                        {"adaptive", to_json(plans->adaptive)},
+                                        {"copy", to_json(plans->copy)},
+                                        {"shared", to_json(plans->shared)}}
+                     .dump(2)
+              << '\n';
+  } else {
+    std::cout << "costs: the built-in profile of an NVIDIA H200\n" << plan::explain(*plans);
+  }
+  return kExitOk;
+}
+
+}  // namespace catena::cli
