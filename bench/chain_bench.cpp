@@ -41,16 +41,19 @@ std::string chain_text(std::int64_t bytes, std::uint64_t packets, std::string co
 }
 
 /// `nfs`: a letter for each NF. range(0): bytes of a frame without FCS.
-void chain(benchmark::State& state, std::string const& on, std::string const& nfs) {
+void chain(benchmark::State& state, std::string const& on, std::string const& nfs, plan::Mode mode) {
   const std::string folder = environment("CATENA_BENCH_DATA", CATENA_SOURCE_DIR "/examples/branch-office");
   const std::uint64_t packets = on == "gpu" || nfs.empty() ? kPackets : kPackets / 4;
   double p50_us = 0;
+  double to_device = 0;
+  double to_host = 0;
   for (auto _ : state) {
     auto config = chain::parse_chain(chain_text(state.range(0), packets, on, nfs), folder + "/bench.yaml");
     if (!config.ok()) {
       return state.SkipWithError(config.status().ToString().c_str());
     }
     chain::RunOptions options;
+    options.sync.mode = mode;
     options.workers =
         std::max(1U, std::min(std::thread::hardware_concurrency(), static_cast<std::uint32_t>(nfs.size() + 2)));
     auto made = chain::Chain::create(*std::move(config), options, nf::builtin_nfs());
@@ -66,16 +69,24 @@ void chain(benchmark::State& state, std::string const& on, std::string const& nf
     }
     state.SetIterationTime(report.seconds);
     p50_us = report.latency.p50_us;
+    to_device = to_host = 0;
+    for (chain::NfReport const& nf : report.nfs) {
+      to_device += nf.bytes_to_device_per_packet;
+      to_host += nf.bytes_to_host_per_packet;
+    }
   }
   const double count = static_cast<double>(state.iterations()) * static_cast<double>(packets);
   state.counters["packets_per_second"] = benchmark::Counter(count, benchmark::Counter::kIsRate);
   state.counters["bits_per_second"] =
       benchmark::Counter(count * static_cast<double>(state.range(0)) * 8, benchmark::Counter::kIsRate);
   state.counters["p50_us"] = p50_us;
+  state.counters["bytes_to_device"] = to_device;
+  state.counters["bytes_to_host"] = to_host;
 }
 
-void add(std::string const& name, std::string const& on, std::string const& nfs) {
-  benchmark::RegisterBenchmark(name.c_str(), [on, nfs](benchmark::State& state) { chain(state, on, nfs); })
+void add(std::string const& name, std::string const& on, std::string const& nfs,
+         plan::Mode mode = plan::Mode::kAdaptive) {
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { chain(state, on, nfs, mode); })
       ->ArgName("bytes")
       ->Arg(60)
       ->Arg(508)
@@ -96,7 +107,9 @@ int main(int argc, char** argv) {
     catena::add(catena::concat("chain/", nf, "/gpu"), "gpu", nf);
     catena::add(catena::concat("chain/", nf, "/cpu"), "cpu", nf);
   }
-  catena::add("chain/Sd/gpu", "gpu", "finr");
+  for (const auto mode : {catena::plan::Mode::kCopy, catena::plan::Mode::kShared, catena::plan::Mode::kAdaptive}) {
+    catena::add(catena::concat("chain/Sd/gpu/", catena::plan::to_string(mode)), "gpu", "finr", mode);
+  }
   catena::add("chain/Sd/cpu", "cpu", "finr");
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
