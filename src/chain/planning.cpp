@@ -5,6 +5,9 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
+#include <memory>
+
 namespace catena::chain {
 namespace {
 
@@ -18,6 +21,32 @@ kernel::Route route_of(plan::Method method) {
       break;
   }
   return kernel::Route::kStaged;
+}
+
+/// What the planner and the kernel layer need to know of a chain that is not run.
+struct Inputs {
+  std::vector<std::unique_ptr<nf::Instance>> instances;
+  std::vector<std::optional<nf::KernelSide>> sides;
+  plan::PlanInput plan;
+};
+
+Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, nf::Registry const& registry) {
+  CATENA_RETURN_IF_ERROR(start_eal({}, {}));
+  Inputs inputs;
+  inputs.plan.profile = profile_of(config.rx);
+  inputs.plan.costs = options.costs;
+  inputs.plan.mode = options.mode;
+  inputs.plan.pushdown = options.pushdown;
+  for (NfConfig const& entry : config.nfs) {
+    CATENA_ASSIGN_OR_RETURN(auto instance, make_instance(entry, registry, false));
+    std::optional<nf::KernelSide>& side = inputs.sides.emplace_back();
+    if (entry.on == Placement::kGpu) {
+      CATENA_ASSIGN_OR_RETURN(side, make_kernel_side(entry, *instance));
+    }
+    inputs.plan.nfs.push_back(placed(*instance, side ? &*side : nullptr));
+    inputs.instances.push_back(std::move(instance));
+  }
+  return inputs;
 }
 
 }  // namespace
@@ -89,21 +118,33 @@ Result<plan::Mode> parse_sync_option(std::string_view text) {
 
 Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,
                                     nf::Registry const& registry) {
-  CATENA_RETURN_IF_ERROR(start_eal({}, {}));
-  plan::PlanInput input;
-  input.profile = profile_of(config.rx);
-  input.costs = options.costs;
-  input.pushdown = options.pushdown;
-  for (NfConfig const& entry : config.nfs) {
-    CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false));
-    if (entry.on == Placement::kGpu) {
-      CATENA_ASSIGN_OR_RETURN(const nf::KernelSide side, make_kernel_side(entry, *instance));
-      input.nfs.push_back(placed(*instance, &side));
-    } else {
-      input.nfs.push_back(placed(*instance, nullptr));
-    }
+  CATENA_ASSIGN_OR_RETURN(const Inputs inputs, inputs_of(config, options, registry));
+  return plan::compare(inputs.plan);
+}
+
+Result<std::vector<AdaptedProgram>> adapted_programs(ChainConfig const& config, SyncOptions const& options,
+                                                     nf::Registry const& registry, std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(Inputs inputs, inputs_of(config, options, registry));
+  const auto found =
+      std::find_if(config.nfs.begin(), config.nfs.end(), [name](NfConfig const& entry) { return entry.name == name; });
+  if (found == config.nfs.end()) {
+    return absl::NotFoundError(concat(config.file, ": the chain has no NF named '", name, "'"));
   }
-  return plan::compare(input);
+  const auto position = static_cast<std::size_t>(found - config.nfs.begin());
+  if (!inputs.sides[position]) {
+    return absl::InvalidArgumentError(
+        concat(found->position, ": NF '", name, "' works on the CPU; only NFs with `on: gpu` have a program"));
+  }
+  CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(inputs.plan));
+  kernel::ProgramSpec& spec = inputs.sides[position]->spec;
+  spec.shared = shared_step(*plan.nfs[position].step);
+  std::vector<AdaptedProgram> programs;
+  programs.push_back({concat(name, ": ", spec.source.front().name), kernel::adapt(spec)});
+  if (spec.shared) {
+    programs.push_back({concat(name, ": moves to the device"), kernel::transfer_source(spec, true)});
+    programs.push_back({concat(name, ": moves to the host"), kernel::transfer_source(spec, false)});
+  }
+  return programs;
 }
 
 }  // namespace catena::chain

@@ -41,4 +41,14 @@ Result<plan::Mode> parse_sync_option(std::string_view text);
 Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,
                                     nf::Registry const& registry);
 
+/// A program that a chain compiles.
+struct AdaptedProgram {
+  std::string title;  ///< "fw: firewall.kernel.cpp"
+  device::ProgramSource source;
+};
+/// What would be compiled for the GPU NF `name` on such a device: its kernel, and the transfer kernels of a shared
+/// step. Errors: as plan_chain(); NotFound: the chain has no NF of that name; InvalidArgument: it works on the CPU.
+Result<std::vector<AdaptedProgram>> adapted_programs(ChainConfig const& config, SyncOptions const& options,
+                                                     nf::Registry const& registry, std::string_view name);
+
 }  // namespace catena::chain

@@ -29,6 +29,8 @@ int run(RunArguments const& arguments);
 /// `nf_path`: folders with further NFs, separated by ':'.
 int check(std::string const& chain_file, bool json, std::string const& nf_path);
 int plan(std::string const& chain_file, std::string const& pushdown, bool json, std::string const& nf_path);
+/// Prints the kernels of an NF and the macros they are compiled with; `sync` and `pushdown` as RunArguments has them.
+int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
 int doctor(bool json);
 /// `what`: "nfs", "devices" or "fields".
 int show(std::string const& what, bool json, std::string const& nf_path);

@@ -63,13 +63,24 @@ int main(int argc, char** argv) {
   doctor->add_flag("--json", json, "Result as one JSON object");
   doctor->callback([&] { status = cli::doctor(json); });
 
-  std::string what;
-  CLI::App* show = app.add_subcommand("show", "List NF types, devices or packet fields");
-  show->add_option("what", what, "nfs, devices or fields")
-      ->required()
-      ->check(CLI::IsMember({"nfs", "devices", "fields"}));
-  show->add_flag("--json", json, "Result as one JSON object");
-  show->callback([&] { status = cli::show(what, json, nf_path); });
+  CLI::App* show = app.add_subcommand("show", "List NF types, devices or packet fields; print an NF's program");
+  show->require_subcommand(1);
+  for (const char* what : {"nfs", "devices", "fields"}) {
+    CLI::App* list = show->add_subcommand(what, std::string("List the ") + what);
+    list->add_flag("--json", json, "Result as one JSON object");
+    list->callback([&, what] { status = cli::show(what, json, nf_path); });
+  }
+  std::string nf;
+  CLI::App* program = show->add_subcommand("program", "The kernels that a chain compiles for an NF, with their macros");
+  program->add_option("chain", chain_file, "Chain file (YAML)")->required();
+  program->add_option("nf", nf, "Name of an NF of the chain that is placed on the gpu")->required();
+  program->add_option("--sync", arguments.sync, "As for run")->check(CLI::IsMember({"copy", "shared", "adaptive"}));
+  program->add_option("--pushdown", arguments.pushdown, "As for run")->check(CLI::IsMember({"on", "off"}));
+  program->add_flag("--json", json, "Result as one JSON object");
+  program->callback([&] {
+    arguments.nf_path = nf_path;
+    status = cli::show_program(chain_file, nf, arguments, json);
+  });
 
   try {
     app.parse(argc, argv);

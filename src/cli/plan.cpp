@@ -5,6 +5,7 @@
 
 #include <catena/plan/explain.hpp>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -47,6 +48,21 @@ nlohmann::ordered_json to_json(plan::Plan const& plan) {
   return json;
 }
 
+/// "CATENA_READS=2147489792U" as a preprocessor line; a field set with its names behind it.
+std::string as_line(std::string const& define) {
+  const std::size_t equals = define.find('=');
+  const std::string name = define.substr(0, equals);
+  const std::string value = define.substr(equals + 1);
+  std::string line = fmt::format("#define {:<22} {}", name, value);
+  for (const std::string_view set : {"CATENA_READS", "CATENA_WRITES", "CATENA_IN_COLUMNS", "CATENA_OUT_COLUMNS",
+                                     "CATENA_COLUMNS", "CATENA_MAPPED_COLUMNS", "CATENA_WRITTEN"}) {
+    if (name == set) {
+      line += "  // " + plan::describe(static_cast<packet::FieldSet>(std::stoul(value)));
+    }
+  }
+  return line;
+}
+
 int fail(Status const& status) {
   std::cerr << "catena: " << std::string(status.message()) << '\n';
   return kExitFailed;
@@ -79,6 +95,48 @@ int plan(std::string const& chain_file, std::string const& pushdown, bool json, 
               << '\n';
   } else {
     std::cout << "costs: the built-in profile of an NVIDIA H200\n" << plan::explain(*plans);
+  }
+  return kExitOk;
+}
+
+int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json) {
+  const Result<chain::ChainConfig> config = chain::load_chain(chain_file);
+  if (!config.ok()) {
+    return fail(config.status());
+  }
+  const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
+  if (!registry.ok()) {
+    return fail(registry.status());
+  }
+  chain::SyncOptions options;
+  options.pushdown = arguments.pushdown != "off";
+  if (!arguments.sync.empty()) {
+    const Result<plan::Mode> mode = chain::parse_sync_option(arguments.sync);
+    if (!mode.ok()) {
+      return fail(mode.status());
+    }
+    options.mode = *mode;
+  }
+  const auto programs = chain::adapted_programs(*config, options, *registry, nf);
+  if (!programs.ok()) {
+    return fail(programs.status());
+  }
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (chain::AdaptedProgram const& program : *programs) {
+    if (json) {
+      list.push_back({{"title", program.title},
+                      {"defines", program.source.defines},
+                      {"source", program.source.files.front().text}});
+      continue;
+    }
+    std::cout << "// " << program.title << '\n';
+    for (std::string const& define : program.source.defines) {
+      std::cout << as_line(define) << '\n';
+    }
+    std::cout << '\n' << program.source.files.front().text << '\n';
+  }
+  if (json) {
+    std::cout << list.dump(2) << '\n';
   }
   return kExitOk;
 }

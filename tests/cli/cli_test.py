@@ -170,6 +170,21 @@ class CommandLine(unittest.TestCase):
         for what in ("nfs", "fields", "devices"):
             self.assertTrue(catena("show", what).stdout)
 
+    def test_show_program_prints_what_the_plan_made_of_an_nf(self):
+        chain = self.chain()
+        copy = json.loads(catena("show", "program", chain, "fw", "--sync", "copy", "--json").stdout)
+        self.assertEqual(len(copy), 1)
+        self.assertIn("CATENA_SHARED=0U", copy[0]["defines"])
+        adaptive = json.loads(catena("show", "program", chain, "fw", "--json").stdout)
+        self.assertIn("CATENA_SHARED=1U", adaptive[0]["defines"])
+        self.assertEqual(adaptive[0]["source"], copy[0]["source"], "a plan leaves the kernel's source as it is")
+        text = catena("show", "program", chain, "fw").stdout
+        self.assertRegex(text, r"#define CATENA_READS +\d+U  // .*ipv4.src, ipv4.dst")
+        for nf, words in (("rt", "works on the CPU"), ("fx", "no NF named 'fx'")):
+            wrong = catena("show", "program", chain, nf)
+            self.assertEqual(wrong.returncode, 1)
+            self.assertIn(words, wrong.stderr)
+
     def test_doctor(self):
         findings = json.loads(catena("doctor", "--json").stdout)
         self.assertIn("DPDK", {finding["subject"] for finding in findings})
