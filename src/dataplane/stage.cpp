@@ -120,8 +120,8 @@ void DeviceStage::fail(Status const& status) {
   device_status_ = status;
   abandoned_ = absl::IsDeadlineExceeded(status);
   spdlog::error(
-      "NF {}: device {} is out of use: {}. From now on the CPU implementation decides its packets, those in flight "
-      "included.",
+      "NF {}: device {} is out of use: {}. From now on the CPU implementation decides its packets; those whose newest "
+      "bytes are on the device alone are dropped (device_failed).",
       instance_->name(), device_nf_->device().info().name, status.ToString());
   const std::size_t started = in_flight_.size();
   if (filling_.batch) {
