@@ -101,7 +101,7 @@ Status Chain::load_kernels(SyncOptions const& options) {
   const auto pool = std::as_writable_bytes(std::span(pool_->slot(0), std::size_t{pool_->slots()} * packet::kSlotBytes));
   std::vector<std::optional<nf::KernelSide>> sides(nfs_.size());
   plan::PlanInput input;
-  input.profile = profile_of(config_.rx);
+  CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config_.rx));
   input.costs = options.costs;
   input.costs.packets_per_transfer = config_.tuning.units_per_launch * dataplane::kUnitPackets;
   input.mode = options.mode;

@@ -6,7 +6,9 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <map>
 #include <memory>
+#include <span>
 
 namespace catena::chain {
 namespace {
@@ -23,6 +25,44 @@ kernel::Route route_of(plan::Method method) {
   return kernel::Route::kStaged;
 }
 
+constexpr std::size_t kSampledFrames = 10'000;
+
+Result<plan::PacketProfile> profile_of(std::span<const dataplane::SampledFrame> frames) {
+  constexpr double kEthernetBytes = 14;
+  constexpr double kVlanTagBytes = 4;
+  constexpr double kIpv4Bytes = 20;
+  constexpr double kTcpBytes = 20;
+  std::map<std::uint32_t, double> sizes;
+  plan::HeaderMix mix;
+  double datagrams = 0;
+  double segments = 0;
+  for (dataplane::SampledFrame const& frame : frames) {
+    sizes[frame.bytes] += 1;
+    packet::Layers const& layers = frame.layers;
+    if ((layers.flags & packet::kIpv4) == 0) {
+      continue;
+    }
+    datagrams += 1;
+    mix.vlan_tags += (layers.l3 - kEthernetBytes) / kVlanTagBytes;
+    mix.ipv4_option_bytes += layers.l4 - layers.l3 - kIpv4Bytes;
+    if ((layers.flags & packet::kTcp) != 0) {
+      segments += 1;
+      mix.tcp_option_bytes += layers.payload - layers.l4 - kTcpBytes;
+    }
+  }
+  if (datagrams > 0) {
+    mix.vlan_tags /= datagrams;
+    mix.ipv4_option_bytes /= datagrams;
+    mix.tcp_share = segments / datagrams;
+    mix.tcp_option_bytes /= std::max(1.0, segments);
+  }
+  std::vector<plan::FrameSize> histogram;
+  for (auto const& [bytes, count] : sizes) {
+    histogram.push_back({bytes, count});
+  }
+  return plan::PacketProfile::from_histogram(histogram, mix);
+}
+
 /// What the planner and the kernel layer need to know of a chain that is not run.
 struct Inputs {
   std::vector<std::unique_ptr<nf::Instance>> instances;
@@ -33,7 +73,7 @@ struct Inputs {
 Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(start_eal({}, {}));
   Inputs inputs;
-  inputs.plan.profile = profile_of(config.rx);
+  CATENA_ASSIGN_OR_RETURN(inputs.plan.profile, profile_of(config.rx));
   inputs.plan.costs = options.costs;
   inputs.plan.mode = options.mode;
   inputs.plan.pushdown = options.pushdown;
@@ -65,11 +105,15 @@ plan::PlacedNf placed(nf::Instance& instance, nf::KernelSide const* side) {
   return nf;
 }
 
-plan::PacketProfile profile_of(PortConfig const& rx) {
+Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
   if (rx.kind == PortKind::kGenerator && rx.generator.packet_bytes != 0) {
     return plan::PacketProfile::fixed(rx.generator.packet_bytes);
   }
-  return plan::PacketProfile::imix();
+  if (rx.kind != PortKind::kPcap) {
+    return plan::PacketProfile::imix();
+  }
+  CATENA_ASSIGN_OR_RETURN(const auto frames, dataplane::sample_capture(rx.target, kSampledFrames));
+  return frames.empty() ? plan::PacketProfile::imix() : profile_of(frames);
 }
 
 std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step) {

@@ -15,9 +15,10 @@ namespace catena::chain {
 /// What the planner is told of an NF. `side` is null for one that works on the CPU.
 plan::PlacedNf placed(nf::Instance& instance, nf::KernelSide const* side);
 
-/// Frame sizes of the chain's traffic: the generator's; of other sources nothing is known before they run, and IMIX
-/// stands for them.
-plan::PacketProfile profile_of(PortConfig const& rx);
+/// Frame sizes and headers of the chain's traffic: the generator's, or those of the first 10,000 frames of a capture.
+/// Of other sources nothing is known before they run: IMIX stands for them, and for an empty capture. Errors: the
+/// capture cannot be read.
+Result<plan::PacketProfile> profile_of(PortConfig const& rx);
 
 /// The plan's step as the kernel layer takes it; nothing for direct use.
 std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step);

@@ -154,4 +154,17 @@ Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::u
   return std::make_unique<PcapSource>(path, loops, std::move(capture));
 }
 
+Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most) {
+  CATENA_ASSIGN_OR_RETURN(const Capture capture, open_capture(path));
+  std::vector<SampledFrame> frames;
+  pcap_pkthdr* header = nullptr;
+  const u_char* bytes = nullptr;
+  while (frames.size() < most && pcap_next_ex(capture.pcap.get(), &header, &bytes) == 1) {
+    if (header->caplen <= packet::kMaxFrameBytes) {
+      frames.push_back({header->caplen, packet::parse(bytes, header->caplen)});
+    }
+  }
+  return frames;
+}
+
 }  // namespace catena::dataplane

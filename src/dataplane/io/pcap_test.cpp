@@ -47,6 +47,19 @@ std::unique_ptr<Sink> open_sink(std::string const& path) {
   return sink.ok() ? std::move(sink).value() : nullptr;
 }
 
+TEST(SampleCapture, gives_lengths_and_headers_of_the_first_frames) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("three.pcap");
+  const std::vector<Frame> frames = make_frames(3, 60, 1400);
+  write_with_libpcap(path, frames);
+  const auto sampled = sample_capture(path, 2);
+  ASSERT_TRUE(sampled.ok()) << sampled.status();
+  ASSERT_EQ(sampled->size(), 2U);
+  EXPECT_EQ((*sampled)[0].bytes, frames[0].size());
+  EXPECT_EQ((*sampled)[1].bytes, frames[1].size());
+  EXPECT_TRUE(absl::IsNotFound(sample_capture(folder.file("none.pcap"), 2).status()));
+}
+
 std::vector<std::uint64_t> numbers_from_0(std::size_t count) {
   std::vector<std::uint64_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), std::uint64_t{0});

@@ -45,6 +45,14 @@ class Source {
 /// (at the start; damage later ends the run with DataLoss that names the frame, counted from 1 as Wireshark does).
 Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops = 1);
 
+struct SampledFrame {
+  std::uint32_t bytes;
+  packet::Layers layers;
+};
+/// The first `most` frames of a capture, for what is decided before packets run. Errors as open_pcap_source(), but a
+/// capture that is damaged further on gives what stands before.
+Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most);
+
 struct GeneratorConfig {
   std::uint32_t packet_bytes = 64;  ///< frame without FCS; 0: IMIX (7 x 64, 4 x 594, 1 x 1518)
   std::uint32_t flows = 1024;

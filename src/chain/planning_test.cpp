@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/planning.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace catena::chain {
+namespace {
+
+using packet::fields;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ProfileOf, a_generator_is_its_packet_size) {
+  PortConfig rx;
+  rx.kind = PortKind::kGenerator;
+  rx.generator.packet_bytes = 508;
+  EXPECT_EQ(profile_of(rx)->average_bytes(), 508);
+}
+
+TEST(ProfileOf, a_capture_is_its_first_frames) {
+  PortConfig rx;
+  rx.kind = PortKind::kPcap;
+  rx.target = CATENA_SOURCE_DIR "/examples/branch-office.pcap";
+  const Result<plan::PacketProfile> profile = profile_of(rx);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_NEAR(profile->average_bytes(), 595.76, 0.01) << "as capinfos -z says";
+  EXPECT_GT(profile->header_bytes(), 14 + 20 + 8);
+  EXPECT_LT(profile->header_bytes(), 14 + 20 + 60);
+
+  rx.target = "/not/there.pcap";
+  EXPECT_TRUE(absl::IsNotFound(profile_of(rx).status()));
+}
+
+plan::PlacedNf nf_on(plan::Processor on, plan::Hints const& hints) {
+  plan::PlacedNf nf;
+  nf.on = on;
+  nf.hints = hints;
+  return nf;
+}
+
+TEST(HostIsCurrent, not_while_a_step_keeps_its_writes_on_the_device) {
+  constexpr plan::Processor kGpu = plan::Processor::kGpu;
+  plan::Hints writes_ttl;
+  writes_ttl.gw = fields(packet::kIpv4Ttl);
+  plan::Hints reads;
+  reads.gr = fields(packet::kIpv4Ttl);
+  const std::vector<plan::PlacedNf> nfs{nf_on(kGpu, writes_ttl), nf_on(kGpu, reads), nf_on(kGpu, reads),
+                                        nf_on(plan::Processor::kCpu, {})};
+  plan::Plan plan;
+  plan::GpuStep keeps;
+  keeps.shared = true;
+  plan::GpuStep brings = keeps;
+  brings.to_host = fields(packet::kIpv4Ttl);
+  plan.nfs = {{"a", kGpu, keeps}, {"b", kGpu, brings}, {"c", kGpu, keeps}, {"d", plan::Processor::kCpu, {}}};
+  EXPECT_THAT(host_is_current(nfs, plan), ElementsAre(true, false, true, true));
+}
+
+TEST(HostIsCurrent, an_overwritten_field_is_no_longer_missed) {
+  plan::Hints writes_port;
+  writes_port.gw = fields(packet::kMetaPort);
+  plan::Hints sets_port;
+  sets_port.cw = fields(packet::kMetaPort);
+  const std::vector<plan::PlacedNf> nfs{nf_on(plan::Processor::kGpu, writes_port),
+                                        nf_on(plan::Processor::kCpu, sets_port), nf_on(plan::Processor::kCpu, {})};
+  plan::Plan plan;
+  plan::GpuStep keeps;
+  keeps.shared = true;
+  plan.nfs = {{"a", plan::Processor::kGpu, keeps}, {"b", plan::Processor::kCpu, {}}, {"c", plan::Processor::kCpu, {}}};
+  EXPECT_THAT(host_is_current(nfs, plan), ElementsAre(true, false, true));
+}
+
+TEST(SharedStep, takes_the_methods_of_its_moves) {
+  plan::GpuStep step;
+  EXPECT_FALSE(shared_step(step).has_value()) << "direct use";
+  step.shared = true;
+  step.to_device = packet::kFrameFields;
+  step.to_host = fields(packet::kIpv4Ttl);
+  step.moves = {{plan::Direction::kToDevice, plan::Load::Kind::kBody, plan::Method::kStrided, step.to_device, {}},
+                {plan::Direction::kToHost, plan::Load::Kind::kColumns, plan::Method::kGather, step.to_host, {}}};
+  const auto result = shared_step(step);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->to_device, step.to_device);
+  EXPECT_EQ(result->to_host, step.to_host);
+  EXPECT_EQ(result->body_in, kernel::Route::kStrided);
+  EXPECT_EQ(result->columns_out, kernel::Route::kMapped);
+  EXPECT_EQ(result->columns_in, kernel::Route::kStaged);
+}
+
+TEST(SyncOption, names_what_is_allowed) {
+  EXPECT_EQ(*parse_sync_option("shared"), plan::Mode::kShared);
+  EXPECT_THAT(std::string(parse_sync_option("always").status().message()), HasSubstr("copy, shared, adaptive"));
+}
+
+}  // namespace
+}  // namespace catena::chain
