@@ -43,7 +43,11 @@ function(catena_add_test name)
   target_compile_definitions(${name} PRIVATE CATENA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   catena_compile_options(${name})
   # most of a test's build time is optimizing GoogleTest's templates; what is tested keeps the build's own level
-  target_compile_options(${name} PRIVATE $<IF:$<BOOL:${CATENA_SANITIZE}>,-O0,-O1>)
+  if(CATENA_SANITIZE)
+    target_compile_options(${name} PRIVATE -O0)
+  else()
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
 endfunction()
 
