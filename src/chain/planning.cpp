@@ -37,7 +37,7 @@ Result<plan::PacketProfile> profile_of(std::span<const dataplane::SampledFrame> 
   double datagrams = 0;
   double segments = 0;
   for (dataplane::SampledFrame const& frame : frames) {
-    sizes[frame.bytes] += 1;
+    sizes[std::max(1U, frame.bytes)] += 1;  // captures may hold records without a byte
     packet::Layers const& layers = frame.layers;
     if ((layers.flags & packet::kIpv4) == 0) {
       continue;
