@@ -100,12 +100,7 @@ Status Chain::open_device(RunOptions const& options) {
 Status Chain::load_kernels(SyncOptions const& options) {
   const auto pool = std::as_writable_bytes(std::span(pool_->slot(0), std::size_t{pool_->slots()} * packet::kSlotBytes));
   std::vector<std::optional<nf::KernelSide>> sides(nfs_.size());
-  plan::PlanInput input;
-  CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config_.rx));
-  input.costs = options.costs;
-  input.costs.packets_per_transfer = config_.tuning.units_per_launch * dataplane::kUnitPackets;
-  input.mode = options.mode;
-  input.pushdown = options.pushdown;
+  CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, plan_input(config_, options));
   if (options.mode != plan::Mode::kCopy) {
     CATENA_ASSIGN_OR_RETURN(shared_, kernel::SharedBuffer::create(*device_, pool));
     if (shared_->mapped() == nullptr) {
@@ -113,10 +108,7 @@ Status Chain::load_kernels(SyncOptions const& options) {
     }
   }
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
-    if (nfs_[i].config.on == Placement::kGpu) {
-      CATENA_ASSIGN_OR_RETURN(sides[i], make_kernel_side(nfs_[i].config, *nfs_[i].instance));
-    }
-    input.nfs.push_back(placed(*nfs_[i].instance, sides[i] ? &*sides[i] : nullptr));
+    CATENA_ASSIGN_OR_RETURN(sides[i], add_nf(nfs_[i].config, *nfs_[i].instance, input));
   }
   if (options.plan) {
     plan_ = options.plan;

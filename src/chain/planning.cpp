@@ -2,6 +2,7 @@
 #include "chain/planning.hpp"
 
 #include "chain/instances.hpp"
+#include "dataplane/unit.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -73,37 +74,17 @@ struct Inputs {
 Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(start_eal({}, {}));
   Inputs inputs;
-  CATENA_ASSIGN_OR_RETURN(inputs.plan.profile, profile_of(config.rx));
-  inputs.plan.costs = options.costs;
-  inputs.plan.mode = options.mode;
-  inputs.plan.pushdown = options.pushdown;
+  CATENA_ASSIGN_OR_RETURN(inputs.plan, plan_input(config, options));
   for (NfConfig const& entry : config.nfs) {
     CATENA_ASSIGN_OR_RETURN(auto instance, make_instance(entry, registry, false));
-    std::optional<nf::KernelSide>& side = inputs.sides.emplace_back();
-    if (entry.on == Placement::kGpu) {
-      CATENA_ASSIGN_OR_RETURN(side, make_kernel_side(entry, *instance));
-    }
-    inputs.plan.nfs.push_back(placed(*instance, side ? &*side : nullptr));
+    CATENA_ASSIGN_OR_RETURN(auto side, add_nf(entry, *instance, inputs.plan));
+    inputs.sides.push_back(std::move(side));
     inputs.instances.push_back(std::move(instance));
   }
   return inputs;
 }
 
 }  // namespace
-
-plan::PlacedNf placed(nf::Instance& instance, nf::KernelSide const* side) {
-  plan::PlacedNf nf;
-  nf.name = instance.name();
-  nf.hints = instance.nf().hints();
-  if (side != nullptr) {
-    nf.on = plan::Processor::kGpu;
-    nf.aux_bytes = side->spec.aux_bytes;
-    nf.result_bytes = side->spec.result_bytes;
-    nf.headroom = side->spec.headroom;
-    nf.tailroom = side->spec.tailroom;
-  }
-  return nf;
-}
 
 Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
   if (rx.kind == PortKind::kGenerator && rx.generator.packet_bytes != 0) {
@@ -114,6 +95,33 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
   }
   CATENA_ASSIGN_OR_RETURN(const auto frames, dataplane::sample_capture(rx.target, kSampledFrames));
   return frames.empty() ? plan::PacketProfile::imix() : profile_of(frames);
+}
+
+Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const& options) {
+  plan::PlanInput input;
+  CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config.rx));
+  input.costs = options.costs;
+  input.costs.packets_per_transfer = config.tuning.units_per_launch * dataplane::kUnitPackets;
+  input.mode = options.mode;
+  input.pushdown = options.pushdown;
+  return input;
+}
+
+Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input) {
+  plan::PlacedNf nf;
+  nf.name = instance.name();
+  nf.hints = instance.nf().hints();
+  std::optional<nf::KernelSide> side;
+  if (entry.on == Placement::kGpu) {
+    CATENA_ASSIGN_OR_RETURN(side, make_kernel_side(entry, instance));
+    nf.on = plan::Processor::kGpu;
+    nf.aux_bytes = side->spec.aux_bytes;
+    nf.result_bytes = side->spec.result_bytes;
+    nf.headroom = side->spec.headroom;
+    nf.tailroom = side->spec.tailroom;
+  }
+  input.nfs.push_back(std::move(nf));
+  return side;
 }
 
 std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step) {

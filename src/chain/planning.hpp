@@ -12,9 +12,6 @@
 /// Between a chain and its plan.
 namespace catena::chain {
 
-/// What the planner is told of an NF. `side` is null for one that works on the CPU.
-plan::PlacedNf placed(nf::Instance& instance, nf::KernelSide const* side);
-
 /// Frame sizes and headers of the chain's traffic: the generator's, or those of the first 10,000 frames of a capture.
 /// Of other sources nothing is known before they run: IMIX stands for them, and for an empty capture. Errors: the
 /// capture cannot be read.
@@ -33,6 +30,13 @@ struct SyncOptions {
   plan::CostModel costs = plan::CostModel::h200();
   std::optional<plan::Plan> plan = std::nullopt;  ///< to use instead of the planner's; must fit the chain
 };
+
+/// What the planner is told of a chain, but for its NFs. Errors: as profile_of().
+Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const& options);
+
+/// Adds an NF to what the planner is told, and gives its device side where it is placed on the gpu. Errors: as
+/// make_kernel_side().
+Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input);
 
 /// "copy", "shared" or "adaptive". InvalidArgument says what is allowed.
 Result<plan::Mode> parse_sync_option(std::string_view text);

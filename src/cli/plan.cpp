@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/planning.hpp"
 #include "cli/commands.hpp"
+#include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
 
 #include <catena/plan/explain.hpp>
@@ -61,11 +62,6 @@ std::string as_line(std::string const& define) {
     }
   }
   return line;
-}
-
-int fail(Status const& status) {
-  std::cerr << "catena: " << std::string(status.message()) << '\n';
-  return kExitFailed;
 }
 
 }  // namespace

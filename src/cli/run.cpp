@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
 #include "cli/commands.hpp"
+#include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
 
 #include <catena/core/text.hpp>
@@ -65,11 +66,6 @@ class LiveLine {
   std::atomic<bool> done_{false};
   std::thread thread_;
 };
-
-int fail(Status const& status) {
-  std::cerr << "catena: " << std::string(status.message()) << '\n';
-  return kExitFailed;
-}
 
 Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t stages) {
   chain::RunOptions options;

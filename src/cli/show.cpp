@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
+#include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
 
 #include <catena/device/device.hpp>
@@ -129,8 +130,7 @@ int show(std::string const& what, bool json, std::string const& nf_path) {
   if (what == "nfs") {
     const Result<nf::Registry> registry = known_nfs(nf_path);
     if (!registry.ok()) {
-      std::cerr << "catena: " << std::string(registry.status().message()) << '\n';
-      return kExitFailed;
+      return fail(registry.status());
     }
     json ? static_cast<void>(std::cout << nfs_json(*registry).dump(2) << '\n') : print_nfs(*registry);
   } else if (what == "devices") {

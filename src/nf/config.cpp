@@ -163,7 +163,8 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
     }
   }
   try {
-    state->node = YAML::Load(std::string(text));
+    const std::string documents(text);
+    state->node = YAML::Load(documents);
     if (!state->node.IsMap()) {
       return absl::InvalidArgumentError(concat(
           at(file, state->node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(state->node)));
@@ -173,7 +174,7 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
         return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": a key must be a plain word"));
       }
     }
-    if (const auto second = second_document(std::string(text))) {
+    if (const auto second = second_document(documents)) {
       return absl::InvalidArgumentError(
           concat(at(file, *second), ": a second YAML document starts here; write everything in one mapping"));
     }
