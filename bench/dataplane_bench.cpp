@@ -28,15 +28,15 @@ class PrefilledSource final : public Source {
     }
   }
   Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
-    if (!pool.acquire_slots(unit, kUnitPackets)) {
+    if (!pool.acquire_slots(unit, kDefaultUnitPackets)) {
       starved = true;
       return absl::OkStatus();
     }
-    for (std::uint32_t i = 0; i < kUnitPackets; ++i) {
+    for (std::uint32_t i = 0; i < kDefaultUnitPackets; ++i) {
       pool.set_arrived(unit.slots[i], bytes_, next_index + i, 0);
     }
-    unit.count = kUnitPackets;
-    seen_ += kUnitPackets;
+    unit.count = kDefaultUnitPackets;
+    seen_ += kDefaultUnitPackets;
     return absl::OkStatus();
   }
   bool finished() const override { return seen_ >= kPackets; }

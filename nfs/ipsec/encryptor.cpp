@@ -10,6 +10,8 @@ constexpr std::uint64_t kLastSequence = 0xFFFFFFFF;  // RFC 4303 section 3.3.3: 
 // processors do not guess the next slot: the headers are asked for some packets ahead.
 constexpr std::uint32_t kPrefetchPackets = 4;
 constexpr std::ptrdiff_t kCacheLineBytes = 64;
+// on a device's way to work the headers may be in no cache at all: loads of more packets must be in flight
+constexpr std::uint32_t kPrefetchFlows = 12;
 
 }  // namespace
 
@@ -39,6 +41,11 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     const std::uint32_t slot = slots[i];
     const packet::Layers layers = meta.layers[slot];
     const std::uint32_t offset = meta.offset[slot];
+    if (i + kPrefetchFlows < slots.size()) {
+      const std::uint32_t ahead = slots[i + kPrefetchFlows];
+      __builtin_prefetch(batch.region() + std::size_t{ahead} * packet::kSlotBytes + meta.offset[ahead] +
+                         packet::kEthernetBytes);
+    }
     const std::uint32_t number =
         find(flow_key(batch.region() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
     if (number == selectors_.size()) {

@@ -41,7 +41,8 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   chain->config_.tx = options.tx.value_or(chain->config_.tx);
   CATENA_RETURN_IF_ERROR(start_eal(chain->config_.rx, chain->config_.tx));
   CATENA_RETURN_IF_ERROR(chain->make_nfs(registry, !options.record_path.empty()));
-  CATENA_ASSIGN_OR_RETURN(chain->pool_, dataplane::PacketPool::create(chain->config_.tuning.pool_slots));
+  CATENA_ASSIGN_OR_RETURN(chain->pool_, dataplane::PacketPool::create(chain->config_.tuning.pool_slots,
+                                                                      chain->config_.tuning.unit_packets));
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
   CATENA_RETURN_IF_ERROR(chain->open_ports());
   CATENA_RETURN_IF_ERROR(chain->make_stages(options));

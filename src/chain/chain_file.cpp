@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMaxNfs = 64;
 constexpr std::size_t kMaxNameLength = 64;
+constexpr std::uint32_t kMaxLaunchPackets = 65'536;
 
 Status check_name(nf::Config& config, std::string const& name) {
   const bool fine = name.size() <= kMaxNameLength && std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -132,7 +133,8 @@ Result<Tuning> read_tuning(nf::Config config) {
     std::int64_t maximum;
   };
   for (Number const& number : {Number{"pool_slots", &tuning.pool_slots, 2048, 1 << 20},
-                               Number{"units_per_launch", &tuning.units_per_launch, 1, 64},
+                               Number{"unit_packets", &tuning.unit_packets, 4, dataplane::kMaxUnitPackets},
+                               Number{"units_per_launch", &tuning.units_per_launch, 1, 1024},
                                Number{"launches_in_flight", &tuning.launches_in_flight, 1, 16},
                                Number{"device_limit_ms", &tuning.device_limit_ms, 10, 600'000},
                                Number{"max_batch_delay_us", &tuning.max_batch_delay_us, 0, 1'000'000}}) {
@@ -143,6 +145,11 @@ Result<Tuning> read_tuning(nf::Config config) {
   if ((tuning.pool_slots & (tuning.pool_slots - 1)) != 0) {
     return config.error(
         "pool_slots", concat("'pool_slots' is ", tuning.pool_slots, "; allowed: a power of two from 2048 to 1048576"));
+  }
+  if (const std::uint32_t packets = tuning.units_per_launch * tuning.unit_packets; packets > kMaxLaunchPackets) {
+    return config.error("units_per_launch",
+                        concat("'units_per_launch' is ", tuning.units_per_launch, ", with ", tuning.unit_packets,
+                               " packets a unit ", packets, " packets; a launch takes at most ", kMaxLaunchPackets));
   }
   CATENA_RETURN_IF_ERROR(config.finish());
   return tuning;

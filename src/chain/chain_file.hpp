@@ -41,6 +41,7 @@ struct NfConfig {
 /// Numbers that a user may turn; the defaults are made for a laptop.
 struct Tuning {
   std::uint32_t pool_slots = 16384;
+  std::uint32_t unit_packets = dataplane::kDefaultUnitPackets;
   std::uint32_t units_per_launch = 8;
   std::uint32_t launches_in_flight = 3;
   std::uint32_t device_limit_ms = 10'000;

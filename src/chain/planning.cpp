@@ -101,7 +101,7 @@ Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const&
   plan::PlanInput input;
   CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config.rx));
   input.costs = options.costs;
-  input.costs.packets_per_transfer = config.tuning.units_per_launch * dataplane::kUnitPackets;
+  input.costs.packets_per_transfer = config.tuning.units_per_launch * config.tuning.unit_packets;
   input.mode = options.mode;
   input.pushdown = options.pushdown;
   return input;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -42,6 +43,7 @@ void after_acquire([[maybe_unused]] rte_mempool* mempool) {
 }
 
 constexpr std::size_t kPageBytes = 4096;
+constexpr std::uint32_t kPrefetchMbufs = 16;
 
 std::string megabytes(std::size_t bytes) { return concat((bytes + (1U << 20) - 1) >> 20, " MiB"); }
 
@@ -88,14 +90,19 @@ struct PacketPool::FreeUnits {
   rte_ring* ring = nullptr;
 };
 
-Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots) {
+Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std::uint32_t unit_packets) {
   if (slots < kMinSlots || slots > kMaxSlots || !std::has_single_bit(slots)) {
     return absl::InvalidArgumentError(
         concat("a packet pool of ", slots, " slots: write a power of two from ", kMinSlots, " to ", kMaxSlots));
   }
+  if (unit_packets == 0 || unit_packets > std::min(kMaxUnitPackets, slots / 2)) {
+    return absl::InvalidArgumentError(concat("units of ", unit_packets, " packets: write 1 to ",
+                                             std::min(kMaxUnitPackets, slots / 2), " for a pool of ", slots, " slots"));
+  }
   CATENA_RETURN_IF_ERROR(require_eal("packet pool"));
   std::unique_ptr<PacketPool> pool(new PacketPool);
   pool->slots_ = slots;
+  pool->unit_packets_ = unit_packets;
   CATENA_RETURN_IF_ERROR(pool->map_region());
   CATENA_RETURN_IF_ERROR(pool->create_mempool());
   CATENA_RETURN_IF_ERROR(pool->create_columns_and_units());
@@ -143,14 +150,18 @@ Status PacketPool::create_mempool() {
 }
 
 Status PacketPool::create_columns_and_units() {
-  // enough for a unit for each kUnitPackets slots even if every second unit is only half full, and some on the way back
-  const std::uint32_t units = 2 * slots_ / kUnitPackets + 64;
+  // enough for a unit for each unit_packets_ slots even if every second unit is only half full, and some on the way
+  // back
+  const std::uint32_t units = 2 * slots_ / unit_packets_ + 64;
   try {
     columns_ = std::make_unique<Columns>(slots_);
     free_units_ = std::make_unique<FreeUnits>();
     units_.reserve(units);
     while (units_.size() < units) {
-      units_.push_back(std::make_unique<Unit>());
+      auto unit = std::make_unique<Unit>();
+      unit->slots.resize(unit_packets_);
+      unit->mbufs.resize(unit_packets_);
+      units_.push_back(std::move(unit));
     }
   } catch (std::bad_alloc const&) {
     return absl::ResourceExhaustedError(concat("packet pool: no memory for the metadata of ", slots_, " slots"));
@@ -195,6 +206,8 @@ bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {
   }
   after_acquire(mempool_);
   for (std::uint32_t i = 0; i < count; ++i) {
+    // an mbuf is first looked at here, and it was last touched a whole pool ago
+    __builtin_prefetch(mbufs[std::min(i + kPrefetchMbufs, count - 1)]);
     unit.slots[unit.count + i] = slot_of(mbufs[i]);
   }
   return true;

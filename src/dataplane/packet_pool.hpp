@@ -27,21 +27,23 @@ class PacketPool {
  public:
   static constexpr std::uint32_t kMinSlots = 512;
   static constexpr std::uint32_t kMaxSlots = 1U << 20;
-  /// `slots`: a power of two from kMinSlots to kMaxSlots. Takes all memory at once: no slot is touched for the first
-  /// time on the packet path. Errors:
-  ///   InvalidArgument     another number of slots
+  /// `slots`: a power of two from kMinSlots to kMaxSlots. `unit_packets`: room of each unit, 1 to kMaxUnitPackets and
+  /// at most half of the slots. Takes all memory at once: no slot is touched for the first time on the packet path.
+  /// Errors:
+  ///   InvalidArgument     another number of slots, or of packets in a unit
   ///   FailedPrecondition  the EAL does not run
   ///   ResourceExhausted   memory cannot be had; the text says how much was asked for
-  static Result<std::unique_ptr<PacketPool>> create(std::uint32_t slots);
+  static Result<std::unique_ptr<PacketPool>> create(std::uint32_t slots,
+                                                    std::uint32_t unit_packets = kDefaultUnitPackets);
   ~PacketPool();
   PacketPool(PacketPool const&) = delete;
   PacketPool& operator=(PacketPool const&) = delete;
 
   /// An empty unit, or null when all are in flight.
   Unit* acquire_unit();
-  /// Gives `unit` slots for exactly `count` packets (count <= kUnitPackets) behind the ones it has: their mbufs and
+  /// Gives `unit` slots for exactly `count` packets behind the ones it has: their mbufs and
   /// slot numbers are set, `count` is not. False, and nothing changed, if so many are not free.
-  /// Precondition: unit.count + count <= kUnitPackets.
+  /// Precondition: unit.count + count <= unit_packets().
   bool acquire_slots(Unit& unit, std::uint32_t count);
   /// Enters mbufs that a driver took from this pool (see mempool()) as the unit's packets [unit.count, +mbufs.size()),
   /// as set_arrived() does, but where the driver put the frames; indices from `first_index`, one arrival time for all.
@@ -61,6 +63,8 @@ class PacketPool {
   void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns);
 
   std::uint32_t slots() const { return slots_; }
+  /// Packets that a unit has room for.
+  std::uint32_t unit_packets() const { return unit_packets_; }
   rte_mempool* mempool() { return mempool_; }
   /// Slots that are not in use now; for tests that look for leaks.
   std::uint32_t free_slots() const;
@@ -79,6 +83,7 @@ class PacketPool {
              std::uint64_t arrival_ns);
 
   std::uint32_t slots_ = 0;
+  std::uint32_t unit_packets_ = 0;
   int memory_fd_ = -1;
   std::uint8_t* region_ = nullptr;
   std::size_t region_bytes_ = 0;

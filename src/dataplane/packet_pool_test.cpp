@@ -67,8 +67,8 @@ TEST(PacketPool, each_mbuf_points_at_its_slot_in_registered_memory) {
   const auto pool = make_pool(512);
   for (int i = 0; i < 2; ++i) {
     Unit* unit = pool->acquire_unit();
-    ASSERT_TRUE(pool->acquire_slots(*unit, kUnitPackets));
-    for (std::uint32_t k = 0; k < kUnitPackets; ++k) {
+    ASSERT_TRUE(pool->acquire_slots(*unit, kDefaultUnitPackets));
+    for (std::uint32_t k = 0; k < kDefaultUnitPackets; ++k) {
       EXPECT_EQ(unit->mbufs[k]->buf_addr, pool->slot(unit->slots[k]));
       EXPECT_EQ(unit->mbufs[k]->buf_len, packet::kSlotBytes);
     }
@@ -115,7 +115,7 @@ TEST(PacketPool, an_exhausted_pool_changes_nothing_and_recovers) {
 TEST(PacketPool, there_are_units_for_slots_in_half_empty_units_and_they_come_back_empty) {
   const auto pool = make_pool(1024);
   const std::uint32_t units = pool->free_units();
-  EXPECT_GE(units, 2 * 1024 / kUnitPackets + 64);
+  EXPECT_GE(units, 2 * 1024 / kDefaultUnitPackets + 64);
   std::vector<Unit*> taken;
   while (Unit* unit = pool->acquire_unit()) {
     taken.push_back(unit);
@@ -202,7 +202,7 @@ TEST(PacketPool, pools_live_side_by_side_and_give_their_memory_back) {
     const auto pool = make_pool(4096);
     EXPECT_EQ(regions_and_files().first, 2);
     Unit* unit = pool->acquire_unit();
-    ASSERT_TRUE(pool->acquire_slots(*unit, kUnitPackets));
+    ASSERT_TRUE(pool->acquire_slots(*unit, kDefaultUnitPackets));
     EXPECT_EQ(unit->slots[255], 255U);
   }
   EXPECT_EQ(regions_and_files(), before);
@@ -243,7 +243,7 @@ TEST(PacketPool, two_threads_under_load_lose_and_mix_nothing) {
         std::this_thread::yield();
         continue;
       }
-      const auto wanted = static_cast<std::uint32_t>(1 + random() % kUnitPackets);
+      const auto wanted = static_cast<std::uint32_t>(1 + random() % kDefaultUnitPackets);
       if (!pool->acquire_slots(*unit, wanted)) {
         ++starved;
         pool->release_unit(unit);  // as a receiving stage does: while the other thread releases, too

@@ -87,8 +87,8 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
   std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, device_nf, pool, in, out, options));
   for (std::uint32_t i = 0; i < options.in_flight; ++i) {
     Flight flight;
-    CATENA_ASSIGN_OR_RETURN(flight.batch,
-                            nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * kUnitPackets));
+    CATENA_ASSIGN_OR_RETURN(
+        flight.batch, nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * pool.unit_packets()));
     stage->idle_.push_back(std::move(flight));
   }
   return stage;
@@ -218,7 +218,7 @@ bool DeviceStage::fill() {
       idle_.pop_back();
       filling_.since = std::chrono::steady_clock::now();
     }
-    while (off_plan_ == nullptr && filling_.batch->room() >= kUnitPackets) {
+    while (off_plan_ == nullptr && filling_.batch->room() >= pool_->unit_packets()) {
       Unit* unit = in_->pop();
       if (unit == nullptr) {
         break;
@@ -231,7 +231,7 @@ bool DeviceStage::fill() {
       filling_.units.push_back(unit);
       worked = true;
     }
-    const bool full = filling_.batch->room() < kUnitPackets;
+    const bool full = filling_.batch->room() < pool_->unit_packets();
     const bool due = in_flight_.empty() || in_->drained() || off_plan_ != nullptr ||
                      std::chrono::steady_clock::now() - filling_.since > options_.max_batch_delay;
     if (filling_.units.empty() && off_plan_ != nullptr) {

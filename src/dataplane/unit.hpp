@@ -4,7 +4,6 @@
 #include <catena/nf/outcome.hpp>
 #include <catena/packet/batch.hpp>
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,7 +12,9 @@ struct rte_mbuf;
 
 namespace catena::dataplane {
 
-inline constexpr std::uint32_t kUnitPackets = 256;
+/// Packets of a unit: what a chain has unless it says otherwise, and the most that it may ask for.
+inline constexpr std::uint32_t kDefaultUnitPackets = 256;
+inline constexpr std::uint32_t kMaxUnitPackets = 1024;
 
 /// A line of `--record` and the NF (position in the chain) that wrote it.
 struct UnitRecord {
@@ -21,13 +22,14 @@ struct UnitRecord {
   nf::RecordLine line;
 };
 
-/// Up to 256 packets that travel together. Dropped packets keep their place. Owned by one stage at a time.
+/// Packets that travel together, as many as the pool's units hold at most. Dropped packets keep their place. Owned by
+/// one stage at a time.
 struct Unit {
   std::uint32_t count = 0;
-  std::uint64_t first_index = 0;  ///< arrival index of packet 0; the others follow without a gap
-  std::uint64_t arrival_ns = 0;   ///< when rx took the packets, steady clock
-  std::array<std::uint32_t, kUnitPackets> slots;
-  std::array<rte_mbuf*, kUnitPackets> mbufs;
+  std::uint64_t first_index = 0;     ///< arrival index of packet 0; the others follow without a gap
+  std::uint64_t arrival_ns = 0;      ///< when rx took the packets, steady clock
+  std::vector<std::uint32_t> slots;  ///< room for the unit's most packets
+  std::vector<rte_mbuf*> mbufs;      ///< the same
   /// A device NF of the plan did not work on the device: what later NFs expect there is on the host.
   bool off_plan = false;
   /// A device that never answered may still write into the packets: their slots are never given out again.

@@ -166,11 +166,12 @@ void DirectLaunch::scatter_bytes(packet::Batch const& batch, std::uint32_t first
   }
 }
 
+Extent DirectLaunch::spill_extent(std::uint32_t row) const { return extents_.empty() ? Extent{} : extents_[row]; }
+
 void DirectLaunch::apply() {
   for (Staged const& staged : staged_) {
-    const auto skip = [&](std::uint32_t row) {
-      return faulted(staged.first_row + row);  // what a strayed kernel says about a packet is not believed
-    };
+    // what a strayed kernel says about a packet is not believed
+    const std::byte* skip = faulted_rows(staged.first_row);
     for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
       const bool extent = frames_written_ && frames_ == Frames::kFrame &&
                           (field == packet::kMetaLength || field == packet::kMetaOffset);

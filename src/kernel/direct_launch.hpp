@@ -27,6 +27,7 @@ class DirectLaunch final : public Launch {
     std::size_t end = 0;
   };
   Status allocate() override;
+  Extent spill_extent(std::uint32_t row) const override;
   Layout layout_for(std::uint32_t count, std::size_t frame_bytes) const;
   void gather();
   void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row);
@@ -37,6 +38,7 @@ class DirectLaunch final : public Launch {
   packet::FieldSet out_;
   bool frames_written_;
   std::uint32_t max_frame_bytes_each_;
+  std::vector<Extent> extents_;  ///< of each row, in the frames region
   Layout layout_;
 };
 

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 
 namespace catena::kernel {
@@ -18,25 +20,33 @@ namespace {
 
 constexpr std::size_t kSpillChunkBytes = std::size_t{64} << 10;
 
-/// `size` bytes of a field from a packet into a column.
-void read_field(std::uint32_t field, std::uint32_t size, std::byte* to, const std::uint8_t* packet) {
+/// A field between a packet and a column; ICMP's stand around its checksum, which is a field by itself.
+template <std::uint32_t Bytes>
+void read_field(std::uint32_t field, std::byte* to, const std::uint8_t* packet) {
   if (field == packet::kIcmpHeader) {
     std::memcpy(to, packet, 2);
     std::memcpy(to + 2, packet + 4, 4);
   } else {
-    std::memcpy(to, packet, size);
+    std::memcpy(to, packet, Bytes);
   }
 }
-
-}  // namespace
-
-void copy_field(std::uint32_t field, std::uint32_t size, std::uint8_t* packet, const std::byte* from) {
+template <std::uint32_t Bytes>
+void write_field(std::uint32_t field, std::uint8_t* packet, const std::byte* from) {
   if (field == packet::kIcmpHeader) {
     std::memcpy(packet, from, 2);
     std::memcpy(packet + 4, from + 2, 4);
   } else {
-    std::memcpy(packet, from, size);
+    std::memcpy(packet, from, Bytes);
   }
+}
+
+/// Whether the slots follow one another, as those of a unit normally do.
+bool is_run(std::span<const std::uint32_t> slots) {
+  std::uint32_t differences = 0;
+  for (std::uint32_t i = 0; i < slots.size(); ++i) {
+    differences |= slots[i] ^ (slots[0] + i);
+  }
+  return differences == 0;
 }
 
 std::byte* meta_array(std::uint32_t field, packet::MetaColumns const& meta) {
@@ -54,28 +64,84 @@ std::byte* meta_array(std::uint32_t field, packet::MetaColumns const& meta) {
   }
 }
 
-void gather_column(std::uint32_t field, packet::Batch const& batch, std::byte* column) {
-  const std::uint32_t size = packet::field_size(field);
+std::uint8_t* field_in(packet::Batch const& batch, std::uint32_t field, std::uint32_t slot) {
   packet::MetaColumns const& meta = batch.meta();
+  return batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] +
+         packet::field_offset(field, meta.layers[slot]);
+}
+
+template <std::uint32_t Bytes>
+void gather(std::uint32_t field, packet::Batch const& batch, std::byte* column) {
   if (field >= packet::kMetaVerdict) {
-    const std::byte* from = meta_array(field, meta);
+    const std::byte* from = meta_array(field, batch.meta());
+    if (is_run(batch.slots()) && batch.size() > 0) {
+      std::memcpy(column, from + std::size_t{batch.slots()[0]} * Bytes, std::size_t{batch.size()} * Bytes);
+      return;
+    }
     for (const std::uint32_t slot : batch.slots()) {
-      std::memcpy(column, from + std::size_t{slot} * size, size);
-      column += size;
+      std::memcpy(column, from + std::size_t{slot} * Bytes, Bytes);
+      column += Bytes;
     }
     return;
   }
   for (const std::uint32_t slot : batch.slots()) {
-    packet::Layers const& layers = meta.layers[slot];
-    if (packet::has_field(field, layers.flags)) {
-      read_field(field, size, column,
-                 batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] +
-                     packet::field_offset(field, layers));
+    if (packet::has_field(field, batch.meta().layers[slot].flags)) {
+      read_field<Bytes>(field, column, field_in(batch, field, slot));
     } else {
-      std::memset(column, 0, size);
+      std::memset(column, 0, Bytes);
     }
-    column += size;
+    column += Bytes;
   }
+}
+
+template <std::uint32_t Bytes>
+void scatter(std::uint32_t field, packet::Batch const& batch, const std::byte* column, const std::byte* skip) {
+  std::byte* meta = field >= packet::kMetaVerdict ? meta_array(field, batch.meta()) : nullptr;
+  if (meta != nullptr && skip == nullptr && batch.size() > 0 && is_run(batch.slots())) {
+    std::memcpy(meta + std::size_t{batch.slots()[0]} * Bytes, column, std::size_t{batch.size()} * Bytes);
+    return;
+  }
+  for (std::uint32_t row = 0; row < batch.size(); ++row) {
+    const std::uint32_t slot = batch.slots()[row];
+    if (skip != nullptr && skip[row] != std::byte{0}) {
+      continue;
+    }
+    const std::byte* from = column + std::size_t{row} * Bytes;
+    if (meta != nullptr) {
+      std::memcpy(meta + std::size_t{slot} * Bytes, from, Bytes);
+    } else if (packet::has_field(field, batch.meta().layers[slot].flags)) {
+      write_field<Bytes>(field, field_in(batch, field, slot), from);
+    }
+  }
+}
+
+/// Calls `copy` with the size of `field` as a constant: copies of a size that is known are a move each.
+template <typename Copy>
+void with_size_of(std::uint32_t field, Copy const& copy) {
+  switch (packet::field_size(field)) {
+    case 1:
+      return copy(std::integral_constant<std::uint32_t, 1>());
+    case 2:
+      return copy(std::integral_constant<std::uint32_t, 2>());
+    case 4:
+      return copy(std::integral_constant<std::uint32_t, 4>());
+    case 6:
+      return copy(std::integral_constant<std::uint32_t, 6>());
+    case 8:
+      return copy(std::integral_constant<std::uint32_t, 8>());
+    default:  // fields of variable size are no columns
+      return;
+  }
+}
+
+}  // namespace
+
+void gather_column(std::uint32_t field, packet::Batch const& batch, std::byte* column) {
+  with_size_of(field, [&](auto bytes) { gather<bytes()>(field, batch, column); });
+}
+
+void scatter_column(std::uint32_t field, packet::Batch const& batch, const std::byte* column, const std::byte* skip) {
+  with_size_of(field, [&](auto bytes) { scatter<bytes()>(field, batch, column, skip); });
 }
 
 Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets,
@@ -88,7 +154,6 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_p
   }
   CATENA_ASSIGN_OR_RETURN(launch->stream_, nf.device().create_stream());
   CATENA_RETURN_IF_ERROR(launch->allocate());
-  launch->extents_.reserve(max_packets);
   // Drivers finish compiling a kernel when it is first launched (PoCL takes a second): not while packets wait for it.
   // As many work-items as ever will be: PoCL makes another variant for a launch larger than all before it, and ends
   // the process where that happens while the kernel runs.
@@ -101,7 +166,6 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_p
 
 void Launch::begin() {
   staged_.clear();
-  extents_.clear();
   spilled_.clear();
   if (!spill_staging_.empty()) {
     spill_staging_.resize(1);
@@ -115,8 +179,6 @@ void Launch::add(packet::Batch const& batch, std::span<const std::byte> aux) {
   staged_.push_back({batch, aux, count_});
   count_ += batch.size();
 }
-
-void Launch::add_undecided(packet::Batch const&) {}
 
 Status Launch::allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes,
                                std::size_t spill_bytes) {
@@ -177,12 +239,13 @@ Result<std::span<std::byte>> Launch::spill_room(std::size_t bytes) {
 Status Launch::fetch_spill(std::uint32_t row, std::uint32_t bytes) {
   const std::uint64_t factor = nf_->spec().policy.spill_factor;
   const bool in_order = spilled_.empty() || spilled_.back().row < row;
-  if (row >= count_ || !in_order || extents_.empty() || bytes > extents_[row].length * factor) {
+  const Extent extent = row < count_ ? spill_extent(row) : Extent{};
+  if (!in_order || bytes > extent.length * factor) {
     return absl::InvalidArgumentError(
         concat("row ", row, " of ", count_, " has no ", bytes, " bytes of spill area, or was asked for out of order"));
   }
   CATENA_ASSIGN_OR_RETURN(const std::span<std::byte> room, spill_room(bytes));
-  CATENA_RETURN_IF_ERROR(stream_->copy_to_host(room, *spill_, extents_[row].begin * factor));
+  CATENA_RETURN_IF_ERROR(stream_->copy_to_host(room, *spill_, extent.begin * factor));
   spilled_.push_back({row, room});
   transfers_.bytes_to_host += bytes;
   event_.reset();
@@ -198,6 +261,10 @@ std::span<const std::byte> Launch::spill(std::uint32_t row) const {
 FaultReport const& Launch::faults() const { return *reinterpret_cast<FaultReport const*>(faults_); }
 
 bool Launch::faulted(std::uint32_t row) const { return faults_[sizeof(FaultReport) + row] != std::byte{0}; }
+
+const std::byte* Launch::faulted_rows(std::uint32_t first_row) const {
+  return faults().count == 0 ? nullptr : faults_ + sizeof(FaultReport) + first_row;
+}
 
 void Launch::mark_faulted(std::uint32_t row, std::uint64_t offset) {
   auto* report = reinterpret_cast<FaultReport*>(faults_);

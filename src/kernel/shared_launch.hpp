@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/copy/body_copy.hpp>
 #include <catena/kernel/launch.hpp>
 
+#include <optional>
 #include <vector>
 
 namespace catena::kernel {
@@ -14,6 +16,7 @@ class SharedLaunch final : public Launch {
   SharedLaunch(DeviceNf& nf, std::uint32_t max_packets);
 
   void begin() override;
+  void add_unit(packet::Batch const& unit) override;
   void add_undecided(packet::Batch const& batch) override;
   Status submit() override;
   Status enqueue_kernel() override;
@@ -25,11 +28,11 @@ class SharedLaunch final : public Launch {
     packet::FieldSet moved = 0;
     packet::FieldSet columns = 0;  ///< of the batch region
     Frames body = Frames::kNone;
-    Route route = Route::kStaged;  ///< of the body, as planned
-    bool has_kernel = false;       ///< whether there is anything for a transfer kernel, wherever the body goes
+    bool has_kernel = false;               ///< whether there is anything for a transfer kernel, wherever the body goes
+    std::optional<copy::BodyMover> mover;  ///< where there is a body
     // of the batch in flight
-    Route taken = Route::kStaged;
-    std::vector<Room> rooms;  ///< kStaged: one a row
+    copy::Bodies bodies;
+    copy::BodyCopy* way = nullptr;
     std::size_t frames_bytes = 0;
   };
   /// Byte positions of one batch in the batch region; host staging has the same shape.
@@ -46,44 +49,32 @@ class SharedLaunch final : public Launch {
     std::size_t frames_out = 0;
     std::size_t end = 0;
   };
-  /// Consecutive slots.
-  struct Run {
-    std::uint32_t first;
-    std::uint32_t slots;
-    std::uint32_t begin;  ///< slot bytes that every one of them moves
-    std::uint32_t end;
-  };
 
   Status allocate() override;
   Status enqueue_warm_up() override;
+  Extent spill_extent(std::uint32_t row) const override;
   Layout layout_for(std::uint32_t rows, std::size_t frames_in, std::size_t frames_out) const;
   void collect_rows();
-  void choose_routes();
-  void make_rooms(Side& side, std::uint32_t before, std::uint32_t behind);
+  void find_own_slots();
+  void choose_way(Side& side);
   void fill_staging();
-  Status enqueue_runs(bool in);
   Status enqueue_transfer(Side const& side, bool in);
   void count_transfers(std::size_t staged_in, std::size_t staged_out);
-  /// Whether the borders that the kernel gave a frame lie in its room.
-  bool fits(std::uint32_t row) const;
+  void check_borders(packet::Batch const& batch, std::uint32_t first_row);
   void apply_rows(packet::Batch const& batch, std::uint32_t first_row);
   std::byte* out(std::size_t region_offset) const {
     return staging_out_->bytes().data() + (region_offset - layout_.out);
   }
+  const std::byte* out_column(std::uint32_t field) const;
   std::uint32_t rows_in_all() const { return static_cast<std::uint32_t>(slots_.size()); }
 
   Side in_;
   Side out_;
   std::vector<Staged> undecided_;
   std::uint32_t undecided_count_ = 0;
+  std::vector<packet::Batch> units_;
   std::vector<std::uint32_t> slots_;  ///< of each row
-  struct Place {
-    std::uint32_t begin;  ///< frame or payload as it was before the kernel, in its slot
-    std::uint32_t end;
-  };
-  std::vector<Place> frames_;    ///< of each row
-  std::vector<Place> payloads_;  ///< of each row
-  std::vector<Run> runs_;
+  std::vector<copy::SlotRun> own_;
   Layout layout_;
 };
 

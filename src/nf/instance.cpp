@@ -177,14 +177,22 @@ Result<std::unique_ptr<DeviceBatch>> DeviceBatch::create(Instance& instance, ker
 }
 
 void DeviceBatch::add(packet::Batch const& unit) {
-  if (parts_.empty()) {
+  if (empty()) {
     launch_->begin();
     has_work_ = false;
   }
-  Part& part = parts_.emplace_back(Part{unit, {}, {}, {}, launch_->rows()});
-  part.slots.reserve(unit.size());
+  // the vectors of parts that are done are used again: no allocation on the packet path
+  if (used_ == parts_.size()) {
+    parts_.push_back({unit, {}, {}, {}, 0});
+  }
+  Part& part = parts_[used_++];
+  part.unit = unit;
+  part.first_row = launch_->rows();
+  part.slots.clear();
+  part.undecided.clear();
   instance_->select(unit, part.slots);
   instance_->prepare(unit, part.slots, part.aux);
+  launch_->add_unit(unit);
   launch_->add(unit.subset(part.slots), part.aux);
   has_work_ = has_work_ || !part.slots.empty();
   if (device_nf_->spec().shared) {
@@ -231,7 +239,7 @@ Result<bool> DeviceBatch::poll() {
     }
     complete();
   }
-  parts_.clear();
+  used_ = 0;
   packets_ = 0;
   return true;
 }
@@ -240,7 +248,7 @@ void DeviceBatch::complete() {
   const std::uint32_t result_bytes = instance_->descriptor().result_bytes;
   const LaunchSpill spill(*launch_);
   launch_->apply();
-  for (Part& part : parts_) {
+  for (Part& part : std::span(parts_).first(used_)) {
     if (part.slots.empty()) {
       continue;
     }
@@ -295,7 +303,7 @@ bool DeviceBatch::writes_packets() const {
 }
 
 void DeviceBatch::drop_all() {
-  for (Part& part : parts_) {
+  for (Part& part : std::span(parts_).first(used_)) {
     for (auto const* slots : {&part.slots, &part.undecided}) {
       const packet::Batch batch = part.unit.subset(*slots);
       for (std::uint32_t i = 0; i < batch.size(); ++i) {
@@ -303,15 +311,15 @@ void DeviceBatch::drop_all() {
       }
     }
   }
-  parts_.clear();
+  used_ = 0;
   packets_ = 0;
 }
 
 void DeviceBatch::finish_on_cpu() {
-  for (Part& part : parts_) {
+  for (Part& part : std::span(parts_).first(used_)) {
     instance_->compute(part.unit.subset(part.slots), part.aux);
   }
-  parts_.clear();
+  used_ = 0;
   packets_ = 0;
 }
 

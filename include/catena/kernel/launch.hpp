@@ -74,11 +74,14 @@ class Launch {
 
   /// Starts a new batch. The packets must not change until apply().
   virtual void begin();
+  /// The packets of `unit` come next: its slots belong to this batch alone until apply(), those of packets that are not
+  /// added too. Without it the slots of the packets that are added are all there are.
+  virtual void add_unit(packet::Batch const& /*unit*/) {}
   /// Adds packets that the NF decides, with their aux structs (`aux.size() == batch.size() * aux_bytes`). Both must
   /// live until apply(). Precondition: packets so far + batch.size() <= capacity().
   void add(packet::Batch const& batch, std::span<const std::byte> aux);
   /// Adds packets that the NF passes over. A shared step moves their fields too: a later NF may decide them.
-  virtual void add_undecided(packet::Batch const& batch);
+  virtual void add_undecided(packet::Batch const& /*batch*/) {}
   /// Enqueues the moves to the device, the kernel and the moves back. Does not wait.
   virtual Status submit() = 0;
   /// Enqueues the kernel once more over the packets that submit() brought to the device, without any copy; poll() is
@@ -126,6 +129,10 @@ class Launch {
   /// Enqueues the NF's kernel; what every launch has is filled in here.
   Status enqueue_nf_kernel(LaunchParams params);
   void mark_faulted(std::uint32_t row, std::uint64_t offset);
+  /// A byte a row from `first_row` on, not 0 for rows that strayed; null if none did.
+  const std::byte* faulted_rows(std::uint32_t first_row) const;
+  /// Of a row's spill area: begin * spill_factor is where it starts, length * spill_factor its bytes.
+  virtual Extent spill_extent(std::uint32_t row) const = 0;
 
   DeviceNf* nf_;
   std::unique_ptr<device::Buffer> batch_;
@@ -135,7 +142,6 @@ class Launch {
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Event> event_;
   std::vector<Staged> staged_;
-  std::vector<Extent> extents_;  ///< of each row; begin * spill_factor is where its spill area starts
   std::uint32_t count_ = 0;
   std::byte* faults_ = nullptr;         ///< in staging_out_: the report, then a flag a row
   const std::byte* results_ = nullptr;  ///< in staging_out_

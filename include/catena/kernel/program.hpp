@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/copy/body_copy.hpp>
 #include <catena/core/status.hpp>
 #include <catena/device/device.hpp>
 #include <catena/packet/fields.hpp>
@@ -32,18 +33,13 @@ struct LaunchPolicy {
   std::uint32_t spill_factor = 0;  ///< device-only spill bytes per byte of the frames region
 };
 
-/// How bytes cross the bus.
-enum class Route : std::uint32_t {
-  kStaged,   ///< through pinned staging and the launch's own buffer: the CPU copies, one bulk copy moves
-  kStrided,  ///< 2-D copies between slots and their twins: whole frames only
-  kMapped,   ///< a transfer kernel reads or writes the packet pool (gather, scatter)
-};
+using copy::Route;
 
 /// A step on the shared buffer: what the plan moves around the kernel.
 struct SharedStep {
   packet::FieldSet to_device = 0;     ///< P_H2D
   packet::FieldSet to_host = 0;       ///< P_D2H
-  Route columns_in = Route::kStaged;  ///< header fields; kStrided is none of them. Metadata is always staged
+  Route columns_in = Route::kStaged;  ///< header fields; never kStrided. Metadata is always staged
   Route columns_out = Route::kStaged;
   Route body_in = Route::kStaged;  ///< payloads or frames
   Route body_out = Route::kStaged;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/copy/room.hpp>
 #include <catena/packet/slot.hpp>
 
 /// The shared buffer as host and kernels see it: the twins of the packet pool's slots, then the packets' metadata, one
@@ -20,13 +21,7 @@ constexpr u64 shared_buffer_bytes(u64 slots) {
   return shared_meta_offset(packet::kMetaVerdict, slots) + slots * packet::field_size(packet::kMetaVerdict);
 }
 
-/// The place that a packet's bytes have in a launch's own buffer: slot bytes [slot_begin, slot_begin + bytes).
-struct Room {
-  u32 begin;  ///< from the start of the frames region; congruent to slot_begin modulo 16
-  u16 slot_begin;
-  u16 bytes;
-};
-static_assert(sizeof(Room) == 8);
+using copy::Room;
 
 /// How a packet's payload or frame crosses the bus.
 enum BodyRoute : u32 {

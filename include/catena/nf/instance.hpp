@@ -83,7 +83,7 @@ class DeviceBatch {
                                                      std::uint32_t max_packets);
 
   std::uint32_t room() const { return launch_->capacity() - packets_; }
-  bool empty() const { return parts_.empty(); }
+  bool empty() const { return used_ == 0; }
   /// Runs select() and prepare() and stages the unit. Precondition: unit.size() <= room().
   void add(packet::Batch const& unit);
   /// Starts the device work; a batch without packets needs none and is done at once.
@@ -112,7 +112,8 @@ class DeviceBatch {
   Instance* instance_ = nullptr;
   kernel::DeviceNf* device_nf_ = nullptr;
   std::unique_ptr<kernel::Launch> launch_;
-  std::vector<Part> parts_;
+  std::vector<Part> parts_;  ///< of this batch the first used_; the others wait for the next
+  std::size_t used_ = 0;
   std::uint32_t packets_ = 0;
   bool has_work_ = false;  ///< there is something to do on the device
   bool spill_asked_ = false;

@@ -21,6 +21,8 @@ namespace catena::dataplane {
 namespace {
 
 /// The sink gives a packet up after so many bursts in a row of which the driver took nothing (some 100 us).
+/// Packets handed to or taken from a driver at once.
+constexpr std::uint32_t kBurst = 256;
 constexpr std::uint32_t kMaxIdleBursts = 1000;
 /// Shorter frames stop the queue of some NICs (i40e: 17 bytes), and no Ethernet carries them.
 constexpr std::uint32_t kMinTxBytes = 17;
@@ -70,7 +72,7 @@ class DpdkSource final : public Source {
   explicit DpdkSource(std::vector<std::shared_ptr<EthdevPort>> ports) : ports_(std::move(ports)) {}
 
   Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
-    for (std::size_t looked = 0; looked < ports_.size() && unit.count < kUnitPackets; ++looked) {
+    for (std::size_t looked = 0; looked < ports_.size() && unit.count < pool.unit_packets(); ++looked) {
       receive_from(next_port_, pool, unit, next_index);
       next_port_ = (next_port_ + 1) % ports_.size();
     }
@@ -100,13 +102,13 @@ class DpdkSource final : public Source {
 
  private:
   void receive_from(std::size_t number, PacketPool& pool, Unit& unit, std::uint64_t next_index) {
-    std::array<rte_mbuf*, kUnitPackets> mbufs;
+    std::array<rte_mbuf*, kBurst> mbufs;
     const std::uint16_t id = ports_[number]->id();
     const auto out = static_cast<std::uint16_t>((number + 1) % ports_.size());
     // many drivers give no more than 32 at once: take what is there
-    while (unit.count < kUnitPackets) {
-      const std::uint16_t received =
-          rte_eth_rx_burst(id, 0, mbufs.data(), static_cast<std::uint16_t>(kUnitPackets - unit.count));
+    while (unit.count < pool.unit_packets()) {
+      const std::uint16_t received = rte_eth_rx_burst(
+          id, 0, mbufs.data(), static_cast<std::uint16_t>(std::min(kBurst, pool.unit_packets() - unit.count)));
       if (received == 0) {
         break;
       }
@@ -180,7 +182,7 @@ class TxPort {
 
  private:
   std::shared_ptr<EthdevPort> port_;
-  std::array<rte_mbuf*, kUnitPackets> waiting_{};
+  std::array<rte_mbuf*, kMaxUnitPackets> waiting_{};
   std::size_t waiting_count_ = 0;
   std::uint64_t accepted_ = 0;
   std::uint64_t refused_ = 0;

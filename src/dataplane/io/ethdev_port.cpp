@@ -221,11 +221,11 @@ Status EthdevPort::set_up_queues() {
   std::uint16_t tx_descriptors = rx_descriptors;
   CATENA_RETURN_IF_ERROR(check(rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_descriptors, &tx_descriptors),
                                "the number of descriptors cannot be adjusted"));
-  const std::uint32_t needed = std::uint32_t{rx_descriptors} + tx_descriptors + kUnitPackets;
+  const std::uint32_t needed = std::uint32_t{rx_descriptors} + tx_descriptors + pool_->unit_packets();
   if (needed > pool_->slots()) {
-    return absl::InvalidArgumentError(concat("dpdk ", name_, ": the driver keeps up to ", needed - kUnitPackets,
-                                             " packets: use a packet pool of more than ", needed, " slots, not ",
-                                             pool_->slots()));
+    return absl::InvalidArgumentError(
+        concat("dpdk ", name_, ": the driver keeps up to ", needed - pool_->unit_packets(),
+               " packets: use a packet pool of more than ", needed, " slots, not ", pool_->slots()));
   }
   const auto socket = static_cast<unsigned int>(rte_eth_dev_socket_id(id_));
   CATENA_RETURN_IF_ERROR(

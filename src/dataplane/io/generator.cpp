@@ -71,12 +71,12 @@ class Generator final : public Source {
         size_order_(config.packet_bytes == 0, random_),
         ns_per_packet_(kNsPerSecond / (config.packets_per_s != 0 ? config.packets_per_s : kNominalPacketsPerSecond)) {
     if (config.packets_per_s != 0) {
-      rate_.emplace(config.packets_per_s, kUnitPackets, TokenBucket::Clock::now());
+      rate_.emplace(config.packets_per_s, kDefaultUnitPackets, TokenBucket::Clock::now());
     }
   }
 
   Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
-    std::uint64_t allowed = kUnitPackets;
+    std::uint64_t allowed = pool.unit_packets();
     if (config_.count != 0) {
       allowed = std::min(allowed, config_.count - made_);
     }

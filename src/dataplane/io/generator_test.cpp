@@ -103,12 +103,12 @@ TEST(Generator, without_a_count_it_never_finishes) {
     Unit* unit = pool->acquire_unit();
     bool starved = false;
     ASSERT_TRUE((*generator)->receive(*pool, *unit, 0, starved).ok());
-    EXPECT_EQ(unit->count, kUnitPackets);
+    EXPECT_EQ(unit->count, kDefaultUnitPackets);
     pool->release_slots(*unit, 0, unit->count);
     pool->release_unit(unit);
   }
   EXPECT_FALSE((*generator)->finished());
-  EXPECT_EQ((*generator)->seen(), 100 * kUnitPackets);
+  EXPECT_EQ((*generator)->seen(), 100 * kDefaultUnitPackets);
 }
 
 TEST(Generator, flows_are_distinct_private_tcp_and_udp_and_take_turns) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kReadBufferBytes = 256 << 10;
 /// One receive() looks at no more frames than this, however many of them are too long.
-constexpr std::uint32_t kMaxLooks = 16 * kUnitPackets;
+constexpr std::uint32_t kLooksPerPacket = 16;
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kPassGapNs = 1000;
 
@@ -60,12 +60,13 @@ class PcapSource final : public Source {
     if (ended_) {
       return failure_;
     }
-    if (!pool.acquire_slots(unit, kUnitPackets)) {
+    const std::uint32_t room = pool.unit_packets();
+    if (!pool.acquire_slots(unit, room)) {
       starved = true;
       return absl::OkStatus();
     }
     std::uint32_t filled = 0;
-    for (std::uint32_t looks = 0; looks < kMaxLooks && filled < kUnitPackets && !ended_; ++looks) {
+    for (std::uint32_t looks = 0; looks < kLooksPerPacket * room && filled < room && !ended_; ++looks) {
       pcap_pkthdr* header = nullptr;
       const u_char* bytes = nullptr;
       if (const int got = pcap_next_ex(capture_.pcap.get(), &header, &bytes); got != 1) {
@@ -83,8 +84,8 @@ class PcapSource final : public Source {
       pool.set_arrived(slot, header->caplen, next_index + filled, arrival_ns(*header));
       ++filled;
     }
-    if (filled < kUnitPackets) {
-      pool.release_slots(unit, filled, kUnitPackets - filled);
+    if (filled < room) {
+      pool.release_slots(unit, filled, room - filled);
     }
     unit.count = filled;
     return filled == 0 ? failure_ : absl::OkStatus();

@@ -301,7 +301,7 @@ TEST(PcapSource, waits_without_loss_while_no_slot_is_free) {
     bool starved = false;
     ASSERT_TRUE(source->receive(*pool, *first, received.size(), starved).ok());
     EXPECT_FALSE(starved);
-    const bool more = !source->finished() && first->count == kUnitPackets;
+    const bool more = !source->finished() && first->count == kDefaultUnitPackets;
     ASSERT_TRUE(source->receive(*pool, *second, received.size(), starved).ok());
     EXPECT_EQ(second->count, 0U);
     EXPECT_EQ(starved, more);

@@ -22,11 +22,11 @@ struct NamedCount {
 class Source {
  public:
   virtual ~Source() = default;
-  /// Fills `unit` (empty, without slots) with up to kUnitPackets packets in arrival order, taking slots from `pool`;
-  /// unit.count says how many. Each packet is entered by PacketPool::set_arrived() with index `next_index` and up;
-  /// first_index and arrival_ns of the unit are the caller's. 0 packets is no error: nothing there now, no slot free
-  /// (then `starved` is set), or finished(). An error ends the run; the unit then has no packet and no slot, and the
-  /// packets before the error have been delivered.
+  /// Fills `unit` (empty, without slots) with up to pool.unit_packets() packets in arrival order, taking slots from
+  /// `pool`; unit.count says how many. Each packet is entered by PacketPool::set_arrived() with index `next_index` and
+  /// up; first_index and arrival_ns of the unit are the caller's. 0 packets is no error: nothing there now, no slot
+  /// free (then `starved` is set), or finished(). An error ends the run; the unit then has no packet and no slot, and
+  /// the packets before the error have been delivered.
   virtual Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) = 0;
   /// True when no packet will ever come again. False for live sources.
   virtual bool finished() const = 0;

@@ -75,7 +75,7 @@ Received receive_all(Source& source, PacketPool& pool, std::uint32_t idle_limit 
 Status pump(Source& source, Sink& sink, PacketPool& pool, std::uint32_t idle_limit = 1000);
 /// Sends frames in units of `unit_packets`, waiting for nothing.
 Status send_frames(Sink& sink, PacketPool& pool, std::vector<Frame> const& frames,
-                   std::uint32_t unit_packets = kUnitPackets);
+                   std::uint32_t unit_packets = kDefaultUnitPackets);
 
 std::uint64_t count_of(std::vector<NamedCount> const& counts, std::string_view name);
 

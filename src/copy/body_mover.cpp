@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/copy/body_copy.hpp>
+
+#include "copy/ways.hpp"
+
+namespace catena::copy {
+
+Place place_of(Bodies const& bodies, std::uint32_t slot) {
+  const std::uint32_t offset = bodies.meta->offset[slot];
+  if (!bodies.payloads) {
+    return {offset, offset + bodies.meta->length[slot]};
+  }
+  packet::Layers const& layers = bodies.meta->layers[slot];
+  const std::uint32_t begin = offset + layers.payload;
+  return {begin, begin + layers.payload_length};
+}
+
+BodyMover::BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped) {
+  if (planned == Route::kStrided && !payloads) {
+    ways_.push_back(make_strided(way));
+  }
+  const bool may_be_mapped = pool_is_mapped && planned != Route::kStaged;
+  ways_.push_back(may_be_mapped ? make_mapped() : make_staged(way));
+}
+
+BodyCopy& BodyMover::choose(Bodies const& bodies, std::size_t& staging_bytes) {
+  for (auto const& way : ways_) {
+    if (way->suits(bodies)) {
+      staging_bytes = way->prepare(bodies);
+      return *way;
+    }
+  }
+  staging_bytes = ways_.back()->prepare(bodies);
+  return *ways_.back();
+}
+
+std::size_t BodyMover::most_staging_bytes(std::uint32_t packets) const {
+  return ways_.back()->route() == Route::kStaged ? packets * kMostRoom : 0;
+}
+
+}  // namespace catena::copy
