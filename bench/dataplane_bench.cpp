@@ -109,5 +109,45 @@ void empty_chain(benchmark::State& state) {
 }
 BENCHMARK(empty_chain)->Arg(0)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond)->UseRealTime();
 
+/// A source alone, on slots that have left the caches when they come again. range(0): frame bytes.
+void receive(benchmark::State& state, Result<std::unique_ptr<Source>> source) {
+  constexpr std::uint32_t kLargePool = 1U << 16;  // 128 MiB of slots
+  auto pool = PacketPool::create(kLargePool);
+  if (!pool.ok() || !source.ok()) {
+    state.SkipWithError((pool.ok() ? source.status() : pool.status()).ToString().c_str());
+    return;
+  }
+  Unit* unit = (*pool)->acquire_unit();
+  std::uint64_t packets = 0;
+  const auto once = [&] {
+    bool starved = false;
+    static_cast<void>((*source)->receive(**pool, *unit, packets, starved));
+    packets += unit->count;
+    (*pool)->release_slots(*unit, 0, unit->count);
+    unit->count = 0;
+  };
+  while (packets < kLargePool) {
+    once();
+  }
+  for (auto _ : state) {
+    once();
+  }
+  (*pool)->release_unit(unit);
+  state.counters["ns_per_packet"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(kUnitPackets) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+void generator(benchmark::State& state) {
+  static_cast<void>(ensure_eal());
+  receive(state, make_generator({.packet_bytes = static_cast<std::uint32_t>(state.range(0))}));
+}
+void replay(benchmark::State& state) {
+  static_cast<void>(ensure_eal());
+  receive(state, make_replay({.packet_bytes = {static_cast<std::uint32_t>(state.range(0))}}));
+}
+BENCHMARK(generator)->ArgName("bytes")->Arg(60)->Arg(508)->Arg(1514)->UseRealTime();
+BENCHMARK(replay)->ArgName("bytes")->Arg(60)->Arg(508)->Arg(1514)->UseRealTime();
+
 }  // namespace
 }  // namespace catena::dataplane

@@ -24,6 +24,8 @@ std::string describe(PortConfig const& port) {
       return fmt::format("dpdk {}", fmt::join(port.devices, " + "));
     case PortKind::kGenerator:
       return "generator";
+    case PortKind::kReplay:
+      return "replay";
     case PortKind::kNull:
       return "null";
   }
@@ -140,6 +142,10 @@ Status Chain::open_ports() {
       CATENA_ASSIGN_OR_RETURN(source_, dataplane::make_generator(rx.generator));
       break;
     }
+    case PortKind::kReplay: {
+      CATENA_ASSIGN_OR_RETURN(source_, dataplane::make_replay(rx.replay));
+      break;
+    }
     case PortKind::kDpdk:
       source_ = std::move(ports.source);
       break;
@@ -155,6 +161,7 @@ Status Chain::open_ports() {
       sink_ = std::move(ports.sink);
       break;
     case PortKind::kGenerator:
+    case PortKind::kReplay:
     case PortKind::kNull:
       sink_ = dataplane::make_null_sink();
       break;

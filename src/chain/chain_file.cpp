@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <set>
+#include <system_error>
 
 namespace catena::chain {
 namespace {
@@ -45,6 +47,47 @@ Result<dataplane::GeneratorConfig> read_generator(nf::Config& config) {
   return generator;
 }
 
+/// `packet:` of a replay is one size, or a list of them.
+Result<std::vector<std::uint32_t>> read_sizes(nf::Config& config) {
+  if (!config.has("packet")) {
+    return dataplane::ReplayConfig().packet_bytes;
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, config.strings("packet"));
+  if (texts.empty() || texts.size() > dataplane::kMaxReplaySizes) {
+    return config.error("packet",
+                        concat("'packet' lists ", texts.size(), " sizes; allowed: 1 to ", dataplane::kMaxReplaySizes));
+  }
+  std::vector<std::uint32_t> sizes;
+  for (std::string const& text : texts) {
+    std::uint32_t bytes = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+    if (error != std::errc() || end != text.data() + text.size() || bytes < dataplane::kMinGeneratedBytes ||
+        bytes > packet::kMaxFrameBytes) {
+      return config.error(
+          "packet", concat("'packet' is '", text, "'; allowed: a whole number from ", dataplane::kMinGeneratedBytes,
+                           " to ", packet::kMaxFrameBytes, ", or a list of such"));
+    }
+    sizes.push_back(bytes);
+  }
+  return sizes;
+}
+
+Result<dataplane::ReplayConfig> read_replay(nf::Config& config) {
+  dataplane::ReplayConfig replay;
+  CATENA_ASSIGN_OR_RETURN(replay.packet_bytes, read_sizes(config));
+  const auto most = static_cast<std::int64_t>(dataplane::kMaxReplayTemplates / replay.packet_bytes.size());
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t flows, config.integer_or("flows", replay.flows, 1, most));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t rate, config.integer_or("rate", 0, 0, 1'000'000'000));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t seed, config.integer_or("seed", 1, 0, INT64_MAX));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t count, config.integer_or("count", 0, 0, INT64_MAX));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  replay.flows = static_cast<std::uint32_t>(flows);
+  replay.packets_per_s = static_cast<std::uint64_t>(rate);
+  replay.seed = static_cast<std::uint64_t>(seed);
+  replay.count = static_cast<std::uint64_t>(count);
+  return replay;
+}
+
 /// `dpdk:` is one device, or a list of them.
 Result<std::vector<std::string>> read_devices(nf::Config& config) {
   constexpr std::size_t kMaxDevices = 32;
@@ -64,9 +107,12 @@ Result<std::vector<std::string>> read_devices(nf::Config& config) {
 Result<PortConfig> read_rx(nf::Config spec) {
   CATENA_ASSIGN_OR_RETURN(nf::Config config, spec.section("rx"));
   PortConfig port;
-  const int kinds = (config.has("pcap") ? 1 : 0) + (config.has("dpdk") ? 1 : 0) + (config.has("generator") ? 1 : 0);
+  int kinds = 0;
+  for (const char* kind : {"pcap", "dpdk", "generator", "replay"}) {
+    kinds += config.has(kind) ? 1 : 0;
+  }
   if (kinds != 1) {
-    return spec.error("rx", "'rx' takes exactly one of pcap: FILE, dpdk: DEVICE, generator: {...}");
+    return spec.error("rx", "'rx' takes exactly one of pcap: FILE, dpdk: DEVICE, generator: {...}, replay: {...}");
   }
   if (config.has("pcap")) {
     port.kind = PortKind::kPcap;
@@ -76,6 +122,10 @@ Result<PortConfig> read_rx(nf::Config spec) {
   } else if (config.has("dpdk")) {
     port.kind = PortKind::kDpdk;
     CATENA_ASSIGN_OR_RETURN(port.devices, read_devices(config));
+  } else if (config.has("replay")) {
+    port.kind = PortKind::kReplay;
+    CATENA_ASSIGN_OR_RETURN(nf::Config replay, config.section("replay"));
+    CATENA_ASSIGN_OR_RETURN(port.replay, read_replay(replay));
   } else {
     port.kind = PortKind::kGenerator;
     CATENA_ASSIGN_OR_RETURN(nf::Config generator, config.section("generator"));

@@ -15,7 +15,7 @@
 /// The chain file: what an operator writes. docs/chain-file.md is its reference.
 namespace catena::chain {
 
-enum class PortKind { kPcap, kDpdk, kGenerator, kNull };
+enum class PortKind { kPcap, kDpdk, kGenerator, kReplay, kNull };
 
 /// `rx:` or `tx:`.
 struct PortConfig {
@@ -24,6 +24,7 @@ struct PortConfig {
   std::vector<std::string> devices;  ///< dpdk: EAL device strings, by port number
   std::uint64_t loops = 1;           ///< rx pcap: how often it is replayed
   dataplane::GeneratorConfig generator;
+  dataplane::ReplayConfig replay;
 };
 
 enum class Placement { kCpu, kGpu };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace catena::chain {
 namespace {
@@ -43,6 +44,51 @@ TEST(ChainFile, reads_every_part) {
   EXPECT_EQ(chain->nfs[0].on_unsupported, nf::OnUnsupported::kDrop) << "the chain's default";
   EXPECT_EQ(chain->nfs[1].on, Placement::kCpu);
   EXPECT_EQ(chain->nfs[1].on_unsupported, nf::OnUnsupported::kPass);
+}
+
+Result<ChainConfig> with_rx(std::string const& rx) {
+  std::string text = kGood;
+  const std::size_t at = text.find("{generator");
+  return parse_chain(text.replace(at, text.find('\n', at) - at, rx), "c.yaml");
+}
+
+TEST(ChainFile, a_replay_takes_one_size_or_several) {
+  const Result<ChainConfig> one = with_rx("{replay: {packet: 1514, flows: 10, rate: 1000, seed: 7, count: 99}}");
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->rx.kind, PortKind::kReplay);
+  EXPECT_THAT(one->rx.replay.packet_bytes, testing::ElementsAre(1514));
+  EXPECT_EQ(one->rx.replay.flows, 10U);
+  EXPECT_EQ(one->rx.replay.packets_per_s, 1000U);
+  EXPECT_EQ(one->rx.replay.seed, 7U);
+  EXPECT_EQ(one->rx.replay.count, 99U);
+  const Result<ChainConfig> several = with_rx("{replay: {packet: [60, 60, 1792]}}");
+  ASSERT_TRUE(several.ok()) << several.status();
+  EXPECT_THAT(several->rx.replay.packet_bytes, testing::ElementsAre(60, 60, 1792));
+  EXPECT_EQ(with_rx("{replay: {}}")->rx.replay.flows, 1024U);
+}
+
+struct BadReplay {
+  const char* rx;
+  const char* message;
+};
+
+TEST(ChainFile, an_impossible_replay_is_refused_with_its_position) {
+  for (auto const& [rx, message] : std::vector<BadReplay>{
+           {"{replay: {packet: 59}}", "c.yaml:5:24: 'packet' is '59'; allowed: a whole number from 60 to 1792"},
+           {"{replay: {packet: [60, 1793]}}", "c.yaml:5:24: 'packet' is '1793'; allowed: a whole number from 60"},
+           {"{replay: {packet: imix}}", "c.yaml:5:24: 'packet' is 'imix'"},
+           {"{replay: {packet: 64k}}", "c.yaml:5:24: 'packet' is '64k'"},
+           {"{replay: {packet: []}}", "c.yaml:5:24: 'packet' lists 0 sizes; allowed: 1 to 64"},
+           {"{replay: {packet: {a: 1}}}", "c.yaml:5:24: 'packet' must be a list"},
+           {"{replay: {flows: 0}}", "c.yaml:5:23: 'flows' is '0'; allowed: a whole number from 1 to 262144"},
+           {"{replay: {packet: [60, 61], flows: 200000}}",
+            "'flows' is '200000'; allowed: a whole number from 1 to 131072"},
+           {"{replay: {rate: -1}}", "c.yaml:5:22: 'rate' is '-1'"},
+           {"{replay: {loops: 2}}", "c.yaml:5:16: unknown key 'loops'"},
+           {"{replay: {}, loops: 2}", "c.yaml:5:19: unknown key 'loops'"},
+           {"{replay: {}, generator: {}}", "c.yaml:5:7: 'rx' takes exactly one of"}}) {
+    EXPECT_THAT(std::string(with_rx(rx).status().message()), HasSubstr(message)) << rx;
+  }
 }
 
 struct BadCase {

@@ -90,6 +90,13 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
   if (rx.kind == PortKind::kGenerator && rx.generator.packet_bytes != 0) {
     return plan::PacketProfile::fixed(rx.generator.packet_bytes);
   }
+  if (rx.kind == PortKind::kReplay) {
+    std::vector<plan::FrameSize> sizes;
+    for (const std::uint32_t bytes : rx.replay.packet_bytes) {
+      sizes.push_back({bytes, 1.0});
+    }
+    return plan::PacketProfile::from_histogram(sizes);
+  }
   if (rx.kind != PortKind::kPcap) {
     return plan::PacketProfile::imix();
   }

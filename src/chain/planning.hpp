@@ -12,9 +12,9 @@
 /// Between a chain and its plan.
 namespace catena::chain {
 
-/// Frame sizes and headers of the chain's traffic: the generator's, or those of the first 10,000 frames of a capture.
-/// Of other sources nothing is known before they run: IMIX stands for them, and for an empty capture. Errors: the
-/// capture cannot be read.
+/// Frame sizes and headers of the chain's traffic: the generator's or the replay's, or those of the first 10,000 frames
+/// of a capture. Of other sources nothing is known before they run: IMIX stands for them, and for an empty capture.
+/// Errors: the capture cannot be read.
 Result<plan::PacketProfile> profile_of(PortConfig const& rx);
 
 /// The plan's step as the kernel layer takes it; nothing for direct use.

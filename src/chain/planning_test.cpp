@@ -18,6 +18,14 @@ TEST(ProfileOf, a_generator_is_its_packet_size) {
   EXPECT_EQ(profile_of(rx)->average_bytes(), 508);
 }
 
+TEST(ProfileOf, a_replay_is_its_list_of_sizes) {
+  PortConfig rx;
+  rx.kind = PortKind::kReplay;
+  rx.replay.packet_bytes = {60, 60, 60, 1020};
+  EXPECT_EQ(profile_of(rx)->average_bytes(), 300);
+  EXPECT_EQ(profile_of(rx)->longest_bytes(), 1020U);
+}
+
 TEST(ProfileOf, a_capture_is_its_first_frames) {
   PortConfig rx;
   rx.kind = PortKind::kPcap;

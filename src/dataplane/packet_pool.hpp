@@ -61,6 +61,17 @@ class PacketPool {
   packet::Batch batch(Unit const& unit) const { return {region_, meta_, unit.used_slots()}; }
   /// Enters a frame that stands at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0.
   void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns);
+  /// The same for a frame that was parsed before: `layers` is what parse() says of it.
+  void set_arrived(std::uint32_t slot, std::uint32_t length, packet::Layers const& layers, std::uint64_t index,
+                   std::uint64_t arrival_ns) {
+    meta_.offset[slot] = packet::kSlotHeadroom;
+    meta_.length[slot] = static_cast<std::uint16_t>(length);
+    meta_.layers[slot] = layers;
+    meta_.verdict[slot] = static_cast<std::uint8_t>(packet::Verdict::kPass);
+    meta_.port[slot] = 0;
+    meta_.index[slot] = index;
+    meta_.arrival_ns[slot] = arrival_ns;
+  }
 
   std::uint32_t slots() const { return slots_; }
   /// Packets that a unit has room for.

@@ -71,4 +71,41 @@ inline constexpr std::uint32_t kMaxGeneratedFlows = 1U << 20;
 /// kMaxGeneratedFlows.
 Result<std::unique_ptr<Source>> make_generator(GeneratorConfig const& config);
 
+/// Packets are numbered in runs of so many; every n-th run of a replay is sampled.
+inline constexpr std::uint32_t kReplaySampleRun = 256;
+
+struct ReplayConfig {
+  /// Frames without FCS. Sizes take turns, and a flow meets all of them; a size that stands twice comes twice as often.
+  std::vector<std::uint32_t> packet_bytes = {64};
+  std::uint32_t flows = 1024;
+  std::uint64_t packets_per_s = 0;  ///< 0: as fast as the chain takes them
+  std::uint64_t seed = 1;
+  std::uint64_t count = 0;            ///< 0: without end
+  std::uint32_t sample_every = 1024;  ///< every so many runs of kReplaySampleRun packets are whole; at least 1
+};
+inline constexpr std::uint32_t kMaxReplaySizes = 64;
+/// Flows times sizes.
+inline constexpr std::uint32_t kMaxReplayTemplates = 1U << 18;
+
+/// Whether packet `index` of a replay is sampled: whole whatever the chain did to the slot before.
+constexpr bool is_replay_sample(std::uint64_t index, std::uint32_t sample_every) {
+  return index / kReplaySampleRun % sample_every == 0;
+}
+
+/// A benchmark's source: the flows, frames and arrival times of the generator at a small part of its cost. Frames stand
+/// in the slots from the packets before; of each only the first 128 bytes, which hold all headers, are written anew,
+/// and the metadata, with layers that are known beforehand. What stands behind them is written the first time that a
+/// slot holds a frame so long, and in sampled packets (is_replay_sample()); else it is what was left there: text of the
+/// same or another flow, or what an NF made of it. So a chain that leaves payloads alone gets the generator's bytes
+/// where `flows` divides the slots of the pool and there is one size. A transport checksum is right for the whole
+/// frame. Errors: InvalidArgument for no or too many sizes or flows, or one outside the generator's bounds, and for a
+/// sample_every of 0.
+Result<std::unique_ptr<Source>> make_replay(ReplayConfig const& config);
+
+/// Frames of a capture, from memory and in turn, whole each time: for chains that only know what to do with a payload
+/// that is right, as decryption. Arrival times as the generator's. `packets_per_s` and `count` as in ReplayConfig.
+/// Errors: InvalidArgument for no frame, and for an empty or too long one (above kMaxFrameBytes).
+Result<std::unique_ptr<Source>> make_frame_replay(std::vector<std::vector<std::uint8_t>> frames,
+                                                  std::uint64_t packets_per_s, std::uint64_t count);
+
 }  // namespace catena::dataplane
