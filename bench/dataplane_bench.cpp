@@ -134,7 +134,7 @@ void receive(benchmark::State& state, Result<std::unique_ptr<Source>> source) {
   }
   (*pool)->release_unit(unit);
   state.counters["ns_per_packet"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(kUnitPackets) * 1e-9,
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(kDefaultUnitPackets) * 1e-9,
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 

@@ -45,12 +45,12 @@ class ReplaySource : public Source {
   ReplaySource(std::uint64_t packets_per_s, std::uint64_t count)
       : count_(count), ns_per_packet_(kNsPerSecond / (packets_per_s != 0 ? packets_per_s : kNominalPacketsPerSecond)) {
     if (packets_per_s != 0) {
-      rate_.emplace(packets_per_s, kUnitPackets, TokenBucket::Clock::now());
+      rate_.emplace(packets_per_s, kDefaultUnitPackets, TokenBucket::Clock::now());
     }
   }
 
   Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
-    std::uint64_t allowed = kUnitPackets;
+    std::uint64_t allowed = pool.unit_packets();
     if (count_ != 0) {
       allowed = std::min(allowed, count_ - made_);
     }
@@ -137,7 +137,7 @@ class FlowReplay final : public ReplaySource {
   void fill(PacketPool& pool, Unit const& unit, std::uint64_t next_index) override {
     filled_.resize(pool.slots());
     const auto frame_of = [&](std::uint32_t i) { return pool.slot(unit.slots[i]) + packet::kSlotHeadroom; };
-    std::array<std::uint32_t, kUnitPackets> turns;
+    std::array<std::uint32_t, kMaxUnitPackets> turns;
     for (std::uint32_t i = 0; i < unit.count; ++i) {
       turns[i] = flow_ * sizes() + size_;
       advance();

@@ -179,7 +179,7 @@ TEST(Replay, without_slots_it_waits_and_says_so) {
     bool starved = false;
     ASSERT_TRUE(source->receive(*pool, *held.back(), frames.size(), starved).ok());
     EXPECT_EQ(starved, i == 2);
-    EXPECT_EQ(held.back()->count, i == 2 ? 0U : kUnitPackets);
+    EXPECT_EQ(held.back()->count, i == 2 ? 0U : kDefaultUnitPackets);
     for (Frame& frame : testing::frames_of(*pool, *held.back())) {
       frames.push_back(std::move(frame));
     }
