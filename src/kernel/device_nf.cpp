@@ -45,6 +45,8 @@ Status DeviceNf::load_transfers() {
   CATENA_ASSIGN_OR_RETURN(move_in_, move_in_program_->kernel(kMoveIn));
   CATENA_ASSIGN_OR_RETURN(move_out_program_, build(*device_, transfer_source(spec_, false), "the transfer kernel"));
   CATENA_ASSIGN_OR_RETURN(move_out_, move_out_program_->kernel(kMoveOut));
+  CATENA_ASSIGN_OR_RETURN(copy_region_program_, build(*device_, region_source(), "the copying kernel"));
+  CATENA_ASSIGN_OR_RETURN(copy_region_, copy_region_program_->kernel(kCopyRegion));
   return absl::OkStatus();
 }
 

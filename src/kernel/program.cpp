@@ -15,6 +15,8 @@ extern const catena::kernel::SourceFile catena_kernel_sdk[];
 extern const unsigned catena_kernel_sdk_count;
 extern const catena::kernel::SourceFile catena_kernel_transfer[];
 extern const unsigned catena_kernel_transfer_count;
+extern const catena::kernel::SourceFile catena_kernel_region[];
+extern const unsigned catena_kernel_region_count;
 
 namespace catena::kernel {
 
@@ -161,6 +163,8 @@ device::ProgramSource transfer_source(ProgramSpec const& spec, bool in) {
   define(source, "CATENA_BODY", static_cast<std::uint32_t>(frames_of(moved)));
   return source;
 }
+
+device::ProgramSource region_source() { return with_sdk({catena_kernel_region, catena_kernel_region_count}); }
 
 Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSpec const& spec) {
   CATENA_RETURN_IF_ERROR(check(spec));

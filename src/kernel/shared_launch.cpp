@@ -13,6 +13,7 @@ namespace catena::kernel {
 namespace {
 
 constexpr std::uint32_t kTransferGroup = 64;
+constexpr std::size_t kRegionBlock = 16;
 
 void add_slot(std::uint32_t slot, std::vector<copy::SlotRun>& runs) {
   if (runs.empty() || slot != runs.back().first + runs.back().slots) {
@@ -69,7 +70,8 @@ Status SharedLaunch::allocate() {
   };
   const Layout most = layout_for(capacity(), most_frames_bytes(in_), most_frames_bytes(out_));
   CATENA_RETURN_IF_ERROR(
-      allocate_memory(most.end, most.out_columns, most.end - most.out,
+      allocate_memory(round_up(most.end, kRegionBlock), round_up(most.out_columns, kRegionBlock),
+                      round_up(most.end - most.out, kRegionBlock),
                       std::size_t{capacity()} * packet::kSlotBytes * nf_->spec().policy.spill_factor));
   slots_.reserve(capacity());
   layout_ = layout_for(0, 0, 0);
@@ -192,6 +194,26 @@ Status SharedLaunch::enqueue_transfer(Side const& side, bool in) {
   return stream_->launch(in ? *nf_->move_in_ : *nf_->move_out_, shape, arguments);
 }
 
+/// Region bytes [begin, begin + bytes) to the device, or back. With bodies in it that is a bulk copy; without them the
+/// region is small, and a kernel moves it: see region.kernel.cpp.
+Status SharedLaunch::enqueue_region(bool in, std::size_t begin, std::size_t bytes) {
+  device::PinnedBuffer& host = in ? *staging_ : *staging_out_;
+  const std::size_t host_begin = in ? begin : begin - layout_.out;
+  if (host.window() == nullptr || (in ? in_ : out_).frames_bytes > 0) {
+    const std::span<std::byte> part = host.bytes().subspan(host_begin, bytes);
+    return in ? stream_->copy_to_device(*batch_, begin, part) : stream_->copy_to_host(part, *batch_, begin);
+  }
+  const RegionParams params{in ? begin : host_begin, in ? host_begin : begin,
+                            static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock), 0};
+  const std::array<device::KernelArgument, 3> arguments{in ? batch_.get() : host.window(),
+                                                        in ? host.window() : batch_.get(),
+                                                        std::as_bytes(std::span(&params, 1))};
+  const std::uint32_t most = static_cast<std::uint32_t>(host.bytes().size() / kRegionBlock);
+  const std::uint32_t work_items = is_warming_up_ ? most : params.blocks;
+  return stream_->launch(*nf_->copy_region_,
+                         {(work_items + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0}, arguments);
+}
+
 Status SharedLaunch::enqueue_kernel() {
   LaunchParams params{};
   params.padded = layout_.padded;
@@ -203,9 +225,11 @@ Status SharedLaunch::enqueue_kernel() {
 }
 
 Status SharedLaunch::enqueue_warm_up() {
+  CATENA_RETURN_IF_ERROR(enqueue_region(true, 0, 0));
   CATENA_RETURN_IF_ERROR(enqueue_transfer(in_, true));
   CATENA_RETURN_IF_ERROR(enqueue_kernel());
-  return enqueue_transfer(out_, false);
+  CATENA_RETURN_IF_ERROR(enqueue_transfer(out_, false));
+  return enqueue_region(false, layout_.out, 0);
 }
 
 Status SharedLaunch::submit() {
@@ -216,8 +240,7 @@ Status SharedLaunch::submit() {
   layout_ = layout_for(rows_in_all(), in_.frames_bytes, out_.frames_bytes);
   fill_staging();
 
-  const std::span<const std::byte> to_device = staging_->bytes().first(layout_.out_columns);
-  CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, to_device));
+  CATENA_RETURN_IF_ERROR(enqueue_region(true, 0, layout_.out_columns));
   if (in_.way != nullptr) {
     CATENA_RETURN_IF_ERROR(in_.way->enqueue(*stream_));
   }
@@ -227,12 +250,11 @@ Status SharedLaunch::submit() {
   if (out_.way != nullptr) {
     CATENA_RETURN_IF_ERROR(out_.way->enqueue(*stream_));
   }
-  CATENA_RETURN_IF_ERROR(
-      stream_->copy_to_host(staging_out_->bytes().first(layout_.end - layout_.out), *batch_, layout_.out));
+  CATENA_RETURN_IF_ERROR(enqueue_region(false, layout_.out, layout_.end - layout_.out));
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   faults_ = out(layout_.out);
   results_ = out(layout_.results);
-  count_transfers(to_device.size(), layout_.end - layout_.out);
+  count_transfers(layout_.out_columns, layout_.end - layout_.out);
   return stream_->flush();
 }
 

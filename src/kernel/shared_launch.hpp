@@ -59,6 +59,7 @@ class SharedLaunch final : public Launch {
   void choose_way(Side& side);
   void fill_staging();
   Status enqueue_transfer(Side const& side, bool in);
+  Status enqueue_region(bool in, std::size_t begin, std::size_t bytes);
   void count_transfers(std::size_t staged_in, std::size_t staged_out);
   void check_borders(packet::Batch const& batch, std::uint32_t first_row);
   void apply_rows(packet::Batch const& batch, std::uint32_t first_row);

@@ -66,6 +66,9 @@ class PinnedBuffer {
  public:
   virtual ~PinnedBuffer() = default;
   virtual std::span<std::byte> bytes() = 0;
+  /// The same memory for kernels, with the rules of Device::map_host(); null where kernels of the device cannot work on
+  /// the host's memory. Lives as long as the PinnedBuffer.
+  virtual Buffer* window() = 0;
 };
 
 /// Marks a point on a stream.

@@ -54,6 +54,8 @@ class DeviceNf {
   std::unique_ptr<device::Program> move_out_program_;
   device::Kernel* move_in_ = nullptr;
   device::Kernel* move_out_ = nullptr;
+  std::unique_ptr<device::Program> copy_region_program_;
+  device::Kernel* copy_region_ = nullptr;
 };
 
 /// One batch in flight: owns its stream, its pinned staging and its device memory. Call order:

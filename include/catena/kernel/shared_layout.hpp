@@ -47,4 +47,13 @@ struct TransferParams {
 };
 static_assert(sizeof(TransferParams) == 72);
 
+/// What the kernel that copies a launch's region is told; by value. Offsets are multiples of 16.
+struct RegionParams {
+  u64 to_offset;
+  u64 from_offset;
+  u32 blocks;  ///< of 16 bytes
+  u32 reserved;
+};
+static_assert(sizeof(RegionParams) == 24);
+
 }  // namespace catena::kernel

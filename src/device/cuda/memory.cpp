@@ -61,11 +61,17 @@ class MappedMemory final : public CudaBuffer {
   std::unique_ptr<HostRegistration> registration_;
 };
 
+/// Page-locked host memory under the address that kernels use for it.
+class HostWindow final : public CudaBuffer {
+ public:
+  HostWindow(CUdeviceptr address, std::size_t bytes) : CudaBuffer(address, bytes) {}
+};
+
 /// Page-locked host memory.
 class CudaPinnedBuffer final : public PinnedBuffer {
  public:
-  CudaPinnedBuffer(CudaDevice& device, void* memory, std::size_t bytes)
-      : device_(&device), memory_(memory), bytes_(bytes) {}
+  CudaPinnedBuffer(CudaDevice& device, void* memory, CUdeviceptr address, std::size_t bytes)
+      : device_(&device), memory_(memory), bytes_(bytes), window_(address, bytes) {}
   CudaPinnedBuffer(CudaPinnedBuffer const&) = delete;
   CudaPinnedBuffer& operator=(CudaPinnedBuffer const&) = delete;
   ~CudaPinnedBuffer() override {
@@ -76,11 +82,13 @@ class CudaPinnedBuffer final : public PinnedBuffer {
     device_->driver().cuMemFreeHost(memory_);
   }
   std::span<std::byte> bytes() override { return {static_cast<std::byte*>(memory_), bytes_}; }
+  Buffer* window() override { return &window_; }
 
  private:
   CudaDevice* device_;
   void* memory_;
   std::size_t bytes_;
+  HostWindow window_;
 };
 
 Status with_size(Status const& status, std::size_t bytes) {
@@ -107,7 +115,14 @@ Result<std::unique_ptr<PinnedBuffer>> CudaDevice::allocate_pinned(std::size_t by
   if (const Status status = check(code, "cuMemHostAlloc", __FILE__, __LINE__); !status.ok()) {
     return with_size(status, bytes);
   }
-  return std::make_unique<CudaPinnedBuffer>(*this, memory, bytes);
+  CUdeviceptr address = 0;
+  if (const Status status = check(driver().cuMemHostGetDevicePointer(&address, memory, 0), "cuMemHostGetDevicePointer",
+                                  __FILE__, __LINE__);
+      !status.ok()) {
+    driver().cuMemFreeHost(memory);
+    return status;
+  }
+  return std::make_unique<CudaPinnedBuffer>(*this, memory, address, bytes);
 }
 
 Result<std::unique_ptr<Buffer>> CudaDevice::map_host(std::span<std::byte> memory) {

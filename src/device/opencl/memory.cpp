@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 
 namespace catena::device::opencl {
 
@@ -20,21 +21,29 @@ constexpr std::align_val_t kPage{4096};
 /// Host memory for a device that computes on the CPU anyway.
 class HostBuffer final : public PinnedBuffer {
  public:
-  HostBuffer(OpenClDevice& device, std::byte* memory, std::size_t bytes)
-      : device_(&device), memory_(memory), bytes_(bytes) {}
+  /// `native`: the driver's object for the memory, none where its kernels cannot work there.
+  HostBuffer(OpenClDevice& device, std::byte* memory, std::size_t bytes, Handle<cl_mem> native)
+      : device_(&device), memory_(memory), bytes_(bytes) {
+    if (native) {
+      window_.emplace(std::move(native), bytes);
+    }
+  }
   HostBuffer(HostBuffer const&) = delete;
   HostBuffer& operator=(HostBuffer const&) = delete;
   ~HostBuffer() override {
+    window_.reset();
     if (device_->failed().ok()) {  // a lost device may still write to it
       ::operator delete(memory_, kPage);
     }
   }
   std::span<std::byte> bytes() override { return {memory_, bytes_}; }
+  Buffer* window() override { return window_ ? &*window_ : nullptr; }
 
  private:
   OpenClDevice* device_;
   std::byte* memory_;
   std::size_t bytes_;
+  std::optional<OpenClBuffer> window_;
 };
 
 /// Memory that the driver allocated where its device reaches it, mapped for as long as it lives.
@@ -55,6 +64,7 @@ class MappedBuffer final : public PinnedBuffer {
     clFinish(queue_.get());
   }
   std::span<std::byte> bytes() override { return {static_cast<std::byte*>(mapped_), bytes_}; }
+  Buffer* window() override { return nullptr; }  // kernels may not touch what is mapped to the host
 
  private:
   OpenClDevice* device_;
@@ -85,7 +95,16 @@ Result<std::unique_ptr<PinnedBuffer>> OpenClDevice::allocate_pinned(std::size_t 
     if (memory == nullptr) {
       return absl::ResourceExhaustedError(concat("no host memory for ", bytes, " bytes"));
     }
-    return std::make_unique<HostBuffer>(*this, memory, bytes);
+    cl_int code = CL_SUCCESS;
+    Handle<cl_mem> native;
+    if (found_.works_in_host_memory) {
+      native.reset(clCreateBuffer(context(), CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, least, memory, &code));
+    }
+    if (code != CL_SUCCESS) {
+      ::operator delete(memory, kPage);
+      return check(code, "clCreateBuffer", __FILE__, __LINE__);
+    }
+    return std::make_unique<HostBuffer>(*this, memory, bytes, std::move(native));
   }
   cl_int code = CL_SUCCESS;
   Handle<cl_mem> memory(clCreateBuffer(context(), CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, least, nullptr, &code));
