@@ -4,17 +4,39 @@
 #include <fmt/format.h>
 #include <hs.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace catena::nids {
 namespace {
 
-int on_match(unsigned int pattern, unsigned long long, unsigned long long end, unsigned int, void* matches) {
-  static_cast<MatchTable*>(matches)->add(pattern, static_cast<std::uint32_t>(end));
-  return 0;
+bool is_same(std::uint8_t byte, char wanted, bool nocase) {
+  const bool upper = nocase && byte >= 'A' && byte <= 'Z';
+  return static_cast<std::uint8_t>(upper ? byte - 'A' + 'a' : byte) == static_cast<std::uint8_t>(wanted);
 }
 
 }  // namespace
+
+struct LiteralMatcher::Scan {
+  std::span<const std::uint8_t> payload;
+  std::span<const Head> heads;
+  MatchTable* matches;
+};
+
+int LiteralMatcher::on_match(unsigned pattern, unsigned long long, unsigned long long end, unsigned, void* scan) {
+  Scan const& at = *static_cast<Scan const*>(scan);
+  Head const& head = at.heads[pattern];
+  if (!head.bytes.empty()) {
+    const std::size_t length = head.bytes.size() + kLibraryBytes;
+    if (end < length ||
+        !std::equal(head.bytes.begin(), head.bytes.end(), at.payload.data() + (end - length),
+                    [&](char wanted, std::uint8_t byte) { return is_same(byte, wanted, head.nocase); })) {
+      return 0;
+    }
+  }
+  at.matches->add(pattern, static_cast<std::uint32_t>(end));
+  return 0;
+}
 
 void LiteralMatcher::FreeDatabase::operator()(hs_database* database) const { hs_free_database(database); }
 void LiteralMatcher::FreeScratch::operator()(hs_scratch* scratch) const { hs_free_scratch(scratch); }
@@ -32,8 +54,11 @@ Result<LiteralMatcher> LiteralMatcher::create(std::span<const Pattern> patterns)
   std::vector<unsigned> flags;
   std::vector<unsigned> numbers;
   for (std::size_t number = 0; number < patterns.size(); ++number) {
-    texts.push_back(patterns[number].bytes.data());
-    lengths.push_back(patterns[number].bytes.size());
+    std::string const& bytes = patterns[number].bytes;
+    const std::size_t head = bytes.size() - std::min(bytes.size(), kLibraryBytes);
+    matcher.heads_.push_back({bytes.substr(0, head), patterns[number].nocase});
+    texts.push_back(bytes.data() + head);
+    lengths.push_back(bytes.size() - head);
     flags.push_back(patterns[number].nocase ? HS_FLAG_CASELESS : 0);
     numbers.push_back(static_cast<unsigned>(number));
   }
@@ -59,8 +84,9 @@ void LiteralMatcher::scan(std::span<const std::uint8_t> payload, MatchTable& mat
   if (database_ == nullptr || payload.empty()) {
     return;
   }
+  Scan scan{payload, heads_, &matches};
   hs_scan(database_.get(), reinterpret_cast<const char*>(payload.data()), static_cast<unsigned>(payload.size()), 0,
-          scratch_.get(), on_match, &matches);
+          scratch_.get(), on_match, &scan);
 }
 
 }  // namespace catena::nids
