@@ -45,6 +45,8 @@ struct Builder {
   std::uint32_t add_state() {
     next.resize(next.size() + classes, kRoot);
     longest.push_back(kNoPattern);
+    deciding.push_back(false);
+    depths.push_back(0);
     return static_cast<std::uint32_t>(longest.size() - 1);
   }
   std::uint32_t& edge(std::uint32_t state, std::uint32_t column) { return next[std::size_t{state} * classes + column]; }
@@ -52,11 +54,13 @@ struct Builder {
   std::uint32_t classes;
   std::vector<std::uint32_t> next;  ///< kRoot: no edge, as long as this is a trie
   std::vector<std::uint16_t> longest;
+  std::vector<bool> deciding;
+  std::vector<std::uint16_t> depths;
 };
 
 }  // namespace
 
-Result<Automaton> build_automaton(std::span<const Pattern> patterns, bool nocase) {
+Result<Automaton> build_automaton(std::span<const Pattern> patterns, bool nocase, std::vector<bool> const& deciding) {
   if (patterns.size() > kMaxPatterns) {
     return absl::ResourceExhaustedError(
         fmt::format("{} different contents or strings; a kernel takes at most {}", patterns.size(), kMaxPatterns));
@@ -76,6 +80,7 @@ Result<Automaton> build_automaton(std::span<const Pattern> patterns, bool nocase
       std::uint32_t child = trie.edge(state, column);
       if (child == kRoot) {
         child = trie.add_state();
+        trie.depths[child] = static_cast<std::uint16_t>(trie.depths[state] + 1);
         trie.edge(state, column) = child;
       }
       state = child;
@@ -87,6 +92,7 @@ Result<Automaton> build_automaton(std::span<const Pattern> patterns, bool nocase
       }
     }
     trie.longest[state] = static_cast<std::uint16_t>(number);
+    trie.deciding[state] = deciding[number];
   }
   const auto states = static_cast<std::uint32_t>(trie.longest.size());
   if (states == 1) {
@@ -100,9 +106,11 @@ Result<Automaton> build_automaton(std::span<const Pattern> patterns, bool nocase
   queue.push_back(kRoot);
   for (std::size_t head = 0; head < queue.size(); ++head) {
     const std::uint32_t state = queue[head];
-    const std::uint16_t inherited = state == kRoot ? kNoPattern : trie.longest[fail[state]];
-    if (trie.longest[state] == kNoPattern) {
-      trie.longest[state] = inherited;
+    if (state != kRoot) {
+      if (trie.longest[state] == kNoPattern) {
+        trie.longest[state] = trie.longest[fail[state]];
+      }
+      trie.deciding[state] = trie.deciding[state] || trie.deciding[fail[state]];
     }
     for (std::uint32_t column = 0; column < classes; ++column) {
       std::uint32_t& edge = trie.edge(state, column);
@@ -116,20 +124,26 @@ Result<Automaton> build_automaton(std::span<const Pattern> patterns, bool nocase
     }
   }
 
-  // Rows: states in which a pattern ends first.
+  enum Kind { kDeciding, kMatching, kOther };
+  const auto kind_of = [&trie](std::uint32_t state) {
+    return trie.deciding[state] ? kDeciding : trie.longest[state] != kNoPattern ? kMatching : kOther;
+  };
   std::vector<std::uint32_t> rows(states);
   std::uint32_t row = 0;
-  for (const bool matching : {true, false}) {
+  for (const Kind kind : {kDeciding, kMatching, kOther}) {
     for (std::uint32_t state = 0; state < states; ++state) {
-      if ((trie.longest[state] != kNoPattern) == matching) {
+      if (kind_of(state) == kind) {
         rows[state] = row;
         row += classes;
-        if (matching) {
+        automaton.depths.push_back(trie.depths[state]);
+        if (kind != kOther) {
           automaton.longest.push_back(trie.longest[state]);
         }
       }
     }
-    if (matching) {
+    if (kind == kDeciding) {
+      automaton.deciding_rows = row;
+    } else if (kind == kMatching) {
       automaton.match_rows = row;
     }
   }

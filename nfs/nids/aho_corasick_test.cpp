@@ -12,9 +12,11 @@ namespace {
 
 using Hits = std::vector<std::pair<std::uint32_t, std::uint32_t>>;  ///< pattern, end
 
-/// Walks the automaton as the kernel does.
+std::vector<bool> all_of(std::vector<Pattern> const& patterns) { return std::vector<bool>(patterns.size(), true); }
+
+/// Walks the automaton over a text, from its start to its end.
 Hits walk(std::vector<Pattern> const& patterns, bool nocase, std::string const& text) {
-  const auto automaton = build_automaton(patterns, nocase);
+  const auto automaton = build_automaton(patterns, nocase, all_of(patterns));
   EXPECT_TRUE(automaton.ok());
   const std::vector<std::uint32_t> suffixes = suffix_links(patterns);
   Hits hits;
@@ -76,7 +78,7 @@ TEST(AhoCorasick, takes_patterns_over_all_byte_values) {
     all += static_cast<char>(byte);
   }
   set.add(all, false);
-  const auto automaton = build_automaton(set.patterns(), false);
+  const auto automaton = build_automaton(set.patterns(), false, all_of(set.patterns()));
   ASSERT_TRUE(automaton.ok());
   EXPECT_EQ(automaton->class_count, 256U);
   EXPECT_EQ(walk(set.patterns(), false, all + all), (Hits{{0, 256}, {0, 512}}));
@@ -85,7 +87,7 @@ TEST(AhoCorasick, takes_patterns_over_all_byte_values) {
 TEST(AhoCorasick, bytes_that_no_pattern_tells_apart_share_a_column) {
   PatternSet set;
   set.add("abc", true);
-  const auto automaton = build_automaton(set.patterns(), true);
+  const auto automaton = build_automaton(set.patterns(), true, all_of(set.patterns()));
   ASSERT_TRUE(automaton.ok());
   EXPECT_EQ(automaton->class_count, 4U);
   EXPECT_EQ(automaton->classes['A'], automaton->classes['a']);
@@ -98,7 +100,7 @@ TEST(AhoCorasick, too_many_patterns_are_an_error_with_the_limit) {
   for (std::uint32_t i = 0; i <= kMaxPatterns; ++i) {
     set.add(std::to_string(i), false);
   }
-  const auto automaton = build_automaton(set.patterns(), false);
+  const auto automaton = build_automaton(set.patterns(), false, all_of(set.patterns()));
   EXPECT_EQ(automaton.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(automaton.status().message().find("65535"), std::string::npos);
 }
@@ -113,9 +115,61 @@ TEST(AhoCorasick, too_large_a_table_is_an_error_with_the_limit) {
   for (int i = 0; i < 200; ++i) {
     set.add(random.text(all_bytes, 2048), false);
   }
-  const auto automaton = build_automaton(set.patterns(), false);
+  const auto automaton = build_automaton(set.patterns(), false, all_of(set.patterns()));
   EXPECT_EQ(automaton.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(automaton.status().message().find("67108864"), std::string::npos);
+}
+
+TEST(AhoCorasick, a_depth_is_the_longest_end_of_the_text_that_begins_a_pattern) {
+  testing::Random random(8);
+  for (int round = 0; round < 100; ++round) {
+    PatternSet set;
+    for (std::uint32_t n = 1 + random.below(8); n > 0; --n) {
+      set.add(random.text("ab", 1 + random.below(9)), false);
+    }
+    const auto automaton = build_automaton(set.patterns(), false, all_of(set.patterns()));
+    ASSERT_TRUE(automaton.ok());
+    ASSERT_EQ(automaton->depths.size(), automaton->state_count());
+    const std::string text = random.text("abc", 40);
+    std::uint32_t row = automaton->start;
+    for (std::size_t end = 0; end <= text.size(); ++end) {
+      std::size_t depth = 0;
+      for (Pattern const& pattern : set.patterns()) {
+        for (std::size_t length = 1; length <= std::min(end, pattern.bytes.size()); ++length) {
+          if (text.compare(end - length, length, pattern.bytes, 0, length) == 0) {
+            depth = std::max(depth, length);
+          }
+        }
+      }
+      ASSERT_EQ(automaton->depths[row / automaton->class_count], depth);
+      if (end < text.size()) {
+        row = automaton->next[row + automaton->classes[static_cast<std::uint8_t>(text[end])]];
+      }
+    }
+  }
+}
+
+TEST(AhoCorasick, states_in_which_a_deciding_pattern_ends_come_first) {
+  PatternSet set;
+  const std::uint32_t decides = set.add("b", false);
+  set.add("ab", false);  // ends with the deciding pattern
+  set.add("ac", false);
+  std::vector<bool> deciding(set.size(), false);
+  deciding[decides] = true;
+  const auto automaton = build_automaton(set.patterns(), false, deciding);
+  ASSERT_TRUE(automaton.ok());
+  const auto row_after = [&](std::string const& text) {
+    std::uint32_t row = automaton->start;
+    for (char c : text) {
+      row = automaton->next[row + automaton->classes[static_cast<std::uint8_t>(c)]];
+    }
+    return row;
+  };
+  EXPECT_LT(row_after("b"), automaton->deciding_rows);
+  EXPECT_LT(row_after("ab"), automaton->deciding_rows);
+  EXPECT_GE(row_after("ac"), automaton->deciding_rows);
+  EXPECT_LT(row_after("ac"), automaton->match_rows);
+  EXPECT_GE(row_after("a"), automaton->match_rows);
 }
 
 }  // namespace

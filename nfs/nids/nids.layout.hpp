@@ -14,12 +14,9 @@ inline constexpr u32 match_entry(u32 pattern, u32 end) { return pattern << 16 | 
 inline constexpr u32 pattern_of(u32 entry) { return entry >> 16; }
 inline constexpr u32 end_of(u32 entry) { return entry & 0xFFFFU; }
 
-/// Marks a pattern in NidsAutomaton::longest: it, or one that ends with it, can make a rule match.
-inline constexpr u32 kDeciding = 1U << 16;
-
 /// One packet's result. `count` is the number of matches found, or 0 if no deciding pattern is among them; the first
-/// kListedMatches stand in `listed`, the others in the spill area. The CPU implementation decides at once and writes
-/// kDecidedByCpu.
+/// kListedMatches stand in `listed`, the others in the spill area, in no order. The CPU implementation decides at once
+/// and writes kDecidedByCpu.
 struct NidsResult {
   u32 count;
   u32 listed[kListedMatches];
@@ -27,22 +24,27 @@ struct NidsResult {
 static_assert(sizeof(NidsResult) == 32);
 inline constexpr u32 kDecidedByCpu = 0xFFFFFFFFU;
 
+/// Local memory of the kernel, in words: a report of each work-item, then the number of matches of each packet.
+inline constexpr u32 local_words(u32 group_size, u32 lanes) { return group_size + group_size / lanes; }
+
 /// One automaton (aho_corasick.hpp) in the NF's state. An absent one has class_count 0.
 struct NidsAutomaton {
   kernel::StateArray<u8> classes;   // [256]
   kernel::StateArray<u32> next;     // [states][class_count] -> row
-  kernel::StateArray<u32> longest;  // [match_rows / class_count] -> pattern, with kDeciding or without
+  kernel::StateArray<u16> longest;  // [match_rows / class_count] -> pattern
+  kernel::StateArray<u16> depths;   // [states]
   u32 class_count;
   u32 start;
+  u32 deciding_rows;
   u32 match_rows;
-  u32 reserved;
 };
-static_assert(sizeof(NidsAutomaton) == 64);
+static_assert(sizeof(NidsAutomaton) == 80);
 
+/// Contents that must match byte by byte have one automaton, those without regard to case another.
 struct NidsState {
-  NidsAutomaton exact;   ///< contents that must match byte by byte
-  NidsAutomaton nocase;  ///< contents without regard to case
+  NidsAutomaton first;   ///< absent only if there are no contents at all
+  NidsAutomaton second;  ///< for the kernel `nids_two`
 };
-static_assert(sizeof(NidsState) == 128);
+static_assert(sizeof(NidsState) == 160);
 
 }  // namespace catena::nids

@@ -8,6 +8,7 @@
 #include <catena/packet/headers.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 namespace catena::nids {
@@ -153,6 +154,177 @@ TEST(NidsProperty, strings_are_counted_like_a_plain_search_counts_them) {
         got[record.packet] = {record.matches, record.occurrences};
       }
       ASSERT_EQ(got, expected);
+    }
+  }
+}
+
+/// Lines of a string list that occur in each payload, and how often all of them do; frames without any have no entry.
+using Counted = std::map<std::uint64_t, std::pair<std::set<std::uint32_t>, std::uint64_t>>;
+Counted count_by_search(std::vector<std::string> const& strings, std::vector<std::string> const& payloads) {
+  Counted counted;
+  for (std::uint64_t packet = 0; packet < payloads.size(); ++packet) {
+    for (std::uint32_t line = 0; line < strings.size(); ++line) {
+      for (std::size_t at = 0; (at = payloads[packet].find(strings[line], at)) != std::string::npos; ++at) {
+        counted[packet].first.insert(line);
+        ++counted[packet].second;
+      }
+    }
+  }
+  return counted;
+}
+Counted count_at(device::Device* device, std::vector<std::string> const& strings,
+                 std::vector<std::string> const& payloads) {
+  const Folder folder;
+  folder.write("x.txt", fmt::format("{}\n", fmt::join(strings, "\n")));
+  std::vector<Frame> frames;
+  for (std::string const& payload : payloads) {
+    frames.push_back(nf::testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, payload));
+  }
+  Counted counted;
+  for (Record const& record : parse_records(run_at(device, "strings: x.txt", folder.path(), frames).records)) {
+    counted[record.packet] = {record.matches, record.occurrences};
+  }
+  return counted;
+}
+
+TEST(NidsProperty, a_string_is_found_wherever_it_stands) {
+  // Two fillers: one that no string knows, and one that every string begins with, so that each position may turn out
+  // to be the middle of an occurrence.
+  for (const char filler : {'.', 'a'}) {
+    for (const std::size_t length : {1U, 2U, 9U, 17U, 60U, 250U}) {
+      const std::vector<std::string> strings{std::string(length - 1, 'a') + "b"};
+      std::vector<std::string> payloads;
+      for (const std::size_t bytes : {15U, 16U, 33U, 128U, 129U, 300U}) {
+        for (std::size_t at = 0; at + length <= bytes; ++at) {
+          payloads.push_back(std::string(bytes, filler).replace(at, length, strings[0]));
+        }
+      }
+      const Counted expected = count_by_search(strings, payloads);
+      ASSERT_EQ(expected.size(), payloads.size());
+      for (device::Device* device : places()) {
+        SCOPED_TRACE(fmt::format("{}, {} bytes between {}", name_of(device), length, filler));
+        ASSERT_EQ(count_at(device, strings, payloads), expected);
+      }
+    }
+  }
+}
+
+TEST(NidsProperty, strings_that_end_with_each_other_are_found_over_any_distance) {
+  // 'a' up to 700 times: at each position of the payload every one of them ends that fits in front of it.
+  std::vector<std::string> strings;
+  for (const std::size_t length : {1U, 2U, 3U, 50U, 181U, 182U, 183U, 184U, 185U, 400U, 700U}) {
+    strings.emplace_back(length, 'a');
+  }
+  const std::vector<std::string> payloads{std::string(1450, 'a'), std::string(700, 'a'), std::string(1, 'a'),
+                                          std::string(1000, 'a') + 'b' + std::string(400, 'a')};
+  Counted expected;
+  for (std::uint32_t line = 0; line < strings.size(); ++line) {
+    const std::uint64_t length = strings[line].size();
+    const auto add = [&](std::uint64_t packet, std::uint64_t run) {
+      if (length <= run) {
+        expected[packet].first.insert(line);
+        expected[packet].second += run - length + 1;
+      }
+    };
+    add(0, 1450);
+    add(1, 700);
+    add(2, 1);
+    add(3, 1000);
+    add(3, 400);
+  }
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    EXPECT_EQ(count_at(device, strings, payloads), expected);
+  }
+}
+
+TEST(NidsProperty, pieces_of_payloads_are_found_whatever_their_length) {
+  Random random(22);
+  for (int round = 0; round < 8; ++round) {
+    const std::string_view alphabet = round % 2 == 0 ? "ab" : "abcdefgh";
+    std::vector<std::string> payloads;
+    for (int i = 0; i < 30; ++i) {
+      payloads.push_back(random.text(alphabet, 1 + random.below(1450)));
+    }
+    std::vector<std::string> strings;
+    for (int i = 0; i < 60; ++i) {
+      std::string const& from = payloads[random.below(30)];
+      const auto length = static_cast<std::uint32_t>(from.size());
+      const std::uint32_t at = random.below(length);
+      strings.push_back(from.substr(at, 1 + random.below(std::min(length - at, random.chance(50) ? 30U : 1000U))));
+    }
+    const Counted expected = count_by_search(strings, payloads);
+    for (device::Device* device : places()) {
+      SCOPED_TRACE(name_of(device));
+      ASSERT_EQ(count_at(device, strings, payloads), expected);
+    }
+  }
+}
+
+TEST(NidsProperty, contents_with_and_without_case_match_at_their_places) {
+  Random random(23);
+  for (int round = 0; round < 6; ++round) {
+    std::vector<std::string> payloads;
+    for (int i = 0; i < 30; ++i) {
+      payloads.push_back(random.text(round % 2 == 0 ? "aAbB" : "abcdefABCDEF", 1 + random.below(600)));
+    }
+    std::string text;
+    for (int sid = 1; sid <= 80; ++sid) {
+      std::string const& from = payloads[random.below(30)];
+      const auto length = static_cast<std::uint32_t>(from.size());
+      const std::uint32_t at = random.below(length);
+      const std::string bytes = from.substr(at, 1 + random.below(std::min(length - at, random.chance(50) ? 6U : 250U)));
+      text += fmt::format("alert udp any any -> any any (content:\"{}\"; {}offset:{}; depth:{}; sid:{};)\n", bytes,
+                          random.chance(50) ? "nocase; " : "", at, bytes.size() + random.below(3), sid);
+    }
+    const RuleFile file = parse_rules(text, "x.rules", Variables());
+    ASSERT_EQ(file.rules.size(), 80U);
+    std::vector<Frame> frames;
+    Hits expected;
+    for (std::string const& payload : payloads) {
+      frames.push_back(nf::testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, payload));
+      for (Rule const& rule : file.rules) {
+        if (chain_matches(rule.contents, 0, 0, payload)) {
+          expected[frames.size()].insert(rule.sid);
+        }
+      }
+    }
+    const Folder folder;
+    folder.write("x.rules", text);
+    for (device::Device* device : places()) {
+      SCOPED_TRACE(name_of(device));
+      ASSERT_EQ(hits_of(run_at(device, "rules: x.rules", folder.path(), frames)), expected);
+    }
+  }
+}
+
+TEST(NidsProperty, long_runs_of_one_byte_hide_nothing) {
+  // Like padding around shellcode. Strings of 33 bytes and more made such scans of Hyperscan 5.4.0 end early.
+  Random random(24);
+  const auto text = [&random](std::uint32_t length) {
+    std::string bytes;
+    while (bytes.size() < length) {
+      bytes += random.chance(60) ? std::string(1 + random.below(60), "Dx"[random.below(2)])
+                                 : random.text("xtDa>", 1 + random.below(6));
+    }
+    return bytes.substr(0, length);
+  };
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::string> payloads;
+    for (int i = 0; i < 20; ++i) {
+      payloads.push_back(text(1 + random.below(700)));
+    }
+    std::vector<std::string> strings;
+    for (int i = 0; i < 12; ++i) {
+      std::string const& from = payloads[random.below(20)];
+      const auto length = static_cast<std::uint32_t>(from.size());
+      const std::uint32_t at = random.below(length);
+      strings.push_back(from.substr(at, 1 + random.below(std::min(length - at, random.chance(40) ? 6U : 100U))));
+    }
+    const Counted expected = count_by_search(strings, payloads);
+    for (device::Device* device : places()) {
+      SCOPED_TRACE(name_of(device));
+      ASSERT_EQ(count_at(device, strings, payloads), expected);
     }
   }
 }
