@@ -201,8 +201,14 @@ void Nids::compute(packet::Batch const& batch, std::span<const std::byte>, std::
 void Nids::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte> results,
                     nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) {
   const auto rows = nf::array_of<NidsResult>(results);
+  // most packets have no match, and then most rule files no rule for them
+  auto const* rules = std::get_if<RuleSet>(&what_);
+  const bool passes_without_matches = rules == nullptr || !rules->evaluator.may_match(matches_);
   Decision decision;
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    if (rows[i].count == 0 && passes_without_matches) {
+      continue;
+    }
     const packet::Packet packet = batch[i];
     if (rows[i].count == kDecidedByCpu) {
       report(packet, decisions_[i], outcome);

@@ -3,7 +3,6 @@
 
 #include "dataplane/eal/eal.hpp"
 
-#include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
@@ -11,7 +10,6 @@
 #include <rte_mempool.h>
 #include <rte_ring.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -43,7 +41,7 @@ void after_acquire([[maybe_unused]] rte_mempool* mempool) {
 }
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::uint32_t kPrefetchMbufs = 16;
+constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 std::string megabytes(std::size_t bytes) { return concat((bytes + (1U << 20) - 1) >> 20, " MiB"); }
 
@@ -105,6 +103,7 @@ Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std:
   pool->unit_packets_ = unit_packets;
   CATENA_RETURN_IF_ERROR(pool->map_region());
   CATENA_RETURN_IF_ERROR(pool->create_mempool());
+  CATENA_RETURN_IF_ERROR(pool->number_mbufs());
   CATENA_RETURN_IF_ERROR(pool->create_columns_and_units());
   return pool;
 }
@@ -115,16 +114,24 @@ Status PacketPool::map_region() {
     return absl::ResourceExhaustedError(concat("packet pool: ", megabytes(region_bytes_), " for ", slots_,
                                                " slots: ", call, ": ", std::strerror(errno)));
   };
-  memory_fd_ = memfd_create("catena_packets", MFD_CLOEXEC);
-  // fallocate takes the pages now: memory that runs out later would be a SIGBUS
-  if (memory_fd_ < 0 || fallocate(memory_fd_, 0, 0, static_cast<off_t>(region_bytes_)) != 0) {
-    return refused(memory_fd_ < 0 ? "memfd_create" : "fallocate");
-  }
-  void* mapped = mmap(nullptr, region_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory_fd_, 0);
+  // In small pages every packet would be a miss of the processor's translation tables. Transparent huge pages are there
+  // for ordinary memory on most systems, for shared memory on hardly any, and need neither rights nor a set-up.
+  mapped_bytes_ = region_bytes_ + kHugePageBytes;
+  void* mapped = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) {
     return refused("mmap");
   }
-  region_ = static_cast<std::uint8_t*>(mapped);
+  mapped_ = mapped;
+  const auto address = reinterpret_cast<std::uintptr_t>(mapped);
+  region_ = reinterpret_cast<std::uint8_t*>((address + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
+  static_cast<void>(madvise(region_, region_bytes_, MADV_HUGEPAGE));
+  // takes the pages now: no slot is touched for the first time on the packet path
+  if (madvise(region_, region_bytes_, MADV_POPULATE_WRITE) != 0) {
+    if (errno != EINVAL) {
+      return refused("madvise");
+    }
+    std::memset(region_, 0, region_bytes_);  // kernels before 5.14
+  }
   if (rte_extmem_register(region_, region_bytes_, nullptr, 0, kPageBytes) != 0) {
     return absl::ResourceExhaustedError(
         concat("packet pool: DPDK cannot register ", megabytes(region_bytes_), ": ", rte_strerror(rte_errno)));
@@ -185,11 +192,8 @@ PacketPool::~PacketPool() {
   if (registered_) {
     rte_extmem_unregister(region_, region_bytes_);
   }
-  if (region_ != nullptr) {
-    munmap(region_, region_bytes_);
-  }
-  if (memory_fd_ >= 0) {
-    close(memory_fd_);
+  if (mapped_ != nullptr) {
+    munmap(mapped_, mapped_bytes_);
   }
 }
 
@@ -206,8 +210,6 @@ bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {
   }
   after_acquire(mempool_);
   for (std::uint32_t i = 0; i < count; ++i) {
-    // an mbuf is first looked at here, and it was last touched a whole pool ago
-    __builtin_prefetch(mbufs[std::min(i + kPrefetchMbufs, count - 1)]);
     unit.slots[unit.count + i] = slot_of(mbufs[i]);
   }
   return true;
@@ -255,9 +257,25 @@ void PacketPool::enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t l
   meta_.arrival_ns[slot] = arrival_ns;
 }
 
+Status PacketPool::number_mbufs() {
+  std::vector<rte_mbuf*> mbufs(slots_);
+  if (rte_mempool_get_bulk(mempool_, reinterpret_cast<void**>(mbufs.data()), slots_) != 0) {
+    return absl::InternalError("packet pool: a new mempool does not give all of its mbufs");
+  }
+  const auto [least, most] = std::minmax_element(mbufs.begin(), mbufs.end());
+  first_mbuf_ = reinterpret_cast<std::uintptr_t>(*least);
+  slot_of_mbuf_.assign((reinterpret_cast<std::uintptr_t>(*most) - first_mbuf_) / RTE_CACHE_LINE_SIZE + 1, 0);
+  for (rte_mbuf const* mbuf : mbufs) {
+    slot_of_mbuf_[(reinterpret_cast<std::uintptr_t>(mbuf) - first_mbuf_) / RTE_CACHE_LINE_SIZE] =
+        static_cast<std::uint32_t>(
+            static_cast<std::size_t>(static_cast<std::uint8_t const*>(mbuf->buf_addr) - region_) / packet::kSlotBytes);
+  }
+  rte_mempool_put_bulk(mempool_, reinterpret_cast<void* const*>(mbufs.data()), slots_);
+  return absl::OkStatus();
+}
+
 std::uint32_t PacketPool::slot_of(rte_mbuf const* mbuf) const {
-  return static_cast<std::uint32_t>(
-      static_cast<std::size_t>(static_cast<std::uint8_t const*>(mbuf->buf_addr) - region_) / packet::kSlotBytes);
+  return slot_of_mbuf_[(reinterpret_cast<std::uintptr_t>(mbuf) - first_mbuf_) / RTE_CACHE_LINE_SIZE];
 }
 
 std::uint32_t PacketPool::free_slots() const { return rte_mempool_avail_count(mempool_); }

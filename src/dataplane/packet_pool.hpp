@@ -88,6 +88,7 @@ class PacketPool {
   PacketPool() = default;
   Status map_region();
   Status create_mempool();
+  Status number_mbufs();
   Status create_columns_and_units();
   std::uint32_t slot_of(rte_mbuf const* mbuf) const;
   void enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index,
@@ -95,11 +96,16 @@ class PacketPool {
 
   std::uint32_t slots_ = 0;
   std::uint32_t unit_packets_ = 0;
-  int memory_fd_ = -1;
-  std::uint8_t* region_ = nullptr;
+  void* mapped_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  std::uint8_t* region_ = nullptr;  ///< in mapped_, where a huge page begins
   std::size_t region_bytes_ = 0;
   bool registered_ = false;
   rte_mempool* mempool_ = nullptr;
+  /// The slot of each mbuf, by the cache line that it begins with: the mbufs themselves are in no cache when they are
+  /// handed out.
+  std::vector<std::uint32_t> slot_of_mbuf_;
+  std::uintptr_t first_mbuf_ = 0;
   std::unique_ptr<Columns> columns_;
   packet::MetaColumns meta_{};
   std::vector<std::unique_ptr<Unit>> units_;

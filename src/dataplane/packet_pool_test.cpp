@@ -98,8 +98,8 @@ TEST(PacketPool, an_exhausted_pool_changes_nothing_and_recovers) {
   Unit* third = pool->acquire_unit();
   ASSERT_TRUE(pool->acquire_slots(*first, 256));
   ASSERT_TRUE(pool->acquire_slots(*second, 200));
-  third->slots.fill(77);
-  third->mbufs.fill(nullptr);
+  std::fill(third->slots.begin(), third->slots.end(), 77U);
+  std::fill(third->mbufs.begin(), third->mbufs.end(), nullptr);
   EXPECT_FALSE(pool->acquire_slots(*third, 57));
   EXPECT_EQ(pool->free_slots(), 56U);
   EXPECT_TRUE(std::all_of(third->slots.begin(), third->slots.end(), [](std::uint32_t slot) { return slot == 77; }));

@@ -146,10 +146,14 @@ void DeviceStage::fail(Status const& status) {
   in_flight_.clear();
 }
 
+Unit* DeviceStage::take_unit() { return next_ != nullptr ? std::exchange(next_, nullptr) : in_->pop(); }
+
+bool DeviceStage::is_drained() const { return next_ == nullptr && in_->drained(); }
+
 /// The next unit that the CPU implementation is to decide though a device is there, or was. True if there was one.
 bool DeviceStage::take_off_plan() {
   if (off_plan_ == nullptr && !device_status_.ok()) {
-    off_plan_ = in_->pop();
+    off_plan_ = take_unit();
   }
   if (off_plan_ == nullptr || !in_flight_.empty() || filling_.batch) {
     return false;
@@ -211,15 +215,15 @@ bool DeviceStage::fill() {
       return worked;
     }
     if (!filling_.batch) {
-      if (idle_.empty() || in_->empty()) {
+      if (idle_.empty() || (next_ == nullptr && in_->empty())) {
         return worked;
       }
       filling_ = std::move(idle_.back());
       idle_.pop_back();
       filling_.since = std::chrono::steady_clock::now();
     }
-    while (off_plan_ == nullptr && filling_.batch->room() >= pool_->unit_packets()) {
-      Unit* unit = in_->pop();
+    while (off_plan_ == nullptr) {
+      Unit* unit = take_unit();
       if (unit == nullptr) {
         break;
       }
@@ -227,12 +231,16 @@ bool DeviceStage::fill() {
         off_plan_ = unit;
         break;
       }
+      if (unit->count > filling_.batch->room()) {
+        next_ = unit;
+        break;
+      }
       filling_.batch->add(pool_->batch(*unit));
       filling_.units.push_back(unit);
       worked = true;
     }
-    const bool full = filling_.batch->room() < pool_->unit_packets();
-    const bool due = in_flight_.empty() || in_->drained() || off_plan_ != nullptr ||
+    const bool full = next_ != nullptr || filling_.batch->room() == 0;
+    const bool due = in_flight_.empty() || is_drained() || off_plan_ != nullptr ||
                      std::chrono::steady_clock::now() - filling_.since > options_.max_batch_delay;
     if (filling_.units.empty() && off_plan_ != nullptr) {
       idle_.push_back(std::move(filling_));
@@ -251,7 +259,7 @@ Result<Progress> DeviceStage::poll() {
   bool worked = collect();
   worked = fill() || worked;
   worked = take_off_plan() || worked;
-  if (in_flight_.empty() && !filling_.batch && off_plan_ == nullptr && in_->drained()) {
+  if (in_flight_.empty() && !filling_.batch && off_plan_ == nullptr && is_drained()) {
     out_->close();
     return Progress::kFinished;
   }

@@ -124,6 +124,8 @@ class DeviceStage final : public Stage {
   void deliver(Flight& flight);
   void fail(Status const& status);
   bool take_off_plan();
+  Unit* take_unit();
+  bool is_drained() const;
 
   nf::Instance* instance_;
   std::uint32_t position_;
@@ -135,6 +137,7 @@ class DeviceStage final : public Stage {
   std::deque<Flight> in_flight_;
   std::vector<Flight> idle_;
   Flight filling_;
+  Unit* next_ = nullptr;      ///< taken from the ring, but did not fit into the last launch
   Unit* off_plan_ = nullptr;  ///< waits until the units in front of it are done
   Status device_status_;
   bool abandoned_ = false;

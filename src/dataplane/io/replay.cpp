@@ -17,8 +17,8 @@ namespace catena::dataplane {
 namespace {
 
 constexpr std::size_t kCacheLine = 64;
-/// Two cache lines: Ethernet with tags, IPv4 with options, TCP with options.
-constexpr std::uint32_t kHeadBytes = 128;
+/// One cache line: Ethernet, IPv4 and TCP, none with options, as the flows have them.
+constexpr std::uint32_t kHeadBytes = 64;
 static_assert(packet::kSlotHeadroom % kCacheLine == 0 && packet::kSlotBytes % kCacheLine == 0, "heads are whole lines");
 /// How many packets ahead lines are fetched: what memory takes for one line divided by what a packet takes.
 constexpr std::uint32_t kAhead = 12;
@@ -97,8 +97,7 @@ class FlowReplay final : public ReplaySource {
       : ReplaySource(config.packets_per_s, config.count),
         config_(config),
         random_(config.seed),
-        flow_frames_(config.flows, config.packet_bytes, random_),
-        longest_(*std::max_element(config.packet_bytes.begin(), config.packet_bytes.end())) {
+        flow_frames_(config.flows, config.packet_bytes, random_) {
     std::vector<std::uint8_t> frame(packet::kMaxFrameBytes);
     const std::size_t templates = std::size_t{config.flows} * config.packet_bytes.size();
     heads_.reserve(templates);
@@ -147,10 +146,6 @@ class FlowReplay final : public ReplaySource {
       __builtin_prefetch(&facts_[turns[i]]);
       __builtin_prefetch(heads_[turns[i]].bytes.data());
       __builtin_prefetch(frame_of(i), 1);
-      if (longest_ > kCacheLine) {
-        __builtin_prefetch(heads_[turns[i]].bytes.data() + kCacheLine);
-        __builtin_prefetch(frame_of(i) + kCacheLine, 1);
-      }
     };
     for (std::uint32_t i = 0; i < std::min(kAhead, unit.count); ++i) {
       fetch(i);
@@ -168,10 +163,7 @@ class FlowReplay final : public ReplaySource {
         flow_frames_.write(turns[i] / sizes(), turns[i] % sizes(), 0, frame);
         filled_[slot] = std::max(filled_[slot], static_cast<std::uint16_t>(facts.length));
       }
-      std::memcpy(frame, head, kCacheLine);
-      if (facts.length > kCacheLine) {
-        std::memcpy(frame + kCacheLine, head + kCacheLine, kHeadBytes - kCacheLine);
-      }
+      std::memcpy(frame, head, kHeadBytes);
       const auto identification = static_cast<std::uint16_t>(number);
       std::uint8_t* l3 = frame + packet::kEthernetBytes;
       packet::store_be16(l3 + kIpv4Identification, identification);
@@ -200,7 +192,6 @@ class FlowReplay final : public ReplaySource {
   FlowTemplates flow_frames_;
   std::vector<Head> heads_;        ///< [flow][size]
   std::vector<FrameFacts> facts_;  ///< [flow][size]
-  std::uint32_t longest_;
   std::vector<std::uint16_t> filled_;  ///< by slot: how long a frame its bytes are good for
   std::uint32_t flow_ = 0;
   std::uint32_t size_ = 0;

@@ -93,7 +93,7 @@ constexpr bool is_replay_sample(std::uint64_t index, std::uint32_t sample_every)
 }
 
 /// A benchmark's source: the flows, frames and arrival times of the generator at a small part of its cost. Frames stand
-/// in the slots from the packets before; of each only the first 128 bytes, which hold all headers, are written anew,
+/// in the slots from the packets before; of each only the first 64 bytes, which hold all headers, are written anew,
 /// and the metadata, with layers that are known beforehand. What stands behind them is written the first time that a
 /// slot holds a frame so long, and in sampled packets (is_replay_sample()); else it is what was left there: text of the
 /// same or another flow, or what an NF made of it. So a chain that leaves payloads alone gets the generator's bytes
