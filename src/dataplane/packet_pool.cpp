@@ -3,6 +3,7 @@
 
 #include "dataplane/eal/eal.hpp"
 
+#include <fcntl.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
@@ -10,6 +11,7 @@
 #include <rte_mempool.h>
 #include <rte_ring.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -41,7 +43,6 @@ void after_acquire([[maybe_unused]] rte_mempool* mempool) {
 }
 
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 std::string megabytes(std::size_t bytes) { return concat((bytes + (1U << 20) - 1) >> 20, " MiB"); }
 
@@ -114,24 +115,16 @@ Status PacketPool::map_region() {
     return absl::ResourceExhaustedError(concat("packet pool: ", megabytes(region_bytes_), " for ", slots_,
                                                " slots: ", call, ": ", std::strerror(errno)));
   };
-  // In small pages every packet would be a miss of the processor's translation tables. Transparent huge pages are there
-  // for ordinary memory on most systems, for shared memory on hardly any, and need neither rights nor a set-up.
-  mapped_bytes_ = region_bytes_ + kHugePageBytes;
-  void* mapped = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memory_fd_ = memfd_create("catena_packets", MFD_CLOEXEC);
+  // fallocate takes the pages now: memory that runs out later would be a SIGBUS
+  if (memory_fd_ < 0 || fallocate(memory_fd_, 0, 0, static_cast<off_t>(region_bytes_)) != 0) {
+    return refused(memory_fd_ < 0 ? "memfd_create" : "fallocate");
+  }
+  void* mapped = mmap(nullptr, region_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory_fd_, 0);
   if (mapped == MAP_FAILED) {
     return refused("mmap");
   }
-  mapped_ = mapped;
-  const auto address = reinterpret_cast<std::uintptr_t>(mapped);
-  region_ = reinterpret_cast<std::uint8_t*>((address + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes);
-  static_cast<void>(madvise(region_, region_bytes_, MADV_HUGEPAGE));
-  // takes the pages now: no slot is touched for the first time on the packet path
-  if (madvise(region_, region_bytes_, MADV_POPULATE_WRITE) != 0) {
-    if (errno != EINVAL) {
-      return refused("madvise");
-    }
-    std::memset(region_, 0, region_bytes_);  // kernels before 5.14
-  }
+  region_ = static_cast<std::uint8_t*>(mapped);
   if (rte_extmem_register(region_, region_bytes_, nullptr, 0, kPageBytes) != 0) {
     return absl::ResourceExhaustedError(
         concat("packet pool: DPDK cannot register ", megabytes(region_bytes_), ": ", rte_strerror(rte_errno)));
@@ -192,8 +185,11 @@ PacketPool::~PacketPool() {
   if (registered_) {
     rte_extmem_unregister(region_, region_bytes_);
   }
-  if (mapped_ != nullptr) {
-    munmap(mapped_, mapped_bytes_);
+  if (region_ != nullptr) {
+    munmap(region_, region_bytes_);
+  }
+  if (memory_fd_ >= 0) {
+    close(memory_fd_);
   }
 }
 

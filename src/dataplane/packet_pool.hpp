@@ -96,9 +96,8 @@ class PacketPool {
 
   std::uint32_t slots_ = 0;
   std::uint32_t unit_packets_ = 0;
-  void* mapped_ = nullptr;
-  std::size_t mapped_bytes_ = 0;
-  std::uint8_t* region_ = nullptr;  ///< in mapped_, where a huge page begins
+  int memory_fd_ = -1;
+  std::uint8_t* region_ = nullptr;
   std::size_t region_bytes_ = 0;
   bool registered_ = false;
   rte_mempool* mempool_ = nullptr;
