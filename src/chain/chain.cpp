@@ -16,6 +16,8 @@
 namespace catena::chain {
 namespace {
 
+constexpr double kNsPerSecond = 1e9;
+
 std::string describe(PortConfig const& port) {
   switch (port.kind) {
     case PortKind::kPcap:
@@ -46,7 +48,7 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   CATENA_ASSIGN_OR_RETURN(chain->pool_, dataplane::PacketPool::create(chain->config_.tuning.pool_slots,
                                                                       chain->config_.tuning.unit_packets));
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
-  CATENA_RETURN_IF_ERROR(chain->open_ports());
+  CATENA_RETURN_IF_ERROR(chain->open_ports(options));
   CATENA_RETURN_IF_ERROR(chain->make_stages(options));
   return chain;
 }
@@ -129,10 +131,25 @@ Status Chain::load_kernels(SyncOptions const& options) {
   return absl::OkStatus();
 }
 
-Status Chain::open_ports() {
+Status Chain::open_ports(RunOptions const& options) {
+  const std::vector<std::string> none;
+  CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort ports,
+                          dataplane::open_dpdk_ports(options.make_source ? none : config_.rx.devices,
+                                                     options.make_sink ? none : config_.tx.devices, *pool_));
+  if (options.make_source) {
+    CATENA_ASSIGN_OR_RETURN(source_, options.make_source());
+  } else {
+    CATENA_RETURN_IF_ERROR(open_source(ports));
+  }
+  if (options.make_sink) {
+    CATENA_ASSIGN_OR_RETURN(sink_, options.make_sink());
+    return absl::OkStatus();
+  }
+  return open_sink(ports);
+}
+
+Status Chain::open_source(dataplane::DpdkPort& ports) {
   PortConfig const& rx = config_.rx;
-  PortConfig const& tx = config_.tx;
-  CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort ports, dataplane::open_dpdk_ports(rx.devices, tx.devices, *pool_));
   switch (rx.kind) {
     case PortKind::kPcap: {
       CATENA_ASSIGN_OR_RETURN(source_, dataplane::open_pcap_source(rx.target, rx.loops));
@@ -152,9 +169,13 @@ Status Chain::open_ports() {
     case PortKind::kNull:
       return absl::InvalidArgumentError("rx cannot be null");
   }
-  switch (tx.kind) {
+  return absl::OkStatus();
+}
+
+Status Chain::open_sink(dataplane::DpdkPort& ports) {
+  switch (config_.tx.kind) {
     case PortKind::kPcap: {
-      CATENA_ASSIGN_OR_RETURN(sink_, dataplane::open_pcap_sink(tx.target));
+      CATENA_ASSIGN_OR_RETURN(sink_, dataplane::open_pcap_sink(config_.tx.target));
       break;
     }
     case PortKind::kDpdk:
@@ -202,6 +223,7 @@ Status Chain::make_stages(RunOptions const& options) {
   auto tx = std::make_unique<dataplane::TxStage>(*sink_, *pool_, *rings_.back(), recorder_.get());
   tx_ = tx.get();
   stages_.push_back(std::move(tx));
+  busy_ns_ = std::vector<std::atomic<std::uint64_t>>(stages_.size());
   return absl::OkStatus();
 }
 
@@ -240,7 +262,7 @@ Status Chain::run() {
     stages.push_back(stage.get());
   }
   const auto start = std::chrono::steady_clock::now();
-  const Status status = dataplane::run_stages(stages, workers_);
+  const Status status = dataplane::run_stages(stages, workers_, busy_ns_);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CATENA_RETURN_IF_ERROR(status);
   for (NfSlot& slot : nfs_) {
@@ -272,6 +294,9 @@ Report Chain::report() const {
   report.backlog_full = rx_->starved_polls();
   report.slots_in_use = pool_->slots() - pool_->free_slots();
   report.seconds = seconds_;
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    report.stages.push_back({stages_[i]->name(), static_cast<double>(busy_ns_[i].load()) / kNsPerSecond});
+  }
   dataplane::LatencyHistogram const& latency = tx_->latency();
   constexpr double kNsPerUs = 1000.0;
   report.latency = {

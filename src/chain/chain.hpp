@@ -27,6 +27,10 @@ struct RunOptions {
   std::string record_path;  ///< empty: no record
   std::uint32_t workers = 1;
   SyncOptions sync;
+  /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
+  /// measure. The plan is still made for what rx says.
+  std::function<Result<std::unique_ptr<dataplane::Source>>()> make_source;
+  std::function<Result<std::unique_ptr<dataplane::Sink>>()> make_sink;
 };
 
 /// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
@@ -50,6 +54,8 @@ class Chain {
   Progress progress() const;
   /// After run().
   Report report() const;
+  /// After run(): the time from rx to tx of every packet that was sent.
+  dataplane::LatencyHistogram const& latency() const { return tx_->latency(); }
   /// After run(): work on a device never ended, so the process must leave without tearing the device down.
   bool abandoned_device() const;
 
@@ -62,7 +68,9 @@ class Chain {
   };
   Chain() = default;
   bool wants_device() const;
-  Status open_ports();
+  Status open_ports(RunOptions const& options);
+  Status open_source(dataplane::DpdkPort& ports);
+  Status open_sink(dataplane::DpdkPort& ports);
   Status open_device(RunOptions const& options);
   Status load_kernels(SyncOptions const& options);
   Status make_nfs(nf::Registry const& registry, bool recording);
@@ -85,6 +93,7 @@ class Chain {
   std::vector<std::unique_ptr<dataplane::Stage>> stages_;
   dataplane::RxStage* rx_ = nullptr;
   dataplane::TxStage* tx_ = nullptr;
+  std::vector<std::atomic<std::uint64_t>> busy_ns_;  ///< of each stage
   double seconds_ = 0;
 };
 

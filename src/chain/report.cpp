@@ -128,6 +128,10 @@ std::string to_json(Report const& report) {
                            {"statistics", object(nf.statistics)}});
   }
   json["tx"] = {{"port", report.tx}, {"sent_packets", report.sent}, {"drops", object(report.tx_drops)}};
+  json["stages"] = nlohmann::ordered_json::array();
+  for (StageReport const& stage : report.stages) {
+    json["stages"].push_back({{"name", stage.name}, {"busy_seconds", stage.busy_seconds}});
+  }
   json["dropped_packets"] = report.dropped();
   json["accounted"] = report.accounted();
   json["seconds"] = report.seconds;

@@ -40,6 +40,13 @@ struct Latency {
   double max_us = 0;
 };
 
+/// How long a stage worked: the time of its polls that had something to do, on whichever worker. What a device does
+/// meanwhile is not in it.
+struct StageReport {
+  std::string name;
+  double busy_seconds = 0;
+};
+
 /// The end of a run. in == sent + every drop.
 struct Report {
   std::string chain;
@@ -58,6 +65,7 @@ struct Report {
   std::vector<dataplane::NamedCount> rx_drops;
   std::vector<dataplane::NamedCount> tx_drops;
   std::vector<NfReport> nfs;
+  std::vector<StageReport> stages;  ///< rx, each NF, tx
   double seconds = 0;
   Latency latency;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 /// The commands of `catena`. Each prints its result to standard output, problems to standard error, and returns the
 /// process's exit status.
@@ -25,6 +26,22 @@ struct RunArguments {
   std::uint32_t workers = 0;  ///< 0: one for each core, at most one for each stage
 };
 
+/// `catena bench paper`; empty lists are everything.
+struct PaperArguments {
+  std::string device = "auto";
+  std::vector<std::string> chains;
+  std::vector<std::uint32_t> sizes;
+  std::vector<std::string> parts;
+  double seconds = 2;
+  std::uint32_t repeats = 5;
+  std::string replicas = "1";  ///< a number, or "auto"
+  std::string output = "bench-paper";
+  std::string data;
+  std::string tuning;
+  bool quick = false;
+  std::string command;  ///< as it was typed
+};
+
 int run(RunArguments const& arguments);
 /// `nf_path`: folders with further NFs, separated by ':'.
 int check(std::string const& chain_file, bool json, std::string const& nf_path);
@@ -32,6 +49,8 @@ int plan(std::string const& chain_file, std::string const& pushdown, bool json, 
 /// Prints the kernels of an NF and the macros they are compiled with; `sync` and `pushdown` as RunArguments has them.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
 int doctor(bool json);
+/// Fails where a measurement failed, or where a device made other packets than the CPU.
+int bench_paper(PaperArguments const& arguments, std::string const& nf_path);
 /// `what`: "nfs", "devices" or "fields".
 int show(std::string const& what, bool json, std::string const& nf_path);
 

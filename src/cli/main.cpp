@@ -8,6 +8,7 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
+#include <string>
 
 int main(int argc, char** argv) {
   namespace cli = catena::cli;
@@ -80,6 +81,35 @@ int main(int argc, char** argv) {
   program->callback([&] {
     arguments.nf_path = nf_path;
     status = cli::show_program(chain_file, nf, arguments, json);
+  });
+
+  CLI::App* bench = app.add_subcommand("bench", "Measure this machine");
+  bench->require_subcommand(1);
+  cli::PaperArguments paper;
+  CLI::App* compare = bench->add_subcommand("paper", "The comparisons of the AdaptChain paper, as a page with figures");
+  compare->add_option("--device", paper.device, "auto (default), cuda or opencl")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
+  compare->add_option("--chains", paper.chains, "Of C1,C2,C3,C4,C5,C1-decrypt,C4-decrypt; default: all")
+      ->delimiter(',');
+  compare->add_option("--sizes", paper.sizes, "Frames in bytes with FCS; default: 64,128,256,512,1024,1518")
+      ->delimiter(',');
+  compare->add_option("--parts", paper.parts, "Of source,throughput,decrypt,units,latency; default: all")
+      ->delimiter(',');
+  compare->add_option("--seconds", paper.seconds, "Length of a run, of which a quarter is warm-up; default: 2")
+      ->check(CLI::Range(0.01, 3600.0));
+  compare->add_option("--repeats", paper.repeats, "Runs of each measurement; default: 5")->check(CLI::Range(1, 100));
+  compare->add_option("--replicas", paper.replicas, "Copies of the chain side by side, or auto: one a core a stage")
+      ->check(CLI::Range(1, 64) | CLI::IsMember({"auto"}));
+  compare->add_option("--output", paper.output, "Folder for results.json, README.md and figures; default: bench-paper");
+  compare->add_option("--data", paper.data,
+                      "Folder with rules, routes and keys; default: the source tree's bench/paper");
+  compare->add_option("--tuning", paper.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
+  compare->add_flag("--quick", paper.quick, "One short repeat of two sizes");
+  compare->callback([&] {
+    for (int i = 0; i < argc; ++i) {
+      paper.command += (i == 0 ? "" : " ") + std::string(argv[i]);
+    }
+    status = cli::bench_paper(paper, nf_path);
   });
 
   try {

@@ -15,6 +15,12 @@ constexpr std::uint32_t kSpinsBeforeYield = 64;
 constexpr std::uint32_t kSpinsBeforeSleep = 4096;
 constexpr std::chrono::microseconds kSleep{50};
 
+/// What a worker polls, and where it notes how long that took (may be null).
+struct Task {
+  Stage* stage;
+  std::atomic<std::uint64_t>* busy_ns;
+};
+
 class Workers {
  public:
   void fail(Status status) {
@@ -26,20 +32,31 @@ class Workers {
   }
   Status take_status() { return status_; }
 
-  void work(std::vector<Stage*> stages) {
+  void work(std::vector<Task> tasks) {
+    using Clock = std::chrono::steady_clock;
     std::uint32_t idle_rounds = 0;
-    while (!stages.empty() && !failed_.load(std::memory_order_acquire)) {
+    while (!tasks.empty() && !failed_.load(std::memory_order_acquire)) {
       bool worked = false;
-      for (std::size_t i = 0; i < stages.size();) {
-        Result<Progress> progress = stages[i]->poll();
+      Clock::time_point before = Clock::now();
+      for (std::size_t i = 0; i < tasks.size();) {
+        Stage& stage = *tasks[i].stage;
+        Result<Progress> progress = stage.poll();
         if (!progress.ok()) {
           fail(Status(progress.status().code(),
-                      concat("stage ", stages[i]->name(), ": ", std::string(progress.status().message()))));
+                      concat("stage ", stage.name(), ": ", std::string(progress.status().message()))));
           return;
         }
-        worked = worked || *progress != Progress::kIdle;
+        const Clock::time_point after = Clock::now();
+        if (*progress != Progress::kIdle) {
+          worked = true;
+          if (tasks[i].busy_ns != nullptr) {
+            tasks[i].busy_ns->fetch_add(static_cast<std::uint64_t>(std::chrono::nanoseconds(after - before).count()),
+                                        std::memory_order_relaxed);
+          }
+        }
+        before = after;
         if (*progress == Progress::kFinished) {
-          stages.erase(stages.begin() + static_cast<std::ptrdiff_t>(i));
+          tasks.erase(tasks.begin() + static_cast<std::ptrdiff_t>(i));
         } else {
           ++i;
         }
@@ -70,11 +87,18 @@ std::vector<std::vector<Stage*>> assign_stages(std::vector<Stage*> const& stages
   return result;
 }
 
-Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers) {
+Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers,
+                  std::span<std::atomic<std::uint64_t>> busy_ns) {
   Workers state;
   std::vector<std::thread> threads;
-  for (auto& group : assign_stages(stages, workers)) {
-    threads.emplace_back([&state, group = std::move(group)]() mutable { state.work(std::move(group)); });
+  std::size_t number = 0;
+  for (std::vector<Stage*> const& group : assign_stages(stages, workers)) {
+    std::vector<Task> tasks;
+    for (Stage* stage : group) {
+      tasks.push_back({stage, busy_ns.empty() ? nullptr : &busy_ns[number]});
+      ++number;
+    }
+    threads.emplace_back([&state, tasks = std::move(tasks)]() mutable { state.work(std::move(tasks)); });
   }
   for (std::thread& thread : threads) {
     thread.join();

@@ -4,11 +4,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
 import time
 import unittest
+import xml.dom.minidom
 
 BIN = os.environ["CATENA_BIN"]
 DATA = os.environ["CATENA_DATA"]
@@ -86,6 +88,66 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertTrue(result.stderr.splitlines()[0].startswith("WARNING"), result.stderr)
         self.assertIn("WARNING", result.stdout)
+
+    def bench_paper(self, *arguments):
+        return catena("bench", "paper", "--quick", "--device", "opencl", "--seconds", "0.1", "--tuning",
+                      "pool_slots: 2048, units_per_launch: 2", "--output", self.path("paper"), *arguments)
+
+    def test_bench_paper_measures_checks_and_writes_its_page(self):
+        result = self.bench_paper("--chains", "C4,C4-decrypt", "--sizes", "64,512", "--parts", "source,throughput,decrypt,latency",
+                                  "--replicas", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("paper/results.json"), encoding="utf-8") as file:
+            results = json.load(file)
+        kinds = {}
+        for cell in results["cells"]:
+            kinds.setdefault(cell["part"], []).append(cell)
+            self.assertNotIn("error", cell)
+            self.assertEqual(cell["replicas"], 2)
+            self.assertGreaterEqual(cell["samples"]["compared"], 256, cell)
+            self.assertEqual(cell["samples"]["different"], 0, cell)
+            for repeat in cell["repeats"]:
+                self.assertGreater(repeat["received_packets"], 0)
+                self.assertEqual(repeat["received_packets"], repeat["sent_packets"])
+                self.assertEqual(repeat["dropped_packets"], 0)
+                self.assertLessEqual(repeat["latency_us"]["p50"], repeat["latency_us"]["p95"])
+                self.assertEqual([stage["name"] for stage in repeat["stages"]],
+                                 ["rx", "tx"] if cell["part"] == "source" else ["rx", "fw", "vpn", "ids", "rt", "tx"])
+            self.assertLessEqual(cell["gbps"]["min"], cell["gbps"]["median"])
+            self.assertAlmostEqual(cell["gbps"]["median"],
+                                   cell["packets_per_second"]["median"] * cell["wire_bytes"] * 8 / 1e9, places=6)
+        self.assertEqual({part: len(cells) for part, cells in kinds.items()},
+                         {"source": 2, "throughput": 8, "decrypt": 6, "latency": 4})
+        self.assertEqual(results["samples"], {"compared": sum(cell["samples"]["compared"] for cell in results["cells"]),
+                                              "different": 0})
+        by_mode = {cell["mode"]: cell["repeats"][0] for cell in kinds["throughput"] if cell["wire_bytes"] == 512}
+        # copy moves the frame for IPsec and again the payload for the NIDS
+        self.assertGreater(by_mode["copy"]["host_to_device_bytes_per_packet"], 508 + 400)
+        self.assertLess(by_mode["adaptive"]["host_to_device_bytes_per_packet"],
+                        by_mode["copy"]["host_to_device_bytes_per_packet"])
+        for cell in kinds["latency"]:
+            percents = [point["percent"] for point in cell["latency_cdf"]]
+            times = [point["us"] for point in cell["latency_cdf"]]
+            self.assertEqual((percents, times), (list(range(101)), sorted(times)))
+        with open(self.path("paper/README.md"), encoding="utf-8") as file:
+            page = file.read()
+        for figure in os.listdir(self.path("paper")):
+            if figure.endswith(".svg"):
+                self.assertIn(figure, page)
+                xml.dom.minidom.parse(self.path("paper/" + figure))
+        for figure in re.findall(r"\(([^)]*\.svg)\)", page):
+            self.assertTrue(os.path.exists(self.path("paper/" + figure)), figure)
+        self.assertIn(f"[{len(results['cells'])}/{len(results['cells'])}]", result.stderr)
+
+    def test_bench_paper_says_what_it_does_not_know(self):
+        for arguments, words in ((("--chains", "C6"), "there is no chain 'C6'; allowed: C1, C2"),
+                                 (("--parts", "cost"), "there is no part 'cost'; allowed: source"),
+                                 (("--sizes", "63"), "frames of 63 bytes: write 64 to 1518"),
+                                 (("--data", self.path("no")), "fw.rules; give the folder bench/paper")):
+            result = self.bench_paper(*arguments)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(words, result.stderr)
+        self.assertEqual(self.bench_paper("--replicas", "none").returncode, 2)
 
     def test_ctrl_c_ends_an_endless_run_with_the_report(self):
         process = subprocess.Popen([BIN, "run", self.chain(rx="{generator: {packet: 60, rate: 20000}}", tx="null"), "--json"],

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/paper_chains.hpp"
+#include "bench/paper_page.hpp"
+#include "bench/reference.hpp"
+#include "bench/results.hpp"
+#include "bench/sample_sink.hpp"
+#include "bench/svg.hpp"
+#include "chain/chain.hpp"
+#include "dataplane/eal/eal.hpp"
+#include "device/subprocess.hpp"
+
+#include <catena/nf/registry.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+
+namespace catena::bench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// ---- samples
+
+/// Sends `packets` packets in units of `unit_packets`; each frame's first byte is the low byte of its number.
+std::vector<Sample> sampled(SampleSink& sink, std::uint64_t packets, std::uint32_t unit_packets) {
+  EXPECT_TRUE(dataplane::ensure_eal().ok());
+  auto pool = dataplane::PacketPool::create(512);
+  EXPECT_TRUE(pool.ok()) << pool.status();
+  for (std::uint64_t first = 0; first < packets; first += unit_packets) {
+    dataplane::Unit* unit = (*pool)->acquire_unit();
+    const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_packets, packets - first));
+    EXPECT_TRUE((*pool)->acquire_slots(*unit, count));
+    unit->count = count;
+    unit->first_index = first;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      (*pool)->slot(unit->slots[i])[packet::kSlotHeadroom] = static_cast<std::uint8_t>(first + i);
+      (*pool)->set_arrived(unit->slots[i], 60, first + i, 0);
+      (*pool)->meta().verdict[unit->slots[i]] =
+          static_cast<std::uint8_t>((first + i) % 3 == 0 ? packet::Verdict::kDrop : packet::Verdict::kAlert);
+    }
+    EXPECT_TRUE(sink.send(**pool, *unit).ok());
+    (*pool)->release_unit(unit);
+  }
+  EXPECT_EQ((*pool)->free_slots(), (*pool)->slots());
+  return sink.samples();
+}
+
+TEST(SampleSink, keeps_the_first_sampled_runs_however_units_lie_and_counts_what_is_sent) {
+  for (const std::uint32_t unit_packets : {1U, 100U, 255U, 256U}) {
+    SampleSink sink(3, 2);
+    const std::vector<Sample> samples = sampled(sink, 256 * 8, unit_packets);
+    ASSERT_EQ(samples.size(), 512U);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::uint64_t number = i < 256 ? i : i + 512;  // runs 0 and 3
+      ASSERT_EQ(samples[i].index, number);
+      ASSERT_EQ(samples[i].verdict, number % 3 == 0 ? packet::Verdict::kDrop : packet::Verdict::kAlert);
+      ASSERT_EQ(samples[i].bytes.size(), number % 3 == 0 ? 0U : 60U);
+      if (number % 3 != 0) {
+        ASSERT_EQ(samples[i].bytes.front(), number & 0xFFU);
+      }
+    }
+    EXPECT_EQ(sink.sent(), 256U * 8 - 683U) << "2048 packets, every third one dropped";
+  }
+}
+
+TEST(SampleCheck, names_the_first_difference) {
+  const std::vector<Sample> expected{{5, packet::Verdict::kPass, 1, {1, 2, 3}}, {6, packet::Verdict::kPass, 1, {4}}};
+  EXPECT_EQ(compare(expected, expected).compared, 2U);
+  EXPECT_EQ(compare(expected, expected).different, 0U);
+  EXPECT_EQ(compare({{6, packet::Verdict::kPass, 1, {4}}}, expected).different, 0U) << "a part of what is known";
+  const auto difference = [&](Sample const& sample) {
+    const SampleCheck check = compare({sample, expected[1]}, expected);
+    EXPECT_EQ(check.different, 1U);
+    return check.first_difference;
+  };
+  EXPECT_EQ(difference({5, packet::Verdict::kPass, 1, {1, 9, 3}}), "packet 5: byte 1, 3 bytes against 3");
+  EXPECT_EQ(difference({5, packet::Verdict::kPass, 1, {1, 2}}), "packet 5: byte 2, 2 bytes against 3");
+  EXPECT_EQ(difference({5, packet::Verdict::kPass, 2, {1, 2, 3}}), "packet 5: port 2 instead of 1");
+  EXPECT_EQ(difference({5, packet::Verdict::kDrop, 1, {}}), "packet 5: verdict 2 instead of 0");
+  EXPECT_EQ(difference({7, packet::Verdict::kPass, 1, {}}), "packet 7: there is nothing to compare it with");
+}
+
+// ---- references
+
+/// A folder of the tests' own and the data of the benchmark.
+class ReferenceTest : public ::testing::Test {
+ protected:
+  ReferenceTest() : folder_(*device::TemporaryFolder::create()), registry_(nf::builtin_nfs()) {
+    workplace_ = {*find_data(""), folder_.path(), &registry_};
+  }
+
+  /// What comes out of a chain on the CPU that a replay feeds with everything up to the end of `run`.
+  std::vector<Sample> whole_run(PaperChain const& chain, std::uint32_t frame_bytes, std::uint64_t run) {
+    ChainText text;
+    text.frame_bytes = frame_bytes;
+    text.sa_file = *write_sa(workplace_.data, workplace_.folder, spi_of(0), 1);
+    auto config = chain::parse_chain(chain_text(chain, text), (workplace_.data / "test.yaml").string());
+    EXPECT_TRUE(config.ok()) << config.status();
+    config->rx.replay.count = (run + 1) * dataplane::kReplaySampleRun;
+    config->rx.replay.sample_every = static_cast<std::uint32_t>(run);
+    auto sink = std::make_unique<SampleSink>(static_cast<std::uint32_t>(run), 2);
+    SampleSink const& kept = *sink;
+    chain::RunOptions options;
+    options.make_sink = [&sink]() -> Result<std::unique_ptr<dataplane::Sink>> { return std::move(sink); };
+    auto made = chain::Chain::create(*std::move(config), options, registry_);
+    EXPECT_TRUE(made.ok()) << made.status();
+    EXPECT_TRUE((*made)->run().ok());
+    EXPECT_EQ((*made)->report().dropped(), 0U) << chain.name;
+    return kept.samples();
+  }
+
+  device::TemporaryFolder folder_;
+  nf::Registry registry_;
+  Workplace workplace_;
+};
+
+TEST_F(ReferenceTest, is_what_a_run_from_the_start_gives) {
+  constexpr std::uint64_t kRun = 70;  // more packets than the pool has slots, so that payloads are left over
+  for (PaperChain const& chain : paper_chains()) {
+    if (chain.esp_input) {
+      continue;
+    }
+    const auto frames = clear_frames(252, workplace_);
+    ASSERT_TRUE(frames.ok()) << frames.status();
+    ASSERT_EQ(frames->size(), kFlows);
+    std::vector<Sample> expected;
+    for (const std::uint64_t run : {std::uint64_t{0}, kRun}) {
+      auto samples = reference_run(chain, *frames, true, run, workplace_);
+      ASSERT_TRUE(samples.ok()) << samples.status();
+      ASSERT_EQ(samples->size(), dataplane::kReplaySampleRun);
+      EXPECT_EQ(samples->front().index, run * dataplane::kReplaySampleRun);
+      std::move(samples->begin(), samples->end(), std::back_inserter(expected));
+    }
+    const std::vector<Sample> whole = whole_run(chain, 252, kRun);
+    EXPECT_EQ(whole.size(), 2 * dataplane::kReplaySampleRun);
+    const SampleCheck check = compare(whole, expected);
+    EXPECT_EQ(check.compared, 2 * dataplane::kReplaySampleRun);
+    EXPECT_EQ(check.first_difference, "") << chain.name;
+  }
+}
+
+TEST_F(ReferenceTest, esp_frames_decrypt_to_the_clear_ones) {
+  const auto clear = clear_frames(508, workplace_);
+  const auto esp = esp_frames(508, 0, workplace_);
+  ASSERT_TRUE(clear.ok() && esp.ok());
+  ASSERT_EQ(esp->size(), kFlows);
+  std::set<std::uint32_t> sequence_numbers;
+  for (Frame const& frame : *esp) {
+    EXPECT_EQ(frame.size(), esp->front().size());
+    EXPECT_EQ(frame[23], packet::kProtocolEsp);
+    EXPECT_EQ(packet::load_be32(frame.data() + 34), spi_of(0));
+    sequence_numbers.insert(packet::load_be32(frame.data() + 38));
+  }
+  EXPECT_EQ(sequence_numbers.size(), kFlows);
+  const auto decrypted = reference_run(**find_chain("C1-decrypt"), *esp, false, 8, workplace_);
+  ASSERT_TRUE(decrypted.ok()) << decrypted.status();
+  ASSERT_EQ(decrypted->size(), dataplane::kReplaySampleRun);
+  for (Sample const& sample : *decrypted) {
+    EXPECT_EQ(sample.bytes, (*clear)[sample.index % kFlows]);
+  }
+  const auto other = esp_frames(508, 1, workplace_);
+  ASSERT_TRUE(other.ok());
+  EXPECT_EQ(packet::load_be32(other->front().data() + 34), spi_of(1)) << "each copy has an association of its own";
+}
+
+TEST_F(ReferenceTest, no_traffic_of_the_benchmark_is_dropped_or_raises_an_alert) {
+  for (PaperChain const& chain : paper_chains()) {
+    const auto frames = chain.esp_input ? esp_frames(1514, 0, workplace_) : clear_frames(1514, workplace_);
+    ASSERT_TRUE(frames.ok()) << frames.status();
+    const auto samples = reference_run(chain, *frames, !chain.esp_input, 5, workplace_);
+    ASSERT_TRUE(samples.ok()) << samples.status();
+    EXPECT_TRUE(std::all_of(samples->begin(), samples->end(), [](Sample const& sample) {
+      return sample.verdict == packet::Verdict::kPass && !sample.bytes.empty();
+    })) << chain.name;
+  }
+}
+
+TEST(PaperChains, missing_data_and_unknown_names_are_errors_that_say_what_there_is) {
+  EXPECT_THAT(std::string(find_data("/not/there").status().message()), HasSubstr("--data"));
+  EXPECT_EQ(find_data("/not/there").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(find_chain("C6").status().message()), HasSubstr("C1, C2, C3, C4, C5, C1-decrypt"));
+  EXPECT_EQ((*find_chain("C4"))->title(), "firewall(G) ipsec(G) nids(G) router(C)");
+}
+
+// ---- results
+
+Cell cell(std::string const& mode, std::uint32_t bytes, std::vector<double> const& packets_per_s, double to_device) {
+  Cell made;
+  made.chain = "C1";
+  made.mode = mode;
+  made.wire_bytes = bytes;
+  for (const double value : packets_per_s) {
+    Repeat repeat;
+    repeat.packets_per_s = value;
+    repeat.bytes_to_device = to_device;
+    repeat.received = 10;
+    made.repeats.push_back(repeat);
+  }
+  return made;
+}
+
+TEST(Spread, is_median_and_extremes) {
+  EXPECT_EQ(spread_of({3, 1, 2}).median, 2);
+  EXPECT_EQ(spread_of({4, 1, 2, 3}).median, 2.5);
+  EXPECT_EQ(spread_of({3, 1, 2}).low, 1);
+  EXPECT_EQ(spread_of({3, 1, 2}).high, 3);
+  EXPECT_EQ(spread_of({}).median, 0);
+}
+
+TEST(Results, count_frames_with_fcs) {
+  EXPECT_DOUBLE_EQ(gbps(cell("copy", 1250, {1e6}, 0)).median, 10) << "10,000 bits, a million times a second";
+}
+
+TEST(PaperPage, sets_ratios_and_savings_beside_the_papers) {
+  Results results;
+  results.cells = {cell("copy", 64, {1e6, 2e6, 3e6}, 100), cell("adaptive", 64, {3e6}, 80),
+                   cell("copy", 1518, {1e6}, 2000), cell("adaptive", 1518, {4e6}, 1000)};
+  std::string page;
+  std::set<std::string> files;
+  for (auto const& [name, text] : paper_page(results, {64, 1518})) {
+    files.insert(name);
+    page = name == "README.md" ? text : page;
+  }
+  EXPECT_THAT(
+      page, HasSubstr("| C1 | 9 | up to 3.2x | 1.50x .. 4.00x | 13.9 % (64 B) .. 49.1 % (1518 B) | 20.0 .. 50.0 % |"));
+  EXPECT_THAT(page, HasSubstr("| 64 | copy | 2.00 | 1.0 (0.5 .. 1.5) |"));
+  EXPECT_THAT(page, Not(HasSubstr("C2:"))) << "nothing was measured of it";
+  EXPECT_EQ(files, (std::set<std::string>{"README.md", "c1-throughput.svg", "c1-to-device.svg"}));
+}
+
+TEST(PaperPage, failures_stand_at_its_top) {
+  Results results;
+  results.cells = {cell("copy", 64, {}, 0)};
+  results.cells.front().error = "the device fell out";
+  const std::string page = paper_page(results, {64}).back().second;
+  EXPECT_THAT(page, HasSubstr("**1 measurements failed:**"));
+  EXPECT_THAT(page, HasSubstr("the device fell out"));
+}
+
+// ---- charts
+
+/// The numbers of an attribute in the elements that contain `kind`.
+std::vector<double> numbers(std::string const& svg, std::string const& kind, std::string const& attribute) {
+  std::vector<double> found;
+  for (std::size_t at = svg.find(kind); at != std::string::npos; at = svg.find(kind, at + 1)) {
+    const std::size_t value = svg.find(" " + attribute + "=\"", at);
+    found.push_back(std::stod(svg.substr(value + attribute.size() + 3)));
+  }
+  return found;
+}
+
+TEST(Svg, bars_are_as_high_as_their_values) {
+  BarChart chart{"a < b & c", "x", "y", {"one", "two"}, {{"s", {{10, 5, 15}, {20, 20, 20}}}}, false};
+  const std::string svg = to_svg(chart);
+  EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c"));
+  const std::vector<double> heights = numbers(svg, "<rect x=", "height");
+  ASSERT_EQ(heights.size(), 3U) << "a legend and two bars";
+  EXPECT_NEAR(heights[2], 2 * heights[1], 0.11);
+  EXPECT_EQ(svg.rfind("</svg>\n"), svg.size() - 7);
+}
+
+TEST(Svg, stacked_bars_stand_one_upon_the_other) {
+  BarChart chart{"t", "x", "y", {"one"}, {{"low", {{10, 0, 0}}}, {"high", {{30, 0, 0}}}}, true};
+  const std::string svg = to_svg(chart);
+  const std::vector<double> tops = numbers(svg, "<rect x=", "y");
+  const std::vector<double> heights = numbers(svg, "<rect x=", "height");
+  ASSERT_EQ(tops.size(), 4U);
+  EXPECT_NEAR(tops[3] + heights[3], tops[2], 0.11);
+  EXPECT_NEAR(heights[3], 3 * heights[2], 0.21);
+}
+
+TEST(Svg, lines_lie_on_a_logarithmic_axis) {
+  const std::string svg = to_svg(LineChart{"t", "x", "y", {{"s", {{0, 0}, {1, 0}, {10, 50}, {100, 100}}}}});
+  const std::size_t points = svg.find("points=\"") + 8;
+  std::string text = svg.substr(points, svg.find('"', points) - points);
+  std::replace(text.begin(), text.end(), ',', ' ');
+  std::istringstream in(text);
+  const std::vector<double> values{std::istream_iterator<double>(in), {}};
+  ASSERT_EQ(values.size(), 6U) << "a point at 0 has no place";
+  EXPECT_NEAR(values[4] - values[2], values[2] - values[0], 0.11) << "equal factors, equal distances";
+  EXPECT_NEAR(values[1] - values[3], values[3] - values[5], 0.11);
+}
+
+TEST(Svg, nothing_and_nonsense_still_give_a_chart) {
+  for (std::string const& svg :
+       {to_svg(BarChart{}), to_svg(LineChart{}),
+        to_svg(BarChart{"t", "x", "y", {"a", "b"}, {{"s", {{NAN, 0, 0}}}, {"s", {{-1, INFINITY, 2}}}}, false}),
+        to_svg(LineChart{"t", "x", "y", {{"s", {{NAN, 1}, {-1, 1}, {1, NAN}}}}})}) {
+    EXPECT_THAT(svg, HasSubstr("</svg>"));
+    EXPECT_THAT(svg, Not(HasSubstr("nan")));
+    EXPECT_THAT(svg, Not(HasSubstr("inf")));
+  }
+}
+
+}  // namespace
+}  // namespace catena::bench

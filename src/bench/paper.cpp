@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/paper.hpp"
+
+#include "bench/machine.hpp"
+#include "bench/measure.hpp"
+#include "bench/paper_page.hpp"
+#include "device/subprocess.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/slot.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <utility>
+
+namespace catena::bench {
+namespace {
+
+constexpr const char* kTuning = "pool_slots: 65536, units_per_launch: 16";
+constexpr const char* kQuickTuning = "pool_slots: 16384, units_per_launch: 8";
+constexpr std::uint32_t kSampleEvery = 1024;
+constexpr std::uint32_t kQuickSampleEvery = 16;
+constexpr std::uint64_t kSampleRuns = 4;
+constexpr double kQuickSeconds = 0.4;
+constexpr double kNsPerUs = 1000.0;
+constexpr std::array<Part, 5> kParts{Part::kSource, Part::kThroughput, Part::kDecrypt, Part::kUnits, Part::kLatency};
+
+struct SyncMode {
+  const char* name;
+  plan::Mode mode;
+  bool pushdown;
+};
+constexpr std::array<SyncMode, 4> kModes{{{"copy", plan::Mode::kCopy, true},
+                                          {"shared", plan::Mode::kShared, true},
+                                          {"adaptive", plan::Mode::kAdaptive, true},
+                                          {"adaptive without pushdown", plan::Mode::kAdaptive, false}}};
+
+SyncMode const& mode_of(std::string_view name) {
+  return *std::find_if(kModes.begin(), kModes.end() - 1, [name](SyncMode const& mode) { return mode.name == name; });
+}
+
+/// As a chain file has it.
+const char* choice_text(device::Choice choice) {
+  switch (choice) {
+    case device::Choice::kCuda:
+      return "cuda";
+    case device::Choice::kOpenCl:
+      return "opencl";
+    case device::Choice::kAuto:
+    case device::Choice::kNone:
+      break;
+  }
+  return "auto";
+}
+
+Status write_file(std::filesystem::path const& path, std::string const& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text << std::flush;
+  return out ? absl::OkStatus() : absl::PermissionDeniedError(concat("cannot write ", path.string()));
+}
+
+/// The whole benchmark under way.
+class Paper {
+ public:
+  Paper(PaperOptions const& options, Workplace workplace, std::function<void(std::string const&)> const& progress)
+      : options_(options), workplace_(std::move(workplace)), progress_(progress) {
+    if (options_.quick) {
+      options_.seconds = std::min(options_.seconds, kQuickSeconds);
+      options_.repeats = 1;
+    }
+    if (options_.wire_bytes.empty()) {
+      options_.wire_bytes = options_.quick
+                                ? std::vector<std::uint32_t>{kPaperWireBytes[0], kPaperWireBytes[5]}
+                                : std::vector<std::uint32_t>(std::begin(kPaperWireBytes), std::end(kPaperWireBytes));
+    }
+    if (options_.tuning.empty()) {
+      options_.tuning = options_.quick ? kQuickTuning : kTuning;
+    }
+  }
+
+  Result<Results> run();
+
+ private:
+  bool wants(Part part) const {
+    return options_.parts.empty() ||
+           std::find(options_.parts.begin(), options_.parts.end(), to_string(part)) != options_.parts.end();
+  }
+  bool wants(std::string_view chain) const {
+    return options_.chains.empty() ||
+           std::find(options_.chains.begin(), options_.chains.end(), chain) != options_.chains.end();
+  }
+  void list_cells();
+  void add(Part part, std::string chain, const char* mode, std::uint32_t wire_bytes, std::uint32_t unit_packets = 0,
+           double offered_gbps = 0);
+  void measure(Cell& cell);
+  Status measure_once(Cell& cell);
+  Result<std::vector<std::vector<Frame>> const*> esp_for(std::uint32_t frame_bytes, std::uint32_t replicas);
+  Result<std::vector<Sample> const*> reference_for(PaperChain const& chain, std::uint32_t frame_bytes,
+                                                   std::uint64_t runs);
+  std::string line_for(std::size_t done, Cell const& cell, double seconds_so_far) const;
+  std::uint32_t sample_every() const { return options_.quick ? kQuickSampleEvery : kSampleEvery; }
+
+  PaperOptions options_;
+  Workplace workplace_;
+  std::function<void(std::string const&)> const& progress_;
+  Results results_;
+  std::map<std::uint32_t, std::vector<std::vector<Frame>>> esp_;  ///< by frame size; for each copy
+  std::map<std::pair<std::string, std::uint32_t>, std::vector<Sample>> references_;
+};
+
+void Paper::add(Part part, std::string chain, const char* mode, std::uint32_t wire_bytes, std::uint32_t unit_packets,
+                double offered_gbps) {
+  Cell cell;
+  cell.part = part;
+  cell.chain = std::move(chain);
+  cell.mode = mode;
+  cell.wire_bytes = wire_bytes;
+  cell.unit_packets = unit_packets;
+  cell.offered_gbps = offered_gbps;
+  results_.cells.push_back(std::move(cell));
+}
+
+void Paper::list_cells() {
+  std::vector<std::uint32_t> const& sizes = options_.wire_bytes;
+  for (const std::uint32_t size : wants(Part::kSource) ? sizes : std::vector<std::uint32_t>()) {
+    add(Part::kSource, empty_chain().name, "-", size);
+  }
+  for (PaperChain const& chain : paper_chains()) {
+    const Part part = chain.esp_input ? Part::kDecrypt : Part::kThroughput;
+    if (!wants(part) || !wants(chain.name)) {
+      continue;
+    }
+    const std::string_view name = chain.name;
+    for (const std::uint32_t size : sizes) {
+      for (SyncMode const& mode : kModes) {
+        if (mode.pushdown || name == "C4" || name == "C5") {
+          add(part, chain.name, mode.name, size);
+        }
+      }
+    }
+  }
+  if (wants(Part::kUnits) && wants("C4")) {
+    // the key may be one that this build does not have
+    ChainText text;
+    text.tuning = "unit_packets: 256";
+    if (const auto known = chain::parse_chain(chain_text(empty_chain(), text), "units.yaml"); known.ok()) {
+      for (const std::uint32_t units : kUnitSizes) {
+        for (const std::uint32_t size : sizes) {
+          add(Part::kUnits, "C4", "adaptive", size, units);
+        }
+        add(Part::kLatency, "C4", "adaptive", kLatencyWireBytes, units, kLatencyGbps[0]);
+      }
+    } else {
+      results_.notes.push_back(
+          concat("The sweep over unit sizes is left out: ", std::string(known.status().message())));
+    }
+  }
+  for (const char* chain : {"C1", "C4"}) {
+    for (const double rate : kLatencyGbps) {
+      for (const char* mode : {"copy", "adaptive"}) {
+        if (wants(Part::kLatency) && wants(chain)) {
+          add(Part::kLatency, chain, mode, kLatencyWireBytes, 0, rate);
+        }
+      }
+    }
+  }
+}
+
+Result<std::vector<std::vector<Frame>> const*> Paper::esp_for(std::uint32_t frame_bytes, std::uint32_t replicas) {
+  std::vector<std::vector<Frame>>& copies = esp_[frame_bytes];
+  while (copies.size() < replicas) {
+    CATENA_ASSIGN_OR_RETURN(auto frames,
+                            esp_frames(frame_bytes, static_cast<std::uint32_t>(copies.size()), workplace_));
+    copies.push_back(std::move(frames));
+  }
+  return &copies;
+}
+
+Result<std::vector<Sample> const*> Paper::reference_for(PaperChain const& chain, std::uint32_t frame_bytes,
+                                                        std::uint64_t runs) {
+  std::vector<Sample>& samples = references_[{chain.name, frame_bytes}];
+  std::vector<Frame> frames;
+  while (samples.size() / dataplane::kReplaySampleRun < runs) {
+    const std::uint64_t run = samples.size() / dataplane::kReplaySampleRun * sample_every();
+    if (frames.empty() && chain.esp_input) {
+      frames = esp_.at(frame_bytes).front();
+    } else if (frames.empty()) {
+      CATENA_ASSIGN_OR_RETURN(frames, clear_frames(frame_bytes, workplace_));
+    }
+    CATENA_ASSIGN_OR_RETURN(auto more, reference_run(chain, frames, !chain.esp_input, run, workplace_));
+    if (more.size() != dataplane::kReplaySampleRun) {
+      return absl::InternalError(concat("the chain on the CPU gave ", more.size(), " packets to compare with"));
+    }
+    std::move(more.begin(), more.end(), std::back_inserter(samples));
+  }
+  return &samples;
+}
+
+Status Paper::measure_once(Cell& cell) {
+  const bool alone = cell.part == Part::kSource;
+  Result<PaperChain const*> found = alone ? &empty_chain() : find_chain(cell.chain);
+  CATENA_RETURN_IF_ERROR(found.status());
+  PaperChain const& chain = **found;
+  const std::uint32_t frame_bytes = cell.wire_bytes - kFcsBytes;
+  cell.replicas = replicas_for(options_.replicas, chain);
+  RunSpec spec;
+  spec.chain = &chain;
+  spec.text.frame_bytes = frame_bytes;
+  spec.text.device = alone ? "none" : choice_text(options_.device);
+  spec.text.tuning = options_.tuning;
+  if (cell.unit_packets != 0) {
+    spec.text.tuning += concat(", unit_packets: ", cell.unit_packets);
+  }
+  if (cell.offered_gbps != 0) {
+    constexpr double kBitsPerGigabitByte = 1e9 / 8;
+    spec.text.packets_per_s =
+        static_cast<std::uint64_t>(std::llround(cell.offered_gbps * kBitsPerGigabitByte / cell.wire_bytes));
+  }
+  if (!alone) {
+    SyncMode const& mode = mode_of(cell.mode);
+    spec.sync.mode = mode.mode;
+    spec.sync.pushdown = mode.pushdown;
+  }
+  spec.seconds = options_.seconds;
+  spec.replicas = cell.replicas;
+  spec.sample_every = sample_every();
+  spec.sample_runs = kSampleRuns;
+  if (chain.esp_input) {
+    CATENA_ASSIGN_OR_RETURN(spec.esp_frames, esp_for(frame_bytes, cell.replicas));
+    spec.text.frame_bytes = static_cast<std::uint32_t>(spec.esp_frames->front().front().size());
+  }
+  RunResult run = run_for(spec, workplace_);
+  results_.abandoned = results_.abandoned || run.abandoned;
+  CATENA_RETURN_IF_ERROR(run.status);
+  if (!alone) {
+    results_.device = run.device;
+  }
+  CATENA_ASSIGN_OR_RETURN(
+      std::vector<Sample> const* expected,
+      reference_for(chain, frame_bytes,
+                    (run.samples.size() + dataplane::kReplaySampleRun - 1) / dataplane::kReplaySampleRun));
+  const SampleCheck check = compare(run.samples, *expected);
+  cell.samples.compared += check.compared;
+  cell.samples.different += check.different;
+  if (cell.samples.first_difference.empty()) {
+    cell.samples.first_difference = check.first_difference;
+  }
+  Repeat repeat;
+  repeat.packets_per_s = run.packets_per_s;
+  repeat.bytes_to_device = run.bytes_to_device;
+  repeat.bytes_to_host = run.bytes_to_host;
+  repeat.p50_us = static_cast<double>(run.latency.percentile(50)) / kNsPerUs;
+  repeat.p95_us = static_cast<double>(run.latency.percentile(95)) / kNsPerUs;
+  repeat.p99_us = static_cast<double>(run.latency.percentile(99)) / kNsPerUs;
+  repeat.received = run.received;
+  repeat.sent = run.sent;
+  repeat.dropped = run.dropped;
+  repeat.workers = run.workers;
+  for (StageTime const& stage : run.stages) {
+    repeat.stage_seconds.emplace_back(stage.name, stage.busy_seconds);
+  }
+  cell.repeats.push_back(std::move(repeat));
+  if (cell.part == Part::kLatency) {
+    cell.cdf_us.clear();
+    for (int percent = 0; percent <= 100; ++percent) {
+      cell.cdf_us.emplace_back(static_cast<double>(run.latency.percentile(percent)) / kNsPerUs, percent);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void Paper::measure(Cell& cell) {
+  for (std::uint32_t i = 0; i < options_.repeats && cell.error.empty(); ++i) {
+    if (const Status status = measure_once(cell); !status.ok()) {
+      cell.error = std::string(status.message());
+    }
+  }
+}
+
+std::string Paper::line_for(std::size_t done, Cell const& cell, double seconds_so_far) const {
+  const double left = seconds_so_far / static_cast<double>(done) * static_cast<double>(results_.cells.size() - done);
+  constexpr double kMega = 1e6;
+  std::string text =
+      fmt::format("[{}/{}] {} {} {} B", done, results_.cells.size(), cell.chain, cell.mode, cell.wire_bytes);
+  text += cell.unit_packets != 0 ? concat(", units of ", cell.unit_packets) : "";
+  text += cell.offered_gbps != 0 ? concat(", ", cell.offered_gbps, " Gbps offered") : "";
+  if (!cell.error.empty()) {
+    text += concat(": FAILED: ", cell.error);
+  } else {
+    const Spread speed = gbps(cell);
+    text +=
+        fmt::format(": {:.3f} Mpps, {:.2f} Gbps ({:.2f} .. {:.2f}), p50 {:.0f} us", packets_per_s(cell).median / kMega,
+                    speed.median, speed.low, speed.high, over(cell, &Repeat::p50_us).median);
+  }
+  if (cell.samples.different > 0) {
+    text += concat("; DIFFERENT OUTPUT: ", cell.samples.first_difference);
+  }
+  return text + fmt::format("; about {:.0f} s left", left);
+}
+
+Result<Results> Paper::run() {
+  results_.command = options_.command;
+  results_.seconds = options_.seconds;
+  results_.tuning = options_.tuning;
+  results_.sample_every = sample_every();
+  results_.machine = describe_machine();
+  results_.commit = source_commit(workplace_.folder);
+  std::string why_not;
+  CATENA_ASSIGN_OR_RETURN(const auto device, device::open(options_.device, &why_not));
+  if (!device) {
+    return absl::UnavailableError(concat("there is no device to compare ways to: ", why_not));
+  }
+  list_cells();
+  const std::filesystem::path output = options_.output;
+  std::error_code error;
+  std::filesystem::create_directories(output, error);
+  for (std::string const& note : results_.notes) {
+    progress_(note);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < results_.cells.size(); ++i) {
+    measure(results_.cells[i]);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    progress_(line_for(i + 1, results_.cells[i], passed.count()));
+    CATENA_RETURN_IF_ERROR(write_file(output / "results.json", to_json(results_) + "\n"));
+  }
+  CATENA_RETURN_IF_ERROR(write_file(output / "results.json", to_json(results_) + "\n"));
+  for (auto const& [name, text] : paper_page(results_, options_.wire_bytes)) {
+    CATENA_RETURN_IF_ERROR(write_file(output / name, text));
+  }
+  return std::move(results_);
+}
+
+Status check(PaperOptions const& options) {
+  for (std::string const& chain : options.chains) {
+    CATENA_RETURN_IF_ERROR(find_chain(chain).status());
+  }
+  for (std::string const& name : options.parts) {
+    if (std::none_of(kParts.begin(), kParts.end(), [&name](Part part) { return to_string(part) == name; })) {
+      return absl::InvalidArgumentError(
+          concat("there is no part '", name, "'; allowed: source, throughput, decrypt, units, latency"));
+    }
+  }
+  for (const std::uint32_t bytes : options.wire_bytes) {
+    // what arrives grows by a tunnel before it is decrypted
+    constexpr std::uint32_t kLongest = 1518;
+    if (bytes < dataplane::kMinGeneratedBytes + kFcsBytes || bytes > kLongest) {
+      return absl::InvalidArgumentError(
+          concat("frames of ", bytes, " bytes: write ", dataplane::kMinGeneratedBytes + kFcsBytes, " to ", kLongest));
+    }
+  }
+  if (!(options.seconds > 0) || options.repeats == 0) {
+    return absl::InvalidArgumentError("seconds and repeats must be above 0");
+  }
+  if (options.output.empty()) {
+    return absl::InvalidArgumentError("the output folder has no name");
+  }
+  if (options.device == device::Choice::kNone) {
+    return absl::InvalidArgumentError("the device is none: the benchmark compares ways to a device");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Result<Results> run_paper(PaperOptions const& options, nf::Registry const& registry,
+                          std::function<void(std::string const&)> const& progress) {
+  CATENA_RETURN_IF_ERROR(check(options));
+  CATENA_ASSIGN_OR_RETURN(std::filesystem::path data, find_data(options.data));
+  CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder folder, device::TemporaryFolder::create());
+  return Paper(options, {std::move(data), folder.path(), &registry}, progress).run();
+}
+
+}  // namespace catena::bench

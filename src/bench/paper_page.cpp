@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/paper_page.hpp"
+
+#include "bench/paper.hpp"
+#include "bench/paper_chains.hpp"
+#include "bench/svg.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+#include <iterator>
+#include <string_view>
+
+namespace catena::bench {
+namespace {
+
+constexpr double kMega = 1e6;
+constexpr double kPercent = 100;
+constexpr const char* kWithoutPushdown = "adaptive without pushdown";
+
+/// What the paper's text says of a chain, against its baseline, which is G-NET: our mode copy.
+struct PaperFigures {
+  const char* chain;
+  const char* figures;         ///< their numbers
+  const char* throughput;      ///< of AdaptChain against the baseline
+  const char* bytes_saved;     ///< host to device, the same
+  const char* pushdown_gain;   ///< throughput with transfer pushdown against without
+  const char* pushdown_bytes;  ///< host to device bytes that pushdown saves besides
+};
+constexpr std::array<PaperFigures, 5> kPaper{{
+    {"C1", "9", "up to 3.2x", "13.9 % (64 B) .. 49.1 % (1518 B)", nullptr, nullptr},
+    {"C2", "10", "+14.1 % .. 2.8x", "5.6 .. 48.9 %", nullptr, nullptr},
+    {"C3", "11, 12", "+10 % .. 2.3x", "13.9 .. 49.1 %", nullptr, nullptr},
+    {"C4", "13", "+3.1 % .. 3.0x without pushdown", "11.8 .. 48.9 % without pushdown", "+1.8 .. 58.4 %",
+     "6.3 % at 64 B"},
+    {"C5", "14", "up to 2.8x", "up to 49.0 %", "+0.7 .. 58.3 %", "0.3 .. 6.0 %"},
+}};
+
+struct PaperLatency {
+  const char* chain;
+  const char* p50;
+  const char* p95;
+};
+/// Figure 16: baseline, then AdaptChain, in milliseconds at 10 Gbps.
+constexpr std::array<PaperLatency, 2> kPaperLatency{{
+    {"C1", "6.4 -> 4.5 ms (-30 %)", "9.2 -> 5.6 ms (-39 %)"},
+    {"C4", "10.2 -> 5.2 ms (-49 %)", "13.2 -> 6.4 ms (-52 %)"},
+}};
+
+using Sizes = std::vector<std::uint32_t>;
+using Value = std::function<Spread(Cell const&)>;
+
+Spread bytes_to_device(Cell const& cell) { return over(cell, &Repeat::bytes_to_device); }
+Spread bytes_to_host(Cell const& cell) { return over(cell, &Repeat::bytes_to_host); }
+
+std::vector<const char*> modes_of(std::string_view chain) {
+  std::vector<const char*> modes{"copy", "shared"};
+  if (chain == "C4" || chain == "C5") {
+    modes.push_back(kWithoutPushdown);
+  }
+  modes.push_back("adaptive");
+  return modes;
+}
+
+std::vector<std::string> labels_of(Sizes const& sizes) {
+  std::vector<std::string> labels;
+  for (const std::uint32_t bytes : sizes) {
+    labels.push_back(std::to_string(bytes));
+  }
+  return labels;
+}
+
+Bar bar_of(Spread const& spread) { return {spread.median, spread.low, spread.high}; }
+
+/// The page as it grows, and the figures that it shows.
+class Page {
+ public:
+  Page(Results const& results, Sizes const& sizes) : results_(results), sizes_(sizes) {}
+
+  std::vector<std::pair<std::string, std::string>> make();
+
+ private:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+  }
+  void figure(std::string const& file, std::string const& svg, std::string const& words) {
+    files_.emplace_back(file, svg);
+    add("![{}]({})\n\n", words, file);
+  }
+  bool has(Part part, std::string_view chain = {}) const {
+    return std::any_of(results_.cells.begin(), results_.cells.end(), [&](Cell const& cell) {
+      return cell.part == part && (chain.empty() || cell.chain == chain) && !cell.repeats.empty();
+    });
+  }
+  /// The range over the sizes of one mode's value divided by another's; "-" where there is nothing.
+  std::string ratios(Part part, std::string_view chain, std::string_view mode, std::string_view other,
+                     Value const& value, bool saved) const;
+
+  void head();
+  void summary();
+  void source();
+  void chain(Part part, PaperChain const& chain, std::string const& figure_name);
+  void stages();
+  void units();
+  void latency();
+  void bars(Part part, PaperChain const& chain, std::string const& file, std::string const& what, Value const& value,
+            bool normalized);
+
+  Results const& results_;
+  Sizes const& sizes_;
+  std::string text_;
+  std::vector<std::pair<std::string, std::string>> files_;
+};
+
+std::string Page::ratios(Part part, std::string_view chain, std::string_view mode, std::string_view other,
+                         Value const& value, bool saved) const {
+  std::vector<double> found;
+  for (const std::uint32_t bytes : sizes_) {
+    Cell const* ours = find(results_, part, chain, mode, bytes);
+    Cell const* theirs = find(results_, part, chain, other, bytes);
+    if (ours != nullptr && theirs != nullptr && value(*theirs).median > 0) {
+      const double ratio = value(*ours).median / value(*theirs).median;
+      found.push_back(saved ? kPercent * (1 - ratio) : ratio);
+    }
+  }
+  if (found.empty()) {
+    return "-";
+  }
+  const auto [low, high] = std::minmax_element(found.begin(), found.end());
+  return saved ? fmt::format("{:.1f} .. {:.1f} %", *low, *high) : fmt::format("{:.2f}x .. {:.2f}x", *low, *high);
+}
+
+void Page::head() {
+  add("# The comparisons of AdaptChain on this machine\n\n"
+      "Written by `catena bench paper`; `docs/performance.md` says how it measures. The paper is \"AdaptChain: "
+      "Adaptive "
+      "Data Sharing\nand Synchronization for NFV Systems on Heterogeneous Architectures\" (IEEE TPDS 2024), whose "
+      "machine has a Titan X (Pascal), a\nXeon E5-2695 v4 and a 100 Gbps link; figures beside ours are those of its "
+      "text.\n\n"
+      "| | |\n| --- | --- |\n| device | {} |\n| machine | {} |\n| commit | {} |\n| command | `{}` |\n| runs | {:.6g} s "
+      "each, a "
+      "quarter of it warm-up; median (smallest .. largest) of the repeats |\n| tuning | `{}` |\n"
+      "| output checked | {} sampled packets against the chain on the CPU, {} different |\n\n",
+      results_.device, results_.machine, results_.commit, results_.command, results_.seconds, results_.tuning,
+      results_.samples_compared(), results_.samples_different());
+  add("Sizes are those of arriving frames with FCS (Catena's own figures are without its 4 bytes), and Gbps counts "
+      "them so. "
+      "Modes: `copy`\nstands for G-NET, the paper's baseline; `shared` for Gaviss; `adaptive` for AdaptChain. IPsec "
+      "encrypts in every chain\nunless it says decrypt, so NFs behind it meet ESP: the NIDS searches ciphertext, and "
+      "C3's "
+      "load balancer finds no connection.\n\n");
+  for (std::string const& note : results_.notes) {
+    add("{}\n\n", note);
+  }
+  if (results_.failed_cells() > 0) {
+    add("**{} measurements failed:**\n\n", results_.failed_cells());
+    for (Cell const& cell : results_.cells) {
+      if (!cell.error.empty()) {
+        add("- {} {} {} {} B: {}\n", to_string(cell.part), cell.chain, cell.mode, cell.wire_bytes, cell.error);
+      }
+    }
+    add("\n");
+  }
+}
+
+void Page::summary() {
+  if (!has(Part::kThroughput)) {
+    return;
+  }
+  add("## In short\n\nOver the sizes measured, the mode `adaptive` against `copy`:\n\n"
+      "| chain | figure | throughput, paper | throughput, here | bytes to the device saved, paper | saved, here |\n"
+      "| --- | --- | --- | --- | --- | --- |\n");
+  for (PaperFigures const& paper : kPaper) {
+    if (has(Part::kThroughput, paper.chain)) {
+      // what the paper gives for C4 is without pushdown
+      const char* mode = std::string_view(paper.chain) == "C4" ? kWithoutPushdown : "adaptive";
+      add("| {} | {} | {} | {} | {} | {} |\n", paper.chain, paper.figures, paper.throughput,
+          ratios(Part::kThroughput, paper.chain, mode, "copy", packets_per_s, false), paper.bytes_saved,
+          ratios(Part::kThroughput, paper.chain, mode, "copy", bytes_to_device, true));
+    }
+  }
+  add("\n");
+  if (has(Part::kThroughput, "C4") || has(Part::kThroughput, "C5")) {
+    add("With transfer pushdown against without:\n\n| chain | throughput, paper | throughput, here | bytes saved, "
+        "paper | "
+        "saved, here |\n| --- | --- | --- | --- | --- |\n");
+    for (PaperFigures const& paper : kPaper) {
+      if (paper.pushdown_gain != nullptr && has(Part::kThroughput, paper.chain)) {
+        add("| {} | {} | {} | {} | {} |\n", paper.chain, paper.pushdown_gain,
+            ratios(Part::kThroughput, paper.chain, "adaptive", kWithoutPushdown, packets_per_s, false),
+            paper.pushdown_bytes,
+            ratios(Part::kThroughput, paper.chain, "adaptive", kWithoutPushdown, bytes_to_device, true));
+      }
+    }
+    add("\n");
+  }
+}
+
+void Page::source() {
+  if (!has(Part::kSource)) {
+    return;
+  }
+  add("## What the source gives\n\nrx and tx without NFs, as many copies as the rows below have. No chain can be "
+      "faster.\n\n"
+      "| frame | Mpps | Gbps |\n| --- | --- | --- |\n");
+  for (const std::uint32_t bytes : sizes_) {
+    if (Cell const* cell = find(results_, Part::kSource, empty_chain().name, "-", bytes); cell != nullptr) {
+      const Spread speed = gbps(*cell);
+      add("| {} | {:.2f} | {:.1f} ({:.1f} .. {:.1f}) |\n", bytes, packets_per_s(*cell).median / kMega, speed.median,
+          speed.low, speed.high);
+    }
+  }
+  add("\n");
+}
+
+void Page::bars(Part part, PaperChain const& chain, std::string const& file, std::string const& what,
+                Value const& value, bool normalized) {
+  BarChart chart;
+  chart.title = concat(chain.name, ": ", what);
+  chart.x_title = "frame with FCS, bytes";
+  chart.y_title = what;
+  chart.labels = labels_of(sizes_);
+  for (const char* mode : modes_of(chain.name)) {
+    BarSeries series{mode, {}};
+    for (const std::uint32_t bytes : sizes_) {
+      Cell const* cell = find(results_, part, chain.name, mode, bytes);
+      Cell const* base = find(results_, part, chain.name, "copy", bytes);
+      Bar bar = cell != nullptr ? bar_of(value(*cell)) : Bar{};
+      if (normalized) {
+        const double one = base != nullptr ? value(*base).median : 0;
+        bar = one > 0 ? Bar{bar.value / one, 0, 0} : Bar{};
+      }
+      series.bars.push_back(bar);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  figure(file, to_svg(chart), chart.title);
+}
+
+void Page::chain(Part part, PaperChain const& chain, std::string const& figure_name) {
+  if (!has(part, chain.name)) {
+    return;
+  }
+  add("## {}: {}{}\n\n", chain.name, chain.title(), figure_name.empty() ? "" : concat(", figure ", figure_name));
+  if (chain.esp_input) {
+    add("Not in the paper's figures: real ESP comes in, and is decrypted. Sizes are those of the frames inside. Each "
+        "frame is "
+        "copied whole by the\nsource, for it must be right to be decrypted.\n\n");
+  }
+  std::string file(chain.name);
+  std::transform(file.begin(), file.end(), file.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  bars(part, chain, file + "-throughput.svg", "throughput, Gbps", gbps, false);
+  bars(part, chain, file + "-to-device.svg", "bytes to the device, copy = 1", bytes_to_device, true);
+  if (std::string_view(chain.name) == "C3") {
+    bars(part, chain, file + "-to-host.svg", "bytes to the host, copy = 1", bytes_to_host, true);
+  }
+  add("| frame | mode | Mpps | Gbps | to device, B/packet | to host, B/packet | p50 us | p95 us | p99 us | dropped |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const std::uint32_t bytes : sizes_) {
+    for (const char* mode : modes_of(chain.name)) {
+      if (Cell const* cell = find(results_, part, chain.name, mode, bytes); cell != nullptr) {
+        const Spread speed = gbps(*cell);
+        std::uint64_t dropped = 0;
+        for (Repeat const& repeat : cell->repeats) {
+          dropped += repeat.dropped;
+        }
+        add("| {} | {} | {:.2f} | {:.1f} ({:.1f} .. {:.1f}) | {:.1f} | {:.1f} | {:.0f} | {:.0f} | {:.0f} | {} |\n",
+            bytes, mode, packets_per_s(*cell).median / kMega, speed.median, speed.low, speed.high,
+            bytes_to_device(*cell).median, bytes_to_host(*cell).median, over(*cell, &Repeat::p50_us).median,
+            over(*cell, &Repeat::p95_us).median, over(*cell, &Repeat::p99_us).median, dropped);
+      }
+    }
+  }
+  add("\nLatencies are those of a full pool: the source does not wait.\n\n");
+}
+
+void Page::stages() {
+  PaperChain const& c3 = **find_chain("C3");
+  if (!has(Part::kThroughput, c3.name)) {
+    return;
+  }
+  add("## Where C3's time goes, figure 11(b)\n\n"
+      "Share of each stage in the time that workers were busy, at full speed (the paper: time of a batch at 10 Gbps, "
+      "which "
+      "AdaptChain\nshortens by 13.6 .. 63.7 %). What a device does meanwhile is not in it: a GPU stage is busy while "
+      "it "
+      "gathers, enqueues and\ncompletes. B: copy, A: adaptive.\n\n");
+  BarChart chart;
+  chart.title = "C3: busy time by stage";
+  chart.x_title = "frame with FCS, bytes; B copy, A adaptive";
+  chart.y_title = "nanoseconds a packet";
+  chart.stacked = true;
+  add("| frame | mode |");
+  std::vector<std::string> names{"rx"};
+  for (PaperNf const& nf : c3.nfs) {
+    names.emplace_back(nf.name);
+  }
+  names.emplace_back("tx");
+  for (std::string const& name : names) {
+    chart.series.push_back({name, {}});
+    add(" {} |", name);
+  }
+  add(" all, ns a packet |\n| --- | --- |");
+  for (std::size_t i = 0; i <= names.size(); ++i) {
+    add(" --- |");
+  }
+  add("\n");
+  for (const std::uint32_t bytes : sizes_) {
+    for (const char* mode : {"copy", "adaptive"}) {
+      Cell const* cell = find(results_, Part::kThroughput, c3.name, mode, bytes);
+      if (cell == nullptr || cell->repeats.back().received == 0) {
+        continue;
+      }
+      Repeat const& repeat = cell->repeats.back();
+      chart.labels.push_back(concat(bytes, std::string_view(mode) == "copy" ? " B" : " A"));
+      double all = 0;
+      for (auto const& [name, seconds] : repeat.stage_seconds) {
+        all += seconds;
+      }
+      add("| {} | {} |", bytes, mode);
+      constexpr double kNsPerSecond = 1e9;
+      for (std::size_t i = 0; i < names.size() && i < repeat.stage_seconds.size(); ++i) {
+        const double seconds = repeat.stage_seconds[i].second;
+        chart.series[i].bars.push_back({seconds * kNsPerSecond / static_cast<double>(repeat.received), 0, 0});
+        add(" {:.1f} % |", all > 0 ? kPercent * seconds / all : 0);
+      }
+      add(" {:.1f} |\n", all * kNsPerSecond / static_cast<double>(repeat.received));
+    }
+  }
+  add("\n");
+  figure("c3-stages.svg", to_svg(chart), chart.title);
+}
+
+void Page::units() {
+  if (!has(Part::kUnits)) {
+    return;
+  }
+  add("## Unit sizes with C4, figure 15\n\nPaper: stable from 16 to 1024 packets a unit, up to 40 % lower with 4; p50 "
+      "at 10 "
+      "Gbps 3.8 ms at 16, 4.6 ms at 1024, 9.9 ms at 4.\n\n");
+  BarChart chart;
+  chart.title = "C4, adaptive: throughput by unit size";
+  chart.x_title = "frame with FCS, bytes";
+  chart.y_title = "Gbps";
+  chart.labels = labels_of(sizes_);
+  add("| packets a unit | frame | Gbps |\n| --- | --- | --- |\n");
+  for (const std::uint32_t units : kUnitSizes) {
+    BarSeries series{concat(units, " packets"), {}};
+    for (const std::uint32_t bytes : sizes_) {
+      Cell const* cell = find(results_, Part::kUnits, "C4", "adaptive", bytes, units);
+      series.bars.push_back(cell != nullptr ? bar_of(gbps(*cell)) : Bar{});
+      if (cell != nullptr) {
+        const Spread speed = gbps(*cell);
+        add("| {} | {} | {:.1f} ({:.1f} .. {:.1f}) |\n", units, bytes, speed.median, speed.low, speed.high);
+      }
+    }
+    chart.series.push_back(std::move(series));
+  }
+  add("\n");
+  figure("c4-unit-throughput.svg", to_svg(chart), chart.title);
+  LineChart lines;
+  lines.title = concat("C4, adaptive, ", kLatencyGbps[0], " Gbps offered: latency by unit size");
+  lines.x_title = "microseconds";
+  lines.y_title = "percent of packets";
+  for (const std::uint32_t units : kUnitSizes) {
+    if (Cell const* cell = find(results_, Part::kLatency, "C4", "adaptive", kLatencyWireBytes, units, kLatencyGbps[0]);
+        cell != nullptr) {
+      lines.series.push_back({concat(units, " packets"), cell->cdf_us});
+    }
+  }
+  if (!lines.series.empty()) {
+    figure("c4-unit-latency.svg", to_svg(lines), lines.title);
+  }
+}
+
+void Page::latency() {
+  if (!has(Part::kLatency)) {
+    return;
+  }
+  add("## Latency, figure 16\n\nFrames of {} bytes (the paper names no size) at an offered rate. Where less left the "
+      "chain "
+      "than was offered, latency is that of a\nfull pool, and marked.\n\n"
+      "| chain | offered | mode | left, Gbps | p50 us | p95 us | p99 us |\n| --- | --- | --- | --- | --- | --- | --- "
+      "|\n",
+      kLatencyWireBytes);
+  for (PaperLatency const& paper : kPaperLatency) {
+    for (const double rate : kLatencyGbps) {
+      for (const char* mode : {"copy", "adaptive"}) {
+        Cell const* cell = find(results_, Part::kLatency, paper.chain, mode, kLatencyWireBytes, 0, rate);
+        if (cell == nullptr) {
+          continue;
+        }
+        constexpr double kReached = 0.98;
+        const double left = gbps(*cell).median;
+        const Spread p50 = over(*cell, &Repeat::p50_us);
+        add("| {} | {} Gbps | {} | {:.2f}{} | {:.1f} ({:.1f} .. {:.1f}) | {:.1f} | {:.1f} |\n", paper.chain, rate, mode,
+            left, left < kReached * rate ? " **saturated**" : "", p50.median, p50.low, p50.high,
+            over(*cell, &Repeat::p95_us).median, over(*cell, &Repeat::p99_us).median);
+      }
+    }
+    add("| {} | 10 Gbps, paper | baseline -> AdaptChain | | {} | {} | |\n", paper.chain, paper.p50, paper.p95);
+  }
+  add("\n");
+  for (PaperLatency const& paper : kPaperLatency) {
+    LineChart chart;
+    chart.title = concat(paper.chain, ": latency at an offered rate");
+    chart.x_title = "microseconds";
+    chart.y_title = "percent of packets";
+    for (const double rate : kLatencyGbps) {
+      for (const char* mode : {"copy", "adaptive"}) {
+        if (Cell const* cell = find(results_, Part::kLatency, paper.chain, mode, kLatencyWireBytes, 0, rate);
+            cell != nullptr) {
+          chart.series.push_back({concat(mode, ", ", rate, " Gbps"), cell->cdf_us});
+        }
+      }
+    }
+    if (!chart.series.empty()) {
+      std::string file(paper.chain);
+      file.front() = 'c';
+      figure(file + "-latency.svg", to_svg(chart), chart.title);
+    }
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> Page::make() {
+  head();
+  summary();
+  source();
+  for (PaperFigures const& paper : kPaper) {
+    chain(Part::kThroughput, **find_chain(paper.chain), paper.figures);
+  }
+  stages();
+  for (PaperChain const& entry : paper_chains()) {
+    if (entry.esp_input) {
+      chain(Part::kDecrypt, entry, "");
+    }
+  }
+  units();
+  latency();
+  files_.emplace_back("README.md", std::move(text_));
+  return std::move(files_);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> paper_page(Results const& results,
+                                                            std::vector<std::uint32_t> const& wire_bytes) {
+  return Page(results, wire_bytes).make();
+}
+
+}  // namespace catena::bench

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bench/results.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace catena::bench {
+
+/// Name and text of the files that show results beside the paper's: README.md, and one SVG for each figure for which
+/// there is something to show. `wire_bytes`: the sizes, in the order of the axes.
+std::vector<std::pair<std::string, std::string>> paper_page(Results const& results,
+                                                            std::vector<std::uint32_t> const& wire_bytes);
+
+}  // namespace catena::bench

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/io/sink.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace catena::bench {
+
+/// A packet as it left a chain.
+struct Sample {
+  std::uint64_t index = 0;  ///< number in arrival order
+  packet::Verdict verdict = packet::Verdict::kPass;
+  std::uint16_t port = 0;
+  std::vector<std::uint8_t> bytes;  ///< none where it was dropped
+};
+
+/// Counts and forgets, but for the first `runs` sampled runs of a replay's packets (is_replay_sample()), which it
+/// keeps.
+class SampleSink final : public dataplane::Sink {
+ public:
+  SampleSink(std::uint32_t sample_every, std::uint64_t runs) : every_(sample_every), runs_(runs) {}
+
+  Status send(dataplane::PacketPool& pool, dataplane::Unit& unit) override;
+  Status finish() override { return absl::OkStatus(); }
+  std::uint64_t sent() const override { return sent_; }
+  std::vector<dataplane::NamedCount> drops() const override { return {}; }
+  std::string describe() const override { return "null"; }
+
+  /// In arrival order. After the run.
+  std::vector<Sample> const& samples() const { return samples_; }
+
+ private:
+  bool keeps(std::uint64_t index) const;
+
+  std::uint32_t every_;
+  std::uint64_t runs_;
+  std::uint64_t sent_ = 0;
+  std::vector<Sample> samples_;
+};
+
+/// Whether packets that left a chain are what they should be.
+struct SampleCheck {
+  std::uint64_t compared = 0;
+  std::uint64_t different = 0;
+  std::string first_difference;  ///< where and what, empty if there is none
+};
+/// Compares each of `actual` with the sample of the same index in `expected`; one that is missing there is different.
+SampleCheck compare(std::vector<Sample> const& actual, std::vector<Sample> const& expected);
+
+}  // namespace catena::bench
