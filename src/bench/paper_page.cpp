@@ -59,11 +59,10 @@ Spread bytes_to_device(Cell const& cell) { return over(cell, &Repeat::bytes_to_d
 Spread bytes_to_host(Cell const& cell) { return over(cell, &Repeat::bytes_to_host); }
 
 std::vector<const char*> modes_of(std::string_view chain) {
-  std::vector<const char*> modes{"copy", "shared"};
+  std::vector<const char*> modes{"copy", "shared", "adaptive"};
   if (chain == "C4" || chain == "C5") {
     modes.push_back(kWithoutPushdown);
   }
-  modes.push_back("adaptive");
   return modes;
 }
 
@@ -212,7 +211,7 @@ void Page::source() {
   for (const std::uint32_t bytes : sizes_) {
     if (Cell const* cell = find(results_, Part::kSource, empty_chain().name, "-", bytes); cell != nullptr) {
       const Spread speed = gbps(*cell);
-      add("| {} | {:.2f} | {:.1f} ({:.1f} .. {:.1f}) |\n", bytes, packets_per_s(*cell).median / kMega, speed.median,
+      add("| {} | {:.3f} | {:.2f} ({:.2f} .. {:.2f}) |\n", bytes, packets_per_s(*cell).median / kMega, speed.median,
           speed.low, speed.high);
     }
   }
@@ -271,7 +270,7 @@ void Page::chain(Part part, PaperChain const& chain, std::string const& figure_n
         for (Repeat const& repeat : cell->repeats) {
           dropped += repeat.dropped;
         }
-        add("| {} | {} | {:.2f} | {:.1f} ({:.1f} .. {:.1f}) | {:.1f} | {:.1f} | {:.0f} | {:.0f} | {:.0f} | {} |\n",
+        add("| {} | {} | {:.3f} | {:.2f} ({:.2f} .. {:.2f}) | {:.1f} | {:.1f} | {:.0f} | {:.0f} | {:.0f} | {} |\n",
             bytes, mode, packets_per_s(*cell).median / kMega, speed.median, speed.low, speed.high,
             bytes_to_device(*cell).median, bytes_to_host(*cell).median, over(*cell, &Repeat::p50_us).median,
             over(*cell, &Repeat::p95_us).median, over(*cell, &Repeat::p99_us).median, dropped);
@@ -358,7 +357,7 @@ void Page::units() {
       series.bars.push_back(cell != nullptr ? bar_of(gbps(*cell)) : Bar{});
       if (cell != nullptr) {
         const Spread speed = gbps(*cell);
-        add("| {} | {} | {:.1f} ({:.1f} .. {:.1f}) |\n", units, bytes, speed.median, speed.low, speed.high);
+        add("| {} | {} | {:.2f} ({:.2f} .. {:.2f}) |\n", units, bytes, speed.median, speed.low, speed.high);
       }
     }
     chart.series.push_back(std::move(series));

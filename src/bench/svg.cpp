@@ -208,7 +208,7 @@ std::string to_svg(LineChart const& chart) {
   for (double power = first; power <= last; power += 1) {
     const double x = at_x(std::pow(10.0, power));
     svg.line(x, kTop, x, kTop + kPlotHeight, "#dddddd");
-    svg.text(x, kTop + kPlotHeight + 18, "middle", fmt::format("{:.6g}", std::pow(10.0, power)));
+    svg.text(x, kTop + kPlotHeight + 18, "middle", fmt::format("{:.10g}", std::pow(10.0, power)));
   }
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     svg.add("<polyline fill=\"none\" stroke-width=\"2\" stroke=\"{}\" points=\"", kColours[i % kColours.size()]);

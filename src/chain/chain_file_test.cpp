@@ -74,18 +74,18 @@ struct BadReplay {
 
 TEST(ChainFile, an_impossible_replay_is_refused_with_its_position) {
   for (auto const& [rx, message] : std::vector<BadReplay>{
-           {"{replay: {packet: 59}}", "c.yaml:5:24: 'packet' is '59'; allowed: a whole number from 60 to 1792"},
-           {"{replay: {packet: [60, 1793]}}", "c.yaml:5:24: 'packet' is '1793'; allowed: a whole number from 60"},
-           {"{replay: {packet: imix}}", "c.yaml:5:24: 'packet' is 'imix'"},
-           {"{replay: {packet: 64k}}", "c.yaml:5:24: 'packet' is '64k'"},
-           {"{replay: {packet: []}}", "c.yaml:5:24: 'packet' lists 0 sizes; allowed: 1 to 64"},
-           {"{replay: {packet: {a: 1}}}", "c.yaml:5:24: 'packet' must be a list"},
-           {"{replay: {flows: 0}}", "c.yaml:5:23: 'flows' is '0'; allowed: a whole number from 1 to 262144"},
+           {"{replay: {packet: 59}}", "c.yaml:5:25: 'packet' is '59'; allowed: a whole number from 60 to 1792"},
+           {"{replay: {packet: [60, 1793]}}", "c.yaml:5:25: 'packet' is '1793'; allowed: a whole number from 60"},
+           {"{replay: {packet: imix}}", "c.yaml:5:25: 'packet' is 'imix'"},
+           {"{replay: {packet: 64k}}", "c.yaml:5:25: 'packet' is '64k'"},
+           {"{replay: {packet: []}}", "c.yaml:5:25: 'packet' lists 0 sizes; allowed: 1 to 64"},
+           {"{replay: {packet: {a: 1}}}", "c.yaml:5:25: 'packet' must be a list"},
+           {"{replay: {flows: 0}}", "c.yaml:5:24: 'flows' is '0'; allowed: a whole number from 1 to 262144"},
            {"{replay: {packet: [60, 61], flows: 200000}}",
             "'flows' is '200000'; allowed: a whole number from 1 to 131072"},
-           {"{replay: {rate: -1}}", "c.yaml:5:22: 'rate' is '-1'"},
-           {"{replay: {loops: 2}}", "c.yaml:5:16: unknown key 'loops'"},
-           {"{replay: {}, loops: 2}", "c.yaml:5:19: unknown key 'loops'"},
+           {"{replay: {rate: -1}}", "c.yaml:5:23: 'rate' is '-1'"},
+           {"{replay: {loops: 2}}", "c.yaml:5:17: unknown key 'loops'"},
+           {"{replay: {}, loops: 2}", "c.yaml:5:20: unknown key 'loops'"},
            {"{replay: {}, generator: {}}", "c.yaml:5:7: 'rx' takes exactly one of"}}) {
     EXPECT_THAT(std::string(with_rx(rx).status().message()), HasSubstr(message)) << rx;
   }
