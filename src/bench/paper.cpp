@@ -25,6 +25,8 @@ namespace {
 
 constexpr const char* kTuning = "pool_slots: 65536, units_per_launch: 16";
 constexpr const char* kQuickTuning = "pool_slots: 16384, units_per_launch: 8";
+constexpr std::uint32_t kBlockPackets = 4096;
+constexpr std::uint32_t kMaxUnitsPerLaunch = 1024;
 constexpr std::uint32_t kSampleEvery = 1024;
 constexpr std::uint32_t kQuickSampleEvery = 16;
 constexpr std::uint64_t kSampleRuns = 4;
@@ -216,7 +218,9 @@ Status Paper::measure_once(Cell& cell) {
   spec.text.device = alone ? "none" : choice_text(options_.device);
   spec.text.tuning = options_.tuning;
   if (cell.unit_packets != 0) {
-    spec.text.tuning += concat(", unit_packets: ", cell.unit_packets);
+    // the block that moves stays what it is, as in the paper: 4,096 packets, or as many units as a launch takes
+    spec.text.tuning = concat("pool_slots: 65536, unit_packets: ", cell.unit_packets,
+                              ", units_per_launch: ", std::min(kBlockPackets / cell.unit_packets, kMaxUnitsPerLaunch));
   }
   if (cell.offered_gbps != 0) {
     constexpr double kBitsPerGigabitByte = 1e9 / 8;

@@ -5,10 +5,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace catena::dataplane {
 namespace {
+
+/// A launch counts for one part in this many in the average that the next delay is made of.
+constexpr int kLaunchTimeWeight = 8;
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(
@@ -190,12 +194,20 @@ bool DeviceStage::collect() {
       }
       break;
     }
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - oldest.since;
+    launch_time_ += (took - launch_time_) / kLaunchTimeWeight;
     deliver(oldest);
     idle_.push_back(std::move(oldest));
     in_flight_.pop_front();
     worked = true;
   }
   return worked;
+}
+
+/// How long a launch may wait to fill while others run. Launches that start evenly spread over the time that one takes
+/// keep the device as busy as it can be; to wait longer only adds to the latency.
+std::chrono::nanoseconds DeviceStage::batch_delay() const {
+  return std::min(options_.max_batch_delay, launch_time_ / options_.in_flight);
 }
 
 void DeviceStage::submit() {
@@ -241,7 +253,7 @@ bool DeviceStage::fill() {
     }
     const bool full = next_ != nullptr || filling_.batch->room() == 0;
     const bool due = in_flight_.empty() || is_drained() || off_plan_ != nullptr ||
-                     std::chrono::steady_clock::now() - filling_.since > options_.max_batch_delay;
+                     std::chrono::steady_clock::now() - filling_.since > batch_delay();
     if (filling_.units.empty() && off_plan_ != nullptr) {
       idle_.push_back(std::move(filling_));
       filling_ = Flight{};

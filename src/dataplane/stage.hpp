@@ -87,7 +87,7 @@ struct DeviceStageOptions {
   std::uint32_t in_flight = 3;
   /// A launch that takes longer counts as a lost device.
   std::chrono::nanoseconds limit = std::chrono::seconds(10);
-  /// A launch that is not full is started after this, or when the device is idle.
+  /// A launch that is not full waits at most this long for more packets, and not at all when the device is idle.
   std::chrono::nanoseconds max_batch_delay = std::chrono::microseconds(50);
   /// The plan leaves nothing on the device that the host does not have: a unit that waits for this NF can go on without
   /// the device.
@@ -126,6 +126,7 @@ class DeviceStage final : public Stage {
   bool take_off_plan();
   Unit* take_unit();
   bool is_drained() const;
+  std::chrono::nanoseconds batch_delay() const;
 
   nf::Instance* instance_;
   std::uint32_t position_;
@@ -139,6 +140,7 @@ class DeviceStage final : public Stage {
   Flight filling_;
   Unit* next_ = nullptr;      ///< taken from the ring, but did not fit into the last launch
   Unit* off_plan_ = nullptr;  ///< waits until the units in front of it are done
+  std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   Status device_status_;
   bool abandoned_ = false;
 };
