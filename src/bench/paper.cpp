@@ -106,6 +106,7 @@ class Paper {
   Result<std::vector<std::vector<Frame>> const*> esp_for(std::uint32_t frame_bytes, std::uint32_t replicas);
   Result<std::vector<Sample> const*> reference_for(PaperChain const& chain, std::uint32_t frame_bytes,
                                                    std::uint64_t runs);
+  Status write_output() const;
   std::string line_for(std::size_t done, Cell const& cell, double seconds_so_far) const;
   std::uint32_t sample_every() const { return options_.quick ? kQuickSampleEvery : kSampleEvery; }
 
@@ -309,6 +310,15 @@ std::string Paper::line_for(std::size_t done, Cell const& cell, double seconds_s
   return text + fmt::format("; about {:.0f} s left", left);
 }
 
+Status Paper::write_output() const {
+  const std::filesystem::path output = options_.output;
+  CATENA_RETURN_IF_ERROR(write_file(output / "results.json", to_json(results_) + "\n"));
+  for (auto const& [name, text] : paper_page(results_, options_.wire_bytes)) {
+    CATENA_RETURN_IF_ERROR(write_file(output / name, text));
+  }
+  return absl::OkStatus();
+}
+
 Result<Results> Paper::run() {
   results_.command = options_.command;
   results_.seconds = options_.seconds;
@@ -322,9 +332,9 @@ Result<Results> Paper::run() {
     return absl::UnavailableError(concat("there is no device to compare ways to: ", why_not));
   }
   list_cells();
-  const std::filesystem::path output = options_.output;
-  std::error_code error;
-  std::filesystem::create_directories(output, error);
+  std::error_code ignored;
+  std::filesystem::create_directories(options_.output, ignored);
+  CATENA_RETURN_IF_ERROR(write_output());
   for (std::string const& note : results_.notes) {
     progress_(note);
   }
@@ -333,11 +343,7 @@ Result<Results> Paper::run() {
     measure(results_.cells[i]);
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     progress_(line_for(i + 1, results_.cells[i], passed.count()));
-    CATENA_RETURN_IF_ERROR(write_file(output / "results.json", to_json(results_) + "\n"));
-  }
-  CATENA_RETURN_IF_ERROR(write_file(output / "results.json", to_json(results_) + "\n"));
-  for (auto const& [name, text] : paper_page(results_, options_.wire_bytes)) {
-    CATENA_RETURN_IF_ERROR(write_file(output / name, text));
+    CATENA_RETURN_IF_ERROR(write_output());
   }
   return std::move(results_);
 }

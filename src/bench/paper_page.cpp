@@ -137,23 +137,20 @@ std::string Page::ratios(Part part, std::string_view chain, std::string_view mod
 
 void Page::head() {
   add("# The comparisons of AdaptChain on this machine\n\n"
-      "Written by `catena bench paper`; `docs/performance.md` says how it measures. The paper is \"AdaptChain: "
-      "Adaptive "
-      "Data Sharing\nand Synchronization for NFV Systems on Heterogeneous Architectures\" (IEEE TPDS 2024), whose "
-      "machine has a Titan X (Pascal), a\nXeon E5-2695 v4 and a 100 Gbps link; figures beside ours are those of its "
-      "text.\n\n"
-      "| | |\n| --- | --- |\n| device | {} |\n| machine | {} |\n| commit | {} |\n| command | `{}` |\n| runs | {:.6g} s "
-      "each, a "
-      "quarter of it warm-up; median (smallest .. largest) of the repeats |\n| tuning | `{}` |\n"
+      "Written by `catena bench paper`; `docs/performance.md` says how it measures. The paper is\n"
+      "\"AdaptChain: Adaptive Data Sharing and Synchronization for NFV Systems on Heterogeneous Architectures\"\n"
+      "(IEEE TPDS 2024), whose machine has a Titan X (Pascal), a Xeon E5-2695 v4 and a 100 Gbps link; figures beside\n"
+      "ours are those of its text.\n\n"
+      "| | |\n| --- | --- |\n| device | {} |\n| machine | {} |\n| commit | {} |\n| command | `{}` |\n"
+      "| runs | {:.6g} s each, a quarter of it warm-up; median (smallest .. largest) of the repeats |\n"
+      "| tuning | `{}` |\n"
       "| output checked | {} sampled packets against the chain on the CPU, {} different |\n\n",
       results_.device, results_.machine, results_.commit, results_.command, results_.seconds, results_.tuning,
       results_.samples_compared(), results_.samples_different());
-  add("Sizes are those of arriving frames with FCS (Catena's own figures are without its 4 bytes), and Gbps counts "
-      "them so. "
-      "Modes: `copy`\nstands for G-NET, the paper's baseline; `shared` for Gaviss; `adaptive` for AdaptChain. IPsec "
-      "encrypts in every chain\nunless it says decrypt, so NFs behind it meet ESP: the NIDS searches ciphertext, and "
-      "C3's "
-      "load balancer finds no connection.\n\n");
+  add("Sizes are those of arriving frames with FCS (Catena's own figures are without its 4 bytes), and Gbps counts\n"
+      "them so. Modes: `copy` stands for G-NET, the paper's baseline; `shared` for Gaviss; `adaptive` for AdaptChain.\n"
+      "IPsec encrypts in every chain unless it says decrypt, so NFs behind it meet ESP: the NIDS searches ciphertext,\n"
+      "and C3's load balancer finds no connection.\n\n");
   for (std::string const& note : results_.notes) {
     add("{}\n\n", note);
   }
@@ -186,9 +183,9 @@ void Page::summary() {
   }
   add("\n");
   if (has(Part::kThroughput, "C4") || has(Part::kThroughput, "C5")) {
-    add("With transfer pushdown against without:\n\n| chain | throughput, paper | throughput, here | bytes saved, "
-        "paper | "
-        "saved, here |\n| --- | --- | --- | --- | --- |\n");
+    add("With transfer pushdown against without:\n\n"
+        "| chain | throughput, paper | throughput, here | bytes saved, paper | saved, here |\n"
+        "| --- | --- | --- | --- | --- |\n");
     for (PaperFigures const& paper : kPaper) {
       if (paper.pushdown_gain != nullptr && has(Part::kThroughput, paper.chain)) {
         add("| {} | {} | {} | {} | {} |\n", paper.chain, paper.pushdown_gain,
@@ -205,14 +202,13 @@ void Page::source() {
   if (!has(Part::kSource)) {
     return;
   }
-  add("## What the source gives\n\nrx and tx without NFs, as many copies as the rows below have. No chain can be "
-      "faster.\n\n"
-      "| frame | Mpps | Gbps |\n| --- | --- | --- |\n");
+  add("## What the source gives\n\nrx and tx without NFs. As many copies of a chain cannot be faster.\n\n"
+      "| frame | copies | Mpps | Gbps |\n| --- | --- | --- | --- |\n");
   for (const std::uint32_t bytes : sizes_) {
     if (Cell const* cell = find(results_, Part::kSource, empty_chain().name, "-", bytes); cell != nullptr) {
       const Spread speed = gbps(*cell);
-      add("| {} | {:.3f} | {:.2f} ({:.2f} .. {:.2f}) |\n", bytes, packets_per_s(*cell).median / kMega, speed.median,
-          speed.low, speed.high);
+      add("| {} | {} | {:.3f} | {:.2f} ({:.2f} .. {:.2f}) |\n", bytes, cell->replicas,
+          packets_per_s(*cell).median / kMega, speed.median, speed.low, speed.high);
     }
   }
   add("\n");
@@ -248,9 +244,8 @@ void Page::chain(Part part, PaperChain const& chain, std::string const& figure_n
   }
   add("## {}: {}{}\n\n", chain.name, chain.title(), figure_name.empty() ? "" : concat(", figure ", figure_name));
   if (chain.esp_input) {
-    add("Not in the paper's figures: real ESP comes in, and is decrypted. Sizes are those of the frames inside. Each "
-        "frame is "
-        "copied whole by the\nsource, for it must be right to be decrypted.\n\n");
+    add("Not in the paper's figures: real ESP comes in, and is decrypted. Sizes are those of the frames inside. Each\n"
+        "frame is copied whole by the source, for it must be right to be decrypted.\n\n");
   }
   std::string file(chain.name);
   std::transform(file.begin(), file.end(), file.begin(),
@@ -262,9 +257,13 @@ void Page::chain(Part part, PaperChain const& chain, std::string const& figure_n
   }
   add("| frame | mode | Mpps | Gbps | to device, B/packet | to host, B/packet | p50 us | p95 us | p99 us | dropped |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  std::uint32_t replicas = 0;
+  std::uint32_t workers = 0;
   for (const std::uint32_t bytes : sizes_) {
     for (const char* mode : modes_of(chain.name)) {
       if (Cell const* cell = find(results_, part, chain.name, mode, bytes); cell != nullptr) {
+        replicas = cell->replicas;
+        workers = cell->repeats.front().workers;
         const Spread speed = gbps(*cell);
         std::uint64_t dropped = 0;
         for (Repeat const& repeat : cell->repeats) {
@@ -277,7 +276,9 @@ void Page::chain(Part part, PaperChain const& chain, std::string const& figure_n
       }
     }
   }
-  add("\nLatencies are those of a full pool: the source does not wait.\n\n");
+  add("\nLatencies are those of a full pool: the source does not wait. Copies of the chain: {}, each with {} "
+      "workers.\n\n",
+      replicas, workers);
 }
 
 void Page::stages() {
@@ -286,11 +287,9 @@ void Page::stages() {
     return;
   }
   add("## Where C3's time goes, figure 11(b)\n\n"
-      "Share of each stage in the time that workers were busy, at full speed (the paper: time of a batch at 10 Gbps, "
-      "which "
-      "AdaptChain\nshortens by 13.6 .. 63.7 %). What a device does meanwhile is not in it: a GPU stage is busy while "
-      "it "
-      "gathers, enqueues and\ncompletes. B: copy, A: adaptive.\n\n");
+      "Share of each stage in the time that workers were busy, at full speed (the paper: time of a batch at 10 Gbps,\n"
+      "which AdaptChain shortens by 13.6 .. 63.7 %). What a device does meanwhile is not in it: a GPU stage is busy\n"
+      "while it gathers, enqueues and completes. B: copy, A: adaptive.\n\n");
   BarChart chart;
   chart.title = "C3: busy time by stage";
   chart.x_title = "frame with FCS, bytes; B copy, A adaptive";
@@ -341,9 +340,8 @@ void Page::units() {
   if (!has(Part::kUnits)) {
     return;
   }
-  add("## Unit sizes with C4, figure 15\n\nPaper: stable from 16 to 1024 packets a unit, up to 40 % lower with 4; p50 "
-      "at 10 "
-      "Gbps 3.8 ms at 16, 4.6 ms at 1024, 9.9 ms at 4.\n\n");
+  add("## Unit sizes with C4, figure 15\n\nPaper: stable from 16 to 1024 packets a unit, up to 40 % lower with 4; p50\n"
+      "at 10 Gbps 3.8 ms at 16, 4.6 ms at 1024, 9.9 ms at 4.\n\n");
   BarChart chart;
   chart.title = "C4, adaptive: throughput by unit size";
   chart.x_title = "frame with FCS, bytes";
@@ -383,11 +381,10 @@ void Page::latency() {
   if (!has(Part::kLatency)) {
     return;
   }
-  add("## Latency, figure 16\n\nFrames of {} bytes (the paper names no size) at an offered rate. Where less left the "
-      "chain "
-      "than was offered, latency is that of a\nfull pool, and marked.\n\n"
-      "| chain | offered | mode | left, Gbps | p50 us | p95 us | p99 us |\n| --- | --- | --- | --- | --- | --- | --- "
-      "|\n",
+  add("## Latency, figure 16\n\nFrames of {} bytes (the paper names no size) at an offered rate. Where less left the\n"
+      "chain than was offered, latency is that of a full pool, and marked.\n\n"
+      "| chain | offered | mode | left, Gbps | p50 us | p95 us | p99 us |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n",
       kLatencyWireBytes);
   for (PaperLatency const& paper : kPaperLatency) {
     for (const double rate : kLatencyGbps) {

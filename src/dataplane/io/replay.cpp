@@ -211,18 +211,19 @@ class FrameReplay final : public ReplaySource {
  protected:
   void fill(PacketPool& pool, Unit const& unit, std::uint64_t next_index) override {
     for (std::uint32_t i = 0; i < unit.count; ++i) {
-      const std::uint64_t number = made() + i;
-      const std::size_t at = number % frames_.size();
       const std::uint32_t slot = unit.slots[i];
-      std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, frames_[at].data(), frames_[at].size());
-      pool.set_arrived(slot, static_cast<std::uint32_t>(frames_[at].size()), layers_[at], next_index + i,
-                       arrival_ns(number));
+      std::vector<std::uint8_t> const& frame = frames_[turn_];
+      std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, frame.data(), frame.size());
+      pool.set_arrived(slot, static_cast<std::uint32_t>(frame.size()), layers_[turn_], next_index + i,
+                       arrival_ns(made() + i));
+      turn_ = turn_ + 1 == frames_.size() ? 0 : turn_ + 1;
     }
   }
 
  private:
   std::vector<std::vector<std::uint8_t>> frames_;
   std::vector<packet::Layers> layers_;
+  std::size_t turn_ = 0;
 };
 
 }  // namespace
