@@ -99,7 +99,15 @@ Status Chain::open_device(RunOptions const& options) {
     }
     return absl::OkStatus();
   }
-  return load_kernels(options.sync);
+  SyncOptions sync = options.sync;
+  if (options.profiles) {
+    sync.profile = options.profiles->find(device_->info());
+  }
+  costs_from_ = chain::describe(sync.profile);
+  if (!sync.profile.measured.empty() && !sync.profile.is_of(device_->info())) {
+    costs_from_ += concat(" on another device, ", sync.profile.device);
+  }
+  return load_kernels(sync);
 }
 
 Status Chain::load_kernels(SyncOptions const& options) {
@@ -241,7 +249,7 @@ std::vector<std::string> Chain::start_report() const {
     lines.push_back(concat("device   none (", no_device_reason_, ")"));
   }
   if (plan_) {
-    lines.push_back(concat("sync     ", plan::to_string(plan_->mode), ", by the cost profile of an H200"));
+    lines.push_back(concat("sync     ", plan::to_string(plan_->mode), ", by ", costs_from_));
   }
   lines.push_back(concat("rx       ", source_->describe()));
   for (NfSlot const& slot : nfs_) {
@@ -282,6 +290,10 @@ Report Chain::report() const {
       device_ ? fmt::format("{} ({})", device_->info().name, device::to_string(device_->info().backend)) : "none";
   report.device_note = no_device_reason_;
   report.cpu_instead_of_gpu = !device_ && wants_device();
+  if (plan_) {
+    report.sync = plan::to_string(plan_->mode);
+    report.costs_from = costs_from_;
+  }
   report.rx = describe(config_.rx);
   report.tx = describe(config_.tx);
   report.workers = workers_;

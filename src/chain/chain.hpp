@@ -31,6 +31,7 @@ struct RunOptions {
   /// measure. The plan is still made for what rx says.
   std::function<Result<std::unique_ptr<dataplane::Source>>()> make_source;
   std::function<Result<std::unique_ptr<dataplane::Sink>>()> make_sink;
+  std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };
 
 /// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
@@ -84,6 +85,7 @@ class Chain {
   std::unique_ptr<dataplane::PacketPool> pool_;
   std::unique_ptr<kernel::SharedBuffer> shared_;
   std::optional<plan::Plan> plan_;  ///< where there is a device
+  std::string costs_from_;          ///< what the plan's costs are, for people
   std::vector<bool> host_is_current_;
   std::unique_ptr<dataplane::Source> source_;
   std::unique_ptr<dataplane::Sink> sink_;

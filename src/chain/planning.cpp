@@ -107,7 +107,7 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
 Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const& options) {
   plan::PlanInput input;
   CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config.rx));
-  input.costs = options.costs;
+  input.costs = options.profile.costs;
   input.costs.packets_per_transfer = config.tuning.units_per_launch * config.tuning.unit_packets;
   input.mode = options.mode;
   input.pushdown = options.pushdown;

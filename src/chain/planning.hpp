@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "chain/cost_profile.hpp"
 
 #include <catena/nf/registry.hpp>
 #include <catena/plan/planner.hpp>
@@ -27,7 +28,7 @@ std::vector<bool> host_is_current(std::vector<plan::PlacedNf> const& nfs, plan::
 struct SyncOptions {
   plan::Mode mode = plan::Mode::kAdaptive;
   bool pushdown = true;
-  plan::CostModel costs = plan::CostModel::h200();
+  CostProfile profile = CostProfile::built_in();
   std::optional<plan::Plan> plan = std::nullopt;  ///< to use instead of the planner's; must fit the chain
 };
 

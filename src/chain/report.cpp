@@ -55,6 +55,9 @@ std::string to_text(Report const& report) {
   fmt::format_to(out, "chain     {}\n", report.chain);
   fmt::format_to(out, "device    {}{}{}\n", report.device, report.device == "none" ? ": " : "",
                  report.device == "none" ? report.device_note : "");
+  if (!report.sync.empty()) {
+    fmt::format_to(out, "sync      {}, by {}\n", report.sync, report.costs_from);
+  }
   if (report.cpu_instead_of_gpu) {
     text += "WARNING   no device was used: NFs placed `on: gpu` ran on the CPU\n";
   }
@@ -103,6 +106,7 @@ std::string to_json(Report const& report) {
   json["chain"] = report.chain;
   json["device"] = {
       {"name", report.device}, {"note", report.device_note}, {"cpu_instead_of_gpu", report.cpu_instead_of_gpu}};
+  json["sync"] = {{"mode", report.sync}, {"cost_profile", report.costs_from}};
   json["workers"] = report.workers;
   json["rx"] = {{"port", report.rx},
                 {"seen_packets", report.seen},

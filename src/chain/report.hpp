@@ -53,6 +53,8 @@ struct Report {
   std::string device;               ///< the device that did the work, or "none"
   std::string device_note;          ///< why there is none, or not the first choice of `device: auto`
   bool cpu_instead_of_gpu = false;  ///< NFs placed on the gpu ran on the CPU because there is no device
+  std::string sync;                 ///< how packets were kept in step with the device; empty where there is none
+  std::string costs_from;           ///< the cost profile that the plan was made by
   std::string rx;
   std::string tx;
   std::uint32_t workers = 1;

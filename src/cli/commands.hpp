@@ -21,6 +21,7 @@ struct RunArguments {
   std::string record;
   std::string sync;      ///< empty: adaptive
   std::string pushdown;  ///< "on" or "off"; empty: on
+  std::string profile;   ///< file; empty: that of the device, else the built-in one
   std::string nf_path;
   bool json = false;
   std::uint32_t workers = 0;  ///< 0: one for each core, at most one for each stage
@@ -45,8 +46,12 @@ struct PaperArguments {
 int run(RunArguments const& arguments);
 /// `nf_path`: folders with further NFs, separated by ':'.
 int check(std::string const& chain_file, bool json, std::string const& nf_path);
-int plan(std::string const& chain_file, std::string const& pushdown, bool json, std::string const& nf_path);
-/// Prints the kernels of an NF and the macros they are compiled with; `sync` and `pushdown` as RunArguments has them.
+/// Of `arguments` the chain file, device, pushdown, profile, json and nf_path count.
+int plan(RunArguments const& arguments);
+/// Measures `device` ("auto", "cuda" or "opencl") and keeps the result in `output`; empty: among this user's profiles.
+int profile(std::string const& device, std::string const& output, bool json);
+/// Prints the kernels of an NF and the macros they are compiled with; of `arguments` sync, pushdown, device and profile
+/// count.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
 int doctor(bool json);
 /// Fails where a measurement failed, or where a device made other packets than the CPU.

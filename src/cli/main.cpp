@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
   run->add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
       ->check(CLI::IsMember({"on", "off"}));
+  run->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
   run->add_option("--workers", arguments.workers,
                   "Threads that poll the stages; default: one a core, at most one a stage")
       ->check(CLI::Range(1, 256));
@@ -53,11 +54,27 @@ int main(int argc, char** argv) {
   check->callback([&] { status = cli::check(chain_file, json, nf_path); });
 
   CLI::App* plan = app.add_subcommand("plan", "Say what a chain moves between host and device, how and why");
-  plan->add_option("chain", chain_file, "Chain file (YAML)")->required();
+  plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
+  plan->add_option("--device", arguments.device,
+                   "Whose costs, instead of the file's device: auto, cuda, opencl or none; none is opened");
+  plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
   plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
       ->check(CLI::IsMember({"on", "off"}));
-  plan->add_flag("--json", json, "Result as one JSON object");
-  plan->callback([&] { status = cli::plan(chain_file, arguments.pushdown, json, nf_path); });
+  plan->add_flag("--json", arguments.json, "Result as one JSON object");
+  plan->callback([&] {
+    arguments.nf_path = nf_path;
+    status = cli::plan(arguments);
+  });
+
+  CLI::App* profile =
+      app.add_subcommand("profile", "Measure what moving packets costs on this machine; runs and plans then use it");
+  std::string profiled_device = "auto";
+  std::string output;
+  profile->add_option("--device", profiled_device, "auto, cuda or opencl")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
+  profile->add_option("--output", output, "Write the profile to this file instead of keeping it for this user");
+  profile->add_flag("--json", json, "Result as one JSON object");
+  profile->callback([&] { status = cli::profile(profiled_device, output, json); });
 
   CLI::App* doctor =
       app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");
@@ -77,6 +94,8 @@ int main(int argc, char** argv) {
   program->add_option("nf", nf, "Name of an NF of the chain that is placed on the gpu")->required();
   program->add_option("--sync", arguments.sync, "As for run")->check(CLI::IsMember({"copy", "shared", "adaptive"}));
   program->add_option("--pushdown", arguments.pushdown, "As for run")->check(CLI::IsMember({"on", "off"}));
+  program->add_option("--device", arguments.device, "As for plan");
+  program->add_option("--profile", arguments.profile, "As for plan");
   program->add_flag("--json", json, "Result as one JSON object");
   program->callback([&] {
     arguments.nf_path = nf_path;

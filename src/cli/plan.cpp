@@ -3,7 +3,9 @@
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
+#include "cli/profile_option.hpp"
 
+#include <catena/core/text.hpp>
 #include <catena/plan/explain.hpp>
 
 #include <fmt/format.h>
@@ -66,31 +68,38 @@ std::string as_line(std::string const& define) {
 
 }  // namespace
 
-int plan(std::string const& chain_file, std::string const& pushdown, bool json, std::string const& nf_path) {
-  const Result<chain::ChainConfig> config = chain::load_chain(chain_file);
+int plan(RunArguments const& arguments) {
+  const Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file);
   if (!config.ok()) {
     return fail(config.status());
   }
-  const Result<nf::Registry> registry = known_nfs(nf_path);
+  const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
   if (!registry.ok()) {
     return fail(registry.status());
   }
   chain::SyncOptions options;
-  options.pushdown = pushdown != "off";
+  options.pushdown = arguments.pushdown != "off";
+  Result<chain::CostProfile> profile = profile_for(arguments, *config);
+  if (!profile.ok()) {
+    return fail(profile.status());
+  }
+  options.profile = *std::move(profile);
   const Result<plan::Comparison> plans = chain::plan_chain(*config, options, *registry);
   if (!plans.ok()) {
     return fail(plans.status());
   }
-  if (json) {
+  if (arguments.json) {
     std::cout << nlohmann::ordered_json{{"chain", config->name},
-                                        {"cost_profile", "NVIDIA H200 (built in)"},
+                                        {"cost_profile", chain::describe(options.profile)},
+                                        {"cost_profile_device", options.profile.device},
                                         {"adaptive", to_json(plans->adaptive)},
                                         {"copy", to_json(plans->copy)},
                                         {"shared", to_json(plans->shared)}}
                      .dump(2)
               << '\n';
   } else {
-    std::cout << "costs: the built-in profile of an NVIDIA H200\n" << plan::explain(*plans);
+    std::cout << concat("costs: ", chain::describe(options.profile), of_device(options.profile), "\n")
+              << plan::explain(*plans);
   }
   return kExitOk;
 }
@@ -113,6 +122,11 @@ int show_program(std::string const& chain_file, std::string const& nf, RunArgume
     }
     options.mode = *mode;
   }
+  Result<chain::CostProfile> profile = profile_for(arguments, *config);
+  if (!profile.ok()) {
+    return fail(profile.status());
+  }
+  options.profile = *std::move(profile);
   const auto programs = chain::adapted_programs(*config, options, *registry, nf);
   if (!programs.ok()) {
     return fail(programs.status());

@@ -82,6 +82,11 @@ Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t 
     CATENA_ASSIGN_OR_RETURN(options.sync.mode, chain::parse_sync_option(arguments.sync));
   }
   options.sync.pushdown = arguments.pushdown != "off";
+  if (arguments.profile.empty()) {
+    options.profiles = chain::ProfileStore::from_environment();
+  } else {
+    CATENA_ASSIGN_OR_RETURN(options.sync.profile, chain::load_profile(arguments.profile));
+  }
   options.record_path = arguments.record;
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   options.workers = std::min(arguments.workers == 0 ? cores : arguments.workers, static_cast<std::uint32_t>(stages));

@@ -40,6 +40,8 @@ class CommandLine(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
+        # not the profiles of whoever runs the tests
+        os.environ["CATENA_DATA_DIR"] = self.path("data")
 
     def path(self, name):
         return os.path.join(self.folder.name, name)
@@ -222,6 +224,93 @@ class CommandLine(unittest.TestCase):
         missing = catena("plan", self.path("none.yaml"))
         self.assertEqual(missing.returncode, 1)
         self.assertIn("none.yaml", missing.stderr)
+
+    def test_a_profile_is_measured_kept_and_used(self):
+        measured = catena("profile", "--device", "opencl", "--json")
+        self.assertEqual(measured.returncode, 0, measured.stderr)
+        self.assertIn("100 %", measured.stderr)
+        self.assertNotIn("\x1b", measured.stderr, "no terminal, no bar")
+        profile = json.loads(measured.stdout)
+        self.assertEqual(profile["device"]["backend"], "opencl")
+        for name, method in profile["methods"].items():
+            for direction in ("h2d", "d2h"):
+                cost = method[direction]
+                self.assertGreater(cost["per_byte_ns"], 0, (name, direction))
+                self.assertTrue(all(value >= 0 for value in cost.values()), (name, direction, cost))
+        self.assertTrue(all(value >= 0 for value in profile["host"].values()), profile["host"])
+        self.assertEqual({choice["method"] for choice in profile["choices"]} - {"staged", "strided", "gather"}, set())
+        self.assertTrue(profile["file"].startswith(self.path("data")))
+        date = profile["measured"][:10]
+
+        chain = self.chain()
+        run = catena("run", chain, "--tx", "null", "--json")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn(f"sync     adaptive, by the profile measured {date}\n", run.stderr)
+        self.assertEqual(json.loads(run.stdout)["sync"],
+                         {"mode": "adaptive", "cost_profile": f"the profile measured {date}"})
+        plan = catena("plan", chain)
+        self.assertIn(f"costs: the profile measured {date} ({profile['device']['name']}, opencl)\n", plan.stdout)
+        self.assertIn("built-in", catena("plan", chain, "--device", "none").stdout)
+        self.assertIn("by the built-in profile", catena("run", chain, "--tx", "null",
+                                                        env={"CATENA_DATA_DIR": self.path("empty")}).stderr)
+
+        # what is damaged is said and not used
+        with open(profile["file"], "r+", encoding="utf-8") as file:
+            file.truncate(100)
+        damaged = catena("run", chain, "--tx", "null")
+        self.assertEqual(damaged.returncode, 0, damaged.stderr)
+        self.assertIn(profile["file"], damaged.stderr)
+        self.assertIn("`catena profile` measures anew", damaged.stderr)
+        self.assertIn("by the built-in profile of an NVIDIA H200", damaged.stderr)
+
+    def test_costs_of_a_named_profile_decide_the_plan(self):
+        def profile(name, **dear):
+            cost = {"per_transfer_ns": 1000, "per_packet_ns": 1, "per_packet_fields_ns": 1, "per_byte_ns": 0.1}
+            methods = {method: {direction: {key: value * dear.get(method, 1) for key, value in cost.items()}
+                                for direction in ("h2d", "d2h")} for method in ("staged", "strided", "gather")}
+            host = {"copy_ns_per_byte": dear.get("staged", 1), "touch_ns": dear.get("staged", 1),
+                    "column_ns": dear.get("staged", 1)}
+            path = self.path(name)
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump({"format": "catena cost profile", "version": 1, "measured": "2026-01-02T03:04:05Z",
+                           "device": {"backend": "cuda", "name": "Some GPU", "driver": "1"}, "methods": methods,
+                           "host": host, "device_copy_ns_per_byte": 0.01}, file)
+            return path
+
+        def body_methods(path):
+            plans = json.loads(catena("plan", self.chain(), "--profile", path, "--json").stdout)
+            self.assertEqual(plans["cost_profile"], "the profile measured 2026-01-02")
+            self.assertEqual(plans["cost_profile_device"], "Some GPU")
+            return {move["method"] for nf in plans["adaptive"]["nfs"] for move in nf.get("moves", ())
+                    if "frame" in move["fields"]}
+
+        self.assertEqual(body_methods(profile("staged.json", strided=1000, gather=1000)), {"staged"})
+        self.assertEqual(body_methods(profile("strided.json", staged=1000, gather=1000)), {"strided"})
+        gather = profile("gather.json", staged=1000, strided=1000)
+        self.assertEqual(body_methods(gather), {"gather"})
+        run = catena("run", self.chain(), "--tx", "null", "--profile", gather)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("by the profile measured 2026-01-02 on another device, Some GPU", run.stderr)
+
+        bad = self.path("bad.json")
+        with open(bad, "w", encoding="utf-8") as file:
+            file.write("{}")
+        for arguments in (("plan", self.chain()), ("run", self.chain()), ("show", "program", self.chain(), "fw")):
+            for path in (bad, self.path("none.json")):
+                refused = catena(*arguments, "--profile", path)
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn(path, refused.stderr)
+
+    def test_profile_without_the_device(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is an NVIDIA GPU here")
+        missing = catena("profile", "--device", "cuda")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("libcuda.so.1", missing.stderr)
+        none = catena("profile", env={"OCL_ICD_VENDORS": self.path("no-such-folder")})
+        self.assertEqual(none.returncode, 1)
+        self.assertIn("no device to measure", none.stderr)
+        self.assertEqual(catena("profile", "--device", "none").returncode, 2)
 
     def test_show(self):
         nfs = json.loads(catena("show", "nfs", "--json").stdout)

@@ -128,15 +128,16 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   return output;
 }
 
-plan::CostModel costs_for(plan::Method method) {
-  plan::CostModel costs = plan::CostModel::h200();
+chain::CostProfile costs_for(plan::Method method) {
+  chain::CostProfile profile = chain::CostProfile::built_in();
+  plan::CostModel& costs = profile.costs;
   costs.available = plan::method_bit(method);
   if (method != plan::Method::kStaged) {
     // staging is always there: make it dear
     costs.host_copy_ns_per_byte *= 1000;
     costs.host_touch_ns *= 1000;
   }
-  return costs;
+  return profile;
 }
 
 Status write_capture(std::string const& path, std::vector<nf::testing::Frame> const& frames) {

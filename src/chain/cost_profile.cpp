@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/cost_profile.hpp"
+
+#include "device/hash.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/chrono.h>
+#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace catena::chain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using plan::Direction;
+using plan::Method;
+
+constexpr std::string_view kFormat = "catena cost profile";
+constexpr int kVersion = 1;
+constexpr std::size_t kMostFileBytes = std::size_t{64} << 10;
+constexpr double kMostNs = 1e12;  // some minutes for one transfer: sums of such figures are still finite
+constexpr std::string_view kMeasureAgain = "; `catena profile` measures anew";
+constexpr mode_t kReadableByAll = 0644;
+
+constexpr std::array kMethods{Method::kStaged, Method::kStrided, Method::kGather};
+constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
+
+struct Coefficient {
+  const char* key;
+  double plan::MethodCost::*value;
+};
+constexpr std::array<Coefficient, 4> kOfMethod{{{"per_transfer_ns", &plan::MethodCost::per_transfer_ns},
+                                                {"per_packet_ns", &plan::MethodCost::per_packet_ns},
+                                                {"per_packet_fields_ns", &plan::MethodCost::per_packet_fields_ns},
+                                                {"per_byte_ns", &plan::MethodCost::per_byte_ns}}};
+struct HostCoefficient {
+  const char* key;
+  double plan::CostModel::*value;
+};
+constexpr std::array<HostCoefficient, 3> kOfHost{{{"copy_ns_per_byte", &plan::CostModel::host_copy_ns_per_byte},
+                                                  {"touch_ns", &plan::CostModel::host_touch_ns},
+                                                  {"column_ns", &plan::CostModel::host_column_ns}}};
+constexpr const char* kDeviceCopy = "device_copy_ns_per_byte";
+
+bool is_printable(char c) { return c >= ' ' && c <= '~'; }
+
+/// Drivers may say anything; what they say goes to terminals and into JSON.
+std::string printable(std::string_view text) {
+  std::string result(text);
+  std::ranges::replace_if(
+      result, [](char c) { return !is_printable(c); }, '?');
+  return result;
+}
+
+std::string now_as_text() {
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+}
+
+/// "2026-11-21T18:30:10Z": digits where digits belong.
+bool is_time(std::string_view text) {
+  constexpr std::string_view kShape = "0000-00-00T00:00:00Z";
+  return text.size() == kShape.size() && std::ranges::equal(text, kShape, [](char c, char shape) {
+           return shape == '0' ? c >= '0' && c <= '9' : c == shape;
+         });
+}
+
+/// Reads members of JSON objects; the first thing that is wrong is kept, with the path to it.
+class Reader {
+ public:
+  explicit Reader(std::string_view name) : name_(name) {}
+
+  Json const& object(Json const& from, std::string const& path, std::string_view key) {
+    static const Json kNothing = Json::object();
+    Json const* found = member(from, path, key);
+    if (found != nullptr && !found->is_object()) {
+      complain(path, key, "is no object");
+    }
+    return found != nullptr && found->is_object() ? *found : kNothing;
+  }
+  double number(Json const& from, std::string const& path, std::string_view key) {
+    Json const* found = member(from, path, key);
+    if (found == nullptr) {
+      return 0;
+    }
+    const double value = found->is_number() ? found->get<double>() : -1;
+    if (!(value >= 0 && value <= kMostNs)) {  // NaN is neither
+      complain(path, key, concat("is not a number from 0 to ", kMostNs));
+      return 0;
+    }
+    return value;
+  }
+  std::string text(Json const& from, std::string const& path, std::string_view key) {
+    Json const* found = member(from, path, key);
+    if (found == nullptr) {
+      return {};
+    }
+    if (!found->is_string() || !std::ranges::all_of(found->get_ref<std::string const&>(), is_printable)) {
+      complain(path, key, "is no text of printable characters");
+      return {};
+    }
+    return found->get<std::string>();
+  }
+  Json const* member(Json const& from, std::string const& path, std::string_view key) {
+    const auto found = from.find(key);
+    if (found == from.end()) {
+      complain(path, key, "is missing");
+      return nullptr;
+    }
+    return &*found;
+  }
+  void complain(std::string const& path, std::string_view key, std::string_view what) {
+    if (status_.ok()) {
+      status_ = absl::InvalidArgumentError(concat(name_, ": '", path, key, "' ", what, kMeasureAgain));
+    }
+  }
+  Status const& status() const { return status_; }
+
+ private:
+  std::string_view name_;
+  Status status_;
+};
+
+void read_methods(Json const& json, Reader& reader, plan::CostModel& costs) {
+  Json const& methods = reader.object(json, "", "methods");
+  for (const Method method : kMethods) {
+    const std::string_view name = plan::to_string(method);
+    const std::string path = concat("methods.", name, ".");
+    Json const* entry = reader.member(methods, "methods.", name);
+    if (entry != nullptr && entry->is_null() && method != Method::kStaged) {
+      costs.available &= static_cast<plan::MethodSet>(~plan::method_bit(method));
+      continue;
+    }
+    Json const& of_method = reader.object(methods, "methods.", name);
+    for (const Direction direction : kDirections) {
+      const std::string_view side = plan::to_string(direction);
+      Json const& of_direction = reader.object(of_method, path, side);
+      plan::MethodCost& cost = costs.methods[static_cast<std::size_t>(method)][static_cast<std::size_t>(direction)];
+      for (Coefficient const& coefficient : kOfMethod) {
+        cost.*coefficient.value = reader.number(of_direction, concat(path, side, "."), coefficient.key);
+      }
+    }
+  }
+}
+
+Status cannot_write(fs::path const& file) {
+  return absl::UnavailableError(concat(file.string(), ": the profile cannot be written: ", std::strerror(errno)));
+}
+
+Status write_whole(int descriptor, std::string_view text, fs::path const& file) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(descriptor, text.data(), text.size());
+    if (put < 0 && errno == EINTR) {
+      continue;
+    }
+    if (put <= 0) {
+      return cannot_write(file);
+    }
+    text.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return ::fchmod(descriptor, kReadableByAll) == 0 && ::fsync(descriptor) == 0 ? absl::OkStatus() : cannot_write(file);
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+}  // namespace
+
+CostProfile CostProfile::built_in() {
+  return {plan::CostModel::h200(), std::string(device::to_string(device::Backend::kCuda)), "NVIDIA H200", "", ""};
+}
+
+CostProfile CostProfile::of(device::DeviceInfo const& device, plan::CostModel const& costs) {
+  return {costs, std::string(device::to_string(device.backend)), printable(device.name), printable(device.driver),
+          now_as_text()};
+}
+
+bool CostProfile::is_of(device::DeviceInfo const& info) const {
+  return backend == device::to_string(info.backend) && device == printable(info.name) &&
+         driver == printable(info.driver);
+}
+
+std::string describe(CostProfile const& profile) {
+  if (profile.measured.empty()) {
+    return "the built-in profile of an NVIDIA H200: run `catena profile` to measure this machine";
+  }
+  constexpr std::size_t kDate = 10;
+  return concat("the profile measured ", profile.measured.substr(0, kDate));
+}
+
+std::string to_json(CostProfile const& profile) {
+  Json json;
+  json["format"] = kFormat;
+  json["version"] = kVersion;
+  json["measured"] = profile.measured;
+  json["device"] = {{"backend", profile.backend}, {"name", profile.device}, {"driver", profile.driver}};
+  for (const Method method : kMethods) {
+    Json& entry = json["methods"][std::string(plan::to_string(method))];
+    if (method != Method::kStaged && (profile.costs.available & plan::method_bit(method)) == 0) {
+      continue;  // null
+    }
+    for (const Direction direction : kDirections) {
+      for (Coefficient const& coefficient : kOfMethod) {
+        entry[std::string(plan::to_string(direction))][coefficient.key] =
+            profile.costs.of(method, direction).*coefficient.value;
+      }
+    }
+  }
+  for (HostCoefficient const& coefficient : kOfHost) {
+    json["host"][coefficient.key] = profile.costs.*coefficient.value;
+  }
+  json[kDeviceCopy] = profile.costs.device_copy_ns_per_byte;
+  return json.dump(2);
+}
+
+Result<CostProfile> parse_profile(std::string_view text, std::string_view name) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return absl::InvalidArgumentError(concat(name, ": not a JSON object", kMeasureAgain));
+  }
+  Reader reader(name);
+  if (reader.text(json, "", "format") != kFormat) {
+    reader.complain("", "format", concat("is not '", kFormat, "'"));
+  }
+  if (reader.number(json, "", "version") != kVersion) {
+    reader.complain("", "version", concat("is not ", kVersion, ": another version of Catena wrote it"));
+  }
+  CostProfile profile;
+  profile.measured = reader.text(json, "", "measured");
+  if (!is_time(profile.measured)) {
+    reader.complain("", "measured", "is not a time like 2026-11-21T18:30:10Z");
+  }
+  Json const& device = reader.object(json, "", "device");
+  profile.backend = reader.text(device, "device.", "backend");
+  profile.device = reader.text(device, "device.", "name");
+  profile.driver = reader.text(device, "device.", "driver");
+  read_methods(json, reader, profile.costs);
+  Json const& host = reader.object(json, "", "host");
+  for (HostCoefficient const& coefficient : kOfHost) {
+    profile.costs.*coefficient.value = reader.number(host, "host.", coefficient.key);
+  }
+  profile.costs.device_copy_ns_per_byte = reader.number(json, "", kDeviceCopy);
+  CATENA_RETURN_IF_ERROR(reader.status());
+  return profile;
+}
+
+Result<CostProfile> load_profile(fs::path const& file) {
+  // a pipe without a writer must not hold the process
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
+    const std::string message = concat(file.string(), ": ", std::strerror(errno));
+    return errno == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
+  }
+  struct stat status {};
+  std::string text;
+  const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  bool whole = regular;
+  while (whole && text.size() <= kMostFileBytes) {
+    std::array<char, 4096> chunk{};
+    const ssize_t got = ::read(descriptor, chunk.data(), chunk.size());
+    if (got == 0) {
+      break;
+    }
+    whole = got > 0 || errno == EINTR;
+    text.append(chunk.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  }
+  ::close(descriptor);
+  if (!regular) {
+    return absl::InvalidArgumentError(concat(file.string(), ": not a regular file", kMeasureAgain));
+  }
+  if (!whole) {
+    return absl::UnavailableError(concat(file.string(), ": cannot be read"));
+  }
+  if (text.size() > kMostFileBytes) {
+    return absl::InvalidArgumentError(
+        concat(file.string(), ": more than ", kMostFileBytes, " bytes are no profile", kMeasureAgain));
+  }
+  return parse_profile(text, file.string());
+}
+
+Status save_profile(CostProfile const& profile, fs::path const& file) {
+  std::error_code error;
+  if (const fs::file_status status = fs::status(file, error); fs::exists(status) && !fs::is_regular_file(status)) {
+    return absl::InvalidArgumentError(concat(file.string(), ": is there and not a regular file"));
+  }
+  if (file.has_parent_path()) {
+    fs::create_directories(file.parent_path(), error);
+  }
+  std::string temporary = concat(file.string(), ".XXXXXX");
+  const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (descriptor < 0) {
+    return cannot_write(file);
+  }
+  Status status = write_whole(descriptor, to_json(profile) + '\n', file);
+  ::close(descriptor);
+  if (status.ok() && ::rename(temporary.c_str(), file.c_str()) != 0) {
+    status = cannot_write(file);
+  }
+  if (!status.ok()) {
+    ::unlink(temporary.c_str());
+  }
+  return status;
+}
+
+ProfileStore ProfileStore::from_environment() {
+  if (const std::string own = environment("CATENA_DATA_DIR"); !own.empty()) {
+    return ProfileStore(fs::path(own) / "profiles");
+  }
+  if (const std::string xdg = environment("XDG_DATA_HOME"); !xdg.empty()) {
+    return ProfileStore(fs::path(xdg) / "catena" / "profiles");
+  }
+  if (const std::string home = environment("HOME"); !home.empty()) {
+    return ProfileStore(fs::path(home) / ".local" / "share" / "catena" / "profiles");
+  }
+  return ProfileStore(fs::path());
+}
+
+fs::path ProfileStore::file_of(device::DeviceInfo const& info) const {
+  if (folder_.empty()) {
+    return {};
+  }
+  // the name is for people and of harmless characters; the hash tells devices and drivers apart
+  constexpr std::size_t kMostName = 48;
+  std::string name;
+  for (const char c : info.name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 && is_printable(c)) {
+      name += c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+  }
+  device::Hash128 hash;
+  hash.add_field(device::to_string(info.backend)).add_field(info.name).add_field(info.driver);
+  constexpr std::size_t kDigits = 16;
+  return folder_ / concat(device::to_string(info.backend), "-", name.substr(0, kMostName), "-",
+                          hash.hex().substr(0, kDigits), ".json");
+}
+
+bool ProfileStore::empty() const {
+  std::error_code error;
+  return folder_.empty() || fs::directory_iterator(folder_, error) == fs::directory_iterator();
+}
+
+CostProfile ProfileStore::find(device::DeviceInfo const& info) const {
+  const fs::path file = file_of(info);
+  if (file.empty()) {
+    return CostProfile::built_in();
+  }
+  Result<CostProfile> profile = load_profile(file);
+  if (profile.ok() && !profile->is_of(info)) {
+    profile = absl::InvalidArgumentError(concat(file.string(), ": of another device, '", profile->device, "' with '",
+                                                profile->driver, "'", kMeasureAgain));
+  }
+  if (profile.ok()) {
+    return *std::move(profile);
+  }
+  if (!absl::IsNotFound(profile.status())) {
+    spdlog::warn("cost profile not used, the built-in one is: {}", std::string(profile.status().message()));
+  }
+  return CostProfile::built_in();
+}
+
+CostProfile ProfileStore::find(device::Choice choice) const {
+  if (choice == device::Choice::kNone || empty()) {
+    return CostProfile::built_in();
+  }
+  for (device::Probe const& probe : device::probe()) {  // in the order of open()
+    const bool asked_for = choice == device::Choice::kAuto ||
+                           (choice == device::Choice::kCuda && probe.backend == device::Backend::kCuda) ||
+                           (choice == device::Choice::kOpenCl && probe.backend == device::Backend::kOpenCl);
+    if (asked_for && !probe.devices.empty()) {
+      return find(probe.devices.front());
+    }
+  }
+  return CostProfile::built_in();
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/cost_measure.hpp"
+#include "chain/cost_profile.hpp"
+#include "cli/commands.hpp"
+#include "cli/fail.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <string>
+#include <string_view>
+
+namespace catena::cli {
+namespace {
+
+using plan::Direction;
+using plan::Method;
+
+constexpr std::array kMethods{Method::kStaged, Method::kStrided, Method::kGather};
+constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
+constexpr double kSmallFrame = 64;
+constexpr double kLargeFrame = 1514;
+constexpr double kFieldBytes = 4;
+
+/// A bar on a terminal, else a line for each tenth.
+class ProgressLine {
+ public:
+  ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+  void show(chain::MeasureProgress const& progress) {
+    constexpr unsigned kWidth = 30;
+    constexpr unsigned kTenths = 10;
+    const unsigned total = std::max(1U, progress.total);
+    if (terminal_) {
+      const unsigned filled = progress.done * kWidth / total;
+      // to the end of the line, so that nothing of a longer text stays
+      std::cerr << fmt::format("\r[{:=<{}}{:<{}}] {}\x1b[K", "", filled, "", kWidth - filled, progress.what)
+                << (progress.done == total ? "\n" : "") << std::flush;
+    } else if (const unsigned tenth = progress.done * kTenths / total; tenth >= next_tenth_) {
+      std::cerr << fmt::format("{:>3} %  {}\n", tenth * 100 / kTenths, progress.what);
+      next_tenth_ = tenth + 1;
+    }
+  }
+
+ private:
+  bool terminal_;
+  unsigned next_tenth_ = 0;
+};
+
+plan::Load frames_of(double bytes) {
+  return {.kind = plan::Load::Kind::kBody,
+          .bytes = bytes,
+          .staged_bytes = bytes,
+          .longest_bytes = bytes,
+          .whole_frames = true,
+          .between_slots = true};
+}
+plan::Load one_field() {
+  return {.kind = plan::Load::Kind::kColumns,
+          .bytes = kFieldBytes,
+          .staged_bytes = kFieldBytes,
+          .columns = 1,
+          .touches_packet = true,
+          .between_slots = true};
+}
+
+/// What the planner takes for such packets, and how long a packet takes.
+struct Choice {
+  std::string_view what;
+  plan::Load load;
+};
+std::array<Choice, 3> choices() {
+  return {{{"frames of 64 bytes", frames_of(kSmallFrame)},
+           {"frames of 1514 bytes", frames_of(kLargeFrame)},
+           {"a header field", one_field()}}};
+}
+
+/// ns of a packet on the bus in an endless transfer.
+double bus_ns(plan::MethodCost const& cost, double bytes) {
+  return std::max(cost.per_packet_ns, bytes * cost.per_byte_ns);
+}
+
+std::string rates(double bytes, double ns) {
+  return ns > 0 ? fmt::format("{:>8.2f} {:>8.2f}", bytes / ns, 1e3 / ns) : fmt::format("{:>8} {:>8}", "-", "-");
+}
+
+double per_second(double amount, double ns) { return ns > 0 ? amount / ns : 0; }
+
+void print(chain::CostProfile const& profile) {
+  plan::CostModel const& costs = profile.costs;
+  std::cout << concat("device    ", profile.device, " (", profile.backend, "), ", profile.driver, "\n\n");
+  std::cout << fmt::format("{:<8} {:<4} {:>12}   {:^17}   {:^17}   {:>8}\n", "", "", "per transfer", "64-byte frames",
+                           "1514-byte frames", "a field");
+  std::cout << fmt::format("{:<8} {:<4} {:>12}   {:>8} {:>8}   {:>8} {:>8}   {:>8}\n", "method", "", "us", "GB/s",
+                           "Mpps", "GB/s", "Mpps", "Mpps");
+  for (const Method method : kMethods) {
+    if ((costs.available & plan::method_bit(method)) == 0) {
+      std::cout << fmt::format("{:<8} not available: kernels of this device do not reach host memory\n",
+                               plan::to_string(method));
+      continue;
+    }
+    for (const Direction direction : kDirections) {
+      plan::MethodCost const& cost = costs.of(method, direction);
+      const std::string field =
+          method == Method::kGather
+              ? fmt::format("{:.2f}",
+                            per_second(1e3, std::max(cost.per_packet_fields_ns, kFieldBytes * cost.per_byte_ns)))
+              : "-";
+      std::cout << fmt::format("{:<8} {:<4} {:>12.2f}   {}   {}   {:>8}\n", plan::to_string(method),
+                               plan::to_string(direction), cost.per_transfer_ns / 1e3,
+                               rates(kSmallFrame, bus_ns(cost, kSmallFrame)),
+                               rates(kLargeFrame, bus_ns(cost, kLargeFrame)), field);
+    }
+  }
+  std::cout << fmt::format(
+      "\none core, for `staged`: batches {:.2f} GB/s of frames, {:.1f} ns to reach a packet's headers and {:.2f} ns a "
+      "field;\nwithin the device: {:.2f} GB/s\n",
+      per_second(1, costs.host_copy_ns_per_byte), costs.host_touch_ns, costs.host_column_ns,
+      per_second(1, costs.device_copy_ns_per_byte));
+  std::cout << fmt::format("\nthe planner takes, with {} packets a transfer\n", costs.packets_per_transfer);
+  for (Choice const& choice : choices()) {
+    std::cout << fmt::format("  {:<21}", choice.what);
+    for (const Direction direction : kDirections) {
+      plan::MoveCost cost;
+      const Method method = costs.cheapest(plan::kAllMethods, direction, choice.load, cost);
+      std::cout << fmt::format("  {} {:<7} {:>8.2f} ns", plan::to_string(direction), plan::to_string(method),
+                               cost.total_ns);
+    }
+    std::cout << '\n';
+  }
+}
+
+nlohmann::ordered_json as_json(chain::CostProfile const& profile, std::string const& file) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(chain::to_json(profile));
+  json["file"] = file;
+  json["choices"] = nlohmann::ordered_json::array();
+  for (Choice const& choice : choices()) {
+    for (const Direction direction : kDirections) {
+      plan::MoveCost cost;
+      const Method method = profile.costs.cheapest(plan::kAllMethods, direction, choice.load, cost);
+      json["choices"].push_back({{"what", choice.what},
+                                 {"direction", plan::to_string(direction)},
+                                 {"method", plan::to_string(method)},
+                                 {"ns", cost.total_ns}});
+    }
+  }
+  return json;
+}
+
+}  // namespace
+
+int profile(std::string const& device, std::string const& output, bool json) {
+  const Result<device::Choice> choice = device::parse_choice(device);
+  if (!choice.ok()) {
+    return fail(choice.status());
+  }
+  std::string why;
+  const Result<std::unique_ptr<device::Device>> opened = device::open(*choice, &why);
+  if (!opened.ok()) {
+    return fail(opened.status());
+  }
+  if (!*opened) {
+    return fail(absl::UnavailableError(concat("there is no device to measure:\n", why)));
+  }
+  device::DeviceInfo const& info = (*opened)->info();
+  std::cerr << concat("measuring ", info.name, " (", device::to_string(info.backend),
+                      "): some seconds, in which nothing else should run\n");
+  if (!why.empty()) {
+    std::cerr << "not used: " << why << '\n';
+  }
+  ProgressLine line;
+  const Result<plan::CostModel> costs =
+      chain::measure(**opened, [&line](chain::MeasureProgress const& progress) { line.show(progress); });
+  if (!costs.ok()) {
+    return fail(costs.status());
+  }
+  const chain::CostProfile measured = chain::CostProfile::of(info, *costs);
+  const std::string file = output.empty() ? chain::ProfileStore::from_environment().file_of(info).string() : output;
+  const Status saved =
+      file.empty() ? absl::UnavailableError("there is no folder to keep the profile in: set HOME, or use --output FILE")
+                   : chain::save_profile(measured, file);
+  if (json) {
+    std::cout << as_json(measured, saved.ok() ? file : "").dump(2) << '\n';
+  } else {
+    print(measured);
+    if (saved.ok()) {
+      std::cout << concat("\nsaved     ", file, "\n");
+    }
+  }
+  return saved.ok() ? kExitOk : fail(saved);
+}
+
+}  // namespace catena::cli

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/profile_option.hpp"
+
+#include <catena/core/text.hpp>
+
+namespace catena::cli {
+
+Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config) {
+  device::Choice choice = config.device;
+  if (!arguments.device.empty()) {
+    CATENA_ASSIGN_OR_RETURN(choice, device::parse_choice(arguments.device));
+  }
+  if (!arguments.profile.empty()) {
+    return chain::load_profile(arguments.profile);
+  }
+  return chain::ProfileStore::from_environment().find(choice);
+}
+
+std::string of_device(chain::CostProfile const& profile) {
+  return profile.measured.empty() ? std::string() : concat(" (", profile.device, ", ", profile.backend, ")");
+}
+
+}  // namespace catena::cli
