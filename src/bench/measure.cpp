@@ -33,6 +33,7 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   chain::RunOptions options;
   options.workers = workers;
   options.sync = spec.sync;
+  options.profiles = chain::ProfileStore::from_environment();
   options.make_sink = [&sink]() -> Result<std::unique_ptr<dataplane::Sink>> { return std::move(sink); };
   if (spec.chain->esp_input) {
     options.make_source = [&] {
@@ -73,6 +74,7 @@ void add(chain::Report const& report, RunResult& result) {
   result.sent += report.sent;
   result.dropped += report.dropped();
   result.device = report.device;
+  result.costs_from = report.costs_from;
   double to_device = 0;
   double to_host = 0;
   for (chain::NfReport const& nf : report.nfs) {

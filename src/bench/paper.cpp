@@ -246,6 +246,7 @@ Status Paper::measure_once(Cell& cell) {
   CATENA_RETURN_IF_ERROR(run.status);
   if (!alone) {
     results_.device = run.device;
+    results_.costs_from = run.costs_from;
   }
   CATENA_ASSIGN_OR_RETURN(
       std::vector<Sample> const* expected,

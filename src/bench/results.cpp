@@ -145,6 +145,7 @@ std::string to_json(Results const& results) {
       {"benchmark", "paper"},
       {"machine", results.machine},
       {"device", results.device},
+      {"cost_profile", results.costs_from},
       {"commit", results.commit},
       {"command", results.command},
       {"seconds", results.seconds},

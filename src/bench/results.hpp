@@ -68,6 +68,7 @@ struct Results {
   std::string commit;   ///< of the source tree, or "unknown"
   std::string machine;  ///< processor, cores, kernel
   std::string device;
+  std::string costs_from;  ///< the cost profile that plans were made by
   double seconds = 0;
   std::string tuning;
   std::uint32_t sample_every = 0;
