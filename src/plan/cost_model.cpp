@@ -59,7 +59,7 @@ bool CostModel::can_carry(Method method, Load const& load) {
     case Method::kStrided:
       return load.kind == Load::Kind::kBody && load.whole_frames && load.between_slots;
     case Method::kGather:
-      return load.kind != Load::Kind::kLaunch;
+      return load.kind != Load::Kind::kLaunch && load.between_slots && !load.touches_metadata;
   }
   return false;
 }
@@ -86,9 +86,7 @@ MoveCost CostModel::cost(Method method, Direction direction, Load const& load) c
       return cost;
     case Method::kGather:
       cost.bytes = load.bytes;
-      const double least = load.kind == Load::Kind::kBody ? at.per_packet_ns
-                           : load.touches_packet          ? at.per_packet_fields_ns
-                                                          : 0;
+      const double least = load.kind == Load::Kind::kBody ? at.per_packet_ns : at.per_packet_fields_ns;
       cost.total_ns = per_transfer + std::max(least, cost.bytes * at.per_byte_ns);
       return cost;
   }

@@ -33,6 +33,7 @@ Load columns_load(FieldSet columns, bool shared) {
   load.bytes = load.staged_bytes = packet::columns_size(columns);
   load.columns = static_cast<std::uint32_t>(std::popcount(columns));
   load.touches_packet = (columns & packet::kFrameFields) != 0;
+  load.touches_metadata = (columns & packet::kMetaFields) != 0;
   load.between_slots = shared;
   return load;
 }
@@ -91,8 +92,17 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
   }
   launch.staged_bytes = launch.bytes;
   add(launch, packet::kNoFields);
-  if (columns != 0) {
-    add(columns_load(columns, movement.shared), columns);
+  // Where the columns of the packets take another way, the metadata does not. Staged, they are as dear together as
+  // apart.
+  const FieldSet in_packets = columns & packet::kFrameFields;
+  MoveCost alone;
+  const bool apart =
+      in_packets != 0 && in_packets != columns &&
+      costs_->cheapest(allowed_, direction, columns_load(in_packets, movement.shared), alone) != Method::kStaged;
+  for (const FieldSet part : {apart ? in_packets : columns, apart ? columns & ~in_packets : packet::kNoFields}) {
+    if (part != 0) {
+      add(columns_load(part, movement.shared), part);
+    }
   }
   if (has_body) {
     // frames keep the room that they may grow into while they stand in a launch's buffer, in both directions

@@ -17,9 +17,9 @@ class Pricing {
   /// `input` must outlive it.
   explicit Pricing(PlanInput const& input);
 
-  /// Moves of one step, at most three each way.
+  /// Moves of one step, at most four each way.
   struct Bill {
-    std::array<Move, 6> moves;
+    std::array<Move, 8> moves;
     std::size_t count = 0;
 
     std::span<const Move> list() const { return {moves.data(), count}; }

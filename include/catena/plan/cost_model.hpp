@@ -15,7 +15,7 @@ enum class Direction : std::uint8_t { kToDevice, kToHost };
 enum class Method : std::uint8_t {
   kStaged,   ///< the CPU copies to or from a pinned staging buffer, which one bulk copy moves
   kStrided,  ///< one 2-D copy over equally spaced slots: whole frames only, each as long as the longest
-  kGather,   ///< a kernel reads (to the device) or writes (to the host) the pinned packets directly
+  kGather,  ///< a kernel reads (to the device) or writes (to the host) the pinned packets, at the other end their twins
 };
 inline constexpr std::size_t kMethodCount = 3;
 
@@ -48,9 +48,10 @@ struct Load {
   double staged_bytes = 0;   ///< room in a staging buffer: `bytes` rounded up, with what the kernel may grow into
   double longest_bytes = 0;  ///< kBody: bytes if each packet were as long as the longest
   std::uint32_t columns = 0;
-  bool touches_packet = false;  ///< kColumns: some column is in the packet, not in the metadata
-  bool whole_frames = false;    ///< kBody: frames, not payloads
-  bool between_slots = false;   ///< from a slot to its twin or back; else to or from a launch's own buffer
+  bool touches_packet = false;    ///< kColumns: some column is in the packet, not in the metadata
+  bool touches_metadata = false;  ///< kColumns: some column is metadata
+  bool whole_frames = false;      ///< kBody: frames, not payloads
+  bool between_slots = false;     ///< from a slot to its twin or back; else to or from a launch's own buffer
 };
 
 /// Of one packet of average size.
@@ -76,7 +77,8 @@ struct CostModel {
   MethodCost const& of(Method method, Direction direction) const {
     return methods[static_cast<std::size_t>(method)][static_cast<std::size_t>(direction)];
   }
-  /// Whether `method` can carry `load` at all.
+  /// Whether `method` can carry `load` at all. Metadata, and all that direct use moves, is always staged; what a launch
+  /// carries besides packets, too.
   static bool can_carry(Method method, Load const& load);
   /// Precondition: can_carry(method, load).
   MoveCost cost(Method method, Direction direction, Load const& load) const;
