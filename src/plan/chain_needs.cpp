@@ -10,11 +10,13 @@ using packet::FieldSet;
 constexpr FieldSet kVariableHeaderFields =
     packet::fields(packet::kEthType, packet::kIpv4Options, packet::kTcpOptions, packet::kTrailer);
 
-HostStep host_step(FieldSet reads, FieldSet writes, bool every_packet) {
+/// `few`: of the writes, those that few packets get, which are marked for the next shared step.
+HostStep host_step(FieldSet reads, FieldSet writes, bool every_packet, FieldSet few = packet::kNoFields) {
   // a write that leaves packets out leaves them their old value, which must therefore be the newest
-  return {.needs = reads | (every_packet ? packet::kNoFields : writes),
+  return {.needs = reads | (every_packet ? few : writes),
           .writes = writes,
-          .replaces = every_packet ? writes & ~reads : packet::kNoFields};
+          .replaces = every_packet ? writes & ~reads & ~few : packet::kNoFields,
+          .outdates = writes & ~few};
 }
 
 void add_kernel(NfNeeds& needs, PlacedNf const& nf) {
@@ -47,7 +49,7 @@ NfNeeds needs_of(PlacedNf const& nf) {
   const bool every = nf.writes_every_packet;
   NfNeeds needs;
   needs.on_gpu = nf.on == Processor::kGpu;
-  needs.host[0] = host_step(hints.prepare_reads | kReadByAll, hints.prepare_writes, every);
+  needs.host[0] = host_step(hints.prepare_reads | kReadByAll, hints.prepare_writes, every, hints.prepare_writes_few);
   needs.host[2] = host_step(hints.complete_reads, hints.complete_writes, every);
   if (needs.on_gpu) {
     add_kernel(needs, nf);

@@ -23,6 +23,7 @@ struct HostStep {
   packet::FieldSet needs = 0;  ///< must be valid on the CPU before it
   packet::FieldSet writes = 0;
   packet::FieldSet replaces = 0;  ///< of the writes, those that reach every packet and do not read
+  packet::FieldSet outdates = 0;  ///< of the writes, those that leave the device with an old value
 };
 
 struct NfNeeds {

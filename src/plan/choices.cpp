@@ -51,7 +51,7 @@ bool run(HostStep const& step, Views& views) {
     return false;
   }
   views.cpu |= step.writes;
-  views.gpu &= ~step.writes;
+  views.gpu &= ~step.outdates;
   return true;
 }
 

@@ -134,7 +134,7 @@ bool BruteForce::host_reads_next(std::size_t nf, std::uint32_t field) const {
     const Hints& hints = nfs_[at].hints;
     if (at != nf) {
       const FieldSet of_framework = kWhereHeadersAre | fields(packet::kMetaVerdict);
-      if (reads(hints.prepare_reads | of_framework, hints.prepare_writes, at)) {
+      if (reads(hints.prepare_reads | hints.prepare_writes_few | of_framework, hints.prepare_writes, at)) {
         return true;
       }
       if ((hints.prepare_writes & bit) != 0 || nfs_[at].on == Processor::kGpu) {
@@ -284,6 +284,9 @@ class RandomChains {
     sometimes(nf.hints.prepare_writes);
     sometimes(nf.hints.complete_reads);
     sometimes(nf.hints.complete_writes);
+    if (chance(0.5)) {
+      nf.hints.prepare_writes_few = nf.hints.prepare_writes & fields(packet::kPayload);
+    }
     nf.writes_every_packet = chance(0.3);
     nf.aux_bytes = static_cast<std::uint32_t>(pick(0, 32));
     nf.result_bytes = static_cast<std::uint32_t>(pick(0, 32));

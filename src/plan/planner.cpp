@@ -138,6 +138,10 @@ Status check(PlanInput const& input) {
             concat("NF ", nf.name, ": ", bytes, " bytes a packet; at most ", kMaxBytesPerPacket, " can be"));
       }
     }
+    if ((nf.hints.prepare_writes_few & ~(nf.hints.prepare_writes & packet::fields(packet::kPayload))) != 0) {
+      return absl::InvalidArgumentError(
+          concat("NF ", nf.name, ": prepare_writes_few names what is not the payload, or not among prepare_writes"));
+    }
     if (!std::isfinite(nf.grows_by)) {
       return absl::InvalidArgumentError(concat("NF ", nf.name, ": grows_by is not a number"));
     }

@@ -93,6 +93,38 @@ TEST(KnownChains, IpsecBehindNidsMovesOnlyWhatTheCpuHasRewritten) {
   EXPECT_EQ(step_of(plan, "encrypt").to_device, kRewritten);
 }
 
+// The same with a NAT, which rewrites the payloads of ICMP errors and marks them.
+TEST(KnownChains, IpsecBehindNidsAndNatMovesHeaderFieldsAndMarkedPayloadsOnly) {
+  PlanInput input = input_of(chain_c(2));
+  const GpuStep marked = step_of(plan_of(input), "encrypt");
+  EXPECT_EQ(marked.to_device, kRewritten | fields(packet::kIcmpHeader));
+  const Plan plan = plan_of(input);
+  EXPECT_EQ(testing::simulate(input.nfs, plan), "");
+  input.nfs[1].hints.prepare_writes_few = packet::kNoFields;
+  const Plan whole = plan_of(input);
+  EXPECT_TRUE(packet::has_frame(step_of(whole, "encrypt").to_device) ||
+              packet::contains(step_of(whole, "encrypt").to_device, packet::kPayload));
+  EXPECT_LT(plan.bytes_to_device, 0.55 * whole.bytes_to_device);
+  // and the plan is wrong for a NAT that marks nothing
+  EXPECT_NE(testing::simulate(input.nfs, plan), "");
+}
+
+TEST(KnownChains, MetadataIsStagedWhereHeaderFieldsAreGathered) {
+  PlacedNf sets{.name = "sets"};
+  sets.hints.cw = fields(packet::kIpv4Ttl, packet::kMetaPort);
+  PlacedNf reads{.name = "reads", .on = kG};
+  reads.hints.gr = fields(packet::kIpv4Ttl, packet::kMetaPort, packet::kPayload);
+  const Plan plan = plan_of(input_of({testing::nids(kG), sets, reads}));
+  std::vector<std::pair<FieldSet, Method>> columns;
+  for (Move const& move : step_of(plan, "reads").moves) {
+    if (move.kind == Load::Kind::kColumns) {
+      columns.emplace_back(move.fields, move.method);
+    }
+  }
+  EXPECT_THAT(columns, ::testing::ElementsAre(::testing::Pair(fields(packet::kIpv4Ttl), Method::kGather),
+                                              ::testing::Pair(fields(packet::kMetaPort), Method::kStaged)));
+}
+
 // Figure 4(a): a NIDS modifies nothing, so nothing comes back.
 TEST(KnownChains, NothingComesBackFromAnNfThatWritesNothing) {
   for (const Mode mode : {Mode::kCopy, Mode::kShared, Mode::kAdaptive}) {
@@ -302,6 +334,15 @@ TEST(Planner, RoomsAreLimited) {
     input.nfs[1].*member = 65537;
     EXPECT_THAT(error_of(input), HasSubstr("NF nids: 65537 bytes a packet; at most 65536"));
   }
+}
+
+TEST(Planner, OnlyPayloadsAreWrittenInFewPackets) {
+  PlanInput input = input_of(chain_c(2));
+  input.nfs[1].hints.prepare_writes_few |= fields(packet::kIpv4Src);
+  EXPECT_THAT(error_of(input), HasSubstr("NF nat: prepare_writes_few"));
+  input.nfs[1].hints.prepare_writes_few = fields(packet::kPayload);
+  input.nfs[1].hints.prepare_writes &= ~fields(packet::kPayload);
+  EXPECT_THAT(error_of(input), HasSubstr("NF nat: prepare_writes_few"));
 }
 
 TEST(Planner, GrowthMustBeANumber) {

@@ -82,8 +82,8 @@ class Replay {
 
 std::size_t Replay::next_device_reader(std::size_t nf, std::uint32_t field) const {
   for (std::size_t later = nf + 1; later < chain_.size(); ++later) {
-    const bool rewritten = has(chain_[later - 1].complete().writes, field) ||
-                           has(chain_[later].prepare().writes, field) || has(chain_[later].host[1].writes, field);
+    const bool rewritten = has(chain_[later - 1].complete().outdates, field) ||
+                           has(chain_[later].prepare().outdates, field) || has(chain_[later].host[1].outdates, field);
     if (rewritten || (chain_[later].on_gpu && has(plan_->nfs[later].step->to_device, field))) {
       return nf;
     }

@@ -18,6 +18,10 @@ struct Hints {
   packet::FieldSet gw = 0;             ///< GPU writes
   packet::FieldSet prepare_reads = 0;  ///< prepare(), on the CPU before the work
   packet::FieldSet prepare_writes = 0;
+  /// Of prepare_writes, those that few packets get. prepare() marks each of these (Packet::mark_rewritten()), and the
+  /// next shared step moves the field for the marked packets; the others' values stay valid on the device. Only
+  /// `payload` may be among them.
+  packet::FieldSet prepare_writes_few = 0;
   packet::FieldSet complete_reads = 0;  ///< complete(), on the CPU after the work
   packet::FieldSet complete_writes = 0;
 

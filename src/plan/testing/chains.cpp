@@ -73,6 +73,7 @@ PlacedNf nat(Processor on) {
                                   packet::kTcpFlags, packet::kPayload);
   nf.hints.prepare_writes =
       fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum, packet::kL4Checksum, packet::kPayload);
+  nf.hints.prepare_writes_few = fields(packet::kPayload);  // of ICMP errors
   return nf;
 }
 

@@ -31,8 +31,10 @@ Simulation::Simulation(std::span<const PlacedNf> nfs) : nfs_(nfs) {
     every_packet |= nfs[nf].writes_every_packet ? std::uint64_t{1} << nf : 0;
   }
   const auto add = [&](std::uint64_t deciders) {
-    packets_.push_back({.deciders = deciders | every_packet});
-    packets_.back().device.fill(kPoison);
+    for (const bool is_rare : {false, true}) {
+      packets_.push_back({.deciders = deciders | every_packet, .is_rare = is_rare});
+      packets_.back().device.fill(kPoison);
+    }
   };
   add(all);
   add(0);
@@ -52,15 +54,23 @@ void Simulation::read(SimulatedPacket const& packet, Versions const& memory, Fie
   });
 }
 
-void Simulation::host_step(std::size_t nf, std::string_view step, FieldSet reads, FieldSet writes) {
+void Simulation::host_step(std::size_t nf, std::string_view step, FieldSet reads, FieldSet writes, FieldSet few) {
   for (SimulatedPacket& packet : packets_) {
     if (((packet.deciders >> nf) & 1U) == 0) {
       read(packet, packet.host, writes, nf, step);
       continue;
     }
-    read(packet, packet.host, reads, nf, step);
-    for_each_field(writes, [&](std::uint32_t field) { packet.host[field] = ++packet.newest[field]; });
+    read(packet, packet.host, reads | few, nf, step);
+    const FieldSet written = packet.is_rare ? writes : writes & ~few;
+    for_each_field(written, [&](std::uint32_t field) { packet.host[field] = ++packet.newest[field]; });
+    packet.marked |= written & few;
   }
+}
+
+void Simulation::move_marked(SimulatedPacket& packet, std::size_t nf) {
+  read(packet, packet.host, packet.marked, nf, "the move of what is marked");
+  for_each_field(packet.marked, [&](std::uint32_t field) { packet.device[field] = packet.host[field]; });
+  packet.marked = packet::kNoFields;
 }
 
 void Simulation::shared_step(std::size_t nf, Movement const& movement) {
@@ -73,6 +83,7 @@ void Simulation::shared_step(std::size_t nf, Movement const& movement) {
         concat("a part of the frame comes back from ", nfs_[nf].name, ", and the host does not know its place yet");
   }
   for (SimulatedPacket& packet : packets_) {
+    move_marked(packet, nf);
     if ((movement.to_device & packet::kFrameFields) != 0) {
       read(packet, packet.host, kWhereHeadersAre, nf, "the move to the device");
     }
@@ -121,7 +132,8 @@ void Simulation::prepare(std::size_t nf) {
     // the framework looks at every packet to choose those that the NF decides
     read(packet, packet.host, kWhereHeadersAre | packet::fields(packet::kMetaVerdict), nf, "the framework in front");
   }
-  host_step(nf, "prepare", nfs_[nf].hints.prepare_reads, nfs_[nf].hints.prepare_writes);
+  Hints const& hints = nfs_[nf].hints;
+  host_step(nf, "prepare", hints.prepare_reads, hints.prepare_writes, hints.prepare_writes_few);
 }
 
 void Simulation::work(std::size_t nf, Movement const* movement) {
@@ -156,7 +168,8 @@ FieldSet Simulation::valid_in(Versions SimulatedPacket::*memory) const {
   FieldSet valid = ~FieldSet{0};
   for (SimulatedPacket const& packet : packets_) {
     for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
-      if ((packet.*memory)[field] != packet.newest[field]) {
+      const bool comes = memory == &SimulatedPacket::device && (packet.marked >> field & 1U) != 0;
+      if ((comes ? packet.host : packet.*memory)[field] != packet.newest[field]) {
         valid &= ~(FieldSet{1} << field);
       }
     }

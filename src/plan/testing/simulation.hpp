@@ -16,8 +16,9 @@ namespace catena::plan::testing {
 /// Carries a plan out on packets whose fields are version numbers, once in host memory and once in device memory, and
 /// compares each version that is read or moved with the one that was written last. Knows nothing of views.
 ///
-/// The packets differ in which NFs decide them: all do, none does, all but one, one alone. NFs leave packets alone that
-/// they do not decide; an NF with writes_every_packet decides every packet. The memory where an NF writes must hold the
+/// The packets differ in which NFs decide them: all do, none does, all but one, one alone; and in whether they are
+/// among the few that get an NF's prepare_writes_few. NFs leave packets alone that they do not decide; an NF with
+/// writes_every_packet decides every packet. The memory where an NF writes must hold the
 /// newest value of the packets that it leaves alone: else some packets had it in one memory and some in the other.
 class Simulation {
  public:
@@ -34,7 +35,7 @@ class Simulation {
   /// The first use of an outdated field, empty if there was none.
   std::string const& error() const { return error_; }
 
-  /// Fields whose newest value is in the memory for every packet.
+  /// Fields whose newest value is in the memory for every packet, or would be once marked ones are moved.
   packet::FieldSet valid_on_host() const;
   packet::FieldSet valid_on_device() const;
 
@@ -42,13 +43,17 @@ class Simulation {
   using Versions = std::array<std::uint8_t, packet::kFieldCount>;
   struct SimulatedPacket {
     std::uint64_t deciders;  // bit i: NF number i decides it
+    bool is_rare;            // it gets prepare_writes_few
+    packet::FieldSet marked = packet::kNoFields;
     Versions newest{};
     Versions host{};
     Versions device{};
   };
 
   packet::FieldSet valid_in(Versions SimulatedPacket::*memory) const;
-  void host_step(std::size_t nf, std::string_view step, packet::FieldSet reads, packet::FieldSet writes);
+  void move_marked(SimulatedPacket& packet, std::size_t nf);
+  void host_step(std::size_t nf, std::string_view step, packet::FieldSet reads, packet::FieldSet writes,
+                 packet::FieldSet few = packet::kNoFields);
   void shared_step(std::size_t nf, Movement const& movement);
   void direct_step(std::size_t nf, Movement const& movement);
   void read(SimulatedPacket const& packet, Versions const& memory, packet::FieldSet set, std::size_t nf,
