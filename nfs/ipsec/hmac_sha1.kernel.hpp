@@ -6,6 +6,8 @@
 /// HMAC-SHA1 on a device (FIPS 180-4, RFC 2104), from the two states that the key leads to.
 namespace catena::ipsec {
 
+inline constexpr u32 kSha1BlockBytes = 64;
+
 struct Sha1State {
   u32 words[5];
 };
@@ -62,37 +64,50 @@ inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
   state.words[4] += e;
 }
 
+/// Block `number` of the message, with the end mark where it belongs; behind the message zeros.
+inline void load_block(kernel::Bytes message, i32 first, u32 length, u32 number, u32 (&block)[16]) {
+  CATENA_UNROLL
+  for (u32 i = 0; i < 16; ++i) {
+    const u32 at = number * kSha1BlockBytes + 4 * i;
+    block[i] = at == length ? 0x80000000U : 0U;
+    if (at < length) {
+      block[i] = message.be32(first + static_cast<i32>(at));
+    }
+  }
+}
+
 /// The whole 20-byte HMAC of bytes [first, first + length); `length` is a multiple of 4, as all that ESP signs. The
-/// last turn of the loop is the outer hash, so that the unrolled rounds exist once.
+/// last turn of the loop is the outer hash, so that the unrolled rounds exist once; the first one only asks for the
+/// first block. Each block is asked for before the rounds of the one before it, which hide the way from memory: nobody
+/// else works while one work-item is here.
 inline Sha1State hmac_sha1(kernel::Bytes message, i32 first, u32 length, Sha1State inner, Sha1State outer) {
-  constexpr u32 kBlockBytes = 64;
   constexpr u32 kDigestBytes = 20;
   constexpr u32 kEndBytes = 4 + 8;  // the word with the end mark, and the length in bits
-  const u32 blocks = (length + kEndBytes + kBlockBytes - 1) / kBlockBytes;
+  const u32 blocks = (length + kEndBytes + kSha1BlockBytes - 1) / kSha1BlockBytes;
   Sha1State state = inner;
   u32 block[16];
-  for (u32 number = 0; number <= blocks; ++number) {
-    const bool is_outer = number == blocks;
-    const u32 bytes = is_outer ? kDigestBytes : length;
+  for (u32 asked = 0; asked <= blocks + 1; ++asked) {
+    u32 next[16];
+    load_block(message, first, length, asked, next);
+    if (asked > 0) {
+      const bool is_outer = asked > blocks;
+      if (is_outer) {  // `block` holds zeros
+        CATENA_UNROLL
+        for (u32 i = 0; i < 5; ++i) {
+          block[i] = state.words[i];
+        }
+        block[5] = 0x80000000U;
+        state = outer;
+      }
+      if (asked >= blocks) {
+        block[15] = 8 * (kSha1BlockBytes + (is_outer ? kDigestBytes : length));  // the block of the key counts
+      }
+      sha1_block(state, block);
+    }
     CATENA_UNROLL
     for (u32 i = 0; i < 16; ++i) {
-      const u32 at = is_outer ? 4 * i : number * kBlockBytes + 4 * i;
-      block[i] = at == bytes ? 0x80000000U : 0U;
-      if (at < bytes && !is_outer) {
-        block[i] = message.be32(first + static_cast<i32>(at));
-      }
+      block[i] = next[i];
     }
-    if (is_outer) {
-      CATENA_UNROLL
-      for (u32 i = 0; i < 5; ++i) {
-        block[i] = state.words[i];
-      }
-      state = outer;
-    }
-    if (number + 1 >= blocks) {
-      block[15] = 8 * (kBlockBytes + bytes);  // the block of the key counts
-    }
-    sha1_block(state, block);
   }
   return state;
 }
