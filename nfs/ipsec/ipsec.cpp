@@ -57,6 +57,14 @@ nf::Hints IpsecNf::hints() const {
 
 Result<nf::KernelSide> IpsecNf::kernel_side() const { return make_kernel_side(direction_, hints(), sessions_); }
 
+double IpsecNf::grows_by() const {
+  double bytes = kEspTrailerBytes + kMaxPadBytes / 2.0 + kIcvBytes;
+  for (Session const& session : sessions_) {
+    bytes += session.outer.front / static_cast<double>(sessions_.size());
+  }
+  return direction_ == Direction::kEncrypt ? bytes : -bytes;
+}
+
 std::vector<std::string> IpsecNf::start_report() const {
   return {concat(direction_ == Direction::kEncrypt ? "encrypt, " : "decrypt, ", sessions_.size(),
                  sessions_.size() == 1 ? " association" : " associations", ", aes-128-ctr, hmac-sha1-96")};

@@ -61,6 +61,8 @@ void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcom
 class IpsecNf : public nf::Nf {
  public:
   nf::Hints hints() const override;
+  /// Outer headers, ESP, padding and ICV, as if all associations had as much traffic, and all lengths were as frequent.
+  double grows_by() const override;
   Result<nf::KernelSide> kernel_side() const override;
   std::vector<std::string> start_report() const override;
 

@@ -61,6 +61,22 @@ std::vector<Frame> encrypted(std::vector<Frame> const& frames, std::string_view 
   return frames_of(run_everywhere("encrypt", sa_file, frames, "", {64}));
 }
 
+TEST(Encrypt, grows_by_is_what_an_average_frame_grows_by) {
+  std::vector<Frame> frames;
+  for (const std::uint32_t destination : {0x0A020001U, 0x0A030001U}) {  // the second tunnel is one in UDP
+    for (std::uint32_t bytes = 100; bytes < 104; ++bytes) {
+      frames.push_back(udp(destination, std::string(bytes, 'x')));
+    }
+  }
+  const auto total = [](std::vector<Frame> const& all) {
+    return std::accumulate(all.begin(), all.end(), 0.0,
+                           [](double sum, Frame const& one) { return sum + static_cast<double>(one.size()); });
+  };
+  const double growth = (total(encrypted(frames)) - total(frames)) / static_cast<double>(frames.size());
+  EXPECT_EQ((*make("encrypt", kSaFile))->grows_by(), growth);
+  EXPECT_EQ((*make("decrypt", kSaFile))->grows_by(), -growth);
+}
+
 TEST(Encrypt, first_selector_in_file_order_wins) {
   const RunResult result =
       run_everywhere("encrypt", kSaFile, {udp(0x0A020001), udp(0x0A030001), tcp(0x0A020001), tcp(0x0B000001)});

@@ -118,6 +118,7 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
   plan::PlacedNf nf;
   nf.name = instance.name();
   nf.hints = instance.nf().hints();
+  nf.grows_by = instance.nf().grows_by();
   std::optional<nf::KernelSide> side;
   if (entry.on == Placement::kGpu) {
     CATENA_ASSIGN_OR_RETURN(side, make_kernel_side(entry, instance));
@@ -140,7 +141,7 @@ std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step) {
   result.to_host = step.to_host;
   for (plan::Move const& move : step.moves) {
     const bool in = move.direction == plan::Direction::kToDevice;
-    if (move.kind == plan::Load::Kind::kColumns) {
+    if (move.kind == plan::Load::Kind::kColumns && (move.fields & packet::kFrameFields) != 0) {
       (in ? result.columns_in : result.columns_out) = route_of(move.method);
     } else if (move.kind == plan::Load::Kind::kBody) {
       (in ? result.body_in : result.body_out) = route_of(move.method);

@@ -78,6 +78,36 @@ TEST(HostIsCurrent, an_overwritten_field_is_no_longer_missed) {
   EXPECT_THAT(host_is_current(nfs, plan), ElementsAre(true, false, true));
 }
 
+TEST(SharedStep, takes_the_method_of_header_fields_where_metadata_is_staged) {
+  plan::GpuStep step;
+  step.shared = true;
+  step.to_device = fields(packet::kIpv4Ttl, packet::kMetaPort);
+  step.moves = {
+      {plan::Direction::kToDevice, plan::Load::Kind::kColumns, plan::Method::kGather, fields(packet::kIpv4Ttl), {}},
+      {plan::Direction::kToDevice, plan::Load::Kind::kColumns, plan::Method::kStaged, fields(packet::kMetaPort), {}}};
+  EXPECT_EQ(shared_step(step)->columns_in, kernel::Route::kMapped);
+}
+
+/// Lets frames grow; does nothing else.
+class Growing final : public nf::Nf {
+ public:
+  nf::Hints hints() const override { return {}; }
+  double grows_by() const override { return 7.5; }
+  void compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) override {}
+  void complete(packet::Batch const&, std::span<const std::byte>, std::span<const std::byte>, nf::SpillView const*,
+                std::uint32_t, nf::Outcome&) override {}
+};
+
+TEST(AddNf, tells_the_planner_by_how_much_frames_grow) {
+  const nf::Descriptor descriptor{.type = "growing"};
+  nf::Instance instance("a", descriptor, std::make_unique<Growing>(), nf::OnUnsupported::kPass, false);
+  NfConfig entry;
+  entry.on = Placement::kCpu;
+  plan::PlanInput input;
+  ASSERT_TRUE(add_nf(entry, instance, input).ok());
+  EXPECT_EQ(input.nfs.at(0).grows_by, 7.5);
+}
+
 TEST(SharedStep, takes_the_methods_of_its_moves) {
   plan::GpuStep step;
   EXPECT_FALSE(shared_step(step).has_value()) << "direct use";

@@ -65,6 +65,10 @@ class Nf {
   /// missing here reaches them outdated on some plan.
   virtual Hints hints() const = 0;
 
+  /// Bytes by which the NF lets an average frame grow, for plans to reckon with; below 0 where frames shrink. Must not
+  /// change.
+  virtual double grows_by() const { return 0; }
+
   /// Fills `aux` (batch.size() * aux_bytes). Packets it drops through `outcome` do not reach the later steps.
   virtual void prepare(packet::Batch const& batch, std::span<std::byte> aux, Outcome& outcome);
   /// CPU implementation. Writes one result for each packet and the fields of CW.
