@@ -225,7 +225,8 @@ TEST(Nids, results_that_no_kernel_wrote_are_not_believed) {
   std::uint16_t port = 0;
   std::uint64_t index = 0;
   std::uint64_t arrival_ns = 0;
-  const packet::MetaColumns meta{&offset, &length, &layers, &verdict, &port, &index, &arrival_ns};
+  std::uint8_t rewritten = 0;
+  const packet::MetaColumns meta{&offset, &length, &layers, &verdict, &port, &index, &arrival_ns, &rewritten};
   const std::uint32_t number = 0;
   const packet::Batch batch(slot.data(), meta, {&number, 1});
   for (NidsResult const& result : {NidsResult{1, {match_entry(7, 3)}}, NidsResult{1, {match_entry(0, 4)}},

@@ -73,7 +73,14 @@ std::uint32_t next_number() {
 
 struct PacketPool::Columns {
   explicit Columns(std::size_t slots)
-      : offset(slots), length(slots), layers(slots), verdict(slots), port(slots), index(slots), arrival_ns(slots) {}
+      : offset(slots),
+        length(slots),
+        layers(slots),
+        verdict(slots),
+        port(slots),
+        index(slots),
+        arrival_ns(slots),
+        rewritten(slots) {}
 
   Column<std::uint16_t> offset;
   Column<std::uint16_t> length;
@@ -82,6 +89,7 @@ struct PacketPool::Columns {
   Column<std::uint16_t> port;
   Column<std::uint64_t> index;
   Column<std::uint64_t> arrival_ns;
+  Column<std::uint8_t> rewritten;
 };
 
 struct PacketPool::FreeUnits {
@@ -166,8 +174,8 @@ Status PacketPool::create_columns_and_units() {
   } catch (std::bad_alloc const&) {
     return absl::ResourceExhaustedError(concat("packet pool: no memory for the metadata of ", slots_, " slots"));
   }
-  meta_ = {columns_->offset.data(), columns_->length.data(), columns_->layers.data(),    columns_->verdict.data(),
-           columns_->port.data(),   columns_->index.data(),  columns_->arrival_ns.data()};
+  meta_ = {columns_->offset.data(), columns_->length.data(), columns_->layers.data(),     columns_->verdict.data(),
+           columns_->port.data(),   columns_->index.data(),  columns_->arrival_ns.data(), columns_->rewritten.data()};
   free_units_->ring = rte_ring_create(concat("catena_units_", next_number()).c_str(), units, SOCKET_ID_ANY,
                                       RING_F_MP_HTS_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
   if (free_units_->ring == nullptr) {
@@ -251,6 +259,7 @@ void PacketPool::enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t l
   meta_.port[slot] = 0;
   meta_.index[slot] = index;
   meta_.arrival_ns[slot] = arrival_ns;
+  meta_.rewritten[slot] = 0;
 }
 
 Status PacketPool::number_mbufs() {

@@ -59,7 +59,8 @@ class PacketPool {
   std::uint8_t* slot(std::uint32_t slot) { return region_ + std::size_t{slot} * packet::kSlotBytes; }
   packet::MetaColumns const& meta() const { return meta_; }
   packet::Batch batch(Unit const& unit) const { return {region_, meta_, unit.used_slots()}; }
-  /// Enters a frame that stands at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0.
+  /// Enters a frame that stands at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0, not
+  /// rewritten.
   void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns);
   /// The same for a frame that was parsed before: `layers` is what parse() says of it.
   void set_arrived(std::uint32_t slot, std::uint32_t length, packet::Layers const& layers, std::uint64_t index,

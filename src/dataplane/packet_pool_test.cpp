@@ -142,6 +142,7 @@ TEST(PacketPool, an_arrived_frame_has_fresh_metadata) {
   before.set_verdict(packet::Verdict::kDrop);
   before.set_port(4);
   before.set_extent(5, 6);
+  before.mark_rewritten();
   const auto frame = nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1000, 53, "payload");
   std::copy(frame.begin(), frame.end(), pool->slot(unit->slots[0]) + packet::kSlotHeadroom);
   pool->set_arrived(unit->slots[0], static_cast<std::uint32_t>(frame.size()), 0x1234567890, 0x9876543210);
@@ -151,6 +152,7 @@ TEST(PacketPool, an_arrived_frame_has_fresh_metadata) {
   EXPECT_EQ(packet.headroom(), packet::kSlotHeadroom);
   EXPECT_EQ(packet.verdict(), packet::Verdict::kPass);
   EXPECT_EQ(packet.port(), 0U);
+  EXPECT_FALSE(packet.is_rewritten());
   EXPECT_EQ(packet.index(), 0x1234567890U);
   EXPECT_EQ(packet.arrival_ns(), 0x9876543210U);
   EXPECT_TRUE(packet.is(packet::kIpv4 | packet::kUdp));

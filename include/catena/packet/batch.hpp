@@ -26,6 +26,7 @@ struct MetaColumns {
   std::uint16_t* port;        ///< output port
   std::uint64_t* index;       ///< position in arrival order, from 0
   std::uint64_t* arrival_ns;  ///< when it arrived: the capture's stamp, else when rx took it; ns since 1970
+  std::uint8_t* rewritten;    ///< 1: the device does not have the payload as it is; see Packet::mark_rewritten()
 };
 
 /// One packet of a batch: cheap to copy, valid as long as the batch.
@@ -50,6 +51,11 @@ class Packet {
   /// Free bytes before and behind the frame in its slot.
   std::uint32_t headroom() const { return meta_->offset[slot_]; }
   std::uint32_t tailroom() const { return kSlotBytes - meta_->offset[slot_] - meta_->length[slot_]; }
+
+  /// Says that prepare() has written into the payload, where the NF's hints call that rare (prepare_writes_few). The
+  /// next shared step moves the payload to the device, whatever else its plan moves, and takes the mark away.
+  void mark_rewritten() const { meta_->rewritten[slot_] = 1; }
+  bool is_rewritten() const { return meta_->rewritten[slot_] != 0; }
 
   void set_verdict(Verdict verdict) const { meta_->verdict[slot_] = static_cast<std::uint8_t>(verdict); }
   void set_port(std::uint16_t port) const { meta_->port[slot_] = port; }
