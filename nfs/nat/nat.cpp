@@ -324,6 +324,7 @@ Nat::Drop Nat::translate_error(packet::Packet const& packet, Arrival const& arri
     record = record_of_error(packet, arrival, quote, ends);
   }
   rewrite_error(packet, quote, ends);
+  packet.mark_rewritten();
   return kNotDropped;
 }
 

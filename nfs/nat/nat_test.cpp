@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/packet_store.hpp>
 
 #include <map>
 #include <random>
@@ -450,6 +451,32 @@ TEST(Nat, errors_from_outside_quote_the_datagram_that_the_host_sent) {
       }
     }
   }
+}
+
+TEST(Nat, prepare_marks_the_packets_whose_payload_it_rewrites) {
+  std::vector<Frame> frames;
+  for (auto const& [sent, translated] : sent_and_translated()) {
+    frames.push_back(sent);
+    frames.push_back(make_error(3, 0xC0000201, translated, 28));
+  }
+  auto nat = make();
+  ASSERT_TRUE(nat.ok()) << nat.status();
+  nf::testing::PacketStore store(frames);
+  const packet::Batch batch = store.all();
+  std::vector<std::vector<std::uint8_t>> before;
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    before.emplace_back(batch[i].payload().begin(), batch[i].payload().end());
+  }
+  std::vector<std::byte> aux(frames.size() * catena_nf_nat().aux_bytes);
+  nf::Outcome outcome(catena_nf_nat().drop_reasons.size(), false);
+  (*nat)->prepare(batch, aux, outcome);
+  std::uint32_t marked = 0;
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    const bool changed = !std::equal(before[i].begin(), before[i].end(), batch[i].payload().begin());
+    EXPECT_EQ(batch[i].is_rewritten(), changed) << i;
+    marked += changed ? 1 : 0;
+  }
+  EXPECT_EQ(marked, frames.size() / 2);
 }
 
 TEST(Nat, errors_from_outside_restore_ports_that_were_changed) {
