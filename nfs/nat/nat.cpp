@@ -136,6 +136,7 @@ nf::Hints Nat::hints() const {
                                 packet::kTcpFlags, packet::kPayload, packet::kMetaLayers);
   hints.prepare_writes =
       packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum, packet::kL4Checksum, packet::kPayload);
+  hints.prepare_writes_few = packet::fields(packet::kPayload);  // of ICMP errors, which are marked
   return hints;
 }
 

@@ -13,6 +13,8 @@ namespace {
 
 /// A launch counts for one part in this many in the average that the next delay is made of.
 constexpr int kLaunchTimeWeight = 8;
+/// That rx takes in one poll, at most.
+constexpr std::uint32_t kUnitsPerPoll = 4;
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(
@@ -26,6 +28,23 @@ RxStage::RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> 
     : Stage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop) {}
 
 Result<Progress> RxStage::poll() {
+  // a worker that has other stages too comes back late: a source that gives full units is asked again at once
+  bool worked = false;
+  for (std::uint32_t units = 0; units < kUnitsPerPoll; ++units) {
+    bool is_full = false;
+    const Progress progress = receive(is_full);
+    if (progress == Progress::kFinished) {
+      return progress;
+    }
+    worked = worked || progress == Progress::kWorked;
+    if (!is_full) {
+      break;
+    }
+  }
+  return worked ? Progress::kWorked : Progress::kIdle;
+}
+
+Progress RxStage::receive(bool& is_full) {
   if (stop_->load(std::memory_order_relaxed) || source_->finished() || !error_.ok()) {
     out_->close();
     return Progress::kFinished;
@@ -49,6 +68,7 @@ Result<Progress> RxStage::poll() {
     bytes_ += pool_->meta().length[slot];
   }
   count(unit->count);
+  is_full = unit->count == pool_->unit_packets();
   out_->push(unit);
   return Progress::kWorked;
 }

@@ -58,6 +58,8 @@ class RxStage final : public Stage {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  Progress receive(bool& is_full);
+
   Source* source_;
   PacketPool* pool_;
   Ring* out_;

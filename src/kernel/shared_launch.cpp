@@ -4,6 +4,7 @@
 #include <catena/kernel/shared_layout.hpp>
 
 #include "kernel/launch_support.hpp"
+#include "kernel/rewritten.hpp"
 
 #include <algorithm>
 #include <array>
@@ -241,6 +242,12 @@ Status SharedLaunch::submit() {
   fill_staging();
 
   CATENA_RETURN_IF_ERROR(enqueue_region(true, 0, layout_.out_columns));
+  for (auto const* group : {&staged_, &undecided_}) {
+    for (Staged const& staged : *group) {
+      CATENA_ASSIGN_OR_RETURN(const std::uint64_t bytes, enqueue_rewritten(*stream_, *nf_->shared_, staged.batch));
+      transfers_.bytes_to_device += bytes;
+    }
+  }
   if (in_.way != nullptr) {
     CATENA_RETURN_IF_ERROR(in_.way->enqueue(*stream_));
   }
