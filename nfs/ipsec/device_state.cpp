@@ -16,9 +16,10 @@ constexpr std::uint32_t kHeadroom = 48;
 constexpr std::uint32_t kTailroom = 32;
 static_assert(kMaxFrontBytes <= kHeadroom && kMaxBackBytes <= kTailroom);
 
-/// Work-items per packet: enough to hide AES behind the HMAC, which one of them computes alone.
+/// Work-items per packet: enough to hide AES behind the HMAC, which one work-item a packet computes. Those of a group
+/// are as many as a GPU runs in step.
 constexpr std::uint32_t kLanes = 8;
-constexpr std::uint32_t kGroupSize = 128;
+constexpr std::uint32_t kGroupSize = 256;
 
 /// Multiplication by x in GF(2^8) modulo x^8 + x^4 + x^3 + x + 1.
 constexpr std::uint8_t times_two(std::uint8_t value) {
@@ -102,7 +103,7 @@ nf::KernelSide make_kernel_side(Direction direction, nf::Hints const& hints, std
   spec.result_bytes = sizeof(PacketResult);
   spec.headroom = kHeadroom;
   spec.tailroom = kTailroom;
-  spec.policy = {.lanes = kLanes, .group_size = kGroupSize, .local_bytes = kTableWords * 4, .spill_factor = 0};
+  spec.policy = {.lanes = kLanes, .group_size = kGroupSize, .local_bytes = local_words(kGroupSize, kLanes) * 4, .spill_factor = 0};
   return {std::move(spec), state.finish(header)};
 }
 

@@ -5,9 +5,9 @@
 
 #include <catena/kernel/context.hpp>
 
-// CATENA_LANES work-items per packet. They share the AES blocks: lane i takes blocks i, i + lanes, ... Lane 0 also
-// does what is sequential, the HMAC and the headers, between barriers that every work-item reaches. Local memory: the
-// AES table, kTableWords words a group. Everything is done in place in the packet's frame, which is read and written in
+// CATENA_LANES work-items per packet. They share the AES blocks: lane i takes blocks i, i + lanes, ... What is
+// sequential, the HMAC and the headers, the first work-items of the group do, one a packet, between barriers that every
+// work-item reaches. Local memory: local_words() words a group. Everything is done in place in the packet's frame, which is read and written in
 // aligned words: frames are staged so that the IPv4 header stands at a multiple of 4, and headers are multiples of 4.
 // No result depends on the number of lanes.
 namespace catena::ipsec {
@@ -179,29 +179,28 @@ inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_lengt
   }
 }
 
-/// What lane 0 keeps of the inner header until the outer one is written.
-struct InnerHeader {
-  u32 word0;
-  u32 flags;
-};
+/// What is kept of packet `i` of the group.
+inline IsoPtr<u32> kept_words(Context const& ctx, u32 i) {
+  return ctx.local<u32>(4 * (kTableWords + kKeptWords * i), kKeptWords);
+}
 
-inline InnerHeader encrypt_text(Context const& ctx, PacketView const& packet) {
+inline void encrypt_text(Context const& ctx, PacketView const& packet) {
   const Aux aux = packet.aux<Aux>();
   const Bytes frame = packet.frame();
-  InnerHeader header{0, 0};
   if (ctx.lane() == 0) {  // it encrypts the block that holds these, so it reads them in time
-    header = {frame.be32(aux.l3), frame.be16(static_cast<i32>(aux.l3) + 6)};
+    const IsoPtr<u32> kept = kept_words(ctx, kernel::local_id() / CATENA_LANES);
+    kept.set(0, frame.be32(aux.l3));
+    kept.set(1, frame.be16(static_cast<i32>(aux.l3) + 6));
   }
   crypt_text(ctx, frame, aux.l3, aux.text_length, association_of(ctx, aux.association), 0, aux.sequence,
              [&](u32 at) { return plain_word(frame, aux, at); });
-  return header;
 }
 
-inline void finish_encrypt(Context const& ctx, PacketView const& packet, InnerHeader const& header) {
+inline void finish_encrypt(Context const& ctx, PacketView const& packet, IsoPtr<u32> kept) {
   const Aux aux = packet.aux<Aux>();
   const Bytes frame = packet.frame();
   const IsoPtr<u32> association = association_of(ctx, aux.association);
-  write_headers(frame, aux, association, header.word0, header.flags);
+  write_headers(frame, aux, association, kept[0], kept[1]);
   const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(kTextOffset);
   const Sha1State icv = icv_of(frame, esp, aux.text_length, association);
   for (i32 i = 0; i < 3; ++i) {
@@ -263,13 +262,17 @@ CATENA_KERNEL(ipsec_encrypt) {
   using namespace catena::ipsec;
   load_table(ctx);
   const auto packet = ctx.packet();
-  InnerHeader header{0, 0};
   if (packet.valid()) {
-    header = encrypt_text(ctx, packet);
+    encrypt_text(ctx, packet);
   }
   catena::kernel::barrier_all();
-  if (packet.valid() && ctx.lane() == 0) {
-    finish_encrypt(ctx, packet, header);
+  const catena::u32 mine = catena::kernel::local_id();
+  if (mine < ctx.group_packets()) {
+    const auto own = ctx.for_group_packet(mine);
+    const auto whole = own.packet();
+    if (whole.valid()) {
+      finish_encrypt(own, whole, kept_words(own, mine));
+    }
   }
 }
 
@@ -277,16 +280,17 @@ CATENA_KERNEL(ipsec_decrypt) {
   using namespace catena::ipsec;
   load_table(ctx);
   const auto packet = ctx.packet();
-  bool good = false;
-  if (packet.valid() && ctx.lane() == 0) {
-    good = has_good_icv(ctx, packet);
-  }
+  const catena::u32 mine = catena::kernel::local_id();
+  const auto own = ctx.for_group_packet(mine);
+  const auto whole = own.packet();
+  const bool has_own = mine < ctx.group_packets() && whole.valid();
+  const bool good = has_own && has_good_icv(own, whole);
   catena::kernel::barrier_all();  // the ICV covers the ciphertext, which is overwritten from here on
   if (packet.valid()) {
     decrypt_text(ctx, packet);
   }
   catena::kernel::barrier_all();
-  if (packet.valid() && ctx.lane() == 0) {
-    finish_decrypt(packet, good);
+  if (has_own) {
+    finish_decrypt(whole, good);
   }
 }

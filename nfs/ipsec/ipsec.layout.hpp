@@ -84,5 +84,9 @@ struct DeviceState {
 static_assert(sizeof(DeviceState) == 32);
 
 inline constexpr u32 kTableWords = 256;
+/// What encryption keeps of each packet's inner header until the outer one is written: its first word, and its flags.
+inline constexpr u32 kKeptWords = 2;
+/// Local memory of a group, in words: the table, then what is kept of each packet.
+inline constexpr u32 local_words(u32 group_size, u32 lanes) { return kTableWords + kKeptWords * (group_size / lanes); }
 
 }  // namespace catena::ipsec

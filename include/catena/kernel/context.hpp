@@ -87,13 +87,29 @@ class PacketView;
 class Context {
  public:
   Context(u8* batch, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params)
-      : batch_(batch), state_(state), spill_(spill), shared_(shared), local_(local), params_(params) {}
+      : batch_(batch),
+        state_(state),
+        spill_(spill),
+        shared_(shared),
+        local_(local),
+        params_(params),
+        row_(global_id() / CATENA_LANES) {}
 
   /// This work-item's packet. With CATENA_LANES work-items per packet all of them see the same one.
   /// valid() is false for work-items beyond the last packet; they must still reach every barrier.
   PacketView packet() const;
   /// 0 .. CATENA_LANES - 1: which of the packet's work-items this is.
   u32 lane() const { return global_id() % CATENA_LANES; }
+  /// Packets of this work-item's group.
+  u32 group_packets() const { return group_size() / CATENA_LANES; }
+  /// The same for packet `i` of the group: packet() is that one. Where one work-item a packet has work to do, let the
+  /// first group_packets() of a group do it side by side: neighbours that do the same thing at once do it in the time
+  /// of one.
+  Context for_group_packet(u32 i) const {
+    Context other = *this;
+    other.row_ = (global_id() - local_id()) / CATENA_LANES + i;
+    return other;
+  }
 
   /// The struct at the start of the NF's state. An NF whose state is smaller strays and gets T{}.
   template <typename T>
@@ -119,7 +135,7 @@ class Context {
   friend class PacketView;
   FaultSink sink() const {
     u8* out = batch_ + params_.out_offset;
-    return {reinterpret_cast<FaultReport*>(out), out + sizeof(FaultReport), global_id() / CATENA_LANES, params_.padded};
+    return {reinterpret_cast<FaultReport*>(out), out + sizeof(FaultReport), row_, params_.padded};
   }
 
   u8* batch_;
@@ -128,6 +144,7 @@ class Context {
   u8* shared_;
   u8* local_;
   LaunchParams params_;
+  u32 row_;
 };
 
 /// One packet of the batch.
@@ -351,6 +368,6 @@ class PacketView {
   u32 row_;
 };
 
-inline PacketView Context::packet() const { return {*this, global_id() / CATENA_LANES}; }
+inline PacketView Context::packet() const { return {*this, row_}; }
 
 }  // namespace catena::kernel
