@@ -99,10 +99,10 @@ class Growing final : public nf::Nf {
 };
 
 TEST(AddNf, tells_the_planner_by_how_much_frames_grow) {
-  const nf::Descriptor descriptor{.type = "growing"};
+  nf::Descriptor descriptor;
+  descriptor.type = "growing";
   nf::Instance instance("a", descriptor, std::make_unique<Growing>(), nf::OnUnsupported::kPass, false);
-  NfConfig entry;
-  entry.on = Placement::kCpu;
+  const NfConfig entry{"a", "growing", Placement::kCpu, nf::OnUnsupported::kPass, *nf::Config::parse("{}", "x"), ""};
   plan::PlanInput input;
   ASSERT_TRUE(add_nf(entry, instance, input).ok());
   EXPECT_EQ(input.nfs.at(0).grows_by, 7.5);
