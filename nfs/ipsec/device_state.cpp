@@ -103,7 +103,8 @@ nf::KernelSide make_kernel_side(Direction direction, nf::Hints const& hints, std
   spec.result_bytes = sizeof(PacketResult);
   spec.headroom = kHeadroom;
   spec.tailroom = kTailroom;
-  spec.policy = {.lanes = kLanes, .group_size = kGroupSize, .local_bytes = local_words(kGroupSize, kLanes) * 4, .spill_factor = 0};
+  spec.policy = {
+      .lanes = kLanes, .group_size = kGroupSize, .local_bytes = local_words(kGroupSize, kLanes) * 4, .spill_factor = 0};
   return {std::move(spec), state.finish(header)};
 }
 

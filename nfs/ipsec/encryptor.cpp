@@ -37,17 +37,18 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
   const auto out = nf::array_of<Aux>(aux);
   const packet::MetaColumns meta = batch.meta();
   const auto slots = batch.slots();
+  const bool first_takes_all = !selectors_.empty() && selectors_.front().matches_all();
   for (std::uint32_t i = 0; i < slots.size(); ++i) {
     const std::uint32_t slot = slots[i];
     const packet::Layers layers = meta.layers[slot];
     const std::uint32_t offset = meta.offset[slot];
-    if (i + kPrefetchFlows < slots.size()) {
+    if (!first_takes_all && i + kPrefetchFlows < slots.size()) {
       const std::uint32_t ahead = slots[i + kPrefetchFlows];
       __builtin_prefetch(batch.region() + std::size_t{ahead} * packet::kSlotBytes + meta.offset[ahead] +
                          packet::kEthernetBytes);
     }
     const std::uint32_t number =
-        find(flow_key(batch.region() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
+        first_takes_all ? 0 : find(flow_key(batch.region() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
     if (number == selectors_.size()) {
       drop(batch[i], kNoSa, std::nullopt, outcome);
       continue;

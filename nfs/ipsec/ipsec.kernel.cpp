@@ -7,9 +7,9 @@
 
 // CATENA_LANES work-items per packet. They share the AES blocks: lane i takes blocks i, i + lanes, ... What is
 // sequential, the HMAC and the headers, the first work-items of the group do, one a packet, between barriers that every
-// work-item reaches. Local memory: local_words() words a group. Everything is done in place in the packet's frame, which is read and written in
-// aligned words: frames are staged so that the IPv4 header stands at a multiple of 4, and headers are multiples of 4.
-// No result depends on the number of lanes.
+// work-item reaches. Local memory: local_words() words a group. Everything is done in place in the packet's frame,
+// which is read and written in aligned words: frames are staged so that the IPv4 header stands at a multiple of 4, and
+// headers are multiples of 4. No result depends on the number of lanes.
 namespace catena::ipsec {
 
 using kernel::Context;

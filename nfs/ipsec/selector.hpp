@@ -55,6 +55,8 @@ struct Selector {
   PortRange source_port;
   PortRange destination_port;
 
+  /// Whether it matches every flow, so that nobody needs to know which it is.
+  bool matches_all() const { return source.mask == 0 && destination.mask == 0 && protocol < 0 && !needs_ports; }
   bool matches(FlowKey const& flow) const {
     return source.contains(flow.source) && destination.contains(flow.destination) &&
            (protocol < 0 || protocol == flow.protocol) &&

@@ -44,7 +44,7 @@ struct RunResult {
   std::vector<StageTime> stages;        ///< of all copies together
   std::vector<Sample> samples;          ///< of copy 0
   std::string device;
-  std::string costs_from;  ///< the cost profile that plans were made by
+  std::string costs_from;     ///< the cost profile that plans were made by
   std::uint32_t workers = 1;  ///< of each copy
   bool abandoned = false;     ///< a device never answered: the process must not tear it down
 };

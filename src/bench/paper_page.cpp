@@ -141,12 +141,13 @@ void Page::head() {
       "\"AdaptChain: Adaptive Data Sharing and Synchronization for NFV Systems on Heterogeneous Architectures\"\n"
       "(IEEE TPDS 2024), whose machine has a Titan X (Pascal), a Xeon E5-2695 v4 and a 100 Gbps link; figures beside\n"
       "ours are those of its text.\n\n"
-      "| | |\n| --- | --- |\n| device | {} |\n| plans by | {} |\n| machine | {} |\n| commit | {} |\n| command | `{}` |\n"
+      "| | |\n| --- | --- |\n| device | {} |\n| plans by | {} |\n| machine | {} |\n| commit | {} |\n| command | `{}` "
+      "|\n"
       "| runs | {:.6g} s each, a quarter of it warm-up; median (smallest .. largest) of the repeats |\n"
       "| tuning | `{}` |\n"
       "| output checked | {} sampled packets against the chain on the CPU, {} different |\n\n",
-      results_.device, results_.costs_from, results_.machine, results_.commit, results_.command, results_.seconds, results_.tuning,
-      results_.samples_compared(), results_.samples_different());
+      results_.device, results_.costs_from, results_.machine, results_.commit, results_.command, results_.seconds,
+      results_.tuning, results_.samples_compared(), results_.samples_different());
   add("Sizes are those of arriving frames with FCS (Catena's own figures are without its 4 bytes), and Gbps counts\n"
       "them so. Modes: `copy` stands for G-NET, the paper's baseline; `shared` for Gaviss; `adaptive` for AdaptChain.\n"
       "IPsec encrypts in every chain unless it says decrypt, so NFs behind it meet ESP: the NIDS searches ciphertext,\n"

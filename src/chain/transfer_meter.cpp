@@ -198,8 +198,8 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
   params.body = transfer.cargo == Cargo::kField    ? kernel::kNoBody
                 : transfer.cargo == Cargo::kWithin ? kernel::kBodyStaged
                                                    : kernel::kBodyMapped;
-  const std::array<device::KernelArgument, 4> arguments{batch_.get(), &shared_->buffer(), shared_->mapped(),
-                                                        std::as_bytes(std::span(&params, 1))};
+  const std::array<device::KernelArgument, 5> arguments{batch_.get(), batch_.get(), &shared_->buffer(),
+                                                        shared_->mapped(), std::as_bytes(std::span(&params, 1))};
   const std::size_t side = index(transfer.direction);
   device::Kernel& kernel = transfer.cargo == Cargo::kField ? *field_[side].kernel : *frames_[side].kernel;
   return stream.launch(kernel, {(work_items + kGroup - 1) / kGroup, kGroup, 0}, arguments);

@@ -140,8 +140,8 @@ class DeviceStage final : public Stage {
   std::deque<Flight> in_flight_;
   std::vector<Flight> idle_;
   Flight filling_;
-  Unit* next_ = nullptr;      ///< taken from the ring, but did not fit into the last launch
-  Unit* off_plan_ = nullptr;  ///< waits until the units in front of it are done
+  Unit* next_ = nullptr;                     ///< taken from the ring, but did not fit into the last launch
+  Unit* off_plan_ = nullptr;                 ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   Status device_status_;
   bool abandoned_ = false;

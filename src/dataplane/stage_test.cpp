@@ -276,8 +276,7 @@ TEST_P(SharedStepTest, a_lost_device_costs_at_most_what_it_had_in_flight) {
     FaultyDevice sound(device_here());
     run(frames(), {.device = &sound, .shared = shared(), .unit = 32});
     // which of the copies there are depends on the route
-    for (const Call copy :
-         {Call::kCopyToDevice, Call::kCopyToHost, Call::kCopyRowsToDevice, Call::kCopyRowsToHost}) {
+    for (const Call copy : {Call::kCopyToDevice, Call::kCopyToHost, Call::kCopyRowsToDevice, Call::kCopyRowsToHost}) {
       if (sound.calls(copy) >= 2 * kFifth) {
         calls.push_back(copy);
       }

@@ -177,7 +177,10 @@ class DialectTest : public ::testing::TestWithParam<Backend> {
     const std::unique_ptr<device::Buffer> batch = copied(*stream, memory.batch);
     const std::unique_ptr<device::Buffer> state = copied(*stream, memory.state);
     const std::unique_ptr<device::Buffer> spill = copied(*stream, memory.spill);
-    const device::KernelArgument arguments[] = {batch.get(), state.get(), spill.get(),
+    const device::KernelArgument arguments[] = {batch.get(),
+                                                batch.get(),
+                                                state.get(),
+                                                spill.get(),
                                                 static_cast<device::Buffer*>(nullptr),
                                                 std::as_bytes(std::span(&memory.params, 1))};
     ASSERT_EQ(

@@ -102,7 +102,7 @@ Status DirectLaunch::enqueue_kernel() {
   params.frames_bytes = layout_.out - layout_.frames;
   params.out_offset = layout_.out;
   params.batch_bytes = layout_.end;
-  return enqueue_nf_kernel(params);
+  return enqueue_nf_kernel(*batch_, params);
 }
 
 Status DirectLaunch::submit() {

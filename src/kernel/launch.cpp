@@ -194,13 +194,16 @@ Status Launch::allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, st
   return absl::OkStatus();
 }
 
-Status Launch::enqueue_nf_kernel(LaunchParams params) {
+Status Launch::enqueue_nf_kernel(device::Buffer& out, LaunchParams params) {
   ProgramSpec const& spec = nf_->spec();
   params.count = count_;
   params.state_bytes = nf_->state_ ? nf_->state_->size() : 0;
   params.spill_bytes = spill_ ? spill_->size() : 0;
   params.local_bytes = spec.policy.local_bytes;
-  const std::array<device::KernelArgument, 5> arguments{batch_.get(), nf_->state_.get(), spill_.get(),
+  const std::array<device::KernelArgument, 6> arguments{batch_.get(),
+                                                        &out,
+                                                        nf_->state_.get(),
+                                                        spill_.get(),
                                                         nf_->shared_ != nullptr ? &nf_->shared_->buffer() : nullptr,
                                                         std::as_bytes(std::span(&params, 1))};
   const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? max_packets_ : count_} * spec.policy.lanes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies the region of a launch between pinned host memory and the device. A copy command would do the same, but the
+// Copies the region of a launch from pinned host memory to the device. A copy command would do the same, but the
 // copy engines take commands in order: a region of some hundred kilobytes would wait behind megabytes of packets.
 #include <catena/kernel/dialect.hpp>
 

@@ -166,7 +166,8 @@ void SharedLaunch::fill_staging() {
   if (in_.way != nullptr) {
     in_.way->write_staging({host + layout_.frames_in, in_.frames_bytes});
   }
-  std::memset(host + layout_.out, 0, layout_.out_columns - layout_.out);
+  std::byte* faults = writes_to_host() ? out(layout_.out) : host + layout_.out;
+  std::memset(faults, 0, layout_.out_columns - layout_.out);
 }
 
 Status SharedLaunch::enqueue_transfer(Side const& side, bool in) {
@@ -180,14 +181,14 @@ Status SharedLaunch::enqueue_transfer(Side const& side, bool in) {
   params.padded = layout_.padded;
   params.slots = nf_->shared_->slots();
   params.slots_offset = layout_.slots;
-  params.columns_offset = in ? 0 : layout_.out_columns;
+  params.columns_offset = in ? 0 : in_out_buffer(layout_.out_columns);
   params.rooms_offset = in ? layout_.rooms_in : layout_.rooms_out;
   params.frames_offset = in ? layout_.frames_in : layout_.frames_out;
   params.frames_bytes = side.frames_bytes;
-  params.flags_offset = layout_.out + sizeof(FaultReport);
+  params.flags_offset = in_out_buffer(layout_.out) + sizeof(FaultReport);
   params.body = !kernel_moves_body ? kNoBody : side.way->route() == Route::kMapped ? kBodyMapped : kBodyStaged;
-  const std::array<device::KernelArgument, 4> arguments{batch_.get(), &nf_->shared_->buffer(), nf_->shared_->mapped(),
-                                                        std::as_bytes(std::span(&params, 1))};
+  const std::array<device::KernelArgument, 5> arguments{batch_.get(), &out_buffer(), &nf_->shared_->buffer(),
+                                                        nf_->shared_->mapped(), std::as_bytes(std::span(&params, 1))};
   const std::uint32_t lanes = side.body == Frames::kNone ? 1 : kTransferLanes;
   const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? capacity() : params.rows} * lanes;
   const device::LaunchShape shape{static_cast<std::uint32_t>((work_items + kTransferGroup - 1) / kTransferGroup),
@@ -195,42 +196,36 @@ Status SharedLaunch::enqueue_transfer(Side const& side, bool in) {
   return stream_->launch(in ? *nf_->move_in_ : *nf_->move_out_, shape, arguments);
 }
 
-/// Region bytes [begin, begin + bytes) to the device, or back. With bodies in it that is a bulk copy; without them the
-/// region is small, and a kernel moves it: see region.kernel.cpp.
-Status SharedLaunch::enqueue_region(bool in, std::size_t begin, std::size_t bytes) {
-  device::PinnedBuffer& host = in ? *staging_ : *staging_out_;
-  const std::size_t host_begin = in ? begin : begin - layout_.out;
-  if (host.window() == nullptr || (in ? in_ : out_).frames_bytes > 0) {
-    const std::span<std::byte> part = host.bytes().subspan(host_begin, bytes);
-    return in ? stream_->copy_to_device(*batch_, begin, part) : stream_->copy_to_host(part, *batch_, begin);
+/// The first `bytes` bytes of the region to the device. With bodies in it that is a bulk copy; without them the region
+/// is small, and a kernel moves it: see region.kernel.cpp.
+Status SharedLaunch::enqueue_region(std::size_t bytes) {
+  if (staging_->window() == nullptr || in_.frames_bytes > 0) {
+    return stream_->copy_to_device(*batch_, 0, staging_->bytes().first(bytes));
   }
-  const RegionParams params{in ? begin : host_begin, in ? host_begin : begin,
-                            static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock), 0};
-  const std::array<device::KernelArgument, 3> arguments{in ? batch_.get() : host.window(),
-                                                        in ? host.window() : batch_.get(),
+  const RegionParams params{0, 0, static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock), 0};
+  const std::array<device::KernelArgument, 3> arguments{batch_.get(), staging_->window(),
                                                         std::as_bytes(std::span(&params, 1))};
-  const std::uint32_t most = static_cast<std::uint32_t>(host.bytes().size() / kRegionBlock);
+  const auto most = static_cast<std::uint32_t>(staging_->bytes().size() / kRegionBlock);
   const std::uint32_t work_items = is_warming_up_ ? most : params.blocks;
-  return stream_->launch(*nf_->copy_region_,
-                         {(work_items + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0}, arguments);
+  return stream_->launch(*nf_->copy_region_, {(work_items + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0},
+                         arguments);
 }
 
 Status SharedLaunch::enqueue_kernel() {
   LaunchParams params{};
   params.padded = layout_.padded;
-  params.out_offset = layout_.out;
+  params.out_offset = in_out_buffer(layout_.out);
   params.batch_bytes = layout_.end;
   params.spill_row_bytes = std::uint64_t{packet::kSlotBytes} * nf_->spec().policy.spill_factor;
   params.slots = nf_->shared_->slots();
-  return enqueue_nf_kernel(params);
+  return enqueue_nf_kernel(out_buffer(), params);
 }
 
 Status SharedLaunch::enqueue_warm_up() {
-  CATENA_RETURN_IF_ERROR(enqueue_region(true, 0, 0));
+  CATENA_RETURN_IF_ERROR(enqueue_region(0));
   CATENA_RETURN_IF_ERROR(enqueue_transfer(in_, true));
   CATENA_RETURN_IF_ERROR(enqueue_kernel());
-  CATENA_RETURN_IF_ERROR(enqueue_transfer(out_, false));
-  return enqueue_region(false, layout_.out, 0);
+  return enqueue_transfer(out_, false);
 }
 
 Status SharedLaunch::submit() {
@@ -241,7 +236,8 @@ Status SharedLaunch::submit() {
   layout_ = layout_for(rows_in_all(), in_.frames_bytes, out_.frames_bytes);
   fill_staging();
 
-  CATENA_RETURN_IF_ERROR(enqueue_region(true, 0, layout_.out_columns));
+  const std::size_t in_bytes = writes_to_host() ? layout_.out : layout_.out_columns;
+  CATENA_RETURN_IF_ERROR(enqueue_region(in_bytes));
   for (auto const* group : {&staged_, &undecided_}) {
     for (Staged const& staged : *group) {
       CATENA_ASSIGN_OR_RETURN(const std::uint64_t bytes, enqueue_rewritten(*stream_, *nf_->shared_, staged.batch));
@@ -257,11 +253,14 @@ Status SharedLaunch::submit() {
   if (out_.way != nullptr) {
     CATENA_RETURN_IF_ERROR(out_.way->enqueue(*stream_));
   }
-  CATENA_RETURN_IF_ERROR(enqueue_region(false, layout_.out, layout_.end - layout_.out));
+  if (!writes_to_host()) {
+    CATENA_RETURN_IF_ERROR(
+        stream_->copy_to_host(staging_out_->bytes().first(layout_.end - layout_.out), *batch_, layout_.out));
+  }
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   faults_ = out(layout_.out);
   results_ = out(layout_.results);
-  count_transfers(layout_.out_columns, layout_.end - layout_.out);
+  count_transfers(in_bytes, layout_.end - layout_.out);
   return stream_->flush();
 }
 

@@ -59,7 +59,14 @@ class SharedLaunch final : public Launch {
   void choose_way(Side& side);
   void fill_staging();
   Status enqueue_transfer(Side const& side, bool in);
-  Status enqueue_region(bool in, std::size_t begin, std::size_t bytes);
+  Status enqueue_region(std::size_t bytes);
+  /// Where the kernels of this batch write what goes back beside the bodies. What few bytes there are, they write into
+  /// the host's memory themselves; where bodies go back through staging, into the region, which one copy moves.
+  bool writes_to_host() const { return staging_out_->window() != nullptr && out_.frames_bytes == 0; }
+  device::Buffer& out_buffer() const { return writes_to_host() ? *staging_out_->window() : *batch_; }
+  std::size_t in_out_buffer(std::size_t region_offset) const {
+    return writes_to_host() ? region_offset - layout_.out : region_offset;
+  }
   void count_transfers(std::size_t staged_in, std::size_t staged_out);
   void check_borders(packet::Batch const& batch, std::uint32_t first_row);
   void apply_rows(packet::Batch const& batch, std::uint32_t first_row);

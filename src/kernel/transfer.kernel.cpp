@@ -210,12 +210,12 @@ inline void move_in(u8* batch, u8* shared, u8* pool, TransferParams const& param
   }
 }
 
-inline void move_out(u8* batch, u8* shared, u8* pool, TransferParams const& params) {
+inline void move_out(u8* batch, u8* out, u8* shared, u8* pool, TransferParams const& params) {
   Row row;
-  if (!find_row(batch, shared, pool, params, row) || (batch + params.flags_offset)[row.row] != 0) {
+  if (!find_row(batch, shared, pool, params, row) || (out + params.flags_offset)[row.row] != 0) {
     return;
   }
-  u8* columns = batch + params.columns_offset;
+  u8* columns = out + params.columns_offset;
   const Where at = where<CATENA_COLUMNS & CATENA_WRITTEN>(shared, columns, params, row, row.row < params.decided);
   if (params.body != kNoBody) {
     u32 begin = 0;
@@ -235,5 +235,8 @@ inline void move_out(u8* batch, u8* shared, u8* pool, TransferParams const& para
 
 }  // namespace catena::kernel
 
-CATENA_TRANSFER_KERNEL(catena_move_in) { catena::kernel::move_in(batch, shared, pool, params); }
-CATENA_TRANSFER_KERNEL(catena_move_out) { catena::kernel::move_out(batch, shared, pool, params); }
+CATENA_TRANSFER_KERNEL(catena_move_in) {
+  static_cast<void>(out);
+  catena::kernel::move_in(batch, shared, pool, params);
+}
+CATENA_TRANSFER_KERNEL(catena_move_out) { catena::kernel::move_out(batch, out, shared, pool, params); }

@@ -86,8 +86,9 @@ class PacketView;
 /// The launch as one work-item sees it.
 class Context {
  public:
-  Context(u8* batch, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params)
+  Context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params)
       : batch_(batch),
+        out_(out),
         state_(state),
         spill_(spill),
         shared_(shared),
@@ -134,11 +135,12 @@ class Context {
  private:
   friend class PacketView;
   FaultSink sink() const {
-    u8* out = batch_ + params_.out_offset;
+    u8* out = out_ + params_.out_offset;
     return {reinterpret_cast<FaultReport*>(out), out + sizeof(FaultReport), row_, params_.padded};
   }
 
   u8* batch_;
+  u8* out_;
   u8* state_;
   u8* spill_;
   u8* shared_;
@@ -166,7 +168,8 @@ class PacketView {
     if constexpr (Field >= packet::kMetaVerdict) {  // metadata stands in host order
       return meta<typename detail::FieldValue<kBytes>::type, Field>();
     } else if constexpr (kPrefix != packet::kNoColumn) {
-      return detail::from_network<kBytes>(column(in_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes);
+      return detail::from_network<kBytes>(column(ctx_->batch_, in_column(kPrefix), kBytes),
+                                          static_cast<u64>(row_) * kBytes);
     } else {
       const u64 at = place(Field);
       if (at == kAbsent) {
@@ -197,12 +200,13 @@ class PacketView {
     constexpr u32 kBytes = packet::field_size(Field);
     if constexpr (Field >= packet::kMetaVerdict) {
       using Value = typename detail::FieldValue<kBytes>::type;
-      IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->batch_ + out_column(kPrefix)), ctx_->params_.padded, kRegionColumns,
+      IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->out_ + out_column(kPrefix)), ctx_->params_.padded, kRegionColumns,
                     ctx_->sink())
           .set(row_, value);
     } else {
       if constexpr (kPrefix != packet::kNoColumn) {
-        detail::to_network<kBytes>(column(out_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes, value);
+        detail::to_network<kBytes>(column(ctx_->out_, out_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes,
+                                   value);
       }
       if constexpr (CATENA_SHARED != 0) {
         const u64 at = place(Field);
@@ -241,7 +245,7 @@ class PacketView {
   template <typename T>
   void set_result(T value) const {
     static_assert(sizeof(T) == CATENA_RESULT_BYTES, "not the descriptor's result struct");
-    IsoPtr<T>(reinterpret_cast<T*>(ctx_->batch_ + result_offset()), ctx_->params_.padded, kRegionResults, ctx_->sink())
+    IsoPtr<T>(reinterpret_cast<T*>(ctx_->out_ + result_offset()), ctx_->params_.padded, kRegionResults, ctx_->sink())
         .set(row_, value);
   }
   /// The packet's result as elements of T, for kernels that fill a list in it.
@@ -250,7 +254,7 @@ class PacketView {
     static_assert(CATENA_RESULT_BYTES % alignof(T) == 0, "result_bytes is not a multiple of the alignment of T");
     const bool inside = row_ < ctx_->params_.padded;
     const u64 begin = inside ? result_offset() + static_cast<u64>(row_) * CATENA_RESULT_BYTES : 0;
-    return {reinterpret_cast<T*>(ctx_->batch_ + begin), inside ? CATENA_RESULT_BYTES / sizeof(T) : 0, kRegionResults,
+    return {reinterpret_cast<T*>(ctx_->out_ + begin), inside ? CATENA_RESULT_BYTES / sizeof(T) : 0, kRegionResults,
             ctx_->sink()};
   }
   /// The packet's part of the spill area: CATENA_SPILL_FACTOR bytes for each payload or frame byte.
@@ -285,8 +289,8 @@ class PacketView {
     return ctx_->params_.out_offset + kOutHeader + static_cast<u64>(ctx_->params_.padded) * (1 + prefix);
   }
   u64 result_offset() const { return out_column(packet::columns_size(CATENA_OUT_COLUMNS)); }
-  IsoPtr<u8> column(u64 offset, u32 bytes) const {
-    return {ctx_->batch_ + offset, static_cast<u64>(ctx_->params_.padded) * bytes, kRegionColumns, ctx_->sink()};
+  IsoPtr<u8> column(u8* region, u64 offset, u32 bytes) const {
+    return {region + offset, static_cast<u64>(ctx_->params_.padded) * bytes, kRegionColumns, ctx_->sink()};
   }
   Extent extent() const {
     return IsoPtr<Extent>(reinterpret_cast<Extent*>(ctx_->batch_ + extent_offset()), ctx_->params_.padded,

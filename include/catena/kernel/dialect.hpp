@@ -35,14 +35,14 @@ inline u32 count_ones(u32 value) { return static_cast<u32>(__popc(static_cast<i3
 /// Index of the lowest set bit; value != 0.
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value))) - 1; }
 
-#define CATENA_KERNEL_ENTRY(name)                                                                              \
-  extern "C" __global__ void name(catena::u8* batch, catena::u8* state, catena::u8* spill, catena::u8* shared, \
-                                  catena::kernel::LaunchParams params) {                                       \
-    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                          \
-    name##_body(catena::kernel::Context(batch, state, spill, shared, catena_local_memory, params));            \
+#define CATENA_KERNEL_ENTRY(name)                                                                           \
+  extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* state, catena::u8* spill, \
+                                  catena::u8* shared, catena::kernel::LaunchParams params) {                \
+    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                       \
+    name##_body(catena::kernel::Context(batch, out, state, spill, shared, catena_local_memory, params));    \
   }
-#define CATENA_TRANSFER_KERNEL(name)                                                       \
-  extern "C" __global__ void name(catena::u8* batch, catena::u8* shared, catena::u8* pool, \
+#define CATENA_TRANSFER_KERNEL(name)                                                                        \
+  extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* shared, catena::u8* pool, \
                                   catena::kernel::TransferParams params)
 #define CATENA_REGION_KERNEL(name) \
   extern "C" __global__ void name(catena::u8* to, const catena::u8* from, catena::kernel::RegionParams params)
@@ -69,18 +69,18 @@ inline u32 rotate_left(u32 value, u32 bits) { return (value << (bits & 31U)) | (
 inline u32 count_ones(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value)); }
 
-#define CATENA_KERNEL_ENTRY(name)                                                                        \
-  __kernel void name(__global catena::u8* batch, __global catena::u8* state, __global catena::u8* spill, \
-                     __global catena::u8* shared, catena::kernel::LaunchParams params,                   \
-                     __local catena::u8* local_memory) {                                                 \
-    name##_body(catena::kernel::Context(batch, state, spill, shared, local_memory, params));             \
+#define CATENA_KERNEL_ENTRY(name)                                                                                  \
+  __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* state,             \
+                     __global catena::u8* spill, __global catena::u8* shared, catena::kernel::LaunchParams params, \
+                     __local catena::u8* local_memory) {                                                           \
+    name##_body(catena::kernel::Context(batch, out, state, spill, shared, local_memory, params));                  \
   }
-#define CATENA_TRANSFER_KERNEL(name)                                                                     \
-  __kernel void name(__global catena::u8* batch, __global catena::u8* shared, __global catena::u8* pool, \
-                     catena::kernel::TransferParams params, __local catena::u8* /*unused*/)
-#define CATENA_REGION_KERNEL(name)                                               \
-  __kernel void name(__global catena::u8* to, __global const catena::u8* from, \
-                     catena::kernel::RegionParams params, __local catena::u8* /*unused*/)
+#define CATENA_TRANSFER_KERNEL(name)                                                                    \
+  __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* shared, \
+                     __global catena::u8* pool, catena::kernel::TransferParams params, __local catena::u8* /*unused*/)
+#define CATENA_REGION_KERNEL(name)                                                                                  \
+  __kernel void name(__global catena::u8* to, __global const catena::u8* from, catena::kernel::RegionParams params, \
+                     __local catena::u8* /*unused*/)
 
 #else
 #error "catena/kernel/dialect.hpp is for kernels: compile it through catena::kernel::build()"

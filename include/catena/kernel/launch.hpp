@@ -128,8 +128,8 @@ class Launch {
   Status allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes, std::size_t spill_bytes);
   /// Enqueues every kernel of the launch, without packets.
   virtual Status enqueue_warm_up() { return enqueue_kernel(); }
-  /// Enqueues the NF's kernel; what every launch has is filled in here.
-  Status enqueue_nf_kernel(LaunchParams params);
+  /// Enqueues the NF's kernel, which writes its results to `out`; what every launch has is filled in here.
+  Status enqueue_nf_kernel(device::Buffer& out, LaunchParams params);
   void mark_faulted(std::uint32_t row, std::uint64_t offset);
   /// A byte a row from `first_row` on, not 0 for rows that strayed; null if none did.
   const std::byte* faulted_rows(std::uint32_t first_row) const;

@@ -11,7 +11,7 @@ struct LaunchParams {
   u32 padded;         ///< count rounded up to a multiple of 16: rows of every column
   u64 frames_offset;  ///< bytes from the start of the batch region to the frames
   u64 frames_bytes;
-  u64 out_offset;   ///< bytes from the start of the batch region to what the kernel writes
+  u64 out_offset;  ///< bytes from the start of the out region, which may be the batch region, to what the kernel writes
   u64 batch_bytes;  ///< size of the whole batch region
   u64 state_bytes;
   u64 spill_bytes;

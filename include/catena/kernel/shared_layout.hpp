@@ -30,7 +30,8 @@ enum BodyRoute : u32 {
   kBodyMapped = 2,  ///< the transfer kernel reads or writes the packet pool
 };
 
-/// What a transfer kernel is told; by value. Offsets are from the start of the batch region.
+/// What a transfer kernel is told; by value. Offsets are from the start of the batch region, moving out those of
+/// columns and flags from the start of the out region.
 struct TransferParams {
   u32 rows;
   u32 decided;  ///< rows in front of this one are the NF's; their output columns that it writes are left alone

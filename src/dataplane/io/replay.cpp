@@ -33,8 +33,8 @@ struct alignas(kCacheLine) Head {
   std::array<std::uint8_t, kHeadBytes> bytes;
 };
 
-/// Writes a whole line past the caches, as a network card does: what stood there, in no cache since the device wrote it,
-/// is not read first. `to` begins a line.
+/// Writes a whole line past the caches, as a network card does: what stood there, in no cache since the device wrote
+/// it, is not read first. `to` begins a line.
 void write_line(std::uint8_t* to, Head const& head) {
   for (std::size_t at = 0; at < kHeadBytes; at += sizeof(__m128i)) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
@@ -204,8 +204,8 @@ class FlowReplay final : public ReplaySource {
   ReplayConfig config_;
   std::mt19937_64 random_;
   FlowTemplates flow_frames_;
-  std::vector<Head> heads_;        ///< [flow][size]
-  std::vector<FrameFacts> facts_;  ///< [flow][size]
+  std::vector<Head> heads_;            ///< [flow][size]
+  std::vector<FrameFacts> facts_;      ///< [flow][size]
   std::vector<std::uint16_t> filled_;  ///< by slot: how long a frame its bytes are good for
   std::uint32_t flow_ = 0;
   std::uint32_t size_ = 0;
