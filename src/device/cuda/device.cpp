@@ -7,16 +7,8 @@
 #include "device/cuda/toolchain.hpp"
 
 #include <array>
-#include <cstring>
 
 namespace catena::device::cuda {
-namespace {
-
-/// A cache line for each mark: neighbours are looked at by other threads.
-constexpr std::size_t kMarkBytes = 64;
-constexpr std::size_t kMarkChunkBytes = 4096;
-
-}  // namespace
 
 namespace {
 
@@ -72,11 +64,8 @@ CudaDevice::~CudaDevice() {
   }
   {
     const ContextScope scope(*this);
-    for (MarkedEvent const& event : idle_events_) {
-      driver_->cuEventDestroy(event.event);
-    }
-    for (void* chunk : marks_) {
-      driver_->cuMemFreeHost(chunk);
+    for (CUevent event : idle_events_) {
+      driver_->cuEventDestroy(event);
     }
   }
   driver_->cuDevicePrimaryCtxRelease(device_);
@@ -90,34 +79,21 @@ Status CudaDevice::check(CUresult code, std::string_view call, const char* file,
   return status;
 }
 
-Result<MarkedEvent> CudaDevice::take_event() {
-  const std::scoped_lock lock(mutex_);
-  if (idle_events_.empty()) {
-    CATENA_RETURN_IF_ERROR(make_events());
+Result<CUevent> CudaDevice::take_event() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!idle_events_.empty()) {
+      CUevent event = idle_events_.back();
+      idle_events_.pop_back();
+      return event;
+    }
   }
-  const MarkedEvent event = idle_events_.back();
-  idle_events_.pop_back();
+  CUevent event = nullptr;
+  CATENA_CUDA_TRY_ON(*this, cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
   return event;
 }
 
-Status CudaDevice::make_events() {
-  void* chunk = nullptr;
-  CATENA_CUDA_TRY_ON(*this,
-                     cuMemHostAlloc(&chunk, kMarkChunkBytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
-  marks_.push_back(chunk);
-  std::memset(chunk, 0, kMarkChunkBytes);
-  CUdeviceptr address = 0;
-  CATENA_CUDA_TRY_ON(*this, cuMemHostGetDevicePointer(&address, chunk, 0));
-  for (std::size_t at = 0; at < kMarkChunkBytes; at += kMarkBytes) {
-    CUevent event = nullptr;
-    CATENA_CUDA_TRY_ON(*this, cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    idle_events_.push_back(
-        {event, reinterpret_cast<std::uint32_t*>(static_cast<std::byte*>(chunk) + at), address + at, 0});
-  }
-  return absl::OkStatus();
-}
-
-void CudaDevice::give_back_event(MarkedEvent const& event) {
+void CudaDevice::give_back_event(CUevent event) {
   const std::scoped_lock lock(mutex_);
   idle_events_.push_back(event);
 }

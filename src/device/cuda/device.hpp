@@ -6,20 +6,11 @@
 #include "device/cuda/driver.hpp"
 #include "device/health.hpp"
 
-#include <cstdint>
 #include <mutex>
 #include <string>
 #include <vector>
 
 namespace catena::device::cuda {
-
-/// An event, and the word of pinned memory that a stream writes when it gets there.
-struct MarkedEvent {
-  CUevent event;
-  std::uint32_t* mark;
-  CUdeviceptr mark_address;  ///< of `mark`, for streams
-  std::uint32_t number;      ///< what the latest record() writes; 0: nothing
-};
 
 /// A GPU through its primary context, which every CudaDevice of this process shares: contexts of one's own would take
 /// turns on the GPU instead of running side by side.
@@ -46,11 +37,10 @@ class CudaDevice final : public Device {
   Status check(CUresult code, std::string_view call, const char* file, int line);
 
   /// Events are made once and used again: none is created while packets flow. The context must be current.
-  Result<MarkedEvent> take_event();
-  void give_back_event(MarkedEvent const& event);
+  Result<CUevent> take_event();
+  void give_back_event(CUevent event);
 
  private:
-  Status make_events();
   CudaDevice(Driver const& driver, CUdevice device, CUcontext context, DeviceInfo info)
       : driver_(&driver), device_(device), context_(context), info_(std::move(info)) {}
 
@@ -60,8 +50,7 @@ class CudaDevice final : public Device {
   DeviceInfo info_;
   Health health_;
   std::mutex mutex_;
-  std::vector<MarkedEvent> idle_events_;
-  std::vector<void*> marks_;  ///< pinned chunks of which each event has a piece
+  std::vector<CUevent> idle_events_;
 };
 
 /// Makes a device's context the current one of this thread for as long as it lives, then the one that was.

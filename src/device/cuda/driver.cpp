@@ -64,7 +64,6 @@ Result<Driver> open_driver() {
   CATENA_CUDA_FUNCTIONS(CATENA_CUDA_FIND)
 #undef CATENA_CUDA_FIND
   find(driver.cuFuncGetParamInfo, CATENA_CUDA_SYMBOL(cuFuncGetParamInfo));
-  find(driver.cuStreamWriteValue32, CATENA_CUDA_SYMBOL(cuStreamWriteValue32));
 
   if (const CUresult code = driver.cuInit(0); code != CUDA_SUCCESS) {
     const Status status = to_status(driver, code, "cuInit(0)", __FILE__, __LINE__);

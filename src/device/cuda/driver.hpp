@@ -54,9 +54,8 @@ struct Driver {
 #define CATENA_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   CATENA_CUDA_FUNCTIONS(CATENA_CUDA_MEMBER)
 #undef CATENA_CUDA_MEMBER
-  decltype(&::cuFuncGetParamInfo) cuFuncGetParamInfo = nullptr;      ///< null before CUDA 12.4
-  decltype(&::cuStreamWriteValue32) cuStreamWriteValue32 = nullptr;  ///< null before CUDA 11.7
-  std::string version;                                               ///< "NVIDIA 580.65.06, CUDA 13.0"
+  decltype(&::cuFuncGetParamInfo) cuFuncGetParamInfo = nullptr;  ///< null before CUDA 12.4
+  std::string version;                                           ///< "NVIDIA 580.65.06, CUDA 13.0"
 };
 
 /// The driver of this process; opened and initialized by the first call, never closed. Any thread.

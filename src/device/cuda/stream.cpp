@@ -107,16 +107,9 @@ Status CudaStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<co
 
 Result<std::unique_ptr<Event>> CudaStream::record() {
   CATENA_CUDA_ENTER(*device_);
-  CATENA_ASSIGN_OR_RETURN(MarkedEvent event, device_->take_event());
-  if (device_->driver().cuStreamWriteValue32 != nullptr) {
-    // never 0, which says that there is no mark; a number that comes round again is of long ago
-    event.number = event.number + 1 == 0 ? 1 : event.number + 1;
-  }
+  CATENA_ASSIGN_OR_RETURN(CUevent event, device_->take_event());
   auto owned = std::make_unique<CudaEvent>(*device_, event);
-  CATENA_CUDA_TRY_ON(*device_, cuEventRecord(event.event, stream_));
-  if (event.number != 0) {
-    CATENA_CUDA_TRY_ON(*device_, cuStreamWriteValue32(stream_, event.mark_address, event.number, 0));
-  }
+  CATENA_CUDA_TRY_ON(*device_, cuEventRecord(event, stream_));
   return owned;
 }
 
