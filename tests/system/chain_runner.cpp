@@ -55,6 +55,33 @@ void make_capture(std::string const& rx, std::string const& nfs, fs::path const&
   }
 }
 
+std::string mixed_capture() {
+  const std::string shared = nf::testing::shared_data();
+  return shared.empty() ? (fs::path(CATENA_SOURCE_DIR) / "examples" / "branch-office.pcap").string()
+                        : shared + "/traces/mixed.pcap";
+}
+
+/// Destination unreachable, host unreachable (RFC 792), from `sender`: quotes `datagram`, whose source it goes to, with
+/// `quoted` bytes behind its IPv4 header, or all there are.
+nf::testing::Frame make_unreachable(std::uint32_t sender, nf::testing::Frame const& datagram, std::size_t quoted) {
+  constexpr std::size_t kL3 = packet::kEthernetBytes;
+  constexpr std::size_t kL4 = kL3 + packet::kIpv4MinBytes;
+  const std::size_t quote_bytes = std::min(datagram.size() - kL3, packet::kIpv4MinBytes + quoted);
+  const std::string quote(datagram.begin() + kL3, datagram.begin() + static_cast<std::ptrdiff_t>(kL3 + quote_bytes));
+  // the headers of UDP and of this message are of the same size
+  nf::testing::Frame frame =
+      nf::testing::make_frame(packet::kProtocolUdp, sender, packet::load_be32(&datagram[kL3 + 12]), 0, 0, quote);
+  frame[kL3 + 9] = packet::kProtocolIcmp;
+  packet::store_be16(&frame[kL3 + 10], 0);
+  packet::store_be16(&frame[kL3 + 10],
+                     packet::checksum_finish(packet::checksum_add(&frame[kL3], packet::kIpv4MinBytes)));
+  std::fill_n(&frame[kL4], packet::kUdpBytes, std::uint8_t{0});
+  frame[kL4] = 3;
+  frame[kL4 + 1] = 1;
+  packet::store_be16(&frame[kL4 + 2], packet::checksum_finish(packet::checksum_add(&frame[kL4], frame.size() - kL4)));
+  return frame;
+}
+
 }  // namespace
 
 fs::path const& scratch_folder() {
@@ -159,10 +186,7 @@ Status write_capture(std::string const& path, std::vector<nf::testing::Frame> co
 
 std::vector<Traffic> const& clear_traffic() {
   static const std::vector<Traffic> kTraffic = [] {
-    const std::string shared = nf::testing::shared_data();
-    std::vector<Traffic> traffic{
-        {"mixed", shared.empty() ? (fs::path(CATENA_SOURCE_DIR) / "examples" / "branch-office.pcap").string()
-                                 : shared + "/traces/mixed.pcap"}};
+    std::vector<Traffic> traffic{{"mixed", mixed_capture()}};
     // frame sizes without the 4-byte FCS
     for (auto const& [name, packet] :
          {std::pair("imix", "imix"), std::pair("64", "60"), std::pair("512", "508"), std::pair("1518", "1514")}) {
@@ -186,6 +210,57 @@ std::vector<Traffic> const& esp_traffic() {
           path);
       traffic.push_back({clear.name, path.string()});
     }
+    return traffic;
+  }();
+  return kTraffic;
+}
+
+CombinedTraffic const& combined_traffic() {
+  static const CombinedTraffic kTraffic = [] {
+    constexpr std::uint32_t kHosts = 40;
+    constexpr std::size_t kMixedPackets = 3000;
+    constexpr std::uint32_t kExternal = 0xCB007101;  // 203.0.113.1
+    constexpr std::uint32_t kRouter = 0xC0000221;    // 192.0.2.33
+    std::vector<nf::testing::Frame> frames;
+    std::vector<nf::testing::Frame> errors;
+    for (std::uint32_t i = 0; i < kHosts; ++i) {
+      const std::uint32_t host = 0x64400001 + i;    // 100.64.0.1
+      const std::uint32_t server = 0xC6336401 + i;  // 198.51.100.1
+      const auto port = static_cast<std::uint16_t>(20000 + i);
+      const std::uint8_t protocol = i % 2 == 0 ? packet::kProtocolUdp : packet::kProtocolTcp;
+      const std::string text(20 + 13 * i, static_cast<char>('a' + i % 26));
+      frames.push_back(nf::testing::make_frame(protocol, host, server, port, 9000, text));
+      const std::size_t quoted = i % 4 < 2 ? 8 : 60 + 10 * i;
+      errors.push_back(
+          make_unreachable(kRouter, nf::testing::make_frame(protocol, kExternal, server, port, 9000, text), quoted));
+      errors.push_back(
+          make_unreachable(host, nf::testing::make_frame(protocol, server, host, 9000, port, text), quoted));
+    }
+    const Result<std::vector<nf::testing::Frame>> mixed = nf::testing::read_capture(mixed_capture());
+    if (!mixed.ok()) {
+      throw std::runtime_error(mixed.status().ToString());
+    }
+    const std::size_t step = std::max<std::size_t>(1, mixed->size() / kMixedPackets);
+    const std::size_t between = mixed->size() / step / errors.size();
+    std::size_t taken = 0;
+    auto next = errors.begin();
+    for (std::size_t i = 0; i < mixed->size(); i += step) {
+      frames.push_back((*mixed)[i]);
+      if (++taken % between == 0 && next != errors.end()) {
+        frames.push_back(*next++);
+      }
+    }
+    frames.insert(frames.end(), next, errors.end());
+
+    const CombinedTraffic traffic{(scratch_folder() / "combined.pcap").string(),
+                                  (scratch_folder() / "combined-esp.pcap").string(), errors.size()};
+    if (const Status status = write_capture(traffic.clear, frames); !status.ok()) {
+      throw std::runtime_error(status.ToString());
+    }
+    make_capture(
+        concat("{pcap: ", traffic.clear, "}"),
+        concat("[{name: vpn, type: ipsec, config: {direction: encrypt, sa: ", data_file("chain/sa-all.yaml"), "}}]"),
+        traffic.esp);
     return traffic;
   }();
   return kTraffic;

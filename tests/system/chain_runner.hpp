@@ -60,6 +60,17 @@ std::vector<Traffic> const& clear_traffic();
 /// The same after IPsec encryption with tests/data/chain/sa.yaml.
 std::vector<Traffic> const& esp_traffic();
 
+/// What the runs in combination share: some 3,000 packets of "mixed", and among them destination unreachable messages
+/// about datagrams of 40 hosts in 100.64.0.0/10, whose first packets open the capture. The errors quote what a NAT
+/// makes of these datagrams that has 203.0.113.1 alone to give and keeps free ports: 40 from outside about what the
+/// hosts sent, 40 from the hosts about what came for them.
+struct CombinedTraffic {
+  std::string clear;  ///< captures; made once a process in scratch_folder()
+  std::string esp;    ///< after IPsec encryption with tests/data/chain/sa-all.yaml
+  std::size_t icmp_errors = 0;
+};
+CombinedTraffic const& combined_traffic();
+
 /// The `config:` of an lb whose services are the four endpoints that most TCP and UDP packets of the capture go to, so
 /// that there is something to balance in any capture.
 std::string lb_config_for(std::string const& capture);

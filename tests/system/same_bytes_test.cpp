@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The invariant of the project: the output of a chain is the same, byte for byte, for every placement of its NFs and
 // on every device. The all-CPU run is what the others are compared with; the NFs' own tests hold that run to oracles.
+//
+// C1 .. C5 also meet placements, ways to synchronize and unit sizes in combination: C1, C2 and C3, which have seven
+// placements, in every one; C4 and C5, which have fifteen, in every pair of them, a fifth of the runs.
+// CATENA_SAME_BYTES=full in the environment takes every combination for C4 and C5 too.
 #include "system/chain_runner.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cctype>
+#include <cstdlib>
+#include <string_view>
 
 namespace catena::testing {
 namespace {
@@ -66,6 +72,43 @@ std::vector<SyncCase> const& sync_cases() {
 
 constexpr const char* kTrafficNames[] = {"mixed", "imix", "64", "512", "1518"};
 
+/// Bit i: NF i has a kernel.
+std::uint32_t kernels_of(std::vector<NfText> const& nfs) {
+  std::uint32_t mask = 0;
+  for (std::size_t i = 0; i < nfs.size(); ++i) {
+    mask |= nfs[i].has_kernel ? 1U << i : 0;
+  }
+  return mask;
+}
+
+/// The placements with at least one NF on the device.
+std::vector<std::uint32_t> device_placements(std::vector<NfText> const& nfs) {
+  std::vector<std::uint32_t> masks;
+  for (std::uint32_t mask = 1; mask < 1U << nfs.size(); ++mask) {
+    if ((mask & ~kernels_of(nfs)) == 0) {
+      masks.push_back(mask);
+    }
+  }
+  return masks;
+}
+
+void expect_same(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {
+  // byte strings of megabytes: say that they differ, do not print them
+  EXPECT_TRUE(actual.capture == expected.capture) << what << ": the output capture differs, " << actual.capture.size()
+                                                  << " bytes against " << expected.capture.size();
+  EXPECT_EQ(first_difference(actual.records, expected.records), "") << what << ": the record lines differ";
+  EXPECT_TRUE(actual.report.accounted()) << what;
+  EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
+  EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
+}
+
+/// Whether every NF ran where `mask` wants it.
+void expect_placed(ChainOutput const& actual, std::uint32_t mask, std::string const& what) {
+  for (std::size_t i = 0; i < actual.report.nfs.size(); ++i) {
+    EXPECT_EQ(actual.report.nfs[i].placement, (mask >> i & 1U) != 0 ? "gpu" : "cpu") << what;
+  }
+}
+
 class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::size_t>> {
  protected:
   ChainCase const& chain() const { return chains()[std::get<0>(GetParam())]; }
@@ -89,23 +132,7 @@ class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::s
     }
     return nfs;
   }
-  /// Bit i: NF i has a kernel.
-  std::uint32_t kernels() const {
-    std::uint32_t mask = 0;
-    for (std::size_t i = 0; i < chain().nfs.size(); ++i) {
-      mask |= chain().nfs[i].has_kernel ? 1U << i : 0;
-    }
-    return mask;
-  }
-  static void expect_same(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {
-    // byte strings of megabytes: say that they differ, do not print them
-    EXPECT_TRUE(actual.capture == expected.capture) << what << ": the output capture differs, " << actual.capture.size()
-                                                    << " bytes against " << expected.capture.size();
-    EXPECT_EQ(first_difference(actual.records, expected.records), "") << what << ": the record lines differ";
-    EXPECT_TRUE(actual.report.accounted()) << what;
-    EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
-    EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
-  }
+  std::uint32_t kernels() const { return kernels_of(chain().nfs); }
 };
 
 TEST_P(SameBytes, for_every_placement_and_device) {
@@ -116,16 +143,11 @@ TEST_P(SameBytes, for_every_placement_and_device) {
   ASSERT_TRUE(expected.report.accounted());
   ASSERT_FALSE(device_names().empty()) << "at least PoCL must be there";
   for (std::string const& device : device_names()) {
-    for (std::uint32_t mask = 1; mask < 1U << chain().nfs.size(); ++mask) {
-      if ((mask & ~kernels()) != 0) {
-        continue;
-      }
+    for (const std::uint32_t mask : device_placements(chain().nfs)) {
       const ChainOutput actual = run(mask, device);
-      expect_same(actual, expected, fmt::format("placement {:b} on {}", mask, device));
-      for (std::size_t i = 0; i < chain().nfs.size(); ++i) {
-        EXPECT_EQ(actual.report.nfs[i].placement, (mask >> i & 1U) != 0 ? "gpu" : "cpu")
-            << "the device was really used";
-      }
+      const std::string what = fmt::format("placement {:b} on {}", mask, device);
+      expect_same(actual, expected, what);
+      expect_placed(actual, mask, what);
     }
   }
 }
@@ -183,6 +205,122 @@ INSTANTIATE_TEST_SUITE_P(Chains, SameBytes,
                            return std::string(chains()[std::get<0>(test.param)].name) + "_" +
                                   kTrafficNames[std::get<1>(test.param)];
                          });
+
+const NfText kEncryptAll{"vpn", "ipsec", "direction: encrypt, sa: sa-all.yaml"};
+const NfText kDecryptAll{"vpn", "ipsec", "direction: decrypt, sa: sa-all.yaml"};
+/// One external address: combined_traffic() knows the endpoints that its hosts get.
+const NfText kOneAddressNat{"nat", "nat", "inside: [10.0.0.0/8, 100.64.0.0/10], external: [203.0.113.1]"};
+
+/// C1 .. C5, with associations that carry every packet: an old byte in a payload that IPsec moves on shows.
+std::vector<ChainCase> const& combined_chains() {
+  static const std::vector<ChainCase> kChains{
+      {"C1", {kFirewall, kDecryptAll, kNids}, true},
+      {"C2", {kNids, kOneAddressNat, kEncryptAll}, false},
+      {"C3", {kDecryptAll, kLb, kNids}, true},
+      {"C4", {kFirewall, kDecryptAll, kNids, kRouter}, true},
+      {"C5", {kFirewall, kMonitor, kOneAddressNat, kEncryptAll, kNids}, false},
+  };
+  return kChains;
+}
+
+/// Pushdown is a choice of the adaptive mode alone: the others plan the same with and without.
+std::vector<SyncCase> const& combined_ways() {
+  static const std::vector<SyncCase> kWays{
+      {"copy", {plan::Mode::kCopy}},
+      {"shared", {plan::Mode::kShared}},
+      {"adaptive", {plan::Mode::kAdaptive}},
+      {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
+      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)}}};
+  return kWays;
+}
+
+constexpr std::uint32_t kUnitPackets[] = {4, 16, 64, 256, 1024};
+constexpr std::uint32_t kLaunchPackets = 2048;
+static_assert(std::size(kUnitPackets) == 5, "as many as ways, for the pairs below");
+
+bool is_full_product() {
+  const char* value = std::getenv("CATENA_SAME_BYTES");
+  return value != nullptr && std::string_view(value) == "full";
+}
+
+std::size_t count_of(std::string_view text, std::string_view word) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + word.size())) {
+    ++count;
+  }
+  return count;
+}
+
+enum class Cover { kAll, kPairs };
+
+/// Compares runs of `chain` on each device with its run on the CPU. kAll: for every placement, way and unit size.
+/// kPairs: every pair of placement and way, of placement and unit size, and of way and unit size occurs. With as many
+/// ways as unit sizes, and at least as many placements, that takes one run for each placement and unit size: the way is
+/// the sum of their numbers, modulo 5 (a Latin square). The traffic of every run has ICMP errors about datagrams that
+/// the NAT of C2 and C5 translates, in both directions (docs/adr/0011).
+void expect_same_in_combination(ChainCase const& chain, Cover cover) {
+  CombinedTraffic const& traffic = combined_traffic();
+  std::vector<NfText> nfs = chain.nfs;
+  bool has_nat = false;
+  for (NfText& nf : nfs) {
+    has_nat |= nf.type == "nat";
+    if (nf.type == "lb") {
+      nf.config = lb_config_for(traffic.clear);
+    }
+  }
+  ChainRun run{nfs, 0, chain.esp_input ? traffic.esp : traffic.clear, "none", ""};
+  const Result<ChainOutput> expected = run_chain(run);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_GT(expected->report.seen, kLaunchPackets) << "a launch can be full";
+  ASSERT_GT(expected->report.sent, expected->report.seen / 2);
+  if (has_nat) {
+    ASSERT_EQ(count_of(expected->records, "\"icmp_error\":3"), traffic.icmp_errors) << "the NAT translates all";
+  }
+
+  const std::vector<std::uint32_t> placements = device_placements(nfs);
+  ASSERT_GE(placements.size(), combined_ways().size());
+  ASSERT_EQ(std::size(kUnitPackets), combined_ways().size());
+  for (std::string const& device : device_names()) {
+    for (std::size_t p = 0; p < placements.size(); ++p) {
+      for (std::size_t u = 0; u < std::size(kUnitPackets); ++u) {
+        for (std::size_t w = 0; w < combined_ways().size(); ++w) {
+          if (cover == Cover::kPairs && w != (p + u) % combined_ways().size()) {
+            continue;
+          }
+          SyncCase const& way = combined_ways()[w];
+          const std::string what =
+              fmt::format("placement {:b}, {}, units of {} on {}", placements[p], way.name, kUnitPackets[u], device);
+          run.gpu_mask = placements[p];
+          run.device = device;
+          run.sync = way.options;
+          run.spec_extra = fmt::format("  tuning: {{unit_packets: {}, units_per_launch: {}}}\n", kUnitPackets[u],
+                                       kLaunchPackets / kUnitPackets[u]);
+          const Result<ChainOutput> actual = run_chain(run);
+          ASSERT_TRUE(actual.ok()) << what << ": " << actual.status();
+          expect_same(*actual, *expected, what);
+          expect_placed(*actual, placements[p], what);
+        }
+      }
+    }
+  }
+}
+
+class SameBytesInEveryCombination : public ::testing::TestWithParam<std::size_t> {};
+class SameBytesInEveryPair : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(SameBytesInEveryCombination, of_placement_way_and_unit_size) {
+  expect_same_in_combination(combined_chains()[GetParam()], Cover::kAll);
+}
+
+TEST_P(SameBytesInEveryPair, of_placement_way_and_unit_size) {
+  expect_same_in_combination(combined_chains()[GetParam()], is_full_product() ? Cover::kAll : Cover::kPairs);
+}
+
+std::string combined_name(::testing::TestParamInfo<std::size_t> const& test) {
+  return combined_chains()[test.param].name;
+}
+INSTANTIATE_TEST_SUITE_P(Chains, SameBytesInEveryCombination, ::testing::Values(0, 1, 2), combined_name);
+INSTANTIATE_TEST_SUITE_P(Chains, SameBytesInEveryPair, ::testing::Values(3, 4), combined_name);
 
 }  // namespace
 }  // namespace catena::testing
