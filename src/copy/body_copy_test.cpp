@@ -63,7 +63,8 @@ class Ways : public ::testing::Test {
   std::vector<std::uint16_t> offset_ = std::vector<std::uint16_t>(kSlots);
   std::vector<std::uint16_t> length_ = std::vector<std::uint16_t>(kSlots);
   std::vector<packet::Layers> layers_ = std::vector<packet::Layers>(kSlots);
-  packet::MetaColumns meta_{offset_.data(), length_.data(), layers_.data(), nullptr, nullptr, nullptr, nullptr};
+  packet::MetaColumns meta_{offset_.data(), length_.data(), layers_.data(), nullptr,
+                            nullptr,        nullptr,        nullptr,        nullptr};
 };
 
 std::vector<std::uint32_t> range(std::uint32_t first, std::uint32_t count) {
