@@ -14,6 +14,10 @@ namespace catena::device {
 Probe probe_cuda();
 Probe probe_opencl();
 
+/// What Event::since() answers for an event of Stream::record(), and for a mark that is not ready.
+Status not_a_mark();
+Status not_reached();
+
 /// InvalidArgument unless [offset, offset + bytes) lies within `size` bytes. `what` names the operation.
 Status check_range(std::string_view what, std::size_t offset, std::size_t bytes, std::size_t size);
 

@@ -33,6 +33,8 @@ std::string_view to_string(Backend backend) {
   return "unknown";
 }
 
+Result<std::chrono::nanoseconds> Event::since(Event& /*earlier*/) { return not_a_mark(); }
+
 Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
@@ -54,6 +56,12 @@ Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
     }
   }
 }
+
+Status not_a_mark() {
+  return absl::InvalidArgumentError("an event that keeps no time: only those of Stream::mark() do");
+}
+
+Status not_reached() { return absl::FailedPreconditionError("the device has not reached both marks yet"); }
 
 Status check_range(std::string_view what, std::size_t offset, std::size_t bytes, std::size_t size) {
   if (offset > size || bytes > size - offset) {

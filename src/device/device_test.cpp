@@ -605,6 +605,70 @@ TEST_P(DeviceTest, event_is_ready_only_after_the_work_before_it) {
   }
 }
 
+TEST_P(DeviceTest, marks_keep_the_order_of_work_and_how_long_it_took) {
+  constexpr std::size_t kBytes = std::size_t{16} << 20;
+  const std::unique_ptr<Buffer> buffer = device().allocate(kBytes).value();
+  const std::unique_ptr<PinnedBuffer> host = device().allocate_pinned(kBytes).value();
+  const auto before = std::chrono::steady_clock::now();
+  const std::unique_ptr<Event> first = stream().mark().value();
+  ASSERT_EQ(stream().copy_to_device(*buffer, 0, host->bytes()), absl::OkStatus());
+  const std::unique_ptr<Event> second = stream().mark().value();
+  ASSERT_EQ(stream().copy_to_host(host->bytes(), *buffer, 0), absl::OkStatus());
+  const std::unique_ptr<Event> third = stream().mark().value();
+  finish();
+  const auto passed = std::chrono::steady_clock::now() - before;
+  const auto copies = third->since(*first).value();
+  EXPECT_GT(second->since(*first).value().count(), 0);
+  EXPECT_GT(third->since(*second).value().count(), 0);
+  EXPECT_LT(first->since(*second).value().count(), 0);
+  EXPECT_EQ(first->since(*first).value().count(), 0);
+  // one clock throughout, in the host's unit: no time on the device is longer than what the host saw pass around it
+  EXPECT_NEAR(static_cast<double>(copies.count()),
+              static_cast<double>((second->since(*first).value() + third->since(*second).value()).count()), 2000.0);
+  EXPECT_LT(copies, 2 * passed);
+}
+
+TEST_P(DeviceTest, marks_of_two_streams_are_on_one_clock) {
+  const std::unique_ptr<Stream> other = device().create_stream().value();
+  const std::unique_ptr<Event> first = stream().mark().value();
+  finish();
+  const std::unique_ptr<Event> second = other->mark().value();
+  finish(*other);
+  EXPECT_GE(second->since(*first).value().count(), 0);
+}
+
+TEST_P(DeviceTest, events_without_a_time_are_refused) {
+  const std::unique_ptr<Event> event = stream().record().value();
+  const std::unique_ptr<Event> mark = stream().mark().value();
+  finish();
+  EXPECT_TRUE(absl::IsInvalidArgument(event->since(*mark).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(mark->since(*event).status()));
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, a_mark_that_is_not_reached_has_no_time) {
+  // copies until a mark behind them is still ahead of the device when it is asked
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  const std::unique_ptr<Buffer> buffer = device().allocate(kBytes).value();
+  const std::unique_ptr<PinnedBuffer> host = device().allocate_pinned(kBytes).value();
+  const std::unique_ptr<Event> first = stream().mark().value();
+  bool was_early = false;
+  for (int round = 0; round < 20 && !was_early; ++round) {
+    for (int copies = 0; copies < 4; ++copies) {
+      ASSERT_EQ(stream().copy_to_device(*buffer, 0, host->bytes()), absl::OkStatus());
+    }
+    const std::unique_ptr<Event> second = stream().mark().value();
+    ASSERT_EQ(stream().flush(), absl::OkStatus());
+    const Result<std::chrono::nanoseconds> since = second->since(*first);
+    was_early = absl::IsFailedPrecondition(since.status());
+    EXPECT_TRUE(was_early || since.ok()) << since.status();
+    finish();
+    EXPECT_TRUE(second->since(*first).ok());
+  }
+  EXPECT_TRUE(was_early);
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
 TEST_P(DeviceTest, streams_work_side_by_side_without_mixing) {
   constexpr std::size_t kCount = 4096;
   constexpr std::uint32_t kRounds = 20;

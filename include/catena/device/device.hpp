@@ -77,6 +77,11 @@ class Event {
   virtual ~Event() = default;
   /// True when everything enqueued before it is done. Never waits. An error of that work is returned here.
   virtual Result<bool> ready() = 0;
+  /// How much later than `earlier` the device reached this event, by the device's clock; negative if it was before.
+  /// Both are marks (see Stream::mark()) of streams of one device. Good to about a microsecond.
+  ///   InvalidArgument     this or `earlier` is not a mark: events of Stream::record() keep no time
+  ///   FailedPrecondition  this or `earlier` is not ready() yet
+  virtual Result<std::chrono::nanoseconds> since(Event& earlier);
   /// Waits at most `limit`. `what` names the waiting stage and device in the message of DeadlineExceeded.
   Status wait(std::chrono::nanoseconds limit, std::string_view what);
 };
@@ -134,6 +139,9 @@ class Stream {
   virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
   /// An event behind everything enqueued so far. Hands that to the device too, so the event becomes ready by itself.
   virtual Result<std::unique_ptr<Event>> record() = 0;
+  /// As record(), and the event keeps when the device reached it: for Event::since(). Dearer than record(), and not
+  /// handed to the device: a record() or flush() behind it does that.
+  virtual Result<std::unique_ptr<Event>> mark() = 0;
   /// Hands everything enqueued so far to the device without waiting.
   virtual Status flush() = 0;
 };

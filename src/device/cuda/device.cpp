@@ -64,8 +64,10 @@ CudaDevice::~CudaDevice() {
   }
   {
     const ContextScope scope(*this);
-    for (CUevent event : idle_events_) {
-      driver_->cuEventDestroy(event);
+    for (auto const* events : {&idle_events_, &idle_marks_}) {
+      for (CUevent event : *events) {
+        driver_->cuEventDestroy(event);
+      }
     }
   }
   driver_->cuDevicePrimaryCtxRelease(device_);
@@ -79,23 +81,24 @@ Status CudaDevice::check(CUresult code, std::string_view call, const char* file,
   return status;
 }
 
-Result<CUevent> CudaDevice::take_event() {
+Result<CUevent> CudaDevice::take_event(bool keeps_time) {
   {
     const std::scoped_lock lock(mutex_);
-    if (!idle_events_.empty()) {
-      CUevent event = idle_events_.back();
-      idle_events_.pop_back();
+    std::vector<CUevent>& idle = keeps_time ? idle_marks_ : idle_events_;
+    if (!idle.empty()) {
+      CUevent event = idle.back();
+      idle.pop_back();
       return event;
     }
   }
   CUevent event = nullptr;
-  CATENA_CUDA_TRY_ON(*this, cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  CATENA_CUDA_TRY_ON(*this, cuEventCreate(&event, keeps_time ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING));
   return event;
 }
 
-void CudaDevice::give_back_event(CUevent event) {
+void CudaDevice::give_back_event(CUevent event, bool keeps_time) {
   const std::scoped_lock lock(mutex_);
-  idle_events_.push_back(event);
+  (keeps_time ? idle_marks_ : idle_events_).push_back(event);
 }
 
 ContextScope::ContextScope(CudaDevice& device)

@@ -36,9 +36,10 @@ class CudaDevice final : public Device {
   /// to_status(), and an error that means the end of the device takes it out of use.
   Status check(CUresult code, std::string_view call, const char* file, int line);
 
-  /// Events are made once and used again: none is created while packets flow. The context must be current.
-  Result<CUevent> take_event();
-  void give_back_event(CUevent event);
+  /// Events are made once and used again: none is created while packets flow. The context must be current. Those that
+  /// keep a time are apart: the others are cheaper to record and to ask.
+  Result<CUevent> take_event(bool keeps_time);
+  void give_back_event(CUevent event, bool keeps_time);
 
  private:
   CudaDevice(Driver const& driver, CUdevice device, CUcontext context, DeviceInfo info)
@@ -51,6 +52,7 @@ class CudaDevice final : public Device {
   Health health_;
   std::mutex mutex_;
   std::vector<CUevent> idle_events_;
+  std::vector<CUevent> idle_marks_;  ///< events that keep a time
 };
 
 /// Makes a device's context the current one of this thread for as long as it lives, then the one that was.

@@ -63,6 +63,9 @@ Result<Driver> open_driver() {
   }
   CATENA_CUDA_FUNCTIONS(CATENA_CUDA_FIND)
 #undef CATENA_CUDA_FIND
+  if (!find(driver.cuEventElapsedTime, "cuEventElapsedTime")) {
+    return absl::UnavailableError(concat(kLibrary, " has no cuEventElapsedTime"));
+  }
   find(driver.cuFuncGetParamInfo, CATENA_CUDA_SYMBOL(cuFuncGetParamInfo));
 
   if (const CUresult code = driver.cuInit(0); code != CUDA_SUCCESS) {

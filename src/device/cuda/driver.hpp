@@ -54,6 +54,8 @@ struct Driver {
 #define CATENA_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   CATENA_CUDA_FUNCTIONS(CATENA_CUDA_MEMBER)
 #undef CATENA_CUDA_MEMBER
+  /// By the name that every driver has: the header may mean cuEventElapsedTime_v2, which is younger (12.8).
+  decltype(&::cuEventElapsedTime) cuEventElapsedTime = nullptr;
   decltype(&::cuFuncGetParamInfo) cuFuncGetParamInfo = nullptr;  ///< null before CUDA 12.4
   std::string version;                                           ///< "NVIDIA 580.65.06, CUDA 13.0"
 };

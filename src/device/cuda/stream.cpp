@@ -105,10 +105,10 @@ Status CudaStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<co
   return static_cast<CudaKernel&>(kernel).enqueue(stream_, shape, arguments);
 }
 
-Result<std::unique_ptr<Event>> CudaStream::record() {
+Result<std::unique_ptr<Event>> CudaStream::record_event(bool keeps_time) {
   CATENA_CUDA_ENTER(*device_);
-  CATENA_ASSIGN_OR_RETURN(CUevent event, device_->take_event());
-  auto owned = std::make_unique<CudaEvent>(*device_, event);
+  CATENA_ASSIGN_OR_RETURN(CUevent event, device_->take_event(keeps_time));
+  auto owned = std::make_unique<CudaEvent>(*device_, event, keeps_time);
   CATENA_CUDA_TRY_ON(*device_, cuEventRecord(event, stream_));
   return owned;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/opencl/event.hpp"
 
+#include "device/backend.hpp"
+
 namespace catena::device::opencl {
 
 Result<bool> OpenClEvent::ready() {
@@ -20,6 +22,26 @@ Result<bool> OpenClEvent::ready() {
   cl_event event = event_.get();
   CATENA_CL_TRY_ON(*device_, clWaitForEvents(1, &event));
   return true;
+}
+
+Result<cl_ulong> OpenClEvent::reached() {
+  CATENA_ASSIGN_OR_RETURN(const bool done, ready());
+  if (!done) {
+    return not_reached();
+  }
+  cl_ulong at = 0;
+  CATENA_CL_TRY_ON(*device_, clGetEventProfilingInfo(event_.get(), CL_PROFILING_COMMAND_END, sizeof at, &at, nullptr));
+  return at;
+}
+
+Result<std::chrono::nanoseconds> OpenClEvent::since(Event& earlier) {
+  auto& from = static_cast<OpenClEvent&>(earlier);
+  if (!is_mark_ || !from.is_mark_) {
+    return not_a_mark();
+  }
+  CATENA_ASSIGN_OR_RETURN(const cl_ulong begin, from.reached());
+  CATENA_ASSIGN_OR_RETURN(const cl_ulong end, reached());
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(end) - static_cast<std::int64_t>(begin));
 }
 
 }  // namespace catena::device::opencl

@@ -7,12 +7,18 @@ namespace catena::device::opencl {
 
 class OpenClEvent final : public Event {
  public:
-  OpenClEvent(OpenClDevice& device, Handle<cl_event> event) : device_(&device), event_(std::move(event)) {}
+  OpenClEvent(OpenClDevice& device, Handle<cl_event> event, bool is_mark)
+      : device_(&device), event_(std::move(event)), is_mark_(is_mark) {}
   Result<bool> ready() override;
+  Result<std::chrono::nanoseconds> since(Event& earlier) override;
 
  private:
+  /// When it was reached, in ns of the device's clock. FailedPrecondition: it was not yet.
+  Result<cl_ulong> reached();
+
   OpenClDevice* device_;
   Handle<cl_event> event_;
+  bool is_mark_;
 };
 
 }  // namespace catena::device::opencl

@@ -20,7 +20,9 @@ constexpr std::size_t kStart[3] = {0, 0, 0};
 Result<std::unique_ptr<Stream>> OpenClDevice::create_stream() {
   CATENA_RETURN_IF_ERROR(failed());
   cl_int code = CL_SUCCESS;
-  Handle<cl_command_queue> queue(clCreateCommandQueueWithProperties(context(), native(), nullptr, &code));
+  // a queue keeps the times of all its commands or of none: of all, so that mark() has them
+  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
+  Handle<cl_command_queue> queue(clCreateCommandQueueWithProperties(context(), native(), properties, &code));
   CATENA_RETURN_IF_ERROR(check(code, "clCreateCommandQueueWithProperties", __FILE__, __LINE__));
   return std::make_unique<OpenClStream>(*this, std::move(queue));
 }
@@ -101,14 +103,18 @@ Status OpenClStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<
   return static_cast<OpenClKernel&>(kernel).enqueue(queue_.get(), shape, arguments);
 }
 
-Result<std::unique_ptr<Event>> OpenClStream::record() {
+Result<std::unique_ptr<Event>> OpenClStream::enqueue_marker(bool is_mark) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   cl_event event = nullptr;
   CATENA_CL_TRY_ON(*device_, clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event));
-  Handle<cl_event> owned(event);
+  return std::make_unique<OpenClEvent>(*device_, Handle<cl_event>(event), is_mark);
+}
+
+Result<std::unique_ptr<Event>> OpenClStream::record() {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, enqueue_marker(false));
   // a queue that is not flushed need not start, and the event would never become ready
   CATENA_RETURN_IF_ERROR(flush());
-  return std::make_unique<OpenClEvent>(*device_, std::move(owned));
+  return event;
 }
 
 Status OpenClStream::flush() {

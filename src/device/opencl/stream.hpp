@@ -22,9 +22,12 @@ class OpenClStream final : public Stream {
   Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override;
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
   Result<std::unique_ptr<Event>> record() override;
+  Result<std::unique_ptr<Event>> mark() override { return enqueue_marker(true); }
   Status flush() override;
 
  private:
+  Result<std::unique_ptr<Event>> enqueue_marker(bool is_mark);
+
   OpenClDevice* device_;
   Handle<cl_command_queue> queue_;
 };

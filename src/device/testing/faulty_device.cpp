@@ -53,6 +53,9 @@ class FaultyEvent final : public Event {
     }
     return real_->ready();
   }
+  Result<std::chrono::nanoseconds> since(Event& earlier) override {
+    return real_->since(*static_cast<FaultyEvent&>(earlier).real_);
+  }
 
  private:
   FaultyDevice::Faults* faults_;
@@ -92,6 +95,11 @@ class FaultyStream final : public Stream {
   Result<std::unique_ptr<Event>> record() override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecord));
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record());
+    return std::make_unique<FaultyEvent>(*faults_, std::move(event));
+  }
+  Result<std::unique_ptr<Event>> mark() override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kMark));
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->mark());
     return std::make_unique<FaultyEvent>(*faults_, std::move(event));
   }
   Status flush() override {

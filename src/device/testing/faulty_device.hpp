@@ -23,10 +23,11 @@ enum class Call {
   kFill,
   kLaunch,
   kRecord,
+  kMark,
   kFlush,
   kReady,
 };
-inline constexpr std::size_t kCallCount = 15;
+inline constexpr std::size_t kCallCount = 16;
 
 /// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs and kernels
 /// are its own. Its streams and events must not outlive it. Thread rule: as every Device; the tests' own functions too.
