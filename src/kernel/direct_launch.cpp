@@ -109,10 +109,14 @@ Status DirectLaunch::submit() {
   gather();
   const std::span<const std::byte> in = staging_->bytes().first(layout_.out_columns);
   const std::size_t back_from = frames_written_ ? layout_.frames : layout_.out;
+  CATENA_RETURN_IF_ERROR(mark(kBegin));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
+  CATENA_RETURN_IF_ERROR(mark(kMovedIn));
   CATENA_RETURN_IF_ERROR(enqueue_kernel());
+  CATENA_RETURN_IF_ERROR(mark(kComputed));
   CATENA_RETURN_IF_ERROR(
       stream_->copy_to_host(staging_out_->bytes().first(layout_.end - back_from), *batch_, back_from));
+  CATENA_RETURN_IF_ERROR(mark(kMovedBack));
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   faults_ = out(layout_.out);
   results_ = out(layout_.results);

@@ -237,6 +237,7 @@ Status SharedLaunch::submit() {
   fill_staging();
 
   const std::size_t in_bytes = writes_to_host() ? layout_.out : layout_.out_columns;
+  CATENA_RETURN_IF_ERROR(mark(kBegin));
   CATENA_RETURN_IF_ERROR(enqueue_region(in_bytes));
   for (auto const* group : {&staged_, &undecided_}) {
     for (Staged const& staged : *group) {
@@ -248,7 +249,9 @@ Status SharedLaunch::submit() {
     CATENA_RETURN_IF_ERROR(in_.way->enqueue(*stream_));
   }
   CATENA_RETURN_IF_ERROR(enqueue_transfer(in_, true));
+  CATENA_RETURN_IF_ERROR(mark(kMovedIn));
   CATENA_RETURN_IF_ERROR(enqueue_kernel());
+  CATENA_RETURN_IF_ERROR(mark(kComputed));
   CATENA_RETURN_IF_ERROR(enqueue_transfer(out_, false));
   if (out_.way != nullptr) {
     CATENA_RETURN_IF_ERROR(out_.way->enqueue(*stream_));
@@ -257,6 +260,7 @@ Status SharedLaunch::submit() {
     CATENA_RETURN_IF_ERROR(
         stream_->copy_to_host(staging_out_->bytes().first(layout_.end - layout_.out), *batch_, layout_.out));
   }
+  CATENA_RETURN_IF_ERROR(mark(kMovedBack));
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   faults_ = out(layout_.out);
   results_ = out(layout_.results);

@@ -244,6 +244,14 @@ Result<bool> DeviceBatch::poll() {
   return true;
 }
 
+Result<std::optional<kernel::LaunchTimes>> DeviceBatch::times() {
+  if (!has_work_) {
+    return std::nullopt;
+  }
+  CATENA_ASSIGN_OR_RETURN(const kernel::LaunchTimes times, launch_->times());
+  return times;
+}
+
 void DeviceBatch::complete() {
   const std::uint32_t result_bytes = instance_->descriptor().result_bytes;
   const LaunchSpill spill(*launch_);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,6 +91,11 @@ class DeviceBatch {
   Status submit();
   /// True when every unit is complete: verdicts, records and fields are in place, and the batch is empty again.
   Result<bool> poll();
+  /// From the next batch on keeps the times(). As Launch::start_trace().
+  Status start_trace() { return launch_->start_trace(); }
+  /// When the device came to the parts of the batch that poll() completed last; none where it needed no device.
+  /// Errors: as Launch::times().
+  Result<std::optional<kernel::LaunchTimes>> times();
   /// After an error of submit() or poll(): decides the batch by the CPU implementation. The batch is empty again.
   void finish_on_cpu();
   /// The same where the host's bytes are not the newest: drops the batch's packets, with reason device_failed.
