@@ -16,11 +16,11 @@ constexpr int kLaunchTimeWeight = 8;
 /// That rx takes in one poll, at most.
 constexpr std::uint32_t kUnitsPerPoll = 4;
 
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-          .count());
+std::int64_t to_ns(std::chrono::steady_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
 }
+
+std::uint64_t now_ns() { return static_cast<std::uint64_t>(to_ns(std::chrono::steady_clock::now())); }
 
 }  // namespace
 
@@ -113,6 +113,10 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
     Flight flight;
     CATENA_ASSIGN_OR_RETURN(
         flight.batch, nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * pool.unit_packets()));
+    if (options.trace != nullptr) {
+      CATENA_RETURN_IF_ERROR(flight.batch->start_trace());
+      flight.trace.lane = options.in_flight - 1 - i;  // the last one made is the first one used
+    }
     stage->idle_.push_back(std::move(flight));
   }
   return stage;
@@ -138,6 +142,19 @@ void DeviceStage::deliver(Flight& flight) {
     out_->push(unit);
   }
   flight.units.clear();
+}
+
+/// Into the trace: a launch that has just been delivered.
+void DeviceStage::log(Flight& flight, std::int64_t ready_ns) {
+  flight.trace.ready_ns = ready_ns;
+  flight.trace.delivered_ns = to_ns(std::chrono::steady_clock::now());
+  flight.trace.device.reset();
+  if (Result<std::optional<kernel::LaunchTimes>> times = flight.batch->times(); times.ok()) {
+    flight.trace.device = *times;
+  } else {
+    options_.trace->fail(times.status());
+  }
+  options_.trace->add(flight.trace);
 }
 
 void DeviceStage::fail(Status const& status) {
@@ -199,6 +216,8 @@ bool DeviceStage::collect() {
   bool worked = false;
   while (!in_flight_.empty()) {
     Flight& oldest = in_flight_.front();
+    const bool traced = options_.trace != nullptr && !options_.trace->full();
+    const std::int64_t looked_ns = traced ? to_ns(std::chrono::steady_clock::now()) : 0;
     Result<bool> done = oldest.batch->poll();
     if (!done.ok()) {
       fail(done.status());
@@ -217,6 +236,9 @@ bool DeviceStage::collect() {
     const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - oldest.since;
     launch_time_ += (took - launch_time_) / kLaunchTimeWeight;
     deliver(oldest);
+    if (traced) {
+      log(oldest, looked_ns);
+    }
     idle_.push_back(std::move(oldest));
     in_flight_.pop_front();
     worked = true;
@@ -233,6 +255,10 @@ std::chrono::nanoseconds DeviceStage::batch_delay() const {
 void DeviceStage::submit() {
   filling_.since = std::chrono::steady_clock::now();
   const Status status = filling_.batch->submit();
+  if (options_.trace != nullptr) {
+    filling_.trace.submit_begin_ns = to_ns(filling_.since);
+    filling_.trace.submit_end_ns = to_ns(std::chrono::steady_clock::now());
+  }
   in_flight_.push_back(std::move(filling_));
   filling_ = Flight{};
   if (!status.ok()) {
@@ -253,6 +279,8 @@ bool DeviceStage::fill() {
       filling_ = std::move(idle_.back());
       idle_.pop_back();
       filling_.since = std::chrono::steady_clock::now();
+      filling_.trace.first_unit_ns = to_ns(filling_.since);
+      filling_.trace.packets = 0;
     }
     while (off_plan_ == nullptr) {
       Unit* unit = take_unit();
@@ -269,6 +297,7 @@ bool DeviceStage::fill() {
       }
       filling_.batch->add(pool_->batch(*unit));
       filling_.units.push_back(unit);
+      filling_.trace.packets += unit->count;
       worked = true;
     }
     const bool full = next_ != nullptr || filling_.batch->room() == 0;

@@ -7,6 +7,7 @@
 #include "dataplane/packet_pool.hpp"
 #include "dataplane/recorder.hpp"
 #include "dataplane/ring.hpp"
+#include "dataplane/trace.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/instance.hpp>
@@ -94,6 +95,8 @@ struct DeviceStageOptions {
   /// The plan leaves nothing on the device that the host does not have: a unit that waits for this NF can go on without
   /// the device.
   bool host_is_current = true;
+  /// Where given, gets the launches of this stage; must outlive it. Launches that the device fails are not in it.
+  TraceLog* trace = nullptr;
 };
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order. When the
@@ -117,6 +120,7 @@ class DeviceStage final : public Stage {
     std::unique_ptr<nf::DeviceBatch> batch;
     std::vector<Unit*> units;
     std::chrono::steady_clock::time_point since;
+    LaunchTrace trace;
   };
   DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
               Ring& out, DeviceStageOptions const& options);
@@ -124,6 +128,7 @@ class DeviceStage final : public Stage {
   bool fill();
   void submit();
   void deliver(Flight& flight);
+  void log(Flight& flight, std::int64_t ready_ns);
   void fail(Status const& status);
   bool take_off_plan();
   Unit* take_unit();

@@ -241,6 +241,40 @@ TEST(Stages, workers_do_not_change_the_output) {
   }
 }
 
+TEST(Stages, a_trace_has_every_launch_with_its_times_in_order) {
+  TraceLog trace;
+  Scenario setup{.device = &device_here(), .unit = 64};
+  setup.options.units_per_launch = 2;
+  setup.options.trace = &trace;
+  expect_same_and_nothing_lost(run(frames(), setup));
+  ASSERT_EQ(trace.status(), absl::OkStatus());
+  std::uint64_t packets = 0;
+  std::uint64_t on_device = 0;
+  std::int64_t last_ns = 0;
+  for (LaunchTrace const& launch : trace.launches()) {
+    packets += launch.packets;
+    EXPECT_LT(launch.lane, setup.options.in_flight);
+    EXPECT_LE(last_ns, launch.first_unit_ns);
+    EXPECT_LE(launch.first_unit_ns, launch.submit_begin_ns);
+    EXPECT_LE(launch.submit_begin_ns, launch.submit_end_ns);
+    EXPECT_LE(launch.submit_end_ns, launch.ready_ns);
+    EXPECT_LE(launch.ready_ns, launch.delivered_ns);
+    last_ns = launch.submit_end_ns;
+    if (launch.device) {
+      ++on_device;
+      EXPECT_LE(launch.device->begin_ns, launch.device->moved_in_ns);
+      EXPECT_LT(launch.device->moved_in_ns, launch.device->computed_ns);
+      EXPECT_LE(launch.device->computed_ns, launch.device->moved_back_ns);
+      // the clocks are set beside each other to some microseconds; a tenth of a second is another clock, or unit
+      constexpr std::int64_t kSlackNs = 100'000'000;
+      EXPECT_GT(launch.device->begin_ns, launch.submit_begin_ns - kSlackNs);
+      EXPECT_LT(launch.device->moved_back_ns, launch.delivered_ns + kSlackNs);
+    }
+  }
+  EXPECT_EQ(packets, frames().size());
+  EXPECT_GT(on_device, 0U);
+}
+
 TEST(Stages, a_pool_smaller_than_one_launch_does_not_stall) {
   Scenario setup{.device = &device_here(), .unit = 256, .pool_slots = 512};
   setup.options.units_per_launch = 16;
