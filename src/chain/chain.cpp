@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -75,7 +76,7 @@ Chain::~Chain() {
 
 Status Chain::make_nfs(nf::Registry const& registry, bool recording) {
   for (NfConfig const& config : config_.nfs) {
-    NfSlot slot{config, nullptr, nullptr, nullptr};
+    NfSlot slot{config, nullptr, nullptr, nullptr, nullptr};
     CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, recording));
     nfs_.push_back(std::move(slot));
   }
@@ -206,6 +207,14 @@ Status Chain::make_stages(RunOptions const& options) {
     }
     CATENA_ASSIGN_OR_RETURN(recorder_, dataplane::Recorder::open(options.record_path, std::move(instances)));
   }
+  if (!options.trace_path.empty()) {
+    trace_path_ = options.trace_path;
+    errno = 0;
+    trace_file_.open(trace_path_, std::ios::binary);
+    if (!trace_file_) {
+      return absl::ErrnoToStatus(errno, concat(trace_path_, ": the trace file cannot be created"));
+    }
+  }
   for (std::size_t i = 0; i <= nfs_.size(); ++i) {
     CATENA_ASSIGN_OR_RETURN(auto ring, dataplane::Ring::create(pool_->free_units()));
     rings_.push_back(std::move(ring));
@@ -220,6 +229,10 @@ Status Chain::make_stages(RunOptions const& options) {
     NfSlot& slot = nfs_[i];
     if (slot.device_nf) {
       device_options.host_is_current = host_is_current_[i];
+      if (options.trace || !trace_path_.empty()) {
+        slot.trace = std::make_unique<dataplane::TraceLog>();
+        device_options.trace = slot.trace.get();
+      }
       CATENA_ASSIGN_OR_RETURN(auto stage, dataplane::DeviceStage::create(*slot.instance, i, *slot.device_nf, *pool_,
                                                                          *rings_[i], *rings_[i + 1], device_options));
       slot.device_stage = stage.get();
@@ -261,10 +274,49 @@ std::vector<std::string> Chain::start_report() const {
     lines.push_back(std::move(line));
   }
   lines.push_back(concat("tx       ", sink_->describe()));
+  if (!trace_path_.empty()) {
+    lines.push_back(concat("trace    ", trace_path_,
+                           device_ ? concat(", the first ", dataplane::TraceLog::kMostLaunches, " launches of each NF")
+                                   : std::string(": no launches, as no NF runs on a device")));
+  }
   return lines;
 }
 
 Status Chain::run() {
+  Status status = run_stages();
+  if (trace_file_.is_open()) {
+    status.Update(write_trace());
+  }
+  return status;
+}
+
+std::vector<StageTrace> Chain::traces() const {
+  std::vector<StageTrace> traces;
+  for (NfSlot const& slot : nfs_) {
+    if (slot.trace) {
+      traces.push_back({slot.config.name, slot.trace->launches()});
+    }
+  }
+  return traces;
+}
+
+Status Chain::write_trace() {
+  Status status;
+  for (NfSlot const& slot : nfs_) {
+    if (slot.trace && !slot.trace->status().ok()) {
+      status.Update(absl::DataLossError(concat("the trace lacks times on the device of NF '", slot.config.name,
+                                               "': ", std::string(slot.trace->status().message()))));
+    }
+  }
+  trace_file_ << to_chrome_trace(traces());
+  trace_file_.close();
+  if (!trace_file_) {
+    status.Update(absl::DataLossError(concat(trace_path_, ": the trace cannot be written")));
+  }
+  return status;
+}
+
+Status Chain::run_stages() {
   std::vector<dataplane::Stage*> stages;
   for (auto const& stage : stages_) {
     stages.push_back(stage.get());

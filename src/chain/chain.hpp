@@ -4,6 +4,7 @@
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
 #include "chain/report.hpp"
+#include "chain/trace.hpp"
 #include "dataplane/pipeline.hpp"
 
 #include <catena/core/status.hpp>
@@ -11,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,6 +27,8 @@ struct RunOptions {
   std::optional<PortConfig> tx;
   std::optional<device::Choice> device;
   std::string record_path;  ///< empty: no record
+  std::string trace_path;   ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere
+  bool trace = false;       ///< keeps the time line for traces() where no file is wanted
   std::uint32_t workers = 1;
   SyncOptions sync;
   /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
@@ -39,7 +43,7 @@ struct RunOptions {
 class Chain {
  public:
   /// Errors: as load_chain() and the NFs' create(); Unavailable where the asked-for device is missing; NotFound for an
-  /// unknown NF type (with its position).
+  /// unknown NF type (with its position); what the system says where the record or the trace cannot be created.
   static Result<std::unique_ptr<Chain>> create(ChainConfig config, RunOptions const& options,
                                                nf::Registry const& registry);
   ~Chain();
@@ -48,7 +52,8 @@ class Chain {
   std::vector<std::string> start_report() const;
   /// What moves between host and device; nothing where there is no device.
   std::optional<plan::Plan> const& plan() const { return plan_; }
-  /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report().
+  /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report(). The trace is
+  /// written whatever became of the run; DataLoss where that fails.
   Status run();
   /// rx takes no more packets; what is inside is finished. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
@@ -57,6 +62,8 @@ class Chain {
   Report report() const;
   /// After run(): the time from rx to tx of every packet that was sent.
   dataplane::LatencyHistogram const& latency() const { return tx_->latency(); }
+  /// After run(): the launches of each NF on a device, where they were traced.
+  std::vector<StageTrace> traces() const;
   /// After run(): work on a device never ended, so the process must leave without tearing the device down.
   bool abandoned_device() const;
 
@@ -66,6 +73,7 @@ class Chain {
     std::unique_ptr<nf::Instance> instance;
     std::unique_ptr<kernel::DeviceNf> device_nf;
     dataplane::DeviceStage* device_stage = nullptr;
+    std::unique_ptr<dataplane::TraceLog> trace;
   };
   Chain() = default;
   bool wants_device() const;
@@ -76,6 +84,8 @@ class Chain {
   Status load_kernels(SyncOptions const& options);
   Status make_nfs(nf::Registry const& registry, bool recording);
   Status make_stages(RunOptions const& options);
+  Status run_stages();
+  Status write_trace();
 
   ChainConfig config_;
   std::uint32_t workers_ = 1;
@@ -91,6 +101,8 @@ class Chain {
   std::unique_ptr<dataplane::Sink> sink_;
   std::vector<NfSlot> nfs_;
   std::unique_ptr<dataplane::Recorder> recorder_;
+  std::string trace_path_;
+  std::ofstream trace_file_;
   std::vector<std::unique_ptr<dataplane::Ring>> rings_;
   std::vector<std::unique_ptr<dataplane::Stage>> stages_;
   dataplane::RxStage* rx_ = nullptr;
