@@ -19,6 +19,7 @@ struct RunArguments {
   std::string tx;
   std::string device;
   std::string record;
+  std::string trace;
   std::string sync;      ///< empty: adaptive
   std::string pushdown;  ///< "on" or "off"; empty: on
   std::string profile;   ///< file; empty: that of the device, else the built-in one

@@ -32,6 +32,8 @@ int main(int argc, char** argv) {
   run->add_option("--tx", arguments.tx, "Instead of the file's tx: pcap:FILE, dpdk:DEVICE or null");
   run->add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none");
   run->add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
+  run->add_option("--trace", arguments.trace,
+                  "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto");
   run->add_option("--sync", arguments.sync, "What moves between host and device: adaptive (default), shared or copy")
       ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
   run->add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")

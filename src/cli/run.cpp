@@ -88,6 +88,7 @@ Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t 
     CATENA_ASSIGN_OR_RETURN(options.sync.profile, chain::load_profile(arguments.profile));
   }
   options.record_path = arguments.record;
+  options.trace_path = arguments.trace;
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   options.workers = std::min(arguments.workers == 0 ? cores : arguments.workers, static_cast<std::uint32_t>(stages));
   return options;
