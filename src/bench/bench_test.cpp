@@ -5,6 +5,7 @@
 #include "bench/results.hpp"
 #include "bench/sample_sink.hpp"
 #include "bench/svg.hpp"
+#include "bench/timeline.hpp"
 #include "chain/chain.hpp"
 #include "dataplane/eal/eal.hpp"
 #include "device/subprocess.hpp"
@@ -290,9 +291,60 @@ TEST(Svg, lines_lie_on_a_logarithmic_axis) {
   EXPECT_NEAR(values[1] - values[3], values[3] - values[5], 0.11);
 }
 
+TEST(Svg, boxes_of_time_lie_at_their_times_and_are_cut_at_the_ends) {
+  const TimeChart chart{"t",
+                        "us",
+                        {"a", "b"},
+                        100,
+                        {{"r", {{0, 0, 50}, {1, 50, 75}, {0, -10, 0}, {1, 90, 500}}},
+                         {"s <", {{0, 25, 75}, {2, 0, 1}, {0, 101, 102}, {0, NAN, 1}}}}};
+  const std::string svg = to_svg(chart);
+  EXPECT_THAT(svg, HasSubstr("s &lt;"));
+  std::vector<double> widths = numbers(svg, "<rect x=", "width");
+  std::vector<double> tops = numbers(svg, "<rect x=", "y");
+  std::vector<double> lefts = numbers(svg, "<rect x=", "x");
+  ASSERT_EQ(widths.size(), 2U + 5U) << "the legend's and those that lie inside";
+  const double all = 2 * widths[2];
+  EXPECT_NEAR(widths[3], all / 4, 0.11);
+  EXPECT_NEAR(widths[4], 0, 0.11);
+  EXPECT_NEAR(widths[5], all / 10, 0.11);
+  EXPECT_NEAR(widths[6], all / 2, 0.11);
+  EXPECT_NEAR(lefts[3], lefts[2] + all / 2, 0.11);
+  EXPECT_NEAR(lefts[6], lefts[2] + all / 4, 0.11);
+  EXPECT_EQ(tops[2], tops[5]);
+  EXPECT_GT(tops[6], tops[5]);
+}
+
+TEST(Timeline, shows_the_middle_of_a_run) {
+  constexpr std::int64_t kMs = 1'000'000;
+  // launches every millisecond, from 1 s on, for ten milliseconds: the middle is at 1 s and 5 ms
+  std::vector<dataplane::LaunchTrace> launches;
+  for (std::int64_t i = 0; i < 10; ++i) {
+    const std::int64_t at = 1000 * kMs + i * kMs;
+    launches.push_back({static_cast<std::uint32_t>(i % 2), 64, at, at + 100'000, at + 200'000, at + 700'000, at + kMs,
+                        kernel::LaunchTimes{at + 150'000, at + 250'000, at + 450'000, at + 600'000}});
+  }
+  const std::vector<chain::StageTrace> stages{{"ids", launches}, {"idle", {}}};
+  const std::vector<TimeRow> rows = timeline_rows(stages);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].name, "ids");
+  EXPECT_EQ(rows[1].name, "ids device 1");
+  EXPECT_EQ(rows[2].name, "ids device 2");
+  const std::vector<std::string> kinds = timeline_kinds();
+  // launch 5 begins at the middle
+  ASSERT_EQ(rows[2].boxes.size(), 3U);
+  EXPECT_EQ(kinds[rows[2].boxes[0].kind], "to device");
+  EXPECT_DOUBLE_EQ(rows[2].boxes[0].begin, 500 + 150);
+  EXPECT_DOUBLE_EQ(rows[2].boxes[0].end, 500 + 250);
+  EXPECT_EQ(kinds[rows[2].boxes[1].kind], "kernel");
+  EXPECT_EQ(kinds[rows[2].boxes[2].kind], "to host");
+  EXPECT_DOUBLE_EQ(rows[2].boxes[2].end, 500 + 600);
+  EXPECT_TRUE(timeline_rows({}).empty());
+}
+
 TEST(Svg, nothing_and_nonsense_still_give_a_chart) {
   for (std::string const& svg :
-       {to_svg(BarChart{}), to_svg(LineChart{}),
+       {to_svg(BarChart{}), to_svg(LineChart{}), to_svg(TimeChart{}),
         to_svg(BarChart{"t", "x", "y", {"a", "b"}, {{"s", {{NAN, 0, 0}}}, {"s", {{-1, INFINITY, 2}}}}, false}),
         to_svg(LineChart{"t", "x", "y", {{"s", {{NAN, 1}, {-1, 1}, {1, NAN}}}}})}) {
     EXPECT_THAT(svg, HasSubstr("</svg>"));

@@ -34,6 +34,7 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   options.workers = workers;
   options.sync = spec.sync;
   options.profiles = chain::ProfileStore::from_environment();
+  options.trace = spec.trace && replica == 0;
   options.make_sink = [&sink]() -> Result<std::unique_ptr<dataplane::Sink>> { return std::move(sink); };
   if (spec.chain->esp_input) {
     options.make_source = [&] {
@@ -137,6 +138,7 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
     add(report, result);
     result.latency.merge(copy.chain->latency());
   }
+  result.timeline = timeline_rows(copies.front().chain->traces());
   result.samples = copies.front().sink->samples();
   return result;
 }

@@ -4,6 +4,7 @@
 #include "bench/paper_chains.hpp"
 #include "bench/reference.hpp"
 #include "bench/sample_sink.hpp"
+#include "bench/timeline.hpp"
 #include "chain/chain.hpp"
 
 #include <cstdint>
@@ -24,6 +25,7 @@ struct RunSpec {
   std::uint64_t sample_runs = 4;
   /// What decrypting chains get, for each copy; else empty.
   std::vector<std::vector<Frame>> const* esp_frames = nullptr;
+  bool trace = false;  ///< keeps a time line, which costs a little
 };
 
 struct StageTime {
@@ -43,6 +45,7 @@ struct RunResult {
   dataplane::LatencyHistogram latency;  ///< of the whole run
   std::vector<StageTime> stages;        ///< of all copies together
   std::vector<Sample> samples;          ///< of copy 0
+  std::vector<TimeRow> timeline;        ///< of copy 0, where it was asked for
   std::string device;
   std::string costs_from;     ///< the cost profile that plans were made by
   std::uint32_t workers = 1;  ///< of each copy

@@ -31,6 +31,7 @@ constexpr std::uint32_t kSampleEvery = 1024;
 constexpr std::uint32_t kQuickSampleEvery = 16;
 constexpr std::uint64_t kSampleRuns = 4;
 constexpr double kQuickSeconds = 0.4;
+constexpr double kTraceSeconds = 0.4;
 constexpr double kNsPerUs = 1000.0;
 constexpr std::array<Part, 5> kParts{Part::kSource, Part::kThroughput, Part::kDecrypt, Part::kUnits, Part::kLatency};
 
@@ -103,6 +104,8 @@ class Paper {
            double offered_gbps = 0);
   void measure(Cell& cell);
   Status measure_once(Cell& cell);
+  Status trace(Cell& cell);
+  Result<RunSpec> spec_for(Cell& cell);
   Result<std::vector<std::vector<Frame>> const*> esp_for(std::uint32_t frame_bytes, std::uint32_t replicas);
   Result<std::vector<Sample> const*> reference_for(PaperChain const& chain, std::uint32_t frame_bytes,
                                                    std::uint64_t runs);
@@ -206,7 +209,8 @@ Result<std::vector<Sample> const*> Paper::reference_for(PaperChain const& chain,
   return &samples;
 }
 
-Status Paper::measure_once(Cell& cell) {
+/// The run that a cell asks for; `cell` learns how many copies of the chain it has.
+Result<RunSpec> Paper::spec_for(Cell& cell) {
   const bool alone = cell.part == Part::kSource;
   Result<PaperChain const*> found = alone ? &empty_chain() : find_chain(cell.chain);
   CATENA_RETURN_IF_ERROR(found.status());
@@ -241,6 +245,25 @@ Status Paper::measure_once(Cell& cell) {
     CATENA_ASSIGN_OR_RETURN(spec.esp_frames, esp_for(frame_bytes, cell.replicas));
     spec.text.frame_bytes = static_cast<std::uint32_t>(spec.esp_frames->front().front().size());
   }
+  return spec;
+}
+
+/// A short run beside those that are measured: for the picture of what a packet waits for.
+Status Paper::trace(Cell& cell) {
+  CATENA_ASSIGN_OR_RETURN(RunSpec spec, spec_for(cell));
+  spec.seconds = std::min(spec.seconds, kTraceSeconds);
+  spec.trace = true;
+  RunResult run = run_for(spec, workplace_);
+  results_.abandoned = results_.abandoned || run.abandoned;
+  CATENA_RETURN_IF_ERROR(run.status);
+  cell.timeline = std::move(run.timeline);
+  return absl::OkStatus();
+}
+
+Status Paper::measure_once(Cell& cell) {
+  CATENA_ASSIGN_OR_RETURN(RunSpec const spec, spec_for(cell));
+  PaperChain const& chain = *spec.chain;
+  const bool alone = cell.part == Part::kSource;
   RunResult run = run_for(spec, workplace_);
   results_.abandoned = results_.abandoned || run.abandoned;
   CATENA_RETURN_IF_ERROR(run.status);
@@ -250,7 +273,7 @@ Status Paper::measure_once(Cell& cell) {
   }
   CATENA_ASSIGN_OR_RETURN(
       std::vector<Sample> const* expected,
-      reference_for(chain, frame_bytes,
+      reference_for(chain, cell.wire_bytes - kFcsBytes,
                     (run.samples.size() + dataplane::kReplaySampleRun - 1) / dataplane::kReplaySampleRun));
   const SampleCheck check = compare(run.samples, *expected);
   cell.samples.compared += check.compared;
@@ -286,6 +309,11 @@ void Paper::measure(Cell& cell) {
   for (std::uint32_t i = 0; i < options_.repeats && cell.error.empty(); ++i) {
     if (const Status status = measure_once(cell); !status.ok()) {
       cell.error = std::string(status.message());
+    }
+  }
+  if (cell.error.empty() && cell.part == Part::kLatency && cell.chain == kTimelineChain && cell.mode == kTimelineMode) {
+    if (const Status status = trace(cell); !status.ok()) {
+      cell.error = concat("its time line: ", std::string(status.message()));
     }
   }
 }

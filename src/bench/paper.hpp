@@ -35,6 +35,9 @@ inline constexpr std::uint32_t kPaperWireBytes[] = {64, 128, 256, 512, 1024, 151
 /// Frames of the latency runs, with FCS; the paper does not say which it took.
 inline constexpr std::uint32_t kLatencyWireBytes = 1024;
 inline constexpr double kLatencyGbps[] = {10, 100};
+/// Of the latency runs, those that a time line is drawn of.
+inline constexpr const char* kTimelineChain = "C4";
+inline constexpr const char* kTimelineMode = "adaptive";
 inline constexpr std::uint32_t kUnitSizes[] = {4, 16, 64, 256, 1024};
 
 /// Runs everything that the options ask for and writes the output folder after every cell. `progress` gets a line for

@@ -4,6 +4,7 @@
 #include "bench/paper.hpp"
 #include "bench/paper_chains.hpp"
 #include "bench/svg.hpp"
+#include "bench/timeline.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -15,6 +16,7 @@
 #include <functional>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace catena::bench {
 namespace {
@@ -108,6 +110,7 @@ class Page {
   void stages();
   void units();
   void latency();
+  void timelines();
   void bars(Part part, PaperChain const& chain, std::string const& file, std::string const& what, Value const& value,
             bool normalized);
 
@@ -426,6 +429,31 @@ void Page::latency() {
   }
 }
 
+void Page::timelines() {
+  bool is_first = true;
+  for (const double rate : kLatencyGbps) {
+    Cell const* cell = find(results_, Part::kLatency, kTimelineChain, kTimelineMode, kLatencyWireBytes, 0, rate);
+    if (cell == nullptr || cell->timeline.empty()) {
+      continue;
+    }
+    if (std::exchange(is_first, false)) {
+      add("## What a packet waits for\n\n"
+          "One millisecond out of the middle of a short run beside those above, which are without traces. Of each NF\n"
+          "on the device what the host does, then what the device does, a row for each launch in flight.\n"
+          "`catena run --trace` writes the same of any chain.\n\n");
+    }
+    TimeChart chart;
+    chart.title = concat(kTimelineChain, ", ", kTimelineMode, ", ", rate, " Gbps offered: launches");
+    chart.x_title = "microseconds";
+    chart.kinds = timeline_kinds();
+    chart.length = kTimelineUs;
+    chart.rows = cell->timeline;
+    std::string file(kTimelineChain);
+    file.front() = 'c';
+    figure(concat(file, "-timeline-", rate, ".svg"), to_svg(chart), chart.title);
+  }
+}
+
 std::vector<std::pair<std::string, std::string>> Page::make() {
   head();
   summary();
@@ -441,6 +469,7 @@ std::vector<std::pair<std::string, std::string>> Page::make() {
   }
   units();
   latency();
+  timelines();
   files_.emplace_back("README.md", std::move(text_));
   return std::move(files_);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/sample_sink.hpp"
+#include "bench/svg.hpp"
 
 #include <cstdint>
 #include <string>
@@ -47,6 +48,7 @@ struct Cell {
   std::vector<Repeat> repeats;
   SampleCheck samples;                            ///< of all repeats
   std::vector<std::pair<double, double>> cdf_us;  ///< latency in microseconds and percent, of the last repeat
+  std::vector<TimeRow> timeline;                  ///< see timeline_rows(); of a run of its own
   std::string error;                              ///< why it could not be measured
 };
 
@@ -85,7 +87,7 @@ struct Results {
 Cell const* find(Results const& results, Part part, std::string_view chain, std::string_view mode,
                  std::uint32_t wire_bytes, std::uint32_t unit_packets = 0, double offered_gbps = 0);
 
-/// Everything, as one JSON object.
+/// Everything but the time lines, as one JSON object.
 std::string to_json(Results const& results);
 
 }  // namespace catena::bench

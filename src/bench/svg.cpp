@@ -73,10 +73,10 @@ class Axis {
 
 class Svg {
  public:
-  Svg() {
+  explicit Svg(double height = kHeight) {
     add("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\">\n"
         "<rect width=\"{}\" height=\"{}\" fill=\"#ffffff\"/>\n",
-        kWidth, kHeight, kWidth, kHeight);
+        kWidth, height, kWidth, height);
   }
   template <typename... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
@@ -218,6 +218,40 @@ std::string to_svg(LineChart const& chart) {
       }
     }
     svg.add("\"/>\n");
+  }
+  return svg.take();
+}
+
+std::string to_svg(TimeChart const& chart) {
+  constexpr double kNames = 110;  // width of the column with the rows' names
+  constexpr double kRow = 22;
+  constexpr double kBox = 16;
+  constexpr double kTimesWidth = kWidth - kNames - kRight;
+  const double length = usable(chart.length) > 0 ? chart.length : 1;
+  const double bottom = kTop + kRow * static_cast<double>(chart.rows.size());
+  const auto at_x = [length](double time) { return kNames + kTimesWidth * std::clamp(time / length, 0.0, 1.0); };
+  Svg svg(bottom + kBottom);
+  svg.text(kWidth / 2, 20, "middle", chart.title, 0, 15);
+  svg.legend(chart.kinds);
+  const double tick = tick_for(length);
+  for (int i = 0; i * tick <= length; ++i) {
+    const double x = at_x(i * tick);
+    svg.line(x, kTop, x, bottom, "#dddddd");
+    svg.text(x, bottom + 18, "middle", fmt::format("{:.6g}", i * tick));
+  }
+  svg.text(kNames + kTimesWidth / 2, bottom + kBottom - 12, "middle", chart.x_title);
+  double top = kTop + (kRow - kBox) / 2;
+  for (TimeRow const& row : chart.rows) {
+    svg.text(kNames - 6, top + kBox - 4, "end", row.name);
+    for (TimeBox const& box : row.boxes) {
+      const bool is_drawn = box.kind < chart.kinds.size() && std::isfinite(box.begin) && std::isfinite(box.end) &&
+                            box.begin <= box.end && box.end >= 0 && box.begin <= length;
+      if (is_drawn) {
+        svg.rectangle(at_x(box.begin), top, at_x(box.end) - at_x(box.begin), kBox,
+                      kColours[box.kind % kColours.size()]);
+      }
+    }
+    top += kRow;
   }
   return svg.take();
 }

@@ -47,4 +47,28 @@ struct LineChart {
 /// The vertical axis starts at 0, the horizontal one at the power of ten below the smallest x.
 std::string to_svg(LineChart const& chart);
 
+/// From `begin` to `end`, of one of the chart's kinds.
+struct TimeBox {
+  std::size_t kind = 0;
+  double begin = 0;
+  double end = 0;
+};
+
+struct TimeRow {
+  std::string name;
+  std::vector<TimeBox> boxes;  ///< later ones are drawn upon earlier ones
+};
+
+struct TimeChart {
+  std::string title;
+  std::string x_title;
+  std::vector<std::string> kinds;
+  double length = 0;  ///< the horizontal axis goes from 0 to here
+  std::vector<TimeRow> rows;
+};
+
+/// What happens when, a row below another. Boxes are cut at the ends of the axis; those wholly outside, of no kind that
+/// there is, or with a border that is no finite number are left out. As high as its rows need.
+std::string to_svg(TimeChart const& chart);
+
 }  // namespace catena::bench
