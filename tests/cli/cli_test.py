@@ -70,6 +70,45 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(order, sorted(order))
         self.assertEqual({line["nf"] for line in lines}, {"fw", "ids", "vpn", "rt"})
 
+    def test_trace_is_a_time_line_of_launches_in_order(self):
+        path = self.path("trace.json")
+        result = catena("run", self.chain(tx="null"), "--trace", path, "--json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(path, result.stderr)
+        with open(path, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        stages = {}
+        for event in events:
+            if event["ph"] != "X":
+                self.assertEqual(event["ph"], "M")
+                continue
+            self.assertGreaterEqual(event["ts"], 0)
+            self.assertGreaterEqual(event["dur"], 0)
+            stage, *device = tracks[event["tid"]].split(" ")
+            self.assertEqual(device[:1] == ["device"], event["name"] in ("to device", "kernel", "to host"))
+            launch = stages.setdefault(stage, {}).setdefault(event["args"]["launch"], {"packets": event["args"]["packets"]})
+            self.assertNotIn(event["name"], launch)
+            launch[event["name"]] = (event["ts"], event["ts"] + event["dur"])
+        self.assertEqual(set(stages), {"fw", "vpn"})
+        rounding_us = 0.002
+        for launches in stages.values():
+            self.assertEqual(sum(launch["packets"] for launch in launches.values()), 5000)
+            self.assertEqual(sorted(launches), list(range(len(launches))))
+            for launch in launches.values():
+                self.assertLessEqual(launch["fill"][1], launch["submit"][0] + rounding_us)
+                self.assertLessEqual(launch["submit"][1], launch["deliver"][0] + rounding_us)
+                self.assertAlmostEqual(launch["to device"][1], launch["kernel"][0], delta=rounding_us)
+                self.assertAlmostEqual(launch["kernel"][1], launch["to host"][0], delta=rounding_us)
+                self.assertLess(launch["kernel"][0], launch["kernel"][1])
+
+    def test_a_trace_that_cannot_be_written_is_said_before_the_run(self):
+        path = self.path("no-such-folder/trace.json")
+        result = catena("run", self.chain(tx="null"), "--trace", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(path, result.stderr)
+        self.assertNotIn("account", result.stdout)
+
     def test_text_report_names_device_drops_and_latency(self):
         result = catena("run", self.chain(tx="null"))
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -137,6 +176,10 @@ class CommandLine(unittest.TestCase):
             if figure.endswith(".svg"):
                 self.assertIn(figure, page)
                 xml.dom.minidom.parse(self.path("paper/" + figure))
+        for rate in (10, 100):
+            self.assertIn(f"c4-timeline-{rate}.svg", page)
+            with open(self.path(f"paper/c4-timeline-{rate}.svg"), encoding="utf-8") as file:
+                self.assertIn("vpn device 1", file.read())
         for figure in re.findall(r"\(([^)]*\.svg)\)", page):
             self.assertTrue(os.path.exists(self.path("paper/" + figure)), figure)
         self.assertIn(f"[{len(results['cells'])}/{len(results['cells'])}]", result.stderr)
