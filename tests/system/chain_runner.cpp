@@ -252,8 +252,8 @@ CombinedTraffic const& combined_traffic() {
     }
     frames.insert(frames.end(), next, errors.end());
 
-    const CombinedTraffic traffic{(scratch_folder() / "combined.pcap").string(),
-                                  (scratch_folder() / "combined-esp.pcap").string(), errors.size()};
+    CombinedTraffic traffic{(scratch_folder() / "combined.pcap").string(),
+                            (scratch_folder() / "combined-esp.pcap").string(), errors.size()};
     if (const Status status = write_capture(traffic.clear, frames); !status.ok()) {
       throw std::runtime_error(status.ToString());
     }
