@@ -52,7 +52,8 @@ class IsoPtr {
     }
     base_[i] = value;
   }
-  /// Elements i .. i + 3 as one big-endian word; T is u8. One access where its address is a multiple of 4.
+  /// Elements i .. i + 3 as one big-endian word; T is u8. One access where its address is a multiple of 4, two where it
+  /// is even.
   u32 be32(u64 i) const {
     if (count_ < 4 || i > count_ - 4) {
       sink_.raise(region_, i, count_);
@@ -61,6 +62,11 @@ class IsoPtr {
     const T* at = base_ + i;
     if (reinterpret_cast<u64>(at) % 4 == 0) {
       return byte_swap(*reinterpret_cast<const u32*>(at));
+    }
+    if (reinterpret_cast<u64>(at) % 2 == 0) {
+      const u32 low = *reinterpret_cast<const u16*>(at);
+      const u32 high = *reinterpret_cast<const u16*>(at + 2);
+      return byte_swap(high << 16 | low);
     }
     return static_cast<u32>(at[0]) << 24 | static_cast<u32>(at[1]) << 16 | static_cast<u32>(at[2]) << 8 | at[3];
   }
@@ -72,6 +78,12 @@ class IsoPtr {
     T* at = base_ + i;
     if (reinterpret_cast<u64>(at) % 4 == 0) {
       *reinterpret_cast<u32*>(at) = byte_swap(value);
+      return;
+    }
+    if (reinterpret_cast<u64>(at) % 2 == 0) {
+      const u32 swapped = byte_swap(value);
+      *reinterpret_cast<u16*>(at) = static_cast<u16>(swapped);
+      *reinterpret_cast<u16*>(at + 2) = static_cast<u16>(swapped >> 16);
       return;
     }
     at[0] = static_cast<T>(value >> 24);
