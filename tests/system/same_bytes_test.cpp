@@ -2,9 +2,9 @@
 // The invariant of the project: the output of a chain is the same, byte for byte, for every placement of its NFs and
 // on every device. The all-CPU run is what the others are compared with; the NFs' own tests hold that run to oracles.
 //
-// C1 .. C5 also meet placements, ways to synchronize and unit sizes in combination: C1, C2 and C3, which have seven
-// placements, in every one; C4 and C5, which have fifteen, in every pair of them, a fifth of the runs.
-// CATENA_SAME_BYTES=full in the environment takes every combination for C4 and C5 too.
+// C1 .. C5 also meet placements, ways to synchronize and unit sizes in combination: C2, whose NAT also writes payloads,
+// in every one; the others in every pair of them, a fifth of the runs. CATENA_SAME_BYTES=full in the environment takes
+// every combination of all five.
 #include "system/chain_runner.hpp"
 
 #include <fmt/format.h>
@@ -186,6 +186,11 @@ TEST(SameBytesSuite, notices_a_plan_that_forgets_a_field) {
 }
 
 TEST_P(SameBytes, for_every_number_of_workers_and_batch_shape) {
+  // the mixed capture meets every chain, the other traffics share them out
+  const auto [chain_number, traffic_number] = GetParam();
+  if (traffic_number != 0 && (chain_number + traffic_number) % 4 != 0) {
+    GTEST_SKIP() << "this chain meets another traffic";
+  }
   const ChainOutput expected = run(0, "none");
   const std::uint32_t all = kernels();
   for (const std::uint32_t workers : {2U, 6U}) {
@@ -319,8 +324,8 @@ TEST_P(SameBytesInEveryPair, of_placement_way_and_unit_size) {
 std::string combined_name(::testing::TestParamInfo<std::size_t> const& test) {
   return combined_chains()[test.param].name;
 }
-INSTANTIATE_TEST_SUITE_P(Chains, SameBytesInEveryCombination, ::testing::Values(0, 1, 2), combined_name);
-INSTANTIATE_TEST_SUITE_P(Chains, SameBytesInEveryPair, ::testing::Values(3, 4), combined_name);
+INSTANTIATE_TEST_SUITE_P(Chains, SameBytesInEveryCombination, ::testing::Values(1), combined_name);
+INSTANTIATE_TEST_SUITE_P(Chains, SameBytesInEveryPair, ::testing::Values(0, 2, 3, 4), combined_name);
 
 }  // namespace
 }  // namespace catena::testing
