@@ -26,6 +26,21 @@ Status check_name(nf::Config& config, std::string const& name) {
                                             "'; allowed: letters, digits, '-', '_' and '.', at most ", kMaxNameLength));
 }
 
+/// The keys that a generator and a replay have in common, and then no other. `most_flows`: allowed.
+template <typename Traffic>
+Status read_traffic(nf::Config& config, std::int64_t most_flows, Traffic& traffic) {
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t flows, config.integer_or("flows", traffic.flows, 1, most_flows));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t rate, config.integer_or("rate", 0, 0, 1'000'000'000));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t seed, config.integer_or("seed", 1, 0, INT64_MAX));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t count, config.integer_or("count", 0, 0, INT64_MAX));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  traffic.flows = static_cast<std::uint32_t>(flows);
+  traffic.packets_per_s = static_cast<std::uint64_t>(rate);
+  traffic.seed = static_cast<std::uint64_t>(seed);
+  traffic.count = static_cast<std::uint64_t>(count);
+  return absl::OkStatus();
+}
+
 Result<dataplane::GeneratorConfig> read_generator(nf::Config& config) {
   dataplane::GeneratorConfig generator;
   CATENA_ASSIGN_OR_RETURN(const std::string size, config.string_or("packet", "64"));
@@ -35,15 +50,7 @@ Result<dataplane::GeneratorConfig> read_generator(nf::Config& config) {
     CATENA_ASSIGN_OR_RETURN(const std::int64_t bytes, config.integer_or("packet", 64, 60, packet::kMaxFrameBytes));
     generator.packet_bytes = static_cast<std::uint32_t>(bytes);
   }
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t flows, config.integer_or("flows", 1024, 1, 1 << 20));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t rate, config.integer_or("rate", 0, 0, 1'000'000'000));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t seed, config.integer_or("seed", 1, 0, INT64_MAX));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t count, config.integer_or("count", 0, 0, INT64_MAX));
-  CATENA_RETURN_IF_ERROR(config.finish());
-  generator.flows = static_cast<std::uint32_t>(flows);
-  generator.packets_per_s = static_cast<std::uint64_t>(rate);
-  generator.seed = static_cast<std::uint64_t>(seed);
-  generator.count = static_cast<std::uint64_t>(count);
+  CATENA_RETURN_IF_ERROR(read_traffic(config, dataplane::kMaxGeneratedFlows, generator));
   return generator;
 }
 
@@ -76,15 +83,7 @@ Result<dataplane::ReplayConfig> read_replay(nf::Config& config) {
   dataplane::ReplayConfig replay;
   CATENA_ASSIGN_OR_RETURN(replay.packet_bytes, read_sizes(config));
   const auto most = static_cast<std::int64_t>(dataplane::kMaxReplayTemplates / replay.packet_bytes.size());
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t flows, config.integer_or("flows", replay.flows, 1, most));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t rate, config.integer_or("rate", 0, 0, 1'000'000'000));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t seed, config.integer_or("seed", 1, 0, INT64_MAX));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t count, config.integer_or("count", 0, 0, INT64_MAX));
-  CATENA_RETURN_IF_ERROR(config.finish());
-  replay.flows = static_cast<std::uint32_t>(flows);
-  replay.packets_per_s = static_cast<std::uint64_t>(rate);
-  replay.seed = static_cast<std::uint64_t>(seed);
-  replay.count = static_cast<std::uint64_t>(count);
+  CATENA_RETURN_IF_ERROR(read_traffic(config, most, replay));
   return replay;
 }
 

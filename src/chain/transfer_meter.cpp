@@ -21,7 +21,6 @@ using plan::Direction;
 constexpr std::align_val_t kPage{4096};
 constexpr std::uint32_t kSlots = 2 * TransferMeter::kMostPackets;
 constexpr std::size_t kPoolBytes = std::size_t{kSlots} * packet::kSlotBytes;
-constexpr std::uint32_t kGroup = 64;  // work-items of a group, as launches have them
 
 constexpr std::uint32_t kLeastFrame = 60;  // where one field alone is moved, it is one of a frame like this
 
@@ -202,7 +201,9 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
                                                         shared_->mapped(), std::as_bytes(std::span(&params, 1))};
   const std::size_t side = index(transfer.direction);
   device::Kernel& kernel = transfer.cargo == Cargo::kField ? *field_[side].kernel : *frames_[side].kernel;
-  return stream.launch(kernel, {(work_items + kGroup - 1) / kGroup, kGroup, 0}, arguments);
+  return stream.launch(kernel,
+                       {(work_items + kernel::kTransferGroup - 1) / kernel::kTransferGroup, kernel::kTransferGroup, 0},
+                       arguments);
 }
 
 Status TransferMeter::enqueue(Transfer const& transfer, std::uint32_t first_slot, device::Stream& stream) {

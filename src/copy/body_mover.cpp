@@ -24,14 +24,10 @@ BodyMover::BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped)
 }
 
 BodyCopy& BodyMover::choose(Bodies const& bodies, std::size_t& staging_bytes) {
-  for (auto const& way : ways_) {
-    if (way->suits(bodies)) {
-      staging_bytes = way->prepare(bodies);
-      return *way;
-    }
-  }
-  staging_bytes = ways_.back()->prepare(bodies);
-  return *ways_.back();
+  // the last one suits everything
+  BodyCopy& way = ways_.front()->suits(bodies) ? *ways_.front() : *ways_.back();
+  staging_bytes = way.prepare(bodies);
+  return way;
 }
 
 std::size_t BodyMover::most_staging_bytes(std::uint32_t packets) const {

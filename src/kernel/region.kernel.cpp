@@ -15,7 +15,6 @@ struct alignas(16) Block {
 CATENA_REGION_KERNEL(catena_copy_region) {
   const catena::u32 at = catena::kernel::global_id();
   if (at < params.blocks) {
-    reinterpret_cast<catena::kernel::Block*>(to + params.to_offset)[at] =
-        reinterpret_cast<const catena::kernel::Block*>(from + params.from_offset)[at];
+    reinterpret_cast<catena::kernel::Block*>(to)[at] = reinterpret_cast<const catena::kernel::Block*>(from)[at];
   }
 }

@@ -13,7 +13,6 @@
 namespace catena::kernel {
 namespace {
 
-constexpr std::uint32_t kTransferGroup = 64;
 constexpr std::size_t kRegionBlock = 16;
 
 void add_slot(std::uint32_t slot, std::vector<copy::SlotRun>& runs) {
@@ -106,6 +105,9 @@ void SharedLaunch::collect_rows() {
 
 void SharedLaunch::find_own_slots() {
   own_.clear();
+  if (!in_.mover && !out_.mover) {
+    return;  // no body moves
+  }
   for (packet::Batch const& unit : units_) {
     for (const std::uint32_t slot : unit.slots()) {
       add_slot(slot, own_);
@@ -202,7 +204,7 @@ Status SharedLaunch::enqueue_region(std::size_t bytes) {
   if (staging_->window() == nullptr || in_.frames_bytes > 0) {
     return stream_->copy_to_device(*batch_, 0, staging_->bytes().first(bytes));
   }
-  const RegionParams params{0, 0, static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock), 0};
+  const RegionParams params{static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock)};
   const std::array<device::KernelArgument, 3> arguments{batch_.get(), staging_->window(),
                                                         std::as_bytes(std::span(&params, 1))};
   const auto most = static_cast<std::uint32_t>(staging_->bytes().size() / kRegionBlock);

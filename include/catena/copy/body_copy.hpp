@@ -6,7 +6,6 @@
 #include <catena/device/device.hpp>
 #include <catena/packet/batch.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -84,14 +83,7 @@ class BodyMover {
   std::size_t most_staging_bytes(std::uint32_t packets) const;
 
  private:
-  std::vector<std::unique_ptr<BodyCopy>> ways_;  ///< best first; the last one suits everything
+  std::vector<std::unique_ptr<BodyCopy>> ways_;  ///< one, or the planned one and the next best
 };
-
-/// Slot bytes of a packet's body, as the metadata has it.
-struct Place {
-  std::uint32_t begin;
-  std::uint32_t end;
-};
-Place place_of(Bodies const& bodies, std::uint32_t slot);
 
 }  // namespace catena::copy

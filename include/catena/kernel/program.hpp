@@ -69,13 +69,14 @@ device::ProgramSource adapt(ProgramSpec const& spec);
 /// The source of the kernel that moves fields in front of a shared step's kernel (`in`), or behind it; its name is
 /// kMoveIn or kMoveOut. Precondition: spec.shared.
 device::ProgramSource transfer_source(ProgramSpec const& spec, bool in);
-/// The source of the kernel that copies a launch's region to or from the host; its name is kCopyRegion.
+/// The source of the kernel that copies a launch's region to the device; its name is kCopyRegion.
 device::ProgramSource region_source();
 inline constexpr std::string_view kCopyRegion = "catena_copy_region";
 inline constexpr std::string_view kMoveIn = "catena_move_in";
 inline constexpr std::string_view kMoveOut = "catena_move_out";
-/// Work-items a packet of a transfer kernel that moves payloads or frames; without them one.
+/// Work-items a packet of a transfer kernel that moves payloads or frames; without them one. And those of its groups.
 inline constexpr std::uint32_t kTransferLanes = 8;
+inline constexpr std::uint32_t kTransferGroup = 64;
 
 /// Compiles (or takes from the disk cache) and loads. The cache is $CATENA_CACHE_DIR, else $XDG_CACHE_HOME/catena,
 /// else ~/.cache/catena; a cache that cannot be used is no error. A cached binary that does not load is compiled anew.

@@ -48,13 +48,9 @@ struct TransferParams {
 };
 static_assert(sizeof(TransferParams) == 72);
 
-/// What the kernel that copies a launch's region is told; by value. Offsets are multiples of 16.
+/// What the kernel that copies a launch's region is told; by value.
 struct RegionParams {
-  u64 to_offset;
-  u64 from_offset;
-  u32 blocks;  ///< of 16 bytes
-  u32 reserved;
+  u32 blocks;  ///< of 16 bytes, from the start of both buffers
 };
-static_assert(sizeof(RegionParams) == 24);
 
 }  // namespace catena::kernel

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/flow_templates.hpp"
-#include "dataplane/io/source.hpp"
-#include "dataplane/io/token_bucket.hpp"
+#include "dataplane/io/paced_source.hpp"
 
 #include <emmintrin.h>
 #include <catena/core/text.hpp>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 #include <random>
 #include <utility>
 
@@ -23,8 +21,6 @@ constexpr std::uint32_t kHeadBytes = 64;
 static_assert(packet::kSlotHeadroom % kCacheLine == 0 && packet::kSlotBytes % kCacheLine == 0, "heads are whole lines");
 /// How many packets ahead lines are fetched: what memory takes for one line divided by what a packet takes.
 constexpr std::uint32_t kAhead = 12;
-constexpr std::uint64_t kNominalPacketsPerSecond = 10'000'000;  // as the generator's
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint32_t kIpv4Identification = 4;
 constexpr std::uint32_t kIpv4Checksum = 10;
 
@@ -51,62 +47,10 @@ struct FrameFacts {
   std::uint32_t ipv4_sum;  ///< of the IPv4 header without identification and checksum
 };
 
-/// What both replays share: how many packets may come, their numbers and times.
-class ReplaySource : public Source {
- public:
-  ReplaySource(std::uint64_t packets_per_s, std::uint64_t count)
-      : count_(count), ns_per_packet_(kNsPerSecond / (packets_per_s != 0 ? packets_per_s : kNominalPacketsPerSecond)) {
-    if (packets_per_s != 0) {
-      rate_.emplace(packets_per_s, kDefaultUnitPackets, TokenBucket::Clock::now());
-    }
-  }
-
-  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
-    std::uint64_t allowed = pool.unit_packets();
-    if (count_ != 0) {
-      allowed = std::min(allowed, count_ - made_);
-    }
-    if (rate_.has_value()) {
-      allowed = std::min(allowed, rate_->available(TokenBucket::Clock::now()));
-    }
-    if (allowed == 0) {
-      return absl::OkStatus();
-    }
-    const auto packets = static_cast<std::uint32_t>(allowed);
-    if (!pool.acquire_slots(unit, packets)) {
-      starved = true;
-      return absl::OkStatus();
-    }
-    unit.count = packets;
-    fill(pool, unit, next_index);
-    made_ += packets;
-    if (rate_.has_value()) {
-      rate_->take(packets);
-    }
-    return absl::OkStatus();
-  }
-
-  bool finished() const override { return count_ != 0 && made_ == count_; }
-  std::uint64_t seen() const override { return made_; }
-  std::vector<NamedCount> drops() const override { return {}; }
-
- protected:
-  /// Enters the unit's packets; packet 0 has the number made().
-  virtual void fill(PacketPool& pool, Unit const& unit, std::uint64_t next_index) = 0;
-  std::uint64_t made() const { return made_; }
-  std::uint64_t arrival_ns(std::uint64_t number) const { return number * ns_per_packet_; }
-
- private:
-  std::uint64_t count_;
-  std::uint64_t ns_per_packet_;
-  std::optional<TokenBucket> rate_;
-  std::uint64_t made_ = 0;
-};
-
-class FlowReplay final : public ReplaySource {
+class FlowReplay final : public PacedSource {
  public:
   explicit FlowReplay(ReplayConfig const& config)
-      : ReplaySource(config.packets_per_s, config.count),
+      : PacedSource(config.packets_per_s, config.count),
         config_(config),
         random_(config.seed),
         flow_frames_(config.flows, config.packet_bytes, random_) {
@@ -134,14 +78,7 @@ class FlowReplay final : public ReplaySource {
       text += concat(bytes, ", ");
     }
     text.resize(text.size() - 2);
-    text += concat(" B, ", config_.flows, config_.flows == 1 ? " flow" : " flows");
-    if (config_.packets_per_s != 0) {
-      text += concat(", ", config_.packets_per_s, " packets/s");
-    }
-    if (config_.count != 0) {
-      text += concat(", ", config_.count, config_.count == 1 ? " packet" : " packets");
-    }
-    return text + concat(", seed ", config_.seed);
+    return text + " B" + describe_traffic(config_.flows, config_.seed);
   }
 
  protected:
@@ -212,10 +149,10 @@ class FlowReplay final : public ReplaySource {
   std::uint32_t first_size_ = 0;
 };
 
-class FrameReplay final : public ReplaySource {
+class FrameReplay final : public PacedSource {
  public:
   FrameReplay(std::vector<std::vector<std::uint8_t>> frames, std::uint64_t packets_per_s, std::uint64_t count)
-      : ReplaySource(packets_per_s, count), frames_(std::move(frames)) {
+      : PacedSource(packets_per_s, count), frames_(std::move(frames)) {
     for (auto const& frame : frames_) {
       layers_.push_back(packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size())));
     }

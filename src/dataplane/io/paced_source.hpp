@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/io/source.hpp"
+#include "dataplane/io/token_bucket.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace catena::dataplane {
+
+/// What sources of artificial traffic share: how many packets may come, their numbers and their arrival times. Those
+/// are the times of an even stream, so that they do not depend on how fast the chain is.
+class PacedSource : public Source {
+ public:
+  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) final {
+    std::uint64_t allowed = pool.unit_packets();
+    if (count_ != 0) {
+      allowed = std::min(allowed, count_ - made_);
+    }
+    if (rate_.has_value()) {
+      allowed = std::min(allowed, rate_->available(TokenBucket::Clock::now()));
+    }
+    if (allowed == 0) {
+      return absl::OkStatus();
+    }
+    const auto packets = static_cast<std::uint32_t>(allowed);
+    if (!pool.acquire_slots(unit, packets)) {
+      starved = true;
+      return absl::OkStatus();
+    }
+    unit.count = packets;
+    fill(pool, unit, next_index);
+    made_ += packets;
+    if (rate_.has_value()) {
+      rate_->take(packets);
+    }
+    return absl::OkStatus();
+  }
+
+  bool finished() const final { return count_ != 0 && made_ == count_; }
+  std::uint64_t seen() const final { return made_; }
+  std::vector<NamedCount> drops() const final { return {}; }
+
+ protected:
+  /// `packets_per_s` 0: as fast as the chain takes them; `count` 0: without end.
+  PacedSource(std::uint64_t packets_per_s, std::uint64_t count)
+      : packets_per_s_(packets_per_s),
+        count_(count),
+        ns_per_packet_(kNsPerSecond / (packets_per_s != 0 ? packets_per_s : kNominalPacketsPerSecond)) {
+    if (packets_per_s != 0) {
+      rate_.emplace(packets_per_s, kDefaultUnitPackets, TokenBucket::Clock::now());
+    }
+  }
+
+  /// Enters the unit's packets; packet 0 has the number made().
+  virtual void fill(PacketPool& pool, Unit const& unit, std::uint64_t next_index) = 0;
+  std::uint64_t made() const { return made_; }
+  std::uint64_t arrival_ns(std::uint64_t number) const { return number * ns_per_packet_; }
+
+  /// ", 1024 flows, 1000 packets/s, 5 packets, seed 1", without what is not limited.
+  std::string describe_traffic(std::uint32_t flows, std::uint64_t seed) const {
+    std::string text = concat(", ", flows, flows == 1 ? " flow" : " flows");
+    if (packets_per_s_ != 0) {
+      text += concat(", ", packets_per_s_, " packets/s");
+    }
+    if (count_ != 0) {
+      text += concat(", ", count_, count_ == 1 ? " packet" : " packets");
+    }
+    return text + concat(", seed ", seed);
+  }
+
+ private:
+  static constexpr std::uint64_t kNominalPacketsPerSecond = 10'000'000;  ///< where the configuration gives no rate
+  static constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+  std::uint64_t packets_per_s_;
+  std::uint64_t count_;
+  std::uint64_t ns_per_packet_;
+  std::optional<TokenBucket> rate_;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace catena::dataplane
