@@ -19,10 +19,7 @@ struct RoundKeys {
 /// `first`: position of the 44 words of the key schedule in `state`.
 inline RoundKeys load_round_keys(IsoPtr<u32> state, u32 first) {
   RoundKeys keys;
-  CATENA_UNROLL
-  for (u32 i = 0; i < 44; ++i) {
-    keys.words[i] = state[first + i];
-  }
+  state.read<44>(first, keys.words);
   return keys;
 }
 

@@ -15,10 +15,7 @@ struct Sha1State {
 /// `first`: position of the 5 words in `state`.
 inline Sha1State load_sha1_state(kernel::IsoPtr<u32> state, u32 first) {
   Sha1State loaded;
-  CATENA_UNROLL
-  for (u32 i = 0; i < 5; ++i) {
-    loaded.words[i] = state[first + i];
-  }
+  state.read<5>(first, loaded.words);
   return loaded;
 }
 
@@ -50,7 +47,8 @@ inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
       word =
           kernel::rotate_left(block[(round + 13) % 16] ^ block[(round + 8) % 16] ^ block[(round + 2) % 16] ^ word, 1);
     }
-    const u32 next = kernel::rotate_left(a, 5) + sha1_mix(round, b, c, d) + e + word;
+    // only the last sum waits for the round before
+    const u32 next = kernel::rotate_left(a, 5) + (sha1_mix(round, b, c, d) + (e + word));
     e = d;
     d = c;
     c = kernel::rotate_left(b, 30);
@@ -64,50 +62,53 @@ inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
   state.words[4] += e;
 }
 
-/// Block `number` of the message, with the end mark where it belongs; behind the message zeros.
-inline void load_block(kernel::Bytes message, i32 first, u32 length, u32 number, u32 (&block)[16]) {
-  CATENA_UNROLL
-  for (u32 i = 0; i < 16; ++i) {
-    const u32 at = number * kSha1BlockBytes + 4 * i;
-    block[i] = at == length ? 0x80000000U : 0U;
-    if (at < length) {
-      block[i] = message.be32(first + static_cast<i32>(at));
-    }
-  }
+using FetchedBlock = kernel::Fetched<kSha1BlockBytes / 4>;
+
+/// Asks for block `number` of the message; behind it there are no words.
+inline FetchedBlock fetch_block(kernel::Bytes message, i32 first, u32 length, u32 number) {
+  const u32 begin = number * kSha1BlockBytes;
+  const u32 rest = begin < length ? length - begin : 0;
+  return message.fetch<kSha1BlockBytes / 4>(first + static_cast<i32>(begin),
+                                            rest < kSha1BlockBytes ? rest / 4 : kSha1BlockBytes / 4);
 }
 
 /// The whole 20-byte HMAC of bytes [first, first + length); `length` is a multiple of 4, as all that ESP signs. The
-/// last turn of the loop is the outer hash, so that the unrolled rounds exist once; the first one only asks for the
-/// first block. Each block is asked for before the rounds of the one before it, which hide the way from memory: nobody
-/// else works while one work-item is here.
+/// last turn of the loop is the outer hash, so that the unrolled rounds exist once. Each block is asked for before the
+/// rounds of the one before it, which hide the way from memory: nobody else works while one work-item is here.
 inline Sha1State hmac_sha1(kernel::Bytes message, i32 first, u32 length, Sha1State inner, Sha1State outer) {
   constexpr u32 kDigestBytes = 20;
+  constexpr u32 kEndMark = 0x80000000U;
   constexpr u32 kEndBytes = 4 + 8;  // the word with the end mark, and the length in bits
   const u32 blocks = (length + kEndBytes + kSha1BlockBytes - 1) / kSha1BlockBytes;
   Sha1State state = inner;
-  u32 block[16];
-  for (u32 asked = 0; asked <= blocks + 1; ++asked) {
-    u32 next[16];
-    load_block(message, first, length, asked, next);
-    if (asked > 0) {
-      const bool is_outer = asked > blocks;
-      if (is_outer) {  // `block` holds zeros
-        CATENA_UNROLL
-        for (u32 i = 0; i < 5; ++i) {
-          block[i] = state.words[i];
-        }
-        block[5] = 0x80000000U;
-        state = outer;
+  FetchedBlock fetched = fetch_block(message, first, length, 0);
+  for (u32 number = 0; number <= blocks; ++number) {
+    const bool is_outer = number == blocks;
+    u32 block[16];
+    if ((number + 1) * kSha1BlockBytes <= length) {
+      CATENA_UNROLL
+      for (u32 i = 0; i < 16; ++i) {
+        block[i] = fetched.word(i);
       }
-      if (asked >= blocks) {
-        block[15] = 8 * (kSha1BlockBytes + (is_outer ? kDigestBytes : length));  // the block of the key counts
+    } else {
+      CATENA_UNROLL
+      for (u32 i = 0; i < 16; ++i) {
+        block[i] = number * kSha1BlockBytes + 4 * i == length ? kEndMark : fetched[i];
       }
-      sha1_block(state, block);
     }
-    CATENA_UNROLL
-    for (u32 i = 0; i < 16; ++i) {
-      block[i] = next[i];
+    if (is_outer) {  // nothing was fetched
+      CATENA_UNROLL
+      for (u32 i = 0; i < 5; ++i) {
+        block[i] = state.words[i];
+      }
+      block[5] = kEndMark;
+      state = outer;
     }
+    if (number + 1 >= blocks) {
+      block[15] = 8 * (kSha1BlockBytes + (is_outer ? kDigestBytes : length));  // the block of the key counts
+    }
+    fetched = fetch_block(message, first, length, number + 1);
+    sha1_block(state, block);
   }
   return state;
 }

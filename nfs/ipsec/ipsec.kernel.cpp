@@ -7,9 +7,8 @@
 
 // CATENA_LANES work-items per packet. They share the AES blocks: lane i takes blocks i, i + lanes, ... What is
 // sequential, the HMAC and the headers, the first work-items of the group do, one a packet, between barriers that every
-// work-item reaches. Local memory: local_words() words a group. Everything is done in place in the packet's frame,
-// which is read and written in aligned words: frames are staged so that the IPv4 header stands at a multiple of 4, and
-// headers are multiples of 4. No result depends on the number of lanes.
+// work-item reaches. Local memory: local_words() words a group. Everything is done in place in the packet's frame. No
+// result depends on the number of lanes.
 namespace catena::ipsec {
 
 using kernel::Context;
@@ -65,25 +64,29 @@ inline void move_l2(Bytes frame, u32 l3, i32 by) {
   }
 }
 
-/// Word at byte `at` of the text to encrypt: the datagram, padding 1 2 3, pad length, next header.
-inline u32 plain_word(Bytes frame, Aux const& aux, u32 at) {
-  if (at + 4 <= aux.inner_length) {
-    return frame.be32(static_cast<i32>(aux.l3 + at));
-  }
+constexpr u32 kAesBlockBytes = 16;
+constexpr u32 kAesBlockWords = kAesBlockBytes / 4;
+
+/// Completes the words from byte `at` of the text to encrypt: behind the datagram stand the padding 1 2 3, pad length
+/// and next header. What the words hold there before does not count.
+inline void add_trailer(Aux const& aux, u32 at, u32 (&words)[kAesBlockWords]) {
   const u32 pad = static_cast<u32>(aux.text_length) - aux.inner_length - kEspTrailerBytes;
-  u32 word = 0;
-  for (u32 i = at; i < at + 4; ++i) {
-    u32 byte = i - aux.inner_length + 1;  // padding, unless one of the following
-    if (i < aux.inner_length) {
-      byte = frame[static_cast<i32>(aux.l3 + i)];
-    } else if (i + 2 == aux.text_length) {
-      byte = pad;
-    } else if (i + 1 == aux.text_length) {
-      byte = kNextHeaderIpv4;
+  CATENA_UNROLL
+  for (u32 k = 0; k < kAesBlockWords; ++k) {
+    u32 word = 0;
+    for (u32 i = at + 4 * k; i < at + 4 * k + 4; ++i) {
+      u32 byte = i - aux.inner_length + 1;  // padding, unless one of the following
+      if (i < aux.inner_length) {
+        byte = (words[k] >> (24 - 8 * (i % 4))) & 0xFFU;
+      } else if (i + 2 == aux.text_length) {
+        byte = pad;
+      } else if (i + 1 == aux.text_length) {
+        byte = kNextHeaderIpv4;
+      }
+      word = (word << 8) | byte;
     }
-    word = (word << 8) | byte;
+    words[k] = word;
   }
-  return word;
 }
 
 /// Outer headers, ESP header and IV, in front of the datagram. `inner_word0`, `inner_flags`: of the inner IPv4 header,
@@ -157,23 +160,41 @@ inline u32 open_tunnel(Bytes frame, Aux const& aux, u32& inner_length) {
   return kDone;
 }
 
-/// Runs this lane's share of the key stream over the text: `word(at)` is the word at byte `at` of the text before, and
-/// the result goes to byte `text + at` of the frame.
-template <typename Word>
-inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_length, IsoPtr<u32> association, u32 iv_high,
-                       u32 iv_low, Word word) {
+/// Runs this lane's share of the key stream over the text, in place. `known`: bytes of the text that stand in the
+/// frame; complete(at, words) adds the rest to the words from byte `at` on.
+template <typename Complete>
+inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_length, u32 known, IsoPtr<u32> association,
+                       u32 iv_high, u32 iv_low, Complete complete) {
   const IsoPtr<u32> table = ctx.local<u32>(0, kTableWords);
   if (table.size() != kTableWords) {
     return;  // load_table() has strayed and the packet is dropped for it
   }
   const KeyStream stream{table, load_round_keys(association, kRoundKeys), association[kSalt], iv_high, iv_low};
-  for (u32 number = ctx.lane(); number * 16 < text_length; number += CATENA_LANES) {
+  for (u32 number = ctx.lane(); number * kAesBlockBytes < text_length; number += CATENA_LANES) {
+    const u32 at = number * kAesBlockBytes;
+    const u32 rest = at < known ? known - at : 0;
+    // asked for before the rounds, which hide the way from memory
+    const kernel::Fetched<kAesBlockWords> fetched = frame.fetch<kAesBlockWords>(
+        text + static_cast<i32>(at), rest < kAesBlockBytes ? (rest + 3) / 4 : kAesBlockWords);
     const Block key = stream.block(number);
+    u32 words[kAesBlockWords];
     CATENA_UNROLL
-    for (u32 i = 0; i < 4; ++i) {
-      const u32 at = number * 16 + 4 * i;
-      if (at < text_length) {
-        frame.set_be32(text + static_cast<i32>(at), word(at) ^ key.words[i]);
+    for (u32 k = 0; k < kAesBlockWords; ++k) {
+      words[k] = fetched[k];
+    }
+    complete(at, words);
+    CATENA_UNROLL
+    for (u32 k = 0; k < kAesBlockWords; ++k) {
+      words[k] ^= key.words[k];
+    }
+    if (at + kAesBlockBytes <= text_length) {
+      frame.put<kAesBlockWords>(text + static_cast<i32>(at), words);
+      continue;
+    }
+    CATENA_UNROLL
+    for (u32 k = 0; k < kAesBlockWords; ++k) {
+      if (at + 4 * k < text_length) {
+        frame.set_be32(text + static_cast<i32>(at + 4 * k), words[k]);
       }
     }
   }
@@ -192,8 +213,12 @@ inline void encrypt_text(Context const& ctx, PacketView const& packet) {
     kept.set(0, frame.be32(aux.l3));
     kept.set(1, frame.be16(static_cast<i32>(aux.l3) + 6));
   }
-  crypt_text(ctx, frame, aux.l3, aux.text_length, association_of(ctx, aux.association), 0, aux.sequence,
-             [&](u32 at) { return plain_word(frame, aux, at); });
+  crypt_text(ctx, frame, aux.l3, aux.text_length, aux.inner_length, association_of(ctx, aux.association), 0,
+             aux.sequence, [&](u32 at, u32(&words)[kAesBlockWords]) {
+               if (at + kAesBlockBytes > aux.inner_length) {
+                 add_trailer(aux, at, words);
+               }
+             });
 }
 
 inline void finish_encrypt(Context const& ctx, PacketView const& packet, IsoPtr<u32> kept) {
@@ -234,8 +259,8 @@ inline void decrypt_text(Context const& ctx, PacketView const& packet) {
   }
   const Bytes frame = packet.frame();
   const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
-  crypt_text(ctx, frame, text, aux.text_length, association_of(ctx, aux.association), frame.be32(text - 8),
-             frame.be32(text - 4), [&](u32 at) { return frame.be32(text + static_cast<i32>(at)); });
+  crypt_text(ctx, frame, text, aux.text_length, aux.text_length, association_of(ctx, aux.association),
+             frame.be32(text - 8), frame.be32(text - 4), [](u32, u32(&)[kAesBlockWords]) {});
 }
 
 inline void finish_decrypt(PacketView const& packet, bool good) {

@@ -26,6 +26,7 @@ using kernel::IsoPtr;
 using kernel::PacketView;
 
 constexpr u32 kBlockBytes = 8;
+constexpr u32 kBlockWords = kBlockBytes / 4;
 /// A shorter piece costs more in walking on behind it than it saves.
 constexpr u32 kLeastPiece = 16;
 constexpr u32 kClasses = 256;
@@ -98,7 +99,7 @@ class Automata {
     }
   }
   /// kBlockBytes bytes from `words`, which hold them in packet order. `lowest`: least rows so far.
-  void step_block(Rows& rows, u32 const (&words)[2], Rows& lowest) const {
+  void step_block(Rows& rows, u32 const (&words)[kBlockWords], Rows& lowest) const {
     u32 first[kBlockBytes];
     u32 second[kBlockBytes];
     CATENA_UNROLL
@@ -176,8 +177,13 @@ inline Found walk(Automata<Both> const& automata, Bytes payload, u32 begin, u32 
     }
   };
   u32 at = begin;
+  const auto fetch_block = [&](u32 from) {  // none behind the last whole one
+    return payload.fetch<kBlockWords>(static_cast<i32>(from), from + kBlockBytes <= end ? kBlockWords : 0);
+  };
+  kernel::Fetched<kBlockWords> fetched = fetch_block(at);
   for (; at + kBlockBytes <= end; at += kBlockBytes) {
-    const u32 words[2] = {payload.be32(static_cast<i32>(at)), payload.be32(static_cast<i32>(at) + 4)};
+    const u32 words[kBlockWords] = {fetched[0], fetched[1]};
+    fetched = fetch_block(at + kBlockBytes);  // the steps of this block hide the way of the next one from memory
     const Rows before = rows;
     Rows lowest{kNoRow, kNoRow};
     automata.step_block(rows, words, lowest);

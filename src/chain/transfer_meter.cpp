@@ -175,7 +175,7 @@ Status TransferMeter::set_frame_bytes(std::uint32_t bytes) {
                            static_cast<std::uint16_t>(length - kEthernetBytes)};
   const std::vector<packet::Layers> layers(kSlots, udp);
   const auto upload_meta = [this](packet::Field field, std::span<const std::byte> values) {
-    return upload(shared_->buffer(), kernel::shared_meta_offset(field, kSlots), values);
+    return upload(shared_->buffer(), std::size_t{kSlots} * kernel::shared_meta_prefix(field), values);
   };
   CATENA_RETURN_IF_ERROR(upload_meta(packet::kMetaOffset, std::as_bytes(std::span(offsets))));
   CATENA_RETURN_IF_ERROR(upload_meta(packet::kMetaLength, std::as_bytes(std::span(lengths))));

@@ -311,6 +311,36 @@ TEST_P(DialectTest, payloads_can_be_read_written_and_grown_into_their_rooms) {
   EXPECT_EQ(difference(memory.spill, spill), "");
 }
 
+TEST_P(DialectTest, words_can_be_fetched_and_put_at_every_alignment) {
+  const std::vector<std::uint16_t> lengths = {79, 120, 1000};
+  const auto packets = static_cast<std::uint32_t>(lengths.size());
+  Memory memory(packets, lengths);
+  std::mt19937 random(3);
+  for (std::uint32_t row = 0; row < packets; ++row) {
+    std::generate_n(memory.batch.begin() + static_cast<std::ptrdiff_t>(memory.frame(row)), lengths[row],
+                    [&random] { return static_cast<std::byte>(random()); });
+  }
+  const Memory before = memory;
+  run("words", memory);
+  EXPECT_EQ(memory.faults().count, 0U);
+
+  std::vector<std::byte> expected = before.batch;
+  for (std::uint32_t row = 0; row < packets; ++row) {
+    const std::size_t at = before.frame(row);
+    Output output{};
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      for (std::uint32_t k = 0; k < row; ++k) {
+        output.words[2 * i + k] = static_cast<u32>(big_endian(before.batch, at + i + std::size_t{4} * k, 4));
+      }
+      put_big_endian(expected, at + 16 + 17 * i, 4, 0x01020304U + i);
+      put_big_endian(expected, at + 20 + 17 * i, 4, 0x11121314U + i);
+      put_big_endian(expected, at + 24 + 17 * i, 4, 0x21222324U + row);
+    }
+    put(expected, before.result(row), output);
+  }
+  EXPECT_EQ(difference(memory.batch, expected), "");
+}
+
 struct ExpectedFault {
   Stray stray;
   Region region;
@@ -339,6 +369,8 @@ TEST_P(DialectTest, an_access_that_strays_is_stopped_counted_and_reported) {
       {kPayloadBe32, kRegionFrames, reach - 3, reach},
       {kPayloadSetBe32, kRegionFrames, reach - 1, reach},
       {kPayloadSetBe32Before, kRegionFrames, ~std::uint64_t{1}, reach},
+      {kPayloadFetch, kRegionFrames, reach - 7, reach},
+      {kPayloadPut, kRegionFrames, reach - 7, reach},
       {kResult, kRegionResults, 32, 32},
       {kSpill, kRegionSpill, 20 * kSpillFactor, 20 * kSpillFactor},
       {kLocal, kRegionLocal, 16, 16},

@@ -94,6 +94,26 @@ CATENA_KERNEL(payloads) {
   }
 }
 
+// Words at each alignment: result = two words from bytes 0 .. 3 each, of which `row` were asked for; three words are
+// written at byte 16, 33, 50, 67.
+CATENA_KERNEL(words) {
+  const PacketView packet = ctx.packet();
+  if (!packet.valid()) {
+    return;
+  }
+  const Bytes payload = packet.payload();
+  const IsoPtr<u32> result = packet.result_array<u32>();
+  for (u32 i = 0; i < 4; ++i) {
+    const catena::kernel::Fetched<2> fetched = payload.fetch<2>(static_cast<i32>(i), packet.row());
+    result.set(2 * i, fetched[0]);
+    result.set(2 * i + 1, fetched[1]);
+  }
+  for (u32 i = 0; i < 4; ++i) {
+    const u32 words[3] = {0x01020304U + i, 0x11121314U + i, 0x21222324U + packet.row()};
+    payload.put<3>(static_cast<i32>(16 + 17 * i), words);
+  }
+}
+
 // One packet strays in the way that the state says; every packet then writes its result.
 CATENA_KERNEL(strays) {
   const PacketView packet = ctx.packet();
@@ -143,6 +163,16 @@ CATENA_KERNEL(strays) {
       case kPayloadSetBe32Before:
         payload.set_be32(-2 - static_cast<i32>(CATENA_HEADROOM), 1);
         break;
+      case kPayloadFetch: {
+        const auto fetched = payload.fetch<4>(length + static_cast<i32>(CATENA_TAILROOM) - 7, 2);
+        seen = fetched[0] | fetched[1];
+        break;
+      }
+      case kPayloadPut: {
+        const u32 two[2] = {1, 2};
+        payload.put<2>(length + static_cast<i32>(CATENA_TAILROOM) - 7, two);
+        break;
+      }
       case kResult:
         packet.result_array<u32>().set(8, 1);
         break;

@@ -43,6 +43,8 @@ enum Stray : u32 {
   kPayloadBe32,
   kPayloadSetBe32,
   kPayloadSetBe32Before,
+  kPayloadFetch,
+  kPayloadPut,
   kResult,
   kSpill,
   kLocal,

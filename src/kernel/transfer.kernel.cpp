@@ -55,8 +55,11 @@ inline void copy_range(u8* to, const u8* from, u32 begin, u32 end) {
   }
 }
 
-inline u8* meta_entry(u8* shared, TransferParams const& params, u32 field, u32 slot) {
-  return shared + shared_meta_offset(field, params.slots) + static_cast<u64>(slot) * packet::field_size(field);
+template <u32 Field>
+inline u8* meta_entry(u8* shared, TransferParams const& params, u32 slot) {
+  constexpr u32 kArray = shared_meta_prefix(Field);
+  constexpr u32 kBytes = packet::field_size(Field);
+  return shared + static_cast<u64>(params.slots) * kArray + static_cast<u64>(slot) * kBytes;
 }
 
 /// Of the values in the shared buffer, for which both sides of a move agree on where a packet's bytes are.
@@ -75,7 +78,7 @@ inline T meta_of(u8* shared, const u8* columns, TransferParams const& params, Ro
       return reinterpret_cast<const T*>(columns + static_cast<u64>(params.padded) * kPrefix)[row.row];
     }
   }
-  return *reinterpret_cast<const T*>(meta_entry(shared, params, Field, row.slot));
+  return *reinterpret_cast<const T*>(meta_entry<Field>(shared, params, row.slot));
 }
 
 template <u32 Set>
@@ -101,7 +104,8 @@ inline void copy_field(u8* to, const u8* from, bool to_frame) {
     copy_bytes(to, from, 2);
     copy_bytes(to + (to_frame ? 4 : 2), from + (to_frame ? 2 : 4), 4);
   } else {
-    copy_bytes(to, from, packet::field_size(Field));
+    constexpr u32 kBytes = packet::field_size(Field);
+    copy_bytes(to, from, kBytes);
   }
 }
 /// The same from frame to frame.
@@ -111,7 +115,8 @@ inline void copy_field_in_place(u8* to, const u8* from) {
     copy_bytes(to, from, 2);
     copy_bytes(to + 4, from + 4, 4);
   } else {
-    copy_bytes(to, from, packet::field_size(Field));
+    constexpr u32 kBytes = packet::field_size(Field);
+    copy_bytes(to, from, kBytes);
   }
 }
 
@@ -133,7 +138,7 @@ inline void fields_in(u8* shared, const u8* columns, TransferParams const& param
     if constexpr (kPrefix != packet::kNoColumn) {
       const u8* from = columns + static_cast<u64>(params.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
       if constexpr (Field >= packet::kMetaVerdict) {
-        copy_bytes(meta_entry(shared, params, Field, row.slot), from, kBytes);
+        copy_bytes(meta_entry<Field>(shared, params, row.slot), from, kBytes);
       } else {
         if (place_of<Field>(at, place)) {
           copy_field<Field>(row.twin + place, from, true);
@@ -159,7 +164,7 @@ inline void fields_out(u8* shared, u8* columns, TransferParams const& params, Ro
     if constexpr (kPrefix != packet::kNoColumn) {
       u8* column = columns + static_cast<u64>(params.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
       if constexpr (Field >= packet::kMetaVerdict) {
-        u8* entry = meta_entry(shared, params, Field, row.slot);
+        u8* entry = meta_entry<Field>(shared, params, row.slot);
         copy_bytes(written ? entry : column, written ? column : entry, kBytes);
       } else {
         if (!written && place_of<Field>(at, place)) {

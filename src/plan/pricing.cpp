@@ -9,9 +9,9 @@ namespace {
 using packet::FieldSet;
 
 // What a launch carries for each packet beside fields and the NF's structs; as the kernel layer lays it out.
-constexpr double kFaultFlagBytes = 1;  // both ways: it goes in as zero
-constexpr double kExtentBytes = 8;     // where a payload or frame stands in the launch's own buffer
-constexpr double kRowBytes = 4;        // which slot a row of a shared step stands for
+constexpr double kFaultFlagBytes = 1;
+constexpr double kExtentBytes = 8;  // where a payload or frame stands in the launch's own buffer
+constexpr double kRowBytes = 4;     // which slot a row of a shared step stands for
 
 constexpr FieldSet kFixedSize = [] {
   FieldSet set = packet::kNoFields;
@@ -86,7 +86,10 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
     move.method = costs_->cheapest(allowed_, direction, load, move.cost);
   };
   Load launch;
-  launch.bytes = kFaultFlagBytes + (in ? site.nf->aux_bytes : site.nf->result_bytes);
+  launch.bytes = in ? site.nf->aux_bytes : site.nf->result_bytes;
+  // the flags go to the device as zeros, but not where kernels of shared steps write them into the host's memory
+  const bool writes_to_host = movement.shared && (costs_->available & method_bit(Method::kGather)) != 0;
+  launch.bytes += in && writes_to_host ? 0 : kFaultFlagBytes;
   if (in) {
     launch.bytes += movement.shared ? kRowBytes : has_body ? kExtentBytes : 0;
   }

@@ -65,6 +65,15 @@ class Bytes {
   u8 operator[](i32 i) const { return reach_[static_cast<u64>(static_cast<i64>(start_) + i)]; }
   void set(i32 i, u8 value) const { reach_.set(static_cast<u64>(static_cast<i64>(start_) + i), value); }
   u32 be32(i32 i) const { return reach_.be32(static_cast<u64>(static_cast<i64>(start_) + i)); }
+  /// `words` words, at most Words, from index i on; see IsoPtr::fetch(). put() writes some.
+  template <u32 Words>
+  Fetched<Words> fetch(i32 i, u32 words) const {
+    return reach_.fetch<Words>(static_cast<u64>(static_cast<i64>(start_) + i), words);
+  }
+  template <u32 Words>
+  void put(i32 i, u32 const (&words)[Words]) const {
+    reach_.put<Words>(static_cast<u64>(static_cast<i64>(start_) + i), words);
+  }
   u16 be16(i32 i) const { return detail::from_network<2>(reach_, static_cast<u64>(static_cast<i64>(start_) + i)); }
   void set_be32(i32 i, u32 value) const { reach_.set_be32(static_cast<u64>(static_cast<i64>(start_) + i), value); }
   void set_be16(i32 i, u16 value) const {
@@ -283,12 +292,14 @@ class PacketView {
   /// Where the first packet's bytes start in the frames region; the others start multiples of 16 further on.
   static constexpr u32 kFirstByte = CATENA_HEADROOM + (CATENA_FRAMES == 2 ? kFrameShift : 0);
   u64 in_column(u32 prefix) const { return static_cast<u64>(ctx_->params_.padded) * prefix; }
-  u64 aux_offset() const { return static_cast<u64>(ctx_->params_.padded) * packet::columns_size(CATENA_IN_COLUMNS); }
+  static constexpr u32 kInBytes = packet::columns_size(CATENA_IN_COLUMNS);  // of a row
+  static constexpr u32 kOutBytes = packet::columns_size(CATENA_OUT_COLUMNS);
+  u64 aux_offset() const { return static_cast<u64>(ctx_->params_.padded) * kInBytes; }
   u64 extent_offset() const { return aux_offset() + static_cast<u64>(ctx_->params_.padded) * CATENA_AUX_BYTES; }
   u64 out_column(u32 prefix) const {
     return ctx_->params_.out_offset + kOutHeader + static_cast<u64>(ctx_->params_.padded) * (1 + prefix);
   }
-  u64 result_offset() const { return out_column(packet::columns_size(CATENA_OUT_COLUMNS)); }
+  u64 result_offset() const { return out_column(kOutBytes); }
   IsoPtr<u8> column(u8* region, u64 offset, u32 bytes) const {
     return {region + offset, static_cast<u64>(ctx_->params_.padded) * bytes, kRegionColumns, ctx_->sink()};
   }
@@ -346,7 +357,8 @@ class PacketView {
       return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->batch_ + in_column(kPrefix)), ctx_->params_.padded,
                            kRegionColumns, ctx_->sink())[row_];
     } else {
-      return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->shared_ + shared_meta_offset(Field, ctx_->params_.slots)),
+      constexpr u32 kArray = shared_meta_prefix(Field);
+      return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->shared_ + static_cast<u64>(ctx_->params_.slots) * kArray),
                            ctx_->params_.slots, kRegionColumns, ctx_->sink())[slot()];
     }
   }

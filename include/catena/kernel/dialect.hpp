@@ -31,6 +31,8 @@ inline void barrier_all() { __syncthreads(); }
 inline u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
 inline u32 byte_swap(u32 value) { return __byte_perm(value, 0, 0x0123); }
 inline u32 rotate_left(u32 value, u32 bits) { return __funnelshift_l(value, value, bits); }
+/// The low word of `high`:`low` shifted right; bits < 32.
+inline u32 shift_right(u32 low, u32 high, u32 bits) { return __funnelshift_r(low, high, bits); }
 inline u32 count_ones(u32 value) { return static_cast<u32>(__popc(static_cast<i32>(value))); }
 /// Index of the lowest set bit; value != 0.
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value))) - 1; }
@@ -66,6 +68,9 @@ inline u32 atomic_add(u32* at, u32 value) {
 #endif
 inline u32 byte_swap(u32 value) { return __builtin_bswap32(value); }
 inline u32 rotate_left(u32 value, u32 bits) { return (value << (bits & 31U)) | (value >> ((32U - bits) & 31U)); }
+inline u32 shift_right(u32 low, u32 high, u32 bits) {
+  return static_cast<u32>((static_cast<u64>(high) << 32 | low) >> bits);
+}
 inline u32 count_ones(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value)); }
 

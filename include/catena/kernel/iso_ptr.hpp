@@ -28,6 +28,20 @@ struct FaultSink {
   }
 };
 
+/// Words of a packet that are on their way from memory: all are asked for before any is waited for, and none is before
+/// it is used. A kernel that reads word by word waits for memory once a word.
+template <u32 Words>
+struct Fetched {
+  u32 raw[Words + 1];  ///< as memory has them, from the word on in which the first byte stands
+  u32 shift;           ///< bits before that byte
+  u32 words;           ///< asked for
+
+  /// Word k. Precondition: it was asked for.
+  u32 word(u32 k) const { return byte_swap(shift_right(raw[k], raw[k + 1], shift)); }
+  /// The same; 0 where it was not asked for.
+  u32 operator[](u32 k) const { return k < words ? word(k) : 0; }
+};
+
 /// `count` elements of T starting at `base`, of which no access leaves. A read outside gives T{}, a write outside
 /// does nothing. Offsets in the fault report are in bytes from `base`.
 template <typename T>
@@ -52,44 +66,74 @@ class IsoPtr {
     }
     base_[i] = value;
   }
-  /// Elements i .. i + 3 as one big-endian word; T is u8. One access where its address is a multiple of 4, two where it
-  /// is even.
-  u32 be32(u64 i) const {
-    if (count_ < 4 || i > count_ - 4) {
-      sink_.raise(region_, i, count_);
-      return 0;
+  /// Elements i .. i + Count - 1, all of them read before any is waited for; as [] where they are not inside.
+  template <u32 Count>
+  void read(u64 i, T (&values)[Count]) const {
+    const bool inside = count_ >= Count && i <= count_ - Count;
+    if (!inside) {
+      sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
     }
-    const T* at = base_ + i;
-    if (reinterpret_cast<u64>(at) % 4 == 0) {
-      return byte_swap(*reinterpret_cast<const u32*>(at));
+    CATENA_UNROLL
+    for (u32 k = 0; k < Count; ++k) {
+      values[k] = inside ? base_[i + k] : T{};
     }
-    if (reinterpret_cast<u64>(at) % 2 == 0) {
-      const u32 low = *reinterpret_cast<const u16*>(at);
-      const u32 high = *reinterpret_cast<const u16*>(at + 2);
-      return byte_swap(high << 16 | low);
-    }
-    return static_cast<u32>(at[0]) << 24 | static_cast<u32>(at[1]) << 16 | static_cast<u32>(at[2]) << 8 | at[3];
   }
-  void set_be32(u64 i, u32 value) const {
-    if (count_ < 4 || i > count_ - 4) {
+  /// `words` (at most Words) big-endian words from element i on; T is u8. For any address. Of none, i may be any.
+  template <u32 Words>
+  Fetched<Words> fetch(u64 i, u32 words) const {
+    Fetched<Words> fetched{};
+    if (words != 0 && (count_ < 4 * u64{words} || i > count_ - 4 * u64{words})) {
+      sink_.raise(region_, i, count_);
+      return fetched;
+    }
+    const u32 beside = static_cast<u32>(reinterpret_cast<u64>(base_ + i) % 4);
+    fetched.words = words;
+    fetched.shift = 8 * beside;
+    // only words of which some bytes lie inside; the others of their bytes are shifted out
+    const auto* from = reinterpret_cast<const u32*>(base_ + i - beside);
+    const u32 touched = words != 0 && beside != 0 ? words + 1 : words;
+    CATENA_UNROLL
+    for (u32 k = 0; k <= Words; ++k) {
+      if (k < touched) {
+        fetched.raw[k] = from[k];
+      }
+    }
+    return fetched;
+  }
+  /// Elements i .. i + 3 as one big-endian word; T is u8.
+  u32 be32(u64 i) const { return fetch<1>(i, 1)[0]; }
+  /// Elements i .. i + 4 * Words - 1 become these big-endian words; T is u8. For any address; whole words are written
+  /// where it is even.
+  template <u32 Words>
+  void put(u64 i, u32 const (&words)[Words]) const {
+    if (count_ < 4 * Words || i > count_ - 4 * Words) {
       sink_.raise(region_, i, count_);
       return;
     }
     T* at = base_ + i;
-    if (reinterpret_cast<u64>(at) % 4 == 0) {
-      *reinterpret_cast<u32*>(at) = byte_swap(value);
-      return;
+    const u32 beside = static_cast<u32>(reinterpret_cast<u64>(at) % 4);
+    if (beside == 0) {
+      CATENA_UNROLL
+      for (u32 k = 0; k < Words; ++k) {
+        *reinterpret_cast<u32*>(at + 4 * k) = byte_swap(words[k]);
+      }
+    } else if (beside == 2) {
+      *reinterpret_cast<u16*>(at) = static_cast<u16>(byte_swap(words[0]));
+      CATENA_UNROLL
+      for (u32 k = 1; k < Words; ++k) {
+        *reinterpret_cast<u32*>(at + 4 * k - 2) = shift_right(byte_swap(words[k - 1]), byte_swap(words[k]), 16);
+      }
+      *reinterpret_cast<u16*>(at + 4 * Words - 2) = static_cast<u16>(byte_swap(words[Words - 1]) >> 16);
+    } else {
+      CATENA_UNROLL
+      for (u32 k = 0; k < 4 * Words; ++k) {
+        at[k] = static_cast<T>(words[k / 4] >> (24 - 8 * (k % 4)));
+      }
     }
-    if (reinterpret_cast<u64>(at) % 2 == 0) {
-      const u32 swapped = byte_swap(value);
-      *reinterpret_cast<u16*>(at) = static_cast<u16>(swapped);
-      *reinterpret_cast<u16*>(at + 2) = static_cast<u16>(swapped >> 16);
-      return;
-    }
-    at[0] = static_cast<T>(value >> 24);
-    at[1] = static_cast<T>(value >> 16);
-    at[2] = static_cast<T>(value >> 8);
-    at[3] = static_cast<T>(value);
+  }
+  void set_be32(u64 i, u32 value) const {
+    const u32 words[1] = {value};
+    put<1>(i, words);
   }
   /// Adds atomically; returns the value before. T is u32.
   u32 add(u64 i, u32 value) const {

@@ -8,17 +8,18 @@
 /// array per field.
 namespace catena::kernel {
 
-/// First byte of the array of a metadata field in a shared buffer of `slots` slots; kMetaLayers stands first. A
-/// multiple of 8 for every number of slots that a pool may have.
-constexpr u64 shared_meta_offset(u32 field, u64 slots) {
-  u64 bytes = packet::kSlotBytes;
+/// Where the array of a metadata field starts in a shared buffer, in bytes a slot; kMetaLayers stands first. Times
+/// slots it is a multiple of 8 for every number of slots that a pool may have. A kernel makes a constant of it first: a
+/// compiler may leave the loop in.
+constexpr u32 shared_meta_prefix(u32 field) {
+  u32 bytes = packet::kSlotBytes;
   for (u32 other = packet::kMetaLayers; other != field; --other) {
     bytes += packet::field_size(other);
   }
-  return bytes * slots;
+  return bytes;
 }
 constexpr u64 shared_buffer_bytes(u64 slots) {
-  return shared_meta_offset(packet::kMetaVerdict, slots) + slots * packet::field_size(packet::kMetaVerdict);
+  return slots * (shared_meta_prefix(packet::kMetaVerdict) + packet::field_size(packet::kMetaVerdict));
 }
 
 using copy::Room;
