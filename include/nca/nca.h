@@ -68,7 +68,7 @@ typedef enum nca_status {
 } nca_status;
 
 /* What a code means, in English. Never NULL; a constant. Unknown codes have a text too. */
-const char* nca_error_text(nca_status status);
+const char* nca_error_text(int status);
 
 /* Version of the library that runs, e.g. "0.1.0"; a constant. The number behind libnca.so is that of the interface. */
 const char* nca_version(void);
@@ -195,7 +195,7 @@ typedef enum nca_direction { NCA_ENCRYPT = 1, NCA_DECRYPT = 2 } nca_direction;
  */
 typedef struct nca_cipher_config {
   size_t size;
-  nca_direction direction;
+  uint32_t direction;   /* nca_direction */
   uint32_t text_offset; /* at least iv_offset + 8, at most 256 */
   uint32_t iv_offset;
   uint8_t key[16];
@@ -221,17 +221,16 @@ typedef struct nca_kernel_config {
 } nca_kernel_config;
 
 /*
- * Adds a function. `config`: the struct that goes with `kind`. Slow: builds tables, may compile a kernel. The function
- * belongs to the context and lives until it is removed or the context is closed. On failure *function is NULL.
- *   NCA_ERROR_ARGUMENT     a null pointer, a kind that is none, or a configuration that makes no sense; the text of a
- *                          wrong file begins with file:line:column
- *   NCA_ERROR_FILE         a file cannot be read
+ * Adds a function. `kind`: an nca_kind. `config`: the struct that goes with it. Slow: builds tables, may compile a
+ * kernel. The function belongs to the context and lives until it is removed or the context is closed. On failure
+ * *function is NULL. NCA_ERROR_ARGUMENT     a null pointer, a kind that is none, or a configuration that makes no
+ * sense; the text of a wrong file begins with file:line:column NCA_ERROR_FILE         a file cannot be read
  *   NCA_ERROR_MEMORY       out of memory on the host or the device, or patterns whose automaton would be too large
  *   NCA_ERROR_KERNEL       NCA_KERNEL: the source does not compile, or defines no kernel of this name
  *   NCA_ERROR_UNSUPPORTED  NCA_KERNEL on "cpu", or a processor that lacks what a library needs
  *   NCA_ERROR_DEVICE       the device failed
  */
-nca_status nca_add_network_function(nca_context* context, nca_kind kind, const void* config, nca_function** function);
+nca_status nca_add_network_function(nca_context* context, int kind, const void* config, nca_function** function);
 
 /*
  * Removes a function from its context.
@@ -275,10 +274,10 @@ typedef struct nca_stream_config {
   size_t function_count;          /* at least 1 */
   uint32_t buffers;               /* 0: 3; at most 64. The command queues of the draft */
   uint32_t buffer_packets;        /* packets of a buffer; 0: 16384; at most 1048576 */
-  uint64_t buffer_bytes; /* bytes of a buffer, each packet rounded up to 16; 0: 640 a packet; below 4 GiB and at
-                            least as much as one packet takes */
-  uint32_t packet_bytes; /* most bytes of a packet; 0: 2048; at most 65535 */
-  nca_link link;
+  uint64_t buffer_bytes;      /* bytes of a buffer, each packet rounded up to 16; 0: 640 a packet; below 4 GiB and at
+                                 least as much as one packet takes */
+  uint32_t packet_bytes;      /* most bytes of a packet; 0: 2048; at most 65535 */
+  uint32_t link;              /* nca_link */
   nca_notify_callback notify; /* NULL: none */
   void* user;                 /* for notify */
 } nca_stream_config;
@@ -308,7 +307,8 @@ typedef struct nca_packet {
  *   NCA_ERROR_ARGUMENT  a null pointer; NULL packets are all right if count is 0
  *   NCA_ERROR_PACKET    packets[*accepted] has no bytes, no data, or is too long; those before it were accepted
  *   NCA_ERROR_FULL      packets[*accepted] has no room before results are read and released
- *   NCA_ERROR_DEVICE    the device is lost; nothing was accepted
+ *   NCA_ERROR_DEVICE    the device is lost: the stream accepts nothing any more. What was accepted comes back with the
+ *                       results of its buffer, without results of functions
  */
 nca_status nca_add_packets(nca_stream* stream, const nca_packet* packets, size_t count, size_t* accepted);
 
@@ -422,7 +422,7 @@ typedef struct nca_statistics {
  */
 nca_status nca_stream_statistics(nca_stream* stream, nca_statistics* statistics);
 
-/* As nca_context_error(), for a stream. */
+/* As nca_context_error(), for a stream. NCA_ERROR_FULL and NCA_ERROR_EMPTY, which are no failures, leave the text. */
 size_t nca_stream_error(const nca_stream* stream, char* text, size_t text_bytes);
 
 /*

@@ -84,12 +84,12 @@ Result<std::unique_ptr<Function>> make(const void* config, Result<std::unique_pt
   return maker(*known);
 }
 
-Result<std::unique_ptr<Function>> make_function(nca_kind kind, const void* config) {
+Result<std::unique_ptr<Function>> make_function(int kind, const void* config) {
   switch (kind) {
     case NCA_MATCH:
       return make(config, &make_match);
     default:
-      return absl::InvalidArgumentError(concat(static_cast<int>(kind), " is no kind of function"));
+      return absl::InvalidArgumentError(concat(kind, " is no kind of function"));
   }
 }
 
@@ -134,7 +134,7 @@ Result<Opened> open_device(std::string_view what, std::string& tried) {
   return Opened{std::move(device).value(), std::move(name)};
 }
 
-nca_status add_function(nca_context& context, nca_kind kind, const void* config, nca_function*& out) {
+nca_status add_function(nca_context& context, int kind, const void* config, nca_function*& out) {
   const auto fail = [&](Status const& status, nca_status code) {
     return context.error.set(code, std::string(status.message()));
   };
@@ -188,7 +188,7 @@ Result<StreamShape> shape_of(nca_stream_config const& config) {
                                              least, " to ", kMaxBufferBytes));
   }
   if (shape.link != NCA_ETHERNET && shape.link != NCA_IPV4) {
-    return absl::InvalidArgumentError(concat(static_cast<int>(shape.link), " is no link"));
+    return absl::InvalidArgumentError(concat(shape.link, " is no link"));
   }
   return shape;
 }
@@ -251,7 +251,7 @@ namespace nca = catena::nca;
 
 extern "C" {
 
-const char* nca_error_text(nca_status status) {
+const char* nca_error_text(int status) {
   switch (status) {
     case NCA_OK:
       return "no error";
@@ -339,7 +339,7 @@ size_t nca_context_error(const nca_context* context, char* text, size_t text_byt
   return context == nullptr ? 0 : context->error.copy(text, text_bytes);
 }
 
-nca_status nca_add_network_function(nca_context* context, nca_kind kind, const void* config, nca_function** function) {
+nca_status nca_add_network_function(nca_context* context, int kind, const void* config, nca_function** function) {
   if (function != nullptr) {
     *function = nullptr;
   }

@@ -138,14 +138,12 @@ nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& acc
   std::unique_lock lock(mutex_);
   while (status == NCA_OK && accepted < packets.size()) {
     if (failed_ != NCA_OK) {
-      return failed_;
+      return error_.set(failed_, failure_);
     }
     if (open_ == nullptr) {
       if (free_.empty()) {
         counts_.packets_full += packets.size() - accepted;
-        return error_.set(NCA_ERROR_FULL, concat("all ", shape_.buffers,
-                                                 " buffers of the stream are on their way, or hold results that are "
-                                                 "not released"));
+        return NCA_ERROR_FULL;
       }
       open_ = free_.front();
       free_.pop_front();
@@ -220,7 +218,7 @@ nca_status nca_stream::flush(std::optional<std::chrono::nanoseconds> limit) {
 nca_status nca_stream::read(nca_results& results) {
   const std::lock_guard lock(mutex_);
   if (complete_.empty()) {
-    return error_.set(NCA_ERROR_EMPTY, "no buffer is complete");
+    return NCA_ERROR_EMPTY;
   }
   Buffer& buffer = *complete_.front();
   complete_.pop_front();
@@ -278,7 +276,7 @@ void nca_stream::run() {
     const auto can_submit = [&] { return !handed_over_.empty() && handed_over_.front()->writers == 0; };
     if (running_.empty()) {
       work_.wait(lock, [&] { return stop_ || can_submit(); });
-    } else {
+    } else if (context_->device != nullptr) {
       work_.wait_for(lock, catena::nca::kPollInterval, [&] { return stop_ || can_submit(); });
     }
     if (stop_) {
@@ -396,7 +394,7 @@ void nca_stream::complete(Buffer& buffer, std::unique_lock<std::mutex>& lock) {
 
 void nca_stream::fail(Status const& status) {
   if (failed_ == NCA_OK) {
-    failed_ = error_.set(NCA_ERROR_DEVICE,
-                         concat(context_->name, " failed, and the stream with it: ", std::string(status.message())));
+    failure_ = concat(context_->name, " failed, and the stream with it: ", std::string(status.message()));
+    failed_ = error_.set(NCA_ERROR_DEVICE, failure_);
   }
 }

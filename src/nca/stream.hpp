@@ -38,7 +38,7 @@ struct StreamShape {
   std::uint32_t buffer_packets;
   std::uint64_t buffer_bytes;
   std::uint32_t packet_bytes;
-  nca_link link;
+  std::uint32_t link;  ///< nca_link
 };
 
 /// One buffer. It goes through the states in their order, and back to kFree.
@@ -128,6 +128,7 @@ struct nca_stream {
   std::condition_variable done_;  ///< for flush()
   bool stop_ = false;
   nca_status failed_ = NCA_OK;  ///< once the device is lost
+  std::string failure_;         ///< why
   Buffer* open_ = nullptr;
   std::deque<Buffer*> free_;
   std::deque<Buffer*> handed_over_;
