@@ -353,8 +353,9 @@ typedef struct nca_next_hop {
 
 typedef enum nca_cipher_state {
   NCA_CIPHER_DONE = 0,
-  NCA_CIPHER_BAD_ICV = 1,  /* decryption: the ICV is wrong; no bytes are given out */
-  NCA_CIPHER_TOO_SHORT = 2 /* the packet ends before its text begins, or within its ICV; no bytes are given out */
+  NCA_CIPHER_BAD_ICV = 1,   /* decryption: the ICV is wrong; no bytes are given out */
+  NCA_CIPHER_TOO_SHORT = 2, /* the packet ends before its text begins, or within its ICV; no bytes are given out */
+  NCA_CIPHER_STRAYED = 3    /* a kernel left its memory over the packet; no bytes are given out */
 } nca_cipher_state;
 
 typedef struct nca_cipher_packet {
@@ -367,8 +368,8 @@ typedef struct nca_cipher_packet {
 typedef struct nca_function_results {
   size_t size;
   nca_kind kind;
-  uint32_t strayed;                  /* packets over which a kernel left its memory; their results are left out, and
-                                        are 0 for NCA_CIPHER and NCA_KERNEL */
+  uint32_t strayed;                  /* packets over which a kernel left its memory; their results are left out; for
+                                         NCA_KERNEL they are 0, NCA_CIPHER has a state for them */
   size_t count;                      /* elements of the list */
   const nca_match* matches;          /* NCA_MATCH */
   const nca_rule_hit* rules;         /* NCA_CLASSIFY: packets that a rule matches */

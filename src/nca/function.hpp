@@ -60,10 +60,16 @@ class Function {
   virtual Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const = 0;
 };
 
-/// Make a function from its configuration, which is checked for null pointers alone.
+/// Make a function from its configuration.
 ///   InvalidArgument  a configuration that makes no sense
 ///   NotFound         a file cannot be read
 Result<std::unique_ptr<Function>> make_match(nca_match_config const& config);
+Result<std::unique_ptr<Function>> make_classify(nca_classify_config const& config);
+Result<std::unique_ptr<Function>> make_route(nca_route_config const& config);
+/// Also ResourceExhausted and Unavailable, as ipsec::CryptoBurst::create().
+Result<std::unique_ptr<Function>> make_cipher(nca_cipher_config const& config);
+Result<std::unique_ptr<Function>> make_custom(nca_kernel_config const& config);
+
 /// The pattern of that number of a function that make_match() made; null if there is none.
 struct PatternView {
   const char* bytes;

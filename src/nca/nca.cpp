@@ -88,6 +88,14 @@ Result<std::unique_ptr<Function>> make_function(int kind, const void* config) {
   switch (kind) {
     case NCA_MATCH:
       return make(config, &make_match);
+    case NCA_CLASSIFY:
+      return make(config, &make_classify);
+    case NCA_ROUTE:
+      return make(config, &make_route);
+    case NCA_CIPHER:
+      return make(config, &make_cipher);
+    case NCA_KERNEL:
+      return make(config, &make_custom);
     default:
       return absl::InvalidArgumentError(concat(kind, " is no kind of function"));
   }
@@ -134,13 +142,16 @@ Result<Opened> open_device(std::string_view what, std::string& tried) {
   return Opened{std::move(device).value(), std::move(name)};
 }
 
+/// A library on the host says that this processor does not do.
+bool lacks(Status const& status) { return status.code() == absl::StatusCode::kUnavailable; }
+
 nca_status add_function(nca_context& context, int kind, const void* config, nca_function*& out) {
   const auto fail = [&](Status const& status, nca_status code) {
     return context.error.set(code, std::string(status.message()));
   };
   auto what = make_function(kind, config);
   if (!what.ok()) {
-    return fail(what.status(), status_of(what.status()));
+    return fail(what.status(), lacks(what.status()) ? NCA_ERROR_UNSUPPORTED : status_of(what.status()));
   }
   auto function = std::make_unique<nca_function>();
   function->context = &context;
@@ -154,13 +165,13 @@ nca_status add_function(nca_context& context, int kind, const void* config, nca_
     auto device_nf = kernel::DeviceNf::create(*context.device, std::move(side->spec), side->state);
     if (!device_nf.ok()) {
       const absl::StatusCode code = device_nf.status().code();
-      const bool is_source = code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kNotFound;
-      return fail(device_nf.status(), is_source ? NCA_ERROR_KERNEL : status_of(device_nf.status()));
+      const bool is_wrong = code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kNotFound;
+      const nca_status wrong = kind == NCA_KERNEL ? NCA_ERROR_KERNEL : NCA_ERROR_INTERNAL;
+      return fail(device_nf.status(), is_wrong ? wrong : status_of(device_nf.status()));
     }
     function->device_nf = std::move(device_nf).value();
   } else if (const auto worker = function->what->host_worker(); !worker.ok()) {
-    const bool lacks = worker.status().code() == absl::StatusCode::kUnavailable;
-    return fail(worker.status(), lacks ? NCA_ERROR_UNSUPPORTED : status_of(worker.status()));
+    return fail(worker.status(), lacks(worker.status()) ? NCA_ERROR_UNSUPPORTED : status_of(worker.status()));
   }
   const std::lock_guard lock(context.mutex);
   out = function.get();
@@ -216,8 +227,7 @@ nca_status init_stream(nca_context& context, const void* raw, nca_stream*& out) 
   auto stream = nca_stream::create(context, functions, *shape, config->notify, config->user);
   if (!stream.ok()) {
     const bool on_host = context.device == nullptr;
-    const bool lacks = on_host && stream.status().code() == absl::StatusCode::kUnavailable;
-    return context.error.set(lacks ? NCA_ERROR_UNSUPPORTED : status_of(stream.status()),
+    return context.error.set(on_host && lacks(stream.status()) ? NCA_ERROR_UNSUPPORTED : status_of(stream.status()),
                              std::string(stream.status().message()));
   }
   const std::lock_guard lock(context.mutex);
