@@ -13,8 +13,9 @@
 namespace catena::kernel {
 namespace {
 
-/// Room for fetched spill areas; the longest packet's fits, at the largest factor in use (8, two automata).
+/// Room for fetched spill areas, unless the longest packet's takes more.
 constexpr std::size_t kSpillStagingBytes = std::size_t{1} << 20;
+constexpr std::size_t kLongestPacketBytes = 0xFFFF;
 /// A copy that brings this many bytes too many costs less than another copy.
 constexpr std::size_t kSpillGapBytes = std::size_t{64} << 10;
 constexpr std::chrono::seconds kSpillLimit{10};
@@ -32,10 +33,23 @@ Result<std::unique_ptr<PackedLaunch>> PackedLaunch::create(device::Device& devic
   CATENA_RETURN_IF_ERROR(launch->allocate(device));
   // drivers finish compiling at the first launch, PoCL for the number of work-items: see Launch::create()
   CATENA_RETURN_IF_ERROR(launch->enqueue_kernels(0, format.max_packets()));
-  CATENA_ASSIGN_OR_RETURN(const auto done, launch->stream_->record());
-  CATENA_RETURN_IF_ERROR(launch->stream_->flush());
-  CATENA_RETURN_IF_ERROR(done->wait(kSetUpLimit, concat("the first packed launch on ", device.info().name)));
+  CATENA_RETURN_IF_ERROR(launch->wait(kSetUpLimit));
   return launch;
+}
+
+Status PackedLaunch::warm_up(DeviceNf& nf, std::uint32_t max_packets) {
+  const ProgramSpec specs[] = {nf.spec()};
+  CATENA_ASSIGN_OR_RETURN(const PackedFormat format, PackedFormat::create(specs, 1, kFrameAlign));
+  const Nf nfs[] = {{&nf}};
+  CATENA_ASSIGN_OR_RETURN(const auto launch, create(nf.device(), nfs, format));
+  CATENA_RETURN_IF_ERROR(launch->enqueue_kernels(0, max_packets));
+  return launch->wait(kSetUpLimit);
+}
+
+Status PackedLaunch::wait(std::chrono::nanoseconds limit) {
+  CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
+  CATENA_RETURN_IF_ERROR(stream_->flush());
+  return event_->wait(limit, "the first packed launch");
 }
 
 Status PackedLaunch::allocate(device::Device& device) {
@@ -46,7 +60,7 @@ Status PackedLaunch::allocate(device::Device& device) {
   CATENA_RETURN_IF_ERROR(stream_->fill(*batch_, 0, format_->batch_bytes(), kPoison));
   CATENA_RETURN_IF_ERROR(stream_->fill(*out_, 0, out_->size(), kPoison));
   std::memset(staging_out_->bytes().data(), 0, staging_out_->bytes().size());
-  bool fetches = false;
+  std::size_t longest_fetch = 0;
   for (Part& part : parts_) {
     const std::size_t spill_bytes = format_->max_bytes() * part.nf.nf->spec().policy.spill_factor;
     if (spill_bytes == 0) {
@@ -58,10 +72,12 @@ Status PackedLaunch::allocate(device::Device& device) {
       std::memset(part.returned->bytes().data(), 0, spill_bytes);
       CATENA_RETURN_IF_ERROR(stream_->fill(*part.spill, 0, spill_bytes, kPoison));
     }
-    fetches = fetches || !part.nf.returns_spill;
+    if (!part.nf.returns_spill) {
+      longest_fetch = std::max(longest_fetch, kLongestPacketBytes * part.nf.nf->spec().policy.spill_factor);
+    }
   }
-  if (fetches) {
-    CATENA_ASSIGN_OR_RETURN(staging_spill_, device.allocate_pinned(kSpillStagingBytes));
+  if (longest_fetch > 0) {
+    CATENA_ASSIGN_OR_RETURN(staging_spill_, device.allocate_pinned(std::max(longest_fetch, kSpillStagingBytes)));
   }
   packets_ = std::make_unique<PackedPackets>(*format_, staging_->bytes());
   return absl::OkStatus();

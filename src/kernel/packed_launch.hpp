@@ -19,7 +19,7 @@ class PackedLaunch {
   /// What one NF needs of the launch.
   struct Nf {
     DeviceNf* nf;                ///< must outlive the launch
-    bool returns_spill = false;  /// the whole spill area comes back with the results
+    bool returns_spill = false;  ///< the whole spill area comes back with the results
   };
   /// Bytes of a row's spill area to fetch.
   struct SpillNeed {
@@ -31,6 +31,11 @@ class PackedLaunch {
   /// packets and waits for it. Errors: ResourceExhausted; DeadlineExceeded if that hangs.
   static Result<std::unique_ptr<PackedLaunch>> create(device::Device& device, std::span<const Nf> nfs,
                                                       PackedFormat const& format);
+
+  /// Launches the NF's kernel for as many work-items as `max_packets` packets take, without packets, and waits for it.
+  /// To be done once, before launches that share the NF: PoCL makes another variant of a kernel for a launch larger
+  /// than all before it, and ends the process where that happens while the kernel runs. Errors: as create().
+  static Status warm_up(DeviceNf& nf, std::uint32_t max_packets);
 
   PackedPackets& packets() { return *packets_; }
 
@@ -59,6 +64,7 @@ class PackedLaunch {
  private:
   PackedLaunch() = default;
   Status allocate(device::Device& device);
+  Status wait(std::chrono::nanoseconds limit);
   Status enqueue_kernels(std::uint32_t count, std::uint32_t work_packets);
 
   struct Part {

@@ -216,6 +216,10 @@ Status MatchFunction::collect(kernel::PackedLaunch& launch, std::size_t number, 
 
   std::vector<kernel::PackedLaunch::SpillNeed> needs;
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].count > 2 * std::uint32_t{packets.extent(row).length} && is_whole(row)) {
+      return absl::InternalError(
+          concat("the device found ", rows[row].count, " matches in ", packets.extent(row).length, " bytes"));
+    }
     if (rows[row].count > nids::kListedMatches && is_whole(row)) {
       needs.push_back({row, (rows[row].count - nids::kListedMatches) * std::uint32_t{sizeof(u32)}});
     }

@@ -170,6 +170,9 @@ nca_status add_function(nca_context& context, int kind, const void* config, nca_
       return fail(device_nf.status(), is_wrong ? wrong : status_of(device_nf.status()));
     }
     function->device_nf = std::move(device_nf).value();
+    if (Status status = kernel::PackedLaunch::warm_up(*function->device_nf, kMaxBufferPackets); !status.ok()) {
+      return fail(status, status_of(status));
+    }
   } else if (const auto worker = function->what->host_worker(); !worker.ok()) {
     return fail(worker.status(), lacks(worker.status()) ? NCA_ERROR_UNSUPPORTED : status_of(worker.status()));
   }

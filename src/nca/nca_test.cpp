@@ -471,6 +471,28 @@ TEST_P(Everywhere, several_threads_share_a_stream) {
   EXPECT_EQ(read, kThreads * kEach);
 }
 
+/// Streams share a function's kernel; drivers may make it anew for larger launches.
+TEST_P(Everywhere, a_larger_stream_is_made_while_another_one_works) {
+  std::atomic<bool> done{false};
+  std::thread worker([&] {
+    const Stream stream = stream_with(3, 100);
+    while (!done) {
+      nca_status status = NCA_OK;
+      fill(*stream, 50, status);
+      drain(*stream, [](nca_results const& results) { EXPECT_EQ(results.functions[0]->count, results.packet_count); });
+    }
+  });
+  for (std::uint32_t packets = 200; packets < 20'000; packets *= 3) {
+    const Stream stream = stream_with(2, packets);
+    std::size_t found = 0;
+    run(*stream, std::vector<Packet>(packets, packet_of("a word")),
+        [&](nca_results const& results, std::uint64_t) { found += results.functions[0]->count; });
+    EXPECT_EQ(found, packets);
+  }
+  done = true;
+  worker.join();
+}
+
 TEST_P(Everywhere, packets_cross_the_bus_once_for_all_functions) {
   const auto bytes_to_device = [&](std::vector<nca_function*> const& functions) {
     const Stream stream = make_stream(*context_, small_buffers(functions));
