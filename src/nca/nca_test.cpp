@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -584,9 +585,11 @@ TEST_F(FailingDevice, a_flush_ends_when_its_time_is_over) {
   EXPECT_EQ(nca_stream_close(stream.get()), NCA_ERROR_BUSY);
   faulty_->hold_events(false);
   EXPECT_EQ(nca_flush(stream.get(), -1), NCA_OK);
+  fill(*stream, 10, status);
+  EXPECT_EQ(nca_flush(stream.get(), std::numeric_limits<std::int64_t>::max()), NCA_OK);
   std::uint64_t read = 0;
   drain(*stream, [&](nca_results const& results) { read += results.packet_count; });
-  EXPECT_EQ(read, 10U);
+  EXPECT_EQ(read, 20U);
 }
 
 TEST_F(FailingDevice, a_stream_that_gets_no_memory_is_not_made) {

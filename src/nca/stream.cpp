@@ -22,6 +22,9 @@ constexpr std::align_val_t kAlignment{64};
 /// Between two looks at the device. A buffer takes longer, and on a CPU the thread must not keep a core from it.
 constexpr std::chrono::microseconds kPollInterval{20};
 
+/// Longer waits would overflow the clock.
+constexpr std::chrono::hours kLongestWait{24 * 365};
+
 }  // namespace
 
 AlignedMemory::AlignedMemory(std::size_t bytes)
@@ -208,7 +211,7 @@ nca_status nca_stream::flush(std::optional<std::chrono::nanoseconds> limit) {
   const auto all_there = [&] { return counts_.buffers_completed >= wanted; };
   if (!limit) {
     done_.wait(lock, all_there);
-  } else if (!done_.wait_for(lock, *limit, all_there)) {
+  } else if (!done_.wait_for(lock, std::min<std::chrono::nanoseconds>(*limit, catena::nca::kLongestWait), all_there)) {
     return error_.set(NCA_ERROR_TIMEOUT, concat(wanted - counts_.buffers_completed, " buffers were not complete after ",
                                                 limit->count(), " ns"));
   }
