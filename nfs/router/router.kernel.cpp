@@ -4,6 +4,7 @@
 // tables in the state are read-only: two dependent loads for a packet, three where a prefix longer than /24 is near.
 #include <catena/kernel/context.hpp>
 
+#include "lookup.kernel.hpp"
 #include "router.layout.hpp"
 
 namespace catena::router {
@@ -14,13 +15,8 @@ using kernel::PacketView;
 
 template <typename Entry>
 inline u32 find_hop(Context const& ctx, LookupTable<Entry> const& table, u32 address) {
-  constexpr Entry kFlag = kGroupFlag<Entry>;
-  const Entry top = ctx.array(table.tbl24)[address >> 8];
-  if ((top & kFlag) == 0) {
-    return top;
-  }
-  const u64 group = static_cast<u64>(static_cast<Entry>(top & static_cast<Entry>(~kFlag)));
-  return ctx.array(table.tbl8)[group * 256 + (address & 0xFF)];
+  return find_hop<Entry>(
+      address, [&](u64 i) { return ctx.array(table.tbl24)[i]; }, [&](u64 i) { return ctx.array(table.tbl8)[i]; });
 }
 
 /// A template, so that a plan without MAC addresses has no code for them. An output column goes back whole: a packet

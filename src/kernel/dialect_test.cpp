@@ -93,9 +93,9 @@ struct Memory {
     params.out_offset = params.frames_offset + params.frames_bytes;
     out_columns_at = params.out_offset + sizeof(FaultReport) + params.padded;
     results_at = out_columns_at + std::size_t{params.padded} * packet::columns_size(out_columns(test_spec(1)));
-    params.batch_bytes = results_at + std::size_t{params.padded} * sizeof(Output);
+    const std::size_t batch_bytes = results_at + std::size_t{params.padded} * sizeof(Output);
 
-    batch.assign(params.batch_bytes, kPoison);
+    batch.assign(batch_bytes, kPoison);
     aux_at = std::size_t{params.padded} * packet::columns_size(in_columns(test_spec(1)));
     for (std::uint32_t row = 0; row < packets; ++row) {
       put(batch, extents + row * sizeof(Extent), extent_of[row]);

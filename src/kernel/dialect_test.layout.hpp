@@ -91,7 +91,7 @@ inline void put_layouts(Put put) {
     put(CATENA_TEST_OFFSET(object, frames_offset));
     put(CATENA_TEST_OFFSET(object, frames_bytes));
     put(CATENA_TEST_OFFSET(object, out_offset));
-    put(CATENA_TEST_OFFSET(object, batch_bytes));
+    put(CATENA_TEST_OFFSET(object, batch_offset));
     put(CATENA_TEST_OFFSET(object, state_bytes));
     put(CATENA_TEST_OFFSET(object, spill_bytes));
     put(CATENA_TEST_OFFSET(object, spill_row_bytes));

@@ -101,7 +101,6 @@ Status DirectLaunch::enqueue_kernel() {
   params.frames_offset = layout_.frames;
   params.frames_bytes = layout_.out - layout_.frames;
   params.out_offset = layout_.out;
-  params.batch_bytes = layout_.end;
   return enqueue_nf_kernel(*batch_, params);
 }
 

@@ -217,7 +217,6 @@ Status SharedLaunch::enqueue_kernel() {
   LaunchParams params{};
   params.padded = layout_.padded;
   params.out_offset = in_out_buffer(layout_.out);
-  params.batch_bytes = layout_.end;
   params.spill_row_bytes = std::uint64_t{packet::kSlotBytes} * nf_->spec().policy.spill_factor;
   params.slots = nf_->shared_->slots();
   return enqueue_nf_kernel(out_buffer(), params);

@@ -61,6 +61,32 @@ void parse_transport(const std::uint8_t* frame, std::uint32_t l4, std::uint32_t 
   }
 }
 
+/// The same of an IPv4 header, if one stands at `l3`, and of what it carries. `layers` knows of the tags before it.
+void parse_ipv4_at(const std::uint8_t* frame, std::uint32_t length, std::uint32_t l3, Layers& layers) {
+  if (length < l3 + kIpv4MinBytes) {
+    return;
+  }
+  const std::uint8_t* ip = frame + l3;
+  const std::uint32_t header_bytes = (ip[0] & 0x0FU) * 4U;
+  const std::uint32_t total = load_be16(ip + 2);
+  if ((ip[0] >> 4) != 4 || header_bytes < kIpv4MinBytes || total < header_bytes || total > length - l3) {
+    return;
+  }
+  const std::uint32_t l4 = l3 + header_bytes;
+  const std::uint16_t fragment = load_be16(ip + 6);
+  const bool later_part = (fragment & 0x1FFFU) != 0;
+  const bool fragmented = later_part || (fragment & 0x2000U) != 0;
+  layers.flags = static_cast<std::uint8_t>(layers.flags | kIpv4 | (fragmented ? kFragment : 0));
+  layers.l3 = static_cast<std::uint8_t>(l3);
+  layers.l4 = static_cast<std::uint8_t>(l4);
+  layers.payload = layers.l4;
+  layers.l3_length = static_cast<std::uint16_t>(total);
+  layers.payload_length = static_cast<std::uint16_t>(total - header_bytes);
+  if (!later_part) {
+    parse_transport(frame, l4, l3 + total, ip[9], fragmented, layers);
+  }
+}
+
 }  // namespace
 
 Layers parse(const std::uint8_t* frame, std::uint32_t length) {
@@ -78,28 +104,15 @@ Layers parse(const std::uint8_t* frame, std::uint32_t length) {
     l3 += 4;
     layers.flags = kVlan;
   }
-  if (type != kEtherTypeIpv4 || length < l3 + kIpv4MinBytes) {
-    return layers;
+  if (type == kEtherTypeIpv4) {
+    parse_ipv4_at(frame, length, l3, layers);
   }
-  const std::uint8_t* ip = frame + l3;
-  const std::uint32_t header_bytes = (ip[0] & 0x0FU) * 4U;
-  const std::uint32_t total = load_be16(ip + 2);
-  if ((ip[0] >> 4) != 4 || header_bytes < kIpv4MinBytes || total < header_bytes || total > length - l3) {
-    return layers;
-  }
-  const std::uint32_t l4 = l3 + header_bytes;
-  const std::uint16_t fragment = load_be16(ip + 6);
-  const bool later_part = (fragment & 0x1FFFU) != 0;
-  const bool fragmented = later_part || (fragment & 0x2000U) != 0;
-  layers.flags = static_cast<std::uint8_t>(layers.flags | kIpv4 | (fragmented ? kFragment : 0));
-  layers.l3 = static_cast<std::uint8_t>(l3);
-  layers.l4 = static_cast<std::uint8_t>(l4);
-  layers.payload = layers.l4;
-  layers.l3_length = static_cast<std::uint16_t>(total);
-  layers.payload_length = static_cast<std::uint16_t>(total - header_bytes);
-  if (!later_part) {
-    parse_transport(frame, l4, l3 + total, ip[9], fragmented, layers);
-  }
+  return layers;
+}
+
+Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length) {
+  Layers layers{};
+  parse_ipv4_at(datagram, length, 0, layers);
   return layers;
 }
 

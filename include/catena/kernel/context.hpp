@@ -96,7 +96,7 @@ class PacketView;
 class Context {
  public:
   Context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params)
-      : batch_(batch),
+      : batch_(batch + params.batch_offset),
         out_(out),
         state_(state),
         spill_(spill),

@@ -49,6 +49,7 @@ class DeviceNf {
 
  private:
   friend class Launch;
+  friend class PackedLaunch;
   friend class SharedLaunch;
   DeviceNf() = default;
   Status load_transfers();

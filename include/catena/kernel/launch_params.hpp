@@ -9,10 +9,10 @@ namespace catena::kernel {
 struct LaunchParams {
   u32 count;          ///< packets
   u32 padded;         ///< count rounded up to a multiple of 16: rows of every column
-  u64 frames_offset;  ///< bytes from the start of the batch region to the frames
+  u64 frames_offset;  ///< bytes from where this NF's part of the batch region begins to the frames
   u64 frames_bytes;
   u64 out_offset;  ///< bytes from the start of the out region, which may be the batch region, to what the kernel writes
-  u64 batch_bytes;  ///< size of the whole batch region
+  u64 batch_offset;  ///< bytes from the start of the batch region to this NF's part of it; 0 unless NFs share it
   u64 state_bytes;
   u64 spill_bytes;
   u64 spill_row_bytes;  ///< shared step: bytes from one packet's spill area to the next one's

@@ -41,6 +41,8 @@ inline void store_be32(std::uint8_t* at, std::uint32_t value) {
 /// about its lengths, has no flag but possibly kVlan; a TCP, UDP, ICMP or ESP header that does not fit has no flag
 /// of its own and its bytes count as payload.
 Layers parse(const std::uint8_t* frame, std::uint32_t length);
+/// The same of an IPv4 datagram without a frame around it: offsets are from its first byte.
+Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length);
 
 /// RFC 1071 sum of `length` bytes, not folded and not complemented; `start` continues another sum. An odd last byte
 /// is padded with zero.

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/fault.hpp>
+#include <catena/kernel/program.hpp>
+#include <catena/packet/layers.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+/// Packets of any length, packed one after another into one buffer that several NFs' kernels read.
+namespace catena::kernel {
+
+/// A header field of all packets.
+struct PackedColumn {
+  std::uint32_t field;
+  std::uint32_t bytes;  ///< of one value
+  std::size_t offset;   ///< in the batch region
+};
+
+/// Where one NF finds its part in the two regions of a PackedLaunch.
+struct PackedPart {
+  std::vector<PackedColumn> columns;  ///< header fields that it reads; none: it reads the packets' bytes
+  std::size_t batch_offset = 0;       ///< of its columns, or of the table of extents, in the batch region
+  std::size_t out_offset = 0;         ///< of its fault report, in the out region
+  std::size_t results_offset = 0;     ///< of its results, in the out region
+  std::uint32_t result_bytes = 0;
+};
+
+/// The layout of the batch region, [columns of each NF | table of extents | contents], and of the out region,
+/// [faults, flags, results] of each NF. It is the same for every batch, however few packets it holds.
+class PackedFormat {
+ public:
+  /// `specs`: of the NFs, which read either header fields or the payload, by which each packet as a whole is meant.
+  /// `max_bytes`: of all packets together, each rounded up to a multiple of 16. InvalidArgument: a spec that writes
+  /// packets, reads both header fields and payload, has aux structs, head- or tailroom, or is a shared step; no
+  /// packets; or 4 GiB and more.
+  static Result<PackedFormat> create(std::span<const ProgramSpec> specs, std::uint32_t max_packets,
+                                     std::size_t max_bytes);
+
+  std::span<const PackedPart> parts() const { return parts_; }
+  std::uint32_t max_packets() const { return max_packets_; }
+  std::uint32_t padded() const { return padded_; }  ///< rows of every column
+  std::size_t extents() const { return extents_; }
+  std::size_t contents() const { return contents_; }
+  std::size_t max_bytes() const { return max_bytes_; }
+  std::size_t batch_bytes() const { return contents_ + max_bytes_; }
+  std::size_t out_bytes() const { return out_bytes_; }
+
+ private:
+  std::vector<PackedPart> parts_;
+  std::uint32_t max_packets_ = 0;
+  std::uint32_t padded_ = 0;
+  std::size_t extents_ = 0;
+  std::size_t contents_ = 0;
+  std::size_t max_bytes_ = 0;
+  std::size_t out_bytes_ = 0;
+};
+
+/// A buffer that is being filled with packets: first room is taken for each, then its bytes are written. Rooms are
+/// taken by one thread at a time; rows may be written by several at once, each row by one.
+class PackedPackets {
+ public:
+  /// `memory`: format.batch_bytes() bytes that outlive this, 64-byte aligned. `format` must too.
+  PackedPackets(PackedFormat const& format, std::span<std::byte> memory);
+
+  void clear();
+  /// Takes room for a packet of `length` bytes, which becomes row count(). False if it does not fit any more.
+  bool take_room(std::uint16_t length);
+  /// Writes the packet of row `row` and its columns. `bytes`: as many as its room has. `layers`: of the packet, where
+  /// an NF reads header fields.
+  void write(std::uint32_t row, const std::uint8_t* bytes, packet::Layers const& layers);
+
+  std::uint32_t count() const { return count_; }
+  /// Bytes of the contents so far, the gaps between packets counted.
+  std::size_t content_bytes() const { return content_bytes_; }
+  Extent const& extent(std::uint32_t row) const { return extents_[row]; }
+  std::span<const std::uint8_t> bytes(std::uint32_t row) const {
+    return {contents_ + extents_[row].begin, extents_[row].length};
+  }
+  packet::Layers const& layers(std::uint32_t row) const { return layers_[row]; }
+  /// What a copy to the device has to bring there.
+  std::span<const std::byte> used() const { return memory_.first(format_->contents() + content_bytes_); }
+
+ private:
+  PackedFormat const* format_;
+  std::span<std::byte> memory_;
+  Extent* extents_;
+  std::uint8_t* contents_;
+  std::vector<packet::Layers> layers_;
+  std::uint32_t count_ = 0;
+  std::size_t content_bytes_ = 0;
+};
+
+}  // namespace catena::kernel

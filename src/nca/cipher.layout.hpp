@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/fault.hpp>
+#include <catena/kernel/types.hpp>
+
+namespace catena::nca {
+
+inline constexpr u32 kCipherIcvBytes = 12;
+inline constexpr u32 kCipherTableWords = 256;
+
+/// Head of the state of NCA_CIPHER's kernel.
+struct CipherState {
+  kernel::StateArray<u32> t_table;  ///< see aes128.kernel.hpp
+  kernel::StateArray<u32> keys;  ///< an association of the ipsec NF; of its words those of keys, salt and SHA-1 count
+  u32 text_offset;
+  u32 iv_offset;
+  u32 decrypts;
+  u32 reserved;
+};
+static_assert(sizeof(CipherState) == 48);
+
+/// The ICV of a packet's header and ciphertext, as three big-endian words.
+struct CipherResult {
+  u32 icv[3];
+};
+static_assert(sizeof(CipherResult) == 12);
+
+}  // namespace catena::nca

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/core/text.hpp>
+#include <catena/nf/nf.hpp>
+#include <catena/packet/headers.hpp>
+
+#include "firewall/bit_vector.hpp"
+#include "firewall/firewall.layout.hpp"
+#include "firewall/rule_parser.hpp"
+#include "firewall/search.kernel.hpp"
+#include "nca/function.hpp"
+
+#include <bit>
+#include <memory>
+#include <utility>
+
+// The kernel of the firewall NF.
+extern const catena::kernel::SourceFile catena_kernel_nca_classify[];
+extern const unsigned catena_kernel_nca_classify_count;
+
+namespace catena::nca {
+namespace {
+
+/// The tables as search.kernel.hpp takes them, on the host.
+struct HostTables : firewall::BitVector {
+  explicit HostTables(firewall::BitVector tables) : BitVector(std::move(tables)) {}
+  static std::uint32_t lowest_bit(std::uint32_t value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
+};
+
+firewall::Key key_of(std::span<const std::uint8_t> packet, packet::Layers const& layers) {
+  const std::uint8_t* ip = packet.data() + layers.l3;
+  firewall::Key key{};
+  key.src = packet::load_be32(ip + 12);
+  key.dst = packet::load_be32(ip + 16);
+  key.protocol = ip[9];
+  if ((layers.flags & packet::kPorts) != 0) {
+    key.has_ports = 1;
+    key.sport = packet::load_be16(packet.data() + layers.l4);
+    key.dport = packet::load_be16(packet.data() + layers.l4 + 2);
+  }
+  return key;
+}
+
+void list(std::uint32_t packet, i32 rule, FunctionResults& results) {
+  if (rule != firewall::kNoRule) {
+    results.rules.push_back({packet, static_cast<std::uint32_t>(rule)});
+  }
+}
+
+class ClassifyWorker final : public HostWorker {
+ public:
+  explicit ClassifyWorker(HostTables const& tables) : tables_(&tables) {}
+  Status run(kernel::PackedPackets const& packets, FunctionResults& results) override {
+    for (std::uint32_t row = 0; row < packets.count(); ++row) {
+      if ((packets.layers(row).flags & packet::kIpv4) != 0) {
+        list(row, firewall::find_rule(*tables_, key_of(packets.bytes(row), packets.layers(row))), results);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  HostTables const* tables_;
+};
+
+class ClassifyFunction final : public Function {
+ public:
+  explicit ClassifyFunction(std::vector<firewall::Rule> const& rules)
+      : tables_(firewall::build_bit_vector(rules)), rules_(rules.size()) {}
+
+  nca_kind kind() const override { return NCA_CLASSIFY; }
+  bool reads_headers() const override { return true; }
+  Result<std::unique_ptr<HostWorker>> host_worker() const override { return std::make_unique<ClassifyWorker>(tables_); }
+
+  Result<KernelSide> kernel_side() const override {
+    KernelSide side;
+    side.spec.source = {catena_kernel_nca_classify, catena_kernel_nca_classify_count};
+    side.spec.kernel = "firewall";
+    side.spec.reads = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,
+                                     packet::kL4Dport, packet::kMetaLayers);
+    side.spec.result_bytes = sizeof(firewall::FirewallResult);
+    nf::StateBuilder state(sizeof(firewall::State));
+    firewall::State header{};
+    header.src_trie = state.add(std::span(tables_.src_trie));
+    header.dst_trie = state.add(std::span(tables_.dst_trie));
+    header.sport_rows = state.add(std::span(tables_.sport_rows));
+    header.dport_rows = state.add(std::span(tables_.dport_rows));
+    header.protocol_rows = state.add(std::span(tables_.protocol_rows));
+    header.rows = state.add(std::span(tables_.rows));
+    header.words = tables_.words;
+    header.summary_words = tables_.summary_words;
+    header.no_ports_row = tables_.no_ports_row;
+    side.state = state.finish(header);
+    return side;
+  }
+
+  Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const override {
+    kernel::PackedPackets const& packets = launch.packets();
+    const auto rows = nf::array_of<firewall::FirewallResult>(launch.results(number));
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      if ((packets.layers(row).flags & packet::kIpv4) == 0) {
+        continue;
+      }
+      if (launch.faulted(number, row)) {
+        ++results.strayed;
+        continue;
+      }
+      if (rows[row].rule < firewall::kNoRule || rows[row].rule >= static_cast<std::int64_t>(rules_)) {
+        return absl::InternalError(concat("the device found rule ", rows[row].rule, " of ", rules_));
+      }
+      list(row, rows[row].rule, results);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  HostTables tables_;
+  std::size_t rules_;
+};
+
+Result<firewall::Rule> rule_of(nca_rule const& rule, std::size_t number) {
+  const nf::Ipv4Prefix source{rule.source, rule.source_length};
+  const nf::Ipv4Prefix destination{rule.destination, rule.destination_length};
+  const bool good = source.length <= 32 && destination.length <= 32 && (source.address & ~source.mask()) == 0 &&
+                    (destination.address & ~destination.mask()) == 0 && (rule.protocol & ~rule.protocol_mask) == 0 &&
+                    rule.source_port_first <= rule.source_port_last &&
+                    rule.destination_port_first <= rule.destination_port_last;
+  if (!good) {
+    return absl::InvalidArgumentError(concat("rule ", number,
+                                             ": bits set behind a prefix or outside the protocol's mask, a prefix "
+                                             "longer than 32, or a range that ends before it begins"));
+  }
+  return firewall::Rule{.src = source,
+                        .dst = destination,
+                        .sport = {rule.source_port_first, rule.source_port_last},
+                        .dport = {rule.destination_port_first, rule.destination_port_last},
+                        .protocol = rule.protocol,
+                        .protocol_mask = rule.protocol_mask,
+                        .action = firewall::Action::kDeny};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Function>> make_classify(nca_classify_config const& config) {
+  if ((config.rules != nullptr) == (config.rules_file != nullptr)) {
+    return absl::InvalidArgumentError("a classification needs one of rules and rules_file");
+  }
+  if (config.rules_file != nullptr) {
+    CATENA_ASSIGN_OR_RETURN(const firewall::RuleFile file,
+                            firewall::load_rules(config.rules_file, firewall::Action::kDeny));
+    return std::make_unique<ClassifyFunction>(file.rules);
+  }
+  if (config.rule_count == 0 || config.rule_count > firewall::kMaxRules) {
+    return absl::InvalidArgumentError(
+        concat(config.rule_count, " rules; a classification takes 1 to ", firewall::kMaxRules));
+  }
+  std::vector<firewall::Rule> rules;
+  for (std::size_t i = 0; i < config.rule_count; ++i) {
+    CATENA_ASSIGN_OR_RETURN(const firewall::Rule rule, rule_of(config.rules[i], i));
+    rules.push_back(rule);
+  }
+  return std::make_unique<ClassifyFunction>(rules);
+}
+
+}  // namespace catena::nca

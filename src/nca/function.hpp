@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nca/nca.h>
+#include <catena/core/status.hpp>
+#include <catena/kernel/program.hpp>
+
+#include "kernel/packed_launch.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+/// A network function of libnca: what it is on a device, and on the host.
+namespace catena::nca {
+
+/// What one function found in one buffer. Reused from buffer to buffer.
+struct FunctionResults {
+  std::vector<nca_match> matches;
+  std::vector<nca_rule_hit> rules;
+  std::vector<nca_next_hop> next_hops;
+  std::vector<nca_cipher_packet> ciphered;
+  std::vector<std::uint8_t> bytes;
+  std::uint32_t strayed = 0;
+
+  void clear();
+  /// The lists as the API gives them out; good until the next change.
+  nca_function_results view(nca_kind kind, std::uint32_t packets) const;
+};
+
+/// What a device needs to run a function.
+struct KernelSide {
+  kernel::ProgramSpec spec;
+  std::vector<std::byte> state;
+  bool returns_spill = false;  ///< see PackedLaunch::Nf
+};
+
+/// A function on the host, for one stream: belongs to its thread.
+class HostWorker {
+ public:
+  virtual ~HostWorker() = default;
+  /// Appends what `packets` hold to the empty `results`. Internal: a library failed.
+  virtual Status run(kernel::PackedPackets const& packets, FunctionResults& results) = 0;
+};
+
+/// A configured function. Immutable: streams share it, on any thread.
+class Function {
+ public:
+  virtual ~Function() = default;
+  virtual nca_kind kind() const = 0;
+  /// Whether the packets' headers must be parsed.
+  virtual bool reads_headers() const { return false; }
+  /// ResourceExhausted: tables that are too large for a device.
+  virtual Result<KernelSide> kernel_side() const = 0;
+  /// Unavailable: this processor lacks what a library needs. Unimplemented: the function has no host side.
+  virtual Result<std::unique_ptr<HostWorker>> host_worker() const = 0;
+  /// Turns what a kernel wrote, as function number `number` of `launch`, into the empty `results`: the same as a
+  /// HostWorker does. Internal: a device returned what no kernel writes. Other errors as PackedLaunch::fetch_spill().
+  virtual Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const = 0;
+};
+
+/// Make a function from its configuration.
+///   InvalidArgument  a configuration that makes no sense
+///   NotFound         a file cannot be read
+Result<std::unique_ptr<Function>> make_match(nca_match_config const& config);
+Result<std::unique_ptr<Function>> make_classify(nca_classify_config const& config);
+Result<std::unique_ptr<Function>> make_route(nca_route_config const& config);
+/// Also ResourceExhausted and Unavailable, as ipsec::CryptoBurst::create().
+Result<std::unique_ptr<Function>> make_cipher(nca_cipher_config const& config);
+Result<std::unique_ptr<Function>> make_custom(nca_kernel_config const& config);
+
+/// The pattern of that number of a function that make_match() made; null if there is none.
+struct PatternView {
+  const char* bytes;
+  std::uint32_t length;
+  bool nocase;
+};
+Result<PatternView> pattern_of(Function const& function, std::uint32_t number);
+
+}  // namespace catena::nca

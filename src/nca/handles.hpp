@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nca/nca.h>
+#include <catena/core/status.hpp>
+#include <catena/device/device.hpp>
+#include <catena/kernel/launch.hpp>
+
+#include "nca/function.hpp"
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+/// What stands behind the handles of the API.
+namespace catena::nca {
+
+/// The text of the last failure on a handle. Any thread.
+class LastError {
+ public:
+  nca_status set(nca_status status, std::string_view text);
+  /// As nca_context_error() gives it out.
+  std::size_t copy(char* text, std::size_t bytes) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::string text_;
+};
+
+/// Copies `text` to `to`, cut to `bytes` with the 0 behind it. Returns the length of the whole.
+std::size_t copy_text(std::string_view text, char* to, std::size_t bytes);
+
+/// The code that stands for a failure of set-up or of a device.
+nca_status status_of(Status const& status);
+
+/// A context on a device of the caller, which must outlive it; null: the host. For tests.
+nca_context* open_on(device::Device* device, std::string name);
+
+}  // namespace catena::nca
+
+struct nca_function {
+  nca_context* context = nullptr;
+  std::unique_ptr<catena::nca::Function> what;
+  std::unique_ptr<catena::kernel::DeviceNf> device_nf;  ///< null on the host
+  bool returns_spill = false;
+  std::size_t streams = 0;  ///< that have it; guarded by the context's mutex
+};
+
+struct nca_context {
+  std::string name;
+  std::unique_ptr<catena::device::Device> owned;
+  catena::device::Device* device = nullptr;  ///< null: the host
+  mutable catena::nca::LastError error;
+
+  std::mutex mutex;
+  std::list<std::unique_ptr<nca_function>> functions;
+  std::size_t streams = 0;
+};

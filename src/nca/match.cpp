@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/core/text.hpp>
+#include <catena/nf/nf.hpp>
+#include <catena/nf/text_file.hpp>
+
+#include "nca/function.hpp"
+#include "nids/aho_corasick.hpp"
+#include "nids/literal_matcher.hpp"
+#include "nids/nids.layout.hpp"
+#include "nids/pattern_set.hpp"
+#include "nids/rule_parser.hpp"
+#include "nids/string_list.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+// The kernel of the nids NF.
+extern const catena::kernel::SourceFile catena_kernel_nca_match[];
+extern const unsigned catena_kernel_nca_match_count;
+
+namespace catena::nca {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
+/// As the nids NF has them.
+constexpr std::uint32_t kLanes = 8;
+constexpr std::uint32_t kGroupSize = 64;
+
+/// Distinct patterns, which matchers know, and the caller's numbers for each.
+struct Patterns {
+  nids::PatternSet set;
+  std::vector<std::vector<std::uint32_t>> numbers;  ///< by pattern
+  std::vector<std::uint32_t> patterns;              ///< by number
+
+  void add(std::string bytes, bool nocase) {
+    if (nocase) {
+      nids::fold_case(bytes);
+    }
+    const std::uint32_t pattern = set.add(bytes, nocase);
+    numbers.resize(set.size());
+    numbers[pattern].push_back(static_cast<std::uint32_t>(patterns.size()));
+    patterns.push_back(pattern);
+  }
+};
+
+Status add_array(nca_match_config const& config, Patterns& patterns) {
+  for (std::size_t i = 0; i < config.pattern_count; ++i) {
+    nca_pattern const& pattern = config.patterns[i];
+    if (pattern.bytes == nullptr || pattern.length == 0 || pattern.length > NCA_MAX_PATTERN_BYTES ||
+        (pattern.flags & ~std::uint32_t{NCA_NOCASE}) != 0) {
+      return absl::InvalidArgumentError(concat("pattern ", i, ": ", pattern.length, " bytes, flags ", pattern.flags,
+                                               "; a pattern has 1 to ", std::uint32_t{NCA_MAX_PATTERN_BYTES},
+                                               " bytes, and NCA_NOCASE or no flag"));
+    }
+    patterns.add({static_cast<const char*>(pattern.bytes), pattern.length}, (pattern.flags & NCA_NOCASE) != 0);
+  }
+  return absl::OkStatus();
+}
+
+Status add_strings(std::string const& path, bool nocase, Patterns& patterns) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
+  nids::PatternSet checked;
+  CATENA_RETURN_IF_ERROR(nids::StringList::parse(text, path, nocase, checked).status());
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    patterns.add(std::string(rest.substr(0, end)), nocase);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return absl::OkStatus();
+}
+
+Status add_rules(std::string const& path, Patterns& patterns) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
+  const nids::RuleFile file = nids::parse_rules(text, path, nids::Variables());
+  if (file.error_count > 0) {
+    return absl::InvalidArgumentError(file.errors.front());
+  }
+  for (nids::Rule const& rule : file.rules) {
+    for (nids::Content const& content : rule.contents) {
+      nids::PatternSet& set = patterns.set;
+      const std::uint32_t known = set.size();
+      if (!content.negated && set.add(content.bytes, content.nocase) == known) {
+        patterns.numbers.push_back({static_cast<std::uint32_t>(patterns.patterns.size())});
+        patterns.patterns.push_back(known);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+nids::NidsAutomaton add_automaton(nf::StateBuilder& state, nids::Automaton const& automaton) {
+  return {.classes = state.add(std::span<const std::uint8_t>(automaton.classes)),
+          .next = state.add(std::span(automaton.next)),
+          .longest = state.add(std::span(automaton.longest)),
+          .depths = state.add(std::span(automaton.depths)),
+          .class_count = automaton.class_count,
+          .start = automaton.start,
+          .deciding_rows = automaton.deciding_rows,
+          .match_rows = automaton.match_rows};
+}
+
+/// Puts the matches of one packet, which begin at `first`, into the order of the API.
+void finish_packet(std::vector<nca_match>& matches, std::size_t first) {
+  if (matches.size() - first < 2) {
+    return;
+  }
+  const auto begin = matches.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto key = [](nca_match const& match) { return std::pair(match.end, match.pattern); };
+  std::sort(begin, matches.end(), [&](auto const& a, auto const& b) { return key(a) < key(b); });
+  matches.erase(std::unique(begin, matches.end(), [&](auto const& a, auto const& b) { return key(a) == key(b); }),
+                matches.end());
+}
+
+class MatchFunction;
+
+class MatchWorker final : public HostWorker {
+ public:
+  MatchWorker(MatchFunction const& function, nids::LiteralMatcher matcher, std::uint32_t patterns)
+      : function_(&function), matcher_(std::move(matcher)), found_(patterns) {}
+  Status run(kernel::PackedPackets const& packets, FunctionResults& results) override;
+
+ private:
+  MatchFunction const* function_;
+  nids::LiteralMatcher matcher_;
+  nids::MatchTable found_;
+};
+
+class MatchFunction final : public Function {
+ public:
+  explicit MatchFunction(Patterns patterns)
+      : patterns_(std::move(patterns)), suffixes_(nids::suffix_links(patterns_.set.patterns())) {}
+
+  nca_kind kind() const override { return NCA_MATCH; }
+  Result<KernelSide> kernel_side() const override;
+  Result<std::unique_ptr<HostWorker>> host_worker() const override {
+    CATENA_ASSIGN_OR_RETURN(nids::LiteralMatcher matcher, nids::LiteralMatcher::create(patterns_.set.patterns()));
+    return std::make_unique<MatchWorker>(*this, std::move(matcher), patterns_.set.size());
+  }
+  Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const override;
+
+  Patterns const& patterns() const { return patterns_; }
+  /// Lists pattern `pattern`, which ends at `end`, under each of its numbers.
+  void list(std::uint32_t packet, std::uint32_t pattern, std::uint32_t end, std::vector<nca_match>& matches) const {
+    for (const std::uint32_t number : patterns_.numbers[pattern]) {
+      matches.push_back({packet, end, number});
+    }
+  }
+
+ private:
+  /// Lists an entry of a device, the longest pattern that ends somewhere, with all others that end there.
+  Status list_entry(std::uint32_t packet, std::uint32_t length, u32 entry, std::vector<nca_match>& matches) const;
+
+  Patterns patterns_;
+  std::vector<std::uint32_t> suffixes_;
+};
+
+Status MatchWorker::run(kernel::PackedPackets const& packets, FunctionResults& results) {
+  for (std::uint32_t row = 0; row < packets.count(); ++row) {
+    matcher_.scan(packets.bytes(row), found_);
+    const std::size_t first = results.matches.size();
+    for (nids::MatchTable::Match const& match : found_.matches()) {
+      function_->list(row, match.pattern, match.end, results.matches);
+    }
+    finish_packet(results.matches, first);
+    found_.clear();
+  }
+  return absl::OkStatus();
+}
+
+Result<KernelSide> MatchFunction::kernel_side() const {
+  const std::vector<bool> deciding(patterns_.set.size(), true);
+  nf::StateBuilder state(sizeof(nids::NidsState));
+  std::array<nids::NidsAutomaton, 2> automata{};
+  std::uint32_t count = 0;
+  for (const bool nocase : {false, true}) {
+    CATENA_ASSIGN_OR_RETURN(const nids::Automaton automaton,
+                            nids::build_automaton(patterns_.set.patterns(), nocase, deciding));
+    if (!automaton.next.empty()) {
+      automata[count++] = add_automaton(state, automaton);
+    }
+  }
+  KernelSide side;
+  side.spec.source = {catena_kernel_nca_match, catena_kernel_nca_match_count};
+  side.spec.kernel = count == 2 ? "nids_two" : "nids_one";
+  side.spec.reads = packet::fields(packet::kPayload);
+  side.spec.result_bytes = sizeof(nids::NidsResult);
+  side.spec.policy = {.lanes = kLanes,
+                      .group_size = kGroupSize,
+                      .local_bytes = nids::local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32)),
+                      .spill_factor = 4 * count};
+  side.state = state.finish(nids::NidsState{automata[0], automata[1]});
+  return side;
+}
+
+Status MatchFunction::list_entry(std::uint32_t packet, std::uint32_t length, u32 entry,
+                                 std::vector<nca_match>& matches) const {
+  const std::uint32_t end = nids::end_of(entry);
+  if (nids::pattern_of(entry) >= patterns_.set.size() || end > length) {
+    return absl::InternalError(concat("the device lists pattern ", nids::pattern_of(entry), " of ",
+                                      patterns_.set.size(), " at byte ", end, " of ", length));
+  }
+  for (std::uint32_t pattern = nids::pattern_of(entry); pattern != nids::kNoSuffix; pattern = suffixes_[pattern]) {
+    list(packet, pattern, end, matches);
+  }
+  return absl::OkStatus();
+}
+
+Status MatchFunction::collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const {
+  kernel::PackedPackets const& packets = launch.packets();
+  const auto rows = nf::array_of<nids::NidsResult>(launch.results(number));
+  const bool any_strayed = launch.faults(number).count != 0;
+  const auto is_whole = [&](std::uint32_t row) { return !any_strayed || !launch.faulted(number, row); };
+
+  std::vector<kernel::PackedLaunch::SpillNeed> needs;
+  for (std::uint32_t row = 0; row < rows.size(); ++row) {
+    if (rows[row].count > 2 * std::uint32_t{packets.extent(row).length} && is_whole(row)) {
+      return absl::InternalError(
+          concat("the device found ", rows[row].count, " matches in ", packets.extent(row).length, " bytes"));
+    }
+    if (rows[row].count > nids::kListedMatches && is_whole(row)) {
+      needs.push_back({row, (rows[row].count - nids::kListedMatches) * std::uint32_t{sizeof(u32)}});
+    }
+  }
+  std::size_t fetched = 0;  // needs whose bytes the launch holds: [fetched - held, fetched)
+  std::size_t held = 0;
+  std::size_t next_need = 0;
+  for (std::uint32_t row = 0; row < rows.size(); ++row) {
+    nids::NidsResult const& result = rows[row];
+    if (!is_whole(row)) {
+      ++results.strayed;
+      continue;
+    }
+    if (result.count == 0) {
+      continue;
+    }
+    std::span<const u32> spilled;
+    if (result.count > nids::kListedMatches) {
+      if (next_need == fetched) {
+        CATENA_ASSIGN_OR_RETURN(held, launch.fetch_spill(number, std::span(needs).subspan(fetched)));
+        fetched += held;
+      }
+      spilled = nf::array_of<u32>(launch.spill(next_need - (fetched - held)));
+      ++next_need;
+    }
+    const std::size_t first = results.matches.size();
+    for (std::uint32_t i = 0; i < result.count; ++i) {
+      const u32 entry = i < nids::kListedMatches ? result.listed[i] : spilled[i - nids::kListedMatches];
+      CATENA_RETURN_IF_ERROR(list_entry(row, packets.extent(row).length, entry, results.matches));
+    }
+    finish_packet(results.matches, first);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Function>> make_match(nca_match_config const& config) {
+  const int sources = (config.patterns != nullptr ? 1 : 0) + (config.strings_file != nullptr ? 1 : 0) +
+                      (config.rules_file != nullptr ? 1 : 0);
+  if (sources != 1 || (config.patterns != nullptr && config.pattern_count == 0)) {
+    return absl::InvalidArgumentError("a match needs one of patterns, strings_file and rules_file");
+  }
+  if ((config.flags & ~std::uint32_t{NCA_NOCASE}) != 0 || (config.flags != 0 && config.strings_file == nullptr)) {
+    return absl::InvalidArgumentError(
+        concat("flags ", config.flags, ": NCA_NOCASE is the only one, and goes with strings_file"));
+  }
+  Patterns patterns;
+  if (config.patterns != nullptr) {
+    CATENA_RETURN_IF_ERROR(add_array(config, patterns));
+  } else if (config.strings_file != nullptr) {
+    CATENA_RETURN_IF_ERROR(add_strings(config.strings_file, config.flags != 0, patterns));
+  } else {
+    CATENA_RETURN_IF_ERROR(add_rules(config.rules_file, patterns));
+  }
+  if (patterns.patterns.empty() || patterns.patterns.size() > NCA_MAX_PATTERNS) {
+    return absl::InvalidArgumentError(
+        concat(patterns.patterns.size(), " patterns; a match takes 1 to ", std::uint32_t{NCA_MAX_PATTERNS}));
+  }
+  return std::make_unique<MatchFunction>(std::move(patterns));
+}
+
+Result<PatternView> pattern_of(Function const& function, std::uint32_t number) {
+  auto const* match = dynamic_cast<MatchFunction const*>(&function);
+  if (match == nullptr) {
+    return absl::InvalidArgumentError("the function is no NCA_MATCH");
+  }
+  Patterns const& patterns = match->patterns();
+  if (number >= patterns.patterns.size()) {
+    return absl::InvalidArgumentError(concat("pattern ", number, " of ", patterns.patterns.size()));
+  }
+  nids::Pattern const& pattern = patterns.set.patterns()[patterns.patterns[number]];
+  return PatternView{pattern.bytes.data(), static_cast<std::uint32_t>(pattern.bytes.size()), pattern.nocase};
+}
+
+}  // namespace catena::nca

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/core/text.hpp>
+#include <catena/nf/nf.hpp>
+#include <catena/packet/headers.hpp>
+
+#include "nca/function.hpp"
+#include "nca/route.layout.hpp"
+#include "router/dir24_8.hpp"
+#include "router/lookup.kernel.hpp"
+#include "router/next_hops.hpp"
+#include "router/route_file.hpp"
+#include "router/router.layout.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+extern const catena::kernel::SourceFile catena_kernel_nca_route[];
+extern const unsigned catena_kernel_nca_route_count;
+
+namespace catena::nca {
+namespace {
+
+using Tables = std::variant<router::Dir24_8<u16>, router::Dir24_8<u32>>;
+
+std::uint32_t find_hop(Tables const& tables, std::uint32_t address) {
+  return std::visit(
+      [address]<typename Entry>(router::Dir24_8<Entry> const& table) -> std::uint32_t {
+        return router::find_hop<Entry>(
+            address, [&](std::uint64_t i) { return table.tbl24[i]; }, [&](std::uint64_t i) { return table.tbl8[i]; });
+      },
+      tables);
+}
+
+class RouteFunction;
+
+class RouteWorker final : public HostWorker {
+ public:
+  RouteWorker(RouteFunction const& function, Tables const& tables) : function_(&function), tables_(&tables) {}
+  Status run(kernel::PackedPackets const& packets, FunctionResults& results) override;
+
+ private:
+  RouteFunction const* function_;
+  Tables const* tables_;
+};
+
+class RouteFunction final : public Function {
+ public:
+  explicit RouteFunction(std::vector<router::Route> routes)
+      : routes_(std::move(routes)), next_hops_(routes_, router::PortTable()) {}
+
+  nca_kind kind() const override { return NCA_ROUTE; }
+  bool reads_headers() const override { return true; }
+  Result<std::unique_ptr<HostWorker>> host_worker() const override {
+    std::call_once(host_tables_once_, [this] { host_tables_ = std::make_unique<Tables>(build()); });
+    return std::make_unique<RouteWorker>(*this, *host_tables_);
+  }
+
+  Result<KernelSide> kernel_side() const override {
+    KernelSide side;
+    side.spec.source = {catena_kernel_nca_route, catena_kernel_nca_route_count};
+    side.spec.kernel = "nca_route";
+    side.spec.reads = packet::fields(packet::kIpv4Dst);
+    side.spec.result_bytes = sizeof(RouteResult);
+    nf::StateBuilder state(sizeof(router::State));
+    router::State header{};
+    const Tables tables = build();
+    const auto add = [&state]<typename Entry>(router::Dir24_8<Entry> const& table) {
+      return router::LookupTable<Entry>{state.add(std::span(table.tbl24)), state.add(std::span(table.tbl8))};
+    };
+    if (auto const* wide = std::get_if<router::Dir24_8<u32>>(&tables)) {
+      header.wide = add(*wide);
+      header.is_wide = 1;
+    } else {
+      header.narrow = add(std::get<router::Dir24_8<u16>>(tables));
+    }
+    side.state = state.finish(header);
+    return side;
+  }
+
+  Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const override {
+    kernel::PackedPackets const& packets = launch.packets();
+    const auto rows = nf::array_of<RouteResult>(launch.results(number));
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      if ((packets.layers(row).flags & packet::kIpv4) == 0) {
+        continue;
+      }
+      if (launch.faulted(number, row)) {
+        ++results.strayed;
+        continue;
+      }
+      if (rows[row].hop >= next_hops_.hops().size()) {
+        return absl::InternalError(
+            concat("the device found next hop ", rows[row].hop, " of ", next_hops_.hops().size()));
+      }
+      list(row, rows[row].hop, results);
+    }
+    return absl::OkStatus();
+  }
+
+  void list(std::uint32_t packet, std::uint32_t hop, FunctionResults& results) const {
+    if (hop != router::kNoHop) {
+      results.next_hops.push_back({packet, next_hops_.hops()[hop].port});
+    }
+  }
+
+ private:
+  /// 2 bytes an entry where that is enough, as the router NF has them.
+  Tables build() const {
+    const std::size_t most = std::max(router::count_groups(routes_), next_hops_.hops().size());
+    if (most > router::entry_limit(16)) {
+      return router::build_dir24_8<u32>(routes_, next_hops_);
+    }
+    return router::build_dir24_8<u16>(routes_, next_hops_);
+  }
+
+  std::vector<router::Route> routes_;
+  router::NextHops next_hops_;
+  mutable std::once_flag host_tables_once_;
+  mutable std::unique_ptr<Tables> host_tables_;  ///< streams on the host share them
+};
+
+Status RouteWorker::run(kernel::PackedPackets const& packets, FunctionResults& results) {
+  for (std::uint32_t row = 0; row < packets.count(); ++row) {
+    packet::Layers const& layers = packets.layers(row);
+    if ((layers.flags & packet::kIpv4) != 0) {
+      const std::uint32_t address = packet::load_be32(packets.bytes(row).data() + layers.l3 + 16);
+      function_->list(row, find_hop(*tables_, address), results);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Result<std::vector<router::Route>> routes_of(nca_route_config const& config) {
+  std::vector<router::Route> routes;
+  for (std::size_t i = 0; i < config.prefix_count; ++i) {
+    nca_prefix const& prefix = config.prefixes[i];
+    const std::uint32_t mask =
+        prefix.length == 0 ? 0 : ~std::uint32_t{0} << (32U - std::uint32_t{std::min<std::uint8_t>(32, prefix.length)});
+    if (prefix.length > 32 || (prefix.address & ~mask) != 0 || prefix.next_hop > router::kMaxPort) {
+      return absl::InvalidArgumentError(
+          concat("prefix ", i, ": /", +prefix.length, " to ", prefix.next_hop,
+                 "; a prefix has at most 32 bits, none set behind them, and a next hop of "
+                 "at most ",
+                 router::kMaxPort));
+    }
+    routes.push_back({prefix.address, static_cast<std::uint32_t>(i), prefix.next_hop, prefix.length});
+  }
+  const auto key = [](router::Route const& route) { return std::pair(route.address, route.length); };
+  std::sort(routes.begin(), routes.end(), [&](auto const& a, auto const& b) { return key(a) < key(b); });
+  const auto twice =
+      std::adjacent_find(routes.begin(), routes.end(), [&](auto const& a, auto const& b) { return key(a) == key(b); });
+  if (twice != routes.end()) {
+    return absl::InvalidArgumentError(concat("prefixes ", twice->line, " and ", (twice + 1)->line, " are the same"));
+  }
+  return routes;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Function>> make_route(nca_route_config const& config) {
+  if ((config.prefixes != nullptr) == (config.routes_file != nullptr) ||
+      (config.prefixes != nullptr && config.prefix_count == 0)) {
+    return absl::InvalidArgumentError("routes need one of prefixes and routes_file");
+  }
+  CATENA_ASSIGN_OR_RETURN(std::vector<router::Route> routes,
+                          config.routes_file != nullptr ? router::load_routes(config.routes_file) : routes_of(config));
+  return std::make_unique<RouteFunction>(std::move(routes));
+}
+
+}  // namespace catena::nca

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/kernel/types.hpp>
+
+namespace catena::nca {
+
+/// What the kernel of NCA_ROUTE finds for a packet. Its state is that of the router NF.
+struct RouteResult {
+  u32 hop;  ///< number of the next hop, router::kNoHop where no prefix matches
+};
+static_assert(sizeof(RouteResult) == 4);
+
+}  // namespace catena::nca

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nca/stream.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <new>
+#include <system_error>
+
+using catena::concat;
+using catena::Status;
+
+namespace catena::nca {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+/// Between two looks at the device. A buffer takes longer, and on a CPU the thread must not keep a core from it.
+constexpr std::chrono::microseconds kPollInterval{20};
+
+/// Longer waits would overflow the clock.
+constexpr std::chrono::hours kLongestWait{24 * 365};
+
+}  // namespace
+
+AlignedMemory::AlignedMemory(std::size_t bytes)
+    : memory_(static_cast<std::byte*>(::operator new(bytes, kAlignment))), size_(bytes) {}
+
+void AlignedMemory::Free::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
+
+}  // namespace catena::nca
+
+catena::Result<std::unique_ptr<nca_stream>> nca_stream::create(nca_context& context,
+                                                               std::vector<nca_function*> functions,
+                                                               catena::nca::StreamShape const& shape,
+                                                               nca_notify_callback notify, void* user) {
+  std::unique_ptr<nca_stream> stream(new nca_stream(context, std::move(functions), shape, notify, user));
+  CATENA_RETURN_IF_ERROR(stream->allocate());
+  CATENA_RETURN_IF_ERROR(stream->start());
+  return stream;
+}
+
+Status nca_stream::allocate() {
+  std::vector<catena::kernel::ProgramSpec> specs;
+  std::vector<catena::kernel::PackedLaunch::Nf> nfs;
+  for (nca_function* function : functions_) {
+    reads_headers_ = reads_headers_ || function->what->reads_headers();
+    if (context_->device == nullptr) {
+      CATENA_ASSIGN_OR_RETURN(auto worker, function->what->host_worker());
+      workers_.push_back(std::move(worker));
+    } else {
+      specs.push_back(function->device_nf->spec());
+      nfs.push_back({function->device_nf.get(), function->returns_spill});
+    }
+  }
+  CATENA_ASSIGN_OR_RETURN(format_,
+                          catena::kernel::PackedFormat::create(specs, shape_.buffer_packets, shape_.buffer_bytes));
+  for (std::uint32_t i = 0; i < shape_.buffers; ++i) {
+    auto buffer = std::make_unique<Buffer>();
+    if (context_->device == nullptr) {
+      buffer->memory = std::make_unique<catena::nca::AlignedMemory>(format_.batch_bytes());
+      buffer->own_packets = std::make_unique<catena::kernel::PackedPackets>(format_, buffer->memory->bytes());
+      buffer->packets = buffer->own_packets.get();
+    } else {
+      CATENA_ASSIGN_OR_RETURN(buffer->launch, catena::kernel::PackedLaunch::create(*context_->device, nfs, format_));
+      buffer->packets = &buffer->launch->packets();
+    }
+    buffer->accepted.resize(shape_.buffer_packets);
+    buffer->tags.resize(shape_.buffer_packets);
+    buffer->results.resize(functions_.size());
+    buffer->views.resize(functions_.size());
+    for (nca_function_results const& view : buffer->views) {
+      buffer->view_pointers.push_back(&view);
+    }
+    free_.push_back(buffer.get());
+    buffers_.push_back(std::move(buffer));
+  }
+  return absl::OkStatus();
+}
+
+Status nca_stream::start() {
+  descriptor_ = ::eventfd(0, EFD_SEMAPHORE | EFD_NONBLOCK | EFD_CLOEXEC);
+  if (descriptor_ < 0) {
+    return absl::ResourceExhaustedError("the process has no descriptor left for the stream");
+  }
+  // signals are for the application's threads
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status;
+  try {
+    thread_ = std::thread(&nca_stream::run, this);
+  } catch (std::system_error const& error) {
+    status = absl::ResourceExhaustedError(concat("the stream gets no thread: ", error.what()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return status;
+}
+
+nca_stream::~nca_stream() {
+  if (thread_.joinable()) {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    work_.notify_all();
+    thread_.join();
+  }
+  buffers_.clear();  // waits for the device
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+  }
+}
+
+void nca_stream::hand_over() {
+  Buffer& buffer = *open_;
+  open_ = nullptr;
+  buffer.state = Buffer::kHandedOver;
+  buffer.number = next_number_++;
+  ++counts_.buffers_handed_over;
+  handed_over_.push_back(&buffer);
+  work_.notify_one();
+}
+
+nca_status nca_stream::refuse(nca_packet const& packet, std::size_t position) {
+  ++counts_.packets_refused;
+  return error_.set(NCA_ERROR_PACKET, packet.data == nullptr
+                                          ? concat("packet ", position, " has no data")
+                                          : concat("packet ", position, " has ", packet.length,
+                                                   " bytes; the stream takes 1 to ", shape_.packet_bytes));
+}
+
+nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& accepted) {
+  accepted = 0;
+  nca_status status = NCA_OK;
+  std::unique_lock lock(mutex_);
+  while (status == NCA_OK && accepted < packets.size()) {
+    if (failed_ != NCA_OK) {
+      return error_.set(failed_, failure_);
+    }
+    if (open_ == nullptr) {
+      if (free_.empty()) {
+        counts_.packets_full += packets.size() - accepted;
+        return NCA_ERROR_FULL;
+      }
+      open_ = free_.front();
+      free_.pop_front();
+      open_->state = Buffer::kOpen;
+    }
+    Buffer& buffer = *open_;
+    const std::uint32_t first_row = buffer.packets->count();
+    const std::size_t first = accepted;
+    bool full = false;
+    while (accepted < packets.size()) {
+      nca_packet const& packet = packets[accepted];
+      if (packet.data == nullptr || packet.length == 0 || packet.length > shape_.packet_bytes) {
+        status = refuse(packet, accepted);
+        break;
+      }
+      if (!buffer.packets->take_room(static_cast<std::uint16_t>(packet.length))) {
+        full = true;
+        break;
+      }
+      ++accepted;
+      counts_.bytes_accepted += packet.length;
+    }
+    counts_.packets_accepted += accepted - first;
+    ++buffer.writers;
+    if (full || buffer.packets->count() == shape_.buffer_packets) {
+      hand_over();
+    }
+    lock.unlock();
+    std::uint32_t row = first_row;
+    for (std::size_t i = first; i < accepted; ++i, ++row) {
+      const auto* data = static_cast<const std::uint8_t*>(packets[i].data);
+      catena::packet::Layers layers{};
+      if (reads_headers_) {
+        layers = shape_.link == NCA_IPV4 ? catena::packet::parse_ipv4(data, packets[i].length)
+                                         : catena::packet::parse(data, packets[i].length);
+      }
+      buffer.packets->write(row, data, layers);
+      buffer.accepted[row] = {buffer.packets->bytes(row).data(), packets[i].tag, packets[i].length, 0};
+      buffer.tags[row] = packets[i].tag;
+    }
+    lock.lock();
+    if (--buffer.writers == 0 && buffer.state == Buffer::kHandedOver) {
+      work_.notify_one();
+    }
+  }
+  return status;
+}
+
+void nca_stream::buffer_ready() {
+  const std::lock_guard lock(mutex_);
+  if (open_ != nullptr && open_->packets->count() > 0) {
+    hand_over();
+  }
+}
+
+nca_status nca_stream::flush(std::optional<std::chrono::nanoseconds> limit) {
+  std::unique_lock lock(mutex_);
+  if (open_ != nullptr && open_->packets->count() > 0) {
+    hand_over();
+  }
+  const std::uint64_t wanted = next_number_;
+  const auto all_there = [&] { return counts_.buffers_completed >= wanted; };
+  if (!limit) {
+    done_.wait(lock, all_there);
+  } else if (!done_.wait_for(lock, std::min<std::chrono::nanoseconds>(*limit, catena::nca::kLongestWait), all_there)) {
+    return error_.set(NCA_ERROR_TIMEOUT, concat(wanted - counts_.buffers_completed, " buffers were not complete after ",
+                                                limit->count(), " ns"));
+  }
+  return NCA_OK;
+}
+
+nca_status nca_stream::read(nca_results& results) {
+  const std::lock_guard lock(mutex_);
+  if (complete_.empty()) {
+    return NCA_ERROR_EMPTY;
+  }
+  Buffer& buffer = *complete_.front();
+  complete_.pop_front();
+  buffer.state = Buffer::kRead;
+  std::uint64_t one = 0;
+  [[maybe_unused]] const ssize_t bytes = ::read(descriptor_, &one, sizeof one);
+  results.buffer = buffer.number;
+  results.packet_count = buffer.packets->count();
+  results.status = buffer.status;
+  results.tags = buffer.tags.data();
+  results.packets = buffer.accepted.data();
+  results.function_count = buffer.status == NCA_OK ? functions_.size() : 0;
+  results.functions = buffer.view_pointers.data();
+  return NCA_OK;
+}
+
+nca_status nca_stream::release(nca_results const& results) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(buffers_.begin(), buffers_.end(), [&](auto const& buffer) {
+    return buffer->state == Buffer::kRead && buffer->number == results.buffer;
+  });
+  if (found == buffers_.end()) {
+    return error_.set(NCA_ERROR_ARGUMENT, concat("the results of buffer ", results.buffer, " are not given out"));
+  }
+  Buffer& buffer = **found;
+  buffer.state = Buffer::kFree;
+  buffer.packets->clear();
+  free_.push_back(&buffer);
+  return NCA_OK;
+}
+
+nca_statistics nca_stream::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+bool nca_stream::is_idle() const {
+  const std::lock_guard lock(mutex_);
+  const bool none_open = open_ == nullptr || open_->packets->count() == 0;
+  return none_open && free_.size() + (open_ != nullptr ? 1 : 0) == buffers_.size();
+}
+
+std::uint64_t nca_stream::unread_packets() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t packets = 0;
+  for (auto const& buffer : buffers_) {
+    packets += buffer->state == Buffer::kFree || buffer->state == Buffer::kRead ? 0 : buffer->packets->count();
+  }
+  return packets;
+}
+
+void nca_stream::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    const auto can_submit = [&] { return !handed_over_.empty() && handed_over_.front()->writers == 0; };
+    if (running_.empty()) {
+      work_.wait(lock, [&] { return stop_ || can_submit(); });
+    } else if (context_->device != nullptr) {
+      work_.wait_for(lock, catena::nca::kPollInterval, [&] { return stop_ || can_submit(); });
+    }
+    if (stop_) {
+      return;
+    }
+    while (can_submit() && submit_next(lock)) {
+    }
+    if (!running_.empty()) {
+      work(lock);
+    }
+  }
+}
+
+/// Gives the oldest buffer that was handed over to the device. Returns whether to go on with the next one: on the host
+/// there is no use in more than one.
+bool nca_stream::submit_next(std::unique_lock<std::mutex>& lock) {
+  Buffer& buffer = *handed_over_.front();
+  handed_over_.pop_front();
+  buffer.state = Buffer::kRunning;
+  running_.push_back(&buffer);
+  if (context_->device == nullptr) {
+    return false;
+  }
+  if (failed_ == NCA_OK) {
+    lock.unlock();
+    const Status status = buffer.launch->submit();
+    lock.lock();
+    if (!status.ok()) {
+      fail(status);
+    }
+  }
+  return true;
+}
+
+/// Completes the oldest buffer that runs, if it is done.
+void nca_stream::work(std::unique_lock<std::mutex>& lock) {
+  Buffer& buffer = *running_.front();
+  if (failed_ != NCA_OK) {
+    buffer.status = failed_;
+    complete(buffer, lock);
+    return;
+  }
+  lock.unlock();
+  catena::Result<bool> done = true;
+  if (context_->device != nullptr) {
+    done = buffer.launch->poll();
+  }
+  if (done.ok() && *done) {
+    compute(buffer);
+  }
+  lock.lock();
+  if (!done.ok()) {
+    fail(done.status());
+  } else if (*done) {
+    complete(buffer, lock);
+  }
+}
+
+/// Fills in the results of a buffer whose packets, or kernels' results, are there.
+void nca_stream::compute(Buffer& buffer) {
+  Status status;
+  try {
+    status = collect(buffer);
+  } catch (std::bad_alloc const&) {
+    error_.set(NCA_ERROR_MEMORY, "the host has no memory for the results of a buffer");
+    buffer.status = NCA_ERROR_MEMORY;
+    return;
+  }
+  buffer.status = NCA_OK;
+  if (!status.ok()) {
+    const std::lock_guard lock(mutex_);
+    fail(status);
+    buffer.status = failed_;
+  }
+}
+
+Status nca_stream::collect(Buffer& buffer) {
+  for (std::size_t i = 0; i < functions_.size(); ++i) {
+    catena::nca::Function const& function = *functions_[i]->what;
+    catena::nca::FunctionResults& results = buffer.results[i];
+    results.clear();
+    if (context_->device == nullptr) {
+      CATENA_RETURN_IF_ERROR(workers_[i]->run(*buffer.packets, results));
+    } else {
+      CATENA_RETURN_IF_ERROR(function.collect(*buffer.launch, i, results));
+    }
+    buffer.views[i] = results.view(function.kind(), buffer.packets->count());
+  }
+  return absl::OkStatus();
+}
+
+void nca_stream::complete(Buffer& buffer, std::unique_lock<std::mutex>& lock) {
+  running_.pop_front();
+  buffer.state = Buffer::kComplete;
+  complete_.push_back(&buffer);
+  ++counts_.buffers_completed;
+  counts_.packets_completed += buffer.packets->count();
+  if (buffer.launch) {
+    counts_.bytes_to_device = 0;
+    counts_.bytes_to_host = 0;
+    for (auto const& each : buffers_) {
+      counts_.bytes_to_device += each->launch->transfers().bytes_to_device;
+      counts_.bytes_to_host += each->launch->transfers().bytes_to_host;
+    }
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t bytes = ::write(descriptor_, &one, sizeof one);
+  done_.notify_all();
+  if (notify_ != nullptr) {
+    lock.unlock();
+    notify_(this, user_);
+    lock.lock();
+  }
+}
+
+void nca_stream::fail(Status const& status) {
+  if (failed_ == NCA_OK) {
+    failure_ = concat(context_->name, " failed, and the stream with it: ", std::string(status.message()));
+    failed_ = error_.set(NCA_ERROR_DEVICE, failure_);
+  }
+}

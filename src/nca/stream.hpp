@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nca/handles.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace catena::nca {
+
+/// Memory at a multiple of 64 bytes.
+class AlignedMemory {
+ public:
+  explicit AlignedMemory(std::size_t bytes);
+  std::span<std::byte> bytes() const { return {memory_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+  std::size_t size_;
+};
+
+/// A configured stream's numbers, with no defaults left.
+struct StreamShape {
+  std::uint32_t buffers;
+  std::uint32_t buffer_packets;
+  std::uint64_t buffer_bytes;
+  std::uint32_t packet_bytes;
+  std::uint32_t link;  ///< nca_link
+};
+
+/// One buffer. It goes through the states in their order, and back to kFree.
+struct Buffer {
+  enum State { kFree, kOpen, kHandedOver, kRunning, kComplete, kRead };
+  State state = kFree;
+  std::uint64_t number = 0;   ///< since it was handed over
+  std::uint32_t writers = 0;  ///< calls that still copy packets into it
+  nca_status status = NCA_OK;
+  std::unique_ptr<kernel::PackedLaunch> launch;  ///< on a device
+  std::unique_ptr<AlignedMemory> memory;         ///< on the host
+  std::unique_ptr<kernel::PackedPackets> own_packets;
+  kernel::PackedPackets* packets = nullptr;
+  std::vector<nca_packet> accepted;
+  std::vector<std::uint64_t> tags;
+  std::vector<FunctionResults> results;
+  std::vector<nca_function_results> views;
+  std::vector<const nca_function_results*> view_pointers;
+};
+
+}  // namespace catena::nca
+
+/// What the stream's thread and the callers share is guarded by `mutex_`, which nobody holds while packets are copied,
+/// the device is called, or results are collected: the state of a buffer says who may use it.
+struct nca_stream {
+ public:
+  using Buffer = catena::nca::Buffer;
+
+  /// `functions` are of `context`, and counted as in use by the caller. Errors: as PackedLaunch::create() and
+  /// Function::host_worker(); ResourceExhausted without descriptors or threads.
+  static catena::Result<std::unique_ptr<nca_stream>> create(nca_context& context, std::vector<nca_function*> functions,
+                                                            catena::nca::StreamShape const& shape,
+                                                            nca_notify_callback notify, void* user);
+  ~nca_stream();
+  nca_stream(nca_stream const&) = delete;
+  nca_stream& operator=(nca_stream const&) = delete;
+
+  // the calls of the API; each sets the error's text
+  nca_status add(std::span<const nca_packet> packets, std::size_t& accepted);
+  void buffer_ready();
+  nca_status flush(std::optional<std::chrono::nanoseconds> limit);
+  nca_status read(nca_results& results);
+  nca_status release(nca_results const& results);
+  nca_statistics statistics() const;
+  bool is_idle() const;  ///< nothing was accepted whose results are not released
+  std::uint64_t unread_packets() const;
+  bool on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
+  int descriptor() const { return descriptor_; }
+
+  nca_context& context() const { return *context_; }
+  std::span<nca_function* const> functions() const { return functions_; }
+  catena::nca::LastError& error() const { return error_; }
+
+ private:
+  nca_stream(nca_context& context, std::vector<nca_function*> functions, catena::nca::StreamShape const& shape,
+             nca_notify_callback notify, void* user)
+      : context_(&context), functions_(std::move(functions)), shape_(shape), notify_(notify), user_(user) {}
+  catena::Status allocate();
+  catena::Status start();
+  // by callers that hold the mutex
+  void hand_over();
+  nca_status refuse(nca_packet const& packet, std::size_t position);
+  // by the stream's thread
+  void run();
+  bool submit_next(std::unique_lock<std::mutex>& lock);
+  void work(std::unique_lock<std::mutex>& lock);
+  void compute(Buffer& buffer);
+  catena::Status collect(Buffer& buffer);
+  void complete(Buffer& buffer, std::unique_lock<std::mutex>& lock);
+  void fail(catena::Status const& status);
+
+  nca_context* context_;
+  std::vector<nca_function*> functions_;
+  catena::nca::StreamShape shape_;
+  nca_notify_callback notify_;
+  void* user_;
+  bool reads_headers_ = false;
+  int descriptor_ = -1;
+  mutable catena::nca::LastError error_;
+
+  catena::kernel::PackedFormat format_;
+  std::vector<std::unique_ptr<catena::nca::HostWorker>> workers_;  ///< on the host, by function
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_;  ///< for the stream's thread
+  std::condition_variable done_;  ///< for flush()
+  bool stop_ = false;
+  nca_status failed_ = NCA_OK;  ///< once the device is lost
+  std::string failure_;         ///< why
+  Buffer* open_ = nullptr;
+  std::deque<Buffer*> free_;
+  std::deque<Buffer*> handed_over_;
+  std::deque<Buffer*> running_;
+  std::deque<Buffer*> complete_;
+  std::uint64_t next_number_ = 0;
+  nca_statistics counts_{};
+  std::thread thread_;
+};

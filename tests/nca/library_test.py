@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""libnca as others use it: installed, found by pkg-config, from C99 and from Python, without DPDK.
+
+Environment: CATENA_BUILD, the build folder to install from.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+try:
+    import cffi
+except ImportError:
+    cffi = None
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ["CATENA_BUILD"])
+CAPTURE = ROOT / "examples" / "branch-office.pcap"
+STRINGS = ["GET ", "HTTP/1.1", "com", "example", "om", "google"]
+
+
+def call(*words, env=None, fails=False):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
+                          env={**os.environ, **(env or {})})
+    if (done.returncode != 0) != fails:
+        raise AssertionError(f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
+
+
+def read_capture(path):
+    data, at, packets = path.read_bytes(), 24, []
+    while at < len(data):
+        length = struct.unpack_from("<8xI", data, at)[0]
+        packets.append(data[at + 16:at + 16 + length])
+        at += 16 + length
+    return packets
+
+
+def matches_in(packets):
+    """(packet, string, end) of every occurrence, by looking at every place."""
+    found = []
+    for number, packet in enumerate(packets):
+        for string, text in enumerate(STRINGS):
+            at = packet.find(text.encode())
+            while at >= 0:
+                found.append((number, string, at + len(text)))
+                at = packet.find(text.encode(), at + 1)
+    return found
+
+
+class Library(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="catena-nca-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.prefix = cls.folder / "prefix"
+        call("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", "nca")
+        cls.library = next(cls.prefix.rglob("libnca.so.0"))
+        pkgconfig = next(cls.prefix.rglob("nca.pc")).parent
+        cls.env = {"PKG_CONFIG_PATH": f"{pkgconfig}:{os.environ.get('PKG_CONFIG_PATH', '')}",
+                   "LD_LIBRARY_PATH": str(cls.library.parent)}
+        cls.strings = cls.folder / "strings.txt"
+        cls.strings.write_text("".join(text + "\n" for text in STRINGS))
+        cls.packets = read_capture(CAPTURE)
+        cls.expected = matches_in(cls.packets)
+        assert len(cls.expected) > 1000
+
+    def build(self, name, *packages):
+        program = self.folder / name
+        flags = call("pkg-config", "--cflags", "--libs", "nca", *packages, env=self.env).stdout.split()
+        # headers of DPDK are GNU C
+        call("cc", "-std=gnu99" if "libdpdk" in packages else "-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror",
+             "-o", program, ROOT / "examples" / "nca" / f"{name}.c", *flags)
+        return program
+
+    def parse(self, output):
+        return [tuple(int(word) for word in line.split("\t")) for line in output.splitlines()]
+
+    def test_it_shows_the_api_and_nothing_else(self):
+        shown = {line.split()[-1].split("@")[0]
+                 for line in call("nm", "-D", "--defined-only", self.library).stdout.splitlines() if " A " not in line}
+        header = re.sub(r"/\*.*?\*/", "", (self.prefix / "include" / "nca" / "nca.h").read_text(), flags=re.S)
+        declared = set(re.findall(r"\b(nca_\w+)\s*\([^*]", header))
+        self.assertEqual(shown, declared)
+        self.assertIn("nca_add_packets", shown)
+
+    def test_it_needs_no_dpdk(self):
+        needed = call("ldd", self.library).stdout
+        self.assertNotIn("librte", needed)
+        self.assertNotIn("not found", needed)
+        self.assertNotRegex(call("nm", "-D", self.library).stdout, r"\brte_")
+        self.assertIn("[libnca.so.0]", call("readelf", "-d", self.library).stdout)
+
+    def test_the_header_is_c99_and_cxx(self):
+        for compiler, language in (("cc", "-std=c99"), ("c++", "-std=c++11")):
+            source = self.folder / ("header.c" if compiler == "cc" else "header.cpp")
+            source.write_text("#include <nca/nca.h>\n#include <nca/nca.h>\n")
+            call(compiler, language, "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
+                 f"-I{self.prefix}/include", source)
+
+    def test_match_pcap_prints_every_match(self):
+        program = self.build("match_pcap", "libpcap")
+        for device in ("cpu", "opencl", "auto"):
+            with self.subTest(device=device):
+                done = call(program, self.strings, CAPTURE, device, env=self.env)
+                self.assertEqual(collections.Counter(self.parse(done.stdout)), collections.Counter(self.expected))
+        done = call(program, self.folder / "missing.txt", CAPTURE, "cpu", env=self.env, fails=True)
+        self.assertIn("missing.txt", done.stderr)
+        self.assertIn("gpu", call(program, self.strings, CAPTURE, "gpu", env=self.env, fails=True).stderr)
+
+    @unittest.skipIf(cffi is None, "cffi is not installed")
+    def test_match_pcap_py_prints_every_match(self):
+        done = call("python3", ROOT / "examples" / "nca" / "match_pcap.py", self.prefix / "include" / "nca" / "nca.h",
+                    self.strings, CAPTURE, "cpu", env=self.env)
+        self.assertEqual(collections.Counter(self.parse(done.stdout)), collections.Counter(self.expected))
+
+    def test_dpdk_hook_sends_on_what_holds_no_string(self):
+        program = self.build("dpdk_hook", "libdpdk")
+        out = self.folder / "out.pcap"
+        done = call(program, "--no-huge", "-m", "256", "--no-shconf", "--no-telemetry", "--no-pci", "-l", "0",
+                    f"--vdev=net_pcap0,rx_pcap={CAPTURE},tx_pcap={out}", "--", self.strings, "cpu", env=self.env)
+        matched = {packet for packet, _, _ in self.expected}
+        kept = [packet for number, packet in enumerate(self.packets) if number not in matched]
+        self.assertIn(f"{len(self.packets)} received, {len(matched)} dropped, {len(kept)} sent", done.stdout)
+        self.assertEqual(read_capture(out), kept)
+
+
+if __name__ == "__main__":
+    unittest.main()
