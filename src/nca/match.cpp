@@ -25,7 +25,7 @@ namespace catena::nca {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
-/// As the nids NF has them.
+/// Work-items a packet. Buffers are large: fewer than the nids NF takes, which cares for the latency of small launches.
 constexpr std::uint32_t kLanes = 8;
 constexpr std::uint32_t kGroupSize = 64;
 
