@@ -268,6 +268,8 @@ typedef enum nca_link {
  */
 typedef void (*nca_notify_callback)(nca_stream* stream, void* user);
 
+enum { NCA_TIMES = 1 }; /* results tell when the device worked on their buffer, which costs it a little */
+
 typedef struct nca_stream_config {
   size_t size;
   nca_function* const* functions; /* in the order of the results; each once */
@@ -280,6 +282,7 @@ typedef struct nca_stream_config {
   uint32_t link;              /* nca_link */
   nca_notify_callback notify; /* NULL: none */
   void* user;                 /* for notify */
+  uint64_t flags;             /* NCA_TIMES or 0 */
 } nca_stream_config;
 
 /*
@@ -378,6 +381,17 @@ typedef struct nca_function_results {
   const uint8_t* bytes;              /* NCA_KERNEL: result_bytes for each packet */
 } nca_function_results;
 
+/* When the device came to the parts of the work on a buffer, in ns of CLOCK_MONOTONIC. The device's clock is set beside
+ * the host's when the stream is made: a stream's times compare with each other to about a microsecond, with the host's
+ * to a few. On "cpu", where nothing is copied, begin is moved_in and computed is moved_back. Of copies those are in it
+ * that every buffer needs; results of packets with more than a few matches are fetched after moved_back. */
+typedef struct nca_times {
+  int64_t begin_ns;      /* the copy to the device was next */
+  int64_t moved_in_ns;   /* the buffer was on the device */
+  int64_t computed_ns;   /* all functions were done */
+  int64_t moved_back_ns; /* the results were on the host */
+} nca_times;
+
 typedef struct nca_results {
   size_t size;
   uint64_t buffer;       /* number of the buffer in the order of handing over, from 0 */
@@ -388,6 +402,7 @@ typedef struct nca_results {
   const nca_packet* packets; /* [packet_count] as they were accepted; `data` is the library's copy */
   size_t function_count;     /* as in the stream's config; 0 if status is not NCA_OK */
   const nca_function_results* const* functions;
+  nca_times times; /* 0 without NCA_TIMES, and if status is not NCA_OK */
 } nca_results;
 
 /*

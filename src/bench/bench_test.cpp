@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bench/nca_page.hpp"
+#include "bench/nca_run.hpp"
+#include "bench/nca_traffic.hpp"
 #include "bench/paper_chains.hpp"
 #include "bench/paper_page.hpp"
 #include "bench/reference.hpp"
@@ -351,6 +354,131 @@ TEST(Svg, nothing_and_nonsense_still_give_a_chart) {
     EXPECT_THAT(svg, Not(HasSubstr("nan")));
     EXPECT_THAT(svg, Not(HasSubstr("inf")));
   }
+}
+
+// ---- nca
+
+std::string_view bytes_of(nca_packet const& packet) { return {static_cast<const char*>(packet.data), packet.length}; }
+
+/// As nca.h says what a match is, by looking at each place.
+std::size_t occurrences(std::string_view packet, std::vector<std::string> const& strings) {
+  std::size_t count = 0;
+  for (std::string const& string : strings) {
+    for (std::size_t at = packet.find(string); at != std::string_view::npos; at = packet.find(string, at + 1)) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+TEST(NcaTraffic, as_many_packets_match_as_asked_for_and_every_occurrence_is_listed) {
+  // one string is the end of another, one overlaps itself
+  const std::vector<std::string> strings{"catena.example", "example", "aaaa", "www.aaaaa"};
+  const auto hyperscan = Hyperscan::create(strings);
+  ASSERT_TRUE(hyperscan.ok()) << hyperscan.status();
+  for (const std::uint32_t percent : {0U, 35U, 100U}) {
+    const auto traffic = make_traffic({1000, 0, percent}, strings, *hyperscan);
+    ASSERT_TRUE(traffic.ok()) << traffic.status();
+    ASSERT_EQ(traffic->packets.size(), 1000U);
+    std::size_t matching = 0;
+    for (std::size_t i = 0; i < 1000; ++i) {
+      const std::size_t found = occurrences(bytes_of(traffic->packets[i]), strings);
+      EXPECT_EQ(traffic->first[i + 1] - traffic->first[i], found) << i;
+      EXPECT_EQ(traffic->packets[i].tag, i);
+      matching += found > 0 ? 1 : 0;
+    }
+    EXPECT_EQ(matching, percent * 10);
+    EXPECT_EQ(traffic->matches.size(), traffic->first.back());
+  }
+}
+
+TEST(NcaTraffic, sizes_are_fixed_or_vary_around_583) {
+  const std::vector<std::string> strings{"catena.example"};
+  const auto hyperscan = Hyperscan::create(strings);
+  ASSERT_TRUE(hyperscan.ok()) << hyperscan.status();
+  const auto fixed = make_traffic({10, 1450, 0}, strings, *hyperscan);
+  ASSERT_TRUE(fixed.ok()) << fixed.status();
+  EXPECT_EQ(fixed->bytes.size(), 14500U);
+  const auto variable = make_traffic({10'000, 0, 0}, strings, *hyperscan);
+  ASSERT_TRUE(variable.ok()) << variable.status();
+  std::set<std::uint32_t> lengths;
+  for (nca_packet const& packet : variable->packets) {
+    lengths.insert(packet.length);
+  }
+  EXPECT_EQ(*lengths.begin(), 64U);
+  EXPECT_EQ(*lengths.rbegin(), 1102U);
+  // the standard deviation of the mean is 3 bytes
+  EXPECT_NEAR(static_cast<double>(variable->bytes.size()) / 10'000, 583, 12);
+  EXPECT_THAT(make_traffic({10, 13, 50}, strings, *hyperscan).status().message(), HasSubstr("no string fits"));
+}
+
+TEST(NcaOverlap, copies_count_as_hidden_where_a_kernel_runs) {
+  // kernels 20..60 and 70..90 of 100; copies 0..20, 30..40, 50..70, 90..95: of their 55, 10 and 10 are hidden
+  const std::vector<nca_times> buffers{{0, 20, 60, 70}, {50, 70, 90, 95}, {30, 40, 40, 40}};
+  const Overlap overlap = overlap_of(buffers, 0, 100);
+  EXPECT_DOUBLE_EQ(overlap.copy, 0.55);
+  EXPECT_DOUBLE_EQ(overlap.kernel, 0.60);
+  EXPECT_DOUBLE_EQ(overlap.both, 0.20);
+  EXPECT_DOUBLE_EQ(overlap.hidden(), 20.0 / 55);
+  // what lies outside of the time does not count: of 55 .. 65, copies take all and the kernel half
+  const Overlap part = overlap_of(buffers, 55, 65);
+  EXPECT_DOUBLE_EQ(part.copy, 1);
+  EXPECT_DOUBLE_EQ(part.kernel, 0.5);
+  EXPECT_DOUBLE_EQ(part.hidden(), 0.5);
+  EXPECT_DOUBLE_EQ(overlap_of({}, 0, 100).hidden(), 0);
+}
+
+TEST(NcaTimeline, buffers_in_flight_at_one_time_get_rows_of_their_own) {
+  const std::vector<nca_times> buffers{
+      {1000, 3000, 7000, 8000}, {2000, 5000, 9000, 11'000}, {8000, 9000, 12'000, 13'000}};
+  const auto [rows, length] = nca_timeline(buffers, 2000);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_DOUBLE_EQ(length, 12);
+  ASSERT_EQ(rows[0].boxes.size(), 6U);
+  ASSERT_EQ(rows[1].boxes.size(), 3U);
+  EXPECT_DOUBLE_EQ(rows[0].boxes[1].begin, 2);
+  EXPECT_DOUBLE_EQ(rows[0].boxes[1].end, 6);
+  EXPECT_DOUBLE_EQ(rows[0].boxes[3].begin, 7);
+  EXPECT_DOUBLE_EQ(rows[1].boxes[0].begin, 1);
+  EXPECT_TRUE(nca_timeline({}, 0).first.empty());
+}
+
+TEST(NcaRun, matches_that_are_not_hyperscan_s_fail_the_run) {
+  const std::vector<std::string> strings{"catena.example", "example"};
+  const auto hyperscan = Hyperscan::create(strings);
+  ASSERT_TRUE(hyperscan.ok()) << hyperscan.status();
+  const auto good = make_traffic({512, 0, 35}, strings, *hyperscan);
+  ASSERT_TRUE(good.ok()) << good.status();
+  std::string text;
+  const auto context = open_nca("cpu", text);
+  ASSERT_TRUE(context.ok()) << context.status();
+  const auto function = add_strings(**context, strings);
+  ASSERT_TRUE(function.ok()) << function.status();
+  NcaLoad load;
+  load.traffic = &*good;
+  load.buffer_packets = 128;
+  load.streams = 2;
+  load.threads = 2;
+  load.seconds = 0.01;
+  const auto speed = run_nca(**context, **function, load);
+  ASSERT_TRUE(speed.ok()) << speed.status();
+  EXPECT_GT(speed->bytes_per_s, 0);
+  EXPECT_GE(speed->buffers, 6U);
+  EXPECT_GT(speed->matches, 0U);
+  EXPECT_TRUE(absl::IsFailedPrecondition(plain_kernel_bytes_per_s(**function, load).status()));
+
+  Traffic other_place = *good;
+  for (nca_match& match : other_place.matches) {
+    ++match.end;
+  }
+  load.traffic = &other_place;
+  EXPECT_THAT(run_nca(**context, **function, load).status().message(), HasSubstr("where Hyperscan finds ("));
+  Traffic one_more = *good;
+  for (std::size_t i = 0; i < one_more.first.size(); ++i) {
+    one_more.first[i] += static_cast<std::uint32_t>(i);
+  }
+  load.traffic = &one_more;
+  EXPECT_THAT(run_nca(**context, **function, load).status().message(), HasSubstr("matches where Hyperscan finds"));
 }
 
 }  // namespace

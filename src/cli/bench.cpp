@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bench/nca.hpp"
 #include "bench/paper.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
@@ -46,6 +47,29 @@ int bench_paper(PaperArguments const& arguments, std::string const& nf_path) {
     std::_Exit(exit_status);
   }
   return exit_status;
+}
+
+int bench_nca(NcaArguments const& arguments) {
+  bench::NcaOptions options;
+  options.device = arguments.device;
+  options.parts = arguments.parts;
+  options.seconds = arguments.seconds;
+  options.repeats = arguments.repeats;
+  options.streams = arguments.streams;
+  options.threads = arguments.threads;
+  options.queues = arguments.queues;
+  options.output = arguments.output;
+  options.data = arguments.data;
+  options.quick = arguments.quick;
+  options.command = arguments.command;
+  const Result<bench::NcaResults> results =
+      bench::run_nca_bench(options, [](std::string const& line) { std::cerr << line << std::endl; });
+  if (!results.ok()) {
+    return fail(results.status());
+  }
+  std::cout << arguments.output << "/README.md: " << results->cells.size() << " measurements, "
+            << results->failed_cells() << " failed" << std::endl;
+  return results->failed_cells() == 0 ? kExitOk : kExitFailed;
 }
 
 }  // namespace catena::cli

@@ -44,6 +44,21 @@ struct PaperArguments {
   std::string command;  ///< as it was typed
 };
 
+/// `catena bench nca`; 0 is what the benchmark takes by itself.
+struct NcaArguments {
+  std::string device = "auto";
+  std::vector<std::string> parts;
+  double seconds = 1;
+  std::uint32_t repeats = 5;
+  std::uint32_t streams = 0;
+  std::uint32_t threads = 0;
+  std::uint32_t queues = 3;
+  std::string output = "bench-nca";
+  std::string data;
+  bool quick = false;
+  std::string command;  ///< as it was typed
+};
+
 int run(RunArguments const& arguments);
 /// `nf_path`: folders with further NFs, separated by ':'.
 int check(std::string const& chain_file, bool json, std::string const& nf_path);
@@ -57,6 +72,8 @@ int show_program(std::string const& chain_file, std::string const& nf, RunArgume
 int doctor(bool json);
 /// Fails where a measurement failed, or where a device made other packets than the CPU.
 int bench_paper(PaperArguments const& arguments, std::string const& nf_path);
+/// Fails where a measurement failed, or where the library found other matches than Hyperscan.
+int bench_nca(NcaArguments const& arguments);
 /// `what`: "nfs", "devices" or "fields".
 int show(std::string const& what, bool json, std::string const& nf_path);
 

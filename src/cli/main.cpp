@@ -126,11 +126,38 @@ int main(int argc, char** argv) {
                       "Folder with rules, routes and keys; default: the source tree's bench/paper");
   compare->add_option("--tuning", paper.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
   compare->add_flag("--quick", paper.quick, "One short repeat of two sizes");
-  compare->callback([&] {
+  const auto typed = [&] {
+    std::string command;
     for (int i = 0; i < argc; ++i) {
-      paper.command += (i == 0 ? "" : " ") + std::string(argv[i]);
+      command += (i == 0 ? "" : " ") + std::string(argv[i]);
     }
+    return command;
+  };
+  compare->callback([&] {
+    paper.command = typed();
     status = cli::bench_paper(paper, nf_path);
+  });
+
+  cli::NcaArguments nca;
+  CLI::App* draft = bench->add_subcommand(
+      "nca", "The C library, as the NFV Compute Acceleration draft measures it, as a page with figures");
+  draft->add_option("--device", nca.device, "auto (default), cuda, opencl or cpu")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl", "cpu"}));
+  draft->add_option("--parts", nca.parts, "Of draft,queues,kernel; default: all")->delimiter(',');
+  draft->add_option("--seconds", nca.seconds, "Length of a run, of which a quarter is warm-up; default: 1")
+      ->check(CLI::Range(0.01, 3600.0));
+  draft->add_option("--repeats", nca.repeats, "Runs of each measurement; default: 5")->check(CLI::Range(1, 100));
+  draft->add_option("--streams", nca.streams, "Streams of the application; default: 4 with CUDA, else 1")
+      ->check(CLI::Range(1, 64));
+  draft->add_option("--threads", nca.threads, "Threads that add packets, a stream; default: 2 with CUDA, else 1")
+      ->check(CLI::Range(1, 64));
+  draft->add_option("--queues", nca.queues, "Buffers of a stream; default: 3")->check(CLI::Range(1, 64));
+  draft->add_option("--output", nca.output, "Folder for results.json, README.md and figures; default: bench-nca");
+  draft->add_option("--data", nca.data, "Folder with strings.txt; default: the source tree's bench/nca");
+  draft->add_flag("--quick", nca.quick, "One short repeat of fewer and smaller buffers");
+  draft->callback([&] {
+    nca.command = typed();
+    status = cli::bench_nca(nca);
   });
 
   try {

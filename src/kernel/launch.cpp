@@ -228,41 +228,9 @@ Status Launch::wait(std::chrono::nanoseconds limit, std::string_view what) {
 }
 
 Status Launch::start_trace() {
-  using Clock = std::chrono::steady_clock;
-  // the host's time is that at which the mark was seen ready: of several tries, the one that can be least late
-  constexpr int kTries = 16;
-  auto shortest = Clock::duration::max();
-  for (int i = 0; i < kTries; ++i) {
-    const Clock::time_point before = Clock::now();
-    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Event> event, stream_->mark());
-    CATENA_RETURN_IF_ERROR(stream_->flush());
-    CATENA_RETURN_IF_ERROR(event->wait(kSetUpLimit, concat("the clock of ", nf_->device().info().name)));
-    const Clock::time_point after = Clock::now();
-    if (after - before < shortest) {
-      shortest = after - before;
-      clock_mark_ = std::move(event);
-      clock_mark_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(after.time_since_epoch()).count();
-    }
-  }
+  CATENA_ASSIGN_OR_RETURN(auto clock, DeviceClock::create(*stream_, nf_->device().info().name));
+  marks_.start(std::move(clock));
   return absl::OkStatus();
-}
-
-Status Launch::put_mark(Point point) {
-  CATENA_ASSIGN_OR_RETURN(marks_[point], stream_->mark());
-  return absl::OkStatus();
-}
-
-Result<LaunchTimes> Launch::times() {
-  if (marks_[kMovedBack] == nullptr) {
-    return absl::FailedPreconditionError(concat("no launch of ", nf_->spec().kernel, " was traced"));
-  }
-  // the longest of these times is the first: the others are exact beside it where the device keeps few digits
-  CATENA_ASSIGN_OR_RETURN(const std::chrono::nanoseconds begin, marks_[kBegin]->since(*clock_mark_));
-  CATENA_ASSIGN_OR_RETURN(const std::chrono::nanoseconds moved_in, marks_[kMovedIn]->since(*marks_[kBegin]));
-  CATENA_ASSIGN_OR_RETURN(const std::chrono::nanoseconds computed, marks_[kComputed]->since(*marks_[kBegin]));
-  CATENA_ASSIGN_OR_RETURN(const std::chrono::nanoseconds moved_back, marks_[kMovedBack]->since(*marks_[kBegin]));
-  const std::int64_t begin_ns = clock_mark_ns_ + begin.count();
-  return LaunchTimes{begin_ns, begin_ns + moved_in.count(), begin_ns + computed.count(), begin_ns + moved_back.count()};
 }
 
 Result<std::span<std::byte>> Launch::spill_room(std::size_t bytes) {

@@ -122,8 +122,11 @@ Status PackedLaunch::submit() {
   const std::uint32_t count = packets_->count();
   const std::span<const std::byte> in = packets_->used();
   event_.reset();
+  CATENA_RETURN_IF_ERROR(marks_.put(*stream_, LaunchMarks::kBegin));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
+  CATENA_RETURN_IF_ERROR(marks_.put(*stream_, LaunchMarks::kMovedIn));
   CATENA_RETURN_IF_ERROR(enqueue_kernels(count, count));
+  CATENA_RETURN_IF_ERROR(marks_.put(*stream_, LaunchMarks::kComputed));
   std::size_t back = 0;
   if (!parts_.empty()) {
     PackedPart const& last = format_->parts().back();
@@ -137,6 +140,7 @@ Status PackedLaunch::submit() {
       back += bytes;
     }
   }
+  CATENA_RETURN_IF_ERROR(marks_.put(*stream_, LaunchMarks::kMovedBack));
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   transfers_.packets += count;
   transfers_.bytes_to_device += in.size();
@@ -145,6 +149,20 @@ Status PackedLaunch::submit() {
 }
 
 Result<bool> PackedLaunch::poll() { return event_->ready(); }
+
+Status PackedLaunch::recompute(std::uint32_t times) {
+  const std::uint32_t count = packets_->count();
+  event_.reset();
+  for (std::uint32_t i = 0; i < times; ++i) {
+    CATENA_RETURN_IF_ERROR(enqueue_kernels(count, count));
+  }
+  CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
+  return stream_->flush();
+}
+
+Result<std::shared_ptr<DeviceClock const>> PackedLaunch::make_clock() {
+  return DeviceClock::create(*stream_, parts_.empty() ? "the device" : parts_.front().nf.nf->device().info().name);
+}
 
 FaultReport const& PackedLaunch::faults(std::size_t nf) const {
   return *reinterpret_cast<FaultReport const*>(staging_out_->bytes().data() + format_->parts()[nf].out_offset);

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace catena::kernel {
@@ -42,8 +43,20 @@ class PackedLaunch {
   /// Enqueues the copy to the device, every kernel and the copy back. Does not wait. From here on the packets must not
   /// change until poll() is true.
   Status submit();
-  /// True when results are on the host. Never waits.
+  /// True when results are on the host, or recompute() is done. Never waits.
   Result<bool> poll();
+  /// Enqueues every kernel `times` times over the packets that the last submit() brought to the device, without any
+  /// copy: for measuring kernels alone. Does not wait.
+  Status recompute(std::uint32_t times);
+
+  /// A clock of the device, for trace(). Waits for the device; not while a buffer is in flight. Errors: as
+  /// DeviceClock::create().
+  Result<std::shared_ptr<DeviceClock const>> make_clock();
+  /// From the next submit() on keeps the times().
+  void trace(std::shared_ptr<DeviceClock const> clock) { marks_.start(std::move(clock)); }
+  /// Of the last submit(), once poll() was true; what fetch_spill() asks for is not in it. FailedPrecondition: there
+  /// was no submit() since trace(), or it is not done.
+  Result<LaunchTimes> times() const { return marks_.times("packed packets"); }
 
   FaultReport const& faults(std::size_t nf) const;
   bool faulted(std::size_t nf, std::uint32_t row) const;
@@ -83,6 +96,7 @@ class PackedLaunch {
   std::unique_ptr<device::Stream> stream_;  // behind the memory: it is waited for first
   std::unique_ptr<device::Event> event_;
   std::vector<std::span<const std::byte>> fetched_;
+  LaunchMarks marks_;
   TransferCounts transfers_;
 };
 

@@ -201,6 +201,10 @@ Result<StreamShape> shape_of(nca_stream_config const& config) {
                                              " bytes; a stream of packets of up to ", shape.packet_bytes, " takes ",
                                              least, " to ", kMaxBufferBytes));
   }
+  shape.times = config.flags == NCA_TIMES;
+  if ((config.flags & ~std::uint64_t{NCA_TIMES}) != 0) {
+    return absl::InvalidArgumentError(concat("flags ", config.flags, ": NCA_TIMES is the only one"));
+  }
   if (shape.link != NCA_ETHERNET && shape.link != NCA_IPV4) {
     return absl::InvalidArgumentError(concat(shape.link, " is no link"));
   }

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -234,6 +235,7 @@ TEST_P(Everywhere, a_stream_needs_a_configuration_that_makes_sense) {
   refused([](auto& config) { config.buffer_bytes = 65535; });
   refused([](auto& config) { config.buffer_bytes = std::uint64_t{1} << 32; });
   refused([](auto& config) { config.link = 5; });
+  refused([](auto& config) { config.flags = 2; });
   EXPECT_EQ(nca_traffic_stream_init(context_.get(), nullptr, &stream), NCA_ERROR_ARGUMENT);
   EXPECT_EQ(nca_traffic_stream_init(context_.get(), &good, nullptr), NCA_ERROR_ARGUMENT);
 }
@@ -473,6 +475,60 @@ TEST_P(Everywhere, several_threads_share_a_stream) {
 }
 
 /// Streams share a function's kernel; drivers may make it anew for larger launches.
+/// CLOCK_MONOTONIC, as the API gives times.
+std::int64_t monotonic_ns() {
+  timespec now{};
+  EXPECT_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Sends three buffers through one by one, and gives their times.
+std::vector<nca_times> times_of_three(nca_stream& stream) {
+  std::vector<nca_times> times;
+  for (int i = 0; i < 3; ++i) {
+    nca_status status = NCA_OK;
+    EXPECT_EQ(fill(stream, 5, status), 5U);
+    EXPECT_EQ(nca_flush(&stream, kLimitNs), NCA_OK);
+    drain(stream, [&](nca_results const& results) { times.push_back(results.times); });
+  }
+  EXPECT_EQ(times.size(), 3U);
+  return times;
+}
+
+TEST_P(Everywhere, times_are_those_of_the_host_s_clock_and_in_order) {
+  nca_stream_config config = small_buffers(functions_);
+  config.flags = NCA_TIMES;
+  const Stream stream = make_stream(*context_, config);
+  // the device's clock is seen a little late when it is set; a clock of another epoch would be off by far more
+  constexpr std::int64_t kSlackNs = 100'000'000;
+  std::int64_t before = monotonic_ns() - kSlackNs;
+  for (nca_times const& times : times_of_three(*stream)) {
+    EXPECT_GE(times.begin_ns, before);
+    EXPECT_GE(times.moved_in_ns, times.begin_ns);
+    EXPECT_GT(times.computed_ns, times.moved_in_ns);
+    EXPECT_GE(times.moved_back_ns, times.computed_ns);
+    EXPECT_LE(times.moved_back_ns, monotonic_ns() + kSlackNs);
+    if (GetParam() == "cpu") {
+      EXPECT_EQ(times.moved_in_ns, times.begin_ns);
+      EXPECT_EQ(times.moved_back_ns, times.computed_ns);
+    } else {
+      EXPECT_GT(times.moved_in_ns, times.begin_ns);
+      EXPECT_GT(times.moved_back_ns, times.computed_ns);
+    }
+    before = times.moved_back_ns;
+  }
+}
+
+TEST_P(Everywhere, times_are_0_unless_asked_for) {
+  const Stream stream = make_stream(*context_, small_buffers(functions_));
+  for (nca_times const& times : times_of_three(*stream)) {
+    EXPECT_EQ(times.begin_ns, 0);
+    EXPECT_EQ(times.moved_in_ns, 0);
+    EXPECT_EQ(times.computed_ns, 0);
+    EXPECT_EQ(times.moved_back_ns, 0);
+  }
+}
+
 TEST_P(Everywhere, a_larger_stream_is_made_while_another_one_works) {
   std::atomic<bool> done{false};
   std::thread worker([&] {

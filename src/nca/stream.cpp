@@ -25,6 +25,11 @@ constexpr std::chrono::microseconds kPollInterval{20};
 /// Longer waits would overflow the clock.
 constexpr std::chrono::hours kLongestWait{24 * 365};
 
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 }  // namespace
 
 AlignedMemory::AlignedMemory(std::size_t bytes)
@@ -78,6 +83,12 @@ Status nca_stream::allocate() {
     }
     free_.push_back(buffer.get());
     buffers_.push_back(std::move(buffer));
+  }
+  if (shape_.times && context_->device != nullptr) {
+    CATENA_ASSIGN_OR_RETURN(const auto clock, buffers_.front()->launch->make_clock());
+    for (auto const& buffer : buffers_) {
+      buffer->launch->trace(clock);
+    }
   }
   return absl::OkStatus();
 }
@@ -235,6 +246,7 @@ nca_status nca_stream::read(nca_results& results) {
   results.packets = buffer.accepted.data();
   results.function_count = buffer.status == NCA_OK ? functions_.size() : 0;
   results.functions = buffer.view_pointers.data();
+  results.times = buffer.status == NCA_OK ? buffer.times : nca_times{};
   return NCA_OK;
 }
 
@@ -357,6 +369,12 @@ void nca_stream::compute(Buffer& buffer) {
 }
 
 Status nca_stream::collect(Buffer& buffer) {
+  if (shape_.times && context_->device != nullptr) {
+    CATENA_ASSIGN_OR_RETURN(const catena::kernel::LaunchTimes times, buffer.launch->times());
+    buffer.times = {times.begin_ns, times.moved_in_ns, times.computed_ns, times.moved_back_ns};
+  } else if (shape_.times) {
+    buffer.times.begin_ns = buffer.times.moved_in_ns = catena::nca::now_ns();
+  }
   for (std::size_t i = 0; i < functions_.size(); ++i) {
     catena::nca::Function const& function = *functions_[i]->what;
     catena::nca::FunctionResults& results = buffer.results[i];
@@ -367,6 +385,9 @@ Status nca_stream::collect(Buffer& buffer) {
       CATENA_RETURN_IF_ERROR(function.collect(*buffer.launch, i, results));
     }
     buffer.views[i] = results.view(function.kind(), buffer.packets->count());
+  }
+  if (shape_.times && context_->device == nullptr) {
+    buffer.times.computed_ns = buffer.times.moved_back_ns = catena::nca::now_ns();
   }
   return absl::OkStatus();
 }

@@ -39,6 +39,7 @@ struct StreamShape {
   std::uint64_t buffer_bytes;
   std::uint32_t packet_bytes;
   std::uint32_t link;  ///< nca_link
+  bool times;          ///< NCA_TIMES
 };
 
 /// One buffer. It goes through the states in their order, and back to kFree.
@@ -57,6 +58,7 @@ struct Buffer {
   std::vector<FunctionResults> results;
   std::vector<nca_function_results> views;
   std::vector<const nca_function_results*> view_pointers;
+  nca_times times{};
 };
 
 }  // namespace catena::nca

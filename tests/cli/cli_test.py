@@ -194,6 +194,68 @@ class CommandLine(unittest.TestCase):
             self.assertIn(words, result.stderr)
         self.assertEqual(self.bench_paper("--replicas", "none").returncode, 2)
 
+    def bench_nca(self, *arguments):
+        return catena("bench", "nca", "--quick", "--output", self.path("nca"), *arguments)
+
+    def test_bench_nca_measures_checks_and_writes_its_page(self):
+        result = self.bench_nca("--device", "opencl", "--streams", "2", "--threads", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("nca/results.json"), encoding="utf-8") as file:
+            results = json.load(file)
+        self.assertTrue(results["device"].startswith("opencl: "))
+        self.assertEqual(results["failed_cells"], 0)
+        kinds = {}
+        for cell in results["cells"]:
+            kinds.setdefault(cell["part"], []).append(cell)
+            self.assertNotIn("error", cell)
+            self.assertGreater(cell["hyperscan_core_gbps"]["median"], 0)
+            for repeat in cell["repeats"]:
+                self.assertGreater(repeat["gbps"], 0)
+                # the warm-up's last, three that are measured, and what is in flight
+                self.assertGreaterEqual(repeat["buffers"], 4 * cell["streams"])
+                if cell["matching_percent"] == 0:
+                    self.assertEqual(repeat["matches"], 0)
+                else:
+                    # a packet that matches has a string, and few have another one in it
+                    self.assertAlmostEqual(repeat["matches"] / repeat["packets"], 0.4, delta=0.1)
+            bytes_each = repeat["gbps"] / repeat["mpps"] * 1000 / 8
+            self.assertAlmostEqual(bytes_each, cell["packet_bytes"] or 583, delta=0.001 if cell["packet_bytes"] else 40)
+        self.assertEqual([(cell["strings"], cell["packet_bytes"], cell["matching_percent"]) for cell in kinds["draft"]],
+                         [(1000, 0, 0), (1000, 0, 35), (1000, 64, 0), (1000, 64, 35)])
+        self.assertEqual([(cell["queues"], cell["streams"], cell["threads"]) for cell in kinds["queues"]],
+                         [(1, 1, 4), (2, 1, 4), (3, 1, 4), (4, 1, 4)])
+        for cell in kinds["queues"]:
+            self.assertTrue(0 <= cell["hidden_share"]["median"] <= 1, cell)
+        # with one buffer nothing is left that a copy could hide behind
+        self.assertAlmostEqual(kinds["queues"][0]["hidden_share"]["median"], 0, places=6)
+        for cell in kinds["kernel"]:
+            self.assertAlmostEqual(cell["ratio"], cell["gbps"]["median"] / cell["kernel_gbps"]["median"], places=6)
+        with open(self.path("nca/README.md"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertNotIn("failed:", page)
+        self.assertIn("copy time hidden with 3 queues | 95 % on an H200", page)
+        figures = sorted(name for name in os.listdir(self.path("nca")) if name.endswith(".svg"))
+        self.assertEqual(figures, ["queues-gbps.svg", "queues-hidden.svg", "timeline-3.svg"])
+        for figure in figures:
+            self.assertIn(figure, page)
+            xml.dom.minidom.parse(self.path("nca/" + figure))
+
+    def test_bench_nca_leaves_out_what_a_device_does_not_have_and_says_so(self):
+        result = self.bench_nca("--device", "cpu", "--parts", "queues,kernel")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("nca/results.json"), encoding="utf-8") as file:
+            results = json.load(file)
+        self.assertEqual([cell["part"] for cell in results["cells"]], ["queues"] * 4)
+        self.assertIn("The part kernel is left out", result.stderr)
+
+    def test_bench_nca_says_what_it_does_not_know(self):
+        for arguments, words in ((("--parts", "cost"), "there is no part 'cost'; allowed: draft"),
+                                 (("--data", self.path("no")), "strings.txt; give the folder bench/nca")):
+            result = self.bench_nca("--device", "cpu", *arguments)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(words, result.stderr)
+        self.assertEqual(self.bench_nca("--device", "gpu").returncode, 2)
+
     def test_ctrl_c_ends_an_endless_run_with_the_report(self):
         process = subprocess.Popen([BIN, "run", self.chain(rx="{generator: {packet: 60, rate: 20000}}", tx="null"), "--json"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -3,11 +3,11 @@
 
 #include <catena/kernel/fault.hpp>
 #include <catena/kernel/launch_params.hpp>
+#include <catena/kernel/launch_times.hpp>
 #include <catena/kernel/program.hpp>
 #include <catena/kernel/shared_buffer.hpp>
 #include <catena/packet/batch.hpp>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -24,14 +24,6 @@ struct TransferCounts {
   std::uint64_t packets = 0;
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
-};
-
-/// When the device came to the parts of a launch, in ns of the host's steady clock.
-struct LaunchTimes {
-  std::int64_t begin_ns = 0;       ///< the moves to the device were next
-  std::int64_t moved_in_ns = 0;    ///< what the kernel reads was on the device
-  std::int64_t computed_ns = 0;    ///< the kernel was done
-  std::int64_t moved_back_ns = 0;  ///< results and packets were on the host
 };
 
 /// The state of one NF on one device and its compiled kernel; shared by the launches in flight.
@@ -107,10 +99,9 @@ class Launch {
   /// From the next submit() on keeps the times(). Waits for the device a few times, to set its clock beside the host's;
   /// not while a batch is in flight. Errors: as Stream::mark(); DeadlineExceeded if the device does not answer.
   Status start_trace();
-  /// Of the last submit(), once poll() was true; what fetch_spill() asks for is not in it. The two clocks are set
-  /// beside each other once, so times on the device lie a few microseconds beside the host's, and drift as clocks do.
+  /// Of the last submit(), once poll() was true, as exact as a DeviceClock; what fetch_spill() asks for is not in it.
   /// FailedPrecondition: there was no submit() since start_trace(), or it is not done.
-  Result<LaunchTimes> times();
+  Result<LaunchTimes> times() const { return marks_.times(nf_->spec().kernel); }
 
   /// Brings the first `bytes` bytes of the spill area of row `row` to the host; enqueues only, poll() again.
   /// For packets whose result list did not hold everything. Rows are asked for in rising order, each once.
@@ -146,10 +137,9 @@ class Launch {
   Status allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes, std::size_t spill_bytes);
   /// Enqueues every kernel of the launch, without packets.
   virtual Status enqueue_warm_up() { return enqueue_kernel(); }
-  /// The points of a submit() at which a traced launch marks its stream, in this order.
-  enum Point : std::uint8_t { kBegin, kMovedIn, kComputed, kMovedBack, kPoints };
+  using enum LaunchMarks::Point;
   /// Marks the stream where the launch is traced, else does nothing.
-  Status mark(Point point) { return clock_mark_ == nullptr ? absl::OkStatus() : put_mark(point); }
+  Status mark(LaunchMarks::Point point) { return marks_.put(*stream_, point); }
   /// Enqueues the NF's kernel, which writes its results to `out`; what every launch has is filled in here.
   Status enqueue_nf_kernel(device::Buffer& out, LaunchParams params);
   void mark_faulted(std::uint32_t row, std::uint64_t offset);
@@ -178,16 +168,12 @@ class Launch {
     std::span<std::byte> bytes;
   };
   Result<std::span<std::byte>> spill_room(std::size_t bytes);
-  Status put_mark(Point point);
 
   std::uint32_t max_packets_;
   std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;
   std::size_t spill_staging_used_ = 0;  // bytes of the last entry
   std::vector<Spilled> spilled_;
-  // of a traced launch
-  std::unique_ptr<device::Event> clock_mark_;
-  std::int64_t clock_mark_ns_ = 0;  ///< of the host, when the device came to clock_mark_
-  std::array<std::unique_ptr<device::Event>, kPoints> marks_;
+  LaunchMarks marks_;
 };
 
 }  // namespace catena::kernel
