@@ -19,7 +19,7 @@
  *            nca_read_results(stream, &results); ...; nca_release_results(stream, &results);
  *     nca_stream_close(stream); nca_close(context);
  *
- * A stream has some buffers. One is being filled; the others are on their way to the device, on the device, on their
+ * A stream has some buffers. One is being filled; the others wait for a command queue, are on the device, on their
  * way back, or hold results that were not released yet. Packets of any length are packed into a buffer one after
  * another, so it crosses the bus in one copy, once for all functions of the stream. When no buffer is free,
  * nca_add_packets() accepts less and says NCA_ERROR_FULL: what waits is bounded, and a packet that was accepted is
@@ -274,7 +274,9 @@ typedef struct nca_stream_config {
   size_t size;
   nca_function* const* functions; /* in the order of the results; each once */
   size_t function_count;          /* at least 1 */
-  uint32_t buffers;               /* 0: 3; at most 64. The command queues of the draft */
+  uint32_t queues;                /* buffers that the device has at once, each with a command queue; 0: 3, or `buffers`
+                                     if that is less; at most `buffers` */
+  uint32_t buffers;               /* 0: 2 more than `queues`, one to fill and one to read; at most 64 */
   uint32_t buffer_packets;        /* packets of a buffer; 0: 16384; at most 1048576 */
   uint64_t buffer_bytes;      /* bytes of a buffer, each packet rounded up to 16; 0: 640 a packet; below 4 GiB and at
                                  least as much as one packet takes */

@@ -420,6 +420,7 @@ TEST(NcaOverlap, copies_count_as_hidden_where_a_kernel_runs) {
   EXPECT_DOUBLE_EQ(overlap.kernel, 0.60);
   EXPECT_DOUBLE_EQ(overlap.both, 0.20);
   EXPECT_DOUBLE_EQ(overlap.hidden(), 20.0 / 55);
+  EXPECT_DOUBLE_EQ(overlap.kernel_hidden(), 20.0 / 60);
   // what lies outside of the time does not count: of 55 .. 65, copies take all and the kernel half
   const Overlap part = overlap_of(buffers, 55, 65);
   EXPECT_DOUBLE_EQ(part.copy, 1);

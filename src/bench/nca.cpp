@@ -37,7 +37,7 @@ constexpr double kGbpsPerByte = 8e-9;
 constexpr double kMega = 1e6;
 constexpr std::uint32_t kMaxStreams = 64;
 constexpr std::uint32_t kMaxThreads = 64;
-constexpr std::uint32_t kMaxBuffers = 64;
+constexpr std::uint32_t kMostQueues = 62;
 
 Status write_file(std::filesystem::path const& path, std::string const& text) {
   std::ofstream out(path, std::ios::binary);
@@ -181,6 +181,7 @@ Status NcaBench::measure_once(NcaCell& cell, NcaLoad const& load) {
     repeat.copy = overlap.copy;
     repeat.kernel = overlap.kernel;
     repeat.hidden = overlap.hidden();
+    repeat.kernel_hidden = overlap.kernel_hidden();
     if (cell.queues == kTimelineQueues) {
       std::tie(cell.timeline, cell.timeline_us) = nca_timeline(speed.times, speed.from_ns / 2 + speed.to_ns / 2);
     }
@@ -293,11 +294,11 @@ Status check(NcaOptions const& options) {
   if (!(options.seconds > 0) || options.repeats == 0) {
     return absl::InvalidArgumentError("seconds and repeats must be above 0");
   }
-  if (options.queues == 0 || options.queues > kMaxBuffers || options.streams > kMaxStreams ||
+  if (options.queues == 0 || options.queues > kMostQueues || options.streams > kMaxStreams ||
       options.threads > kMaxThreads) {
     return absl::InvalidArgumentError(concat(options.streams, " streams of ", options.threads, " threads and ",
                                              options.queues, " queues; there are at most ", kMaxStreams, ", ",
-                                             kMaxThreads, ", and 1 to ", kMaxBuffers));
+                                             kMaxThreads, ", and 1 to ", kMostQueues));
   }
   if (options.output.empty()) {
     return absl::InvalidArgumentError("the output folder has no name");

@@ -22,7 +22,7 @@ struct NcaOptions {
   std::uint32_t repeats = 5;
   std::uint32_t streams = 0;  ///< 0: 4 with CUDA, else 1
   std::uint32_t threads = 0;  ///< that add packets, a stream; 0: 2 with CUDA, else 1
-  std::uint32_t queues = 3;   ///< buffers of a stream
+  std::uint32_t queues = 3;   ///< of a stream, which has two buffers more
   std::string output;         ///< folder for results.json, README.md and the figures; made where it is not there
   std::string data;           ///< folder with strings.txt; empty: the source tree's bench/nca
   bool quick = false;         ///< one short repeat of few and small buffers: for tests
@@ -35,7 +35,8 @@ struct NcaRepeat {
   double plain_gbps = 0;  ///< of the kernel by itself; part kernel
   double copy = 0;        ///< shares of the time, see Overlap; part queues
   double kernel = 0;
-  double hidden = 0;
+  double hidden = 0;         ///< of the copy time, what a kernel runs in
+  double kernel_hidden = 0;  ///< of the kernel time, what a copy runs in
   std::uint64_t buffers = 0;
   std::uint64_t packets = 0;
   std::uint64_t matches = 0;

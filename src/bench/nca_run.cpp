@@ -121,7 +121,7 @@ Status StreamRun::open(nca_context& context, nca_function& function) {
   config.size = sizeof config;
   config.functions = functions;
   config.function_count = 1;
-  config.buffers = load_.queues;
+  config.queues = load_.queues;
   config.buffer_packets = load_.buffer_packets;
   config.buffer_bytes = buffer_bytes(load_);
   config.packet_bytes = load_.bytes == 0 ? kMostBytes : load_.bytes;

@@ -32,7 +32,7 @@ struct NcaLoad {
   std::uint32_t buffer_packets = 16384;
   std::uint32_t streams = 1;
   std::uint32_t threads = 1;  ///< that add packets, a stream
-  std::uint32_t queues = 3;   ///< buffers of a stream
+  std::uint32_t queues = 3;   ///< of a stream, which has two buffers more
   double seconds = 1;         ///< a quarter of it is warm-up
   bool times = false;
 };
@@ -68,6 +68,7 @@ struct Overlap {
   double both = 0;
   /// Of the time in which a copy runs, the share in which a kernel does too; 0 without copies.
   double hidden() const { return copy > 0 ? both / copy : 0; }
+  double kernel_hidden() const { return kernel > 0 ? both / kernel : 0; }
 };
 
 /// Over [from_ns, to_ns), which is not empty. Buffers may be in any order. Where one waits for another's copy or

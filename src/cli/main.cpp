@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 64));
   draft->add_option("--threads", nca.threads, "Threads that add packets, a stream; default: 2 with CUDA, else 1")
       ->check(CLI::Range(1, 64));
-  draft->add_option("--queues", nca.queues, "Buffers of a stream; default: 3")->check(CLI::Range(1, 64));
+  draft->add_option("--queues", nca.queues, "Queues of a stream; default: 3")->check(CLI::Range(1, 62));
   draft->add_option("--output", nca.output, "Folder for results.json, README.md and figures; default: bench-nca");
   draft->add_option("--data", nca.data, "Folder with strings.txt; default: the source tree's bench/nca");
   draft->add_flag("--quick", nca.quick, "One short repeat of fewer and smaller buffers");

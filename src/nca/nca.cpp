@@ -24,7 +24,8 @@ constexpr std::uint32_t kMaxBuffers = 64;
 constexpr std::uint32_t kMaxBufferPackets = 1U << 20;
 constexpr std::uint64_t kMaxBufferBytes = 0xFFFFFFFFU;
 constexpr std::uint32_t kMaxPacketBytes = 0xFFFF;
-constexpr std::uint32_t kDefaultBuffers = 3;
+constexpr std::uint32_t kDefaultQueues = 3;
+constexpr std::uint32_t kBuffersBesideQueues = 2;
 constexpr std::uint32_t kDefaultBufferPackets = 16384;
 constexpr std::uint32_t kDefaultPacketBytes = 2048;
 constexpr std::uint64_t kDefaultBytesEach = 640;
@@ -184,10 +185,15 @@ nca_status add_function(nca_context& context, int kind, const void* config, nca_
 
 Result<StreamShape> shape_of(nca_stream_config const& config) {
   StreamShape shape{};
-  shape.buffers = config.buffers == 0 ? kDefaultBuffers : config.buffers;
+  const std::uint32_t default_queues = config.buffers == 0 ? kDefaultQueues : std::min(kDefaultQueues, config.buffers);
+  shape.queues = config.queues == 0 ? default_queues : std::min(config.queues, kMaxBuffers + 1);
+  shape.buffers = config.buffers == 0 ? shape.queues + kBuffersBesideQueues : config.buffers;
   shape.buffer_packets = config.buffer_packets == 0 ? kDefaultBufferPackets : config.buffer_packets;
   shape.packet_bytes = config.packet_bytes == 0 ? kDefaultPacketBytes : config.packet_bytes;
   shape.link = config.link;
+  if (shape.queues > shape.buffers) {
+    return absl::InvalidArgumentError(concat(config.queues, " queues for ", shape.buffers, " buffers"));
+  }
   if (shape.buffers > kMaxBuffers || shape.buffer_packets > kMaxBufferPackets || shape.packet_bytes > kMaxPacketBytes) {
     return absl::InvalidArgumentError(
         concat(shape.buffers, " buffers of ", shape.buffer_packets, " packets of at most ", shape.packet_bytes,

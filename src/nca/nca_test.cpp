@@ -230,6 +230,12 @@ TEST_P(Everywhere, a_stream_needs_a_configuration_that_makes_sense) {
     config.function_count = 2;
   });
   refused([](auto& config) { config.buffers = 65; });
+  refused([](auto& config) { config.queues = 63; });  // and two buffers beside them
+  refused([](auto& config) { config.queues = 0xFFFFFFFFU; });
+  refused([](auto& config) {
+    config.queues = 3;
+    config.buffers = 2;
+  });
   refused([](auto& config) { config.buffer_packets = (1U << 20) + 1; });
   refused([](auto& config) { config.packet_bytes = 65536; });
   refused([](auto& config) { config.buffer_bytes = 65535; });

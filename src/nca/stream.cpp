@@ -288,66 +288,74 @@ std::uint64_t nca_stream::unread_packets() const {
 void nca_stream::run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    const auto can_submit = [&] { return !handed_over_.empty() && handed_over_.front()->writers == 0; };
     if (running_.empty()) {
-      work_.wait(lock, [&] { return stop_ || can_submit(); });
+      work_.wait(lock, [&] { return stop_ || may_submit(); });
     } else if (context_->device != nullptr) {
-      work_.wait_for(lock, catena::nca::kPollInterval, [&] { return stop_ || can_submit(); });
+      work_.wait_for(lock, catena::nca::kPollInterval, [&] { return stop_ || may_submit(); });
     }
     if (stop_) {
       return;
     }
-    while (can_submit() && submit_next(lock)) {
-    }
+    submit(lock);
     if (!running_.empty()) {
       work(lock);
     }
   }
 }
 
-/// Gives the oldest buffer that was handed over to the device. Returns whether to go on with the next one: on the host
-/// there is no use in more than one.
-bool nca_stream::submit_next(std::unique_lock<std::mutex>& lock) {
-  Buffer& buffer = *handed_over_.front();
-  handed_over_.pop_front();
-  buffer.state = Buffer::kRunning;
-  running_.push_back(&buffer);
-  if (context_->device == nullptr) {
-    return false;
-  }
-  if (failed_ == NCA_OK) {
-    lock.unlock();
-    const Status status = buffer.launch->submit();
-    lock.lock();
-    if (!status.ok()) {
-      fail(status);
+/// Whether a buffer waits whose packets are all there, and a queue is free for it.
+bool nca_stream::may_submit() const {
+  const std::size_t queues = context_->device == nullptr ? 1 : shape_.queues;
+  return running_.size() < queues && !handed_over_.empty() && handed_over_.front()->writers == 0;
+}
+
+/// Gives buffers that were handed over to the device, in order, as long as it has queues.
+void nca_stream::submit(std::unique_lock<std::mutex>& lock) {
+  while (may_submit()) {
+    Buffer& buffer = *handed_over_.front();
+    handed_over_.pop_front();
+    buffer.state = Buffer::kRunning;
+    running_.push_back(&buffer);
+    if (context_->device != nullptr && failed_ == NCA_OK) {
+      lock.unlock();
+      const Status status = buffer.launch->submit();
+      lock.lock();
+      if (!status.ok()) {
+        fail(status);
+      }
     }
   }
-  return true;
 }
 
 /// Completes the oldest buffer that runs, if it is done.
 void nca_stream::work(std::unique_lock<std::mutex>& lock) {
   Buffer& buffer = *running_.front();
   if (failed_ != NCA_OK) {
+    running_.pop_front();
     buffer.status = failed_;
     complete(buffer, lock);
     return;
   }
-  lock.unlock();
-  catena::Result<bool> done = true;
   if (context_->device != nullptr) {
-    done = buffer.launch->poll();
+    lock.unlock();
+    const catena::Result<bool> done = buffer.launch->poll();
+    lock.lock();
+    if (!done.ok()) {
+      fail(done.status());
+    }
+    if (!done.ok() || !*done) {
+      return;
+    }
   }
-  if (done.ok() && *done) {
-    compute(buffer);
+  running_.pop_front();
+  buffer.state = Buffer::kCollecting;
+  if (context_->device != nullptr) {
+    submit(lock);  // the device is not to wait while lists are made
   }
+  lock.unlock();
+  compute(buffer);
   lock.lock();
-  if (!done.ok()) {
-    fail(done.status());
-  } else if (*done) {
-    complete(buffer, lock);
-  }
+  complete(buffer, lock);
 }
 
 /// Fills in the results of a buffer whose packets, or kernels' results, are there.
@@ -393,7 +401,6 @@ Status nca_stream::collect(Buffer& buffer) {
 }
 
 void nca_stream::complete(Buffer& buffer, std::unique_lock<std::mutex>& lock) {
-  running_.pop_front();
   buffer.state = Buffer::kComplete;
   complete_.push_back(&buffer);
   ++counts_.buffers_completed;

@@ -34,6 +34,7 @@ class AlignedMemory {
 
 /// A configured stream's numbers, with no defaults left.
 struct StreamShape {
+  std::uint32_t queues;  ///< buffers that the device has at once
   std::uint32_t buffers;
   std::uint32_t buffer_packets;
   std::uint64_t buffer_bytes;
@@ -44,7 +45,7 @@ struct StreamShape {
 
 /// One buffer. It goes through the states in their order, and back to kFree.
 struct Buffer {
-  enum State { kFree, kOpen, kHandedOver, kRunning, kComplete, kRead };
+  enum State { kFree, kOpen, kHandedOver, kRunning, kCollecting, kComplete, kRead };
   State state = kFree;
   std::uint64_t number = 0;   ///< since it was handed over
   std::uint32_t writers = 0;  ///< calls that still copy packets into it
@@ -105,7 +106,8 @@ struct nca_stream {
   nca_status refuse(nca_packet const& packet, std::size_t position);
   // by the stream's thread
   void run();
-  bool submit_next(std::unique_lock<std::mutex>& lock);
+  bool may_submit() const;
+  void submit(std::unique_lock<std::mutex>& lock);
   void work(std::unique_lock<std::mutex>& lock);
   void compute(Buffer& buffer);
   catena::Status collect(Buffer& buffer);
