@@ -229,13 +229,13 @@ TEST_F(CryptoVectors, kernel_hashes_as_rfc_2202_says) {
   std::vector<Association> associations;
   for (Vector const& vector : read_vectors("rfc2202_hmac_sha1.txt", "Key")) {
     const Bytes key = twenty_bytes(vector.at("Key"));
-    if (!key.empty() && vector.at("Msg").size() % 4 == 0) {  // as all that ESP signs
+    if (!key.empty()) {
       messages.push_back(vector.at("Msg"));
       expected.push_back(vector.at("MD"));
       associations.push_back(with_keys({}, key));
     }
   }
-  ASSERT_EQ(messages.size(), 3U);
+  ASSERT_EQ(messages.size(), 6U);
   for (device::Device* device : nf::testing::devices()) {
     EXPECT_EQ(run_kernel(*device, "hmac_sha1_message", messages, associations), expected) << device->info().name;
   }

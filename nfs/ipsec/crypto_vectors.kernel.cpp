@@ -42,5 +42,5 @@ CATENA_KERNEL(hmac_sha1_message) {
   const auto keys = keys_of(ctx, packet.aux<VectorAux>());
   const auto frame = packet.frame();
   packet.set_result(
-      hmac_sha1(frame, 0, frame.length(), load_sha1_state(keys, kInnerState), load_sha1_state(keys, kOuterState)));
+      hmac_sha1(frame, frame.length(), load_sha1_state(keys, kInnerState), load_sha1_state(keys, kOuterState)));
 }

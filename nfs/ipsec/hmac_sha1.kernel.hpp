@@ -64,24 +64,34 @@ inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
 
 using FetchedBlock = kernel::Fetched<kSha1BlockBytes / 4>;
 
-/// Asks for block `number` of the message; behind it there are no words.
-inline FetchedBlock fetch_block(kernel::Bytes message, i32 first, u32 length, u32 number) {
+/// Asks for the whole words of block `number` of the message; behind it there are none.
+inline FetchedBlock fetch_block(kernel::Bytes message, u32 length, u32 number) {
   const u32 begin = number * kSha1BlockBytes;
   const u32 rest = begin < length ? length - begin : 0;
-  return message.fetch<kSha1BlockBytes / 4>(first + static_cast<i32>(begin),
+  return message.fetch<kSha1BlockBytes / 4>(static_cast<i32>(begin),
                                             rest < kSha1BlockBytes ? rest / 4 : kSha1BlockBytes / 4);
 }
 
-/// The whole 20-byte HMAC of bytes [first, first + length); `length` is a multiple of 4, as all that ESP signs. The
-/// last turn of the loop is the outer hash, so that the unrolled rounds exist once. Each block is asked for before the
-/// rounds of the one before it, which hide the way from memory: nobody else works while one work-item is here.
-inline Sha1State hmac_sha1(kernel::Bytes message, i32 first, u32 length, Sha1State inner, Sha1State outer) {
+/// The word behind the whole words of a message: what is left of it, and the end mark (FIPS 180-4 section 5.1.1).
+inline u32 end_word(kernel::Bytes message, u32 length) {
+  const u32 left = length % 4;
+  u32 word = 0x80000000U >> (8 * left);
+  for (u32 i = 0; i < left; ++i) {
+    word |= static_cast<u32>(message[static_cast<i32>(length - left + i)]) << (24 - 8 * i);
+  }
+  return word;
+}
+
+/// The whole 20-byte HMAC of the first `length` bytes of `message`. The last turn of the loop is the outer hash, so
+/// that the unrolled rounds exist once. Each block is asked for before the rounds of the one before it, which hide the
+/// way from memory: nobody else works while one work-item is here.
+inline Sha1State hmac_sha1(kernel::Bytes message, u32 length, Sha1State inner, Sha1State outer) {
   constexpr u32 kDigestBytes = 20;
-  constexpr u32 kEndMark = 0x80000000U;
-  constexpr u32 kEndBytes = 4 + 8;  // the word with the end mark, and the length in bits
+  constexpr u32 kEndBytes = 1 + 8;  // the end mark, and the length in bits
   const u32 blocks = (length + kEndBytes + kSha1BlockBytes - 1) / kSha1BlockBytes;
+  const u32 last_word = end_word(message, length);
   Sha1State state = inner;
-  FetchedBlock fetched = fetch_block(message, first, length, 0);
+  FetchedBlock fetched = fetch_block(message, length, 0);
   for (u32 number = 0; number <= blocks; ++number) {
     const bool is_outer = number == blocks;
     u32 block[16];
@@ -93,7 +103,7 @@ inline Sha1State hmac_sha1(kernel::Bytes message, i32 first, u32 length, Sha1Sta
     } else {
       CATENA_UNROLL
       for (u32 i = 0; i < 16; ++i) {
-        block[i] = number * kSha1BlockBytes + 4 * i == length ? kEndMark : fetched[i];
+        block[i] = number * kSha1BlockBytes / 4 + i == length / 4 ? last_word : fetched[i];
       }
     }
     if (is_outer) {  // nothing was fetched
@@ -101,13 +111,13 @@ inline Sha1State hmac_sha1(kernel::Bytes message, i32 first, u32 length, Sha1Sta
       for (u32 i = 0; i < 5; ++i) {
         block[i] = state.words[i];
       }
-      block[5] = kEndMark;
+      block[5] = 0x80000000U;
       state = outer;
     }
     if (number + 1 >= blocks) {
       block[15] = 8 * (kSha1BlockBytes + (is_outer ? kDigestBytes : length));  // the block of the key counts
     }
-    fetched = fetch_block(message, first, length, number + 1);
+    fetched = fetch_block(message, length, number + 1);
     sha1_block(state, block);
   }
   return state;

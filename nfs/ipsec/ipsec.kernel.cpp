@@ -31,7 +31,7 @@ inline IsoPtr<u32> association_of(Context const& ctx, u32 number) {
 }
 
 inline Sha1State icv_of(Bytes frame, i32 esp, u32 text_length, IsoPtr<u32> association) {
-  return hmac_sha1(frame, esp, kTextOffset + text_length, load_sha1_state(association, kInnerState),
+  return hmac_sha1(frame.from(esp), kTextOffset + text_length, load_sha1_state(association, kInnerState),
                    load_sha1_state(association, kOuterState));
 }
 
