@@ -281,8 +281,8 @@ struct Ciphered {
   Packet bytes;
   bool operator==(Ciphered const&) const = default;
 };
-void PrintTo(Ciphered const& ciphered, std::ostream* out) {
-  *out << "state " << ciphered.state << ", bytes " << ::testing::PrintToString(ciphered.bytes);
+std::ostream& operator<<(std::ostream& out, Ciphered const& ciphered) {
+  return out << "state " << ciphered.state << ", bytes " << ::testing::PrintToString(ciphered.bytes);
 }
 
 nca_cipher_config cipher_config(nca_direction direction, Packet const& key, Packet const& nonce,

@@ -27,8 +27,8 @@ struct Match {
   std::uint32_t pattern;
   auto operator<=>(Match const&) const = default;
 };
-void PrintTo(Match const& match, std::ostream* out) {
-  *out << "(packet " << match.packet << ", end " << match.end << ", pattern " << match.pattern << ")";
+std::ostream& operator<<(std::ostream& out, Match const& match) {
+  return out << "(packet " << match.packet << ", end " << match.end << ", pattern " << match.pattern << ")";
 }
 
 namespace {
@@ -172,7 +172,7 @@ TEST_F(MatchOnCaptures, finds_what_hyperscan_lists_in_whole_frames) {
     const std::vector<Match> expected = hyperscan.scan(packets);
     EXPECT_EQ(expected.empty(), name != "mixed.pcap");  // the other capture holds no host names
     for (std::string const& device : device_names()) {
-      SCOPED_TRACE(name + " on " + device);
+      SCOPED_TRACE(::testing::Message() << name << " on " << device);
       nca_match_config config{};
       config.strings_file = path.c_str();
       EXPECT_EQ(run_match(device, config, packets), expected);
