@@ -9,6 +9,7 @@
 
 #include "bit_vector.hpp"
 #include "dataplane/eal/eal.hpp"
+#include "device_state.hpp"
 
 extern const catena::kernel::SourceFile catena_kernel_firewall[];
 extern const unsigned catena_kernel_firewall_count;
@@ -145,20 +146,7 @@ Result<nf::KernelSide> Firewall::kernel_side() const {
   side.spec.reads = hints().gr;
   side.spec.writes = hints().gw;
   side.spec.result_bytes = sizeof(FirewallResult);
-
-  const BitVector tables = build_bit_vector(file_.rules);
-  nf::StateBuilder state(sizeof(State));
-  State header{};
-  header.src_trie = state.add(std::span(tables.src_trie));
-  header.dst_trie = state.add(std::span(tables.dst_trie));
-  header.sport_rows = state.add(std::span(tables.sport_rows));
-  header.dport_rows = state.add(std::span(tables.dport_rows));
-  header.protocol_rows = state.add(std::span(tables.protocol_rows));
-  header.rows = state.add(std::span(tables.rows));
-  header.words = tables.words;
-  header.summary_words = tables.summary_words;
-  header.no_ports_row = tables.no_ports_row;
-  side.state = state.finish(header);
+  side.state = device_state(build_bit_vector(file_.rules));
   return side;
 }
 

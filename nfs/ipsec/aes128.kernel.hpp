@@ -23,8 +23,11 @@ inline RoundKeys load_round_keys(IsoPtr<u32> state, u32 first) {
   return keys;
 }
 
+inline constexpr u32 kAesBlockBytes = 16;
+inline constexpr u32 kAesBlockWords = kAesBlockBytes / 4;
+
 struct Block {
-  u32 words[4];  ///< big-endian columns
+  u32 words[kAesBlockWords];  ///< big-endian columns
 };
 
 /// One column of SubBytes, ShiftRows and MixColumns.

@@ -64,9 +64,6 @@ inline void move_l2(Bytes frame, u32 l3, i32 by) {
   }
 }
 
-constexpr u32 kAesBlockBytes = 16;
-constexpr u32 kAesBlockWords = kAesBlockBytes / 4;
-
 /// Completes the words from byte `at` of the text to encrypt: behind the datagram stand the padding 1 2 3, pad length
 /// and next header. What the words hold there before does not count.
 inline void add_trailer(Aux const& aux, u32 at, u32 (&words)[kAesBlockWords]) {

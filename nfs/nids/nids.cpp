@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nids.hpp"
 
+#include "device_state.hpp"
 #include "rule_parser.hpp"
 #include "set_expression.hpp"
 
@@ -53,17 +54,6 @@ PacketHeader header_of(packet::Packet const& packet) {
                     : packet.is(packet::kIcmp) ? Protocol::kIcmp
                                                : Protocol::kIp;
   return header;
-}
-
-NidsAutomaton add_automaton(nf::StateBuilder& state, Automaton const& automaton) {
-  return {.classes = state.add(std::span<const std::uint8_t>(automaton.classes)),
-          .next = state.add(std::span(automaton.next)),
-          .longest = state.add(std::span(automaton.longest)),
-          .depths = state.add(std::span(automaton.depths)),
-          .class_count = automaton.class_count,
-          .start = automaton.start,
-          .deciding_rows = automaton.deciding_rows,
-          .match_rows = automaton.match_rows};
 }
 
 Result<Variables> read_variables(nf::Config& config) {

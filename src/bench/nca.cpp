@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <tuple>
 
@@ -38,12 +37,6 @@ constexpr double kMega = 1e6;
 constexpr std::uint32_t kMaxStreams = 64;
 constexpr std::uint32_t kMaxThreads = 64;
 constexpr std::uint32_t kMostQueues = 62;
-
-Status write_file(std::filesystem::path const& path, std::string const& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text << std::flush;
-  return out ? absl::OkStatus() : absl::PermissionDeniedError(concat("cannot write ", path.string()));
-}
 
 /// The whole benchmark under way.
 class NcaBench {
@@ -237,12 +230,7 @@ std::string NcaBench::line_for(NcaCell const& cell) const {
 }
 
 Status NcaBench::write_output() const {
-  const std::filesystem::path output = options_.output;
-  CATENA_RETURN_IF_ERROR(write_file(output / "results.json", to_json(results_) + "\n"));
-  for (auto const& [name, text] : nca_page(results_)) {
-    CATENA_RETURN_IF_ERROR(write_file(output / name, text));
-  }
-  return absl::OkStatus();
+  return bench::write_output(options_.output, to_json(results_), nca_page(results_));
 }
 
 Result<NcaResults> NcaBench::run() {

@@ -58,21 +58,12 @@ Bar bar_of(Spread const& spread, double scale = 1) {
   return {spread.median * scale, spread.low * scale, spread.high * scale};
 }
 
-/// The page as it grows, and the figures that it shows.
-class Page {
+class Page final : private MarkdownPage {
  public:
   explicit Page(NcaResults const& results) : results_(results) {}
-  std::vector<std::pair<std::string, std::string>> make();
+  Files make();
 
  private:
-  template <typename... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-  }
-  void figure(std::string const& file, std::string const& svg, std::string const& words) {
-    files_.emplace_back(file, svg);
-    add("![{}]({})\n\n", words, file);
-  }
   bool has(std::string_view part) const {
     return std::any_of(results_.cells.begin(), results_.cells.end(),
                        [&](NcaCell const& cell) { return cell.part == part && is_measured(cell); });
@@ -84,8 +75,6 @@ class Page {
   void kernel();
 
   NcaResults const& results_;
-  std::string text_;
-  std::vector<std::pair<std::string, std::string>> files_;
 };
 
 void Page::head() {
@@ -224,14 +213,13 @@ void Page::kernel() {
   add("\n");
 }
 
-std::vector<std::pair<std::string, std::string>> Page::make() {
+Files Page::make() {
   head();
   bars();
   draft();
   queues();
   kernel();
-  files_.emplace_back("README.md", std::move(text_));
-  return std::move(files_);
+  return take_files();
 }
 
 nlohmann::ordered_json json_of(Spread const& spread) {
@@ -273,7 +261,7 @@ nlohmann::ordered_json json_of(NcaCell const& cell) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> nca_page(NcaResults const& results) { return Page(results).make(); }
+Files nca_page(NcaResults const& results) { return Page(results).make(); }
 
 std::string to_json(NcaResults const& results) {
   nlohmann::ordered_json json{{"benchmark", "nca"},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bench/nca.hpp"
+#include "bench/page.hpp"
 
 #include <nca/nca.h>
 
@@ -14,7 +15,7 @@
 namespace catena::bench {
 
 /// Name and text of the files that show results beside the draft's: README.md, and the SVGs of what there is to show.
-std::vector<std::pair<std::string, std::string>> nca_page(NcaResults const& results);
+Files nca_page(NcaResults const& results);
 /// Everything but the time lines, as one JSON object.
 std::string to_json(NcaResults const& results);
 

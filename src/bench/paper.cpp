@@ -16,7 +16,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <utility>
 
@@ -61,12 +60,6 @@ const char* choice_text(device::Choice choice) {
       break;
   }
   return "auto";
-}
-
-Status write_file(std::filesystem::path const& path, std::string const& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text << std::flush;
-  return out ? absl::OkStatus() : absl::PermissionDeniedError(concat("cannot write ", path.string()));
 }
 
 /// The whole benchmark under way.
@@ -340,12 +333,7 @@ std::string Paper::line_for(std::size_t done, Cell const& cell, double seconds_s
 }
 
 Status Paper::write_output() const {
-  const std::filesystem::path output = options_.output;
-  CATENA_RETURN_IF_ERROR(write_file(output / "results.json", to_json(results_) + "\n"));
-  for (auto const& [name, text] : paper_page(results_, options_.wire_bytes)) {
-    CATENA_RETURN_IF_ERROR(write_file(output / name, text));
-  }
-  return absl::OkStatus();
+  return bench::write_output(options_.output, to_json(results_), paper_page(results_, options_.wire_bytes));
 }
 
 Result<Results> Paper::run() {

@@ -78,22 +78,13 @@ std::vector<std::string> labels_of(Sizes const& sizes) {
 
 Bar bar_of(Spread const& spread) { return {spread.median, spread.low, spread.high}; }
 
-/// The page as it grows, and the figures that it shows.
-class Page {
+class Page final : private MarkdownPage {
  public:
   Page(Results const& results, Sizes const& sizes) : results_(results), sizes_(sizes) {}
 
-  std::vector<std::pair<std::string, std::string>> make();
+  Files make();
 
  private:
-  template <typename... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
-  }
-  void figure(std::string const& file, std::string const& svg, std::string const& words) {
-    files_.emplace_back(file, svg);
-    add("![{}]({})\n\n", words, file);
-  }
   bool has(Part part, std::string_view chain = {}) const {
     return std::any_of(results_.cells.begin(), results_.cells.end(), [&](Cell const& cell) {
       return cell.part == part && (chain.empty() || cell.chain == chain) && !cell.repeats.empty();
@@ -116,8 +107,6 @@ class Page {
 
   Results const& results_;
   Sizes const& sizes_;
-  std::string text_;
-  std::vector<std::pair<std::string, std::string>> files_;
 };
 
 std::string Page::ratios(Part part, std::string_view chain, std::string_view mode, std::string_view other,
@@ -454,7 +443,7 @@ void Page::timelines() {
   }
 }
 
-std::vector<std::pair<std::string, std::string>> Page::make() {
+Files Page::make() {
   head();
   summary();
   source();
@@ -470,14 +459,12 @@ std::vector<std::pair<std::string, std::string>> Page::make() {
   units();
   latency();
   timelines();
-  files_.emplace_back("README.md", std::move(text_));
-  return std::move(files_);
+  return take_files();
 }
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> paper_page(Results const& results,
-                                                            std::vector<std::uint32_t> const& wire_bytes) {
+Files paper_page(Results const& results, std::vector<std::uint32_t> const& wire_bytes) {
   return Page(results, wire_bytes).make();
 }
 

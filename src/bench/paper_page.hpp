@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bench/page.hpp"
 #include "bench/results.hpp"
 
 #include <cstdint>
@@ -12,7 +13,6 @@ namespace catena::bench {
 
 /// Name and text of the files that show results beside the paper's: README.md, and one SVG for each figure for which
 /// there is something to show. `wire_bytes`: the sizes, in the order of the axes.
-std::vector<std::pair<std::string, std::string>> paper_page(Results const& results,
-                                                            std::vector<std::uint32_t> const& wire_bytes);
+Files paper_page(Results const& results, std::vector<std::uint32_t> const& wire_bytes);
 
 }  // namespace catena::bench

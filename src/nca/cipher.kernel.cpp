@@ -12,13 +12,12 @@
 
 namespace catena::nca {
 
+using ipsec::kAesBlockBytes;
+using ipsec::kAesBlockWords;
 using kernel::Bytes;
 using kernel::Context;
 using kernel::IsoPtr;
 using kernel::PacketView;
-
-constexpr u32 kAesBlockBytes = 16;
-constexpr u32 kAesBlockWords = kAesBlockBytes / 4;
 
 /// Bytes of header and text, or 0 where the packet is too short for them.
 inline u32 covered_bytes(CipherState const& state, u32 length) {

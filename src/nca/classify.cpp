@@ -4,6 +4,7 @@
 #include <catena/packet/headers.hpp>
 
 #include "firewall/bit_vector.hpp"
+#include "firewall/device_state.hpp"
 #include "firewall/firewall.layout.hpp"
 #include "firewall/rule_parser.hpp"
 #include "firewall/search.kernel.hpp"
@@ -78,18 +79,7 @@ class ClassifyFunction final : public Function {
     side.spec.reads = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,
                                      packet::kL4Dport, packet::kMetaLayers);
     side.spec.result_bytes = sizeof(firewall::FirewallResult);
-    nf::StateBuilder state(sizeof(firewall::State));
-    firewall::State header{};
-    header.src_trie = state.add(std::span(tables_.src_trie));
-    header.dst_trie = state.add(std::span(tables_.dst_trie));
-    header.sport_rows = state.add(std::span(tables_.sport_rows));
-    header.dport_rows = state.add(std::span(tables_.dport_rows));
-    header.protocol_rows = state.add(std::span(tables_.protocol_rows));
-    header.rows = state.add(std::span(tables_.rows));
-    header.words = tables_.words;
-    header.summary_words = tables_.summary_words;
-    header.no_ports_row = tables_.no_ports_row;
-    side.state = state.finish(header);
+    side.state = firewall::device_state(tables_);
     return side;
   }
 

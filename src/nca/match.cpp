@@ -5,6 +5,7 @@
 
 #include "nca/function.hpp"
 #include "nids/aho_corasick.hpp"
+#include "nids/device_state.hpp"
 #include "nids/literal_matcher.hpp"
 #include "nids/nids.layout.hpp"
 #include "nids/pattern_set.hpp"
@@ -91,17 +92,6 @@ Status add_rules(std::string const& path, Patterns& patterns) {
   return absl::OkStatus();
 }
 
-nids::NidsAutomaton add_automaton(nf::StateBuilder& state, nids::Automaton const& automaton) {
-  return {.classes = state.add(std::span<const std::uint8_t>(automaton.classes)),
-          .next = state.add(std::span(automaton.next)),
-          .longest = state.add(std::span(automaton.longest)),
-          .depths = state.add(std::span(automaton.depths)),
-          .class_count = automaton.class_count,
-          .start = automaton.start,
-          .deciding_rows = automaton.deciding_rows,
-          .match_rows = automaton.match_rows};
-}
-
 /// Puts the matches of one packet, which begin at `first`, into the order of the API.
 void finish_packet(std::vector<nca_match>& matches, std::size_t first) {
   if (matches.size() - first < 2) {
@@ -179,7 +169,7 @@ Result<KernelSide> MatchFunction::kernel_side() const {
     CATENA_ASSIGN_OR_RETURN(const nids::Automaton automaton,
                             nids::build_automaton(patterns_.set.patterns(), nocase, deciding));
     if (!automaton.next.empty()) {
-      automata[count++] = add_automaton(state, automaton);
+      automata[count++] = nids::add_automaton(state, automaton);
     }
   }
   KernelSide side;

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/page.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+namespace catena::bench {
+namespace {
+
+Status write_file(std::filesystem::path const& path, std::string const& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text << std::flush;
+  return out ? absl::OkStatus() : absl::PermissionDeniedError(concat("cannot write ", path.string()));
+}
+
+}  // namespace
+
+Status write_output(std::string const& folder, std::string const& json, Files const& files) {
+  const std::filesystem::path output = folder;
+  CATENA_RETURN_IF_ERROR(write_file(output / "results.json", json + "\n"));
+  for (auto const& [name, text] : files) {
+    CATENA_RETURN_IF_ERROR(write_file(output / name, text));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace catena::bench
