@@ -223,8 +223,11 @@ typedef struct nca_kernel_config {
 /*
  * Adds a function. `kind`: an nca_kind. `config`: the struct that goes with it. Slow: builds tables, may compile a
  * kernel. The function belongs to the context and lives until it is removed or the context is closed. On failure
- * *function is NULL. NCA_ERROR_ARGUMENT     a null pointer, a kind that is none, or a configuration that makes no
- * sense; the text of a wrong file begins with file:line:column NCA_ERROR_FILE         a file cannot be read
+ * *function is NULL.
+ *
+ *   NCA_ERROR_ARGUMENT     a null pointer, a kind that is none, or a configuration that makes no sense; the text of a
+ *                          wrong file begins with file:line:column
+ *   NCA_ERROR_FILE         a file cannot be read
  *   NCA_ERROR_MEMORY       out of memory on the host or the device, or patterns whose automaton would be too large
  *   NCA_ERROR_KERNEL       NCA_KERNEL: the source does not compile, or defines no kernel of this name
  *   NCA_ERROR_UNSUPPORTED  NCA_KERNEL on "cpu", or a processor that lacks what a library needs
@@ -410,8 +413,10 @@ typedef struct nca_results {
 /*
  * Gives out the results of the oldest buffer that is complete and was not read yet: buffers come in the order of
  * handing over. Never waits. What *results points to lives until nca_release_results(). Until then the buffer cannot
- * take packets: a caller who does not release comes to NCA_ERROR_FULL. NCA_ERROR_ARGUMENT  a null pointer, or
- * results->size is not set NCA_ERROR_EMPTY     there are none
+ * take packets: a caller who does not release comes to NCA_ERROR_FULL.
+ *
+ *   NCA_ERROR_ARGUMENT  a null pointer, or results->size is not set
+ *   NCA_ERROR_EMPTY     there are none
  */
 nca_status nca_read_results(nca_stream* stream, nca_results* results);
 
