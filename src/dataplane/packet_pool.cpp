@@ -225,7 +225,8 @@ void PacketPool::adopt(Unit& unit, std::span<rte_mbuf* const> mbufs, std::uint64
     const std::uint32_t slot = slot_of(mbuf);
     unit.mbufs[unit.count] = mbuf;
     unit.slots[unit.count] = slot;
-    enter(slot, mbuf->data_off, mbuf->data_len, first_index++, arrival_ns);
+    const packet::Layers layers = packet::parse(this->slot(slot) + mbuf->data_off, mbuf->data_len);
+    enter(slot, mbuf->data_off, mbuf->data_len, layers, first_index++, arrival_ns);
     ++unit.count;
   }
 }
@@ -247,19 +248,7 @@ void PacketPool::release_unit(Unit* unit) {
 }
 
 void PacketPool::set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns) {
-  enter(slot, packet::kSlotHeadroom, length, index, arrival_ns);
-}
-
-void PacketPool::enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index,
-                       std::uint64_t arrival_ns) {
-  meta_.offset[slot] = static_cast<std::uint16_t>(offset);
-  meta_.length[slot] = static_cast<std::uint16_t>(length);
-  meta_.layers[slot] = packet::parse(this->slot(slot) + offset, length);
-  meta_.verdict[slot] = static_cast<std::uint8_t>(packet::Verdict::kPass);
-  meta_.port[slot] = 0;
-  meta_.index[slot] = index;
-  meta_.arrival_ns[slot] = arrival_ns;
-  meta_.rewritten[slot] = 0;
+  set_arrived(slot, length, packet::parse(this->slot(slot) + packet::kSlotHeadroom, length), index, arrival_ns);
 }
 
 Status PacketPool::number_mbufs() {

@@ -65,13 +65,7 @@ class PacketPool {
   /// The same for a frame that was parsed before: `layers` is what parse() says of it.
   void set_arrived(std::uint32_t slot, std::uint32_t length, packet::Layers const& layers, std::uint64_t index,
                    std::uint64_t arrival_ns) {
-    meta_.offset[slot] = packet::kSlotHeadroom;
-    meta_.length[slot] = static_cast<std::uint16_t>(length);
-    meta_.layers[slot] = layers;
-    meta_.verdict[slot] = static_cast<std::uint8_t>(packet::Verdict::kPass);
-    meta_.port[slot] = 0;
-    meta_.index[slot] = index;
-    meta_.arrival_ns[slot] = arrival_ns;
+    enter(slot, packet::kSlotHeadroom, length, layers, index, arrival_ns);
   }
 
   std::uint32_t slots() const { return slots_; }
@@ -92,8 +86,17 @@ class PacketPool {
   Status number_mbufs();
   Status create_columns_and_units();
   std::uint32_t slot_of(rte_mbuf const* mbuf) const;
-  void enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, std::uint64_t index,
-             std::uint64_t arrival_ns);
+  void enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, packet::Layers const& layers,
+             std::uint64_t index, std::uint64_t arrival_ns) {
+    meta_.offset[slot] = static_cast<std::uint16_t>(offset);
+    meta_.length[slot] = static_cast<std::uint16_t>(length);
+    meta_.layers[slot] = layers;
+    meta_.verdict[slot] = static_cast<std::uint8_t>(packet::Verdict::kPass);
+    meta_.port[slot] = 0;
+    meta_.index[slot] = index;
+    meta_.arrival_ns[slot] = arrival_ns;
+    meta_.rewritten[slot] = 0;
+  }
 
   std::uint32_t slots_ = 0;
   std::uint32_t unit_packets_ = 0;

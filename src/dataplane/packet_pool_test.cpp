@@ -133,7 +133,8 @@ TEST(PacketPool, there_are_units_for_slots_in_half_empty_units_and_they_come_bac
   EXPECT_TRUE(again->records.empty());
 }
 
-TEST(PacketPool, an_arrived_frame_has_fresh_metadata) {
+/// What stood in the slot before must not show, whether the frame is parsed here or was before.
+void expect_fresh_metadata(bool parsed_before) {
   const auto pool = make_pool(512);
   Unit* unit = pool->acquire_unit();
   ASSERT_TRUE(pool->acquire_slots(*unit, 1));
@@ -145,7 +146,12 @@ TEST(PacketPool, an_arrived_frame_has_fresh_metadata) {
   before.mark_rewritten();
   const auto frame = nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1000, 53, "payload");
   std::copy(frame.begin(), frame.end(), pool->slot(unit->slots[0]) + packet::kSlotHeadroom);
-  pool->set_arrived(unit->slots[0], static_cast<std::uint32_t>(frame.size()), 0x1234567890, 0x9876543210);
+  const auto length = static_cast<std::uint32_t>(frame.size());
+  if (parsed_before) {
+    pool->set_arrived(unit->slots[0], length, packet::parse(frame.data(), length), 0x1234567890, 0x9876543210);
+  } else {
+    pool->set_arrived(unit->slots[0], length, 0x1234567890, 0x9876543210);
+  }
 
   const packet::Packet packet = pool->batch(*unit)[0];
   EXPECT_EQ(std::vector<std::uint8_t>(packet.frame(), packet.frame() + packet.length()), frame);
@@ -158,6 +164,10 @@ TEST(PacketPool, an_arrived_frame_has_fresh_metadata) {
   EXPECT_TRUE(packet.is(packet::kIpv4 | packet::kUdp));
   EXPECT_EQ(packet.payload().size(), 7U);
 }
+
+TEST(PacketPool, an_arrived_frame_has_fresh_metadata) { expect_fresh_metadata(false); }
+
+TEST(PacketPool, a_frame_that_was_parsed_before_has_fresh_metadata) { expect_fresh_metadata(true); }
 
 TEST(PacketPool, mbufs_of_a_driver_keep_their_place_in_the_slot) {
   const auto pool = make_pool(512);
