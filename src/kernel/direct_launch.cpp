@@ -15,6 +15,10 @@ DirectLaunch::DirectLaunch(DeviceNf& nf, std::uint32_t max_packets, std::uint32_
       in_(in_columns(nf.spec())),
       out_(out_columns(nf.spec())),
       frames_written_(frames_of(nf.spec().writes) != Frames::kNone),
+      columns_in_(in_),
+      columns_out_(out_, frames_written_ && frames_ == Frames::kFrame
+                             ? out_ & ~packet::fields(packet::kMetaLength, packet::kMetaOffset)
+                             : out_),
       max_frame_bytes_each_(max_frame_bytes_each) {}
 
 DirectLaunch::Layout DirectLaunch::layout_for(std::uint32_t count, std::size_t frame_bytes) const {
@@ -63,16 +67,8 @@ void DirectLaunch::gather() {
   }
   layout_ = layout_for(count_, frame_bytes);
 
-  for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
-    if (const std::uint32_t prefix = packet::column_prefix(in_, field); prefix != packet::kNoColumn) {
-      for (Staged const& staged : staged_) {
-        gather_column(
-            field, staged.batch,
-            host + std::size_t{layout_.padded} * prefix + std::size_t{staged.first_row} * packet::field_size(field));
-      }
-    }
-  }
   for (Staged const& staged : staged_) {
+    columns_in_.gather(staged.batch, host, layout_.padded, staged.first_row);
     if (!staged.aux.empty()) {
       std::memcpy(host + layout_.aux + std::size_t{staged.first_row} * spec.aux_bytes, staged.aux.data(),
                   staged.aux.size());
@@ -174,18 +170,8 @@ Extent DirectLaunch::spill_extent(std::uint32_t row) const { return extents_.emp
 void DirectLaunch::apply() {
   for (Staged const& staged : staged_) {
     // what a strayed kernel says about a packet is not believed
-    const std::byte* skip = faulted_rows(staged.first_row);
-    for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
-      const bool extent = frames_written_ && frames_ == Frames::kFrame &&
-                          (field == packet::kMetaLength || field == packet::kMetaOffset);
-      const std::uint32_t prefix = packet::column_prefix(out_, field);
-      if (prefix != packet::kNoColumn && !extent) {
-        scatter_column(field, staged.batch,
-                       out(layout_.out_columns + std::size_t{layout_.padded} * prefix) +
-                           std::size_t{staged.first_row} * packet::field_size(field),
-                       skip);
-      }
-    }
+    columns_out_.scatter(staged.batch, out(layout_.out_columns), layout_.padded, staged.first_row,
+                         faulted_rows(staged.first_row));
     if (frames_written_) {
       scatter_bytes(staged.batch, staged.first_row);
     }

@@ -3,6 +3,8 @@
 
 #include <catena/kernel/launch.hpp>
 
+#include "kernel/columns.hpp"
+
 namespace catena::kernel {
 
 /// Direct use: the launch carries what the kernel reads and brings back what it wrote; nothing stays on the device.
@@ -37,6 +39,8 @@ class DirectLaunch final : public Launch {
   packet::FieldSet in_;
   packet::FieldSet out_;
   bool frames_written_;
+  Columns columns_in_;
+  Columns columns_out_;  ///< without what scatter_bytes() sets
   std::uint32_t max_frame_bytes_each_;
   std::vector<Extent> extents_;  ///< of each row, in the frames region
   Layout layout_;

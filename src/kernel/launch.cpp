@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 namespace catena::kernel {
@@ -20,129 +19,7 @@ namespace {
 
 constexpr std::size_t kSpillChunkBytes = std::size_t{64} << 10;
 
-/// A field between a packet and a column; ICMP's stand around its checksum, which is a field by itself.
-template <std::uint32_t Bytes>
-void read_field(std::uint32_t field, std::byte* to, const std::uint8_t* packet) {
-  if (field == packet::kIcmpHeader) {
-    std::memcpy(to, packet, 2);
-    std::memcpy(to + 2, packet + 4, 4);
-  } else {
-    std::memcpy(to, packet, Bytes);
-  }
-}
-template <std::uint32_t Bytes>
-void write_field(std::uint32_t field, std::uint8_t* packet, const std::byte* from) {
-  if (field == packet::kIcmpHeader) {
-    std::memcpy(packet, from, 2);
-    std::memcpy(packet + 4, from + 2, 4);
-  } else {
-    std::memcpy(packet, from, Bytes);
-  }
-}
-
-/// Whether the slots follow one another, as those of a unit normally do.
-bool is_run(std::span<const std::uint32_t> slots) {
-  std::uint32_t differences = 0;
-  for (std::uint32_t i = 0; i < slots.size(); ++i) {
-    differences |= slots[i] ^ (slots[0] + i);
-  }
-  return differences == 0;
-}
-
-std::byte* meta_array(std::uint32_t field, packet::MetaColumns const& meta) {
-  switch (field) {
-    case packet::kMetaVerdict:
-      return reinterpret_cast<std::byte*>(meta.verdict);
-    case packet::kMetaPort:
-      return reinterpret_cast<std::byte*>(meta.port);
-    case packet::kMetaLength:
-      return reinterpret_cast<std::byte*>(meta.length);
-    case packet::kMetaOffset:
-      return reinterpret_cast<std::byte*>(meta.offset);
-    default:
-      return reinterpret_cast<std::byte*>(meta.layers);
-  }
-}
-
-std::uint8_t* field_in(packet::Batch const& batch, std::uint32_t field, std::uint32_t slot) {
-  packet::MetaColumns const& meta = batch.meta();
-  return batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] +
-         packet::field_offset(field, meta.layers[slot]);
-}
-
-template <std::uint32_t Bytes>
-void gather(std::uint32_t field, packet::Batch const& batch, std::byte* column) {
-  if (field >= packet::kMetaVerdict) {
-    const std::byte* from = meta_array(field, batch.meta());
-    if (is_run(batch.slots()) && batch.size() > 0) {
-      std::memcpy(column, from + std::size_t{batch.slots()[0]} * Bytes, std::size_t{batch.size()} * Bytes);
-      return;
-    }
-    for (const std::uint32_t slot : batch.slots()) {
-      std::memcpy(column, from + std::size_t{slot} * Bytes, Bytes);
-      column += Bytes;
-    }
-    return;
-  }
-  for (const std::uint32_t slot : batch.slots()) {
-    if (packet::has_field(field, batch.meta().layers[slot].flags)) {
-      read_field<Bytes>(field, column, field_in(batch, field, slot));
-    } else {
-      std::memset(column, 0, Bytes);
-    }
-    column += Bytes;
-  }
-}
-
-template <std::uint32_t Bytes>
-void scatter(std::uint32_t field, packet::Batch const& batch, const std::byte* column, const std::byte* skip) {
-  std::byte* meta = field >= packet::kMetaVerdict ? meta_array(field, batch.meta()) : nullptr;
-  if (meta != nullptr && skip == nullptr && batch.size() > 0 && is_run(batch.slots())) {
-    std::memcpy(meta + std::size_t{batch.slots()[0]} * Bytes, column, std::size_t{batch.size()} * Bytes);
-    return;
-  }
-  for (std::uint32_t row = 0; row < batch.size(); ++row) {
-    const std::uint32_t slot = batch.slots()[row];
-    if (skip != nullptr && skip[row] != std::byte{0}) {
-      continue;
-    }
-    const std::byte* from = column + std::size_t{row} * Bytes;
-    if (meta != nullptr) {
-      std::memcpy(meta + std::size_t{slot} * Bytes, from, Bytes);
-    } else if (packet::has_field(field, batch.meta().layers[slot].flags)) {
-      write_field<Bytes>(field, field_in(batch, field, slot), from);
-    }
-  }
-}
-
-/// Calls `copy` with the size of `field` as a constant: copies of a size that is known are a move each.
-template <typename Copy>
-void with_size_of(std::uint32_t field, Copy const& copy) {
-  switch (packet::field_size(field)) {
-    case 1:
-      return copy(std::integral_constant<std::uint32_t, 1>());
-    case 2:
-      return copy(std::integral_constant<std::uint32_t, 2>());
-    case 4:
-      return copy(std::integral_constant<std::uint32_t, 4>());
-    case 6:
-      return copy(std::integral_constant<std::uint32_t, 6>());
-    case 8:
-      return copy(std::integral_constant<std::uint32_t, 8>());
-    default:  // fields of variable size are no columns
-      return;
-  }
-}
-
 }  // namespace
-
-void gather_column(std::uint32_t field, packet::Batch const& batch, std::byte* column) {
-  with_size_of(field, [&](auto bytes) { gather<bytes()>(field, batch, column); });
-}
-
-void scatter_column(std::uint32_t field, packet::Batch const& batch, const std::byte* column, const std::byte* skip) {
-  with_size_of(field, [&](auto bytes) { scatter<bytes()>(field, batch, column, skip); });
-}
 
 Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets,
                                                std::uint32_t max_frame_bytes_each) {

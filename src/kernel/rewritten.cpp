@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/rewritten.hpp"
 
+#include <cstring>
+
 namespace catena::kernel {
 namespace {
 
@@ -30,6 +32,10 @@ Status enqueue(Run const& run, device::Stream& stream, SharedBuffer& shared) {
 
 Result<std::uint64_t> enqueue_rewritten(device::Stream& stream, SharedBuffer& shared, packet::Batch const& batch) {
   packet::MetaColumns const& meta = batch.meta();
+  if (batch.size() == 0 ||
+      (batch.is_run() && std::memchr(meta.rewritten + batch.slots()[0], 1, batch.size()) == nullptr)) {
+    return 0;  // nearly always
+  }
   std::uint64_t moved = 0;
   Run run;
   for (const std::uint32_t slot : batch.slots()) {

@@ -15,16 +15,19 @@ namespace {
 
 constexpr std::size_t kRegionBlock = 16;
 
-void add_slot(std::uint32_t slot, std::vector<copy::SlotRun>& runs) {
-  if (runs.empty() || slot != runs.back().first + runs.back().slots) {
-    runs.push_back({slot, 0});
+void add_slots(std::uint32_t first, std::uint32_t slots, std::vector<copy::SlotRun>& runs) {
+  if (runs.empty() || first != runs.back().first + runs.back().slots) {
+    runs.push_back({first, 0});
   }
-  ++runs.back().slots;
+  runs.back().slots += slots;
 }
 
 }  // namespace
 
-SharedLaunch::SharedLaunch(DeviceNf& nf, std::uint32_t max_packets) : Launch(nf, max_packets) {
+SharedLaunch::SharedLaunch(DeviceNf& nf, std::uint32_t max_packets)
+    : Launch(nf, max_packets),
+      columns_in_(in_columns(nf.spec())),
+      columns_out_(out_columns(nf.spec()), nf.spec().shared->to_host) {
   ProgramSpec const& spec = nf.spec();
   SharedStep const& step = *spec.shared;
   const auto header_fields_mapped = [](packet::FieldSet moved, Route route) {
@@ -109,15 +112,19 @@ void SharedLaunch::find_own_slots() {
     return;  // no body moves
   }
   for (packet::Batch const& unit : units_) {
+    if (unit.size() > 0 && unit.is_run()) {
+      add_slots(unit.slots()[0], unit.size(), own_);
+      continue;
+    }
     for (const std::uint32_t slot : unit.slots()) {
-      add_slot(slot, own_);
+      add_slots(slot, 1, own_);
     }
   }
   if (units_.empty()) {
     std::vector<std::uint32_t> sorted = slots_;
     std::sort(sorted.begin(), sorted.end());
     for (const std::uint32_t slot : sorted) {
-      add_slot(slot, own_);
+      add_slots(slot, 1, own_);
     }
   }
 }
@@ -138,20 +145,11 @@ void SharedLaunch::choose_way(Side& side) {
 void SharedLaunch::fill_staging() {
   std::byte* host = staging_->bytes().data();
   ProgramSpec const& spec = nf_->spec();
-  for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
-    const std::uint32_t prefix = packet::column_prefix(in_.columns, field);
-    if (prefix == packet::kNoColumn) {
-      continue;
-    }
-    std::byte* column = host + std::size_t{layout_.padded} * prefix;
-    for (auto const* group : {&staged_, &undecided_}) {
-      for (Staged const& staged : *group) {
-        gather_column(field, staged.batch, column);
-        column += std::size_t{staged.batch.size()} * packet::field_size(field);
-      }
-    }
+  for (Staged const& staged : undecided_) {
+    columns_in_.gather(staged.batch, host, layout_.padded, count_ + staged.first_row);
   }
   for (Staged const& staged : staged_) {
+    columns_in_.gather(staged.batch, host, layout_.padded, staged.first_row);
     if (!staged.aux.empty()) {
       std::memcpy(host + layout_.aux + std::size_t{staged.first_row} * spec.aux_bytes, staged.aux.data(),
                   staged.aux.size());
@@ -320,15 +318,8 @@ void SharedLaunch::apply_rows(packet::Batch const& batch, std::uint32_t first_ro
   if (moves_borders && first_row < count_) {
     check_borders(batch, first_row);
   }
-  // metadata first: it says where the rest belongs
-  for (std::uint32_t field = packet::kFieldCount; field-- > 0;) {
-    if ((out_.moved >> field & 1U) != 0) {
-      if (const std::byte* column = out_column(field); column != nullptr) {
-        scatter_column(field, batch, column + std::size_t{first_row} * packet::field_size(field),
-                       faulted_rows(first_row));  // what a strayed kernel says about a packet is not believed
-      }
-    }
-  }
+  // what a strayed kernel says about a packet is not believed
+  columns_out_.scatter(batch, out(layout_.out_columns), layout_.padded, first_row, faulted_rows(first_row));
   if (out_.way == nullptr || out_.way->route() != Route::kStaged) {
     return;
   }

@@ -4,6 +4,8 @@
 #include <catena/copy/body_copy.hpp>
 #include <catena/kernel/launch.hpp>
 
+#include "kernel/columns.hpp"
+
 #include <optional>
 #include <vector>
 
@@ -78,6 +80,8 @@ class SharedLaunch final : public Launch {
 
   Side in_;
   Side out_;
+  Columns columns_in_;
+  Columns columns_out_;  ///< those that the host wants
   std::vector<Staged> undecided_;
   std::uint32_t undecided_count_ = 0;
   std::vector<packet::Batch> units_;

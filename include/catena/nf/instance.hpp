@@ -65,6 +65,7 @@ class Instance {
 
  private:
   friend class DeviceBatch;
+  bool decides_all(packet::Batch const& unit) const;
   std::string name_;
   Descriptor const* descriptor_;
   std::unique_ptr<Nf> nf_;

@@ -87,6 +87,14 @@ class Batch {
     return {region_ + std::size_t{slot} * kSlotBytes, *meta_, slot};
   }
   std::span<const std::uint32_t> slots() const { return slots_; }
+  /// Whether the slots follow one another, as those of a unit normally do. True without packets.
+  bool is_run() const {
+    std::uint32_t differences = 0;
+    for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+      differences |= slots_[i] ^ (slots_[0] + i);
+    }
+    return differences == 0;
+  }
   std::uint8_t* region() const { return region_; }
   MetaColumns const& meta() const { return *meta_; }
   Batch subset(std::span<const std::uint32_t> slots) const { return {region_, *meta_, slots}; }
