@@ -18,11 +18,12 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 #include "dataplane/eal/eal.hpp"
+#include "nf/testing/bench.hpp"
 #include "rule_generator.hpp"
 
 namespace {
@@ -54,12 +55,8 @@ class Workload {
   std::string const& path() const { return path_; }
 
   std::unique_ptr<nf::Nf> make_firewall() const {
-    auto nf = nf::testing::make_nf(catena_nf_firewall(), concat("{rules: ", path_, ", ", kConfig, "}"));
-    if (!nf.ok()) {
-      std::fprintf(stderr, "%s\n", nf.status().ToString().c_str());
-      std::exit(1);
-    }
-    return std::move(*nf);
+    return nf::testing::value_or_throw(
+        nf::testing::make_nf(catena_nf_firewall(), concat("{rules: ", path_, ", ", kConfig, "}")));
   }
 
   std::vector<nf::testing::Frame> frames(std::size_t count) {
@@ -140,8 +137,7 @@ class DirectFilter {
     config.defs[3] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 3, 3, offsetof(Key, ports)};
     config.defs[4] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 4, 3, offsetof(Key, ports) + 2};
     if (rte_acl_build(acl_, &config) != 0) {
-      std::fprintf(stderr, "rte_acl does not take the rules\n");
-      std::exit(1);
+      throw std::runtime_error("rte_acl does not take the rules");
     }
     for (std::uint32_t i = 0; i < kBatch; ++i) {
       pointers_[i] = &keys_[i].protocol;
@@ -218,14 +214,5 @@ BENCHMARK(load_kernel)->Arg(188)->Arg(firewall::kMaxRules)->Unit(benchmark::kMil
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const catena::Status status = catena::dataplane::ensure_eal(); !status.ok()) {
-    std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    return 1;
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal());
 }

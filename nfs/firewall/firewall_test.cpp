@@ -184,14 +184,8 @@ TEST_F(Firewall, cutting_packets_into_other_batches_changes_nothing) {
     }
   }
   const RunResult expected = run(frames);
-  for (const std::uint32_t unit : {1U, 31U, 32U, 33U, 63U, 65U, 255U, 256U, 257U, 600U}) {
-    nf::testing::RunOptions options;
-    options.unit_size = unit;
-    const auto result = nf::testing::run(catena_nf_firewall(), std::move(*make()), frames, nullptr, options);
-    ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_TRUE(result->packets == expected.packets) << unit;
-    EXPECT_EQ(result->records, expected.records) << unit;
-  }
+  nf::testing::expect_same_in_units_of(
+      {1, 31, 32, 33, 63, 65, 255, 256, 257, 600}, expected, catena_nf_firewall(), [this] { return make(); }, frames);
 }
 
 TEST_F(Firewall, a_rule_number_that_no_rule_has_is_denied) {

@@ -12,9 +12,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <map>
 #include <string>
+
+#include "nf/testing/vector_file.hpp"
 
 extern const catena::kernel::SourceFile catena_kernel_ipsec_vectors[];
 extern const unsigned catena_kernel_ipsec_vectors_count;
@@ -23,35 +23,11 @@ namespace catena::ipsec::testing {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using nf::testing::Vector;
 
-Bytes from_hex(std::string_view text) {
-  Bytes bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    bytes.push_back(static_cast<std::uint8_t>(std::stoul(std::string(text.substr(i, 2)), nullptr, 16)));
-  }
-  return bytes;
-}
-
-/// The groups of `NAME = hex` lines of a vector file; each starts with `first`.
-using Vector = std::map<std::string, Bytes>;
+/// Of a file of the shared test data.
 std::vector<Vector> read_vectors(std::string const& name, std::string_view first) {
-  std::ifstream file(nf::testing::shared_data() + "/crypto/" + name);
-  std::vector<Vector> vectors;
-  for (std::string line; std::getline(file, line);) {
-    line.erase(line.find_last_not_of("\r\n ") + 1);
-    const std::size_t equals = line.find(" = ");
-    if (line.empty() || line[0] == '#' || equals == std::string::npos) {
-      continue;
-    }
-    const std::string key = line.substr(0, equals);
-    if (key == first) {
-      vectors.emplace_back();
-    }
-    if (!vectors.empty() && key != "Len" && key != "COUNT") {
-      vectors.back()[key] = from_hex(line.substr(equals + 3));
-    }
-  }
-  return vectors;
+  return nf::testing::read_vectors(nf::testing::shared_data() + "/crypto/" + name, first);
 }
 
 Association with_keys(Bytes const& encryption, Bytes const& authentication) {

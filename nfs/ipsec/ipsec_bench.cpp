@@ -15,12 +15,12 @@
 #include <time.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "nf/testing/bench.hpp"
+#include "nf/testing/scratch_folder.hpp"
 
 namespace {
 
@@ -29,6 +29,7 @@ namespace packet = catena::packet;
 namespace ipsec = catena::ipsec;
 using nf::testing::Frame;
 using nf::testing::PacketStore;
+using nf::testing::value_or_throw;
 
 constexpr std::uint32_t kBatch = 256;
 constexpr const char* kSaFile = R"(associations:
@@ -40,19 +41,11 @@ constexpr const char* kSaFile = R"(associations:
     selector: {destination: 10.2.0.0/16}
 )";
 
-template <typename T>
-T value_or_throw(catena::Result<T> result) {
-  if (!result.ok()) {
-    throw std::runtime_error(result.status().ToString());
-  }
-  return *std::move(result);
-}
-
 std::unique_ptr<nf::Nf> make_nf(std::string const& direction) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "catena-ipsec-bench";
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "sa.yaml") << kSaFile;
-  return value_or_throw(nf::testing::make_nf(catena_nf_ipsec(), "direction: " + direction + "\nsa: sa.yaml\n", folder));
+  const nf::testing::ScratchFolder folder;
+  folder.write("sa.yaml", kSaFile);
+  return value_or_throw(
+      nf::testing::make_nf(catena_nf_ipsec(), "direction: " + direction + "\nsa: sa.yaml\n", folder.path()));
 }
 
 /// The session that kSaFile describes.
@@ -313,4 +306,4 @@ BENCHMARK(ipsec_decrypt)->Apply(sizes);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) { return catena::nf::testing::run_benchmarks(argc, argv); }

@@ -4,19 +4,16 @@
 #include <catena/core/text.hpp>
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string>
+#include <utility>
+
+#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::ipsec::testing {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Record lines start with {"packet":N, so a stable sort by N is packet order.
 std::vector<std::string> in_packet_order(std::vector<std::string> lines) {
@@ -47,25 +44,11 @@ std::string hex(Frame const& frame) {
 
 }  // namespace
 
-ScratchFolder::ScratchFolder() {
-  std::string pattern = (fs::temp_directory_path() / "catena-ipsec-XXXXXX").string();
-  EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-  folder_ = pattern;
-}
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
-std::string ScratchFolder::path(std::string_view name) const { return (fs::path(folder_) / name).string(); }
-void ScratchFolder::write(std::string_view name, std::string_view text) const {
-  std::ofstream(path(name), std::ios::binary) << text;
-}
-
 Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_view sa_text, std::string_view more) {
-  const ScratchFolder folder;
+  const nf::testing::ScratchFolder folder;
   folder.write("sa.yaml", sa_text);
   return nf::testing::make_nf(catena_nf_ipsec(), concat("direction: ", direction, "\nsa: sa.yaml\n", more, "\n"),
-                              folder.path(""));
+                              folder.path());
 }
 
 RunResult run_everywhere(std::string_view direction, std::string_view sa_text, std::vector<Frame> const& frames,
@@ -150,51 +133,6 @@ std::vector<Frame> frames_of_every_size(std::uint32_t sizes) {
                                              static_cast<std::uint16_t>(1024 + size), 53, payload));
   }
   return frames;
-}
-
-void write_pcap(std::string const& path, std::vector<Frame> const& frames) {
-  std::ofstream file(path, std::ios::binary);
-  const auto put = [&file](std::vector<std::uint32_t> const& words) {
-    file.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
-  };
-  put({0xA1B2C3D4, 2 | 4 << 16, 0, 0, 65535, 1});
-  for (Frame const& frame : frames) {
-    const auto length = static_cast<std::uint32_t>(frame.size());
-    put({0, 0, length, length});
-    file.write(reinterpret_cast<const char*>(frame.data()), static_cast<std::streamsize>(frame.size()));
-  }
-}
-
-CommandResult run_command(std::string const& command) {
-  CommandResult result;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) {
-    return result;
-  }
-  std::array<char, 4096> buffer;
-  while (const std::size_t bytes = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    result.output.append(buffer.data(), bytes);
-  }
-  result.status = pclose(pipe);
-  return result;
-}
-
-bool has_scapy() {
-  static const bool kHas = run_command("/usr/bin/python3 -c 'import scapy.layers.ipsec, cryptography'").status == 0;
-  return kHas;
-}
-
-bool has_tshark() {
-  static const bool kHas = run_command("tshark --version").status == 0;
-  return kHas;
-}
-
-CommandResult run_oracle(std::string_view script, std::vector<std::string> const& arguments) {
-  std::string command = concat("/usr/bin/python3 '", CATENA_SOURCE_DIR "/nfs/ipsec/oracle/", script, "'");
-  for (std::string const& argument : arguments) {
-    command += concat(" '", argument, "'");
-  }
-  return run_command(command);
 }
 
 }  // namespace catena::ipsec::testing

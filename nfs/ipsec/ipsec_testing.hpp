@@ -16,20 +16,6 @@ namespace catena::ipsec::testing {
 using nf::testing::Frame;
 using nf::testing::RunResult;
 
-/// A folder of its own, removed with the object.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(ScratchFolder const&) = delete;
-  ScratchFolder& operator=(ScratchFolder const&) = delete;
-  std::string path(std::string_view name) const;
-  void write(std::string_view name, std::string_view text) const;
-
- private:
-  std::string folder_;
-};
-
 /// An NF that encrypts or decrypts (`direction`) with the associations of an SA file with this text. `more`: further
 /// lines of its configuration.
 Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_view sa_text, std::string_view more = "");
@@ -52,18 +38,5 @@ std::vector<Frame> ipv4_frames(std::vector<Frame> const& frames);
 
 /// One UDP frame from 10.1.0.1 to 10.2.0.1 for every payload size in [0, sizes).
 std::vector<Frame> frames_of_every_size(std::uint32_t sizes);
-
-void write_pcap(std::string const& path, std::vector<Frame> const& frames);
-
-/// Exit status and output of a shell command.
-struct CommandResult {
-  int status = -1;
-  std::string output;
-};
-CommandResult run_command(std::string const& command);
-bool has_scapy();
-bool has_tshark();
-/// `python3 <script in oracle/> <arguments>`.
-CommandResult run_oracle(std::string_view script, std::vector<std::string> const& arguments);
 
 }  // namespace catena::ipsec::testing

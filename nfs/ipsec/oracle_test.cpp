@@ -6,8 +6,20 @@
 
 #include <gtest/gtest.h>
 
+#include "nf/testing/oracle.hpp"
+#include "nf/testing/scratch_folder.hpp"
+
 namespace catena::ipsec::testing {
 namespace {
+
+using nf::testing::CommandResult;
+using nf::testing::has_tshark;
+using nf::testing::write_capture;
+
+bool has_scapy() {
+  static const bool kHas = nf::testing::can_import("scapy.layers.ipsec, cryptography");
+  return kHas;
+}
 
 // Three tunnels, told apart by the inner source port; the second one is in UDP. The same text serves both directions.
 constexpr std::string_view kSaFile = R"(associations:
@@ -62,9 +74,9 @@ class Oracle : public ::testing::Test {
   Oracle() { folder_.write("sa.json", kSaJson); }
 
   void expect_scapy_decrypts(std::vector<Frame> const& originals, std::vector<Frame> const& encrypted) {
-    write_pcap(folder_.path("encrypted.pcap"), encrypted);
-    const CommandResult run = run_oracle(
-        "scapy_peer.py",
+    write_capture(folder_.path("encrypted.pcap"), encrypted);
+    const CommandResult run = nf::testing::run_oracle(
+        "ipsec", "scapy_peer.py",
         {"decrypt", folder_.path("sa.json"), folder_.path("encrypted.pcap"), folder_.path("decrypted.pcap")});
     ASSERT_EQ(run.status, 0) << run.output;
     const auto decrypted = nf::testing::read_capture(folder_.path("decrypted.pcap"));
@@ -73,25 +85,27 @@ class Oracle : public ::testing::Test {
   }
 
   void expect_tshark_decrypts(std::vector<Frame> const& originals, std::vector<Frame> const& encrypted) {
-    write_pcap(folder_.path("encrypted.pcap"), encrypted);
-    write_pcap(folder_.path("original.pcap"), originals);
-    const CommandResult run = run_oracle(
-        "tshark_check.py", {folder_.path("sa.json"), folder_.path("encrypted.pcap"), folder_.path("original.pcap")});
+    write_capture(folder_.path("encrypted.pcap"), encrypted);
+    write_capture(folder_.path("original.pcap"), originals);
+    const CommandResult run = nf::testing::run_oracle(
+        "ipsec", "tshark_check.py",
+        {folder_.path("sa.json"), folder_.path("encrypted.pcap"), folder_.path("original.pcap")});
     EXPECT_EQ(run.status, 0) << run.output;
     EXPECT_NE(run.output.find(concat(originals.size(), " packets with a good ICV")), std::string::npos) << run.output;
   }
 
   std::vector<Frame> encrypted_by_scapy(std::vector<Frame> const& frames) {
-    write_pcap(folder_.path("plain.pcap"), frames);
-    const CommandResult run = run_oracle(
-        "scapy_peer.py", {"encrypt", folder_.path("sa.json"), folder_.path("plain.pcap"), folder_.path("peer.pcap")});
+    write_capture(folder_.path("plain.pcap"), frames);
+    const CommandResult run = nf::testing::run_oracle(
+        "ipsec", "scapy_peer.py",
+        {"encrypt", folder_.path("sa.json"), folder_.path("plain.pcap"), folder_.path("peer.pcap")});
     EXPECT_EQ(run.status, 0) << run.output;
     auto encrypted = nf::testing::read_capture(folder_.path("peer.pcap"));
     EXPECT_TRUE(encrypted.ok()) << encrypted.status();
     return std::move(encrypted).value_or(std::vector<Frame>());
   }
 
-  ScratchFolder folder_;
+  nf::testing::ScratchFolder folder_;
 };
 
 /// Sizes 42 .. 1541 bytes: with every remainder modulo 4, 16 and 64, through all three tunnels.

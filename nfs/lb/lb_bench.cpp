@@ -17,12 +17,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <random>
 
 #include "dataplane/eal/eal.hpp"
+#include "nf/testing/bench.hpp"
 
 namespace {
 
@@ -51,12 +51,7 @@ std::unique_ptr<nf::Nf> make_lb(std::uint32_t max_flows) {
   for (std::uint32_t i = 0; i < 20; ++i) {
     yaml += concat("{name: web", i, ", address: 10.0.0.", i + 1, ", port: 8080},");
   }
-  auto made = nf::testing::make_nf(catena_nf_lb(), yaml + "]}]}");
-  if (!made.ok()) {
-    std::fprintf(stderr, "%s\n", made.status().ToString().c_str());
-    std::exit(1);
-  }
-  return std::move(*made);
+  return nf::testing::value_or_throw(nf::testing::make_nf(catena_nf_lb(), yaml + "]}]}"));
 }
 
 /// A batch of UDP packets to the service, of whatever clients are wanted next.
@@ -219,14 +214,5 @@ BENCHMARK(build_table)->Arg(65537)->Arg(655373)->Unit(benchmark::kMillisecond);
 
 int main(int argc, char** argv) {
   const std::vector<std::string> memory{"-m", "1024"};
-  if (const catena::Status status = catena::dataplane::ensure_eal(memory); !status.ok()) {
-    std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    return 1;
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal(memory));
 }

@@ -1,49 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Others that translate packets judge our translation: scapy, and the Linux kernel's destination NAT.
 #include <gtest/gtest.h>
-#include <stdlib.h>
-
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 
 #include "lb_testing.hpp"
+#include "nf/testing/oracle.hpp"
+#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::lb::testing {
 namespace {
 
-struct CommandResult {
-  int status = -1;
-  std::string output;
-};
-CommandResult run_command(std::string const& command) {
-  CommandResult result;
-  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) {
-    return result;
-  }
-  std::array<char, 4096> buffer{};
-  while (const std::size_t bytes = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    result.output.append(buffer.data(), bytes);
-  }
-  const int status = ::pclose(pipe);
-  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
-}
-
-void write_pcap(std::string const& path, std::vector<Frame> const& frames) {
-  std::ofstream file(path, std::ios::binary);
-  const auto put = [&file](std::vector<std::uint32_t> const& words) {
-    file.write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
-  };
-  put({0xA1B2C3D4, 2 | 4 << 16, 0, 0, 65535, 1});
-  for (Frame const& frame : frames) {
-    const auto length = static_cast<std::uint32_t>(frame.size());
-    put({0, 0, length, length});
-    file.write(reinterpret_cast<const char*>(frame.data()), static_cast<std::streamsize>(length));
-  }
-}
+using nf::testing::CommandResult;
+using nf::testing::run_oracle;
+using nf::testing::succeeds;
+using nf::testing::write_capture;
 
 void set_ip_checksum(Frame& frame) {
   packet::store_be16(&frame[24], 0);
@@ -77,9 +46,6 @@ Frame query_that_sums_to_zero(std::uint32_t number, std::uint32_t backend) {
 class Oracle : public ::testing::Test {
  protected:
   Oracle() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "catena-lb-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     std::vector<Frame> requests;
     for (std::uint32_t i = 0; i < kClients; ++i) {
       requests.push_back(request(i, kSyn));
@@ -102,24 +68,10 @@ class Oracle : public ::testing::Test {
       add(request(i, kFin));
       add(answer(i, web, kRst));
     }
-    std::ofstream(path("rules.json")) << rules << "]";
-  }
-  ~Oracle() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
+    folder_.write("rules.json", rules + "]");
   }
 
-  std::string path(std::string_view name) const { return (folder_ / name).string(); }
-  CommandResult run_oracle(std::string_view before, std::string_view script,
-                           std::vector<std::string> const& files) const {
-    std::string command = concat(before, " /usr/bin/python3 '", CATENA_SOURCE_DIR "/nfs/lb/oracle/", script, "'");
-    for (std::string const& file : files) {
-      command += concat(" '", path(file), "'");
-    }
-    return run_command(command);
-  }
-
-  std::filesystem::path folder_;
+  nf::testing::ScratchFolder folder_;
   std::vector<Frame> frames_;
 
  private:
@@ -144,30 +96,31 @@ class Oracle : public ::testing::Test {
 };
 
 TEST_F(Oracle, scapy_translates_every_packet_to_the_same_bytes) {
-  if (run_command("/usr/bin/python3 -c 'import scapy.all'").status != 0) {
+  if (!nf::testing::can_import("scapy.all")) {
     GTEST_SKIP() << "python3-scapy is not installed";
   }
-  write_pcap(path("before.pcap"), frames_);
-  write_pcap(path("after.pcap"), frames_of(run(frames_)));
-  const CommandResult result = run_oracle("", "scapy_check.py", {"before.pcap", "after.pcap"});
+  write_capture(folder_.path("before.pcap"), frames_);
+  write_capture(folder_.path("after.pcap"), frames_of(run(frames_)));
+  const CommandResult result =
+      run_oracle("lb", "scapy_check.py", {folder_.path("before.pcap"), folder_.path("after.pcap")});
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_NE(result.output.find(concat(frames_.size(), " frames translated as scapy does")), std::string::npos)
       << result.output;
 }
 
 TEST_F(Oracle, the_kernels_destination_nat_translates_every_packet_to_the_same_bytes) {
-  constexpr int kCannot = 77;
-  if (run_command("unshare --net ip link").status != 0 || run_command("nft --version").status != 0) {
+  if (!succeeds("unshare --net ip link") || !succeeds("nft --version")) {
     GTEST_SKIP() << "needs root, ip and nft";
   }
-  write_pcap(path("before.pcap"), frames_);
-  const CommandResult result =
-      run_oracle("unshare --net", "kernel_dnat.py", {"rules.json", "before.pcap", "after.pcap"});
-  if (result.status == kCannot) {
+  write_capture(folder_.path("before.pcap"), frames_);
+  const CommandResult result = run_oracle(
+      "lb", "kernel_dnat.py", {folder_.path("rules.json"), folder_.path("before.pcap"), folder_.path("after.pcap")},
+      "unshare --net");
+  if (result.status == nf::testing::kOracleCannot) {
     GTEST_SKIP() << result.output;
   }
   ASSERT_EQ(result.status, 0) << result.output;
-  const auto routed = nf::testing::read_capture(path("after.pcap"));
+  const auto routed = nf::testing::read_capture(folder_.path("after.pcap"));
   ASSERT_TRUE(routed.ok()) << routed.status();
   const std::vector<Frame> ours = frames_of(run(frames_));
   ASSERT_EQ(routed->size(), ours.size());

@@ -16,11 +16,10 @@
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
 
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include "dataplane/eal/eal.hpp"
+#include "nf/testing/bench.hpp"
 
 namespace {
 
@@ -78,12 +77,7 @@ void meter(benchmark::State& state) {
 }
 
 std::unique_ptr<nf::Nf> make_monitor(std::string_view yaml) {
-  auto made = nf::testing::make_nf(catena_nf_monitor(), yaml);
-  if (!made.ok()) {
-    std::fprintf(stderr, "%s\n", made.status().ToString().c_str());
-    std::exit(1);
-  }
-  return std::move(*made);
+  return nf::testing::value_or_throw(nf::testing::make_nf(catena_nf_monitor(), yaml));
 }
 
 /// Makes the packet in `frame` one of this flow; checksums are of no interest here.
@@ -197,14 +191,5 @@ BENCHMARK(new_flows)->Arg(kMillion);
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const catena::Status status = catena::dataplane::ensure_eal(); !status.ok()) {
-    std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    return 1;
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal());
 }

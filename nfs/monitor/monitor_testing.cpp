@@ -4,16 +4,9 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <catena/core/text.hpp>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <ostream>
 
 namespace catena::monitor {
@@ -26,22 +19,6 @@ std::ostream& operator<<(std::ostream& out, FlowRecord const& record) {
 }
 
 namespace testing {
-namespace fs = std::filesystem;
-
-ScratchFolder::ScratchFolder() {
-  std::string pattern = (fs::temp_directory_path() / "catena-monitor-XXXXXX").string();
-  EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-  folder_ = pattern;
-}
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
-}
-std::string ScratchFolder::path(std::string_view name) const { return (fs::path(folder_) / name).string(); }
-std::string ScratchFolder::read(std::string_view name) const {
-  std::ifstream file(path(name), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 nf::testing::RunResult run(std::string_view yaml, std::vector<nf::testing::Frame> const& frames,
                            ScratchFolder const& folder, nf::testing::RunOptions const& options) {
@@ -71,28 +48,6 @@ std::uint64_t statistic(nf::testing::RunResult const& result, std::string_view n
   }
   ADD_FAILURE() << "no statistic " << name;
   return 0;
-}
-
-CommandResult run_command(std::string const& command) {
-  CommandResult result;
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) {
-    return result;
-  }
-  std::array<char, 4096> buffer;
-  while (const std::size_t bytes = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    result.output.append(buffer.data(), bytes);
-  }
-  result.status = pclose(pipe);
-  return result;
-}
-
-CommandResult run_oracle(std::string_view script, std::vector<std::string> const& arguments) {
-  std::string command = concat("/usr/bin/python3 '", CATENA_SOURCE_DIR "/nfs/monitor/oracle/", script, "'");
-  for (std::string const& argument : arguments) {
-    command += concat(" '", argument, "'");
-  }
-  return run_command(command);
 }
 
 Receiver::Receiver() : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {

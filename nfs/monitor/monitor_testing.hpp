@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "nf/testing/scratch_folder.hpp"
+
 /// What the tests of this NF share.
 namespace catena::monitor {
 
@@ -34,19 +36,7 @@ class RecordingSink final : public RecordSink {
 
 namespace testing {
 
-/// A folder of its own, removed with the object.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(ScratchFolder const&) = delete;
-  ScratchFolder& operator=(ScratchFolder const&) = delete;
-  std::string path(std::string_view name = "") const;
-  std::string read(std::string_view name) const;
-
- private:
-  std::string folder_;
-};
+using nf::testing::ScratchFolder;
 
 /// Runs a monitor with this configuration over the frames; relative file names start in `folder`. Expects that no
 /// packet was dropped or changed.
@@ -54,15 +44,6 @@ nf::testing::RunResult run(std::string_view yaml, std::vector<nf::testing::Frame
                            ScratchFolder const& folder, nf::testing::RunOptions const& options = {});
 
 std::uint64_t statistic(nf::testing::RunResult const& result, std::string_view name);
-
-/// Exit status and output of a shell command.
-struct CommandResult {
-  int status = -1;
-  std::string output;
-};
-CommandResult run_command(std::string const& command);
-/// `python3 <script in oracle/> <arguments>`.
-CommandResult run_oracle(std::string_view script, std::vector<std::string> const& arguments);
 
 /// A UDP socket on the loopback interface, on a port that the system chose.
 class Receiver {

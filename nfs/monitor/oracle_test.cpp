@@ -17,20 +17,20 @@
 #include <thread>
 
 #include "monitor_testing.hpp"
+#include "nf/testing/oracle.hpp"
 
 namespace catena::monitor {
 namespace {
 
+using nf::testing::CommandResult;
 using nf::testing::Frame;
+using nf::testing::has_tshark;
 using nf::testing::RunOptions;
 using nf::testing::RunResult;
-using testing::CommandResult;
 using ::testing::HasSubstr;
 
-bool runs(std::string const& command) { return testing::run_command(command).status == 0; }
-bool has_tshark() { return runs("tshark --version"); }
-bool has_scapy() { return runs("/usr/bin/python3 -c 'import scapy.layers.netflow'"); }
-bool has_nfdump() { return runs("nfdump -V") && runs("command -v nfcapd"); }
+bool has_scapy() { return nf::testing::can_import("scapy.layers.netflow"); }
+bool has_nfdump() { return nf::testing::succeeds("nfdump -V") && nf::testing::succeeds("command -v nfcapd"); }
 
 /// nfcapd of the nfdump package, on a port of the loopback interface. It writes its file into `folder` and says what
 /// it did in the file `log`.
@@ -102,7 +102,7 @@ class Nfcapd {
 class Oracle : public ::testing::Test {
  protected:
   void expect_oracle(std::string_view script, std::vector<std::string> const& arguments, std::string_view says) {
-    const CommandResult result = testing::run_oracle(script, arguments);
+    const CommandResult result = nf::testing::run_oracle("monitor", script, arguments);
     EXPECT_EQ(result.status, 0) << result.output;
     EXPECT_THAT(result.output, HasSubstr(std::string(says)));
   }

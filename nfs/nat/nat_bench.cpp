@@ -21,11 +21,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <random>
+#include <stdexcept>
 
 #include "dataplane/eal/eal.hpp"
+#include "nf/testing/bench.hpp"
 
 namespace {
 
@@ -90,12 +91,9 @@ Pool& pool() {
 }
 
 std::unique_ptr<nf::Instance> make_nat() {
-  auto nat = nf::testing::make_nf(catena_nf_nat(), "inside: [10.0.0.0/8]\nexternal: [203.0.113.1-203.0.113.32]\n");
-  if (!nat.ok()) {
-    std::fprintf(stderr, "%s\n", nat.status().ToString().c_str());
-    std::exit(1);
-  }
-  return std::make_unique<nf::Instance>("nat", catena_nf_nat(), std::move(*nat), nf::OnUnsupported::kPass, false);
+  auto nat = nf::testing::value_or_throw(
+      nf::testing::make_nf(catena_nf_nat(), "inside: [10.0.0.0/8]\nexternal: [203.0.113.1-203.0.113.32]\n"));
+  return std::make_unique<nf::Instance>("nat", catena_nf_nat(), std::move(nat), nf::OnUnsupported::kPass, false);
 }
 
 /// Calls `round(count)` for every pool of packets that has flows 0 .. kFlows - 1 in turn.
@@ -189,8 +187,7 @@ class Table {
     parameters.extra_flag = RTE_HASH_EXTRA_FLAGS_EXT_TABLE;
     table_ = rte_hash_create(&parameters);
     if (table_ == nullptr) {
-      std::fprintf(stderr, "rte_hash_create failed\n");
-      std::exit(1);
+      throw std::runtime_error("rte_hash_create failed");
     }
   }
   ~Table() { rte_hash_free(table_); }
@@ -267,14 +264,5 @@ BENCHMARK(rte_hash_add_of_flows)->UseManualTime()->Iterations(3)->Unit(benchmark
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const catena::Status status = catena::dataplane::ensure_eal(); !status.ok()) {
-    std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    return 1;
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal());
 }

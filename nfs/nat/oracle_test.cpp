@@ -1,60 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Others that share no code with this project say what must become of a packet: scapy, and the kernel's own NAT.
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <catena/core/text.hpp>
-
-#include <array>
-#include <cstdio>
-#include <filesystem>
 
 #include "nat_testing.hpp"
+#include "nf/testing/oracle.hpp"
+#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::nat::testing {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr int kCannot = 77;  // a script's exit status where the machine lacks what it needs
-
-/// Exit status and output of a shell command.
-struct CommandResult {
-  int status = -1;
-  std::string output;
-};
-CommandResult run_command(std::string const& command) {
-  CommandResult result;
-  std::FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) {
-    return result;
-  }
-  std::array<char, 4096> buffer;
-  while (const std::size_t bytes = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-    result.output.append(buffer.data(), bytes);
-  }
-  result.status = ::pclose(pipe);
-  return result;
-}
+using nf::testing::CommandResult;
 
 class Oracle : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (run_command("/usr/bin/python3 -c 'import scapy.all'").status != 0) {
+    if (!nf::testing::can_import("scapy.all")) {
       GTEST_SKIP() << "python3-scapy is not installed";
     }
-    std::string pattern = (fs::temp_directory_path() / "catena-nat-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override {
-    std::error_code ignored;  // also where a skipped test made no folder
-    fs::remove_all(folder_, ignored);
   }
 
   CommandResult run_script(std::string_view script) const {
-    return run_command(
-        concat("/usr/bin/python3 -B '", CATENA_SOURCE_DIR "/nfs/nat/oracle/", script, "' '", folder_.string(), "'"));
+    return nf::testing::run_oracle("nat", script, {folder_.path()});
   }
   /// What the script says arrives must become what it says leaves, everywhere.
   void expect_same_as_the_oracle(std::size_t count) const {
@@ -72,12 +38,12 @@ class Oracle : public ::testing::Test {
 
  private:
   std::vector<Frame> read(std::string_view name) const {
-    auto frames = nf::testing::read_capture((folder_ / name).string());
+    auto frames = nf::testing::read_capture(folder_.path(name));
     EXPECT_TRUE(frames.ok()) << frames.status();
     return std::move(frames).value_or(std::vector<Frame>());
   }
 
-  fs::path folder_;
+  nf::testing::ScratchFolder folder_;
 };
 
 TEST_F(Oracle, packets_and_errors_become_what_scapy_says) {
@@ -88,7 +54,7 @@ TEST_F(Oracle, packets_and_errors_become_what_scapy_says) {
 
 TEST_F(Oracle, packets_and_errors_become_what_linux_makes_of_them) {
   const CommandResult script = run_script("linux_nat.py");
-  if (WIFEXITED(script.status) && WEXITSTATUS(script.status) == kCannot) {
+  if (script.status == nf::testing::kOracleCannot) {
     GTEST_SKIP() << "no network namespaces with nftables here: " << script.output;
   }
   ASSERT_EQ(script.status, 0) << script.output;

@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "nf/testing/bench.hpp"
+
 namespace {
 
 using catena::concat;
@@ -173,14 +175,9 @@ std::vector<Case> cases() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
   for (Case const& what : cases()) {
     benchmark::RegisterBenchmark(concat("Hyperscan/", what.name).c_str(), run_or_skip, run_library, what);
     benchmark::RegisterBenchmark(concat("Nids/", what.name).c_str(), run_or_skip, run_nf, what);
   }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return catena::nf::testing::run_benchmarks(argc, argv);
 }

@@ -98,7 +98,7 @@ TEST_P(PayloadHits, rules_without_positions_hit_where_all_their_contents_occur) 
   const auto frames = capture(GetParam());
   const auto contents = nlohmann::json::parse(read_text(nids("et150.contents.json")));
   ASSERT_EQ(contents.size(), 150U);
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("et.rules", content_only_rules(contents, read_text(nids("et150.rules"))));
   const Hits expected = read_hits(nids("et150." + GetParam() + ".payload_hits.tsv"));
   ASSERT_GT(expected.size(), 600U);
@@ -166,7 +166,7 @@ TEST_P(SuricataAlerts, accepted_rules_alert_where_suricata_does) {
     }
     const Hits expected = ipv4_alerts(nids("et150_perpacket." + name + ".suricata_alerts.tsv"), accepted);
     EXPECT_EQ(expected.size(), rules == original ? 0U : alerting_frames);
-    const Folder folder;
+    const ScratchFolder folder;
     folder.write("et.rules", rules);
     for (device::Device* device : places()) {
       SCOPED_TRACE(name_of(device));

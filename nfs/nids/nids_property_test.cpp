@@ -104,7 +104,7 @@ TEST(NidsProperty, rules_match_where_a_search_of_all_placements_does) {
         }
       }
     }
-    const Folder folder;
+    const ScratchFolder folder;
     folder.write("x.rules", text);
     for (device::Device* device : places()) {
       SCOPED_TRACE(name_of(device));
@@ -144,7 +144,7 @@ TEST(NidsProperty, strings_are_counted_like_a_plain_search_counts_them) {
         }
       }
     }
-    const Folder folder;
+    const ScratchFolder folder;
     folder.write("x.txt", list);
     for (device::Device* device : places()) {
       SCOPED_TRACE(name_of(device));
@@ -174,7 +174,7 @@ Counted count_by_search(std::vector<std::string> const& strings, std::vector<std
 }
 Counted count_at(device::Device* device, std::vector<std::string> const& strings,
                  std::vector<std::string> const& payloads) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.txt", fmt::format("{}\n", fmt::join(strings, "\n")));
   std::vector<Frame> frames;
   for (std::string const& payload : payloads) {
@@ -289,7 +289,7 @@ TEST(NidsProperty, contents_with_and_without_case_match_at_their_places) {
         }
       }
     }
-    const Folder folder;
+    const ScratchFolder folder;
     folder.write("x.rules", text);
     for (device::Device* device : places()) {
       SCOPED_TRACE(name_of(device));

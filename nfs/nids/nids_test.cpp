@@ -24,7 +24,7 @@ Frame udp(std::string_view payload, std::uint16_t port = 53) {
 }
 
 TEST(Nids, a_rule_alerts_or_drops_and_says_which) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.rules",
                "alert udp any any -> any 53 (content:\"abc\"; sid:20;)\nalert ip any any -> any any (content:\"b\"; "
                "sid:10;)\ndrop udp any any -> any any (content:\"bad\"; sid:30;)\n");
@@ -49,7 +49,7 @@ TEST(Nids, a_rule_alerts_or_drops_and_says_which) {
 }
 
 TEST(Nids, a_string_list_counts_overlapping_occurrences) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.txt", "aa\nzz\naaa\nAb\n");
   const std::vector<Frame> frames = {udp("aaaa"), udp("Ab ab zz"), udp("none")};
   for (device::Device* device : places()) {
@@ -67,7 +67,7 @@ TEST(Nids, a_string_list_counts_overlapping_occurrences) {
 }
 
 TEST(Nids, strings_of_a_list_without_case_may_be_the_same) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.txt", "ab\nAB");
   for (device::Device* device : places()) {
     EXPECT_THAT(run_at(device, "{strings: x.txt, nocase: yes}", folder.path(), {udp("aB")}).records,
@@ -76,7 +76,7 @@ TEST(Nids, strings_of_a_list_without_case_may_be_the_same) {
 }
 
 TEST(Nids, a_match_on_every_byte_of_both_automata_is_kept) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.rules",
                "alert ip any any -> any any (content:\"a\"; content:\"a\"; offset:1399; depth:1; sid:1;)\n"
                "alert ip any any -> any any (content:\"AA\"; nocase; distance:1398; within:2; sid:2;)\n"
@@ -89,7 +89,7 @@ TEST(Nids, a_match_on_every_byte_of_both_automata_is_kept) {
 }
 
 TEST(Nids, rules_without_contents_match_by_header) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.rules",
                "alert tcp any any -> any any (sid:1;)\nalert udp any any -> any 53 (content:!\"x\"; sid:2;)\n");
   const std::vector<Frame> frames = {make_frame(kProtocolTcp, 1, 2, 3, 4, ""), udp("y"), udp("x"), udp("")};
@@ -100,7 +100,7 @@ TEST(Nids, rules_without_contents_match_by_header) {
 }
 
 TEST(Nids, only_the_part_of_a_datagram_with_its_header_is_tcp_or_udp) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.rules",
                "alert udp any any -> any any (content:\"abc\"; sid:1;)\nalert ip any any -> any any (content:\"abc\"; "
                "sid:2;)\n");
@@ -120,7 +120,7 @@ TEST(Nids, only_the_part_of_a_datagram_with_its_header_is_tcp_or_udp) {
 }
 
 TEST(Nids, ethernet_padding_is_no_payload) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.txt", "pad");
   Frame frame = udp("");
   frame.insert(frame.end(), {'p', 'a', 'd'});
@@ -130,7 +130,7 @@ TEST(Nids, ethernet_padding_is_no_payload) {
 }
 
 TEST(Nids, empty_files_match_nothing) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("empty", "");
   for (device::Device* device : places()) {
     EXPECT_THAT(run_at(device, "strings: empty", folder.path(), {udp("x")}).records, ElementsAre());
@@ -139,7 +139,7 @@ TEST(Nids, empty_files_match_nothing) {
 }
 
 TEST(Nids, start_report_counts_what_is_refused_and_not_evaluated) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.rules",
                "alert ip any any -> any any (flow:established; content:\"a\"; sid:1;)\nalert ip any any -> any any "
                "(pcre:\"/x/\"; sid:2;)\nalert ip any any -> any any (dsize:1; sid:3;)\nalert ip any any -> any any "
@@ -154,7 +154,7 @@ TEST(Nids, start_report_counts_what_is_refused_and_not_evaluated) {
 }
 
 TEST(Nids, each_wrong_configuration_is_an_error_with_its_position) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("ok.rules", "alert ip any any -> any any (sid:1;)");
   folder.write("bad.rules", "alert ip any any -> any any (sid:1;)\nalert ip any any -> any any (sid:1;)");
   folder.write("ok.txt", "a\n");
@@ -183,7 +183,7 @@ TEST(Nids, each_wrong_configuration_is_an_error_with_its_position) {
 }
 
 TEST(Nids, variables_may_be_text_or_lists) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.rules", "alert ip $HOME_NET any -> $EXTERNAL_NET any (content:\"a\"; sid:1;)");
   const std::vector<Frame> frames = {udp("a")};
   for (auto const& [variables, alerts] :
@@ -196,7 +196,7 @@ TEST(Nids, variables_may_be_text_or_lists) {
 }
 
 TEST(Nids, more_contents_than_a_kernel_takes_are_an_error_of_the_device_side) {
-  const Folder folder;
+  const ScratchFolder folder;
   std::string list;
   for (int i = 0; i < 65536; ++i) {
     list += std::to_string(i) + "\n";
@@ -211,7 +211,7 @@ TEST(Nids, more_contents_than_a_kernel_takes_are_an_error_of_the_device_side) {
 
 /// Results as a kernel would never write them: complete() must decide by the packet all the same.
 TEST(Nids, results_that_no_kernel_wrote_are_not_believed) {
-  const Folder folder;
+  const ScratchFolder folder;
   folder.write("x.txt", "abc");
   auto nf = nf::testing::make_nf(catena_nf_nids(), "strings: x.txt", folder.path());
   ASSERT_TRUE(nf.ok()) << nf.status();

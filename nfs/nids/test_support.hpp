@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
@@ -18,8 +17,12 @@
 #include <string_view>
 #include <vector>
 
+#include "nf/testing/scratch_folder.hpp"
+
 /// What the tests of the NIDS share.
 namespace catena::nids::testing {
+
+using nf::testing::ScratchFolder;
 
 /// Null for the CPU, then every device that is there.
 inline std::vector<device::Device*> places() {
@@ -34,28 +37,6 @@ inline std::string name_of(device::Device* device) { return device == nullptr ? 
 inline std::string testdata(std::string const& name) {
   return std::string(CATENA_SOURCE_DIR) + "/nfs/nids/testdata/" + name;
 }
-
-/// A folder of its own for the files of one test, removed with it.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "nids-XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  Folder(Folder const&) = delete;
-  Folder& operator=(Folder const&) = delete;
-  std::string const& path() const { return path_; }
-  void write(std::string const& name, std::string_view text) const {
-    std::ofstream(path_ + "/" + name, std::ios::binary) << text;
-  }
-
- private:
-  std::string path_;
-};
 
 /// One record line, taken apart.
 struct Record {

@@ -23,6 +23,7 @@
 
 #include "dataplane/eal/eal.hpp"
 #include "dir24_8.hpp"
+#include "nf/testing/bench.hpp"
 
 namespace {
 
@@ -94,12 +95,7 @@ nf::testing::PacketStore& pool(std::int64_t count) {
 }
 
 std::unique_ptr<nf::Nf> make_router() {
-  auto nf = nf::testing::make_nf(catena_nf_router(), concat("routes: ", route_file().path()));
-  if (!nf.ok()) {
-    std::fprintf(stderr, "%s\n", nf.status().ToString().c_str());
-    std::exit(1);
-  }
-  return std::move(*nf);
+  return nf::testing::value_or_throw(nf::testing::make_nf(catena_nf_router(), concat("routes: ", route_file().path())));
 }
 
 /// Runs `decide` over the pool batch by batch, as often as the benchmark wants; packets get a fresh TTL, unmeasured,
@@ -221,14 +217,5 @@ BENCHMARK(load_cpu_and_kernel)->Unit(benchmark::kMillisecond)->Iterations(3);
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const catena::Status status = catena::dataplane::ensure_eal(); !status.ok()) {
-    std::fprintf(stderr, "%s\n", status.ToString().c_str());
-    return 1;
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-    return 1;
-  }
-  benchmark::RunSpecifiedBenchmarks();
-  return 0;
+  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal());
 }

@@ -9,12 +9,13 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "dataplane/eal/eal.hpp"
 #include "lpm_oracle.hpp"
+#include "nf/testing/run_everywhere.hpp"
+#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::router {
 namespace {
@@ -54,42 +55,17 @@ Frame forwarded(Frame frame, std::size_t l3 = 14) {
 class Router : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { ASSERT_TRUE(dataplane::ensure_eal().ok()); }
-  void SetUp() override {
-    folder_ = std::filesystem::path(::testing::TempDir()) / ("router_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  void write_routes(std::string_view text) { std::ofstream(folder_ / "routes.txt") << text; }
+  void write_routes(std::string_view text) { folder_.write("routes.txt", text); }
   Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = "routes: routes.txt") {
-    return nf::testing::make_nf(catena_nf_router(), yaml, folder_.string());
+    return nf::testing::make_nf(catena_nf_router(), yaml, folder_.path());
   }
-  /// Runs on the CPU and on every device, expects the same from all, and returns it.
   RunResult run(std::vector<Frame> const& frames, std::string_view yaml = "routes: routes.txt") {
-    auto router = make(yaml);
-    EXPECT_TRUE(router.ok()) << router.status();
-    if (!router.ok()) {
-      return {};
-    }
-    auto cpu = nf::testing::run(catena_nf_router(), std::move(*router), frames);
-    EXPECT_TRUE(cpu.ok()) << cpu.status();
-    for (device::Device* device : nf::testing::devices()) {
-      SCOPED_TRACE(device->info().name);
-      auto on_device = nf::testing::run(catena_nf_router(), std::move(*make(yaml)), frames, device);
-      EXPECT_TRUE(on_device.ok()) << on_device.status();
-      if (!on_device.ok()) {
-        continue;
-      }
-      EXPECT_TRUE(on_device->packets == cpu->packets);
-      EXPECT_EQ(on_device->records, cpu->records);
-      EXPECT_EQ(on_device->drops, cpu->drops);
-      EXPECT_EQ(on_device->counters.kernel_faults, 0U);
-      EXPECT_EQ(on_device->counters.device_packets, cpu->counters.decided);
-    }
-    return std::move(*cpu);
+    return nf::testing::run_everywhere(
+        catena_nf_router(), [&] { return make(yaml); }, frames);
   }
 
-  std::filesystem::path folder_;
+  nf::testing::ScratchFolder folder_;
 };
 
 TEST_F(Router, longest_prefix_gives_the_port) {
@@ -248,14 +224,8 @@ TEST_F(Router, cutting_packets_into_other_batches_changes_nothing) {
     frames.push_back(frame_to(0x0A000000 + (random() & 0x01FFFFFF), static_cast<std::uint8_t>(random() % 4)));
   }
   const RunResult expected = run(frames);
-  for (const std::uint32_t unit : {1U, 31U, 32U, 33U, 63U, 65U, 256U, 300U}) {
-    nf::testing::RunOptions options;
-    options.unit_size = unit;
-    const auto result = nf::testing::run(catena_nf_router(), std::move(*make()), frames, nullptr, options);
-    ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_TRUE(result->packets == expected.packets) << unit;
-    EXPECT_EQ(result->records, expected.records) << unit;
-  }
+  nf::testing::expect_same_in_units_of(
+      {1, 31, 32, 33, 63, 65, 256, 300}, expected, catena_nf_router(), [this] { return make(); }, frames);
 }
 
 TEST_F(Router, hints_name_mac_addresses_only_with_a_port_table) {
@@ -304,14 +274,13 @@ class FullTable : public Router {
   static constexpr std::uint32_t kPorts = 64;
 
   void SetUp() override {
-    Router::SetUp();
     const std::string data = nf::testing::shared_data();
     if (data.empty()) {
       GTEST_SKIP() << "the shared test data is not beside the checkout";
     }
     std::FILE* unzip = ::popen(("gzip -dc '" + data + "/routes/tier1_ipv4_901899.txt.gz'").c_str(), "r");
     ASSERT_NE(unzip, nullptr);
-    std::ofstream routes(folder_ / "routes.txt");
+    std::ofstream routes(folder_.path("routes.txt"));
     unsigned a = 0, b = 0, c = 0, d = 0, length = 0;
     while (std::fscanf(unzip, "%u.%u.%u.%u/%u", &a, &b, &c, &d, &length) == 5) {
       const std::uint32_t address = a << 24 | b << 16 | c << 8 | d;

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <optional>
 #include <tuple>
 
@@ -259,8 +258,6 @@ Result<NcaResults> NcaBench::run() {
     results_.commit = source_commit(temporary.path());
   }
   list_cells();
-  std::error_code ignored;
-  std::filesystem::create_directories(options_.output, ignored);
   CATENA_RETURN_IF_ERROR(write_output());
   for (std::string const& note : results_.notes) {
     progress_(note);

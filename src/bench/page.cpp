@@ -19,6 +19,8 @@ Status write_file(std::filesystem::path const& path, std::string const& text) {
 
 Status write_output(std::string const& folder, std::string const& json, Files const& files) {
   const std::filesystem::path output = folder;
+  std::error_code ignored;  // without the folder the files cannot be written either
+  std::filesystem::create_directories(output, ignored);
   CATENA_RETURN_IF_ERROR(write_file(output / "results.json", json + "\n"));
   for (auto const& [name, text] : files) {
     CATENA_RETURN_IF_ERROR(write_file(output / name, text));

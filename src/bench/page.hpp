@@ -37,8 +37,8 @@ class MarkdownPage {
   Files files_;
 };
 
-/// Writes results.json with `json` and a line feed, and the files of the page, into `folder`, which is there.
-/// PermissionDenied: one cannot be written.
+/// Writes results.json with `json` and a line feed, and the files of the page, into `folder`, which it makes where it
+/// is missing. PermissionDenied: a file cannot be written.
 Status write_output(std::string const& folder, std::string const& json, Files const& files);
 
 }  // namespace catena::bench

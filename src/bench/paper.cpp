@@ -349,8 +349,6 @@ Result<Results> Paper::run() {
     return absl::UnavailableError(concat("there is no device to compare ways to: ", why_not));
   }
   list_cells();
-  std::error_code ignored;
-  std::filesystem::create_directories(options_.output, ignored);
   CATENA_RETURN_IF_ERROR(write_output());
   for (std::string const& note : results_.notes) {
     progress_(note);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -240,6 +241,21 @@ Result<ChainConfig> read_chain(nf::Config root) {
   return chain;
 }
 
+/// What "pcap:FILE" and "dpdk:DEVICE" mean for rx and tx alike; nothing for any other text.
+std::optional<PortConfig> file_or_device(std::string_view text) {
+  PortConfig port;
+  if (text.starts_with("pcap:")) {
+    port.kind = PortKind::kPcap;
+    port.target = text.substr(5);
+  } else if (text.starts_with("dpdk:")) {
+    port.kind = PortKind::kDpdk;
+    port.devices = {std::string(text.substr(5))};
+  } else {
+    return std::nullopt;
+  }
+  return port;
+}
+
 }  // namespace
 
 Result<ChainConfig> load_chain(std::string const& path) {
@@ -253,33 +269,25 @@ Result<ChainConfig> parse_chain(std::string_view text, std::string const& file) 
 }
 
 Result<PortConfig> parse_rx_option(std::string_view text) {
-  PortConfig port;
-  if (text.starts_with("pcap:")) {
-    port.kind = PortKind::kPcap;
-    port.target = text.substr(5);
-  } else if (text.starts_with("dpdk:")) {
-    port.kind = PortKind::kDpdk;
-    port.devices = {std::string(text.substr(5))};
-  } else if (text == "generator") {
-    port.kind = PortKind::kGenerator;
-  } else {
+  if (std::optional<PortConfig> port = file_or_device(text)) {
+    return *std::move(port);
+  }
+  if (text != "generator") {
     return absl::InvalidArgumentError(concat("--rx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, generator"));
   }
+  PortConfig port;
+  port.kind = PortKind::kGenerator;
   return port;
 }
 
 Result<PortConfig> parse_tx_option(std::string_view text) {
-  PortConfig port;
-  if (text.starts_with("pcap:")) {
-    port.kind = PortKind::kPcap;
-    port.target = text.substr(5);
-  } else if (text.starts_with("dpdk:")) {
-    port.kind = PortKind::kDpdk;
-    port.devices = {std::string(text.substr(5))};
-  } else if (text != "null") {
+  if (std::optional<PortConfig> port = file_or_device(text)) {
+    return *std::move(port);
+  }
+  if (text != "null") {
     return absl::InvalidArgumentError(concat("--tx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, null"));
   }
-  return port;
+  return PortConfig();
 }
 
 }  // namespace catena::chain

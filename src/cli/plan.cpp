@@ -66,68 +66,58 @@ std::string as_line(std::string const& define) {
   return line;
 }
 
+/// What a plan is made of, as the command line says.
+struct PlanInputs {
+  chain::ChainConfig config;
+  nf::Registry registry;
+  chain::SyncOptions options;
+};
+
+Result<PlanInputs> inputs_of(std::string const& chain_file, RunArguments const& arguments) {
+  PlanInputs inputs;
+  CATENA_ASSIGN_OR_RETURN(inputs.config, chain::load_chain(chain_file));
+  CATENA_ASSIGN_OR_RETURN(inputs.registry, known_nfs(arguments.nf_path));
+  inputs.options.pushdown = arguments.pushdown != "off";
+  if (!arguments.sync.empty()) {
+    CATENA_ASSIGN_OR_RETURN(inputs.options.mode, chain::parse_sync_option(arguments.sync));
+  }
+  CATENA_ASSIGN_OR_RETURN(inputs.options.profile, profile_for(arguments, inputs.config));
+  return inputs;
+}
+
 }  // namespace
 
 int plan(RunArguments const& arguments) {
-  const Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file);
-  if (!config.ok()) {
-    return fail(config.status());
+  const Result<PlanInputs> inputs = inputs_of(arguments.chain_file, arguments);
+  if (!inputs.ok()) {
+    return fail(inputs.status());
   }
-  const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
-  if (!registry.ok()) {
-    return fail(registry.status());
-  }
-  chain::SyncOptions options;
-  options.pushdown = arguments.pushdown != "off";
-  Result<chain::CostProfile> profile = profile_for(arguments, *config);
-  if (!profile.ok()) {
-    return fail(profile.status());
-  }
-  options.profile = *std::move(profile);
-  const Result<plan::Comparison> plans = chain::plan_chain(*config, options, *registry);
+  const Result<plan::Comparison> plans = chain::plan_chain(inputs->config, inputs->options, inputs->registry);
   if (!plans.ok()) {
     return fail(plans.status());
   }
   if (arguments.json) {
-    std::cout << nlohmann::ordered_json{{"chain", config->name},
-                                        {"cost_profile", chain::describe(options.profile)},
-                                        {"cost_profile_device", options.profile.device},
+    std::cout << nlohmann::ordered_json{{"chain", inputs->config.name},
+                                        {"cost_profile", chain::describe(inputs->options.profile)},
+                                        {"cost_profile_device", inputs->options.profile.device},
                                         {"adaptive", to_json(plans->adaptive)},
                                         {"copy", to_json(plans->copy)},
                                         {"shared", to_json(plans->shared)}}
                      .dump(2)
               << '\n';
   } else {
-    std::cout << concat("costs: ", chain::describe(options.profile), of_device(options.profile), "\n")
+    std::cout << concat("costs: ", chain::describe(inputs->options.profile), of_device(inputs->options.profile), "\n")
               << plan::explain(*plans);
   }
   return kExitOk;
 }
 
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json) {
-  const Result<chain::ChainConfig> config = chain::load_chain(chain_file);
-  if (!config.ok()) {
-    return fail(config.status());
+  const Result<PlanInputs> inputs = inputs_of(chain_file, arguments);
+  if (!inputs.ok()) {
+    return fail(inputs.status());
   }
-  const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
-  if (!registry.ok()) {
-    return fail(registry.status());
-  }
-  chain::SyncOptions options;
-  options.pushdown = arguments.pushdown != "off";
-  if (!arguments.sync.empty()) {
-    const Result<plan::Mode> mode = chain::parse_sync_option(arguments.sync);
-    if (!mode.ok()) {
-      return fail(mode.status());
-    }
-    options.mode = *mode;
-  }
-  Result<chain::CostProfile> profile = profile_for(arguments, *config);
-  if (!profile.ok()) {
-    return fail(profile.status());
-  }
-  options.profile = *std::move(profile);
-  const auto programs = chain::adapted_programs(*config, options, *registry, nf);
+  const auto programs = chain::adapted_programs(inputs->config, inputs->options, inputs->registry, nf);
   if (!programs.ok()) {
     return fail(programs.status());
   }

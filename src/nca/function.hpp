@@ -60,6 +60,17 @@ class Function {
   virtual Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const = 0;
 };
 
+/// Whether the IPv4 packet of this row has a result of function number `number`; false for any other packet. One whose
+/// kernel strayed has none and is counted in `results`. Precondition: the packets' headers were parsed.
+inline bool has_result(kernel::PackedLaunch& launch, std::size_t number, std::uint32_t row, FunctionResults& results) {
+  if ((launch.packets().layers(row).flags & packet::kIpv4) == 0) {
+    return false;
+  }
+  const bool strayed = launch.faulted(number, row);
+  results.strayed += strayed ? 1 : 0;
+  return !strayed;
+}
+
 /// Make a function from its configuration.
 ///   InvalidArgument  a configuration that makes no sense
 ///   NotFound         a file cannot be read

@@ -6,6 +6,7 @@
 
 #include "firewall/linear_search.hpp"
 #include "nca/testing/session.hpp"
+#include "nf/testing/vector_file.hpp"
 #include "router/lpm_oracle.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +17,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <random>
 
@@ -25,6 +25,7 @@ namespace {
 
 using firewall::testing::PlainRule;
 using firewall::testing::Tuple;
+using nf::testing::read_vectors;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kNothing = -1;
@@ -319,30 +320,6 @@ std::vector<Ciphered> run_cipher(std::string const& device, nca_cipher_config co
     }
   });
   return all;
-}
-
-/// The groups of `NAME = hex` lines of a vector file; each starts with `first`.
-std::vector<std::map<std::string, Packet>> read_vectors(std::string const& path, std::string_view first) {
-  std::ifstream file(path);
-  std::vector<std::map<std::string, Packet>> vectors;
-  for (std::string line; std::getline(file, line);) {
-    line.erase(line.find_last_not_of("\r\n ") + 1);
-    const std::size_t equals = line.find(" = ");
-    if (line.empty() || line[0] == '#' || equals == std::string::npos) {
-      continue;
-    }
-    const std::string key = line.substr(0, equals);
-    if (key == first) {
-      vectors.emplace_back();
-    }
-    if (!vectors.empty() && key != "Len" && key != "COUNT") {
-      Packet& bytes = vectors.back()[key];
-      for (std::size_t i = equals + 3; i + 1 < line.size(); i += 2) {
-        bytes.push_back(static_cast<std::uint8_t>(std::stoul(line.substr(i, 2), nullptr, 16)));
-      }
-    }
-  }
-  return vectors;
 }
 
 Packet joined(std::initializer_list<std::span<const std::uint8_t>> parts) {

@@ -81,14 +81,9 @@ class RouteFunction final : public Function {
   }
 
   Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const override {
-    kernel::PackedPackets const& packets = launch.packets();
     const auto rows = nf::array_of<RouteResult>(launch.results(number));
     for (std::uint32_t row = 0; row < rows.size(); ++row) {
-      if ((packets.layers(row).flags & packet::kIpv4) == 0) {
-        continue;
-      }
-      if (launch.faulted(number, row)) {
-        ++results.strayed;
+      if (!has_result(launch, number, row, results)) {
         continue;
       }
       if (rows[row].hop >= next_hops_.hops().size()) {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """libnca as others use it: installed, found by pkg-config, from C99 and from Python, without DPDK.
 
-Environment: CATENA_BUILD, the build folder to install from.
+Environment: CATENA_BUILD, the build folder to install from; PYTHONPATH, the folder tests/.
 """
 
 import collections
@@ -11,9 +11,10 @@ import pathlib
 import re
 import shutil
 import struct
-import subprocess
 import tempfile
 import unittest
+
+from command import call
 
 try:
     import cffi
@@ -24,14 +25,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["CATENA_BUILD"])
 CAPTURE = ROOT / "examples" / "branch-office.pcap"
 STRINGS = ["GET ", "HTTP/1.1", "com", "example", "om", "google"]
-
-
-def call(*words, env=None, fails=False):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
-                          env={**os.environ, **(env or {})})
-    if (done.returncode != 0) != fails:
-        raise AssertionError(f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return done
 
 
 def read_capture(path):

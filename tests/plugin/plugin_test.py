@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """NFs outside the tree: installs Catena, builds the example project and a fresh NF against it, and runs both.
 
-Environment: CATENA_BUILD, the build folder to install from.
+Environment: CATENA_BUILD, the build folder to install from; PYTHONPATH, the folder tests/.
 """
 
 import json
 import os
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import unittest
+
+from command import call
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ["CATENA_BUILD"])
@@ -27,14 +28,6 @@ spec:
     - {{name: guard, type: ttl_guard, on: {on}, config: {{minimum: 100}}}}
     - {{name: probe, type: probe, on: {on}, config: {{minimum: 0}}}}
 """
-
-
-def call(*words, env=None, fails=False):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
-                          env={**os.environ, **(env or {})})
-    if (done.returncode != 0) != fails:
-        raise AssertionError(f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
-    return done
 
 
 class Plugins(unittest.TestCase):

@@ -1,26 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the oracles share: captures as plain bytes, and the associations that the tests write as JSON."""
+"""What the oracles share: frames taken apart, and the associations that the tests write as JSON."""
 import json
 import struct
-
-
-def read_frames(path):
-    """Frames of a little-endian microsecond pcap file, as the tests write it."""
-    with open(path, "rb") as file:
-        data = file.read()
-    frames, at = [], 24
-    while at < len(data):
-        captured = struct.unpack_from("<I", data, at + 8)[0]
-        frames.append(data[at + 16 : at + 16 + captured])
-        at += 16 + captured
-    return frames
-
-
-def write_frames(path, frames):
-    with open(path, "wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-        for frame in frames:
-            file.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
 
 
 def split_l2(frame):

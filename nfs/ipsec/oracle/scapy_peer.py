@@ -10,7 +10,8 @@ import sys
 from scapy.all import IP, UDP, Raw, conf
 from scapy.layers.ipsec import ESP, SecurityAssociation
 
-from esp_frames import load_associations, read_frames, split_l2, write_frames
+from esp_frames import load_associations, split_l2
+from frames import read_frames, write_frames
 
 
 conf.layers.filter([IP, ESP])  # what is inside a datagram is bytes: scapy must not rebuild it

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-from esp_frames import load_associations, read_frames, split_l2
+from esp_frames import load_associations, split_l2
+from frames import read_frames
 
 FIELDS = ["esp.icv_good", "esp.protocol", "esp.pad_len", "esp.pad", "ip.id", "ip.len", "ip.src", "ip.dst", "ip.ttl"]
 

@@ -7,14 +7,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <optional>
+
+#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::nf::testing {
 namespace {
@@ -42,18 +40,14 @@ class ConformanceTest : public ::testing::Test {
 
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::path(::testing::TempDir()) / "catena-conformance-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     subject_.emplace(make_());
     for (auto const& [name, text] : subject_->files) {
-      std::ofstream(std::filesystem::path(folder_) / name) << text;
+      folder_.write(name, text);
     }
     if (processor_ != "cpu" && device() == nullptr) {
       GTEST_SKIP() << "there is no " << processor_ << " device here";
     }
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   void TestBody() override { (this->*body_)(); }
 
  private:
@@ -66,7 +60,7 @@ class ConformanceTest : public ::testing::Test {
     }
     return nullptr;
   }
-  Result<std::unique_ptr<Nf>> make_nf() const { return testing::make_nf(descriptor_, subject_->yaml, folder_); }
+  Result<std::unique_ptr<Nf>> make_nf() const { return testing::make_nf(descriptor_, subject_->yaml, folder_.path()); }
   RunResult run(std::vector<Frame> const& frames, device::Device* device, RunOptions const& options) const {
     Result<std::unique_ptr<Nf>> nf = make_nf();
     EXPECT_TRUE(nf.ok()) << nf.status();
@@ -112,7 +106,7 @@ class ConformanceTest : public ::testing::Test {
   std::function<Subject()> make_;
   Processor processor_;
   Body body_;
-  std::string folder_;
+  const ScratchFolder folder_;
   std::optional<Subject> subject_;
 };
 
@@ -193,7 +187,7 @@ void ConformanceTest::counters_add_up_and_records_stand_in_order() {
 void ConformanceTest::an_unknown_key_is_refused_with_its_position() {
   const std::string yaml = subject_->yaml + (subject_->yaml.empty() || subject_->yaml.back() == '\n' ? "" : "\n");
   const auto line = std::count(yaml.begin(), yaml.end(), '\n') + 1;
-  const Status status = testing::make_nf(descriptor_, yaml + "not_a_key_of_any_nf: 1\n", folder_).status();
+  const Status status = testing::make_nf(descriptor_, yaml + "not_a_key_of_any_nf: 1\n", folder_.path()).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(concat("test.yaml:", line, ":")), HasSubstr("not_a_key_of_any_nf")));

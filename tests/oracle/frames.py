@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures as the tests write and read them: little-endian microsecond pcap files of Ethernet frames."""
+"""Captures as plain bytes, for the oracles of the NFs (nfs/*/oracle/): little-endian microsecond pcap files of Ethernet
+frames, as the tests write and read them. A script that is run by hand finds this file through PYTHONPATH.
+"""
 import struct
 
 

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <benchmark/benchmark.h>
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <stdexcept>
+#include <utility>
+
+/// What the benchmark programs of NFs share.
+namespace catena::nf::testing {
+
+/// The value; throws std::runtime_error with the status where there is none: without it a benchmark cannot go on.
+template <typename T>
+T value_or_throw(Result<T> result) {
+  if (!result.ok()) {
+    throw std::runtime_error(result.status().ToString());
+  }
+  return *std::move(result);
+}
+
+/// main() of a benchmark program. Runs the benchmarks that the command line names; returns the exit status, 1 with the
+/// reason in the log if `started` is an error (what the program started before, such as the EAL), if the command line
+/// is wrong, or if a benchmark throws.
+inline int run_benchmarks(int argc, char** argv, Status const& started = absl::OkStatus()) {
+  if (!started.ok()) {
+    spdlog::critical("{}", started.ToString());
+    return 1;
+  }
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    return 1;
+  }
+  try {
+    benchmark::RunSpecifiedBenchmarks();
+  } catch (std::exception const& error) {
+    spdlog::critical("{}", error.what());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace catena::nf::testing

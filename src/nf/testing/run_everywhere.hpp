@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/testing/harness.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+/// What tests of NFs expect of every placement and of every cut into units.
+namespace catena::nf::testing {
+
+/// Decides the frames on the CPU and on every device, each with an NF of `make()`, a Result of one. Expects the same of
+/// all, every decided packet of a device to have been decided by its kernel, and returns it.
+template <typename Make>
+RunResult run_everywhere(Descriptor const& descriptor, Make make, std::vector<Frame> const& frames) {
+  Result<std::unique_ptr<Nf>> nf = make();
+  EXPECT_TRUE(nf.ok()) << nf.status();
+  if (!nf.ok()) {
+    return {};
+  }
+  Result<RunResult> cpu = run(descriptor, *std::move(nf), frames);
+  EXPECT_TRUE(cpu.ok()) << cpu.status();
+  if (!cpu.ok()) {
+    return {};
+  }
+  for (device::Device* device : devices()) {
+    SCOPED_TRACE(device->info().name);
+    const Result<RunResult> on_device = run(descriptor, *make(), frames, device);
+    EXPECT_TRUE(on_device.ok()) << on_device.status();
+    if (!on_device.ok()) {
+      continue;
+    }
+    EXPECT_TRUE(on_device->packets == cpu->packets);
+    EXPECT_EQ(on_device->records, cpu->records);
+    EXPECT_EQ(on_device->drops, cpu->drops);
+    EXPECT_EQ(on_device->counters.kernel_faults, 0U);
+    EXPECT_EQ(on_device->counters.device_packets, cpu->counters.decided);
+  }
+  return *std::move(cpu);
+}
+
+/// Expects the packets and records of `expected` on the CPU also where the frames come in units of each of these sizes.
+template <typename Make>
+void expect_same_in_units_of(std::initializer_list<std::uint32_t> sizes, RunResult const& expected,
+                             Descriptor const& descriptor, Make make, std::vector<Frame> const& frames) {
+  for (const std::uint32_t size : sizes) {
+    RunOptions options;
+    options.unit_size = size;
+    const Result<RunResult> result = run(descriptor, *make(), frames, nullptr, options);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_TRUE(result->packets == expected.packets) << size;
+    EXPECT_EQ(result->records, expected.records) << size;
+  }
+}
+
+}  // namespace catena::nf::testing

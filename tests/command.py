@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the programs that a test needs. CTest puts this folder on PYTHONPATH."""
+
+import os
+import subprocess
+
+
+def call(*words, env=None, fails=False):
+    """What the command did, as text; an AssertionError with its output if it failed, with `fails` if it did not.
+
+    `env` is added to the environment.
+    """
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
+                          env={**os.environ, **(env or {})})
+    if (done.returncode != 0) != fails:
+        raise AssertionError(f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done
