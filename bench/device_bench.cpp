@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel alone: packets already on the device, no copies. CATENA_BENCH_DEVICE=cuda|opencl chooses the device,
 // CATENA_BENCH_DATA the folder of the chain's files (examples/branch-office by default).
-#include "dataplane/eal/eal.hpp"
+#include "open_device.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/kernel/launch.hpp>
@@ -108,12 +108,9 @@ void kernel_alone(benchmark::State& state, device::Device* device, Case const& t
 
 int main(int argc, char** argv) {
   using namespace catena;
-  const char* wanted = std::getenv("CATENA_BENCH_DEVICE");
-  const auto choice = device::parse_choice(wanted != nullptr ? wanted : "auto");
-  std::string why;
-  Result<std::unique_ptr<device::Device>> device = choice.ok() ? device::open(*choice, &why) : choice.status();
-  if (const Status status = dataplane::ensure_eal(); !status.ok() || !device.ok() || !*device) {
-    std::cerr << status << ' ' << device.status() << ' ' << why << '\n';
+  const Result<std::unique_ptr<device::Device>> device = open_device();
+  if (!device.ok()) {
+    std::cerr << device.status() << '\n';
     return 1;
   }
   benchmark::AddCustomContext("device", (*device)->info().name);

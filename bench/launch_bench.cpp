@@ -5,8 +5,9 @@
 //   back_ns       from its results to decided packets
 // "commands dropped" is a device that takes commands and does nothing: what is left is Catena's own part. With
 // CATENA_BENCH_DEVICE=cuda|opencl also on that device, where the driver's part of the commands is in it.
-#include "dataplane/eal/eal.hpp"
 #include "dataplane/packet_pool.hpp"
+#include "nf/testing/bench.hpp"
+#include "open_device.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/registry.hpp>
@@ -15,12 +16,12 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <ctime>
 #include <iostream>
 
 namespace catena {
 namespace {
+
+using nf::testing::thread_seconds;
 
 constexpr int kRepeats = 7;
 constexpr std::uint32_t kSlots = 65536;
@@ -76,13 +77,6 @@ class DroppingDevice final : public device::Device {
   device::Device* real_;
   device::DeviceInfo info_;
 };
-
-/// ns of CPU time of this thread.
-double cpu_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
-}
 
 /// A pool full of packets in units, as rx would have left them.
 struct Traffic {
@@ -151,13 +145,13 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
   double to_device = 0;
   double back = 0;
   for (auto _ : state) {
-    const double begin = cpu_ns();
+    const double begin = thread_seconds();
     for (std::uint32_t added = 0; added < packets; added += traffic->pool->unit_packets()) {
       batch->add(traffic->pool->batch(*traffic->units[next]));
       next = (next + 1) % traffic->units.size();
     }
     CATENA_RETURN_IF_ERROR(batch->submit());
-    const double submitted = cpu_ns();
+    const double submitted = thread_seconds();
     to_device += submitted - begin;
     double asked = submitted;
     while (true) {
@@ -165,15 +159,15 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
       if (done) {
         break;
       }
-      asked = cpu_ns();  // waiting is no work
+      asked = thread_seconds();  // waiting is no work
     }
-    const double completed = cpu_ns();
+    const double completed = thread_seconds();
     back += completed - asked;
-    state.SetIterationTime((completed - asked + submitted - begin) * 1e-9);
+    state.SetIterationTime(completed - asked + submitted - begin);
   }
   const double all = static_cast<double>(state.iterations()) * packets;
-  state.counters["to_device_ns"] = to_device / all;
-  state.counters["back_ns"] = back / all;
+  state.counters["to_device_ns"] = to_device * 1e9 / all;
+  state.counters["back_ns"] = back * 1e9 / all;
   return absl::OkStatus();
 }
 
@@ -207,18 +201,15 @@ void register_ways(device::Device& device) {
 
 int main(int argc, char** argv) {
   using namespace catena;
-  const char* wanted = std::getenv("CATENA_BENCH_DEVICE");
-  const auto choice = device::parse_choice(wanted != nullptr ? wanted : "auto");
-  std::string why;
-  Result<std::unique_ptr<device::Device>> device = choice.ok() ? device::open(*choice, &why) : choice.status();
-  if (const Status status = dataplane::ensure_eal(); !status.ok() || !device.ok() || !*device) {
-    std::cerr << status << ' ' << device.status() << ' ' << why << '\n';
+  const Result<std::unique_ptr<device::Device>> device = open_device();
+  if (!device.ok()) {
+    std::cerr << device.status() << '\n';
     return 1;
   }
   benchmark::AddCustomContext("device", (*device)->info().name);
   DroppingDevice dropping(**device);
   register_ways(dropping);
-  if (wanted != nullptr) {
+  if (wanted_device() != nullptr) {
     register_ways(**device);
   }
   benchmark::Initialize(&argc, argv);

@@ -12,7 +12,6 @@
 #include <catena/nf/testing/packet_store.hpp>
 
 #include <benchmark/benchmark.h>
-#include <time.h>
 
 #include <cstring>
 #include <memory>
@@ -29,6 +28,7 @@ namespace packet = catena::packet;
 namespace ipsec = catena::ipsec;
 using nf::testing::Frame;
 using nf::testing::PacketStore;
+using nf::testing::thread_seconds;
 using nf::testing::value_or_throw;
 
 constexpr std::uint32_t kBatch = 256;
@@ -212,13 +212,6 @@ class Direct {
   std::uint32_t last_ = 0;
   std::uint64_t window_ = 0;
 };
-
-/// CPU time of this thread: what others do on the machine meanwhile does not count.
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 /// Measures `work` alone: `restore` before each batch is not.
 template <typename Restore, typename Work>

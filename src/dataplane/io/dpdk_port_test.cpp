@@ -21,6 +21,7 @@
 namespace catena::dataplane {
 namespace {
 
+using nf::testing::ScratchFolder;
 using ::testing::AllOf;
 using testing::count_of;
 using testing::Frame;
@@ -32,7 +33,6 @@ using testing::receive_all;
 using testing::Received;
 using testing::same_frames;
 using testing::send_frames;
-using testing::TemporaryFolder;
 using testing::write_with_libpcap;
 
 DpdkPort open_port(std::string const& device, PacketPool& pool) {
@@ -184,21 +184,21 @@ TEST(DpdkPort, of_several_ports_each_packet_takes_the_one_it_names) {
 }
 
 TEST(DpdkPort, capture_devices_read_and_write_the_same_bytes) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::vector<Frame> frames = make_frames(700, 60, packet::kMaxFrameBytes);
   std::vector<Frame> file = frames;
   file.insert(file.begin() + 300, {Frame(1793, 1), Frame(9000, 2)});  // one segment too long, several segments
-  write_with_libpcap(folder.file("in.pcap"), file);
+  write_with_libpcap(folder.path("in.pcap"), file);
   const auto pool = make_pool();
   {
     const DpdkPort port =
-        open_port("net_pcap_files,rx_pcap=" + folder.file("in.pcap") + ",tx_pcap=" + folder.file("out.pcap"), *pool);
+        open_port("net_pcap_files,rx_pcap=" + folder.path("in.pcap") + ",tx_pcap=" + folder.path("out.pcap"), *pool);
     ASSERT_TRUE(testing::pump(*port.source, *port.sink, *pool).ok());
     EXPECT_EQ(count_of(port.source->drops(), "too_long"), 2U);
     EXPECT_EQ(port.source->seen(), 702U);
     EXPECT_EQ(port.sink->sent(), 700U);
   }
-  EXPECT_TRUE(same_frames(read_with_libpcap(folder.file("out.pcap")).frames, frames));
+  EXPECT_TRUE(same_frames(read_with_libpcap(folder.path("out.pcap")).frames, frames));
   EXPECT_EQ(pool->free_slots(), pool->slots());
 }
 

@@ -23,12 +23,12 @@
 namespace catena::dataplane {
 namespace {
 
+using nf::testing::ScratchFolder;
 using testing::Frame;
 using ::testing::HasSubstr;
 using testing::make_pool;
 using testing::receive_all;
 using testing::same_frames;
-using testing::TemporaryFolder;
 
 std::vector<Frame> generate(GeneratorConfig const& config, std::uint32_t slots = 1024) {
   const auto pool = make_pool(slots);
@@ -185,12 +185,12 @@ TEST(Generator, wireshark_finds_every_checksum_good) {
     GTEST_SKIP() << "tshark is not installed";
   }
   const auto pool = make_pool();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const auto generator = make_generator({.packet_bytes = 0, .flows = 200, .count = 3000});
-  auto sink = open_pcap_sink(folder.file("generated.pcap"));
+  auto sink = open_pcap_sink(folder.path("generated.pcap"));
   ASSERT_TRUE(generator.ok() && sink.ok());
   ASSERT_TRUE(testing::pump(**generator, **sink, *pool).ok());
-  const std::string tshark = "tshark -r " + folder.file("generated.pcap") +
+  const std::string tshark = "tshark -r " + folder.path("generated.pcap") +
                              " -o ip.check_checksum:TRUE -o tcp.check_checksum:TRUE -o udp.check_checksum:TRUE"
                              " -T fields -e frame.number -Y '";
   const auto count = [&](std::string const& filter) {

@@ -19,6 +19,7 @@
 namespace catena::dataplane {
 namespace {
 
+using nf::testing::ScratchFolder;
 using ::testing::AllOf;
 using testing::Captured;
 using testing::count_of;
@@ -31,7 +32,6 @@ using testing::read_with_libpcap;
 using testing::receive_all;
 using testing::Received;
 using testing::same_frames;
-using testing::TemporaryFolder;
 using testing::write_file;
 using testing::write_with_libpcap;
 
@@ -48,8 +48,8 @@ std::unique_ptr<Sink> open_sink(std::string const& path) {
 }
 
 TEST(SampleCapture, gives_lengths_and_headers_of_the_first_frames) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("three.pcap");
+  const ScratchFolder folder;
+  const std::string path = folder.path("three.pcap");
   const std::vector<Frame> frames = make_frames(3, 60, 1400);
   write_with_libpcap(path, frames);
   const auto sampled = sample_capture(path, 2);
@@ -57,7 +57,7 @@ TEST(SampleCapture, gives_lengths_and_headers_of_the_first_frames) {
   ASSERT_EQ(sampled->size(), 2U);
   EXPECT_EQ((*sampled)[0].bytes, frames[0].size());
   EXPECT_EQ((*sampled)[1].bytes, frames[1].size());
-  EXPECT_TRUE(absl::IsNotFound(sample_capture(folder.file("none.pcap"), 2).status()));
+  EXPECT_TRUE(absl::IsNotFound(sample_capture(folder.path("none.pcap"), 2).status()));
 }
 
 std::vector<std::uint64_t> numbers_from_0(std::size_t count) {
@@ -80,13 +80,13 @@ class SharedCapture : public ::testing::TestWithParam<const char*> {
 TEST_P(SharedCapture, passes_byte_for_byte) {
   const auto pool = make_pool();
   const std::uint32_t units = pool->free_units();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const auto source = open_source(path_);
-  const auto sink = open_sink(folder.file("out.pcap"));
+  const auto sink = open_sink(folder.path("out.pcap"));
   ASSERT_TRUE(testing::pump(*source, *sink, *pool).ok());
 
   const Captured in = read_with_libpcap(path_);
-  const Captured out = read_with_libpcap(folder.file("out.pcap"));
+  const Captured out = read_with_libpcap(folder.path("out.pcap"));
   ASSERT_GT(in.frames.size(), 10'000U);
   EXPECT_EQ(out.error, "");
   EXPECT_EQ(out.link_type, DLT_EN10MB);
@@ -103,11 +103,11 @@ TEST_P(SharedCapture, reads_the_same_as_pcapng_and_with_nanoseconds) {
     GTEST_SKIP() << "editcap (wireshark-common) is not installed";
   }
   const auto pool = make_pool();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::vector<Frame> expected = read_with_libpcap(path_).frames;
   for (const std::string format : {"pcapng", "nsecpcap", "pcap"}) {
-    testing::run_command("editcap -F " + format + " " + path_ + " " + folder.file(format));
-    const auto source = open_source(folder.file(format));
+    testing::run_command("editcap -F " + format + " " + path_ + " " + folder.path(format));
+    const auto source = open_source(folder.path(format));
     EXPECT_TRUE(same_frames(receive_all(*source, *pool).frames, expected)) << format;
   }
 }
@@ -145,7 +145,7 @@ TEST(PcapSource, reads_hostile_captures_as_far_as_libpcap_does) {
 
 TEST(PcapSource, frames_of_every_length_up_to_the_limit_are_delivered_and_longer_ones_counted) {
   const auto pool = make_pool();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::vector<Frame> frames;
   for (std::size_t bytes = 0; bytes <= packet::kMaxFrameBytes; ++bytes) {
     frames.emplace_back(bytes, static_cast<std::uint8_t>(bytes));
@@ -155,8 +155,8 @@ TEST(PcapSource, frames_of_every_length_up_to_the_limit_are_delivered_and_longer
                                   std::size_t{65535}, std::size_t{262144}}) {
     file.insert(file.begin() + static_cast<std::ptrdiff_t>(bytes % frames.size()), Frame(bytes, 0xEE));
   }
-  write_with_libpcap(folder.file("in.pcap"), file);
-  const auto source = open_source(folder.file("in.pcap"));
+  write_with_libpcap(folder.path("in.pcap"), file);
+  const auto source = open_source(folder.path("in.pcap"));
   const Received received = receive_all(*source, *pool);
   EXPECT_TRUE(received.status.ok()) << received.status;
   EXPECT_TRUE(same_frames(received.frames, frames));
@@ -166,26 +166,26 @@ TEST(PcapSource, frames_of_every_length_up_to_the_limit_are_delivered_and_longer
 }
 
 TEST(PcapSource, a_file_of_another_byte_order_and_a_snapped_frame_are_read) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   // clang-format off
   const std::vector<std::uint8_t> file{
       0xA1, 0xB2, 0xC3, 0xD4,  0, 2, 0, 4,  0, 0, 0, 0,  0, 0, 0, 0,  0, 0, 0xFF, 0xFF,  0, 0, 0, 1,  // big-endian
       0, 0, 0, 5,  0, 0, 0, 6,  0, 0, 0, 4,  0, 0, 0, 9,  1, 2, 3, 4};  // 4 bytes captured of 9
   // clang-format on
-  write_file(folder.file("in.pcap"), file);
+  write_file(folder.path("in.pcap"), file);
   const auto pool = make_pool();
-  const auto source = open_source(folder.file("in.pcap"));
+  const auto source = open_source(folder.path("in.pcap"));
   EXPECT_EQ(receive_all(*source, *pool).frames, (std::vector<Frame>{{1, 2, 3, 4}}));
 }
 
 TEST(PcapSource, what_is_no_ethernet_capture_is_refused_with_its_name) {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::vector<std::uint8_t> text{'n', 'f', 's', ':', '\n', ' ', '-', ' ', 'f', 'w', '\n', 0, 0, 0, 0, 0,
                                        0,   0,   0,   0,   0,    0,   0,   0,   0,   0,   0,    0, 0, 0, 0, 0};
-  write_file(folder.file("text.pcap"), text);
-  write_file(folder.file("empty.pcap"), {});
-  write_file(folder.file("short.pcap"), std::vector<std::uint8_t>{0xD4, 0xC3, 0xB2, 0xA1, 2, 0});
-  write_with_libpcap(folder.file("raw.pcap"), make_frames(3, 20, 40), false, DLT_RAW);
+  write_file(folder.path("text.pcap"), text);
+  write_file(folder.path("empty.pcap"), {});
+  write_file(folder.path("short.pcap"), std::vector<std::uint8_t>{0xD4, 0xC3, 0xB2, 0xA1, 2, 0});
+  write_with_libpcap(folder.path("raw.pcap"), make_frames(3, 20, 40), false, DLT_RAW);
   struct Case {
     std::string file;
     absl::StatusCode code;
@@ -199,26 +199,26 @@ TEST(PcapSource, what_is_no_ethernet_capture_is_refused_with_its_name) {
            {"", absl::StatusCode::kInvalidArgument, "not a pcap or pcapng capture"},
            {"raw.pcap", absl::StatusCode::kInvalidArgument, "link type RAW"},
        }) {
-    const auto source = open_pcap_source(folder.file(expected.file));
+    const auto source = open_pcap_source(folder.path(expected.file));
     EXPECT_EQ(source.status().code(), expected.code) << expected.file;
     EXPECT_THAT(std::string(source.status().message()),
-                AllOf(HasSubstr(folder.file(expected.file)), HasSubstr(expected.text)));
+                AllOf(HasSubstr(folder.path(expected.file)), HasSubstr(expected.text)));
   }
-  write_with_libpcap(folder.file("good.pcap"), make_frames(3, 20, 40));
-  EXPECT_EQ(open_pcap_source(folder.file("good.pcap"), 0).status().code(), absl::StatusCode::kInvalidArgument);
+  write_with_libpcap(folder.path("good.pcap"), make_frames(3, 20, 40));
+  EXPECT_EQ(open_pcap_source(folder.path("good.pcap"), 0).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(PcapSource, frames_before_the_damage_are_delivered_then_the_damage_is_reported) {
   const auto pool = make_pool();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::vector<Frame> frames = make_frames(600, 100, 100);
-  write_with_libpcap(folder.file("in.pcap"), frames);
-  const Frame bytes = read_file(folder.file("in.pcap"));
+  write_with_libpcap(folder.path("in.pcap"), frames);
+  const Frame bytes = read_file(folder.path("in.pcap"));
   // cut in frame 301 (the header, then the frame) and in frame 257, the first of a unit
   for (const std::size_t whole : {300U, 256U, 0U}) {
     for (const std::size_t more : {7U, 16U + 50U}) {
-      write_file(folder.file("cut.pcap"), std::span(bytes).first(24 + whole * 116 + more));
-      const auto source = open_source(folder.file("cut.pcap"));
+      write_file(folder.path("cut.pcap"), std::span(bytes).first(24 + whole * 116 + more));
+      const auto source = open_source(folder.path("cut.pcap"));
       const Received received = receive_all(*source, *pool);
       EXPECT_TRUE(same_frames(received.frames, {frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(whole)}));
       EXPECT_EQ(received.status.code(), absl::StatusCode::kDataLoss);
@@ -230,8 +230,8 @@ TEST(PcapSource, frames_before_the_damage_are_delivered_then_the_damage_is_repor
   }
   Frame huge = bytes;
   huge[24 + 116 + 11] = 0x7F;  // the captured length of the second frame
-  write_file(folder.file("huge.pcap"), huge);
-  const auto source = open_source(folder.file("huge.pcap"));
+  write_file(folder.path("huge.pcap"), huge);
+  const auto source = open_source(folder.path("huge.pcap"));
   const Received received = receive_all(*source, *pool);
   EXPECT_EQ(received.frames, std::vector<Frame>{frames[0]});
   EXPECT_THAT(std::string(received.status.message()), HasSubstr("frame 2"));
@@ -239,10 +239,10 @@ TEST(PcapSource, frames_before_the_damage_are_delivered_then_the_damage_is_repor
 
 TEST(PcapSource, a_replay_repeats_the_file_and_goes_on_counting) {
   const auto pool = make_pool();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::vector<Frame> frames = make_frames(100, 60, 200);
-  write_with_libpcap(folder.file("in.pcap"), frames);
-  const auto source = open_source(folder.file("in.pcap"), 7);
+  write_with_libpcap(folder.path("in.pcap"), frames);
+  const auto source = open_source(folder.path("in.pcap"), 7);
   const Received received = receive_all(*source, *pool);
   std::vector<Frame> expected;
   for (int pass = 0; pass < 7; ++pass) {
@@ -255,11 +255,11 @@ TEST(PcapSource, a_replay_repeats_the_file_and_goes_on_counting) {
 
 TEST(PcapSource, a_replay_whose_file_is_gone_fails_after_what_was_read) {
   const auto pool = make_pool();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::vector<Frame> frames = make_frames(100, 60, 200);
-  write_with_libpcap(folder.file("in.pcap"), frames);
-  const auto source = open_source(folder.file("in.pcap"), 2);
-  std::filesystem::remove(folder.file("in.pcap"));
+  write_with_libpcap(folder.path("in.pcap"), frames);
+  const auto source = open_source(folder.path("in.pcap"), 2);
+  std::filesystem::remove(folder.path("in.pcap"));
   const Received received = receive_all(*source, *pool);
   EXPECT_TRUE(same_frames(received.frames, frames));
   EXPECT_EQ(received.status.code(), absl::StatusCode::kNotFound);
@@ -267,14 +267,14 @@ TEST(PcapSource, a_replay_whose_file_is_gone_fails_after_what_was_read) {
 
 TEST(PcapSource, endless_replays_without_a_frame_to_deliver_do_not_hang) {
   const auto pool = make_pool();
-  const TemporaryFolder folder;
-  write_with_libpcap(folder.file("empty.pcap"), {});
-  const auto empty = open_source(folder.file("empty.pcap"), ~std::uint64_t{0});
+  const ScratchFolder folder;
+  write_with_libpcap(folder.path("empty.pcap"), {});
+  const auto empty = open_source(folder.path("empty.pcap"), ~std::uint64_t{0});
   EXPECT_TRUE(receive_all(*empty, *pool).frames.empty());
   EXPECT_TRUE(empty->finished());
 
-  write_with_libpcap(folder.file("long.pcap"), {Frame(2000, 1)});
-  const auto source = open_source(folder.file("long.pcap"), ~std::uint64_t{0});
+  write_with_libpcap(folder.path("long.pcap"), {Frame(2000, 1)});
+  const auto source = open_source(folder.path("long.pcap"), ~std::uint64_t{0});
   Unit* unit = pool->acquire_unit();
   bool starved = false;
   ASSERT_TRUE(source->receive(*pool, *unit, 0, starved).ok());
@@ -287,10 +287,10 @@ TEST(PcapSource, endless_replays_without_a_frame_to_deliver_do_not_hang) {
 
 TEST(PcapSource, waits_without_loss_while_no_slot_is_free) {
   const auto pool = make_pool(512);
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::vector<Frame> frames = make_frames(1000, 60, 200);
-  write_with_libpcap(folder.file("in.pcap"), frames);
-  const auto source = open_source(folder.file("in.pcap"));
+  write_with_libpcap(folder.path("in.pcap"), frames);
+  const auto source = open_source(folder.path("in.pcap"));
   Unit* busy = pool->acquire_unit();
   ASSERT_TRUE(pool->acquire_slots(*busy, 256));
   busy->count = 256;
@@ -316,16 +316,16 @@ TEST(PcapSource, waits_without_loss_while_no_slot_is_free) {
 
 TEST(PcapSink, the_same_packets_give_the_same_file_whatever_the_units) {
   const auto pool = make_pool();
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const std::vector<Frame> frames = make_frames(3000, 0, packet::kMaxFrameBytes);
   Frame first;
   for (const std::uint32_t unit_packets : {1U, 7U, 255U, 256U}) {
-    const auto sink = open_sink(folder.file("out.pcap"));
+    const auto sink = open_sink(folder.path("out.pcap"));
     ASSERT_TRUE(testing::send_frames(*sink, *pool, frames, unit_packets).ok());
     ASSERT_TRUE(sink->finish().ok());
     EXPECT_EQ(sink->sent(), frames.size());
-    EXPECT_TRUE(same_frames(read_with_libpcap(folder.file("out.pcap")).frames, frames));
-    const Frame file = read_file(folder.file("out.pcap"));
+    EXPECT_TRUE(same_frames(read_with_libpcap(folder.path("out.pcap")).frames, frames));
+    const Frame file = read_file(folder.path("out.pcap"));
     if (first.empty()) {
       first = file;
     }
@@ -336,8 +336,8 @@ TEST(PcapSink, the_same_packets_give_the_same_file_whatever_the_units) {
 
 TEST(PcapSink, writes_packets_as_they_stand_and_leaves_dropped_ones_out) {
   const auto pool = make_pool();
-  const TemporaryFolder folder;
-  const auto sink = open_sink(folder.file("out.pcap"));
+  const ScratchFolder folder;
+  const auto sink = open_sink(folder.path("out.pcap"));
   Unit* unit = pool->acquire_unit();
   ASSERT_TRUE(pool->acquire_slots(*unit, 4));
   unit->count = 4;
@@ -353,7 +353,7 @@ TEST(PcapSink, writes_packets_as_they_stand_and_leaves_dropped_ones_out) {
   batch[3].set_extent(packet::kSlotBytes - 3, 3);
   ASSERT_TRUE(sink->send(*pool, *unit).ok());
   ASSERT_TRUE(sink->finish().ok());
-  const Captured out = read_with_libpcap(folder.file("out.pcap"));
+  const Captured out = read_with_libpcap(folder.path("out.pcap"));
   ASSERT_EQ(out.frames.size(), 3U);
   EXPECT_EQ(out.frames[0].size(), 60U);
   EXPECT_EQ(out.frames[0][0], packet::kSlotHeadroom);
@@ -367,29 +367,29 @@ TEST(PcapSink, writes_packets_as_they_stand_and_leaves_dropped_ones_out) {
 
 TEST(PcapSink, an_empty_run_leaves_a_valid_empty_file_and_a_given_up_one_what_it_had) {
   const auto pool = make_pool();
-  const TemporaryFolder folder;
-  ASSERT_TRUE(open_sink(folder.file("empty.pcap"))->finish().ok());
-  const Captured empty = read_with_libpcap(folder.file("empty.pcap"));
+  const ScratchFolder folder;
+  ASSERT_TRUE(open_sink(folder.path("empty.pcap"))->finish().ok());
+  const Captured empty = read_with_libpcap(folder.path("empty.pcap"));
   EXPECT_EQ(empty.error, "");
   EXPECT_TRUE(empty.frames.empty());
 
   const std::vector<Frame> frames = make_frames(10, 60, 100);
-  ASSERT_TRUE(testing::send_frames(*open_sink(folder.file("given_up.pcap")), *pool, frames).ok());
-  EXPECT_TRUE(same_frames(read_with_libpcap(folder.file("given_up.pcap")).frames, frames));
+  ASSERT_TRUE(testing::send_frames(*open_sink(folder.path("given_up.pcap")), *pool, frames).ok());
+  EXPECT_TRUE(same_frames(read_with_libpcap(folder.path("given_up.pcap")).frames, frames));
 }
 
 TEST(PcapSink, a_file_that_cannot_be_created_is_an_error_with_its_name) {
-  const TemporaryFolder folder;
-  const auto missing = open_pcap_sink(folder.file("no/such/folder.pcap"));
+  const ScratchFolder folder;
+  const auto missing = open_pcap_sink(folder.path("no/such/folder.pcap"));
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("no/such/folder.pcap"));
-  EXPECT_FALSE(open_pcap_sink(folder.file("")).ok()) << "a folder";
+  EXPECT_FALSE(open_pcap_sink(folder.path("")).ok()) << "a folder";
 
-  std::filesystem::create_directory(folder.file("locked"));
-  std::filesystem::permissions(folder.file("locked"), std::filesystem::perms::owner_read);
+  std::filesystem::create_directory(folder.path("locked"));
+  std::filesystem::permissions(folder.path("locked"), std::filesystem::perms::owner_read);
   const bool root = geteuid() == 0;  // who may write everywhere
   ASSERT_TRUE(!root || seteuid(65534) == 0);
-  const auto locked = open_pcap_sink(folder.file("locked/out.pcap"));
+  const auto locked = open_pcap_sink(folder.path("locked/out.pcap"));
   ASSERT_TRUE(!root || seteuid(0) == 0);
   EXPECT_EQ(locked.status().code(), absl::StatusCode::kPermissionDenied);
 }

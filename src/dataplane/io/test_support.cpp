@@ -30,17 +30,6 @@ std::unique_ptr<PacketPool> make_pool(std::uint32_t slots) {
   return std::move(pool).value();
 }
 
-TemporaryFolder::TemporaryFolder() : path_(::testing::TempDir() + "catena-io-XXXXXX") {
-  if (mkdtemp(path_.data()) == nullptr) {
-    throw std::runtime_error("mkdtemp " + path_);
-  }
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code error;
-  std::filesystem::remove_all(path_, error);
-}
-
 void write_file(std::string const& path, std::span<const std::uint8_t> bytes) {
   std::ofstream file(path, std::ios::binary);
   file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));

@@ -3,6 +3,7 @@
 
 #include "dataplane/io/sink.hpp"
 #include "dataplane/io/source.hpp"
+#include "nf/testing/scratch_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,19 +21,6 @@ using Frame = std::vector<std::uint8_t>;
 
 /// Starts the EAL where that has not happened, and makes a pool. Ends the test program if it cannot.
 std::unique_ptr<PacketPool> make_pool(std::uint32_t slots = 1024);
-
-/// A folder that is removed with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(TemporaryFolder const&) = delete;
-  TemporaryFolder& operator=(TemporaryFolder const&) = delete;
-  std::string file(std::string_view name) const { return path_ + "/" + std::string(name); }
-
- private:
-  std::string path_;
-};
 
 void write_file(std::string const& path, std::span<const std::uint8_t> bytes);
 Frame read_file(std::string const& path);

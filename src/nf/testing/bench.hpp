@@ -6,11 +6,12 @@
 #include <benchmark/benchmark.h>
 #include <spdlog/spdlog.h>
 
+#include <ctime>
 #include <exception>
 #include <stdexcept>
 #include <utility>
 
-/// What the benchmark programs of NFs share.
+/// What benchmark programs share.
 namespace catena::nf::testing {
 
 /// The value; throws std::runtime_error with the status where there is none: without it a benchmark cannot go on.
@@ -20,6 +21,13 @@ T value_or_throw(Result<T> result) {
     throw std::runtime_error(result.status().ToString());
   }
   return *std::move(result);
+}
+
+/// Seconds of CPU time of this thread: what others do on the machine meanwhile does not count.
+inline double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 /// main() of a benchmark program. Runs the benchmarks that the command line names; returns the exit status, 1 with the

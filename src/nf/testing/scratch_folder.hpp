@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "device/subprocess.hpp"
+
 #include <string>
 #include <string_view>
 
@@ -11,9 +13,6 @@ class ScratchFolder {
  public:
   /// Throws std::runtime_error if the folder cannot be made.
   ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(ScratchFolder const&) = delete;
-  ScratchFolder& operator=(ScratchFolder const&) = delete;
 
   /// Of the file `name` in the folder; without one, of the folder.
   std::string path(std::string_view name = "") const;
@@ -22,7 +21,7 @@ class ScratchFolder {
   std::string read(std::string_view name) const;
 
  private:
-  std::string folder_;
+  device::TemporaryFolder folder_;
 };
 
 }  // namespace catena::nf::testing

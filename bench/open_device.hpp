@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/eal/eal.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/core/text.hpp>
+#include <catena/device/device.hpp>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+namespace catena {
+
+/// What CATENA_BENCH_DEVICE says: cuda or opencl; null where it is not set.
+inline const char* wanted_device() { return std::getenv("CATENA_BENCH_DEVICE"); }
+
+/// Starts the EAL and opens the wanted device, else the one that `auto` means. Unavailable: there is none, and why.
+inline Result<std::unique_ptr<device::Device>> open_device() {
+  CATENA_RETURN_IF_ERROR(dataplane::ensure_eal());
+  const char* wanted = wanted_device();
+  CATENA_ASSIGN_OR_RETURN(const device::Choice choice, device::parse_choice(wanted != nullptr ? wanted : "auto"));
+  std::string why;
+  CATENA_ASSIGN_OR_RETURN(auto device, device::open(choice, &why));
+  if (!device) {
+    return absl::UnavailableError(concat("there is no device to measure on. ", why));
+  }
+  return device;
+}
+
+}  // namespace catena
