@@ -43,6 +43,7 @@ class DroppingStream final : public device::Stream {
   Status launch(device::Kernel&, device::LaunchShape const&, std::span<const device::KernelArgument>) override {
     return absl::OkStatus();
   }
+  Status run(device::LaunchList&) override { return absl::OkStatus(); }
   Result<std::unique_ptr<device::Event>> record() override { return std::make_unique<Done>(); }
   Result<std::unique_ptr<device::Event>> mark() override { return std::make_unique<Done>(); }
   Status flush() override { return absl::OkStatus(); }
@@ -67,6 +68,7 @@ class DroppingDevice final : public device::Device {
     return real_->map_host(memory);
   }
   Result<std::unique_ptr<device::Stream>> create_stream() override { return std::make_unique<DroppingStream>(); }
+  Result<std::unique_ptr<device::LaunchList>> create_list() override { return real_->create_list(); }
   Result<device::Binary> compile(device::ProgramSource const& source) override { return real_->compile(source); }
   Result<std::unique_ptr<device::Program>> load(std::span<const std::byte> binary) override {
     return real_->load(binary);

@@ -30,8 +30,10 @@ constexpr std::size_t kFlagsAt = kSlots * sizeof(std::uint32_t);
 constexpr std::size_t kRoomsAt = kFlagsAt + kSlots;
 constexpr std::size_t kFramesAt = kRoomsAt + TransferMeter::kMostPackets * sizeof(kernel::Room);
 constexpr std::size_t kFramesBytes = TransferMeter::kMostPackets * kRoomBytes;
-constexpr std::size_t kBatchBytes = kFramesAt + kFramesBytes;
+constexpr std::size_t kHeadsAt = kFramesAt + kFramesBytes;  // one for every number of packets that a launch may have
+constexpr std::size_t kBatchBytes = kHeadsAt + (TransferMeter::kMostPackets + 1) * sizeof(kernel::RegionHead);
 static_assert(kRoomBytes >= TransferMeter::kMostBytes && kRoomBytes % 16 == 0 && kFramesAt % 64 == 0);
+static_assert(kHeadsAt % alignof(kernel::RegionHead) == 0);
 
 // Four at least, that one is under way while others wait; many where they are short, that starting and ending the
 // sample hardly counts.
@@ -106,6 +108,10 @@ Status TransferMeter::allocate() {
   for (std::uint32_t row = 0; row < kMostPackets; ++row) {
     rooms[row] = {static_cast<u32>(row * kRoomBytes), packet::kSlotHeadroom, kMostBytes};
   }
+  std::vector<kernel::RegionHead> heads;
+  for (std::uint32_t packets = 0; packets <= kMostPackets; ++packets) {
+    heads.push_back({packets, packets, 0, 0});
+  }
   device::Stream& stream = *streams_[0];
   CATENA_RETURN_IF_ERROR(stream.fill(*batch_, 0, kBatchBytes, 0));
   for (auto const& staged : staged_) {
@@ -114,6 +120,7 @@ Status TransferMeter::allocate() {
   CATENA_RETURN_IF_ERROR(drain(stream));
   CATENA_RETURN_IF_ERROR(upload(*batch_, 0, std::as_bytes(std::span(rows))));
   CATENA_RETURN_IF_ERROR(upload(*batch_, kRoomsAt, std::as_bytes(std::span(rooms))));
+  CATENA_RETURN_IF_ERROR(upload(*batch_, kHeadsAt, std::as_bytes(std::span(heads))));
   return set_frame_bytes(kMostBytes);
 }
 
@@ -146,7 +153,7 @@ Status TransferMeter::warm_up() {
     for (const Cargo cargo : {Cargo::kFrames, Cargo::kField}) {
       const Transfer nothing{plan::Method::kGather, direction, cargo, 0, 0};
       CATENA_RETURN_IF_ERROR(
-          enqueue_kernel(nothing, 0, kMostPackets * kernel::kTransferLanes, *streams_[index(direction)]));
+          enqueue_kernel(nothing, 0, kMostPackets << kernel::kTransferLaneBits, *streams_[index(direction)]));
       CATENA_RETURN_IF_ERROR(drain(*streams_[index(direction)]));
     }
   }
@@ -187,7 +194,7 @@ Status TransferMeter::set_frame_bytes(std::uint32_t bytes) {
 Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t first_slot, std::uint32_t work_items,
                                      device::Stream& stream) {
   kernel::TransferParams params{};
-  params.rows = params.decided = transfer.packets;
+  params.head_offset = kHeadsAt + transfer.packets * sizeof(kernel::RegionHead);
   params.slots = kSlots;
   params.slots_offset = first_slot * sizeof(std::uint32_t);
   params.rooms_offset = kRoomsAt;
@@ -197,6 +204,7 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
   params.body = transfer.cargo == Cargo::kField    ? kernel::kNoBody
                 : transfer.cargo == Cargo::kWithin ? kernel::kBodyStaged
                                                    : kernel::kBodyMapped;
+  params.lane_bits = transfer.cargo == Cargo::kField ? 0 : kernel::kTransferLaneBits;
   const std::array<device::KernelArgument, 5> arguments{batch_.get(), batch_.get(), &shared_->buffer(),
                                                         shared_->mapped(), std::as_bytes(std::span(&params, 1))};
   const std::size_t side = index(transfer.direction);
@@ -209,8 +217,8 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
 Status TransferMeter::enqueue(Transfer const& transfer, std::uint32_t first_slot, device::Stream& stream) {
   const bool in = transfer.direction == Direction::kToDevice;
   if (transfer.method == plan::Method::kGather || transfer.cargo == Cargo::kWithin) {
-    const std::uint32_t lanes = transfer.cargo == Cargo::kField ? 1 : kernel::kTransferLanes;
-    return enqueue_kernel(transfer, first_slot, transfer.packets * lanes, stream);
+    const std::uint32_t lane_bits = transfer.cargo == Cargo::kField ? 0 : kernel::kTransferLaneBits;
+    return enqueue_kernel(transfer, first_slot, transfer.packets << lane_bits, stream);
   }
   if (transfer.method == plan::Method::kStrided) {
     const std::size_t at = frame_at(first_slot);

@@ -74,7 +74,7 @@ std::vector<std::uint32_t> range(std::uint32_t first, std::uint32_t count) {
 }
 
 TEST_F(Ways, strided_moves_the_frames_of_a_run_and_no_slot_beside_it) {
-  BodyMover mover(Route::kStrided, Way::kToDevice, false, true);
+  BodyMover mover(Route::kStrided, Way::kToDevice, false, false);
   const std::vector<std::uint32_t> slots = range(10, 20);
   const std::vector<SlotRun> own{{10, 20}};
   const Bodies what = bodies(slots, own);
@@ -125,12 +125,25 @@ TEST_F(Ways, strided_brings_back_what_frames_may_have_grown_by) {
 
 TEST_F(Ways, packets_that_are_gone_leave_no_hole_in_a_run) {
   BodyMover mover(Route::kStrided, Way::kToDevice, false, true);
-  std::vector<std::uint32_t> slots = range(0, 256);
+  std::vector<std::uint32_t> slots = range(0, 512);
   std::erase_if(slots, [](std::uint32_t slot) { return slot % 10 == 3; });
-  const std::vector<SlotRun> own{{0, 256}};
+  const std::vector<SlotRun> own{{0, 512}};
   const Bodies what = bodies(slots, own);
   std::size_t staging = 0;
   EXPECT_EQ(mover.choose(what, staging).route(), Route::kStrided);
+}
+
+TEST_F(Ways, few_packets_are_left_to_a_kernel_that_can_reach_them) {
+  for (const std::uint32_t packets : {kFewPackets, kFewPackets + 1}) {
+    const std::vector<std::uint32_t> slots = range(0, packets);
+    const std::vector<SlotRun> own{{0, packets}};
+    const Bodies what = bodies(slots, own);
+    std::size_t staging = 0;
+    EXPECT_EQ(BodyMover(Route::kStrided, Way::kToDevice, false, true).choose(what, staging).route(),
+              packets <= kFewPackets ? Route::kMapped : Route::kStrided);
+    EXPECT_EQ(BodyMover(Route::kStrided, Way::kToDevice, false, false).choose(what, staging).route(), Route::kStrided);
+    EXPECT_EQ(BodyMover(Route::kStaged, Way::kToDevice, false, true).choose(what, staging).route(), Route::kStaged);
+  }
 }
 
 TEST_F(Ways, scattered_slots_take_another_way) {

@@ -25,7 +25,8 @@ BodyMover::BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped)
 
 BodyCopy& BodyMover::choose(Bodies const& bodies, std::size_t& staging_bytes) {
   // the last one suits everything
-  BodyCopy& way = ways_.front()->suits(bodies) ? *ways_.front() : *ways_.back();
+  const bool few = ways_.back()->route() == Route::kMapped && bodies.slots.size() <= kFewPackets;
+  BodyCopy& way = !few && ways_.front()->suits(bodies) ? *ways_.front() : *ways_.back();
   staging_bytes = way.prepare(bodies);
   return way;
 }

@@ -33,6 +33,11 @@ Result<std::unique_ptr<Ring>> Ring::create(std::uint32_t units) {
 
 void Ring::push(Unit* unit) { rte_ring_sp_enqueue(ring_.get(), unit); }
 
+void Ring::push(std::span<Unit* const> units) {
+  rte_ring_sp_enqueue_bulk(ring_.get(), reinterpret_cast<void* const*>(units.data()),
+                           static_cast<unsigned int>(units.size()), nullptr);
+}
+
 Unit* Ring::pop() {
   void* unit = nullptr;
   return rte_ring_sc_dequeue(ring_.get(), &unit) == 0 ? static_cast<Unit*>(unit) : nullptr;

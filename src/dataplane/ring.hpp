@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 struct rte_ring;
 
@@ -21,6 +22,8 @@ class Ring {
   static Result<std::unique_ptr<Ring>> create(std::uint32_t units);
 
   void push(Unit* unit);
+  /// All at once: the other side sees them together.
+  void push(std::span<Unit* const> units);
   /// Null when empty.
   Unit* pop();
   bool empty() const;

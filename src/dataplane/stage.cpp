@@ -139,8 +139,9 @@ void DeviceStage::deliver(Flight& flight) {
       take_records(*instance_, position_, *unit);
     }
     count(unit->count);
-    out_->push(unit);
   }
+  // together: the next stage makes one launch of them
+  out_->push(flight.units);
   flight.units.clear();
 }
 
@@ -246,14 +247,15 @@ bool DeviceStage::collect() {
   return worked;
 }
 
-/// How long a launch may wait to fill while others run. Launches that start evenly spread over the time that one takes
-/// keep the device as busy as it can be; to wait longer only adds to the latency.
-std::chrono::nanoseconds DeviceStage::batch_delay() const {
-  return std::min(options_.max_batch_delay, launch_time_ / options_.in_flight);
+/// Whether a launch that is not full has waited long enough while others run. Launches that start evenly spread over
+/// the time that one takes keep the device as busy as it can be; to wait longer only adds to the latency.
+bool DeviceStage::waited_enough() const {
+  const auto now = std::chrono::steady_clock::now();
+  return now - last_submit_ > launch_time_ / options_.in_flight || now - filling_.since > options_.max_batch_delay;
 }
 
 void DeviceStage::submit() {
-  filling_.since = std::chrono::steady_clock::now();
+  filling_.since = last_submit_ = std::chrono::steady_clock::now();
   const Status status = filling_.batch->submit();
   if (options_.trace != nullptr) {
     filling_.trace.submit_begin_ns = to_ns(filling_.since);
@@ -301,8 +303,7 @@ bool DeviceStage::fill() {
       worked = true;
     }
     const bool full = next_ != nullptr || filling_.batch->room() == 0;
-    const bool due = in_flight_.empty() || is_drained() || off_plan_ != nullptr ||
-                     std::chrono::steady_clock::now() - filling_.since > batch_delay();
+    const bool due = in_flight_.empty() || is_drained() || off_plan_ != nullptr || waited_enough();
     if (filling_.units.empty() && off_plan_ != nullptr) {
       idle_.push_back(std::move(filling_));
       filling_ = Flight{};

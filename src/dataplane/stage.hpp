@@ -133,7 +133,7 @@ class DeviceStage final : public Stage {
   bool take_off_plan();
   Unit* take_unit();
   bool is_drained() const;
-  std::chrono::nanoseconds batch_delay() const;
+  bool waited_enough() const;
 
   nf::Instance* instance_;
   std::uint32_t position_;
@@ -148,6 +148,7 @@ class DeviceStage final : public Stage {
   Unit* next_ = nullptr;                     ///< taken from the ring, but did not fit into the last launch
   Unit* off_plan_ = nullptr;                 ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
+  std::chrono::steady_clock::time_point last_submit_;
   Status device_status_;
   bool abandoned_ = false;
 };

@@ -305,14 +305,15 @@ TEST_P(SharedStepTest, gives_the_packets_of_the_cpu_in_order) {
 
 TEST_P(SharedStepTest, a_lost_device_costs_at_most_what_it_had_in_flight) {
   constexpr std::uint64_t kFifth = 5;
-  std::vector<Call> calls{Call::kLaunch, Call::kReady};
+  std::vector<Call> calls{Call::kRecord, Call::kReady};
   {
     FaultyDevice sound(device_here());
     run(frames(), {.device = &sound, .shared = shared(), .unit = 32});
-    // which of the copies there are depends on the route
-    for (const Call copy : {Call::kCopyToDevice, Call::kCopyToHost, Call::kCopyRowsToDevice, Call::kCopyRowsToHost}) {
-      if (sound.calls(copy) >= 2 * kFifth) {
-        calls.push_back(copy);
+    // which of the others there are depends on the route
+    for (const Call call : {Call::kCopyToDevice, Call::kCopyToHost, Call::kCopyRowsToDevice, Call::kCopyRowsToHost,
+                            Call::kLaunch, Call::kRun}) {
+      if (sound.calls(call) >= 4 * kFifth) {
+        calls.push_back(call);
       }
     }
   }
@@ -341,7 +342,7 @@ TEST_P(SharedStepTest, a_lost_device_takes_packets_with_it_that_only_it_had) {
   Scenario setup{.device = &faulty, .shared = shared(), .unit = 32};
   setup.options.units_per_launch = 1;
   setup.options.host_is_current = false;
-  setup.before_packets = [&] { faulty.lose(Call::kLaunch, 7, absl::UnavailableError("the device fell off the bus")); };
+  setup.before_packets = [&] { faulty.lose(Call::kRecord, 3, absl::UnavailableError("the device fell off the bus")); };
   const Outcome actual = run(frames(), setup);
   EXPECT_TRUE(actual.status.ok()) << actual.status;
   EXPECT_GT(actual.device_failed, frames().size() / 2);

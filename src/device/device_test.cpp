@@ -50,6 +50,12 @@ KERNEL void add(GLOBAL unsigned* data, unsigned count, unsigned value) {
   }
 }
 
+KERNEL void twice(GLOBAL unsigned* data, unsigned count) {
+  if (INDEX < count) {
+    data[INDEX] *= 2;
+  }
+}
+
 struct Values {
   unsigned char first;
   unsigned short second;
@@ -533,6 +539,42 @@ TEST_P(DeviceTest, wrong_number_or_size_of_arguments_is_refused) {
   const std::array<KernelArgument, 3> wrong{buffer.get(), bytes_of(wide), bytes_of(one)};
   const Status status = stream().launch(kernel("add"), {1, 1, 0}, wrong);
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, a_list_runs_its_launches_in_order_as_often_as_it_is_asked_to) {
+  std::vector<std::uint32_t> data(1000);
+  std::iota(data.begin(), data.end(), 0U);
+  const std::unique_ptr<Buffer> buffer = buffer_with(std::as_bytes(std::span(data)));
+  const std::unique_ptr<LaunchList> list = device().create_list().value();
+  {
+    std::uint32_t count = 990;
+    std::uint32_t value = 7;
+    const std::array<KernelArgument, 3> of_add{buffer.get(), bytes_of(count), bytes_of(value)};
+    const std::array<KernelArgument, 2> of_twice{buffer.get(), bytes_of(count)};
+    ASSERT_EQ(list->launch(kernel("add"), {16, 64, 0}, of_add), absl::OkStatus());
+    ASSERT_EQ(list->launch(kernel("twice"), {16, 64, 0}, of_twice), absl::OkStatus());
+    count = value = 0;  // the list has copies
+  }
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_EQ(stream().run(*list), absl::OkStatus());
+    for (std::uint32_t i = 0; i < 990; ++i) {
+      data[i] = (data[i] + 1007) * 2;
+    }
+  }
+  const auto expected = std::as_bytes(std::span(data));
+  EXPECT_EQ(content_of(*buffer), std::vector<std::byte>(expected.begin(), expected.end()));
+}
+
+TEST_P(DeviceTest, what_a_list_cannot_run_is_refused_when_it_is_added) {
+  const std::unique_ptr<Buffer> buffer = device().allocate(64).value();
+  const std::uint32_t one = 1;
+  const std::array<KernelArgument, 3> arguments{buffer.get(), bytes_of(one), bytes_of(one)};
+  const std::unique_ptr<LaunchList> list = device().create_list().value();
+  EXPECT_TRUE(absl::IsInvalidArgument(list->launch(kernel("add"), {0, 64, 0}, arguments)));
+  EXPECT_TRUE(absl::IsInvalidArgument(list->launch(kernel("add"), {1, 1, 0}, std::span(arguments).first(1))));
+  ASSERT_EQ(stream().run(*list), absl::OkStatus()) << "of no launches";
+  EXPECT_TRUE(absl::IsFailedPrecondition(list->launch(kernel("add"), {1, 1, 0}, arguments)));
   EXPECT_EQ(device().failed(), absl::OkStatus());
 }
 

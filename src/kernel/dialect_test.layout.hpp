@@ -68,7 +68,7 @@ struct BigState {
 /// Sizes and offsets of every struct that host and devices share, as this compiler sees them.
 #define CATENA_TEST_OFFSET(object, member) \
   static_cast<u64>(reinterpret_cast<const u8*>(&object.member) - reinterpret_cast<const u8*>(&object))
-inline constexpr u32 kLayoutCount = 61;
+inline constexpr u32 kLayoutCount = 66;
 template <typename Put>
 inline void put_layouts(Put put) {
   {
@@ -102,17 +102,25 @@ inline void put_layouts(Put put) {
     TransferParams object = {};
     put(sizeof(object));
     put(alignof(TransferParams));
-    put(CATENA_TEST_OFFSET(object, rows));
-    put(CATENA_TEST_OFFSET(object, decided));
-    put(CATENA_TEST_OFFSET(object, padded));
-    put(CATENA_TEST_OFFSET(object, slots));
+    put(CATENA_TEST_OFFSET(object, head_offset));
     put(CATENA_TEST_OFFSET(object, slots_offset));
-    put(CATENA_TEST_OFFSET(object, columns_offset));
     put(CATENA_TEST_OFFSET(object, rooms_offset));
     put(CATENA_TEST_OFFSET(object, frames_offset));
     put(CATENA_TEST_OFFSET(object, frames_bytes));
     put(CATENA_TEST_OFFSET(object, flags_offset));
+    put(CATENA_TEST_OFFSET(object, slots_row_bytes));
+    put(CATENA_TEST_OFFSET(object, slots));
     put(CATENA_TEST_OFFSET(object, body));
+    put(CATENA_TEST_OFFSET(object, brings_region));
+    put(CATENA_TEST_OFFSET(object, lane_bits));
+  }
+  {
+    RegionHead object = {};
+    put(sizeof(object));
+    put(alignof(RegionHead));
+    put(CATENA_TEST_OFFSET(object, rows));
+    put(CATENA_TEST_OFFSET(object, decided));
+    put(CATENA_TEST_OFFSET(object, region_blocks));
   }
   {
     Room object = {};

@@ -97,7 +97,8 @@ Status DirectLaunch::enqueue_kernel() {
   params.frames_offset = layout_.frames;
   params.frames_bytes = layout_.out - layout_.frames;
   params.out_offset = layout_.out;
-  return enqueue_nf_kernel(*batch_, params);
+  event_.reset();
+  return launch_nf_kernel(*stream_, *batch_, params, count_);
 }
 
 Status DirectLaunch::submit() {

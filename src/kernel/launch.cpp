@@ -71,7 +71,8 @@ Status Launch::allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, st
   return absl::OkStatus();
 }
 
-Status Launch::enqueue_nf_kernel(device::Buffer& out, LaunchParams params) {
+Status Launch::launch_nf_kernel(device::LaunchTarget& target, device::Buffer& out, LaunchParams params,
+                                std::uint32_t most_packets) {
   ProgramSpec const& spec = nf_->spec();
   params.count = count_;
   params.state_bytes = nf_->state_ ? nf_->state_->size() : 0;
@@ -83,12 +84,11 @@ Status Launch::enqueue_nf_kernel(device::Buffer& out, LaunchParams params) {
                                                         spill_.get(),
                                                         nf_->shared_ != nullptr ? &nf_->shared_->buffer() : nullptr,
                                                         std::as_bytes(std::span(&params, 1))};
-  const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? max_packets_ : count_} * spec.policy.lanes;
+  const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? max_packets_ : most_packets} * spec.policy.lanes;
   const device::LaunchShape shape{
       std::max(1U, static_cast<std::uint32_t>((work_items + spec.policy.group_size - 1) / spec.policy.group_size)),
       spec.policy.group_size, spec.policy.local_bytes};
-  event_.reset();
-  return stream_->launch(*nf_->kernel_, shape, arguments);
+  return target.launch(*nf_->kernel_, shape, arguments);
 }
 
 Result<bool> Launch::poll() {

@@ -155,7 +155,6 @@ device::ProgramSource transfer_source(ProgramSpec const& spec, bool in) {
   const packet::FieldSet moved = in ? step.to_device : step.to_host;
   const Route route = in ? step.columns_in : step.columns_out;
   device::ProgramSource source = with_sdk({catena_kernel_transfer, catena_kernel_transfer_count});
-  define(source, "CATENA_LANES", frames_of(moved) == Frames::kNone ? 1 : kTransferLanes);
   define(source, "CATENA_COLUMNS", in ? in_columns(spec) : out_columns(spec));
   define(source, "CATENA_MAPPED_COLUMNS",
          route == Route::kMapped && !packet::has_frame(moved) ? fixed_size(moved & packet::kFrameFields) : 0);

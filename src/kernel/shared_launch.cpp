@@ -8,12 +8,20 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 namespace catena::kernel {
 namespace {
 
-constexpr std::size_t kRegionBlock = 16;
+constexpr std::size_t kRegionBlock = sizeof(RegionBlock);
+/// Lists are made for these many rows at least, and for twice as many, and so on: work-items without a row end at once.
+constexpr std::uint32_t kLeastListRows = 64;
+/// The kernel that moves in also brings the region, where it has no more work-items than this: one launch less is a
+/// shorter way, but its work-items ask the host's memory for the same slot numbers again and again.
+constexpr std::uint32_t kMostBringing = 8192;
+
+u32 blocks_of(std::size_t bytes) { return static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock); }
 
 void add_slots(std::uint32_t first, std::uint32_t slots, std::vector<copy::SlotRun>& runs) {
   if (runs.empty() || first != runs.back().first + runs.back().slots) {
@@ -54,7 +62,8 @@ SharedLaunch::Layout SharedLaunch::layout_for(std::uint32_t rows, std::size_t fr
   Layout layout;
   layout.padded = static_cast<std::uint32_t>(round_up(rows, kRowAlign));
   const std::size_t padded = layout.padded;
-  layout.aux = padded * packet::columns_size(in_.columns);
+  layout.columns = sizeof(RegionHead);
+  layout.aux = layout.columns + padded * packet::columns_size(in_.columns);
   layout.slots = layout.aux + padded * spec.aux_bytes;
   layout.rooms_in = round_up(layout.slots + padded * sizeof(std::uint32_t), kRegionAlign);
   layout.rooms_out = layout.rooms_in + (frames_in > 0 ? padded * sizeof(Room) : 0);
@@ -142,14 +151,21 @@ void SharedLaunch::choose_way(Side& side) {
   side.way = &side.mover->choose(side.bodies, side.frames_bytes);
 }
 
+void SharedLaunch::write_head() {
+  const RegionHead head{rows_in_all(), count_, blocks_of(bytes_in()), 0};
+  std::memcpy(staging_->bytes().data(), &head, sizeof head);
+}
+
 void SharedLaunch::fill_staging() {
+  write_head();
   std::byte* host = staging_->bytes().data();
+  std::byte* columns = host + layout_.columns;
   ProgramSpec const& spec = nf_->spec();
   for (Staged const& staged : undecided_) {
-    columns_in_.gather(staged.batch, host, layout_.padded, count_ + staged.first_row);
+    columns_in_.gather(staged.batch, columns, layout_.padded, count_ + staged.first_row);
   }
   for (Staged const& staged : staged_) {
-    columns_in_.gather(staged.batch, host, layout_.padded, staged.first_row);
+    columns_in_.gather(staged.batch, columns, layout_.padded, staged.first_row);
     if (!staged.aux.empty()) {
       std::memcpy(host + layout_.aux + std::size_t{staged.first_row} * spec.aux_bytes, staged.aux.data(),
                   staged.aux.size());
@@ -170,61 +186,119 @@ void SharedLaunch::fill_staging() {
   std::memset(faults, 0, layout_.out_columns - layout_.out);
 }
 
-Status SharedLaunch::enqueue_transfer(Side const& side, bool in) {
-  const bool kernel_moves_body = side.way != nullptr && side.way->needs_kernel();
-  if (!is_warming_up_ && (rows_in_all() == 0 || (!side.has_kernel && !kernel_moves_body))) {
-    return absl::OkStatus();
+BodyRoute SharedLaunch::body_route(Side const& side) {
+  if (side.way == nullptr || !side.way->needs_kernel()) {
+    return kNoBody;
   }
+  return side.way->route() == Route::kMapped ? kBodyMapped : kBodyStaged;
+}
+
+bool SharedLaunch::needs_kernel(Side const& side) const {
+  return is_warming_up_ || side.has_kernel || body_route(side) != kNoBody;
+}
+
+std::uint32_t SharedLaunch::lane_bits(Side const& side, std::uint32_t most_rows) {
+  if (side.body == Frames::kNone) {
+    return 0;
+  }
+  return most_rows <= copy::kFewPackets ? kTransferLaneBitsOfFew : kTransferLaneBits;
+}
+
+bool SharedLaunch::brings_region(std::uint32_t most_rows) const {
+  const std::uint32_t bits = lane_bits(in_, most_rows);
+  return region_is_mapped() && needs_kernel(in_) && (bits == 0 || most_rows << bits <= kMostBringing);
+}
+
+Status SharedLaunch::launch_transfer(device::LaunchTarget& target, Side const& side, std::uint32_t most_rows,
+                                     bool brings_region) {
+  const bool in = &side == &in_;
   TransferParams params{};
-  params.rows = rows_in_all();
-  params.decided = count_;
-  params.padded = layout_.padded;
+  params.slots_offset = sizeof(RegionHead);
+  params.slots_row_bytes = packet::columns_size(in_.columns) + nf_->spec().aux_bytes;
   params.slots = nf_->shared_->slots();
-  params.slots_offset = layout_.slots;
-  params.columns_offset = in ? 0 : in_out_buffer(layout_.out_columns);
   params.rooms_offset = in ? layout_.rooms_in : layout_.rooms_out;
   params.frames_offset = in ? layout_.frames_in : layout_.frames_out;
   params.frames_bytes = side.frames_bytes;
   params.flags_offset = in_out_buffer(layout_.out) + sizeof(FaultReport);
-  params.body = !kernel_moves_body ? kNoBody : side.way->route() == Route::kMapped ? kBodyMapped : kBodyStaged;
-  const std::array<device::KernelArgument, 5> arguments{batch_.get(), &out_buffer(), &nf_->shared_->buffer(),
-                                                        nf_->shared_->mapped(), std::as_bytes(std::span(&params, 1))};
-  const std::uint32_t lanes = side.body == Frames::kNone ? 1 : kTransferLanes;
-  const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? capacity() : params.rows} * lanes;
+  params.body = body_route(side);
+  params.brings_region = brings_region ? 1 : 0;
+  const std::array<device::KernelArgument, 5> arguments{
+      batch_.get(), brings_region ? staging_->window() : &out_buffer(), &nf_->shared_->buffer(), nf_->shared_->mapped(),
+      std::as_bytes(std::span(&params, 1))};
+  params.lane_bits = lane_bits(side, most_rows);
+  const std::uint64_t blocks =
+      brings_region ? blocks_of(layout_for(most_rows, in_.frames_bytes, out_.frames_bytes).out_columns) : 0;
+  // there may be more of a few packets than of many
+  const std::uint64_t of_few =
+      is_warming_up_ ? std::uint64_t{std::min(most_rows, copy::kFewPackets)} << kTransferLaneBitsOfFew : 0;
+  const std::uint64_t work_items =
+      std::max({std::uint64_t{most_rows} << params.lane_bits, blocks, of_few, std::uint64_t{1}});
   const device::LaunchShape shape{static_cast<std::uint32_t>((work_items + kTransferGroup - 1) / kTransferGroup),
                                   kTransferGroup, 0};
-  return stream_->launch(in ? *nf_->move_in_ : *nf_->move_out_, shape, arguments);
+  return target.launch(in ? *nf_->move_in_ : *nf_->move_out_, shape, arguments);
 }
 
-/// The first `bytes` bytes of the region to the device. With bodies in it that is a bulk copy; without them the region
-/// is small, and a kernel moves it: see region.kernel.cpp.
-Status SharedLaunch::enqueue_region(std::size_t bytes) {
-  if (staging_->window() == nullptr || in_.frames_bytes > 0) {
-    return stream_->copy_to_device(*batch_, 0, staging_->bytes().first(bytes));
+Status SharedLaunch::launch_region(device::LaunchTarget& target, std::uint32_t most_rows) {
+  const std::array<device::KernelArgument, 2> arguments{batch_.get(), staging_->window()};
+  const std::uint32_t most_blocks = blocks_of(layout_for(most_rows, in_.frames_bytes, out_.frames_bytes).out_columns);
+  return target.launch(*nf_->copy_region_, {(most_blocks + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0},
+                       arguments);
+}
+
+Status SharedLaunch::launch_in(device::LaunchTarget& target, std::uint32_t most_rows) {
+  const bool brings = brings_region(most_rows);
+  if (region_is_mapped() && (!brings || is_warming_up_)) {
+    CATENA_RETURN_IF_ERROR(launch_region(target, most_rows));
   }
-  const RegionParams params{static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock)};
-  const std::array<device::KernelArgument, 3> arguments{batch_.get(), staging_->window(),
-                                                        std::as_bytes(std::span(&params, 1))};
-  const auto most = static_cast<std::uint32_t>(staging_->bytes().size() / kRegionBlock);
-  const std::uint32_t work_items = is_warming_up_ ? most : params.blocks;
-  return stream_->launch(*nf_->copy_region_, {(work_items + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0},
-                         arguments);
+  return needs_kernel(in_) ? launch_transfer(target, in_, most_rows, brings) : absl::OkStatus();
 }
 
-Status SharedLaunch::enqueue_kernel() {
+Status SharedLaunch::launch_nf(device::LaunchTarget& target, std::uint32_t most_rows) {
   LaunchParams params{};
-  params.padded = layout_.padded;
+  params.batch_offset = sizeof(RegionHead);
   params.out_offset = in_out_buffer(layout_.out);
   params.spill_row_bytes = std::uint64_t{packet::kSlotBytes} * nf_->spec().policy.spill_factor;
   params.slots = nf_->shared_->slots();
-  return enqueue_nf_kernel(out_buffer(), params);
+  return launch_nf_kernel(target, out_buffer(), params, most_rows);
+}
+
+Status SharedLaunch::launch_out(device::LaunchTarget& target, std::uint32_t most_rows) {
+  return needs_kernel(out_) ? launch_transfer(target, out_, most_rows, false) : absl::OkStatus();
+}
+
+bool SharedLaunch::can_repeat() const {
+  return region_is_mapped() && writes_to_host() && body_route(in_) != kBodyStaged && body_route(out_) != kBodyStaged;
+}
+
+Result<device::LaunchList*> SharedLaunch::list_of_kernels() {
+  const std::uint32_t most_rows = std::min(std::max(std::bit_ceil(rows_in_all()), kLeastListRows), capacity());
+  const KernelsKey key{most_rows, body_route(in_), body_route(out_)};
+  const auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](Kernels const& k) { return k.key == key; });
+  if (known != kernels_.end()) {
+    return known->list;
+  }
+  CATENA_ASSIGN_OR_RETURN(auto list, nf_->device().create_list());
+  CATENA_RETURN_IF_ERROR(launch_in(*list, most_rows));
+  CATENA_RETURN_IF_ERROR(launch_nf(*list, most_rows));
+  CATENA_RETURN_IF_ERROR(launch_out(*list, most_rows));
+  kernels_.push_back({key, list.get()});
+  lists_.push_back(std::move(list));
+  return kernels_.back().list;
+}
+
+Status SharedLaunch::enqueue_kernel() {
+  event_.reset();
+  return launch_nf(*stream_, count_);
 }
 
 Status SharedLaunch::enqueue_warm_up() {
-  CATENA_RETURN_IF_ERROR(enqueue_region(0));
-  CATENA_RETURN_IF_ERROR(enqueue_transfer(in_, true));
-  CATENA_RETURN_IF_ERROR(enqueue_kernel());
-  return enqueue_transfer(out_, false);
+  write_head();
+  if (!region_is_mapped()) {
+    CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, staging_->bytes().first(bytes_in())));
+  }
+  CATENA_RETURN_IF_ERROR(launch_in(*stream_, capacity()));
+  CATENA_RETURN_IF_ERROR(launch_nf(*stream_, capacity()));
+  return launch_out(*stream_, capacity());
 }
 
 Status SharedLaunch::submit() {
@@ -235,9 +309,10 @@ Status SharedLaunch::submit() {
   layout_ = layout_for(rows_in_all(), in_.frames_bytes, out_.frames_bytes);
   fill_staging();
 
-  const std::size_t in_bytes = writes_to_host() ? layout_.out : layout_.out_columns;
   CATENA_RETURN_IF_ERROR(mark(kBegin));
-  CATENA_RETURN_IF_ERROR(enqueue_region(in_bytes));
+  if (!region_is_mapped()) {
+    CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, staging_->bytes().first(bytes_in())));
+  }
   for (auto const* group : {&staged_, &undecided_}) {
     for (Staged const& staged : *group) {
       CATENA_ASSIGN_OR_RETURN(const std::uint64_t bytes, enqueue_rewritten(*stream_, *nf_->shared_, staged.batch));
@@ -247,11 +322,16 @@ Status SharedLaunch::submit() {
   if (in_.way != nullptr) {
     CATENA_RETURN_IF_ERROR(in_.way->enqueue(*stream_));
   }
-  CATENA_RETURN_IF_ERROR(enqueue_transfer(in_, true));
-  CATENA_RETURN_IF_ERROR(mark(kMovedIn));
-  CATENA_RETURN_IF_ERROR(enqueue_kernel());
-  CATENA_RETURN_IF_ERROR(mark(kComputed));
-  CATENA_RETURN_IF_ERROR(enqueue_transfer(out_, false));
+  if (can_repeat() && !is_traced()) {
+    CATENA_ASSIGN_OR_RETURN(device::LaunchList* const list, list_of_kernels());
+    CATENA_RETURN_IF_ERROR(stream_->run(*list));
+  } else {
+    CATENA_RETURN_IF_ERROR(launch_in(*stream_, rows_in_all()));
+    CATENA_RETURN_IF_ERROR(mark(kMovedIn));
+    CATENA_RETURN_IF_ERROR(launch_nf(*stream_, count_));
+    CATENA_RETURN_IF_ERROR(mark(kComputed));
+    CATENA_RETURN_IF_ERROR(launch_out(*stream_, rows_in_all()));
+  }
   if (out_.way != nullptr) {
     CATENA_RETURN_IF_ERROR(out_.way->enqueue(*stream_));
   }
@@ -263,7 +343,7 @@ Status SharedLaunch::submit() {
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   faults_ = out(layout_.out);
   results_ = out(layout_.results);
-  count_transfers(in_bytes, layout_.end - layout_.out);
+  count_transfers(bytes_in(), layout_.end - layout_.out);
   return stream_->flush();
 }
 

@@ -37,9 +37,22 @@ class SharedLaunch final : public Launch {
     copy::BodyCopy* way = nullptr;
     std::size_t frames_bytes = 0;
   };
+  /// What decides which kernels a batch needs, and with which arguments, but for what the region's head says.
+  struct KernelsKey {
+    std::uint32_t most_rows = 0;
+    BodyRoute body_in = kNoBody;
+    BodyRoute body_out = kNoBody;
+    bool operator==(KernelsKey const&) const = default;
+  };
+  struct Kernels {
+    KernelsKey key;
+    device::LaunchList* list;
+  };
+  static BodyRoute body_route(Side const& side);
   /// Byte positions of one batch in the batch region; host staging has the same shape.
   struct Layout {
     std::uint32_t padded = 0;
+    std::size_t columns = 0;  ///< behind the RegionHead
     std::size_t aux = 0;
     std::size_t slots = 0;
     std::size_t rooms_in = 0;
@@ -59,9 +72,25 @@ class SharedLaunch final : public Launch {
   void collect_rows();
   void find_own_slots();
   void choose_way(Side& side);
+  void write_head();
   void fill_staging();
-  Status enqueue_transfer(Side const& side, bool in);
-  Status enqueue_region(std::size_t bytes);
+  std::size_t bytes_in() const { return writes_to_host() ? layout_.out : layout_.out_columns; }
+  /// Whether kernels read the region in the host's memory. With bodies in it a bulk copy brings it; without them it is
+  /// small, and a copy of its own would wait in the copy engine behind megabytes of packets.
+  bool region_is_mapped() const { return staging_->window() != nullptr && in_.frames_bytes == 0; }
+  static std::uint32_t lane_bits(Side const& side, std::uint32_t most_rows);
+  bool brings_region(std::uint32_t most_rows) const;
+  bool needs_kernel(Side const& side) const;
+  /// Whether the kernels' arguments are those of other batches too, but for what the region's head says.
+  bool can_repeat() const;
+  /// The kernels of this batch, and of all like it of at most as many rows.
+  Result<device::LaunchList*> list_of_kernels();
+  // Each is for at most `most_rows` rows: how many there are, the region's head says.
+  Status launch_in(device::LaunchTarget& target, std::uint32_t most_rows);
+  Status launch_nf(device::LaunchTarget& target, std::uint32_t most_rows);
+  Status launch_out(device::LaunchTarget& target, std::uint32_t most_rows);
+  Status launch_transfer(device::LaunchTarget& target, Side const& side, std::uint32_t most_rows, bool brings_region);
+  Status launch_region(device::LaunchTarget& target, std::uint32_t most_rows);
   /// Where the kernels of this batch write what goes back beside the bodies. What few bytes there are, they write into
   /// the host's memory themselves; where bodies go back through staging, into the region, which one copy moves.
   bool writes_to_host() const { return staging_out_->window() != nullptr && out_.frames_bytes == 0; }
@@ -88,6 +117,7 @@ class SharedLaunch final : public Launch {
   std::vector<std::uint32_t> slots_;  ///< of each row
   std::vector<copy::SlotRun> own_;
   Layout layout_;
+  std::vector<Kernels> kernels_;
 };
 
 }  // namespace catena::kernel

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves fields between a launch's own buffer or the packet pool and the shared buffer. One packet for each
-// CATENA_LANES work-items; lane 0 moves what is small. Macros besides those of a context:
+// Moves fields between a launch's own buffer or the packet pool and the shared buffer. Several work-items a packet, its
+// lanes, where there are bodies; lane 0 moves what is small. Macros besides those of a context:
 //   CATENA_COLUMNS         fields that travel as columns of the batch region
 //   CATENA_MAPPED_COLUMNS  header fields that the kernel reads or writes in the packet pool
 //   CATENA_WRITTEN         moving out: columns that the NF's kernel has written for the rows that it decided
@@ -10,22 +10,40 @@
 
 namespace catena::kernel {
 
+/// What a launch tells, and what its region does.
+struct Move {
+  TransferParams const& params;
+  RegionHead head;
+  u32 padded;  // rows of every column
+  const u8* region;
+};
+
+inline Move move_of(const u8* region, TransferParams const& params) {
+  const RegionHead head = *reinterpret_cast<const RegionHead*>(region + params.head_offset);
+  return {params, head, padded_rows(head.rows), region};
+}
+
 struct Row {
   u8* twin;      // the slot in the shared buffer
   u8* original;  // in the packet pool; null if that is not mapped
   u32 slot;
   u32 row;
+  u32 lane;
+  u32 lanes;
 };
 
-inline bool find_row(u8* batch, u8* shared, u8* pool, TransferParams const& params, Row& row) {
-  row.row = global_id() / CATENA_LANES;
-  if (row.row >= params.rows) {
+inline bool find_row(Move const& move, u8* shared, u8* pool, Row& row) {
+  row.lanes = 1U << move.params.lane_bits;
+  row.row = global_id() >> move.params.lane_bits;
+  row.lane = global_id() % row.lanes;
+  if (row.row >= move.head.rows) {
     return false;
   }
-  row.slot = reinterpret_cast<const u32*>(batch + params.slots_offset)[row.row];
+  const u64 slots_at = move.params.slots_offset + static_cast<u64>(move.padded) * move.params.slots_row_bytes;
+  row.slot = reinterpret_cast<const u32*>(move.region + slots_at)[row.row];
   row.twin = shared + static_cast<u64>(row.slot) * packet::kSlotBytes;
   row.original = pool + static_cast<u64>(row.slot) * packet::kSlotBytes;
-  return row.slot < params.slots;
+  return row.slot < move.params.slots;
 }
 
 inline void copy_bytes(u8* to, const u8* from, u32 bytes) {
@@ -36,30 +54,43 @@ inline void copy_bytes(u8* to, const u8* from, u32 bytes) {
 
 /// Bytes [begin, end) of `to` get those of `from`, shared out over the packet's work-items by words of 8 bytes. Both
 /// pointers are congruent modulo 8.
-inline void copy_range(u8* to, const u8* from, u32 begin, u32 end) {
+inline void copy_range(Row const& row, u8* to, const u8* from, u32 begin, u32 end) {
   const u32 first = begin + static_cast<u32>((8 - reinterpret_cast<u64>(to + begin) % 8) % 8);
-  const u32 lane = global_id() % CATENA_LANES;
   if (first + 8 > end) {
-    if (lane == 0) {
+    if (row.lane == 0) {
       copy_bytes(to + begin, from + begin, end - begin);
     }
     return;
   }
   const u32 words = (end - first) / 8;
-  if (lane == 0) {
+  if (row.lane == 0) {
     copy_bytes(to + begin, from + begin, first - begin);
     copy_bytes(to + first + words * 8, from + first + words * 8, end - first - words * 8);
   }
-  for (u32 word = lane; word < words; word += CATENA_LANES) {
-    *reinterpret_cast<u64*>(to + first + word * 8) = *reinterpret_cast<const u64*>(from + first + word * 8);
+  // several words are asked for before the first is put down: each takes its way over the bus
+  constexpr u32 kTogether = 4;
+  for (u32 word = row.lane; word < words; word += kTogether * row.lanes) {
+    u64 values[kTogether] = {};
+    CATENA_UNROLL
+    for (u32 i = 0; i < kTogether; ++i) {
+      const u32 at = word + i * row.lanes;
+      values[i] = at < words ? *reinterpret_cast<const u64*>(from + first + at * 8) : 0;
+    }
+    CATENA_UNROLL
+    for (u32 i = 0; i < kTogether; ++i) {
+      const u32 at = word + i * row.lanes;
+      if (at < words) {
+        *reinterpret_cast<u64*>(to + first + at * 8) = values[i];
+      }
+    }
   }
 }
 
 template <u32 Field>
-inline u8* meta_entry(u8* shared, TransferParams const& params, u32 slot) {
+inline u8* meta_entry(u8* shared, Move const& move, u32 slot) {
   constexpr u32 kArray = shared_meta_prefix(Field);
   constexpr u32 kBytes = packet::field_size(Field);
-  return shared + static_cast<u64>(params.slots) * kArray + static_cast<u64>(slot) * kBytes;
+  return shared + static_cast<u64>(move.params.slots) * kArray + static_cast<u64>(slot) * kBytes;
 }
 
 /// Of the values in the shared buffer, for which both sides of a move agree on where a packet's bytes are.
@@ -71,21 +102,21 @@ struct Where {
 
 /// A metadata field as columns of `set` at `columns` have it, else as the shared buffer has it.
 template <typename T, u32 Field, u32 Set>
-inline T meta_of(u8* shared, const u8* columns, TransferParams const& params, Row const& row, bool from_column) {
+inline T meta_of(u8* shared, const u8* columns, Move const& move, Row const& row, bool from_column) {
   constexpr u32 kPrefix = packet::column_prefix(Set, Field);
   if constexpr (kPrefix != packet::kNoColumn) {
     if (from_column) {
-      return reinterpret_cast<const T*>(columns + static_cast<u64>(params.padded) * kPrefix)[row.row];
+      return reinterpret_cast<const T*>(columns + static_cast<u64>(move.padded) * kPrefix)[row.row];
     }
   }
-  return *reinterpret_cast<const T*>(meta_entry<Field>(shared, params, row.slot));
+  return *reinterpret_cast<const T*>(meta_entry<Field>(shared, move, row.slot));
 }
 
 template <u32 Set>
-inline Where where(u8* shared, const u8* columns, TransferParams const& params, Row const& row, bool from_column) {
-  return {meta_of<u16, packet::kMetaOffset, Set>(shared, columns, params, row, from_column),
-          meta_of<u16, packet::kMetaLength, Set>(shared, columns, params, row, from_column),
-          meta_of<packet::Layers, packet::kMetaLayers, Set>(shared, columns, params, row, from_column)};
+inline Where where(u8* shared, const u8* columns, Move const& move, Row const& row, bool from_column) {
+  return {meta_of<u16, packet::kMetaOffset, Set>(shared, columns, move, row, from_column),
+          meta_of<u16, packet::kMetaLength, Set>(shared, columns, move, row, from_column),
+          meta_of<packet::Layers, packet::kMetaLayers, Set>(shared, columns, move, row, from_column)};
 }
 
 /// Slot bytes [begin, end) that travel as the packet's body; nothing for a place that is not in the slot.
@@ -130,15 +161,15 @@ inline bool place_of(Where const& at, u32& place) {
 }
 
 template <u32 Field = 0>
-inline void fields_in(u8* shared, const u8* columns, TransferParams const& params, Row const& row, Where const& at) {
+inline void fields_in(u8* shared, const u8* columns, Move const& move, Row const& row, Where const& at) {
   if constexpr (Field < packet::kFieldCount) {
     constexpr u32 kPrefix = packet::column_prefix(CATENA_COLUMNS, Field);
     constexpr u32 kBytes = packet::field_size(Field);
     u32 place = 0;
     if constexpr (kPrefix != packet::kNoColumn) {
-      const u8* from = columns + static_cast<u64>(params.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
+      const u8* from = columns + static_cast<u64>(move.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
       if constexpr (Field >= packet::kMetaVerdict) {
-        copy_bytes(meta_entry<Field>(shared, params, row.slot), from, kBytes);
+        copy_bytes(meta_entry<Field>(shared, move, row.slot), from, kBytes);
       } else {
         if (place_of<Field>(at, place)) {
           copy_field<Field>(row.twin + place, from, true);
@@ -149,22 +180,22 @@ inline void fields_in(u8* shared, const u8* columns, TransferParams const& param
         copy_field_in_place<Field>(row.twin + place, row.original + place);
       }
     }
-    fields_in<Field + 1>(shared, columns, params, row, at);
+    fields_in<Field + 1>(shared, columns, move, row, at);
   }
 }
 
 template <u32 Field = 0>
-inline void fields_out(u8* shared, u8* columns, TransferParams const& params, Row const& row, Where const& at) {
+inline void fields_out(u8* shared, u8* columns, Move const& move, Row const& row, Where const& at) {
   if constexpr (Field < packet::kFieldCount) {
     constexpr u32 kPrefix = packet::column_prefix(CATENA_COLUMNS, Field);
     constexpr u32 kBytes = packet::field_size(Field);
     constexpr bool kWritten = ((CATENA_WRITTEN >> Field) & 1U) != 0;
-    const bool written = kWritten && row.row < params.decided;
+    const bool written = kWritten && row.row < move.head.decided;
     u32 place = 0;
     if constexpr (kPrefix != packet::kNoColumn) {
-      u8* column = columns + static_cast<u64>(params.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
+      u8* column = columns + static_cast<u64>(move.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
       if constexpr (Field >= packet::kMetaVerdict) {
-        u8* entry = meta_entry<Field>(shared, params, row.slot);
+        u8* entry = meta_entry<Field>(shared, move, row.slot);
         copy_bytes(written ? entry : column, written ? column : entry, kBytes);
       } else {
         if (!written && place_of<Field>(at, place)) {
@@ -176,72 +207,83 @@ inline void fields_out(u8* shared, u8* columns, TransferParams const& params, Ro
         copy_field_in_place<Field>(row.original + place, row.twin + place);
       }
     }
-    fields_out<Field + 1>(shared, columns, params, row, at);
+    fields_out<Field + 1>(shared, columns, move, row, at);
   }
 }
 
-/// The part of slot bytes [begin, end) that lies in the packet's room, and the room's bytes as if the slot began there.
-inline u8* room_of(u8* batch, TransferParams const& params, Row const& row, u32& begin, u32& end) {
-  const Room room = reinterpret_cast<const Room*>(batch + params.rooms_offset)[row.row];
+/// The part of slot bytes [begin, end) that lies in the packet's room, and where that is in the frames as if the slot
+/// began there.
+inline i64 room_of(Move const& move, Row const& row, u32& begin, u32& end) {
+  const Room room = reinterpret_cast<const Room*>(move.region + move.params.rooms_offset)[row.row];
   const u32 room_end = static_cast<u32>(room.slot_begin) + room.bytes;
   begin = begin > room.slot_begin ? begin : room.slot_begin;
   end = end < room_end ? end : room_end;
-  if (begin >= end || static_cast<u64>(room.begin) + room.bytes > params.frames_bytes) {
+  if (begin >= end || static_cast<u64>(room.begin) + room.bytes > move.params.frames_bytes) {
     begin = end = room.slot_begin;
   }
-  return batch + params.frames_offset + room.begin - room.slot_begin;
+  return static_cast<i64>(move.params.frames_offset) + room.begin - room.slot_begin;
 }
 
-inline void move_in(u8* batch, u8* shared, u8* pool, TransferParams const& params) {
+inline void move_in(const u8* region, u8* shared, u8* pool, TransferParams const& params) {
+  const Move move = move_of(region, params);
   Row row;
-  if (!find_row(batch, shared, pool, params, row)) {
+  if (!find_row(move, shared, pool, row)) {
     return;
   }
-  const u8* columns = batch + params.columns_offset;
-  const Where at = where<CATENA_COLUMNS>(shared, columns, params, row, true);
+  const u8* columns = region + params.head_offset + sizeof(RegionHead);
+  const Where at = where<CATENA_COLUMNS>(shared, columns, move, row, true);
   if (params.body != kNoBody) {
     u32 begin = 0;
     u32 end = 0;
     body_range(at, begin, end);
     if (params.body == kBodyMapped) {
-      copy_range(row.twin, row.original, begin, end);
+      copy_range(row, row.twin, row.original, begin, end);
     } else {
-      const u8* from = room_of(batch, params, row, begin, end);
-      copy_range(row.twin, from, begin, end);
+      const u8* from = region + room_of(move, row, begin, end);
+      copy_range(row, row.twin, from, begin, end);
     }
   }
-  if (global_id() % CATENA_LANES == 0) {
-    fields_in(shared, columns, params, row, at);
+  if (row.lane == 0) {
+    fields_in(shared, columns, move, row, at);
   }
 }
 
 inline void move_out(u8* batch, u8* out, u8* shared, u8* pool, TransferParams const& params) {
+  const Move move = move_of(batch, params);
   Row row;
-  if (!find_row(batch, shared, pool, params, row) || (out + params.flags_offset)[row.row] != 0) {
+  if (!find_row(move, shared, pool, row) || (out + params.flags_offset)[row.row] != 0) {
     return;
   }
-  u8* columns = out + params.columns_offset;
-  const Where at = where<CATENA_COLUMNS & CATENA_WRITTEN>(shared, columns, params, row, row.row < params.decided);
+  u8* columns = out + params.flags_offset + move.padded;
+  const Where at = where<CATENA_COLUMNS & CATENA_WRITTEN>(shared, columns, move, row, row.row < move.head.decided);
   if (params.body != kNoBody) {
     u32 begin = 0;
     u32 end = 0;
     body_range(at, begin, end);
     if (params.body == kBodyMapped) {
-      copy_range(row.original, row.twin, begin, end);
+      copy_range(row, row.original, row.twin, begin, end);
     } else {
-      u8* to = room_of(batch, params, row, begin, end);
-      copy_range(to, row.twin, begin, end);
+      u8* to = batch + room_of(move, row, begin, end);
+      copy_range(row, to, row.twin, begin, end);
     }
   }
-  if (global_id() % CATENA_LANES == 0) {
-    fields_out(shared, columns, params, row, at);
+  if (row.lane == 0) {
+    fields_out(shared, columns, move, row, at);
   }
 }
 
 }  // namespace catena::kernel
 
 CATENA_TRANSFER_KERNEL(catena_move_in) {
-  static_cast<void>(out);
-  catena::kernel::move_in(batch, shared, pool, params);
+  using namespace catena::kernel;
+  const catena::u32 at = global_id();
+  const bool is_mapped = params.brings_region != 0;
+  const bool brings = is_mapped && at < reinterpret_cast<const RegionHead*>(out)->region_blocks;
+  // asked for first and put down last: reading memory of the host takes long
+  const RegionBlock block = brings ? reinterpret_cast<const RegionBlock*>(out)[at] : RegionBlock{};
+  move_in(is_mapped ? out : batch, shared, pool, params);
+  if (brings) {
+    reinterpret_cast<RegionBlock*>(batch)[at] = block;
+  }
 }
 CATENA_TRANSFER_KERNEL(catena_move_out) { catena::kernel::move_out(batch, out, shared, pool, params); }

@@ -72,8 +72,13 @@ class BodyCopy {
   virtual std::uint64_t bytes() const = 0;
 };
 
-/// Picks a way for each launch: the planned one if it suits the launch's packets, else the next best that this device
-/// can do (kMapped, then kStaged). kStrided cannot carry payloads.
+/// Packets of a launch whose way is short rather than cheap: a kernel that reads or writes the pool is done before a
+/// copy engine has begun, and needs no other engine to wait for it.
+inline constexpr std::uint32_t kFewPackets = 256;
+
+/// Picks a way for each launch: kMapped for few packets, where the device can do it and the plan does not ask for
+/// kStaged; else the planned one if it suits the launch's packets, else the next best that this device can do (kMapped,
+/// then kStaged). kStrided cannot carry payloads.
 class BodyMover {
  public:
   BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped);

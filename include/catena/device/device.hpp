@@ -116,12 +116,28 @@ struct RowShape {
   std::uint32_t rows = 0;
 };
 
+/// Takes launches: a Stream runs them, a LaunchList keeps them.
+class LaunchTarget {
+ public:
+  virtual ~LaunchTarget() = default;
+  /// Bytes by value are copied; buffers and the kernel must live until the launch is done, in a list as long as the
+  /// list.
+  ///   InvalidArgument     the kernel does not take these arguments, or the device not this shape
+  ///   FailedPrecondition  a list that has run already
+  virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
+};
+
+/// Launches that a stream runs in order, again and again with the same arguments. Where the device can record them (a
+/// CUDA graph) to run a list costs the CPU less than a single launch. Must outlive its runs; belongs to one thread at a
+/// time.
+class LaunchList : public LaunchTarget {};
+
 /// Orders work on the device: what is enqueued runs in order.
-class Stream {
+class Stream : public LaunchTarget {
  public:
   /// Waits for what was enqueued, so that its buffers may be freed next; a device that takes longer than ten seconds
   /// has failed, and keeps the memory that it may still write.
-  virtual ~Stream() = default;
+  ~Stream() override = default;
   /// `source` must stay unchanged until the copy is done.
   virtual Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) = 0;
   virtual Status copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) = 0;
@@ -136,7 +152,8 @@ class Stream {
   virtual Status copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
                                    RowShape const& shape) = 0;
   virtual Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) = 0;
-  virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
+  /// Enqueues the launches of a list of the same device.
+  virtual Status run(LaunchList& list) = 0;
   /// An event behind everything enqueued so far. Hands that to the device too, so the event becomes ready by itself.
   virtual Result<std::unique_ptr<Event>> record() = 0;
   /// As record(), and the event keeps when the device reached it: for Event::since(). Dearer than record(), and not
@@ -165,6 +182,8 @@ class Device {
   ///                      other than the CPU
   virtual Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+  /// A list without launches.
+  virtual Result<std::unique_ptr<LaunchList>> create_list() = 0;
   /// Source to what this device loads. Slow (10 ms .. 1 s); kernel::build() keeps the results on disk.
   /// InvalidArgument with the compiler's log if the source is wrong; Unavailable if the compiler is missing;
   /// DeadlineExceeded if it does not come to an end within two minutes.

@@ -103,7 +103,13 @@ class Context {
         shared_(shared),
         local_(local),
         params_(params),
-        row_(global_id() / CATENA_LANES) {}
+        row_(global_id() / CATENA_LANES) {
+    if constexpr (CATENA_SHARED != 0) {
+      const RegionHead* head = reinterpret_cast<const RegionHead*>(batch);
+      params_.count = head->decided;
+      params_.padded = padded_rows(head->rows);
+    }
+  }
 
   /// This work-item's packet. With CATENA_LANES work-items per packet all of them see the same one.
   /// valid() is false for work-items beyond the last packet; they must still reach every barrier.

@@ -140,8 +140,11 @@ class Launch {
   using enum LaunchMarks::Point;
   /// Marks the stream where the launch is traced, else does nothing.
   Status mark(LaunchMarks::Point point) { return marks_.put(*stream_, point); }
-  /// Enqueues the NF's kernel, which writes its results to `out`; what every launch has is filled in here.
-  Status enqueue_nf_kernel(device::Buffer& out, LaunchParams params);
+  bool is_traced() const { return marks_.started(); }
+  /// Launches the NF's kernel, for at most `most_packets` packets; it writes its results to `out`. What every launch
+  /// has is filled in here.
+  Status launch_nf_kernel(device::LaunchTarget& target, device::Buffer& out, LaunchParams params,
+                          std::uint32_t most_packets);
   void mark_faulted(std::uint32_t row, std::uint64_t offset);
   /// A byte a row from `first_row` on, not 0 for rows that strayed; null if none did.
   const std::byte* faulted_rows(std::uint32_t first_row) const;
@@ -153,6 +156,7 @@ class Launch {
   std::unique_ptr<device::Buffer> spill_;
   std::unique_ptr<device::PinnedBuffer> staging_;
   std::unique_ptr<device::PinnedBuffer> staging_out_;
+  std::vector<std::unique_ptr<device::LaunchList>> lists_;  ///< for the stream, which ends before them
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Event> event_;
   std::vector<Staged> staged_;

@@ -7,8 +7,8 @@ namespace catena::kernel {
 
 /// What one launch is about; passed to the kernel by value. The same struct on host and device.
 struct LaunchParams {
-  u32 count;          ///< packets
-  u32 padded;         ///< count rounded up to a multiple of 16: rows of every column
+  u32 count;          ///< packets; a shared step has that in the RegionHead
+  u32 padded;         ///< count rounded up to a multiple of 16: rows of every column; likewise
   u64 frames_offset;  ///< bytes from where this NF's part of the batch region begins to the frames
   u64 frames_bytes;
   u64 out_offset;  ///< bytes from the start of the out region, which may be the batch region, to what the kernel writes

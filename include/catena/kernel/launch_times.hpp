@@ -45,6 +45,7 @@ class LaunchMarks {
 
   /// From now on put() marks.
   void start(std::shared_ptr<DeviceClock const> clock) { clock_ = std::move(clock); }
+  bool started() const { return clock_ != nullptr; }
   /// Marks `stream`; does nothing before start().
   Status put(device::Stream& stream, Point point);
   /// Of the last launch, which is done. `kernel` is named in errors. FailedPrecondition: nothing was marked since

@@ -74,8 +74,10 @@ device::ProgramSource region_source();
 inline constexpr std::string_view kCopyRegion = "catena_copy_region";
 inline constexpr std::string_view kMoveIn = "catena_move_in";
 inline constexpr std::string_view kMoveOut = "catena_move_out";
-/// Work-items a packet of a transfer kernel that moves payloads or frames; without them one. And those of its groups.
-inline constexpr std::uint32_t kTransferLanes = 8;
+/// Work-items a packet of a transfer kernel that moves payloads or frames, as a power of two (without them one): so
+/// many that few packets are quick, so few that many packets are cheap. And those of its groups.
+inline constexpr std::uint32_t kTransferLaneBits = 3;
+inline constexpr std::uint32_t kTransferLaneBitsOfFew = 5;
 inline constexpr std::uint32_t kTransferGroup = 64;
 
 /// Compiles (or takes from the disk cache) and loads. The cache is $CATENA_CACHE_DIR, else $XDG_CACHE_HOME/catena,

@@ -31,27 +31,41 @@ enum BodyRoute : u32 {
   kBodyMapped = 2,  ///< the transfer kernel reads or writes the packet pool
 };
 
-/// What a transfer kernel is told; by value. Offsets are from the start of the batch region, moving out those of
-/// columns and flags from the start of the out region.
-struct TransferParams {
+/// The front of a launch's region: what differs from one launch to the next. Kernels get the rest by value, so that a
+/// device can record them once and run them again.
+struct alignas(16) RegionHead {
   u32 rows;
-  u32 decided;  ///< rows in front of this one are the NF's; their output columns that it writes are left alone
-  u32 padded;   ///< rows of every column
-  u32 slots;
-  u64 slots_offset;    ///< slot numbers, u32 a row
-  u64 columns_offset;  ///< columns of the moved fields
-  u64 rooms_offset;    ///< kBodyStaged: a Room a row
+  u32 decided;        ///< rows in front of this one are the NF's; their output columns that it writes are left alone
+  u32 region_blocks;  ///< of this region, in all
+  u32 reserved;
+};
+static_assert(sizeof(RegionHead) == 16);
+
+/// A region moves to the device by these.
+struct alignas(16) RegionBlock {
+  u64 low;
+  u64 high;
+};
+
+/// Rows of every column of a launch of `rows` rows.
+constexpr u32 padded_rows(u32 rows) { return (rows + 15) / 16 * 16; }
+
+/// What a transfer kernel is told; by value. Offsets are from the start of the batch region, that of the flags moving
+/// out from the start of the out region.
+struct TransferParams {
+  u64 head_offset;   ///< of the RegionHead; moving in, columns of the moved fields follow it
+  u64 slots_offset;  ///< slot numbers, u32 a row: here, and `slots_row_bytes` further on for each padded row
+  u64 rooms_offset;  ///< kBodyStaged: a Room a row
   u64 frames_offset;
   u64 frames_bytes;
-  u64 flags_offset;  ///< moving out: fault flags, a byte a row; rows that strayed stay where they are
-  u32 body;          ///< BodyRoute
+  u64 flags_offset;  ///< moving out: fault flags, a byte a row; rows that strayed stay where they are. Columns follow
+  u32 slots_row_bytes;
+  u32 slots;
+  u32 body;           ///< BodyRoute
+  u32 brings_region;  ///< moving in, 1: the region is still at `out`, in memory of the host, and the kernel brings it
+  u32 lane_bits;      ///< log2 of the work-items a packet
   u32 reserved;
 };
 static_assert(sizeof(TransferParams) == 72);
-
-/// What the kernel that copies a launch's region is told; by value.
-struct RegionParams {
-  u32 blocks;  ///< of 16 bytes, from the start of both buffers
-};
 
 }  // namespace catena::kernel

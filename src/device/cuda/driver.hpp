@@ -48,7 +48,13 @@ namespace catena::device::cuda {
   X(cuModuleGetFunction)         \
   X(cuFuncGetAttribute)          \
   X(cuFuncSetAttribute)          \
-  X(cuLaunchKernel)
+  X(cuLaunchKernel)              \
+  X(cuGraphCreate)               \
+  X(cuGraphDestroy)              \
+  X(cuGraphAddKernelNode)        \
+  X(cuGraphInstantiate)          \
+  X(cuGraphExecDestroy)          \
+  X(cuGraphLaunch)
 
 struct Driver {
 #define CATENA_CUDA_MEMBER(name) decltype(&::name) name = nullptr;

@@ -16,6 +16,29 @@ namespace {
 
 constexpr std::size_t kMaxArguments = 16;
 
+/// Arguments as the driver wants them: a pointer to each. At most kMaxArguments; must not outlive them.
+class Parameters {
+ public:
+  explicit Parameters(std::span<const KernelArgument> arguments) {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (Buffer* const* buffer = std::get_if<Buffer*>(&arguments[i]); buffer != nullptr) {
+        addresses_[i] = *buffer == nullptr ? 0 : static_cast<CudaBuffer*>(*buffer)->native();
+        pointers_[i] = &addresses_[i];
+      } else {
+        // the driver copies the bytes during the call and does not write to them
+        pointers_[i] = const_cast<std::byte*>(std::get<std::span<const std::byte>>(arguments[i]).data());
+      }
+    }
+  }
+  Parameters(Parameters const&) = delete;
+  Parameters& operator=(Parameters const&) = delete;
+  void** data() { return pointers_.data(); }
+
+ private:
+  std::array<CUdeviceptr, kMaxArguments> addresses_{};
+  std::array<void*, kMaxArguments> pointers_{};
+};
+
 Result<std::uint32_t> attribute(CudaDevice& device, CUfunction function, CUfunction_attribute which) {
   int value = 0;
   CATENA_CUDA_TRY_ON(device, cuFuncGetAttribute(&value, which, function));
@@ -139,20 +162,27 @@ Status CudaKernel::check_launch(LaunchShape const& shape, std::span<const Kernel
 
 Status CudaKernel::enqueue(CUstream stream, LaunchShape const& shape, std::span<const KernelArgument> arguments) const {
   CATENA_RETURN_IF_ERROR(check_launch(shape, arguments));
-  std::array<CUdeviceptr, kMaxArguments> addresses{};
-  std::array<void*, kMaxArguments> parameters{};
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (Buffer* const* buffer = std::get_if<Buffer*>(&arguments[i]); buffer != nullptr) {
-      addresses[i] = *buffer == nullptr ? 0 : static_cast<CudaBuffer*>(*buffer)->native();
-      parameters[i] = &addresses[i];
-    } else {
-      // the driver copies the bytes during the call and does not write to them
-      parameters[i] = const_cast<std::byte*>(std::get<std::span<const std::byte>>(arguments[i]).data());
-    }
-  }
+  Parameters parameters(arguments);
   CATENA_CUDA_TRY_ON(*device_, cuLaunchKernel(function_, shape.groups, 1, 1, shape.group_size, 1, 1, shape.local_bytes,
                                               stream, parameters.data(), nullptr));
   return absl::OkStatus();
+}
+
+Result<CUgraphNode> CudaKernel::add_to(CUgraph graph, CUgraphNode previous, LaunchShape const& shape,
+                                       std::span<const KernelArgument> arguments) const {
+  CATENA_RETURN_IF_ERROR(check_launch(shape, arguments));
+  Parameters parameters(arguments);
+  CUDA_KERNEL_NODE_PARAMS call{};
+  call.func = function_;
+  call.gridDimX = shape.groups;
+  call.gridDimY = call.gridDimZ = 1;
+  call.blockDimX = shape.group_size;
+  call.blockDimY = call.blockDimZ = 1;
+  call.sharedMemBytes = shape.local_bytes;
+  call.kernelParams = parameters.data();
+  CUgraphNode node = nullptr;
+  CATENA_CUDA_TRY_ON(*device_, cuGraphAddKernelNode(&node, graph, &previous, previous == nullptr ? 0 : 1, &call));
+  return node;
 }
 
 }  // namespace catena::device::cuda

@@ -3,6 +3,7 @@
 
 #include "device/backend.hpp"
 #include "device/cuda/event.hpp"
+#include "device/cuda/launch_list.hpp"
 #include "device/cuda/memory.hpp"
 #include "device/cuda/program.hpp"
 
@@ -103,6 +104,11 @@ Status CudaStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<co
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
   CATENA_CUDA_ENTER(*device_);
   return static_cast<CudaKernel&>(kernel).enqueue(stream_, shape, arguments);
+}
+
+Status CudaStream::run(LaunchList& list) {
+  CATENA_CUDA_ENTER(*device_);
+  return static_cast<CudaLaunchList&>(list).enqueue(stream_);
 }
 
 Result<std::unique_ptr<Event>> CudaStream::record_event(bool keeps_time) {

@@ -153,19 +153,23 @@ Status OpenClKernel::set_argument(cl_uint index, KernelArgument const& argument)
   return absl::OkStatus();
 }
 
-Status OpenClKernel::enqueue(cl_command_queue queue, LaunchShape const& shape,
-                             std::span<const KernelArgument> arguments) {
-  const bool takes_local = argument_count_ == arguments.size() + 1;
-  if (!takes_local && (argument_count_ != arguments.size() || shape.local_bytes != 0)) {
+Status OpenClKernel::check(LaunchShape const& shape, std::span<const KernelArgument> arguments) const {
+  if (!takes_local(arguments) && (argument_count_ != arguments.size() || shape.local_bytes != 0)) {
     return absl::InvalidArgumentError(concat("launch: kernel '", name_, "' takes ", argument_count_,
                                              " arguments, local memory included; given ", arguments.size(),
                                              shape.local_bytes == 0 ? "" : " and local memory"));
   }
+  return absl::OkStatus();
+}
+
+Status OpenClKernel::enqueue(cl_command_queue queue, LaunchShape const& shape,
+                             std::span<const KernelArgument> arguments) {
+  CATENA_RETURN_IF_ERROR(check(shape, arguments));
   const std::scoped_lock lock(mutex_);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     CATENA_RETURN_IF_ERROR(set_argument(static_cast<cl_uint>(i), arguments[i]));
   }
-  if (takes_local) {
+  if (takes_local(arguments)) {
     // OpenCL has no local memory of no bytes
     const std::size_t bytes = std::max<std::size_t>(shape.local_bytes, 16);
     CATENA_CL_TRY_ON(*device_, clSetKernelArg(kernel_.get(), argument_count_ - 1, bytes, nullptr));

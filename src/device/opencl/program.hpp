@@ -14,10 +14,13 @@ class OpenClKernel final : public Kernel {
   OpenClKernel(OpenClDevice& device, Handle<cl_kernel> kernel, std::string name, cl_uint argument_count)
       : device_(&device), kernel_(std::move(kernel)), name_(std::move(name)), argument_count_(argument_count) {}
 
+  /// InvalidArgument where there are more or fewer arguments than the kernel takes.
+  Status check(LaunchShape const& shape, std::span<const KernelArgument> arguments) const;
   /// Sets the arguments and enqueues. Any thread: a cl_kernel holds its arguments, so streams take turns.
   Status enqueue(cl_command_queue queue, LaunchShape const& shape, std::span<const KernelArgument> arguments);
 
  private:
+  bool takes_local(std::span<const KernelArgument> arguments) const { return argument_count_ == arguments.size() + 1; }
   Status set_argument(cl_uint index, KernelArgument const& argument);
 
   OpenClDevice* device_;

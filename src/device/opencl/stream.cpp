@@ -3,8 +3,8 @@
 
 #include "device/backend.hpp"
 #include "device/opencl/event.hpp"
+#include "device/opencl/launch_list.hpp"
 #include "device/opencl/memory.hpp"
-#include "device/opencl/program.hpp"
 
 namespace catena::device::opencl {
 
@@ -101,6 +101,11 @@ Status OpenClStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<
   CATENA_RETURN_IF_ERROR(device_->failed());
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
   return static_cast<OpenClKernel&>(kernel).enqueue(queue_.get(), shape, arguments);
+}
+
+Status OpenClStream::run(LaunchList& list) {
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  return static_cast<OpenClLaunchList&>(list).enqueue(queue_.get());
 }
 
 Result<std::unique_ptr<Event>> OpenClStream::enqueue_marker(bool is_mark) {

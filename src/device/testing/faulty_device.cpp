@@ -92,6 +92,10 @@ class FaultyStream final : public Stream {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kLaunch));
     return real_->launch(kernel, shape, arguments);
   }
+  Status run(LaunchList& list) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRun));
+    return real_->run(list);
+  }
   Result<std::unique_ptr<Event>> record() override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecord));
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record());
@@ -164,6 +168,11 @@ Result<std::unique_ptr<Stream>> FaultyDevice::create_stream() {
   CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCreateStream));
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, real_->create_stream());
   return std::make_unique<FaultyStream>(*faults_, std::move(stream));
+}
+
+Result<std::unique_ptr<LaunchList>> FaultyDevice::create_list() {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCreateList));
+  return real_->create_list();
 }
 
 Result<Binary> FaultyDevice::compile(ProgramSource const& source) {

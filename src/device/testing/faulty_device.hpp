@@ -14,6 +14,7 @@ enum class Call {
   kAllocatePinned,
   kMapHost,
   kCreateStream,
+  kCreateList,
   kCompile,
   kLoad,
   kCopyToDevice,
@@ -22,15 +23,17 @@ enum class Call {
   kCopyRowsToHost,
   kFill,
   kLaunch,
+  kRun,
   kRecord,
   kMark,
   kFlush,
   kReady,
 };
-inline constexpr std::size_t kCallCount = 16;
+inline constexpr std::size_t kCallCount = 18;
 
-/// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs and kernels
-/// are its own. Its streams and events must not outlive it. Thread rule: as every Device; the tests' own functions too.
+/// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs, kernels
+/// and lists are its own. Its streams and events must not outlive it. Thread rule: as every Device; the tests' own
+/// functions too.
 class FaultyDevice final : public Device {
  public:
   /// `real` must outlive this.
@@ -53,6 +56,7 @@ class FaultyDevice final : public Device {
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
   Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<std::unique_ptr<LaunchList>> create_list() override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override;

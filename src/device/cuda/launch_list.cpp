@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/cuda/launch_list.hpp"
+
+#include "device/backend.hpp"
+#include "device/cuda/program.hpp"
+
+namespace catena::device::cuda {
+
+Result<std::unique_ptr<LaunchList>> CudaDevice::create_list() {
+  CATENA_CUDA_ENTER(*this);
+  CUgraph graph = nullptr;
+  CATENA_CUDA_TRY_ON(*this, cuGraphCreate(&graph, 0));
+  return std::make_unique<CudaLaunchList>(*this, graph);
+}
+
+CudaLaunchList::~CudaLaunchList() {
+  if (!device_->failed().ok()) {
+    return;
+  }
+  const ContextScope scope(*device_);
+  if (executable_ != nullptr) {
+    device_->driver().cuGraphExecDestroy(executable_);
+  }
+  device_->driver().cuGraphDestroy(graph_);
+}
+
+Status CudaLaunchList::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
+  CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
+  if (executable_ != nullptr) {
+    return absl::FailedPreconditionError("launch: the list has run already");
+  }
+  CATENA_CUDA_ENTER(*device_);
+  CATENA_ASSIGN_OR_RETURN(last_, static_cast<CudaKernel&>(kernel).add_to(graph_, last_, shape, arguments));
+  return absl::OkStatus();
+}
+
+Status CudaLaunchList::enqueue(CUstream stream) {
+  if (executable_ == nullptr) {
+    CATENA_CUDA_TRY_ON(*device_, cuGraphInstantiate(&executable_, graph_, 0));
+  }
+  CATENA_CUDA_TRY_ON(*device_, cuGraphLaunch(executable_, stream));
+  return absl::OkStatus();
+}
+
+}  // namespace catena::device::cuda

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/opencl/program.hpp"
+
+#include <vector>
+
+namespace catena::device::opencl {
+
+/// Remembers its launches, and enqueues each for every run: OpenCL 3.0 has no other way (command buffers are an
+/// extension that neither PoCL 3.1 nor Intel's runtime for CPUs has).
+class OpenClLaunchList final : public LaunchList {
+ public:
+  explicit OpenClLaunchList(OpenClDevice& device) : device_(&device) {}
+
+  Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
+  Status enqueue(cl_command_queue queue);
+
+ private:
+  struct Entry {
+    OpenClKernel* kernel;
+    LaunchShape shape;
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<KernelArgument> arguments;  ///< those by value point into `bytes`
+  };
+  OpenClDevice* device_;
+  std::vector<Entry> entries_;
+  bool has_run_ = false;
+};
+
+}  // namespace catena::device::opencl
