@@ -117,8 +117,9 @@ void SharedLaunch::collect_rows() {
 
 void SharedLaunch::find_own_slots() {
   own_.clear();
-  if (!in_.mover && !out_.mover) {
-    return;  // no body moves
+  const auto looks_at_runs = [](Side const& side) { return side.mover && side.mover->looks_at_runs(); };
+  if (!looks_at_runs(in_) && !looks_at_runs(out_)) {
+    return;
   }
   for (packet::Batch const& unit : units_) {
     if (unit.size() > 0 && unit.is_run()) {

@@ -82,6 +82,8 @@ inline constexpr std::uint32_t kFewPackets = 256;
 class BodyMover {
  public:
   BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped);
+  /// Whether choose() looks at Bodies::own, which may stay empty otherwise.
+  bool looks_at_runs() const { return ways_.size() > 1; }
   /// The way for one launch, prepared; valid until the next choose(). `staging_bytes` is set to what prepare() said.
   BodyCopy& choose(Bodies const& bodies, std::size_t& staging_bytes);
   /// Bytes of staging that `packets` packets can need, at most.
