@@ -44,6 +44,7 @@ class DroppingStream final : public device::Stream {
     return absl::OkStatus();
   }
   Status run(device::LaunchList&) override { return absl::OkStatus(); }
+  Status prepare(device::LaunchList&) override { return absl::OkStatus(); }
   Result<std::unique_ptr<device::Event>> record() override { return std::make_unique<Done>(); }
   Result<std::unique_ptr<device::Event>> mark() override { return std::make_unique<Done>(); }
   Status flush() override { return absl::OkStatus(); }

@@ -82,7 +82,6 @@ TEST_F(Ways, strided_moves_the_frames_of_a_run_and_no_slot_beside_it) {
   BodyCopy& way = mover.choose(what, staging);
   ASSERT_EQ(way.route(), Route::kStrided);
   EXPECT_EQ(staging, 0U);
-  EXPECT_FALSE(way.needs_kernel());
   ASSERT_TRUE(way.enqueue(*stream_).ok());
   wait();
   for (const std::uint32_t slot : slots) {
@@ -139,10 +138,14 @@ TEST_F(Ways, few_packets_are_left_to_a_kernel_that_can_reach_them) {
     const std::vector<SlotRun> own{{0, packets}};
     const Bodies what = bodies(slots, own);
     std::size_t staging = 0;
-    EXPECT_EQ(BodyMover(Route::kStrided, Way::kToDevice, false, true).choose(what, staging).route(),
-              packets <= kFewPackets ? Route::kMapped : Route::kStrided);
-    EXPECT_EQ(BodyMover(Route::kStrided, Way::kToDevice, false, false).choose(what, staging).route(), Route::kStrided);
-    EXPECT_EQ(BodyMover(Route::kStaged, Way::kToDevice, false, true).choose(what, staging).route(), Route::kStaged);
+    const auto expect = [&](Route planned, bool pool_is_mapped, Route expected) {
+      BodyMover mover(planned, Way::kToDevice, false, pool_is_mapped);
+      EXPECT_EQ(mover.choose(what, staging).route(), expected);
+      EXPECT_EQ(mover.usual(packets), expected);
+    };
+    expect(Route::kStrided, true, packets <= kFewPackets ? Route::kMapped : Route::kStrided);
+    expect(Route::kStrided, false, Route::kStrided);
+    expect(Route::kStaged, true, Route::kStaged);
   }
 }
 
@@ -182,7 +185,6 @@ TEST_F(Ways, staging_holds_each_body_at_its_room) {
     std::size_t bytes = 0;
     BodyCopy& way = mover.choose(what, bytes);
     ASSERT_EQ(way.route(), Route::kStaged);
-    EXPECT_TRUE(way.needs_kernel());
     EXPECT_LE(bytes, mover.most_staging_bytes(3));
     std::vector<std::byte> staging(bytes);
     way.write_staging(staging);

@@ -23,10 +23,18 @@ BodyMover::BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped)
   ways_.push_back(may_be_mapped ? make_mapped() : make_staged(way));
 }
 
+bool BodyMover::is_for_kernel(std::size_t packets) const {
+  return packets <= kFewPackets && ways_.back()->route() == Route::kMapped;
+}
+
+Route BodyMover::usual(std::uint32_t packets) const {
+  return (is_for_kernel(packets) ? ways_.back() : ways_.front())->route();
+}
+
 BodyCopy& BodyMover::choose(Bodies const& bodies, std::size_t& staging_bytes) {
   // the last one suits everything
-  const bool few = ways_.back()->route() == Route::kMapped && bodies.slots.size() <= kFewPackets;
-  BodyCopy& way = !few && ways_.front()->suits(bodies) ? *ways_.front() : *ways_.back();
+  const bool planned = !is_for_kernel(bodies.slots.size()) && ways_.front()->suits(bodies);
+  BodyCopy& way = planned ? *ways_.front() : *ways_.back();
   staging_bytes = way.prepare(bodies);
   return way;
 }

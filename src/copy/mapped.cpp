@@ -8,7 +8,6 @@ class Mapped final : public BodyCopy {
  public:
   Route route() const override { return Route::kMapped; }
   bool suits(Bodies const& /*bodies*/) const override { return true; }
-  bool needs_kernel() const override { return true; }
   std::uint64_t bytes() const override { return bytes_; }
 
   std::size_t prepare(Bodies const& bodies) override {

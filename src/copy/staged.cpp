@@ -13,7 +13,6 @@ class Staged final : public BodyCopy {
 
   Route route() const override { return Route::kStaged; }
   bool suits(Bodies const& /*bodies*/) const override { return true; }
-  bool needs_kernel() const override { return true; }
   std::uint64_t bytes() const override { return 0; }
   std::span<const Room> rooms() const override { return rooms_; }
 

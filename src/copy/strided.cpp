@@ -17,7 +17,6 @@ class Strided final : public BodyCopy {
   explicit Strided(Way way) : way_(way) {}
 
   Route route() const override { return Route::kStrided; }
-  bool needs_kernel() const override { return false; }
   std::uint64_t bytes() const override { return bytes_; }
 
   bool suits(Bodies const& bodies) const override {

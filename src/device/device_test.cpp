@@ -556,6 +556,7 @@ TEST_P(DeviceTest, a_list_runs_its_launches_in_order_as_often_as_it_is_asked_to)
     ASSERT_EQ(list->launch(kernel("twice"), {16, 64, 0}, of_twice), absl::OkStatus());
     count = value = 0;  // the list has copies
   }
+  ASSERT_EQ(stream().prepare(*list), absl::OkStatus());
   for (int run = 0; run < 3; ++run) {
     ASSERT_EQ(stream().run(*list), absl::OkStatus());
     for (std::uint32_t i = 0; i < 990; ++i) {
@@ -575,6 +576,9 @@ TEST_P(DeviceTest, what_a_list_cannot_run_is_refused_when_it_is_added) {
   EXPECT_TRUE(absl::IsInvalidArgument(list->launch(kernel("add"), {1, 1, 0}, std::span(arguments).first(1))));
   ASSERT_EQ(stream().run(*list), absl::OkStatus()) << "of no launches";
   EXPECT_TRUE(absl::IsFailedPrecondition(list->launch(kernel("add"), {1, 1, 0}, arguments)));
+  const std::unique_ptr<LaunchList> prepared = device().create_list().value();
+  ASSERT_EQ(stream().prepare(*prepared), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(prepared->launch(kernel("add"), {1, 1, 0}, arguments)));
   EXPECT_EQ(device().failed(), absl::OkStatus());
 }
 

@@ -37,6 +37,7 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_p
   launch->is_warming_up_ = true;
   CATENA_RETURN_IF_ERROR(launch->enqueue_warm_up());
   launch->is_warming_up_ = false;
+  CATENA_RETURN_IF_ERROR(launch->prepare_lists());
   CATENA_RETURN_IF_ERROR(launch->wait(kSetUpLimit, concat("the first launch of ", nf.spec().kernel)));
   return launch;
 }

@@ -21,6 +21,18 @@ constexpr std::uint32_t kLeastListRows = 64;
 /// shorter way, but its work-items ask the host's memory for the same slot numbers again and again.
 constexpr std::uint32_t kMostBringing = 8192;
 
+/// What the transfer kernel has to do with bodies that go by `way`.
+BodyRoute route_of(Route way) {
+  switch (way) {
+    case Route::kMapped:
+      return kBodyMapped;
+    case Route::kStaged:
+      return kBodyStaged;
+    default:
+      return kNoBody;
+  }
+}
+
 u32 blocks_of(std::size_t bytes) { return static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock); }
 
 void add_slots(std::uint32_t first, std::uint32_t slots, std::vector<copy::SlotRun>& runs) {
@@ -141,6 +153,7 @@ void SharedLaunch::find_own_slots() {
 
 void SharedLaunch::choose_way(Side& side) {
   side.way = nullptr;
+  side.route = kNoBody;
   side.frames_bytes = 0;
   if (!side.mover || slots_.empty()) {
     return;
@@ -150,6 +163,7 @@ void SharedLaunch::choose_way(Side& side) {
   side.bodies = {nf_->shared_->pool(),          &nf_->shared_->buffer(), &meta,        slots_, own_,
                  side.body == Frames::kPayload, spec.headroom,           spec.tailroom};
   side.way = &side.mover->choose(side.bodies, side.frames_bytes);
+  side.route = route_of(side.way->route());
 }
 
 void SharedLaunch::write_head() {
@@ -187,15 +201,8 @@ void SharedLaunch::fill_staging() {
   std::memset(faults, 0, layout_.out_columns - layout_.out);
 }
 
-BodyRoute SharedLaunch::body_route(Side const& side) {
-  if (side.way == nullptr || !side.way->needs_kernel()) {
-    return kNoBody;
-  }
-  return side.way->route() == Route::kMapped ? kBodyMapped : kBodyStaged;
-}
-
 bool SharedLaunch::needs_kernel(Side const& side) const {
-  return is_warming_up_ || side.has_kernel || body_route(side) != kNoBody;
+  return is_warming_up_ || side.has_kernel || side.route != kNoBody;
 }
 
 std::uint32_t SharedLaunch::lane_bits(Side const& side, std::uint32_t most_rows) {
@@ -221,7 +228,7 @@ Status SharedLaunch::launch_transfer(device::LaunchTarget& target, Side const& s
   params.frames_offset = in ? layout_.frames_in : layout_.frames_out;
   params.frames_bytes = side.frames_bytes;
   params.flags_offset = in_out_buffer(layout_.out) + sizeof(FaultReport);
-  params.body = body_route(side);
+  params.body = side.route;
   params.brings_region = brings_region ? 1 : 0;
   const std::array<device::KernelArgument, 5> arguments{
       batch_.get(), brings_region ? staging_->window() : &out_buffer(), &nf_->shared_->buffer(), nf_->shared_->mapped(),
@@ -268,12 +275,11 @@ Status SharedLaunch::launch_out(device::LaunchTarget& target, std::uint32_t most
 }
 
 bool SharedLaunch::can_repeat() const {
-  return region_is_mapped() && writes_to_host() && body_route(in_) != kBodyStaged && body_route(out_) != kBodyStaged;
+  return region_is_mapped() && writes_to_host() && in_.route != kBodyStaged && out_.route != kBodyStaged;
 }
 
-Result<device::LaunchList*> SharedLaunch::list_of_kernels() {
-  const std::uint32_t most_rows = std::min(std::max(std::bit_ceil(rows_in_all()), kLeastListRows), capacity());
-  const KernelsKey key{most_rows, body_route(in_), body_route(out_)};
+Result<device::LaunchList*> SharedLaunch::list_of_kernels(std::uint32_t most_rows) {
+  const KernelsKey key{most_rows, in_.route, out_.route};
   const auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](Kernels const& k) { return k.key == key; });
   if (known != kernels_.end()) {
     return known->list;
@@ -282,6 +288,7 @@ Result<device::LaunchList*> SharedLaunch::list_of_kernels() {
   CATENA_RETURN_IF_ERROR(launch_in(*list, most_rows));
   CATENA_RETURN_IF_ERROR(launch_nf(*list, most_rows));
   CATENA_RETURN_IF_ERROR(launch_out(*list, most_rows));
+  CATENA_RETURN_IF_ERROR(stream_->prepare(*list));
   kernels_.push_back({key, list.get()});
   lists_.push_back(std::move(list));
   return kernels_.back().list;
@@ -300,6 +307,21 @@ Status SharedLaunch::enqueue_warm_up() {
   CATENA_RETURN_IF_ERROR(launch_in(*stream_, capacity()));
   CATENA_RETURN_IF_ERROR(launch_nf(*stream_, capacity()));
   return launch_out(*stream_, capacity());
+}
+
+/// Lists for batches of every size whose bodies go the usual way; others are made when they are needed.
+Status SharedLaunch::prepare_lists() {
+  std::uint32_t most_rows = 0;
+  for (std::uint32_t rows = kLeastListRows; most_rows < capacity(); rows *= 2) {
+    most_rows = std::min(rows, capacity());
+    for (Side* side : {&in_, &out_}) {
+      side->route = side->mover ? route_of(side->mover->usual(most_rows)) : kNoBody;
+    }
+    if (can_repeat()) {
+      CATENA_RETURN_IF_ERROR(list_of_kernels(most_rows).status());
+    }
+  }
+  return absl::OkStatus();
 }
 
 Status SharedLaunch::submit() {
@@ -324,7 +346,8 @@ Status SharedLaunch::submit() {
     CATENA_RETURN_IF_ERROR(in_.way->enqueue(*stream_));
   }
   if (can_repeat() && !is_traced()) {
-    CATENA_ASSIGN_OR_RETURN(device::LaunchList* const list, list_of_kernels());
+    const std::uint32_t most_rows = std::min(std::max(std::bit_ceil(rows_in_all()), kLeastListRows), capacity());
+    CATENA_ASSIGN_OR_RETURN(device::LaunchList* const list, list_of_kernels(most_rows));
     CATENA_RETURN_IF_ERROR(stream_->run(*list));
   } else {
     CATENA_RETURN_IF_ERROR(launch_in(*stream_, rows_in_all()));

@@ -35,6 +35,7 @@ class SharedLaunch final : public Launch {
     // of the batch in flight
     copy::Bodies bodies;
     copy::BodyCopy* way = nullptr;
+    BodyRoute route = kNoBody;
     std::size_t frames_bytes = 0;
   };
   /// What decides which kernels a batch needs, and with which arguments, but for what the region's head says.
@@ -48,7 +49,6 @@ class SharedLaunch final : public Launch {
     KernelsKey key;
     device::LaunchList* list;
   };
-  static BodyRoute body_route(Side const& side);
   /// Byte positions of one batch in the batch region; host staging has the same shape.
   struct Layout {
     std::uint32_t padded = 0;
@@ -67,6 +67,7 @@ class SharedLaunch final : public Launch {
 
   Status allocate() override;
   Status enqueue_warm_up() override;
+  Status prepare_lists() override;
   Extent spill_extent(std::uint32_t row) const override;
   Layout layout_for(std::uint32_t rows, std::size_t frames_in, std::size_t frames_out) const;
   void collect_rows();
@@ -83,8 +84,8 @@ class SharedLaunch final : public Launch {
   bool needs_kernel(Side const& side) const;
   /// Whether the kernels' arguments are those of other batches too, but for what the region's head says.
   bool can_repeat() const;
-  /// The kernels of this batch, and of all like it of at most as many rows.
-  Result<device::LaunchList*> list_of_kernels();
+  /// The kernels of all batches of at most `most_rows` rows whose bodies go by the sides' routes.
+  Result<device::LaunchList*> list_of_kernels(std::uint32_t most_rows);
   // Each is for at most `most_rows` rows: how many there are, the region's head says.
   Status launch_in(device::LaunchTarget& target, std::uint32_t most_rows);
   Status launch_nf(device::LaunchTarget& target, std::uint32_t most_rows);

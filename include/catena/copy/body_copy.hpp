@@ -46,8 +46,10 @@ struct Bodies {
 
 /// One way to move bodies, in one direction. Call order for each launch:
 ///
-///   kToDevice: prepare() -> write_staging() -> enqueue() -> the caller's kernel, if needs_kernel()
-///   kToHost:   prepare() -> the caller's kernel, if needs_kernel() -> enqueue() -> wait -> read_staging()
+///   kToDevice: prepare() -> write_staging() -> enqueue() -> the caller's kernel
+///   kToHost:   prepare() -> the caller's kernel -> enqueue() -> wait -> read_staging()
+///
+/// The caller's kernel copies on the device (kStaged) or across the bus (kMapped); kStrided needs none.
 ///
 /// Belongs to one thread at a time.
 class BodyCopy {
@@ -66,8 +68,6 @@ class BodyCopy {
   virtual void read_staging(std::uint32_t /*row*/, std::span<const std::byte> /*staging*/) {}
   /// Enqueues what crosses the bus beside staging and kernels. Errors: the device's.
   virtual Status enqueue(device::Stream& /*stream*/) { return absl::OkStatus(); }
-  /// Whether a kernel must copy on the device or across the bus.
-  virtual bool needs_kernel() const = 0;
   /// Bytes that cross the bus in this launch, those in staging left out.
   virtual std::uint64_t bytes() const = 0;
 };
@@ -82,6 +82,8 @@ inline constexpr std::uint32_t kFewPackets = 256;
 class BodyMover {
  public:
   BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped);
+  /// The way of `packets` packets whose slots follow one another.
+  Route usual(std::uint32_t packets) const;
   /// Whether choose() looks at Bodies::own, which may stay empty otherwise.
   bool looks_at_runs() const { return ways_.size() > 1; }
   /// The way for one launch, prepared; valid until the next choose(). `staging_bytes` is set to what prepare() said.
@@ -90,6 +92,8 @@ class BodyMover {
   std::size_t most_staging_bytes(std::uint32_t packets) const;
 
  private:
+  bool is_for_kernel(std::size_t packets) const;
+
   std::vector<std::unique_ptr<BodyCopy>> ways_;  ///< one, or the planned one and the next best
 };
 

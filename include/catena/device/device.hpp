@@ -123,7 +123,7 @@ class LaunchTarget {
   /// Bytes by value are copied; buffers and the kernel must live until the launch is done, in a list as long as the
   /// list.
   ///   InvalidArgument     the kernel does not take these arguments, or the device not this shape
-  ///   FailedPrecondition  a list that has run already
+  ///   FailedPrecondition  a list that was prepared or has run
   virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
 };
 
@@ -154,6 +154,8 @@ class Stream : public LaunchTarget {
   virtual Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) = 0;
   /// Enqueues the launches of a list of the same device.
   virtual Status run(LaunchList& list) = 0;
+  /// Does now what the first run() of a list would do besides: recording takes long. No launches can be added after it.
+  virtual Status prepare(LaunchList& list) = 0;
   /// An event behind everything enqueued so far. Hands that to the device too, so the event becomes ready by itself.
   virtual Result<std::unique_ptr<Event>> record() = 0;
   /// As record(), and the event keeps when the device reached it: for Event::since(). Dearer than record(), and not

@@ -137,6 +137,8 @@ class Launch {
   Status allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes, std::size_t spill_bytes);
   /// Enqueues every kernel of the launch, without packets.
   virtual Status enqueue_warm_up() { return enqueue_kernel(); }
+  /// Makes, behind the warm-up, what would take long while packets wait for it.
+  virtual Status prepare_lists() { return absl::OkStatus(); }
   using enum LaunchMarks::Point;
   /// Marks the stream where the launch is traced, else does nothing.
   Status mark(LaunchMarks::Point point) { return marks_.put(*stream_, point); }

@@ -54,6 +54,7 @@ namespace catena::device::cuda {
   X(cuGraphAddKernelNode)        \
   X(cuGraphInstantiate)          \
   X(cuGraphExecDestroy)          \
+  X(cuGraphUpload)               \
   X(cuGraphLaunch)
 
 struct Driver {

@@ -27,17 +27,28 @@ CudaLaunchList::~CudaLaunchList() {
 Status CudaLaunchList::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
   if (executable_ != nullptr) {
-    return absl::FailedPreconditionError("launch: the list has run already");
+    return absl::FailedPreconditionError("launch: the list was prepared or has run");
   }
   CATENA_CUDA_ENTER(*device_);
   CATENA_ASSIGN_OR_RETURN(last_, static_cast<CudaKernel&>(kernel).add_to(graph_, last_, shape, arguments));
   return absl::OkStatus();
 }
 
-Status CudaLaunchList::enqueue(CUstream stream) {
+Status CudaLaunchList::instantiate() {
   if (executable_ == nullptr) {
     CATENA_CUDA_TRY_ON(*device_, cuGraphInstantiate(&executable_, graph_, 0));
   }
+  return absl::OkStatus();
+}
+
+Status CudaLaunchList::upload(CUstream stream) {
+  CATENA_RETURN_IF_ERROR(instantiate());
+  CATENA_CUDA_TRY_ON(*device_, cuGraphUpload(executable_, stream));
+  return absl::OkStatus();
+}
+
+Status CudaLaunchList::enqueue(CUstream stream) {
+  CATENA_RETURN_IF_ERROR(instantiate());
   CATENA_CUDA_TRY_ON(*device_, cuGraphLaunch(executable_, stream));
   return absl::OkStatus();
 }

@@ -14,14 +14,16 @@ class CudaLaunchList final : public LaunchList {
   ~CudaLaunchList() override;
 
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
-  /// The context must be current.
+  // The context must be current.
   Status enqueue(CUstream stream);
+  Status upload(CUstream stream);
 
  private:
+  Status instantiate();
   CudaDevice* device_;
   CUgraph graph_;
   CUgraphNode last_ = nullptr;
-  CUgraphExec executable_ = nullptr;  ///< made for the first run
+  CUgraphExec executable_ = nullptr;  ///< made for upload() or the first run
 };
 
 }  // namespace catena::device::cuda

@@ -111,6 +111,11 @@ Status CudaStream::run(LaunchList& list) {
   return static_cast<CudaLaunchList&>(list).enqueue(stream_);
 }
 
+Status CudaStream::prepare(LaunchList& list) {
+  CATENA_CUDA_ENTER(*device_);
+  return static_cast<CudaLaunchList&>(list).upload(stream_);
+}
+
 Result<std::unique_ptr<Event>> CudaStream::record_event(bool keeps_time) {
   CATENA_CUDA_ENTER(*device_);
   CATENA_ASSIGN_OR_RETURN(CUevent event, device_->take_event(keeps_time));

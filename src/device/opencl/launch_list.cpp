@@ -12,8 +12,8 @@ Result<std::unique_ptr<LaunchList>> OpenClDevice::create_list() {
 
 Status OpenClLaunchList::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
-  if (has_run_) {
-    return absl::FailedPreconditionError("launch: the list has run already");
+  if (is_complete_) {
+    return absl::FailedPreconditionError("launch: the list was prepared or has run");
   }
   Entry entry{static_cast<OpenClKernel*>(&kernel), shape, {}, {arguments.begin(), arguments.end()}};
   CATENA_RETURN_IF_ERROR(entry.kernel->check(shape, arguments));
@@ -27,7 +27,7 @@ Status OpenClLaunchList::launch(Kernel& kernel, LaunchShape const& shape, std::s
 }
 
 Status OpenClLaunchList::enqueue(cl_command_queue queue) {
-  has_run_ = true;
+  is_complete_ = true;
   for (Entry const& entry : entries_) {
     CATENA_RETURN_IF_ERROR(entry.kernel->enqueue(queue, entry.shape, entry.arguments));
   }

@@ -14,6 +14,7 @@ class OpenClLaunchList final : public LaunchList {
   explicit OpenClLaunchList(OpenClDevice& device) : device_(&device) {}
 
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
+  void complete() { is_complete_ = true; }
   Status enqueue(cl_command_queue queue);
 
  private:
@@ -25,7 +26,7 @@ class OpenClLaunchList final : public LaunchList {
   };
   OpenClDevice* device_;
   std::vector<Entry> entries_;
-  bool has_run_ = false;
+  bool is_complete_ = false;
 };
 
 }  // namespace catena::device::opencl

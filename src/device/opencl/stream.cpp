@@ -108,6 +108,11 @@ Status OpenClStream::run(LaunchList& list) {
   return static_cast<OpenClLaunchList&>(list).enqueue(queue_.get());
 }
 
+Status OpenClStream::prepare(LaunchList& list) {
+  static_cast<OpenClLaunchList&>(list).complete();
+  return device_->failed();
+}
+
 Result<std::unique_ptr<Event>> OpenClStream::enqueue_marker(bool is_mark) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   cl_event event = nullptr;

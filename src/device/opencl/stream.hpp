@@ -22,6 +22,7 @@ class OpenClStream final : public Stream {
   Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override;
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
   Status run(LaunchList& list) override;
+  Status prepare(LaunchList& list) override;
   Result<std::unique_ptr<Event>> record() override;
   Result<std::unique_ptr<Event>> mark() override { return enqueue_marker(true); }
   Status flush() override;

@@ -96,6 +96,10 @@ class FaultyStream final : public Stream {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRun));
     return real_->run(list);
   }
+  Status prepare(LaunchList& list) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kPrepare));
+    return real_->prepare(list);
+  }
   Result<std::unique_ptr<Event>> record() override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecord));
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record());

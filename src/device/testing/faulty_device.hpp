@@ -24,12 +24,13 @@ enum class Call {
   kFill,
   kLaunch,
   kRun,
+  kPrepare,
   kRecord,
   kMark,
   kFlush,
   kReady,
 };
-inline constexpr std::size_t kCallCount = 18;
+inline constexpr std::size_t kCallCount = 19;
 
 /// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs, kernels
 /// and lists are its own. Its streams and events must not outlive it. Thread rule: as every Device; the tests' own
