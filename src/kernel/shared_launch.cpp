@@ -230,10 +230,10 @@ Status SharedLaunch::launch_transfer(device::LaunchTarget& target, Side const& s
   params.flags_offset = in_out_buffer(layout_.out) + sizeof(FaultReport);
   params.body = side.route;
   params.brings_region = brings_region ? 1 : 0;
+  params.lane_bits = lane_bits(side, most_rows);
   const std::array<device::KernelArgument, 5> arguments{
       batch_.get(), brings_region ? staging_->window() : &out_buffer(), &nf_->shared_->buffer(), nf_->shared_->mapped(),
       std::as_bytes(std::span(&params, 1))};
-  params.lane_bits = lane_bits(side, most_rows);
   const std::uint64_t blocks =
       brings_region ? blocks_of(layout_for(most_rows, in_.frames_bytes, out_.frames_bytes).out_columns) : 0;
   // there may be more of a few packets than of many
