@@ -4,9 +4,12 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <mutex>
+#include <numeric>
 #include <thread>
+#include <utility>
 
 namespace catena::dataplane {
 namespace {
@@ -15,14 +18,73 @@ constexpr std::uint32_t kSpinsBeforeYield = 64;
 constexpr std::uint32_t kSpinsBeforeSleep = 4096;
 constexpr std::chrono::microseconds kSleep{50};
 
-/// What a worker polls, and where it notes how long that took (may be null).
-struct Task {
-  Stage* stage;
-  std::atomic<std::uint64_t>* busy_ns;
-};
+/// How often the shares of the workers are looked at.
+constexpr std::chrono::milliseconds kBalanceEvery{50};
+/// They change where a worker was busy for this part of that time, and where the busiest would then be busy for at most
+/// this part of what it is: a stage that moves leaves its data in another core's caches.
+constexpr double kBusyEnough = 0.5;
+constexpr double kWorthMoving = 0.85;
 
+using Clock = std::chrono::steady_clock;
+using Groups = std::vector<std::vector<std::size_t>>;
+
+std::uint64_t ns_since(Clock::time_point before, Clock::time_point now) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds(now - before).count());
+}
+
+std::uint64_t busiest(Groups const& groups, std::span<const std::uint64_t> busy_ns) {
+  std::uint64_t most = 0;
+  for (std::vector<std::size_t> const& group : groups) {
+    std::uint64_t sum = 0;
+    for (const std::size_t stage : group) {
+      sum += busy_ns[stage];
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+/// The stages of one run, shared out among workers. Which worker has which stage changes while all of them wait: a
+/// stage never has two threads, and what one did is seen by the next.
 class Workers {
  public:
+  Workers(std::vector<Stage*> const& stages, std::uint32_t workers, std::span<std::atomic<std::uint64_t>> busy_ns)
+      : stages_(stages),
+        own_counters_(busy_ns.empty() ? stages.size() : 0),
+        busy_ns_(busy_ns.empty() ? std::span(own_counters_) : busy_ns),
+        seen_ns_(stages.size()),
+        finished_(stages.size()),
+        left_(stages.size()),
+        groups_(assign_stages(stages.size(), workers)),
+        all_wait_(static_cast<std::ptrdiff_t>(groups_.size()), Switch{this}) {
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      seen_ns_[stage] = busy_ns_[stage].load(std::memory_order_relaxed);
+    }
+  }
+
+  Status run() {
+    std::vector<std::thread> threads;
+    const std::size_t workers = groups_.size();  // who runs already may change the groups
+    for (std::size_t worker = 0; worker < workers; ++worker) {
+      threads.emplace_back([this, worker] { work(worker); });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    return std::move(status_);
+  }
+
+ private:
+  /// Runs in one thread while all others wait.
+  struct Switch {
+    Workers* workers;
+    void operator()() noexcept {
+      if (workers->is_pausing_.exchange(false)) {
+        workers->groups_.swap(workers->next_groups_);
+      }
+    }
+  };
+
   void fail(Status status) {
     const std::scoped_lock lock(mutex_);
     if (status_.ok()) {
@@ -30,47 +92,84 @@ class Workers {
     }
     failed_.store(true, std::memory_order_release);
   }
-  Status take_status() { return status_; }
 
-  void work(std::vector<Task> tasks) {
-    using Clock = std::chrono::steady_clock;
+  void work(std::size_t worker) {
     std::uint32_t idle_rounds = 0;
-    while (!tasks.empty() && !failed_.load(std::memory_order_acquire)) {
-      bool worked = false;
-      Clock::time_point before = Clock::now();
-      for (std::size_t i = 0; i < tasks.size();) {
-        Stage& stage = *tasks[i].stage;
-        Result<Progress> progress = stage.poll();
-        if (!progress.ok()) {
-          fail(Status(progress.status().code(),
-                      concat("stage ", stage.name(), ": ", std::string(progress.status().message()))));
-          return;
-        }
-        const Clock::time_point after = Clock::now();
-        if (*progress != Progress::kIdle) {
-          worked = true;
-          if (tasks[i].busy_ns != nullptr) {
-            tasks[i].busy_ns->fetch_add(static_cast<std::uint64_t>(std::chrono::nanoseconds(after - before).count()),
-                                        std::memory_order_relaxed);
-          }
-        }
-        before = after;
-        if (*progress == Progress::kFinished) {
-          tasks.erase(tasks.begin() + static_cast<std::ptrdiff_t>(i));
-        } else {
-          ++i;
-        }
+    Clock::time_point balanced = Clock::now();
+    while (left_.load(std::memory_order_acquire) > 0 && !failed_.load(std::memory_order_acquire)) {
+      if (is_pausing_.load(std::memory_order_acquire)) {
+        all_wait_.arrive_and_wait();
       }
-      idle_rounds = worked ? 0 : idle_rounds + 1;
+      idle_rounds = poll(groups_[worker]) ? 0 : idle_rounds + 1;
       if (idle_rounds > kSpinsBeforeSleep) {
         std::this_thread::sleep_for(kSleep);
       } else if (idle_rounds > kSpinsBeforeYield) {
         std::this_thread::yield();
       }
+      if (worker == 0 && groups_.size() > 1 && groups_.size() < stages_.size() &&
+          Clock::now() - balanced >= kBalanceEvery) {
+        balance(ns_since(balanced, Clock::now()));
+        balanced = Clock::now();
+      }
+    }
+    all_wait_.arrive_and_drop();
+  }
+
+  /// One round. True if a stage had work.
+  bool poll(std::vector<std::size_t> const& group) {
+    bool worked = false;
+    Clock::time_point before = Clock::now();
+    for (const std::size_t number : group) {
+      if (finished_[number]) {
+        continue;
+      }
+      Stage& stage = *stages_[number];
+      Result<Progress> progress = stage.poll();
+      if (!progress.ok()) {
+        fail(Status(progress.status().code(),
+                    concat("stage ", stage.name(), ": ", std::string(progress.status().message()))));
+        return true;
+      }
+      const Clock::time_point after = Clock::now();
+      if (*progress != Progress::kIdle) {
+        worked = true;
+        busy_ns_[number].fetch_add(ns_since(before, after), std::memory_order_relaxed);
+      }
+      before = after;
+      if (*progress == Progress::kFinished) {
+        finished_[number] = 1;
+        left_.fetch_sub(1, std::memory_order_acq_rel);
+      }
+    }
+    return worked;
+  }
+
+  /// Has the workers change their shares where that is worth it. `passed_ns`: since the last time. The first worker's.
+  void balance(std::uint64_t passed_ns) {
+    std::vector<std::uint64_t> recent_ns(stages_.size());
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      const std::uint64_t now_ns = busy_ns_[stage].load(std::memory_order_relaxed);
+      recent_ns[stage] = now_ns - std::exchange(seen_ns_[stage], now_ns);
+    }
+    Groups better = share_out(recent_ns, groups_.size());
+    const auto most_now = static_cast<double>(busiest(groups_, recent_ns));
+    const auto most_then = static_cast<double>(busiest(better, recent_ns));
+    if (most_now >= kBusyEnough * static_cast<double>(passed_ns) && most_then <= kWorthMoving * most_now) {
+      next_groups_ = std::move(better);
+      is_pausing_.store(true, std::memory_order_release);
     }
   }
 
- private:
+  std::vector<Stage*> const& stages_;
+  std::vector<std::atomic<std::uint64_t>> own_counters_;
+  std::span<std::atomic<std::uint64_t>> busy_ns_;
+  std::vector<std::uint64_t> seen_ns_;  ///< of busy_ns_, when they were last looked at
+  std::vector<std::uint8_t> finished_;  ///< each is its worker's
+  std::atomic<std::size_t> left_;
+  Groups groups_;
+  Groups next_groups_;
+  std::atomic<bool> is_pausing_{false};
+  std::barrier<Switch> all_wait_;
   std::mutex mutex_;
   Status status_;
   std::atomic<bool> failed_{false};
@@ -78,32 +177,41 @@ class Workers {
 
 }  // namespace
 
-std::vector<std::vector<Stage*>> assign_stages(std::vector<Stage*> const& stages, std::uint32_t workers) {
-  const std::size_t groups = std::clamp<std::size_t>(workers, 1, std::max<std::size_t>(1, stages.size()));
-  std::vector<std::vector<Stage*>> result(groups);
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    result[i * groups / stages.size()].push_back(stages[i]);
+std::vector<std::vector<std::size_t>> assign_stages(std::size_t stages, std::uint32_t workers) {
+  const std::size_t groups = std::clamp<std::size_t>(workers, 1, std::max<std::size_t>(1, stages));
+  std::vector<std::vector<std::size_t>> result(groups);
+  for (std::size_t i = 0; i < stages; ++i) {
+    result[i * groups / stages].push_back(i);
+  }
+  return result;
+}
+
+std::vector<std::vector<std::size_t>> share_out(std::span<const std::uint64_t> busy_ns, std::size_t workers) {
+  std::vector<std::size_t> heaviest_first(busy_ns.size());
+  std::iota(heaviest_first.begin(), heaviest_first.end(), std::size_t{0});
+  std::stable_sort(heaviest_first.begin(), heaviest_first.end(),
+                   [&](std::size_t a, std::size_t b) { return busy_ns[a] > busy_ns[b]; });
+  std::vector<std::vector<std::size_t>> result(workers);
+  std::vector<std::uint64_t> sums(workers);
+  for (const std::size_t stage : heaviest_first) {
+    std::size_t least = 0;  // and the fewest stages: idle ones are polled, too
+    for (std::size_t worker = 1; worker < workers; ++worker) {
+      if (std::pair(sums[worker], result[worker].size()) < std::pair(sums[least], result[least].size())) {
+        least = worker;
+      }
+    }
+    sums[least] += busy_ns[stage];
+    result[least].push_back(stage);
+  }
+  for (std::vector<std::size_t>& group : result) {
+    std::sort(group.begin(), group.end());  // a unit that comes out of one goes on in the next at once
   }
   return result;
 }
 
 Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers,
                   std::span<std::atomic<std::uint64_t>> busy_ns) {
-  Workers state;
-  std::vector<std::thread> threads;
-  std::size_t number = 0;
-  for (std::vector<Stage*> const& group : assign_stages(stages, workers)) {
-    std::vector<Task> tasks;
-    for (Stage* stage : group) {
-      tasks.push_back({stage, busy_ns.empty() ? nullptr : &busy_ns[number]});
-      ++number;
-    }
-    threads.emplace_back([&state, tasks = std::move(tasks)]() mutable { state.work(std::move(tasks)); });
-  }
-  for (std::thread& thread : threads) {
-    thread.join();
-  }
-  return state.take_status();
+  return Workers(stages, workers, busy_ns).run();
 }
 
 }  // namespace catena::dataplane

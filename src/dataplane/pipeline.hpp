@@ -12,14 +12,21 @@
 
 namespace catena::dataplane {
 
-/// Splits `stages` into at most `workers` runs of neighbours of about the same length: which worker polls what.
-std::vector<std::vector<Stage*>> assign_stages(std::vector<Stage*> const& stages, std::uint32_t workers);
+/// Splits stages 0 .. `stages` - 1 into at most `workers` runs of neighbours of about the same length: which worker
+/// polls what, as long as nothing is known of the stages.
+std::vector<std::vector<std::size_t>> assign_stages(std::size_t stages, std::uint32_t workers);
 
-/// Polls the stages with `workers` threads until all are finished. A worker that finds nothing to do several times in
-/// a row gives its core away for a moment. The first error of a stage ends the run: every worker stops, and it is
-/// returned. `stop` only makes rx take no more packets; what is inside is finished.
-/// `busy_ns`: empty, or a counter for each stage, to which the time of its polls that found work is added; a stage that
-/// waits for a device is not busy. Others may read them while the stages run.
+/// Shares stages out among `workers` (at least 1) by how long each was busy: the heaviest first, each to the worker
+/// with the least so far. The busiest worker has at most 4/3 of what the best shares would give it (R. L. Graham,
+/// "Bounds on Multiprocessing Timing Anomalies", 1969).
+std::vector<std::vector<std::size_t>> share_out(std::span<const std::uint64_t> busy_ns, std::size_t workers);
+
+/// Polls the stages with `workers` threads until all are finished. Workers begin with runs of neighbours; while one of
+/// them is busy for half of the time or more, shares follow what stages cost. A worker that finds nothing to do several
+/// times in a row gives its core away for a moment. The first error of a stage ends the run: every worker stops, and it
+/// is returned. `stop` only makes rx take no more packets; what is inside is finished. `busy_ns`: empty, or a counter
+/// for each stage, to which the time of its polls that found work is added; a stage that waits for a device is not
+/// busy. Others may read them while the stages run.
 Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers,
                   std::span<std::atomic<std::uint64_t>> busy_ns = {});
 

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/pipeline.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <set>
 #include <thread>
+#include <vector>
 
 namespace catena::dataplane {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr std::chrono::milliseconds kNap{2};
 
@@ -48,6 +58,123 @@ TEST(RunStages, the_time_of_polls_that_worked_is_counted_and_that_of_idle_ones_i
 TEST(RunStages, counters_may_be_left_out) {
   NappingStage stage(1, Progress::kWorked);
   EXPECT_TRUE(run_stages({&stage}, 1).ok());
+}
+
+TEST(AssignStages, gives_runs_of_neighbours) {
+  for (const std::uint32_t workers : {1U, 2U, 4U, 6U, 20U}) {
+    const auto groups = assign_stages(6, workers);
+    EXPECT_EQ(groups.size(), std::min(workers, 6U));
+    std::vector<std::size_t> joined;
+    for (auto const& group : groups) {
+      EXPECT_FALSE(group.empty());
+      joined.insert(joined.end(), group.begin(), group.end());
+    }
+    EXPECT_THAT(joined, ElementsAre(0, 1, 2, 3, 4, 5));
+  }
+}
+
+std::uint64_t busiest(std::vector<std::vector<std::size_t>> const& groups, std::vector<std::uint64_t> const& busy_ns) {
+  std::uint64_t most = 0;
+  for (auto const& group : groups) {
+    std::uint64_t sum = 0;
+    for (const std::size_t stage : group) {
+      sum += busy_ns[stage];
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+/// The smallest share of the busiest worker over all ways to share out.
+std::uint64_t best(std::vector<std::uint64_t> const& busy_ns, std::size_t workers) {
+  std::size_t ways = 1;
+  for (std::size_t i = 0; i < busy_ns.size(); ++i) {
+    ways *= workers;
+  }
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  for (std::size_t way = 0; way < ways; ++way) {
+    std::vector<std::vector<std::size_t>> groups(workers);
+    for (std::size_t stage = 0, rest = way; stage < busy_ns.size(); ++stage, rest /= workers) {
+      groups[rest % workers].push_back(stage);
+    }
+    least = std::min(least, busiest(groups, busy_ns));
+  }
+  return least;
+}
+
+TEST(ShareOut, gives_each_stage_to_one_worker_and_none_more_than_four_thirds_of_the_best) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 100; ++round) {
+    const std::size_t workers = 1 + random() % 3;
+    std::vector<std::uint64_t> busy_ns(1 + random() % 7);
+    for (std::uint64_t& ns : busy_ns) {
+      ns = random() % 1000;
+    }
+    const auto groups = share_out(busy_ns, workers);
+    ASSERT_EQ(groups.size(), workers);
+    std::vector<std::size_t> joined;
+    for (auto const& group : groups) {
+      joined.insert(joined.end(), group.begin(), group.end());
+    }
+    std::sort(joined.begin(), joined.end());
+    std::vector<std::size_t> all(busy_ns.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    EXPECT_EQ(joined, all);
+    EXPECT_LE(3 * busiest(groups, busy_ns), 4 * best(busy_ns, workers));
+  }
+}
+
+/// Works for a while in each poll, and sees whether two threads ever poll it at once.
+class WorkingStage final : public Stage {
+ public:
+  WorkingStage(int polls, std::chrono::microseconds each) : Stage("work"), left_(polls), each_(each) {}
+  Result<Progress> poll() override {
+    if (is_polled_.exchange(true)) {
+      return absl::InternalError("polled by two threads at once");
+    }
+    if (left_ == 0) {
+      is_polled_ = false;
+      return Progress::kFinished;
+    }
+    --left_;  // not atomic: a thread that takes over must see it
+    threads_.insert(last_ = std::this_thread::get_id());
+    std::this_thread::sleep_for(each_);
+    is_polled_ = false;
+    return Progress::kWorked;
+  }
+  std::thread::id last_thread() const { return last_; }
+  std::size_t threads() const { return threads_.size(); }
+
+ private:
+  int left_;
+  std::chrono::microseconds each_;
+  std::atomic<bool> is_polled_{false};
+  std::thread::id last_;
+  std::set<std::thread::id> threads_;
+};
+
+TEST(RunStages, neighbours_that_are_both_busy_get_workers_of_their_own) {
+  constexpr int kPolls = 200;
+  WorkingStage first(kPolls, kNap);
+  WorkingStage second(kPolls, kNap);
+  WorkingStage third(kPolls, kNap / 20);
+  WorkingStage fourth(kPolls, kNap / 20);
+  ASSERT_EQ(run_stages({&first, &second, &third, &fourth}, 2), absl::OkStatus());
+  EXPECT_NE(first.last_thread(), second.last_thread());
+  EXPECT_EQ(std::max(first.threads(), second.threads()), 2U) << "they began on one";
+}
+
+TEST(RunStages, every_stage_is_finished_however_often_shares_change) {
+  for (const std::uint32_t workers : {2U, 3U, 5U}) {
+    std::vector<std::unique_ptr<WorkingStage>> stages;
+    std::vector<Stage*> all;
+    for (int i = 0; i < 7; ++i) {
+      // whoever is left is the busy one, so shares change to the end
+      stages.push_back(std::make_unique<WorkingStage>(20 * (i + 1), kNap / (1 + i % 3)));
+      all.push_back(stages.back().get());
+    }
+    EXPECT_EQ(run_stages(all, workers), absl::OkStatus());
+  }
 }
 
 }  // namespace

@@ -431,22 +431,5 @@ TEST(Run, an_error_of_a_stage_ends_it_and_names_the_stage) {
   EXPECT_THAT(std::string(actual.status.message()), HasSubstr("stage tx: disk full"));
 }
 
-TEST(Run, stages_are_split_among_workers_as_neighbours) {
-  std::vector<Stage*> stages;
-  for (std::uintptr_t i = 1; i <= 6; ++i) {
-    stages.push_back(reinterpret_cast<Stage*>(i * 64));  // never dereferenced
-  }
-  for (const std::uint32_t workers : {1U, 2U, 4U, 6U, 20U}) {
-    const auto groups = assign_stages(stages, workers);
-    EXPECT_EQ(groups.size(), std::min(workers, 6U));
-    std::vector<Stage*> joined;
-    for (auto const& group : groups) {
-      EXPECT_FALSE(group.empty());
-      joined.insert(joined.end(), group.begin(), group.end());
-    }
-    EXPECT_EQ(joined, stages);
-  }
-}
-
 }  // namespace
 }  // namespace catena::dataplane
