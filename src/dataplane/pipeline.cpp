@@ -106,10 +106,11 @@ class Workers {
       } else if (idle_rounds > kSpinsBeforeYield) {
         std::this_thread::yield();
       }
-      if (worker == 0 && groups_.size() > 1 && groups_.size() < stages_.size() &&
-          Clock::now() - balanced >= kBalanceEvery) {
-        balance(ns_since(balanced, Clock::now()));
-        balanced = Clock::now();
+      if (worker == 0 && groups_.size() > 1 && groups_.size() < stages_.size()) {
+        if (const Clock::time_point now = Clock::now(); now - balanced >= kBalanceEvery) {
+          balance(ns_since(balanced, now));
+          balanced = now;
+        }
       }
     }
     all_wait_.arrive_and_drop();

@@ -72,7 +72,7 @@ SharedLaunch::SharedLaunch(DeviceNf& nf, std::uint32_t max_packets)
 SharedLaunch::Layout SharedLaunch::layout_for(std::uint32_t rows, std::size_t frames_in, std::size_t frames_out) const {
   ProgramSpec const& spec = nf_->spec();
   Layout layout;
-  layout.padded = static_cast<std::uint32_t>(round_up(rows, kRowAlign));
+  layout.padded = padded_rows(rows);
   const std::size_t padded = layout.padded;
   layout.columns = sizeof(RegionHead);
   layout.aux = layout.columns + padded * packet::columns_size(in_.columns);
@@ -217,6 +217,10 @@ bool SharedLaunch::brings_region(std::uint32_t most_rows) const {
   return region_is_mapped() && needs_kernel(in_) && (bits == 0 || most_rows << bits <= kMostBringing);
 }
 
+std::uint32_t SharedLaunch::most_region_blocks(std::uint32_t rows) const {
+  return blocks_of(layout_for(rows, in_.frames_bytes, out_.frames_bytes).out_columns);
+}
+
 Status SharedLaunch::launch_transfer(device::LaunchTarget& target, Side const& side, std::uint32_t most_rows,
                                      bool brings_region) {
   const bool in = &side == &in_;
@@ -234,8 +238,7 @@ Status SharedLaunch::launch_transfer(device::LaunchTarget& target, Side const& s
   const std::array<device::KernelArgument, 5> arguments{
       batch_.get(), brings_region ? staging_->window() : &out_buffer(), &nf_->shared_->buffer(), nf_->shared_->mapped(),
       std::as_bytes(std::span(&params, 1))};
-  const std::uint64_t blocks =
-      brings_region ? blocks_of(layout_for(most_rows, in_.frames_bytes, out_.frames_bytes).out_columns) : 0;
+  const std::uint64_t blocks = brings_region ? most_region_blocks(most_rows) : 0;
   // there may be more of a few packets than of many
   const std::uint64_t of_few =
       is_warming_up_ ? std::uint64_t{std::min(most_rows, copy::kFewPackets)} << kTransferLaneBitsOfFew : 0;
@@ -248,7 +251,7 @@ Status SharedLaunch::launch_transfer(device::LaunchTarget& target, Side const& s
 
 Status SharedLaunch::launch_region(device::LaunchTarget& target, std::uint32_t most_rows) {
   const std::array<device::KernelArgument, 2> arguments{batch_.get(), staging_->window()};
-  const std::uint32_t most_blocks = blocks_of(layout_for(most_rows, in_.frames_bytes, out_.frames_bytes).out_columns);
+  const std::uint32_t most_blocks = most_region_blocks(most_rows);
   return target.launch(*nf_->copy_region_, {(most_blocks + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0},
                        arguments);
 }

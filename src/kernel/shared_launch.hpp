@@ -80,6 +80,8 @@ class SharedLaunch final : public Launch {
   /// small, and a copy of its own would wait in the copy engine behind megabytes of packets.
   bool region_is_mapped() const { return staging_->window() != nullptr && in_.frames_bytes == 0; }
   static std::uint32_t lane_bits(Side const& side, std::uint32_t most_rows);
+  /// Of a region that has `rows` rows and this batch's ways.
+  std::uint32_t most_region_blocks(std::uint32_t rows) const;
   bool brings_region(std::uint32_t most_rows) const;
   bool needs_kernel(Side const& side) const;
   /// Whether the kernels' arguments are those of other batches too, but for what the region's head says.
