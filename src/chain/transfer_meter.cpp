@@ -49,6 +49,9 @@ constexpr std::chrono::microseconds kNap{20};
 
 std::size_t index(Direction direction) { return static_cast<std::size_t>(direction); }
 
+/// log2 of the transfer kernel's work-items a packet.
+std::uint32_t lane_bits(Cargo cargo) { return cargo == Cargo::kField ? 0 : kernel::kTransferLaneBits; }
+
 std::size_t frame_at(std::uint32_t slot) { return std::size_t{slot} * packet::kSlotBytes + packet::kSlotHeadroom; }
 
 kernel::ProgramSpec spec_moving(packet::FieldSet fields) {
@@ -204,7 +207,7 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
   params.body = transfer.cargo == Cargo::kField    ? kernel::kNoBody
                 : transfer.cargo == Cargo::kWithin ? kernel::kBodyStaged
                                                    : kernel::kBodyMapped;
-  params.lane_bits = transfer.cargo == Cargo::kField ? 0 : kernel::kTransferLaneBits;
+  params.lane_bits = lane_bits(transfer.cargo);
   const std::array<device::KernelArgument, 5> arguments{batch_.get(), batch_.get(), &shared_->buffer(),
                                                         shared_->mapped(), std::as_bytes(std::span(&params, 1))};
   const std::size_t side = index(transfer.direction);
@@ -217,8 +220,7 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
 Status TransferMeter::enqueue(Transfer const& transfer, std::uint32_t first_slot, device::Stream& stream) {
   const bool in = transfer.direction == Direction::kToDevice;
   if (transfer.method == plan::Method::kGather || transfer.cargo == Cargo::kWithin) {
-    const std::uint32_t lane_bits = transfer.cargo == Cargo::kField ? 0 : kernel::kTransferLaneBits;
-    return enqueue_kernel(transfer, first_slot, transfer.packets << lane_bits, stream);
+    return enqueue_kernel(transfer, first_slot, transfer.packets << lane_bits(transfer.cargo), stream);
   }
   if (transfer.method == plan::Method::kStrided) {
     const std::size_t at = frame_at(first_slot);
