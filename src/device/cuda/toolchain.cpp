@@ -22,7 +22,6 @@
 #include <vector>
 
 #include <dlfcn.h>
-#include <nvrtc.h>
 
 namespace catena::device {
 
@@ -32,21 +31,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#define CATENA_NVRTC_FUNCTIONS(X) \
-  X(nvrtcGetErrorString)          \
-  X(nvrtcVersion)                 \
-  X(nvrtcGetNumSupportedArchs)    \
-  X(nvrtcGetSupportedArchs)       \
-  X(nvrtcCreateProgram)           \
-  X(nvrtcDestroyProgram)          \
-  X(nvrtcCompileProgram)          \
-  X(nvrtcGetCUBINSize)            \
-  X(nvrtcGetCUBIN)                \
-  X(nvrtcGetProgramLogSize)       \
-  X(nvrtcGetProgramLog)
+// NVRTC's interface as its manual gives it. It is declared here and not taken from nvrtc.h because that header comes
+// only with the library, 90 MB that a machine without an NVIDIA GPU does not fetch.
+using NvrtcHandle = struct NvrtcHandleTag*;
+enum NvrtcResult : int {
+  kNvrtcSuccess = 0,
+  kNvrtcErrorOutOfMemory = 1,
+  kNvrtcErrorInvalidOption = 5,
+  kNvrtcErrorCompilation = 6,
+};
+
+// X(function, its parameters): each returns NvrtcResult.
+#define CATENA_NVRTC_FUNCTIONS(X)                                                                               \
+  X(nvrtcVersion, int* major, int* minor)                                                                       \
+  X(nvrtcGetNumSupportedArchs, int* count)                                                                      \
+  X(nvrtcGetSupportedArchs, int* architectures)                                                                 \
+  X(nvrtcCreateProgram, NvrtcHandle* program, const char* source, const char* name, int headers,                \
+    const char* const* texts, const char* const* names)                                                         \
+  X(nvrtcDestroyProgram, NvrtcHandle* program)                                                                  \
+  X(nvrtcCompileProgram, NvrtcHandle program, int options, const char* const* texts)                            \
+  X(nvrtcGetCUBINSize, NvrtcHandle program, std::size_t* bytes)                                                 \
+  X(nvrtcGetCUBIN, NvrtcHandle program, char* cubin)                                                            \
+  X(nvrtcGetProgramLogSize, NvrtcHandle program, std::size_t* bytes)                                            \
+  X(nvrtcGetProgramLog, NvrtcHandle program, char* log)
 
 struct Nvrtc {
-#define CATENA_NVRTC_MEMBER(name) decltype(&::name) name = nullptr;
+  const char* (*nvrtcGetErrorString)(NvrtcResult result) = nullptr;
+#define CATENA_NVRTC_MEMBER(name, ...) NvrtcResult (*name)(__VA_ARGS__) = nullptr;
   CATENA_NVRTC_FUNCTIONS(CATENA_NVRTC_MEMBER)
 #undef CATENA_NVRTC_MEMBER
   std::string version;             ///< "13.0"
@@ -110,12 +121,12 @@ void* open_library() {
   return nullptr;
 }
 
-Status to_status(Nvrtc const& nvrtc, nvrtcResult code, std::string_view call) {
-  if (code == NVRTC_SUCCESS) {
+Status to_status(Nvrtc const& nvrtc, NvrtcResult code, std::string_view call) {
+  if (code == kNvrtcSuccess) {
     return absl::OkStatus();
   }
   const std::string text = concat(call, ": ", nvrtc.nvrtcGetErrorString(code), " (", static_cast<int>(code), ")");
-  return code == NVRTC_ERROR_OUT_OF_MEMORY ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
+  return code == kNvrtcErrorOutOfMemory ? absl::ResourceExhaustedError(text) : absl::InternalError(text);
 }
 
 #define CATENA_NVRTC_TRY(nvrtc, function, ...) \
@@ -134,11 +145,12 @@ Result<Nvrtc> open_nvrtc() {
                "whose lib/ has it"));
   }
   Nvrtc nvrtc;
-#define CATENA_NVRTC_FIND(name)                                                \
+#define CATENA_NVRTC_FIND(name, ...)                                           \
   nvrtc.name = reinterpret_cast<decltype(nvrtc.name)>(dlsym(library, #name));  \
   if (nvrtc.name == nullptr) {                                                 \
     return absl::UnavailableError("the NVRTC library has no function " #name); \
   }
+  CATENA_NVRTC_FIND(nvrtcGetErrorString)
   CATENA_NVRTC_FUNCTIONS(CATENA_NVRTC_FIND)
 #undef CATENA_NVRTC_FIND
   int major = 0;
@@ -161,23 +173,23 @@ Result<Nvrtc const*> nvrtc_library() {
   return &**opened;
 }
 
-/// An nvrtcProgram with an owner.
+/// A program of NVRTC with an owner.
 class NvrtcProgram {
  public:
-  NvrtcProgram(Nvrtc const& nvrtc, nvrtcProgram program) : nvrtc_(&nvrtc), program_(program) {}
+  NvrtcProgram(Nvrtc const& nvrtc, NvrtcHandle program) : nvrtc_(&nvrtc), program_(program) {}
   NvrtcProgram(NvrtcProgram const&) = delete;
   NvrtcProgram& operator=(NvrtcProgram const&) = delete;
   ~NvrtcProgram() { nvrtc_->nvrtcDestroyProgram(&program_); }
-  nvrtcProgram get() const { return program_; }
+  NvrtcHandle get() const { return program_; }
 
  private:
   Nvrtc const* nvrtc_;
-  nvrtcProgram program_;
+  NvrtcHandle program_;
 };
 
-std::string compile_log(Nvrtc const& nvrtc, nvrtcProgram program) {
+std::string compile_log(Nvrtc const& nvrtc, NvrtcHandle program) {
   std::size_t bytes = 0;
-  if (nvrtc.nvrtcGetProgramLogSize(program, &bytes) != NVRTC_SUCCESS || bytes == 0) {
+  if (nvrtc.nvrtcGetProgramLogSize(program, &bytes) != kNvrtcSuccess || bytes == 0) {
     return {};
   }
   std::string log(bytes, '\0');
@@ -214,7 +226,7 @@ Result<Binary> compile(Nvrtc const& nvrtc, ProgramSource const& source, std::str
     names.push_back(source.files[i].name.c_str());
   }
   SourceFile const& main_file = source.files.front();
-  nvrtcProgram created = nullptr;
+  NvrtcHandle created = nullptr;
   CATENA_NVRTC_TRY(nvrtc, nvrtcCreateProgram, &created, main_file.text.c_str(), main_file.name.c_str(),
                    static_cast<int>(texts.size()), texts.data(), names.data());
   const NvrtcProgram program(nvrtc, created);
@@ -228,9 +240,9 @@ Result<Binary> compile(Nvrtc const& nvrtc, ProgramSource const& source, std::str
   for (std::string const& option : options) {
     arguments.push_back(option.c_str());
   }
-  const nvrtcResult code =
+  const NvrtcResult code =
       nvrtc.nvrtcCompileProgram(program.get(), static_cast<int>(arguments.size()), arguments.data());
-  if (code == NVRTC_ERROR_COMPILATION || code == NVRTC_ERROR_INVALID_OPTION) {
+  if (code == kNvrtcErrorCompilation || code == kNvrtcErrorInvalidOption) {
     return absl::InvalidArgumentError(concat("kernel source is refused by NVRTC ", nvrtc.version, " (",
                                              nvrtc.nvrtcGetErrorString(code), ", ", static_cast<int>(code), "):\n",
                                              compile_log(nvrtc, program.get())));
