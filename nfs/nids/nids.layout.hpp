@@ -24,8 +24,9 @@ struct NidsResult {
 static_assert(sizeof(NidsResult) == 32);
 inline constexpr u32 kDecidedByCpu = 0xFFFFFFFFU;
 
-/// Local memory of the kernel, in words: a report of each work-item, then the number of matches of each packet.
-inline constexpr u32 local_words(u32 group_size, u32 lanes) { return group_size + group_size / lanes; }
+/// Local memory of the kernel, in words: a report of each work-item, then the result of each packet.
+inline constexpr u32 kResultWords = sizeof(NidsResult) / sizeof(u32);
+inline constexpr u32 local_words(u32 group_size, u32 lanes) { return group_size + kResultWords * (group_size / lanes); }
 
 /// One automaton (aho_corasick.hpp) in the NF's state. An absent one has class_count 0.
 struct NidsAutomaton {

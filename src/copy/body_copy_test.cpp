@@ -120,6 +120,8 @@ TEST_F(Ways, strided_brings_back_what_frames_may_have_grown_by) {
     }
     EXPECT_NE(host[2000], std::byte{0xA5}) << "nothing beyond the longest frame";
   }
+  // offsets 100 to 104 less 48, and the end of slot 4's 64 bytes with 32 more: 52 to 200, in lines of 64
+  EXPECT_EQ(way.bytes(), 5U * 256);
 }
 
 TEST_F(Ways, packets_that_are_gone_leave_no_hole_in_a_run) {

@@ -20,7 +20,7 @@ BodyMover::BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped)
     ways_.push_back(make_strided(way));
   }
   const bool may_be_mapped = pool_is_mapped && planned != Route::kStaged;
-  ways_.push_back(may_be_mapped ? make_mapped() : make_staged(way));
+  ways_.push_back(may_be_mapped ? make_mapped(way) : make_staged(way));
 }
 
 bool BodyMover::is_for_kernel(std::size_t packets) const {

@@ -11,7 +11,7 @@ constexpr std::size_t kRunsAlways = 4;
 constexpr std::size_t kRowsPerRun = 64;
 
 /// Copies whole runs of slots, each row as long as the longest: what stands between the packets of a launch is the
-/// launch's own and matters to nobody (packets that were dropped).
+/// launch's own and matters to nobody (packets that were dropped). To the host by whole lines.
 class Strided final : public BodyCopy {
  public:
   explicit Strided(Way way) : way_(way) {}
@@ -49,6 +49,10 @@ class Strided final : public BodyCopy {
       }
       begin -= std::min(begin, headroom);
       end = std::min(end + tailroom, packet::kSlotBytes);
+      if (way_ == Way::kToHost) {
+        begin = packet::line_begin(begin);
+        end = packet::line_end(end);
+      }
       if (begin < end) {
         rectangles_.push_back({run, begin, end});
         bytes_ += std::uint64_t{run.slots} * (end - begin);

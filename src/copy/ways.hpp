@@ -18,6 +18,6 @@ Place place_of(Bodies const& bodies, std::uint32_t slot);
 
 std::unique_ptr<BodyCopy> make_staged(Way way);
 std::unique_ptr<BodyCopy> make_strided(Way way);
-std::unique_ptr<BodyCopy> make_mapped();
+std::unique_ptr<BodyCopy> make_mapped(Way way);
 
 }  // namespace catena::copy

@@ -261,6 +261,10 @@ inline void move_out(u8* batch, u8* out, u8* shared, u8* pool, TransferParams co
     u32 end = 0;
     body_range(at, begin, end);
     if (params.body == kBodyMapped) {
+      if (CATENA_BODY == 2 && begin < end) {
+        begin = packet::line_begin(begin);
+        end = packet::line_end(end);
+      }
       copy_range(row, row.original, row.twin, begin, end);
     } else {
       u8* to = batch + room_of(move, row, begin, end);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/plan/cost_model.hpp>
 
+#include <catena/packet/slot.hpp>
+
 #include <algorithm>
 
 namespace catena::plan {
@@ -67,6 +69,8 @@ bool CostModel::can_carry(Method method, Load const& load) {
 MoveCost CostModel::cost(Method method, Direction direction, Load const& load) const {
   MethodCost const& at = of(method, direction);
   const double per_transfer = at.per_transfer_ns / packets_per_transfer;
+  // frames are written to the host by whole lines: half a line more at either end, which takes no longer
+  const double beside = direction == Direction::kToHost && load.whole_frames ? packet::kLineBytes : 0;
   MoveCost cost;
   switch (method) {
     case Method::kStaged:
@@ -81,13 +85,13 @@ MoveCost CostModel::cost(Method method, Direction direction, Load const& load) c
       cost.total_ns += cost.cpu_ns + (load.between_slots ? load.bytes * device_copy_ns_per_byte : 0);
       return cost;
     case Method::kStrided:
-      cost.bytes = load.longest_bytes;
-      cost.total_ns = per_transfer + std::max(at.per_packet_ns, cost.bytes * at.per_byte_ns);
+      cost.bytes = load.longest_bytes + beside;
+      cost.total_ns = per_transfer + std::max(at.per_packet_ns, load.longest_bytes * at.per_byte_ns);
       return cost;
     case Method::kGather:
-      cost.bytes = load.bytes;
+      cost.bytes = load.bytes + beside;
       const double least = load.kind == Load::Kind::kBody ? at.per_packet_ns : at.per_packet_fields_ns;
-      cost.total_ns = per_transfer + std::max(least, cost.bytes * at.per_byte_ns);
+      cost.total_ns = per_transfer + std::max(least, load.bytes * at.per_byte_ns);
       return cost;
   }
   return cost;

@@ -15,17 +15,15 @@
 namespace catena::dataplane {
 namespace {
 
-constexpr std::size_t kCacheLine = 64;
-/// One cache line: Ethernet, IPv4 and TCP, none with options, as the flows have them.
-constexpr std::uint32_t kHeadBytes = 64;
-static_assert(packet::kSlotHeadroom % kCacheLine == 0 && packet::kSlotBytes % kCacheLine == 0, "heads are whole lines");
+/// One line: Ethernet, IPv4 and TCP, none with options, as the flows have them.
+constexpr std::uint32_t kHeadBytes = packet::kLineBytes;
 /// How many packets ahead lines are fetched: what memory takes for one line divided by what a packet takes.
 constexpr std::uint32_t kAhead = 12;
 constexpr std::uint32_t kIpv4Identification = 4;
 constexpr std::uint32_t kIpv4Checksum = 10;
 
 /// The first bytes of a frame.
-struct alignas(kCacheLine) Head {
+struct alignas(packet::kLineBytes) Head {
   std::array<std::uint8_t, kHeadBytes> bytes;
 };
 

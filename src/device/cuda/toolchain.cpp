@@ -42,17 +42,17 @@ enum NvrtcResult : int {
 };
 
 // X(function, its parameters): each returns NvrtcResult.
-#define CATENA_NVRTC_FUNCTIONS(X)                                                                               \
-  X(nvrtcVersion, int* major, int* minor)                                                                       \
-  X(nvrtcGetNumSupportedArchs, int* count)                                                                      \
-  X(nvrtcGetSupportedArchs, int* architectures)                                                                 \
-  X(nvrtcCreateProgram, NvrtcHandle* program, const char* source, const char* name, int headers,                \
-    const char* const* texts, const char* const* names)                                                         \
-  X(nvrtcDestroyProgram, NvrtcHandle* program)                                                                  \
-  X(nvrtcCompileProgram, NvrtcHandle program, int options, const char* const* texts)                            \
-  X(nvrtcGetCUBINSize, NvrtcHandle program, std::size_t* bytes)                                                 \
-  X(nvrtcGetCUBIN, NvrtcHandle program, char* cubin)                                                            \
-  X(nvrtcGetProgramLogSize, NvrtcHandle program, std::size_t* bytes)                                            \
+#define CATENA_NVRTC_FUNCTIONS(X)                                                                \
+  X(nvrtcVersion, int* major, int* minor)                                                        \
+  X(nvrtcGetNumSupportedArchs, int* count)                                                       \
+  X(nvrtcGetSupportedArchs, int* architectures)                                                  \
+  X(nvrtcCreateProgram, NvrtcHandle* program, const char* source, const char* name, int headers, \
+    const char* const* texts, const char* const* names)                                          \
+  X(nvrtcDestroyProgram, NvrtcHandle* program)                                                   \
+  X(nvrtcCompileProgram, NvrtcHandle program, int options, const char* const* texts)             \
+  X(nvrtcGetCUBINSize, NvrtcHandle program, std::size_t* bytes)                                  \
+  X(nvrtcGetCUBIN, NvrtcHandle program, char* cubin)                                             \
+  X(nvrtcGetProgramLogSize, NvrtcHandle program, std::size_t* bytes)                             \
   X(nvrtcGetProgramLog, NvrtcHandle program, char* log)
 
 struct Nvrtc {
