@@ -108,6 +108,18 @@ class Library(unittest.TestCase):
         self.assertIn("missing.txt", done.stderr)
         self.assertIn("gpu", call(program, self.strings, CAPTURE, "gpu", env=self.env, fails=True).stderr)
 
+    @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
+    def test_valgrind_finds_no_leak_and_no_byte_that_nobody_wrote(self):
+        """An application, and every call of the API as it should and should not be used. On the device `cpu` alone:
+        what PoCL's compiler keeps is not ours."""
+        valgrind = ["valgrind", "--quiet", "--leak-check=full", "--errors-for-leak-kinds=definite,possible",
+                    "--error-exitcode=9"]
+        done = call(*valgrind, self.build("match_pcap", "libpcap"), self.strings, CAPTURE, "cpu", env=self.env)
+        self.assertEqual(collections.Counter(self.parse(done.stdout)), collections.Counter(self.expected))
+        done = call(*valgrind, BUILD / "src" / "nca" / "nca_test", "--gtest_filter=devices/Everywhere.*/cpu",
+                    env={"OCL_ICD_VENDORS": "/nonexistent"})
+        self.assertRegex(done.stdout, r"PASSED.* \d\d tests")
+
     @unittest.skipIf(cffi is None, "cffi is not installed")
     def test_match_pcap_py_prints_every_match(self):
         done = call("python3", ROOT / "examples" / "nca" / "match_pcap.py", self.prefix / "include" / "nca" / "nca.h",
