@@ -124,6 +124,17 @@ TEST_F(Ways, strided_brings_back_what_frames_may_have_grown_by) {
   EXPECT_EQ(way.bytes(), 5U * 256);
 }
 
+TEST_F(Ways, frames_that_a_kernel_brings_back_count_whole_lines) {
+  const std::vector<std::uint32_t> slots{4};  // bytes 104 to 168
+  const std::vector<SlotRun> own{{4, 1}};
+  Bodies what = bodies(slots, own);
+  std::size_t staging = 0;
+  EXPECT_EQ(BodyMover(Route::kMapped, Way::kToDevice, false, true).choose(what, staging).bytes(), 64U);
+  EXPECT_EQ(BodyMover(Route::kMapped, Way::kToHost, false, true).choose(what, staging).bytes(), 128U);
+  what.payloads = true;
+  EXPECT_EQ(BodyMover(Route::kMapped, Way::kToHost, true, true).choose(what, staging).bytes(), 64U - 42U);
+}
+
 TEST_F(Ways, packets_that_are_gone_leave_no_hole_in_a_run) {
   BodyMover mover(Route::kStrided, Way::kToDevice, false, true);
   std::vector<std::uint32_t> slots = range(0, 512);
