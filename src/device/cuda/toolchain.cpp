@@ -269,21 +269,23 @@ Result<Binary> compile_within_limit(Nvrtc const& nvrtc, ProgramSource const& sou
   };
   const auto job = std::make_shared<Job>(Job{source, std::string(architecture), {}});
   std::future<Result<Binary>> result = job->result.get_future();
-  std::thread([job, &nvrtc] {
+  std::thread compiling([job, &nvrtc] {
     // NVRTC does not promise that two threads may compile at once
     static std::mutex one_at_a_time;
     const std::scoped_lock lock(one_at_a_time);
     job->result.set_value(compile(nvrtc, job->source, job->architecture));
-  }).detach();
+  });
 
   if (result.wait_for(kLong) != std::future_status::ready) {
     spdlog::warn("NVRTC {} has been compiling '{}' for {} s; large structs passed by value make it slow", nvrtc.version,
                  source.files.front().name, kLong.count());
     if (result.wait_for(kCompileLimit - kLong) != std::future_status::ready) {
+      compiling.detach();
       return absl::DeadlineExceededError(concat("NVRTC ", nvrtc.version, " did not compile '",
                                                 source.files.front().name, "' within ", kCompileLimit.count(), " s"));
     }
   }
+  compiling.join();
   return result.get();
 }
 
