@@ -12,6 +12,8 @@ CTEST_FLAGS ?=
 # A compiler cache serves every checkout alike: paths inside the checkout count relative to it.
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
+# It needs to be told that precompiled headers are as fine as their text.
+export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 CONFIGURE = cmake --log-level=WARNING $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
 CTEST = ctest --output-on-failure -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir

@@ -2,8 +2,13 @@
 # The functions that every CMakeLists.txt of the project uses; those that other projects use too are in CatenaNf.cmake.
 include(CatenaNf)
 
-# Flags that every target gets: warnings are errors, sanitizers on request.
+# Flags that every target gets: warnings are errors, sanitizers on request. PCH names the target whose precompiled
+# headers it shares.
 function(catena_compile_options target)
+  cmake_parse_arguments(ARG "" "PCH" "" ${ARGN})
+  if(NOT ARG_PCH)
+    set(ARG_PCH catena_pch)
+  endif()
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror)
   if(CATENA_SANITIZE)
     # the sanitizers' own code makes GCC 12 see uninitialized values inside the standard library
@@ -11,7 +16,33 @@ function(catena_compile_options target)
                                              -Wno-maybe-uninitialized)
     target_link_options(${target} PUBLIC -fsanitize=${CATENA_SANITIZE})
   endif()
+  if(NOT ARG_PCH STREQUAL target)
+    # -fPIC in programs too, where CMake has -fPIE: precompiled headers serve only sources with the same
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+    target_precompile_headers(${target} REUSE_FROM ${ARG_PCH})
+  endif()
 endfunction()
+
+# catena_add_pch(NAME HEADERS ... DEPENDS ... [OPTIONS ...]): headers that many sources include, compiled once. Sources
+# name what they use all the same: clang-tidy and the fuzzers' build read them without.
+function(catena_add_pch name)
+  cmake_parse_arguments(ARG "" "" "HEADERS;DEPENDS;OPTIONS" ${ARGN})
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
+  file(GENERATE OUTPUT "${source}" CONTENT "// Generated: a target needs a source.\n")
+  add_library(${name} OBJECT "${source}")
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS})
+  target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+  catena_compile_options(${name} PCH ${name})
+  target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
+endfunction()
+
+# most of a test's build time is optimizing GoogleTest's templates; what is tested keeps the build's own level
+if(CATENA_SANITIZE)
+  set(CATENA_TEST_OPTIONS -O0)
+else()
+  set(CATENA_TEST_OPTIONS -O1)
+endif()
 
 # catena_add_layer(NAME SOURCES ... DEPENDS ...): the static library catena_NAME, one per layer.
 # DEPENDS names the layers and libraries below it; tools/check-layers holds the tree to the same order.
@@ -41,13 +72,8 @@ function(catena_add_test name)
   target_include_directories(${name} PRIVATE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE CATENA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  catena_compile_options(${name})
-  # most of a test's build time is optimizing GoogleTest's templates; what is tested keeps the build's own level
-  if(CATENA_SANITIZE)
-    target_compile_options(${name} PRIVATE -O0)
-  else()
-    target_compile_options(${name} PRIVATE -O1)
-  endif()
+  catena_compile_options(${name} PCH catena_test_pch)
+  target_compile_options(${name} PRIVATE ${CATENA_TEST_OPTIONS})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
 endfunction()
 
