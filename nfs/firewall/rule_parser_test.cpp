@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/harness.hpp>
 
 #include <string>
 
@@ -197,7 +198,7 @@ TEST(RuleFile, any_cut_of_a_file_is_read_or_refused) {
 class ShippedRules : public ::testing::TestWithParam<std::pair<std::string, std::size_t>> {};
 
 TEST_P(ShippedRules, are_accepted) {
-  const auto file = load_rules(concat(CATENA_SOURCE_DIR, "/", GetParam().first), Action::kDeny);
+  const auto file = load_rules(nf::testing::source_path(GetParam().first), Action::kDeny);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->rules.size(), GetParam().second);
 }

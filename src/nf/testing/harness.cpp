@@ -205,6 +205,8 @@ Frame make_frame(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst, st
   return frame;
 }
 
+std::string source_path(std::string_view name) { return (std::filesystem::path(CATENA_SOURCE_DIR) / name).string(); }
+
 std::string shared_data() {
   const std::filesystem::path beside = std::filesystem::path(CATENA_SOURCE_DIR).parent_path() / "shared" / "data";
   std::error_code error;

@@ -63,8 +63,12 @@ Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t l
 Frame make_frame(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst, std::uint16_t sport, std::uint16_t dport,
                  std::string_view payload, std::uint8_t ttl = 64);
 
-/// Folder with the project's own test data, and the larger one beside the checkout (empty string where it is not there:
-/// tests that need it GTEST_SKIP with that reason).
+/// The file or folder `name` of the checkout that the tests were built in. Tests name nothing by CATENA_SOURCE_DIR: the
+/// compiler's cache would not serve another checkout.
+std::string source_path(std::string_view name);
+
+/// Folder of the larger test data beside the checkout; empty string where it is not there: tests that need it
+/// GTEST_SKIP with that reason.
 std::string shared_data();
 
 }  // namespace catena::nf::testing
