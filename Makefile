@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 TEST_JOBS ?= 2
 FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 600
 PREFIX ?= /usr/local
 CTEST_FLAGS ?=
 
@@ -15,10 +16,12 @@ export CCACHE_NOHASHDIR := 1
 # It needs to be told that precompiled headers are as fine as their text.
 export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
-CONFIGURE = cmake --log-level=WARNING $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
+CONFIGURE = cmake --log-level=WARNING $$(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
 CTEST = ctest --output-on-failure -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
+# Tests labelled `soak` run for as long as one likes: `make soak`.
+NO_SOAK = -LE soak
 
-.PHONY: help demo build test install bench check fuzz asan tsan deps-cuda clean
+.PHONY: help demo build build-tests test test-all soak install bench check fuzz asan tsan deps-cuda clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
@@ -32,14 +35,22 @@ build:  ## build build/src/cli/catena
 	@test -f build/build.ninja || $(CONFIGURE) release >/dev/null
 	@cmake --build build -j$(JOBS) --target src/cli/catena
 
-test:  ## build and run every test
+build-tests:
 	@tools/install-deps --tests --cuda-compiler
 	@$(CONFIGURE) test >/dev/null
 	@cmake --build build -j$(JOBS)
-	@$(CTEST) build
 
-install: build  ## install program, headers and CMake package to PREFIX (/usr/local)
-	@cmake --build build -j$(JOBS) --target src/nf/all
+test: build-tests  ## build and run the tests; the last line says what was skipped and why
+	@$(CTEST) build $(NO_SOAK) --output-junit tests.xml; status=$$?; tools/summarize-tests --why build/tests.xml && exit $$status
+
+test-all: export CATENA_SAME_BYTES := full
+test-all: test  ## the same with every combination of placement, mode and unit size (hours without a GPU)
+
+soak: build-tests  ## random device faults and long runs for SOAK_SECONDS (600) each
+	@CATENA_SOAK_SECONDS=$(SOAK_SECONDS) $(CTEST) build -L soak --timeout $$(($(SOAK_SECONDS) * 2 + 600))
+
+install: build  ## install program, headers, C library and CMake package to PREFIX (/usr/local)
+	@cmake --build build -j$(JOBS) --target src/nf/all src/nca/all
 	@cmake --install build --prefix $(PREFIX)
 
 bench:  ## build and run the benchmarks; results go to bench/results/
@@ -63,13 +74,13 @@ asan:  ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/install-deps --tests --cuda-compiler
 	@$(CONFIGURE) asan >/dev/null
 	@cmake --build build-asan -j$(JOBS)
-	@tools/with-sanitizer-options $(CTEST) build-asan -LE no_asan
+	@tools/with-sanitizer-options $(CTEST) build-asan -LE 'no_asan|soak' --output-junit tests.xml
 
 tsan:  ## run the tests under ThreadSanitizer
 	@tools/install-deps --tests --cuda-compiler
 	@$(CONFIGURE) tsan >/dev/null
 	@cmake --build build-tsan -j$(JOBS)
-	@tools/with-sanitizer-options $(CTEST) build-tsan -LE no_tsan
+	@tools/with-sanitizer-options $(CTEST) build-tsan -LE 'no_tsan|soak' --output-junit tests.xml
 
 deps-cuda:  ## fetch CUDA's headers and NVRTC into .deps/cuda, GPU or not
 	@tools/install-deps --cuda-compiler
