@@ -34,9 +34,7 @@ inline std::vector<device::Device*> places() {
 }
 inline std::string name_of(device::Device* device) { return device == nullptr ? "CPU" : device->info().name; }
 
-inline std::string testdata(std::string const& name) {
-  return nf::testing::source_path("nfs/nids/testdata/" + name);
-}
+inline std::string testdata(std::string const& name) { return nf::testing::source_path("nfs/nids/testdata/" + name); }
 
 /// One record line, taken apart.
 struct Record {
