@@ -9,7 +9,7 @@
 
 namespace catena::kernel {
 
-DirectLaunch::DirectLaunch(DeviceNf& nf, std::uint32_t max_packets, std::uint32_t max_frame_bytes_each)
+DirectLaunch::DirectLaunch(DeviceNf& nf, std::uint32_t max_packets)
     : Launch(nf, max_packets),
       frames_(frames_of(nf.spec().reads | nf.spec().writes)),
       in_(in_columns(nf.spec())),
@@ -18,8 +18,7 @@ DirectLaunch::DirectLaunch(DeviceNf& nf, std::uint32_t max_packets, std::uint32_
       columns_in_(in_),
       columns_out_(out_, frames_written_ && frames_ == Frames::kFrame
                              ? out_ & ~packet::fields(packet::kMetaLength, packet::kMetaOffset)
-                             : out_),
-      max_frame_bytes_each_(max_frame_bytes_each) {}
+                             : out_) {}
 
 DirectLaunch::Layout DirectLaunch::layout_for(std::uint32_t count, std::size_t frame_bytes) const {
   ProgramSpec const& spec = nf_->spec();
@@ -39,7 +38,7 @@ DirectLaunch::Layout DirectLaunch::layout_for(std::uint32_t count, std::size_t f
 Status DirectLaunch::allocate() {
   ProgramSpec const& spec = nf_->spec();
   const std::size_t each =
-      round_up(std::size_t{spec.headroom} + kFrameShift + max_frame_bytes_each_ + spec.tailroom, kFrameAlign);
+      round_up(std::size_t{spec.headroom} + kFrameShift + packet::kSlotBytes + spec.tailroom, kFrameAlign);
   const std::size_t frame_bytes = frames_ == Frames::kNone ? 0 : capacity() * each;
   const Layout most = layout_for(capacity(), frame_bytes);
   CATENA_RETURN_IF_ERROR(allocate_memory(most.end, most.out_columns,
@@ -49,8 +48,7 @@ Status DirectLaunch::allocate() {
   return absl::OkStatus();
 }
 
-void DirectLaunch::gather() {
-  std::byte* host = staging_->bytes().data();
+void DirectLaunch::place_frames() {
   ProgramSpec const& spec = nf_->spec();
   extents_.clear();
   std::size_t frame_bytes = 0;
@@ -66,7 +64,11 @@ void DirectLaunch::gather() {
     }
   }
   layout_ = layout_for(count_, frame_bytes);
+}
 
+void DirectLaunch::fill_staging() {
+  std::byte* host = staging_->bytes().data();
+  ProgramSpec const& spec = nf_->spec();
   for (Staged const& staged : staged_) {
     columns_in_.gather(staged.batch, host, layout_.padded, staged.first_row);
     if (!staged.aux.empty()) {
@@ -102,9 +104,11 @@ Status DirectLaunch::enqueue_kernel() {
 }
 
 Status DirectLaunch::submit() {
-  gather();
-  const std::span<const std::byte> in = staging_->bytes().first(layout_.out_columns);
+  place_frames();
   const std::size_t back_from = frames_written_ ? layout_.frames : layout_.out;
+  CATENA_RETURN_IF_ERROR(check_room(layout_.end, layout_.out_columns, layout_.end - back_from));
+  fill_staging();
+  const std::span<const std::byte> in = staging_->bytes().first(layout_.out_columns);
   CATENA_RETURN_IF_ERROR(mark(kBegin));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
   CATENA_RETURN_IF_ERROR(mark(kMovedIn));

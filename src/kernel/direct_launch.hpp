@@ -10,7 +10,7 @@ namespace catena::kernel {
 /// Direct use: the launch carries what the kernel reads and brings back what it wrote; nothing stays on the device.
 class DirectLaunch final : public Launch {
  public:
-  DirectLaunch(DeviceNf& nf, std::uint32_t max_packets, std::uint32_t max_frame_bytes_each);
+  DirectLaunch(DeviceNf& nf, std::uint32_t max_packets);
 
   Status submit() override;
   Status enqueue_kernel() override;
@@ -31,7 +31,9 @@ class DirectLaunch final : public Launch {
   Status allocate() override;
   Extent spill_extent(std::uint32_t row) const override;
   Layout layout_for(std::uint32_t count, std::size_t frame_bytes) const;
-  void gather();
+  /// Where each frame will be, and with that the layout.
+  void place_frames();
+  void fill_staging();
   void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row);
   std::byte* out(std::size_t region_offset) const;
 
@@ -40,8 +42,7 @@ class DirectLaunch final : public Launch {
   packet::FieldSet out_;
   bool frames_written_;
   Columns columns_in_;
-  Columns columns_out_;  ///< without what scatter_bytes() sets
-  std::uint32_t max_frame_bytes_each_;
+  Columns columns_out_;          ///< without what scatter_bytes() sets
   std::vector<Extent> extents_;  ///< of each row, in the frames region
   Layout layout_;
 };

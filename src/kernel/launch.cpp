@@ -21,13 +21,12 @@ constexpr std::size_t kSpillChunkBytes = std::size_t{64} << 10;
 
 }  // namespace
 
-Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets,
-                                               std::uint32_t max_frame_bytes_each) {
+Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets) {
   std::unique_ptr<Launch> launch;
   if (nf.spec().shared) {
     launch = std::make_unique<SharedLaunch>(nf, max_packets);
   } else {
-    launch = std::make_unique<DirectLaunch>(nf, max_packets, max_frame_bytes_each);
+    launch = std::make_unique<DirectLaunch>(nf, max_packets);
   }
   CATENA_ASSIGN_OR_RETURN(launch->stream_, nf.device().create_stream());
   CATENA_RETURN_IF_ERROR(launch->allocate());
@@ -69,6 +68,15 @@ Status Launch::allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, st
   CATENA_ASSIGN_OR_RETURN(staging_out_, device.allocate_pinned(out_bytes));
   CATENA_RETURN_IF_ERROR(stream_->fill(*batch_, 0, batch_bytes, kPoison));
   std::memset(staging_out_->bytes().data(), 0, staging_out_->bytes().size());
+  return absl::OkStatus();
+}
+
+Status Launch::check_room(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const {
+  if (batch_bytes > batch_->size() || in_bytes > staging_->bytes().size() || out_bytes > staging_out_->bytes().size()) {
+    return absl::InternalError(concat("a launch of ", nf_->spec().kernel, " needs ", batch_bytes, " bytes, ", in_bytes,
+                                      " in and ", out_bytes, " out; it has ", batch_->size(), ", ",
+                                      staging_->bytes().size(), " and ", staging_out_->bytes().size()));
+  }
   return absl::OkStatus();
 }
 

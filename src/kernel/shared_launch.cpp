@@ -333,6 +333,7 @@ Status SharedLaunch::submit() {
   choose_way(in_);
   choose_way(out_);
   layout_ = layout_for(rows_in_all(), in_.frames_bytes, out_.frames_bytes);
+  CATENA_RETURN_IF_ERROR(check_room(layout_.end, bytes_in(), layout_.end - layout_.out));
   fill_staging();
 
   CATENA_RETURN_IF_ERROR(mark(kBegin));

@@ -5,7 +5,7 @@
 // C1 .. C5 also meet placements, ways to synchronize and unit sizes in combination: C2, whose NAT also writes payloads,
 // in every one; the others in every pair of them, a fifth of the runs. CATENA_SAME_BYTES=full in the environment takes
 // every combination of all five.
-#include "system/chain_runner.hpp"
+#include "system/same_bytes.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,24 +52,6 @@ std::vector<ChainCase> const& chains() {
   return kChains;
 }
 
-/// Ways to synchronize host and device, besides the default.
-struct SyncCase {
-  const char* name;
-  chain::SyncOptions options;
-};
-std::vector<SyncCase> const& sync_cases() {
-  static const std::vector<SyncCase> kCases{
-      {"copy", {plan::Mode::kCopy}},
-      {"shared", {plan::Mode::kShared}},
-      {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
-      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStaged)}},
-      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStrided)}},
-      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)}},
-      {"shared, staged", {plan::Mode::kShared, true, costs_for(plan::Method::kStaged)}},
-      {"shared, gather", {plan::Mode::kShared, true, costs_for(plan::Method::kGather)}}};
-  return kCases;
-}
-
 constexpr const char* kTrafficNames[] = {"mixed", "imix", "64", "512", "1518"};
 
 /// Bit i: NF i has a kernel.
@@ -90,23 +72,6 @@ std::vector<std::uint32_t> device_placements(std::vector<NfText> const& nfs) {
     }
   }
   return masks;
-}
-
-void expect_same(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {
-  // byte strings of megabytes: say that they differ, do not print them
-  EXPECT_TRUE(actual.capture == expected.capture) << what << ": the output capture differs, " << actual.capture.size()
-                                                  << " bytes against " << expected.capture.size();
-  EXPECT_EQ(first_difference(actual.records, expected.records), "") << what << ": the record lines differ";
-  EXPECT_TRUE(actual.report.accounted()) << what;
-  EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
-  EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
-}
-
-/// Whether every NF ran where `mask` wants it.
-void expect_placed(ChainOutput const& actual, std::uint32_t mask, std::string const& what) {
-  for (std::size_t i = 0; i < actual.report.nfs.size(); ++i) {
-    EXPECT_EQ(actual.report.nfs[i].placement, (mask >> i & 1U) != 0 ? "gpu" : "cpu") << what;
-  }
 }
 
 class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::size_t>> {

@@ -13,7 +13,7 @@
 ///   CATENA_READS, CATENA_WRITES            field sets that the kernel may get() and set()
 ///   CATENA_IN_COLUMNS, CATENA_OUT_COLUMNS  of these, the ones that stand as columns (too, if written)
 ///   CATENA_FRAMES                          0 none, 1 payloads, 2 whole frames
-///   CATENA_HEADROOM, CATENA_TAILROOM       free bytes around each frame, multiples of 16
+///   CATENA_HEADROOM, CATENA_TAILROOM       free bytes around each frame, as far as its slot has them
 ///   CATENA_LANES                           work-items per packet
 ///   CATENA_AUX_BYTES, CATENA_RESULT_BYTES  size of the NF's per-packet structs
 ///   CATENA_SPILL_FACTOR                    spill bytes per byte of the frames region
@@ -57,7 +57,8 @@ inline void to_network(IsoPtr<u8> bytes, u64 at, u64 value) {
 }  // namespace detail
 
 /// Variable-length bytes of one packet (its payload or its frame). Index 0 is the first byte; with head- and tailroom
-/// index -headroom .. length + tailroom - 1 may be used.
+/// index -headroom .. length + tailroom - 1 may be used, as far as that is inside the packet's slot: how much there is,
+/// prepare() sees in meta.offset and meta.length.
 class Bytes {
  public:
   Bytes(IsoPtr<u8> reach, u32 start, u32 length) : reach_(reach), start_(start), length_(length) {}
@@ -315,14 +316,18 @@ class PacketView {
   }
   Bytes bytes() const {
     if constexpr (CATENA_SHARED != 0) {
+      // head- and tailroom end with the slot: behind other NFs that made it longer a packet may have less than it asks
+      // for, and need none
       const Body where = body();
-      const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
-      const bool inside = where.begin >= CATENA_HEADROOM && where.begin - CATENA_HEADROOM + reach <= packet::kSlotBytes;
+      const u32 end = where.begin + where.length;
+      const u32 front = smaller(where.begin, CATENA_HEADROOM);
       const u32 number = slot();
-      const bool good = inside && number < ctx_->params_.slots;
-      const u64 begin = good ? static_cast<u64>(number) * packet::kSlotBytes + where.begin - CATENA_HEADROOM : 0;
-      return {IsoPtr<u8>(ctx_->shared_ + begin, good ? reach : 0, kRegionFrames, ctx_->sink()), CATENA_HEADROOM,
-              where.length};
+      const bool inside = end <= packet::kSlotBytes && number < ctx_->params_.slots;
+      const u32 back = inside ? smaller(packet::kSlotBytes - end, CATENA_TAILROOM) : 0;
+      const u64 begin = inside ? static_cast<u64>(number) * packet::kSlotBytes + where.begin - front : 0;
+      return {
+          IsoPtr<u8>(ctx_->shared_ + begin, inside ? u64{front} + where.length + back : 0, kRegionFrames, ctx_->sink()),
+          front, where.length};
     } else {
       const Extent where = extent();
       const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
@@ -334,6 +339,8 @@ class PacketView {
               CATENA_HEADROOM, where.length};
     }
   }
+
+  static constexpr u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 
   // --- shared buffer ---
   static constexpr u64 kAbsent = ~u64{0};

@@ -65,11 +65,10 @@ class DeviceNf {
 /// Belongs to one thread at a time.
 class Launch {
  public:
-  /// Room for `max_packets` packets; in direct use with `max_frame_bytes_each` bytes of payload or frame each. Launches
-  /// the kernel once without packets and waits for it. Errors: ResourceExhausted; DeadlineExceeded if that first launch
-  /// hangs.
-  static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, std::uint32_t max_packets,
-                                                std::uint32_t max_frame_bytes_each = packet::kMaxFrameBytes);
+  /// Room for `max_packets` packets, each as long as its slot: earlier NFs may have made it longer than rx takes it.
+  /// Launches the kernel once without packets and waits for it. Errors: ResourceExhausted; DeadlineExceeded if that
+  /// first launch hangs.
+  static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, std::uint32_t max_packets);
   virtual ~Launch() = default;
   Launch(Launch const&) = delete;
   Launch& operator=(Launch const&) = delete;
@@ -86,7 +85,8 @@ class Launch {
   void add(packet::Batch const& batch, std::span<const std::byte> aux);
   /// Adds packets that the NF passes over. A shared step moves their fields too: a later NF may decide them.
   virtual void add_undecided(packet::Batch const& /*batch*/) {}
-  /// Enqueues the moves to the device, the kernel and the moves back. Does not wait.
+  /// Enqueues the moves to the device, the kernel and the moves back. Does not wait. Internal, and nothing is written
+  /// or enqueued, where the packets need more memory than the launch has: a defect of what sized it.
   virtual Status submit() = 0;
   /// Enqueues the kernel once more over the packets that submit() brought to the device, without any copy; poll() is
   /// true when it is done. For measuring a kernel alone.
@@ -135,6 +135,9 @@ class Launch {
   /// Takes all memory (see allocate_memory()) and prepares enqueue_kernel() for no packets.
   virtual Status allocate() = 0;
   Status allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes, std::size_t spill_bytes);
+  /// Whether a batch fits the memory of allocate_memory(): `in_bytes` of staging to the device, `out_bytes` of staging
+  /// to the host, `batch_bytes` on the device. To be asked before anything is written.
+  Status check_room(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const;
   /// Enqueues every kernel of the launch, without packets.
   virtual Status enqueue_warm_up() { return enqueue_kernel(); }
   /// Makes, behind the warm-up, what would take long while packets wait for it.
@@ -158,7 +161,9 @@ class Launch {
   std::unique_ptr<device::Buffer> spill_;
   std::unique_ptr<device::PinnedBuffer> staging_;
   std::unique_ptr<device::PinnedBuffer> staging_out_;
-  std::vector<std::unique_ptr<device::LaunchList>> lists_;  ///< for the stream, which ends before them
+  std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;  ///< of fetch_spill()
+  std::vector<std::unique_ptr<device::LaunchList>> lists_;            ///< for the stream, which ends before them
+  /// Behind all memory that it may write to: it is waited for first when the launch ends.
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Event> event_;
   std::vector<Staged> staged_;
@@ -176,7 +181,6 @@ class Launch {
   Result<std::span<std::byte>> spill_room(std::size_t bytes);
 
   std::uint32_t max_packets_;
-  std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;
   std::size_t spill_staging_used_ = 0;  // bytes of the last entry
   std::vector<Spilled> spilled_;
   LaunchMarks marks_;

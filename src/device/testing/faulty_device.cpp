@@ -36,6 +36,8 @@ struct FaultyDevice::Faults {
   std::array<Plan, kCallCount> plans;
   Status lost;
   bool held = false;
+  std::uint64_t streams = 0;  ///< that are there
+  std::uint64_t early_frees = 0;
 };
 
 namespace {
@@ -62,9 +64,33 @@ class FaultyEvent final : public Event {
   std::unique_ptr<Event> real_;
 };
 
+class WatchedPinned final : public PinnedBuffer {
+ public:
+  WatchedPinned(FaultyDevice::Faults& faults, std::unique_ptr<PinnedBuffer> real)
+      : faults_(&faults), real_(std::move(real)) {}
+  ~WatchedPinned() override {
+    const std::scoped_lock lock(faults_->mutex);
+    faults_->early_frees += faults_->streams > 0 ? 1U : 0U;
+  }
+  std::span<std::byte> bytes() override { return real_->bytes(); }
+  Buffer* window() override { return real_->window(); }
+
+ private:
+  FaultyDevice::Faults* faults_;
+  std::unique_ptr<PinnedBuffer> real_;
+};
+
 class FaultyStream final : public Stream {
  public:
-  FaultyStream(FaultyDevice::Faults& faults, std::unique_ptr<Stream> real) : faults_(&faults), real_(std::move(real)) {}
+  FaultyStream(FaultyDevice::Faults& faults, std::unique_ptr<Stream> real) : faults_(&faults), real_(std::move(real)) {
+    const std::scoped_lock lock(faults_->mutex);
+    ++faults_->streams;
+  }
+  ~FaultyStream() override {
+    real_.reset();
+    const std::scoped_lock lock(faults_->mutex);
+    --faults_->streams;
+  }
 
   Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyToDevice));
@@ -151,6 +177,11 @@ std::uint64_t FaultyDevice::calls(Call call) const {
   return faults_->plans[static_cast<std::size_t>(call)].calls;
 }
 
+std::uint64_t FaultyDevice::early_frees() const {
+  const std::scoped_lock lock(faults_->mutex);
+  return faults_->early_frees;
+}
+
 DeviceInfo const& FaultyDevice::info() const { return info_; }
 
 Result<std::unique_ptr<Buffer>> FaultyDevice::allocate(std::size_t bytes) {
@@ -160,7 +191,8 @@ Result<std::unique_ptr<Buffer>> FaultyDevice::allocate(std::size_t bytes) {
 
 Result<std::unique_ptr<PinnedBuffer>> FaultyDevice::allocate_pinned(std::size_t bytes) {
   CATENA_RETURN_IF_ERROR(faults_->enter(Call::kAllocatePinned));
-  return real_->allocate_pinned(bytes);
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<PinnedBuffer> buffer, real_->allocate_pinned(bytes));
+  return std::make_unique<WatchedPinned>(*faults_, std::move(buffer));
 }
 
 Result<std::unique_ptr<Buffer>> FaultyDevice::map_host(std::span<std::byte> memory) {

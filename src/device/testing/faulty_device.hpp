@@ -33,8 +33,8 @@ enum class Call {
 inline constexpr std::size_t kCallCount = 19;
 
 /// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs, kernels
-/// and lists are its own. Its streams and events must not outlive it. Thread rule: as every Device; the tests' own
-/// functions too.
+/// and lists are its own. Its streams, events and pinned buffers must not outlive it. Thread rule: as every Device; the
+/// tests' own functions too.
 class FaultyDevice final : public Device {
  public:
   /// `real` must outlive this.
@@ -51,6 +51,8 @@ class FaultyDevice final : public Device {
   void hold_events(bool hold);
   /// How often this kind was called since the start, failed calls too.
   std::uint64_t calls(Call call) const;
+  /// Pinned buffers that were freed while a stream was there, which may have had a copy into them in flight.
+  std::uint64_t early_frees() const;
 
   DeviceInfo const& info() const override;
   Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override;

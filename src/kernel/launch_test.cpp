@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a launch does with packets of any size: earlier NFs may have grown them to the whole of their slots.
+#include <catena/kernel/launch.hpp>
+
+#include "device/testing/faulty_device.hpp"
+#include "kernel/launch_support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <optional>
+
+namespace catena::kernel {
+namespace {
+
+using device::Backend;
+
+constexpr std::uint32_t kSlots = 8;
+constexpr std::chrono::seconds kLimit{60};
+constexpr std::uint32_t kRoom = 48;  // head- and tailroom that the kernel asks for
+
+/// Sums the frame's bytes, writes the byte as many in front of it as the state says, and one byte of its spill area.
+constexpr const char* kSource = R"(
+#include <catena/kernel/context.hpp>
+CATENA_KERNEL(sum_frames) {
+  using namespace catena;
+  const auto packet = ctx.packet();
+  if (!packet.valid()) {
+    return;
+  }
+  const auto frame = packet.frame();
+  u32 sum = 0;
+  for (u32 i = 0; i < frame.length(); ++i) {
+    sum += frame[static_cast<i32>(i)];
+  }
+  const i32 before = ctx.state<i32>();
+  if (before > 0) {
+    frame.set(-before, 1);
+  }
+  packet.spill<u8>().set(0, 7);
+  packet.set<packet::kMetaLength>(static_cast<u16>(frame.length()));
+  packet.set<packet::kMetaOffset>(packet.get<packet::kMetaOffset>());
+  packet.set_result(sum);
+}
+)";
+constexpr SourceFile kFiles[] = {{"sum_frames.kernel.cpp", kSource}};
+
+struct Free {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+
+/// Slots with frames of some length somewhere in them. Byte i of slot s is 17 * s + i, modulo 256.
+struct Pool {
+  Pool() : memory(static_cast<std::byte*>(std::aligned_alloc(4096, kSlots * packet::kSlotBytes))) {
+    for (std::uint32_t at = 0; at < kSlots * packet::kSlotBytes; ++at) {
+      memory.get()[at] = std::byte(17 * (at / packet::kSlotBytes) + at);
+    }
+    offset.fill(packet::kSlotHeadroom);
+    length.fill(packet::kMaxFrameBytes);
+    std::iota(slots.begin(), slots.end(), 0U);
+  }
+  packet::Batch batch() { return {reinterpret_cast<std::uint8_t*>(memory.get()), meta, slots}; }
+  std::span<std::byte> bytes() { return {memory.get(), kSlots * packet::kSlotBytes}; }
+  std::uint32_t sum(std::uint32_t slot) const {
+    std::uint32_t sum = 0;
+    for (std::uint32_t i = 0; i < length[slot]; ++i) {
+      sum += std::to_integer<std::uint32_t>(memory.get()[slot * packet::kSlotBytes + offset[slot] + i]);
+    }
+    return sum;
+  }
+
+  std::unique_ptr<std::byte, Free> memory;
+  std::array<std::uint16_t, kSlots> offset{};
+  std::array<std::uint16_t, kSlots> length{};
+  std::array<packet::Layers, kSlots> layers{};
+  std::array<std::uint8_t, kSlots> verdict{};
+  std::array<std::uint16_t, kSlots> port{};
+  std::array<std::uint64_t, kSlots> index{};
+  std::array<std::uint64_t, kSlots> arrival{};
+  std::array<std::uint8_t, kSlots> rewritten{};
+  std::array<std::uint32_t, kSlots> slots{};
+  packet::MetaColumns meta{offset.data(), length.data(), layers.data(),  verdict.data(),
+                           port.data(),   index.data(),  arrival.data(), rewritten.data()};
+};
+
+Result<device::Device*> shared_device(Backend backend) {
+  static Result<std::unique_ptr<device::Device>> cuda = device::open_cuda();
+  static Result<std::unique_ptr<device::Device>> opencl = device::open_opencl();
+  Result<std::unique_ptr<device::Device>>& device = backend == Backend::kCuda ? cuda : opencl;
+  CATENA_RETURN_IF_ERROR(device.status());
+  return device->get();
+}
+
+enum class Use { kDirect, kStaged, kStrided, kMapped };
+
+ProgramSpec spec_for(Use use) {
+  ProgramSpec spec;
+  spec.source = kFiles;
+  spec.kernel = "sum_frames";
+  spec.reads = packet::kFrameFields | packet::fields(packet::kMetaOffset);
+  spec.writes = packet::kFrameFields | packet::fields(packet::kMetaOffset, packet::kMetaLength);
+  spec.result_bytes = 4;
+  spec.headroom = spec.tailroom = kRoom;
+  spec.policy.spill_factor = 1;
+  if (use != Use::kDirect) {
+    const Route body = use == Use::kStaged ? Route::kStaged : use == Use::kStrided ? Route::kStrided : Route::kMapped;
+    const packet::FieldSet places = packet::fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers);
+    spec.shared = SharedStep{
+        packet::kFrameFields | places, packet::kFrameFields | spec.writes, Route::kStaged, Route::kStaged, body, body};
+  }
+  return spec;
+}
+
+class LaunchTest : public ::testing::TestWithParam<std::tuple<Backend, Use>> {
+ protected:
+  void SetUp() override {
+    const auto [backend, use] = GetParam();
+    const Result<device::Device*> real = shared_device(backend);
+    if (!real.ok()) {
+      GTEST_SKIP() << to_string(backend) << ": " << real.status().message();
+    }
+    device_.emplace(**real);
+    shared_ = SharedBuffer::create(*device_, pool_.bytes()).value();
+  }
+
+  /// The launch has room for every slot of the pool. `before`: the byte in front of each frame that the kernel writes.
+  void make_launch(std::int32_t before = 0) {
+    Result<std::unique_ptr<DeviceNf>> nf = DeviceNf::create(*device_, spec_for(std::get<1>(GetParam())),
+                                                            std::as_bytes(std::span(&before, 1)), shared_.get());
+    ASSERT_TRUE(nf.ok()) << nf.status();
+    nf_ = *std::move(nf);
+    Result<std::unique_ptr<Launch>> launch = Launch::create(*nf_, kSlots);
+    ASSERT_TRUE(launch.ok()) << launch.status();
+    launch_ = *std::move(launch);
+    launch_->begin();
+    launch_->add(pool_.batch(), {});
+  }
+  void run() {
+    ASSERT_EQ(launch_->submit(), absl::OkStatus());
+    ASSERT_EQ(launch_->wait(kLimit, "the test"), absl::OkStatus());
+  }
+  std::uint32_t result(std::uint32_t row) const {
+    std::uint32_t value = 0;
+    std::memcpy(&value, launch_->results().data() + row * sizeof value, sizeof value);
+    return value;
+  }
+
+  Pool pool_;
+  std::optional<device::testing::FaultyDevice> device_;
+  std::unique_ptr<SharedBuffer> shared_;
+  std::unique_ptr<DeviceNf> nf_;
+  std::unique_ptr<Launch> launch_;
+};
+
+TEST_P(LaunchTest, has_room_for_frames_that_fill_their_slots) {
+  pool_.offset.fill(0);
+  pool_.length.fill(packet::kSlotBytes);
+  make_launch();
+  run();
+  EXPECT_EQ(launch_->faults().count, 0U);
+  for (std::uint32_t row = 0; row < kSlots; ++row) {
+    EXPECT_EQ(result(row), pool_.sum(row)) << row;
+  }
+}
+
+TEST_P(LaunchTest, takes_frames_with_less_room_around_them_than_the_kernel_may_use) {
+  pool_.offset = {0, 1, 40, kRoom - 1, kRoom, 2000, 1700, 300};
+  pool_.length = {60, 60, 1514, 60, 60, 48, 348, 1748 - kRoom + 1};
+  const std::vector<std::byte> before(pool_.bytes().begin(), pool_.bytes().end());
+  make_launch();
+  run();
+  EXPECT_EQ(launch_->faults().count, 0U);
+  launch_->apply();
+  EXPECT_EQ(launch_->faults().count, 0U);
+  for (std::uint32_t row = 0; row < kSlots; ++row) {
+    EXPECT_EQ(result(row), pool_.sum(row)) << row;
+    const auto frame = pool_.bytes().subspan(row * packet::kSlotBytes + pool_.offset[row], pool_.length[row]);
+    EXPECT_TRUE(std::equal(frame.begin(), frame.end(), before.begin() + (frame.data() - pool_.memory.get()))) << row;
+  }
+}
+
+TEST_P(LaunchTest, a_kernel_that_grows_a_frame_beyond_the_front_of_its_slot_is_stopped) {
+  const bool is_direct = std::get<1>(GetParam()) == Use::kDirect;
+  pool_.offset = {16, 15, 14, 0, 128, 17, 16, 48};
+  pool_.length.fill(100);
+  make_launch(16);  // writes the byte 16 in front of each frame
+  run();
+  for (std::uint32_t row = 0; row < kSlots; ++row) {
+    // a launch's own buffer has the room; that nothing of it lands in another slot, apply() sees to
+    EXPECT_EQ(launch_->faulted(row), !is_direct && pool_.offset[row] < 16) << row;
+  }
+  launch_->apply();
+  for (std::uint32_t row = 0; row < kSlots; ++row) {
+    EXPECT_EQ(pool_.memory.get()[row * packet::kSlotBytes + packet::kSlotBytes - 1],
+              std::byte(17 * row + packet::kSlotBytes - 1))
+        << "the end of slot " << row << ", in front of the next";
+  }
+}
+
+TEST_P(LaunchTest, refuses_what_it_has_no_room_for_before_it_writes_anything) {
+  if (std::get<1>(GetParam()) != Use::kDirect) {
+    GTEST_SKIP() << "in a shared step a packet's room is its slot at most, whatever its length";
+  }
+  make_launch();
+  pool_.length.fill(3 * packet::kSlotBytes);  // wrong metadata, and more than all slots together
+  const std::uint64_t copies = device_->calls(device::testing::Call::kCopyToDevice);
+  EXPECT_EQ(launch_->submit().code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(device_->calls(device::testing::Call::kCopyToDevice), copies);
+}
+
+TEST_P(LaunchTest, memory_stays_until_its_stream_has_ended) {
+  for (packet::Layers& layers : pool_.layers) {
+    layers.payload_length = 1;  // a shared step's spill area has as much as the payload
+  }
+  make_launch();
+  run();
+  ASSERT_EQ(launch_->fetch_spill(0, 1), absl::OkStatus());
+  ASSERT_EQ(launch_->wait(kLimit, "the test"), absl::OkStatus());
+  ASSERT_EQ(launch_->spill(0)[0], std::byte{7});
+  launch_.reset();
+  EXPECT_EQ(device_->early_frees(), 0U);
+}
+
+std::string launch_name(::testing::TestParamInfo<std::tuple<Backend, Use>> const& test) {
+  constexpr const char* kNames[] = {"direct", "staged", "strided", "mapped"};
+  return std::string(to_string(std::get<0>(test.param))) + "_" + kNames[static_cast<int>(std::get<1>(test.param))];
+}
+INSTANTIATE_TEST_SUITE_P(backends, LaunchTest,
+                         ::testing::Combine(::testing::Values(Backend::kOpenCl, Backend::kCuda),
+                                            ::testing::Values(Use::kDirect, Use::kStaged, Use::kStrided, Use::kMapped)),
+                         launch_name);
+
+}  // namespace
+}  // namespace catena::kernel
