@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::uint32_t kMaxAuxBytes = 64;
 constexpr std::uint32_t kMaxResultBytes = 256;
+constexpr std::uint32_t kRoomAlign = 16;  // rows of the spill area begin at multiples of the headroom's
 
 /// Only fields of fixed size can stand in a column.
 packet::FieldSet fixed_size(packet::FieldSet set) {
@@ -57,6 +58,13 @@ Status check(ProgramSpec const& spec) {
   if (spec.result_bytes % 4 != 0 || spec.result_bytes > kMaxResultBytes) {
     return wrong(
         concat("result_bytes is ", spec.result_bytes, "; it must be a multiple of 4 and at most ", kMaxResultBytes));
+  }
+  if (spec.headroom % kRoomAlign != 0 || spec.headroom > packet::kSlotBytes) {
+    return wrong(concat("headroom is ", spec.headroom, "; it must be a multiple of ", kRoomAlign, " and at most ",
+                        packet::kSlotBytes));
+  }
+  if (spec.tailroom > packet::kSlotBytes) {
+    return wrong(concat("tailroom is ", spec.tailroom, "; it must be at most ", packet::kSlotBytes));
   }
   if (spec.policy.lanes == 0 || spec.policy.group_size % spec.policy.lanes != 0 || spec.policy.group_size == 0) {
     return wrong(concat("group_size ", spec.policy.group_size, " is not a multiple of lanes ", spec.policy.lanes));

@@ -98,6 +98,26 @@ ProgramSpec store_spec() {
   return spec;
 }
 
+/// What a kernel must not do, and a part of what each compiler says to it.
+struct Refused {
+  const char* statement;
+  const char* opencl;
+  const char* cuda;
+};
+constexpr Refused kRefused[] = {
+    {"IsoPtr<catena::u32> all(nullptr, 1, kRegionState, FaultSink{});", "private constructor", "is inaccessible"},
+    {"Context other(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, LaunchParams{});", "private constructor",
+     "is inaccessible"},
+    {"PacketView other(ctx, 7);", "private constructor", "is inaccessible"},
+    {"ctx.array(StateArray<catena::u8*>{0, 1});", "does not reach pointers", "does not reach pointers"},
+    {"ctx.local<catena::u32>(0, 4).be32(0);", "words are fetched from bytes", "words are fetched from bytes"},
+    {"ctx.local<catena::u32>(0, 4).set_be32(0, 1);", "words are put into bytes", "words are put into bytes"},
+};
+std::string kernel_that_does(const char* statement) {
+  return concat("#include <catena/kernel/context.hpp>\nusing namespace catena::kernel;\nCATENA_KERNEL(store) {\n  ",
+                statement, "\n}\n");
+}
+
 TEST(Adapt, macros_carry_the_plan) {
   ProgramSpec spec = spec_with(fields(packet::kIpv4Src, packet::kMetaLayers), fields(packet::kPayload));
   spec.source = kStore;
@@ -204,6 +224,18 @@ TEST_F(CudaCompileTest, an_architecture_that_is_unknown_is_answered_with_the_kno
     const Status status = device::compile_cuda(adapt(store_spec()), wrong).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr(concat("'", wrong, "'")), HasSubstr("sm_90")));
+  }
+}
+
+TEST_F(CudaCompileTest, a_kernel_that_makes_what_the_framework_makes_is_refused) {
+  for (Refused const& refused : kRefused) {
+    const std::string text = kernel_that_does(refused.statement);
+    const SourceFile wrong[] = {{"wrong.kernel.cpp", text.c_str()}};
+    ProgramSpec spec = store_spec();
+    spec.source = wrong;
+    const Status status = device::compile_cuda(adapt(spec), "sm_90").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << refused.statement << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(refused.cuda)) << refused.statement;
   }
 }
 
@@ -321,6 +353,18 @@ TEST_F(BuildTest, a_field_that_the_hints_do_not_name_is_refused_with_the_reason)
   EXPECT_THAT(std::string(status.message()), HasSubstr("the NF's hints do not name this field as written"));
 }
 
+TEST_F(BuildTest, a_kernel_that_makes_what_the_framework_makes_is_refused) {
+  for (Refused const& refused : kRefused) {
+    const std::string text = kernel_that_does(refused.statement);
+    const SourceFile wrong[] = {{"wrong.kernel.cpp", text.c_str()}};
+    ProgramSpec spec = store_spec();
+    spec.source = wrong;
+    const Status status = build(device(), spec).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << refused.statement << ": " << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(refused.opencl)) << refused.statement;
+  }
+}
+
 TEST_F(BuildTest, every_header_of_the_sdk_stands_alone) {
   for (SourceFile const& header : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
     EXPECT_EQ(device().compile(source_of_header(header.name)).status(), absl::OkStatus()) << header.name;
@@ -340,6 +384,9 @@ TEST_F(BuildTest, specs_that_break_a_rule_are_refused_with_the_value) {
   refused([](ProgramSpec& spec) { spec.aux_bytes = 68; }, "aux_bytes is 68");
   refused([](ProgramSpec& spec) { spec.result_bytes = 3; }, "result_bytes is 3");
   refused([](ProgramSpec& spec) { spec.result_bytes = 260; }, "result_bytes is 260");
+  refused([](ProgramSpec& spec) { spec.headroom = 40; }, "headroom is 40");
+  refused([](ProgramSpec& spec) { spec.headroom = 4096; }, "headroom is 4096");
+  refused([](ProgramSpec& spec) { spec.tailroom = 2049; }, "tailroom is 2049");
   refused([](ProgramSpec& spec) { spec.policy.lanes = 0; }, "lanes 0");
   refused([](ProgramSpec& spec) { spec.policy.lanes = 48; }, "lanes 48");
   refused([](ProgramSpec& spec) { spec.policy.group_size = 0; }, "group_size 0");

@@ -61,7 +61,6 @@ inline void to_network(IsoPtr<u8> bytes, u64 at, u64 value) {
 /// prepare() sees in meta.offset and meta.length.
 class Bytes {
  public:
-  Bytes(IsoPtr<u8> reach, u32 start, u32 length) : reach_(reach), start_(start), length_(length) {}
   u32 length() const { return length_; }
   u8 operator[](i32 i) const { return reach_[static_cast<u64>(static_cast<i64>(start_) + i)]; }
   void set(i32 i, u8 value) const { reach_.set(static_cast<u64>(static_cast<i64>(start_) + i), value); }
@@ -86,6 +85,9 @@ class Bytes {
   }
 
  private:
+  friend class PacketView;
+  Bytes(IsoPtr<u8> reach, u32 start, u32 length) : reach_(reach), start_(start), length_(length) {}
+
   IsoPtr<u8> reach_;
   u32 start_;
   u32 length_;
@@ -93,25 +95,9 @@ class Bytes {
 
 class PacketView;
 
-/// The launch as one work-item sees it.
+/// The launch as one work-item sees it. CATENA_KERNEL makes it.
 class Context {
  public:
-  Context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params)
-      : batch_(batch + params.batch_offset),
-        out_(out),
-        state_(state),
-        spill_(spill),
-        shared_(shared),
-        local_(local),
-        params_(params),
-        row_(global_id() / CATENA_LANES) {
-    if constexpr (CATENA_SHARED != 0) {
-      const RegionHead* head = reinterpret_cast<const RegionHead*>(batch);
-      params_.count = head->decided;
-      params_.padded = padded_rows(head->rows);
-    }
-  }
-
   /// This work-item's packet. With CATENA_LANES work-items per packet all of them see the same one.
   /// valid() is false for work-items beyond the last packet; they must still reach every barrier.
   PacketView packet() const;
@@ -150,6 +136,22 @@ class Context {
 
  private:
   friend class PacketView;
+  friend struct KernelEntry;
+  Context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params)
+      : batch_(batch + params.batch_offset),
+        out_(out),
+        state_(state),
+        spill_(spill),
+        shared_(shared),
+        local_(local),
+        params_(params),
+        row_(global_id() / CATENA_LANES) {
+    if constexpr (CATENA_SHARED != 0) {
+      const RegionHead* head = reinterpret_cast<const RegionHead*>(batch);
+      params_.count = head->decided;
+      params_.padded = padded_rows(head->rows);
+    }
+  }
   FaultSink sink() const {
     u8* out = out_ + params_.out_offset;
     return {reinterpret_cast<FaultReport*>(out), out + sizeof(FaultReport), row_, params_.padded};
@@ -165,11 +167,16 @@ class Context {
   u32 row_;
 };
 
-/// One packet of the batch.
+/// What CATENA_KERNEL calls, and nothing else: the arguments of a launch become a Context.
+struct KernelEntry {
+  static Context context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params) {
+    return Context(batch, out, state, spill, shared, local, params);
+  }
+};
+
+/// One packet of the batch. Must not outlive the Context that it came from.
 class PacketView {
  public:
-  PacketView(Context const& context, u32 row) : ctx_(&context), row_(row) {}
-
   bool valid() const { return row_ < ctx_->params_.count; }
   u32 row() const { return row_; }
 
@@ -295,6 +302,9 @@ class PacketView {
   }
 
  private:
+  friend class Context;
+  PacketView(Context const& context, u32 row) : ctx_(&context), row_(row) {}
+
   static constexpr u32 kOutHeader = sizeof(FaultReport);
   /// Where the first packet's bytes start in the frames region; the others start multiples of 16 further on.
   static constexpr u32 kFirstByte = CATENA_HEADROOM + (CATENA_FRAMES == 2 ? kFrameShift : 0);

@@ -37,11 +37,11 @@ inline u32 count_ones(u32 value) { return static_cast<u32>(__popc(static_cast<i3
 /// Index of the lowest set bit; value != 0.
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value))) - 1; }
 
-#define CATENA_KERNEL_ENTRY(name)                                                                           \
-  extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* state, catena::u8* spill, \
-                                  catena::u8* shared, catena::kernel::LaunchParams params) {                \
-    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                       \
-    name##_body(catena::kernel::Context(batch, out, state, spill, shared, catena_local_memory, params));    \
+#define CATENA_KERNEL_ENTRY(name)                                                                                     \
+  extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* state, catena::u8* spill,           \
+                                  catena::u8* shared, catena::kernel::LaunchParams params) {                          \
+    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                                 \
+    name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared, catena_local_memory, params)); \
   }
 #define CATENA_TRANSFER_KERNEL(name)                                                                        \
   extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* shared, catena::u8* pool, \
@@ -77,7 +77,7 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value))
   __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* state,             \
                      __global catena::u8* spill, __global catena::u8* shared, catena::kernel::LaunchParams params, \
                      __local catena::u8* local_memory) {                                                           \
-    name##_body(catena::kernel::Context(batch, out, state, spill, shared, local_memory, params));                  \
+    name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared, local_memory, params));     \
   }
 #define CATENA_TRANSFER_KERNEL(name)                                                                    \
   __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* shared, \

@@ -4,9 +4,24 @@
 #include <catena/kernel/dialect.hpp>
 #include <catena/kernel/fault.hpp>
 
-/// Isolation (G-NET, section 5): kernels hold no bare pointers. An IsoPtr knows its region and checks each access;
-/// one that strays is not performed, is counted, and drops the packet it was made for.
+/// Isolation (G-NET, section 5): the framework gives kernels no bare pointers. An IsoPtr knows its region and checks
+/// each access; one out of bounds is not performed, is counted, and drops the packet it was made for. That stops
+/// mistakes. It does not stop a kernel that makes pointers itself, by casts or of its own variables: nothing here does.
 namespace catena::kernel {
+
+class Context;
+class PacketView;
+
+namespace detail {
+template <typename T>
+struct IsPointer {
+  static constexpr bool kValue = false;
+};
+template <typename T>
+struct IsPointer<T*> {
+  static constexpr bool kValue = true;
+};
+}  // namespace detail
 
 /// Where the faults of one work-item go. Lives in Context and PacketView.
 struct FaultSink {
@@ -43,13 +58,15 @@ struct Fetched {
 };
 
 /// `count` elements of T starting at `base`, of which no access leaves. A read outside gives T{}, a write outside
-/// does nothing. Offsets in the fault report are in bytes from `base`.
+/// does nothing. Offsets in the fault report are in bytes from `base`. Only the framework makes one that reaches what
+/// no other reaches: kernels get theirs from Context and PacketView, and parts of them from sub().
 template <typename T>
 class IsoPtr {
- public:
-  IsoPtr(T* base, u64 count, Region region, FaultSink sink)
-      : base_(base), count_(count), region_(region), sink_(sink) {}
+  static_assert(!detail::IsPointer<T>::kValue, "an IsoPtr does not reach pointers: what they point to is not checked");
+  static_assert(__is_trivially_copyable(T), "elements of memory that the host shares are plain data");
+  static_assert(alignof(T) <= 16, "memory of a launch is aligned to 16 bytes");
 
+ public:
   u64 size() const { return count_; }
 
   T operator[](u64 i) const {
@@ -81,8 +98,9 @@ class IsoPtr {
   /// `words` (at most Words) big-endian words from element i on; T is u8. For any address. Of none, i may be any.
   template <u32 Words>
   Fetched<Words> fetch(u64 i, u32 words) const {
+    static_assert(sizeof(T) == 1, "words are fetched from bytes");
     Fetched<Words> fetched{};
-    if (words != 0 && (count_ < 4 * u64{words} || i > count_ - 4 * u64{words})) {
+    if (words > Words || (words != 0 && (count_ < 4 * u64{words} || i > count_ - 4 * u64{words}))) {
       sink_.raise(region_, i, count_);
       return fetched;
     }
@@ -106,6 +124,7 @@ class IsoPtr {
   /// where it is even.
   template <u32 Words>
   void put(u64 i, u32 const (&words)[Words]) const {
+    static_assert(sizeof(T) == 1, "words are put into bytes");
     if (count_ < 4 * Words || i > count_ - 4 * Words) {
       sink_.raise(region_, i, count_);
       return;
@@ -137,6 +156,7 @@ class IsoPtr {
   }
   /// Adds atomically; returns the value before. T is u32.
   u32 add(u64 i, u32 value) const {
+    static_assert(sizeof(T) == 4, "atomic_add() is for u32");
     if (i >= count_) {
       sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
       return 0;
@@ -153,6 +173,11 @@ class IsoPtr {
   }
 
  private:
+  friend class Context;
+  friend class PacketView;
+  IsoPtr(T* base, u64 count, Region region, FaultSink sink)
+      : base_(base), count_(count), region_(region), sink_(sink) {}
+
   T* base_;
   u64 count_;
   Region region_;

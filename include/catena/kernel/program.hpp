@@ -53,8 +53,8 @@ struct ProgramSpec {
   packet::FieldSet writes = 0;         ///< GW
   std::uint32_t aux_bytes = 0;         ///< multiple of 4, at most 64
   std::uint32_t result_bytes = 0;      ///< multiple of 4, at most 256
-  std::uint32_t headroom = 0;          ///< bytes by which the kernel may grow a frame at its front
-  std::uint32_t tailroom = 0;          ///< and at its end
+  std::uint32_t headroom = 0;          ///< bytes by which the kernel may grow a frame at its front; a multiple of 16
+  std::uint32_t tailroom = 0;          ///< and at its end; a frame does not grow beyond its slot
   LaunchPolicy policy;
   std::optional<SharedStep> shared;  ///< the plan's answer; none: direct use, the launch carries what the kernel sees
 };
