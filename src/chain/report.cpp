@@ -84,8 +84,10 @@ std::string to_text(Report const& report) {
       fmt::format_to(out, "WARNING   {}: {}\n", nf.name, nf.device_error);
     }
     if (nf.kernel_faults > 0) {
-      fmt::format_to(out, "WARNING   {}: its kernel strayed {} times; the packets were dropped\n", nf.name,
-                     nf.kernel_faults);
+      fmt::format_to(out,
+                     "WARNING   {}: its kernel accessed memory out of bounds {} times; packets that it did so for "
+                     "were dropped (kernel_fault)\n",
+                     nf.name, nf.kernel_faults);
     }
   }
   fmt::format_to(out, "tx        {}: {} packets; dropped: {}\n", report.tx, report.sent, list(report.tx_drops));

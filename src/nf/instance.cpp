@@ -280,6 +280,7 @@ Result<std::optional<kernel::LaunchTimes>> DeviceBatch::times() {
 void DeviceBatch::complete() {
   const std::uint32_t result_bytes = instance_->descriptor().result_bytes;
   const LaunchSpill spill(*launch_);
+  std::uint64_t dropped = 0;  // for what the kernel did out of bounds
   launch_->apply();
   for (Part& part : std::span(parts_).first(used_)) {
     if (part.slots.empty()) {
@@ -299,6 +300,7 @@ void DeviceBatch::complete() {
       const packet::Batch one = part.unit.subset(std::span(part.slots).subspan(i, 1));
       if (launch_->faulted(part.first_row + i)) {
         instance_->drop(one[0], FrameworkReason::kKernelFault);
+        ++dropped;
       } else {
         instance_->nf().complete(one,
                                  std::span<const std::byte>(part.aux).subspan(std::size_t{i} * aux_bytes, aux_bytes),
@@ -320,11 +322,14 @@ void DeviceBatch::complete() {
     // loud, but a hostile kernel must not fill the log: the 1st, 2nd, 4th, 8th ... launch that strays
     const std::uint64_t launches = ++faulty_launches_;
     if ((launches & (launches - 1)) == 0) {
+      // work-items beyond the last packet run too, and no packet is theirs
+      const std::string first = report.packet < launch_->rows() ? concat("packet ", report.packet, " of the batch")
+                                                                : "no packet of the batch";
       spdlog::error(
-          "NF {} on {}: its kernel strayed {} times in one launch (launch {} that did); first: packet {} of the batch, "
-          "{} + {} bytes, which has {} bytes. The packets were dropped.",
-          instance_->name(), device_nf_->device().info().name, report.count, launches, report.packet,
-          region_name(report.region), report.offset, report.size);
+          "NF {} on {}: its kernel accessed memory out of bounds {} times in one launch (launch {} that did); first: "
+          "{}, {} + {} bytes, which has {} bytes. Packets dropped for it: {}.",
+          instance_->name(), device_nf_->device().info().name, report.count, launches, first,
+          region_name(report.region), report.offset, report.size, dropped);
     }
   }
 }

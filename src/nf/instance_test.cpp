@@ -5,8 +5,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <memory>
+#include <sstream>
 
 namespace catena::nf {
 namespace {
@@ -87,6 +91,41 @@ TEST(Isolation, packets_of_a_straying_kernel_are_dropped_and_the_others_are_righ
         EXPECT_TRUE(result.packets[i] == expected.packets[i]) << i;
       }
     }
+  }
+}
+
+/// The lines that are logged as errors while this lives.
+class LoggedErrors {
+ public:
+  LoggedErrors() {
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(text_)));
+  }
+  LoggedErrors(LoggedErrors const&) = delete;
+  LoggedErrors& operator=(LoggedErrors const&) = delete;
+  ~LoggedErrors() { spdlog::set_default_logger(before_); }
+  std::string text() const { return text_.str(); }
+
+ private:
+  std::ostringstream text_;
+  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST(Isolation, the_log_speaks_of_packets_that_were_dropped_and_of_no_others) {
+  std::vector<Frame> input(10, testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 99, "abc"));
+  input[4] = testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 6668, "reads for a row that has no packet");
+  for (device::Device* device : testing::devices()) {
+    const LoggedErrors log;
+    const RunResult result = run_ok(input, device);
+    EXPECT_GT(result.counters.kernel_faults, 0U);
+    EXPECT_EQ(result.dropped("kernel_fault"), 0U) << device->info().name;
+    EXPECT_THAT(log.text(), ::testing::HasSubstr("first: no packet of the batch"));
+    EXPECT_THAT(log.text(), ::testing::HasSubstr("Packets dropped for it: 0."));
+
+    input[7] = testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 6667, "write outside");
+    EXPECT_EQ(run_ok(input, device).dropped("kernel_fault"), 1U);
+    EXPECT_THAT(log.text(), ::testing::HasSubstr("Packets dropped for it: 1."));
+    input[7] = input[0];
   }
 }
 

@@ -9,7 +9,8 @@
 
 /// An NF that uses every part of the interface, for the tests of the framework: its prepare() numbers packets and drops
 /// those with TTL 7; the work adds `aux` to the TTL, XORs the payload with the port's low byte and sums it up, on the
-/// CPU and in a kernel. On a device, packets to port 6666 read far outside the payload, those to port 6667 write there.
+/// CPU and in a kernel. On a device, packets to port 6666 read far outside the payload, those to port 6667 write there,
+/// and those to port 6668 read the payload of the last packet that their group has room for, if there is one or not.
 namespace catena::nf::testing {
 
 Descriptor marker_descriptor();
