@@ -57,9 +57,6 @@ Bytes twenty_bytes(Bytes key) {
 class CryptoVectors : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (nf::testing::shared_data().empty()) {
-      GTEST_SKIP() << "the shared test data is not there";
-    }
     auto crypto = CryptoBurst::create();
     ASSERT_TRUE(crypto.ok()) << crypto.status();
     crypto_ = std::move(crypto).value();

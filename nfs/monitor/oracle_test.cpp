@@ -127,13 +127,10 @@ class Oracle : public ::testing::Test {
   testing::ScratchFolder folder_;
 };
 
-/// With the captures beside the checkout.
+/// With captures from elsewhere.
 class Captures : public Oracle, public ::testing::WithParamInterface<std::string_view> {
  protected:
   void SetUp() override {
-    if (nf::testing::shared_data().empty()) {
-      GTEST_SKIP() << "the shared test data is not there";
-    }
     path_ = concat(nf::testing::shared_data(), "/traces/", GetParam());
     auto frames = nf::testing::read_capture(path_, 65'535);
     ASSERT_TRUE(frames.ok()) << frames.status();

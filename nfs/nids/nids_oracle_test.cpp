@@ -16,15 +16,9 @@ namespace {
 
 using namespace testing;
 
-/// Frames numbered as in the capture, or no frames and a skipped test where the data is not there.
+/// Frames numbered as in the capture.
 class SharedData : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ = nf::testing::shared_data();
-    if (root_.empty()) {
-      GTEST_SKIP() << "the shared test data is not beside the checkout";
-    }
-  }
   std::string nids(std::string const& name) const { return root_ + "/nids/" + name; }
 
   /// Every frame of the capture, so that positions are frame numbers.
@@ -38,7 +32,7 @@ class SharedData : public ::testing::Test {
   }
   std::vector<nf::testing::Frame> capture(std::string const& name) const { return read(root_ + "/traces/" + name); }
 
-  std::string root_;
+  const std::string root_ = nf::testing::shared_data();
 };
 
 std::string read_text(std::string const& path) {

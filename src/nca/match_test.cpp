@@ -138,12 +138,6 @@ std::vector<Packet> of_texts(std::vector<std::string> const& texts) {
 
 class MatchOnCaptures : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ = nf::testing::shared_data();
-    if (root_.empty()) {
-      GTEST_SKIP() << "the shared test data is not beside the checkout";
-    }
-  }
   std::string strings() const { return root_ + "/nids/strings5000_opendns_top.txt"; }
   std::vector<Packet> capture(std::string const& name) const {
     auto packets = nf::testing::read_capture(root_ + "/traces/" + name, 0xFFFF);
@@ -160,7 +154,7 @@ class MatchOnCaptures : public ::testing::Test {
     return patterns;
   }
 
-  std::string root_;
+  const std::string root_ = nf::testing::shared_data();
 };
 
 TEST_F(MatchOnCaptures, finds_what_hyperscan_lists_in_whole_frames) {

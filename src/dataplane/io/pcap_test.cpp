@@ -68,13 +68,7 @@ std::vector<std::uint64_t> numbers_from_0(std::size_t count) {
 
 class SharedCapture : public ::testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override {
-    if (nf::testing::shared_data().empty()) {
-      GTEST_SKIP() << "the shared captures are not beside the checkout";
-    }
-    path_ = nf::testing::shared_data() + "/traces/" + GetParam();
-  }
-  std::string path_;
+  const std::string path_ = nf::testing::shared_data() + "/traces/" + GetParam();
 };
 
 TEST_P(SharedCapture, passes_byte_for_byte) {
@@ -87,7 +81,7 @@ TEST_P(SharedCapture, passes_byte_for_byte) {
 
   const Captured in = read_with_libpcap(path_);
   const Captured out = read_with_libpcap(folder.path("out.pcap"));
-  ASSERT_GT(in.frames.size(), 10'000U);
+  ASSERT_GT(in.frames.size(), 1'900U);
   EXPECT_EQ(out.error, "");
   EXPECT_EQ(out.link_type, DLT_EN10MB);
   EXPECT_TRUE(same_frames(out.frames, in.frames));
@@ -116,9 +110,6 @@ INSTANTIATE_TEST_SUITE_P(Traces, SharedCapture, ::testing::Values("mixed.pcap", 
                          [](auto const& capture) { return std::string(capture.param, 5); });
 
 TEST(PcapSource, reads_hostile_captures_as_far_as_libpcap_does) {
-  if (nf::testing::shared_data().empty()) {
-    GTEST_SKIP() << "the shared captures are not beside the checkout";
-  }
   const auto pool = make_pool();
   std::size_t ethernet = 0;
   for (auto const& entry : std::filesystem::directory_iterator(nf::testing::shared_data() + "/malformed")) {

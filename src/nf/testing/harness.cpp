@@ -9,6 +9,7 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -208,9 +209,12 @@ Frame make_frame(std::uint8_t protocol, std::uint32_t src, std::uint32_t dst, st
 std::string source_path(std::string_view name) { return (std::filesystem::path(CATENA_SOURCE_DIR) / name).string(); }
 
 std::string shared_data() {
+  if (const char* given = std::getenv("CATENA_TEST_DATA"); given != nullptr) {
+    return given;
+  }
   const std::filesystem::path beside = std::filesystem::path(CATENA_SOURCE_DIR).parent_path() / "shared" / "data";
   std::error_code error;
-  return std::filesystem::is_directory(beside, error) ? beside.string() : std::string();
+  return std::filesystem::is_directory(beside, error) ? beside.string() : source_path("tests/data/oracles");
 }
 
 }  // namespace catena::nf::testing
