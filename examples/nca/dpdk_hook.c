@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORT = 0, BURST = 32, BUFFERS = 3, BUFFER_PACKETS = 512, RING = 512, POOL = 8191 };
+enum { PORT = 0, BURST = 32, BUFFERS = 3, BUFFER_PACKETS = 512, RING = 512, POOL = 8191, PATIENCE_MS = 100 };
 
-static uint64_t received, dropped, sent;
+static uint64_t received, matched, unread, unsent, sent;
 
 static void fail(const char *what, const char *why) {
   fprintf(stderr, "dpdk_hook: %s: %s\n", what, why);
@@ -36,6 +36,19 @@ static void start_port(struct rte_mempool *pool) {
   }
 }
 
+/* Sends a packet on. A port that takes nothing for PATIENCE_MS loses it: waiting for ever would lose all that follow. */
+static void send(struct rte_mbuf *packet) {
+  const uint64_t since = rte_get_timer_cycles();
+  while (rte_eth_tx_burst(PORT, 0, &packet, 1) == 0) {
+    if (rte_get_timer_cycles() - since > rte_get_timer_hz() * PATIENCE_MS / 1000) {
+      rte_pktmbuf_free(packet);
+      ++unsent;
+      return;
+    }
+  }
+  ++sent;
+}
+
 /* Sends packets without a match on, frees the others. A packet's tag is its mbuf, which waited here. */
 static void finish_buffers(nca_stream *stream) {
   nca_results results = {sizeof results};
@@ -45,18 +58,19 @@ static void finish_buffers(nca_stream *stream) {
     uint32_t i;
     for (i = 0; i < results.packet_count; ++i) {
       struct rte_mbuf *packet = (struct rte_mbuf *)(uintptr_t)results.tags[i];
-      int matched = found == NULL; /* the device is lost: nobody looked at the packet */
+      int has_match = 0;
       while (found != NULL && next < found->count && found->matches[next].packet == i) {
-        matched = 1;
+        has_match = 1;
         ++next;
       }
-      if (matched) {
+      if (found == NULL) { /* the device is lost: nobody looked at the packet */
         rte_pktmbuf_free(packet);
-        ++dropped;
+        ++unread;
+      } else if (has_match) {
+        rte_pktmbuf_free(packet);
+        ++matched;
       } else {
-        while (rte_eth_tx_burst(PORT, 0, &packet, 1) == 0) {
-        }
-        ++sent;
+        send(packet);
       }
     }
     nca_release_results(stream, &results);
@@ -66,23 +80,30 @@ static void finish_buffers(nca_stream *stream) {
 /* Hands a burst over. Where the stream is full, the results of earlier packets come first. */
 static void hand_over(nca_stream *stream, struct rte_mbuf **burst, uint16_t count) {
   nca_packet packets[BURST];
+  size_t wanted = 0;
   size_t done = 0;
   uint16_t i;
   for (i = 0; i < count; ++i) {
-    if (rte_pktmbuf_linearize(burst[i]) != 0) {
-      fail("packet", "has segments that do not fit one");
+    if (rte_pktmbuf_linearize(burst[i]) != 0) { /* segments that do not fit one buffer */
+      rte_pktmbuf_free(burst[i]);
+      ++unread;
+      continue;
     }
-    packets[i].data = rte_pktmbuf_mtod(burst[i], const void *);
-    packets[i].length = rte_pktmbuf_data_len(burst[i]);
-    packets[i].tag = (uint64_t)(uintptr_t)burst[i];
-    packets[i].reserved = 0;
+    packets[wanted].data = rte_pktmbuf_mtod(burst[i], const void *);
+    packets[wanted].length = rte_pktmbuf_data_len(burst[i]);
+    packets[wanted].tag = (uint64_t)(uintptr_t)burst[i];
+    packets[wanted].reserved = 0;
+    ++wanted;
   }
-  while (done < count) {
+  while (done < wanted) {
     size_t accepted;
-    nca_status status = nca_add_packets(stream, packets + done, count - done, &accepted);
+    nca_status status = nca_add_packets(stream, packets + done, wanted - done, &accepted);
     done += accepted;
     if (status == NCA_ERROR_FULL) {
       finish_buffers(stream);
+    } else if (status == NCA_ERROR_PACKET) { /* no bytes, or more than the stream takes: nobody can look at it */
+      rte_pktmbuf_free((struct rte_mbuf *)(uintptr_t)packets[done++].tag);
+      ++unread;
     } else if (status != NCA_OK) {
       fail("nca_add_packets", nca_error_text(status));
     }
@@ -147,6 +168,7 @@ int main(int argc, char **argv) {
   rte_eth_dev_stop(PORT);
   rte_eth_dev_close(PORT);
   rte_eal_cleanup();
-  printf("%" PRIu64 " received, %" PRIu64 " dropped, %" PRIu64 " sent\n", received, dropped, sent);
+  printf("%" PRIu64 " received, %" PRIu64 " matched, %" PRIu64 " not looked at, %" PRIu64 " not sent, %" PRIu64 " sent\n",
+         received, matched, unread, unsent, sent);
   return 0;
 }

@@ -6,6 +6,7 @@
  * STRINGS has a string a line. DEVICE: auto (the default), cuda, opencl or cpu. Prints a line for each match: the packet
  * and the line of the string, both from 0, and where in the packet the match ends.
  */
+#define _DEFAULT_SOURCE /* u_char, which pcap.h wants */
 #include <nca/nca.h>
 #include <pcap/pcap.h>
 #include <poll.h>

@@ -39,9 +39,11 @@ class Plugins(unittest.TestCase):
         cls.project = cls.folder / "project"
         call("cmake", "--install", BUILD, "--prefix", cls.prefix)
         shutil.copytree(ROOT / "examples" / "nf-plugin", cls.project)
-        call(ROOT / "tools" / "new-nf", "probe", "--in", cls.project)
+        call(cls.prefix / "bin" / "catena-new-nf", "probe", "--in", cls.project)
         call("cmake", "-S", cls.project, "-B", cls.project / "build", "-G", "Ninja",
-             f"-DCMAKE_PREFIX_PATH={cls.prefix}", *cls.launcher())
+             f"-DCMAKE_PREFIX_PATH={cls.prefix}", *cls.launcher(),
+             # as strict as the tree's own build: a new NF may become a part of it
+             "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wshadow -Wconversion -Werror")
         call("cmake", "--build", cls.project / "build")
         cls.catena = cls.prefix / "bin" / "catena"
         cls.path = f"{cls.project}/build/ttl_guard:{cls.project}/build/probe"
@@ -113,10 +115,19 @@ class Plugins(unittest.TestCase):
 class NewNf(unittest.TestCase):
     def test_names_that_cannot_be_are_refused(self):
         with tempfile.TemporaryDirectory() as folder:
-            for name in ("Upper", "1st", "a-b", "a/b", "", "router"):
+            for name in ("Upper", "1st", "a-b", "a/b", "", "router", "class", "co_await", "packet", "nf", "testing"):
                 done = call(ROOT / "tools" / "new-nf", "--in", folder, "--", name, fails=True)
                 self.assertIn("new-nf: ", done.stderr)
             self.assertEqual(os.listdir(folder), [])
+
+    def test_a_new_folder_becomes_a_project(self):
+        with tempfile.TemporaryDirectory() as folder:
+            project = pathlib.Path(folder) / "new" / "project"
+            call(ROOT / "tools" / "new-nf", "rate_limit", "--in", project)
+            call(ROOT / "tools" / "new-nf", "second", "--in", project)
+            self.assertIn("find_package(Catena REQUIRED)", (project / "CMakeLists.txt").read_text())
+            self.assertTrue((project / "rate_limit" / "rate_limit.cpp").exists())
+            self.assertTrue((project / "second" / "CMakeLists.txt").exists())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
 namespace catena::ttl_guard {
 namespace {
 
@@ -16,7 +20,7 @@ TEST(TtlGuard, packets_below_the_minimum_are_dropped_and_the_others_pass) {
   auto nf = nf::testing::make_nf(catena_nf_ttl_guard(), "minimum: 10");
   ASSERT_TRUE(nf.ok()) << nf.status();
   std::vector<nf::testing::Frame> frames;
-  for (const std::uint8_t ttl : {9, 10, 255, 0}) {
+  for (const std::uint8_t ttl : std::initializer_list<std::uint8_t>{9, 10, 255, 0}) {
     frames.push_back(nf::testing::make_frame(17, 0x0A000001, 0x0A000002, 1, 2, "text", ttl));
   }
   const auto result = nf::testing::run(catena_nf_ttl_guard(), *std::move(nf), frames);
