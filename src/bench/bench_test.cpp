@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bench/data.hpp"
 #include "bench/nca_page.hpp"
 #include "bench/nca_run.hpp"
 #include "bench/nca_traffic.hpp"
@@ -99,7 +100,7 @@ TEST(SampleCheck, names_the_first_difference) {
 class ReferenceTest : public ::testing::Test {
  protected:
   ReferenceTest() : folder_(*device::TemporaryFolder::create()), registry_(nf::builtin_nfs()) {
-    workplace_ = {*find_data(""), folder_.path(), &registry_};
+    workplace_ = {*find_data("", "paper", kPaperFiles), folder_.path(), &registry_};
   }
 
   /// What comes out of a chain on the CPU that a replay feeds with everything up to the end of `run`.
@@ -189,8 +190,8 @@ TEST_F(ReferenceTest, no_traffic_of_the_benchmark_is_dropped_or_raises_an_alert)
 }
 
 TEST(PaperChains, missing_data_and_unknown_names_are_errors_that_say_what_there_is) {
-  EXPECT_THAT(std::string(find_data("/not/there").status().message()), HasSubstr("--data"));
-  EXPECT_EQ(find_data("/not/there").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(find_data("/not/there", "paper", kPaperFiles).status().message()), HasSubstr("--data"));
+  EXPECT_EQ(find_data("/not/there", "paper", kPaperFiles).status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(find_chain("C6").status().message()), HasSubstr("C1, C2, C3, C4, C5, C1-decrypt"));
   EXPECT_EQ((*find_chain("C4"))->title(), "firewall(G) ipsec(G) nids(G) router(C)");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/machine.hpp"
 
+#include "bench/data.hpp"
 #include "device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
@@ -32,11 +33,12 @@ std::string describe_machine() {
 std::string source_commit(std::filesystem::path const& folder) {
   constexpr std::chrono::seconds kLimit{10};
   const std::string git = device::find_in_path("git");
-  if (git.empty()) {
+  const std::filesystem::path tree = source_tree();
+  if (git.empty() || tree.empty()) {
     return "unknown";
   }
   const Result<device::ProcessResult> commit = device::run_process(
-      {git, "-C", CATENA_SOURCE_DIR, "describe", "--always", "--abbrev=12", "--dirty=-modified", "--exclude=*"}, folder,
+      {git, "-C", tree.string(), "describe", "--always", "--abbrev=12", "--dirty=-modified", "--exclude=*"}, folder,
       kLimit);
   if (!commit.ok() || commit->exit_code != 0) {
     return "unknown";

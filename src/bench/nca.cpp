@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/nca.hpp"
 
+#include "bench/data.hpp"
 #include "bench/machine.hpp"
 #include "bench/nca_page.hpp"
 #include "bench/nca_run.hpp"
@@ -233,9 +234,10 @@ Status NcaBench::write_output() const {
 }
 
 Result<NcaResults> NcaBench::run() {
-  const std::string folder = options_.data.empty() ? CATENA_SOURCE_DIR "/bench/nca" : options_.data;
+  constexpr std::array<std::string_view, 1> kFiles{"strings.txt"};
+  CATENA_ASSIGN_OR_RETURN(const std::filesystem::path folder, find_data(options_.data, "nca", kFiles));
   const std::uint32_t most_strings = options_.quick ? kStrings.front() : kStrings.back();
-  CATENA_ASSIGN_OR_RETURN(all_strings_, read_strings(folder + "/strings.txt", most_strings));
+  CATENA_ASSIGN_OR_RETURN(all_strings_, read_strings((folder / kFiles.front()).string(), most_strings));
   std::string tried;
   CATENA_ASSIGN_OR_RETURN(context_, open_nca(options_.device, tried));
   if (!tried.empty()) {

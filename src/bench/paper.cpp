@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/paper.hpp"
 
+#include "bench/data.hpp"
+
 #include "bench/machine.hpp"
 #include "bench/measure.hpp"
 #include "bench/paper_page.hpp"
@@ -398,7 +400,7 @@ Status check(PaperOptions const& options) {
 Result<Results> run_paper(PaperOptions const& options, nf::Registry const& registry,
                           std::function<void(std::string const&)> const& progress) {
   CATENA_RETURN_IF_ERROR(check(options));
-  CATENA_ASSIGN_OR_RETURN(std::filesystem::path data, find_data(options.data));
+  CATENA_ASSIGN_OR_RETURN(std::filesystem::path data, find_data(options.data, "paper", kPaperFiles));
   CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder folder, device::TemporaryFolder::create());
   return Paper(options, {std::move(data), folder.path(), &registry}, progress).run();
 }

@@ -105,20 +105,6 @@ std::string chain_text(PaperChain const& chain, ChainText const& text) {
   return result;
 }
 
-Result<std::filesystem::path> find_data(std::string const& given) {
-  std::filesystem::path folder =
-      given.empty() ? std::filesystem::path(CATENA_SOURCE_DIR) / "bench" / "paper" : std::filesystem::path(given);
-  std::error_code error;
-  folder = std::filesystem::absolute(folder, error);
-  for (const char* file : {"fw.rules", "ids.rules", "routes.txt", "sa.yaml.in"}) {
-    if (!std::filesystem::is_regular_file(folder / file, error)) {
-      return absl::NotFoundError(concat("the benchmark's data: there is no file ", (folder / file).string(),
-                                        "; give the folder bench/paper of the source tree with --data"));
-    }
-  }
-  return folder;
-}
-
 Result<std::string> write_sa(std::filesystem::path const& data, std::filesystem::path const& folder, std::uint32_t spi,
                              std::uint32_t first_sequence) {
   std::ifstream in(data / "sa.yaml.in");

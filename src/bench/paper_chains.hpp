@@ -3,6 +3,7 @@
 
 #include <catena/core/status.hpp>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -53,9 +54,8 @@ struct ChainText {
 };
 std::string chain_text(PaperChain const& chain, ChainText const& text);
 
-/// The folder with rules, routes and associations: `given`, or where it is empty the source tree's bench/paper.
-/// NotFound if it does not hold them.
-Result<std::filesystem::path> find_data(std::string const& given);
+/// What the folder of data has: rules, routes and associations (see find_data()).
+inline constexpr std::array<std::string_view, 4> kPaperFiles{"fw.rules", "ids.rules", "routes.txt", "sa.yaml.in"};
 /// Writes a file of associations from the data folder's sa.yaml.in into `folder`, and gives its path. Errors: NotFound,
 /// PermissionDenied.
 Result<std::string> write_sa(std::filesystem::path const& data, std::filesystem::path const& folder, std::uint32_t spi,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 namespace catena::nca {
 
@@ -15,9 +16,13 @@ std::size_t copy_text(std::string_view text, char* to, std::size_t bytes) {
   return text.size();
 }
 
-nca_status LastError::set(nca_status status, std::string_view text) {
+nca_status LastError::set(nca_status status, std::string_view text) noexcept {
   const std::lock_guard lock(mutex_);
-  text_ = text;
+  try {
+    text_ = text;
+  } catch (std::exception const&) {
+    text_ = "out of memory";  // short enough to be in the string itself
+  }
   return status;
 }
 

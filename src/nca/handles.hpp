@@ -21,7 +21,8 @@ namespace catena::nca {
 /// The text of the last failure on a handle. Any thread.
 class LastError {
  public:
-  nca_status set(nca_status status, std::string_view text);
+  /// Returns `status`. Where memory lacks for the text it says that instead: this is called where exceptions end.
+  nca_status set(nca_status status, std::string_view text) noexcept;
   /// As nca_context_error() gives it out.
   std::size_t copy(char* text, std::size_t bytes) const;
 

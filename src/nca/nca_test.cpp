@@ -83,6 +83,15 @@ class Everywhere : public ::testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(devices, Everywhere, ::testing::Values("cpu", "opencl", "cuda"),
                          [](auto const& name) { return name.param; });
 
+TEST(LastError, keeps_the_status_where_memory_lacks_for_the_text) {
+  LastError error;
+  const std::string_view endless("x", std::numeric_limits<std::ptrdiff_t>::max());  // refused before it is read
+  EXPECT_EQ(error.set(NCA_ERROR_INTERNAL, endless), NCA_ERROR_INTERNAL);
+  char text[32] = "";
+  EXPECT_EQ(error.copy(text, sizeof text), std::strlen("out of memory"));
+  EXPECT_STREQ(text, "out of memory");
+}
+
 TEST(Api, every_call_refuses_a_null_handle) {
   EXPECT_EQ(nca_close(nullptr), NCA_ERROR_ARGUMENT);
   EXPECT_STREQ(nca_device_name(nullptr), "");

@@ -69,7 +69,7 @@ class Library(unittest.TestCase):
         program = self.folder / name
         flags = call("pkg-config", "--cflags", "--libs", "nca", *packages, env=self.env).stdout.split()
         # headers of DPDK are GNU C
-        call("cc", "-std=gnu99" if "libdpdk" in packages else "-std=c99", "-D_DEFAULT_SOURCE", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror",
+        call("cc", "-std=gnu99" if "libdpdk" in packages else "-std=c99", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror",
              "-o", program, ROOT / "examples" / "nca" / f"{name}.c", *flags)
         return program
 
@@ -126,15 +126,31 @@ class Library(unittest.TestCase):
                     self.strings, CAPTURE, "cpu", env=self.env)
         self.assertEqual(collections.Counter(self.parse(done.stdout)), collections.Counter(self.expected))
 
-    def test_dpdk_hook_sends_on_what_holds_no_string(self):
+    def hook(self, capture):
         program = self.build("dpdk_hook", "libdpdk")
         out = self.folder / "out.pcap"
         done = call(program, "--no-huge", "-m", "256", "--no-shconf", "--no-telemetry", "--no-pci", "-l", "0",
-                    f"--vdev=net_pcap0,rx_pcap={CAPTURE},tx_pcap={out}", "--", self.strings, "cpu", env=self.env)
+                    f"--vdev=net_pcap0,rx_pcap={capture},tx_pcap={out}", "--", self.strings, "cpu", env=self.env)
+        return done.stdout, read_capture(out)
+
+    def test_dpdk_hook_sends_on_what_holds_no_string(self):
+        said, sent = self.hook(CAPTURE)
         matched = {packet for packet, _, _ in self.expected}
         kept = [packet for number, packet in enumerate(self.packets) if number not in matched]
-        self.assertIn(f"{len(self.packets)} received, {len(matched)} dropped, {len(kept)} sent", done.stdout)
-        self.assertEqual(read_capture(out), kept)
+        self.assertIn(f"{len(self.packets)} received, {len(matched)} matched, 0 not looked at, 0 not sent, "
+                      f"{len(kept)} sent", said)
+        self.assertEqual(sent, kept)
+
+    def test_dpdk_hook_goes_on_after_a_packet_that_is_too_long(self):
+        frames = [bytes(12) + b"\x08\x00" + bytes(length) for length in (60, 6000, 61)]
+        capture = self.folder / "long.pcap"
+        with capture.open("wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+            for frame in frames:
+                file.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
+        said, sent = self.hook(capture)
+        self.assertIn("3 received, 0 matched, 1 not looked at, 0 not sent, 2 sent", said)
+        self.assertEqual(sent, [frames[0], frames[2]])
 
 
 if __name__ == "__main__":

@@ -67,6 +67,21 @@ struct Nvrtc {
 /// Newest first: an older NVRTC serves where it is all there is.
 constexpr const char* kLibraries[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 
+/// Where `make install` puts NVRTC, for a program in bin/ and for libnca in lib/ or a folder of it.
+std::vector<fs::path> installed_homes() {
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<const void*>(&installed_homes), &self) == 0 || self.dli_fname == nullptr) {
+    return {};
+  }
+  std::error_code error;
+  const fs::path folder = fs::canonical(self.dli_fname, error).parent_path();
+  if (error) {
+    return {};
+  }
+  return {folder.parent_path() / "lib" / "catena" / "cuda", folder.parent_path() / "catena" / "cuda",
+          folder / "catena" / "cuda"};
+}
+
 /// Folders that may hold NVRTC, in the order of the search.
 std::vector<fs::path> library_folders() {
   std::vector<fs::path> folders;
@@ -80,6 +95,9 @@ std::vector<fs::path> library_folders() {
     }
   };
   add_from("CATENA_CUDA_HOME");
+  for (fs::path const& home : installed_homes()) {
+    add(home);
+  }
   add(CATENA_CUDA_HOME);  // of the build
   add_from("CUDA_HOME");
   add_from("CUDA_PATH");
