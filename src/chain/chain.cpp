@@ -355,6 +355,7 @@ Report Chain::report() const {
   report.rx_drops = source_->drops();
   report.sent = sink_->sent();
   report.tx_drops = sink_->drops();
+  report.tx_fragments = sink_->fragments();
   report.backlog_full = rx_->starved_polls();
   report.slots_in_use = pool_->slots() - pool_->free_slots();
   report.seconds = seconds_;
@@ -380,6 +381,7 @@ Report Chain::report() const {
     entry.unsupported = counters.unsupported;
     entry.kernel_faults = counters.kernel_faults;
     entry.alerts = slot.instance->outcome().alerts();
+    entry.replies = slot.instance->outcome().replies();
     std::uint64_t dropped = 0;
     for (auto const& [name, count] : slot.instance->drops()) {
       dropped += count;
@@ -387,7 +389,7 @@ Report Chain::report() const {
         entry.drops.push_back({std::string(name), count});
       }
     }
-    entry.passed = counters.in - dropped;
+    entry.passed = counters.in - dropped - entry.replies;
     for (nf::Statistic& statistic : slot.instance->nf().statistics()) {
       entry.statistics.push_back({std::move(statistic.name), statistic.value});
     }

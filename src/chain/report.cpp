@@ -72,6 +72,9 @@ std::string to_text(Report const& report) {
   }
   text += '\n';
   for (NfReport const& nf : report.nfs) {
+    if (nf.replies > 0) {
+      fmt::format_to(out, "{:<9} {} packets answered\n", nf.name, nf.replies);
+    }
     if (!nf.statistics.empty()) {
       fmt::format_to(out, "{:<9} {}\n", nf.name, list(nf.statistics));
     }
@@ -90,7 +93,9 @@ std::string to_text(Report const& report) {
                      nf.name, nf.kernel_faults);
     }
   }
-  fmt::format_to(out, "tx        {}: {} packets; dropped: {}\n", report.tx, report.sent, list(report.tx_drops));
+  fmt::format_to(out, "tx        {}: {} packets{}; dropped: {}\n", report.tx, report.sent,
+                 report.tx_fragments > 0 ? fmt::format(", some as {} fragments", report.tx_fragments) : "",
+                 list(report.tx_drops));
   fmt::format_to(out, "account   {} in = {} out + {} dropped{}\n", report.seen, report.sent, report.dropped(),
                  report.accounted() ? "" : "   NOT BALANCED");
   const double mega = 1e6;
@@ -125,6 +130,7 @@ std::string to_json(Report const& report) {
                            {"in_packets", nf.in},
                            {"passed_packets", nf.passed},
                            {"alerts", nf.alerts},
+                           {"replies", nf.replies},
                            {"unsupported_packets", nf.unsupported},
                            {"drops", object(nf.drops)},
                            {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},
@@ -133,7 +139,10 @@ std::string to_json(Report const& report) {
                            {"device_error", nf.device_error},
                            {"statistics", object(nf.statistics)}});
   }
-  json["tx"] = {{"port", report.tx}, {"sent_packets", report.sent}, {"drops", object(report.tx_drops)}};
+  json["tx"] = {{"port", report.tx},
+                {"sent_packets", report.sent},
+                {"fragments", report.tx_fragments},
+                {"drops", object(report.tx_drops)}};
   json["stages"] = nlohmann::ordered_json::array();
   for (StageReport const& stage : report.stages) {
     json["stages"].push_back({{"name", stage.name}, {"busy_seconds", stage.busy_seconds}});

@@ -23,6 +23,7 @@ struct NfReport {
   std::uint64_t in = 0;
   std::uint64_t passed = 0;
   std::uint64_t alerts = 0;
+  std::uint64_t replies = 0;  ///< packets that it turned into answers; in == passed + replies + drops
   std::uint64_t unsupported = 0;
   std::uint64_t kernel_faults = 0;
   std::vector<dataplane::NamedCount> drops;  ///< those that happened
@@ -66,6 +67,7 @@ struct Report {
   std::uint64_t slots_in_use = 0;  ///< slots that did not come back to the pool; a live port keeps some in its queues
   std::vector<dataplane::NamedCount> rx_drops;
   std::vector<dataplane::NamedCount> tx_drops;
+  std::uint64_t tx_fragments = 0;  ///< frames that packets were cut into
   std::vector<NfReport> nfs;
   std::vector<StageReport> stages;  ///< rx, each NF, tx
   double seconds = 0;

@@ -80,7 +80,9 @@ struct PacketPool::Columns {
         port(slots),
         index(slots),
         arrival_ns(slots),
-        rewritten(slots) {}
+        rewritten(slots),
+        ingress(slots),
+        mtu(slots) {}
 
   Column<std::uint16_t> offset;
   Column<std::uint16_t> length;
@@ -90,6 +92,8 @@ struct PacketPool::Columns {
   Column<std::uint64_t> index;
   Column<std::uint64_t> arrival_ns;
   Column<std::uint8_t> rewritten;
+  Column<std::uint16_t> ingress;
+  Column<std::uint16_t> mtu;
 };
 
 struct PacketPool::FreeUnits {
@@ -174,8 +178,9 @@ Status PacketPool::create_columns_and_units() {
   } catch (std::bad_alloc const&) {
     return absl::ResourceExhaustedError(concat("packet pool: no memory for the metadata of ", slots_, " slots"));
   }
-  meta_ = {columns_->offset.data(), columns_->length.data(), columns_->layers.data(),     columns_->verdict.data(),
-           columns_->port.data(),   columns_->index.data(),  columns_->arrival_ns.data(), columns_->rewritten.data()};
+  meta_ = {columns_->offset.data(),  columns_->length.data(), columns_->layers.data(),     columns_->verdict.data(),
+           columns_->port.data(),    columns_->index.data(),  columns_->arrival_ns.data(), columns_->rewritten.data(),
+           columns_->ingress.data(), columns_->mtu.data()};
   free_units_->ring = rte_ring_create(concat("catena_units_", next_number()).c_str(), units, SOCKET_ID_ANY,
                                       RING_F_MP_HTS_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
   if (free_units_->ring == nullptr) {
@@ -216,6 +221,14 @@ bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) {
     unit.slots[unit.count + i] = slot_of(mbufs[i]);
   }
+  return true;
+}
+
+bool PacketPool::acquire_mbufs(std::span<rte_mbuf*> mbufs) {
+  if (rte_pktmbuf_alloc_bulk(mempool_, mbufs.data(), static_cast<unsigned int>(mbufs.size())) != 0) {
+    return false;
+  }
+  after_acquire(mempool_);
   return true;
 }
 

@@ -22,7 +22,8 @@ namespace catena::dataplane {
 ///
 /// Slots that are free are in no cache but in one queue: what is released last is handed out last.
 ///
-/// Thread rule: acquire_*, adopt() and set_arrived() by one thread at a time; release_* by any thread.
+/// Thread rule: acquire_unit(), acquire_slots(), adopt() and set_arrived() by one thread at a time; acquire_mbufs() and
+/// release_* by any thread.
 class PacketPool {
  public:
   static constexpr std::uint32_t kMinSlots = 512;
@@ -50,6 +51,9 @@ class PacketPool {
   /// Increases `count`.
   /// Precondition: there is room, and each mbuf has one segment of at most kMaxFrameBytes and no other holder.
   void adopt(Unit& unit, std::span<rte_mbuf* const> mbufs, std::uint64_t first_index, std::uint64_t arrival_ns);
+  /// Takes as many mbufs as `mbufs` has room for, to hand them to a driver; any thread. False, and none taken, if so
+  /// many are not free.
+  bool acquire_mbufs(std::span<rte_mbuf*> mbufs);
   /// Gives back slots [first, first + count) of the unit.
   void release_slots(Unit& unit, std::uint32_t first, std::uint32_t count);
   /// Gives back the unit itself; its slots must have been released or passed to a driver.
@@ -60,7 +64,7 @@ class PacketPool {
   packet::MetaColumns const& meta() const { return meta_; }
   packet::Batch batch(Unit const& unit) const { return {region_, meta_, unit.used_slots()}; }
   /// Enters a frame that stands at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0, not
-  /// rewritten.
+  /// rewritten, ingress 0, no MTU.
   void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns);
   /// The same for a frame that was parsed before: `layers` is what parse() says of it.
   void set_arrived(std::uint32_t slot, std::uint32_t length, packet::Layers const& layers, std::uint64_t index,
@@ -96,6 +100,8 @@ class PacketPool {
     meta_.index[slot] = index;
     meta_.arrival_ns[slot] = arrival_ns;
     meta_.rewritten[slot] = 0;
+    meta_.ingress[slot] = 0;
+    meta_.mtu[slot] = 0;
   }
 
   std::uint32_t slots_ = 0;

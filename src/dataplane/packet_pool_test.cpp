@@ -144,6 +144,8 @@ void expect_fresh_metadata(bool parsed_before) {
   before.set_port(4);
   before.set_extent(5, 6);
   before.mark_rewritten();
+  before.set_mtu(576);
+  pool->meta().ingress[unit->slots[0]] = 3;
   const auto frame = nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1000, 53, "payload");
   std::copy(frame.begin(), frame.end(), pool->slot(unit->slots[0]) + packet::kSlotHeadroom);
   const auto length = static_cast<std::uint32_t>(frame.size());
@@ -159,6 +161,8 @@ void expect_fresh_metadata(bool parsed_before) {
   EXPECT_EQ(packet.verdict(), packet::Verdict::kPass);
   EXPECT_EQ(packet.port(), 0U);
   EXPECT_FALSE(packet.is_rewritten());
+  EXPECT_EQ(packet.ingress(), 0U);
+  EXPECT_EQ(packet.mtu(), 0U);
   EXPECT_EQ(packet.index(), 0x1234567890U);
   EXPECT_EQ(packet.arrival_ns(), 0x9876543210U);
   EXPECT_TRUE(packet.is(packet::kIpv4 | packet::kUdp));

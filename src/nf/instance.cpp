@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <iterator>
 #include <numeric>
 
 namespace catena::nf {
@@ -80,7 +82,7 @@ void Instance::drop(packet::Packet const& packet, FrameworkReason reason) {
 
 void Instance::drop_alive(packet::Batch const& unit, FrameworkReason reason) {
   for (std::uint32_t i = 0; i < unit.size(); ++i) {
-    if (unit[i].verdict() != packet::Verdict::kDrop) {
+    if (packet::ended(unit.meta().verdict[unit.slots()[i]]) == 0) {
       ++counters_.in;
       drop(unit[i], reason);
     }
@@ -97,7 +99,7 @@ bool Instance::decides_all(packet::Batch const& unit) const {
   const std::uint8_t needs = descriptor_->needs;
   unsigned missing = 0;
   for (std::uint32_t i = 0; i < unit.size(); ++i) {
-    missing |= verdicts[i] == static_cast<std::uint8_t>(packet::Verdict::kDrop) ? 1U : 0U;
+    missing |= packet::ended(verdicts[i]);
     missing |= static_cast<unsigned>(needs) & ~static_cast<unsigned>(layers[i].flags);
   }
   return missing == 0;
@@ -115,9 +117,7 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
   const packet::Layers* layers = meta.layers;
   const std::uint8_t* verdicts = meta.verdict;
   const std::uint8_t needs = descriptor_->needs;
-  const auto is_alive = [verdicts](std::uint32_t slot) {
-    return verdicts[slot] != static_cast<std::uint8_t>(packet::Verdict::kDrop);
-  };
+  const auto is_alive = [verdicts](std::uint32_t slot) { return packet::ended(verdicts[slot]) == 0; };
   const auto is_supported = [layers, needs](std::uint32_t slot) { return (layers[slot].flags & needs) == needs; };
   const std::size_t before = slots.size();
   slots.resize(before + unit.size());
@@ -146,18 +146,18 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
 
 void Instance::prepare(packet::Batch const& unit, std::vector<std::uint32_t>& slots, std::vector<std::byte>& aux) {
   const std::size_t aux_bytes = descriptor_->aux_bytes;
-  const auto dropped = [this] {
-    return std::accumulate(outcome_.drops().begin(), outcome_.drops().end(), std::uint64_t{0});
+  const auto ended = [this] {
+    return std::accumulate(outcome_.drops().begin(), outcome_.drops().end(), outcome_.replies());
   };
   aux.assign(slots.size() * aux_bytes, std::byte{0});
-  const std::uint64_t dropped_before = dropped();
+  const std::uint64_t ended_before = ended();
   nf_->prepare(unit.subset(slots), aux, outcome_);
-  if (dropped() == dropped_before) {
+  if (ended() == ended_before) {
     return;
   }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < slots.size(); ++i) {
-    if (unit.meta().verdict[slots[i]] == static_cast<std::uint8_t>(packet::Verdict::kDrop)) {
+    if (packet::ended(unit.meta().verdict[slots[i]]) != 0) {
       continue;
     }
     if (kept != i) {
@@ -205,7 +205,7 @@ void DeviceBatch::add(packet::Batch const& unit) {
   }
   // the vectors of parts that are done are used again: no allocation on the packet path
   if (used_ == parts_.size()) {
-    parts_.push_back({unit, {}, {}, {}, 0});
+    parts_.push_back({unit, {}, {}, {}, {}, 0});
   }
   Part& part = parts_[used_++];
   part.unit = unit;
@@ -214,7 +214,7 @@ void DeviceBatch::add(packet::Batch const& unit) {
   part.undecided.clear();
   instance_->select(unit, part.slots);
   instance_->prepare(unit, part.slots, part.aux);
-  launch_->add_unit(unit);
+  launch_->add_unit(without_replies(part));
   launch_->add(unit.subset(part.slots), part.aux);
   has_work_ = has_work_ || !part.slots.empty();
   if (device_nf_->spec().shared) {
@@ -223,6 +223,21 @@ void DeviceBatch::add(packet::Batch const& unit) {
     has_work_ = has_work_ || !part.undecided.empty();
   }
   packets_ += unit.size();
+}
+
+/// The packets of a part that copies of whole runs of slots may write to: a reply is on the host alone, and its twin is
+/// not to come back over it.
+packet::Batch DeviceBatch::without_replies(Part& part) {
+  constexpr auto kReply = static_cast<std::uint8_t>(packet::Verdict::kReply);
+  packet::Batch const& unit = part.unit;
+  const std::uint8_t* verdicts = unit.meta().verdict;
+  if (unit.size() == 0 || (unit.is_run() && std::memchr(verdicts + unit.slots()[0], kReply, unit.size()) == nullptr)) {
+    return unit;  // nearly always
+  }
+  part.own.clear();
+  std::copy_if(unit.slots().begin(), unit.slots().end(), std::back_inserter(part.own),
+               [verdicts](std::uint32_t slot) { return verdicts[slot] != kReply; });
+  return unit.subset(part.own);
 }
 
 void DeviceBatch::find_undecided(Part& part) const {
@@ -234,7 +249,7 @@ void DeviceBatch::find_undecided(Part& part) const {
   for (const std::uint32_t slot : part.unit.slots()) {
     if (decided != part.slots.end() && *decided == slot) {
       ++decided;
-    } else if (meta.verdict[slot] != static_cast<std::uint8_t>(packet::Verdict::kDrop)) {
+    } else if (packet::ended(meta.verdict[slot]) == 0) {
       part.undecided.push_back(slot);
     }
   }

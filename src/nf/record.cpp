@@ -8,6 +8,7 @@ namespace catena::nf {
 std::string format_record(Instance const& instance, RecordLine const& line) {
   const std::string_view verdict = line.verdict == packet::Verdict::kDrop    ? "drop"
                                    : line.verdict == packet::Verdict::kAlert ? "alert"
+                                   : line.verdict == packet::Verdict::kReply ? "reply"
                                                                              : "pass";
   // the name comes from the chain file, which allows only letters, digits, '-', '_' and '.': nothing to escape
   std::string text =

@@ -142,7 +142,7 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   options.sync = run.sync;
   ChainOutput output;
   {
-    CATENA_ASSIGN_OR_RETURN(const auto chain, chain::Chain::create(std::move(config), options, nf::builtin_nfs()));
+    CATENA_ASSIGN_OR_RETURN(const auto chain, chain::Chain::create(std::move(config), options, *run.registry));
     CATENA_RETURN_IF_ERROR(chain->run());
     output.report = chain->report();
     output.plan = chain->plan();

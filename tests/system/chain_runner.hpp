@@ -38,6 +38,7 @@ struct ChainRun {
   std::string spec_extra;  ///< further lines of `spec:`, two spaces in front of each
   std::uint32_t workers = 1;
   chain::SyncOptions sync = {};
+  nf::Registry const* registry = &nf::builtin_nfs();  ///< the NF types that there are
 };
 
 /// Costs with which a planner takes `method` wherever it can.

@@ -56,7 +56,7 @@ class Instance {
   /// Appends to `slots` the packets of `unit` that the NF is to decide: alive, and with the headers it needs. Counts
   /// the others, and drops them where the chain says so.
   void select(packet::Batch const& unit, std::vector<std::uint32_t>& slots);
-  /// prepare(); removes from `slots` what it dropped. `aux` gets the aux structs of the rest.
+  /// prepare(); removes from `slots` what it dropped or replied to. `aux` gets the aux structs of the rest.
   void prepare(packet::Batch const& unit, std::vector<std::uint32_t>& slots, std::vector<std::byte>& aux);
   /// compute() and complete() on the CPU.
   void compute(packet::Batch const& batch, std::span<const std::byte> aux);
@@ -110,11 +110,13 @@ class DeviceBatch {
     packet::Batch unit;
     std::vector<std::uint32_t> slots;
     std::vector<std::uint32_t> undecided;  ///< alive, but not the NF's to decide; for a shared step
+    std::vector<std::uint32_t> own;        ///< see without_replies(); used where the unit has holes or replies
     std::vector<std::byte> aux;
     std::uint32_t first_row;
   };
   void complete();
   void find_undecided(Part& part) const;
+  static packet::Batch without_replies(Part& part);
 
   Instance* instance_ = nullptr;
   kernel::DeviceNf* device_nf_ = nullptr;

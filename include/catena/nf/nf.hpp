@@ -21,9 +21,10 @@
 
 /// What an NF is to the rest of Catena. An NF decides packets in three steps:
 ///
-///     prepare   CPU, packet order   sequential state: ESP sequence numbers, NAT ports. Fills `aux`. May drop.
+///     prepare   CPU, packet order   sequential state: ESP sequence numbers, NAT ports. Fills `aux`. May drop, reply.
 ///     compute   CPU or device       the work itself: (fields, aux) -> (fields, result)
-///     complete  CPU, packet order   result -> verdict, drop reason, record line, sequential state after the work
+///     complete  CPU, packet order   result -> verdict, drop reason, reply, record line, sequential state after the
+///     work
 ///
 /// `compute` exists twice, by a library on the CPU and as a kernel, and both must give the same bytes. prepare() of a
 /// later batch may run before complete() of an earlier one, so the two must not share state whose value matters; an
@@ -56,7 +57,8 @@ struct Statistic {
 };
 
 /// One configured NF. Called from one thread at a time. The batch given to compute() and complete() holds the packets
-/// that prepare() did not drop; `aux` and `results` are arrays of the descriptor's structs, one for each packet.
+/// that prepare() neither dropped nor replied to; `aux` and `results` are arrays of the descriptor's structs, one for
+/// each packet.
 class Nf {
  public:
   virtual ~Nf() = default;
@@ -69,7 +71,8 @@ class Nf {
   /// change.
   virtual double grows_by() const { return 0; }
 
-  /// Fills `aux` (batch.size() * aux_bytes). Packets it drops through `outcome` do not reach the later steps.
+  /// Fills `aux` (batch.size() * aux_bytes). Packets it drops or replies to through `outcome` do not reach the
+  /// later steps.
   virtual void prepare(packet::Batch const& batch, std::span<std::byte> aux, Outcome& outcome);
   /// CPU implementation. Writes one result for each packet and the fields of CW.
   virtual void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) = 0;

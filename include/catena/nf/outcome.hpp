@@ -32,6 +32,13 @@ class Outcome {
     packet.set_verdict(packet::Verdict::kDrop);
     ++drops_[reason];
   }
+  /// The packet is an answer now, rewritten in place by prepare() or complete(): later NFs do not see it, and it leaves
+  /// through the port that it came in on. What the answer is made of must be among the reads of the step that makes it
+  /// (Hints); its writes need no hint, as nobody reads them but tx.
+  void reply(packet::Packet const& packet) {
+    packet.set_verdict(packet::Verdict::kReply);
+    ++replies_;
+  }
   /// The packet goes on, flagged.
   void alert(packet::Packet const& packet) {
     packet.set_verdict(packet::Verdict::kAlert);
@@ -39,18 +46,20 @@ class Outcome {
   }
   /// Whether record lines are wanted; build `fields` only then.
   bool recording() const { return recording_; }
-  /// Adds a line; call after drop() or alert(). `reason` as given to drop(), else -1.
+  /// Adds a line; call after drop(), reply() or alert(). `reason` as given to drop(), else -1.
   void record(packet::Packet const& packet, packet::Verdict verdict, std::int32_t reason, std::string fields) {
     lines_.push_back({packet.index(), verdict, reason, std::move(fields)});
   }
 
   std::span<const std::uint64_t> drops() const { return drops_; }
   std::uint64_t alerts() const { return alerts_; }
+  std::uint64_t replies() const { return replies_; }
   std::vector<RecordLine>& lines() { return lines_; }
 
  private:
   std::vector<std::uint64_t> drops_;
   std::uint64_t alerts_ = 0;
+  std::uint64_t replies_ = 0;
   bool recording_;
   std::vector<RecordLine> lines_;
 };

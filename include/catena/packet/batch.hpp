@@ -11,22 +11,34 @@
 /// A batch is the packets that an NF is to decide: a view over slots and their metadata, whoever owns them.
 namespace catena::packet {
 
+/// What was decided about a packet. kDrop and kReply end its way through the chain: later NFs do not see it.
 enum class Verdict : std::uint8_t {
   kPass = 0,
   kAlert = 1,  ///< goes on, and somebody is told
   kDrop = 2,
+  kReply = 3,  ///< rewritten in place into an answer, which leaves through the port that the packet came in on
 };
+/// Not 0 for a verdict, as MetaColumns has it, that ends a packet's way. Bits, so that verdicts can be or-ed together.
+constexpr unsigned ended(std::uint8_t verdict) { return verdict & 2U; }
+static_assert(ended(static_cast<std::uint8_t>(Verdict::kDrop)) != 0 &&
+              ended(static_cast<std::uint8_t>(Verdict::kReply)) != 0 &&
+              ended(static_cast<std::uint8_t>(Verdict::kAlert)) == 0);
+
+/// Least MTU that a frame may be marked with: RFC 791 has every link carry datagrams of this size.
+inline constexpr std::uint16_t kMinMtu = 68;
 
 /// Metadata of the packet pool, one array per field, indexed by slot.
 struct MetaColumns {
-  std::uint16_t* offset;      ///< first byte of the frame in its slot
-  std::uint16_t* length;      ///< bytes of the frame
-  Layers* layers;             ///< see parse()
-  std::uint8_t* verdict;      ///< Verdict
-  std::uint16_t* port;        ///< output port
-  std::uint64_t* index;       ///< position in arrival order, from 0
-  std::uint64_t* arrival_ns;  ///< when it arrived: the capture's stamp, else when rx took it; ns since 1970
-  std::uint8_t* rewritten;    ///< 1: the device does not have the payload as it is; see Packet::mark_rewritten()
+  std::uint16_t* offset;             ///< first byte of the frame in its slot
+  std::uint16_t* length;             ///< bytes of the frame
+  Layers* layers;                    ///< see parse()
+  std::uint8_t* verdict;             ///< Verdict
+  std::uint16_t* port;               ///< output port
+  std::uint64_t* index;              ///< position in arrival order, from 0
+  std::uint64_t* arrival_ns;         ///< when it arrived: the capture's stamp, else when rx took it; ns since 1970
+  std::uint8_t* rewritten;           ///< 1: the device does not have the payload as it is; see Packet::mark_rewritten()
+  std::uint16_t* ingress = nullptr;  ///< number of the rx port that it came in on; 0 where rx is no port
+  std::uint16_t* mtu = nullptr;      ///< see Packet::set_mtu(); 0: no bound
 };
 
 /// One packet of a batch: cheap to copy, valid as long as the batch.
@@ -60,6 +72,11 @@ class Packet {
   void set_verdict(Verdict verdict) const { meta_->verdict[slot_] = static_cast<std::uint8_t>(verdict); }
   void set_port(std::uint16_t port) const { meta_->port[slot_] = port; }
   std::uint16_t port() const { return meta_->port[slot_]; }
+  std::uint16_t ingress() const { return meta_->ingress[slot_]; }
+  /// Bounds the IPv4 datagrams in which this packet leaves: tx writes a longer one as fragments (RFC 791, section 3.2),
+  /// and drops it where its DF bit is set (`df_set`). `mtu`: bytes of a datagram, at least kMinMtu; 0: no bound.
+  void set_mtu(std::uint16_t mtu) const { meta_->mtu[slot_] = mtu; }
+  std::uint16_t mtu() const { return meta_->mtu[slot_]; }
   std::uint16_t offset() const { return meta_->offset[slot_]; }
   /// Moves the frame's borders in its slot; bytes are not touched. offset + length <= kSlotBytes.
   void set_extent(std::uint32_t offset, std::uint32_t length) const {

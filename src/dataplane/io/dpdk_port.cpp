@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 #include <rte_pause.h>
 #include <catena/core/text.hpp>
+#include <catena/packet/fragments.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
@@ -59,7 +60,7 @@ rte_eth_stats statistics_of(EthdevPort const& port) {
   return stats;
 }
 
-std::string describe_all(std::vector<std::shared_ptr<EthdevPort>> const& ports) {
+std::string describe_all(std::span<const std::shared_ptr<EthdevPort>> ports) {
   std::string text;
   for (auto const& port : ports) {
     text += concat(text.empty() ? "" : " + ", port->describe());
@@ -126,6 +127,7 @@ class DpdkSource final : public Source {
       pool.adopt(unit, std::span(mbufs).first(good), next_index + unit.count, now_ns());
       for (std::uint32_t i = first; i < unit.count; ++i) {
         pool.meta().port[unit.slots[i]] = out;
+        pool.meta().ingress[unit.slots[i]] = static_cast<std::uint16_t>(number);
       }
       delivered_ += good;
     }
@@ -144,6 +146,18 @@ class TxPort {
 
   EthdevPort const& port() const { return *port_; }
   void add(rte_mbuf* mbuf) { waiting_[waiting_count_++] = mbuf; }
+  /// Adds the fragments of one packet, which counts as sent with the last of them.
+  void add_fragments(std::span<rte_mbuf* const> mbufs) {
+    if (waiting_count_ + mbufs.size() > kMaxUnitPackets) {
+      transmit();
+    }
+    for (rte_mbuf* mbuf : mbufs) {
+      earlier_parts_.push_back(waiting_count_);
+      add(mbuf);
+    }
+    earlier_parts_.pop_back();
+    fragments_ += mbufs.size();
+  }
 
   /// Hands what was added to the driver.
   void transmit() {
@@ -162,8 +176,12 @@ class TxPort {
         rte_pause();
       }
     }
+    const auto parts_taken = static_cast<std::size_t>(
+        std::lower_bound(earlier_parts_.begin(), earlier_parts_.end(), taken) - earlier_parts_.begin());
     accepted_ += taken;
-    tx_full_ += mbufs.size() - taken;
+    accepted_parts_ += parts_taken;
+    tx_full_ += mbufs.size() - taken - (earlier_parts_.size() - parts_taken);
+    earlier_parts_.clear();
     rte_pktmbuf_free_bulk(mbufs.data() + taken, static_cast<unsigned int>(mbufs.size() - taken));
   }
 
@@ -172,26 +190,34 @@ class TxPort {
     const rte_eth_stats stats = statistics_of(*port_);
     return stats.opackets + stats.oerrors >= accepted_;
   }
-  std::uint64_t sent() const { return accepted_ - errors(); }
+  std::uint64_t sent() const { return accepted_ - accepted_parts_ - errors(); }
+  std::uint64_t fragments() const { return fragments_; }
   std::uint64_t tx_full() const { return tx_full_; }
   /// Packets that the driver took and did not send. Some drivers count here what they did not take, too.
   std::uint64_t errors() const {
     const std::uint64_t reported = statistics_of(*port_).oerrors;
-    return std::min(accepted_, reported - std::min(reported, refused_));
+    return std::min(accepted_ - accepted_parts_, reported - std::min(reported, refused_));
   }
 
  private:
   std::shared_ptr<EthdevPort> port_;
-  std::array<rte_mbuf*, kMaxUnitPackets> waiting_{};
+  /// A unit, and what fragments of its packets add (add_fragments() leaves room for the rest of the unit).
+  std::array<rte_mbuf*, 2 * kMaxUnitPackets> waiting_{};
   std::size_t waiting_count_ = 0;
-  std::uint64_t accepted_ = 0;
+  std::vector<std::size_t> earlier_parts_;  ///< of waiting_: fragments that are not their packet's last
+  std::uint64_t accepted_ = 0;              ///< frames that the driver took
+  std::uint64_t accepted_parts_ = 0;        ///< of those, fragments that are not their packet's last
+  std::uint64_t fragments_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t tx_full_ = 0;
 };
 
 class DpdkSink final : public Sink {
  public:
-  explicit DpdkSink(std::vector<std::shared_ptr<EthdevPort>> ports) : handles_(std::move(ports)) {
+  /// `ports`: those that packets are sent to by number, and behind them others that only replies leave through.
+  /// `reply_ports`: by number of the rx port that a packet came in on, the position in `ports`; none: 0.
+  DpdkSink(std::vector<std::shared_ptr<EthdevPort>> ports, std::size_t numbered, std::vector<std::size_t> reply_ports)
+      : handles_(std::move(ports)), numbered_(numbered), reply_ports_(std::move(reply_ports)) {
     ports_.reserve(handles_.size());
     for (auto const& port : handles_) {
       ports_.emplace_back(port);
@@ -202,13 +228,21 @@ class DpdkSink final : public Sink {
     std::uint32_t kept = 0;  // packets from here to i are not sent and still hold their slots
     const packet::Batch batch = pool.batch(unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
-      TxPort* port = port_for(batch[i]);
+      const packet::Packet packet = batch[i];
+      TxPort* port = port_for(packet);
       if (port == nullptr) {
+        continue;
+      }
+      if (const std::uint32_t frames = packet::leaves_in(packet); frames == 1) {
+        if (is_too_long(packet, packet.length(), *port)) {
+          continue;
+        }
+        port->add(prepare(*unit.mbufs[i], packet));
+      } else if (!add_fragments(pool, *unit.mbufs[i], packet, frames, *port)) {
         continue;
       }
       pool.release_slots(unit, kept, i - kept);
       kept = i + 1;
-      port->add(prepare(*unit.mbufs[i], batch[i]));
     }
     pool.release_slots(unit, kept, unit.count - kept);
     for (TxPort& port : ports_) {
@@ -231,19 +265,21 @@ class DpdkSink final : public Sink {
     return {{"tx_full", total(&TxPort::tx_full)},
             {"too_short", too_short_},
             {"too_long", too_long_},
+            {"df_set", df_set_},
+            {"no_slot", no_slot_},
             {"no_such_port", no_such_port_},
             {"tx_error", total(&TxPort::errors)}};
   }
-  std::string describe() const override { return describe_all(handles_); }
+  std::uint64_t fragments() const override { return total(&TxPort::fragments); }
+  std::string describe() const override { return describe_all(std::span(handles_).first(numbered_)); }
 
  private:
-  /// Where the packet leaves; null for one that an NF dropped and for one that the port cannot carry, which is counted.
+  /// Where the packet leaves; null for one that an NF dropped and for one that no port carries, which is counted.
   TxPort* port_for(packet::Packet const& packet) {
     if (packet.verdict() == packet::Verdict::kDrop) {
       return nullptr;
     }
-    // with one port there is nothing to choose
-    const std::size_t number = ports_.size() == 1 ? 0 : packet.port();
+    const std::size_t number = packet.verdict() == packet::Verdict::kReply ? reply_port(packet) : next_port(packet);
     if (number >= ports_.size()) {
       ++no_such_port_;
       return nullptr;
@@ -252,12 +288,54 @@ class DpdkSink final : public Sink {
       ++too_short_;
       return nullptr;
     }
-    const bool tagged = packet::load_be16(packet.frame() + kMacBytes) == kVlanType;
-    if (packet.length() > ports_[number].port().max_tx_bytes() + (tagged ? kVlanBytes : 0)) {
-      ++too_long_;
-      return nullptr;
-    }
     return &ports_[number];
+  }
+  std::size_t next_port(packet::Packet const& packet) const {
+    // with one port there is nothing to choose
+    const std::size_t number = numbered_ == 1 ? 0 : packet.port();
+    return number < numbered_ ? number : ports_.size();
+  }
+  std::size_t reply_port(packet::Packet const& packet) const {
+    if (reply_ports_.empty()) {
+      return 0;
+    }
+    return packet.ingress() < reply_ports_.size() ? reply_ports_[packet.ingress()] : ports_.size();
+  }
+
+  /// Whether the port does not carry a frame of `bytes` with the packet's tags, which is counted.
+  bool is_too_long(packet::Packet const& packet, std::uint32_t bytes, TxPort const& port) {
+    const bool tagged = packet::load_be16(packet.frame() + kMacBytes) == kVlanType;
+    const bool too_long = bytes > port.port().max_tx_bytes() + (tagged ? kVlanBytes : 0);
+    too_long_ += too_long ? 1 : 0;
+    return too_long;
+  }
+
+  /// Hands the packet to the port as `frames` fragments, the first of them in its own slot. False if it cannot leave,
+  /// which is counted; its slot then stays as it is.
+  bool add_fragments(PacketPool& pool, rte_mbuf& mbuf, packet::Packet const& packet, std::uint32_t frames,
+                     TxPort& port) {
+    if (frames == 0) {
+      ++df_set_;
+      return false;
+    }
+    const packet::Fragments fragments(packet);
+    if (is_too_long(packet, fragments.max_bytes(), port)) {
+      return false;
+    }
+    fragments_.resize(frames);
+    if (!pool.acquire_mbufs(std::span(fragments_).subspan(1))) {
+      ++no_slot_;
+      return false;
+    }
+    for (std::uint32_t i = 1; i < frames; ++i) {
+      rte_mbuf& later = *fragments_[i];
+      later.data_len = static_cast<std::uint16_t>(fragments.write(i, rte_pktmbuf_mtod(&later, std::uint8_t*)));
+      later.pkt_len = later.data_len;
+    }
+    packet.set_extent(packet.offset(), fragments.write(0, packet.frame()));
+    fragments_[0] = prepare(mbuf, packet);
+    port.add_fragments(fragments_);
+    return true;
   }
 
   /// Makes the mbuf describe the frame as it stands in its slot now.
@@ -278,9 +356,14 @@ class DpdkSink final : public Sink {
   }
 
   std::vector<std::shared_ptr<EthdevPort>> handles_;
+  std::size_t numbered_;
+  std::vector<std::size_t> reply_ports_;
   std::vector<TxPort> ports_;
+  std::vector<rte_mbuf*> fragments_;  ///< of the packet at hand
   std::uint64_t too_short_ = 0;
   std::uint64_t too_long_ = 0;
+  std::uint64_t df_set_ = 0;
+  std::uint64_t no_slot_ = 0;
   std::uint64_t no_such_port_ = 0;
 };
 
@@ -302,13 +385,22 @@ Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector
     return ports;
   };
   DpdkPort ends;
-  if (!rx.empty()) {
-    CATENA_ASSIGN_OR_RETURN(auto ports, open_all(rx));
-    ends.source = std::make_unique<DpdkSource>(std::move(ports));
-  }
+  CATENA_ASSIGN_OR_RETURN(auto rx_ports, open_all(rx));
   if (!tx.empty()) {
-    CATENA_ASSIGN_OR_RETURN(auto ports, open_all(tx));
-    ends.sink = std::make_unique<DpdkSink>(std::move(ports));
+    CATENA_ASSIGN_OR_RETURN(auto tx_ports, open_all(tx));
+    const std::size_t numbered = tx_ports.size();
+    std::vector<std::size_t> reply_ports;
+    for (auto const& port : rx_ports) {
+      const auto found = std::find(tx_ports.begin(), tx_ports.end(), port);
+      reply_ports.push_back(static_cast<std::size_t>(found - tx_ports.begin()));
+      if (found == tx_ports.end()) {
+        tx_ports.push_back(port);
+      }
+    }
+    ends.sink = std::make_unique<DpdkSink>(std::move(tx_ports), numbered, std::move(reply_ports));
+  }
+  if (!rx.empty()) {
+    ends.source = std::make_unique<DpdkSource>(std::move(rx_ports));
   }
   return ends;
 }

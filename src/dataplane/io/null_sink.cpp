@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/sink.hpp"
 
+#include <catena/packet/fragments.hpp>
+
 namespace catena::dataplane {
 namespace {
 
@@ -9,18 +11,27 @@ class NullSink final : public Sink {
   Status send(PacketPool& pool, Unit& unit) override {
     const packet::Batch batch = pool.batch(unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
-      sent_ += batch[i].verdict() != packet::Verdict::kDrop ? 1 : 0;
+      if (batch[i].verdict() == packet::Verdict::kDrop) {
+        continue;
+      }
+      const std::uint32_t frames = packet::leaves_in(batch[i]);
+      sent_ += frames != 0 ? 1 : 0;
+      df_set_ += frames == 0 ? 1 : 0;
+      fragments_ += frames > 1 ? frames : 0;
     }
     pool.release_slots(unit, 0, unit.count);
     return absl::OkStatus();
   }
   Status finish() override { return absl::OkStatus(); }
   std::uint64_t sent() const override { return sent_; }
-  std::vector<NamedCount> drops() const override { return {}; }
+  std::vector<NamedCount> drops() const override { return {{"df_set", df_set_}}; }
+  std::uint64_t fragments() const override { return fragments_; }
   std::string describe() const override { return "null"; }
 
  private:
   std::uint64_t sent_ = 0;
+  std::uint64_t df_set_ = 0;
+  std::uint64_t fragments_ = 0;
 };
 
 }  // namespace

@@ -5,7 +5,9 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 #include <catena/core/text.hpp>
+#include <catena/packet/fragments.hpp>
 
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -76,23 +78,40 @@ class PcapSink final : public Sink {
   }
 
   std::uint64_t sent() const override { return sent_; }
-  std::vector<NamedCount> drops() const override { return {}; }
+  std::vector<NamedCount> drops() const override { return {{"df_set", df_set_}}; }
+  std::uint64_t fragments() const override { return fragments_; }
   std::string describe() const override { return concat("pcap ", path_); }
 
  private:
   void write_packet(packet::Packet const& packet) {
-    const std::uint32_t length = packet.length();
+    const std::uint32_t frames = packet::leaves_in(packet);
+    if (frames == 1) {
+      write_frame(packet.index(), packet.frame(), packet.length());
+    } else if (frames == 0) {
+      ++df_set_;
+      return;
+    } else {
+      const packet::Fragments fragments(packet);
+      for (std::uint32_t i = 0; i < frames; ++i) {
+        std::array<std::uint8_t, packet::kSlotBytes> frame;
+        write_frame(packet.index(), frame.data(), fragments.write(i, frame.data()));
+      }
+      fragments_ += frames;
+    }
+    sent_ += failure_.ok() ? 1 : 0;
+  }
+
+  void write_frame(std::uint64_t index, const std::uint8_t* frame, std::uint32_t length) {
     if (used_ + sizeof(RecordHeader) + length > buffer_.size()) {
       flush();
       if (!failure_.ok()) {
         return;
       }
     }
-    const RecordHeader header{static_cast<std::uint32_t>(packet.index() / kNsPerSecond),
-                              static_cast<std::uint32_t>(packet.index() % kNsPerSecond), length, length};
+    const RecordHeader header{static_cast<std::uint32_t>(index / kNsPerSecond),
+                              static_cast<std::uint32_t>(index % kNsPerSecond), length, length};
     append(&header, sizeof header);
-    append(packet.frame(), length);
-    ++sent_;
+    append(frame, length);
   }
 
   void append(const void* bytes, std::size_t count) {
@@ -123,6 +142,8 @@ class PcapSink final : public Sink {
   std::vector<std::uint8_t> buffer_;
   std::size_t used_ = 0;
   std::uint64_t sent_ = 0;
+  std::uint64_t df_set_ = 0;
+  std::uint64_t fragments_ = 0;
   Status failure_;
 };
 

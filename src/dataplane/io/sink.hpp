@@ -9,17 +9,22 @@ namespace catena::dataplane {
 class Sink {
  public:
   virtual ~Sink() = default;
-  /// Sends the packets of `unit` whose verdict is not drop, in order, and releases all its slots (to the pool, or to
-  /// the driver that now owns them), also where it fails. Counts what could not be sent. An error ends the run.
+  /// Sends the packets of `unit` whose verdict is not drop, in order, those with an MTU as fragments where they are
+  /// longer (packet/fragments.hpp), and releases all its slots (to the pool, or to the driver that now owns them), also
+  /// where it fails. Counts what could not be sent. An error ends the run.
   virtual Status send(PacketPool& pool, Unit& unit) = 0;
   /// Writes out what is buffered. DataLoss, with the file, if that fails.
   virtual Status finish() = 0;
   virtual std::uint64_t sent() const = 0;
   /// Packets that could not be sent, by reason; sent + sum(drops) are the live packets that send() was given.
   virtual std::vector<NamedCount> drops() const = 0;
+  /// Frames that packets were cut into; each such packet counts once in sent() or drops().
+  virtual std::uint64_t fragments() const { return 0; }
   virtual std::string describe() const = 0;
 };
 
+/// All sinks: drop "df_set" (longer than its MTU, and must not be cut).
+///
 /// Writes a pcap file (nanosecond stamps; the arrival order number in ns since 1970, so that the same packets give
 /// the same file at any speed). PermissionDenied or NotFound if it cannot be created, another code where the system
 /// gives another reason; send() and finish() return DataLoss, with the file, if it cannot be written.
@@ -32,7 +37,8 @@ std::unique_ptr<Sink> make_null_sink();
 /// the second of its ends. `pool` must outlive them, and the packets that the sink sends must be of that pool.
 /// Source drops: "too_long" (above kMaxFrameBytes), "backlog_full" (the driver's queue was full), "no_slot" (the driver
 /// found no slot), "rx_error". Sink drops: "tx_full" (the driver took nothing for a while), "too_short", "too_long"
-/// (for the interface's MTU), "tx_error" (taken, but not sent). Errors:
+/// (for the interface's MTU), "tx_error" (taken, but not sent), "no_slot" (no free slot for the
+/// fragments of a packet). Errors:
 ///   NotFound            no driver takes the string, or the device has no port
 ///   FailedPrecondition  the EAL does not run; a PCI device needs what the EAL was not started with
 ///   AlreadyExists       the device is open
@@ -47,7 +53,9 @@ Result<DpdkPort> open_dpdk_port(std::string const& device, PacketPool& pool);
 /// Several ports at each end, numbered from 0 in the order given; a device that both name is opened once. The source
 /// takes packets from all in turn, and a packet's meta.port becomes the next port's number (two ports: the other one),
 /// which is where it leaves unless an NF says otherwise. The sink sends a packet out of port meta.port; one without
-/// such a port is a drop "no_such_port"; with a single port every packet leaves there. An end without devices is null.
+/// such a port is a drop "no_such_port"; with a single port every packet leaves there. A reply leaves through the port
+/// that it came in on, whether `tx` names it or not, and through port 0 where rx is no port. An end without devices is
+/// null.
 Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
                                  PacketPool& pool);
 

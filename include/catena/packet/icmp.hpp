@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/packet/batch.hpp>
+#include <catena/packet/fields.hpp>
+
+#include <cstdint>
+
+/// ICMP errors (RFC 792) made in place of the packets that they are about, for Outcome::reply().
+namespace catena::packet {
+
+struct IcmpError {
+  std::uint8_t type;
+  std::uint8_t code;
+  std::uint32_t rest = 0;  ///< bytes 4 to 7 of the header, host order
+};
+
+inline constexpr IcmpError kNetUnreachable{3, 0};
+inline constexpr IcmpError kHostUnreachable{3, 1};
+inline constexpr IcmpError kAdministrativelyProhibited{3, 13};  ///< RFC 1812, section 5.2.7.1
+inline constexpr IcmpError kTtlExceeded{11, 0};
+/// RFC 1191, section 4. `mtu`: bytes of the largest datagram that the next hop takes.
+constexpr IcmpError fragmentation_needed(std::uint16_t mtu) { return {3, 4, mtu}; }
+
+/// What a step reads that calls the functions below: name it in the step's hints.
+inline constexpr FieldSet kIcmpErrorReads = kFrameFields;
+
+/// Whether an ICMP error may be sent about this packet (RFC 1122, section 3.2.2; RFC 1812, section 4.3.2.7). Not about
+/// an ICMP error, a fragment other than the first, a frame or a datagram for more than one host, and not to a source
+/// that is no single host (0/8, 127/8, multicast, 240/4). A directed broadcast only the caller knows.
+bool may_report(Packet const& packet);
+
+/// Makes of the packet the ICMP error `error` about it, from IPv4 address `source` (host order): its Ethernet addresses
+/// change places, VLAN tags stay, and the datagram is quoted as far as 576 bytes go (RFC 1812, section 4.3.2.3).
+/// Precedence "internetwork control", the TOS bits of the packet (section 4.3.2.5), TTL 64, DF. Offset, length and
+/// layers are set; the mark of set_mtu() goes away. A source route is not reversed. Precondition: may_report().
+void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t source);
+
+/// How many errors may be sent (RFC 1812, section 4.3.2.8): `burst` at once, then `per_second`. By the packets' own
+/// arrival times, so that a capture gives the same answers at any speed. One thread at a time.
+class ErrorBudget {
+ public:
+  ErrorBudget(std::uint32_t per_second, std::uint32_t burst)
+      : per_second_(per_second), burst_(burst), tokens_ns_(std::uint64_t{burst} * kNsPerSecond) {}
+  /// Takes one; false where nothing is left at `now_ns`. Times that go back add nothing.
+  bool take(std::uint64_t now_ns);
+
+ private:
+  static constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+  std::uint64_t per_second_;
+  std::uint64_t burst_;
+  std::uint64_t tokens_ns_;  ///< in 1 / kNsPerSecond of a message
+  std::uint64_t last_ns_ = 0;
+};
+
+}  // namespace catena::packet

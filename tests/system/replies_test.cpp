@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replies: packets that an NF turns into answers on the host are there alone. No later stage may bring their twins back
+// over them, whatever it moves and how.
+#include "system/chain_runner.hpp"
+#include "system/responder.hpp"
+
+#include <catena/packet/headers.hpp>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace catena::testing {
+namespace {
+
+struct Way {
+  const char* name;
+  chain::SyncOptions options;
+};
+std::vector<Way> const& ways() {
+  static const std::vector<Way> kWays{
+      {"copy", {plan::Mode::kCopy}},
+      {"shared", {plan::Mode::kShared}},
+      {"adaptive", {plan::Mode::kAdaptive}},
+      {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
+      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStaged)}},
+      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStrided)}},
+      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)}},
+      {"shared, strided", {plan::Mode::kShared, true, costs_for(plan::Method::kStrided)}}};
+  return kWays;
+}
+
+/// Answers before, between and behind NFs that move frames to the device, rewrite them there and move them back. Few
+/// answers at first, so that strided copies still suit the holes that they leave.
+const std::vector<NfText> kNfs{
+    {"first", "responder", "at: prepare, every: 97"},
+    {"second", "responder", "at: complete, every: 89"},
+    {"ids", "nids", "rules: ids.rules"},
+    {"vpn", "ipsec", "direction: encrypt, sa: sa.yaml"},
+    {"third", "responder", "at: complete, every: 101"},
+};
+
+ChainOutput run(std::uint32_t gpu_mask, std::string const& device, chain::SyncOptions const& sync = {},
+                std::string const& extra = "") {
+  ChainRun run{kNfs, gpu_mask, clear_traffic().front().capture, device, extra, 1, sync};
+  run.registry = &registry_with_responder();
+  Result<ChainOutput> output = run_chain(run);
+  EXPECT_TRUE(output.ok()) << output.status();
+  return output.ok() ? *std::move(output) : ChainOutput{};
+}
+
+void expect_same(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {
+  EXPECT_TRUE(actual.capture == expected.capture) << what << ": the output capture differs";
+  EXPECT_EQ(first_difference(actual.records, expected.records), "") << what << ": the record lines differ";
+  EXPECT_TRUE(actual.report.accounted()) << what;
+  EXPECT_EQ(actual.report.slots_in_use, 0U) << what;
+  for (std::size_t i = 0; i < actual.report.nfs.size(); ++i) {
+    EXPECT_EQ(actual.report.nfs[i].replies, expected.report.nfs[i].replies) << what;
+    EXPECT_EQ(actual.report.nfs[i].in, expected.report.nfs[i].in) << what;
+  }
+}
+
+TEST(Replies, are_seen_by_no_later_nf_and_written_to_the_capture) {
+  const ChainOutput output = run(0, "none");
+  chain::Report const& report = output.report;
+  ASSERT_EQ(report.nfs.size(), kNfs.size());
+  std::uint64_t in = report.received;
+  for (chain::NfReport const& nf : report.nfs) {
+    EXPECT_EQ(nf.in, in) << nf.name << " sees what the one before it passed";
+    EXPECT_EQ(nf.replies > 0, nf.type == "responder") << nf.name;
+    std::uint64_t dropped = 0;
+    for (dataplane::NamedCount const& drop : nf.drops) {
+      dropped += drop.count;
+    }
+    EXPECT_EQ(nf.in, nf.passed + nf.replies + dropped) << nf.name;
+    in = nf.passed;
+  }
+  EXPECT_EQ(report.seen, report.sent + report.dropped());
+  EXPECT_TRUE(report.accounted());
+
+  // an answer is an ICMP message from 192.0.2.1, which no packet of the capture comes from
+  const std::string path = (scratch_folder() / "replies.pcap").string();
+  std::ofstream(path, std::ios::binary) << output.capture;
+  const Result<std::vector<nf::testing::Frame>> frames = nf::testing::read_capture(path);
+  ASSERT_TRUE(frames.ok()) << frames.status();
+  EXPECT_EQ(frames->size(), report.sent);
+  std::uint64_t answers = 0;
+  for (nf::testing::Frame const& frame : *frames) {
+    const packet::Layers layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
+    answers += (layers.flags & packet::kIcmp) != 0 && packet::load_be32(&frame[layers.l3 + 12U]) == 0xC0000201 ? 1 : 0;
+  }
+  EXPECT_EQ(answers, report.nfs[0].replies + report.nfs[1].replies + report.nfs[4].replies);
+}
+
+TEST(Replies, have_the_same_bytes_for_every_placement) {
+  const ChainOutput expected = run(0, "none");
+  for (std::string const& device : device_names()) {
+    for (std::uint32_t mask = 1; mask < 1U << kNfs.size(); ++mask) {
+      expect_same(run(mask, device), expected, fmt::format("placement {:b} on {}", mask, device));
+    }
+  }
+}
+
+TEST(Replies, have_the_same_bytes_for_every_way_to_synchronize) {
+  const ChainOutput expected = run(0, "none");
+  for (std::string const& device : device_names()) {
+    for (Way const& way : ways()) {
+      for (const std::uint32_t mask : {0b11111U, 0b11101U, 0b01010U, 0b11100U}) {
+        expect_same(run(mask, device, way.options), expected, fmt::format("{}, {:b} on {}", way.name, mask, device));
+      }
+      expect_same(run(0b11111U, device, way.options, "  tuning: {unit_packets: 1024, units_per_launch: 2}\n"), expected,
+                  fmt::format("{}, large units on {}", way.name, device));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace catena::testing
