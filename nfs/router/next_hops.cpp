@@ -5,14 +5,64 @@
 
 namespace catena::router {
 
-NextHops::NextHops(std::span<const Route> routes, PortTable const& ports) : numbers_(kMaxPort + 1), hops_(1) {
+namespace {
+
+bool before(Route const& a, Route const& b) {
+  return a.address != b.address ? a.address < b.address : a.length < b.length;
+}
+
+}  // namespace
+
+std::vector<Route> special_routes(PortTable const& ports) {
+  constexpr std::uint8_t kHost = 32;
+  constexpr std::uint8_t kLongestWithBroadcast = 30;
+  std::vector<Route> routes;
+  for (auto const& [port, entry] : ports) {
+    auto const [address, length] = entry.address;
+    if (address == 0) {
+      continue;
+    }
+    routes.push_back({address, 0, kOwnAddressPort, kHost});
+    if (length <= kLongestWithBroadcast) {
+      const std::uint32_t hosts = static_cast<std::uint32_t>(std::uint64_t{0xFFFFFFFF} >> length);
+      routes.push_back({address & ~hosts, 0, kBroadcastPort, kHost});
+      routes.push_back({address | hosts, 0, kBroadcastPort, kHost});
+    }
+  }
+  // ports may share a network: its broadcast addresses once, and an own address before a broadcast one
+  std::stable_sort(routes.begin(), routes.end(), [](Route const& a, Route const& b) {
+    return a.address != b.address ? a.address < b.address : a.port < b.port;
+  });
+  routes.erase(
+      std::unique(routes.begin(), routes.end(), [](Route const& a, Route const& b) { return a.address == b.address; }),
+      routes.end());
+  return routes;
+}
+
+std::vector<Route> with_special_routes(std::vector<Route> routes, std::vector<Route> const& special) {
+  if (special.empty()) {
+    return routes;
+  }
+  std::vector<Route> merged(routes.size() + special.size());
+  // of equal prefixes the first range's comes first, and alone it stays
+  std::merge(special.begin(), special.end(), routes.begin(), routes.end(), merged.begin(), before);
+  merged.erase(std::unique(merged.begin(), merged.end(),
+                           [](Route const& a, Route const& b) { return !before(a, b) && !before(b, a); }),
+               merged.end());
+  return merged;
+}
+
+NextHops::NextHops(std::span<const Route> routes, PortTable const& ports)
+    : numbers_(std::size_t{kBroadcastPort} + 1), hops_(1, Hop{{}, 0, false, kNoRoute}) {
   for (Route const& route : routes) {
     if (numbers_[route.port] != 0) {
       continue;
     }
     numbers_[route.port] = static_cast<std::uint16_t>(hops_.size());
     Hop hop{{}, route.port, false};
-    if (const auto entry = ports.find(route.port); entry != ports.end()) {
+    if (route.port > kMaxPort) {
+      hop = {{}, 0, false, route.port == kOwnAddressPort ? kToRouter : kBroadcast};
+    } else if (const auto entry = ports.find(route.port); entry != ports.end()) {
       hop.rewrites_macs = true;
       std::copy(entry->second.next_hop.begin(), entry->second.next_hop.end(), hop.macs.begin());
       std::copy(entry->second.own.begin(), entry->second.own.end(), hop.macs.begin() + 6);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace catena::router {
 namespace {
 
@@ -87,6 +89,31 @@ TEST(NextHops, ports_are_numbered_from_one_and_know_their_addresses) {
   EXPECT_FALSE(hops.hops()[1].rewrites_macs);
   EXPECT_TRUE(hops.hops()[2].rewrites_macs);
   EXPECT_THAT(hops.hops()[2].macs, ElementsAre(2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1));
+}
+
+TEST(SpecialRoutes, are_own_addresses_and_broadcasts_and_win_over_routes_to_the_same_address) {
+  const MacAddress mac{2, 0, 0, 0, 0, 1};
+  const PortTable ports{{0, {mac, mac, {0x0A090001, 24}}},
+                        {1, {mac, mac, {0x0A0900FF, 8}}},  // a host's address in a larger network that overlaps
+                        {2, {mac, mac, {}}},
+                        {3, {mac, mac, {0xC0000200, 31}}}};
+  std::vector<Route> routes{{0, 1, 5, 0}, {0x0A090001, 2, 6, 32}, {0x0A090002, 3, 7, 32}, {0xC0000200, 4, 8, 31}};
+  routes = with_special_routes(routes, special_routes(ports));
+  std::vector<std::tuple<std::uint32_t, int, int>> found;
+  for (Route const& route : routes) {
+    found.emplace_back(route.address, route.length, route.port);
+  }
+  using Found = std::tuple<std::uint32_t, int, int>;
+  EXPECT_THAT(found,
+              ElementsAre(Found{0, 0, 5}, Found{0x0A000000, 32, kBroadcastPort}, Found{0x0A090000, 32, kBroadcastPort},
+                          Found{0x0A090001, 32, kOwnAddressPort}, Found{0x0A090002, 32, 7},
+                          Found{0x0A0900FF, 32, kOwnAddressPort}, Found{0x0AFFFFFF, 32, kBroadcastPort},
+                          Found{0xC0000200, 31, 8}, Found{0xC0000200, 32, kOwnAddressPort}));
+  const NextHops hops(routes, ports);
+  EXPECT_EQ(hops.hops()[0].decision, kNoRoute);
+  EXPECT_EQ(hops.hops()[hops.number_of(kOwnAddressPort)].decision, kToRouter);
+  EXPECT_EQ(hops.hops()[hops.number_of(kBroadcastPort)].decision, kBroadcast);
+  EXPECT_EQ(hops.hops()[hops.number_of(5)].decision, kForward);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "checks.hpp"
 #include "dataplane/eal/eal.hpp"
 #include "dir24_8.hpp"
 #include "router.layout.hpp"
@@ -21,16 +22,40 @@ namespace {
 // the lookup is still near when it is rewritten.
 constexpr std::uint32_t kChunk = 64;
 
-constexpr std::array<nf::DropReason, 2> kDropReasons{{
+/// In the order of Decision.
+constexpr std::array<nf::DropReason, 12> kDropReasons{{
     {"ttl_expired", "time to live 0 or 1 on arrival"},
     {"no_route", "no prefix of the routes file matches the destination"},
+    {"to_router", "to one of the router's own addresses, and no echo request"},
+    {"broadcast", "to 255.255.255.255, or to all hosts of a network at one of the router's ports"},
+    {"multicast", "to 224/4, and `multicast` is drop; to 224.0.0/24, which never leaves its link"},
+    {"martian_source", "from 0/8, 127/8, 169.254/16, 224/4 or 240/4 (RFC 1812, section 5.3.7)"},
+    {"martian_destination", "to 0/8, 127/8, 169.254/16 or 240/4"},
+    {"bad_checksum", "the header checksum is wrong on arrival"},
+    {"other_mac", "the frame is for another station, and `frames` is own"},
+    {"arp", "ARP that is no request for an address of the router's, and `arp` is answer"},
+    {"control_frame", "another control frame of a link (STP, LLDP), and `arp` is answer"},
+    {"not_routable", "no IPv4 datagram, and no control frame of a link: a router does not bridge"},
 }};
+static_assert(kDropReasons[kToRouter - 1].name == "to_router" && kDropReasons[kOtherMac - 1].name == "other_mac" &&
+              kDropReasons[kNotRoutable - 1].name == "not_routable");
 
-constexpr std::array<nf::ConfigKey, 2> kConfig{{
+constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"routes", "file", "", "`prefix port` a line, port 0..65533; longest prefix wins"},
-    {"ports", "list of {port, mac, next_hop_mac}", "none",
-     "MAC addresses of frames that leave through a port; a port without an entry leaves them unchanged"},
+    {"ports", "list of {port, mac, next_hop_mac, address}", "none",
+     "MAC addresses of frames that leave through a port, a port without an entry leaves them unchanged; the router's "
+     "own "
+     "address there, as 10.9.0.1/24, may be left out"},
+    {"arp", "answer | pass", "answer where a port has an address",
+     "answer: requests for the router's addresses are answered, and no control frame of a link is passed on"},
+    {"icmp_rate", "integer 0..1000000", "1000 where a port has an address, else 0",
+     "ICMP errors a second (time exceeded, network unreachable); 0: none"},
+    {"frames", "own | any", "own where rx is live and every port that a route uses has a `mac`",
+     "own: frames for another station's MAC address are dropped"},
+    {"multicast", "drop | forward", "drop", "what becomes of packets to multicast groups that a route matches"},
 }};
+constexpr std::int64_t kDefaultIcmpRate = 1000;
+constexpr std::int64_t kMaxIcmpRate = 1'000'000;
 
 std::uint64_t mac_value(const std::uint8_t* bytes) {
   return std::uint64_t{packet::load_be16(bytes)} << 32 | packet::load_be32(bytes + 2);
@@ -40,8 +65,8 @@ std::vector<KernelHop> kernel_hops(std::vector<Hop> const& hops) {
   std::vector<KernelHop> result;
   result.reserve(hops.size());
   for (Hop const& hop : hops) {
-    result.push_back(
-        {mac_value(hop.macs.data()), mac_value(hop.macs.data() + 6), hop.port, hop.rewrites_macs ? 1U : 0U});
+    result.push_back({mac_value(hop.macs.data()), mac_value(hop.macs.data() + 6), hop.port,
+                      static_cast<u16>(hop.rewrites_macs ? 1 : 0), hop.decision});
   }
   return result;
 }
@@ -51,34 +76,121 @@ inline void forward(packet::Packet const& packet, std::uint8_t* header, Hop cons
   --header[8];
   packet::store_be16(header + 10, packet::checksum_update(packet::load_be16(header + 10), 0x0100, 0));
   if (hop.rewrites_macs) {
-    std::copy(hop.macs.begin(), hop.macs.end(), packet.frame());
+    // the MAC address of a group follows from the group (RFC 1112, section 6.4): the frame has it
+    const std::ptrdiff_t kept = is_multicast(packet::load_be32(header + 16)) ? 6 : 0;
+    std::copy(hop.macs.begin() + kept, hop.macs.end(), packet.frame() + kept);
   }
 }
 
 }  // namespace
 
+/// Reads what becomes of frames and packets that are not plain unicast to this router.
+Result<Router::Options> Router::read_options(nf::Config& config, PortTable const& ports) {
+  Options options;
+  options.port_entries = ports.size();
+  CATENA_ASSIGN_OR_RETURN(const std::string multicast, config.one_of("multicast", {"drop", "forward"}, "drop"));
+  options.forwards_multicast = multicast == "forward";
+  options.takes_own_where_known = config.ends().live_rx && !config.has("frames");
+  CATENA_ASSIGN_OR_RETURN(const std::string frames,
+                          config.one_of("frames", {"own", "any"}, options.takes_own_where_known ? "own" : "any"));
+  if (frames == "own" && ports.empty() && !options.takes_own_where_known) {
+    return config.error("frames", "'frames' is 'own', but no port has a 'mac'; list them under 'ports'");
+  }
+  for (auto const& [port, entry] : ports) {
+    if (frames == "own") {
+      options.own_macs.push_back(mac_value(entry.own.data()));
+    }
+  }
+  std::sort(options.own_macs.begin(), options.own_macs.end());
+  return options;
+}
+
+Result<AnswerOptions> Router::read_answer_options(nf::Config& config, PortTable const& ports) {
+  const bool has_address =
+      std::any_of(ports.begin(), ports.end(), [](auto const& entry) { return entry.second.address.address != 0; });
+  AnswerOptions options;
+  options.live = config.ends().live_rx;
+  CATENA_ASSIGN_OR_RETURN(const std::string arp,
+                          config.one_of("arp", {"answer", "pass"}, has_address ? "answer" : "pass"));
+  options.arp = arp == "answer";
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t rate,
+                          config.integer_or("icmp_rate", has_address ? kDefaultIcmpRate : 0, 0, kMaxIcmpRate));
+  options.icmp_rate = static_cast<std::uint32_t>(rate);
+  for (const std::string_view key : {"arp", "icmp_rate"}) {
+    const bool answers = key == "arp" ? options.arp : rate > 0;
+    if (answers && !has_address) {
+      return config.error(key, concat("'", key,
+                                      "' asks for answers, but no port has an 'address' to answer from; write "
+                                      "e.g. address: 10.9.0.1/24 at a port"));
+    }
+  }
+  return options;
+}
+
 Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   CATENA_RETURN_IF_ERROR(dataplane::require_eal("router"));
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("routes"));
   CATENA_ASSIGN_OR_RETURN(const PortTable ports, read_port_table(config));
+  CATENA_ASSIGN_OR_RETURN(const AnswerOptions answer_options, read_answer_options(config, ports));
+  CATENA_ASSIGN_OR_RETURN(Options options, read_options(config, ports));
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(std::vector<Route> routes, load_routes(path));
+  const auto has_mac = [&](Route const& route) { return ports.contains(route.port); };
+  if (options.takes_own_where_known && !std::all_of(routes.begin(), routes.end(), has_mac)) {
+    options.own_macs.clear();
+  }
+  const std::vector<Route> special = special_routes(ports);
+  routes = with_special_routes(std::move(routes), special);
   NextHops next_hops(routes, ports);
   CATENA_ASSIGN_OR_RETURN(Fib fib, Fib::create(routes, next_hops));
-  return std::unique_ptr<nf::Nf>(new Router(std::move(routes), std::move(next_hops), std::move(fib), ports.size()));
+  return std::unique_ptr<nf::Nf>(new Router(std::move(routes), special.size(), std::move(next_hops), std::move(fib),
+                                            std::move(options), Answers(ports, answer_options)));
 }
 
 nf::Hints Router::hints() const {
-  const packet::FieldSet macs = port_entries_ > 0 ? packet::fields(packet::kEthDst, packet::kEthSrc) : 0;
+  const packet::FieldSet macs =
+      options_.port_entries > 0 ? packet::fields(packet::kEthDst, packet::kEthSrc) : packet::kNoFields;
+  const packet::FieldSet checked_mac = options_.own_macs.empty() ? packet::kNoFields : packet::fields(packet::kEthDst);
   const packet::FieldSet rewritten = packet::fields(packet::kIpv4Ttl, packet::kIpv4Checksum);
+  const packet::FieldSet header = packet::fields(
+      packet::kIpv4Version, packet::kIpv4Tos, packet::kIpv4Length, packet::kIpv4Id, packet::kIpv4Fragment,
+      packet::kIpv4Ttl, packet::kIpv4Protocol, packet::kIpv4Checksum, packet::kIpv4Src, packet::kIpv4Dst);
   nf::Hints hints;
-  hints.cr = packet::fields(packet::kIpv4Dst) | rewritten;
+  hints.cr = header | checked_mac;
   hints.cw = packet::fields(packet::kMetaPort) | rewritten | macs;
   // the kernel gives back every header field it may write, so it must know what a packet has that it leaves unchanged
-  hints.gr = packet::fields(packet::kIpv4Dst) | rewritten | macs;
+  hints.gr = header | checked_mac | macs;
   hints.gw = hints.cw;
-  hints.complete_reads = packet::fields(packet::kMetaPort);
+  hints.complete_reads = packet::fields(packet::kMetaPort) | header | packet::fields(packet::kIpv4Options);
+  if (answers_.has_addresses()) {
+    hints.complete_reads |= packet::kIcmpErrorReads;
+  }
+  if (answers_.options().arp) {
+    hints.prepare_reads = packet::kFrameFields;  // take_unsupported()
+  }
   return hints;
+}
+
+void Router::take_unsupported(packet::Packet const& packet, nf::Outcome& outcome) {
+  answers_.take_unsupported(packet, outcome);
+}
+
+/// What can be said of a packet before its route is known.
+inline Decision Router::check(packet::Packet const& packet, const std::uint8_t* header) const {
+  const std::uint32_t src = packet::load_be32(header + 12);
+  const std::uint32_t dst = packet::load_be32(header + 16);
+  if (!options_.own_macs.empty()) {
+    const bool to_group = options_.forwards_multicast && is_multicast(dst) && (packet.frame()[0] & 1U) != 0;
+    if (!to_group &&
+        !std::binary_search(options_.own_macs.begin(), options_.own_macs.end(), mac_value(packet.frame()))) {
+      return kOtherMac;
+    }
+  }
+  // that of a header with options: see complete()
+  if (header[0] == 0x45 && !checksum_is_right(header, packet::kIpv4MinBytes)) {
+    return kBadChecksum;
+  }
+  return check_addresses(src, dst, options_.forwards_multicast);
 }
 
 void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {
@@ -101,15 +213,30 @@ void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std
     for (std::uint32_t i = 0; i < count; ++i) {
       const packet::Packet packet = batch[first + i];
       Hop const& hop = hops[numbers[i]];
-      const std::uint32_t decision = headers[i][8] <= 1 ? kTtlExpired : numbers[i] == kNoHop ? kNoRoute : kForward;
-      decisions[first + i].decision = decision;
+      std::uint32_t decision = check(packet, headers[i]);
+      if (decision == kForward) {
+        const bool at_its_end = headers[i][8] <= 1 && (hop.decision == kForward || hop.decision == kNoRoute);
+        decision = at_its_end ? kTtlExpired : hop.decision;
+      }
       if (decision == kForward) {
         forward(packet, headers[i], hop);
         packet.set_port(hop.port);
       } else {
         packet.set_port(0);
       }
+      decisions[first + i].decision = decision | (headers[i][0] != 0x45 ? kHasOptions : 0);
     }
+  }
+}
+
+/// Drops or answers a packet that is not forwarded.
+void Router::finish(packet::Packet const& packet, std::uint32_t decision, nf::Outcome& outcome) {
+  if (answers_.answer(packet, static_cast<Decision>(decision), outcome)) {
+    return;
+  }
+  outcome.drop(packet, decision - 1);
+  if (outcome.recording()) {
+    outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(decision - 1), "");
   }
 }
 
@@ -125,16 +252,16 @@ void Router::complete(packet::Batch const& batch, std::span<const std::byte>, st
   }
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     const packet::Packet packet = batch[i];
-    if (decisions[i].decision == kForward) {
-      if (outcome.recording()) {
-        outcome.record(packet, packet::Verdict::kPass, -1, concat("\"port\":", packet.port()));
-      }
-      continue;
+    std::uint32_t decision = decisions[i].decision & ~kHasOptions;
+    if ((decisions[i].decision & kHasOptions) != 0 && decision != kOtherMac &&
+        !checksum_is_right(packet.l3(), (packet.l3()[0] & 0x0FU) * 4U)) {
+      decision = kBadChecksum;
+      packet.set_port(0);
     }
-    const std::uint32_t reason = decisions[i].decision - 1;
-    outcome.drop(packet, reason);
-    if (outcome.recording()) {
-      outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(reason), "");
+    if (decision != kForward) {
+      finish(packet, decision, outcome);
+    } else if (outcome.recording()) {
+      outcome.record(packet, packet::Verdict::kPass, -1, concat("\"port\":", packet.port()));
     }
   }
 }
@@ -162,13 +289,25 @@ Result<nf::KernelSide> Router::kernel_side() const {
   }
   const std::vector<KernelHop> hops = kernel_hops(next_hops_.hops());
   header.hops = state.add(std::span(hops));
+  header.own_macs = state.add(std::span(options_.own_macs));
+  header.forwards_multicast = options_.forwards_multicast ? 1 : 0;
   side.state = state.finish(header);
   return side;
 }
 
 std::vector<std::string> Router::start_report() const {
-  return {
-      concat(routes_.size(), " routes to ", next_hops_.hops().size() - 1, " ports, MAC addresses for ", port_entries_)};
+  const auto is_port = [](Hop const& hop) { return hop.decision == kForward; };
+  const auto ports = std::count_if(next_hops_.hops().begin(), next_hops_.hops().end(), is_port);
+  std::vector<std::string> lines{concat(routes_.size() - special_routes_, " routes to ", ports,
+                                        " ports, MAC addresses for ", options_.port_entries)};
+  lines.push_back(concat(options_.own_macs.empty()
+                             ? "takes frames to any MAC address (`frames: own` is the default of live ports)"
+                             : "takes frames to its own MAC addresses alone",
+                         answers_.options().arp ? "; answers ARP" : "; passes ARP on",
+                         answers_.options().icmp_rate > 0
+                             ? concat("; sends ICMP errors, at most ", answers_.options().icmp_rate, " a second")
+                             : std::string("; sends no ICMP errors")));
+  return lines;
 }
 
 }  // namespace catena::router
@@ -178,6 +317,7 @@ catena::nf::Descriptor const& catena_nf_router() {
       .type = "router",
       .help = "IPv4 forwarding by longest prefix: output port, TTL, MAC addresses",
       .needs = catena::packet::kIpv4,
+      .takes_unsupported = true,
       .drop_reasons = catena::router::kDropReasons,
       .config = catena::router::kConfig,
       .aux_bytes = 0,

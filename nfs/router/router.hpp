@@ -5,20 +5,27 @@
 
 #include <vector>
 
+#include "answers.hpp"
 #include "fib.hpp"
 #include "next_hops.hpp"
 #include "route_file.hpp"
 
 /// IPv4 forwarding (RFC 1812, section 5.2.1), in this order:
-///   1. TTL <= 1: drop `ttl_expired`. Comes first, so that a packet at the end of its life is never `no_route`.
-///   2. The longest prefix that matches ipv4.dst gives the output port; none: drop `no_route`.
-///   3. TTL - 1, header checksum by RFC 1624, meta.port. A port with an entry in the port table gives the frame its
-///      MAC addresses; else they stay.
-/// A dropped packet keeps its bytes.
+///   1. A frame that is not for the router (where it knows): drop `other_mac`.
+///   2. A wrong header checksum: `bad_checksum`. Source or destination that must not be forwarded: `martian_source`,
+///      `multicast`, `broadcast`, `martian_destination`.
+///   3. The longest prefix that matches ipv4.dst gives the output port. The router's own addresses and broadcast
+///      addresses of its networks are routes of length 32 that give a decision instead: `to_router`, `broadcast`.
+///   4. TTL <= 1: drop `ttl_expired`, whatever the route. No route: drop `no_route`.
+///   5. TTL - 1, header checksum by RFC 1624, meta.port. A port with an entry in the port table gives the frame its
+///      MAC addresses (eth.src alone to a multicast group); else they stay.
+/// A dropped packet keeps its bytes, but where its header has options and a wrong checksum. complete() may answer a
+/// packet that it would drop (answers.hpp).
 ///
 /// The checksum: TTL is the high byte of its word, so equation 3 of RFC 1624 adds ~m + m' = 0xFEFF whatever the word
 /// was: HC' = ~(~HC + 0xFEFF). The sum is never zero, so the result is never 0xFFFF, which is also what RFC 1071
-/// gives over any header with its version in it; a wrong checksum stays wrong by the same amount.
+/// gives over any header with its version in it. A checksum that was right stays right and one that was wrong wrong, so
+/// that of a header with options is verified after the work: kernels do not see options.
 ///
 /// One packet: 10.1.2.3 against `10.0.0.0/8 1`, `10.1.0.0/16 3`: port 3; TTL 64, checksum 0x63c4 become 63, 0x64c4.
 ///
@@ -31,23 +38,40 @@ class Router final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
+  void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
                 nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
   Result<nf::KernelSide> kernel_side() const override;
   std::vector<std::string> start_report() const override;
+  std::vector<nf::Statistic> statistics() const override { return answers_.statistics(); }
 
  private:
-  Router(std::vector<Route> routes, NextHops next_hops, Fib fib, std::size_t port_entries)
+  /// What the configuration says beside routes.
+  struct Options {
+    std::size_t port_entries = 0;
+    bool forwards_multicast = false;
+    bool takes_own_where_known = false;   ///< nobody said so: only where every port that a route uses has an entry
+    std::vector<std::uint64_t> own_macs;  ///< sorted; empty: frames to any address are taken
+  };
+  Router(std::vector<Route> routes, std::size_t special, NextHops next_hops, Fib fib, Options options, Answers answers)
       : routes_(std::move(routes)),
+        special_routes_(special),
         next_hops_(std::move(next_hops)),
         fib_(std::move(fib)),
-        port_entries_(port_entries) {}
+        options_(std::move(options)),
+        answers_(std::move(answers)) {}
+  static Result<Options> read_options(nf::Config& config, PortTable const& ports);
+  static Result<AnswerOptions> read_answer_options(nf::Config& config, PortTable const& ports);
+  Decision check(packet::Packet const& packet, const std::uint8_t* header) const;
+  void finish(packet::Packet const& packet, std::uint32_t decision, nf::Outcome& outcome);
 
-  std::vector<Route> routes_;
+  std::vector<Route> routes_;   ///< those of the file, and special_routes()
+  std::size_t special_routes_;  ///< how many of them are special
   NextHops next_hops_;
   Fib fib_;
-  std::size_t port_entries_;
+  Options options_;
+  Answers answers_;
 };
 
 }  // namespace catena::router

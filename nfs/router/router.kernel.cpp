@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One work-item a packet. Reads ipv4.dst, ipv4.ttl, ipv4.checksum (and both MAC addresses where the port table has
-// entries), writes all of these but ipv4.dst, meta.port, and a RouteResult. Deterministic; no scratch memory. The
-// tables in the state are read-only: two dependent loads for a packet, three where a prefix longer than /24 is near.
+// One work-item a packet. Reads the IPv4 header but its options (and both MAC addresses where the port table has
+// entries), writes ipv4.ttl, ipv4.checksum, the MAC addresses, meta.port, and a RouteResult. Deterministic; no scratch
+// memory. The tables in the state are read-only: two dependent loads for a packet, three where a prefix longer than /24
+// is near.
 #include <catena/kernel/context.hpp>
 
 #include "lookup.kernel.hpp"
@@ -20,11 +21,11 @@ inline u32 find_hop(Context const& ctx, LookupTable<Entry> const& table, u32 add
 }
 
 /// A template, so that a plan without MAC addresses has no code for them. An output column goes back whole: a packet
-/// whose addresses stay gets what it had.
+/// whose addresses stay gets what it had. A frame to a multicast group keeps the group's address.
 template <typename View>
-inline void write_macs(View const& packet, KernelHop const& hop, bool rewrites) {
+inline void write_macs(View const& packet, KernelHop const& hop, bool rewrites, bool group) {
   if constexpr (packet::contains(CATENA_WRITES, packet::kEthDst)) {
-    packet.template set<packet::kEthDst>(rewrites ? hop.eth_dst : packet.template get<packet::kEthDst>());
+    packet.template set<packet::kEthDst>(rewrites && !group ? hop.eth_dst : packet.template get<packet::kEthDst>());
     packet.template set<packet::kEthSrc>(rewrites ? hop.eth_src : packet.template get<packet::kEthSrc>());
   }
 }
@@ -36,26 +37,92 @@ inline u16 checksum_after_hop(u16 checksum) {
   return static_cast<u16>(~sum);
 }
 
+inline bool is_special(u32 address) {
+  const u32 net = address >> 24;
+  return (net == 0) | (net == 127) | (net >= 224) | ((address >> 16) == 0xA9FE);
+}
+
+/// RFC 1071 over the twenty bytes that every header has.
+inline bool checksum_is_right(PacketView const& packet, u32 src, u32 dst, u8 version, u8 ttl, u16 checksum) {
+  u32 sum = static_cast<u32>(version) << 8 | packet.get<packet::kIpv4Tos>();
+  sum += packet.get<packet::kIpv4Length>();
+  sum += packet.get<packet::kIpv4Id>();
+  sum += packet.get<packet::kIpv4Fragment>();
+  sum += static_cast<u32>(ttl) << 8 | packet.get<packet::kIpv4Protocol>();
+  sum += checksum;
+  sum += (src >> 16) + (src & 0xFFFFU) + (dst >> 16) + (dst & 0xFFFFU);
+  sum = (sum & 0xFFFFU) + (sum >> 16);
+  return ((sum & 0xFFFFU) + (sum >> 16)) == 0xFFFFU;
+}
+
+/// Whether the frame is for one of the router's own addresses, or for a group where those are forwarded. A template, so
+/// that eth.dst is read only where it is known.
+template <typename View>
+inline bool is_for_router(Context const& ctx, View const& packet, State const& state, bool to_group) {
+  bool own = state.own_macs.count == 0;
+  if constexpr (packet::contains(CATENA_READS, packet::kEthDst)) {
+    if (state.own_macs.count != 0) {
+      const u64 mac = packet.template get<packet::kEthDst>();
+      own = to_group && (mac >> 40 & 1) != 0;
+      const auto macs = ctx.array(state.own_macs);
+      u64 low = 0;
+      for (u64 size = state.own_macs.count; size > 0;) {
+        const u64 step = size / 2;
+        const u64 at = macs[low + step];
+        own |= at == mac;
+        low = at < mac ? low + step + 1 : low;
+        size = at < mac ? size - step - 1 : step;
+      }
+    }
+  }
+  return own;
+}
+
+/// Why the packet must not be forwarded whatever its route; kForward if nothing speaks against it.
+inline u32 check(Context const& ctx, PacketView const& packet, State const& state, u32 src, u32 dst, u8 version, u8 ttl,
+                 u16 checksum) {
+  const bool group = dst >> 28 == 0xE;
+  const bool forwards_group = group && state.forwards_multicast != 0;
+  if (!is_for_router(ctx, packet, state, forwards_group)) {
+    return kOtherMac;
+  }
+  if (version == 0x45 && !checksum_is_right(packet, src, dst, version, ttl, checksum)) {
+    return kBadChecksum;
+  }
+  if (is_special(src)) {
+    return kMartianSource;
+  }
+  if (group) {
+    return forwards_group && dst >> 8 != 0xE00000 ? kForward : kMulticast;
+  }
+  if (dst == 0xFFFFFFFFU) {
+    return kBroadcast;
+  }
+  return is_special(dst) ? kMartianDestination : kForward;
+}
+
 inline void route(Context const& ctx, PacketView const& packet) {
   State const& state = ctx.state<State>();
   const u32 address = packet.get<packet::kIpv4Dst>();
   const u8 ttl = packet.get<packet::kIpv4Ttl>();
+  const u8 version = packet.get<packet::kIpv4Version>();
   const u16 checksum = packet.get<packet::kIpv4Checksum>();
   const u32 number = state.is_wide != 0 ? find_hop(ctx, state.wide, address) : find_hop(ctx, state.narrow, address);
   const KernelHop hop = ctx.array(state.hops)[number];
 
-  u32 decision = kForward;
-  if (ttl <= 1) {
-    decision = kTtlExpired;
-  } else if (number == kNoHop) {
-    decision = kNoRoute;
+  u32 decision = check(ctx, packet, state, packet.get<packet::kIpv4Src>(), address, version, ttl, checksum);
+  if (decision == kForward) {
+    decision = hop.decision;
+    if (ttl <= 1 && (decision == kForward || decision == kNoRoute)) {
+      decision = kTtlExpired;
+    }
   }
   const bool forward = decision == kForward;
   packet.set<packet::kIpv4Ttl>(forward ? static_cast<u8>(ttl - 1) : ttl);
   packet.set<packet::kIpv4Checksum>(forward ? checksum_after_hop(checksum) : checksum);
-  write_macs(packet, hop, forward && hop.rewrites_macs != 0);
+  write_macs(packet, hop, forward && hop.rewrites_macs != 0, address >> 28 == 0xE);
   packet.set<packet::kMetaPort>(forward ? static_cast<u16>(hop.port) : u16{0});
-  packet.set_result(RouteResult{decision});
+  packet.set_result(RouteResult{decision | (version != 0x45 ? kHasOptions : 0U)});
 }
 
 }  // namespace catena::router

@@ -8,12 +8,29 @@
 namespace catena::router {
 
 /// What becomes of a packet. The values behind kForward are 1 + the position in the drop reasons.
-enum Decision : u32 { kForward = 0, kTtlExpired = 1, kNoRoute = 2 };
+enum Decision : u32 {
+  kForward = 0,
+  kTtlExpired = 1,
+  kNoRoute = 2,
+  kToRouter = 3,
+  kBroadcast = 4,
+  kMulticast = 5,
+  kMartianSource = 6,
+  kMartianDestination = 7,
+  kBadChecksum = 8,
+  kOtherMac = 9,
+  kArp = 10,           ///< not IPv4: the host decides
+  kControlFrame = 11,  ///< the same
+  kNotRoutable = 12,   ///< the same
+};
 
 struct RouteResult {
-  u32 decision;
+  u32 decision;  ///< Decision, and kHasOptions
 };
 static_assert(sizeof(RouteResult) == 4);
+
+/// In a result: the header has options, which fields do not show, so complete() verifies its checksum.
+inline constexpr u32 kHasOptions = 0x100;
 
 /// Number 0 of the next hops stands for "no route".
 inline constexpr u32 kNoHop = 0;
@@ -22,8 +39,9 @@ inline constexpr u32 kNoHop = 0;
 struct KernelHop {
   u64 eth_dst;
   u64 eth_src;
-  u32 port;
-  u32 rewrites_macs;  ///< 0: eth_dst and eth_src say nothing
+  u16 port;
+  u16 rewrites_macs;  ///< 0: eth_dst and eth_src say nothing
+  u32 decision;       ///< kForward, or what becomes of packets that this "next hop" stands for
 };
 static_assert(sizeof(KernelHop) == 24);
 
@@ -41,9 +59,11 @@ inline constexpr Entry kGroupFlag = static_cast<Entry>(Entry{1} << (sizeof(Entry
 struct State {
   LookupTable<u16> narrow;  ///< empty if `wide` is used
   LookupTable<u32> wide;
-  kernel::StateArray<KernelHop> hops;  ///< [next hops], number 0 unused
+  kernel::StateArray<KernelHop> hops;  ///< [next hops], number 0: no route
+  kernel::StateArray<u64> own_macs;    ///< frames to others are dropped; sorted; empty: all are taken
   u64 is_wide;
+  u64 forwards_multicast;
 };
-static_assert(sizeof(State) == 88);
+static_assert(sizeof(State) == 112);
 
 }  // namespace catena::router

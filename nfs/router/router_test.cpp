@@ -60,9 +60,10 @@ class Router : public ::testing::Test {
   Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = "routes: routes.txt") {
     return nf::testing::make_nf(catena_nf_router(), yaml, folder_.path());
   }
-  RunResult run(std::vector<Frame> const& frames, std::string_view yaml = "routes: routes.txt") {
+  RunResult run(std::vector<Frame> const& frames, std::string_view yaml = "routes: routes.txt",
+                nf::testing::RunOptions const& options = {}) {
     return nf::testing::run_everywhere(
-        catena_nf_router(), [&] { return make(yaml); }, frames);
+        catena_nf_router(), [&] { return make(yaml); }, frames, options);
   }
 
   nf::testing::ScratchFolder folder_;
@@ -132,15 +133,6 @@ TEST_F(Router, checksums_around_zero_equal_recomputed_ones) {
   EXPECT_GT(zeros, 0U);
 }
 
-TEST_F(Router, a_wrong_checksum_stays_wrong_by_the_same_amount) {
-  write_routes("0.0.0.0/0 1\n");
-  Frame frame = frame_to(0x0A000001);
-  set_checksum(frame, static_cast<std::uint16_t>(header_checksum(frame) + 1));
-  const RunResult result = run({frame});
-  Frame const& out = result.packets[0].frame;
-  EXPECT_EQ(out[24] << 8 | out[25], header_checksum(out) + 1);
-}
-
 TEST_F(Router, options_vlan_tags_and_fragments_are_forwarded) {
   write_routes("0.0.0.0/0 5\n");
   Frame options = frame_to(0x0A000001);
@@ -161,19 +153,19 @@ TEST_F(Router, options_vlan_tags_and_fragments_are_forwarded) {
   EXPECT_EQ(result.packets[2].port, 5);
 }
 
-TEST_F(Router, frames_that_are_not_ipv4_pass_unchanged_and_undecided) {
+TEST_F(Router, frames_that_are_not_ipv4_are_not_bridged) {
   write_routes("0.0.0.0/0 5\n");
   Frame ipv6(60, 0);
   ipv6[12] = 0x86;
   ipv6[13] = 0xDD;
-  const std::vector<Frame> frames{ipv6, Frame(), Frame(13, 0xFF), frame_to(1)};
+  const std::vector<Frame> frames{ipv6, Frame(), Frame(13, 0xFF), frame_to(0x0A000001)};
   const RunResult result = run(frames);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(result.packets[i].frame, frames[i]);
-    EXPECT_EQ(result.packets[i].verdict, packet::Verdict::kPass);
+    EXPECT_EQ(result.packets[i].verdict, packet::Verdict::kDrop);
   }
+  EXPECT_EQ(result.dropped("not_routable"), 3U);
   EXPECT_EQ(result.counters.unsupported, 3U);
-  EXPECT_EQ(result.records.size(), 1U);
 }
 
 TEST_F(Router, a_port_with_an_entry_gives_its_mac_addresses) {
@@ -232,14 +224,18 @@ TEST_F(Router, hints_name_mac_addresses_only_with_a_port_table) {
   write_routes("10.0.0.0/8 1\n");
   const packet::FieldSet macs = packet::fields(packet::kEthDst, packet::kEthSrc);
   const packet::FieldSet always = packet::fields(packet::kIpv4Ttl, packet::kIpv4Checksum);
+  const packet::FieldSet header =
+      always | packet::fields(packet::kIpv4Version, packet::kIpv4Tos, packet::kIpv4Length, packet::kIpv4Id,
+                              packet::kIpv4Fragment, packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst);
   const nf::Hints plain = (*make())->hints();
-  EXPECT_EQ(plain.gr, always | packet::fields(packet::kIpv4Dst));
+  EXPECT_EQ(plain.gr, header);
   EXPECT_EQ(plain.gw, plain.cw);
   EXPECT_EQ(plain.cw, always | packet::fields(packet::kMetaPort));
   const nf::Hints rewriting =
       (*make("{routes: routes.txt, ports: [{port: 1, mac: 02:00:00:00:00:01, next_hop_mac: 02:00:00:00:00:02}]}"))
           ->hints();
   EXPECT_EQ(rewriting.gr, plain.gr | macs);
+  EXPECT_FALSE(packet::contains(rewriting.complete_reads, packet::kPayload)) << "nothing is answered";
   EXPECT_EQ(rewriting.gw, plain.gw | macs);
   EXPECT_EQ(rewriting.cw, plain.cw | macs);
 }
@@ -254,7 +250,8 @@ TEST_F(Router, wrong_configuration_is_an_error_with_position) {
 
 TEST_F(Router, start_report_counts_routes_and_ports) {
   write_routes("10.0.0.0/8 1\n11.0.0.0/8 2\n12.0.0.0/8 1\n");
-  EXPECT_THAT((*make())->start_report(), ElementsAre(HasSubstr("3 routes to 2 ports")));
+  EXPECT_THAT((*make())->start_report(),
+              ElementsAre(HasSubstr("3 routes to 2 ports"), HasSubstr("sends no ICMP errors")));
 }
 
 // The statement runs in a process of its own, where nothing has started DPDK.
@@ -268,13 +265,16 @@ TEST(RouterDeathTest, creating_one_without_dpdk_is_a_failed_precondition) {
       ::testing::ExitedWithCode(0), "");
 }
 
-/// The Internet table: parsed here on its own, ports assigned as line number mod kPorts.
+/// The full Internet table: parsed here on its own, ports assigned as line number mod kPorts.
 class FullTable : public Router {
  protected:
   static constexpr std::uint32_t kPorts = 64;
 
   void SetUp() override {
     const std::string data = nf::testing::shared_data();
+    if (data.empty()) {
+      GTEST_SKIP() << "the shared test data is not beside the checkout";
+    }
     std::FILE* unzip = ::popen(("gzip -dc '" + data + "/routes/tier1_ipv4_901899.txt.gz'").c_str(), "r");
     ASSERT_NE(unzip, nullptr);
     std::ofstream routes(folder_.path("routes.txt"));
@@ -287,8 +287,7 @@ class FullTable : public Router {
       prefixes_.emplace_back(address, length);
     }
     ASSERT_EQ(::pclose(unzip), 0);
-    // the whole table, or the part of it in tests/data/oracles
-    ASSERT_THAT(prefixes_.size(), ::testing::AnyOf(901899U, 45094U));
+    ASSERT_EQ(prefixes_.size(), 901899U);
   }
 
   /// First and last address of each prefix longer than /24 and its neighbours, then addresses inside random prefixes
@@ -301,7 +300,7 @@ class FullTable : public Router {
         result.insert(result.end(), {address - 1, address, last, last + 1});
       }
     }
-    EXPECT_EQ(result.size(), 4U * (prefixes_.size() == 901899U ? 961 : 55));
+    EXPECT_EQ(result.size(), 4U * 961);
     auto random = [engine = std::mt19937(20)]() mutable { return static_cast<std::uint32_t>(engine()); };
     while (result.size() < count) {
       auto const& [address, length] = prefixes_[random() % prefixes_.size()];
@@ -310,6 +309,12 @@ class FullTable : public Router {
       result.push_back(random());
     }
     return result;
+  }
+
+  /// Whether RFC 1812 forbids to forward to `address`, whatever the routes.
+  static bool is_special(std::uint32_t address) {
+    const std::uint32_t net = address >> 24;
+    return net == 0 || net == 127 || net >= 224 || (address & 0xFFFF0000) == 0xA9FE0000;
   }
 
   testing::LpmOracle oracle_;
@@ -326,14 +331,16 @@ TEST_F(FullTable, every_lookup_equals_the_plain_longest_prefix_match) {
   ASSERT_EQ(result.packets.size(), frames.size());
   std::uint32_t forwarded_packets = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const auto expected = oracle_.find(wanted[i]);
+    const auto expected = is_special(wanted[i]) ? std::nullopt : oracle_.find(wanted[i]);
     ASSERT_EQ(result.packets[i].verdict, expected ? packet::Verdict::kPass : packet::Verdict::kDrop) << wanted[i];
     ASSERT_EQ(result.packets[i].port, expected.value_or(0)) << wanted[i];
     ASSERT_EQ(result.packets[i].frame, expected ? forwarded(frames[i]) : frames[i]) << wanted[i];
     forwarded_packets += expected ? 1U : 0U;
   }
   EXPECT_GT(forwarded_packets, 10000U);
-  EXPECT_EQ(result.dropped("no_route"), frames.size() - forwarded_packets);
+  const std::uint64_t special =
+      result.dropped("multicast") + result.dropped("broadcast") + result.dropped("martian_destination");
+  EXPECT_EQ(result.dropped("no_route") + special, frames.size() - forwarded_packets);
 }
 
 }  // namespace

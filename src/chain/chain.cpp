@@ -77,7 +77,7 @@ Chain::~Chain() {
 Status Chain::make_nfs(nf::Registry const& registry, bool recording) {
   for (NfConfig const& config : config_.nfs) {
     NfSlot slot{config, nullptr, nullptr, nullptr, nullptr};
-    CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, recording));
+    CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, recording, ends_of(config_.rx, config_.tx)));
     nfs_.push_back(std::move(slot));
   }
   return absl::OkStatus();
@@ -412,7 +412,7 @@ bool Chain::abandoned_device() const {
 Status check(ChainConfig const& config, nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(start_eal({}, {}));
   for (NfConfig const& entry : config.nfs) {
-    CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false));
+    CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false, ends_of(config.rx, config.tx)));
     if (entry.on == Placement::kGpu) {
       CATENA_RETURN_IF_ERROR(make_kernel_side(entry, *instance).status());
     }

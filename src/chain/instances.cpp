@@ -38,13 +38,18 @@ Status start_eal(PortConfig const& rx, PortConfig const& tx) {
   return dataplane::ensure_eal(arguments);
 }
 
+nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx) {
+  return {.live_rx = rx.kind == PortKind::kDpdk, .live_tx = tx.kind == PortKind::kDpdk};
+}
+
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
-                                                    bool recording) {
+                                                    bool recording, nf::Ends ends) {
   Result<nf::Descriptor const*> descriptor = registry.find(config.type);
   if (!descriptor.ok()) {
     return absl::NotFoundError(concat(config.position, ": ", std::string(descriptor.status().message())));
   }
   nf::Config own = config.config;
+  own.set_ends(ends);
   Result<std::unique_ptr<nf::Nf>> nf = (*descriptor)->create(own);
   if (!nf.ok()) {
     return nf.status();

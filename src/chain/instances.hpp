@@ -13,10 +13,13 @@ namespace catena::chain {
 /// PCI devices must be allowed when the EAL starts, and need its hugepages; everything else runs without either.
 Status start_eal(PortConfig const& rx, PortConfig const& tx);
 
+/// Which ends of a chain are live: those that are ports.
+nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx);
+
 /// Errors: NotFound for an unknown type, InvalidArgument for `on: gpu` of an NF without a kernel, both with the entry's
 /// position; else as the NF's create().
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
-                                                    bool recording);
+                                                    bool recording, nf::Ends ends);
 
 /// kernel_side() with the entry's position in errors.
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance);

@@ -118,6 +118,7 @@ struct Config::State {
   std::string file;
   YAML::Node node;
   std::set<std::string, std::less<>> asked;
+  Ends ends;
 
   YAML::Node find(std::string_view key) const {
     for (auto const& entry : node) {
@@ -128,6 +129,9 @@ struct Config::State {
     return YAML::Node(YAML::NodeType::Undefined);
   }
 };
+
+Ends Config::ends() const { return state_->ends; }
+void Config::set_ends(Ends ends) { state_->ends = ends; }
 
 Config::Config(std::shared_ptr<State> state) : state_(std::move(state)) {}
 

@@ -134,6 +134,14 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
   counters_.in += alive;
   counters_.decided += decided;
   counters_.unsupported += alive - decided;
+  if (descriptor_->takes_unsupported && alive != decided) {
+    for (const std::uint32_t slot : unit.slots()) {
+      if (is_alive(slot) && !is_supported(slot)) {
+        nf_->take_unsupported(packet::Packet(unit.region() + std::size_t{slot} * packet::kSlotBytes, meta, slot),
+                              outcome_);
+      }
+    }
+  }
   if (on_unsupported_ == OnUnsupported::kDrop && alive != decided) {
     for (const std::uint32_t slot : unit.slots()) {
       if (is_alive(slot) && !is_supported(slot)) {

@@ -92,6 +92,20 @@ void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t
   packet.reparse();
 }
 
+void make_echo_reply(Packet const& packet) {
+  std::uint8_t* frame = packet.frame();
+  std::swap_ranges(frame, frame + kMacBytes, frame + kMacBytes);
+  std::uint8_t* ip = packet.l3();
+  std::swap_ranges(ip + 12, ip + 16, ip + 16);
+  const std::uint16_t ttl_before = load_be16(ip + 8);
+  ip[8] = kTtl;
+  store_be16(ip + 10, checksum_update(load_be16(ip + 10), ttl_before, load_be16(ip + 8)));
+  std::uint8_t* icmp = packet.l4();
+  const std::uint16_t type_before = load_be16(icmp);
+  icmp[0] = 0;
+  store_be16(icmp + 2, checksum_update(load_be16(icmp + 2), type_before, load_be16(icmp)));
+}
+
 bool ErrorBudget::take(std::uint64_t now_ns) {
   if (now_ns > last_ns_) {
     // before the product can overflow the bucket is full

@@ -19,6 +19,9 @@ TEST(IcmpError, is_what_scapy_makes_of_the_packet_or_nothing) {
   ASSERT_GT(cases.size(), 30U);
   for (auto const& words : cases) {
     ASSERT_EQ(words.size(), 7U);
+    if (words[0] == "echo_request_to_reply") {
+      continue;
+    }
     const IcmpError error{static_cast<std::uint8_t>(std::stoul(words[1])),
                           static_cast<std::uint8_t>(std::stoul(words[2])),
                           static_cast<std::uint32_t>(std::stoul(words[3]))};
@@ -37,6 +40,20 @@ TEST(IcmpError, is_what_scapy_makes_of_the_packet_or_nothing) {
       EXPECT_FALSE(may_report(one.packet())) << words[0] << ": never about an error";
     }
   }
+}
+
+TEST(EchoReply, is_what_scapy_makes_of_the_request) {
+  std::size_t replies = 0;
+  for (auto const& words : testing::read_cases("icmp_errors.txt")) {
+    if (words[0] != "echo_request_to_reply") {
+      continue;
+    }
+    OnePacket one(from_hex(words[5]));
+    make_echo_reply(one.packet());
+    EXPECT_EQ(one.frame(), from_hex(words[6]));
+    ++replies;
+  }
+  EXPECT_EQ(replies, 2U);
 }
 
 TEST(ErrorBudget, gives_a_burst_and_then_a_rate) {

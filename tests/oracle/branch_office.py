@@ -38,6 +38,7 @@ class Packet:
             at += 4
         self.frame, self.l3 = frame, at + 2
         self.is_ipv4 = frame[at:at + 2] == b"\x08\x00"
+        self.is_control = frame[at:at + 2] == b"\x08\x06" or frame[:6] == b"\x01\x00\x0c\xcc\xcc\xcc"
         if not self.is_ipv4:
             return
         datagram = frame[at + 2:]
@@ -212,9 +213,13 @@ class Model:
 
     def judge(self, index, packet, sent):
         """The record lines of one packet; `sent` gives the frames that left, of which it takes its own."""
+        if packet.is_control:
+            self.seen["ARP and CDP"] += 1
+            assert next(sent) == packet.frame, "a frame that no NF decides was changed"
+            return
         if not packet.is_ipv4:
             self.seen["not IPv4"] += 1
-            assert next(sent) == packet.frame, "a frame that no NF decides was changed"
+            yield {"packet": index, "nf": "rt", "verdict": "drop", "reason": "not_routable"}
             return
         action, rule = self.firewall.decide(packet)
         if action == "deny":

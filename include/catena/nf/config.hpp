@@ -19,6 +19,13 @@ class Node;
 /// Thread rule: one thread at a time.
 namespace catena::nf {
 
+/// Whether packets of the run that an NF is made for come from and go to ports that others are connected to. Captures,
+/// generators and null are not live: the same input gives the same output there, whatever the time.
+struct Ends {
+  bool live_rx = false;
+  bool live_tx = false;
+};
+
 class Config {
  public:
   /// Parses `path`. NotFound if it cannot be read; InvalidArgument with position if it is not a YAML mapping.
@@ -49,6 +56,10 @@ class Config {
   Result<Config> section_or_empty(std::string_view key);
   Result<std::vector<Config>> sections(std::string_view key);
   Result<std::vector<std::string>> strings(std::string_view key);
+
+  /// The ends of the chain that this configuration is part of. Set before the NF is made, at the NF's own mapping.
+  Ends ends() const;
+  void set_ends(Ends ends);
 
   /// InvalidArgument for the first key that nobody asked for; names the nearest known key.
   Status finish() const;

@@ -71,6 +71,10 @@ class Nf {
   /// change.
   virtual double grows_by() const { return 0; }
 
+  /// A packet that is not this NF's to decide, for an NF whose descriptor says `takes_unsupported`: it may drop or
+  /// answer it through `outcome`. What it leaves alone goes by the chain's on_unsupported. Reads what prepare() reads.
+  /// Called in packet order, before prepare() of the batch that the packet would be in.
+  virtual void take_unsupported(packet::Packet const& /*packet*/, Outcome& /*outcome*/) {}
   /// Fills `aux` (batch.size() * aux_bytes). Packets it drops or replies to through `outcome` do not reach the
   /// later steps.
   virtual void prepare(packet::Batch const& batch, std::span<std::byte> aux, Outcome& outcome);
@@ -115,6 +119,7 @@ struct Descriptor {
   std::string_view type;                     ///< the `type:` of a chain file
   std::string_view help;                     ///< one line
   std::uint8_t needs = packet::kIpv4;        ///< LayerFlags a packet must have; others pass or drop by `on_unsupported`
+  bool takes_unsupported = false;            ///< see Nf::take_unsupported()
   std::span<const DropReason> drop_reasons;  ///< Outcome::drop() takes the position in this list
   std::span<const ConfigKey> config;
   std::uint32_t aux_bytes = 0;

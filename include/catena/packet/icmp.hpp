@@ -36,6 +36,11 @@ bool may_report(Packet const& packet);
 /// layers are set; the mark of set_mtu() goes away. A source route is not reversed. Precondition: may_report().
 void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t source);
 
+/// Makes of an ICMP echo request the echo reply (RFC 1122, section 3.2.2.6): Ethernet and IPv4 addresses change places,
+/// TTL 64; options stay as they are. Its checksums follow by RFC 1624, so a wrong one stays wrong. Precondition: kIcmp,
+/// type 8.
+void make_echo_reply(Packet const& packet);
+
 /// How many errors may be sent (RFC 1812, section 4.3.2.8): `burst` at once, then `per_second`. By the packets' own
 /// arrival times, so that a capture gives the same answers at any speed. One thread at a time.
 class ErrorBudget {

@@ -16,20 +16,21 @@ namespace catena::nf::testing {
 /// Decides the frames on the CPU and on every device, each with an NF of `make()`, a Result of one. Expects the same of
 /// all, every decided packet of a device to have been decided by its kernel, and returns it.
 template <typename Make>
-RunResult run_everywhere(Descriptor const& descriptor, Make make, std::vector<Frame> const& frames) {
+RunResult run_everywhere(Descriptor const& descriptor, Make make, std::vector<Frame> const& frames,
+                         RunOptions const& options = {}) {
   Result<std::unique_ptr<Nf>> nf = make();
   EXPECT_TRUE(nf.ok()) << nf.status();
   if (!nf.ok()) {
     return {};
   }
-  Result<RunResult> cpu = run(descriptor, *std::move(nf), frames);
+  Result<RunResult> cpu = run(descriptor, *std::move(nf), frames, nullptr, options);
   EXPECT_TRUE(cpu.ok()) << cpu.status();
   if (!cpu.ok()) {
     return {};
   }
   for (device::Device* device : devices()) {
     SCOPED_TRACE(device->info().name);
-    const Result<RunResult> on_device = run(descriptor, *make(), frames, device);
+    const Result<RunResult> on_device = run(descriptor, *make(), frames, device, options);
     EXPECT_TRUE(on_device.ok()) << on_device.status();
     if (!on_device.ok()) {
       continue;

@@ -96,6 +96,10 @@ def icmp_cases():
         else:
             out = answer(packet, kind, code, rest)
         yield name, kind, code, rest, raw(packet), out
+    for fields in ({}, {"options": [IPOption_Router_Alert()], "ttl": 3}):
+        request = built(ether() / IP(**ip, **fields) / ICMP(type=8, id=3, seq=4) / data(11))
+        reply = Ether(src=B, dst=A) / IP(**{**ip, **fields, "src": ip["dst"], "dst": ip["src"], "ttl": 64})
+        yield "echo_request_to_reply", 0, 0, 0, raw(request), raw(reply / ICMP(type=0, id=3, seq=4) / data(11))
     for name, packet in no:
         yield name, 11, 0, 0, raw(built(packet)), None
 

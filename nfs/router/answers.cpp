@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "answers.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace catena::router {
+namespace {
+
+constexpr std::uint32_t kMacBytes = 6;
+constexpr std::uint16_t kTypeArp = 0x0806;
+constexpr std::uint16_t kTypeVlan = 0x8100;
+constexpr std::uint16_t kTypeQinQ = 0x88A8;
+constexpr std::uint32_t kMaxTags = 2;
+/// Errors that may go out at once, as Linux has it (icmp_msgs_burst).
+constexpr std::uint32_t kErrorBurst = 50;
+
+/// An ARP packet for Ethernet and IPv4 (RFC 826), and where its parts are.
+constexpr std::uint8_t kArpHead[] = {0, 1, 8, 0, 6, 4, 0};
+constexpr std::uint8_t kArpRequest = 1;
+constexpr std::uint8_t kArpReply = 2;
+constexpr std::uint32_t kArpBytes = 28;
+constexpr std::uint32_t kArpOperation = 7;
+constexpr std::uint32_t kSenderMac = 8;
+constexpr std::uint32_t kSenderAddress = 14;
+constexpr std::uint32_t kTargetMac = 18;
+constexpr std::uint32_t kTargetAddress = 24;
+
+constexpr std::uint8_t kEchoRequest = 8;
+
+/// The ARP packet in the frame; null for another frame, and for ARP of other networks.
+std::uint8_t* arp_of(packet::Packet const& packet) {
+  std::uint32_t at = 2 * kMacBytes;
+  for (std::uint32_t tags = 0; tags <= kMaxTags && at + 2 + kArpBytes <= packet.length(); ++tags, at += 4) {
+    const std::uint16_t type = packet::load_be16(packet.frame() + at);
+    if (type == kTypeArp) {
+      std::uint8_t* arp = packet.frame() + at + 2;
+      return std::equal(std::begin(kArpHead), std::end(kArpHead), arp) ? arp : nullptr;
+    }
+    if (type != kTypeVlan && type != kTypeQinQ) {
+      return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+/// ARP, what IEEE 802.1Q lets no bridge pass on (01:80:C2:00:00:0x), and Cisco's CDP, VTP, DTP and BPDUs of VLANs
+/// (01:00:0C:CC:CC:CC and :CD): frames that concern one link.
+bool is_link_local(packet::Packet const& packet) {
+  constexpr std::uint64_t kReserved = 0x0180C2000000;
+  constexpr std::uint64_t kCisco = 0x01000CCCCCCC;
+  if (packet.length() < packet::kEthernetBytes) {
+    return false;
+  }
+  const std::uint64_t to =
+      std::uint64_t{packet::load_be16(packet.frame())} << 32 | packet::load_be32(packet.frame() + 2);
+  return packet::load_be16(packet.frame() + 2 * kMacBytes) == kTypeArp || arp_of(packet) != nullptr ||
+         (to & ~std::uint64_t{0xF}) == kReserved || (to & ~std::uint64_t{1}) == kCisco;
+}
+
+void drop(packet::Packet const& packet, Decision decision, nf::Outcome& outcome) {
+  outcome.drop(packet, decision - 1);
+  if (outcome.recording()) {
+    outcome.record(packet, packet::Verdict::kDrop, static_cast<std::int32_t>(decision - 1), "");
+  }
+}
+
+/// Says in the record what is about to become a reply; its line is about the packet as it came.
+void note_reply(packet::Packet const& packet, std::string_view with, nf::Outcome& outcome) {
+  if (outcome.recording()) {
+    outcome.record(packet, packet::Verdict::kReply, -1, concat("\"reply\":\"", with, "\""));
+  }
+}
+
+}  // namespace
+
+Answers::Answers(PortTable const& ports, AnswerOptions const& options)
+    : options_(options), budget_(options.icmp_rate, std::min(options.icmp_rate, kErrorBurst)) {
+  for (auto const& [port, entry] : ports) {
+    if (entry.address.address != 0) {
+      interfaces_.push_back({port, entry.address.address, entry.own});
+    }
+  }
+}
+
+/// The interface that the packet came in on; the first one where that has no address, or none is known. The address
+/// that answers come from (RFC 1812, section 4.3.2.4).
+Answers::Interface const& Answers::interface_of(packet::Packet const& packet) const {
+  const auto found = std::find_if(interfaces_.begin(), interfaces_.end(),
+                                  [&](Interface const& interface) { return interface.port == packet.ingress(); });
+  return found != interfaces_.end() ? *found : interfaces_.front();
+}
+
+bool Answers::answer_arp(packet::Packet const& packet, std::uint8_t* arp) const {
+  const std::uint32_t wanted = packet::load_be32(arp + kTargetAddress);
+  const auto own = std::find_if(interfaces_.begin(), interfaces_.end(), [&](Interface const& interface) {
+    return interface.address == wanted && (!options_.live || interface.port == packet.ingress());
+  });
+  if (arp[kArpOperation] != kArpRequest || own == interfaces_.end() || (arp[kSenderMac] & 1U) != 0) {
+    return false;
+  }
+  std::copy_n(arp + kSenderMac, kMacBytes + 4, arp + kTargetMac);
+  std::copy(own->mac.begin(), own->mac.end(), arp + kSenderMac);
+  packet::store_be32(arp + kSenderAddress, wanted);
+  arp[kArpOperation] = kArpReply;
+  std::copy_n(arp + kTargetMac, kMacBytes, packet.frame());
+  std::copy(own->mac.begin(), own->mac.end(), packet.frame() + kMacBytes);
+  return true;
+}
+
+void Answers::take_unsupported(packet::Packet const& packet, nf::Outcome& outcome) {
+  if (!is_link_local(packet)) {
+    drop(packet, kNotRoutable, outcome);
+    return;
+  }
+  if (!options_.arp) {
+    return;
+  }
+  std::uint8_t* arp = arp_of(packet);
+  if (arp != nullptr && answer_arp(packet, arp)) {
+    ++arp_replies_;
+    note_reply(packet, "arp", outcome);
+    outcome.reply(packet);
+  } else {
+    drop(packet, arp != nullptr ? kArp : kControlFrame, outcome);
+  }
+}
+
+bool Answers::answer_echo(packet::Packet const& packet, nf::Outcome& outcome) {
+  const std::uint8_t* request = packet.l4();
+  if (!packet.is(packet::kIcmp) || packet.is(packet::kFragment) || request[0] != kEchoRequest || request[1] != 0 ||
+      !packet::may_report(packet)) {
+    return false;
+  }
+  note_reply(packet, "echo", outcome);
+  packet::make_echo_reply(packet);
+  outcome.reply(packet);
+  ++echo_replies_;
+  return true;
+}
+
+bool Answers::answer(packet::Packet const& packet, Decision decision, nf::Outcome& outcome) {
+  if (interfaces_.empty()) {
+    return false;
+  }
+  if (decision == kToRouter) {
+    return answer_echo(packet, outcome);
+  }
+  const bool is_told = decision == kTtlExpired || decision == kNoRoute;
+  if (!is_told || options_.icmp_rate == 0 || !packet::may_report(packet)) {
+    return false;
+  }
+  if (!budget_.take(packet.arrival_ns())) {
+    ++over_rate_;
+    return false;
+  }
+  note_reply(packet, decision == kTtlExpired ? "time_exceeded" : "net_unreachable", outcome);
+  packet::make_icmp_error(packet, decision == kTtlExpired ? packet::kTtlExceeded : packet::kNetUnreachable,
+                          interface_of(packet).address);
+  outcome.reply(packet);
+  ++errors_;
+  return true;
+}
+
+std::vector<nf::Statistic> Answers::statistics() const {
+  if (interfaces_.empty()) {
+    return {};
+  }
+  return {{"arp_replies", arp_replies_},
+          {"echo_replies", echo_replies_},
+          {"icmp_errors", errors_},
+          {"icmp_errors_over_rate", over_rate_}};
+}
+
+}  // namespace catena::router

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/nf.hpp>
+#include <catena/packet/icmp.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "next_hops.hpp"
+#include "router.layout.hpp"
+
+/// What a router says itself, in place of the packets that it answers: ARP (RFC 826), ICMP echo replies and errors.
+namespace catena::router {
+
+struct AnswerOptions {
+  bool live = false;            ///< rx is ports: packets have an ingress, and an address belongs to its own port
+  bool arp = false;             ///< answer ARP, and let no control frame of a link pass
+  std::uint32_t icmp_rate = 0;  ///< ICMP errors a second; 0: none
+};
+
+/// Not thread safe; one for each router.
+class Answers {
+ public:
+  Answers(PortTable const& ports, AnswerOptions const& options);
+
+  AnswerOptions const& options() const { return options_; }
+  bool has_addresses() const { return !interfaces_.empty(); }
+
+  /// Decides a frame that is not IPv4. Of control frames of a link (ARP, STP, LLDP), where options().arp says so: an
+  /// ARP request for an address of the router's becomes the reply, the others are dropped; else they are left alone.
+  /// Other frames are dropped: a router does not bridge.
+  void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome);
+
+  /// Answers a packet that the router does not forward, for `decision`: an echo request to the router, or an error that
+  /// says why, if it may be sent. False where the packet is just to be dropped.
+  bool answer(packet::Packet const& packet, Decision decision, nf::Outcome& outcome);
+
+  std::vector<nf::Statistic> statistics() const;
+
+ private:
+  struct Interface {
+    std::uint16_t port;
+    std::uint32_t address;
+    MacAddress mac;
+  };
+  Interface const& interface_of(packet::Packet const& packet) const;
+  bool answer_arp(packet::Packet const& packet, std::uint8_t* arp) const;
+  bool answer_echo(packet::Packet const& packet, nf::Outcome& outcome);
+
+  AnswerOptions options_;
+  std::vector<Interface> interfaces_;  ///< those with an address, by port
+  packet::ErrorBudget budget_;
+  std::uint64_t arp_replies_ = 0;
+  std::uint64_t echo_replies_ = 0;
+  std::uint64_t errors_ = 0;
+  std::uint64_t over_rate_ = 0;
+};
+
+}  // namespace catena::router

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a router must not forward (RFC 1812), and what it answers. tests/oracle/kernel_router.py holds the same to
+// Linux.
+#include "router.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/traffic.hpp>
+#include <catena/packet/headers.hpp>
+#include <catena/packet/icmp.hpp>
+
+#include <map>
+#include <string>
+
+#include "dataplane/eal/eal.hpp"
+#include "nf/testing/run_everywhere.hpp"
+#include "nf/testing/scratch_folder.hpp"
+
+namespace catena::router {
+namespace {
+
+using nf::testing::Frame;
+using nf::testing::make_frame;
+using nf::testing::RunResult;
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t kHost = 0x0A090002;    // 10.9.0.2
+constexpr std::uint32_t kServer = 0xC6336402;  // 198.51.100.2
+constexpr std::uint32_t kOwn = 0x0A090001;     // 10.9.0.1
+const Frame kLanMac{2, 0, 0, 0, 9, 1};
+const Frame kHostMac{2, 0, 0, 0, 9, 2};
+
+constexpr std::string_view kWithAddresses =
+    "routes: routes.txt\n"
+    "ports:\n"
+    "  - {port: 0, mac: 02:00:00:00:09:01, next_hop_mac: 02:00:00:00:09:02, address: 10.9.0.1/24}\n"
+    "  - {port: 1, mac: 02:00:00:00:51:01, next_hop_mac: 02:00:00:00:51:02, address: 198.51.100.1/24}\n";
+
+Frame with_macs(Frame frame, Frame const& dst, Frame const& src) {
+  std::copy(dst.begin(), dst.end(), frame.begin());
+  std::copy(src.begin(), src.end(), frame.begin() + 6);
+  return frame;
+}
+Frame from_host(std::uint32_t src, std::uint32_t dst, std::uint8_t ttl = 64) {
+  return with_macs(make_frame(17, src, dst, 1, 2, "data", ttl), kLanMac, kHostMac);
+}
+
+/// An ARP request (RFC 826), padded.
+Frame make_arp_request(std::uint32_t sender, std::uint32_t wanted) {
+  Frame frame{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 9, 2, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 9, 2};
+  frame.resize(60);
+  packet::store_be32(&frame[28], sender);
+  packet::store_be32(&frame[38], wanted);
+  return frame;
+}
+
+class Rfc1812 : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { ASSERT_TRUE(dataplane::ensure_eal().ok()); }
+  void SetUp() override { folder_.write("routes.txt", "0.0.0.0/0 1\n10.9.0.0/24 0\n"); }
+
+  Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml) {
+    return nf::testing::make_nf(catena_nf_router(), yaml, folder_.path());
+  }
+  RunResult run(std::vector<Frame> const& frames, std::string_view yaml = "routes: routes.txt",
+                nf::testing::RunOptions const& options = {}) {
+    return nf::testing::run_everywhere(
+        catena_nf_router(), [&] { return make(yaml); }, frames, options);
+  }
+  /// Runs each frame and expects it to be dropped, unchanged, for `reason`.
+  void expect_dropped(std::vector<Frame> const& frames, std::string_view reason,
+                      std::string_view yaml = "routes: routes.txt") {
+    const RunResult result = run(frames, yaml);
+    EXPECT_EQ(result.dropped(reason), frames.size()) << reason;
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      EXPECT_EQ(result.packets[i], (nf::testing::PacketResult{frames[i], packet::Verdict::kDrop, 0})) << i;
+    }
+  }
+  void expect_forwarded(std::vector<Frame> const& frames, std::string_view yaml = "routes: routes.txt") {
+    const RunResult result = run(frames, yaml);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      EXPECT_EQ(result.packets[i].verdict, packet::Verdict::kPass) << i;
+      EXPECT_EQ(result.packets[i].frame[22], frames[i][22] - 1) << i;
+    }
+  }
+
+  nf::testing::ScratchFolder folder_;
+};
+
+TEST_F(Rfc1812, no_packet_from_an_address_that_is_no_hosts_is_forwarded) {
+  std::vector<Frame> frames;
+  for (const std::uint32_t src : {0x00000000U, 0x00FFFFFFU, 0x7F000001U, 0x7FFFFFFFU, 0xA9FE0001U, 0xA9FEFFFFU,
+                                  0xE0000000U, 0xEFFFFFFFU, 0xF0000000U, 0xFFFFFFFFU}) {
+    frames.push_back(from_host(src, kServer));
+  }
+  expect_dropped(frames, "martian_source");
+  // their neighbours are hosts
+  frames.clear();
+  for (const std::uint32_t src : {0x01000000U, 0x7EFFFFFFU, 0x80000000U, 0xA9FDFFFFU, 0xA9FF0000U, 0xDFFFFFFFU}) {
+    frames.push_back(from_host(src, kServer));
+  }
+  expect_forwarded(frames);
+}
+
+TEST_F(Rfc1812, no_packet_to_an_address_that_is_no_hosts_is_forwarded) {
+  std::vector<Frame> frames;
+  for (const std::uint32_t dst :
+       {0x00000000U, 0x00FFFFFFU, 0x7F000001U, 0x7FFFFFFFU, 0xA9FE0001U, 0xA9FEFFFFU, 0xF0000000U, 0xFFFFFFFEU}) {
+    frames.push_back(from_host(kHost, dst));
+  }
+  expect_dropped(frames, "martian_destination");
+  expect_dropped({from_host(kHost, 0xFFFFFFFF)}, "broadcast");
+  frames.clear();
+  for (const std::uint32_t dst : {0x01000000U, 0x7EFFFFFFU, 0x80000000U, 0xA9FDFFFFU, 0xA9FF0000U, 0xDFFFFFFFU}) {
+    frames.push_back(from_host(kHost, dst));
+  }
+  expect_forwarded(frames);
+}
+
+TEST_F(Rfc1812, multicast_is_forwarded_where_that_is_configured_but_never_off_its_link) {
+  const std::vector<Frame> groups{from_host(kHost, 0xE0000101), from_host(kHost, 0xEFFFFFFF)};
+  const std::vector<Frame> local{from_host(kHost, 0xE0000000), from_host(kHost, 0xE00000FF)};
+  const std::string forwarding = std::string(kWithAddresses) + "multicast: forward\n";
+  expect_dropped(groups, "multicast");
+  expect_dropped(local, "multicast", forwarding);
+  const RunResult result = run(groups, forwarding);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    Frame const& out = result.packets[i].frame;
+    EXPECT_EQ(result.packets[i].verdict, packet::Verdict::kPass);
+    EXPECT_EQ(Frame(out.begin(), out.begin() + 12), (Frame{2, 0, 0, 0, 9, 1, 2, 0, 0, 0, 0x51, 1}))
+        << "the group's address stays, the source is the router's";
+  }
+}
+
+TEST_F(Rfc1812, broadcasts_of_networks_at_its_ports_are_dropped) {
+  expect_dropped({from_host(kHost, 0xC63364FF), from_host(kHost, 0xC6336400), from_host(kHost, 0x0A0900FF)},
+                 "broadcast", kWithAddresses);
+  expect_forwarded({from_host(kHost, 0xC63364FE), from_host(kHost, 0xC63365FF)}, kWithAddresses);
+  // networks of two addresses have no broadcast (RFC 3021)
+  expect_forwarded({from_host(kHost, 0xC6336401)},
+                   "{routes: routes.txt, ports: [{port: 1, mac: 02:00:00:00:51:01, next_hop_mac: 02:00:00:00:51:02, "
+                   "address: 198.51.100.0/31}]}");
+}
+
+TEST_F(Rfc1812, a_wrong_header_checksum_is_dropped_with_options_too) {
+  Frame plain = from_host(kHost, kServer);
+  Frame options = plain;
+  options[14] = 0x46;
+  options[17] = static_cast<std::uint8_t>(options[17] + 4);
+  options.insert(options.begin() + 34, {1, 1, 1, 0});
+  packet::store_be16(&options[24], 0);
+  packet::store_be16(&options[24], packet::checksum_finish(packet::checksum_add(&options[14], 24)));
+  expect_forwarded({plain, options});
+  for (Frame frame : {plain, options}) {
+    std::vector<Frame> wrong;
+    for (std::size_t byte = 14; byte < 14U + (frame[14] & 0xFU) * 4U; ++byte) {
+      if (byte == 14 || byte == 16 || byte == 17) {
+        continue;  // lengths: the frame would be no IPv4
+      }
+      frame[byte] ^= 0x10;
+      wrong.push_back(frame);
+      frame[byte] ^= 0x10;
+    }
+    const RunResult result = run(wrong, kWithAddresses);
+    EXPECT_EQ(result.dropped("bad_checksum"), wrong.size());
+    // a TTL of 1 with a wrong checksum is no reason to answer
+    frame[22] = 1;
+    EXPECT_EQ(run({frame}, kWithAddresses).dropped("bad_checksum"), 1U);
+  }
+}
+
+TEST_F(Rfc1812, frames_for_other_stations_are_dropped_where_the_router_is_told_to) {
+  const std::string own = std::string(kWithAddresses) + "frames: own\n";
+  const Frame for_lan = from_host(kHost, kServer);
+  const Frame for_wan = with_macs(for_lan, {2, 0, 0, 0, 0x51, 1}, kHostMac);
+  std::vector<Frame> others;
+  for (const Frame& mac : {Frame{2, 0, 0, 0, 9, 3}, Frame{2, 0, 0, 0, 8, 1}, Frame{3, 0, 0, 0, 9, 1},
+                           Frame{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF}, Frame{1, 0, 0x5E, 0, 0, 5}, Frame(6, 0)}) {
+    others.push_back(with_macs(for_lan, mac, kHostMac));
+  }
+  expect_forwarded({for_lan, for_wan}, own);
+  expect_dropped(others, "other_mac", own);
+  expect_forwarded(others);  // `any` is what captures have
+  const Frame group = with_macs(from_host(kHost, 0xE0000101), {1, 0, 0x5E, 0, 1, 1}, kHostMac);
+  EXPECT_EQ(run({group}, own + "multicast: forward\n").packets[0].verdict, packet::Verdict::kPass);
+}
+
+TEST_F(Rfc1812, on_a_live_port_frames_for_others_are_dropped_by_default) {
+  const auto started = [this](std::string_view yaml, bool live) {
+    Result<nf::Config> config = nf::Config::parse(yaml, folder_.path("chain.yaml"));
+    EXPECT_TRUE(config.ok()) << config.status();
+    config->set_ends({.live_rx = live, .live_tx = live});
+    Result<std::unique_ptr<nf::Nf>> router = catena_nf_router().create(*config);
+    EXPECT_TRUE(router.ok()) << router.status();
+    return (*router)->start_report()[1];
+  };
+  EXPECT_THAT(started(kWithAddresses, true), HasSubstr("takes frames to its own MAC addresses alone"));
+  EXPECT_THAT(started(kWithAddresses, false), HasSubstr("takes frames to any MAC address"));
+  EXPECT_THAT(started("routes: routes.txt", true), HasSubstr("takes frames to any MAC address"));
+  EXPECT_THAT(started(std::string(kWithAddresses) + "frames: any\n", true),
+              HasSubstr("takes frames to any MAC address"));
+}
+
+TEST_F(Rfc1812, without_an_address_what_is_dropped_is_not_answered) {
+  const RunResult result = run({from_host(kHost, kServer, 1)});
+  EXPECT_EQ(result.dropped("ttl_expired"), 1U);
+  EXPECT_TRUE(result.statistics.empty());
+}
+
+/// The reply as packet/icmp.hpp makes it, which icmp_test holds to scapy.
+void expect_error(nf::testing::PacketResult const& result, Frame const& about, std::uint8_t type) {
+  ASSERT_EQ(result.verdict, packet::Verdict::kReply);
+  Frame const& error = result.frame;
+  ASSERT_GE(error.size(), 14U + 28 + about.size() - 14);
+  EXPECT_EQ(Frame(error.begin(), error.begin() + 12), with_macs(Frame(12), kHostMac, kLanMac));
+  EXPECT_EQ(packet::load_be32(&error[26]), kOwn) << "from the address of the port that the packet came in on";
+  EXPECT_EQ(packet::load_be32(&error[30]), kHost);
+  EXPECT_EQ(error[34], type);
+  EXPECT_EQ(error[35], 0);
+  EXPECT_TRUE(std::equal(about.begin() + 14, about.end(), error.begin() + 42)) << "quoted as it came";
+}
+
+TEST_F(Rfc1812, time_exceeded_and_net_unreachable_are_reported_to_the_sender) {
+  folder_.write("routes.txt", "198.51.100.0/24 1\n10.9.0.0/24 0\n");
+  const std::vector<Frame> frames{from_host(kHost, kServer, 1), from_host(kHost, 0x08080808),
+                                  from_host(kHost, kServer)};
+  const RunResult result = run(frames, kWithAddresses);
+  expect_error(result.packets[0], frames[0], 11);
+  expect_error(result.packets[1], frames[1], 3);
+  EXPECT_EQ(result.packets[2].verdict, packet::Verdict::kPass);
+  EXPECT_EQ(result.dropped("ttl_expired") + result.dropped("no_route"), 0U);
+  EXPECT_THAT(result.records[0], HasSubstr(R"("verdict":"reply")"));
+  EXPECT_THAT(result.records[0], HasSubstr(R"("reply":"time_exceeded")"));
+  EXPECT_THAT(result.records[1], HasSubstr(R"("reply":"net_unreachable")"));
+  // nobody may be told about these
+  Frame fragment = nf::testing::with_fragment(from_host(kHost, kServer, 1), 4);
+  packet::store_be16(&fragment[24], 0);
+  packet::store_be16(&fragment[24], packet::checksum_finish(packet::checksum_add(&fragment[14], 20)));
+  EXPECT_EQ(run({fragment}, kWithAddresses).dropped("ttl_expired"), 1U);
+  EXPECT_EQ(run({frames[0]}, std::string(kWithAddresses) + "icmp_rate: 0\n").dropped("ttl_expired"), 1U);
+}
+
+TEST_F(Rfc1812, errors_are_no_more_than_the_rate_allows) {
+  const std::vector<Frame> frames(100, from_host(kHost, kServer, 1));
+  nf::testing::RunOptions options;
+  for (std::uint64_t i = 0; i < frames.size(); ++i) {
+    options.arrivals_ns.push_back(i < 50 ? 1000 : 1'000'000'000 + 1000);  // a second after the first half
+  }
+  const RunResult result = run(frames, std::string(kWithAddresses) + "icmp_rate: 7\n", options);
+  EXPECT_EQ(result.dropped("ttl_expired"), 86U) << "7 at once, and 7 a second later";
+  EXPECT_EQ(std::count_if(result.packets.begin(), result.packets.begin() + 50,
+                          [](auto const& packet) { return packet.verdict == packet::Verdict::kReply; }),
+            7);
+}
+
+TEST_F(Rfc1812, the_router_answers_echo_requests_and_nothing_else_that_is_for_it) {
+  const Frame ping = with_macs(nf::testing::make_echo(kHost, kOwn, 7, 1, "hello"), kLanMac, kHostMac);
+  const Frame far = with_macs(nf::testing::make_echo(kHost, 0xC6336401, 7, 1, "hello"), kLanMac, kHostMac);
+  const RunResult result = run({ping, far, from_host(kHost, kOwn)}, kWithAddresses);
+  for (const std::size_t i : {0U, 1U}) {
+    Frame const& reply = result.packets[i].frame;
+    ASSERT_EQ(result.packets[i].verdict, packet::Verdict::kReply);
+    EXPECT_EQ(reply.size(), ping.size());
+    EXPECT_EQ(Frame(reply.begin(), reply.begin() + 12), with_macs(Frame(12), kHostMac, kLanMac));
+    EXPECT_EQ(packet::load_be32(&reply[26]), i == 0 ? kOwn : 0xC6336401);
+    EXPECT_EQ(packet::load_be32(&reply[30]), kHost);
+    EXPECT_EQ(reply[34], 0) << "echo reply";
+    EXPECT_EQ(packet::checksum_finish(packet::checksum_add(&reply[14], 20)), 0);
+    EXPECT_EQ(packet::checksum_finish(packet::checksum_add(&reply[34], reply.size() - 34)), 0);
+    EXPECT_TRUE(std::equal(ping.begin() + 38, ping.end(), reply.begin() + 38)) << "identifier, number, data";
+  }
+  EXPECT_EQ(result.dropped("to_router"), 1U);
+}
+
+TEST_F(Rfc1812, arp_requests_for_its_addresses_are_answered) {
+  const Frame request = make_arp_request(kHost, kOwn);
+  const RunResult result = run({request}, kWithAddresses);
+  ASSERT_EQ(result.packets[0].verdict, packet::Verdict::kReply);
+  // RFC 826, packet reception: the fields are swapped, the hardware address put in, the operation set to reply
+  Frame expected = request;
+  const Frame sender_mac(request.begin() + 22, request.begin() + 28);
+  std::copy(sender_mac.begin(), sender_mac.end(), expected.begin());
+  std::copy(kLanMac.begin(), kLanMac.end(), expected.begin() + 6);
+  expected[21] = 2;
+  std::copy(kLanMac.begin(), kLanMac.end(), expected.begin() + 22);
+  packet::store_be32(&expected[28], kOwn);
+  std::copy(sender_mac.begin(), sender_mac.end(), expected.begin() + 32);
+  packet::store_be32(&expected[38], kHost);
+  EXPECT_EQ(result.packets[0].frame, expected);
+
+  const Frame for_another = make_arp_request(kHost, kHost + 5);
+  Frame reply = request;
+  reply[21] = 2;
+  Frame stp(60, 0);
+  const Frame stp_head{1, 0x80, 0xC2, 0, 0, 0, 2, 0, 0, 0, 9, 9, 0, 38, 0x42, 0x42, 3};
+  std::copy(stp_head.begin(), stp_head.end(), stp.begin());
+  const RunResult others = run({for_another, reply, stp}, kWithAddresses);
+  EXPECT_EQ(others.dropped("arp"), 2U);
+  EXPECT_EQ(others.dropped("control_frame"), 1U);
+
+  const RunResult passed = run({request, stp}, std::string(kWithAddresses) + "arp: pass\n");
+  EXPECT_EQ(passed.packets[0].verdict, packet::Verdict::kPass);
+  EXPECT_EQ(passed.packets[1].verdict, packet::Verdict::kPass) << "as link_local says";
+}
+
+TEST_F(Rfc1812, what_it_cannot_route_is_not_bridged) {
+  Frame ipv6(60, 0);
+  ipv6[12] = 0x86;
+  ipv6[13] = 0xDD;
+  EXPECT_EQ(run({ipv6, Frame(13, 0xFF), Frame()}, kWithAddresses).dropped("not_routable"), 3U);
+}
+
+TEST_F(Rfc1812, wrong_configuration_says_what_to_write) {
+  const std::map<std::string, std::string> cases{
+      {"ports: [{port: 0, mac: 02:00:00:00:09:01, next_hop_mac: 02:00:00:00:09:02, address: 10.9.0.1}]",
+       "as 10.9.0.1/24"},
+      {"ports: [{port: 0, mac: 02:00:00:00:09:01, next_hop_mac: 02:00:00:00:09:02, address: 10.9.0.0/24}]",
+       "no host can have"},
+      {"ports: [{port: 0, mac: 02:00:00:00:09:01, next_hop_mac: 02:00:00:00:09:02, address: 10.9.0.255/24}]",
+       "no host can have"},
+      {"ports: [{port: 0, mac: 02:00:00:00:09:01, next_hop_mac: 02:00:00:00:09:02, address: 224.0.0.1/4}]",
+       "no host can have"},
+      {"arp: answer", "'arp' asks for answers, but no port has an 'address'"},
+      {"icmp_rate: 5", "'icmp_rate' asks for answers, but no port has an 'address'"},
+      {"frames: own", "no port has a 'mac'"},
+      {"frames: mine", "allowed: own, any"},
+      {"multicast: pass", "allowed: drop, forward"}};
+  for (auto const& [text, message] : cases) {
+    EXPECT_THAT(std::string(make("routes: routes.txt\n" + text).status().message()), HasSubstr(message)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace catena::router
