@@ -170,6 +170,8 @@ catena::nf::Descriptor const& catena_nf_firewall() {
       .type = "firewall",
       .help = "allows or denies packets by rules over addresses, ports and protocol; the first match wins",
       .needs = catena::packet::kIpv4,
+      .refuses = 0,
+      .on_unsupported_default = catena::nf::OnUnsupported::kDrop,
       .drop_reasons = catena::firewall::kDropReasons,
       .config = catena::firewall::kConfig,
       .aux_bytes = 0,

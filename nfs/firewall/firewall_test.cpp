@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/traffic.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
@@ -144,16 +145,18 @@ TEST_F(Firewall, no_byte_of_any_packet_changes) {
   }
 }
 
-TEST_F(Firewall, frames_that_are_not_ipv4_pass_undecided) {
-  write_rules("deny any any any any any\n");
+TEST_F(Firewall, frames_that_are_not_ipv4_drop_unless_they_are_link_local) {
+  write_rules("allow any any any any any\n");
   Frame ipv6(60, 0);
   ipv6[12] = 0x86;
   ipv6[13] = 0xDD;
-  const RunResult result = run({ipv6, Frame(), Frame(13, 0xFF), udp(1, 2, 3, 4)});
+  const RunResult result = run({ipv6, Frame(), Frame(13, 0xFF), udp(1, 2, 3, 4), nf::testing::make_arp_request(1, 2)});
   EXPECT_EQ(result.counters.unsupported, 3U);
-  EXPECT_EQ(result.records.size(), 1U);
-  EXPECT_EQ(result.packets[0].verdict, packet::Verdict::kPass);
-  EXPECT_EQ(result.packets[3].verdict, packet::Verdict::kDrop);
+  EXPECT_EQ(result.dropped("unsupported"), 3U);
+  EXPECT_EQ(result.counters.link_local, 1U);
+  EXPECT_EQ(result.records.size(), 4U);
+  EXPECT_EQ(result.packets[3].verdict, packet::Verdict::kPass);
+  EXPECT_EQ(result.packets[4].verdict, packet::Verdict::kPass);
 }
 
 TEST_F(Firewall, frames_cut_at_every_length_are_decided_alike_everywhere) {

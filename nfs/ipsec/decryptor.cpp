@@ -43,7 +43,7 @@ EspBytes find_in_udp(const std::uint8_t* frame, packet::Layers const& layers) {
 EspBytes find_esp(const std::uint8_t* frame, packet::Layers const& layers, InboundIndex const& index) {
   const std::uint8_t* ip = frame + layers.l3;
   if (ip[9] == packet::kProtocolEsp) {
-    if ((layers.flags & packet::kEsp) == 0) {  // a fragment, or shorter than SPI and sequence number
+    if ((layers.flags & packet::kFragment) != 0 || layers.payload_length < kEspBytes) {
       return {.kind = EspBytes::Kind::kMalformed};
     }
     return {EspBytes::Kind::kEsp, frame + layers.payload, layers.payload_length};

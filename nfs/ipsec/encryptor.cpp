@@ -109,7 +109,7 @@ void Encryptor::complete(packet::Batch const& batch, std::span<const std::byte> 
       drop(batch[i], kCryptoFailed, recorded(in[i]), outcome);
       continue;
     }
-    layers[slots[i]] = layers_after_encapsulation(layers[slots[i]], in[i]);
+    layers[slots[i]] = layers_after_encapsulation(in[i]);
     if (recording) {
       pass(batch[i], recorded(in[i]), outcome);
     }

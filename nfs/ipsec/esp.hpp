@@ -41,17 +41,17 @@ struct OuterHeaders {
 /// Returns the ESP header; the text follows kTextOffset bytes behind, the ICV text_length bytes behind that.
 std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHeaders const& outer);
 
-/// What packet::parse() finds in a frame that encapsulate() made. `before`: of the frame that it was made from.
-inline packet::Layers layers_after_encapsulation(packet::Layers const& before, Aux const& aux) {
+/// What packet::parse() finds in a frame that encapsulate() made.
+inline packet::Layers layers_after_encapsulation(Aux const& aux) {
   const bool udp = aux.shift > front_bytes(false);
   const std::uint32_t l4 = aux.l3 + kIpv4Bytes;
   const std::uint32_t total = aux.shift + std::uint32_t{aux.text_length} + kIcvBytes;
   const std::uint32_t udp_bytes = udp ? kUdpBytes : 0;
-  const std::uint32_t transport = udp ? packet::kUdp | packet::kPorts : packet::kEsp;
+  const std::uint32_t transport = udp ? packet::kUdp | packet::kPorts : 0U;
   return {.l3 = static_cast<std::uint8_t>(aux.l3),
           .l4 = static_cast<std::uint8_t>(l4),
           .payload = static_cast<std::uint8_t>(l4 + udp_bytes),
-          .flags = static_cast<std::uint8_t>(packet::kIpv4 | transport | (before.flags & packet::kVlan)),
+          .flags = static_cast<std::uint8_t>(packet::kIpv4 | transport),
           .payload_length = static_cast<std::uint16_t>(total - kIpv4Bytes - udp_bytes),
           .l3_length = static_cast<std::uint16_t>(total)};
 }

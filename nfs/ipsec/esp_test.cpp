@@ -105,7 +105,8 @@ TEST(Encapsulate, keeps_vlan_tags_in_front) {
   EXPECT_TRUE(std::equal(tagged.begin(), tagged.begin() + 22, out.begin()));
   EXPECT_EQ(out[22], 0x45);
   packet.reparse();
-  EXPECT_TRUE(packet.is(packet::kEsp | packet::kVlan));
+  EXPECT_TRUE(packet.is(packet::kIpv4));
+  EXPECT_EQ(packet.layers().l3, 22);
 }
 
 struct PolicyCase {

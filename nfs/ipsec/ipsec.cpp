@@ -112,6 +112,7 @@ catena::nf::Descriptor const& catena_nf_ipsec() {
       .type = "ipsec",
       .help = "ESP tunnel mode with AES-128-CTR and HMAC-SHA1-96, one direction (RFC 4303)",
       .needs = catena::packet::kIpv4,
+      .on_unsupported_default = catena::nf::OnUnsupported::kDrop,
       .drop_reasons = ipsec::kDropReasons,
       .config = ipsec::kConfigKeys,
       .aux_bytes = sizeof(ipsec::Aux),

@@ -3,6 +3,7 @@
 #include "ipsec_testing.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/traffic.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -125,14 +126,19 @@ TEST(Encrypt, leaves_ethernet_padding_behind) {
   expect_frames(encrypted({padded}), encrypted({bare}));
 }
 
-TEST(Encrypt, what_is_not_ipv4_passes_or_drops_by_the_chain) {
-  Frame arp(60, 1);
-  arp[12] = 0x08;
-  arp[13] = 0x06;
-  const RunResult result = run_everywhere("encrypt", kSaFile, {arp});
-  expect_frames(frames_of(result), {arp});
-  EXPECT_TRUE(result.records.empty());
-  EXPECT_EQ(result.counters.unsupported, 1U);
+TEST(Encrypt, what_cannot_be_encrypted_does_not_leave_in_the_clear) {
+  const Frame arp = nf::testing::make_arp_request(1, 2);
+  Frame ipv6(60, 1);
+  ipv6[12] = 0x86;
+  ipv6[13] = 0xDD;
+  Frame cut = udp(0x0A020001, "a datagram that a capture holds in part");
+  cut.resize(50);
+  const RunResult result = run_everywhere("encrypt", kSaFile, {arp, ipv6, cut});
+  EXPECT_EQ(result.packets[0].verdict, packet::Verdict::kPass);
+  EXPECT_EQ(result.packets[0].frame, arp);
+  EXPECT_EQ(result.counters.link_local, 1U);
+  EXPECT_EQ(result.counters.unsupported, 2U);
+  EXPECT_EQ(result.dropped("unsupported"), 2U);
 }
 
 TEST(Encrypt, runs_without_packets) { EXPECT_TRUE(run_everywhere("encrypt", kSaFile, {}).packets.empty()); }

@@ -151,6 +151,7 @@ catena::nf::Descriptor const& catena_nf_monitor() {
       .type = "monitor",
       .help = "Counts IPv4 flows and exports their records as JSON and IPFIX",
       .needs = catena::packet::kIpv4,
+      .refuses = 0,
       .drop_reasons = {},
       .config = catena::monitor::kConfig,
       .aux_bytes = 0,

@@ -114,6 +114,7 @@ catena::nf::Descriptor const& catena_nf_remark() {
       .type = "remark",
       .help = "Replaces the DSCP of IPv4 packets (RFC 2474)",
       .needs = catena::packet::kIpv4,
+      .refuses = 0,
       .drop_reasons = remark::kDropReasons,
       .config = remark::kConfig,
       .aux_bytes = 0,

@@ -271,6 +271,9 @@ std::vector<std::string> Chain::start_report() const {
     for (std::string const& detail : slot.instance->nf().start_report()) {
       line += concat("\n           ", detail);
     }
+    if (const std::string unseen = slot.instance->passes_unseen(); !unseen.empty()) {
+      line += concat("\n           ", unseen);
+    }
     lines.push_back(std::move(line));
   }
   lines.push_back(concat("tx       ", sink_->describe()));
@@ -379,6 +382,7 @@ Report Chain::report() const {
     }
     entry.in = counters.in;
     entry.unsupported = counters.unsupported;
+    entry.link_local = counters.link_local;
     entry.kernel_faults = counters.kernel_faults;
     entry.alerts = slot.instance->outcome().alerts();
     entry.replies = slot.instance->outcome().replies();

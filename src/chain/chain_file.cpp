@@ -156,20 +156,39 @@ Result<PortConfig> read_tx(nf::Config spec) {
   return port;
 }
 
-Result<NfConfig> read_nf(nf::Config entry, nf::OnUnsupported chain_default) {
+/// What becomes of packets that NFs do not inspect, as `spec` or an NF says it; where neither says, nothing and pass.
+struct Unseen {
+  std::optional<nf::OnUnsupported> unsupported;
+  nf::LinkLocal link_local = nf::LinkLocal::kPass;
+};
+
+/// Reads `on_unsupported` and `link_local`, which stand at `spec` and at each NF.
+Result<Unseen> read_unseen(nf::Config& config, Unseen unseen) {
+  const std::vector<std::string> words{"pass", "drop"};
+  if (config.has("on_unsupported")) {
+    CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of("on_unsupported", words));
+    unseen.unsupported = word == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop;
+  }
+  if (config.has("link_local")) {
+    CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of("link_local", words));
+    unseen.link_local = word == "pass" ? nf::LinkLocal::kPass : nf::LinkLocal::kDrop;
+  }
+  return unseen;
+}
+
+Result<NfConfig> read_nf(nf::Config entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const std::string name, entry.string("name"));
   CATENA_RETURN_IF_ERROR(check_name(entry, name));
   CATENA_ASSIGN_OR_RETURN(const std::string type, entry.string("type"));
   CATENA_ASSIGN_OR_RETURN(const std::string on, entry.one_of("on", {"cpu", "gpu"}, "cpu"));
-  CATENA_ASSIGN_OR_RETURN(
-      const std::string unsupported,
-      entry.one_of("on_unsupported", {"pass", "drop"}, chain_default == nf::OnUnsupported::kPass ? "pass" : "drop"));
+  CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.section_or_empty("config"));
   CATENA_RETURN_IF_ERROR(entry.finish());
   return NfConfig{name,
                   type,
                   on == "gpu" ? Placement::kGpu : Placement::kCpu,
-                  unsupported == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop,
+                  unseen.unsupported,
+                  unseen.link_local,
                   config,
                   entry.position("type")};
 }
@@ -221,7 +240,7 @@ Result<ChainConfig> read_chain(nf::Config root) {
   CATENA_ASSIGN_OR_RETURN(chain.tx, read_tx(spec));
   CATENA_ASSIGN_OR_RETURN(const std::string device, spec.one_of("device", {"auto", "cuda", "opencl", "none"}, "auto"));
   CATENA_ASSIGN_OR_RETURN(chain.device, device::parse_choice(device));
-  CATENA_ASSIGN_OR_RETURN(const std::string unsupported, spec.one_of("on_unsupported", {"pass", "drop"}, "pass"));
+  CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
   CATENA_ASSIGN_OR_RETURN(nf::Config tuning, spec.section_or_empty("tuning"));
   CATENA_ASSIGN_OR_RETURN(chain.tuning, read_tuning(tuning));
   CATENA_ASSIGN_OR_RETURN(const std::vector<nf::Config> entries, spec.sections("nfs"));
@@ -231,8 +250,7 @@ Result<ChainConfig> read_chain(nf::Config root) {
   }
   std::set<std::string> names;
   for (nf::Config const& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(
-        NfConfig config, read_nf(entry, unsupported == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop));
+    CATENA_ASSIGN_OR_RETURN(NfConfig config, read_nf(entry, unseen));
     if (!names.insert(config.name).second) {
       return entry.error("name", concat("two NFs are named '", config.name, "'; names must differ"));
     }

@@ -9,6 +9,7 @@
 #include "dataplane/io/source.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,8 @@ struct NfConfig {
   std::string name;
   std::string type;
   Placement on = Placement::kCpu;
-  nf::OnUnsupported on_unsupported = nf::OnUnsupported::kPass;
+  std::optional<nf::OnUnsupported> on_unsupported;  ///< empty: as the type has it
+  nf::LinkLocal link_local = nf::LinkLocal::kPass;
   nf::Config config;     ///< read by the NF
   std::string position;  ///< file:line:column of the entry, for messages
 };

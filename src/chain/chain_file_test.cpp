@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/text.hpp>
 
 #include <string>
 #include <vector>
@@ -44,6 +45,31 @@ TEST(ChainFile, reads_every_part) {
   EXPECT_EQ(chain->nfs[0].on_unsupported, nf::OnUnsupported::kDrop) << "the chain's default";
   EXPECT_EQ(chain->nfs[1].on, Placement::kCpu);
   EXPECT_EQ(chain->nfs[1].on_unsupported, nf::OnUnsupported::kPass);
+}
+
+TEST(ChainFile, what_nfs_do_not_inspect_is_for_them_then_the_chain_then_their_type_to_decide) {
+  const auto parse = [](std::string const& of_chain, std::string const& of_nf) {
+    return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: {}}\n"
+                              "  tx: null\n",
+                              of_chain, "  nfs:\n    - {name: fw, type: firewall", of_nf, "}\n"),
+                       "c.yaml");
+  };
+  const Result<ChainConfig> nobody = parse("", "");
+  ASSERT_TRUE(nobody.ok()) << nobody.status();
+  EXPECT_EQ(nobody->nfs[0].on_unsupported, std::nullopt) << "the type's";
+  EXPECT_EQ(nobody->nfs[0].link_local, nf::LinkLocal::kPass);
+  const Result<ChainConfig> chain = parse("  on_unsupported: pass\n  link_local: drop\n", "");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(chain->nfs[0].on_unsupported, nf::OnUnsupported::kPass);
+  EXPECT_EQ(chain->nfs[0].link_local, nf::LinkLocal::kDrop);
+  const Result<ChainConfig> own =
+      parse("  on_unsupported: pass\n  link_local: drop\n", ", on_unsupported: drop, link_local: pass");
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->nfs[0].on_unsupported, nf::OnUnsupported::kDrop);
+  EXPECT_EQ(own->nfs[0].link_local, nf::LinkLocal::kPass);
+  EXPECT_THAT(std::string(parse("  link_local: maybe\n", "").status().message()),
+              HasSubstr("c.yaml:7:15: 'link_local' is 'maybe'; allowed: pass, drop"));
+  EXPECT_THAT(std::string(parse("", ", link_locl: drop").status().message()), HasSubstr("did you mean 'link_local'?"));
 }
 
 Result<ChainConfig> with_rx(std::string const& rx) {

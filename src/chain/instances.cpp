@@ -58,8 +58,9 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
     return absl::InvalidArgumentError(
         concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
   }
-  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(), config.on_unsupported,
-                                        recording);
+  return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(),
+                                        config.on_unsupported.value_or((*descriptor)->on_unsupported_default),
+                                        recording, config.link_local);
 }
 
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance) {

@@ -103,7 +103,7 @@ TEST(AddNf, tells_the_planner_by_how_much_frames_grow) {
   nf::Descriptor descriptor;
   descriptor.type = "growing";
   nf::Instance instance("a", descriptor, std::make_unique<Growing>(), nf::OnUnsupported::kPass, false);
-  const NfConfig entry{"a", "growing", Placement::kCpu, nf::OnUnsupported::kPass, *nf::Config::parse("{}", "x"), ""};
+  const NfConfig entry{"a", "growing", Placement::kCpu, {}, {}, *nf::Config::parse("{}", "x"), ""};
   plan::PlanInput input;
   ASSERT_TRUE(add_nf(entry, instance, input).ok());
   EXPECT_EQ(input.nfs.at(0).grows_by, 7.5);

@@ -67,8 +67,8 @@ std::string to_text(Report const& report) {
                  "passed", "alerts", "skipped", "H2D B/pkt", "D2H B/pkt", "drops");
   for (NfReport const& nf : report.nfs) {
     fmt::format_to(out, "{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11.1f} {:>11.1f}  {}\n", nf.name, nf.type,
-                   nf.placement, nf.in, nf.passed, nf.alerts, nf.unsupported, nf.bytes_to_device_per_packet,
-                   nf.bytes_to_host_per_packet, list(nf.drops));
+                   nf.placement, nf.in, nf.passed, nf.alerts, nf.unsupported + nf.link_local,
+                   nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet, list(nf.drops));
   }
   text += '\n';
   for (NfReport const& nf : report.nfs) {
@@ -132,6 +132,7 @@ std::string to_json(Report const& report) {
                            {"alerts", nf.alerts},
                            {"replies", nf.replies},
                            {"unsupported_packets", nf.unsupported},
+                           {"link_local_packets", nf.link_local},
                            {"drops", object(nf.drops)},
                            {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},
                            {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},

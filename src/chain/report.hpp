@@ -25,6 +25,7 @@ struct NfReport {
   std::uint64_t alerts = 0;
   std::uint64_t replies = 0;  ///< packets that it turned into answers; in == passed + replies + drops
   std::uint64_t unsupported = 0;
+  std::uint64_t link_local = 0;
   std::uint64_t kernel_faults = 0;
   std::vector<dataplane::NamedCount> drops;  ///< those that happened
   double bytes_to_device_per_packet = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/instance.hpp>
 
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 #include <catena/core/text.hpp>
 
@@ -13,10 +14,11 @@
 namespace catena::nf {
 namespace {
 
-constexpr std::array<DropReason, 3> kFrameworkReasons{{
-    {"unsupported", "not what this NF can look at, and the chain says on_unsupported: drop"},
+constexpr std::array<DropReason, 4> kFrameworkReasons{{
+    {"unsupported", "not what this NF can inspect, and on_unsupported is drop"},
     {"kernel_fault", "the NF's kernel tried to leave its memory on this packet"},
     {"device_failed", "the device was lost, and with it what it had changed of this packet"},
+    {"link_local", "ARP or another control frame that concerns one link, and link_local is drop"},
 }};
 
 std::string_view region_name(std::uint32_t region) {
@@ -52,11 +54,13 @@ class LaunchSpill final : public SpillView {
 std::span<const DropReason> framework_reasons() { return kFrameworkReasons; }
 
 Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_ptr<Nf> nf, OnUnsupported on_unsupported,
-                   bool recording)
+                   bool recording, LinkLocal link_local)
     : name_(std::move(name)),
       descriptor_(&descriptor),
       nf_(std::move(nf)),
+      told_by_(static_cast<std::uint8_t>(descriptor.needs | descriptor.refuses)),
       on_unsupported_(on_unsupported),
+      link_local_(link_local),
       outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording) {}
 
 std::string_view Instance::reason_name(std::uint32_t reason) const {
@@ -89,18 +93,37 @@ void Instance::drop_alive(packet::Batch const& unit, FrameworkReason reason) {
   }
 }
 
-/// Whether all packets of a unit whose slots are a run are alive and ones that this NF can look at.
+std::string Instance::passes_unseen() const {
+  std::vector<std::string_view> kinds;
+  if (on_unsupported_ == OnUnsupported::kPass) {
+    if (descriptor_->needs == packet::kIpv4) {
+      kinds.emplace_back("what is not IPv4");
+    } else if (descriptor_->needs != 0) {
+      kinds.emplace_back("what lacks the headers that it needs");
+    }
+    if ((descriptor_->refuses & packet::kTruncated) != 0) {
+      kinds.emplace_back("datagrams cut short");
+    }
+  }
+  if (link_local_ == LinkLocal::kPass && !supports(packet::kLinkLocal)) {
+    kinds.emplace_back("link-local control frames (ARP, LLDP, STP)");
+  }
+  return kinds.empty() ? std::string() : fmt::format("passes unseen: {}", fmt::join(kinds, ", "));
+}
+
+/// Whether all packets of a unit whose slots are a run are alive and ones that this NF can inspect.
 bool Instance::decides_all(packet::Batch const& unit) const {
   if (unit.size() == 0) {
     return true;
   }
   const std::uint8_t* verdicts = unit.meta().verdict + unit.slots()[0];
   const packet::Layers* layers = unit.meta().layers + unit.slots()[0];
-  const std::uint8_t needs = descriptor_->needs;
+  const unsigned told_by = told_by_;
+  const unsigned needs = descriptor_->needs;
   unsigned missing = 0;
   for (std::uint32_t i = 0; i < unit.size(); ++i) {
     missing |= packet::ended(verdicts[i]);
-    missing |= static_cast<unsigned>(needs) & ~static_cast<unsigned>(layers[i].flags);
+    missing |= (layers[i].flags & told_by) ^ needs;
   }
   return missing == 0;
 }
@@ -116,9 +139,12 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
   packet::MetaColumns const& meta = unit.meta();
   const packet::Layers* layers = meta.layers;
   const std::uint8_t* verdicts = meta.verdict;
-  const std::uint8_t needs = descriptor_->needs;
+  const unsigned told_by = told_by_;
+  const unsigned needs = descriptor_->needs;
   const auto is_alive = [verdicts](std::uint32_t slot) { return packet::ended(verdicts[slot]) == 0; };
-  const auto is_supported = [layers, needs](std::uint32_t slot) { return (layers[slot].flags & needs) == needs; };
+  const auto is_supported = [layers, told_by, needs](std::uint32_t slot) {
+    return (layers[slot].flags & told_by) == needs;
+  };
   const std::size_t before = slots.size();
   slots.resize(before + unit.size());
   std::uint32_t* next = slots.data() + before;
@@ -133,21 +159,29 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
   const std::uint64_t decided = slots.size() - before;
   counters_.in += alive;
   counters_.decided += decided;
-  counters_.unsupported += alive - decided;
-  if (descriptor_->takes_unsupported && alive != decided) {
-    for (const std::uint32_t slot : unit.slots()) {
-      if (is_alive(slot) && !is_supported(slot)) {
-        nf_->take_unsupported(packet::Packet(unit.region() + std::size_t{slot} * packet::kSlotBytes, meta, slot),
-                              outcome_);
+  if (alive != decided) {
+    leave_out_unsupported(unit);
+  }
+}
+
+/// Counts the packets of `unit` that are alive and not this NF's to decide, and drops those that must not pass.
+void Instance::leave_out_unsupported(packet::Batch const& unit) {
+  for (std::uint32_t i = 0; i < unit.size(); ++i) {
+    const packet::Packet packet = unit[i];
+    const std::uint8_t flags = packet.layers().flags;
+    if (packet::ended(unit.meta().verdict[unit.slots()[i]]) != 0 || supports(flags)) {
+      continue;
+    }
+    const bool link_local = packet::is_link_local(flags);
+    ++(link_local ? counters_.link_local : counters_.unsupported);
+    if (descriptor_->takes_unsupported) {
+      nf_->take_unsupported(packet, outcome_);
+      if (packet::ended(unit.meta().verdict[unit.slots()[i]]) != 0) {
+        continue;
       }
     }
-  }
-  if (on_unsupported_ == OnUnsupported::kDrop && alive != decided) {
-    for (const std::uint32_t slot : unit.slots()) {
-      if (is_alive(slot) && !is_supported(slot)) {
-        drop(packet::Packet(unit.region() + std::size_t{slot} * packet::kSlotBytes, meta, slot),
-             FrameworkReason::kUnsupported);
-      }
+    if (link_local ? link_local_ == LinkLocal::kDrop : on_unsupported_ == OnUnsupported::kDrop) {
+      drop(packet, link_local ? FrameworkReason::kLinkLocal : FrameworkReason::kUnsupported);
     }
   }
 }

@@ -2,6 +2,7 @@
 #include <catena/nf/instance.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/marker.hpp>
+#include <catena/nf/testing/traffic.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,6 +70,62 @@ TEST(Instance, unsupported_packets_are_dropped_where_the_chain_says_so) {
   EXPECT_EQ(result.dropped("unsupported"), 3U);
   EXPECT_THAT(result.records,
               ::testing::Contains(R"({"packet":0,"nf":"marker","verdict":"drop","reason":"unsupported"})"));
+}
+
+TEST(Instance, link_local_frames_have_a_key_of_their_own) {
+  const Frame arp = testing::make_arp_request(1, 2);
+  const std::vector<Frame> input{arp, Frame(60, 0), testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "abc"), arp};
+  const RunResult unless_told = run_ok(input, nullptr, {.on_unsupported = OnUnsupported::kDrop});
+  EXPECT_EQ(unless_told.packets[0].verdict, packet::Verdict::kPass);
+  EXPECT_EQ(unless_told.counters.link_local, 2U);
+  EXPECT_EQ(unless_told.counters.unsupported, 1U);
+  EXPECT_EQ(unless_told.dropped("unsupported"), 1U);
+  const RunResult told =
+      run_ok(input, nullptr, {.on_unsupported = OnUnsupported::kPass, .link_local = LinkLocal::kDrop});
+  EXPECT_EQ(told.dropped("link_local"), 2U);
+  EXPECT_EQ(told.dropped("unsupported"), 0U);
+  EXPECT_EQ(told.packets[1].verdict, packet::Verdict::kPass);
+  EXPECT_THAT(told.records,
+              ::testing::Contains(R"({"packet":3,"nf":"marker","verdict":"drop","reason":"link_local"})"));
+}
+
+TEST(Instance, the_type_says_what_becomes_of_unsupported_packets_where_nobody_else_does) {
+  const std::vector<Frame> input{Frame(60, 0)};
+  Descriptor descriptor = testing::marker_descriptor();
+  for (const OnUnsupported by_type : {OnUnsupported::kPass, OnUnsupported::kDrop}) {
+    descriptor.on_unsupported_default = by_type;
+    const auto result = testing::run(descriptor, testing::make_marker(), input);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->counters.unsupported, 1U) << "counted either way";
+    EXPECT_EQ(result->dropped("unsupported"), by_type == OnUnsupported::kDrop ? 1U : 0U);
+  }
+}
+
+TEST(Instance, layers_that_an_nf_refuses_make_a_packet_unsupported) {
+  std::vector<Frame> input{testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "whole"),
+                           testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "cut short")};
+  input[1].resize(44);
+  Descriptor descriptor = testing::marker_descriptor();
+  EXPECT_EQ(testing::run(descriptor, testing::make_marker(), input)->counters.unsupported, 1U);
+  descriptor.refuses = 0;
+  EXPECT_EQ(testing::run(descriptor, testing::make_marker(), input)->counters.decided, 2U);
+}
+
+TEST(Instance, says_what_it_passes_unseen) {
+  const auto unseen = [](Descriptor const& descriptor, OnUnsupported on_unsupported, LinkLocal link_local) {
+    return Instance("x", descriptor, testing::make_marker(), on_unsupported, false, link_local).passes_unseen();
+  };
+  Descriptor descriptor = testing::marker_descriptor();
+  descriptor.needs = packet::kIpv4;
+  EXPECT_EQ(unseen(descriptor, OnUnsupported::kPass, LinkLocal::kPass),
+            "passes unseen: what is not IPv4, datagrams cut short, link-local control frames (ARP, LLDP, STP)");
+  EXPECT_EQ(unseen(descriptor, OnUnsupported::kDrop, LinkLocal::kPass),
+            "passes unseen: link-local control frames (ARP, LLDP, STP)");
+  EXPECT_EQ(unseen(descriptor, OnUnsupported::kDrop, LinkLocal::kDrop), "");
+  descriptor.refuses = 0;
+  EXPECT_EQ(unseen(descriptor, OnUnsupported::kPass, LinkLocal::kDrop), "passes unseen: what is not IPv4");
+  descriptor.needs = 0;
+  EXPECT_EQ(unseen(descriptor, OnUnsupported::kPass, LinkLocal::kPass), "");
 }
 
 /// A kernel that leaves its memory is stopped at the access, counted and reported; only its own packets are lost.

@@ -17,6 +17,11 @@ Status Registry::add(Descriptor const& descriptor, std::string origin) {
     return absl::InvalidArgumentError(
         concat("NF '", descriptor.type, "': a descriptor needs a type and a create function"));
   }
+  if ((descriptor.needs & descriptor.refuses) != 0) {
+    return absl::InvalidArgumentError(concat("NF '", descriptor.type, "': no packet both has and lacks the layers ",
+                                             static_cast<unsigned>(descriptor.needs & descriptor.refuses),
+                                             " that it needs and refuses"));
+  }
   if (descriptor.aux_bytes % 4 != 0 || descriptor.aux_bytes > kMaxAuxBytes || descriptor.result_bytes % 4 != 0 ||
       descriptor.result_bytes > kMaxResultBytes) {
     return absl::InvalidArgumentError(

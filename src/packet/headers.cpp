@@ -1,35 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/packet/headers.hpp>
 
+#include <algorithm>
+
 namespace catena::packet {
 namespace {
 
 constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
+constexpr std::uint16_t kEtherTypeArp = 0x0806;
 constexpr std::uint16_t kEtherTypeVlan = 0x8100;
 constexpr std::uint16_t kEtherTypeQinQ = 0x88A8;
 constexpr std::uint32_t kMaxVlanTags = 2;
 
-/// Fills in the transport header at `l4` of a datagram that ends at `end` (both from the start of the frame).
-void parse_transport(const std::uint8_t* frame, std::uint32_t l4, std::uint32_t end, std::uint8_t protocol,
-                     bool fragmented, Layers& layers) {
-  const std::uint32_t room = end - l4;
+/// What an IPv4 datagram carries: where it begins in the frame, how many bytes of it the datagram says it has, and how
+/// many of these the frame has.
+struct Carried {
+  std::uint32_t l4;
+  std::uint32_t room;
+  std::uint32_t there;
+  std::uint8_t protocol;
+  bool fragmented;
+};
+
+/// Fills in the transport header.
+void parse_transport(const std::uint8_t* frame, Carried const& carried, Layers& layers) {
+  const auto [l4, room, there, protocol, fragmented] = carried;
   const std::uint8_t* header = frame + l4;
   switch (protocol) {
     case kProtocolTcp: {
-      if (room < kTcpMinBytes) {
+      if (there < kTcpMinBytes) {
         return;
       }
       const std::uint32_t bytes = (header[12] >> 4) * 4U;
       if (bytes < kTcpMinBytes || bytes > room) {
         return;
       }
+      const std::uint32_t header_there = std::min(bytes, there);
       layers.flags = static_cast<std::uint8_t>(layers.flags | kTcp | kPorts);
-      layers.payload = static_cast<std::uint8_t>(l4 + bytes);
-      layers.payload_length = static_cast<std::uint16_t>(room - bytes);
+      layers.payload = static_cast<std::uint8_t>(l4 + header_there);
+      layers.payload_length = static_cast<std::uint16_t>(there - header_there);
       return;
     }
     case kProtocolUdp: {
-      if (room < kUdpBytes) {
+      if (there < kUdpBytes) {
         return;
       }
       std::uint32_t bytes = load_be16(header + 4);
@@ -41,19 +54,14 @@ void parse_transport(const std::uint8_t* frame, std::uint32_t l4, std::uint32_t 
       }
       layers.flags = static_cast<std::uint8_t>(layers.flags | kUdp | kPorts);
       layers.payload = static_cast<std::uint8_t>(l4 + kUdpBytes);
-      layers.payload_length = static_cast<std::uint16_t>(bytes - kUdpBytes);
+      layers.payload_length = static_cast<std::uint16_t>(std::min(bytes, there) - kUdpBytes);
       return;
     }
     case kProtocolIcmp:
-      if (room >= kIcmpBytes) {
+      if (there >= kIcmpBytes) {
         layers.flags = static_cast<std::uint8_t>(layers.flags | kIcmp);
         layers.payload = static_cast<std::uint8_t>(l4 + kIcmpBytes);
-        layers.payload_length = static_cast<std::uint16_t>(room - kIcmpBytes);
-      }
-      return;
-    case kProtocolEsp:
-      if (room >= 8 && !fragmented) {
-        layers.flags = static_cast<std::uint8_t>(layers.flags | kEsp);
+        layers.payload_length = static_cast<std::uint16_t>(there - kIcmpBytes);
       }
       return;
     default:
@@ -61,7 +69,17 @@ void parse_transport(const std::uint8_t* frame, std::uint32_t l4, std::uint32_t 
   }
 }
 
-/// The same of an IPv4 header, if one stands at `l3`, and of what it carries. `layers` knows of the tags before it.
+/// Whether a fragment hides a transport header, or may overwrite one when the datagram is put together (kSplitHeader).
+/// `offset`: in units of 8 bytes, as in the header.
+bool splits_header(std::uint32_t offset, std::uint8_t protocol, Layers const& layers) {
+  if (offset != 0) {
+    return offset == 1 && protocol == kProtocolTcp;
+  }
+  const bool has_header = protocol == kProtocolTcp || protocol == kProtocolUdp || protocol == kProtocolIcmp;
+  return has_header && (layers.flags & (kTcp | kUdp | kIcmp)) == 0;
+}
+
+/// The same of an IPv4 header, if one is at `l3`, and of what it carries.
 void parse_ipv4_at(const std::uint8_t* frame, std::uint32_t length, std::uint32_t l3, Layers& layers) {
   if (length < l3 + kIpv4MinBytes) {
     return;
@@ -69,21 +87,64 @@ void parse_ipv4_at(const std::uint8_t* frame, std::uint32_t length, std::uint32_
   const std::uint8_t* ip = frame + l3;
   const std::uint32_t header_bytes = (ip[0] & 0x0FU) * 4U;
   const std::uint32_t total = load_be16(ip + 2);
-  if ((ip[0] >> 4) != 4 || header_bytes < kIpv4MinBytes || total < header_bytes || total > length - l3) {
+  if ((ip[0] >> 4) != 4 || header_bytes < kIpv4MinBytes || total < header_bytes || header_bytes > length - l3) {
     return;
   }
+  const std::uint32_t there = std::min(total, length - l3);
   const std::uint32_t l4 = l3 + header_bytes;
   const std::uint16_t fragment = load_be16(ip + 6);
-  const bool later_part = (fragment & 0x1FFFU) != 0;
-  const bool fragmented = later_part || (fragment & 0x2000U) != 0;
-  layers.flags = static_cast<std::uint8_t>(layers.flags | kIpv4 | (fragmented ? kFragment : 0));
+  const std::uint32_t offset = fragment & 0x1FFFU;
+  const bool fragmented = offset != 0 || (fragment & 0x2000U) != 0;
+  layers.flags = static_cast<std::uint8_t>(kIpv4 | (fragmented ? kFragment : 0) | (there < total ? kTruncated : 0));
   layers.l3 = static_cast<std::uint8_t>(l3);
   layers.l4 = static_cast<std::uint8_t>(l4);
   layers.payload = layers.l4;
-  layers.l3_length = static_cast<std::uint16_t>(total);
-  layers.payload_length = static_cast<std::uint16_t>(total - header_bytes);
-  if (!later_part) {
-    parse_transport(frame, l4, l3 + total, ip[9], fragmented, layers);
+  layers.l3_length = static_cast<std::uint16_t>(there);
+  layers.payload_length = static_cast<std::uint16_t>(there - header_bytes);
+  if (offset == 0) {
+    parse_transport(frame, {l4, total - header_bytes, there - header_bytes, ip[9], fragmented}, layers);
+  }
+  if (fragmented && splits_header(offset, ip[9], layers)) {
+    layers.flags = static_cast<std::uint8_t>(layers.flags | kSplitHeader);
+  }
+}
+
+/// ARP for IPv4 over Ethernet (RFC 826), whole.
+bool is_arp(const std::uint8_t* arp, std::uint32_t length) {
+  constexpr std::uint32_t kBytes = 28;
+  return length >= kBytes && load_be16(arp) == 1 && load_be16(arp + 2) == kEtherTypeIpv4 && arp[4] == 6 && arp[5] == 4;
+}
+
+/// The group addresses 01-80-C2-00-00-00 to -0F, of which nothing passes a bridge (IEEE 802.1Q-2022, table 8-1).
+bool is_reserved_group(const std::uint8_t* mac) {
+  return load_be32(mac) == 0x0180C200U && mac[4] == 0 && mac[5] <= 0x0F;
+}
+
+/// The group addresses of CDP, VTP, DTP and UDLD, and of a spanning tree per VLAN.
+bool is_cisco_group(const std::uint8_t* mac) {
+  return load_be32(mac) == 0x01000CCCU && mac[4] == 0xCC && (mac[5] == 0xCC || mac[5] == 0xCD);
+}
+
+/// Control protocols that are spoken to these addresses. Nothing that carries IP: a frame to them with anything else
+/// inside is no control frame.
+bool is_control(const std::uint8_t* frame, std::uint16_t type, const std::uint8_t* body, std::uint32_t length) {
+  constexpr std::uint16_t kMaxLength = 1500;  // IEEE 802.3: up to here it is a length, and LLC comes next
+  if (is_cisco_group(frame)) {                // LLC of SNAP, then Cisco's OUI
+    return type <= kMaxLength && length >= 8 && load_be32(body) == 0xAAAA0300U && load_be16(body + 4) == 0x000C;
+  }
+  if (!is_reserved_group(frame)) {
+    return false;
+  }
+  switch (type) {
+    case 0x8808:  // MAC control: pause
+    case 0x8809:  // slow protocols: LACP, OAM
+    case 0x888E:  // EAPOL
+    case 0x88CC:  // LLDP
+    case 0x88F5:  // MVRP
+    case 0x88F7:  // PTP
+      return true;
+    default:
+      return type <= kMaxLength && length >= 3 && body[0] == 0x42 && body[1] == 0x42 && body[2] == 0x03;  // BPDU
   }
 }
 
@@ -102,10 +163,12 @@ Layers parse(const std::uint8_t* frame, std::uint32_t length) {
     }
     type = load_be16(frame + l3 + 2);
     l3 += 4;
-    layers.flags = kVlan;
   }
   if (type == kEtherTypeIpv4) {
     parse_ipv4_at(frame, length, l3, layers);
+  } else if (type == kEtherTypeArp ? is_arp(frame + l3, length - l3)
+                                   : is_control(frame, type, frame + l3, length - l3)) {
+    layers.flags = kLinkLocal;
   }
   return layers;
 }

@@ -71,7 +71,7 @@ Layers parse_exact(Bytes const& frame) {
 
 TEST(Parse, finds_udp_behind_options_and_two_vlan_tags) {
   const Layers layers = parse_exact(ipv4_frame(kProtocolUdp, udp(5, 13), 3, 2));
-  EXPECT_EQ(layers.flags, kIpv4 | kUdp | kPorts | kVlan);
+  EXPECT_EQ(layers.flags, kIpv4 | kUdp | kPorts);
   EXPECT_EQ(layers.l3, 22);
   EXPECT_EQ(layers.l4, 22 + 32);
   EXPECT_EQ(layers.payload, 22 + 32 + 8);
@@ -91,7 +91,7 @@ TEST(Parse, longest_headers_fit_the_offsets) {
 }
 
 TEST(Parse, three_vlan_tags_are_not_looked_through) {
-  EXPECT_EQ(parse_exact(ipv4_frame(kProtocolUdp, udp(0, 8), 0, 3)).flags, kVlan);
+  EXPECT_EQ(parse_exact(ipv4_frame(kProtocolUdp, udp(0, 8), 0, 3)).flags, 0);
 }
 
 TEST(Parse, a_later_fragment_has_no_ports) {
@@ -121,30 +121,34 @@ TEST_P(LyingLengths, lose_the_flag_of_the_header_that_lies) {
   EXPECT_EQ(parse_exact(frame).flags, GetParam().flags);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LyingLengths,
-                         testing::Values(LyingCase{"version 6", 0, 0x65, 0},
-                                         LyingCase{"header of 16 bytes", 0, 0x44, 0},
-                                         LyingCase{"header longer than the datagram", 0, 0x4F, 0},
-                                         LyingCase{"total length beyond the frame", 2, 0xFF, 0},
-                                         LyingCase{"total length below the header", 3, 19, 0},
-                                         LyingCase{"UDP length beyond the datagram", 24, 0x10, kIpv4},
-                                         LyingCase{"UDP length below its header", 25, 7, kIpv4}),
-                         [](auto const& test) {
-                           std::string name = test.param.description;
-                           for (char& c : name) {
-                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-                           }
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, LyingLengths,
+    testing::Values(LyingCase{"version 6", 0, 0x65, 0}, LyingCase{"header of 16 bytes", 0, 0x44, 0},
+                    LyingCase{"header longer than the datagram", 0, 0x4F, 0},
+                    LyingCase{"total length beyond the frame", 2, 0xFF, kIpv4 | kUdp | kPorts | kTruncated},
+                    LyingCase{"total length below the header", 3, 19, 0},
+                    LyingCase{"UDP length beyond the datagram", 24, 0x10, kIpv4},
+                    LyingCase{"UDP length below its header", 25, 7, kIpv4}),
+    [](auto const& test) {
+      std::string name = test.param.description;
+      for (char& c : name) {
+        c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+      }
+      return name;
+    });
 
 TEST(Parse, reads_nothing_past_a_frame_cut_at_any_length) {
   for (Bytes const& whole : {ipv4_frame(kProtocolTcp, tcp(8, 20), 4, 2), ipv4_frame(kProtocolUdp, udp(20, 28)),
                              ipv4_frame(kProtocolIcmp, Bytes(12, 8)), ipv4_frame(kProtocolEsp, Bytes(40, 1))}) {
     for (std::size_t length = 0; length < whole.size(); ++length) {
       const Layers layers = parse_exact(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)));
-      EXPECT_EQ(layers.flags & kIpv4, 0) << "the total length is beyond a frame cut to " << length;
+      const std::size_t tags = whole[12] == 0x81 ? 2 : 0;
+      const std::size_t l3 = kEthernetBytes + 4 * tags;
+      const bool has_header = length >= l3 + (whole[l3] & 0x0FU) * 4U;
+      EXPECT_EQ(layers.flags & (kIpv4 | kTruncated), has_header ? kIpv4 | kTruncated : 0) << "cut to " << length;
+      EXPECT_LE(layers.payload + layers.payload_length, length);
     }
-    EXPECT_EQ(parse_exact(whole).flags & kIpv4, kIpv4);
+    EXPECT_EQ(parse_exact(whole).flags & (kIpv4 | kTruncated), kIpv4);
   }
 }
 
@@ -164,9 +168,128 @@ TEST(Parse, offsets_stay_inside_random_frames) {
       ASSERT_LE(layers.payload + layers.payload_length, layers.l3 + layers.l3_length);
       ASSERT_LE(layers.l4, layers.payload);
     } else {
-      ASSERT_EQ(layers.flags & ~kVlan, 0);
+      ASSERT_EQ(layers.flags & ~kLinkLocal, 0);
     }
   }
+}
+
+Bytes cut_to(Bytes frame, std::size_t length) {
+  frame.resize(length);
+  return frame;
+}
+
+TEST(Parse, headers_of_a_truncated_frame_count_where_they_are_there) {
+  const std::uint8_t ipv4 = kIpv4 | kTruncated;
+  // 20 bytes of TCP header, 12 of options, 40 of payload
+  const Bytes frame = ipv4_frame(kProtocolTcp, tcp(8, 40));
+  const Layers payload_cut = parse_exact(cut_to(frame, 34 + 32 + 5));
+  EXPECT_EQ(payload_cut.flags, ipv4 | kTcp | kPorts);
+  EXPECT_EQ(payload_cut.payload, 34 + 32);
+  EXPECT_EQ(payload_cut.payload_length, 5);
+  EXPECT_EQ(payload_cut.l3_length, 20 + 32 + 5);
+  const Layers options_cut = parse_exact(cut_to(frame, 34 + 25));
+  EXPECT_EQ(options_cut.flags, ipv4 | kTcp | kPorts);
+  EXPECT_EQ(options_cut.payload, 34 + 25);
+  EXPECT_EQ(options_cut.payload_length, 0);
+  EXPECT_EQ(parse_exact(cut_to(frame, 34 + 19)).flags, ipv4);
+  const Bytes datagram = ipv4_frame(kProtocolUdp, udp(40, 48));
+  EXPECT_EQ(parse_exact(cut_to(datagram, 34 + 8)).flags, ipv4 | kUdp | kPorts);
+  EXPECT_EQ(parse_exact(cut_to(datagram, 34 + 10)).payload_length, 2);
+  EXPECT_EQ(parse_exact(cut_to(datagram, 34 + 7)).flags, ipv4);
+  // a length that lies is no better where the frame is cut
+  EXPECT_EQ(parse_exact(cut_to(ipv4_frame(kProtocolUdp, udp(40, 49)), 34 + 8)).flags, ipv4);
+}
+
+/// RFC 1858 section 3, RFC 3128.
+TEST(Parse, fragments_that_split_a_transport_header_are_told) {
+  constexpr std::uint16_t kMore = 0x2000;
+  constexpr std::uint8_t kSplit = kIpv4 | kFragment | kSplitHeader;
+  constexpr std::uint8_t kFine = kIpv4 | kFragment;
+  const Bytes options = tcp(14, 8);  // a header of 56 bytes
+  const auto first = [&](std::uint8_t protocol, Bytes const& l4, std::size_t bytes) {
+    return parse_exact(ipv4_frame(protocol, cut_to(l4, bytes), 0, 0, kMore)).flags;
+  };
+  EXPECT_EQ(first(kProtocolTcp, options, 8), kSplit);
+  EXPECT_EQ(first(kProtocolTcp, options, 16), kSplit);
+  EXPECT_EQ(first(kProtocolTcp, options, 32), kSplit);
+  EXPECT_EQ(first(kProtocolTcp, options, 56), kFine | kTcp | kPorts);
+  EXPECT_EQ(first(kProtocolUdp, udp(8, 4000), 4), kSplit);
+  EXPECT_EQ(first(kProtocolUdp, udp(8, 4000), 8), kFine | kUdp | kPorts);
+  EXPECT_EQ(first(kProtocolIcmp, Bytes(16, 8), 4), kSplit);
+  EXPECT_EQ(first(kProtocolIcmp, Bytes(16, 8), 8), kFine | kIcmp);
+  EXPECT_EQ(first(kProtocolEsp, Bytes(16, 8), 4), kFine) << "of other protocols nothing is known";
+  for (const std::uint16_t more : {std::uint16_t{0}, kMore}) {
+    const auto later = [&](std::uint8_t protocol, unsigned offset) {
+      return parse_exact(ipv4_frame(protocol, Bytes(16, 0), 0, 0, static_cast<std::uint16_t>(more | offset))).flags;
+    };
+    EXPECT_EQ(later(kProtocolTcp, 1), kSplit) << "it can overwrite the flags of the first part";
+    EXPECT_EQ(later(kProtocolTcp, 2), kFine);
+    EXPECT_EQ(later(kProtocolUdp, 1), kFine) << "a UDP header ends there";
+  }
+  EXPECT_EQ(parse_exact(ipv4_frame(kProtocolTcp, cut_to(options, 8))).flags, kIpv4) << "no fragment";
+}
+
+/// A frame to `destination` with these bytes from the EtherType on, padded to 60 bytes.
+Bytes frame_to(Bytes const& destination, Bytes const& rest) {
+  Bytes frame = destination;
+  frame.insert(frame.end(), {2, 0, 0, 0, 0, 1});
+  frame.insert(frame.end(), rest.begin(), rest.end());
+  frame.resize(60);
+  return frame;
+}
+
+TEST(Parse, link_local_control_frames_are_told_from_those_that_carry_something) {
+  const Bytes reserved{0x01, 0x80, 0xC2, 0, 0, 0x0E};
+  const Bytes anybody(6, 0xFF);
+  const Bytes arp{0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
+  const Bytes bpdu{0, 38, 0x42, 0x42, 0x03};
+  struct Case {
+    const char* name;
+    Bytes frame;
+    bool is_link_local;
+  };
+  const auto tagged = [](Bytes frame, int tags) {
+    for (; tags > 0; --tags) {
+      frame.insert(frame.begin() + 12, {0x81, 0x00, 0x00, 0x07});
+    }
+    return frame;
+  };
+  for (Case const& tested : std::vector<Case>{
+           {"ARP", frame_to(anybody, arp), true},
+           {"ARP in a VLAN", tagged(frame_to(anybody, arp), 2), true},
+           {"ARP behind three tags", tagged(frame_to(anybody, arp), 3), false},
+           {"ARP cut short", cut_to(frame_to(anybody, arp), 14 + 27), false},
+           {"ARP for another protocol", frame_to(anybody, {0x08, 0x06, 0, 1, 0x86, 0xDD, 6, 16, 0, 1}), false},
+           {"ARP for another hardware", frame_to(anybody, {0x08, 0x06, 0, 6, 8, 0, 8, 4, 0, 1}), false},
+           {"LLDP", frame_to(reserved, {0x88, 0xCC}), true},
+           {"LLDP to somebody", frame_to({2, 0, 0, 0, 0, 2}, {0x88, 0xCC}), false},
+           {"LACP", frame_to({0x01, 0x80, 0xC2, 0, 0, 2}, {0x88, 0x09}), true},
+           {"pause", frame_to({0x01, 0x80, 0xC2, 0, 0, 1}, {0x88, 0x08}), true},
+           {"EAPOL", frame_to({0x01, 0x80, 0xC2, 0, 0, 3}, {0x88, 0x8E}), true},
+           {"spanning tree", frame_to({0x01, 0x80, 0xC2, 0, 0, 0}, bpdu), true},
+           {"past the reserved addresses", frame_to({0x01, 0x80, 0xC2, 0, 0, 0x10}, bpdu), false},
+           {"another LLC", frame_to(reserved, {0, 38, 0xE0, 0xE0, 0x03}), false},
+           {"IPv6 to a reserved address", frame_to(reserved, {0x86, 0xDD, 0x60}), false},
+           {"IPv6 in SNAP to a reserved address", frame_to(reserved, {0, 46, 0xAA, 0xAA, 3, 0, 0, 0, 0x86, 0xDD}),
+            false},
+           {"MPLS to a reserved address", frame_to(reserved, {0x88, 0x47}), false},
+           {"IPv4 to a reserved address that lies", frame_to(reserved, {0x08, 0x00, 0x44}), false},
+           {"CDP", frame_to({0x01, 0, 0x0C, 0xCC, 0xCC, 0xCC}, {0, 46, 0xAA, 0xAA, 3, 0, 0, 0x0C, 0x20, 0}), true},
+           {"PVST+", frame_to({0x01, 0, 0x0C, 0xCC, 0xCC, 0xCD}, {0, 46, 0xAA, 0xAA, 3, 0, 0, 0x0C, 1, 0x0B}), true},
+           {"CDP to somebody", frame_to(anybody, {0, 46, 0xAA, 0xAA, 3, 0, 0, 0x0C, 0x20, 0}), false},
+           {"IPv6 in SNAP to CDP's address",
+            frame_to({0x01, 0, 0x0C, 0xCC, 0xCC, 0xCC}, {0, 46, 0xAA, 0xAA, 3, 0, 0, 0, 0x86, 0xDD}), false},
+           {"IPv6 to CDP's address", frame_to({0x01, 0, 0x0C, 0xCC, 0xCC, 0xCC}, {0x86, 0xDD, 0x60}), false},
+           {"IPv6", frame_to(anybody, {0x86, 0xDD, 0x60}), false},
+           {"nothing behind the addresses", cut_to(reserved, 12), false},
+           {"an EtherType and nothing else", cut_to(frame_to(anybody, arp), 14), false}}) {
+    const Layers layers = parse_exact(tested.frame);
+    EXPECT_EQ(is_link_local(layers.flags), tested.is_link_local) << tested.name;
+    EXPECT_EQ(layers.flags & ~kLinkLocal, 0) << tested.name;
+  }
+  Bytes datagram = ipv4_frame(kProtocolUdp, udp(8, 16));
+  std::copy(reserved.begin(), reserved.end(), datagram.begin());
+  EXPECT_EQ(parse_exact(datagram).flags, kIpv4 | kUdp | kPorts);
 }
 
 // RFC 1071, section 3: the words 0001 f203 f4f5 f6f7 sum to ddf2 (folded).

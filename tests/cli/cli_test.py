@@ -115,6 +115,21 @@ class CommandLine(unittest.TestCase):
         for word in ("device", "account", "p50", "p95", "p99", "Mpps", "H2D B/pkt"):
             self.assertIn(word, result.stdout)
 
+    def test_the_start_says_what_each_nf_passes_unseen(self):
+        control = "passes unseen: link-local control frames (ARP, LLDP, STP)"
+        unlike = "passes unseen: what is not IPv4, datagrams cut short, link-local control frames (ARP, LLDP, STP)"
+        with open(self.chain(tx="null"), encoding="utf-8") as file:
+            text = file.read()
+        for keys, expected in (("", [control, unlike, control, unlike]),
+                               ("  on_unsupported: drop\n", [control] * 4),
+                               ("  on_unsupported: drop\n  link_local: drop\n", [])):
+            path = self.path("unseen.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text.replace("  nfs:\n", keys + "  nfs:\n"))
+            result = catena("run", path, "--device", "none")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual([line.strip() for line in result.stderr.splitlines() if "passes unseen" in line], expected)
+
     def test_missing_cuda_is_an_error_that_says_what_is_missing(self):
         if os.path.exists("/dev/nvidiactl"):
             self.skipTest("there is an NVIDIA GPU here")

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool ipv4 = (layers.flags & packet::kIpv4) != 0;
   const bool promises_kept = !ipv4 || (layers.l3 + layers.l3_length <= length && layers.l4 <= layers.payload &&
                                        layers.payload + layers.payload_length <= layers.l3 + layers.l3_length);
-  const bool no_flag_without_ipv4 = ipv4 || (layers.flags & ~packet::kVlan) == 0;
+  const bool no_flag_without_ipv4 = ipv4 || (layers.flags & ~packet::kLinkLocal) == 0;
   const bool ports_inside = (layers.flags & packet::kPorts) == 0 || layers.l4 + 8U <= length;
   if (!promises_kept || !no_flag_without_ipv4 || !ports_inside) {
     __builtin_trap();

@@ -219,7 +219,7 @@ class Model:
             return
         if not packet.is_ipv4:
             self.seen["not IPv4"] += 1
-            yield {"packet": index, "nf": "rt", "verdict": "drop", "reason": "not_routable"}
+            yield {"packet": index, "nf": "fw", "verdict": "drop", "reason": "unsupported"}
             return
         action, rule = self.firewall.decide(packet)
         if action == "deny":

@@ -15,20 +15,20 @@
 /// Runs an NF over batches: the part that every NF has in common, on the CPU and on a device.
 namespace catena::nf {
 
-enum class OnUnsupported { kPass, kDrop };
-
 /// Reasons that the framework itself drops packets for; they stand behind the NF's own in the counters.
 enum class FrameworkReason : std::uint32_t {
-  kUnsupported = 0,   ///< not what the NF can look at, and `on_unsupported: drop`
+  kUnsupported = 0,   ///< not what the NF can inspect, and `on_unsupported: drop`
   kKernelFault = 1,   ///< the kernel strayed on this packet
   kDeviceFailed = 2,  ///< the device was lost with bytes that the host does not have
+  kLinkLocal = 3,     ///< a link-local control frame, and `link_local: drop`
 };
 std::span<const DropReason> framework_reasons();
 
 struct Counters {
   std::uint64_t in = 0;              ///< live packets that reached the NF
   std::uint64_t decided = 0;         ///< of those, given to the NF
-  std::uint64_t unsupported = 0;     ///< of those, not given to it
+  std::uint64_t unsupported = 0;     ///< of those, not given to it, but for the next
+  std::uint64_t link_local = 0;      ///< of those, control frames that it does not inspect
   std::uint64_t kernel_faults = 0;   ///< accesses that strayed
   std::uint64_t device_packets = 0;  ///< decided on the device
   kernel::TransferCounts transfers;
@@ -38,7 +38,7 @@ struct Counters {
 class Instance {
  public:
   Instance(std::string name, Descriptor const& descriptor, std::unique_ptr<Nf> nf, OnUnsupported on_unsupported,
-           bool recording);
+           bool recording, LinkLocal link_local = LinkLocal::kPass);
 
   std::string const& name() const { return name_; }
   Descriptor const& descriptor() const { return *descriptor_; }
@@ -53,8 +53,11 @@ class Instance {
   /// Drops every packet of `unit` that is alive; they count as having reached the NF.
   void drop_alive(packet::Batch const& unit, FrameworkReason reason);
 
-  /// Appends to `slots` the packets of `unit` that the NF is to decide: alive, and with the headers it needs. Counts
-  /// the others, and drops them where the chain says so.
+  /// What this NF lets through without inspecting it, as a line for the start report; empty if nothing.
+  std::string passes_unseen() const;
+
+  /// Appends to `slots` the packets of `unit` that the NF is to decide: alive, and such as its descriptor asks for.
+  /// Counts the others, and drops them where the chain says so.
   void select(packet::Batch const& unit, std::vector<std::uint32_t>& slots);
   /// prepare(); removes from `slots` what it dropped or replied to. `aux` gets the aux structs of the rest.
   void prepare(packet::Batch const& unit, std::vector<std::uint32_t>& slots, std::vector<std::byte>& aux);
@@ -66,10 +69,14 @@ class Instance {
  private:
   friend class DeviceBatch;
   bool decides_all(packet::Batch const& unit) const;
+  bool supports(std::uint8_t flags) const { return (flags & told_by_) == descriptor_->needs; }
+  void leave_out_unsupported(packet::Batch const& unit);
   std::string name_;
   Descriptor const* descriptor_;
   std::unique_ptr<Nf> nf_;
+  std::uint8_t told_by_;  ///< LayerFlags that tell whether the NF decides a packet
   OnUnsupported on_unsupported_;
+  LinkLocal link_local_;
   Outcome outcome_;
   Counters counters_;
   std::vector<std::uint32_t> slots_;

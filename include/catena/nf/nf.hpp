@@ -101,6 +101,11 @@ class Nf {
   virtual std::vector<Statistic> statistics() const { return {}; }
 };
 
+/// What becomes of packets that an NF cannot inspect, and of link-local control frames (packet::is_link_local()) among
+/// them.
+enum class OnUnsupported { kPass, kDrop };
+enum class LinkLocal { kPass, kDrop };
+
 struct DropReason {
   std::string_view name;  ///< snake_case, stable: it is a metric label
   std::string_view help;
@@ -116,10 +121,16 @@ struct ConfigKey {
 
 /// Declares a type of NF; static storage.
 struct Descriptor {
-  std::string_view type;                     ///< the `type:` of a chain file
-  std::string_view help;                     ///< one line
-  std::uint8_t needs = packet::kIpv4;        ///< LayerFlags a packet must have; others pass or drop by `on_unsupported`
-  bool takes_unsupported = false;            ///< see Nf::take_unsupported()
+  std::string_view type;  ///< the `type:` of a chain file
+  std::string_view help;  ///< one line
+  /// LayerFlags that a packet must have, and must not have, to be given to the NF; what becomes of others the chain
+  /// file says. An NF that reads headers only takes truncated packets too, with `refuses = 0`.
+  std::uint8_t needs = packet::kIpv4;
+  std::uint8_t refuses = packet::kTruncated;
+  /// For chain files that do not say it. An NF whose word others rely on, as a firewall's, drops what it cannot
+  /// inspect.
+  OnUnsupported on_unsupported_default = OnUnsupported::kPass;
+  bool takes_unsupported = false;  ///< see Nf::take_unsupported()
   std::span<const DropReason> drop_reasons;  ///< Outcome::drop() takes the position in this list
   std::span<const ConfigKey> config;
   std::uint32_t aux_bytes = 0;

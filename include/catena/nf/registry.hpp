@@ -14,7 +14,8 @@ namespace catena::nf {
 class Registry {
  public:
   /// AlreadyExists if a descriptor of that type is there; InvalidArgument if the descriptor breaks a rule (no type,
-  /// no create function, aux or result size not a multiple of 4 or over the limits of ProgramSpec).
+  /// no create function, a layer both needed and refused, aux or result size not a multiple of 4 or over the limits of
+  /// ProgramSpec).
   /// `origin`: the file it comes from; empty for one that is built in.
   Status add(Descriptor const& descriptor, std::string origin = {});
   /// NotFound with the nearest known type, and all of them, in the text.

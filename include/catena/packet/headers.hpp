@@ -36,10 +36,11 @@ inline void store_be32(std::uint8_t* at, std::uint32_t value) {
   std::memcpy(at, &swapped, 4);
 }
 
-/// Parses an Ethernet II frame with up to two VLAN tags (0x8100, 0x88A8) down to the TCP, UDP, ICMP or ESP header.
-/// `length`: bytes of the frame, any value. Never reads past it. A frame that is not IPv4, or whose IPv4 header lies
-/// about its lengths, has no flag but possibly kVlan; a TCP, UDP, ICMP or ESP header that does not fit has no flag
-/// of its own and its bytes count as payload.
+/// Parses an Ethernet II frame with up to two VLAN tags (0x8100, 0x88A8) down to the TCP, UDP or ICMP header.
+/// `length`: bytes of the frame, any value. Never reads past it. A frame whose IPv4 header is not whole, or says a
+/// total length below its own, is not IPv4; a TCP, UDP or ICMP header that does not fit has no flag of its own and its
+/// bytes count as payload. Where the total length goes beyond the frame (kTruncated), headers must be there to count,
+/// and lengths of payload and datagram are of what is there.
 Layers parse(const std::uint8_t* frame, std::uint32_t length);
 /// The same of an IPv4 datagram without a frame around it: offsets are from its first byte.
 Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length);

@@ -99,6 +99,7 @@ class ConformanceTest : public ::testing::Test {
     EXPECT_EQ(actual.alerts, expected.alerts);
     EXPECT_EQ(actual.counters.in, expected.counters.in);
     EXPECT_EQ(actual.counters.unsupported, expected.counters.unsupported);
+    EXPECT_EQ(actual.counters.link_local, expected.counters.link_local);
     EXPECT_EQ(actual.counters.kernel_faults, 0U);
   }
 
@@ -148,10 +149,11 @@ void ConformanceTest::packets_dropped_before_are_left_alone() {
 }
 
 void ConformanceTest::hostile_frames_are_survived() {
-  for (const OnUnsupported on_unsupported : {OnUnsupported::kPass, OnUnsupported::kDrop}) {
+  for (const bool drop : {false, true}) {
     RunOptions options;
     options.unit_size = 256;
-    options.on_unsupported = on_unsupported;
+    options.on_unsupported = drop ? OnUnsupported::kDrop : OnUnsupported::kPass;
+    options.link_local = drop ? LinkLocal::kDrop : LinkLocal::kPass;
     expect_same(run_here(hostile_frames(), options), run_on_cpu(hostile_frames(), options));
   }
 }
@@ -170,7 +172,7 @@ void ConformanceTest::counters_add_up_and_records_stand_in_order() {
   EXPECT_EQ(drops, with_verdict(packet::Verdict::kDrop));
   EXPECT_EQ(result.alerts, with_verdict(packet::Verdict::kAlert));
   EXPECT_EQ(result.counters.in, result.packets.size());
-  EXPECT_EQ(result.counters.in, result.counters.decided + result.counters.unsupported);
+  EXPECT_EQ(result.counters.in, result.counters.decided + result.counters.unsupported + result.counters.link_local);
   for (auto const& [reason, count] : subject_->reached) {
     EXPECT_GE(result.dropped(reason), count) << reason;
   }

@@ -95,7 +95,9 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
     }
   }
 
-  Instance instance(std::string(descriptor.type), descriptor, std::move(nf), options.on_unsupported, options.records);
+  Instance instance(std::string(descriptor.type), descriptor, std::move(nf),
+                    options.on_unsupported.value_or(descriptor.on_unsupported_default), options.records,
+                    options.link_local);
   if (device != nullptr) {
     CATENA_RETURN_IF_ERROR(run_on_device(instance, units, *device, options));
   } else {

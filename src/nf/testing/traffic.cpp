@@ -57,6 +57,15 @@ Frame make_echo(std::uint32_t src, std::uint32_t dst, std::uint16_t identifier, 
   return frame;
 }
 
+Frame make_arp_request(std::uint32_t sender, std::uint32_t wanted) {
+  Frame frame{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1};
+  frame.resize(60);  // the least that Ethernet sends
+  std::copy_n(frame.begin() + 6, 6, frame.begin() + 22);
+  packet::store_be32(frame.data() + 28, sender);
+  packet::store_be32(frame.data() + 38, wanted);
+  return frame;
+}
+
 std::vector<Frame> frames_of_every_kind() {
   const Frame tcp =
       make_frame(packet::kProtocolTcp, 0x0A000006, 0xD4C7CA09, 40000, 80, "GET / HTTP/1.1\r\nHost: example\r\n\r\n");
@@ -67,10 +76,14 @@ std::vector<Frame> frames_of_every_kind() {
   Frame ipv6 = tcp;
   ipv6[12] = 0x86;
   ipv6[13] = 0xDD;
+  Frame cut = tcp;
+  cut.resize(60);
   return {tcp,
           udp,
           icmp,
           ipv6,
+          make_arp_request(0x0A000001, 0x0A00008A),
+          cut,
           esp_frame(4096, 64),
           esp_frame(99, 64),
           with_vlan(tcp, 1),
@@ -81,6 +94,7 @@ std::vector<Frame> frames_of_every_kind() {
           with_fragment(udp, 0x2000),
           with_fragment(udp, 0x0001),
           with_fragment(tcp, 0x3FFF),
+          with_fragment(tcp, 0x0001),
           with_fragment(icmp, 0x2000),
           with_fragment(esp_frame(4096, 64), 0x2000)};
 }

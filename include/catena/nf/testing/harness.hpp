@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,8 @@ struct RunOptions {
   std::uint32_t unit_size = 64;                ///< packets per unit
   std::vector<std::uint32_t> unit_sizes = {};  ///< instead: sizes of the units in turn, over and over; 0 is allowed
   std::uint32_t units_per_launch = 4;          ///< devices only
-  OnUnsupported on_unsupported = OnUnsupported::kPass;
+  std::optional<OnUnsupported> on_unsupported = {};  ///< empty: as the descriptor says
+  LinkLocal link_local = LinkLocal::kPass;
   bool records = true;
   std::function<bool(std::size_t)> dropped_before = {};  ///< whether an earlier NF dropped frame i; empty: none
   std::vector<std::uint64_t> arrivals_ns = {};           ///< by frame; empty: 1 us apart, from 0

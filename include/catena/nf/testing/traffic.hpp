@@ -20,7 +20,10 @@ Frame with_fragment(Frame frame, std::uint16_t field);
 Frame make_echo(std::uint32_t src, std::uint32_t dst, std::uint16_t identifier, std::uint16_t sequence,
                 std::string_view payload);
 
-/// Well-formed frames of many kinds: TCP, UDP, ICMP, ESP, IPv6, tagged, with options, fragmented.
+/// An ARP request (RFC 826), padded. Addresses in host order.
+Frame make_arp_request(std::uint32_t sender, std::uint32_t wanted);
+
+/// Frames of many kinds: TCP, UDP, ICMP, ESP, IPv6, ARP, tagged, with options, fragmented, cut short.
 std::vector<Frame> frames_of_every_kind();
 /// Those, cut at every length up to 64 bytes, and with extreme values in each byte of their headers.
 std::vector<Frame> hostile_frames();
