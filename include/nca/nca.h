@@ -143,7 +143,11 @@ typedef struct nca_match_config {
   uint32_t flags; /* NCA_NOCASE: for every line of strings_file */
 } nca_match_config;
 
-/* A packet matches if each field does; one without readable TCP or UDP ports only if both ranges are 0 .. 65535. */
+/*
+ * A packet matches if each field does; one without ports (neither TCP nor UDP, a later fragment) only if both ranges are
+ * 0 .. 65535. No rule matches a fragment that hides or overwrites a transport header (RFC 1858, RFC 3128), nor TCP or UDP
+ * whose header cannot be read.
+ */
 typedef struct nca_rule {
   uint32_t source; /* IPv4, host order; bits behind source_length are 0 */
   uint32_t destination;

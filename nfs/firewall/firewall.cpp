@@ -17,9 +17,12 @@ extern const unsigned catena_kernel_firewall_count;
 namespace catena::firewall {
 namespace {
 
-constexpr std::uint32_t kDenied = 0;
-constexpr std::array<nf::DropReason, 1> kDropReasons{{
+enum Reason : std::uint32_t { kDenied = 0, kFragment = 1, kMalformed = 2 };
+constexpr std::array<nf::DropReason, 3> kDropReasons{{
     {"denied", "the first rule that matches, or the default, says deny"},
+    {"fragment",
+     "a first fragment without its whole TCP, UDP or ICMP header, or a TCP fragment that begins inside of one"},
+    {"malformed", "TCP or UDP whose header is not whole or lies about its length, so that its ports cannot be told"},
 }};
 
 constexpr std::array<nf::ConfigKey, 3> kConfig{{
@@ -102,13 +105,13 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
   }
   acl_.find_without_ports(key_pointers_.data() + without_ports, matches_.data() + without_ports,
                           kChunk - without_ports);
-  const auto give_back = [&](std::uint32_t from, std::uint32_t to) {
-    for (std::uint32_t at = from; at < to; ++at) {
-      rules[positions_[at]] = rule_of(matches_[at]);
-    }
-  };
-  give_back(0, with_ports);
-  give_back(without_ports, kChunk);
+  for (std::uint32_t at = 0; at < with_ports; ++at) {
+    rules[positions_[at]] = rule_of(matches_[at]);
+  }
+  for (std::uint32_t at = without_ports; at < kChunk; ++at) {
+    const std::int32_t refused = refusal(packets[positions_[at]].layers().flags, keys_[at].protocol);
+    rules[positions_[at]] = refused != kNoRule ? refused : rule_of(matches_[at]);
+  }
 }
 
 bool Firewall::allows(FirewallResult result) const {
@@ -128,13 +131,16 @@ void Firewall::complete(packet::Batch const& batch, std::span<const std::byte>, 
     return;
   }
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    const std::int32_t rule = decisions[i].rule;
     const bool is_allowed = allows(decisions[i]);
+    const std::uint32_t reason = rule == kSplitFragment ? kFragment : rule == kUnreadable ? kMalformed : kDenied;
     if (!is_allowed) {
-      outcome.drop(batch[i], kDenied);
+      outcome.drop(batch[i], reason);
     }
     if (outcome.recording()) {
       outcome.record(batch[i], is_allowed ? packet::Verdict::kPass : packet::Verdict::kDrop,
-                     is_allowed ? -1 : static_cast<std::int32_t>(kDenied), concat("\"rule\":", decisions[i].rule));
+                     is_allowed ? -1 : static_cast<std::int32_t>(reason),
+                     reason == kDenied ? concat("\"rule\":", rule) : std::string());
     }
   }
 }

@@ -52,6 +52,14 @@ CATENA_KERNEL(firewall) {
   key.sport = packet.get<packet::kL4Sport>();
   key.dport = packet.get<packet::kL4Dport>();
   key.protocol = packet.get<packet::kIpv4Protocol>();
-  key.has_ports = (packet.layers().flags & packet::kPorts) != 0 ? 1 : 0;
+  const u32 flags = packet.layers().flags;
+  key.has_ports = (flags & packet::kPorts) != 0 ? 1 : 0;
+  if (key.has_ports == 0) {
+    const i32 refusal = firewall::refusal(flags, key.protocol);
+    if (refusal != firewall::kNoRule) {
+      packet.set_result(firewall::FirewallResult{refusal});
+      return;
+    }
+  }
   packet.set_result(firewall::FirewallResult{firewall::find_rule(firewall::tables_of(ctx), key)});
 }

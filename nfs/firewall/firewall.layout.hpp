@@ -3,15 +3,20 @@
 
 #include <catena/kernel/fault.hpp>
 #include <catena/kernel/types.hpp>
+#include <catena/packet/layers.hpp>
 
 /// What the firewall's host code and its kernel share.
 namespace catena::firewall {
 
 /// `rule` of a packet that no rule matches.
 inline constexpr i32 kNoRule = -1;
+/// `rule` of packets that no rule may decide, because a rule with ports could not tell whether it matches: fragments
+/// that hide or overwrite a transport header (packet::kSplitHeader), and other TCP and UDP whose header cannot be read.
+inline constexpr i32 kSplitFragment = -2;
+inline constexpr i32 kUnreadable = -3;
 
 struct FirewallResult {
-  i32 rule;  ///< position of the first rule that matches, or kNoRule
+  i32 rule;  ///< position of the first rule that matches, or one of the constants above
 };
 static_assert(sizeof(FirewallResult) == 4);
 
@@ -26,6 +31,19 @@ struct Key {
   u16 reserved;
 };
 static_assert(sizeof(Key) == 16);
+
+/// For a packet without packet::kPorts: kSplitFragment, kUnreadable, or kNoRule where rules may decide it. That is any
+/// protocol but TCP and UDP, and later fragments: the ports of a datagram are in its first fragment, which is decided
+/// by them, and no other fragment that passes can change them.
+constexpr i32 refusal(u32 flags, u32 protocol) {
+  if ((flags & packet::kSplitHeader) != 0) {
+    return kSplitFragment;
+  }
+  constexpr u32 kTcpProtocol = 6;
+  constexpr u32 kUdpProtocol = 17;
+  const bool has_ports = protocol == kTcpProtocol || protocol == kUdpProtocol;
+  return has_ports && (flags & packet::kFragment) == 0 ? kUnreadable : kNoRule;
+}
 
 /// A trie entry with this bit set is the number of a node, else of a row.
 inline constexpr u32 kNodeFlag = 0x80000000U;

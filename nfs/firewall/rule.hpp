@@ -22,8 +22,8 @@ struct PortRange {
   bool operator==(PortRange const&) const = default;
 };
 
-/// One line of a rules file. A packet matches if every field does. A packet whose ports cannot be read (no TCP or UDP,
-/// a later fragment, a header cut short) matches only where both port ranges are any.
+/// One line of a rules file. A packet matches if every field does. A packet without ports (no TCP or UDP, a later
+/// fragment) matches only where both port ranges are any.
 struct Rule {
   nf::Ipv4Prefix src{0, 0};
   nf::Ipv4Prefix dst{0, 0};

@@ -183,7 +183,7 @@ TEST_F(MonitorTest, hostile_frames_survive_and_every_ipv4_packet_is_counted_once
   std::uint64_t expected_bytes = 0;
   for (Frame const& frame : traffic.frames) {
     const auto layers = packet::parse(frame.data(), static_cast<std::uint32_t>(frame.size()));
-    expected_bytes += (layers.flags & packet::kIpv4) != 0 ? layers.l3_length : 0U;
+    expected_bytes += (layers.flags & packet::kIpv4) != 0 ? packet::load_be16(&frame[layers.l3 + 2U]) : 0U;
   }
   EXPECT_EQ(bytes, expected_bytes);
   EXPECT_THAT(reasons, ElementsAre("active", "forced_end", "idle", "lack_of_resources"));

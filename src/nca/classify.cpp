@@ -27,7 +27,8 @@ struct HostTables : firewall::BitVector {
   static std::uint32_t lowest_bit(std::uint32_t value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
 };
 
-firewall::Key key_of(std::span<const std::uint8_t> packet, packet::Layers const& layers) {
+/// The first rule that matches; below 0 where none does, or none may.
+i32 find_rule(HostTables const& tables, std::span<const std::uint8_t> packet, packet::Layers const& layers) {
   const std::uint8_t* ip = packet.data() + layers.l3;
   firewall::Key key{};
   key.src = packet::load_be32(ip + 12);
@@ -37,12 +38,14 @@ firewall::Key key_of(std::span<const std::uint8_t> packet, packet::Layers const&
     key.has_ports = 1;
     key.sport = packet::load_be16(packet.data() + layers.l4);
     key.dport = packet::load_be16(packet.data() + layers.l4 + 2);
+  } else if (const i32 refusal = firewall::refusal(layers.flags, key.protocol); refusal != firewall::kNoRule) {
+    return refusal;
   }
-  return key;
+  return firewall::find_rule(tables, key);
 }
 
 void list(std::uint32_t packet, i32 rule, FunctionResults& results) {
-  if (rule != firewall::kNoRule) {
+  if (rule >= 0) {
     results.rules.push_back({packet, static_cast<std::uint32_t>(rule)});
   }
 }
@@ -53,7 +56,7 @@ class ClassifyWorker final : public HostWorker {
   Status run(kernel::PackedPackets const& packets, FunctionResults& results) override {
     for (std::uint32_t row = 0; row < packets.count(); ++row) {
       if ((packets.layers(row).flags & packet::kIpv4) != 0) {
-        list(row, firewall::find_rule(*tables_, key_of(packets.bytes(row), packets.layers(row))), results);
+        list(row, find_rule(*tables_, packets.bytes(row), packets.layers(row)), results);
       }
     }
     return absl::OkStatus();
@@ -89,7 +92,7 @@ class ClassifyFunction final : public Function {
       if (!has_result(launch, number, row, results)) {
         continue;
       }
-      if (rows[row].rule < firewall::kNoRule || rows[row].rule >= static_cast<std::int64_t>(rules_)) {
+      if (rows[row].rule < firewall::kUnreadable || rows[row].rule >= static_cast<std::int64_t>(rules_)) {
         return absl::InternalError(concat("the device found rule ", rows[row].rule, " of ", rules_));
       }
       list(row, rows[row].rule, results);
