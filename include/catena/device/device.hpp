@@ -40,6 +40,7 @@ struct DeviceInfo {
   std::uint64_t memory_bytes = 0;
   std::uint32_t local_memory_bytes = 0;  ///< per work-group
   std::uint32_t max_group_size = 0;
+  bool is_cpu = false;  ///< cores of this machine that pose as an OpenCL device: for tests, never faster than the CPU
 };
 
 /// Source of a program: `files[0]` is compiled, the others may be included by name.

@@ -125,9 +125,9 @@ Found describe(cl_platform_id platform, cl_device_id device) {
   Found found;
   found.platform = platform;
   found.device = device;
-  found.is_cpu = (number_of<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
-  found.works_in_host_memory = found.is_cpu && number_of<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
   DeviceInfo& info = found.info;
+  info.is_cpu = (number_of<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  found.works_in_host_memory = info.is_cpu && number_of<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
   info.backend = Backend::kOpenCl;
   info.name = text_of(device, CL_DEVICE_NAME);
   info.driver = concat(text_of(platform, CL_PLATFORM_NAME), ", ", text_of(platform, CL_PLATFORM_VERSION), ", driver ",

@@ -26,7 +26,6 @@ struct Routes {
 struct Found {
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
-  bool is_cpu = false;
   /// Kernels see what the host writes to a CL_MEM_USE_HOST_PTR buffer that is not mapped, and the other way round.
   /// OpenCL 3.0 (5.2.1) promises that to nobody: an implementation may keep a copy in device memory. It is so where the
   /// device is this machine's CPU and the pointer is aligned as CL_DEVICE_MEM_BASE_ADDR_ALIGN says, because there the

@@ -90,7 +90,7 @@ Result<std::unique_ptr<Buffer>> OpenClDevice::allocate(std::size_t bytes) {
 Result<std::unique_ptr<PinnedBuffer>> OpenClDevice::allocate_pinned(std::size_t bytes) {
   CATENA_RETURN_IF_ERROR(failed());
   const std::size_t least = std::max(bytes, kLeastBytes);
-  if (found_.is_cpu) {
+  if (found_.info.is_cpu) {
     auto* memory = static_cast<std::byte*>(::operator new(least, kPage, std::nothrow));
     if (memory == nullptr) {
       return absl::ResourceExhaustedError(concat("no host memory for ", bytes, " bytes"));
