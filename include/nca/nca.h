@@ -77,9 +77,9 @@ const char* nca_version(void);
 
 /*
  * Opens a device. `device`: "cuda", "opencl", each also with a number behind it ("cuda:1"), "cpu", or "auto": the first
- * of cuda, opencl, cpu that is there. Slow: loads drivers. `text`: NULL, or room for `text_bytes` bytes that take the
- * reason of a failure, and with "auto" what was tried before and why it did not serve; "" otherwise. Cut to the room,
- * always with a 0 behind. On failure *context is NULL.
+ * of cuda, opencl, cpu that is there, where a CPU that poses as an OpenCL device does not count. Slow: loads drivers.
+ * `text`: NULL, or room for `text_bytes` bytes that take the reason of a failure, and with "auto" what was tried before
+ * and why it did not serve; "" otherwise. Cut to the room, always with a 0 behind. On failure *context is NULL.
  *   NCA_ERROR_ARGUMENT   a null `device` or `context`, or a name that is none of these
  *   NCA_ERROR_NO_DEVICE  not here
  *   NCA_ERROR_MEMORY     out of memory
@@ -144,9 +144,9 @@ typedef struct nca_match_config {
 } nca_match_config;
 
 /*
- * A packet matches if each field does; one without ports (neither TCP nor UDP, a later fragment) only if both ranges are
- * 0 .. 65535. No rule matches a fragment that hides or overwrites a transport header (RFC 1858, RFC 3128), nor TCP or UDP
- * whose header cannot be read.
+ * A packet matches if each field does; one without ports (neither TCP nor UDP, a later fragment) only if both ranges
+ * are 0 .. 65535. No rule matches a fragment that hides or overwrites a transport header (RFC 1858, RFC 3128), nor TCP
+ * or UDP whose header cannot be read.
  */
 typedef struct nca_rule {
   uint32_t source; /* IPv4, host order; bits behind source_length are 0 */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/cost_profile.hpp"
 
+#include "device/backend.hpp"
 #include "device/hash.hpp"
 
 #include <catena/core/text.hpp>
@@ -382,11 +383,13 @@ CostProfile ProfileStore::find(device::Choice choice) const {
     return CostProfile::built_in();
   }
   for (device::Probe const& probe : device::probe()) {  // in the order of open()
-    const bool asked_for = choice == device::Choice::kAuto ||
-                           (choice == device::Choice::kCuda && probe.backend == device::Backend::kCuda) ||
+    const bool asked_for = (choice == device::Choice::kCuda && probe.backend == device::Backend::kCuda) ||
                            (choice == device::Choice::kOpenCl && probe.backend == device::Backend::kOpenCl);
     if (asked_for && !probe.devices.empty()) {
       return find(probe.devices.front());
+    }
+    if (const auto number = device::first_accelerator(probe.devices); choice == device::Choice::kAuto && number) {
+      return find(probe.devices[static_cast<std::size_t>(*number)]);
     }
   }
   return CostProfile::built_in();

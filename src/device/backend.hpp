@@ -6,6 +6,8 @@
 #include "device/health.hpp"
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string_view>
 
 /// What every backend offers to device.cpp, and what the backends check alike.
@@ -13,6 +15,10 @@ namespace catena::device {
 
 Probe probe_cuda();
 Probe probe_opencl();
+
+/// Number of the first device that is not this machine's own cores, as open_opencl() takes it; nothing where there is
+/// none.
+std::optional<int> first_accelerator(std::span<const DeviceInfo> devices);
 
 /// What Event::since() answers for an event of Stream::record(), and for a mark that is not ready.
 Status not_a_mark();

@@ -154,6 +154,15 @@ Result<Choice> parse_choice(std::string_view text) {
   return absl::InvalidArgumentError(concat("device '", text, "' is not known; write auto, cuda, opencl or none"));
 }
 
+std::optional<int> first_accelerator(std::span<const DeviceInfo> devices) {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (!devices[i].is_cpu) {
+      return static_cast<int>(i);
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<Probe> probe() {
   std::vector<Probe> found;
   found.push_back(probe_cuda());
@@ -179,7 +188,16 @@ Result<std::unique_ptr<Device>> open(Choice choice, std::string* why) {
   Result<std::unique_ptr<Device>> device = open_cuda();
   if (!device.ok()) {
     note("cuda", device.status());
-    device = open_opencl();
+    const Probe found = probe_opencl();
+    if (const std::optional<int> number = first_accelerator(found.devices)) {
+      device = open_opencl(*number);
+    } else if (found.status.ok()) {
+      device = absl::UnavailableError(
+          concat("only ", found.devices.front().name,
+                 ", which is this machine's CPU: the CPU implementations are faster; `opencl` takes it, for tests"));
+    } else {
+      device = found.status;
+    }
   }
   if (!device.ok()) {
     note("opencl", device.status());

@@ -2,8 +2,10 @@
 // What every backend owes its users. The suite does not know which backend it runs on.
 #include <catena/device/device.hpp>
 
+#include <absl/strings/match.h>
 #include <catena/core/text.hpp>
 
+#include "device/backend.hpp"
 #include "device/testing/faulty_device.hpp"
 
 #include <gmock/gmock.h>
@@ -826,6 +828,22 @@ TEST(Open, every_backend_is_probed_and_says_why_it_has_no_device) {
     EXPECT_EQ(probe.status.ok(), !probe.devices.empty());
     EXPECT_TRUE(probe.status.ok() || absl::IsUnavailable(probe.status)) << probe.status;
     EXPECT_TRUE(probe.status.ok() || !probe.status.message().empty());
+  }
+}
+
+TEST(Open, automatic_choice_passes_over_cpus_that_pose_as_devices) {
+  DeviceInfo cpu;
+  cpu.is_cpu = true;
+  const DeviceInfo gpu;
+  EXPECT_EQ(first_accelerator({}), std::nullopt);
+  EXPECT_EQ(first_accelerator(std::vector{cpu, cpu}), std::nullopt);
+  EXPECT_EQ(first_accelerator(std::vector{cpu, gpu, gpu}), 1);
+  const Result<std::unique_ptr<Device>> opencl = open(Choice::kOpenCl);
+  const Result<std::unique_ptr<Device>> automatic = open(Choice::kAuto);
+  ASSERT_TRUE(automatic.ok()) << automatic.status();
+  EXPECT_TRUE(*automatic == nullptr || !(*automatic)->info().is_cpu) << (*automatic)->info().name;
+  if (opencl.ok() && absl::StrContains((*opencl)->info().driver, "PoCL")) {
+    EXPECT_TRUE((*opencl)->info().is_cpu) << "PoCL's devices here are CPUs";
   }
 }
 

@@ -113,14 +113,12 @@ Result<Opened> open_device(std::string_view what, std::string& tried) {
     return Opened{nullptr, "cpu"};
   }
   if (what == "auto") {
-    for (const std::string_view backend : {"cuda", "opencl"}) {
-      if (auto opened = open_device(backend, tried); opened.ok()) {
-        return opened;
-      } else {
-        tried += concat(tried.empty() ? "" : "\n", backend, ": ", std::string(opened.status().message()));
-      }
+    CATENA_ASSIGN_OR_RETURN(auto found, device::open(device::Choice::kAuto, &tried));
+    if (!found) {
+      return open_device("cpu", tried);
     }
-    return open_device("cpu", tried);
+    std::string name = concat(device::to_string(found->info().backend), ": ", found->info().name);
+    return Opened{std::move(found), std::move(name)};
   }
   const std::size_t colon = what.find(':');
   const std::string_view backend = what.substr(0, colon);

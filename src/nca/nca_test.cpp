@@ -156,6 +156,7 @@ TEST(Api, auto_opens_a_device_and_says_what_does_not_serve) {
   const std::string name = nca_device_name(context.get());
   const bool has_cuda = open("cuda") != nullptr;
   EXPECT_EQ(name.starts_with("cuda: "), has_cuda) << name;
+  EXPECT_EQ(name.find("pthread-"), std::string::npos) << "PoCL's CPU is for who asks for it";
   EXPECT_EQ(std::string(text.data()).empty(), has_cuda) << text.data();
 }
 

@@ -145,6 +145,24 @@ class CommandLine(unittest.TestCase):
         self.assertTrue(result.stderr.splitlines()[0].startswith("WARNING"), result.stderr)
         self.assertIn("WARNING", result.stdout)
 
+    def test_auto_does_not_take_a_cpu_that_poses_as_a_device(self):
+        if os.path.exists("/dev/nvidiactl"):
+            self.skipTest("there is an NVIDIA GPU here")
+        reports = {}
+        for device in ("auto", "opencl"):
+            result = catena("run", self.chain(device=device, tx=f"{{pcap: {device}.pcap}}"), "--json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            reports[device] = json.loads(result.stdout)
+        self.assertEqual(reports["auto"]["device"]["name"], "none")
+        self.assertIn("this machine's CPU", reports["auto"]["device"]["note"])
+        self.assertEqual({nf["on"] for nf in reports["auto"]["nfs"]}, {"cpu"})
+        self.assertIn("opencl", reports["opencl"]["device"]["name"])
+        with open(self.path("auto.pcap"), "rb") as auto, open(self.path("opencl.pcap"), "rb") as opencl:
+            self.assertEqual(auto.read(), opencl.read())
+        profile = catena("profile")
+        self.assertEqual(profile.returncode, 1)
+        self.assertIn("this machine's CPU", profile.stderr)
+
     def bench_paper(self, *arguments):
         return catena("bench", "paper", "--quick", "--device", "opencl", "--seconds", "0.1", "--tuning",
                       "pool_slots: 2048, units_per_launch: 2", "--output", self.path("paper"), *arguments)
@@ -459,6 +477,10 @@ class CommandLine(unittest.TestCase):
     def test_doctor(self):
         findings = json.loads(catena("doctor", "--json").stdout)
         self.assertIn("DPDK", {finding["subject"] for finding in findings})
+        if not os.path.exists("/dev/nvidiactl"):
+            devices = [finding for finding in findings if finding["subject"] == "devices"]
+            self.assertEqual([finding["level"] for finding in devices], ["note"])
+            self.assertIn("no GPU: the CPU implementations serve", devices[0]["text"])
         self.assertTrue(catena("doctor").stdout)
 
     def test_wrong_command_lines_have_their_own_exit_status(self):
