@@ -26,9 +26,8 @@ NO_SOAK = -LE soak
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
 
-demo: build  ## run firewall -> NIDS -> IPsec -> router on a real capture; writes out/branch-office.pcap
-	@mkdir -p out
-	build/src/cli/catena run examples/branch-office.yaml
+demo: build  ## run firewall -> NIDS -> IPsec -> router on a real capture, on two kinds of processor; writes out/branch-office.pcap
+	@tools/demo
 
 build:  ## build build/src/cli/catena
 	@tools/install-deps
