@@ -40,9 +40,7 @@ void Meter::observe(std::span<const Observation> packets) {
 }
 
 void Meter::observe_one(Observation const& packet, std::uint64_t hash) {
-  if (packet.arrival_ns > clock_ns_) {
-    advance_clock(packet.arrival_ns);
-  }
+  advance_clock(packet.arrival_ns);
   expire(kExpiriesPerPacket);
   std::uint32_t flow = table_.find(packet.key, hash);
   if (flow == FlowTable::kNone) {
@@ -56,7 +54,7 @@ void Meter::observe_one(Observation const& packet, std::uint64_t hash) {
     end_flow(flow, EndReason::kActive);
     flow = begin_flow(packet, hash);
   } else {
-    table_.touch(flow, clock_ns_);
+    table_.touch(flow, clock_ns());
   }
   Flow& counters = table_[flow];
   ++counters.packets;
@@ -66,12 +64,17 @@ void Meter::observe_one(Observation const& packet, std::uint64_t hash) {
   counters.tcp_flags |= packet.tcp_flags;
 }
 
-void Meter::advance_clock(std::uint64_t arrival_ns) {
-  clock_ns_ = arrival_ns;
-  if (clock_ns_ - second_ns_ >= kSecondNs) {
-    second_ns_ = clock_ns_;
-    sink_->second_passed(clock_ns_);
+void Meter::advance_clock(std::uint64_t stamp_ns) {
+  const std::uint64_t now_ns = clock_.advance(stamp_ns);
+  if (now_ns - second_ns_ >= kSecondNs) {
+    second_ns_ = now_ns;
+    sink_->second_passed(now_ns);
   }
+}
+
+void Meter::tick(std::uint64_t now_ns) {
+  advance_clock(now_ns);
+  expire(kExpiriesPerTick);
 }
 
 void Meter::expire(std::uint32_t at_most) {
@@ -89,7 +92,7 @@ std::uint32_t Meter::begin_flow(Observation const& packet, std::uint64_t hash) {
     ++counts_.evicted;
     end_flow(table_.oldest(), EndReason::kLackOfResources);
   }
-  const std::uint32_t flow = table_.insert(packet.key, hash, clock_ns_);
+  const std::uint32_t flow = table_.insert(packet.key, hash, clock_ns());
   table_[flow].tos = packet.tos;
   table_[flow].first_ns = packet.arrival_ns;
   counts_.peak = std::max<std::uint64_t>(counts_.peak, table_.size());
@@ -107,7 +110,7 @@ void Meter::end_flow(std::uint32_t flow, EndReason reason) {
               .tcp_flags = counters.tcp_flags,
               .tos = counters.tos,
               .end_reason = reason},
-             clock_ns_);
+             clock_ns());
   table_.erase(flow);
 }
 

@@ -172,6 +172,49 @@ TEST(Meter, stamps_that_go_back_neither_end_flows_nor_move_the_clock) {
   EXPECT_EQ(metered.sink.records[1].last_ns, 101 * kTestSecond);
 }
 
+TEST(Meter, goes_on_ending_flows_after_one_stamp_far_ahead) {
+  Metered metered(10, {seen(1, kTestSecond), seen(2, 1'000'000 * kTestSecond)});
+  std::vector<Observation> packets(nf::PacketClock::kStepPackets, seen(3, 2 * kTestSecond));
+  packets.push_back(seen(3, 20 * kTestSecond));
+  metered.meter.observe(packets);
+  EXPECT_THAT(metered.sources(), ElementsAre(1, 2, 3)) << "2 and 3 were idle for 18 s";
+}
+
+TEST(Meter, a_tick_ends_flows_that_are_idle_and_tells_of_the_second) {
+  Metered metered(10, {seen(1, 100 * kTestSecond), seen(2, 101 * kTestSecond)});
+  metered.meter.tick(115 * kTestSecond - 1);
+  EXPECT_THAT(metered.sink.records, SizeIs(0));
+  metered.meter.tick(115 * kTestSecond);
+  EXPECT_THAT(metered.sources(), ElementsAre(1));
+  EXPECT_THAT(metered.reasons(), ElementsAre(EndReason::kIdle));
+  metered.meter.tick(116 * kTestSecond);
+  EXPECT_THAT(metered.sources(), ElementsAre(1, 2));
+  EXPECT_THAT(metered.sink.seconds,
+              ElementsAre(100 * kTestSecond, 101 * kTestSecond, 115 * kTestSecond - 1, 116 * kTestSecond));
+}
+
+TEST(Meter, a_tick_ends_a_bounded_number_of_flows_and_the_next_ones_the_rest) {
+  constexpr std::uint32_t kFlows = 3 * Meter::kExpiriesPerTick;
+  std::vector<Observation> packets;
+  for (std::uint32_t src = 0; src < kFlows; ++src) {
+    packets.push_back(seen(src, 0));
+  }
+  Metered metered(kFlows, packets);
+  for (std::uint32_t ticks = 1; ticks <= 3; ++ticks) {
+    metered.meter.tick(kIdle);
+    EXPECT_THAT(metered.sink.records, SizeIs(ticks * Meter::kExpiriesPerTick));
+  }
+}
+
+TEST(Meter, packets_that_were_on_their_way_when_a_tick_came_count_as_usual) {
+  Metered metered(10, {seen(1, 100 * kTestSecond)});
+  metered.meter.tick(101 * kTestSecond);
+  metered.meter.observe(std::vector{seen(1, 100 * kTestSecond + 7)});
+  metered.meter.finish();
+  ASSERT_THAT(metered.sink.records, SizeIs(1));
+  EXPECT_EQ(metered.sink.records[0].last_ns, 100 * kTestSecond + 7);
+}
+
 TEST(Meter, the_latest_possible_stamp_does_no_harm) {
   constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
   Metered metered(10, {seen(1, 5), seen(2, kEnd), seen(1, 6), seen(2, 7)});

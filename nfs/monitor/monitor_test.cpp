@@ -89,6 +89,25 @@ TEST_F(MonitorTest, a_record_is_one_json_line) {
             "\n");
 }
 
+TEST_F(MonitorTest, a_quiet_live_link_exports_without_another_packet) {
+  auto monitor = nf::testing::make_nf(catena_nf_monitor(), kBoth, folder_.path());
+  ASSERT_TRUE(monitor.ok()) << monitor.status();
+  nf::Nf& nf = **monitor;
+  nf::Instance instance("mon", catena_nf_monitor(), std::move(monitor).value(), nf::OnUnsupported::kPass, false);
+  const std::vector<Frame> frames{make_frame(17, 1, 2, 10, 20, "a")};
+  const std::vector<std::uint64_t> arrivals_ns{1'700'000'000 * kTestSecond};
+  nf::testing::PacketStore store(frames, arrivals_ns);
+  instance.process(store.all());
+  for (std::uint64_t second = 1; second <= 16; ++second) {
+    nf.tick(arrivals_ns[0] + second * kTestSecond);
+  }
+  const auto records = exported();
+  ASSERT_THAT(records, SizeIs(1));
+  EXPECT_EQ(records[0]["end_reason"], "idle");
+  EXPECT_EQ(records[0]["last_ns"], arrivals_ns[0]) << "a tick is no packet";
+  EXPECT_THAT(folder_.read("flows.ipfix"), SizeIs(::testing::Gt(16))) << "a message with a template and a record";
+}
+
 TEST_F(MonitorTest, both_directions_of_a_conversation_are_two_flows) {
   testing::run(kJson, {make_frame(17, 1, 2, 10, 20, "a"), make_frame(17, 2, 1, 20, 10, "bcd")}, folder_);
   const auto records = exported();

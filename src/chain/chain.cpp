@@ -225,6 +225,7 @@ Status Chain::make_stages(RunOptions const& options) {
   dataplane::DeviceStageOptions device_options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,
                                                std::chrono::milliseconds(config_.tuning.device_limit_ms),
                                                std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
+  device_options.live_clock = source_->live_clock();
   for (std::uint32_t i = 0; i < nfs_.size(); ++i) {
     NfSlot& slot = nfs_[i];
     if (slot.device_nf) {
@@ -238,7 +239,8 @@ Status Chain::make_stages(RunOptions const& options) {
       slot.device_stage = stage.get();
       stages_.push_back(std::move(stage));
     } else {
-      stages_.push_back(std::make_unique<dataplane::CpuStage>(*slot.instance, i, *pool_, *rings_[i], *rings_[i + 1]));
+      stages_.push_back(std::make_unique<dataplane::CpuStage>(*slot.instance, i, *pool_, *rings_[i], *rings_[i + 1],
+                                                              device_options.live_clock));
     }
   }
   auto tx = std::make_unique<dataplane::TxStage>(*sink_, *pool_, *rings_.back(), recorder_.get());

@@ -73,10 +73,18 @@ Progress RxStage::receive(bool& is_full) {
   return Progress::kWorked;
 }
 
-CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out)
-    : Stage(instance.name()), instance_(&instance), position_(position), pool_(&pool), in_(&in), out_(&out) {}
+CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out,
+                   std::optional<LiveClock> live_clock)
+    : Stage(instance.name()),
+      instance_(&instance),
+      position_(position),
+      pool_(&pool),
+      in_(&in),
+      out_(&out),
+      ticker_(instance.nf(), live_clock) {}
 
 Result<Progress> CpuStage::poll() {
+  ticker_.poll();
   Unit* unit = in_->pop();
   if (unit == nullptr) {
     if (in_->drained()) {
@@ -103,7 +111,8 @@ DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel:
       pool_(&pool),
       in_(&in),
       out_(&out),
-      options_(options) {}
+      options_(options),
+      ticker_(instance.nf(), options.live_clock) {}
 
 Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
                                                          kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
@@ -319,6 +328,9 @@ bool DeviceStage::fill() {
 
 Result<Progress> DeviceStage::poll() {
   bool worked = collect();
+  if (in_flight_.empty() && !filling_.batch) {  // under a steady load that seldom is so; then packets tell the time
+    ticker_.poll();
+  }
   worked = fill() || worked;
   worked = take_off_plan() || worked;
   if (in_flight_.empty() && !filling_.batch && off_plan_ == nullptr && is_drained()) {

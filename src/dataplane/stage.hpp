@@ -7,6 +7,7 @@
 #include "dataplane/packet_pool.hpp"
 #include "dataplane/recorder.hpp"
 #include "dataplane/ring.hpp"
+#include "dataplane/ticker.hpp"
 #include "dataplane/trace.hpp"
 
 #include <catena/core/status.hpp>
@@ -71,10 +72,11 @@ class RxStage final : public Stage {
   std::uint64_t bytes_ = 0;
 };
 
-/// An NF on the CPU.
+/// An NF on the CPU. `live_clock`: that of the source, for Nf::tick().
 class CpuStage final : public Stage {
  public:
-  CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out);
+  CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out,
+           std::optional<LiveClock> live_clock = std::nullopt);
   Result<Progress> poll() override;
 
  private:
@@ -83,6 +85,7 @@ class CpuStage final : public Stage {
   PacketPool* pool_;
   Ring* in_;
   Ring* out_;
+  Ticker ticker_;
 };
 
 struct DeviceStageOptions {
@@ -97,6 +100,8 @@ struct DeviceStageOptions {
   bool host_is_current = true;
   /// Where given, gets the launches of this stage; must outlive it. Launches that the device fails are not in it.
   TraceLog* trace = nullptr;
+  /// The source's, for Nf::tick().
+  std::optional<LiveClock> live_clock = {};
 };
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order. When the
@@ -142,6 +147,7 @@ class DeviceStage final : public Stage {
   Ring* in_;
   Ring* out_;
   DeviceStageOptions options_;
+  Ticker ticker_;
   std::deque<Flight> in_flight_;
   std::vector<Flight> idle_;
   Flight filling_;

@@ -61,6 +61,12 @@ LB = """\
             protocol: tcp
             backends: [{{name: web1, address: 198.51.100.11}}, {{name: web2, address: 198.51.100.12}}]
 """
+MONITOR = """\
+    - name: mon
+      type: monitor
+      on: {on}
+      config: {{idle_timeout_s: 1, export: [{{format: json, file: flows.jsonl}}]}}
+"""
 
 
 def missing():
@@ -212,6 +218,19 @@ class Live(unittest.TestCase):
         self.assertEqual(set(answers), {"web1", "web2"}, "one server in 40 has a chance of 2 in 10^12")
         report = self.stop_chain(chain)
         self.assertEqual(report["nfs"][0]["statistics"]["flows_created"], 40)
+
+    def test_a_quiet_link_exports_its_flows(self):
+        chain = self.start_chain(MONITOR, "cpu")
+        self.on("client", "ping", "-c", "1", "-W", "10", "198.51.100.2")
+        exported = self.folder / "flows.jsonl"
+
+        def pings():
+            lines = exported.read_text().splitlines() if exported.exists() else []
+            return [flow for flow in map(json.loads, lines) if flow["protocol"] == 1]
+
+        wait_for(lambda: len(pings()) == 2, "the export of both directions of a ping, with no packet after it")
+        self.assertEqual({flow["end_reason"] for flow in pings()}, {"idle"})
+        self.stop_chain(chain)
 
 
 if __name__ == "__main__":

@@ -89,6 +89,13 @@ class Nf {
   /// Rows whose results do not hold everything; asked after a launch, before complete().
   virtual void spill_requests(std::span<const std::byte> results, std::vector<SpillRequest>& requests) const;
 
+  /// The time, for what ends without a packet: a quiet link still expires and exports. Called on live links, about four
+  /// times a second whether packets come or not, by the thread of the other steps and while no batch is between
+  /// prepare() and complete(). `now_ns` is of the clock that stamps packets (Packet::arrival_ns()); packets that come
+  /// later may have an earlier stamp, if they were on their way. Captures and artificial traffic have no ticks, so that
+  /// the same input gives the same output. Must return soon: packets wait.
+  virtual void tick(std::uint64_t /*now_ns*/) {}
+
   /// After the last packet of a run: writes out what is still kept. DataLoss, with the file, if that fails; the run
   /// then ends with this error.
   virtual Status finish() { return absl::OkStatus(); }

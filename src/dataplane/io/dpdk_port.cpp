@@ -48,12 +48,6 @@ void restore_vlan_tag(rte_mbuf& mbuf) {
   packet::store_be16(frame + kMacBytes + 2, mbuf.vlan_tci);
 }
 
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count());
-}
-
 rte_eth_stats statistics_of(EthdevPort const& port) {
   rte_eth_stats stats{};
   rte_eth_stats_get(port.id(), &stats);
@@ -100,6 +94,7 @@ class DpdkSource final : public Source {
     return drops;
   }
   std::string describe() const override { return describe_all(ports_); }
+  std::optional<LiveClock> live_clock() const override { return clock_; }
 
  private:
   void receive_from(std::size_t number, PacketPool& pool, Unit& unit, std::uint64_t next_index) {
@@ -124,7 +119,7 @@ class DpdkSource final : public Source {
         }
       }
       const std::uint32_t first = unit.count;
-      pool.adopt(unit, std::span(mbufs).first(good), next_index + unit.count, now_ns());
+      pool.adopt(unit, std::span(mbufs).first(good), next_index + unit.count, clock_.now_ns());
       for (std::uint32_t i = first; i < unit.count; ++i) {
         pool.meta().port[unit.slots[i]] = out;
         pool.meta().ingress[unit.slots[i]] = static_cast<std::uint16_t>(number);
@@ -134,6 +129,7 @@ class DpdkSource final : public Source {
   }
 
   std::vector<std::shared_ptr<EthdevPort>> ports_;
+  LiveClock clock_;
   std::size_t next_port_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t too_long_ = 0;

@@ -62,6 +62,25 @@ TEST(DpdkPort, a_ring_port_returns_the_same_bytes) {
   EXPECT_EQ(pool->free_slots(), pool->slots());
 }
 
+TEST(DpdkPort, packets_arrive_by_the_live_clock_of_their_source) {
+  const auto pool = make_pool();
+  const DpdkPort port = open_port("net_ring_clock", *pool);
+  ASSERT_TRUE(port.source->live_clock().has_value());
+  const std::uint64_t before = port.source->live_clock()->now_ns();
+  ASSERT_TRUE(testing::send_frames(*port.sink, *pool, testing::make_frames(10, 60, 100)).ok());
+  Unit* unit = pool->acquire_unit();
+  bool starved = false;
+  ASSERT_TRUE(port.source->receive(*pool, *unit, 0, starved).ok());
+  ASSERT_EQ(unit->count, 10U);
+  const std::uint64_t after = port.source->live_clock()->now_ns();
+  for (const std::uint32_t slot : unit->used_slots()) {
+    EXPECT_GE(pool->meta().arrival_ns[slot], before);
+    EXPECT_LE(pool->meta().arrival_ns[slot], after);
+  }
+  pool->release_slots(*unit, 0, unit->count);
+  pool->release_unit(unit);
+}
+
 TEST(DpdkPort, packets_leave_as_they_stand_in_their_slots) {
   const auto pool = make_pool();
   const DpdkPort port = open_port("net_ring_extents", *pool);

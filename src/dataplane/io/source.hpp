@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "dataplane/io/live_clock.hpp"
 #include "dataplane/packet_pool.hpp"
 
 #include <catena/core/status.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,9 @@ class Source {
   virtual std::vector<NamedCount> drops() const = 0;
   /// For the start-up report: "pcap office.pcap".
   virtual std::string describe() const = 0;
+  /// The clock that stamps the packets of a live source; it does not change. None where packets bring their times, or
+  /// have artificial ones: there time passes with packets alone.
+  virtual std::optional<LiveClock> live_clock() const { return std::nullopt; }
 };
 
 /// Reads pcap and pcapng captures of Ethernet frames (DLT_EN10MB), micro- and nanosecond stamps. A frame is what was
