@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrival.hpp"
 
-#include "icmp_error.hpp"
-#include "rewrite.hpp"
+#include <catena/packet/icmp_error.hpp>
+#include <catena/packet/rewrite.hpp>
 
 namespace catena::nat {
 namespace {
@@ -11,6 +11,9 @@ constexpr std::uint8_t kEchoReplyType = 0;
 constexpr std::uint8_t kEchoRequestType = 8;
 constexpr std::uint32_t kTcpFlagsAt = 13;
 constexpr std::uint16_t kFragmentOffsetMask = 0x1FFF;
+
+/// Multicast (RFC 5771) or limited broadcast (RFC 919): addresses that nobody has, so there is nobody to answer.
+bool is_to_many(std::uint32_t address) { return address >> 28 == 0xE || address == 0xFFFFFFFF; }
 
 Kind read_ports(packet::Packet const& packet, Arrival& arrival) {
   if (!packet.is(packet::kPorts)) {
@@ -22,6 +25,7 @@ Kind read_ports(packet::Packet const& packet, Arrival& arrival) {
   arrival.destination.port = packet::load_be16(header + 2);
   arrival.source.protocol = arrival.destination.protocol = is_tcp ? Protocol::kTcp : Protocol::kUdp;
   arrival.tcp_flags = is_tcp ? header[kTcpFlagsAt] : std::uint8_t{0};
+  arrival.has_data = packet.layers().payload_length != 0;
   return Kind::kTcpOrUdp;
 }
 
@@ -30,13 +34,13 @@ Kind read_icmp(packet::Packet const& packet, Arrival& arrival) {
     return Kind::kMalformed;
   }
   const std::uint8_t* header = packet.l4();
-  if (is_icmp_error(header[0])) {
+  if (packet::is_icmp_error(header[0])) {
     return Kind::kIcmpError;
   }
   if (header[0] != kEchoRequestType && header[0] != kEchoReplyType) {
     return Kind::kUnsupported;
   }
-  arrival.source.port = arrival.destination.port = packet::load_be16(header + kIcmpIdentifierAt);
+  arrival.source.port = arrival.destination.port = packet::load_be16(header + packet::kIcmpIdentifierAt);
   arrival.source.protocol = arrival.destination.protocol = Protocol::kIcmp;
   return header[0] == kEchoRequestType ? Kind::kEchoRequest : Kind::kEchoReply;
 }
@@ -62,13 +66,24 @@ Kind read_transport(packet::Packet const& packet, Arrival& arrival) {
 Arrival classify(packet::Packet const& packet, Realms const& realms) {
   const std::uint8_t* ip = packet.l3();
   Arrival arrival;
-  arrival.source.address = packet::load_be32(ip + kIpSourceAt);
-  arrival.destination.address = packet::load_be32(ip + kIpDestinationAt);
+  arrival.source.address = packet::load_be32(ip + packet::kIpSourceAt);
+  arrival.destination.address = packet::load_be32(ip + packet::kIpDestinationAt);
+  if (is_to_many(arrival.destination.address)) {
+    return arrival;
+  }
   arrival.is_inbound = realms.is_external(arrival.destination.address);
-  arrival.is_outbound = realms.is_inside(arrival.source.address) &&
-                        (arrival.is_inbound || !realms.is_inside(arrival.destination.address));
+  const bool is_to_inside = !arrival.is_inbound && realms.is_inside(arrival.destination.address);
+  const bool is_from_inside = realms.is_inside(arrival.source.address);
+  if (is_from_inside && !realms.is_inside_port(packet.ingress())) {
+    arrival.kind = Kind::kSpoofed;
+    arrival.is_inbound = false;
+    return arrival;
+  }
+  arrival.is_outbound = is_from_inside && !is_to_inside;
   if (arrival.is_inbound || arrival.is_outbound) {
     arrival.kind = read_transport(packet, arrival);
+  } else if (is_to_inside && !is_from_inside) {
+    arrival.kind = Kind::kToInside;
   }
   return arrival;
 }

@@ -11,7 +11,9 @@ namespace catena::nat {
 
 /// What a packet is to the NAT, before anybody looks at its state.
 enum class Kind : std::uint8_t {
-  kUntouched,  ///< from inside to inside, or from outside to an address that is not ours
+  kUntouched,  ///< from inside to inside or to many, or from outside to an address that is neither ours nor inside
+  kToInside,   ///< from outside to an inside address: nobody there can know it
+  kSpoofed,    ///< an inside source, but it came in on a port that is not inside
   kTcpOrUdp,
   kEchoRequest,
   kEchoReply,
@@ -27,6 +29,7 @@ struct Arrival {
   bool is_outbound = false;    ///< comes from inside
   bool is_inbound = false;     ///< goes to an external address; with is_outbound: hairpinned (RFC 4787 REQ-9)
   std::uint8_t tcp_flags = 0;  ///< kTcpOrUdp; 0 for UDP
+  bool has_data = false;       ///< the same: a payload
   Endpoint source{};           ///< ports where `kind` has any; kEcho*: both have the identifier
   Endpoint destination{};
 };

@@ -18,7 +18,13 @@ CATENA_NF_CONFORMANCE(nat, catena_nf_nat(), [] {
                  make_frame(6, kHost, kServer, 1111, 80, "tcp"), make_frame(6, kServer, kExternal, 80, 1112, "nobody"),
                  make_echo(kHost, kServer, 7, 1, "echo"), make_frame(50, kHost, kServer, 0, 0, "another protocol"),
                  with_fragment(make_frame(17, kHost, kServer, 1111, 53, "12345678"), 0x0001), cut_short,
-                 make_frame(17, kServer, kHost, 1, 2, "untouched")},
-      .reached = {
-          {"pool_exhausted", 1}, {"no_mapping", 1}, {"fragment", 1}, {"malformed", 1}, {"unsupported_protocol", 1}}};
+                 make_frame(17, kServer, kHost, 1, 2, "to inside"),
+                 make_frame(17, kServer, kServer + 1, 1, 2, "untouched"),
+                 make_frame(17, kHost, 0xE00000FB, 1, 2, "multicast")},
+      .reached = {{"pool_exhausted", 1},
+                  {"no_mapping", 1},
+                  {"fragment", 1},
+                  {"malformed", 1},
+                  {"unsupported_protocol", 1},
+                  {"inbound_to_inside", 1}}};
 })

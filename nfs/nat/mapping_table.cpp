@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mapping_table.hpp"
 
+#include <catena/nf/tcp_state.hpp>
+
 #include <algorithm>
 #include <limits>
 #include <optional>
-
-#include "tcp_state.hpp"
 
 namespace catena::nat {
 namespace {
@@ -17,11 +17,12 @@ constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
 
 MappingTable::MappingTable(Settings const& settings)
     : settings_(settings),
-      timeouts_{settings.timeouts.udp, settings.timeouts.tcp_established, settings.timeouts.tcp_transitory,
-                settings.timeouts.icmp},
+      timeouts_{settings.timeouts.udp, settings.timeouts.tcp_established, settings.timeouts.tcp_opening,
+                settings.timeouts.tcp_closing, settings.timeouts.icmp},
       mappings_(settings.max_mappings),
       by_internal_(settings.max_mappings),
-      by_external_(settings.max_mappings) {
+      by_external_(settings.max_mappings),
+      half_open_(settings.external_addresses.size()) {
   pools_.reserve(settings.external_addresses.size() * kProtocols);
   for (std::size_t i = 0; i < settings.external_addresses.size(); ++i) {
     pools_.emplace_back(settings.ports.first, settings.ports.last);
@@ -40,7 +41,15 @@ MappingTable::TimeoutClass MappingTable::class_of(Protocol protocol, std::uint8_
     case Protocol::kIcmp:
       return kIcmpIdle;
     default:
-      return is_established(tcp_state) ? kTcpEstablished : kTcpTransitory;
+      break;
+  }
+  switch (nf::tcp_phase(tcp_state)) {
+    case nf::TcpPhase::kOpening:
+      return kTcpOpening;
+    case nf::TcpPhase::kClosing:
+      return kTcpClosing;
+    default:
+      return kTcpEstablished;
   }
 }
 
@@ -52,12 +61,18 @@ std::uint32_t MappingTable::external_number_of(std::uint32_t internal_address) c
   return static_cast<std::uint32_t>((spread * settings_.external_addresses.size()) >> 32);
 }
 
-void MappingTable::advance(std::uint64_t now_ns) {
-  if (const std::uint64_t seconds = now_ns / kNsPerSecond; seconds > now_s_) {
+void MappingTable::advance(std::uint64_t now_ns, std::uint32_t limit) {
+  if (!has_started_) {
+    has_started_ = true;
+    start_s_ = now_ns / kNsPerSecond;
+  }
+  // it ends 136 years after the start: stamps of hostile captures go further
+  const auto seconds = static_cast<std::uint32_t>(std::min<std::uint64_t>(now_ns / kNsPerSecond - start_s_, kNoLimit));
+  if (seconds != now_s_) {
     now_s_ = seconds;
     may_expire_ = true;
   }
-  expire(kExpirePerCall);
+  expire(limit);
 }
 
 /// Removes up to `limit` expired mappings, the oldest of each list first.
@@ -71,6 +86,7 @@ void MappingTable::expire(std::uint32_t limit) {
         return;
       }
       release(list.oldest);
+      ++counts_.expired;
     }
   }
   may_expire_ = false;
@@ -82,6 +98,7 @@ Mapping const* MappingTable::live_or_null(std::uint32_t position) {
   }
   if (has_expired(mappings_[position])) {
     release(position);
+    ++counts_.expired;
     return nullptr;
   }
   return &mappings_[position];
@@ -94,19 +111,16 @@ Mapping const* MappingTable::find_internal(Endpoint const& endpoint) {
 
 Mapping const* MappingTable::find_external(Endpoint const& endpoint) {
   return live_or_null(by_external_.find(
-      hash(endpoint), [&](std::uint32_t position) { return mappings_[position].external() == endpoint; }));
+      hash(endpoint), [&](std::uint32_t position) { return external_of(mappings_[position]) == endpoint; }));
 }
 
 Mapping const* MappingTable::create(Endpoint const& internal) {
-  if (first_free_ == kNone) {
-    expire(kNoLimit);
-  }
   const std::uint32_t number = external_number_of(internal.address);
   PortPool& pool = pool_of(number, internal.protocol);
-  if (pool.free_count() == 0) {
+  if (first_free_ == kNone || pool.free_count() == 0) {
     expire(kNoLimit);
   }
-  if (first_free_ == kNone) {
+  if (!make_room(number, internal.protocol)) {
     return nullptr;
   }
   const std::optional<std::uint16_t> port = pool.take(internal.port);
@@ -118,20 +132,47 @@ Mapping const* MappingTable::create(Endpoint const& internal) {
   first_free_ = mapping.newer;
   mapping = {.used_s = now_s_,
              .internal_address = internal.address,
-             .external_address = settings_.external_addresses[number],
              .older = kNone,
              .newer = kNone,
+             .half_open_older = kNone,
+             .half_open_newer = kNone,
              .internal_port = internal.port,
              .external_port = *port,
              .external_number = static_cast<std::uint16_t>(number),
              .protocol = internal.protocol,
              .tcp_state = 0};
   by_internal_.insert(hash(mapping.internal()), position);
-  by_external_.insert(hash(mapping.external()), position);
+  by_external_.insert(hash(external_of(mapping)), position);
   append(position);
   ++counts_.created;
   counts_.peak = std::max(counts_.peak, ++counts_.live);
   return &mapping;
+}
+
+/// Whether there is memory and a port for a new mapping, after half open ones have given way to it where they can.
+bool MappingTable::make_room(std::uint32_t external_number, Protocol protocol) {
+  List const& half_open = lists_[kTcpOpening];
+  if (pool_of(external_number, protocol).free_count() == 0) {
+    if (protocol != Protocol::kTcp || half_open_[external_number].oldest == kNone) {
+      return false;
+    }
+    evict(half_open_[external_number].oldest);
+  }
+  if (first_free_ == kNone) {
+    if (half_open.oldest == kNone) {
+      return false;
+    }
+    evict(half_open.oldest);
+  }
+  if (protocol == Protocol::kTcp && counts_.half_open >= settings_.max_half_open) {
+    evict(half_open.oldest);
+  }
+  return true;
+}
+
+void MappingTable::evict(std::uint32_t position) {
+  release(position);
+  ++counts_.half_open_evicted;
 }
 
 void MappingTable::release(std::uint32_t position) {
@@ -139,28 +180,45 @@ void MappingTable::release(std::uint32_t position) {
   unlink(position);
   by_internal_.erase(hash(mapping.internal()), position,
                      [this](std::uint32_t other) { return hash(mappings_[other].internal()); });
-  by_external_.erase(hash(mapping.external()), position,
-                     [this](std::uint32_t other) { return hash(mappings_[other].external()); });
+  by_external_.erase(hash(external_of(mapping)), position,
+                     [this](std::uint32_t other) { return hash(external_of(mappings_[other])); });
   pool_of(mapping.external_number, mapping.protocol).give_back(mapping.external_port);
   mapping.newer = first_free_;
   first_free_ = position;
-  ++counts_.expired;
   --counts_.live;
 }
 
 void MappingTable::append(std::uint32_t position) {
-  List& list = lists_[class_of(mappings_[position])];
-  mappings_[position].older = list.newest;
-  mappings_[position].newer = kNone;
-  (list.newest == kNone ? list.oldest : mappings_[list.newest].newer) = position;
-  list.newest = position;
+  const TimeoutClass timeout = class_of(mappings_[position]);
+  append_to(lists_[timeout], position, &Mapping::older, &Mapping::newer);
+  if (timeout == kTcpOpening) {
+    append_to(half_open_[mappings_[position].external_number], position, &Mapping::half_open_older,
+              &Mapping::half_open_newer);
+    ++counts_.half_open;
+  }
 }
 
 void MappingTable::unlink(std::uint32_t position) {
+  const TimeoutClass timeout = class_of(mappings_[position]);
+  unlink_from(lists_[timeout], position, &Mapping::older, &Mapping::newer);
+  if (timeout == kTcpOpening) {
+    unlink_from(half_open_[mappings_[position].external_number], position, &Mapping::half_open_older,
+                &Mapping::half_open_newer);
+    --counts_.half_open;
+  }
+}
+
+void MappingTable::append_to(List& list, std::uint32_t position, Neighbour older, Neighbour newer) {
+  mappings_[position].*older = list.newest;
+  mappings_[position].*newer = kNone;
+  (list.newest == kNone ? list.oldest : mappings_[list.newest].*newer) = position;
+  list.newest = position;
+}
+
+void MappingTable::unlink_from(List& list, std::uint32_t position, Neighbour older, Neighbour newer) {
   Mapping const& mapping = mappings_[position];
-  List& list = lists_[class_of(mapping)];
-  (mapping.older == kNone ? list.oldest : mappings_[mapping.older].newer) = mapping.newer;
-  (mapping.newer == kNone ? list.newest : mappings_[mapping.newer].older) = mapping.older;
+  (mapping.*older == kNone ? list.oldest : mappings_[mapping.*older].*newer) = mapping.*newer;
+  (mapping.*newer == kNone ? list.newest : mappings_[mapping.*newer].*older) = mapping.*older;
 }
 
 /// Puts the mapping at the end of its list. Within a second that changes nothing, so then the list is left alone: its
@@ -177,18 +235,19 @@ void MappingTable::use(std::uint32_t position, std::uint8_t tcp_state) {
   append(position);
 }
 
-void MappingTable::note_outbound(Mapping const& mapping, std::uint8_t tcp_flags) {
+void MappingTable::note_outbound(Mapping const& mapping, Use const& use_by) {
+  const bool is_tcp = mapping.protocol == Protocol::kTcp;
   use(position_of(mapping),
-      mapping.protocol == Protocol::kTcp ? next_tcp_state(mapping.tcp_state, tcp_flags, true) : mapping.tcp_state);
+      is_tcp ? nf::next_tcp_state(mapping.tcp_state, {use_by.tcp_flags, true, use_by.has_data}) : mapping.tcp_state);
 }
 
-void MappingTable::note_inbound(Mapping const& mapping, std::uint8_t tcp_flags) {
+void MappingTable::note_inbound(Mapping const& mapping, Use const& use_by) {
   if (mapping.protocol != Protocol::kTcp) {
     return;
   }
-  const std::uint8_t state = next_tcp_state(mapping.tcp_state, tcp_flags, false);
+  const std::uint8_t state = nf::next_tcp_state(mapping.tcp_state, {use_by.tcp_flags, false, use_by.has_data});
   const std::uint32_t position = position_of(mapping);
-  if (is_established(state) != is_established(mapping.tcp_state)) {
+  if (nf::tcp_phase(state) != nf::tcp_phase(mapping.tcp_state)) {
     use(position, state);
   } else {
     mappings_[position].tcp_state = state;
@@ -206,7 +265,7 @@ void MappingTable::prefetch_neighbours(std::uint32_t guess) const {
 
 std::size_t MappingTable::memory_bytes() const {
   return mappings_.size() * sizeof(Mapping) + by_internal_.memory_bytes() + by_external_.memory_bytes() +
-         pools_.size() * sizeof(PortPool) +
+         pools_.size() * sizeof(PortPool) + half_open_.size() * sizeof(List) +
          settings_.external_addresses.size() * sizeof settings_.external_addresses[0];
 }
 

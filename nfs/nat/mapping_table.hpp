@@ -32,25 +32,32 @@ struct PortRange {
 struct Timeouts {
   std::uint32_t udp = 300;                            // RFC 4787 REQ-5
   std::uint32_t tcp_established = 2 * 3600 + 4 * 60;  // RFC 5382 REQ-5
-  std::uint32_t tcp_transitory = 4 * 60;
+  std::uint32_t tcp_opening = 4 * 60;                 // RFC 5382 REQ-5, apart from closing by RFC 7857 section 2.1
+  std::uint32_t tcp_closing = 4 * 60;
   std::uint32_t icmp = 60;  // RFC 5508 REQ-2
+};
+
+/// What a packet says about the state of its mapping.
+struct Use {
+  std::uint8_t tcp_flags = 0;  ///< of TCP segments
+  bool has_data = false;
 };
 
 /// An internal endpoint and the external one that stands for it.
 struct Mapping {
-  std::uint64_t used_s;  ///< when its time-out last began
+  std::uint32_t used_s;  ///< when its time-out last began, in the table's seconds
   std::uint32_t internal_address;
-  std::uint32_t external_address;
   std::uint32_t older;  ///< neighbours in the list of its time-out; `newer` also chains free entries
   std::uint32_t newer;
+  std::uint32_t half_open_older;  ///< the same among those of its external address that are half open
+  std::uint32_t half_open_newer;
   std::uint16_t internal_port;
   std::uint16_t external_port;
-  std::uint16_t external_number;  ///< position of external_address in the configuration
+  std::uint16_t external_number;  ///< position of its external address in the configuration
   Protocol protocol;
-  std::uint8_t tcp_state;  ///< TcpState bits
+  std::uint8_t tcp_state;  ///< nf::TcpState bits; the initiator is inside
 
   Endpoint internal() const { return {internal_address, internal_port, protocol}; }
-  Endpoint external() const { return {external_address, external_port, protocol}; }
 };
 static_assert(sizeof(Mapping) == 32);
 
@@ -60,13 +67,19 @@ static_assert(sizeof(Mapping) == 32);
 ///
 /// Mappings expire by lists, one for each time-out, in the order of their last use; nothing is ever searched. Time is
 /// in whole seconds: a mapping lives for at least its time-out and less than one second longer. All memory is taken at
-/// creation. Not thread safe.
+/// creation.
+///
+/// A TCP mapping is half open until its handshake is complete. Anybody inside, or who can pretend to be, can make these
+/// at the rate of the link, so no more than `max_half_open` live, and they give way: where there are too many, where no
+/// memory is left for a mapping, or no port for a TCP mapping, the one that was used longest ago goes before its time.
+/// All other mappings keep theirs. Not thread safe.
 class MappingTable {
  public:
   struct Settings {
     std::vector<std::uint32_t> external_addresses;  ///< not empty, at most 65536
     PortRange ports;                                ///< of TCP and UDP; any ICMP identifier is used
     std::uint32_t max_mappings = 1'000'000;         ///< at most HashIndex::kMaxEntries
+    std::uint32_t max_half_open = 500'000;          ///< at least 1
     Timeouts timeouts;
   };
   struct Counts {
@@ -74,25 +87,33 @@ class MappingTable {
     std::uint64_t peak = 0;
     std::uint64_t created = 0;
     std::uint64_t expired = 0;
+    std::uint64_t half_open = 0;          ///< of `live`
+    std::uint64_t half_open_evicted = 0;  ///< before their time
   };
 
   explicit MappingTable(Settings const& settings);
 
-  /// Sets the time and removes some of what has expired: a few entries a call, so that no packet waits for many. Call
-  /// it for every packet. Time that goes back stays where it was.
-  void advance(std::uint64_t now_ns);
+  /// Mappings that one packet removes at most: more than it makes, and no packet waits for many.
+  static constexpr std::uint32_t kExpirePerCall = 8;
+
+  /// Sets the time, which must not go back, and removes up to `limit` expired mappings. Call it for every packet.
+  void advance(std::uint64_t now_ns, std::uint32_t limit = kExpirePerCall);
 
   /// The live mapping of an endpoint, or null. Valid until the next advance().
   Mapping const* find_internal(Endpoint const& endpoint);
   Mapping const* find_external(Endpoint const& endpoint);
-  /// A new mapping. Null if `max_mappings` live, or if the external address of this host has no free port.
-  /// Precondition: find_internal() gives null.
+  /// A new mapping. Null if `max_mappings` live, or if the external address of this host has no free port, and no half
+  /// open mapping can give way. Makes what find_*() gave before invalid. Precondition: find_internal() gives null.
   Mapping const* create(Endpoint const& internal);
 
-  /// An outbound packet used the mapping: its time-out begins anew (RFC 4787 REQ-6). `tcp_flags`: of TCP segments.
-  void note_outbound(Mapping const& mapping, std::uint8_t tcp_flags);
+  Endpoint external_of(Mapping const& mapping) const {
+    return {settings_.external_addresses[mapping.external_number], mapping.external_port, mapping.protocol};
+  }
+
+  /// An outbound packet used the mapping: its time-out begins anew (RFC 4787 REQ-6).
+  void note_outbound(Mapping const& mapping, Use const& use);
   /// An inbound packet used it. Only a TCP segment that changes which time-out holds begins one.
-  void note_inbound(Mapping const& mapping, std::uint8_t tcp_flags);
+  void note_inbound(Mapping const& mapping, Use const& use);
 
   /// For a find soon: first brings the index near, then the mapping, then its neighbours in its list.
   std::uint64_t hash(Endpoint const& endpoint) const { return hash_(key_of(endpoint)); }
@@ -107,9 +128,8 @@ class MappingTable {
   std::size_t memory_bytes() const;
 
  private:
-  enum TimeoutClass : std::uint8_t { kUdpIdle, kTcpEstablished, kTcpTransitory, kIcmpIdle, kTimeoutClasses };
+  enum TimeoutClass : std::uint8_t { kUdpIdle, kTcpEstablished, kTcpOpening, kTcpClosing, kIcmpIdle, kTimeoutClasses };
   static constexpr std::uint32_t kNone = HashIndex::kNone;
-  static constexpr std::uint32_t kExpirePerCall = 8;
 
   struct List {
     std::uint32_t oldest = kNone;
@@ -137,11 +157,18 @@ class MappingTable {
     return guess;
   }
 
+  /// The neighbours of a mapping in one kind of list.
+  using Neighbour = std::uint32_t Mapping::*;
+
   Mapping const* live_or_null(std::uint32_t position);
   void expire(std::uint32_t limit);
+  bool make_room(std::uint32_t external_number, Protocol protocol);
+  void evict(std::uint32_t position);
   void release(std::uint32_t position);
   void append(std::uint32_t position);
   void unlink(std::uint32_t position);
+  void append_to(List& list, std::uint32_t position, Neighbour older, Neighbour newer);
+  void unlink_from(List& list, std::uint32_t position, Neighbour older, Neighbour newer);
   void use(std::uint32_t position, std::uint8_t tcp_state);
 
   Settings settings_;
@@ -152,9 +179,12 @@ class MappingTable {
   HashIndex by_internal_;
   HashIndex by_external_;
   std::array<List, kTimeoutClasses> lists_;
+  std::vector<List> half_open_;  // by external address
   std::uint32_t first_free_ = 0;
-  std::uint64_t now_s_ = 0;
-  bool may_expire_ = false;  // some list may have expired entries
+  bool has_started_ = false;
+  std::uint64_t start_s_ = 0;  // the first time
+  std::uint32_t now_s_ = 0;    // seconds since then
+  bool may_expire_ = false;    // some list may have expired entries
   Counts counts_;
 };
 

@@ -3,14 +3,12 @@
 
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/rewrite.hpp>
 
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
-
-#include "icmp_error.hpp"
-#include "rewrite.hpp"
 
 extern const catena::kernel::SourceFile catena_kernel_nat[];
 extern const unsigned catena_kernel_nat_count;
@@ -20,23 +18,32 @@ namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
+// Expired mappings that a tick removes at most; packets wait for it.
+constexpr std::uint32_t kExpirePerTick = 4096;
+
 // Equally spaced slots share few sets of the first-level cache, and processors do not guess the next one.
 constexpr std::uint32_t kPrefetchPackets = 4;
 
-constexpr std::array<nf::DropReason, 5> kDropReasons{{
+constexpr std::array<nf::DropReason, 7> kDropReasons{{
     {"pool_exhausted", "no free port at the host's external address, or `max_mappings` live"},
     {"no_mapping", "to an external endpoint that no mapping has, or an ICMP error about one"},
     {"fragment", "a later fragment whose first one is not known"},
     {"malformed", "TCP, UDP or ICMP header cut short, or an ICMP error that cannot be read"},
     {"unsupported_protocol", "neither TCP, UDP, ICMP echo nor ICMP error"},
+    {"inbound_to_inside", "from outside to an inside address"},
+    {"spoofed_source", "an inside source address on a port that is not among `inside_ports`"},
 }};
 
-constexpr std::array<nf::ConfigKey, 5> kConfig{{
+constexpr std::array<nf::ConfigKey, 8> kConfig{{
     {"inside", "list of prefixes", "", "where internal hosts are"},
     {"external", "list of addresses and ranges", "", "addresses that stand for them: 203.0.113.1-203.0.113.4"},
     {"ports", "first-last", "1024-65535", "TCP and UDP ports of each external address"},
     {"max_mappings", "integer 1..16000000", "1000000", "memory for so many is taken at start"},
-    {"timeouts", "{udp, tcp_established, tcp_transitory, icmp}", "300, 7440, 240, 60", "idle seconds"},
+    {"inside_ports", "list of integers 0..63", "all", "ports of rx that are inside, in the order of its devices"},
+    {"max_half_open", "integer 1..max_mappings", "half of max_mappings",
+     "TCP mappings whose handshake is not complete; one more evicts the oldest"},
+    {"inbound_to_inside", "drop | pass", "drop", "packets from outside to an inside address"},
+    {"timeouts", "{udp, tcp_established, tcp_opening, tcp_closing, icmp}", "300, 7440, 240, 240, 60", "idle seconds"},
 }};
 
 constexpr packet::FieldSet kHeaders =
@@ -46,7 +53,10 @@ constexpr packet::FieldSet kHeaders =
 std::string address_text(std::uint32_t address) {
   return concat(address >> 24, ".", (address >> 16) & 0xFF, ".", (address >> 8) & 0xFF, ".", address & 0xFF);
 }
-std::string text_of(Endpoint const& endpoint) { return concat(address_text(endpoint.address), ":", endpoint.port); }
+template <typename End>
+std::string text_of(End const& end) {
+  return concat(address_text(end.address), ":", end.port);
+}
 
 /// Tells what was translated: the source of an outbound packet, the destination of an inbound one, both of a hairpinned
 /// one. The texts are those of the ends before and after.
@@ -82,38 +92,53 @@ std::string record_of(Arrival const& before, Aux const& aux) {
 
 /// The record of an ICMP error: what was translated in the datagram that it quotes. There an outbound error's is the
 /// destination, an inbound one's the source.
-std::string record_of_error(packet::Packet const& packet, Arrival const& arrival, Quote const& quote,
-                            QuoteEnds const& ends) {
+std::string record_of_error(packet::Packet const& packet, Arrival const& arrival, packet::Quote const& quote,
+                            packet::QuoteEnds const& ends) {
   return concat("\"icmp_error\":", packet.l4()[0], ",",
                 record_of(arrival, text_of(quote.destination), text_of(ends.destination), text_of(quote.source),
                           text_of(ends.source)));
 }
 
+Endpoint endpoint(packet::QuotedEnd const& end, packet::Quote const& quote) {
+  const Protocol protocol = quote.protocol == packet::kProtocolTcp   ? Protocol::kTcp
+                            : quote.protocol == packet::kProtocolUdp ? Protocol::kUdp
+                                                                     : Protocol::kIcmp;
+  return {end.address, end.port, protocol};
+}
+/// Whether a quoted datagram can have come from, or gone to, a mapped endpoint: echo requests leave one, replies reach
+/// one.
+bool may_be_from_mapping(packet::Quote const& quote) {
+  return quote.protocol != packet::kProtocolIcmp || quote.is_echo_request;
+}
+bool may_be_to_mapping(packet::Quote const& quote) {
+  return quote.protocol != packet::kProtocolIcmp || !quote.is_echo_request;
+}
+
 DatagramKey datagram_key(packet::Packet const& packet) {
   const std::uint8_t* ip = packet.l3();
-  return {packet::load_be32(ip + kIpSourceAt), packet::load_be32(ip + kIpDestinationAt), packet::load_be16(ip + 4),
-          ip[9]};
+  return {packet::load_be32(ip + packet::kIpSourceAt), packet::load_be32(ip + packet::kIpDestinationAt),
+          packet::load_be16(ip + 4), ip[9]};
 }
 
 /// The CPU implementation of one packet.
 void rewrite(packet::Packet const& packet, Aux const& aux) {
-  FieldWriter writer = write_addresses(packet.l3(), aux.source, aux.destination);
+  packet::FieldWriter writer = packet::write_addresses(packet.l3(), aux.source, aux.destination);
   std::uint8_t* l4 = packet.l4();
   switch (aux.rewrite) {
     case kTcp:
       writer.put16(l4, aux.source_port);
       writer.put16(l4 + 2, aux.destination_port);
-      writer.correct(l4 + kTcpChecksumAt);
+      writer.correct(l4 + packet::kTcpChecksumAt);
       return;
     case kUdp:
       writer.put16(l4, aux.source_port);
       writer.put16(l4 + 2, aux.destination_port);
-      writer.correct_udp(l4 + kUdpChecksumAt);
+      writer.correct_udp(l4 + packet::kUdpChecksumAt);
       return;
     case kEcho: {
-      FieldWriter icmp;  // no pseudo header
-      icmp.put16(l4 + kIcmpIdentifierAt, aux.source_port);
-      icmp.correct(l4 + kIcmpChecksumAt);
+      packet::FieldWriter icmp;  // no pseudo header
+      icmp.put16(l4 + packet::kIcmpIdentifierAt, aux.source_port);
+      icmp.correct(l4 + packet::kIcmpChecksumAt);
       return;
     }
     default:
@@ -140,7 +165,9 @@ nf::Hints Nat::hints() const {
   return hints;
 }
 
-std::uint64_t Nat::now_s() const { return now_ns_ / kNsPerSecond; }
+std::uint64_t Nat::now_s() const { return clock_.now_ns() / kNsPerSecond; }
+
+void Nat::tick(std::uint64_t now_ns) { mappings_.advance(clock_.advance(now_ns), kExpirePerTick); }
 
 void Nat::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
   const std::span<Aux> out = nf::array_of<Aux>(aux);
@@ -182,8 +209,7 @@ void Nat::bring_near(std::span<const Arrival> arrivals) const {
 }
 
 void Nat::decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome) {
-  now_ns_ = std::max(now_ns_, packet.arrival_ns());
-  mappings_.advance(now_ns_);
+  mappings_.advance(clock_.advance(packet.arrival_ns()));
   aux = {arrival.source.address, arrival.destination.address, arrival.source.port, arrival.destination.port, kLeave};
   std::string record;
   const Drop drop = translate(packet, arrival, aux, record);
@@ -209,6 +235,10 @@ Nat::Drop Nat::translate(packet::Packet const& packet, Arrival const& arrival, A
   switch (arrival.kind) {
     case Kind::kUntouched:
       return kNotDropped;
+    case Kind::kToInside:
+      return drops_to_inside_ ? kInboundToInside : kNotDropped;
+    case Kind::kSpoofed:
+      return kSpoofedSource;
     case Kind::kTcpOrUdp:
       return translate_session(arrival, aux);
     case Kind::kEchoRequest:
@@ -225,11 +255,11 @@ Nat::Drop Nat::translate(packet::Packet const& packet, Arrival const& arrival, A
   }
 }
 
-Nat::Drop Nat::drop_for(QuoteProblem problem) {
+Nat::Drop Nat::drop_for(packet::QuoteProblem problem) {
   switch (problem) {
-    case QuoteProblem::kMalformed:
+    case packet::QuoteProblem::kMalformed:
       return kMalformed;
-    case QuoteProblem::kFragment:
+    case packet::QuoteProblem::kFragment:
       return kFragment;
     default:
       return kNoMapping;
@@ -251,14 +281,21 @@ Nat::Drop Nat::translate_session(Arrival const& arrival, Aux& aux) {
   if (arrival.is_outbound && sender == nullptr) {
     return kPoolExhausted;
   }
+  if (arrival.is_inbound && arrival.is_outbound) {
+    receiver = mappings_.find_external(arrival.destination);  // may have given way to the sender's
+    if (receiver == nullptr) {
+      return kNoMapping;
+    }
+  }
+  const Use use{arrival.tcp_flags, arrival.has_data};
   if (receiver != nullptr) {
-    mappings_.note_inbound(*receiver, arrival.tcp_flags);
+    mappings_.note_inbound(*receiver, use);
     aux.destination = receiver->internal_address;
     aux.destination_port = receiver->internal_port;
   }
   if (sender != nullptr) {
-    mappings_.note_outbound(*sender, arrival.tcp_flags);
-    aux.source = sender->external_address;
+    mappings_.note_outbound(*sender, use);
+    aux.source = mappings_.external_of(*sender).address;
     aux.source_port = sender->external_port;
   }
   aux.rewrite = arrival.source.protocol == Protocol::kTcp ? kTcp : kUdp;
@@ -277,8 +314,8 @@ Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
     if (sender == nullptr) {
       return kPoolExhausted;
     }
-    mappings_.note_outbound(*sender, 0);
-    aux.source = sender->external_address;
+    mappings_.note_outbound(*sender, {});
+    aux.source = mappings_.external_of(*sender).address;
     aux.source_port = sender->external_port;
   } else {
     Mapping const* receiver = mappings_.find_external(arrival.destination);
@@ -296,35 +333,37 @@ Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
 /// endpoint; one that comes in quotes what went out from an external one; a hairpinned one is both. Errors leave
 /// mappings and their time-outs as they are (RFC 4787 REQ-12).
 Nat::Drop Nat::translate_error(packet::Packet const& packet, Arrival const& arrival, std::string& record) {
-  const std::variant<Quote, QuoteProblem> read = read_quote(packet);
-  if (QuoteProblem const* problem = std::get_if<QuoteProblem>(&read)) {
+  const std::variant<packet::Quote, packet::QuoteProblem> read = packet::read_quote(packet);
+  if (packet::QuoteProblem const* problem = std::get_if<packet::QuoteProblem>(&read)) {
     return drop_for(*problem);
   }
-  Quote const& quote = std::get<Quote>(read);
+  packet::Quote const& quote = std::get<packet::Quote>(read);
   if (quote.source.address != arrival.destination.address) {
     return kMalformed;
   }
-  QuoteEnds ends{quote.source, quote.destination, arrival.source.address, arrival.destination.address};
+  packet::QuoteEnds ends{quote.source, quote.destination, arrival.source.address, arrival.destination.address};
   if (arrival.is_inbound) {
-    Mapping const* sender = quote.may_be_from_mapping() ? mappings_.find_external(quote.source) : nullptr;
+    Mapping const* sender =
+        may_be_from_mapping(quote) ? mappings_.find_external(endpoint(quote.source, quote)) : nullptr;
     if (sender == nullptr) {
       return kNoMapping;
     }
-    ends.source = sender->internal();
+    ends.source = {sender->internal_address, sender->internal_port};
     ends.outer_destination = sender->internal_address;
   }
   if (arrival.is_outbound) {
-    Mapping const* receiver = quote.may_be_to_mapping() ? mappings_.find_internal(quote.destination) : nullptr;
+    Mapping const* receiver =
+        may_be_to_mapping(quote) ? mappings_.find_internal(endpoint(quote.destination, quote)) : nullptr;
     if (receiver == nullptr) {
       return kNoMapping;
     }
-    ends.destination = receiver->external();
-    ends.outer_source = receiver->external_address;
+    ends.destination = {mappings_.external_of(*receiver).address, receiver->external_port};
+    ends.outer_source = ends.destination.address;
   }
   if (is_recording_) {
     record = record_of_error(packet, arrival, quote, ends);
   }
-  rewrite_error(packet, quote, ends);
+  packet::rewrite_error(packet, quote, ends);
   packet.mark_rewritten();
   return kNotDropped;
 }
@@ -377,6 +416,8 @@ std::vector<nf::Statistic> Nat::statistics() const {
           {"mappings_peak", counts.peak},
           {"mappings_created", counts.created},
           {"mappings_expired", counts.expired},
+          {"half_open", counts.half_open},
+          {"half_open_evicted", counts.half_open_evicted},
           {"fragments_evicted", fragments_.evicted()},
           {"memory_bytes", memory_bytes()}};
 }

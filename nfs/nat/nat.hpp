@@ -2,12 +2,13 @@
 #pragma once
 
 #include <catena/nf/nf.hpp>
+#include <catena/nf/packet_clock.hpp>
+#include <catena/packet/icmp_error.hpp>
 
 #include <string>
 
 #include "arrival.hpp"
 #include "fragment_table.hpp"
-#include "icmp_error.hpp"
 #include "mapping_table.hpp"
 #include "nat.layout.hpp"
 #include "nat_config.hpp"
@@ -31,7 +32,8 @@ class Nat final : public nf::Nf {
   /// Errors: as read_nat_config().
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
-  explicit Nat(NatConfig const& config) : realms_(config.realms), mappings_(config.mappings) {}
+  explicit Nat(NatConfig const& config)
+      : realms_(config.realms), drops_to_inside_(config.drops_to_inside), mappings_(config.mappings) {}
 
   nf::Hints hints() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
@@ -40,12 +42,22 @@ class Nat final : public nf::Nf {
                 std::span<const std::byte> /*results*/, nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/,
                 nf::Outcome& /*outcome*/) override {}
   Result<nf::KernelSide> kernel_side() const override;
+  void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;
   std::vector<nf::Statistic> statistics() const override;
 
  private:
   /// Positions in the descriptor's drop reasons; kNotDropped is behind them.
-  enum Drop : std::uint32_t { kPoolExhausted, kNoMapping, kFragment, kMalformed, kUnsupportedProtocol, kNotDropped };
+  enum Drop : std::uint32_t {
+    kPoolExhausted,
+    kNoMapping,
+    kFragment,
+    kMalformed,
+    kUnsupportedProtocol,
+    kInboundToInside,
+    kSpoofedSource,
+    kNotDropped
+  };
 
   /// Packets whose mappings are brought near together.
   static constexpr std::uint32_t kChunk = 32;
@@ -56,16 +68,17 @@ class Nat final : public nf::Nf {
   Drop translate_session(Arrival const& arrival, Aux& aux);
   Drop translate_echo(Arrival const& arrival, Aux& aux);
   Drop translate_error(packet::Packet const& packet, Arrival const& arrival, std::string& record);
-  static Drop drop_for(QuoteProblem problem);
+  static Drop drop_for(packet::QuoteProblem problem);
   Drop follow_first_fragment(packet::Packet const& packet, Aux& aux) const;
   Mapping const* mapping_for(Endpoint const& internal);
   std::uint64_t now_s() const;
   std::size_t memory_bytes() const;
 
   Realms realms_;
+  bool drops_to_inside_;
   MappingTable mappings_;
   FragmentTable fragments_;
-  std::uint64_t now_ns_ = 0;   // the latest arrival so far
+  nf::PacketClock clock_;
   bool is_recording_ = false;  // of the batch in hand
 };
 

@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kInside = "inside";
 constexpr std::string_view kExternal = "external";
 constexpr std::string_view kPorts = "ports";
+constexpr std::string_view kInsidePorts = "inside_ports";
 constexpr std::int64_t kMaxTimeoutSeconds = 30 * 24 * 3600;
 
 /// Walks a word of the configuration from its start.
@@ -117,10 +118,39 @@ Result<Timeouts> read_timeouts(nf::Config& config) {
   };
   CATENA_RETURN_IF_ERROR(read("udp", timeouts.udp));
   CATENA_RETURN_IF_ERROR(read("tcp_established", timeouts.tcp_established));
-  CATENA_RETURN_IF_ERROR(read("tcp_transitory", timeouts.tcp_transitory));
+  CATENA_RETURN_IF_ERROR(read("tcp_opening", timeouts.tcp_opening));
+  CATENA_RETURN_IF_ERROR(read("tcp_closing", timeouts.tcp_closing));
   CATENA_RETURN_IF_ERROR(read("icmp", timeouts.icmp));
   CATENA_RETURN_IF_ERROR(section.finish());
   return timeouts;
+}
+
+/// A bit for each port; all bits where nothing is said.
+Result<std::uint64_t> read_inside_ports(nf::Config& config) {
+  if (!config.has(kInsidePorts)) {
+    return ~std::uint64_t{0};
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, config.strings(kInsidePorts));
+  std::uint64_t ports = 0;
+  for (std::string const& text : texts) {
+    nf::TextCursor cursor = cursor_at(text, config.file());
+    std::uint32_t port = 0;
+    if (!cursor.number(kMaxPorts - 1, port) || cursor.peek() != '\0') {
+      return config.error(
+          kInsidePorts, concat("'inside_ports' has '", text.substr(0, 40), "'; write numbers from 0 to ", kMaxPorts - 1,
+                               ", in the order of the devices of rx"));
+    }
+    ports |= std::uint64_t{1} << port;
+  }
+  if (ports == 0) {
+    return config.error(kInsidePorts, "'inside_ports' is empty: nothing could come from inside; name a port");
+  }
+  return ports;
+}
+
+Result<bool> read_drops_to_inside(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::string what, config.one_of("inbound_to_inside", {"drop", "pass"}, "drop"));
+  return std::string_view(what) == "drop";
 }
 
 }  // namespace
@@ -130,10 +160,15 @@ Result<NatConfig> read_nat_config(nf::Config& config) {
   MappingTable::Settings& mappings = result.mappings;
   CATENA_ASSIGN_OR_RETURN(result.realms.inside, read_inside(config));
   CATENA_ASSIGN_OR_RETURN(result.realms.external, read_external(config, result.realms.inside));
+  CATENA_ASSIGN_OR_RETURN(result.realms.inside_ports, read_inside_ports(config));
   CATENA_ASSIGN_OR_RETURN(mappings.ports, read_ports(config));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t most,
                           config.integer_or("max_mappings", mappings.max_mappings, 1, HashIndex::kMaxEntries));
   mappings.max_mappings = static_cast<std::uint32_t>(most);
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t half_open,
+                          config.integer_or("max_half_open", std::max<std::int64_t>(1, most / 2), 1, most));
+  mappings.max_half_open = static_cast<std::uint32_t>(half_open);
+  CATENA_ASSIGN_OR_RETURN(result.drops_to_inside, read_drops_to_inside(config));
   CATENA_ASSIGN_OR_RETURN(mappings.timeouts, read_timeouts(config));
   CATENA_RETURN_IF_ERROR(config.finish());
   for (AddressRange const& range : result.realms.external) {

@@ -13,6 +13,8 @@
 
 namespace catena::nat {
 
+inline constexpr std::uint32_t kMaxPorts = 64;  ///< of a chain's rx that `inside_ports` may name
+
 /// External addresses first .. last, host order.
 struct AddressRange {
   std::uint32_t first;
@@ -22,11 +24,15 @@ struct AddressRange {
 /// The two sides of the NAT. Immutable.
 struct Realms {
   std::vector<nf::Ipv4Prefix> inside;
-  std::vector<AddressRange> external;  ///< in the order of their addresses; none overlaps
+  std::uint64_t inside_ports = ~std::uint64_t{0};  ///< bit n: what comes in on port n may come from inside
+  std::vector<AddressRange> external;              ///< in the order of their addresses; none overlaps
 
   bool is_inside(std::uint32_t address) const {
     return std::any_of(inside.begin(), inside.end(),
                        [address](nf::Ipv4Prefix const& prefix) { return (address & prefix.mask()) == prefix.address; });
+  }
+  bool is_inside_port(std::uint16_t port) const {
+    return inside_ports == ~std::uint64_t{0} || (port < kMaxPorts && (inside_ports >> port & 1U) != 0);
   }
   bool is_external(std::uint32_t address) const {
     const auto behind =
@@ -38,6 +44,7 @@ struct Realms {
 
 struct NatConfig {
   Realms realms;
+  bool drops_to_inside = true;  ///< what comes from outside to an inside address
   MappingTable::Settings mappings;
 };
 

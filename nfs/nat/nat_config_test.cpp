@@ -38,14 +38,17 @@ TEST(NatConfig, defaults_are_those_of_the_rfcs) {
   EXPECT_EQ(config->mappings.max_mappings, 1000000U);
   EXPECT_EQ(config->mappings.timeouts.udp, 300U);
   EXPECT_EQ(config->mappings.timeouts.tcp_established, 7440U);
-  EXPECT_EQ(config->mappings.timeouts.tcp_transitory, 240U);
+  EXPECT_EQ(config->mappings.timeouts.tcp_opening, 240U);
+  EXPECT_EQ(config->mappings.timeouts.tcp_closing, 240U);
   EXPECT_EQ(config->mappings.timeouts.icmp, 60U);
+  EXPECT_EQ(config->mappings.max_half_open, 500000U);
+  EXPECT_TRUE(config->drops_to_inside);
 }
 
 TEST(NatConfig, addresses_and_ranges_become_one_sorted_list) {
   const auto config = read(
       "inside: [10.0.0.0/8, 192.168.0.0/16]\nexternal: [203.0.113.9, 203.0.113.1-203.0.113.3]\nports: 5000-5001\n"
-      "max_mappings: 7\ntimeouts: {udp: 120, icmp: 61}");
+      "max_mappings: 7\ntimeouts: {udp: 120, icmp: 61, tcp_closing: 30}\ninbound_to_inside: pass");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->mappings.external_addresses, ElementsAre(0xCB007101, 0xCB007102, 0xCB007103, 0xCB007109));
   EXPECT_TRUE(config->realms.is_external(0xCB007103));
@@ -55,7 +58,10 @@ TEST(NatConfig, addresses_and_ranges_become_one_sorted_list) {
   EXPECT_FALSE(config->realms.is_inside(0xC0A90000));
   EXPECT_EQ(config->mappings.ports.last, 5001);
   EXPECT_EQ(config->mappings.timeouts.udp, 120U);
-  EXPECT_EQ(config->mappings.timeouts.tcp_transitory, 240U);
+  EXPECT_EQ(config->mappings.timeouts.tcp_opening, 240U);
+  EXPECT_EQ(config->mappings.timeouts.tcp_closing, 30U);
+  EXPECT_EQ(config->mappings.max_half_open, 3U);
+  EXPECT_FALSE(config->drops_to_inside);
 }
 
 TEST(NatConfig, wrong_inside_prefixes_are_refused_with_their_position) {
@@ -93,6 +99,13 @@ TEST(NatConfig, wrong_values_and_unknown_keys_are_refused) {
   }
   EXPECT_THAT(line_error("max_mappings: 0"), HasSubstr("1 to 16000000"));
   EXPECT_THAT(line_error("max_mappings: 16000001"), HasSubstr("1 to 16000000"));
+  for (const std::string_view ports : {"[64]", "[x]", "[-1]", "['']", "[0 1]", "[0, 64]"}) {
+    EXPECT_THAT(line_error(concat("inside_ports: ", ports)), HasSubstr("test.yaml:3:15: 'inside_ports' has"));
+  }
+  EXPECT_THAT(line_error("inside_ports: []"), HasSubstr("name a port"));
+  EXPECT_THAT(line_error("max_half_open: 0"), HasSubstr("1 to 1000000"));
+  EXPECT_THAT(line_error("max_half_open: 8\nmax_mappings: 7"), HasSubstr("1 to 7"));
+  EXPECT_THAT(line_error("inbound_to_inside: deny"), HasSubstr("allowed: drop, pass"));
   EXPECT_THAT(line_error("timeouts: {udp: 0}"), HasSubstr("test.yaml:3:17: 'udp'"));
   EXPECT_THAT(line_error("timeouts: {tcp: 5}"), HasSubstr("unknown key 'tcp'"));
   EXPECT_THAT(line_error("timeouts: 5"), HasSubstr("'timeouts' must be a mapping"));

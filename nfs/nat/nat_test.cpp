@@ -87,8 +87,7 @@ TEST(Nat, an_echo_request_from_outside_or_to_ourselves_has_no_mapping) {
 
 TEST(Nat, packets_between_others_and_inside_pass_untouched_and_unrecorded) {
   const std::vector<Frame> frames{udp(kHost, 1, kOtherHost, 2), udp(kServer, 1, 0x08080808, 2),
-                                  udp(kServer, 1, kHost, 2), make_frame(50, kHost, kOtherHost, 0, 0, "esp"),
-                                  udp(kServer, 1, kExternal + 1, 2)};
+                                  make_frame(50, kHost, kOtherHost, 0, 0, "esp"), udp(kServer, 1, kExternal + 1, 2)};
   const RunResult result = run_everywhere(frames);
   for (std::size_t i = 0; i < frames.size(); ++i) {
     EXPECT_EQ(result.packets[i].frame, frames[i]);
@@ -96,6 +95,65 @@ TEST(Nat, packets_between_others_and_inside_pass_untouched_and_unrecorded) {
   }
   EXPECT_TRUE(result.records.empty());
   EXPECT_EQ(statistic(result, "mappings_created"), 0U);
+}
+
+TEST(Nat, multicast_and_broadcast_pass_untouched) {
+  const std::vector<Frame> frames{udp(kHost, 5353, 0xE00000FB, 5353),
+                                  udp(kHost, 1900, 0xEFFFFFFA, 1900),
+                                  udp(kHost, 1, 0xE0000000, 2),
+                                  udp(kHost, 1, 0xEFFFFFFF, 2),
+                                  udp(0, 68, 0xFFFFFFFF, 67),
+                                  udp(kHost, 68, 0xFFFFFFFF, 67),
+                                  make_frame(2, kHost, 0xE0000016, 0, 0, "igmp"),
+                                  udp(kServer, 1, 0xE0000001, 2)};
+  const RunResult result = run_everywhere(frames);
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_EQ(result.packets[i].frame, frames[i]) << i;
+    EXPECT_TRUE(passed(result, i)) << i;
+  }
+  EXPECT_TRUE(result.records.empty());
+  EXPECT_EQ(statistic(result, "mappings_created"), 0U);
+  const RunResult next = run_everywhere({udp(kHost, 1, 0xDFFFFFFF, 2), udp(kHost, 1, 0xF0000000, 2)});
+  EXPECT_EQ(source_of(next.packets[0].frame), kExternal) << "the addresses beside them";
+  EXPECT_EQ(source_of(next.packets[1].frame), kExternal);
+}
+
+TEST(Nat, what_comes_from_outside_to_an_inside_address_is_dropped_unless_told_otherwise) {
+  const std::vector<Frame> frames{udp(kServer, 1, kHost, 2), make_segment(kServer, kHost, 1, 2, kSyn),
+                                  make_echo(8, kServer, kHost, 1), make_frame(50, kServer, kHost, 0, 0, "esp"),
+                                  udp(kExternal, 1, kHost, 2)};
+  const RunResult dropped = run_everywhere(frames);
+  EXPECT_EQ(dropped.dropped("inbound_to_inside"), frames.size());
+  EXPECT_EQ(dropped.records[0], R"({"packet":0,"nf":"nat","verdict":"drop","reason":"inbound_to_inside"})");
+  const RunResult let_pass = run_everywhere(frames, concat(kOneAddress, "inbound_to_inside: pass\n"));
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    EXPECT_TRUE(passed(let_pass, i)) << i;
+    EXPECT_EQ(let_pass.packets[i].frame, frames[i]) << i;
+  }
+  EXPECT_TRUE(let_pass.records.empty());
+}
+
+TEST(Nat, an_inside_source_on_a_port_that_is_not_inside_is_dropped_and_makes_no_mapping) {
+  auto nat = make(concat(kOneAddress, "inside_ports: [0, 2]\n"));
+  ASSERT_TRUE(nat.ok()) << nat.status();
+  nf::Nf& nf = **nat;
+  nf::Instance instance("nat", catena_nf_nat(), std::move(nat).value(), nf::OnUnsupported::kPass, false);
+  const auto send = [&instance](Frame const& frame, std::uint16_t port) {
+    nf::testing::PacketStore store(std::span(&frame, 1));
+    store.all().meta().ingress[0] = port;
+    instance.process(store.all());
+    return store.all()[0].verdict() != packet::Verdict::kDrop;
+  };
+  EXPECT_FALSE(send(udp(kHost, 2000, kServer, 53), 1));
+  EXPECT_FALSE(send(make_echo(8, kHost, kServer, 7), 64));
+  EXPECT_FALSE(send(udp(kHost, 2000, kExternal, 53), 1)) << "hairpin";
+  EXPECT_FALSE(send(udp(kHost, 2000, kOtherHost, 53), 1)) << "to inside";
+  EXPECT_EQ(nf.statistics()[0].value, 0U);
+  EXPECT_EQ(instance.outcome().drops()[6], 4U) << "spoofed_source";
+  EXPECT_TRUE(send(udp(kHost, 2000, kServer, 53), 0));
+  EXPECT_TRUE(send(udp(kOtherHost, 2000, kServer, 53), 2));
+  EXPECT_TRUE(send(udp(kServer, 53, kExternal, 2000), 1)) << "answers come from outside";
+  EXPECT_EQ(nf.statistics()[0].value, 2U);
 }
 
 TEST(Nat, a_packet_to_an_external_endpoint_that_nobody_has_is_dropped_unchanged) {
@@ -293,21 +351,54 @@ TEST(Nat, tcp_mappings_live_by_the_state_of_their_connection) {
   EXPECT_FALSE(is_mapped_at(then({out(kFin | kAck), in(kFin | kAck)}), {0, 0, 0, 0, 0}, probe, 241));
   EXPECT_TRUE(is_mapped_at(then({in(kRst)}), {0, 0, 0, 100}, probe, 340));
   EXPECT_FALSE(is_mapped_at(then({in(kRst)}), {0, 0, 0, 100}, probe, 341));
-  EXPECT_FALSE(is_mapped_at(then({out(kRst), out(kAck)}), {0, 0, 0, 0, 0}, probe, 241)) << "late segments";
+  EXPECT_FALSE(is_mapped_at(then({out(kRst), in(kAck)}), {0, 0, 0, 0, 0}, probe, 241)) << "late segments";
   EXPECT_TRUE(
       is_mapped_at(then({out(kRst), out(kSyn), in(kSyn | kAck), out(kAck)}), {0, 0, 0, 0, 0, 0, 0}, probe, 7440))
       << "opened again";
 }
 
+TEST(Nat, one_forged_rst_ends_no_connection_that_goes_on) {
+  const auto out = [](std::uint8_t flags, std::string_view data = "") {
+    Frame frame = make_frame(kTcpProtocol, kHost, kServer, 1234, 80, data);
+    frame[kL4 + 13] = flags;
+    set_checksums(frame);
+    return frame;
+  };
+  const auto in = [](std::uint8_t flags) { return make_segment(kServer, kExternal, 80, 1234, flags); };
+  const std::vector<Frame> opened{out(kSyn), in(kSyn | kAck), out(kAck)};
+  const auto mapped = [&opened, &in](std::initializer_list<Frame> more, std::uint64_t probe_s) {
+    std::vector<Frame> frames = opened;
+    frames.insert(frames.end(), more);
+    std::vector<std::uint64_t> times(frames.size(), 0);
+    return is_mapped_at(std::move(frames), std::move(times), in(kAck), probe_s);
+  };
+  EXPECT_FALSE(mapped({in(kRst)}, 241)) << "nobody went on";
+  EXPECT_TRUE(mapped({in(kRst), out(kAck)}, 7440));
+  EXPECT_FALSE(mapped({in(kRst), out(kAck)}, 7441));
+  EXPECT_TRUE(mapped({in(kRst), in(kRst | kAck), in(kSyn), out(kAck)}, 7440)) << "nor do more of them";
+  EXPECT_FALSE(mapped({in(kRst), in(kAck)}, 241)) << "the outside alone keeps nothing";
+  EXPECT_TRUE(mapped({out(kFin | kAck), in(kFin | kAck), out(kAck), out(kAck, "of another connection")}, 7440));
+  EXPECT_FALSE(mapped({out(kFin | kAck), in(kFin | kAck), out(kAck)}, 241));
+}
+
 TEST(Nat, time_outs_are_configurable) {
   constexpr std::string_view kShort =
       "inside: [10.0.0.0/8]\nexternal: [203.0.113.1]\n"
-      "timeouts: {udp: 10, tcp_established: 20, tcp_transitory: 5, icmp: 3}\n";
+      "timeouts: {udp: 10, tcp_established: 20, tcp_opening: 5, tcp_closing: 7, icmp: 3}\n";
   EXPECT_TRUE(is_mapped_at({udp(kHost, 1234, kServer, 53)}, {0}, udp(kServer, 53, kExternal, 1234), 10, kShort));
   EXPECT_FALSE(is_mapped_at({udp(kHost, 1234, kServer, 53)}, {0}, udp(kServer, 53, kExternal, 1234), 11, kShort));
   EXPECT_FALSE(is_mapped_at({make_segment(kHost, kServer, 1234, 80, kSyn)}, {0},
                             make_segment(kServer, kExternal, 80, 1234, kSyn | kAck), 6, kShort));
   EXPECT_FALSE(is_mapped_at({make_echo(8, kHost, kServer, 7)}, {0}, make_echo(0, kServer, kExternal, 7), 4, kShort));
+  const Frame probe = make_segment(kServer, kExternal, 80, 1234, kAck);
+  std::vector<Frame> opened{make_segment(kHost, kServer, 1234, 80, kSyn),
+                            make_segment(kServer, kExternal, 80, 1234, kSyn | kAck),
+                            make_segment(kHost, kServer, 1234, 80, kAck)};
+  EXPECT_TRUE(is_mapped_at(opened, {0, 0, 0}, probe, 20, kShort));
+  EXPECT_FALSE(is_mapped_at(opened, {0, 0, 0}, probe, 21, kShort));
+  opened.push_back(make_segment(kHost, kServer, 1234, 80, kRst));
+  EXPECT_TRUE(is_mapped_at(opened, {0, 0, 0, 0}, probe, 7, kShort));
+  EXPECT_FALSE(is_mapped_at(opened, {0, 0, 0, 0}, probe, 8, kShort));
 }
 
 TEST(Nat, a_clock_that_goes_back_or_jumps_ends_nothing_early) {
@@ -315,9 +406,41 @@ TEST(Nat, a_clock_that_goes_back_or_jumps_ends_nothing_early) {
   const Frame in = udp(kServer, 53, kExternal, 1234);
   EXPECT_TRUE(is_mapped_at({out, out}, {1000, 10}, in, 1300)) << "the second packet counts as of 1000 s";
   EXPECT_TRUE(is_mapped_at({out}, {1000}, in, 0));
-  const RunResult result =
-      run_everywhere({out, in, out, in}, kOneAddress, {~std::uint64_t{0}, 0, 5, ~std::uint64_t{0}});
+  const RunResult result = run_everywhere({out, in, out, in}, kOneAddress, {~std::uint64_t{0}, 0, 5, 6});
   EXPECT_EQ(result.dropped("no_mapping"), 0U);
+}
+
+TEST(Nat, after_one_stamp_far_ahead_mappings_still_end) {
+  std::vector<Frame> frames{udp(kHost, 2001, kServer, 53), udp(kHost, 2002, kServer, 53)};
+  std::vector<std::uint64_t> times{1000 * kSecond, 500'000'000 * kSecond};
+  for (std::uint32_t i = 0; i < nf::PacketClock::kStepPackets; ++i) {
+    frames.push_back(udp(kHost, 2003, kServer, 53));
+    times.push_back(1001 * kSecond);
+  }
+  frames.push_back(udp(kServer, 53, kExternal, 2002));
+  times.push_back(1301 * kSecond);
+  frames.push_back(udp(kServer, 53, kExternal, 2002));
+  times.push_back(1302 * kSecond);
+  const RunResult result = run_everywhere(frames, kOneAddress, times);
+  EXPECT_TRUE(passed(result, frames.size() - 2)) << "300 s after its last packet";
+  EXPECT_FALSE(passed(result, frames.size() - 1)) << "301 s after it";
+}
+
+/// What a live link without packets is to a NAT.
+TEST(Nat, a_tick_ends_mappings_without_a_packet) {
+  auto nat = make();
+  ASSERT_TRUE(nat.ok()) << nat.status();
+  const std::vector<Frame> frames{udp(kHost, 1, kServer, 53)};
+  const std::vector<std::uint64_t> times{1'700'000'000 * kSecond};
+  nf::testing::PacketStore store(frames, times);
+  std::vector<std::byte> aux(catena_nf_nat().aux_bytes);
+  nf::Outcome outcome(catena_nf_nat().drop_reasons.size(), false);
+  (*nat)->prepare(store.all(), aux, outcome);
+  const auto live = [&nat] { return (*nat)->statistics()[0].value; };
+  (*nat)->tick(times[0] + 300 * kSecond);
+  EXPECT_EQ(live(), 1U);
+  (*nat)->tick(times[0] + 301 * kSecond);
+  EXPECT_EQ(live(), 0U);
 }
 
 TEST(Nat, an_expired_endpoint_may_get_another_port_and_frees_its_own) {

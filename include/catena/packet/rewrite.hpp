@@ -6,7 +6,7 @@
 #include <cstdint>
 
 /// Header fields and the checksums over them on plain bytes. Thread rule: pure functions, any thread.
-namespace catena::nat {
+namespace catena::packet {
 
 inline constexpr std::uint32_t kIpChecksumAt = 10;
 inline constexpr std::uint32_t kIpSourceAt = 12;
@@ -21,8 +21,8 @@ inline constexpr std::uint32_t kIcmpIdentifierAt = 4;
 class FieldWriter {
  public:
   void put16(std::uint8_t* at, std::uint16_t value) {
-    change_ += static_cast<std::uint16_t>(~packet::load_be16(at)) + std::uint32_t{value};
-    packet::store_be16(at, value);
+    change_ += static_cast<std::uint16_t>(~load_be16(at)) + std::uint32_t{value};
+    store_be16(at, value);
   }
   void put32(std::uint8_t* at, std::uint32_t value) {
     put16(at, static_cast<std::uint16_t>(value >> 16));
@@ -31,17 +31,16 @@ class FieldWriter {
 
   /// Brings a checksum up to date; one that was wrong stays wrong by the same amount.
   void correct(std::uint8_t* checksum) const {
-    packet::store_be16(checksum,
-                       packet::checksum_finish(change_ + static_cast<std::uint16_t>(~packet::load_be16(checksum))));
+    store_be16(checksum, checksum_finish(change_ + static_cast<std::uint16_t>(~load_be16(checksum))));
   }
   /// The same for UDP, where 0 says that there is none (RFC 768).
   void correct_udp(std::uint8_t* checksum) const {
-    if (packet::load_be16(checksum) == 0) {
+    if (load_be16(checksum) == 0) {
       return;
     }
     correct(checksum);
-    if (packet::load_be16(checksum) == 0) {
-      packet::store_be16(checksum, 0xFFFF);
+    if (load_be16(checksum) == 0) {
+      store_be16(checksum, 0xFFFF);
     }
   }
 
@@ -59,4 +58,4 @@ inline FieldWriter write_addresses(std::uint8_t* ip, std::uint32_t source, std::
   return writer;
 }
 
-}  // namespace catena::nat
+}  // namespace catena::packet

@@ -6,50 +6,51 @@
 #include <cstdint>
 #include <variant>
 
-#include "mapping_table.hpp"
-
 /// ICMP errors and the datagrams that they quote (RFC 5508, sections 4 and 5). Thread rule: pure functions on the
 /// packet's bytes.
-namespace catena::nat {
+namespace catena::packet {
 
 /// Destination unreachable, source quench, time exceeded, parameter problem.
 bool is_icmp_error(std::uint8_t type);
+
+/// One end of a quoted datagram, in host order. For ICMP the port is the identifier of an echo.
+struct QuotedEnd {
+  std::uint32_t address;
+  std::uint16_t port;
+};
 
 /// The datagram that an ICMP error quotes.
 struct Quote {
   std::uint8_t* ip;        ///< its IPv4 header, within the frame
   std::uint8_t* l4;        ///< the bytes behind that header
   std::uint32_t l4_bytes;  ///< how many of them are quoted, at least 8
-  bool is_echo_request;    ///< of kIcmp; else it is an echo reply
-  Endpoint source;
-  Endpoint destination;  ///< kIcmp: with the same identifier as the source
-
-  /// Whether it can have come from, or gone to, a mapped endpoint: echo requests leave one, replies reach one.
-  bool may_be_from_mapping() const { return source.protocol != Protocol::kIcmp || is_echo_request; }
-  bool may_be_to_mapping() const { return source.protocol != Protocol::kIcmp || !is_echo_request; }
+  std::uint8_t protocol;   ///< kProtocolTcp, kProtocolUdp or kProtocolIcmp
+  bool is_echo_request;    ///< of kProtocolIcmp; else it is an echo reply
+  QuotedEnd source;
+  QuotedEnd destination;  ///< kProtocolIcmp: with the same identifier as the source
 };
 
 /// How the ends of a quoted datagram and of its error are to be.
 struct QuoteEnds {
-  Endpoint source;
-  Endpoint destination;
+  QuotedEnd source;
+  QuotedEnd destination;
   std::uint32_t outer_source;
   std::uint32_t outer_destination;
 };
 
-/// Why a packet cannot be read as an error about something that a NAT translates.
+/// Why a packet cannot be read as an error about TCP, UDP or an echo.
 enum class QuoteProblem : std::uint8_t {
   kMalformed,  ///< cut short, no IPv4 header, or a wrong ICMP or quoted header checksum (RFC 5508 REQ-3)
   kFragment,   ///< the error comes in fragments, or quotes a later fragment, which has no ports
-  kOther,      ///< quotes something that a NAT never translates
+  kOther,      ///< quotes another protocol, or another ICMP message than an echo
 };
 
 /// Reads the quote of an ICMP error. Precondition: packet.is(kIcmp).
-std::variant<Quote, QuoteProblem> read_quote(packet::Packet const& packet);
+std::variant<Quote, QuoteProblem> read_quote(Packet const& packet);
 
 /// Writes `ends` and the checksums: those of both IPv4 headers by RFC 1624, the quoted transport's too where the quote
 /// reaches that far, and that of the error, which read_quote() found right, anew. Of a quoted echo, whose two ends
 /// share one identifier, the end that differs gives it.
-void rewrite_error(packet::Packet const& packet, Quote const& quote, QuoteEnds const& ends);
+void rewrite_error(Packet const& packet, Quote const& quote, QuoteEnds const& ends);
 
-}  // namespace catena::nat
+}  // namespace catena::packet
