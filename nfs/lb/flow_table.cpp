@@ -1,46 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "flow_table.hpp"
 
+#include <catena/nf/tcp_state.hpp>
+
 #include <algorithm>
 
 namespace catena::lb {
 namespace {
 
 constexpr std::uint64_t kTickNs = 1000000000;
-// The clock stops here, 136 years after the first packet: stamps of hostile captures go further.
+// Time stops here, 136 years after the first packet: stamps of hostile captures go further.
 constexpr std::uint64_t kLastTick = std::numeric_limits<std::uint32_t>::max();
-// More than one flow a packet, so that expired ones are gone before new ones need their room; few enough that no packet
-// waits for the others after a gap.
-constexpr std::uint32_t kExpiredPerPacket = 4;
 // Eight entries a bucket and two entries a flow: this many buckets are half full.
 constexpr std::uint32_t kFlowsPerBucket = 2;
 
 }  // namespace
 
-FlowTable::FlowTable(std::uint32_t max_flows, std::uint32_t backends, std::uint32_t open_timeout,
-                     std::uint32_t closing_timeout)
-    : buckets_(max_flows / kFlowsPerBucket + 2),
-      flows_(max_flows),
+FlowTable::FlowTable(FlowLimits limits, std::uint32_t backends, Timeouts const& timeouts)
+    : buckets_(limits.flows / kFlowsPerBucket + 2),
+      flows_(limits.flows),
       flows_of_(backends),
-      open_{.timeout = open_timeout},
-      closing_{.timeout = closing_timeout} {}
+      max_half_open_(limits.half_open) {
+  lists_[kHalfOpen].timeout = timeouts.tcp_opening;
+  lists_[kClosing].timeout = timeouts.tcp_closing;
+  lists_[kUdp].timeout = timeouts.udp;
+  lists_[kEstablished].timeout = timeouts.tcp_established;
+}
 
-void FlowTable::advance(std::uint64_t arrival_ns) {
+FlowTable::Kind FlowTable::kind_of(bool is_udp, std::uint8_t tcp_state) {
+  if (is_udp) {
+    return kUdp;
+  }
+  switch (nf::tcp_phase(tcp_state)) {
+    case nf::TcpPhase::kOpening:
+      return kHalfOpen;
+    case nf::TcpPhase::kClosing:
+      return kClosing;
+    default:
+      return kEstablished;
+  }
+}
+
+void FlowTable::advance(std::uint64_t now_ns, std::uint32_t limit) {
   if (!started_) {
     started_ = true;
-    first_ns_ = latest_ns_ = arrival_ns;
+    first_ns_ = now_ns;
   }
-  if (arrival_ns > latest_ns_) {
-    latest_ns_ = arrival_ns;
-    now_tick_ = static_cast<std::uint32_t>(std::min((latest_ns_ - first_ns_) / kTickNs, kLastTick));
-  }
-  for (std::uint32_t i = 0; i < kExpiredPerPacket; ++i) {
-    if (open_.oldest != kNone && has_expired(flows_[open_.oldest])) {
-      expire(open_.oldest);
-    } else if (closing_.oldest != kNone && has_expired(flows_[closing_.oldest])) {
-      expire(closing_.oldest);
-    } else {
-      return;
+  now_tick_ = static_cast<std::uint32_t>(std::min((now_ns - first_ns_) / kTickNs, kLastTick));
+  for (List const& list : lists_) {
+    while (list.oldest != kNone && has_expired(flows_[list.oldest])) {
+      if (limit-- == 0) {
+        return;
+      }
+      expire(list.oldest);
     }
   }
 }
@@ -58,6 +70,17 @@ void FlowTable::prefetch_flow(std::uint64_t hash) const {
         __builtin_prefetch(&flows_[entries.reference[i] - 1], 1);
         return;
       }
+    }
+  }
+}
+
+void FlowTable::make_room(bool is_udp) {
+  if (!is_udp && half_open_ >= max_half_open_) {
+    evict(lists_[kHalfOpen].oldest);
+  }
+  for (std::uint32_t kind = 0; kind < kKinds && !has_record(); ++kind) {
+    if (lists_[kind].oldest != kNone) {
+      evict(lists_[kind].oldest);
     }
   }
 }
@@ -89,7 +112,6 @@ FlowTable::Id FlowTable::insert(Flow const& flow, std::uint64_t to_backend_hash,
   }
   Flow& record = flows_[id];
   record = flow;
-  record.is_closing = false;
   record.last_tick_ = now_tick_;
   record.to_backend_entry_ = to_backend_entry;
   record.to_client_entry_ = to_client_entry;
@@ -100,16 +122,24 @@ FlowTable::Id FlowTable::insert(Flow const& flow, std::uint64_t to_backend_hash,
   return id;
 }
 
-void FlowTable::touch(Id id, bool closes) {
+void FlowTable::touch(Id id, std::uint8_t tcp_state) {
   Flow& flow = flows_[id];
-  const bool starts_closing = closes && !flow.is_closing;
-  if (flow.last_tick_ == now_tick_ && !starts_closing) {
+  if (flow.last_tick_ == now_tick_ && kind_of(flow.is_udp, tcp_state) == kind_of(flow)) {
+    flow.tcp_state = tcp_state;
     return;  // the lists are in order of ticks: most packets of a busy flow need not move it
   }
   unlink(id);
-  flow.is_closing = flow.is_closing || closes;
+  flow.tcp_state = tcp_state;
   flow.last_tick_ = now_tick_;
   append(id);
+}
+
+void FlowTable::note(Id id, std::uint8_t tcp_state) {
+  if (kind_of(flows_[id].is_udp, tcp_state) != kind_of(flows_[id])) {
+    touch(id, tcp_state);
+  } else {
+    flows_[id].tcp_state = tcp_state;
+  }
 }
 
 void FlowTable::erase(Id id) {
@@ -126,6 +156,11 @@ void FlowTable::erase(Id id) {
 void FlowTable::expire(Id id) {
   erase(id);
   ++expired_;
+}
+
+void FlowTable::evict(Id id) {
+  erase(id);
+  ++evicted_;
 }
 
 std::uint32_t FlowTable::add_entry(std::uint64_t hash, Id id) {
@@ -158,7 +193,8 @@ void FlowTable::remove_entry(std::uint32_t entry, Id id) {
 
 void FlowTable::append(Id id) {
   Flow& flow = flows_[id];
-  List& list = list_of(flow);
+  List& list = lists_[kind_of(flow)];
+  half_open_ += kind_of(flow) == kHalfOpen ? 1U : 0U;
   flow.older_ = list.newest;
   flow.newer_ = kNone;
   (list.newest == kNone ? list.oldest : flows_[list.newest].newer_) = id;
@@ -167,7 +203,8 @@ void FlowTable::append(Id id) {
 
 void FlowTable::unlink(Id id) {
   Flow const& flow = flows_[id];
-  List& list = list_of(flow);
+  List& list = lists_[kind_of(flow)];
+  half_open_ -= kind_of(flow) == kHalfOpen ? 1U : 0U;
   (flow.older_ == kNone ? list.oldest : flows_[flow.older_].newer_) = flow.newer_;
   (flow.newer_ == kNone ? list.newest : flows_[flow.newer_].older_) = flow.older_;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -14,8 +15,12 @@
 /// operation takes longer.
 ///
 /// Flows expire after a time without packets, counted in whole seconds from the first packet: they are gone when more
-/// than the time-out has passed, and at most a second later. There are two time-outs, for open flows and for closing
-/// ones, with a list each in the order of the last packet, so that the flows to expire are at the fronts.
+/// than the time-out has passed, and at most a second later. There is a time-out for each kind of flow, with a list
+/// each in the order of the last packet, so that the flows to expire are at the fronts.
+///
+/// Where there is no room for a flow another one goes before its time, the one longest without a packet: of the TCP
+/// flows whose handshake is not complete if there are any, else of those that are closing, else of UDP's, else of the
+/// established. The first kind anybody can make at the rate of the link, so there is a limit for it beside that of all.
 ///
 /// All memory is allocated at construction. Thread rule: one thread at a time.
 namespace catena::lb {
@@ -25,7 +30,8 @@ struct Flow {
   std::uint16_t client_port = 0;
   std::uint16_t service = 0;
   std::uint16_t backend = 0;
-  bool is_closing = false;
+  bool is_udp = false;
+  std::uint8_t tcp_state = 0;  ///< nf::TcpState bits; the initiator is the client
 
  private:
   friend class FlowTable;
@@ -37,16 +43,33 @@ struct Flow {
 };
 static_assert(sizeof(Flow) == 32);
 
+/// Seconds.
+struct Timeouts {
+  std::uint32_t tcp_opening = 30;
+  std::uint32_t tcp_established = 2 * 3600 + 4 * 60;  // RFC 5382 REQ-5
+  std::uint32_t tcp_closing = 60;
+  std::uint32_t udp = 300;  // RFC 4787 REQ-5
+};
+
+struct FlowLimits {
+  std::uint32_t flows;      ///< 1 to 2^24
+  std::uint32_t half_open;  ///< of these, TCP flows whose handshake is not complete; at least 1
+};
+
 class FlowTable {
  public:
   using Id = std::uint32_t;
   static constexpr Id kNone = std::numeric_limits<Id>::max();
 
-  /// `max_flows`: 1 to 2^24. `backends`: their numbers are below it. Time-outs in seconds.
-  FlowTable(std::uint32_t max_flows, std::uint32_t backends, std::uint32_t open_timeout, std::uint32_t closing_timeout);
+  /// `backends`: their numbers are below it.
+  FlowTable(FlowLimits limits, std::uint32_t backends, Timeouts const& timeouts);
 
-  /// Takes the clock to `arrival_ns` unless it is later already, and removes some expired flows.
-  void advance(std::uint64_t arrival_ns);
+  /// Flows that one packet removes at most: more than it makes, so that expired ones are gone before new ones need
+  /// their room; few enough that no packet waits for the others after a gap.
+  static constexpr std::uint32_t kExpirePerCall = 4;
+
+  /// Sets the time, which must not go back, and removes up to `limit` expired flows. Call it for every packet.
+  void advance(std::uint64_t now_ns, std::uint32_t limit = kExpirePerCall);
 
   /// Asks the caches for what a find() of `hash` will read: first the buckets, and when they are there, the record.
   void prefetch_buckets(std::uint64_t hash) const;
@@ -75,12 +98,16 @@ class FlowTable {
     return kNone;
   }
 
-  /// Remembers an open flow that had a packet now; of `flow` the public members count. `to_client_twin`: the flow that
+  /// Makes room for a new flow of this kind: others may go. What find() gave before is invalid then.
+  void make_room(bool is_udp);
+  /// Remembers a flow that had a packet now; of `flow` the public members count. `to_client_twin`: the flow that
   /// find() gives for `to_client_hash`, or kNone. The new flow takes its place in that direction, because a client that
-  /// uses a port again has done with the old flow. kNone if there is no room.
+  /// uses a port again has done with the old flow. kNone if there is no room, or the keys' buckets are full.
   Id insert(Flow const& flow, std::uint64_t to_backend_hash, std::uint64_t to_client_hash, Id to_client_twin);
-  /// The flow had a packet now; `closes`: it is closing from now on.
-  void touch(Id id, bool closes);
+  /// The flow had a packet now, and has this state after it.
+  void touch(Id id, std::uint8_t tcp_state);
+  /// The flow has this state now, but its time-out goes on, unless it becomes another one.
+  void note(Id id, std::uint8_t tcp_state);
   /// Forgets the flow; not counted as expired.
   void erase(Id id);
 
@@ -89,6 +116,8 @@ class FlowTable {
   std::uint32_t flows_of(std::uint16_t backend) const { return flows_of_[backend]; }
   std::uint64_t created() const { return created_; }
   std::uint64_t expired() const { return expired_; }
+  std::uint64_t evicted() const { return evicted_; }
+  std::uint32_t half_open() const { return half_open_; }
   std::uint64_t bytes() const;
 
  private:
@@ -113,10 +142,10 @@ class FlowTable {
   std::uint32_t second_bucket(std::uint64_t hash) const {
     return static_cast<std::uint32_t>((hash & 0xFFFFFFFFU) * buckets_.size() >> 32);
   }
-  List& list_of(Flow const& flow) { return flow.is_closing ? closing_ : open_; }
-  bool has_expired(Flow const& flow) const {
-    return now_tick_ - flow.last_tick_ > (flow.is_closing ? closing_ : open_).timeout;
-  }
+  enum Kind : std::uint8_t { kHalfOpen, kClosing, kUdp, kEstablished, kKinds };  // in the order in which they go
+  static Kind kind_of(bool is_udp, std::uint8_t tcp_state);
+  static Kind kind_of(Flow const& flow) { return kind_of(flow.is_udp, flow.tcp_state); }
+  bool has_expired(Flow const& flow) const { return now_tick_ - flow.last_tick_ > lists_[kind_of(flow)].timeout; }
 
   /// A free entry for `hash`, now taken by `id`; kNone if both buckets are full.
   std::uint32_t add_entry(std::uint64_t hash, Id id);
@@ -124,22 +153,25 @@ class FlowTable {
   void append(Id id);
   void unlink(Id id);
   void expire(Id id);
+  void evict(Id id);
+  bool has_record() const { return first_free_ != kNone || never_used_ < flows_.size(); }
 
   std::vector<Bucket> buckets_;
   std::vector<Flow> flows_;
   std::vector<std::uint32_t> flows_of_;  // by backend
-  List open_;
-  List closing_;
+  std::array<List, kKinds> lists_;
+  std::uint32_t max_half_open_;
+  std::uint32_t half_open_ = 0;
   Id first_free_ = kNone;         // records that were used before, linked by newer_
   std::uint32_t never_used_ = 0;  // records from here on were not
   std::uint32_t size_ = 0;
   std::uint64_t created_ = 0;
   std::uint64_t expired_ = 0;
+  std::uint64_t evicted_ = 0;
 
   bool started_ = false;
-  std::uint64_t first_ns_ = 0;   // arrival of the first packet
-  std::uint64_t latest_ns_ = 0;  // latest arrival so far
-  std::uint32_t now_tick_ = 0;   // whole seconds between them
+  std::uint64_t first_ns_ = 0;  // the first time
+  std::uint32_t now_tick_ = 0;  // whole seconds since then
 };
 
 }  // namespace catena::lb

@@ -2,10 +2,12 @@
 #include "flow_table.hpp"
 
 #include <gtest/gtest.h>
+#include <catena/nf/tcp_state.hpp>
 
 #include <algorithm>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "hash.hpp"
 
@@ -14,12 +16,21 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1000000000;
 constexpr std::uint32_t kBackends = 8;
+constexpr std::uint8_t kHalfOpen = 0;
+constexpr std::uint8_t kOpen = nf::kTcpAnswered | nf::kTcpOpened;
+constexpr std::uint8_t kClosing = kOpen | nf::kTcpReset;
+
+Timeouts timeouts(std::uint32_t established, std::uint32_t closing) {
+  return {.tcp_opening = 5, .tcp_established = established, .tcp_closing = closing, .udp = 7};
+}
 
 /// A table whose flows are told apart by their client's address alone.
 class Flows {
  public:
-  explicit Flows(std::uint32_t max_flows, std::uint32_t timeout = 300, std::uint32_t closing = 10)
-      : table(max_flows, kBackends, timeout, closing) {}
+  explicit Flows(std::uint32_t max_flows, std::uint32_t established = 300, std::uint32_t closing = 10)
+      : Flows(FlowLimits{max_flows, max_flows}, established, closing) {}
+  explicit Flows(FlowLimits limits, std::uint32_t established = 300, std::uint32_t closing = 10)
+      : table(limits, kBackends, timeouts(established, closing)) {}
 
   static std::uint64_t to_backend(std::uint32_t client) { return mix(client); }
   static std::uint64_t to_client(std::uint32_t client) { return mix(mix(client)); }
@@ -28,8 +39,10 @@ class Flows {
   }
   FlowTable::Id find(std::uint32_t client) { return table.find(to_backend(client), is(client)); }
   FlowTable::Id find_reply(std::uint32_t client) { return table.find(to_client(client), is(client)); }
-  FlowTable::Id insert(std::uint32_t client) {
+  FlowTable::Id insert(std::uint32_t client, std::uint8_t tcp_state = kOpen, bool is_udp = false) {
     Flow flow;
+    flow.tcp_state = tcp_state;
+    flow.is_udp = is_udp;
     flow.client_address = client;
     flow.backend = static_cast<std::uint16_t>(client % kBackends);
     return table.insert(flow, to_backend(client), to_client(client), FlowTable::kNone);
@@ -71,36 +84,115 @@ TEST(FlowTable, a_packet_in_time_keeps_a_flow) {
   for (std::uint64_t second = 1; second < 20; ++second) {
     flows.table.advance(second * kSecond);
     ASSERT_EQ(flows.find(7), id);
-    flows.table.touch(id, false);
+    flows.table.touch(id, kOpen);
   }
 }
 
-TEST(FlowTable, a_closing_flow_has_the_shorter_timeout_for_good) {
+TEST(FlowTable, a_closing_flow_has_the_shorter_timeout) {
   Flows flows(10, 300, 10);
   flows.table.advance(0);
   const FlowTable::Id id = flows.insert(7);
-  flows.table.touch(id, true);
+  flows.table.touch(id, kClosing);
   flows.table.advance(8 * kSecond);
-  flows.table.touch(id, false);
+  flows.table.touch(id, kClosing);
   flows.table.advance(18 * kSecond);
   EXPECT_EQ(flows.find(7), id);
   flows.table.advance(19 * kSecond);
   EXPECT_EQ(flows.find(7), FlowTable::kNone);
 }
 
-TEST(FlowTable, a_clock_that_goes_back_or_to_the_end_of_time_does_no_harm) {
+TEST(FlowTable, the_end_of_time_does_no_harm) {
   Flows flows(10, 300);
   flows.table.advance(1000 * kSecond);
   flows.insert(7);
-  flows.table.advance(0);
-  flows.table.advance(1300 * kSecond);
-  EXPECT_NE(flows.find(7), FlowTable::kNone);
   flows.table.advance(~std::uint64_t{0});
   EXPECT_EQ(flows.find(7), FlowTable::kNone);
   flows.insert(8);
   flows.table.advance(~std::uint64_t{0});
-  flows.table.advance(1);
   EXPECT_NE(flows.find(8), FlowTable::kNone);
+}
+
+TEST(FlowTable, each_kind_of_flow_has_its_timeout) {
+  constexpr std::uint32_t kNever = 1000;
+  const auto dies_at = [](std::uint8_t state, bool is_udp) {
+    Flows flows(10, 20, 10);
+    flows.table.advance(0);
+    flows.insert(7, state, is_udp);
+    for (std::uint32_t second = 1; second < 30; ++second) {
+      flows.table.advance(second * kSecond);
+      if (flows.table.size() == 0) {
+        return second;
+      }
+    }
+    return kNever;
+  };
+  EXPECT_EQ(dies_at(kHalfOpen, false), 6U);
+  EXPECT_EQ(dies_at(0, true), 8U);
+  EXPECT_EQ(dies_at(kClosing, false), 11U);
+  EXPECT_EQ(dies_at(kOpen, false), 21U);
+}
+
+TEST(FlowTable, a_note_changes_the_state_and_leaves_the_timeout_running) {
+  Flows flows(10);
+  flows.table.advance(0);
+  const FlowTable::Id id = flows.insert(7, kHalfOpen);
+  flows.table.advance(4 * kSecond);
+  flows.table.note(id, nf::kTcpAnswered);
+  EXPECT_EQ(flows.table[id].tcp_state, nf::kTcpAnswered);
+  flows.table.advance(6 * kSecond);
+  EXPECT_EQ(flows.find(7), FlowTable::kNone);
+  const FlowTable::Id other = flows.insert(8, nf::kTcpAnswered);
+  flows.table.note(other, kOpen);
+  flows.table.advance(306 * kSecond);
+  EXPECT_EQ(flows.find(8), other) << "another time-out begins";
+}
+
+TEST(FlowTable, a_full_table_forgets_half_open_then_closing_then_udp_then_established_flows) {
+  Flows flows(8);
+  std::uint32_t client = 0;
+  for (int twice = 0; twice < 2; ++twice) {  // the older of each kind has the lower number
+    flows.table.advance(static_cast<std::uint64_t>(twice) * kSecond);
+    for (const std::uint8_t state : {kOpen, kClosing, kHalfOpen}) {
+      flows.insert(client++, state);
+    }
+    flows.insert(client++, 0, true);
+  }
+  ASSERT_EQ(flows.table.size(), 8U);
+  EXPECT_EQ(flows.table.half_open(), 2U);
+  std::vector<std::uint32_t> gone;
+  for (std::uint32_t more = 0; more < 8; ++more) {
+    flows.table.make_room(true);
+    for (std::uint32_t old = 0; old < 8; ++old) {
+      if (flows.find(old) == FlowTable::kNone && std::find(gone.begin(), gone.end(), old) == gone.end()) {
+        gone.push_back(old);
+      }
+    }
+    flows.insert(100 + more, kOpen);
+  }
+  EXPECT_EQ(gone, (std::vector<std::uint32_t>{2, 6, 1, 5, 3, 7, 0, 4}));
+  EXPECT_EQ(flows.table.evicted(), 8U);
+  EXPECT_EQ(flows.table.expired(), 0U);
+}
+
+TEST(FlowTable, half_open_flows_have_a_limit_of_their_own_and_the_oldest_goes) {
+  Flows flows(FlowLimits{.flows = 100, .half_open = 3});
+  const auto add = [&flows](std::uint32_t client) {
+    flows.table.make_room(false);
+    return flows.insert(client, kHalfOpen);
+  };
+  for (std::uint32_t client = 0; client < 4; ++client) {
+    ASSERT_NE(add(client), FlowTable::kNone);
+  }
+  EXPECT_EQ(flows.find(0), FlowTable::kNone);
+  EXPECT_NE(flows.find(1), FlowTable::kNone);
+  EXPECT_EQ(flows.table.half_open(), 3U);
+  flows.table.touch(flows.find(1), kOpen);
+  add(4);
+  EXPECT_NE(flows.find(1), FlowTable::kNone);
+  EXPECT_NE(flows.find(2), FlowTable::kNone) << "there was room again";
+  add(5);
+  EXPECT_EQ(flows.find(2), FlowTable::kNone);
+  EXPECT_EQ(flows.table.evicted(), 2U);
 }
 
 TEST(FlowTable, a_gap_removes_few_flows_a_packet_but_none_of_them_is_found) {
@@ -134,7 +226,7 @@ TEST(FlowTable, has_room_for_every_flow_up_to_its_limit_and_for_none_beyond) {
 }
 
 TEST(FlowTable, keys_made_to_collide_are_refused_when_their_buckets_are_full) {
-  FlowTable table(1000, kBackends, 300, 10);
+  FlowTable table({1000, 1000}, kBackends, timeouts(300, 10));
   std::uint32_t inserted = 0;
   for (std::uint32_t client = 0; client < 100; ++client) {
     Flow flow;
@@ -212,7 +304,7 @@ TEST(FlowTable, does_what_a_plain_map_with_time_stamps_does) {
   std::uint32_t refused = 0;
   for (int step = 0; step < 200000; ++step) {
     second += random() % 4 == 0 ? 1U : 0U;
-    const std::uint64_t stamp = random() % 50 == 0 ? second / 2 : second;
+    const std::uint64_t stamp = second;
     // one packet more for each flow that a gap could leave over: the model removes expired flows at once
     for (std::uint32_t i = 0; i < kLimit; ++i) {
       flows.table.advance(stamp * kSecond);
@@ -230,7 +322,7 @@ TEST(FlowTable, does_what_a_plain_map_with_time_stamps_does) {
       model.erase(client);
     } else {
       const bool closes = random() % 8 == 0;
-      flows.table.touch(id, closes);
+      flows.table.touch(id, closes ? kClosing : flows.table[id].tcp_state);
       model.touch(client, closes);
     }
   }
@@ -239,7 +331,7 @@ TEST(FlowTable, does_what_a_plain_map_with_time_stamps_does) {
 }
 
 TEST(FlowTable, a_million_flows_fit_into_65_bytes_each) {
-  EXPECT_LE(FlowTable(1000000, kBackends, 300, 10).bytes(), 65U * 1000000);
+  EXPECT_LE(FlowTable({1000000, 1000}, kBackends, timeouts(300, 10)).bytes(), 65U * 1000000);
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 #include "lb.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/tcp_state.hpp>
 #include <catena/packet/headers.hpp>
+#include <catena/packet/icmp_error.hpp>
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <variant>
 
 extern const catena::kernel::SourceFile catena_kernel_lb[];
 extern const unsigned catena_kernel_lb_count;
@@ -21,21 +24,21 @@ constexpr std::array<nf::DropReason, 2> kDropReasons{{
      "part of a fragmented datagram to a service's address or of a known flow: its other parts have no ports"},
 }};
 
-constexpr std::array<nf::ConfigKey, 4> kConfig{{
+constexpr std::array<nf::ConfigKey, 7> kConfig{{
     {"services", "list of {address, port, protocol, backends}", "",
      "protocol tcp or udp; backends: list of {name, address, port, weight 1..256, state up | drain | down}"},
     {"table_size", "prime 101..1048573", "65537", "entries of each service's Maglev table, 100 a backend or more"},
     {"max_flows", "integer 1..16777216", "1000000", "flows remembered at a time; 64 bytes each"},
-    {"flow_timeout_s", "integer 1..1000000", "300", "a flow without packets for longer is forgotten"},
+    {"max_half_open", "integer 1..max_flows", "half of max_flows",
+     "TCP flows whose handshake is not complete; one more evicts the oldest"},
+    {"timeouts", "{tcp_opening, tcp_established, tcp_closing, udp}", "30, 7440, 60, 300",
+     "a flow without packets for so many seconds is forgotten"},
+    {"answers_without_flow", "translate | pass", "translate", "what a backend of one service sends to unknown clients"},
+    {"icmp_errors", "translate | pass", "translate", "ICMP errors about what was translated"},
 }};
 
-/// How long a TCP flow is remembered after a FIN or RST, seconds: for what is still under way and sent again.
-constexpr std::uint32_t kClosingTimeout = 10;
-
-constexpr std::uint8_t kTcpFin = 0x01;
-constexpr std::uint8_t kTcpSyn = 0x02;
-constexpr std::uint8_t kTcpRst = 0x04;
-constexpr std::uint8_t kTcpAck = 0x10;
+/// Expired flows that a tick removes at most; packets wait for it.
+constexpr std::uint32_t kExpirePerTick = 4096;
 
 /// Packets whose flows are asked for before the first of them is decided: enough to hide the way to memory.
 constexpr std::uint32_t kChunk = 32;
@@ -53,11 +56,22 @@ std::uint64_t hash_of(Endpoint const& source, Endpoint const& destination) {
 }
 
 std::uint8_t tcp_flags(packet::Packet const& packet) { return packet.is(packet::kTcp) ? packet.l4()[13] : 0; }
-bool closes(std::uint8_t flags) { return (flags & (kTcpFin | kTcpRst)) != 0; }
-bool opens(std::uint8_t flags) { return (flags & (kTcpSyn | kTcpAck)) == kTcpSyn; }
+bool opens(std::uint8_t flags) { return (flags & (nf::kTcpSyn | nf::kTcpAck)) == nf::kTcpSyn; }
+
+/// Whether a SYN of the client begins another connection: it has done with this one.
+bool is_over(Flow const& flow) {
+  return (flow.tcp_state & nf::kTcpFinFromInitiator) != 0 || nf::tcp_phase(flow.tcp_state) == nf::TcpPhase::kClosing;
+}
 
 bool is_client_of(Flow const& flow, Endpoint const& endpoint) {
   return flow.client_address == endpoint.address && flow.client_port == endpoint.port;
+}
+
+std::uint8_t state_after(Flow const& flow, std::uint8_t flags, bool is_from_client) {
+  return flow.is_udp ? std::uint8_t{0} : nf::next_tcp_state(flow.tcp_state, {flags, is_from_client, false});
+}
+bool is_half_open(std::uint8_t tcp_state, Flow const& flow) {
+  return !flow.is_udp && nf::tcp_phase(tcp_state) == nf::TcpPhase::kOpening;
 }
 
 void drop(packet::Packet const& packet, DropReasonId reason, nf::Outcome& outcome) {
@@ -108,21 +122,28 @@ Result<std::unique_ptr<nf::Nf>> Lb::create(nf::Config& config) {
 }
 
 Lb::Lb(Settings const& settings)
-    : services_(settings.table_size),
-      flows_(settings.max_flows, ServiceTable::kBackendNumbers, settings.flow_timeout_s,
-             std::min(settings.flow_timeout_s, kClosingTimeout)) {}
+    : translates_without_flow_(settings.translates_without_flow),
+      translates_errors_(settings.translates_errors),
+      services_(settings.table_size),
+      flows_(settings.limits, ServiceTable::kBackendNumbers, settings.timeouts) {}
 
 Status Lb::update(std::span<const Service> services) {
   return services_.update(services, [this](std::uint16_t backend) { return flows_.flows_of(backend); });
 }
 
 nf::Hints Lb::hints() const {
-  return {.cr = kRewritten,
-          .cw = kRewritten,
-          .gr = kRewritten,
-          .gw = kRewritten,
-          .prepare_reads = packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
-                                          packet::kL4Dport, packet::kTcpFlags, packet::kMetaLayers)};
+  nf::Hints hints;
+  hints.cr = hints.cw = hints.gr = hints.gw = kRewritten;
+  hints.prepare_reads = packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
+                                       packet::kL4Dport, packet::kTcpFlags, packet::kMetaLayers);
+  if (translates_errors_) {
+    hints.prepare_reads |= packet::fields(packet::kIpv4Checksum, packet::kIpv4Fragment, packet::kL4Checksum,
+                                          packet::kIcmpHeader, packet::kPayload);
+    hints.prepare_writes = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum,
+                                          packet::kL4Checksum, packet::kPayload);
+    hints.prepare_writes_few = packet::fields(packet::kPayload);  // of ICMP errors, which are marked
+  }
+  return hints;
 }
 
 void Lb::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
@@ -161,6 +182,9 @@ Lb::Sighting Lb::look_at(packet::Packet const& packet) const {
     return seen;
   }
   if (!packet.is(packet::kPorts)) {
+    if (translates_errors_ && packet.is(packet::kIcmp) && packet::is_icmp_error(packet.l4()[0])) {
+      seen.side = Side::kIcmpError;
+    }
     return seen;
   }
   seen.source.port = packet::load_be16(packet.l4());
@@ -177,8 +201,10 @@ Lb::Sighting Lb::look_at(packet::Packet const& packet) const {
   return seen;
 }
 
+void Lb::tick(std::uint64_t now_ns) { flows_.advance(clock_.advance(now_ns), kExpirePerTick); }
+
 void Lb::decide(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
-  flows_.advance(packet.arrival_ns());
+  flows_.advance(clock_.advance(packet.arrival_ns()));
   switch (seen.side) {
     case Side::kClient:
       return decide_from_client(packet, seen, aux, outcome);
@@ -186,18 +212,31 @@ void Lb::decide(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf
       return decide_from_backend(packet, seen, aux, outcome);
     case Side::kFragmentToService:
       return drop(packet, kFragment, outcome);
+    case Side::kIcmpError:
+      aux.action = kKeep;
+      return translate_error(packet, outcome);
     case Side::kNeither:
       aux.action = kKeep;
   }
 }
 
+FlowTable::Id Lb::flow_to_backend(Endpoint const& client, Endpoint const& service_end, std::uint16_t service) {
+  return flows_.find(hash_of(client, service_end), [&](Flow const& candidate) {
+    return candidate.service == service && is_client_of(candidate, client);
+  });
+}
+
+FlowTable::Id Lb::flow_to_client(Endpoint const& backend, Endpoint const& client) {
+  return flows_.find(hash_of(backend, client), [&](Flow const& candidate) {
+    return is_client_of(candidate, client) && services_.backend(candidate.backend).endpoint == backend;
+  });
+}
+
 void Lb::decide_from_client(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
   const std::uint8_t flags = tcp_flags(packet);
-  FlowTable::Id flow = flows_.find(seen.hash, [&seen](Flow const& candidate) {
-    return candidate.service == seen.service && is_client_of(candidate, seen.source);
-  });
+  FlowTable::Id flow = flow_to_backend(seen.source, seen.destination, seen.service);
   if (flow != FlowTable::kNone) {
-    const bool starts_again = flows_[flow].is_closing && opens(flags);
+    const bool starts_again = opens(flags) && is_over(flows_[flow]);
     if (starts_again || services_.backend(flows_[flow].backend).state == BackendState::kDown) {
       flows_.erase(flow);
       flow = FlowTable::kNone;
@@ -206,9 +245,9 @@ void Lb::decide_from_client(packet::Packet const& packet, Sighting const& seen, 
   std::uint16_t number = ServiceTable::kNone;
   if (flow != FlowTable::kNone) {
     number = flows_[flow].backend;
-    flows_.touch(flow, closes(flags));
+    flows_.touch(flow, state_after(flows_[flow], flags, true));
   } else {
-    number = start_flow(seen, closes(flags));
+    number = start_flow(seen, flags);
   }
   if (number == ServiceTable::kNone) {
     return drop(packet, kNoBackend, outcome);
@@ -223,51 +262,100 @@ void Lb::decide_from_client(packet::Packet const& packet, Sighting const& seen, 
          .unused = 0};
 }
 
-std::uint16_t Lb::start_flow(Sighting const& seen, bool closes) {
+std::uint16_t Lb::start_flow(Sighting const& seen, std::uint8_t tcp_flags) {
   const std::uint16_t number = services_.choose(seen.service, seen.hash);
-  if (number == ServiceTable::kNone) {
-    return number;
+  if (number == ServiceTable::kNone || (tcp_flags & nf::kTcpRst) != 0) {
+    return number;  // a RST begins nothing
   }
+  const bool is_udp = seen.source.protocol == packet::kProtocolUdp;
+  flows_.make_room(is_udp);
   Endpoint const& backend = services_.backend(number).endpoint;
-  const std::uint64_t to_client_hash = hash_of(backend, seen.source);
-  const FlowTable::Id twin = flows_.find(to_client_hash, [&](Flow const& candidate) {
-    return is_client_of(candidate, seen.source) && services_.backend(candidate.backend).endpoint == backend;
-  });
   Flow flow;
   flow.client_address = seen.source.address;
   flow.client_port = seen.source.port;
   flow.service = seen.service;
   flow.backend = number;
-  const FlowTable::Id id = flows_.insert(flow, seen.hash, to_client_hash, twin);
-  if (id == FlowTable::kNone) {
+  flow.is_udp = is_udp;
+  flow.tcp_state = state_after(flow, tcp_flags, true);
+  const FlowTable::Id twin = flow_to_client(backend, seen.source);
+  if (flows_.insert(flow, seen.hash, hash_of(backend, seen.source), twin) == FlowTable::kNone) {
     ++flows_not_tracked_;
-  } else if (closes) {
-    flows_.touch(id, true);
   }
   return number;
 }
 
 void Lb::decide_from_backend(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
-  const FlowTable::Id flow = flows_.find(seen.hash, [&](Flow const& candidate) {
-    return is_client_of(candidate, seen.destination) && services_.backend(candidate.backend).endpoint == seen.source;
-  });
-  if (flow == FlowTable::kNone) {
+  const FlowTable::Id flow = flow_to_client(seen.source, seen.destination);
+  const std::uint16_t number = flow != FlowTable::kNone   ? flows_[flow].backend
+                               : translates_without_flow_ ? services_.only_backend_at(seen.source)
+                                                          : ServiceTable::kNone;
+  if (number == ServiceTable::kNone) {
     aux.action = kKeep;
     return;
   }
   if (packet.is(packet::kFragment)) {
     return drop(packet, kFragment, outcome);
   }
-  flows_.touch(flow, closes(tcp_flags(packet)));
-  const std::uint16_t number = flows_[flow].backend;
+  std::uint16_t service_number = services_.backend(number).service;
+  if (flow != FlowTable::kNone) {
+    service_number = flows_[flow].service;
+    const std::uint8_t state = state_after(flows_[flow], tcp_flags(packet), false);
+    // a backend that sends its SYN/ACK again and again keeps no flow whose client never was
+    is_half_open(state, flows_[flow]) ? flows_.note(flow, state) : flows_.touch(flow, state);
+  }
   ++services_.backend(number).packets;
-  Endpoint const& service = services_.services()[flows_[flow].service].endpoint;
+  Endpoint const& service = services_.services()[service_number].endpoint;
   aux = {.address = service.address,
          .port = service.port,
          .backend = number,
          .action = kToClient,
          .is_udp = packet.is(packet::kUdp),
          .unused = 0};
+}
+
+/// An error goes to the source of the datagram that it quotes. One to a service quotes what left in the service's name;
+/// one to a client quotes what went to a backend. An error comes from the service's address if it is about a backend,
+/// whoever behind us sent it (RFC 5508 REQ-5). Errors leave flows and their time-outs as they are (RFC 4787 REQ-12).
+void Lb::translate_error(packet::Packet const& packet, nf::Outcome& outcome) {
+  const std::variant<packet::Quote, packet::QuoteProblem> read = packet::read_quote(packet);
+  packet::Quote const* quote = std::get_if<packet::Quote>(&read);
+  if (quote == nullptr || quote->protocol == packet::kProtocolIcmp ||
+      quote->source.address != packet::load_be32(packet.l3() + 16)) {
+    return;
+  }
+  const Endpoint source{quote->source.address, quote->source.port, quote->protocol};
+  const Endpoint destination{quote->destination.address, quote->destination.port, quote->protocol};
+  packet::QuoteEnds ends{quote->source, quote->destination, packet::load_be32(packet.l3() + 12), source.address};
+  std::uint16_t number = ServiceTable::kNone;
+  if (const std::uint16_t service = services_.service_at(source); service != ServiceTable::kNone) {
+    const FlowTable::Id flow = flow_to_backend(destination, source, service);
+    number = flow != FlowTable::kNone ? flows_[flow].backend : services_.choose(service, hash_of(destination, source));
+    if (number == ServiceTable::kNone) {
+      return drop(packet, kNoBackend, outcome);
+    }
+    Endpoint const& backend = services_.backend(number).endpoint;
+    ends.source = {backend.address, backend.port};
+    ends.outer_destination = backend.address;
+  } else {
+    const FlowTable::Id flow = flow_to_client(destination, source);
+    number = flow != FlowTable::kNone   ? flows_[flow].backend
+             : translates_without_flow_ ? services_.only_backend_at(destination)
+                                        : ServiceTable::kNone;
+    if (number == ServiceTable::kNone) {
+      return;
+    }
+    const std::uint16_t known = flow != FlowTable::kNone ? flows_[flow].service : services_.backend(number).service;
+    Endpoint const& end = services_.services()[known].endpoint;
+    ends.destination = {end.address, end.port};
+    ends.outer_source = end.address;
+  }
+  packet::rewrite_error(packet, *quote, ends);
+  packet.mark_rewritten();
+  if (outcome.recording()) {
+    outcome.record(
+        packet, packet::Verdict::kPass, -1,
+        concat("\"icmp_error\":", packet.l4()[0], ",\"backend\":\"", services_.backends()[number].name, "\""));
+  }
 }
 
 void Lb::compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> /*results*/) {
@@ -342,6 +430,8 @@ std::vector<nf::Statistic> Lb::statistics() const {
       {"flows", flows_.size()},
       {"flows_created", flows_.created()},
       {"flows_expired", flows_.expired()},
+      {"flows_evicted", flows_.evicted()},
+      {"half_open", flows_.half_open()},
       {"flows_not_tracked", flows_not_tracked_},
       {"memory_bytes", services_.bytes() + flows_.bytes()},
   };

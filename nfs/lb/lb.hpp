@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/nf/nf.hpp>
+#include <catena/nf/packet_clock.hpp>
 
 #include <vector>
 
@@ -12,17 +13,19 @@
 /// Layer-4 load balancer. A service is an address, port and protocol that clients use; its backends do the work.
 ///
 ///   client -> service    The flow's backend, if the flow is known, else that of the service's Maglev table for the
-///   hash
-///                        of the 5-tuple. Destination address and port become the backend's.
-///   backend -> client    Source address and port become the service's, if the flow is known.
+///                        hash of the 5-tuple. Destination address and port become the backend's.
+///   backend -> client    Source address and port become the service's, if the flow is known, or if the backend belongs
+///                        to one service only.
+///   ICMP errors          About either: the datagram that they quote is translated back, and so are they (RFC 5508).
 ///   anything else        Passes unchanged.
 ///
 /// One packet: 198.51.100.7:40000 -> 203.0.113.10:80, backend web2 at 10.0.0.2:8080. It leaves as 198.51.100.7:40000 ->
 /// 10.0.0.2:8080, and the answer 10.0.0.2:8080 -> 198.51.100.7:40000 leaves with the source 203.0.113.10:80.
 ///
-/// A flow keeps its backend while that is up or drains. It ends with its time-out, which a FIN or RST shortens, when
-/// its backend is down, and with a SYN after a FIN or RST: a client that uses a port again. All state is in prepare():
-/// the rewriting needs nothing but the packet and its Aux.
+/// A flow keeps its backend while that is up or drains. It ends with its time-out, which depends on how far its TCP
+/// connection is, when its backend is down, and with a SYN after a FIN of the client or a RST: a client that uses a
+/// port again. All state is in prepare(): the rewriting needs nothing but the packet and its Aux. ICMP errors, which
+/// are rare and carry a header that is no field, prepare() rewrites itself.
 namespace catena::lb {
 
 class Lb final : public nf::Nf {
@@ -41,12 +44,13 @@ class Lb final : public nf::Nf {
   void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
                 nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
   Result<nf::KernelSide> kernel_side() const override;
+  void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;
   std::vector<std::string> end_report() const override;
   std::vector<nf::Statistic> statistics() const override;
 
  private:
-  enum class Side : std::uint8_t { kNeither, kClient, kBackend, kFragmentToService };
+  enum class Side : std::uint8_t { kNeither, kClient, kBackend, kFragmentToService, kIcmpError };
   /// What the headers alone say about a packet.
   struct Sighting {
     Endpoint source;
@@ -63,10 +67,17 @@ class Lb final : public nf::Nf {
   void decide_from_client(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
   void decide_from_backend(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
   /// Backend of a flow that is not known, now remembered if there is room; ServiceTable::kNone if none is up.
-  std::uint16_t start_flow(Sighting const& seen, bool closes);
+  std::uint16_t start_flow(Sighting const& seen, std::uint8_t tcp_flags);
+  void translate_error(packet::Packet const& packet, nf::Outcome& outcome);
+  /// The known flow of a client and a service, or of a backend and a client; kNone if there is none.
+  FlowTable::Id flow_to_backend(Endpoint const& client, Endpoint const& service_end, std::uint16_t service);
+  FlowTable::Id flow_to_client(Endpoint const& backend, Endpoint const& client);
 
+  bool translates_without_flow_;
+  bool translates_errors_;
   ServiceTable services_;
   FlowTable flows_;
+  nf::PacketClock clock_;
   std::uint64_t flows_not_tracked_ = 0;
 };
 

@@ -47,7 +47,7 @@ Client client(std::uint32_t number) {
 std::unique_ptr<nf::Nf> make_lb(std::uint32_t max_flows) {
   std::string yaml =
       concat("{max_flows: ", max_flows,
-             ", flow_timeout_s: 1, services: [{address: 203.0.113.10, port: 80, protocol: udp, backends: [");
+             ", timeouts: {udp: 1}, services: [{address: 203.0.113.10, port: 80, protocol: udp, backends: [");
   for (std::uint32_t i = 0; i < 20; ++i) {
     yaml += concat("{name: web", i, ", address: 10.0.0.", i + 1, ", port: 8080},");
   }

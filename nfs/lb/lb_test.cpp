@@ -20,38 +20,6 @@ using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Le;
 
-/// An instance that gets its packets one after another, for tests that change something between them.
-class LiveLb {
- public:
-  explicit LiveLb(std::string_view yaml = kYaml) : LiveLb(make_lb(yaml)) {}
-
-  PacketResult send(Frame const& frame) {
-    nf::testing::PacketStore store(std::span(&frame, 1), std::span(&now_ns, 1));
-    instance_.process(store.all());
-    const packet::Packet packet = store.all()[0];
-    return {Frame(packet.frame(), packet.frame() + packet.length()), packet.verdict(), packet.port()};
-  }
-  /// Address of the backend that gets the frame.
-  std::uint32_t backend_for(Frame const& frame) {
-    const PacketResult result = send(frame);
-    EXPECT_EQ(result.verdict, packet::Verdict::kPass);
-    return destination_of(result.frame);
-  }
-  Lb& lb() { return *lb_; }
-  std::uint64_t statistic(std::string_view name) { return value_of(lb_->statistics(), name); }
-  std::uint64_t no_backend() { return instance_.outcome().drops()[0]; }
-
-  std::uint64_t now_ns = 1000 * kSecondNs;
-
- private:
-  explicit LiveLb(std::unique_ptr<nf::Nf> nf)
-      : lb_(static_cast<Lb*>(nf.get())),
-        instance_("lb", catena_nf_lb(), std::move(nf), nf::OnUnsupported::kPass, false) {}
-
-  Lb* lb_;
-  nf::Instance instance_;
-};
-
 /// The web service of kYaml with other states; backends that are left out are not listed.
 std::vector<Service> web(std::map<std::string, BackendState> const& states) {
   Service service{{kServiceAddress, 80, kTcp}, {}};
@@ -132,9 +100,8 @@ TEST(Lb, traffic_of_no_service_and_no_flow_passes_unchanged_and_unrecorded) {
       make_frame(kTcp, kClientAddress, kServiceAddress, 1024, 81, "another port"),
       make_frame(kUdp, kClientAddress, kServiceAddress, 1024, 80, "another protocol"),
       make_frame(kTcp, kClientAddress, kServiceAddress + 1, 1024, 80, "another address"),
-      make_frame(kTcp, 0x0A000001, kClientAddress, 8080, 1024, "an answer to nobody"),
       make_frame(kTcp, kClientAddress, 0x0A000001, 1024, 8080, "straight to a backend"),
-      make_frame(kTcp, 0x0A000001, kClientAddress, 8080, 1024, "and its answer"),
+      make_frame(kTcp, 0x0A000001, kClientAddress, 8081, 1024, "from another port of a backend"),
       make_frame(1, kClientAddress, kServiceAddress, 0x0800, 0, "an ICMP echo"),
       make_frame(47, kClientAddress, kServiceAddress, 0, 0, "GRE"),
   };
@@ -147,7 +114,30 @@ TEST(Lb, traffic_of_no_service_and_no_flow_passes_unchanged_and_unrecorded) {
   EXPECT_EQ(value_of(result.statistics, "flows"), 0U);
 }
 
-TEST(Lb, only_the_flows_own_client_and_backend_are_translated_back) {
+TEST(Lb, what_a_backend_of_one_service_sends_to_unknown_clients_comes_from_the_service) {
+  const Frame from_service =
+      with_tcp_flags(make_frame(kTcp, kServiceAddress, client_address(1), 80, client_port(1), "HTTP/1.1 200"), kAck);
+  const RunResult result = run({answer(1, 0x0A000001), answer(1, 0x0A000003)});
+  EXPECT_EQ(result.packets[0].frame, from_service);
+  EXPECT_EQ(result.packets[1].frame, from_service);
+  EXPECT_EQ(result.records[1], R"({"packet":1,"nf":"lb","verdict":"pass","backend":"web3"})");
+  EXPECT_EQ(value_of(result.statistics, "flows"), 0U);
+}
+
+TEST(Lb, what_a_backend_of_several_services_sends_to_unknown_clients_passes_unchanged) {
+  const Frame unknown = answer(1, 0x0A000001);
+  const RunResult result = run({unknown, answer(1, 0x0A000002)}, R"(services:
+  - address: 203.0.113.10
+    port: 80
+    protocol: tcp
+    backends: [{name: a, address: 10.0.0.1, port: 8080}, {name: b, address: 10.0.0.2, port: 8080}]
+  - {address: 203.0.113.11, port: 80, protocol: tcp, backends: [{name: a, address: 10.0.0.1, port: 8080}]}
+)");
+  EXPECT_EQ(result.packets[0].frame, unknown);
+  EXPECT_EQ(source_of(result.packets[1].frame), kServiceAddress);
+}
+
+TEST(Lb, only_the_flows_own_client_and_backend_are_translated_back_where_a_flow_is_asked_for) {
   const std::uint32_t backend = destination_of(run({request(1)}).packets[0].frame);
   const std::uint32_t another = backend == 0x0A000001 ? 0x0A000002 : 0x0A000001;
   const std::vector<Frame> frames{
@@ -157,7 +147,7 @@ TEST(Lb, only_the_flows_own_client_and_backend_are_translated_back) {
       make_frame(kTcp, backend, client_address(1), 8081, client_port(1), "another port"),
       make_frame(kUdp, backend, client_address(1), 8080, client_port(1), "another protocol"),
   };
-  const RunResult result = run(frames);
+  const RunResult result = run(frames, concat("answers_without_flow: pass\n", kYaml));
   for (std::size_t i = 1; i < frames.size(); ++i) {
     EXPECT_EQ(result.packets[i].frame, frames[i]) << i;
   }
@@ -279,15 +269,20 @@ TEST(Lb, a_service_that_is_removed_is_no_service_any_more) {
   EXPECT_EQ(live.send(query).frame, query);
 }
 
-/// A client whose flow is on a backend that drains: only a new flow would go elsewhere.
+/// A client whose connection is on a backend that drains: only a new flow would go elsewhere.
 class Draining : public ::testing::Test {
  protected:
   Draining() : backend_(live_.backend_for(request(1, kSyn))) {
+    live_.send(answer(1, backend_, kSyn | kAck));
+    live_.send(request(1));
+    drain(live_);
+  }
+  void drain(LiveLb& live) const {
     std::map<std::string, BackendState> states{{"web1", kUp}, {"web2", kUp}, {"web3", kUp}};
     states[concat("web", backend_ - 0x0A000000)] = kDrain;
-    EXPECT_TRUE(live_.lb().update(web(states)).ok());
+    EXPECT_TRUE(live.lb().update(web(states)).ok());
   }
-  LiveLb live_;
+  LiveLb live_{concat("timeouts: {tcp_opening: 5, tcp_established: 300, tcp_closing: 10}\n", kYaml)};
   std::uint32_t backend_;
 };
 
@@ -295,26 +290,64 @@ TEST_F(Draining, a_syn_that_is_sent_again_belongs_to_the_flow) {
   EXPECT_EQ(live_.backend_for(request(1, kSyn)), backend_);
 }
 
-TEST_F(Draining, what_follows_a_fin_belongs_to_the_flow_but_a_syn_starts_another) {
-  for (const std::uint8_t end : {kFin, kRst}) {
-    LiveLb live;
-    ASSERT_EQ(live.backend_for(request(1, kSyn)), backend_);
-    ASSERT_EQ(live.backend_for(request(1, end)), backend_);
-    std::map<std::string, BackendState> states{{"web1", kUp}, {"web2", kUp}, {"web3", kUp}};
-    states[concat("web", backend_ - 0x0A000000)] = kDrain;
-    ASSERT_TRUE(live.lb().update(web(states)).ok());
-    EXPECT_EQ(live.backend_for(request(1, kAck)), backend_);
-    EXPECT_EQ(live.backend_for(request(1, kSyn | kAck)), backend_) << "no SYN of a client that connects";
-    EXPECT_NE(live.backend_for(request(1, kSyn)), backend_);
-  }
+TEST_F(Draining, what_follows_a_fin_of_the_client_belongs_to_the_flow_but_a_syn_starts_another) {
+  ASSERT_EQ(live_.backend_for(request(1, kFin)), backend_);
+  EXPECT_EQ(live_.backend_for(request(1, kAck)), backend_);
+  EXPECT_EQ(live_.backend_for(request(1, kSyn | kAck)), backend_) << "no SYN of a client that connects";
+  EXPECT_NE(live_.backend_for(request(1, kSyn)), backend_);
 }
 
-TEST_F(Draining, a_fin_of_the_backend_ends_the_flow_too) {
+TEST_F(Draining, a_syn_after_a_rst_starts_another_flow) {
+  ASSERT_EQ(live_.backend_for(request(1, kRst)), backend_);
+  EXPECT_NE(live_.backend_for(request(1, kSyn)), backend_);
+}
+
+TEST_F(Draining, a_syn_in_an_open_connection_belongs_to_the_flow) {
+  EXPECT_EQ(live_.backend_for(request(1, kSyn)), backend_);
   live_.send(answer(1, backend_, kFin));
+  EXPECT_EQ(live_.backend_for(request(1, kSyn)), backend_) << "the client has not closed";
+}
+
+TEST_F(Draining, one_fin_ends_no_flow) {
+  live_.send(answer(1, backend_, kFin));
+  live_.now_ns += 299 * kSecondNs;
+  EXPECT_EQ(live_.backend_for(request(1)), backend_) << "half closed connections may go on for long";
+}
+
+TEST_F(Draining, fins_of_both_sides_end_a_flow) {
+  live_.send(answer(1, backend_, kFin));
+  live_.send(request(1, kFin));
   live_.now_ns += 10 * kSecondNs;
-  EXPECT_EQ(live_.backend_for(request(1)), backend_);
+  EXPECT_EQ(live_.backend_for(request(1)), backend_) << "the last ACK, sent again";
   live_.now_ns += 12 * kSecondNs;
   EXPECT_NE(live_.backend_for(request(1)), backend_);
+}
+
+TEST_F(Draining, one_forged_rst_ends_no_connection_that_goes_on) {
+  live_.send(answer(1, backend_, kRst));
+  EXPECT_EQ(live_.backend_for(request(1)), backend_);
+  live_.now_ns += 299 * kSecondNs;
+  EXPECT_EQ(live_.backend_for(request(1)), backend_);
+  live_.send(answer(1, backend_, kRst));
+  live_.now_ns += 12 * kSecondNs;
+  EXPECT_NE(live_.backend_for(request(1)), backend_) << "nobody went on";
+}
+
+TEST_F(Draining, a_handshake_that_nobody_completes_ends_soon) {
+  LiveLb live(concat("timeouts: {tcp_opening: 5}\n", kYaml));
+  live.send(request(1, kSyn));
+  live.now_ns += 4 * kSecondNs;
+  live.send(answer(1, backend_, kSyn | kAck));  // sent again and again: it keeps nothing
+  live.now_ns += 2 * kSecondNs;
+  live.send(answer(2, backend_));
+  EXPECT_EQ(live.statistic("flows"), 0U);
+  live.send(request(1, kSyn));
+  live.send(answer(1, backend_, kSyn | kAck));
+  live.send(request(1));
+  EXPECT_EQ(live.statistic("half_open"), 0U);
+  live.now_ns += 7000 * kSecondNs;
+  live.send(answer(2, backend_));
+  EXPECT_EQ(live.statistic("flows"), 1U);
 }
 
 TEST_F(Draining, a_flow_ends_after_the_timeout_without_packets) {
@@ -337,18 +370,37 @@ TEST_F(Draining, stamps_that_go_back_neither_end_nor_prolong_a_flow) {
   EXPECT_NE(live_.backend_for(request(1)), backend_);
 }
 
-TEST(Lb, the_first_packet_of_a_flow_may_be_its_last) {
-  LiveLb live;
-  live.send(request(1, kRst));
-  EXPECT_EQ(live.statistic("flows"), 1U);
-  live.now_ns += 12 * kSecondNs;
-  live.send(request(2));
-  EXPECT_EQ(live.statistic("flows"), 1U);
-  EXPECT_EQ(live.statistic("flows_expired"), 1U);
+TEST_F(Draining, after_one_stamp_far_ahead_flows_still_end) {
+  live_.now_ns += 400'000'000 * kSecondNs;
+  live_.send(request(9));
+  ASSERT_EQ(live_.statistic("flows"), 1U);
+  live_.now_ns -= 400'000'000 * kSecondNs;
+  for (std::uint32_t i = 0; i < nf::PacketClock::kStepPackets; ++i) {
+    live_.send(request(7));
+  }
+  ASSERT_EQ(live_.statistic("flows"), 2U);
+  live_.now_ns += 302 * kSecondNs;
+  live_.send(request(8));
+  EXPECT_EQ(live_.statistic("flows_expired"), 3U);
 }
 
-TEST(Lb, beyond_max_flows_requests_still_reach_the_backend_of_their_hash) {
-  const std::string small = concat("max_flows: 4\n", kYaml);
+TEST_F(Draining, a_tick_ends_flows_without_a_packet) {
+  ASSERT_EQ(live_.statistic("flows"), 1U);
+  live_.lb().tick(live_.now_ns + 300 * kSecondNs);
+  EXPECT_EQ(live_.statistic("flows"), 1U);
+  live_.lb().tick(live_.now_ns + 301 * kSecondNs);
+  EXPECT_EQ(live_.statistic("flows"), 0U);
+}
+
+TEST(Lb, a_rst_begins_no_flow) {
+  LiveLb live;
+  EXPECT_NE(live.backend_for(request(1, kRst)), kServiceAddress);
+  EXPECT_EQ(live.statistic("flows"), 0U);
+  EXPECT_EQ(live.statistic("flows_not_tracked"), 0U);
+}
+
+TEST(Lb, beyond_max_flows_the_flow_longest_without_a_packet_is_forgotten) {
+  const std::string small = concat("max_flows: 4\nmax_half_open: 4\n", kYaml);
   std::vector<Frame> frames;
   for (std::uint32_t i = 0; i < 100; ++i) {
     frames.push_back(request(i % 50));
@@ -357,19 +409,23 @@ TEST(Lb, beyond_max_flows_requests_still_reach_the_backend_of_their_hash) {
   const RunResult few = run(frames, small);
   EXPECT_TRUE(few.packets == all.packets);
   EXPECT_EQ(value_of(few.statistics, "flows"), 4U);
-  EXPECT_EQ(value_of(few.statistics, "flows_created"), 4U);
-  EXPECT_EQ(value_of(few.statistics, "flows_not_tracked"), 100U - 2 * 4);
-  EXPECT_EQ(value_of(all.statistics, "flows_not_tracked"), 0U);
+  EXPECT_EQ(value_of(few.statistics, "flows_created"), 100U);
+  EXPECT_EQ(value_of(few.statistics, "flows_evicted"), 96U);
+  EXPECT_EQ(value_of(all.statistics, "flows_evicted"), 0U);
+  EXPECT_EQ(value_of(few.statistics, "flows_not_tracked"), 0U);
 
   LiveLb live(small);
-  for (std::uint32_t i = 0; i < 5; ++i) {
+  const std::uint32_t backend = live.backend_for(request(0));
+  for (std::uint32_t i = 1; i < 5; ++i) {
+    live.now_ns += kSecondNs;
     live.send(request(i));
+    if (i == 3) {
+      live.send(request(0));
+    }
   }
-  const std::uint32_t backend = live.backend_for(request(4));
-  EXPECT_EQ(live.send(answer(4, backend)).frame, answer(4, backend)) << "nothing is known of this flow";
-  live.now_ns += 302 * kSecondNs;
-  live.send(request(4));
-  EXPECT_EQ(source_of(live.send(answer(4, backend)).frame), kServiceAddress) << "expired flows made room";
+  ASSERT_TRUE(live.lb().update(web({{"web4", kUp}})).ok()) << "only flows know where they were";
+  EXPECT_EQ(live.statistic("flows_evicted"), 1U);
+  EXPECT_EQ(source_of(live.send(answer(0, backend)).frame), kServiceAddress) << "not the first one: it went on";
 }
 
 TEST(Lb, a_client_port_used_for_two_services_with_one_backend_answers_to_the_later) {
@@ -397,12 +453,12 @@ Frame fragment(Frame frame, std::uint16_t flags_and_offset) {
 TEST(Lb, fragments_to_a_service_are_dropped_and_others_pass) {
   const std::uint32_t backend = destination_of(run({request(1)}).packets[0].frame);
   const std::vector<Frame> dropped{fragment(request(1), 0x2000), fragment(request(1), 0x2010),
-                                   fragment(request(1), 0x0010), fragment(answer(1, backend), 0x2000)};
+                                   fragment(request(1), 0x0010), fragment(answer(1, backend), 0x2000),
+                                   fragment(answer(2, backend), 0x2000)};
   const std::vector<Frame> passed{
       fragment(make_frame(kTcp, kClientAddress, kServiceAddress + 1, 1, 80, "other address"), 0x2000),
       fragment(make_frame(132, kClientAddress, kServiceAddress, 1, 80, "other protocol"), 0x2000),
       fragment(answer(1, backend), 0x0010),
-      fragment(answer(2, backend), 0x2000),
   };
   std::vector<Frame> frames{request(1)};
   frames.insert(frames.end(), dropped.begin(), dropped.end());
@@ -505,7 +561,8 @@ std::vector<Frame> hostile_frames(std::size_t count) {
 
 TEST(Lb, batches_and_devices_make_no_difference_to_hostile_traffic) {
   const std::vector<Frame> frames = hostile_frames(6000);
-  const std::string small = concat("max_flows: 30\nflow_timeout_s: 2\n", kYaml);
+  const std::string small =
+      concat("max_flows: 30\ntimeouts: {tcp_opening: 2, tcp_established: 2, tcp_closing: 1, udp: 2}\n", kYaml);
   RunOptions options;
   std::mt19937 random(4);
   std::uint64_t now = 0;
@@ -515,7 +572,7 @@ TEST(Lb, batches_and_devices_make_no_difference_to_hostile_traffic) {
   }
   const RunResult expected = run(frames, small, options);
   EXPECT_GT(value_of(expected.statistics, "flows_expired"), 100U);
-  EXPECT_GT(value_of(expected.statistics, "flows_not_tracked"), 100U);
+  EXPECT_GT(value_of(expected.statistics, "flows_evicted"), 100U);
   for (const std::uint32_t unit : {1U, 31U, 32U, 33U, 63U, 65U, 256U}) {
     options.unit_size = unit;
     options.units_per_launch = unit == 1 ? 64 : 4;

@@ -8,6 +8,8 @@
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -141,5 +143,56 @@ inline Frame answer(std::uint32_t number, std::uint32_t backend, std::uint8_t fl
   return with_tcp_flags(make_frame(kTcp, backend, client_address(number), 8080, client_port(number), "HTTP/1.1 200"),
                         flags);
 }
+
+inline void set16(Frame& frame, std::size_t at, std::uint32_t value) {
+  packet::store_be16(&frame[at], static_cast<std::uint16_t>(value));
+}
+
+/// The error of this type that a host at `from` sends about `frame`, quoting `quoted_l4` bytes behind the IPv4 header.
+inline Frame make_error(std::uint8_t type, std::uint32_t from, Frame const& frame, std::size_t quoted_l4 = 8) {
+  const std::size_t quoted = std::min<std::size_t>(20 + quoted_l4, frame.size() - 14);
+  Frame error = make_frame(kUdp, from, source_of(frame), 0, 0, std::string(quoted, '\0'));
+  error[23] = packet::kProtocolIcmp;
+  set16(error, 24, 0);
+  set16(error, 24, ~folded(sum_of(&error[14], 20)));
+  std::fill(error.begin() + 34, error.begin() + 42, std::uint8_t{0});
+  error[34] = type;
+  error[35] = type == 3 ? 3 : 0;
+  std::copy_n(frame.begin() + 14, quoted, error.begin() + 42);
+  set16(error, 36, ~folded(sum_of(&error[34], error.size() - 34)));
+  return error;
+}
+
+/// An instance that gets its packets one after another, for tests that change something between them.
+class LiveLb {
+ public:
+  explicit LiveLb(std::string_view yaml = kYaml) : LiveLb(make_lb(yaml)) {}
+
+  PacketResult send(Frame const& frame) {
+    nf::testing::PacketStore store(std::span(&frame, 1), std::span(&now_ns, 1));
+    instance_.process(store.all());
+    const packet::Packet packet = store.all()[0];
+    return {Frame(packet.frame(), packet.frame() + packet.length()), packet.verdict(), packet.port()};
+  }
+  /// Address of the backend that gets the frame.
+  std::uint32_t backend_for(Frame const& frame) {
+    const PacketResult result = send(frame);
+    EXPECT_EQ(result.verdict, packet::Verdict::kPass);
+    return destination_of(result.frame);
+  }
+  Lb& lb() { return *lb_; }
+  std::uint64_t statistic(std::string_view name) { return value_of(lb_->statistics(), name); }
+  std::uint64_t no_backend() { return instance_.outcome().drops()[0]; }
+
+  std::uint64_t now_ns = 1000 * kSecondNs;
+
+ private:
+  explicit LiveLb(std::unique_ptr<nf::Nf> nf)
+      : lb_(static_cast<Lb*>(nf.get())),
+        instance_("lb", catena_nf_lb(), std::move(nf), nf::OnUnsupported::kPass, false) {}
+
+  Lb* lb_;
+  nf::Instance instance_;
+};
 
 }  // namespace catena::lb::testing

@@ -180,6 +180,28 @@ Result<std::uint32_t> read_table_size(nf::Config& config) {
   return size;
 }
 
+Result<Timeouts> read_timeouts(nf::Config& config) {
+  Timeouts timeouts;
+  CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("timeouts"));
+  const auto read = [&section](std::string_view key, std::uint32_t& seconds) -> Status {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, section.integer_or(key, seconds, 1, kMaxTimeoutSeconds));
+    seconds = static_cast<std::uint32_t>(value);
+    return absl::OkStatus();
+  };
+  CATENA_RETURN_IF_ERROR(read("tcp_opening", timeouts.tcp_opening));
+  CATENA_RETURN_IF_ERROR(read("tcp_established", timeouts.tcp_established));
+  CATENA_RETURN_IF_ERROR(read("tcp_closing", timeouts.tcp_closing));
+  CATENA_RETURN_IF_ERROR(read("udp", timeouts.udp));
+  CATENA_RETURN_IF_ERROR(section.finish());
+  return timeouts;
+}
+
+/// Whether `key` says `translate`, as it does unless it is written.
+Result<bool> read_translate_or_pass(nf::Config& config, std::string_view key) {
+  CATENA_ASSIGN_OR_RETURN(const std::string what, config.one_of(key, {"translate", "pass"}, "translate"));
+  return std::string_view(what) == "translate";
+}
+
 }  // namespace
 
 std::optional<Mistake> find_mistake(std::span<const Service> services, std::uint32_t table_size) {
@@ -190,11 +212,14 @@ Result<Settings> read_settings(nf::Config& config) {
   Settings settings{};
   CATENA_ASSIGN_OR_RETURN(settings.table_size, read_table_size(config));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t max_flows, config.integer_or("max_flows", 1000000, 1, kMaxFlowsLimit));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t timeout, config.integer_or("flow_timeout_s", 300, 1, kMaxTimeoutSeconds));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t half_open,
+                          config.integer_or("max_half_open", std::max<std::int64_t>(1, max_flows / 2), 1, max_flows));
+  CATENA_ASSIGN_OR_RETURN(settings.timeouts, read_timeouts(config));
+  CATENA_ASSIGN_OR_RETURN(settings.translates_without_flow, read_translate_or_pass(config, "answers_without_flow"));
+  CATENA_ASSIGN_OR_RETURN(settings.translates_errors, read_translate_or_pass(config, "icmp_errors"));
   CATENA_ASSIGN_OR_RETURN(std::vector<nf::Config> sections, config.sections("services"));
   CATENA_RETURN_IF_ERROR(config.finish());
-  settings.max_flows = static_cast<std::uint32_t>(max_flows);
-  settings.flow_timeout_s = static_cast<std::uint32_t>(timeout);
+  settings.limits = {static_cast<std::uint32_t>(max_flows), static_cast<std::uint32_t>(half_open)};
   std::vector<std::vector<nf::Config>> backends;
   for (nf::Config& section : sections) {
     CATENA_ASSIGN_OR_RETURN(ReadService read, read_service(section));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "endpoint.hpp"
+#include "flow_table.hpp"
 
 /// What the operator wants: services, their backends, and the configuration that names them.
 namespace catena::lb {
@@ -45,8 +46,10 @@ struct Service {
 struct Settings {
   std::vector<Service> services;
   std::uint32_t table_size;
-  std::uint32_t max_flows;
-  std::uint32_t flow_timeout_s;
+  FlowLimits limits;
+  Timeouts timeouts;
+  bool translates_without_flow;  ///< answers of a backend that belongs to one service
+  bool translates_errors;        ///< ICMP errors
 };
 
 /// What is wrong with a list of services.

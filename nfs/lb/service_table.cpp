@@ -2,6 +2,7 @@
 #include "service_table.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace catena::lb {
 namespace {
@@ -146,9 +147,18 @@ void ServiceTable::rebuild_indexes() {
     }
   }
   std::vector<EndpointIndex::Entry> backends;
+  std::map<std::uint64_t, std::uint32_t> listings;  // how many services list the endpoint
   for (std::size_t i = 0; i < backends_.size(); ++i) {
     backends.push_back({backends_[i].endpoint, static_cast<std::uint16_t>(i)});
+    listings[backends_[i].endpoint.key()] += backends_[i].listed ? 1U : 0U;
   }
+  std::vector<EndpointIndex::Entry> only;
+  for (std::size_t i = 0; i < backends_.size(); ++i) {
+    if (backends_[i].listed && listings[backends_[i].endpoint.key()] == 1) {
+      only.push_back(backends[i]);
+    }
+  }
+  only_backends_ = EndpointIndex(only);
   by_endpoint_ = EndpointIndex(endpoints);
   addresses_ = EndpointIndex(addresses);
   backend_endpoints_ = EndpointIndex(backends);

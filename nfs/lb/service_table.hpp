@@ -58,6 +58,9 @@ class ServiceTable {
   }
   /// Whether a backend, listed or not, is at `endpoint`.
   bool has_backend_at(Endpoint const& endpoint) const { return backend_endpoints_.find(endpoint) != kNone; }
+  /// The backend at `endpoint` where it is a listed one of one service only, so that what it sends can be of no other;
+  /// else kNone.
+  std::uint16_t only_backend_at(Endpoint const& endpoint) const { return only_backends_.find(endpoint); }
   /// The backend of `service` for a new flow, or kNone if none is up.
   std::uint16_t choose(std::uint16_t service, std::uint64_t flow_hash) const {
     MaglevTable const& table = services_[service].maglev;
@@ -85,6 +88,7 @@ class ServiceTable {
   EndpointIndex by_endpoint_;        // listed services
   EndpointIndex addresses_;          // the same with port 0
   EndpointIndex backend_endpoints_;  // all backends
+  EndpointIndex only_backends_;      // listed ones whose endpoint no other service lists
 };
 
 }  // namespace catena::lb

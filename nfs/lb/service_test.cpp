@@ -29,12 +29,19 @@ TEST(ServiceConfig, every_key_is_read) {
   - {address: 203.0.113.10, port: 80, protocol: udp, backends: [{name: web1, address: 10.0.0.1}]}
 table_size: 1009
 max_flows: 17
-flow_timeout_s: 5
+timeouts: {tcp_opening: 5, udp: 60}
+max_half_open: 3
+answers_without_flow: pass
 )");
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->table_size, 1009U);
-  EXPECT_EQ(settings->max_flows, 17U);
-  EXPECT_EQ(settings->flow_timeout_s, 5U);
+  EXPECT_EQ(settings->limits.flows, 17U);
+  EXPECT_EQ(settings->limits.half_open, 3U);
+  EXPECT_EQ(settings->timeouts.tcp_opening, 5U);
+  EXPECT_EQ(settings->timeouts.udp, 60U);
+  EXPECT_EQ(settings->timeouts.tcp_established, 7440U);
+  EXPECT_FALSE(settings->translates_without_flow);
+  EXPECT_TRUE(settings->translates_errors);
   ASSERT_EQ(settings->services.size(), 2U);
   Service const& tcp = settings->services[0];
   EXPECT_EQ(tcp.endpoint, (Endpoint{0xCB00710A, 80, 6}));
@@ -56,8 +63,12 @@ TEST(ServiceConfig, what_is_left_out_has_its_default) {
       read("services: [{address: 1.2.3.4, port: 53, protocol: udp, backends: [{name: a, address: 10.0.0.1}]}]");
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->table_size, 65537U);
-  EXPECT_EQ(settings->max_flows, 1000000U);
-  EXPECT_EQ(settings->flow_timeout_s, 300U);
+  EXPECT_EQ(settings->limits.flows, 1000000U);
+  EXPECT_EQ(settings->limits.half_open, 500000U);
+  EXPECT_EQ(settings->timeouts.tcp_opening, 30U);
+  EXPECT_EQ(settings->timeouts.tcp_closing, 60U);
+  EXPECT_EQ(settings->timeouts.udp, 300U);
+  EXPECT_TRUE(settings->translates_without_flow);
 }
 
 struct WrongConfig {
@@ -131,7 +142,9 @@ constexpr WrongConfig kWrong[] = {
      "lb.yaml:7:3: 2 backends need a table of at least 100 entries each; write 'table_size: 211'"},
     {"table size beyond the limit", "table_size: 1048583\nservices: []", "allowed: a whole number from 101 to 1048573"},
     {"no flows", "max_flows: 0\nservices: []", "lb.yaml:1:12: 'max_flows' is '0'"},
-    {"timeout", "flow_timeout_s: never\nservices: []", "lb.yaml:1:17: 'flow_timeout_s' is 'never'"},
+    {"timeout", "timeouts: {udp: never}\nservices: []", "lb.yaml:1:17: 'udp' is 'never'"},
+    {"half open", "max_half_open: 5\nmax_flows: 4\nservices: []", "1 to 4"},
+    {"errors", "icmp_errors: drop\nservices: []", "allowed: translate, pass"},
 };
 
 TEST(ServiceConfig, every_mistake_is_an_error_with_its_position) {

@@ -20,7 +20,7 @@ constexpr const char* kRoutes = "routes: routes.txt";
 constexpr const char* kNatConfig = "inside: [10.0.0.0/8], external: [203.0.113.1-203.0.113.4]";
 constexpr const char* kLbConfig =
     "services: [{address: 172.16.0.10, port: 80, protocol: tcp, backends: [{name: a, address: 172.31.0.1}, "
-    "{name: b, address: 172.31.0.2}]}]";
+    "{name: b, address: 172.31.0.2}]}], icmp_errors: pass";
 constexpr const char* kMonitorConfig = "max_flows: 65536";
 
 void replace(std::string& text, std::string_view what, std::string_view by) {

@@ -3,7 +3,8 @@
 
 unshare --net kernel_dnat.py RULES.json IN.pcap OUT.pcap
 RULES: [{"protocol": "tcp", "client": [address, port], "service": [address, port], "backend": [address, port]}]
-A frame of IN whose destination is a service enters the router on the clients' side, any other one on the backends'.
+A frame of IN whose destination is a service enters the router on the clients' side, any other one on the backends'. ICMP
+errors have no ports: there the address decides.
 OUT has each frame as it left the router on the other side. Exits with 77 where the kernel has no such router to give.
 """
 import json
@@ -17,6 +18,7 @@ import time
 from frames import read_frames, write_frames
 
 CANNOT = 77
+ICMP = 1
 TIMEOUT_S = 5
 ROUTER_MAC = {"client0": "02:00:00:00:01:01", "backend0": "02:00:00:00:02:01"}
 HOST_MAC = "02:00:00:00:00:99"
@@ -84,7 +86,11 @@ def open_link(name):
 
 def forwarded(frame, links, services):
     """The frame as the router sends it on; frames are told apart by their IP identification."""
-    to_backend = (dotted(frame, 30), struct.unpack_from("!H", frame, 36)[0]) in services
+    destination = dotted(frame, 30)
+    if frame[23] == ICMP:
+        to_backend = destination in {address for address, _ in services}
+    else:
+        to_backend = (destination, struct.unpack_from("!H", frame, 36)[0]) in services
     enters, leaves = ("client0", "backend0") if to_backend else ("backend0", "client0")
     links[enters].send(bytes.fromhex(ROUTER_MAC[enters].replace(":", "")) + frame[6:])
     deadline = time.monotonic() + TIMEOUT_S
