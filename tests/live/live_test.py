@@ -49,6 +49,7 @@ NAT = """\
       config:
         inside: [10.9.0.0/24]
         external: [203.0.113.1]
+        inside_ports: [0]
 """
 LB = """\
     - name: lb
