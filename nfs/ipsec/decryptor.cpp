@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "decryptor.hpp"
 
+#include <algorithm>
+
 namespace catena::ipsec {
 namespace {
 
 constexpr std::uint32_t kMinTextBytes = 4;  // a dummy packet may have an empty payload
 constexpr std::uint8_t kNatKeepalive = 0xFF;
+constexpr std::uint16_t kIkePort = 500;
+constexpr std::uint16_t kIkeNatPort = 4500;  // RFC 3947
 
 std::vector<Association> associations_of(std::vector<Session> const& sessions) {
   std::vector<Association> associations;
@@ -17,10 +21,20 @@ std::vector<Association> associations_of(std::vector<Session> const& sessions) {
 
 /// The ESP part of a packet, or why there is none.
 struct EspBytes {
-  enum class Kind { kNone, kMalformed, kEsp } kind = Kind::kNone;
+  enum class Kind {
+    kNone,
+    kKeyExchange,  ///< IKE to a tunnel's end, or a NAT-keepalive
+    kMalformed,
+    kEsp,
+  } kind = Kind::kNone;
   const std::uint8_t* begin = nullptr;
   std::uint32_t length = 0;
 };
+
+/// RFC 3948: a NAT-keepalive (section 2.3), or IKE behind the non-ESP marker (section 2.2).
+bool is_key_exchange(const std::uint8_t* payload, std::uint32_t length) {
+  return (length == 1 && payload[0] == kNatKeepalive) || (length >= 4 && packet::load_be32(payload) == 0);
+}
 
 EspBytes find_in_udp(const std::uint8_t* frame, packet::Layers const& layers) {
   const std::uint8_t* payload = frame + layers.payload;
@@ -28,11 +42,8 @@ EspBytes find_in_udp(const std::uint8_t* frame, packet::Layers const& layers) {
   if ((layers.flags & packet::kFragment) != 0) {
     return {.kind = EspBytes::Kind::kMalformed};
   }
-  if (length == 1 && payload[0] == kNatKeepalive) {  // RFC 3948 section 2.3
-    return {};
-  }
-  if (length >= 4 && packet::load_be32(payload) == 0) {  // section 2.2: the non-ESP marker, so this is IKE
-    return {};
+  if (is_key_exchange(payload, length)) {
+    return {.kind = EspBytes::Kind::kKeyExchange};
   }
   if (length < kEspBytes) {
     return {.kind = EspBytes::Kind::kMalformed};
@@ -48,18 +59,26 @@ EspBytes find_esp(const std::uint8_t* frame, packet::Layers const& layers, Inbou
     }
     return {EspBytes::Kind::kEsp, frame + layers.payload, layers.payload_length};
   }
-  if ((layers.flags & packet::kUdp) != 0 &&
-      index.receives_udp(packet::load_be32(ip + 16), packet::load_be16(frame + layers.l4 + 2))) {
+  if ((layers.flags & packet::kUdp) == 0) {
+    return {};
+  }
+  const std::uint32_t destination = packet::load_be32(ip + 16);
+  const std::uint16_t port = packet::load_be16(frame + layers.l4 + 2);
+  if (index.receives_udp(destination, port)) {
     return find_in_udp(frame, layers);
   }
-  return {};
+  // IKE makes the associations, so it cannot be in one (RFC 4301 section 4.4.1)
+  const bool is_ike =
+      port == kIkePort || (port == kIkeNatPort && is_key_exchange(frame + layers.payload, layers.payload_length));
+  return {.kind = is_ike && index.is_tunnel_end(destination) ? EspBytes::Kind::kKeyExchange : EspBytes::Kind::kNone};
 }
 
 }  // namespace
 
-Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto)
+Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, Cleartext cleartext)
     : IpsecNf(Direction::kDecrypt, std::move(sessions), std::move(crypto)),
       index_(associations_of(sessions_)),
+      cleartext_(cleartext),
       windows_(sessions_.size()) {}
 
 std::optional<std::uint32_t> Decryptor::find(std::uint32_t spi, std::uint32_t destination) {
@@ -72,6 +91,11 @@ std::optional<std::uint32_t> Decryptor::find(std::uint32_t spi, std::uint32_t de
   return found;
 }
 
+bool Decryptor::is_protected(FlowKey const& flow) const {
+  return std::any_of(sessions_.begin(), sessions_.end(),
+                     [&](Session const& session) { return session.association.selector.may_match(flow); });
+}
+
 void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
   const auto out = nf::array_of<Aux>(aux);
   const packet::MetaColumns meta = batch.meta();
@@ -81,7 +105,11 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     const packet::Layers layers = meta.layers[slot];
     const std::uint8_t* frame = batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot];
     const EspBytes esp = find_esp(frame, layers, index_);
-    if (esp.kind == EspBytes::Kind::kNone) {
+    if (esp.kind == EspBytes::Kind::kNone && cleartext_ == Cleartext::kDrop && is_protected(flow_key(frame, layers))) {
+      drop(batch[i], kCleartext, std::nullopt, outcome);
+      continue;
+    }
+    if (esp.kind == EspBytes::Kind::kNone || esp.kind == EspBytes::Kind::kKeyExchange) {
       out[i] = {};
       out[i].action = kLeave;
       continue;

@@ -31,4 +31,11 @@ bool InboundIndex::receives_udp(std::uint32_t destination, std::uint16_t port) c
   return std::binary_search(udp_ports_.begin(), udp_ports_.end(), std::uint64_t{destination} << 16 | port);
 }
 
+bool InboundIndex::is_tunnel_end(std::uint32_t destination) const {
+  const std::uint64_t first = std::uint64_t{destination} << 32;
+  const auto at = std::lower_bound(by_spi_.begin(), by_spi_.end(), first,
+                                   [](Entry const& entry, std::uint64_t wanted) { return entry.key < wanted; });
+  return at != by_spi_.end() && at->key >> 32 == destination;
+}
+
 }  // namespace catena::ipsec

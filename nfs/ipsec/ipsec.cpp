@@ -12,7 +12,7 @@
 namespace catena::ipsec {
 namespace {
 
-constexpr std::array<nf::DropReason, 9> kDropReasons{{
+constexpr std::array<nf::DropReason, 10> kDropReasons{{
     {"no_sa", "no association for the packet: no selector matches, or unknown SPI and destination"},
     {"bad_icv", "the integrity check value is wrong"},
     {"replay", "the sequence number was seen before, or is left of the 64-packet window"},
@@ -22,12 +22,14 @@ constexpr std::array<nf::DropReason, 9> kDropReasons{{
     {"selector_mismatch", "decrypted, but not traffic that its association may carry"},
     {"dummy", "a dummy packet of traffic flow confidentiality"},
     {"crypto_failed", "neither library nor kernel finished the packet"},
+    {"cleartext", "arrived in the clear, but is traffic that an association protects"},
 }};
 
-constexpr std::array<nf::ConfigKey, 3> kConfigKeys{{
+constexpr std::array<nf::ConfigKey, 4> kConfigKeys{{
     {"direction", "encrypt | decrypt", "", "which way packets go through the tunnels"},
     {"sa", "file", "", "YAML file with the security associations"},
     {"mtu", "integer 68..2034", "2034", "encrypt only: longest outer IPv4 datagram, bytes"},
+    {"cleartext", "drop | pass", "drop", "decrypt only: packets in the clear that an association's selector matches"},
 }};
 
 constexpr std::int64_t kMinMtu = 68;  // RFC 791
@@ -89,6 +91,11 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   if (direction == Direction::kEncrypt) {
     CATENA_ASSIGN_OR_RETURN(mtu, config.integer_or("mtu", kMaxMtu, kMinMtu, kMaxMtu));
   }
+  Cleartext cleartext = Cleartext::kDrop;
+  if (direction == Direction::kDecrypt) {
+    CATENA_ASSIGN_OR_RETURN(const std::string choice, config.one_of("cleartext", {"drop", "pass"}, "drop"));
+    cleartext = choice == "drop" ? Cleartext::kDrop : Cleartext::kPass;
+  }
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));
@@ -101,7 +108,7 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   if (direction == Direction::kEncrypt) {
     return std::make_unique<Encryptor>(std::move(sessions), std::move(crypto), static_cast<std::uint32_t>(mtu));
   }
-  return std::make_unique<Decryptor>(std::move(sessions), std::move(crypto));
+  return std::make_unique<Decryptor>(std::move(sessions), std::move(crypto), cleartext);
 }
 
 }  // namespace catena::ipsec

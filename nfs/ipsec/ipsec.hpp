@@ -37,6 +37,7 @@ enum DropReasonId : std::uint32_t {
   kSelectorMismatch,
   kDropDummy,
   kCryptoFailed,
+  kCleartext,
 };
 
 /// A configured association and what its keys expand to.

@@ -178,7 +178,6 @@ TEST(RoundTrip, gives_the_original_frames) {
 TEST(Decrypt, what_is_not_esp_for_us_passes_unchanged_and_unrecorded) {
   Frame ike = make_frame(packet::kProtocolUdp, 0x01020304, kTunnelEnd, 4500, 4500, std::string("\0\0\0\0IKE", 7));
   const std::vector<Frame> frames{
-      udp(0x0A020001),
       tcp(kTunnelEnd),
       ike,
       make_frame(packet::kProtocolUdp, 0x01020304, kTunnelEnd, 4500, 4500, "\xFF"),          // NAT-keepalive

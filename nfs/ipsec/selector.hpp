@@ -63,6 +63,17 @@ struct Selector {
            (!needs_ports || (flow.has_ports && source_port.contains(flow.source_port) &&
                              destination_port.contains(flow.destination_port)));
   }
+  /// Whether the datagram may be one that matches(): a part of a TCP or UDP datagram whose ports cannot be read may
+  /// have any.
+  bool may_match(FlowKey const& flow) const {
+    const bool hides_ports =
+        !flow.has_ports && (flow.protocol == packet::kProtocolTcp || flow.protocol == packet::kProtocolUdp);
+    return source.contains(flow.source) && destination.contains(flow.destination) &&
+           (protocol < 0 || protocol == flow.protocol) &&
+           (!needs_ports || hides_ports ||
+            (flow.has_ports && source_port.contains(flow.source_port) &&
+             destination_port.contains(flow.destination_port)));
+  }
 };
 
 /// Reads the mapping `{source, destination, protocol, source_port, destination_port}`, every key optional.

@@ -52,6 +52,17 @@ TEST(Selector, with_ports_never_matches_a_packet_without) {
   EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolUdp, false, 0, 0}));
 }
 
+TEST(Selector, may_match_a_part_whose_ports_cannot_be_read) {
+  const auto selector = parse("{destination: 10.0.0.0/8, source_port: 5}");
+  ASSERT_TRUE(selector.ok()) << selector.status();
+  EXPECT_TRUE(selector->may_match(udp_flow(1, 0x0A000001, 5, 6)));
+  EXPECT_FALSE(selector->may_match(udp_flow(1, 0x0A000001, 6, 6)));
+  EXPECT_TRUE(selector->may_match({1, 0x0A000001, packet::kProtocolUdp, false, 0, 0}));
+  EXPECT_TRUE(selector->may_match({1, 0x0A000001, packet::kProtocolTcp, false, 0, 0}));
+  EXPECT_FALSE(selector->may_match({1, 0x0A000001, packet::kProtocolIcmp, false, 0, 0}));  // it has none to hide
+  EXPECT_FALSE(selector->may_match({1, 0x0B000001, packet::kProtocolUdp, false, 0, 0}));
+}
+
 TEST(Selector, takes_protocols_by_name_and_number) {
   EXPECT_EQ(parse("{protocol: any}")->protocol, -1);
   EXPECT_EQ(parse("{protocol: icmp}")->protocol, 1);
