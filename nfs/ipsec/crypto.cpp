@@ -57,6 +57,7 @@ SessionKeys CryptoBurst::expand(Association const& association) {
   alignas(16) std::array<std::uint8_t, 176> backwards;
   IMB_AES_KEYEXP_128(manager_.get(), association.encryption_key.data(), keys.round_keys.data(), backwards.data());
   std::memcpy(&keys.salt, association.salt.data(), sizeof keys.salt);
+  keys.extended_sequence = association.extended_sequence;
   // RFC 2104: the state after the block (key ^ pad) is the same for every packet
   const auto hash_pad = [&](std::uint8_t pad, std::array<std::uint32_t, 5>& state) {
     std::array<std::uint8_t, kSha1BlockBytes> block;
@@ -77,6 +78,7 @@ bool CryptoBurst::encrypt() {
   }
   const std::uint32_t packets = size_;
   size_ = 0;
+  displaced_size_ = 0;  // the ICV is written over the halves
   return IMB_SUBMIT_CIPHER_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_CIPHER_CNTR, IMB_DIR_ENCRYPT,
                                          IMB_KEY_128_BYTES) == packets &&
          IMB_SUBMIT_HASH_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_AUTH_HMAC_SHA_1) == packets;
@@ -88,9 +90,14 @@ bool CryptoBurst::decrypt(std::array<bool, kPackets>& good) {
   }
   const std::uint32_t packets = size_;
   size_ = 0;
-  if (IMB_SUBMIT_HASH_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_AUTH_HMAC_SHA_1) != packets ||
-      IMB_SUBMIT_CIPHER_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_CIPHER_CNTR, IMB_DIR_DECRYPT,
-                                      IMB_KEY_128_BYTES) != packets) {
+  const bool hashed =
+      IMB_SUBMIT_HASH_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_AUTH_HMAC_SHA_1) == packets;
+  for (; displaced_size_ > 0; --displaced_size_) {
+    Displaced const& displaced = displaced_[displaced_size_ - 1];
+    std::memcpy(displaced.at, displaced.bytes.data(), displaced.bytes.size());
+  }
+  if (!hashed || IMB_SUBMIT_CIPHER_BURST_NOCHECK(manager_.get(), jobs_.data(), packets, IMB_CIPHER_CNTR,
+                                                 IMB_DIR_DECRYPT, IMB_KEY_128_BYTES) != packets) {
     return false;
   }
   for (std::uint32_t i = 0; i < packets; ++i) {

@@ -23,6 +23,7 @@ struct SessionKeys {
   std::array<std::uint32_t, 5> inner_state{};              ///< SHA-1 after the block key ^ ipad
   std::array<std::uint32_t, 5> outer_state{};              ///< SHA-1 after the block key ^ opad
   std::uint32_t salt = 0;                                  ///< RFC 3686 nonce, as it stands in memory
+  bool extended_sequence = false;                          ///< RFC 4303 section 2.2.1
 };
 
 /// A burst of ESP packets for the library. Call order: add() up to kPackets times, then encrypt() or decrypt(), which
@@ -45,8 +46,9 @@ class CryptoBurst {
 
   /// Adds the packet whose ESP header stands at `esp`, its IV `iv` behind, and `text_length` bytes of text behind that.
   /// The IV is given apart: it has often just been written, and would have to be waited for. `keys` and the packet must
-  /// stay until the burst is run.
-  void add(SessionKeys const& keys, std::uint8_t* esp, std::uint64_t iv, std::uint32_t text_length) {
+  /// stay until the burst is run. `sequence_high`: of an extended sequence number the half that only the ICV covers.
+  void add(SessionKeys const& keys, std::uint8_t* esp, std::uint64_t iv, std::uint32_t text_length,
+           std::uint32_t sequence_high = 0) {
     const std::uint32_t number = size_++;
     const std::uint64_t iv_in_memory = __builtin_bswap64(iv);
     std::uint8_t* nonce = ivs_[number].data();
@@ -58,6 +60,16 @@ class CryptoBurst {
     job.dst = esp + kTextOffset;
     job.msg_len_to_cipher_in_bytes = text_length;
     job.msg_len_to_hash_in_bytes = kTextOffset + text_length;
+    if (keys.extended_sequence) {
+      // the library hashes what lies together, so the half takes the place of the ICV for a while
+      std::uint8_t* behind_text = job.dst + text_length;
+      Displaced& displaced = displaced_[displaced_size_++];
+      displaced.at = behind_text;
+      std::memcpy(displaced.bytes.data(), behind_text, kExtensionBytes);
+      const std::uint32_t half_in_memory = __builtin_bswap32(sequence_high);
+      std::memcpy(behind_text, &half_in_memory, sizeof half_in_memory);
+      job.msg_len_to_hash_in_bytes += kExtensionBytes;
+    }
     job.u.HMAC._hashed_auth_key_xor_ipad = reinterpret_cast<const std::uint8_t*>(keys.inner_state.data());
     job.u.HMAC._hashed_auth_key_xor_opad = reinterpret_cast<const std::uint8_t*>(keys.outer_state.data());
   }
@@ -75,11 +87,19 @@ class CryptoBurst {
   };
   explicit CryptoBurst(IMB_MGR* manager);
 
+  /// The bytes that a half of a sequence number took the place of.
+  struct Displaced {
+    std::uint8_t* at;
+    std::array<std::uint8_t, kExtensionBytes> bytes;
+  };
+
   std::unique_ptr<IMB_MGR, Free> manager_;
   std::uint32_t size_ = 0;
+  std::uint32_t displaced_size_ = 0;
   std::array<IMB_JOB, kPackets> jobs_{};
   std::array<std::array<std::uint8_t, 16>, kPackets> ivs_{};
   std::array<std::array<std::uint8_t, kIcvBytes>, kPackets> icvs_{};
+  std::array<Displaced, kPackets> displaced_{};
 };
 
 }  // namespace catena::ipsec

@@ -78,8 +78,13 @@ EspBytes find_esp(const std::uint8_t* frame, packet::Layers const& layers, Inbou
 Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, Cleartext cleartext)
     : IpsecNf(Direction::kDecrypt, std::move(sessions), std::move(crypto)),
       index_(associations_of(sessions_)),
-      cleartext_(cleartext),
-      windows_(sessions_.size()) {}
+      cleartext_(cleartext) {
+  for (Session const& session : sessions_) {
+    // where numbers are extended both ends must agree on the high half of the first one
+    Association const& association = session.association;
+    windows_.emplace_back(association.extended_sequence ? association.first_sequence - 1 : 0);
+  }
+}
 
 std::optional<std::uint32_t> Decryptor::find(std::uint32_t spi, std::uint32_t destination) {
   Association const& last = sessions_[last_found_].association;
@@ -119,11 +124,15 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
       continue;
     }
     const std::uint8_t* ip = frame + layers.l3;
-    const RecordedPacket what{packet::load_be32(esp.begin), packet::load_be32(esp.begin + 4)};
+    RecordedPacket what{packet::load_be32(esp.begin), packet::load_be32(esp.begin + 4)};
     const auto association = find(what.spi, packet::load_be32(ip + 16));
     if (!association) {
       drop(batch[i], kNoSa, what, outcome);
       continue;
+    }
+    const bool extended = sessions_[*association].association.extended_sequence;
+    if (extended) {
+      what.sequence = windows_[*association].extend(static_cast<std::uint32_t>(what.sequence));
     }
     const std::uint32_t text = esp.length - kTextOffset - kIcvBytes;
     if (esp.length < kTextOffset + kMinTextBytes + kIcvBytes || text % 4 != 0) {  // RFC 4303 section 2.4
@@ -131,12 +140,13 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
       continue;
     }
     out[i] = {.association = *association,
-              .sequence = what.sequence,
-              .l3 = layers.l3,
+              .sequence = static_cast<std::uint32_t>(what.sequence),
+              .sequence_high = static_cast<std::uint32_t>(what.sequence >> 32),
               .shift = static_cast<std::uint16_t>(esp.begin + kTextOffset - ip),
               .inner_length = 0,
               .text_length = static_cast<std::uint16_t>(text),
-              .action = kProcess};
+              .l3 = layers.l3,
+              .action = extended ? kProcessExtended : kProcess};
   }
 }
 
@@ -154,7 +164,8 @@ void Decryptor::compute(packet::Batch const& batch, std::span<const std::byte> a
       rows[crypto_->size()] = next;
       std::uint8_t* text = batch[next].frame() + in[next].l3 + in[next].shift;
       const std::uint64_t iv = std::uint64_t{packet::load_be32(text - 8)} << 32 | packet::load_be32(text - 4);
-      crypto_->add(sessions_[in[next].association].keys, text - kTextOffset, iv, in[next].text_length);
+      crypto_->add(sessions_[in[next].association].keys, text - kTextOffset, iv, in[next].text_length,
+                   in[next].sequence_high);
     }
     const std::uint32_t packets = crypto_->size();
     const bool finished = crypto_->decrypt(good);
@@ -186,7 +197,7 @@ void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32
     return drop(packet, kDropBadIcv, what, outcome);
   }
   // RFC 4303 section 3.4.3: only an authentic packet may move the window
-  if (association.anti_replay && !windows_[aux.association].accept(aux.sequence)) {
+  if (association.anti_replay && !windows_[aux.association].accept(whole_sequence(aux))) {
     return drop(packet, kReplay, what, outcome);
   }
   if (status != kDone) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encryptor.hpp"
 
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
 namespace catena::ipsec {
 namespace {
-
-constexpr std::uint64_t kLastSequence = 0xFFFFFFFF;  // RFC 4303 section 3.3.3: it must not cycle
 
 // Equally spaced slots share few sets of the first-level cache, so by now prepare()'s lines have left it, and
 // processors do not guess the next slot: the headers are asked for some packets ahead.
@@ -20,7 +22,10 @@ Encryptor::Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst>
   for (Session const& session : sessions_) {
     selectors_.push_back(session.association.selector);
     fronts_.push_back(session.outer.front);
-    next_sequence_.push_back(session.association.first_sequence);
+    Association const& association = session.association;
+    numbers_.push_back({.next = association.first_sequence,
+                        .limit = std::min(association.soft_limit, association.sequence_end()),
+                        .extended = association.extended_sequence});
   }
 }
 
@@ -32,6 +37,22 @@ inline std::uint32_t Encryptor::find(FlowKey const& flow) const {
   }
   return i;
 }
+
+bool Encryptor::may_go_on(std::uint32_t number) {
+  Numbers& numbers = numbers_[number];
+  Association const& association = sessions_[number].association;
+  if (numbers.next >= association.soft_limit && !numbers.soft_limit_passed) {
+    numbers.soft_limit_passed = true;
+    ++soft_limits_passed_;
+    spdlog::warn("ipsec: the association with SPI {} needs new keys: it is at sequence number {} of {}",
+                 association.spi, numbers.next, association.sequence_end() - 1);
+  }
+  numbers.limit = numbers.soft_limit_passed ? association.sequence_end()
+                                            : std::min(association.soft_limit, association.sequence_end());
+  return numbers.next < numbers.limit;
+}
+
+std::vector<nf::Statistic> Encryptor::statistics() const { return {{"soft_limits_passed", soft_limits_passed_}}; }
 
 void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
   const auto out = nf::array_of<Aux>(aux);
@@ -61,18 +82,20 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
       drop(batch[i], kTooLong, std::nullopt, outcome);
       continue;
     }
-    std::uint64_t& next = next_sequence_[number];
-    if (next > kLastSequence) {
+    Numbers& numbers = numbers_[number];
+    if (numbers.next >= numbers.limit && !may_go_on(number)) {
       drop(batch[i], kSequenceExhausted, std::nullopt, outcome);
       continue;
     }
+    const std::uint64_t sequence = numbers.next++;
     out[i] = {.association = number,
-              .sequence = static_cast<std::uint32_t>(next++),
-              .l3 = layers.l3,
+              .sequence = static_cast<std::uint32_t>(sequence),
+              .sequence_high = static_cast<std::uint32_t>(sequence >> 32),
               .shift = static_cast<std::uint16_t>(front),
               .inner_length = layers.l3_length,
               .text_length = static_cast<std::uint16_t>(text),
-              .action = kProcess};
+              .l3 = layers.l3,
+              .action = numbers.extended ? kProcessExtended : kProcess};
   }
 }
 
@@ -88,7 +111,8 @@ void Encryptor::compute(packet::Batch const& batch, std::span<const std::byte> a
         __builtin_prefetch(ahead - kCacheLineBytes / 2, 1);
         __builtin_prefetch(ahead + kCacheLineBytes / 2, 1);
       }
-      crypto_->add(session.keys, encapsulate(batch[i], in[i], session.outer), in[i].sequence, in[i].text_length);
+      crypto_->add(session.keys, encapsulate(batch[i], in[i], session.outer), whole_sequence(in[i]), in[i].text_length,
+                   in[i].sequence_high);
     }
     const PacketStatus status = crypto_->encrypt() ? kDone : kNotProcessed;
     for (; first < i; ++first) {

@@ -15,14 +15,25 @@ class Encryptor final : public IpsecNf {
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
                 nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  std::vector<nf::Statistic> statistics() const override;
 
  private:
   /// Position of the first association whose selector matches; their number if none does.
   std::uint32_t find(FlowKey const& flow) const;
+  /// Whether the association may use its next number, which has come to its limit. Moves the limit on if so.
+  bool may_go_on(std::uint32_t number);
 
-  std::vector<Selector> selectors_;           // by association
-  std::vector<std::uint32_t> fronts_;         // by association: bytes that it puts in front
-  std::vector<std::uint64_t> next_sequence_;  // by association; beyond 2^32 - 1: exhausted
+  std::vector<Selector> selectors_;    // by association
+  std::vector<std::uint32_t> fronts_;  // by association: bytes that it puts in front
+  /// What an association has of sequence numbers.
+  struct Numbers {
+    std::uint64_t next;   ///< to be assigned
+    std::uint64_t limit;  ///< the first number that may_go_on() must be asked for
+    bool extended;
+    bool soft_limit_passed = false;
+  };
+  std::vector<Numbers> numbers_;  // by association
+  std::uint64_t soft_limits_passed_ = 0;
   std::uint32_t mtu_;
 };
 

@@ -74,7 +74,7 @@ std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHea
     packet::store_be16(esp - kUdpBytes + 4, static_cast<std::uint16_t>(total - kIpv4Bytes));
   }
   packet::store_be32(esp + 4, aux.sequence);
-  packet::store_be32(esp + 8, 0);
+  packet::store_be32(esp + 8, aux.sequence_high);
   packet::store_be32(esp + 12, aux.sequence);
 
   const std::uint32_t pad = aux.text_length - kEspTrailerBytes - std::uint32_t{aux.inner_length};

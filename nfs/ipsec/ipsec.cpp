@@ -36,6 +36,14 @@ constexpr std::int64_t kMinMtu = 68;  // RFC 791
 constexpr std::int64_t kMaxMtu = packet::kSlotBytes - packet::kEthernetBytes;
 static_assert(kMaxMtu == 2034);
 
+Result<Cleartext> read_cleartext(nf::Config& config) {
+  const Result<std::string> word = config.one_of("cleartext", {"drop", "pass"}, "drop");
+  if (!word.ok()) {
+    return word.status();
+  }
+  return std::string_view(*word) == "drop" ? Cleartext::kDrop : Cleartext::kPass;
+}
+
 }  // namespace
 
 nf::Hints IpsecNf::hints() const {
@@ -93,8 +101,7 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   }
   Cleartext cleartext = Cleartext::kDrop;
   if (direction == Direction::kDecrypt) {
-    CATENA_ASSIGN_OR_RETURN(const std::string choice, config.one_of("cleartext", {"drop", "pass"}, "drop"));
-    cleartext = choice == "drop" ? Cleartext::kDrop : Cleartext::kPass;
+    CATENA_ASSIGN_OR_RETURN(cleartext, read_cleartext(config));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
   CATENA_RETURN_IF_ERROR(config.finish());

@@ -15,8 +15,10 @@
 /// ESP in tunnel mode (RFC 4303) with AES-128-CTR (RFC 3686) and HMAC-SHA1-96 (RFC 2404), in one direction.
 ///
 /// Theory of operation. What must happen in packet order happens on the CPU: prepare() finds the association and, to
-/// encrypt, assigns the sequence number, which is also the IV; complete() checks the replay window after the ICV. The
-/// rest depends on one packet and its Aux alone, and is done by compute() with intel-ipsec-mb or by the kernel: so
+/// encrypt, assigns the sequence number, which is also the IV; complete() checks the replay window after the ICV.
+/// Where sequence numbers are extended, prepare() infers the high half from the window, which complete() of packets
+/// still under way has not moved yet: ReplayWindow::extend() gives the same answer for any window that near. The rest
+/// depends on one packet and its Aux alone, and is done by compute() with intel-ipsec-mb or by the kernel: so
 /// placements and batch sizes cannot show in the output.
 ///
 /// A worked packet: an untagged frame of 14 + 84 bytes (a ping), no UDP encapsulation. text_length = 84 + 2 rounded up
@@ -50,8 +52,10 @@ struct Session {
 /// What a record line says of a packet besides its verdict.
 struct RecordedPacket {
   std::uint32_t spi = 0;
-  std::uint32_t sequence = 0;
+  std::uint64_t sequence = 0;  ///< whole number
 };
+
+inline std::uint64_t whole_sequence(Aux const& aux) { return std::uint64_t{aux.sequence_high} << 32 | aux.sequence; }
 
 /// Drops the packet; the record line names SPI and sequence number where they are known.
 void drop(packet::Packet const& packet, DropReasonId reason, std::optional<RecordedPacket> what, nf::Outcome& outcome);
@@ -71,7 +75,9 @@ class IpsecNf : public nf::Nf {
   IpsecNf(Direction direction, std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto)
       : sessions_(std::move(sessions)), crypto_(std::move(crypto)), direction_(direction) {}
 
-  RecordedPacket recorded(Aux const& aux) const { return {sessions_[aux.association].association.spi, aux.sequence}; }
+  RecordedPacket recorded(Aux const& aux) const {
+    return {sessions_[aux.association].association.spi, whole_sequence(aux)};
+  }
 
   std::vector<Session> sessions_;  ///< file order
   std::unique_ptr<CryptoBurst> crypto_;

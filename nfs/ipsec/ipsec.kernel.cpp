@@ -30,8 +30,15 @@ inline IsoPtr<u32> association_of(Context const& ctx, u32 number) {
       .sub(static_cast<u64>(number) * kAssociationWords, kAssociationWords);
 }
 
-inline Sha1State icv_of(Bytes frame, i32 esp, u32 text_length, IsoPtr<u32> association) {
-  return hmac_sha1(frame.from(esp), kTextOffset + text_length, load_sha1_state(association, kInnerState),
+/// The ICV over ESP header, IV and text. The high half of an extended sequence number is covered too: it is written
+/// behind the text for it, where the packet's ICV stands or will stand.
+inline Sha1State icv_of(Bytes frame, i32 esp, Aux const& aux, IsoPtr<u32> association) {
+  u32 length = kTextOffset + aux.text_length;
+  if (aux.action == kProcessExtended) {
+    frame.set_be32(esp + static_cast<i32>(length), aux.sequence_high);
+    length += kExtensionBytes;
+  }
+  return hmac_sha1(frame.from(esp), length, load_sha1_state(association, kInnerState),
                    load_sha1_state(association, kOuterState));
 }
 
@@ -114,7 +121,7 @@ inline void write_headers(Bytes frame, Aux const& aux, IsoPtr<u32> association, 
   }
   frame.set_be32(esp, association[kSpi]);
   frame.set_be32(esp + 4, aux.sequence);
-  frame.set_be32(esp + 8, 0);
+  frame.set_be32(esp + 8, aux.sequence_high);
   frame.set_be32(esp + 12, aux.sequence);
 }
 
@@ -210,8 +217,8 @@ inline void encrypt_text(Context const& ctx, PacketView const& packet) {
     kept.set(0, frame.be32(aux.l3));
     kept.set(1, frame.be16(static_cast<i32>(aux.l3) + 6));
   }
-  crypt_text(ctx, frame, aux.l3, aux.text_length, aux.inner_length, association_of(ctx, aux.association), 0,
-             aux.sequence, [&](u32 at, u32(&words)[kAesBlockWords]) {
+  crypt_text(ctx, frame, aux.l3, aux.text_length, aux.inner_length, association_of(ctx, aux.association),
+             aux.sequence_high, aux.sequence, [&](u32 at, u32(&words)[kAesBlockWords]) {
                if (at + kAesBlockBytes > aux.inner_length) {
                  add_trailer(aux, at, words);
                }
@@ -224,34 +231,36 @@ inline void finish_encrypt(Context const& ctx, PacketView const& packet, IsoPtr<
   const IsoPtr<u32> association = association_of(ctx, aux.association);
   write_headers(frame, aux, association, kept[0], kept[1]);
   const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(kTextOffset);
-  const Sha1State icv = icv_of(frame, esp, aux.text_length, association);
+  const Sha1State icv = icv_of(frame, esp, aux, association);
   for (i32 i = 0; i < 3; ++i) {
     frame.set_be32(static_cast<i32>(aux.l3 + aux.text_length) + 4 * i, icv.words[i]);
   }
   packet.set<packet::kMetaOffset>(static_cast<u16>(packet.get<packet::kMetaOffset>() - aux.shift));
-  packet.set<packet::kMetaLength>(static_cast<u16>(aux.l3 + aux.shift + aux.text_length + kIcvBytes));
+  packet.set<packet::kMetaLength>(static_cast<u16>(u32{aux.l3} + aux.shift + aux.text_length + kIcvBytes));
   packet.set_result(PacketResult{kDone});
 }
 
 inline bool has_good_icv(Context const& ctx, PacketView const& packet) {
   const Aux aux = packet.aux<Aux>();
-  if (aux.action != kProcess) {
+  if (aux.action == kLeave) {
     return false;
   }
   const Bytes frame = packet.frame();
   const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
-  const Sha1State icv =
-      icv_of(frame, text - static_cast<i32>(kTextOffset), aux.text_length, association_of(ctx, aux.association));
-  u32 difference = 0;
-  for (i32 i = 0; i < 3; ++i) {
-    difference |= icv.words[i] ^ frame.be32(text + static_cast<i32>(aux.text_length) + 4 * i);
+  const i32 end = text + static_cast<i32>(aux.text_length);
+  const u32 first_word = frame.be32(end);
+  const Sha1State icv = icv_of(frame, text - static_cast<i32>(kTextOffset), aux, association_of(ctx, aux.association));
+  if (aux.action == kProcessExtended) {
+    frame.set_be32(end, first_word);
   }
+  const u32 difference =
+      (icv.words[0] ^ first_word) | (icv.words[1] ^ frame.be32(end + 4)) | (icv.words[2] ^ frame.be32(end + 8));
   return difference == 0;
 }
 
 inline void decrypt_text(Context const& ctx, PacketView const& packet) {
   const Aux aux = packet.aux<Aux>();
-  if (aux.action != kProcess) {
+  if (aux.action == kLeave) {
     return;
   }
   const Bytes frame = packet.frame();
@@ -265,7 +274,7 @@ inline void finish_decrypt(PacketView const& packet, bool good) {
   u32 offset = packet.get<packet::kMetaOffset>();
   u32 length = packet.get<packet::kMetaLength>();
   u32 status = kDone;
-  if (aux.action == kProcess) {
+  if (aux.action != kLeave) {
     u32 inner_length = 0;
     status = good ? open_tunnel(packet.frame(), aux, inner_length) : static_cast<u32>(kBadIcv);
     if (status == kDone) {

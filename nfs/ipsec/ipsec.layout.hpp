@@ -9,6 +9,7 @@
 ///
 ///     outer frame:  L2 | outer IPv4 (20) | [UDP (8)] | SPI, sequence (8) | IV (8) | text | ICV (12)
 ///     text:         inner IPv4 datagram, padding 1 2 3 .., pad length, next header; a multiple of 4 bytes
+///     ICV over:     SPI, sequence, IV, text, and of an extended sequence number the high half behind it
 namespace catena::ipsec {
 
 inline constexpr u32 kIpv4Bytes = 20;
@@ -16,6 +17,7 @@ inline constexpr u32 kUdpBytes = 8;
 inline constexpr u32 kEspBytes = 8;                       ///< SPI and sequence number
 inline constexpr u32 kIvBytes = 8;                        ///< RFC 3686: explicit IV
 inline constexpr u32 kIcvBytes = 12;                      ///< RFC 2404: HMAC-SHA1 cut to 96 bits
+inline constexpr u32 kExtensionBytes = 4;                 ///< RFC 4303 2.2.1: high half of a number, in the ICV only
 inline constexpr u32 kEspTrailerBytes = 2;                ///< pad length and next header
 inline constexpr u32 kMaxPadBytes = 3;                    ///< RFC 4303 2.4: text is a multiple of 4 bytes
 inline constexpr u32 kTextOffset = kEspBytes + kIvBytes;  ///< from the ESP header to the text
@@ -28,20 +30,22 @@ inline constexpr u32 kMaxFrontBytes = kIpv4Bytes + kUdpBytes + kTextOffset;
 inline constexpr u32 kMaxBackBytes = kMaxPadBytes + kEspTrailerBytes + kIcvBytes;
 
 /// What a packet needs; decided by prepare().
-enum Action : u32 {
-  kLeave = 0,    ///< decrypt only: not for us, goes on unchanged
-  kProcess = 1,  ///< encapsulate or decapsulate
+enum Action : u8 {
+  kLeave = 0,            ///< decrypt only: not for us, goes on unchanged
+  kProcess = 1,          ///< encapsulate or decapsulate
+  kProcessExtended = 2,  ///< the same with an extended sequence number
 };
 
 /// Per-packet input. Offsets are from the first byte of the frame as it arrived.
 struct Aux {
-  u32 association;   ///< position in the SA file
-  u32 sequence;      ///< ESP sequence number, assigned (encrypt) or received (decrypt)
-  u16 l3;            ///< the IPv4 header that the packet arrived with
-  u16 shift;         ///< bytes between the outer and the inner IPv4 header
-  u16 inner_length;  ///< encrypt: bytes of the datagram to protect
-  u16 text_length;   ///< bytes that are en- or decrypted
-  u32 action;        ///< Action
+  u32 association;    ///< position in the SA file
+  u32 sequence;       ///< ESP sequence number, assigned (encrypt) or received (decrypt); its low half if extended
+  u32 sequence_high;  ///< the high half, assigned or inferred; else 0
+  u16 shift;          ///< bytes between the outer and the inner IPv4 header
+  u16 inner_length;   ///< encrypt: bytes of the datagram to protect
+  u16 text_length;    ///< bytes that are en- or decrypted
+  u8 l3;              ///< the IPv4 header that the packet arrived with
+  u8 action;          ///< Action
 };
 static_assert(sizeof(Aux) == 20);
 

@@ -64,6 +64,73 @@ TEST(ReplayWindow, works_up_to_the_last_number) {
   EXPECT_FALSE(window.accept(1));
 }
 
+/// RFC 4303 Appendix A2.2, word for word, with its window of W = 64: the high half for low half `low`.
+std::uint32_t high_half_of_the_rfc(std::uint64_t highest, std::uint32_t low) {
+  constexpr std::uint32_t kW = 64;
+  const auto th = static_cast<std::uint32_t>(highest >> 32);
+  const auto tl = static_cast<std::uint32_t>(highest);
+  if (tl >= kW - 1) {  // case A
+    return low >= tl - kW + 1 ? th : th + 1;
+  }
+  return low >= tl - kW + 1 ? th - 1 : th;  // case B; the left edge is modulo 2^32
+}
+
+TEST(ReplayWindow, infers_the_high_half_as_the_rfc_does) {
+  std::mt19937_64 generator(3);
+  constexpr std::uint64_t kReach = (std::uint64_t{1} << 32) - ReplayWindow::kBehind;
+  for (int i = 0; i < 200000; ++i) {
+    // near the wrap of the low half, and anywhere
+    const std::uint64_t high = 1 + generator() % 1000;
+    const std::uint64_t highest = i % 2 == 0 ? high * (std::uint64_t{1} << 32) + generator() % 200 - 100
+                                             : high << 32 | static_cast<std::uint32_t>(generator());
+    const std::uint64_t number = highest - 63 + (i % 3 == 0 ? generator() % 300 : generator() % kReach);
+    const auto low = static_cast<std::uint32_t>(number);
+    const ReplayWindow window(highest);
+    ASSERT_EQ(window.extend(low), number) << highest;
+    ASSERT_EQ(std::uint64_t{high_half_of_the_rfc(highest, low)} << 32 | low, number) << highest;
+  }
+}
+
+TEST(ReplayWindow, knows_an_old_packet_for_what_it_is) {
+  const std::uint64_t highest = (std::uint64_t{7} << 32) + 1000;
+  for (const std::uint64_t behind :
+       {std::uint64_t{64}, std::uint64_t{999}, std::uint64_t{100000}, ReplayWindow::kBehind}) {
+    EXPECT_EQ(ReplayWindow(highest).extend(static_cast<std::uint32_t>(highest - behind)), highest - behind);
+  }
+}
+
+TEST(ReplayWindow, gives_the_same_high_half_while_it_lags_behind) {
+  // the packet pool holds at most 2^20 packets, so no window lags further
+  constexpr std::uint64_t kLag = 1U << 20;
+  std::mt19937_64 generator(5);
+  for (int i = 0; i < 100000; ++i) {
+    const std::uint64_t highest = (std::uint64_t{3} << 32) + generator() % (1U << 22) - (1U << 21);
+    const std::uint64_t number = highest - generator() % 10000 + generator() % 10000;
+    const auto low = static_cast<std::uint32_t>(number);
+    ASSERT_EQ(ReplayWindow(highest).extend(low), number);
+    ASSERT_EQ(ReplayWindow(highest - kLag).extend(low), number);
+  }
+}
+
+TEST(ReplayWindow, starts_with_a_high_half_of_zero) {
+  const ReplayWindow window;
+  for (const std::uint32_t low : {0U, 1U, 1U << 31, 0xFFFFFFFFU}) {
+    EXPECT_EQ(window.extend(low), low);
+  }
+}
+
+TEST(ReplayWindow, goes_on_where_another_one_ended) {
+  ReplayWindow first;
+  for (const std::uint32_t sequence : {5U, 7U, 8U}) {
+    ASSERT_TRUE(first.accept(sequence));
+  }
+  ReplayWindow second(first.highest(), first.seen());
+  EXPECT_FALSE(second.accept(8));
+  EXPECT_FALSE(second.accept(5));
+  EXPECT_TRUE(second.accept(6));
+  EXPECT_TRUE(second.accept(9));
+}
+
 TEST(ReplayWindow, agrees_with_the_plain_definition_on_random_traffic) {
   std::mt19937 generator(7);
   for (int round = 0; round < 50; ++round) {

@@ -131,6 +131,25 @@ Status read_udp(nf::Config& config, Association& association) {
   return absl::OkStatus();
 }
 
+Status read_sequence(nf::Config& config, Association& association) {
+  CATENA_ASSIGN_OR_RETURN(association.extended_sequence, config.boolean_or("esn", false));
+  const std::int64_t last = association.extended_sequence ? INT64_MAX : kMaxU32;
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t first, config.integer_or("first_sequence", 1, 1, last));
+  association.first_sequence = static_cast<std::uint64_t>(first);
+  association.soft_limit = association.sequence_end() / 4 * 3;
+  if (config.has("soft_limit")) {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t limit, config.integer("soft_limit", 1, last));
+    association.soft_limit = static_cast<std::uint64_t>(limit);
+  }
+  CATENA_ASSIGN_OR_RETURN(association.anti_replay, config.boolean_or("anti_replay", true));
+  if (association.extended_sequence && !association.anti_replay) {
+    return config.error("anti_replay",
+                        "'esn' needs the replay window, which tells the high half of a sequence number (RFC 4303 "
+                        "section 3.4.3); write 'anti_replay: true', or leave 'esn' away");
+  }
+  return absl::OkStatus();
+}
+
 Result<Association> read_association(nf::Config& config) {
   Association association;
   CATENA_ASSIGN_OR_RETURN(const std::int64_t spi, config.integer("spi", kFirstSpi, kMaxU32));
@@ -145,9 +164,7 @@ Result<Association> read_association(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(association.selector, read_selector(selector));
   CATENA_RETURN_IF_ERROR(read_udp(config, association));
   CATENA_RETURN_IF_ERROR(read_policy(config, association.policy));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t first, config.integer_or("first_sequence", 1, 1, kMaxU32));
-  association.first_sequence = static_cast<std::uint32_t>(first);
-  CATENA_ASSIGN_OR_RETURN(association.anti_replay, config.boolean_or("anti_replay", true));
+  CATENA_RETURN_IF_ERROR(read_sequence(config, association));
   CATENA_RETURN_IF_ERROR(config.finish());
   return association;
 }

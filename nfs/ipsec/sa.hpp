@@ -41,8 +41,15 @@ struct Association {
   Selector selector;
   std::optional<UdpPorts> udp;  ///< RFC 3948
   HeaderPolicy policy;
-  std::uint32_t first_sequence = 1;
+  /// Extended sequence numbers of 64 bits (RFC 4303 section 2.2.1).
+  bool extended_sequence = false;
+  std::uint64_t first_sequence = 1;
+  /// From this number on new keys are due (RFC 4301 section 4.4.2.1, soft lifetime): somebody is told, packets go on.
+  std::uint64_t soft_limit = 0;
   bool anti_replay = true;
+
+  /// The first number that the association may not use: numbers must not cycle (RFC 4303 section 3.3.3).
+  std::uint64_t sequence_end() const { return extended_sequence ? UINT64_MAX : std::uint64_t{UINT32_MAX} + 1; }
 };
 
 /// Most associations of one file: they are searched in order for each packet.

@@ -65,7 +65,10 @@ TEST(SaFile, fills_in_what_is_not_said) {
   EXPECT_EQ(one.authentication_key.back(), 0x43);
   EXPECT_TRUE(one.selector.matches({1, 2, 3, false, 0, 0}));
   EXPECT_FALSE(one.udp.has_value());
+  EXPECT_FALSE(one.extended_sequence);
   EXPECT_EQ(one.first_sequence, 1U);
+  EXPECT_EQ(one.soft_limit, 3221225472U);
+  EXPECT_EQ(one.sequence_end(), 4294967296U);
   EXPECT_TRUE(one.anti_replay);
   EXPECT_EQ(one.policy.ttl, 64);
   EXPECT_EQ(one.policy.tos_keep, 0xFF);
@@ -98,6 +101,9 @@ TEST(SaFile, reads_every_key) {
     authentication_key: 303132333435363738393a3b3c3d3e3f40414243
     udp_encapsulation: {}
     df: clear
+    esn: true
+    first_sequence: 4294967296
+    soft_limit: 9223372036854775807
 )");
   ASSERT_TRUE(associations.ok()) << associations.status();
   ASSERT_EQ(associations->size(), 2U);
@@ -117,6 +123,9 @@ TEST(SaFile, reads_every_key) {
   EXPECT_EQ(one.policy.tos_set, 46 << 2);
   EXPECT_EQ(one.policy.df_set, 0x4000);
   Association const& two = associations->back();
+  EXPECT_TRUE(two.extended_sequence);
+  EXPECT_EQ(two.first_sequence, 4294967296U);
+  EXPECT_EQ(two.soft_limit, 9223372036854775807U);
   ASSERT_TRUE(two.udp.has_value());
   EXPECT_EQ(two.udp->source, 4500);
   EXPECT_EQ(two.udp->destination, 4500);
@@ -158,6 +167,12 @@ TEST(SaFile, says_where_and_how_it_is_wrong) {
       {with("authentication_key", "authentication_key: 30313233"),
        "sa.yaml:6:25: 'authentication_key' has 8 hexadecimal digits; write 40"},
       {with("first_sequence", "first_sequence: 0"), "'first_sequence' is '0'"},
+      {with("first_sequence", "first_sequence: 4294967296"),
+       "'first_sequence' is '4294967296'; allowed: a whole number from 1 to 4294967295"},
+      {with("soft_limit", "soft_limit: 0"), "sa.yaml:7:17: 'soft_limit' is '0'"},
+      {with("soft_limit", "soft_limit: 4294967296"), "'soft_limit' is '4294967296'"},
+      {with("esn", "esn: maybe"), "sa.yaml:7:10: 'esn' is 'maybe'"},
+      {with("esn", "esn: true\n    anti_replay: false"), "sa.yaml:8:18: 'esn' needs the replay window"},
       {with("anti_replay", "anti_replay: maybe"), "'anti_replay' is 'maybe'"},
       {with("ttl", "ttl: 0"), "'ttl' is '0'"},
       {with("dscp", "dscp: 64"), "sa.yaml:7:11: 'dscp' is '64'; write copy or a number from 0 to 63"},

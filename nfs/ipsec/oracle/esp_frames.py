@@ -16,7 +16,8 @@ def split_l2(frame):
 
 
 def load_associations(path):
-    """[{"spi", "source", "destination", "key" (AES key and salt), "authentication_key", "udp": [source, destination]}]"""
+    """[{"spi", "source", "destination", "key" (AES key and salt), "authentication_key", "udp": [source, destination],
+    "esn": first sequence number of 64 bits, where numbers are extended}]"""
     with open(path) as file:
         associations = json.load(file)
     for association in associations:
