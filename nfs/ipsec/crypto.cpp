@@ -3,6 +3,8 @@
 
 #include <catena/core/text.hpp>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -70,6 +72,13 @@ SessionKeys CryptoBurst::expand(Association const& association) {
   hash_pad(0x36, keys.inner_state);
   hash_pad(0x5C, keys.outer_state);
   return keys;
+}
+
+std::string CryptoBurst::fingerprint(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t kShown = 12;
+  std::array<std::uint8_t, 32> digest;
+  IMB_SHA256(manager_.get(), bytes.data(), bytes.size(), digest.data());
+  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + kShown, ""));
 }
 
 bool CryptoBurst::encrypt() {

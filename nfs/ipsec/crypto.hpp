@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <span>
+#include <string>
 
 /// AES-128-CTR and HMAC-SHA1-96 by intel-ipsec-mb, many packets at a time.
 namespace catena::ipsec {
@@ -40,6 +41,8 @@ class CryptoBurst {
 
   /// Thread rule: as the object.
   SessionKeys expand(Association const& association);
+  /// 24 hexadecimal digits of the SHA-256 of some bytes: names them without showing them. Thread rule: as the object.
+  std::string fingerprint(std::span<const std::uint8_t> bytes);
 
   std::uint32_t size() const { return size_; }
   bool full() const { return size_ == kPackets; }

@@ -75,15 +75,26 @@ EspBytes find_esp(const std::uint8_t* frame, packet::Layers const& layers, Inbou
 
 }  // namespace
 
-Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, Cleartext cleartext)
-    : IpsecNf(Direction::kDecrypt, std::move(sessions), std::move(crypto)),
+Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::string state_folder,
+                     Cleartext cleartext)
+    : IpsecNf(Direction::kDecrypt, std::move(sessions), std::move(crypto), std::move(state_folder)),
       index_(associations_of(sessions_)),
-      cleartext_(cleartext) {
+      cleartext_(cleartext),
+      limits_(sessions_.size(), UINT64_MAX) {
   for (Session const& session : sessions_) {
     // where numbers are extended both ends must agree on the high half of the first one
     Association const& association = session.association;
     windows_.emplace_back(association.extended_sequence ? association.first_sequence - 1 : 0);
   }
+}
+
+void Decryptor::resume(std::uint32_t number, SavedState const& state) {
+  windows_[number] = ReplayWindow(state.next - 1, state.seen);
+  limits_[number] = state.next;
+}
+
+SavedState Decryptor::state_of(std::uint32_t number) const {
+  return {.next = windows_[number].highest() + 1, .seen = windows_[number].seen()};
 }
 
 std::optional<std::uint32_t> Decryptor::find(std::uint32_t spi, std::uint32_t destination) {
@@ -196,8 +207,14 @@ void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32
   if (status == kBadIcv) {
     return drop(packet, kDropBadIcv, what, outcome);
   }
+  if (what.sequence >= limits_[aux.association] && is_kept(aux.association)) {
+    limits_[aux.association] = take(aux.association, what.sequence);
+    if (what.sequence >= limits_[aux.association]) {
+      return drop(packet, kStateFailed, what, outcome);
+    }
+  }
   // RFC 4303 section 3.4.3: only an authentic packet may move the window
-  if (association.anti_replay && !windows_[aux.association].accept(whole_sequence(aux))) {
+  if (association.anti_replay && !windows_[aux.association].accept(what.sequence)) {
     return drop(packet, kReplay, what, outcome);
   }
   if (status != kDone) {

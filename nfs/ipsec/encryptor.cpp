@@ -17,8 +17,9 @@ constexpr std::uint32_t kPrefetchFlows = 12;
 
 }  // namespace
 
-Encryptor::Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::uint32_t mtu)
-    : IpsecNf(Direction::kEncrypt, std::move(sessions), std::move(crypto)), mtu_(mtu) {
+Encryptor::Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::string state_folder,
+                     std::uint32_t mtu)
+    : IpsecNf(Direction::kEncrypt, std::move(sessions), std::move(crypto), std::move(state_folder)), mtu_(mtu) {
   for (Session const& session : sessions_) {
     selectors_.push_back(session.association.selector);
     fronts_.push_back(session.outer.front);
@@ -49,8 +50,18 @@ bool Encryptor::may_go_on(std::uint32_t number) {
   }
   numbers.limit = numbers.soft_limit_passed ? association.sequence_end()
                                             : std::min(association.soft_limit, association.sequence_end());
+  if (is_kept(number)) {
+    numbers.limit = std::min(numbers.limit, take(number, numbers.next));
+  }
   return numbers.next < numbers.limit;
 }
+
+void Encryptor::resume(std::uint32_t number, SavedState const& state) {
+  numbers_[number].next = state.next;
+  numbers_[number].limit = state.next;
+}
+
+SavedState Encryptor::state_of(std::uint32_t number) const { return {.next = numbers_[number].next, .seen = 0}; }
 
 std::vector<nf::Statistic> Encryptor::statistics() const { return {{"soft_limits_passed", soft_limits_passed_}}; }
 
@@ -84,7 +95,8 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     }
     Numbers& numbers = numbers_[number];
     if (numbers.next >= numbers.limit && !may_go_on(number)) {
-      drop(batch[i], kSequenceExhausted, std::nullopt, outcome);
+      const bool ended = numbers.next >= sessions_[number].association.sequence_end();
+      drop(batch[i], ended ? kSequenceExhausted : kStateFailed, std::nullopt, outcome);
       continue;
     }
     const std::uint64_t sequence = numbers.next++;

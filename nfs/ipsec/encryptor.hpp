@@ -9,7 +9,8 @@ namespace catena::ipsec {
 class Encryptor final : public IpsecNf {
  public:
   /// `mtu`: longest outer datagram, bytes.
-  Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::uint32_t mtu);
+  Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::string state_folder,
+            std::uint32_t mtu);
 
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
@@ -22,6 +23,8 @@ class Encryptor final : public IpsecNf {
   std::uint32_t find(FlowKey const& flow) const;
   /// Whether the association may use its next number, which has come to its limit. Moves the limit on if so.
   bool may_go_on(std::uint32_t number);
+  void resume(std::uint32_t number, SavedState const& state) override;
+  SavedState state_of(std::uint32_t number) const override;
 
   std::vector<Selector> selectors_;    // by association
   std::vector<std::uint32_t> fronts_;  // by association: bytes that it puts in front

@@ -12,7 +12,7 @@
 namespace catena::ipsec {
 namespace {
 
-constexpr std::array<nf::DropReason, 10> kDropReasons{{
+constexpr std::array<nf::DropReason, 11> kDropReasons{{
     {"no_sa", "no association for the packet: no selector matches, or unknown SPI and destination"},
     {"bad_icv", "the integrity check value is wrong"},
     {"replay", "the sequence number was seen before, or is left of the 64-packet window"},
@@ -23,12 +23,14 @@ constexpr std::array<nf::DropReason, 10> kDropReasons{{
     {"dummy", "a dummy packet of traffic flow confidentiality"},
     {"crypto_failed", "neither library nor kernel finished the packet"},
     {"cleartext", "arrived in the clear, but is traffic that an association protects"},
+    {"state_failed", "no sequence number could be reserved in the state folder"},
 }};
 
-constexpr std::array<nf::ConfigKey, 4> kConfigKeys{{
+constexpr std::array<nf::ConfigKey, 5> kConfigKeys{{
     {"direction", "encrypt | decrypt", "", "which way packets go through the tunnels"},
     {"sa", "file", "", "YAML file with the security associations"},
     {"mtu", "integer 68..2034", "2034", "encrypt only: longest outer IPv4 datagram, bytes"},
+    {"state", "folder", "the SA file's name and .state", "where numbers are kept between runs with a live tx"},
     {"cleartext", "drop | pass", "drop", "decrypt only: packets in the clear that an association's selector matches"},
 }};
 
@@ -45,6 +47,66 @@ Result<Cleartext> read_cleartext(nf::Config& config) {
 }
 
 }  // namespace
+
+std::string IpsecNf::state_name(Association const& association) {
+  std::vector<std::uint8_t> identity;
+  const auto add = [&identity](auto const& bytes) { identity.insert(identity.end(), bytes.begin(), bytes.end()); };
+  if (direction_ == Direction::kEncrypt) {
+    // a number is used up with the key, whatever the association's name is
+    add(association.encryption_key);
+    add(association.salt);
+    return concat("encrypt-", crypto_->fingerprint(identity));
+  }
+  add(association.authentication_key);
+  std::array<std::uint8_t, 8> name;
+  packet::store_be32(name.data(), association.spi);
+  packet::store_be32(name.data() + 4, association.destination);
+  add(name);
+  return concat("decrypt-", crypto_->fingerprint(identity));
+}
+
+Status IpsecNf::start(nf::RunContext const& context) {
+  if (!context.live_tx) {
+    return absl::OkStatus();
+  }
+  std::vector<Reservations::Entry> entries;
+  for (Session const& session : sessions_) {
+    Association const& association = session.association;
+    const bool kept = direction_ == Direction::kEncrypt || association.anti_replay;
+    entry_of_.push_back(kept ? static_cast<std::uint32_t>(entries.size()) : kNotKept);
+    if (kept) {
+      const bool from_file = direction_ == Direction::kEncrypt || association.extended_sequence;
+      entries.push_back({.name = state_name(association),
+                         .spi = association.spi,
+                         .first = from_file ? association.first_sequence : 1,
+                         .end = association.sequence_end()});
+    }
+  }
+  if (entries.empty()) {
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(reservations_,
+                          Reservations::open(state_folder_, direction_, context.new_keys, std::move(entries)));
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    if (is_kept(i)) {
+      resume(i, reservations_->start(entry_of_[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status IpsecNf::finish() {
+  if (!reservations_) {
+    return absl::OkStatus();
+  }
+  std::vector<SavedState> states;
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    if (is_kept(i)) {
+      states.push_back(state_of(i));
+    }
+  }
+  return reservations_->finish(states);
+}
 
 nf::Hints IpsecNf::hints() const {
   constexpr packet::FieldSet kMoved = packet::kFrameFields | packet::fields(packet::kMetaOffset, packet::kMetaLength);
@@ -76,8 +138,14 @@ double IpsecNf::grows_by() const {
 }
 
 std::vector<std::string> IpsecNf::start_report() const {
-  return {concat(direction_ == Direction::kEncrypt ? "encrypt, " : "decrypt, ", sessions_.size(),
-                 sessions_.size() == 1 ? " association" : " associations", ", aes-128-ctr, hmac-sha1-96")};
+  std::vector<std::string> lines{concat(direction_ == Direction::kEncrypt ? "encrypt, " : "decrypt, ", sessions_.size(),
+                                        sessions_.size() == 1 ? " association" : " associations",
+                                        ", aes-128-ctr, hmac-sha1-96")};
+  if (reservations_) {
+    lines.push_back(concat("sequence numbers kept in ", state_folder_, ": ", reservations_->new_states(), " new, ",
+                           reservations_->size() - reservations_->new_states(), " go on where they ended"));
+  }
+  return lines;
 }
 
 void drop(packet::Packet const& packet, DropReasonId reason, std::optional<RecordedPacket> what, nf::Outcome& outcome) {
@@ -104,6 +172,10 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
     CATENA_ASSIGN_OR_RETURN(cleartext, read_cleartext(config));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
+  std::string state_folder = path + ".state";
+  if (config.has("state")) {
+    CATENA_ASSIGN_OR_RETURN(state_folder, config.output_path("state"));
+  }
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<CryptoBurst> crypto, CryptoBurst::create());
@@ -113,9 +185,10 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
     sessions.push_back({association, crypto->expand(association), OuterHeaders(association)});
   }
   if (direction == Direction::kEncrypt) {
-    return std::make_unique<Encryptor>(std::move(sessions), std::move(crypto), static_cast<std::uint32_t>(mtu));
+    return std::make_unique<Encryptor>(std::move(sessions), std::move(crypto), std::move(state_folder),
+                                       static_cast<std::uint32_t>(mtu));
   }
-  return std::make_unique<Decryptor>(std::move(sessions), std::move(crypto), cleartext);
+  return std::make_unique<Decryptor>(std::move(sessions), std::move(crypto), std::move(state_folder), cleartext);
 }
 
 }  // namespace catena::ipsec

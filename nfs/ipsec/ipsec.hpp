@@ -3,9 +3,11 @@
 
 #include "crypto.hpp"
 #include "esp.hpp"
+#include "reservations.hpp"
 #include "sa.hpp"
 
 #include <catena/nf/nf.hpp>
+#include <catena/nf/persistent.hpp>
 
 #include <memory>
 #include <optional>
@@ -40,6 +42,7 @@ enum DropReasonId : std::uint32_t {
   kDropDummy,
   kCryptoFailed,
   kCleartext,
+  kStateFailed,
 };
 
 /// A configured association and what its keys expand to.
@@ -63,8 +66,12 @@ void drop(packet::Packet const& packet, DropReasonId reason, std::optional<Recor
 void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcome);
 
 /// What both directions have in common.
-class IpsecNf : public nf::Nf {
+class IpsecNf : public nf::Nf, public nf::Persistent {
  public:
+  /// Where packets leave for a network, numbers and windows go on where the last run ended (Reservations). Where they
+  /// go to a capture each run starts from the SA file, so that the same input gives the same bytes.
+  Status start(nf::RunContext const& context) override;
+  Status finish() override;
   nf::Hints hints() const override;
   /// Outer headers, ESP, padding and ICV, as if all associations had as much traffic, and all lengths were as frequent.
   double grows_by() const override;
@@ -72,8 +79,21 @@ class IpsecNf : public nf::Nf {
   std::vector<std::string> start_report() const override;
 
  protected:
-  IpsecNf(Direction direction, std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto)
-      : sessions_(std::move(sessions)), crypto_(std::move(crypto)), direction_(direction) {}
+  IpsecNf(Direction direction, std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto,
+          std::string state_folder)
+      : sessions_(std::move(sessions)),
+        crypto_(std::move(crypto)),
+        direction_(direction),
+        state_folder_(std::move(state_folder)) {}
+
+  /// Takes association `number` up where the run before left it.
+  virtual void resume(std::uint32_t number, SavedState const& state) = 0;
+  /// Where it is now.
+  virtual SavedState state_of(std::uint32_t number) const = 0;
+  /// Whether the association's numbers are kept beyond a run; then take() must be asked before they are used.
+  bool is_kept(std::uint32_t number) const { return reservations_ && entry_of_[number] != kNotKept; }
+  /// As Reservations::take() for an association. Precondition: is_kept().
+  std::uint64_t take(std::uint32_t number, std::uint64_t next) { return reservations_->take(entry_of_[number], next); }
 
   RecordedPacket recorded(Aux const& aux) const {
     return {sessions_[aux.association].association.spi, whole_sequence(aux)};
@@ -83,7 +103,13 @@ class IpsecNf : public nf::Nf {
   std::unique_ptr<CryptoBurst> crypto_;
 
  private:
+  static constexpr std::uint32_t kNotKept = ~std::uint32_t{0};
+  std::string state_name(Association const& association);
+
   Direction direction_;
+  std::string state_folder_;
+  std::unique_ptr<Reservations> reservations_;  ///< in a run whose packets leave for a network
+  std::vector<std::uint32_t> entry_of_;         ///< by association: its entry there
 };
 
 /// Reads the NF's configuration (see README.md).

@@ -4,6 +4,7 @@
 #include "chain/instances.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/persistent.hpp>
 
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -51,6 +52,7 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
   CATENA_RETURN_IF_ERROR(chain->open_ports(options));
   CATENA_RETURN_IF_ERROR(chain->make_stages(options));
+  CATENA_RETURN_IF_ERROR(chain->start_nfs(options));
   return chain;
 }
 
@@ -79,6 +81,22 @@ Status Chain::make_nfs(nf::Registry const& registry, bool recording) {
     NfSlot slot{config, nullptr, nullptr, nullptr, nullptr};
     CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, recording, ends_of(config_.rx, config_.tx)));
     nfs_.push_back(std::move(slot));
+  }
+  return absl::OkStatus();
+}
+
+Status Chain::start_nfs(RunOptions const& options) {
+  const nf::RunContext context{.live_tx = !options.make_sink && config_.tx.kind == PortKind::kDpdk,
+                               .new_keys = options.new_keys};
+  for (NfSlot& slot : nfs_) {
+    auto* persistent = dynamic_cast<nf::Persistent*>(&slot.instance->nf());
+    if (persistent == nullptr) {
+      continue;
+    }
+    if (Status status = persistent->start(context); !status.ok()) {
+      return Status(status.code(),
+                    concat(slot.config.position, ": NF '", slot.config.name, "': ", std::string(status.message())));
+    }
   }
   return absl::OkStatus();
 }

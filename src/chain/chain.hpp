@@ -30,6 +30,7 @@ struct RunOptions {
   std::string trace_path;   ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere
   bool trace = false;       ///< keeps the time line for traces() where no file is wanted
   std::uint32_t workers = 1;
+  bool new_keys = false;  ///< no key of the chain was used before
   SyncOptions sync;
   /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
   /// measure. The plan is still made for what rx says.
@@ -84,6 +85,7 @@ class Chain {
   Status load_kernels(SyncOptions const& options);
   Status make_nfs(nf::Registry const& registry, bool recording);
   Status make_stages(RunOptions const& options);
+  Status start_nfs(RunOptions const& options);
   Status run_stages();
   Status write_trace();
 

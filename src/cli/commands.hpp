@@ -25,6 +25,7 @@ struct RunArguments {
   std::string profile;   ///< file; empty: that of the device, else the built-in one
   std::string nf_path;
   bool json = false;
+  bool new_keys = false;
   std::uint32_t workers = 0;  ///< 0: one for each core, at most one for each stage
 };
 

@@ -42,6 +42,8 @@ int main(int argc, char** argv) {
   run->add_option("--workers", arguments.workers,
                   "Threads that poll the stages; default: one a core, at most one a stage")
       ->check(CLI::Range(1, 256));
+  run->add_flag("--new-keys", arguments.new_keys,
+                "No key of the chain was used before: associations without a state may start anew");
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
   run->callback([&] {
     arguments.nf_path = nf_path;

@@ -89,6 +89,7 @@ Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t 
   }
   options.record_path = arguments.record;
   options.trace_path = arguments.trace;
+  options.new_keys = arguments.new_keys;
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   options.workers = std::min(arguments.workers == 0 ? cores : arguments.workers, static_cast<std::uint32_t>(stages));
   return options;

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+namespace catena::nf {
+
+/// What a run is, for NFs whose state outlives it.
+struct RunContext {
+  bool live_tx = false;   ///< packets leave for a network; else they go to a capture, or nowhere
+  bool new_keys = false;  ///< the operator says that no key of the chain was used before (`catena run --new-keys`)
+};
+
+/// What an Nf implements besides, if its state outlives a run.
+class Persistent {
+ public:
+  virtual ~Persistent() = default;
+
+  /// Before the first packet of a run, once: takes up what an earlier run left. Programs that only look at a chain do
+  /// not call it. Errors say what the operator has to do; the run then does not start. What a run leaves, Nf::finish()
+  /// writes.
+  virtual Status start(RunContext const& context) = 0;
+};
+
+}  // namespace catena::nf

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reservations.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+namespace catena::ipsec {
+namespace {
+
+constexpr std::uint64_t kFirstDecryptBlock = 1024;
+constexpr std::uint64_t kLargestBlock = std::uint64_t{1} << 26;
+/// A block that was used up faster is too small, one that lasted this many times longer too large.
+constexpr std::chrono::seconds kBlockLasts{1};
+constexpr int kTooLong = 8;
+/// After a failure the disk is asked again no sooner, so that a full disk does not stop the other associations.
+constexpr std::chrono::seconds kAfterFailure{1};
+
+Status no_state(StateFile const& file, std::uint32_t spi) {
+  return absl::FailedPreconditionError(concat(
+      file.path(), ": there is no state of the association with SPI ", spi,
+      ": whether its keys were used before is not known, and the same sequence numbers would be used again. Give "
+      "it new keys and run with --new-keys, or bring back the folder that the last run wrote"));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& folder, Direction direction, bool new_keys,
+                                                         std::vector<Entry> entries) {
+  std::unique_ptr<Reservations> made(new Reservations(direction));
+  for (Entry& entry : entries) {
+    CATENA_ASSIGN_OR_RETURN(StateFile file, StateFile::open(folder, entry.name, direction));
+    auto slot = std::make_unique<Slot>(std::move(entry), std::move(file));
+    if (slot->file.is_new()) {
+      if (!new_keys) {
+        return no_state(slot->file, slot->entry.spi);
+      }
+      ++made->new_states_;
+      // of numbers before the first one none was seen, as RFC 4303 section 3.4.3 has it
+      slot->start = {.next = slot->entry.first, .seen = 0};
+    } else {
+      slot->start = slot->file.loaded();
+      if (slot->start.next < slot->entry.first) {
+        slot->start = {.next = slot->entry.first, .seen = ~std::uint64_t{0}};
+      }
+    }
+    slot->block = direction == Direction::kEncrypt ? smallest_block(direction) : kFirstDecryptBlock;
+    made->slots_.push_back(std::move(slot));
+  }
+  // only now, when nothing refuses any more
+  for (auto& slot : made->slots_) {
+    slot->reserved = slot->start.next;
+    CATENA_RETURN_IF_ERROR(made->reserve(*slot, slot->start.next));
+    slot->written_at = Clock::now();
+  }
+  try {
+    made->thread_ = std::thread([reservations = made.get()] { reservations->work(); });
+  } catch (std::system_error const& error) {
+    return absl::ResourceExhaustedError(concat("ipsec: no thread for its state: ", error.what()));
+  }
+  return made;
+}
+
+Reservations::~Reservations() { stop(); }
+
+void Reservations::stop() {
+  if (!thread_.joinable()) {
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  asked_.notify_all();
+  thread_.join();
+}
+
+/// Writes that the numbers up to a block beyond `beyond` are reserved.
+Status Reservations::reserve(Slot& slot, std::uint64_t beyond) {
+  const std::uint64_t end = slot.entry.end;
+  const std::uint64_t from = std::max(beyond, slot.reserved.load(std::memory_order_relaxed));
+  const std::uint64_t block = slot.block.load(std::memory_order_relaxed);
+  const std::uint64_t up_to = from >= end || end - from <= block ? end : from + block;
+  if (up_to <= slot.reserved.load(std::memory_order_relaxed)) {
+    return absl::OkStatus();  // the numbers have ended
+  }
+  CATENA_RETURN_IF_ERROR(slot.file.save({.next = up_to, .seen = ~std::uint64_t{0}}, slot.entry.spi));
+  slot.reserved.store(up_to, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+void Reservations::work() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    asked_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (stopping_) {
+      return;
+    }
+    Slot& slot = *slots_[queue_.back()];
+    queue_.pop_back();
+    const std::uint64_t beyond = slot.wanted;
+    lock.unlock();
+    const Clock::time_point now = Clock::now();
+    const std::uint64_t block = slot.block.load(std::memory_order_relaxed);
+    if (now - slot.written_at < kBlockLasts) {
+      slot.block = std::min(2 * block, kLargestBlock);
+    } else if (now - slot.written_at > kTooLong * kBlockLasts) {
+      slot.block = std::max(block / 2, smallest_block(direction_));
+    }
+    const Status status = reserve(slot, beyond);
+    slot.written_at = now;
+    if (!status.ok()) {
+      spdlog::error("ipsec: no more sequence numbers for the association with SPI {}: {}", slot.entry.spi,
+                    std::string(status.message()));
+    }
+    lock.lock();
+    slot.failed = !status.ok();
+    slot.failed_at = now;
+    slot.wanted = 0;
+    answered_.notify_all();
+  }
+}
+
+/// Precondition: the mutex is held.
+void Reservations::ask(std::uint32_t number, std::uint64_t beyond) {
+  Slot& slot = *slots_[number];
+  if (slot.wanted == 0) {
+    slot.wanted = beyond;
+    queue_.push_back(number);
+    asked_.notify_one();
+  }
+}
+
+std::uint64_t Reservations::take(std::uint32_t number, std::uint64_t next) {
+  Slot& slot = *slots_[number];
+  if (next >= slot.entry.end) {
+    return next;
+  }
+  std::uint64_t reserved = slot.reserved.load(std::memory_order_acquire);
+  const std::uint64_t half = slot.block.load(std::memory_order_relaxed) / 2;
+  if (reserved > next && reserved - next > half) {
+    return reserved - half;
+  }
+  if (reserved == slot.entry.end) {
+    return reserved;
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (slot.failed && Clock::now() - slot.failed_at < kAfterFailure) {
+    return reserved;  // for this long what is left must do
+  }
+  ask(number, next);
+  if (reserved <= next) {
+    // asked once, answered once: a request that was there already may have been for less
+    answered_.wait(lock, [&slot] { return slot.wanted == 0; });
+    if (slot.reserved.load(std::memory_order_relaxed) <= next && !slot.failed) {
+      ask(number, next);
+      answered_.wait(lock, [&slot] { return slot.wanted == 0; });
+    }
+    reserved = slot.reserved.load(std::memory_order_relaxed);
+  }
+  return reserved;
+}
+
+Status Reservations::finish(std::span<const SavedState> states) {
+  stop();
+  Status status;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    status.Update(slots_[i]->file.save(states[i], slots_[i]->entry.spi));
+  }
+  return status.ok() ? status : absl::DataLossError(std::string(status.message()));
+}
+
+}  // namespace catena::ipsec

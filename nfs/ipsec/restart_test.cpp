@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an NF whose packets leave for a network takes from one run to the next. Runs that are killed: tests/system/ipsec_restart_test.py.
+#include "ipsec_testing.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/testing/packet_store.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "nf/testing/scratch_folder.hpp"
+
+namespace catena::ipsec::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nf::testing::ScratchFolder;
+using ::testing::HasSubstr;
+
+constexpr nf::RunContext kLive{.live_tx = true, .new_keys = false};
+constexpr nf::RunContext kLiveNewKeys{.live_tx = true, .new_keys = true};
+
+std::string one_tunnel(std::string_view more = "") {
+  return concat(R"(associations:
+  - spi: 4096
+    source: 192.0.2.1
+    destination: 198.51.100.1
+    encryption_key: 000102030405060708090a0b0c0d0e0ff0f1f2f3
+    authentication_key: 303132333435363738393a3b3c3d3e3f40414243
+)",
+                more);
+}
+
+std::vector<Frame> plain(std::uint32_t count, char first = 'a') {
+  std::vector<Frame> frames;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    frames.push_back(nf::testing::make_frame(packet::kProtocolUdp, 0x0A010001, 0x0A020001, 1000, 2000,
+                                             std::string(40, static_cast<char>(first + i % 20))));
+  }
+  return frames;
+}
+
+/// One run of an NF. It ends as if it were killed, unless end() is called.
+class Life {
+ public:
+  Life(ScratchFolder const& folder, std::string_view direction, nf::RunContext const& context,
+       std::string_view sa_file = one_tunnel(), std::string_view more = "") {
+    folder.write("sa.yaml", sa_file);
+    auto nf = nf::testing::make_nf(catena_nf_ipsec(), concat("direction: ", direction, "\nsa: sa.yaml\n", more, "\n"),
+                                   folder.path());
+    if (!nf.ok()) {
+      status_ = nf.status();
+      return;
+    }
+    status_ = dynamic_cast<nf::Persistent&>(**nf).start(context);
+    instance_ =
+        std::make_unique<nf::Instance>("ipsec", catena_nf_ipsec(), std::move(*nf), nf::OnUnsupported::kDrop, true);
+  }
+  Status const& status() const { return status_; }
+  nf::Nf& nf() { return instance_->nf(); }
+
+  /// What becomes of the frames; those that were dropped are left out.
+  std::vector<Frame> run(std::vector<Frame> const& frames) {
+    nf::testing::PacketStore store(frames);
+    std::vector<Frame> out;
+    for (std::size_t first = 0; first < store.size(); first += 256) {
+      instance_->process(store.batch(first, std::min<std::size_t>(256, store.size() - first)));
+    }
+    const packet::Batch all = store.all();
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      if (all[i].verdict() != packet::Verdict::kDrop) {
+        out.emplace_back(all[i].frame(), all[i].frame() + all[i].length());
+      }
+    }
+    return out;
+  }
+  std::uint64_t dropped(std::string_view reason) const {
+    for (auto const& [name, count] : instance_->drops()) {
+      if (name == reason) {
+        return count;
+      }
+    }
+    return 0;
+  }
+  Status end() { return instance_->nf().finish(); }
+
+ private:
+  Status status_;
+  std::unique_ptr<nf::Instance> instance_;
+};
+
+std::uint64_t iv_of(Frame const& esp) {
+  return std::uint64_t{packet::load_be32(esp.data() + 42)} << 32 | packet::load_be32(esp.data() + 46);
+}
+std::vector<std::uint64_t> ivs_of(std::vector<Frame> const& frames) {
+  std::vector<std::uint64_t> ivs;
+  std::transform(frames.begin(), frames.end(), std::back_inserter(ivs), iv_of);
+  return ivs;
+}
+
+/// How many pairs of packets of two runs show the XOR of their plaintexts to whoever has both ciphertexts.
+std::size_t readable_pairs(std::vector<Frame> const& plain_a, std::vector<Frame> const& a,
+                           std::vector<Frame> const& plain_b, std::vector<Frame> const& b) {
+  constexpr std::size_t kText = 14 + 20 + 16;
+  std::size_t pairs = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t k = 0; k < b.size(); ++k) {
+      bool same = true;
+      for (std::size_t at = 20; at < 40 && same; ++at) {
+        same = (a[i][kText + at] ^ b[k][kText + at]) == (plain_a[i][14 + at] ^ plain_b[k][14 + at]);
+      }
+      pairs += same ? 1 : 0;
+    }
+  }
+  return pairs;
+}
+
+/// The only state file of a folder.
+std::string state_file(ScratchFolder const& folder, std::string const& name = "sa.yaml.state") {
+  std::string found;
+  for (auto const& entry : fs::directory_iterator(folder.path(name))) {
+    const std::string path = entry.path().string();
+    if (!path.ends_with(".lock")) {
+      EXPECT_EQ(found, "");
+      found = path;
+    }
+  }
+  return found;
+}
+std::string read(std::string const& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+std::uint64_t reserved(ScratchFolder const& folder) {
+  const std::string text = read(state_file(folder));
+  return std::strtoull(text.c_str() + text.find("next: ") + 6, nullptr, 10);
+}
+
+TEST(Restart, that_lacks_a_state_is_refused_unless_keys_are_new) {
+  for (const char* direction : {"encrypt", "decrypt"}) {
+    const ScratchFolder folder;
+    const Life refused(folder, direction, kLive);
+    EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << refused.status();
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no state of the association with SPI 4096"));
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--new-keys"));
+    EXPECT_TRUE(Life(folder, direction, kLiveNewKeys).status().ok());
+    const Life after(folder, direction, kLive);
+    EXPECT_TRUE(after.status().ok()) << after.status();
+  }
+}
+
+TEST(Restart, into_a_capture_needs_no_state_and_gives_the_same_bytes) {
+  const ScratchFolder folder;
+  for (const nf::RunContext& context : {nf::RunContext{}, nf::RunContext{.live_tx = false, .new_keys = true}}) {
+    Life life(folder, "encrypt", context, one_tunnel("    first_sequence: 77\n"));
+    ASSERT_TRUE(life.status().ok()) << life.status();
+    EXPECT_THAT(ivs_of(life.run(plain(3))), ::testing::ElementsAre(77, 78, 79));
+    EXPECT_TRUE(life.end().ok());
+  }
+  EXPECT_FALSE(fs::exists(folder.path("sa.yaml.state")));
+}
+
+TEST(Restart, never_uses_a_key_stream_twice) {
+  const std::vector<Frame> first_plain = plain(60, 'a');
+  const std::vector<Frame> second_plain = plain(60, 'A');
+  for (const bool killed : {false, true}) {
+    const ScratchFolder folder;
+    std::vector<Frame> first;
+    {
+      Life life(folder, "encrypt", kLiveNewKeys);
+      ASSERT_TRUE(life.status().ok()) << life.status();
+      first = life.run(first_plain);
+      if (!killed) {
+        ASSERT_TRUE(life.end().ok());
+      }
+    }
+    Life life(folder, "encrypt", kLive);
+    ASSERT_TRUE(life.status().ok()) << life.status();
+    const std::vector<Frame> second = life.run(second_plain);
+    ASSERT_EQ(first.size() + second.size(), 120U);
+    EXPECT_EQ(readable_pairs(first_plain, first, second_plain, second), 0U);
+    // a run that ended by itself loses no number, one that did not loses those that it had reserved
+    EXPECT_EQ(iv_of(second[0]), killed ? 1 + Reservations::smallest_block(Direction::kEncrypt) : 61U);
+  }
+}
+
+TEST(Restart, without_a_state_would_use_every_key_stream_twice) {
+  // that the check above can fail
+  const ScratchFolder folder;
+  const std::vector<Frame> first = Life(folder, "encrypt", {}).run(plain(60, 'a'));
+  const std::vector<Frame> second = Life(folder, "encrypt", {}).run(plain(60, 'A'));
+  EXPECT_EQ(readable_pairs(plain(60, 'a'), first, plain(60, 'A'), second), 60U);
+}
+
+TEST(Restart, knows_the_keys_under_another_name) {
+  const ScratchFolder folder;
+  {
+    Life life(folder, "encrypt", kLiveNewKeys);
+    ASSERT_EQ(life.run(plain(5)).size(), 5U);
+    ASSERT_TRUE(life.end().ok());
+  }
+  std::string renamed = one_tunnel();
+  renamed.replace(renamed.find("4096"), 4, "5000");
+  Life life(folder, "encrypt", kLive, renamed);
+  ASSERT_TRUE(life.status().ok()) << life.status();
+  EXPECT_THAT(ivs_of(life.run(plain(1))), ::testing::ElementsAre(6));
+}
+
+TEST(Restart, other_keys_are_other_keys) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(Life(folder, "encrypt", kLiveNewKeys).status().ok());
+  std::string other = one_tunnel();
+  other.replace(other.find("f0f1f2f3"), 8, "f0f1f2f4");
+  EXPECT_EQ(Life(folder, "encrypt", kLive, other).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Restart, new_keys_that_are_not_new_go_on_where_they_were) {
+  const ScratchFolder folder;
+  {
+    Life life(folder, "encrypt", kLiveNewKeys);
+    ASSERT_EQ(life.run(plain(5)).size(), 5U);
+    ASSERT_TRUE(life.end().ok());
+  }
+  Life life(folder, "encrypt", kLiveNewKeys);
+  EXPECT_THAT(ivs_of(life.run(plain(1))), ::testing::ElementsAre(6));
+  EXPECT_THAT(life.nf().start_report(), ::testing::Contains(HasSubstr("0 new, 1 go on where they ended")));
+}
+
+TEST(Restart, starts_no_earlier_than_the_file_says) {
+  const ScratchFolder folder;
+  {
+    Life life(folder, "encrypt", kLiveNewKeys);
+    ASSERT_EQ(life.run(plain(5)).size(), 5U);
+    ASSERT_TRUE(life.end().ok());
+  }
+  Life life(folder, "encrypt", kLive, one_tunnel("    first_sequence: 1000000\n"));
+  EXPECT_THAT(ivs_of(life.run(plain(1))), ::testing::ElementsAre(1000000));
+}
+
+TEST(Restart, state_goes_where_the_configuration_says) {
+  const ScratchFolder folder;
+  ASSERT_TRUE(Life(folder, "encrypt", kLiveNewKeys, one_tunnel(), "state: elsewhere/deep").status().ok());
+  EXPECT_FALSE(fs::exists(folder.path("sa.yaml.state")));
+  const std::string file = state_file(folder, "elsewhere/deep");
+  EXPECT_THAT(read(file), ::testing::Not(HasSubstr("000102030405")));
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST(Restart, a_second_run_with_the_same_keys_is_refused) {
+  const ScratchFolder folder;
+  const Life first(folder, "encrypt", kLiveNewKeys);
+  ASSERT_TRUE(first.status().ok()) << first.status();
+  const Life second(folder, "encrypt", kLive);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another run uses these keys"));
+  EXPECT_TRUE(Life(folder, "decrypt", kLiveNewKeys).status().ok());  // the other direction is another state
+}
+
+TEST(Restart, every_number_is_reserved_on_the_disk_before_it_is_used) {
+  const ScratchFolder folder;
+  Life life(folder, "encrypt", kLiveNewKeys);
+  ASSERT_TRUE(life.status().ok()) << life.status();
+  std::uint64_t last = 0;
+  for (std::uint32_t i = 0; i < 100; ++i) {  // 300,000 packets, several blocks
+    const std::vector<Frame> sent = life.run(plain(3000));
+    ASSERT_EQ(sent.size(), 3000U);
+    ASSERT_EQ(iv_of(sent.front()), last + 1);
+    last = iv_of(sent.back());
+    ASSERT_GT(reserved(folder), last);
+  }
+  EXPECT_GT(last, 2 * Reservations::smallest_block(Direction::kEncrypt));
+  ASSERT_TRUE(life.end().ok());
+  EXPECT_EQ(reserved(folder), last + 1);
+}
+
+TEST(Restart, a_state_that_cannot_be_written_ends_the_traffic_and_is_told) {
+  const ScratchFolder folder;
+  Life sender(folder, "encrypt", nf::RunContext{});
+  const std::vector<Frame> sent = sender.run(plain(3000));
+  Life life(folder, "decrypt", kLiveNewKeys);
+  ASSERT_TRUE(life.status().ok()) << life.status();
+  fs::remove_all(folder.path("sa.yaml.state"));
+  const std::size_t passed = life.run(sent).size();
+  EXPECT_EQ(passed, 1024U);  // the first block
+  EXPECT_EQ(life.dropped("state_failed"), 3000 - passed);
+  EXPECT_EQ(life.end().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(Restart, the_replay_window_goes_on) {
+  const ScratchFolder folder;
+  const std::vector<Frame> sent = Life(folder, "encrypt", nf::RunContext{}).run(plain(200));
+  std::vector<Frame> arrived(sent.begin(), sent.begin() + 100);
+  arrived.erase(arrived.begin() + 90);  // number 91 is late
+  {
+    Life life(folder, "decrypt", kLiveNewKeys);
+    ASSERT_TRUE(life.status().ok()) << life.status();
+    ASSERT_EQ(life.run(arrived).size(), 99U);
+    ASSERT_TRUE(life.end().ok());
+  }
+  Life life(folder, "decrypt", kLive);
+  EXPECT_EQ(life.run(arrived).size(), 0U);
+  EXPECT_EQ(life.dropped("replay"), 99U);
+  EXPECT_EQ(life.run({sent[90]}).size(), 1U);
+  EXPECT_EQ(life.run({sent.begin() + 100, sent.end()}).size(), 100U);
+}
+
+TEST(Restart, after_a_crash_accepts_nothing_that_was_seen) {
+  const ScratchFolder folder;
+  Life sender(folder, "encrypt", nf::RunContext{});
+  const std::vector<Frame> sent = sender.run(plain(3000));
+  {
+    Life life(folder, "decrypt", kLiveNewKeys);
+    ASSERT_EQ(life.run(sent).size(), 3000U);
+  }
+  Life life(folder, "decrypt", kLive);
+  ASSERT_TRUE(life.status().ok()) << life.status();
+  EXPECT_EQ(life.run(sent).size(), 0U);
+  EXPECT_EQ(life.dropped("replay"), 3000U);
+  // what was reserved and not seen is lost too, and no more than that
+  const std::uint64_t beyond = reserved(folder);
+  Life later(folder, "encrypt", nf::RunContext{}, one_tunnel(concat("    first_sequence: ", beyond, "\n")));
+  EXPECT_EQ(life.run(later.run(plain(10))).size(), 10U);
+}
+
+TEST(Restart, extended_numbers_go_on_beyond_32_bits) {
+  const ScratchFolder folder;
+  const std::string tunnel = one_tunnel("    esn: true\n    first_sequence: 4294967290\n");
+  std::vector<Frame> sent;
+  {
+    Life life(folder, "encrypt", kLiveNewKeys, tunnel);
+    sent = life.run(plain(10));
+    ASSERT_TRUE(life.end().ok());
+  }
+  Life sender(folder, "encrypt", kLive, tunnel);
+  const std::vector<Frame> more = sender.run(plain(10));
+  EXPECT_EQ(iv_of(more.front()), 4294967300U);
+  {
+    Life life(folder, "decrypt", kLiveNewKeys, tunnel);
+    ASSERT_EQ(life.run(sent).size(), 10U);
+    ASSERT_TRUE(life.end().ok());
+  }
+  Life life(folder, "decrypt", kLive, tunnel);
+  EXPECT_EQ(life.run(more).size(), 10U);
+}
+
+TEST(Restart, numbers_end_where_they_end) {
+  const ScratchFolder folder;
+  const std::string tunnel = one_tunnel("    first_sequence: 4294967294\n");
+  {
+    Life life(folder, "encrypt", kLiveNewKeys, tunnel);
+    ASSERT_EQ(life.run(plain(5)).size(), 2U);
+    EXPECT_EQ(life.dropped("sequence_exhausted"), 3U);
+    ASSERT_TRUE(life.end().ok());
+  }
+  Life life(folder, "encrypt", kLive, tunnel);
+  ASSERT_TRUE(life.status().ok()) << life.status();
+  EXPECT_EQ(life.run(plain(5)).size(), 0U);
+  EXPECT_EQ(life.dropped("sequence_exhausted"), 5U);
+}
+
+TEST(Restart, without_a_replay_window_decrypt_keeps_nothing) {
+  const ScratchFolder folder;
+  EXPECT_TRUE(Life(folder, "decrypt", kLive, one_tunnel("    anti_replay: false\n")).status().ok());
+  EXPECT_FALSE(fs::exists(folder.path("sa.yaml.state")));
+}
+
+TEST(StateFile, that_is_damaged_is_refused_with_its_position) {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"", "expected a mapping"},
+      {"version: 2\ndirection: encrypt\nspi: 1\nnext: 5\n", ":1:10: 'version' is '2'"},
+      {"version: 1\ndirection: decrypt\nspi: 1\nnext: 5\n", ":2:12: 'direction' is 'decrypt'"},
+      {"version: 1\ndirection: encrypt\nspi: 1\n", "missing key 'next'"},
+      {"version: 1\ndirection: encrypt\nspi: 1\nnext: 0\n", ":4:7: 'next' is 0"},
+      {"version: 1\ndirection: encrypt\nspi: 1\nnext: 18446744073709551616\n",
+       ":4:7: 'next' is '18446744073709551616'"},
+      {"version: 1\ndirection: encrypt\nspi: 1\nnext: -5\n", ":4:7: 'next' is '-5'"},
+      {"version: 1\ndirection: encrypt\nspi: 1\nnext: 5\nmore: 1\n", "unknown key 'more'"},
+  };
+  const ScratchFolder folder;
+  ASSERT_TRUE(Life(folder, "encrypt", kLiveNewKeys).status().ok());
+  const std::string path = state_file(folder);
+  for (Case const& test : cases) {
+    std::ofstream(path) << test.text;
+    const Life life(folder, "encrypt", kLiveNewKeys);
+    EXPECT_EQ(life.status().code(), absl::StatusCode::kInvalidArgument) << test.text;
+    EXPECT_THAT(std::string(life.status().message()), HasSubstr(path));
+    EXPECT_THAT(std::string(life.status().message()), HasSubstr(test.message));
+  }
+}
+
+}  // namespace
+}  // namespace catena::ipsec::testing
