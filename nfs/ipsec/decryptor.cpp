@@ -59,10 +59,12 @@ EspBytes find_esp(const std::uint8_t* frame, packet::Layers const& layers, Inbou
     }
     return {EspBytes::Kind::kEsp, frame + layers.payload, layers.payload_length};
   }
-  if ((layers.flags & packet::kUdp) == 0) {
-    return {};
-  }
   const std::uint32_t destination = packet::load_be32(ip + 16);
+  if ((layers.flags & packet::kUdp) == 0) {
+    // without ports it may be the rest of ESP in UDP, which is not put together again here
+    const bool may_be_esp = ip[9] == packet::kProtocolUdp && index.receives_udp(destination);
+    return {.kind = may_be_esp ? EspBytes::Kind::kMalformed : EspBytes::Kind::kNone};
+  }
   const std::uint16_t port = packet::load_be16(frame + layers.l4 + 2);
   if (index.receives_udp(destination, port)) {
     return find_in_udp(frame, layers);
@@ -71,6 +73,18 @@ EspBytes find_esp(const std::uint8_t* frame, packet::Layers const& layers, Inbou
   const bool is_ike =
       port == kIkePort || (port == kIkeNatPort && is_key_exchange(frame + layers.payload, layers.payload_length));
   return {.kind = is_ike && index.is_tunnel_end(destination) ? EspBytes::Kind::kKeyExchange : EspBytes::Kind::kNone};
+}
+
+/// Of an authentic packet that cannot go on.
+DropReasonId reason_of(std::uint32_t status) {
+  switch (status) {
+    case kDummy:
+      return kDropDummy;
+    case kCongested:
+      return kDropCongestion;
+    default:
+      return kMalformed;
+  }
 }
 
 }  // namespace
@@ -218,7 +232,7 @@ void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32
     return drop(packet, kReplay, what, outcome);
   }
   if (status != kDone) {
-    return drop(packet, status == kDummy ? kDropDummy : kMalformed, what, outcome);
+    return drop(packet, reason_of(status), what, outcome);
   }
   packet.reparse();
   if (!association.selector.matches(flow_key(packet.frame(), packet.layers()))) {  // RFC 4301 section 5.2, step 4

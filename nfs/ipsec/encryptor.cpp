@@ -39,6 +39,12 @@ inline std::uint32_t Encryptor::find(FlowKey const& flow) const {
   return i;
 }
 
+bool Encryptor::may_belong_to_one(packet::Packet const& packet) const {
+  const FlowKey flow = flow_key(packet.frame(), packet.layers());
+  return std::any_of(selectors_.begin(), selectors_.end(),
+                     [&flow](Selector const& selector) { return selector.may_match(flow); });
+}
+
 bool Encryptor::may_go_on(std::uint32_t number) {
   Numbers& numbers = numbers_[number];
   Association const& association = sessions_[number].association;
@@ -82,7 +88,7 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     const std::uint32_t number =
         first_takes_all ? 0 : find(flow_key(batch.region() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
     if (number == selectors_.size()) {
-      drop(batch[i], kNoSa, std::nullopt, outcome);
+      drop(batch[i], may_belong_to_one(batch[i]) ? kDropFragment : kNoSa, std::nullopt, outcome);
       continue;
     }
     const std::uint32_t text = text_length(layers.l3_length);

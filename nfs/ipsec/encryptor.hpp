@@ -21,6 +21,8 @@ class Encryptor final : public IpsecNf {
  private:
   /// Position of the first association whose selector matches; their number if none does.
   std::uint32_t find(FlowKey const& flow) const;
+  /// Of a packet that no selector matches: whether one may match the datagram that it is a part of.
+  bool may_belong_to_one(packet::Packet const& packet) const;
   /// Whether the association may use its next number, which has come to its limit. Moves the limit on if so.
   bool may_go_on(std::uint32_t number);
   void resume(std::uint32_t number, SavedState const& state) override;

@@ -7,7 +7,6 @@ namespace catena::ipsec {
 namespace {
 
 constexpr std::uint8_t kEcnMask = 0x03;
-constexpr std::uint8_t kEcnCongested = 0x03;
 
 /// Copies an L2 header; the usual one by a copy of fixed length, which costs next to nothing.
 void copy_l2(std::uint8_t* target, const std::uint8_t* source, std::uint32_t length) {
@@ -18,15 +17,20 @@ void copy_l2(std::uint8_t* target, const std::uint8_t* source, std::uint32_t len
   }
 }
 
-/// RFC 4301 section 5.1.2.1 note 6: congestion met on the way is shown to an inner packet that can carry the mark.
-void carry_congestion(const std::uint8_t* outer, std::uint8_t* inner) {
-  const bool congested = (outer[1] & kEcnMask) == kEcnCongested;
-  const std::uint8_t inner_ecn = inner[1] & kEcnMask;
-  if (!congested || inner_ecn == 0 || inner_ecn == kEcnCongested) {
-    return;
-  }
+/// RFC 6040 section 4.2: what the ECN field of the inner packet becomes, by that field and the outer one. kLost: a mark
+/// of congestion would be lost, so the packet must be.
+constexpr std::uint8_t kLost = 4;
+constexpr std::uint8_t kInnerEcn[4][4] = {
+    // outer: not-ECT, ECT(1), ECT(0), CE
+    {0, 0, 0, kLost},  // inner: not-ECT
+    {1, 1, 1, 3},      // ECT(1)
+    {2, 1, 2, 3},      // ECT(0)
+    {3, 3, 3, 3},      // CE
+};
+
+void set_ecn(std::uint8_t* inner, std::uint8_t ecn) {
   const std::uint16_t before = packet::load_be16(inner);
-  inner[1] = static_cast<std::uint8_t>(inner[1] | kEcnCongested);
+  inner[1] = static_cast<std::uint8_t>((inner[1] & ~kEcnMask) | ecn);
   packet::store_be16(inner + 10,
                      packet::checksum_update(packet::load_be16(inner + 10), before, packet::load_be16(inner)));
 }
@@ -106,7 +110,14 @@ PacketStatus decapsulate(packet::Packet const& packet, Aux const& aux) {
   if ((inner[0] >> 4) != 4 || header < kIpv4Bytes || total < header || total > room) {
     return kMalformedInner;
   }
-  carry_congestion(outer, inner);
+  const auto inner_ecn = static_cast<std::uint8_t>(inner[1] & kEcnMask);
+  const std::uint8_t ecn = kInnerEcn[inner_ecn][outer[1] & kEcnMask];
+  if (ecn == kLost) {
+    return kCongested;
+  }
+  if (ecn != inner_ecn) {
+    set_ecn(inner, ecn);
+  }
   copy_l2(frame + aux.shift, frame, aux.l3);
   packet.set_extent(std::uint32_t{packet.offset()} + aux.shift, aux.l3 + total);
   return kDone;

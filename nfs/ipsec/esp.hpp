@@ -57,11 +57,11 @@ inline packet::Layers layers_after_encapsulation(Aux const& aux) {
 }
 
 /// Takes the outer headers off a packet whose text has been decrypted in place: the L2 header moves in front of the
-/// inner datagram, padding is cut off, and congestion marks of the outer header go into the inner one (RFC 4301
-/// section 5.1.2.1, note 6). Layers are not parsed again.
-/// kDone; else nothing is changed: kDummy for next header 59, kMalformedInner for another next header than IPv4, a pad
-/// length that exceeds the text, or an inner IPv4 header that does not fit. Bytes between the inner datagram and the
-/// padding (RFC 4303 section 2.7) are allowed and cut off.
+/// inner datagram, padding is cut off, and the inner ECN field becomes what RFC 6040 section 4.2 says. Layers are not
+/// parsed again. kDone; else nothing is changed: kDummy for next header 59, kCongested for a mark of congestion on a
+/// packet that cannot carry it, kMalformedInner for another next header than IPv4, a pad length that exceeds the text,
+/// or an inner IPv4 header that does not fit. Bytes between the inner datagram and the padding (RFC 4303 section 2.7)
+/// are allowed and cut off.
 PacketStatus decapsulate(packet::Packet const& packet, Aux const& aux);
 
 }  // namespace catena::ipsec

@@ -31,6 +31,11 @@ bool InboundIndex::receives_udp(std::uint32_t destination, std::uint16_t port) c
   return std::binary_search(udp_ports_.begin(), udp_ports_.end(), std::uint64_t{destination} << 16 | port);
 }
 
+bool InboundIndex::receives_udp(std::uint32_t destination) const {
+  const auto at = std::lower_bound(udp_ports_.begin(), udp_ports_.end(), std::uint64_t{destination} << 16);
+  return at != udp_ports_.end() && *at >> 16 == destination;
+}
+
 bool InboundIndex::is_tunnel_end(std::uint32_t destination) const {
   const std::uint64_t first = std::uint64_t{destination} << 32;
   const auto at = std::lower_bound(by_spi_.begin(), by_spi_.end(), first,

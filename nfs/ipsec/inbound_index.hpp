@@ -20,6 +20,8 @@ class InboundIndex {
   /// True if some association with that outer destination takes ESP in UDP on that port. UDP to anybody else's port
   /// 4500 is none of our business.
   bool receives_udp(std::uint32_t destination, std::uint16_t port) const;
+  /// The same of any port.
+  bool receives_udp(std::uint32_t destination) const;
   /// True if some association ends at that address.
   bool is_tunnel_end(std::uint32_t destination) const;
 

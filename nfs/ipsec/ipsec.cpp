@@ -12,7 +12,7 @@
 namespace catena::ipsec {
 namespace {
 
-constexpr std::array<nf::DropReason, 11> kDropReasons{{
+constexpr std::array<nf::DropReason, 13> kDropReasons{{
     {"no_sa", "no association for the packet: no selector matches, or unknown SPI and destination"},
     {"bad_icv", "the integrity check value is wrong"},
     {"replay", "the sequence number was seen before, or is left of the 64-packet window"},
@@ -24,17 +24,20 @@ constexpr std::array<nf::DropReason, 11> kDropReasons{{
     {"crypto_failed", "neither library nor kernel finished the packet"},
     {"cleartext", "arrived in the clear, but is traffic that an association protects"},
     {"state_failed", "no sequence number could be reserved in the state folder"},
+    {"fragment", "a part without ports, and only selectors with ports may match it"},
+    {"congestion", "congestion was met in the tunnel, and the packet inside cannot be marked"},
 }};
 
 constexpr std::array<nf::ConfigKey, 5> kConfigKeys{{
     {"direction", "encrypt | decrypt", "", "which way packets go through the tunnels"},
     {"sa", "file", "", "YAML file with the security associations"},
-    {"mtu", "integer 68..2034", "2034", "encrypt only: longest outer IPv4 datagram, bytes"},
+    {"mtu", "integer 68..2034", "1500", "encrypt only: longest outer IPv4 datagram, bytes"},
     {"state", "folder", "the SA file's name and .state", "where numbers are kept between runs with a live tx"},
     {"cleartext", "drop | pass", "drop", "decrypt only: packets in the clear that an association's selector matches"},
 }};
 
 constexpr std::int64_t kMinMtu = 68;  // RFC 791
+constexpr std::int64_t kDefaultMtu = 1500;
 constexpr std::int64_t kMaxMtu = packet::kSlotBytes - packet::kEthernetBytes;
 static_assert(kMaxMtu == 2034);
 
@@ -163,9 +166,9 @@ void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcom
 Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of("direction", {"encrypt", "decrypt"}));
   const Direction direction = word == "encrypt" ? Direction::kEncrypt : Direction::kDecrypt;
-  std::int64_t mtu = kMaxMtu;
+  std::int64_t mtu = kDefaultMtu;
   if (direction == Direction::kEncrypt) {
-    CATENA_ASSIGN_OR_RETURN(mtu, config.integer_or("mtu", kMaxMtu, kMinMtu, kMaxMtu));
+    CATENA_ASSIGN_OR_RETURN(mtu, config.integer_or("mtu", kDefaultMtu, kMinMtu, kMaxMtu));
   }
   Cleartext cleartext = Cleartext::kDrop;
   if (direction == Direction::kDecrypt) {

@@ -43,6 +43,8 @@ enum DropReasonId : std::uint32_t {
   kCryptoFailed,
   kCleartext,
   kStateFailed,
+  kDropFragment,
+  kDropCongestion,
 };
 
 /// A configured association and what its keys expand to.

@@ -125,18 +125,31 @@ inline void write_headers(Bytes frame, Aux const& aux, IsoPtr<u32> association, 
   frame.set_be32(esp + 12, aux.sequence);
 }
 
-/// RFC 4301 section 5.1.2.1 note 6, with the checksum update of RFC 1624 equation 3.
-inline void carry_congestion(Bytes frame, i32 outer, i32 inner) {
-  constexpr u8 kCongested = 3;
-  const u8 tos = frame[inner + 1];
-  if ((frame[outer + 1] & kCongested) != kCongested || (tos & kCongested) == 0 || (tos & kCongested) == kCongested) {
-    return;
-  }
+/// The ECN field of RFC 6040 section 4.2, with the checksum update of RFC 1624 equation 3. False, and nothing changed,
+/// where the inner packet cannot carry the outer one's mark of congestion.
+inline bool carry_ecn(Bytes frame, i32 outer, i32 inner) {
+  constexpr u32 kEct1 = 1;
+  constexpr u32 kEct0 = 2;
+  constexpr u32 kCe = 3;
   const u32 before = frame.be16(inner);
-  const u32 after = before | kCongested;
-  u32 sum = (~static_cast<u32>(frame.be16(inner + 10)) & 0xFFFFU) + (~before & 0xFFFFU) + after;
-  frame.set_be16(inner + 10, static_cast<u16>(finish_checksum(sum)));
-  frame.set_be16(inner, static_cast<u16>(after));
+  const u32 inner_ecn = before & 3U;
+  const u32 outer_ecn = frame[outer + 1] & 3U;
+  u32 ecn = inner_ecn;
+  if (outer_ecn == kCe) {
+    if (inner_ecn == 0) {
+      return false;
+    }
+    ecn = kCe;
+  } else if (outer_ecn == kEct1 && inner_ecn == kEct0) {
+    ecn = kEct1;
+  }
+  if (ecn != inner_ecn) {
+    const u32 after = (before & ~3U) | ecn;
+    const u32 sum = (~static_cast<u32>(frame.be16(inner + 10)) & 0xFFFFU) + (~before & 0xFFFFU) + after;
+    frame.set_be16(inner + 10, static_cast<u16>(finish_checksum(sum)));
+    frame.set_be16(inner, static_cast<u16>(after));
+  }
+  return true;
 }
 
 /// Checks the decrypted text and moves the L2 header in front of the datagram in it. Sets `inner_length` if kDone.
@@ -158,7 +171,9 @@ inline u32 open_tunnel(Bytes frame, Aux const& aux, u32& inner_length) {
   if ((version >> 4) != 4 || header < kIpv4Bytes || total < header || total > room) {
     return kMalformedInner;
   }
-  carry_congestion(frame, aux.l3, inner);
+  if (!carry_ecn(frame, aux.l3, inner)) {
+    return kCongested;
+  }
   move_l2(frame, aux.l3, aux.shift);
   inner_length = total;
   return kDone;

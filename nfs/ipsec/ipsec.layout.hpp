@@ -56,6 +56,7 @@ enum PacketStatus : u32 {
   kBadIcv = 2,
   kMalformedInner = 3,  ///< authentic, but not an IPv4 datagram in tunnel mode
   kDummy = 4,           ///< authentic, next header 59
+  kCongested = 5,       ///< authentic, with a mark of congestion that the inner packet cannot carry
 };
 struct PacketResult {
   u32 status;

@@ -5,6 +5,7 @@
 
 #include <catena/nf/testing/harness.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +26,36 @@ Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_vie
 /// `sizes`: other unit sizes.
 RunResult run_everywhere(std::string_view direction, std::string_view sa_text, std::vector<Frame> const& frames,
                          std::string_view more = "", std::vector<std::uint32_t> const& sizes = {1, 31, 33, 256});
+
+/// RFC 6040 section 4.2, figure 4, row by row: the ECN field of the packet that leaves the tunnel.
+inline constexpr std::uint8_t kNotEct = 0;
+inline constexpr std::uint8_t kEct1 = 1;
+inline constexpr std::uint8_t kEct0 = 2;
+inline constexpr std::uint8_t kCe = 3;
+inline constexpr std::uint8_t kEcnDrop = 255;
+struct EcnCase {
+  std::uint8_t inner;
+  std::uint8_t outer;
+  std::uint8_t leaving;
+};
+inline constexpr std::array<EcnCase, 16> kEcnTable{{
+    {kNotEct, kNotEct, kNotEct},
+    {kNotEct, kEct0, kNotEct},
+    {kNotEct, kEct1, kNotEct},
+    {kNotEct, kCe, kEcnDrop},
+    {kEct0, kNotEct, kEct0},
+    {kEct0, kEct0, kEct0},
+    {kEct0, kEct1, kEct1},
+    {kEct0, kCe, kCe},
+    {kEct1, kNotEct, kEct1},
+    {kEct1, kEct0, kEct1},
+    {kEct1, kEct1, kEct1},
+    {kEct1, kCe, kCe},
+    {kCe, kNotEct, kCe},
+    {kCe, kEct0, kCe},
+    {kCe, kEct1, kCe},
+    {kCe, kCe, kCe},
+}};
 
 /// The frames that were not dropped.
 std::vector<Frame> survivors(RunResult const& result);

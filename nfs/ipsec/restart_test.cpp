@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an NF whose packets leave for a network takes from one run to the next. Runs that are killed: tests/system/ipsec_restart_test.py.
+// What an NF whose packets leave for a network takes from one run to the next. Runs that are killed:
+// tests/system/ipsec_restart_test.py.
 #include "ipsec_testing.hpp"
 
 #include <catena/core/text.hpp>
@@ -127,7 +128,7 @@ std::string state_file(ScratchFolder const& folder, std::string const& name = "s
   std::string found;
   for (auto const& entry : fs::directory_iterator(folder.path(name))) {
     const std::string path = entry.path().string();
-    if (!path.ends_with(".lock")) {
+    if (!path.ends_with(".lock") && !path.ends_with(".new")) {  // what is being written is not there yet
       EXPECT_EQ(found, "");
       found = path;
     }

@@ -251,6 +251,9 @@ TEST(InboundIndex, finds_by_spi_and_destination) {
   EXPECT_TRUE(index.receives_udp(4, 4500));
   EXPECT_FALSE(index.receives_udp(5, 4500));
   EXPECT_FALSE(index.receives_udp(4, 4501));
+  EXPECT_TRUE(index.receives_udp(4));
+  EXPECT_FALSE(index.receives_udp(3));
+  EXPECT_FALSE(index.receives_udp(5));
   EXPECT_TRUE(index.is_tunnel_end(4));
   EXPECT_TRUE(index.is_tunnel_end(5));
   EXPECT_FALSE(index.is_tunnel_end(3));

@@ -61,10 +61,14 @@ Result<std::int32_t> read_protocol(nf::Config& config) {
                       concat("'protocol' is '", text, "'; write any, icmp, tcp, udp, esp or a number from 0 to 255"));
 }
 
-/// Sets `given` if the key restricts anything.
-Result<PortRange> read_ports(nf::Config& config, std::string_view key, bool& given) {
+/// Sets what the key restricts, if anything.
+Result<PortRange> read_ports(nf::Config& config, std::string_view key, Selector& selector) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, config.string_or(key, "any"));
   if (text == "any") {
+    return PortRange{};
+  }
+  if (text == "opaque") {
+    selector.opaque_ports = true;
     return PortRange{};
   }
   std::uint32_t first = 0;
@@ -78,9 +82,9 @@ Result<PortRange> read_ports(nf::Config& config, std::string_view key, bool& giv
   });
   if (!readable || first > last) {
     return config.error(
-        key, concat("'", key, "' is '", text, "'; write a port from 0 to 65535, a range 1024-65535, or any"));
+        key, concat("'", key, "' is '", text, "'; write a port from 0 to 65535, a range 1024-65535, opaque, or any"));
   }
-  given = true;
+  selector.needs_ports = true;
   return PortRange{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
 }
 
@@ -91,11 +95,16 @@ Result<Selector> read_selector(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(selector.source, read_prefix(config, "source"));
   CATENA_ASSIGN_OR_RETURN(selector.destination, read_prefix(config, "destination"));
   CATENA_ASSIGN_OR_RETURN(selector.protocol, read_protocol(config));
-  CATENA_ASSIGN_OR_RETURN(selector.source_port, read_ports(config, "source_port", selector.needs_ports));
-  CATENA_ASSIGN_OR_RETURN(selector.destination_port, read_ports(config, "destination_port", selector.needs_ports));
+  CATENA_ASSIGN_OR_RETURN(selector.source_port, read_ports(config, "source_port", selector));
+  CATENA_ASSIGN_OR_RETURN(selector.destination_port, read_ports(config, "destination_port", selector));
+  if (selector.needs_ports && selector.opaque_ports) {
+    return config.error("destination_port",
+                        "one port is opaque and the other a range; who hides one hides both: write opaque or any for "
+                        "both, and the range in an association of its own");
+  }
   const bool portless =
       selector.protocol >= 0 && selector.protocol != packet::kProtocolTcp && selector.protocol != packet::kProtocolUdp;
-  if (selector.needs_ports && portless) {
+  if ((selector.needs_ports || selector.opaque_ports) && portless) {
     return config.error("protocol", "a selector with ports needs 'protocol: tcp', 'udp' or 'any'");
   }
   CATENA_RETURN_IF_ERROR(config.finish());

@@ -17,6 +17,11 @@ struct FlowKey {
   bool has_ports = false;  ///< false for later fragments and for anything but whole TCP and UDP headers
   std::uint16_t source_port = 0;
   std::uint16_t destination_port = 0;
+
+  /// Whether it is part of a datagram that has ports, which cannot be read here.
+  bool hides_ports() const {
+    return !has_ports && (protocol == packet::kProtocolTcp || protocol == packet::kProtocolUdp);
+  }
 };
 
 /// `frame`: with packet::kIpv4 in `layers`, which are its own.
@@ -46,39 +51,40 @@ struct PortRange {
   bool contains(std::uint16_t port) const { return port >= first && port <= last; }
 };
 
-/// The default matches every datagram. With a port range it matches only packets whose ports can be read.
+/// The default matches every datagram. With a port range it matches only packets whose ports can be read; with opaque
+/// ports only those whose ports cannot (RFC 4301 section 4.4.1.1): later fragments, and what has none.
 struct Selector {
   Prefix source;
   Prefix destination;
   std::int32_t protocol = -1;  ///< -1: any
   bool needs_ports = false;
+  bool opaque_ports = false;  ///< not with needs_ports
   PortRange source_port;
   PortRange destination_port;
 
   /// Whether it matches every flow, so that nobody needs to know which it is.
-  bool matches_all() const { return source.mask == 0 && destination.mask == 0 && protocol < 0 && !needs_ports; }
+  bool matches_all() const {
+    return source.mask == 0 && destination.mask == 0 && protocol < 0 && !needs_ports && !opaque_ports;
+  }
   bool matches(FlowKey const& flow) const {
     return source.contains(flow.source) && destination.contains(flow.destination) &&
-           (protocol < 0 || protocol == flow.protocol) &&
+           (protocol < 0 || protocol == flow.protocol) && (!opaque_ports || !flow.has_ports) &&
            (!needs_ports || (flow.has_ports && source_port.contains(flow.source_port) &&
                              destination_port.contains(flow.destination_port)));
   }
-  /// Whether the datagram may be one that matches(): a part of a TCP or UDP datagram whose ports cannot be read may
-  /// have any.
+  /// Whether the datagram may be part of one that matches(): where it hides its ports they may be any.
   bool may_match(FlowKey const& flow) const {
-    const bool hides_ports =
-        !flow.has_ports && (flow.protocol == packet::kProtocolTcp || flow.protocol == packet::kProtocolUdp);
+    if (!flow.hides_ports() || !needs_ports) {
+      return matches(flow);
+    }
     return source.contains(flow.source) && destination.contains(flow.destination) &&
-           (protocol < 0 || protocol == flow.protocol) &&
-           (!needs_ports || hides_ports ||
-            (flow.has_ports && source_port.contains(flow.source_port) &&
-             destination_port.contains(flow.destination_port)));
+           (protocol < 0 || protocol == flow.protocol);
   }
 };
 
 /// Reads the mapping `{source, destination, protocol, source_port, destination_port}`, every key optional.
-/// InvalidArgument with position: not a prefix, host bits set, unknown protocol, not a port range, ports for a
-/// protocol that has none, unknown key.
+/// InvalidArgument with position: not a prefix, host bits set, unknown protocol, not a port range, opaque beside a
+/// range, ports for a protocol that has none, unknown key.
 Result<Selector> read_selector(nf::Config& config);
 
 /// Dotted quad under `key`, in host order. InvalidArgument with position if it is anything else.

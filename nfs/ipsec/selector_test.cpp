@@ -52,6 +52,20 @@ TEST(Selector, with_ports_never_matches_a_packet_without) {
   EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolUdp, false, 0, 0}));
 }
 
+TEST(Selector, with_opaque_ports_matches_only_what_shows_none) {
+  for (const char* text : {"{protocol: tcp, source_port: opaque}", "{protocol: tcp, destination_port: opaque}",
+                           "{protocol: tcp, source_port: opaque, destination_port: opaque}"}) {
+    const auto selector = parse(text);
+    ASSERT_TRUE(selector.ok()) << selector.status();
+    EXPECT_FALSE(selector->matches_all());
+    EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolTcp, true, 3, 4}));
+    EXPECT_FALSE(selector->may_match({1, 2, packet::kProtocolTcp, true, 3, 4}));
+    EXPECT_TRUE(selector->matches({1, 2, packet::kProtocolTcp, false, 0, 0}));
+    EXPECT_TRUE(selector->may_match({1, 2, packet::kProtocolTcp, false, 0, 0}));
+    EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolUdp, false, 0, 0}));
+  }
+}
+
 TEST(Selector, may_match_a_part_whose_ports_cannot_be_read) {
   const auto selector = parse("{destination: 10.0.0.0/8, source_port: 5}");
   ASSERT_TRUE(selector.ok()) << selector.status();
@@ -92,6 +106,8 @@ TEST(Selector, says_where_and_how_a_key_is_wrong) {
       {"{source_port: 65536}", "sa.yaml:1:15: 'source_port' is '65536'; write a port"},
       {"{source_port: 5-}", "'source_port' is '5-'"},
       {"{destination_port: 9-8}", "sa.yaml:1:20: 'destination_port' is '9-8'; write a port"},
+      {"{source_port: opaque, destination_port: 9}", "sa.yaml:1:41: one port is opaque and the other a range"},
+      {"{protocol: icmp, source_port: opaque}", "a selector with ports needs 'protocol: tcp', 'udp' or 'any'"},
       {"{protocol: icmp, source_port: 5}", "sa.yaml:1:12: a selector with ports needs 'protocol: tcp', 'udp' or 'any'"},
       {"{sorce: any}", "sa.yaml:1:2: unknown key 'sorce'; did you mean 'source'?"},
   };

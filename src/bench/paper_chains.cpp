@@ -13,7 +13,7 @@ namespace catena::bench {
 namespace {
 
 constexpr const char* kFirewallRules = "rules: fw.rules, default: allow";
-constexpr const char* kEncrypt = "direction: encrypt, sa: %SA%";
+constexpr const char* kEncrypt = "direction: encrypt, sa: %SA%, mtu: 2034";
 constexpr const char* kDecrypt = "direction: decrypt, sa: %SA%";
 constexpr const char* kRules = "rules: ids.rules";
 constexpr const char* kRoutes = "routes: routes.txt";

@@ -51,8 +51,8 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
                                                                       chain->config_.tuning.unit_packets));
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
   CATENA_RETURN_IF_ERROR(chain->open_ports(options));
-  CATENA_RETURN_IF_ERROR(chain->make_stages(options));
   CATENA_RETURN_IF_ERROR(chain->start_nfs(options));
+  CATENA_RETURN_IF_ERROR(chain->make_stages(options));
   return chain;
 }
 

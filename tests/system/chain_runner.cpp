@@ -204,10 +204,10 @@ std::vector<Traffic> const& esp_traffic() {
     std::vector<Traffic> traffic;
     for (Traffic const& clear : clear_traffic()) {
       const fs::path path = scratch_folder() / concat(clear.name, "-esp.pcap");
-      make_capture(
-          concat("{pcap: ", clear.capture, "}"),
-          concat("[{name: vpn, type: ipsec, config: {direction: encrypt, sa: ", data_file("chain/sa.yaml"), "}}]"),
-          path);
+      make_capture(concat("{pcap: ", clear.capture, "}"),
+                   concat("[{name: vpn, type: ipsec, config: {direction: encrypt, mtu: 2034, sa: ",
+                          data_file("chain/sa.yaml"), "}}]"),
+                   path);
       traffic.push_back({clear.name, path.string()});
     }
     return traffic;
@@ -257,10 +257,10 @@ CombinedTraffic const& combined_traffic() {
     if (const Status status = write_capture(traffic.clear, frames); !status.ok()) {
       throw std::runtime_error(status.ToString());
     }
-    make_capture(
-        concat("{pcap: ", traffic.clear, "}"),
-        concat("[{name: vpn, type: ipsec, config: {direction: encrypt, sa: ", data_file("chain/sa-all.yaml"), "}}]"),
-        traffic.esp);
+    make_capture(concat("{pcap: ", traffic.clear, "}"),
+                 concat("[{name: vpn, type: ipsec, config: {direction: encrypt, mtu: 2034, sa: ",
+                        data_file("chain/sa-all.yaml"), "}}]"),
+                 traffic.esp);
     return traffic;
   }();
   return kTraffic;

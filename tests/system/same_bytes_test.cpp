@@ -19,7 +19,7 @@ namespace {
 
 const NfText kFirewall{"fw", "firewall", "rules: fw.rules, default: allow"};
 const NfText kNids{"ids", "nids", "rules: ids.rules"};
-const NfText kEncrypt{"vpn", "ipsec", "direction: encrypt, sa: sa.yaml"};
+const NfText kEncrypt{"vpn", "ipsec", "direction: encrypt, sa: sa.yaml, mtu: 2034"};
 const NfText kDecrypt{"vpn", "ipsec", "direction: decrypt, sa: sa.yaml"};
 const NfText kRouter{"rt", "router", "routes: routes.txt"};
 const NfText kNat{"nat", "nat", "inside: [10.0.0.0/8], external: [203.0.113.1-203.0.113.3]"};
@@ -176,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(Chains, SameBytes,
                                   kTrafficNames[std::get<1>(test.param)];
                          });
 
-const NfText kEncryptAll{"vpn", "ipsec", "direction: encrypt, sa: sa-all.yaml"};
+const NfText kEncryptAll{"vpn", "ipsec", "direction: encrypt, sa: sa-all.yaml, mtu: 2034"};
 const NfText kDecryptAll{"vpn", "ipsec", "direction: decrypt, sa: sa-all.yaml"};
 /// One external address: combined_traffic() knows the endpoints that its hosts get.
 const NfText kOneAddressNat{"nat", "nat", "inside: [10.0.0.0/8, 100.64.0.0/10], external: [203.0.113.1]"};
