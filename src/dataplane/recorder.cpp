@@ -2,7 +2,6 @@
 #include "dataplane/recorder.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/record.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -36,8 +35,13 @@ Result<std::unique_ptr<Recorder>> Recorder::open(std::string const& path, std::v
 Status Recorder::write(Unit& unit) {
   std::stable_sort(unit.records.begin(), unit.records.end(),
                    [](UnitRecord const& a, UnitRecord const& b) { return a.line.packet < b.line.packet; });
+  auto arrival = unit.arrivals.begin();
   for (UnitRecord const& record : unit.records) {
-    std::string line = nf::format_record(*nfs_[record.nf], record.line);
+    while (arrival != unit.arrivals.end() && arrival->packet < record.line.packet) {
+      ++arrival;
+    }
+    const bool known = arrival != unit.arrivals.end() && arrival->packet == record.line.packet;
+    std::string line = nf::format_record(*nfs_[record.nf], record.line, known ? &*arrival : nullptr);
     line += '\n';
     if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size()) {
       return absl::DataLossError(concat(path_, ": ", std::strerror(errno)));

@@ -24,8 +24,8 @@ std::uint64_t now_ns() { return static_cast<std::uint64_t>(to_ns(std::chrono::st
 
 }  // namespace
 
-RxStage::RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop)
-    : Stage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop) {}
+RxStage::RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop, bool keep_arrivals)
+    : Stage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop), keep_arrivals_(keep_arrivals) {}
 
 Result<Progress> RxStage::poll() {
   // a worker that has other stages too comes back late: a source that gives full units is asked again at once
@@ -66,6 +66,13 @@ Progress RxStage::receive(bool& is_full) {
   next_index_ += unit->count;
   for (const std::uint32_t slot : unit->used_slots()) {
     bytes_ += pool_->meta().length[slot];
+  }
+  if (keep_arrivals_) {
+    unit->arrivals.clear();
+    const packet::Batch batch = pool_->batch(*unit);
+    for (std::uint32_t i = 0; i < batch.size(); ++i) {
+      unit->arrivals.push_back(nf::arrival_of(batch[i]));
+    }
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();

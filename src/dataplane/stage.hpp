@@ -50,7 +50,8 @@ class Stage {
 /// before goes on through the chain, and error() says why nothing follows.
 class RxStage final : public Stage {
  public:
-  RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop);
+  /// `keep_arrivals`: notes what each packet was on arrival, for the recorder.
+  RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop, bool keep_arrivals = false);
   Result<Progress> poll() override;
   /// OK, or why the source ended. Read after the run.
   Status const& error() const { return error_; }
@@ -66,6 +67,7 @@ class RxStage final : public Stage {
   PacketPool* pool_;
   Ring* out_;
   std::atomic<bool> const* stop_;
+  bool keep_arrivals_;
   Status error_;
   std::uint64_t next_index_ = 0;
   std::uint64_t starved_polls_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/nf/outcome.hpp>
+#include <catena/nf/record.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <cstdint>
@@ -35,6 +36,7 @@ struct Unit {
   /// A device that never answered may still write into the packets: their slots are never given out again.
   bool quarantined = false;
   std::vector<UnitRecord> records;
+  std::vector<nf::Arrival> arrivals;  ///< of its packets, in order; only where lines are written about them
 
   std::span<const std::uint32_t> used_slots() const { return {slots.data(), count}; }
 };

@@ -11,6 +11,7 @@ packet decrypted by scapy with a good ICV and the captured datagram inside; oute
 
 import argparse
 import collections
+import datetime
 import ipaddress
 import json
 import pathlib
@@ -197,6 +198,16 @@ def read_frames(path):
     return [data for data, _ in RawPcapReader(str(path))]
 
 
+def read_stamps(path):
+    """Arrival times as record lines have them."""
+    reader = RawPcapReader(str(path))
+    stamps = []
+    for _, meta in reader:
+        second = datetime.datetime.fromtimestamp(meta.sec, datetime.timezone.utc)
+        stamps.append(f"{second:%Y-%m-%dT%H:%M:%S}.{meta.usec if reader.nano else meta.usec * 1000:09}Z")
+    return stamps
+
+
 class Model:
     """The chain, decided the slow way. `judge()` takes the packets in order."""
 
@@ -211,8 +222,18 @@ class Model:
         self.router = Router(folder / rt["routes"], rt["ports"])
         self.seen = collections.Counter()
 
-    def judge(self, index, packet, sent):
+    def judge(self, index, stamp, packet, sent):
         """The record lines of one packet; `sent` gives the frames that left, of which it takes its own."""
+        for line in self.decisions(index, packet, sent):
+            # what every line has of the packet as it came, before a tunnel hid it
+            line |= {"ts": stamp}
+            if packet.is_ipv4:
+                line |= {"src": str(packet.source), "dst": str(packet.destination), "proto": packet.protocol}
+                if packet.ports:
+                    line |= dict(zip(("sport", "dport"), packet.ports))
+            yield line
+
+    def decisions(self, index, packet, sent):
         if packet.is_control:
             self.seen["ARP and CDP"] += 1
             assert next(sent) == packet.frame, "a frame that no NF decides was changed"
@@ -269,9 +290,9 @@ def main():
         lines = iter([json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()])
 
     model = Model(options.examples)
-    for index, frame in enumerate(read_frames(captured)):
+    for index, (frame, stamp) in enumerate(zip(read_frames(captured), read_stamps(captured), strict=True)):
         try:
-            for expected in model.judge(index, Packet(frame), frames):
+            for expected in model.judge(index, stamp, Packet(frame), frames):
                 actual = next(lines, None)
                 assert actual == expected, f"record line {actual}, expected {expected}"
         except (AssertionError, StopIteration) as error:

@@ -3,13 +3,39 @@
 
 #include <catena/nf/instance.hpp>
 #include <catena/nf/outcome.hpp>
+#include <catena/packet/batch.hpp>
 
+#include <cstdint>
 #include <string>
 
 namespace catena::nf {
 
+/// A packet as rx saw it, for the lines about it. Taken on arrival, because later headers are no answer: an NF may
+/// have rewritten them, and whether the host has the newest ones depends on placement and plan.
+struct Arrival {
+  std::uint64_t packet = 0;   ///< its number, as Packet::index()
+  std::uint64_t time_ns = 0;  ///< ns since 1970, as Packet::arrival_ns()
+  /// packet::LayerFlags. Addresses and protocol hold with kIpv4, ports with kPorts, ICMP type and code with kIcmp.
+  std::uint8_t flags = 0;
+  std::uint8_t protocol = 0;
+  std::uint8_t icmp_type = 0;
+  std::uint8_t icmp_code = 0;
+  std::uint32_t source = 0;       ///< host order
+  std::uint32_t destination = 0;  ///< host order
+  std::uint16_t source_port = 0;
+  std::uint16_t destination_port = 0;
+};
+/// Precondition: no NF had the packet yet. Thread rule: pure.
+Arrival arrival_of(packet::Packet const& packet);
+
+/// "2013-05-02T20:20:36.633914000Z": UTC of `time_ns` (ns since 1970) with nine digits. Thread rule: pure.
+std::string utc_of(std::uint64_t time_ns);
+/// "192.0.2.1" of an address in host order. Thread rule: pure.
+std::string dotted_of(std::uint32_t address);
+
 /// One line of `--record`, without the line end:
-/// {"packet":17,"nf":"fw","verdict":"drop","reason":"denied","rule":103}. Thread rule: pure.
-std::string format_record(Instance const& instance, RecordLine const& line);
+/// {"packet":17,"nf":"fw","verdict":"drop","reason":"denied","rule":103}. With `arrival` the members ts and, where the
+/// packet has them, src dst proto sport dport stand after "packet". Thread rule: pure.
+std::string format_record(Instance const& instance, RecordLine const& line, Arrival const* arrival = nullptr);
 
 }  // namespace catena::nf
