@@ -14,13 +14,19 @@ struct Window {
   std::int32_t first;
   std::int32_t last;
 };
-Window window_of(Content const& content, std::int32_t previous) {
+Window window_of(Content const& content, std::int32_t previous, std::int32_t payload_bytes) {
   const auto length = static_cast<std::int32_t>(content.bytes.size());
+  Window window{};
   if (content.relative) {
     const std::int32_t begin = previous + content.distance;
-    return {begin + length, content.within ? begin + *content.within : kNoLimit};
+    window = {begin + length, content.within ? begin + *content.within : kNoLimit};
+  } else {
+    window = {content.offset + length, content.depth ? content.offset + *content.depth : kNoLimit};
   }
-  return {content.offset + length, content.depth ? content.offset + *content.depth : kNoLimit};
+  if (content.at_end) {
+    window.first = std::max(window.first, payload_bytes);
+  }
+  return window;
 }
 
 bool side_matches(Rule const& rule, std::uint32_t source, std::uint16_t source_port, std::uint32_t destination,
@@ -34,7 +40,43 @@ bool side_matches(Rule const& rule, std::uint32_t source, std::uint16_t source_p
   return rule.source_ports->contains(source_port) && rule.destination_ports->contains(destination_port);
 }
 
+bool holds(SharedSet const& set, std::uint32_t value) { return set == nullptr || set->contains(value); }
+
 }  // namespace
+
+bool TcpFlags::match(std::uint8_t header) const {
+  if (flags == 0) {
+    return mode == Mode::kNotAll ? header != 0 : mode != Mode::kAny && header == 0;
+  }
+  const unsigned set = header & ~static_cast<unsigned>(ignored) & 0xFFU;
+  switch (mode) {
+    case Mode::kExactly:
+      return set == flags;
+    case Mode::kAll:
+      return (set & flags) == flags;
+    case Mode::kAny:
+      return (set & flags) != 0;
+    case Mode::kNotAll:
+      return (set & flags) != flags;
+  }
+  return false;
+}
+
+bool conditions_match(Conditions const& conditions, PacketHeader const& packet, std::uint32_t payload_bytes) {
+  if (!holds(conditions.payload_bytes, payload_bytes)) {
+    return false;
+  }
+  if (conditions.icmp_type != nullptr || conditions.icmp_code != nullptr) {
+    if (packet.protocol != Protocol::kIcmp || !holds(conditions.icmp_type, packet.icmp_type) ||
+        !holds(conditions.icmp_code, packet.icmp_code)) {
+      return false;
+    }
+  }
+  return conditions.tcp_flags.empty() ||
+         (packet.protocol == Protocol::kTcp &&
+          std::all_of(conditions.tcp_flags.begin(), conditions.tcp_flags.end(),
+                      [&](TcpFlags const& asked) { return asked.match(packet.tcp_flags); }));
+}
 
 bool header_matches(Rule const& rule, PacketHeader const& packet) {
   if (rule.protocol != Protocol::kIp && rule.protocol != packet.protocol) {
@@ -49,13 +91,18 @@ bool header_matches(Rule const& rule, PacketHeader const& packet) {
 Evaluator::Evaluator(std::vector<Rule> rules, PatternSet& patterns) : rules_(std::move(rules)) {
   for (std::uint32_t number = 0; number < rules_.size(); ++number) {
     first_content_.push_back(static_cast<std::uint32_t>(content_patterns_.size()));
-    // The longest content that must occur is taken as the rarest.
+    Rule const& rule = rules_[number];
+    needs_tcp_flags_ = needs_tcp_flags_ || !rule.conditions.tcp_flags.empty();
+    needs_icmp_ = needs_icmp_ || rule.conditions.icmp_type != nullptr || rule.conditions.icmp_code != nullptr;
+    // The content that the rule calls its fast pattern, else the longest that must occur, is taken as the rarest.
     std::size_t longest = 0;
     std::uint32_t anchor = 0;
-    for (Content const& content : rules_[number].contents) {
+    for (std::size_t i = 0; i < rule.contents.size(); ++i) {
+      Content const& content = rule.contents[i];
       const std::uint32_t pattern = patterns.add(content.bytes, content.nocase);
       content_patterns_.push_back(pattern);
-      if (!content.negated && content.bytes.size() > longest) {
+      const bool named = rule.search_content == i;
+      if (!content.negated && (named || (!rule.search_content && content.bytes.size() > longest))) {
         longest = content.bytes.size();
         anchor = pattern;
       }
@@ -90,44 +137,46 @@ std::vector<bool> Evaluator::deciding_patterns() const {
 
 void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches,
                       std::vector<std::uint32_t>& matched) {
-  for (std::uint32_t pattern : matches.found()) {
-    for (std::uint32_t rule : rules_by_anchor_[pattern]) {
-      if (header_matches(rules_[rule], header) && contents_match(rule, matches)) {
-        matched.push_back(rule);
-      }
-    }
-  }
-  for (std::uint32_t rule : always_) {
-    const bool possible = rules_[rule].contents.empty() || payload_bytes > 0;
-    if (possible && header_matches(rules_[rule], header) && contents_match(rule, matches)) {
+  const auto add = [&](std::uint32_t rule) {
+    if (this->matches(rule, header, payload_bytes, matches)) {
       matched.push_back(rule);
     }
+  };
+  for (std::uint32_t pattern : matches.found()) {
+    std::for_each(rules_by_anchor_[pattern].begin(), rules_by_anchor_[pattern].end(), add);
   }
+  std::for_each(always_.begin(), always_.end(), add);
 }
 
-bool Evaluator::contents_match(std::uint32_t rule, MatchTable& matches) {
+bool Evaluator::matches(std::uint32_t rule, PacketHeader const& header, std::uint32_t payload_bytes,
+                        MatchTable& matches) {
+  Rule const& asked = rules_[rule];
+  return (payload_bytes > 0 || !asked.needs_payload) && header_matches(asked, header) &&
+         conditions_match(asked.conditions, header, payload_bytes) && contents_match(rule, payload_bytes, matches);
+}
+
+bool Evaluator::contents_match(std::uint32_t rule, std::uint32_t payload_bytes, MatchTable& matches) {
   matches.index();
+  const auto length = static_cast<std::int32_t>(payload_bytes);
   std::vector<Content> const& contents = rules_[rule].contents;
   ends_.assign(1, 0);
   for (std::size_t i = 0; i < contents.size(); ++i) {
     Content const& content = contents[i];
     const std::span<const std::uint16_t> found = matches.ends(content_patterns_[first_content_[rule] + i]);
     if (!content.relative) {
-      const Window window = window_of(content, 0);
+      const Window window = window_of(content, 0, length);
       const auto first = std::lower_bound(found.begin(), found.end(), window.first);
       const auto last = std::upper_bound(first, found.end(), window.last);
-      if (content.negated) {
-        if (first != last) {
-          return false;
-        }
-        continue;
+      if (!content.negated) {
+        ends_.assign(first, last);
+      } else if (first != last) {
+        return false;
       }
-      ends_.assign(first, last);
     } else if (content.negated) {
       // Keeps the ends behind which the content does not occur. Windows move on with the ends.
       auto next = found.begin();
       std::erase_if(ends_, [&](std::int32_t previous) {
-        const Window window = window_of(content, previous);
+        const Window window = window_of(content, previous, length);
         next = std::lower_bound(next, found.end(), window.first);
         return next != found.end() && *next <= window.last;
       });
@@ -137,17 +186,20 @@ bool Evaluator::contents_match(std::uint32_t rule, MatchTable& matches) {
       next_ends_.clear();
       auto previous = ends_.begin();
       for (std::uint16_t end : found) {
-        while (previous != ends_.end() && window_of(content, *previous).last < end) {
+        while (previous != ends_.end() && window_of(content, *previous, length).last < end) {
           ++previous;
         }
         if (previous == ends_.end()) {
           break;
         }
-        if (window_of(content, *previous).first <= end) {
+        if (window_of(content, *previous, length).first <= end) {
           next_ends_.push_back(end);
         }
       }
       ends_.swap(next_ends_);
+    }
+    for (DataAt const& data : content.data_after) {
+      std::erase_if(ends_, [&](std::int32_t previous) { return (previous + data.bytes <= length) == data.negated; });
     }
     if (ends_.empty()) {
       return false;

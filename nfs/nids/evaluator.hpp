@@ -19,6 +19,9 @@ struct PacketHeader {
   std::uint32_t destination = 0;
   std::uint16_t source_port = 0;
   std::uint16_t destination_port = 0;
+  std::uint8_t tcp_flags = 0;  ///< with kTcp
+  std::uint8_t icmp_type = 0;  ///< with kIcmp, as the code
+  std::uint8_t icmp_code = 0;
 };
 
 /// Turns the literal matches of one packet into the rules that match it.
@@ -26,8 +29,8 @@ struct PacketHeader {
 /// A rule matches if its header does and some choice of one occurrence for each content satisfies all modifiers at
 /// once. Contents only look back at the end of the one before, so it is enough to carry, content by content, the set
 /// of ends that the chain so far can have; every step is one pass over two sorted lists, and no choice is tried twice.
-/// A rule without contents matches by its header alone; one with contents needs a payload of at least one byte, even
-/// if all of them are negated (as in Suricata).
+/// A rule without contents and `isdataat` matches by its header and conditions alone; the others need a payload of at
+/// least one byte, even if all their contents are negated (as in Suricata).
 ///
 /// Not thread safe: match() uses memory of the object.
 class Evaluator {
@@ -48,14 +51,20 @@ class Evaluator {
              std::vector<std::uint32_t>& matched);
 
   std::vector<Rule> const& rules() const { return rules_; }
+  /// Whether some rule looks at the flags of TCP, or at type and code of ICMP.
+  bool needs_tcp_flags() const { return needs_tcp_flags_; }
+  bool needs_icmp() const { return needs_icmp_; }
 
  private:
-  bool contents_match(std::uint32_t rule, MatchTable& matches);
+  bool matches(std::uint32_t rule, PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches);
+  bool contents_match(std::uint32_t rule, std::uint32_t payload_bytes, MatchTable& matches);
 
   std::vector<Rule> rules_;
+  bool needs_tcp_flags_ = false;
+  bool needs_icmp_ = false;
   std::vector<std::uint32_t> content_patterns_;              ///< pattern of every content, rule after rule
   std::vector<std::uint32_t> first_content_;                 ///< of each rule, in content_patterns_
-  std::vector<std::vector<std::uint32_t>> rules_by_anchor_;  ///< by pattern: rules whose rarest content it is
+  std::vector<std::vector<std::uint32_t>> rules_by_anchor_;  ///< by pattern: rules that are looked at where it occurs
   std::vector<std::uint32_t> always_;                        ///< rules without a content that must occur
   std::vector<std::int32_t> ends_;                           ///< ends that the chain so far can have, ascending
   std::vector<std::int32_t> next_ends_;
@@ -63,5 +72,7 @@ class Evaluator {
 
 /// Whether the header of `rule` fits.
 bool header_matches(Rule const& rule, PacketHeader const& packet);
+/// Whether the conditions do, for a payload of `payload_bytes` bytes.
+bool conditions_match(Conditions const& conditions, PacketHeader const& packet, std::uint32_t payload_bytes);
 
 }  // namespace catena::nids

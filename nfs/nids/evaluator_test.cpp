@@ -88,6 +88,108 @@ TEST(Evaluator, contents_need_a_payload_and_rules_without_any_do_not) {
   EXPECT_TRUE(matches("msg:\"any packet\";", "abc"));
 }
 
+TEST(Evaluator, startswith_and_endswith_hold_a_content_to_the_borders) {
+  EXPECT_TRUE(matches("content:\"ab\"; startswith;", "abcab"));
+  EXPECT_FALSE(matches("content:\"bc\"; startswith;", "abc"));
+  EXPECT_TRUE(matches("content:!\"bc\"; startswith;", "abc"));
+  EXPECT_TRUE(matches("content:\"ab\"; endswith;", "abcab"));
+  EXPECT_FALSE(matches("content:\"ab\"; endswith;", "abcabc"));
+  EXPECT_TRUE(matches("content:!\"ab\"; endswith;", "abcabc"));
+  EXPECT_FALSE(matches("content:!\"ab\"; endswith;", "abcab"));
+  EXPECT_TRUE(matches("content:\"ab\"; startswith; endswith;", "ab"));
+  EXPECT_FALSE(matches("content:\"ab\"; startswith; endswith;", "abab"));
+  EXPECT_FALSE(matches("content:\"ab\"; depth:4; endswith;", "xxxab"));
+  EXPECT_TRUE(matches("content:\"a\"; content:\"b\"; distance:2; endswith;", "abxb"));
+  EXPECT_FALSE(matches("content:\"a\"; content:\"b\"; distance:3; endswith;", "abxb"));
+  EXPECT_FALSE(matches("content:\"a\"; content:\"b\"; within:2; endswith;", "abxb"));
+  EXPECT_TRUE(matches("content:\"a\"; content:!\"b\"; within:2; endswith;", "abxb"));
+}
+
+TEST(Evaluator, isdataat_asks_for_bytes_of_the_payload_or_behind_the_match_before) {
+  EXPECT_TRUE(matches("isdataat:3;", "abcd"));
+  EXPECT_FALSE(matches("isdataat:4;", "abcd"));
+  EXPECT_TRUE(matches("isdataat:!4;", "abcd"));
+  EXPECT_FALSE(matches("isdataat:!3;", "abcd"));
+  EXPECT_FALSE(matches("isdataat:!3;", ""));
+  EXPECT_TRUE(matches("isdataat:4,relative;", "abcd"));
+  EXPECT_FALSE(matches("isdataat:5,relative;", "abcd"));
+  EXPECT_TRUE(matches("content:\"b\"; isdataat:2,relative;", "abcd"));
+  EXPECT_FALSE(matches("content:\"b\"; isdataat:3,relative;", "abcd"));
+  EXPECT_TRUE(matches("content:\"b\"; isdataat:!1,relative;", "abcb"));
+  EXPECT_FALSE(matches("content:\"b\"; isdataat:!1,relative;", "abcbc"));
+  EXPECT_TRUE(matches("content:\"b\"; isdataat:!1,relative; content:\"c\"; distance:-2; within:2;", "abxbcb"));
+  EXPECT_FALSE(matches("content:\"b\"; isdataat:2,relative; content:\"d\"; within:1;", "abbd"));
+  EXPECT_TRUE(matches("content:!\"x\"; isdataat:4,relative;", "abcd"));
+  EXPECT_FALSE(matches("content:!\"x\"; isdataat:5,relative;", "abcd"));
+}
+
+TEST(Evaluator, dsize_asks_for_a_length) {
+  EXPECT_TRUE(matches("dsize:0;", ""));
+  EXPECT_TRUE(matches("dsize:2<>4; content:\"b\";", "abc"));
+  EXPECT_FALSE(matches("dsize:2<>4; content:\"b\";", "abcd"));
+  EXPECT_FALSE(matches("dsize:>2; isdataat:!3;", "abcd"));
+}
+
+/// Suricata 7.0.10 agrees with each line of this, for every header of 256 (see README.md for what it does with ! and
+/// *).
+TEST(Evaluator, flags_look_at_those_that_are_not_ignored) {
+  const auto count = [](std::string const& flags) {
+    const RuleFile file =
+        parse_rules("alert tcp any any -> any any (flags:" + flags + "; sid:1;)", "x.rules", Variables());
+    EXPECT_EQ(file.rules.size(), 1U) << flags;
+    int matching = 0;
+    for (unsigned header = 0; header < 256; ++header) {
+      PacketHeader packet;
+      packet.protocol = Protocol::kTcp;
+      packet.tcp_flags = static_cast<std::uint8_t>(header);
+      matching += conditions_match(file.rules.at(0).conditions, packet, 0) ? 1 : 0;
+    }
+    return matching;
+  };
+  EXPECT_EQ(count("S"), 1);
+  EXPECT_EQ(count("S,12"), 4);
+  EXPECT_EQ(count("+SA"), 64);
+  EXPECT_EQ(count("SA+"), 64);
+  EXPECT_EQ(count("*SA"), 192);
+  EXPECT_EQ(count("!A"), 128);
+  EXPECT_EQ(count("!PA"), 192);
+  EXPECT_EQ(count("0"), 1);
+  EXPECT_EQ(count("0,12"), 1);
+  EXPECT_EQ(count("!0"), 255);
+  EXPECT_EQ(count("*0"), 0);
+  EXPECT_EQ(count("CE"), 1);
+  EXPECT_EQ(count("12"), 1);
+}
+
+TEST(Evaluator, conditions_of_a_protocol_fit_its_packets_alone) {
+  const auto conditions = [](std::string const& options) {
+    return parse_rules("alert ip any any -> any any (" + options + " sid:1;)", "x.rules", Variables())
+        .rules.at(0)
+        .conditions;
+  };
+  PacketHeader icmp;
+  icmp.protocol = Protocol::kIcmp;
+  icmp.icmp_type = 3;
+  icmp.icmp_code = 1;
+  PacketHeader tcp;
+  tcp.protocol = Protocol::kTcp;
+  EXPECT_TRUE(conditions_match(conditions("itype:3; icode:1;"), icmp, 0));
+  EXPECT_FALSE(conditions_match(conditions("itype:3; icode:0;"), icmp, 0));
+  EXPECT_FALSE(conditions_match(conditions("itype:0;"), tcp, 0));
+  EXPECT_FALSE(conditions_match(conditions("icode:0;"), tcp, 0));
+  EXPECT_TRUE(conditions_match(conditions("flags:0;"), tcp, 0));
+  EXPECT_FALSE(conditions_match(conditions("flags:0;"), icmp, 0));
+  EXPECT_TRUE(conditions_match(conditions("dsize:0;"), icmp, 0));
+}
+
+TEST(Evaluator, the_fast_pattern_is_the_content_that_a_rule_waits_for) {
+  RuleFile file = parse_rules("alert ip any any -> any any (content:\"a\"; fast_pattern; content:\"long\"; sid:1;)\n",
+                              "x.rules", Variables());
+  PatternSet patterns;
+  const Evaluator evaluator(std::move(file.rules), patterns);
+  EXPECT_EQ(evaluator.deciding_patterns(), (std::vector<bool>{true, false}));
+}
+
 TEST(Evaluator, nocase_belongs_to_one_content) {
   EXPECT_TRUE(matches("content:\"AB\"; nocase; content:\"c\";", "aBc"));
   EXPECT_FALSE(matches("content:\"AB\"; nocase; content:\"c\";", "aBC"));

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nids.hpp"
 
+#include "alert.hpp"
+#include "configure.hpp"
 #include "device_state.hpp"
-#include "rule_parser.hpp"
-#include "set_expression.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/text_file.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <fmt/format.h>
@@ -24,22 +23,14 @@ namespace {
 enum DropReasonNumber : std::uint32_t { kRule = 0 };
 constexpr std::array<nf::DropReason, 1> kDropReasons{{{"rule", "a drop rule matched, or a string of a drop list"}}};
 
-constexpr std::array<nf::ConfigKey, 5> kConfig{{
-    {"rules", "file", "", "rules, one a line; either this or `strings` is required"},
-    {"strings", "file", "", "strings to look for, one a line; either this or `rules` is required"},
-    {"variables", "mapping", "the usual ones, HOME_NET: any", "values of $NAME in rule headers; with `rules`"},
-    {"nocase", "boolean", "false", "look for the strings without regard to case; with `strings`"},
-    {"string_action", "alert | drop", "alert", "what to do with a packet that has a string; with `strings`"},
-}};
-
-constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 /// Work-items per packet. On an H200 payloads of 1000 bytes take a kernel 42 us with 8 and 28 us with 16.
 constexpr std::uint32_t kLanes = 16;
 constexpr std::uint32_t kGroupSize = 64;
 /// No row can have more matches: every payload byte ends at most one in each of two automata.
 constexpr std::uint32_t kMaxMatches = 2 * 0xFFFF;
 
-PacketHeader header_of(packet::Packet const& packet) {
+/// What the rules look at. Fields that hints() does not name are not read.
+PacketHeader header_of(packet::Packet const& packet, Evaluator const& evaluator) {
   PacketHeader header;
   const std::uint8_t* l3 = packet.l3();
   header.source = packet::load_be32(l3 + 12);
@@ -53,125 +44,46 @@ PacketHeader header_of(packet::Packet const& packet) {
                     : packet.is(packet::kUdp)  ? Protocol::kUdp
                     : packet.is(packet::kIcmp) ? Protocol::kIcmp
                                                : Protocol::kIp;
+  if (evaluator.needs_tcp_flags() && header.protocol == Protocol::kTcp) {
+    header.tcp_flags = packet.l4()[13];
+  }
+  if (evaluator.needs_icmp() && header.protocol == Protocol::kIcmp) {
+    header.icmp_type = packet.l4()[0];
+    header.icmp_code = packet.l4()[1];
+  }
   return header;
-}
-
-Result<Variables> read_variables(nf::Config& config) {
-  CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("variables"));
-  std::vector<Variables::Definition> definitions;
-  for (std::string const& name : section.keys()) {
-    CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> parts, section.strings(name));
-    definitions.push_back(
-        {name, parts.size() == 1 ? parts[0] : fmt::format("[{}]", fmt::join(parts, ",")), section.position(name)});
-  }
-  CATENA_RETURN_IF_ERROR(section.finish());
-  auto variables = Variables::create(definitions);
-  if (auto* failure = std::get_if<Variables::Failure>(&variables)) {
-    return absl::InvalidArgumentError(fmt::format("{}: {}", failure->position, failure->message));
-  }
-  return std::get<Variables>(std::move(variables));
-}
-
-/// "147 rules loaded, 3 refused: dsize 2, pcre 1" and what else an operator must know.
-std::vector<std::string> report_of(RuleFile const& file, std::string const& path) {
-  std::string line = fmt::format("{} rules loaded, {} refused", file.rules.size(), file.refused.size());
-  std::string_view separator = ": ";
-  for (auto const& [what, count] : file.refusal_counts()) {
-    line += fmt::format("{}{} {}", separator, what, count);
-    separator = ", ";
-  }
-  std::vector<std::string> report{std::move(line)};
-  if (!file.refused.empty()) {
-    Refusal const& first = file.refused.front();
-    report.push_back(fmt::format("first refused: {}:{}:{}: {}", path, first.line, first.column, first.what));
-  }
-  const auto flows =
-      std::count_if(file.rules.begin(), file.rules.end(), [](Rule const& rule) { return rule.has_flow; });
-  if (flows > 0) {
-    report.push_back(
-        fmt::format("{} rules name flow, which is not evaluated: packets are looked at one by one", flows));
-  }
-  return report;
-}
-
-Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, Variables const& variables) {
-  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
-  RuleFile file = parse_rules(text, path, variables);
-  if (file.error_count > 0) {
-    std::string message = fmt::format("{}", fmt::join(file.errors, "\n"));
-    if (file.error_count > file.errors.size()) {
-      message += fmt::format("\n{}: {} more errors", path, file.error_count - file.errors.size());
-    }
-    return absl::InvalidArgumentError(message);
-  }
-  std::vector<std::string> report = report_of(file, path);
-  PatternSet patterns;
-  RuleSet rules{Evaluator(std::move(file.rules), patterns)};
-  return Nids::create(std::move(patterns), std::move(rules), path, std::move(report));
-}
-
-Result<std::unique_ptr<nf::Nf>> create_with_strings(std::string const& path, bool nocase, packet::Verdict verdict) {
-  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
-  PatternSet patterns;
-  CATENA_ASSIGN_OR_RETURN(StringList list, StringList::parse(text, path, nocase, patterns));
-  std::vector<std::string> report{fmt::format("{} strings loaded{}", list.size(), nocase ? ", nocase" : "")};
-  return Nids::create(std::move(patterns), StringSet{std::move(list), verdict}, path, std::move(report));
-}
-
-Result<std::unique_ptr<nf::Nf>> create_nids(nf::Config& config) {
-  const bool rules = config.has("rules");
-  if (rules == config.has("strings")) {
-    return config.error("", rules ? "'rules' and 'strings' exclude each other; use two NFs"
-                                  : "missing key 'rules' (a rule file) or 'strings' (a list of strings)");
-  }
-  if (rules) {
-    for (std::string_view key : {"nocase", "string_action"}) {
-      if (config.has(key)) {
-        return config.error(key, fmt::format("'{}' goes with 'strings'; rules say it themselves", key));
-      }
-    }
-    CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("rules"));
-    CATENA_ASSIGN_OR_RETURN(const Variables variables, read_variables(config));
-    CATENA_RETURN_IF_ERROR(config.finish());
-    return create_with_rules(path, variables);
-  }
-  if (config.has("variables")) {
-    return config.error("variables", "'variables' goes with 'rules'; strings have no addresses");
-  }
-  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("strings"));
-  CATENA_ASSIGN_OR_RETURN(const bool nocase, config.boolean_or("nocase", false));
-  CATENA_ASSIGN_OR_RETURN(const std::string action, config.one_of("string_action", {"alert", "drop"}, "alert"));
-  CATENA_RETURN_IF_ERROR(config.finish());
-  return create_with_strings(path, nocase, action == "drop" ? packet::Verdict::kDrop : packet::Verdict::kAlert);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<nf::Nf>> Nids::create(PatternSet patterns, std::variant<RuleSet, StringSet> what,
-                                             std::string file, std::vector<std::string> report) {
-  CATENA_ASSIGN_OR_RETURN(LiteralMatcher matcher, LiteralMatcher::create(patterns.patterns()));
-  return std::unique_ptr<nf::Nf>(
-      new Nids(std::move(patterns), std::move(what), std::move(file), std::move(report), std::move(matcher)));
+Result<std::unique_ptr<nf::Nf>> Nids::create(NidsFile file) {
+  CATENA_ASSIGN_OR_RETURN(LiteralMatcher matcher, LiteralMatcher::create(file.patterns.patterns()));
+  return std::unique_ptr<nf::Nf>(new Nids(std::move(file), std::move(matcher)));
 }
 
-Nids::Nids(PatternSet patterns, std::variant<RuleSet, StringSet> what, std::string file,
-           std::vector<std::string> report, LiteralMatcher matcher)
-    : patterns_(std::move(patterns)),
+Nids::Nids(NidsFile file, LiteralMatcher matcher)
+    : patterns_(std::move(file.patterns)),
       suffixes_(suffix_links(patterns_.patterns())),
-      what_(std::move(what)),
-      file_(std::move(file)),
-      report_(std::move(report)),
+      what_(std::move(file.what)),
+      file_(std::move(file.path)),
+      classes_(std::move(file.classes)),
+      report_(std::move(file.report)),
+      refused_(std::move(file.refused)),
       matcher_(std::move(matcher)),
       matches_(patterns_.size()) {}
 
 nf::Hints Nids::hints() const {
   using packet::fields;
   // complete() reads the header fields; the payload is read where matching is done.
-  constexpr packet::FieldSet kHeader = fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst,
-                                              packet::kL4Sport, packet::kL4Dport, packet::kMetaLayers);
-  return {.cr = kHeader | fields(packet::kPayload),
+  packet::FieldSet header = fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
+                                   packet::kL4Dport, packet::kMetaLayers);
+  if (auto const* rules = std::get_if<RuleSet>(&what_)) {
+    header |= rules->evaluator.needs_tcp_flags() ? fields(packet::kTcpFlags) : packet::kNoFields;
+    header |= rules->evaluator.needs_icmp() ? fields(packet::kIcmpHeader) : packet::kNoFields;
+  }
+  return {.cr = header | fields(packet::kPayload),
           .gr = fields(packet::kPayload),
-          .complete_reads = kHeader,
+          .complete_reads = header,
           .complete_writes = fields(packet::kMetaVerdict)};
 }
 
@@ -238,6 +150,7 @@ void Nids::decide(packet::Packet const& packet, Decision& decision) {
   decision.occurrences = 0;
   if (auto* strings = std::get_if<StringSet>(&what_)) {
     decision.occurrences = strings->list.match(matches_, decision.matches);
+    std::sort(decision.matches.begin(), decision.matches.end());
     if (!decision.matches.empty()) {
       decision.verdict = strings->verdict;
     }
@@ -245,20 +158,21 @@ void Nids::decide(packet::Packet const& packet, Decision& decision) {
     Evaluator& evaluator = std::get<RuleSet>(what_).evaluator;
     matched_rules_.clear();
     if (evaluator.may_match(matches_)) {
-      evaluator.match(header_of(packet), packet.layers().payload_length, matches_, matched_rules_);
+      evaluator.match(header_of(packet, evaluator), packet.layers().payload_length, matches_, matched_rules_);
     }
+    std::vector<Rule> const& all = evaluator.rules();
     for (std::uint32_t number : matched_rules_) {
-      Rule const& rule = evaluator.rules()[number];
-      decision.matches.push_back(rule.sid);
-      const auto verdict = rule.action == Action::kDrop ? packet::Verdict::kDrop : packet::Verdict::kAlert;
+      const auto verdict = all[number].action == Action::kDrop ? packet::Verdict::kDrop : packet::Verdict::kAlert;
       decision.verdict = std::max(decision.verdict, verdict);
     }
+    std::sort(matched_rules_.begin(), matched_rules_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return all[a].sid < all[b].sid; });
+    decision.matches.assign(matched_rules_.begin(), matched_rules_.end());
   }
   matches_.clear();
-  std::sort(decision.matches.begin(), decision.matches.end());
 }
 
-void Nids::report(packet::Packet const& packet, Decision const& decision, nf::Outcome& outcome) const {
+void Nids::report(packet::Packet const& packet, Decision const& decision, nf::Outcome& outcome) {
   if (decision.verdict == packet::Verdict::kPass) {
     return;
   }
@@ -269,12 +183,32 @@ void Nids::report(packet::Packet const& packet, Decision const& decision, nf::Ou
     outcome.alert(packet);
   }
   if (outcome.recording()) {
-    std::string fields = fmt::format("\"matches\":[{}]", fmt::join(decision.matches, ","));
-    if (std::holds_alternative<StringSet>(what_)) {
-      fields += fmt::format(",\"occurrences\":{}", decision.occurrences);
-    }
-    outcome.record(packet, decision.verdict, drop ? std::int32_t{kRule} : -1, std::move(fields));
+    outcome.record(packet, decision.verdict, drop ? std::int32_t{kRule} : -1, record_fields(decision));
   }
+  if (keeps_alerts_) {
+    for (std::uint32_t match : decision.matches) {
+      alerts_.push_back({packet.index(), alert_text(match)});
+    }
+  }
+}
+
+std::string Nids::record_fields(Decision const& decision) const {
+  if (std::holds_alternative<StringSet>(what_)) {
+    return fmt::format(R"("matches":[{}],"occurrences":{})", fmt::join(decision.matches, ","), decision.occurrences);
+  }
+  std::vector<std::uint32_t> sids;
+  for (std::uint32_t rule : decision.matches) {
+    sids.push_back(std::get<RuleSet>(what_).evaluator.rules()[rule].sid);
+  }
+  return fmt::format(R"("matches":[{}])", fmt::join(sids, ","));
+}
+
+std::string Nids::alert_text(std::uint32_t match) const {
+  if (auto const* strings = std::get_if<StringSet>(&what_)) {
+    return alert_of_string(match, patterns_.patterns()[strings->list.pattern(match)].bytes,
+                           strings->verdict == packet::Verdict::kDrop);
+  }
+  return alert_of_rule(std::get<RuleSet>(what_).evaluator.rules()[match], classes_);
 }
 
 Result<nf::KernelSide> Nids::kernel_side() const {
@@ -325,7 +259,7 @@ catena::nf::Descriptor const& catena_nf_nids() {
       .help = "intrusion detection: Snort/Suricata rules or strings, packet by packet",
       .needs = catena::packet::kIpv4,
       .drop_reasons = catena::nids::kDropReasons,
-      .config = catena::nids::kConfig,
+      .config = catena::nids::config_keys(),
       .aux_bytes = 0,
       .result_bytes = sizeof(catena::nids::NidsResult),
       .has_kernel = true,

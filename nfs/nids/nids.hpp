@@ -2,6 +2,7 @@
 #pragma once
 
 #include "aho_corasick.hpp"
+#include "classification.hpp"
 #include "evaluator.hpp"
 #include "literal_matcher.hpp"
 #include "match_table.hpp"
@@ -9,7 +10,9 @@
 #include "pattern_set.hpp"
 #include "string_list.hpp"
 
+#include <catena/nf/alert.hpp>
 #include <catena/nf/nf.hpp>
+#include <catena/nf/refusal.hpp>
 
 #include <cstdint>
 #include <span>
@@ -31,7 +34,7 @@ namespace catena::nids {
 /// What was decided about one packet.
 struct Decision {
   packet::Verdict verdict = packet::Verdict::kPass;
-  std::vector<std::uint32_t> matches;  ///< sids, or lines of a string list; sorted, distinct
+  std::vector<std::uint32_t> matches;  ///< rules (by position) in order of sid, or lines of a string list; distinct
   std::uint64_t occurrences = 0;       ///< string lists: of all strings together
 };
 
@@ -44,12 +47,20 @@ struct StringSet {
   packet::Verdict verdict;  ///< kAlert or kDrop
 };
 
-class Nids final : public nf::Nf {
+/// What a file of rules or strings says.
+struct NidsFile {
+  std::string path;  ///< for messages
+  PatternSet patterns;
+  std::variant<RuleSet, StringSet> what;  ///< its patterns are those in `patterns`
+  Classification classes;                 ///< for alerts of rules
+  std::vector<std::string> report;        ///< lines of the start-up report
+  std::vector<nf::Refusal> refused;
+};
+
+class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
  public:
-  /// `patterns`: those of `what`. `file`: for messages. `report`: lines of the start-up report.
   /// Errors: as LiteralMatcher::create().
-  static Result<std::unique_ptr<nf::Nf>> create(PatternSet patterns, std::variant<RuleSet, StringSet> what,
-                                                std::string file, std::vector<std::string> report);
+  static Result<std::unique_ptr<nf::Nf>> create(NidsFile file);
 
   nf::Hints hints() const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
@@ -58,22 +69,30 @@ class Nids final : public nf::Nf {
   Result<nf::KernelSide> kernel_side() const override;
   void spill_requests(std::span<const std::byte> results, std::vector<nf::SpillRequest>& requests) const override;
   std::vector<std::string> start_report() const override { return report_; }
+  std::vector<nf::Refusal> const& refusals() const override { return refused_; }
+  void keep_alerts() override { keeps_alerts_ = true; }
+  std::vector<nf::AlertLine>& alerts() override { return alerts_; }
 
  private:
-  Nids(PatternSet patterns, std::variant<RuleSet, StringSet> what, std::string file, std::vector<std::string> report,
-       LiteralMatcher matcher);
+  Nids(NidsFile file, LiteralMatcher matcher);
 
   /// Reads a device's match list into matches_. False if it is not complete or names what does not exist.
   bool read_matches(NidsResult const& result, std::span<const std::byte> spilled, std::uint32_t payload_bytes);
   /// Decides by matches_, and clears them.
   void decide(packet::Packet const& packet, Decision& decision);
-  void report(packet::Packet const& packet, Decision const& decision, nf::Outcome& outcome) const;
+  void report(packet::Packet const& packet, Decision const& decision, nf::Outcome& outcome);
+  std::string record_fields(Decision const& decision) const;
+  std::string alert_text(std::uint32_t match) const;
 
   PatternSet patterns_;
   std::vector<std::uint32_t> suffixes_;  ///< see suffix_links()
   std::variant<RuleSet, StringSet> what_;
   std::string file_;
+  Classification classes_;
   std::vector<std::string> report_;
+  std::vector<nf::Refusal> refused_;
+  bool keeps_alerts_ = false;
+  std::vector<nf::AlertLine> alerts_;
   LiteralMatcher matcher_;
   MatchTable matches_;
   std::vector<std::uint32_t> matched_rules_;

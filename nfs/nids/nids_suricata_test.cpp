@@ -29,7 +29,7 @@ TEST_P(SuricataCases, same_alerts_on_every_place) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, SuricataCases, ::testing::Values("contents", "headers"));
+INSTANTIATE_TEST_SUITE_P(, SuricataCases, ::testing::Values("contents", "headers", "keywords", "fields"));
 
 }  // namespace
 }  // namespace catena::nids

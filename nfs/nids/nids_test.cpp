@@ -138,19 +138,93 @@ TEST(Nids, empty_files_match_nothing) {
   }
 }
 
+constexpr std::string_view kPartlyRefused =
+    "alert ip any any -> any any (flow:established; content:\"a\"; sid:1;)\nalert ip any any -> any any "
+    "(pcre:\"/x/\"; sid:2;)\nalert ip $NOPE any -> any any (sid:3;)\nalert ip any any -> any any "
+    "(pcre:\"/y/\"; sid:4;)\n";
+
 TEST(Nids, start_report_counts_what_is_refused_and_not_evaluated) {
   const ScratchFolder folder;
-  folder.write("x.rules",
-               "alert ip any any -> any any (flow:established; content:\"a\"; sid:1;)\nalert ip any any -> any any "
-               "(pcre:\"/x/\"; sid:2;)\nalert ip any any -> any any (dsize:1; sid:3;)\nalert ip any any -> any any "
-               "(dsize:2; sid:4;)\n");
+  folder.write("x.rules", kPartlyRefused);
   auto nf = nf::testing::make_nf(catena_nf_nids(), "rules: x.rules", folder.path());
   ASSERT_TRUE(nf.ok()) << nf.status();
   const std::vector<std::string> report = (*nf)->start_report();
   ASSERT_EQ(report.size(), 3U);
-  EXPECT_EQ(report[0], "1 rules loaded, 3 refused: dsize 2, pcre 1");
+  EXPECT_EQ(report[0], "1 rules loaded, 3 refused: pcre 2, undefined variable $NOPE 1");
   EXPECT_THAT(report[1], HasSubstr("x.rules:2:30: pcre"));
   EXPECT_THAT(report[2], HasSubstr("1 rules name flow"));
+  auto const* refusing = dynamic_cast<nf::Refusing const*>(nf->get());
+  ASSERT_NE(refusing, nullptr);
+  const std::vector<nf::Refusal> refused = refusing->refusals();
+  ASSERT_EQ(refused.size(), 3U);
+  EXPECT_THAT(refused[1].file, HasSubstr("x.rules"));
+  EXPECT_EQ(refused[1].line, 3U);
+  EXPECT_EQ(refused[1].column, 10U);
+  EXPECT_EQ(refused[1].reason, "undefined variable $NOPE");
+}
+
+TEST(Nids, refused_rules_are_an_error_where_the_chain_says_so_or_none_is_left) {
+  const ScratchFolder folder;
+  folder.write("some.rules", kPartlyRefused);
+  folder.write("all.rules", "alert http any any -> any any (sid:1;)\n");
+  std::string many;
+  for (int sid = 1; sid <= 30; ++sid) {
+    many += "alert ip any any -> any any (noalert; sid:" + std::to_string(sid) + ";)\n";
+  }
+  folder.write("many.rules", many);
+  const auto status = [&](std::string const& yaml) {
+    return nf::testing::make_nf(catena_nf_nids(), yaml, folder.path()).status();
+  };
+  EXPECT_TRUE(status("{rules: some.rules, on_refused: warn}").ok());
+  const Status some = status("{rules: some.rules, on_refused: error}");
+  EXPECT_EQ(some.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(some.message()), HasSubstr("3 rules are refused (pcre 2, undefined variable $NOPE 1)"));
+  EXPECT_THAT(std::string(some.message()), HasSubstr("some.rules:4:30: pcre"));
+  const Status all = status("rules: all.rules");
+  EXPECT_EQ(all.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(all.message()), HasSubstr("every rule is refused (protocol http 1)"));
+  EXPECT_THAT(std::string(status("{rules: many.rules, on_refused: error}").message()), HasSubstr("10 more refused"));
+}
+
+TEST(Nids, packets_that_it_cannot_look_at_pass_and_are_counted) {
+  const ScratchFolder folder;
+  folder.write("x.rules", "drop ip any any -> any any (sid:1;)\n");
+  Frame arp(60, 0);
+  packet::store_be16(arp.data() + 12, 0x0806);
+  Frame ipv6(74, 0);
+  packet::store_be16(ipv6.data() + 12, 0x86DD);
+  Frame lying = udp("abc");
+  packet::store_be16(lying.data() + packet::kEthernetBytes + 2, 1500);  // a total length beyond the frame
+  Frame no_header = udp("abc");
+  no_header.resize(packet::kEthernetBytes + 10);
+  const std::vector<Frame> frames = {arp, ipv6, lying, no_header, Frame(5, 0), udp("abc")};
+  for (device::Device* device : places()) {
+    SCOPED_TRACE(name_of(device));
+    const auto result = run_at(device, "rules: x.rules", folder.path(), frames);
+    ASSERT_EQ(result.packets.size(), frames.size());
+    for (std::size_t i = 0; i + 1 < frames.size(); ++i) {
+      EXPECT_EQ(result.packets[i].verdict, packet::Verdict::kPass) << i;
+      EXPECT_EQ(result.packets[i].frame, frames[i]) << i;
+    }
+    EXPECT_EQ(result.packets.back().verdict, packet::Verdict::kDrop);
+    EXPECT_EQ(result.counters.unsupported, frames.size() - 1);
+    EXPECT_EQ(result.counters.decided, 1U);
+  }
+}
+
+TEST(Nids, only_rules_that_look_at_flags_or_icmp_name_these_fields) {
+  const ScratchFolder folder;
+  folder.write("plain.rules", "alert ip any any -> any any (content:\"a\"; dsize:1; sid:1;)\n");
+  folder.write("fields.rules",
+               "alert ip any any -> any any (flags:S; sid:1;)\nalert icmp any any -> any any (icode:1; sid:2;)\n");
+  const auto hints = [&](std::string const& file) {
+    auto nf = nf::testing::make_nf(catena_nf_nids(), "rules: " + file, folder.path());
+    return nf.ok() ? (*nf)->hints() : nf::Hints{};
+  };
+  const packet::FieldSet fields = packet::fields(packet::kTcpFlags, packet::kIcmpHeader);
+  EXPECT_EQ(hints("plain.rules").complete_reads & fields, packet::kNoFields);
+  EXPECT_EQ(hints("fields.rules").complete_reads & fields, fields);
+  EXPECT_EQ(hints("fields.rules").cr & fields, fields);
 }
 
 TEST(Nids, each_wrong_configuration_is_an_error_with_its_position) {
@@ -158,12 +232,17 @@ TEST(Nids, each_wrong_configuration_is_an_error_with_its_position) {
   folder.write("ok.rules", "alert ip any any -> any any (sid:1;)");
   folder.write("bad.rules", "alert ip any any -> any any (sid:1;)\nalert ip any any -> any any (sid:1;)");
   folder.write("ok.txt", "a\n");
+  folder.write("bad.config", "config\n");
   folder.write("gap.txt", "a\n\nb");
   folder.write("crlf.txt", "a\r\n");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{}", "missing key 'rules'"},
       {"{rules: ok.rules, strings: ok.txt}", "exclude each other"},
       {"rules: none.rules", "none.rules"},
+      {"{strings: ok.txt, on_refused: warn}", "'on_refused' goes with 'rules'"},
+      {"{strings: ok.txt, classification: bad.config}", "'classification' goes with 'rules'"},
+      {"{rules: ok.rules, classification: bad.config}", "bad.config:1:1: expected config classification"},
+      {"{rules: ok.rules, on_refused: stop}", "allowed: warn, error"},
       {"{rules: ok.rules, nocase: true}", "test.yaml:1:27: 'nocase' goes with 'strings'"},
       {"{rules: ok.rules, string_action: drop}", "'string_action' goes with 'strings'"},
       {"{strings: ok.txt, variables: {A: any}}", "'variables' goes with 'rules'"},

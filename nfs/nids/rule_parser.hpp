@@ -4,31 +4,24 @@
 #include "rule.hpp"
 #include "set_expression.hpp"
 
+#include <catena/nf/refusal.hpp>
+
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace catena::nids {
 
-/// A well-formed rule that names something outside the supported subset; nothing of it is applied.
-struct Refusal {
-  std::uint32_t line;
-  std::uint32_t column;
-  std::string what;  ///< "pcre", "protocol http", "action pass", "flow only_stream", "IPv6 address", "direction =>"
-};
-
 struct RuleFile {
   std::vector<Rule> rules;
-  std::vector<Refusal> refused;
+  /// Well-formed rules that name something outside the supported subset; nothing of them is applied. Reasons: "pcre",
+  /// "protocol http", "action pass", "flow only_stream", "drop with flow to_client", "IPv6 address", "direction =>",
+  /// "undefined variable $X", "matches no address".
+  std::vector<nf::Refusal> refused;
   std::vector<std::string>
       errors;                   ///< "file:line:column: what is wrong and what to write instead"; the first kMaxErrors
   std::size_t error_count = 0;  ///< of all
-
-  /// What was refused and how often, most frequent first.
-  std::vector<std::pair<std::string, std::size_t>> refusal_counts() const;
 };
 inline constexpr std::size_t kMaxErrors = 20;
 

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace catena::nids {
 namespace {
 
@@ -42,13 +44,14 @@ std::string refusal_of(std::string_view text) {
   EXPECT_THAT(file.errors, IsEmpty()) << text;
   EXPECT_THAT(file.rules, IsEmpty()) << text;
   EXPECT_EQ(file.refused.size(), 1U) << text;
-  return file.refused.empty() ? "" : file.refused.front().what;
+  return file.refused.empty() ? "" : file.refused.front().reason;
 }
 
 constexpr std::string_view kFullRule =
     "drop tcp [10.0.0.0/8,!10.1.0.0/16] 1024: <> $HOME_NET [80,443] (msg:\"a \\\"quoted\\\" text\\; more\"; "
-    "flow:to_server,established; content:!\"GET|20 2f|\\\\x\\:\"; nocase; offset:1; depth:20; content:\"Z\"; "
-    "distance:-3; within:4; reference:url,example.org/a; classtype:misc-activity; sid:2000001; rev:3; priority:2; "
+    "flow:established; dsize:>1; content:!\"GET|20 2f|\\\\x\\:\"; nocase; offset:1; depth:20; content:\"Z\"; "
+    "distance:-3; within:4; endswith; isdataat:!1,relative; flags:S,12; reference:url,example.org/a; "
+    "classtype:misc-activity; sid:2000001; rev:3; priority:2; "
     "metadata:a b, c d;)";
 
 TEST(RuleParser, every_part_of_a_rule_is_read) {
@@ -58,6 +61,11 @@ TEST(RuleParser, every_part_of_a_rule_is_read) {
   EXPECT_TRUE(rule.both_directions);
   EXPECT_TRUE(rule.has_flow);
   EXPECT_EQ(rule.sid, 2000001U);
+  EXPECT_EQ(rule.labels.message, "a \"quoted\" text; more");
+  EXPECT_EQ(rule.labels.classtype, "misc-activity");
+  EXPECT_EQ(rule.labels.generator, 1U);
+  EXPECT_EQ(rule.labels.revision, 3U);
+  EXPECT_EQ(rule.labels.priority, 2U);
   EXPECT_TRUE(rule.source->contains(0x0A000001));
   EXPECT_FALSE(rule.source->contains(0x0A010001));
   EXPECT_TRUE(rule.source_ports->contains(1024));
@@ -144,6 +152,42 @@ TEST(RuleParser, each_wrong_option_is_an_error) {
       {"sid:1; :1;", "no option name"},
       {"sid:1; ;", "no option name"},
       {"sid:1", "expected ';'"},
+      {"sid:1; dsize:70000;", "no number up to 65535"},
+      {"sid:1; dsize:<0;", "no number up to 65535 is '<0'"},
+      {"sid:1; dsize:>65535;", "no number"},
+      {"sid:1; dsize:5<>6;", "no range with a number inside"},
+      {"sid:1; dsize:7<>5;", "no range"},
+      {"sid:1; dsize:5<=9;", "no number"},
+      {"sid:1; dsize:=!5;", "no number"},
+      {"sid:1; dsize:;", "dsize needs a value"},
+      {"sid:1; dsize:1; dsize:2;", "has dsize already"},
+      {"sid:1; itype:256;", "no number up to 255"},
+      {"sid:1; icode:echo;", "no number up to 255"},
+      {"sid:1; flags:s;", "'s' has no place here"},
+      {"sid:1; flags:+;", "no list of flags"},
+      {"sid:1; flags:S,;", "no list of flags"},
+      {"sid:1; flags:S,0;", "'0' has no place here"},
+      {"sid:1; flags:S,12+;", "'+' has no place here"},
+      {"sid:1; flags:+S+;", "'+' has no place here"},
+      {"sid:1; flags:S,A,R;", "no list of flags"},
+      {"sid:1; isdataat:65536;", "from 0 to 65535"},
+      {"sid:1; isdataat:x,relative;", "no number"},
+      {"sid:1; isdataat:1,rawbytes;", "isdataat takes"},
+      {"sid:1; isdataat:1,relative,raw;", "isdataat takes"},
+      {"sid:1; isdataat;", "isdataat needs a value"},
+      {"sid:1; fast_pattern;", "needs a content"},
+      {"sid:1; startswith;", "needs a content"},
+      {"sid:1; endswith;", "needs a content"},
+      {"sid:1; content:\"a\"; endswith:1;", "no value"},
+      {"sid:1; content:\"abc\"; fast_pattern:1,3;", "more than the content has"},
+      {"sid:1; content:\"abc\"; fast_pattern:1;", "fast_pattern takes"},
+      {"sid:1; content:\"abc\"; fast_pattern; content:\"d\"; fast_pattern;", "has fast_pattern already"},
+      {"sid:1; content:\"abc\"; offset:1; fast_pattern:only;", "contradict"},
+      {"sid:1; content:!\"abc\"; fast_pattern:only;", "a negated content"},
+      {"sid:1; content:\"abc\"; startswith; depth:5;", "contradict"},
+      {"sid:1; content:\"abc\"; offset:0; startswith;", "contradict"},
+      {"sid:1; content:\"abc\"; distance:0; startswith;", "contradict"},
+      {"sid:1; content:\"abc\"; startswith; startswith;", "has startswith already"},
   };
   for (auto const& [options, message] : cases) {
     EXPECT_THAT(error_of(options), HasSubstr(message)) << options;
@@ -153,8 +197,8 @@ TEST(RuleParser, each_wrong_option_is_an_error) {
 TEST(RuleParser, a_wrong_header_is_an_error) {
   for (std::string_view header :
        {"alert ip any any -> any", "alert ip any any any any any", "alert ip any any <- any any",
-        "alert ip any any -> any any any", "alert tcp $NOPE any -> any any", "alert tcp any 70000 -> any any",
-        "alert icmp any 80 -> any any", "alert", "", "alert tcp [10.0.0.1 any -> any any"}) {
+        "alert ip any any -> any any any", "alert tcp any 70000 -> any any", "alert icmp any 80 -> any any", "alert",
+        "", "alert tcp [10.0.0.1 any -> any any"}) {
     const RuleFile file = parse(std::string(header) + " (sid:1;)");
     EXPECT_THAT(file.rules, IsEmpty()) << header;
     EXPECT_EQ(file.errors.size(), 1U) << header;
@@ -165,9 +209,8 @@ TEST(RuleParser, rules_outside_the_subset_are_refused_by_name) {
   const auto with = [](std::string const& option) {
     return "alert tcp any any -> any any (content:\"a\"; " + option + " sid:1;)";
   };
-  for (std::string name :
-       {"dsize:1;", "pcre:\"/a\\;b(/\";", "flowbits:set,x;", "fast_pattern;", "http_uri;", "http.uri;", "startswith;",
-        "isdataat:1,relative;", "byte_test:1,>,0,0;", "gid:1;", "threshold:type limit;", "noalert;", "rawbytes;"}) {
+  for (std::string name : {"pcre:\"/a\\;b(/\";", "flowbits:set,x;", "http_uri;", "http.uri;", "byte_test:1,>,0,0;",
+                           "threshold:type limit;", "noalert;", "rawbytes;"}) {
     EXPECT_EQ(refusal_of(with(name)), name.substr(0, name.find_first_of(":;"))) << name;
   }
   EXPECT_EQ(refusal_of(with("flow:established,only_stream;")), "flow only_stream");
@@ -181,14 +224,112 @@ TEST(RuleParser, rules_outside_the_subset_are_refused_by_name) {
             "action accept:hook");
 }
 
-TEST(RuleParser, refusals_are_counted_most_frequent_first) {
-  const RuleFile file = parse(
-      "alert ip any any -> any any (pcre:\"/a/\"; sid:1;)\nalert ip any any -> any any (dsize:1; sid:2;)\n"
-      "alert ip any any -> any any (sid:3; dsize:1; pcre:\"/a/\";)\nalert ip any any -> any any (sid:4;)\n");
-  EXPECT_EQ(file.rules.size(), 1U);
-  EXPECT_THAT(file.refusal_counts(), ElementsAre(std::pair("dsize", 2), std::pair("pcre", 1)));
-  EXPECT_EQ(file.refused[1].line, 2U);
-  EXPECT_EQ(file.refused[1].column, 30U);
+TEST(RuleParser, a_rule_whose_addresses_or_ports_mean_nothing_is_refused_alone) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"$NOPE any -> any any", "undefined variable $NOPE"},
+      {"any [80,$PORTS] -> any any", "undefined variable $PORTS"},
+      {"!any any -> any any", "matches no address"},
+      {"any any -> !$EXTERNAL_NET any", "matches no address"},
+      {"any any -> [10.0.0.0/8,!10.0.0.0/8] any", "matches no address"},
+      {"any !any -> any any", "matches no port"},
+  };
+  for (auto const& [header, reason] : cases) {
+    const RuleFile file = parse("alert tcp any any -> any any (sid:1;)\nalert tcp " + header +
+                                " (sid:2;)\nalert ip any any -> any any (sid:3;)");
+    EXPECT_THAT(file.errors, IsEmpty()) << header;
+    EXPECT_EQ(file.rules.size(), 2U) << header;
+    ASSERT_EQ(file.refused.size(), 1U) << header;
+    EXPECT_EQ(file.refused[0].reason, reason);
+    EXPECT_EQ(file.refused[0].file, "x.rules");
+    EXPECT_EQ(file.refused[0].line, 2U);
+    EXPECT_GT(file.refused[0].column, 10U);
+  }
+}
+
+TEST(RuleParser, a_drop_whose_direction_nothing_tells_is_refused) {
+  const auto rule = [](std::string const& header, std::string const& flow) {
+    return header + " (flow:" + flow + "; content:\"x\"; sid:1;)";
+  };
+  const std::vector<std::array<std::string, 3>> refused = {
+      {"drop tcp any any -> any any", "to_client,established", "to_client"},
+      {"drop tcp any any -> any any", "established, to_server", "to_server"},
+      {"drop tcp any any -> any 80", "from_server", "from_server"},
+      {"drop tcp any 1024: -> any any", "to_client", "to_client"},
+      {"drop tcp any !80 -> any any", "to_client", "to_client"},
+      {"drop tcp any 80 <> any any", "to_client", "to_client"},
+      {"drop udp any 53 -> any any", "from_client", "from_client"},
+      {"drop icmp any any -> any any", "to_server", "to_server"},
+      {"drop tcp any any -> any 80", "to_server,not_established", "not_established"},
+  };
+  for (auto const& [header, flow, word] : refused) {
+    EXPECT_EQ(refusal_of(rule(header, flow)), "drop with flow " + word) << header;
+  }
+  for (std::string const& text :
+       {rule("drop tcp any 80 -> any any", "to_client,established"),
+        rule("drop tcp any any -> any [25,80,8080]", "to_server"), rule("drop udp any 53 -> any any", "from_server"),
+        rule("drop tcp any any -> any any", "established"), rule("drop tcp any any -> any any", "stateless"),
+        rule("alert tcp any any -> any any", "to_client")}) {
+    EXPECT_EQ(only_rule(text).sid, 1U) << text;
+  }
+}
+
+TEST(RuleParser, conditions_are_read) {
+  const auto only = [](std::string const& options) {
+    return only_rule("alert ip any any -> any any (" + options + " sid:1;)");
+  };
+  // what is in the set of a number, and what is not
+  struct Numbers {
+    std::string text;
+    std::vector<std::uint32_t> in;
+    std::vector<std::uint32_t> out;
+  };
+  for (Numbers const& numbers : std::vector<Numbers>{{"8", {8}, {7, 9}},
+                                                     {"=8", {8}, {7, 9}},
+                                                     {"!8", {0, 7, 9, 255}, {8}},
+                                                     {"!= 8", {0, 7, 9, 255}, {8}},
+                                                     {"<8", {0, 7}, {8, 255}},
+                                                     {"<=8", {0, 8}, {9}},
+                                                     {"> 8", {9, 255}, {8}},
+                                                     {">=8", {8, 255}, {7}},
+                                                     {"5<>9", {6, 8}, {5, 9}},
+                                                     {"5 - 9", {6, 8}, {5, 9}}}) {
+    for (std::string name : {"itype", "icode", "dsize"}) {
+      const Rule rule = only(name + ":" + numbers.text + ";");
+      const SharedSet set = name == "itype"   ? rule.conditions.icmp_type
+                            : name == "icode" ? rule.conditions.icmp_code
+                                              : rule.conditions.payload_bytes;
+      ASSERT_NE(set, nullptr) << name;
+      for (std::uint32_t number : numbers.in) {
+        EXPECT_TRUE(set->contains(number)) << name << ":" << numbers.text << " " << number;
+      }
+      for (std::uint32_t number : numbers.out) {
+        EXPECT_FALSE(set->contains(number)) << name << ":" << numbers.text << " " << number;
+      }
+      EXPECT_FALSE(rule.needs_payload);
+    }
+  }
+  EXPECT_TRUE(only("itype:>3; itype:<6;").conditions.icmp_type->contains(5));
+  EXPECT_FALSE(only("itype:>3; itype:<6;").conditions.icmp_type->contains(6));
+  const Rule flags = only("flags:S+,12; tcp.flags:!A;");
+  ASSERT_EQ(flags.conditions.tcp_flags.size(), 2U);
+  EXPECT_EQ(flags.conditions.tcp_flags[0].mode, TcpFlags::Mode::kAll);
+  EXPECT_EQ(flags.conditions.tcp_flags[0].flags, 0x02);
+  EXPECT_EQ(flags.conditions.tcp_flags[0].ignored, 0xC0);
+  EXPECT_EQ(flags.conditions.tcp_flags[1].mode, TcpFlags::Mode::kNotAll);
+}
+
+TEST(RuleParser, places_of_contents_are_read) {
+  EXPECT_EQ(only_content("content:\"abc\"; startswith;").depth, 3);
+  EXPECT_TRUE(only_content("content:\"abc\"; nocase; endswith;").at_end);
+  const Content content = only_content("content:\"abc\"; isdataat:!1,relative; isdataat:4,relative,rawbytes;");
+  ASSERT_EQ(content.data_after.size(), 2U);
+  EXPECT_TRUE(content.data_after[0].negated);
+  EXPECT_EQ(content.data_after[1].bytes, 4);
+  const Rule rule =
+      only_rule("alert ip any any -> any any (content:\"long\"; content:\"ab\"; fast_pattern:0,1; sid:1;)");
+  EXPECT_EQ(rule.search_content, 1U);
+  EXPECT_FALSE(only_rule("alert ip any any -> any any (content:!\"a\"; fast_pattern; sid:1;)").search_content);
+  EXPECT_TRUE(only_rule("alert ip any any -> any any (isdataat:!9; sid:1;)").needs_payload);
 }
 
 TEST(RuleParser, a_sid_is_taken_once) {

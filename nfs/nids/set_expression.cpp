@@ -56,7 +56,7 @@ class SetParser {
     }
     IntervalSet set = settle(elements);
     if (!error_ && set.empty()) {
-      fail(0, fmt::format("this matches no {} at all", what()));
+      refuse(0, fmt::format("this matches no {} at all", what()), fmt::format("matches no {}", what()));
     }
     if (error_) {
       return *std::move(error_);
@@ -72,6 +72,12 @@ class SetParser {
   void fail(std::size_t offset, std::string message) {
     if (!error_) {
       error_ = SetError{offset, std::move(message), {}};
+    }
+  }
+  /// What is well-formed, but nothing that can be applied.
+  void refuse(std::size_t offset, std::string message, std::string why) {
+    if (!error_) {
+      error_ = SetError{offset, std::move(message), std::move(why)};
     }
   }
   void skip_spaces() {
@@ -163,10 +169,14 @@ class SetParser {
     for (std::string const& other : variables_.names(kind_)) {
       known += (known.empty() ? "$" : ", $") + other;
     }
-    fail(begin - 1,
-         variables_.known(name)
-             ? fmt::format("variable ${} does not hold {}", name, kind_ == SetKind::kAddress ? "addresses" : "ports")
-             : fmt::format("unknown variable ${}; define it under `variables:`, or use one of {}", name, known));
+    if (variables_.known(name)) {
+      fail(begin - 1,
+           fmt::format("variable ${} does not hold {}", name, kind_ == SetKind::kAddress ? "addresses" : "ports"));
+    } else {
+      refuse(begin - 1,
+             fmt::format("unknown variable ${}; define it under `variables:`, or use one of {}", name, known),
+             fmt::format("undefined variable ${}", name));
+    }
     return {};
   }
 
@@ -194,10 +204,8 @@ class SetParser {
     } else if (const auto single = parse_ipv4(atom)) {
       return {*single, *single};
     }
-    fail(begin, fmt::format("'{}' is no IPv4 address; write 10.0.0.1, 10.0.0.0/8, 10.0.0.1-10.0.0.9 or any", atom));
-    if (is_ipv6(atom) && error_->offset == begin) {
-      error_->unsupported = "IPv6 address";
-    }
+    refuse(begin, fmt::format("'{}' is no IPv4 address; write 10.0.0.1, 10.0.0.0/8, 10.0.0.1-10.0.0.9 or any", atom),
+           is_ipv6(atom) ? "IPv6 address" : "");
     return {};
   }
 

@@ -20,9 +20,11 @@ enum class SetKind { kAddress, kPort };
 
 /// What is wrong with an expression.
 struct SetError {
-  std::size_t offset = 0;   ///< of the first byte that is wrong
-  std::string message;      ///< what is wrong and what to write instead
-  std::string unsupported;  ///< not empty: well-formed, but of this kind that is not supported ("IPv6 address")
+  std::size_t offset = 0;  ///< of the first byte that is wrong
+  std::string message;     ///< what is wrong and what to write instead
+  /// Not empty: well-formed, but for this reason nothing that can be applied: "IPv6 address", "undefined variable $X",
+  /// "matches no port"
+  std::string unsupported;
 };
 using SetResult = std::variant<IntervalSet, SetError>;
 

@@ -35,7 +35,7 @@ Result<StringList> StringList::parse(std::string_view text, std::string const& f
     const std::uint32_t pattern = patterns.add(bytes, nocase);
     list.lines_by_pattern_.resize(patterns.size());
     list.lines_by_pattern_[pattern].push_back(line);
-    ++list.count_;
+    list.patterns_.push_back(pattern);
   }
   return list;
 }

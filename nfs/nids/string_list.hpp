@@ -21,14 +21,16 @@ class StringList {
   /// never be found), or one of more than kMaxContentBytes bytes.
   static Result<StringList> parse(std::string_view text, std::string const& file, bool nocase, PatternSet& patterns);
 
-  std::size_t size() const { return count_; }
+  std::size_t size() const { return patterns_.size(); }
+  /// The pattern of a line.
+  std::uint32_t pattern(std::uint32_t line) const { return patterns_[line]; }
 
   /// Appends the lines of the strings that were found to `lines`, each once, in no order. Returns the number of
   /// occurrences, each of each line counted.
   std::uint64_t match(MatchTable const& matches, std::vector<std::uint32_t>& lines) const;
 
  private:
-  std::size_t count_ = 0;
+  std::vector<std::uint32_t> patterns_;  ///< by line
   std::vector<std::vector<std::uint32_t>> lines_by_pattern_;
 };
 

@@ -36,6 +36,11 @@ std::string describe(PortConfig const& port) {
   return {};
 }
 
+std::vector<nf::Refusal> refusals_of(nf::Instance& instance) {
+  auto const* refusing = dynamic_cast<nf::Refusing const*>(&instance.nf());
+  return refusing == nullptr ? std::vector<nf::Refusal>() : refusing->refusals();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions const& options,
@@ -46,7 +51,7 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   chain->config_.rx = options.rx.value_or(chain->config_.rx);
   chain->config_.tx = options.tx.value_or(chain->config_.tx);
   CATENA_RETURN_IF_ERROR(start_eal(chain->config_.rx, chain->config_.tx));
-  CATENA_RETURN_IF_ERROR(chain->make_nfs(registry, !options.record_path.empty()));
+  CATENA_RETURN_IF_ERROR(chain->make_nfs(registry, options));
   CATENA_ASSIGN_OR_RETURN(chain->pool_, dataplane::PacketPool::create(chain->config_.tuning.pool_slots,
                                                                       chain->config_.tuning.unit_packets));
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
@@ -76,10 +81,15 @@ Chain::~Chain() {
   }
 }
 
-Status Chain::make_nfs(nf::Registry const& registry, bool recording) {
+Status Chain::make_nfs(nf::Registry const& registry, RunOptions const& options) {
   for (NfConfig const& config : config_.nfs) {
     NfSlot slot{config, nullptr, nullptr, nullptr, nullptr};
-    CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, recording, ends_of(config_.rx, config_.tx)));
+    CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, !options.record_path.empty(),
+                                                         ends_of(config_.rx, config_.tx)));
+    if (auto* alerting = dynamic_cast<nf::Alerting*>(&slot.instance->nf());
+        alerting != nullptr && !options.eve_path.empty()) {
+      alerting->keep_alerts();
+    }
     nfs_.push_back(std::move(slot));
   }
   return absl::OkStatus();
@@ -218,12 +228,13 @@ Status Chain::open_sink(dataplane::DpdkPort& ports) {
 }
 
 Status Chain::make_stages(RunOptions const& options) {
-  if (!options.record_path.empty()) {
-    std::vector<nf::Instance const*> instances;
+  if (!options.record_path.empty() || !options.eve_path.empty()) {
+    dataplane::RecorderOptions files{
+        options.record_path, options.eve_path, config_.name, config_.rx.kind == PortKind::kPcap, {}};
     for (NfSlot const& slot : nfs_) {
-      instances.push_back(slot.instance.get());
+      files.nfs.push_back(slot.instance.get());
     }
-    CATENA_ASSIGN_OR_RETURN(recorder_, dataplane::Recorder::open(options.record_path, std::move(instances)));
+    CATENA_ASSIGN_OR_RETURN(recorder_, dataplane::Recorder::open(std::move(files)));
   }
   if (!options.trace_path.empty()) {
     trace_path_ = options.trace_path;
@@ -418,6 +429,9 @@ Report Chain::report() const {
       entry.statistics.push_back({std::move(statistic.name), statistic.value});
     }
     entry.lines = slot.instance->nf().end_report();
+    for (auto const& [reason, count] : nf::count_by_reason(refusals_of(*slot.instance))) {
+      entry.refused_rules.push_back({reason, count});
+    }
     if (const kernel::TransferCounts& moved = counters.transfers; moved.packets > 0) {
       entry.bytes_to_device_per_packet =
           static_cast<double>(moved.bytes_to_device) / static_cast<double>(moved.packets);
@@ -433,10 +447,13 @@ bool Chain::abandoned_device() const {
                      [](NfSlot const& slot) { return slot.device_stage != nullptr && slot.device_stage->abandoned(); });
 }
 
-Status check(ChainConfig const& config, nf::Registry const& registry) {
+Status check(ChainConfig const& config, nf::Registry const& registry, std::vector<RefusedRules>& refused) {
   CATENA_RETURN_IF_ERROR(start_eal({}, {}));
   for (NfConfig const& entry : config.nfs) {
     CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false, ends_of(config.rx, config.tx)));
+    if (std::vector<nf::Refusal> rules = refusals_of(*instance); !rules.empty()) {
+      refused.push_back({entry.name, std::move(rules)});
+    }
     if (entry.on == Placement::kGpu) {
       CATENA_RETURN_IF_ERROR(make_kernel_side(entry, *instance).status());
     }

@@ -8,6 +8,7 @@
 #include "dataplane/pipeline.hpp"
 
 #include <catena/core/status.hpp>
+#include <catena/nf/refusal.hpp>
 #include <catena/nf/registry.hpp>
 
 #include <atomic>
@@ -27,6 +28,7 @@ struct RunOptions {
   std::optional<PortConfig> tx;
   std::optional<device::Choice> device;
   std::string record_path;  ///< empty: no record
+  std::string eve_path;     ///< where alerts go as EVE JSON lines; empty: nowhere
   std::string trace_path;   ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere
   bool trace = false;       ///< keeps the time line for traces() where no file is wanted
   std::uint32_t workers = 1;
@@ -83,7 +85,7 @@ class Chain {
   Status open_sink(dataplane::DpdkPort& ports);
   Status open_device(RunOptions const& options);
   Status load_kernels(SyncOptions const& options);
-  Status make_nfs(nf::Registry const& registry, bool recording);
+  Status make_nfs(nf::Registry const& registry, RunOptions const& options);
   Status make_stages(RunOptions const& options);
   Status start_nfs(RunOptions const& options);
   Status run_stages();
@@ -113,8 +115,14 @@ class Chain {
   double seconds_ = 0;
 };
 
+/// The rules of an NF that are not applied.
+struct RefusedRules {
+  std::string nf;  ///< its name
+  std::vector<nf::Refusal> rules;
+};
+
 /// Reads and makes everything that create() does but opens no port, device or output file: `catena check`.
-/// The device tables of NFs placed on the gpu are built too.
-Status check(ChainConfig const& config, nf::Registry const& registry);
+/// The device tables of NFs placed on the gpu are built too. `refused` gets an entry for each NF that refuses rules.
+Status check(ChainConfig const& config, nf::Registry const& registry, std::vector<RefusedRules>& refused);
 
 }  // namespace catena::chain

@@ -83,6 +83,10 @@ std::string to_text(Report const& report) {
     }
   }
   for (NfReport const& nf : report.nfs) {
+    if (!nf.refused_rules.empty()) {
+      fmt::format_to(out, "WARNING   {}: {} rules were not applied: {}\n", nf.name, total(nf.refused_rules),
+                     list(nf.refused_rules));
+    }
     if (!nf.device_error.empty()) {
       fmt::format_to(out, "WARNING   {}: {}\n", nf.name, nf.device_error);
     }
@@ -138,7 +142,8 @@ std::string to_json(Report const& report) {
                            {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},
                            {"kernel_faults", nf.kernel_faults},
                            {"device_error", nf.device_error},
-                           {"statistics", object(nf.statistics)}});
+                           {"statistics", object(nf.statistics)},
+                           {"refused_rules", object(nf.refused_rules)}});
   }
   json["tx"] = {{"port", report.tx},
                 {"sent_packets", report.sent},

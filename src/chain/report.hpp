@@ -31,8 +31,9 @@ struct NfReport {
   double bytes_to_device_per_packet = 0;
   double bytes_to_host_per_packet = 0;
   std::string device_error;
-  std::vector<dataplane::NamedCount> statistics;  ///< the NF's own
-  std::vector<std::string> lines;                 ///< what the NF says at the end
+  std::vector<dataplane::NamedCount> statistics;     ///< the NF's own
+  std::vector<std::string> lines;                    ///< what the NF says at the end
+  std::vector<dataplane::NamedCount> refused_rules;  ///< rules of its files that were not applied, by reason
 };
 
 struct Latency {

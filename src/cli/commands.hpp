@@ -19,6 +19,7 @@ struct RunArguments {
   std::string tx;
   std::string device;
   std::string record;
+  std::string eve;
   std::string trace;
   std::string sync;      ///< empty: adaptive
   std::string pushdown;  ///< "on" or "off"; empty: on
@@ -62,7 +63,8 @@ struct NcaArguments {
 
 int run(RunArguments const& arguments);
 /// `nf_path`: folders with further NFs, separated by ':'.
-int check(std::string const& chain_file, bool json, std::string const& nf_path);
+/// `verbose`: lists every rule that is not applied.
+int check(std::string const& chain_file, bool json, bool verbose, std::string const& nf_path);
 /// Of `arguments` the chain file, device, pushdown, profile, json and nf_path count.
 int plan(RunArguments const& arguments);
 /// Measures `device` ("auto", "cuda" or "opencl") and keeps the result in `output`; empty: among this user's profiles.

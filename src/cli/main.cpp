@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   run->add_option("--tx", arguments.tx, "Instead of the file's tx: pcap:FILE, dpdk:DEVICE or null");
   run->add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none");
   run->add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
+  run->add_option("--eve", arguments.eve, "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
   run->add_option("--trace", arguments.trace,
                   "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto");
   run->add_option("--sync", arguments.sync, "What moves between host and device: adaptive (default), shared or copy")
@@ -55,7 +56,9 @@ int main(int argc, char** argv) {
   CLI::App* check = app.add_subcommand("check", "Read a chain file and everything it names; say what is wrong");
   check->add_option("chain", chain_file, "Chain file (YAML)")->required();
   check->add_flag("--json", json, "Result as one JSON object");
-  check->callback([&] { status = cli::check(chain_file, json, nf_path); });
+  bool verbose = false;
+  check->add_flag("-v,--verbose", verbose, "List every rule that an NF refuses, with file, line and reason");
+  check->callback([&] { status = cli::check(chain_file, json, verbose, nf_path); });
 
   CLI::App* plan = app.add_subcommand("plan", "Say what a chain moves between host and device, how and why");
   plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();

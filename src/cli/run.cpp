@@ -88,6 +88,7 @@ Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t 
     CATENA_ASSIGN_OR_RETURN(options.sync.profile, chain::load_profile(arguments.profile));
   }
   options.record_path = arguments.record;
+  options.eve_path = arguments.eve;
   options.trace_path = arguments.trace;
   options.new_keys = arguments.new_keys;
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());

@@ -22,6 +22,11 @@ std::int64_t to_ns(std::chrono::steady_clock::time_point time) {
 
 std::uint64_t now_ns() { return static_cast<std::uint64_t>(to_ns(std::chrono::steady_clock::now())); }
 
+/// Whether lines are written about the packets of `unit`: rx notes their arrival then.
+bool has_lines(nf::Instance& instance, Unit const& unit) {
+  return instance.outcome().recording() || !unit.arrivals.empty();
+}
+
 }  // namespace
 
 RxStage::RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop, bool keep_arrivals)
@@ -101,7 +106,7 @@ Result<Progress> CpuStage::poll() {
     return Progress::kIdle;
   }
   instance_->process(pool_->batch(*unit));
-  if (instance_->outcome().recording()) {
+  if (has_lines(*instance_, *unit)) {
     take_records(*instance_, position_, *unit);
   }
   count(unit->count);
@@ -151,7 +156,7 @@ DeviceStage::~DeviceStage() {
 
 void DeviceStage::deliver(Flight& flight) {
   for (Unit* unit : flight.units) {
-    if (instance_->outcome().recording()) {
+    if (has_lines(*instance_, *unit)) {
       take_records(*instance_, position_, *unit);
     }
     count(unit->count);

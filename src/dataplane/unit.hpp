@@ -23,6 +23,12 @@ struct UnitRecord {
   nf::RecordLine line;
 };
 
+/// An alert for `--eve` and the NF (position in the chain) that raised it.
+struct UnitAlert {
+  std::uint32_t nf;
+  nf::AlertLine line;
+};
+
 /// Packets that travel together, as many as the pool's units hold at most. Dropped packets keep their place. Owned by
 /// one stage at a time.
 struct Unit {
@@ -36,6 +42,7 @@ struct Unit {
   /// A device that never answered may still write into the packets: their slots are never given out again.
   bool quarantined = false;
   std::vector<UnitRecord> records;
+  std::vector<UnitAlert> alerts;
   std::vector<nf::Arrival> arrivals;  ///< of its packets, in order; only where lines are written about them
 
   std::span<const std::uint32_t> used_slots() const { return {slots.data(), count}; }

@@ -3,12 +3,48 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
+#include <array>
 #include <ctime>
+#include <utility>
 
 namespace catena::nf {
 namespace {
 
 constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+/// The name that Suricata 7 has for an IP protocol, else its number with three digits.
+std::string protocol_name(std::uint8_t protocol) {
+  constexpr std::array<std::pair<std::uint8_t, std::string_view>, 18> kNames{{
+      {0, "HOPOPT"},
+      {1, "ICMP"},
+      {2, "IGMP"},
+      {4, "IP-in-IP"},
+      {6, "TCP"},
+      {17, "UDP"},
+      {41, "IPv6"},
+      {47, "GRE"},
+      {50, "ESP"},
+      {51, "AH"},
+      {88, "EIGRP"},
+      {89, "OSPF"},
+      {58, "IPv6-ICMP"},
+      {103, "PIM"},
+      {112, "VRRP"},
+      {115, "L2TP"},
+      {132, "SCTP"},
+      {136, "UDPLite"},
+  }};
+  const auto found =
+      std::find_if(kNames.begin(), kNames.end(), [protocol](auto const& entry) { return entry.first == protocol; });
+  return found == kNames.end() ? fmt::format("{:03}", protocol) : std::string(found->second);
+}
+
+/// "2013-05-02T20:20:36.633914+0000"
+std::string eve_time(std::uint64_t time_ns) {
+  constexpr std::size_t kToMicroseconds = 26;
+  return concat(utc_of(time_ns).substr(0, kToMicroseconds), "+0000");
+}
 
 std::string format_arrival(Arrival const& arrival) {
   std::string text = concat(R"(,"ts":")", utc_of(arrival.time_ns), "\"");
@@ -75,6 +111,28 @@ std::string format_record(Instance const& instance, RecordLine const& line, Arri
   }
   text += '}';
   return text;
+}
+
+std::string format_eve(std::string_view chain, Instance const& instance, AlertLine const& line, Arrival const* arrival,
+                       bool numbers_frames) {
+  // neither chains nor NFs may have names with something to escape
+  std::string text = concat(R"({"timestamp":")", eve_time(arrival == nullptr ? 0 : arrival->time_ns), "\"");
+  if (numbers_frames) {
+    text += concat(R"(,"pcap_cnt":)", line.packet + 1);
+  }
+  text += R"(,"event_type":"alert")";
+  if (arrival != nullptr && (arrival->flags & packet::kIpv4) != 0) {
+    const bool ports = (arrival->flags & packet::kPorts) != 0;
+    text += concat(R"(,"src_ip":")", dotted_of(arrival->source), "\"");
+    text += ports ? concat(R"(,"src_port":)", arrival->source_port) : std::string();
+    text += concat(R"(,"dest_ip":")", dotted_of(arrival->destination), "\"");
+    text += ports ? concat(R"(,"dest_port":)", arrival->destination_port) : std::string();
+    text += concat(R"(,"proto":")", protocol_name(arrival->protocol), "\"");
+    if ((arrival->flags & packet::kIcmp) != 0) {
+      text += concat(R"(,"icmp_type":)", arrival->icmp_type, R"(,"icmp_code":)", arrival->icmp_code);
+    }
+  }
+  return text + concat(R"(,"alert":)", line.alert, R"(,"chain":")", chain, R"(","nf":")", instance.name(), R"("})");
 }
 
 }  // namespace catena::nf

@@ -70,6 +70,79 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(order, sorted(order))
         self.assertEqual({line["nf"] for line in lines}, {"fw", "ids", "vpn", "rt"})
 
+    def rules_chain(self, rules, more=""):
+        """A chain whose only NF has these rules."""
+        with open(self.path("x.rules"), "w", encoding="utf-8") as file:
+            file.write(rules)
+        path = self.path("rules.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: rules}\nspec:\n"
+                       "  rx: {generator: {count: 1000, flows: 10}}\n  tx: null\n  nfs:\n"
+                       f"    - {{name: ids, type: nids, config: {{rules: x.rules{more}}}}}\n")
+        return path
+
+    REFUSED = ("alert ip any any -> any any (msg:\"all\"; sid:1;)\nalert ip any any -> any any (pcre:\"/a/\"; sid:2;)\n"
+               "alert tcp $NOPE any -> any any (sid:3;)\nalert ip any any -> any any (pcre:\"/b/\"; sid:4;)\n")
+
+    def test_check_counts_refused_rules_and_lists_them(self):
+        chain = self.rules_chain(self.REFUSED)
+        result = catena("check", chain)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("does not apply 3 rules: pcre 2, undefined variable $NOPE 1", result.stdout)
+        self.assertNotIn("x.rules:2:30", result.stdout)
+        verbose = catena("check", "-v", chain)
+        for line in ("x.rules:2:30: not applied: pcre", "x.rules:3:11: not applied: undefined variable $NOPE",
+                     "x.rules:4:30: not applied: pcre"):
+            self.assertIn(line, verbose.stdout)
+        listed = json.loads(catena("check", "--json", chain).stdout)
+        self.assertTrue(listed["ok"])
+        self.assertEqual([(rule["nf"], rule["line"], rule["column"], rule["reason"]) for rule in listed["refused_rules"]],
+                         [("ids", 2, 30, "pcre"), ("ids", 3, 11, "undefined variable $NOPE"), ("ids", 4, 30, "pcre")])
+        self.assertEqual(json.loads(catena("check", "--json", self.chain()).stdout)["refused_rules"], [])
+
+    def test_the_report_counts_refused_rules(self):
+        chain = self.rules_chain(self.REFUSED)
+        report = json.loads(catena("run", chain, "--json").stdout)
+        self.assertEqual(report["nfs"][0]["refused_rules"], {"pcre": 2, "undefined variable $NOPE": 1})
+        self.assertIn("WARNING   ids: 3 rules were not applied: pcre 2, undefined variable $NOPE 1",
+                      catena("run", chain).stdout)
+
+    def test_refused_rules_are_an_error_if_none_is_left_or_the_chain_says_so(self):
+        for rules, more in ((self.REFUSED, ", on_refused: error"), ("alert http any any -> any any (sid:1;)", "")):
+            for command in ("check", "run"):
+                result = catena(command, self.rules_chain(rules, more))
+                self.assertEqual(result.returncode, 1, result.stdout)
+                self.assertIn("refused", result.stderr)
+                self.assertIn("x.rules:", result.stderr)
+
+    def test_alerts_go_to_a_file_as_eve_lines(self):
+        chain = self.rules_chain(self.REFUSED)
+        result = catena("run", chain, "--eve", self.path("eve.json"), "--record", self.path("record.jsonl"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("eve.json"), encoding="utf-8") as file:
+            events = [json.loads(line) for line in file]
+        with open(self.path("record.jsonl"), encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
+        self.assertEqual(len(events), 1000)
+        self.assertEqual({(event["event_type"], event["chain"], event["nf"], event["alert"]["signature"])
+                          for event in events}, {("alert", "rules", "ids", "all")})
+        self.assertNotIn("pcap_cnt", events[0])  # the generator is no capture
+        keys = ("src", "dst", "sport", "dport")
+        eve_keys = ("src_ip", "dest_ip", "src_port", "dest_port")
+        self.assertEqual([[record[key] for key in keys] for record in records],
+                         [[event[key] for key in eve_keys] for event in events])
+        alone = catena("run", chain, "--eve", self.path("alone.json"))
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        with open(self.path("alone.json"), encoding="utf-8") as file:
+            self.assertEqual([json.loads(line) for line in file], events)
+
+    def test_an_eve_file_that_cannot_be_written_is_said_before_the_run(self):
+        path = self.path("no-such-folder/eve.json")
+        result = catena("run", self.rules_chain(self.REFUSED), "--eve", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(path, result.stderr)
+        self.assertNotIn("account", result.stdout)
+
     def test_trace_is_a_time_line_of_launches_in_order(self):
         path = self.path("trace.json")
         result = catena("run", self.chain(tx="null"), "--trace", path, "--json")

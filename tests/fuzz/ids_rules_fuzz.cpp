@@ -1,16 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as an IDS rule file: rules, refusals and errors, never a crash; errors say where.
+// Any text as an IDS rule file: rules, refusals and errors, never a crash; errors and refusals say where. What is read
+// is asked of a packet, too. The same text as a classification file.
+#include "classification.hpp"
+#include "evaluator.hpp"
 #include "rule_parser.hpp"
 
 #include <string>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  namespace nids = catena::nids;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const catena::nids::RuleFile file = catena::nids::parse_rules(text, "fuzz.rules", {});
+  nids::RuleFile file = nids::parse_rules(text, "fuzz.rules", {});
   for (std::string const& error : file.errors) {
     if (!error.starts_with("fuzz.rules:")) {
       __builtin_trap();
     }
+  }
+  for (catena::nf::Refusal const& refusal : file.refused) {
+    if (refusal.line == 0 || refusal.column == 0 || refusal.reason.empty()) {
+      __builtin_trap();
+    }
+  }
+  nids::PatternSet patterns;
+  nids::Evaluator evaluator(std::move(file.rules), patterns);
+  constexpr std::uint32_t kPayloadBytes = 100;
+  nids::MatchTable matches(patterns.size());
+  for (std::uint32_t pattern = 0; pattern < patterns.size(); ++pattern) {
+    for (std::size_t end = patterns.patterns()[pattern].bytes.size(); end <= kPayloadBytes; end += 7) {
+      matches.add(pattern, static_cast<std::uint32_t>(end));
+    }
+  }
+  std::vector<std::uint32_t> matched;
+  evaluator.match({.protocol = nids::Protocol::kTcp, .has_ports = true, .tcp_flags = 2}, kPayloadBytes, matches,
+                  matched);
+  evaluator.match({.protocol = nids::Protocol::kIcmp, .icmp_type = 3}, kPayloadBytes, matches, matched);
+  if (const auto classes = nids::Classification::parse(text, "fuzz.config");
+      !classes.ok() && !classes.status().message().starts_with("fuzz.config:")) {
+    __builtin_trap();
   }
   return 0;
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/nf/alert.hpp>
 #include <catena/nf/instance.hpp>
 #include <catena/nf/outcome.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace catena::nf {
 
@@ -37,5 +39,10 @@ std::string dotted_of(std::uint32_t address);
 /// {"packet":17,"nf":"fw","verdict":"drop","reason":"denied","rule":103}. With `arrival` the members ts and, where the
 /// packet has them, src dst proto sport dport stand after "packet". Thread rule: pure.
 std::string format_record(Instance const& instance, RecordLine const& line, Arrival const* arrival = nullptr);
+
+/// One line of `--eve`, without the line end: an alert event with the members that Suricata's EVE has for it, and
+/// `chain` and `nf`. `numbers_frames`: packet numbers are those of a capture's frames. Thread rule: pure.
+std::string format_eve(std::string_view chain, Instance const& instance, AlertLine const& line, Arrival const* arrival,
+                       bool numbers_frames);
 
 }  // namespace catena::nf

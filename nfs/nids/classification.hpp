@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace catena::nids {
+
+/// What the classes of rules (`classtype`) are called and how bad they are: a classification.config.
+/// Thread rule: immutable after parse(), any thread.
+class Classification {
+ public:
+  struct Class {
+    std::string description;
+    std::uint32_t priority;  ///< 1 is the worst
+  };
+
+  /// Knows no class: the default.
+  Classification() = default;
+  /// `text`: lines `config classification: NAME,DESCRIPTION,PRIORITY`, comments and blank lines; of a name that is
+  /// there twice the first counts. InvalidArgument with file:line:column for any other line.
+  static Result<Classification> parse(std::string_view text, std::string const& file);
+
+  /// Null for a class that it does not know.
+  Class const* find(std::string_view name) const;
+  bool empty() const { return classes_.empty(); }
+
+ private:
+  std::map<std::string, Class, std::less<>> classes_;
+};
+
+}  // namespace catena::nids

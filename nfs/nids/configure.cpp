@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "configure.hpp"
+
+#include "nids.hpp"
+#include "rule_parser.hpp"
+#include "set_expression.hpp"
+
+#include <catena/nf/refusal.hpp>
+#include <catena/nf/text_file.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace catena::nids {
+namespace {
+
+constexpr std::array<nf::ConfigKey, 7> kConfig{{
+    {"rules", "file", "", "rules, one a line; either this or `strings` is required"},
+    {"strings", "file", "", "strings to look for, one a line; either this or `rules` is required"},
+    {"variables", "mapping", "the usual ones, HOME_NET: any", "values of $NAME in rule headers; with `rules`"},
+    {"classification", "file", "", "a classification.config: what alerts say of each classtype; with `rules`"},
+    {"on_refused", "warn | error", "warn", "what becomes of a chain with rules that are not supported; with `rules`"},
+    {"nocase", "boolean", "false", "look for the strings without regard to case; with `strings`"},
+    {"string_action", "alert | drop", "alert", "what to do with a packet that has a string; with `strings`"},
+}};
+
+/// Keys that a list of strings cannot have.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kForRules{{
+    {"variables", "strings have no addresses"},
+    {"classification", "strings have no classtype"},
+    {"on_refused", "no string is refused"},
+}};
+constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
+
+Result<Variables> read_variables(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("variables"));
+  std::vector<Variables::Definition> definitions;
+  for (std::string const& name : section.keys()) {
+    CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> parts, section.strings(name));
+    definitions.push_back(
+        {name, parts.size() == 1 ? parts[0] : fmt::format("[{}]", fmt::join(parts, ",")), section.position(name)});
+  }
+  CATENA_RETURN_IF_ERROR(section.finish());
+  auto variables = Variables::create(definitions);
+  if (auto* failure = std::get_if<Variables::Failure>(&variables)) {
+    return absl::InvalidArgumentError(fmt::format("{}: {}", failure->position, failure->message));
+  }
+  return std::get<Variables>(std::move(variables));
+}
+
+Result<Classification> read_classification(nf::Config& config) {
+  if (!config.has("classification")) {
+    return Classification();
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("classification"));
+  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
+  return Classification::parse(text, path);
+}
+
+std::string to_text(nf::Refusal const& refusal) {
+  return fmt::format("{}:{}:{}: {}", refusal.file, refusal.line, refusal.column, refusal.reason);
+}
+
+/// "147 rules loaded, 3 refused: dsize 2, pcre 1" and what else an operator must know.
+std::vector<std::string> report_of(RuleFile const& file) {
+  std::vector<std::string> report{fmt::format("{} rules loaded, {} refused{}{}", file.rules.size(), file.refused.size(),
+                                              file.refused.empty() ? "" : ": ", nf::reasons_of(file.refused))};
+  if (!file.refused.empty()) {
+    report.push_back(fmt::format("first refused: {}; `catena check -v` lists all", to_text(file.refused.front())));
+  }
+  const auto flows =
+      std::count_if(file.rules.begin(), file.rules.end(), [](Rule const& rule) { return rule.has_flow; });
+  if (flows > 0) {
+    report.push_back(
+        fmt::format("{} rules name flow, which is not evaluated: packets are looked at one by one", flows));
+  }
+  return report;
+}
+
+/// Why the chain must not start with what was refused; OK if it may.
+Status refusal_status(RuleFile const& file, std::string const& path, bool refuse_any) {
+  if (file.refused.empty() || (!refuse_any && !file.rules.empty())) {
+    return absl::OkStatus();
+  }
+  std::string message = refuse_any ? fmt::format("{}: {} rules are refused ({}), and the chain says on_refused: error",
+                                                 path, file.refused.size(), nf::reasons_of(file.refused))
+                                   : fmt::format("{}: every rule is refused ({}): this NF would look for nothing", path,
+                                                 nf::reasons_of(file.refused));
+  for (std::size_t i = 0; i < std::min(file.refused.size(), kMaxErrors); ++i) {
+    message += fmt::format("\n{}", to_text(file.refused[i]));
+  }
+  if (file.refused.size() > kMaxErrors) {
+    message += fmt::format("\n{}: {} more refused rules", path, file.refused.size() - kMaxErrors);
+  }
+  return absl::InvalidArgumentError(message);
+}
+
+Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, Variables const& variables,
+                                                  Classification classes, bool refuse_any) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
+  RuleFile file = parse_rules(text, path, variables);
+  if (file.error_count > 0) {
+    std::string message = fmt::format("{}", fmt::join(file.errors, "\n"));
+    if (file.error_count > file.errors.size()) {
+      message += fmt::format("\n{}: {} more errors", path, file.error_count - file.errors.size());
+    }
+    return absl::InvalidArgumentError(message);
+  }
+  CATENA_RETURN_IF_ERROR(refusal_status(file, path, refuse_any));
+  std::vector<std::string> report = report_of(file);
+  PatternSet patterns;
+  RuleSet rules{Evaluator(std::move(file.rules), patterns)};
+  return Nids::create(
+      {path, std::move(patterns), std::move(rules), std::move(classes), std::move(report), std::move(file.refused)});
+}
+
+Result<std::unique_ptr<nf::Nf>> create_with_strings(std::string const& path, bool nocase, packet::Verdict verdict) {
+  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
+  PatternSet patterns;
+  CATENA_ASSIGN_OR_RETURN(StringList list, StringList::parse(text, path, nocase, patterns));
+  std::vector<std::string> report{fmt::format("{} strings loaded{}", list.size(), nocase ? ", nocase" : "")};
+  return Nids::create({path, std::move(patterns), StringSet{std::move(list), verdict}, {}, std::move(report), {}});
+}
+
+}  // namespace
+
+std::span<const nf::ConfigKey> config_keys() { return kConfig; }
+
+Result<std::unique_ptr<nf::Nf>> create_nids(nf::Config& config) {
+  const bool rules = config.has("rules");
+  if (rules == config.has("strings")) {
+    return config.error("", rules ? "'rules' and 'strings' exclude each other; use two NFs"
+                                  : "missing key 'rules' (a rule file) or 'strings' (a list of strings)");
+  }
+  if (rules) {
+    for (std::string_view key : {"nocase", "string_action"}) {
+      if (config.has(key)) {
+        return config.error(key, fmt::format("'{}' goes with 'strings'; rules say it themselves", key));
+      }
+    }
+    CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("rules"));
+    CATENA_ASSIGN_OR_RETURN(const Variables variables, read_variables(config));
+    CATENA_ASSIGN_OR_RETURN(const std::string on_refused, config.one_of("on_refused", {"warn", "error"}, "warn"));
+    CATENA_ASSIGN_OR_RETURN(Classification classes, read_classification(config));
+    CATENA_RETURN_IF_ERROR(config.finish());
+    return create_with_rules(path, variables, std::move(classes), on_refused == "error");
+  }
+  for (auto const& [key, why] : kForRules) {
+    if (config.has(key)) {
+      return config.error(key, fmt::format("'{}' goes with 'rules'; {}", key, why));
+    }
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("strings"));
+  CATENA_ASSIGN_OR_RETURN(const bool nocase, config.boolean_or("nocase", false));
+  CATENA_ASSIGN_OR_RETURN(const std::string action, config.one_of("string_action", {"alert", "drop"}, "alert"));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  return create_with_strings(path, nocase, action == "drop" ? packet::Verdict::kDrop : packet::Verdict::kAlert);
+}
+
+}  // namespace catena::nids
