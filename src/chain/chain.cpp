@@ -121,7 +121,8 @@ Status Chain::open_device(RunOptions const& options) {
     no_device_reason_ = "no NF of the chain is placed on the gpu";
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(device_, device::open(choice, &no_device_reason_));
+  CATENA_ASSIGN_OR_RETURN(device_,
+                          options.open_device ? options.open_device() : device::open(choice, &no_device_reason_));
   if (!device_) {
     if (choice == device::Choice::kNone) {
       no_device_reason_ = "the device is 'none'";
@@ -157,7 +158,7 @@ Status Chain::load_kernels(SyncOptions const& options) {
   } else {
     CATENA_ASSIGN_OR_RETURN(plan_, plan::make_plan(input));
   }
-  host_is_current_ = host_is_current(input.nfs, *plan_);
+  only_on_device_ = only_on_device(input.nfs, *plan_);
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
     if (sides[i]) {
       sides[i]->spec.shared = shared_step(*plan_->nfs[i].step);
@@ -258,7 +259,8 @@ Status Chain::make_stages(RunOptions const& options) {
   for (std::uint32_t i = 0; i < nfs_.size(); ++i) {
     NfSlot& slot = nfs_[i];
     if (slot.device_nf) {
-      device_options.host_is_current = host_is_current_[i];
+      device_options.only_on_device = only_on_device_[i];
+      device_options.use = &device_use_;
       if (options.trace || !trace_path_.empty()) {
         slot.trace = std::make_unique<dataplane::TraceLog>();
         device_options.trace = slot.trace.get();

@@ -38,6 +38,8 @@ struct RunOptions {
   /// measure. The plan is still made for what rx says.
   std::function<Result<std::unique_ptr<dataplane::Source>>()> make_source;
   std::function<Result<std::unique_ptr<dataplane::Sink>>()> make_sink;
+  /// Where given, what takes the place of the device that `device` names; for tests.
+  std::function<Result<std::unique_ptr<device::Device>>()> open_device;
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };
 
@@ -98,9 +100,10 @@ class Chain {
   std::string no_device_reason_;
   std::unique_ptr<dataplane::PacketPool> pool_;
   std::unique_ptr<kernel::SharedBuffer> shared_;
-  std::optional<plan::Plan> plan_;  ///< where there is a device
-  std::string costs_from_;          ///< what the plan's costs are, for people
-  std::vector<bool> host_is_current_;
+  std::optional<plan::Plan> plan_;                ///< where there is a device
+  std::string costs_from_;                        ///< what the plan's costs are, for people
+  std::vector<packet::FieldSet> only_on_device_;  ///< of each NF
+  dataplane::DeviceUse device_use_;
   std::unique_ptr<dataplane::Source> source_;
   std::unique_ptr<dataplane::Sink> sink_;
   std::vector<NfSlot> nfs_;

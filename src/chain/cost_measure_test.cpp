@@ -11,7 +11,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace catena::chain {
@@ -21,8 +25,6 @@ using device::testing::Call;
 using device::testing::FaultyDevice;
 using plan::Direction;
 using plan::Method;
-using ::testing::Each;
-using ::testing::Gt;
 using ::testing::SizeIs;
 
 class Measuring : public ::testing::TestWithParam<device::Choice> {
@@ -47,24 +49,52 @@ TEST_P(Measuring, every_method_brings_every_byte) {
   EXPECT_EQ((*meter)->check_bytes(), absl::OkStatus());
 }
 
-TEST_P(Measuring, one_transfer_and_two_at_once_take_time) {
-  const auto meter = TransferMeter::create(*device_);
+/// The call by which a transfer is enqueued.
+Call call_of(Transfer const& transfer) {
+  const bool in = transfer.direction == Direction::kToDevice;
+  if (transfer.method == Method::kGather || transfer.cargo == Cargo::kWithin) {
+    return Call::kLaunch;
+  }
+  if (transfer.method == Method::kStrided) {
+    return in ? Call::kCopyRowsToDevice : Call::kCopyRowsToHost;
+  }
+  return in ? Call::kCopyToDevice : Call::kCopyToHost;
+}
+
+TEST_P(Measuring, times_are_those_of_the_transfers_asked_for_to_their_end) {
+  constexpr double kSamples = 7;
+  constexpr std::chrono::milliseconds kDelay{2};
+  constexpr double kDelayNs = 2e6;
+  const auto meter = TransferMeter::create(*faulty_);
   ASSERT_TRUE(meter.ok()) << meter.status();
+  std::vector<std::vector<Transfer>> all;
   for (const Method method : {Method::kStaged, Method::kStrided, Method::kGather}) {
     const Transfer in{method, Direction::kToDevice, Cargo::kFrames, 256, 300};
     const Transfer out{method, Direction::kToHost, Cargo::kFrames, 256, 300};
-    for (std::vector<Transfer> const& transfers : {std::vector{in}, std::vector{out}, std::vector{in, out}}) {
-      const Result<std::vector<double>> times = (*meter)->time(transfers);
-      ASSERT_TRUE(times.ok()) << times.status();
-      EXPECT_THAT(*times, SizeIs(transfers.size()));
-      EXPECT_THAT(*times, Each(Gt(0.0)));
-    }
+    all.insert(all.end(), {{in}, {out}, {in, out}});
   }
-  for (const Transfer transfer : {Transfer{Method::kGather, Direction::kToHost, Cargo::kField, 8192, 4},
-                                  Transfer{Method::kStaged, Direction::kToDevice, Cargo::kWithin, 8192, 1514}}) {
-    const Result<std::vector<double>> times = (*meter)->time({&transfer, 1});
+  all.push_back({{Method::kGather, Direction::kToHost, Cargo::kField, 8192, 4}});
+  all.push_back({{Method::kStaged, Direction::kToDevice, Cargo::kWithin, 8192, 1514}});
+  // nothing ends earlier than this after its last transfer was enqueued
+  faulty_->delay_events(kDelay);
+  for (std::vector<Transfer> const& transfers : all) {
+    std::vector<std::uint64_t> before;
+    for (Transfer const& transfer : transfers) {
+      before.push_back(faulty_->calls(call_of(transfer)));
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const Result<std::vector<double>> times = (*meter)->time(transfers);
+    const auto took = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start);
     ASSERT_TRUE(times.ok()) << times.status();
-    EXPECT_THAT(*times, Each(Gt(0.0)));
+    ASSERT_THAT(*times, SizeIs(transfers.size()));
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+      const auto enqueued = static_cast<double>(faulty_->calls(call_of(transfers[i])) - before[i]);
+      ASSERT_GE(enqueued, kSamples) << "the calls of this very method";
+      // each sample has at most this many of them, and takes the delay at least
+      const double most_in_sample = enqueued / kSamples;
+      EXPECT_GE((*times)[i], kDelayNs / most_in_sample);
+      EXPECT_LE((*times)[i], took.count() / kSamples) << "all samples were taken in that time";
+    }
   }
 }
 
@@ -99,15 +129,53 @@ INSTANTIATE_TEST_SUITE_P(All, Measuring, ::testing::Values(device::Choice::kOpen
                            return std::string(test.param == device::Choice::kCuda ? "cuda" : "opencl");
                          });
 
-TEST(HostMeter, batching_and_bringing_back_take_time) {
-  std::vector<std::byte> staging(std::size_t{HostMeter::kBatch} * packet::kMaxFrameBytes);
-  const auto meter = HostMeter::create(staging);
-  ASSERT_TRUE(meter.ok()) << meter.status();
-  for (const bool in : {true, false}) {
-    EXPECT_GT((*meter)->copy_frames(1514, in), 0);
-    EXPECT_GT((*meter)->copy_fields(1, in), 0);
-    EXPECT_GT((*meter)->copy_fields(HostMeter::kMostFields, in), 0);
+/// A meter whose staging is marked before each work.
+class HostMeterTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint32_t kBytes = 1514;
+
+  void SetUp() override {
+    auto made = HostMeter::create(staging_);
+    ASSERT_TRUE(made.ok()) << made.status();
+    meter_ = *std::move(made);
   }
+  void mark(std::uint8_t value) { std::fill(staging_.begin(), staging_.end(), std::byte{value}); }
+  /// Bytes of staging from the front on that have `value`.
+  std::size_t front(std::uint8_t value) const {
+    return static_cast<std::size_t>(
+        std::find_if(staging_.begin(), staging_.end(), [value](std::byte byte) { return byte != std::byte{value}; }) -
+        staging_.begin());
+  }
+
+  std::vector<std::byte> staging_ = std::vector<std::byte>(std::size_t{HostMeter::kBatch} * packet::kMaxFrameBytes);
+  std::unique_ptr<HostMeter> meter_;
+};
+
+TEST_F(HostMeterTest, what_is_timed_batches_every_packet_and_brings_it_back) {
+  const std::uint8_t fresh = std::to_integer<std::uint8_t>(staging_.front());  // as frames are
+  mark(fresh + 1);
+  EXPECT_GT(meter_->copy_frames(kBytes, true), 0);
+  EXPECT_EQ(front(fresh), std::size_t{HostMeter::kBatch} * kBytes);
+  mark(fresh + 2);
+  EXPECT_GT(meter_->copy_frames(kBytes, false), 0);
+  EXPECT_EQ(front(fresh + 2), staging_.size()) << "only frames are written";
+  // batches take turns: some of the next ones that are batched are those that were written
+  bool was_written = false;
+  for (int turn = 0; turn < 32 && !was_written; ++turn) {
+    meter_->copy_frames(kBytes, true);
+    was_written = front(fresh + 2) == std::size_t{HostMeter::kBatch} * kBytes;
+  }
+  EXPECT_TRUE(was_written);
+}
+
+TEST_F(HostMeterTest, what_is_timed_copies_whole_columns) {
+  const std::uint8_t fresh = std::to_integer<std::uint8_t>(staging_.front());
+  mark(fresh + 1);
+  EXPECT_GT(meter_->copy_fields(1, true), 0);
+  EXPECT_EQ(front(fresh), std::size_t{HostMeter::kBatch} * 4) << "an address a packet";
+  mark(fresh + 1);
+  EXPECT_GT(meter_->copy_fields(HostMeter::kMostFields, true), 0);
+  EXPECT_EQ(front(fresh), std::size_t{HostMeter::kBatch} * (4 + 4 + 2 + 2 + 1 + 1 + 2 + 2));
 }
 
 }  // namespace

@@ -150,13 +150,14 @@ std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step) {
   return result;
 }
 
-std::vector<bool> host_is_current(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan) {
-  std::vector<bool> current;
+std::vector<packet::FieldSet> only_on_device(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan) {
+  std::vector<packet::FieldSet> before;
   packet::FieldSet on_device_only = 0;
   for (std::size_t i = 0; i < nfs.size(); ++i) {
     plan::Hints const& hints = nfs[i].hints;
+    // what prepare() writes for some packets, the plan has brought to the host before
     on_device_only &= ~hints.prepare_writes;
-    current.push_back(on_device_only == 0);
+    before.push_back(on_device_only);
     if (plan.nfs[i].step && plan.nfs[i].step->shared) {
       on_device_only = (on_device_only | hints.gw) & ~plan.nfs[i].step->to_host;
     } else if (!plan.nfs[i].step) {
@@ -164,7 +165,7 @@ std::vector<bool> host_is_current(std::vector<plan::PlacedNf> const& nfs, plan::
     }
     on_device_only &= ~hints.complete_writes;
   }
-  return current;
+  return before;
 }
 
 Result<plan::Mode> parse_sync_option(std::string_view text) {

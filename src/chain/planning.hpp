@@ -21,8 +21,8 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx);
 /// The plan's step as the kernel layer takes it; nothing for direct use.
 std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step);
 
-/// For each NF, whether the host has the newest bytes of every packet that reaches it.
-std::vector<bool> host_is_current(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan);
+/// For each NF, the fields whose newest values are in the shared buffer alone when packets come to it.
+std::vector<packet::FieldSet> only_on_device(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan);
 
 /// How a chain synchronizes host and device: `--sync` and `--pushdown`.
 struct SyncOptions {

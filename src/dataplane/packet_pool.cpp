@@ -260,6 +260,16 @@ void PacketPool::release_unit(Unit* unit) {
   rte_ring_enqueue(free_units_->ring, unit);  // has room for every unit of the pool
 }
 
+void PacketPool::quarantine(Unit const& unit) {
+  quarantined_slots_.fetch_add(unit.count, std::memory_order_relaxed);
+  quarantined_units_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool PacketPool::exhausted() const {
+  return slots_ - quarantined_slots_.load(std::memory_order_relaxed) < unit_packets_ ||
+         quarantined_units_.load(std::memory_order_relaxed) == units_.size();
+}
+
 void PacketPool::set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns) {
   set_arrived(slot, length, packet::parse(this->slot(slot) + packet::kSlotHeadroom, length), index, arrival_ns);
 }

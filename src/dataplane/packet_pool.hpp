@@ -6,6 +6,7 @@
 #include <catena/core/status.hpp>
 #include <catena/packet/batch.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,6 +59,8 @@ class PacketPool {
   void release_slots(Unit& unit, std::uint32_t first, std::uint32_t count);
   /// Gives back the unit itself; its slots must have been released or passed to a driver.
   void release_unit(Unit* unit);
+  /// Instead of release_*: a device may still write to the unit's slots, so neither they nor the unit come back.
+  void quarantine(Unit const& unit);
 
   /// First byte of a slot; kSlotBytes long.
   std::uint8_t* slot(std::uint32_t slot) { return region_ + std::size_t{slot} * packet::kSlotBytes; }
@@ -79,6 +82,10 @@ class PacketPool {
   /// Slots that are not in use now; for tests that look for leaks.
   std::uint32_t free_slots() const;
   std::uint32_t free_units() const;
+  /// Slots that quarantine() has taken out of use; any thread.
+  std::uint32_t quarantined_slots() const { return quarantined_slots_.load(std::memory_order_relaxed); }
+  /// Whether quarantine() has left too little for a unit of full size ever to come again; any thread.
+  bool exhausted() const;
 
  private:
   struct Columns;
@@ -119,6 +126,8 @@ class PacketPool {
   packet::MetaColumns meta_{};
   std::vector<std::unique_ptr<Unit>> units_;
   std::unique_ptr<FreeUnits> free_units_;
+  std::atomic<std::uint32_t> quarantined_slots_{0};
+  std::atomic<std::uint32_t> quarantined_units_{0};
 };
 
 }  // namespace catena::dataplane

@@ -50,6 +50,36 @@ TEST(PacketPool, other_numbers_of_slots_are_refused) {
   }
 }
 
+TEST(PacketPool, what_is_quarantined_never_comes_back_and_is_missed_once_a_unit_cannot_be_filled) {
+  const auto pool = make_pool(512);
+  const auto quarantine = [&pool](std::uint32_t slots) {
+    Unit* unit = pool->acquire_unit();
+    ASSERT_TRUE(pool->acquire_slots(*unit, slots));
+    unit->count = slots;
+    pool->quarantine(*unit);
+  };
+  quarantine(256);
+  EXPECT_EQ(pool->quarantined_slots(), 256U);
+  EXPECT_EQ(pool->free_slots(), 256U);
+  EXPECT_FALSE(pool->exhausted()) << "one more full unit";
+  quarantine(1);
+  EXPECT_TRUE(pool->exhausted());
+}
+
+TEST(PacketPool, a_pool_whose_units_are_all_quarantined_is_exhausted) {
+  const auto pool = make_pool(1024);
+  const std::uint32_t units = pool->free_units();
+  for (std::uint32_t i = 0; i < units; ++i) {
+    EXPECT_FALSE(pool->exhausted());
+    Unit* unit = pool->acquire_unit();
+    ASSERT_TRUE(pool->acquire_slots(*unit, 1));
+    unit->count = 1;
+    pool->quarantine(*unit);
+  }
+  EXPECT_EQ(pool->acquire_unit(), nullptr);
+  EXPECT_TRUE(pool->exhausted());
+}
+
 TEST(PacketPool, slots_are_handed_out_as_runs_lap_after_lap) {
   const auto pool = make_pool(1024);
   for (std::uint32_t lap = 0; lap < 5; ++lap) {

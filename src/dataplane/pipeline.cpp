@@ -8,6 +8,7 @@
 #include <chrono>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -65,8 +66,11 @@ class Workers {
   Status run() {
     std::vector<std::thread> threads;
     const std::size_t workers = groups_.size();  // who runs already may change the groups
-    for (std::size_t worker = 0; worker < workers; ++worker) {
-      threads.emplace_back([this, worker] { work(worker); });
+    threads.reserve(workers);
+    while (threads.size() < workers && start_worker(threads, workers)) {
+    }
+    for (std::size_t missing = threads.size(); missing < workers; ++missing) {
+      all_wait_.arrive_and_drop();  // who runs already may wait for this one
     }
     for (std::thread& thread : threads) {
       thread.join();
@@ -84,6 +88,19 @@ class Workers {
       }
     }
   };
+
+  /// False, and the run fails, where the system has no thread for it.
+  bool start_worker(std::vector<std::thread>& threads, std::size_t workers) {
+    const std::size_t worker = threads.size();
+    try {
+      threads.emplace_back([this, worker] { work(worker); });
+    } catch (std::system_error const& error) {
+      fail(absl::ResourceExhaustedError(concat("worker ", worker + 1, " of ", workers, " cannot be started: ",
+                                               error.code().message(), ". Fewer workers (--workers N) need less")));
+      return false;
+    }
+    return true;
+  }
 
   void fail(Status status) {
     const std::scoped_lock lock(mutex_);

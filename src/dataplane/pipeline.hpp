@@ -24,9 +24,10 @@ std::vector<std::vector<std::size_t>> share_out(std::span<const std::uint64_t> b
 /// Polls the stages with `workers` threads until all are finished. Workers begin with runs of neighbours; while one of
 /// them is busy for half of the time or more, shares follow what stages cost. A worker that finds nothing to do several
 /// times in a row gives its core away for a moment. The first error of a stage ends the run: every worker stops, and it
-/// is returned. `stop` only makes rx take no more packets; what is inside is finished. `busy_ns`: empty, or a counter
-/// for each stage, to which the time of its polls that found work is added; a stage that waits for a device is not
-/// busy. Others may read them while the stages run.
+/// is returned; so does a worker for which the system has no thread (ResourceExhausted). `stop` only makes rx take no
+/// more packets; what is inside is finished. `busy_ns`: empty, or a counter for each stage, to which the time of its
+/// polls that found work is added; a stage that waits for a device is not busy. Others may read them while the stages
+/// run.
 Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers,
                   std::span<std::atomic<std::uint64_t>> busy_ns = {});
 

@@ -11,10 +11,13 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
+
+#include <pthread.h>
 
 namespace catena::dataplane {
 namespace {
@@ -133,6 +136,7 @@ class WorkingStage final : public Stage {
       return absl::InternalError("polled by two threads at once");
     }
     if (left_ == 0) {
+      ++finished_;
       is_polled_ = false;
       return Progress::kFinished;
     }
@@ -144,9 +148,12 @@ class WorkingStage final : public Stage {
   }
   std::thread::id last_thread() const { return last_; }
   std::size_t threads() const { return threads_.size(); }
+  int polls_left() const { return left_; }
+  int times_finished() const { return finished_; }
 
  private:
   int left_;
+  int finished_ = 0;
   std::chrono::microseconds each_;
   std::atomic<bool> is_polled_{false};
   std::thread::id last_;
@@ -164,17 +171,88 @@ TEST(RunStages, neighbours_that_are_both_busy_get_workers_of_their_own) {
   EXPECT_EQ(std::max(first.threads(), second.threads()), 2U) << "they began on one";
 }
 
-TEST(RunStages, every_stage_is_finished_however_often_shares_change) {
+TEST(RunStages, every_stage_is_polled_to_its_end_and_not_beyond_however_often_shares_change) {
   for (const std::uint32_t workers : {2U, 3U, 5U}) {
     std::vector<std::unique_ptr<WorkingStage>> stages;
     std::vector<Stage*> all;
     for (int i = 0; i < 7; ++i) {
-      // whoever is left is the busy one, so shares change to the end
-      stages.push_back(std::make_unique<WorkingStage>(20 * (i + 1), kNap / (1 + i % 3)));
+      // the busy ones are neighbours, and end one after another: shares change at the start and later
+      stages.push_back(std::make_unique<WorkingStage>(80 + 20 * i, i < 4 ? kNap : kNap / 20));
       all.push_back(stages.back().get());
     }
     EXPECT_EQ(run_stages(all, workers), absl::OkStatus());
+    std::size_t moved = 0;
+    for (std::unique_ptr<WorkingStage> const& stage : stages) {
+      EXPECT_EQ(stage->polls_left(), 0);
+      EXPECT_EQ(stage->times_finished(), 1);
+      moved += stage->threads() > 1 ? 1 : 0;
+    }
+    EXPECT_GT(moved, 0U) << "shares never changed: nothing was tried";
   }
+}
+
+/// New threads get stacks that no address space holds, as long as this lives.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    EXPECT_EQ(pthread_getattr_default_np(&before_), 0);
+    pthread_attr_t huge;
+    EXPECT_EQ(pthread_attr_init(&huge), 0);
+    EXPECT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 62U), 0);
+    EXPECT_EQ(pthread_setattr_default_np(&huge), 0);
+    pthread_attr_destroy(&huge);
+  }
+  NoMoreThreads(NoMoreThreads const&) = delete;
+  NoMoreThreads& operator=(NoMoreThreads const&) = delete;
+  ~NoMoreThreads() {
+    EXPECT_EQ(pthread_setattr_default_np(&before_), 0);
+    pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_;
+};
+
+/// Takes the system's threads away in its first poll, and is finished when it is told to.
+class GreedyStage final : public Stage {
+ public:
+  GreedyStage() : Stage("greedy") {}
+  Result<Progress> poll() override {
+    if (!taken_) {
+      taken_.emplace();
+    }
+    return Progress::kIdle;
+  }
+
+ private:
+  std::optional<NoMoreThreads> taken_;
+};
+
+TEST(RunStages, a_worker_that_cannot_be_started_is_an_error) {
+  NappingStage first(1, Progress::kWorked);
+  NappingStage second(1, Progress::kWorked);
+  Status status;
+  {
+    const NoMoreThreads none;
+    status = run_stages({&first, &second}, 2);
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("worker 1 of 2 cannot be started: "));
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("--workers"));
+}
+
+TEST(RunStages, workers_that_run_already_end_where_a_later_one_cannot_be_started) {
+  // so many that the first one polls its stage before the last one is started
+  std::vector<std::unique_ptr<Stage>> stages;
+  stages.push_back(std::make_unique<GreedyStage>());
+  std::vector<Stage*> all{stages.back().get()};
+  for (int i = 1; i < 2000; ++i) {
+    stages.push_back(std::make_unique<NappingStage>(1, Progress::kIdle));
+    all.push_back(stages.back().get());
+  }
+  const Status status = run_stages(all, static_cast<std::uint32_t>(all.size()));
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("of 2000 cannot be started: "));
 }
 
 }  // namespace

@@ -50,6 +50,10 @@ Status write_line(std::FILE* file, std::string const& path, std::string line) {
 
 }  // namespace
 
+bool has_lines(nf::Instance& instance, Unit const& unit) {
+  return instance.outcome().recording() || !unit.arrivals.empty();
+}
+
 void take_records(nf::Instance& instance, std::uint32_t position, Unit& unit) {
   take(instance.outcome().lines(), position, unit, unit.records);
   if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "dataplane/device_use.hpp"
 #include "dataplane/io/sink.hpp"
 #include "dataplane/io/source.hpp"
 #include "dataplane/latency.hpp"
@@ -9,6 +10,7 @@
 #include "dataplane/ring.hpp"
 #include "dataplane/ticker.hpp"
 #include "dataplane/trace.hpp"
+#include "kernel/read_back.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/instance.hpp>
@@ -62,6 +64,7 @@ class RxStage final : public Stage {
 
  private:
   Progress receive(bool& is_full);
+  void find_exhausted();
 
   Source* source_;
   PacketPool* pool_;
@@ -97,19 +100,25 @@ struct DeviceStageOptions {
   std::chrono::nanoseconds limit = std::chrono::seconds(10);
   /// A launch that is not full waits at most this long for more packets, and not at all when the device is idle.
   std::chrono::nanoseconds max_batch_delay = std::chrono::microseconds(50);
-  /// The plan leaves nothing on the device that the host does not have: a unit that waits for this NF can go on without
-  /// the device.
-  bool host_is_current = true;
+  /// Fields whose newest values the plan leaves in the shared buffer alone when a unit comes to this NF. Without the
+  /// device the stage brings them back first. None: a unit that waits for this NF can go on without the device.
+  packet::FieldSet only_on_device = 0;
+  /// Shared by the device stages of a chain; must outlive them. Null: the stage leaves the plan alone.
+  DeviceUse* use = nullptr;
   /// Where given, gets the launches of this stage; must outlive it. Launches that the device fails are not in it.
   TraceLog* trace = nullptr;
   /// The source's, for Nf::tick().
   std::optional<LiveClock> live_clock = {};
 };
 
-/// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order. When the
-/// device fails or exceeds its limit, the units in flight and all later ones are decided by the NF's CPU
-/// implementation, and the log says so at once; packets whose newest bytes are lost with the device are dropped with
-/// reason device_failed.
+/// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order.
+///
+/// When the device fails or exceeds its limit, here or at another stage of its DeviceUse, no launch is started any
+/// more, and the log says so at once. Launches that run may end well. Of one that failed the stage waits, within the
+/// limit, until nothing of it runs any more; its units, and all later ones, are decided by the NF's CPU implementation,
+/// behind a ReadBack where the plan needs one. Packets are dropped with reason device_failed where the device may have
+/// half changed them, or has the newest bytes and does not give them back. Where it may still write to the packets,
+/// their slots are never given out again.
 class DeviceStage final : public Stage {
  public:
   static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,
@@ -124,11 +133,20 @@ class DeviceStage final : public Stage {
 
  private:
   struct Flight {
+    enum class State : std::uint8_t {
+      kRunning,
+      kDraining,  ///< failed: what was enqueued may still run
+      kSettling,  ///< ends without the device
+    };
     std::unique_ptr<nf::DeviceBatch> batch;
     std::vector<Unit*> units;
-    std::chrono::steady_clock::time_point since;
+    std::chrono::steady_clock::time_point since;  ///< filled, submitted, or failed
     LaunchTrace trace;
+    State state = State::kRunning;
+    bool may_still_run = false;  ///< of one that is settling
+    std::size_t settled = 0;     ///< so many units are
   };
+  enum class Rescue : std::uint8_t { kSaved, kLost, kWaiting };
   DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
               Ring& out, DeviceStageOptions const& options);
   bool collect();
@@ -137,6 +155,11 @@ class DeviceStage final : public Stage {
   void deliver(Flight& flight);
   void log(Flight& flight, std::int64_t ready_ns);
   void fail(Status const& status);
+  void notice();
+  Status too_late() const;
+  bool drain(Flight& flight);
+  bool settle(Flight& flight);
+  Rescue rescue(Unit const& unit);
   bool take_off_plan();
   Unit* take_unit();
   bool is_drained() const;
@@ -157,8 +180,14 @@ class DeviceStage final : public Stage {
   Unit* off_plan_ = nullptr;                 ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   std::chrono::steady_clock::time_point last_submit_;
+  DeviceUse own_use_;
+  DeviceUse* use_;
   Status device_status_;
   bool abandoned_ = false;
+  std::unique_ptr<kernel::ReadBack> read_back_;  ///< made when it is needed
+  bool is_reading_ = false;
+  bool warned_ = false;
+  std::chrono::steady_clock::time_point reading_since_;
 };
 
 /// Sends what is alive, writes record lines, measures latency, and gives slots and units back.

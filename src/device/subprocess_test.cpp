@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 namespace catena::device {
 namespace {
@@ -52,9 +56,26 @@ TEST_F(Subprocess, a_program_that_a_signal_ends_shows_as_128_and_more) {
 }
 
 TEST_F(Subprocess, a_program_that_hangs_is_killed) {
-  const Status status = run_process({"/bin/sleep", "1000"}, folder(), std::chrono::seconds(0)).status();
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("/bin/sleep"));
+  const std::string pid_file = (folder() / "pid").string();
+  pid_t child = 0;
+  // until the limit is long enough for this machine to start it at all
+  for (std::chrono::seconds limit{1}; child == 0 && limit < kLimit; limit *= 2) {
+    const Status status =
+        run_process({"/bin/sh", "-c", "echo $$ > " + pid_file + "; exec /bin/sleep 1000"}, folder(), limit).status();
+    ASSERT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("/bin/sh ran longer than"));
+    std::ifstream(pid_file) >> child;
+  }
+  ASSERT_GT(child, 0) << "it never ran";
+  EXPECT_EQ(kill(child, 0), -1) << "it still runs, or nobody waited for it";
+  EXPECT_EQ(errno, ESRCH);
+}
+
+TEST_F(Subprocess, a_program_without_any_time_is_killed_too) {
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(run_process({"/bin/sleep", "1000"}, folder(), std::chrono::seconds(0)).status()));
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+  EXPECT_EQ(errno, ECHILD);
 }
 
 TEST_F(Subprocess, a_program_that_is_not_there_is_unavailable) {
@@ -80,10 +101,45 @@ TEST(TemporaryFolder, is_private_and_goes_with_its_content) {
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
+/// Another PATH as long as this lives.
+class Path {
+ public:
+  explicit Path(std::string const& path) : before_(std::getenv("PATH")) { setenv("PATH", path.c_str(), 1); }
+  Path(Path const&) = delete;
+  Path& operator=(Path const&) = delete;
+  ~Path() { setenv("PATH", before_.c_str(), 1); }
+
+ private:
+  std::string before_;
+};
+
 TEST(FindInPath, takes_executables_only) {
-  EXPECT_EQ(find_in_path("no-such-program-anywhere"), "");
-  const std::string shell = find_in_path("sh");
-  EXPECT_THAT(shell, ::testing::EndsWith("/sh"));
+  const TemporaryFolder folder = TemporaryFolder::create().value();
+  const auto in = [&folder](const char* name) { return folder.path() / name; };
+  for (const char* name : {"text", "folder", "first", "second"}) {
+    std::filesystem::create_directory(in(name));
+  }
+  const auto put = [&in](const char* name, mode_t mode) {
+    std::ofstream(in(name) / "tool") << "#!/bin/sh\n";
+    ASSERT_EQ(chmod((in(name) / "tool").c_str(), mode), 0);
+  };
+  put("text", 0644);
+  std::filesystem::create_directory(in("folder") / "tool");
+  put("first", 0755);
+  put("second", 0755);
+  const std::string no_program =
+      in("no-such-folder").string() + ":" + in("text").string() + ":" + in("folder").string();
+  {
+    const Path path(no_program);
+    EXPECT_EQ(find_in_path("tool"), "");
+  }
+  {
+    const Path path(no_program + ":" + in("first").string() + ":" + in("second").string());
+    EXPECT_EQ(find_in_path("tool"), (in("first") / "tool").string());
+    EXPECT_EQ(find_in_path("no-such-program"), "");
+  }
+  const Path path("");
+  EXPECT_EQ(find_in_path("sh"), "");
 }
 
 }  // namespace

@@ -112,6 +112,7 @@ Status DirectLaunch::submit() {
   CATENA_RETURN_IF_ERROR(mark(kBegin));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
   CATENA_RETURN_IF_ERROR(mark(kMovedIn));
+  kernel_ran_ = true;
   CATENA_RETURN_IF_ERROR(enqueue_kernel());
   CATENA_RETURN_IF_ERROR(mark(kComputed));
   CATENA_RETURN_IF_ERROR(

@@ -49,7 +49,9 @@ void Launch::begin() {
   }
   spill_staging_used_ = 0;
   event_.reset();
+  drain_.reset();
   count_ = 0;
+  kernel_ran_ = false;
 }
 
 void Launch::add(packet::Batch const& batch, std::span<const std::byte> aux) {
@@ -106,6 +108,13 @@ Result<bool> Launch::poll() {
     CATENA_RETURN_IF_ERROR(stream_->flush());
   }
   return event_->ready();
+}
+
+Result<bool> Launch::drained() {
+  if (!drain_) {
+    CATENA_ASSIGN_OR_RETURN(drain_, stream_->record());
+  }
+  return drain_->ready();
 }
 
 Status Launch::wait(std::chrono::nanoseconds limit, std::string_view what) {

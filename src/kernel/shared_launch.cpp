@@ -352,10 +352,12 @@ Status SharedLaunch::submit() {
   if (can_repeat() && !is_traced()) {
     const std::uint32_t most_rows = std::min(std::max(std::bit_ceil(rows_in_all()), kLeastListRows), capacity());
     CATENA_ASSIGN_OR_RETURN(device::LaunchList* const list, list_of_kernels(most_rows));
+    kernel_ran_ = true;
     CATENA_RETURN_IF_ERROR(stream_->run(*list));
   } else {
     CATENA_RETURN_IF_ERROR(launch_in(*stream_, rows_in_all()));
     CATENA_RETURN_IF_ERROR(mark(kMovedIn));
+    kernel_ran_ = true;
     CATENA_RETURN_IF_ERROR(launch_nf(*stream_, count_));
     CATENA_RETURN_IF_ERROR(mark(kComputed));
     CATENA_RETURN_IF_ERROR(launch_out(*stream_, rows_in_all()));

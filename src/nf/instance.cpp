@@ -321,8 +321,7 @@ Result<bool> DeviceBatch::poll() {
     }
     complete();
   }
-  used_ = 0;
-  packets_ = 0;
+  clear();
   return true;
 }
 
@@ -391,29 +390,36 @@ void DeviceBatch::complete() {
   }
 }
 
-bool DeviceBatch::writes_packets() const {
+bool DeviceBatch::may_write_packets() const {
   auto const& step = device_nf_->spec().shared;
-  return step && step->to_host != 0 &&
+  return step && has_work_ && launch_->kernel_ran() && step->to_host != 0 &&
          (step->body_out != kernel::Route::kStaged || step->columns_out != kernel::Route::kStaged);
 }
 
-void DeviceBatch::drop_all() {
-  for (Part& part : std::span(parts_).first(used_)) {
-    for (auto const* slots : {&part.slots, &part.undecided}) {
-      const packet::Batch batch = part.unit.subset(*slots);
-      for (std::uint32_t i = 0; i < batch.size(); ++i) {
-        instance_->drop(batch[i], FrameworkReason::kDeviceFailed);
-      }
-    }
-  }
-  used_ = 0;
-  packets_ = 0;
+bool DeviceBatch::may_change_packets() const {
+  return may_write_packets() && (device_nf_->spec().shared->to_host & device_nf_->spec().writes) != 0;
 }
 
-void DeviceBatch::finish_on_cpu() {
-  for (Part& part : std::span(parts_).first(used_)) {
-    instance_->compute(part.unit.subset(part.slots), part.aux);
+bool DeviceBatch::may_change_on_device(packet::FieldSet fields) const {
+  return device_nf_->spec().shared && has_work_ && launch_->kernel_ran() && (device_nf_->spec().writes & fields) != 0;
+}
+
+void DeviceBatch::finish_on_cpu(std::size_t unit) {
+  Part const& part = parts_[unit];
+  instance_->compute(part.unit.subset(part.slots), part.aux);
+}
+
+void DeviceBatch::drop(std::size_t unit, bool with_replies) {
+  packet::Batch const& packets = parts_[unit].unit;
+  for (std::uint32_t i = 0; i < packets.size(); ++i) {
+    const packet::Verdict verdict = packets[i].verdict();
+    if (verdict != packet::Verdict::kDrop && (with_replies || verdict != packet::Verdict::kReply)) {
+      instance_->drop(packets[i], FrameworkReason::kDeviceFailed);
+    }
   }
+}
+
+void DeviceBatch::clear() {
   used_ = 0;
   packets_ = 0;
 }

@@ -38,6 +38,8 @@ class DeviceNf {
 
   ProgramSpec const& spec() const { return spec_; }
   device::Device& device() const { return *device_; }
+  /// Null where create() got none.
+  SharedBuffer* shared() const { return shared_; }
 
  private:
   friend class Launch;
@@ -93,6 +95,11 @@ class Launch {
   virtual Status enqueue_kernel() = 0;
   /// True when results are on the host. Never waits.
   Result<bool> poll();
+  /// After an error of submit(), poll() or fetch_spill(): true when nothing of the batch runs any more. Never waits. An
+  /// error: nobody knows, and what runs may still read and write the packets.
+  Result<bool> drained();
+  /// Whether the kernel may have run since begin(), and what is behind it: the moves back.
+  bool kernel_ran() const { return kernel_ran_; }
   /// Waits for poll() to be true; DeadlineExceeded names `what` and the device.
   Status wait(std::chrono::nanoseconds limit, std::string_view what);
 
@@ -166,11 +173,13 @@ class Launch {
   /// Behind all memory that it may write to: it is waited for first when the launch ends.
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Event> event_;
+  std::unique_ptr<device::Event> drain_;  ///< of drained()
   std::vector<Staged> staged_;
   std::uint32_t count_ = 0;
   std::byte* faults_ = nullptr;         ///< in staging_out_: the report, then a flag a row
   const std::byte* results_ = nullptr;  ///< in staging_out_
   TransferCounts transfers_;
+  bool kernel_ran_ = false;     ///< since begin(), or it may have
   bool is_warming_up_ = false;  ///< launches have as many work-items as the largest batch, and no packets
 
  private:

@@ -85,7 +85,9 @@ class Instance {
 };
 
 /// One launch of an instance on a device, over several units. Call order:
-/// add() .. add() -> submit() -> poll() until true (or an error, then finish_on_cpu()).
+/// add() .. add() -> submit() -> poll() until true.
+/// After an error of submit() or poll(), or where submit() was never called: drained() until true, if anything may
+/// still run -> finish_on_cpu() or drop() for each unit in the order of add() -> clear().
 class DeviceBatch {
  public:
   static Result<std::unique_ptr<DeviceBatch>> create(Instance& instance, kernel::DeviceNf& device_nf,
@@ -104,12 +106,23 @@ class DeviceBatch {
   /// When the device came to the parts of the batch that poll() completed last; none where it needed no device.
   /// Errors: as Launch::times().
   Result<std::optional<kernel::LaunchTimes>> times();
-  /// After an error of submit() or poll(): decides the batch by the CPU implementation. The batch is empty again.
-  void finish_on_cpu();
-  /// The same where the host's bytes are not the newest: drops the batch's packets, with reason device_failed.
-  void drop_all();
-  /// Whether the device may have written into the packets themselves since submit().
-  bool writes_packets() const;
+  /// As Launch::drained().
+  Result<bool> drained() { return launch_->drained(); }
+  /// Units since the batch was empty.
+  std::size_t units() const { return used_; }
+  /// Decides unit number `unit` by the CPU implementation.
+  void finish_on_cpu(std::size_t unit);
+  /// Drops what is alive of it, with reason device_failed: the host does not have its newest bytes. Replies are on the
+  /// host; `with_replies` drops them too, for a unit that cannot be sent at all.
+  void drop(std::size_t unit, bool with_replies);
+  /// The batch is empty again.
+  void clear();
+  /// Whether the device may have written into the packets themselves since add(), or may still.
+  bool may_write_packets() const;
+  /// Whether it may have put there what its kernel wrote: the host's bytes are then neither the old ones nor the new.
+  bool may_change_packets() const;
+  /// Whether the kernel may have written any of `fields` in the shared buffer since add().
+  bool may_change_on_device(packet::FieldSet fields) const;
 
  private:
   DeviceBatch() = default;

@@ -2,6 +2,7 @@
 #include "device/testing/faulty_device.hpp"
 
 #include <array>
+#include <limits>
 #include <mutex>
 
 namespace catena::device::testing {
@@ -18,6 +19,16 @@ struct FaultyDevice::Faults {
   /// Counts a call; not OK if it is to fail.
   Status enter(Call call) {
     const std::scoped_lock lock(mutex);
+    return enter_locked(call);
+  }
+  /// The same of stream number `stream`.
+  Status enter(Call call, std::uint64_t stream) {
+    const std::scoped_lock lock(mutex);
+    return is_aimed_at(stream) ? enter_locked(call) : lost;
+  }
+  bool is_aimed_at(std::uint64_t stream) const { return stream >= first && stream < end; }
+  /// Under the mutex.
+  Status enter_locked(Call call) {
     Plan& plan = plans[static_cast<std::size_t>(call)];
     ++plan.calls;
     if (!lost.ok()) {
@@ -38,20 +49,33 @@ struct FaultyDevice::Faults {
   bool held = false;
   std::uint64_t streams = 0;  ///< that are there
   std::uint64_t early_frees = 0;
+  std::chrono::nanoseconds delay{0};
+  std::uint64_t made_streams = 0;
+  std::uint64_t first = 0;
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
 };
 
 namespace {
 
 class FaultyEvent final : public Event {
  public:
-  FaultyEvent(FaultyDevice::Faults& faults, std::unique_ptr<Event> real) : faults_(&faults), real_(std::move(real)) {}
+  FaultyEvent(FaultyDevice::Faults& faults, std::uint64_t stream, std::unique_ptr<Event> real)
+      : faults_(&faults), stream_(stream), real_(std::move(real)) {
+    const std::scoped_lock lock(faults.mutex);
+    if (faults.delay.count() > 0) {
+      not_before_ = std::chrono::steady_clock::now() + faults.delay;
+    }
+  }
   Result<bool> ready() override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kReady));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kReady, stream_));
     {
       const std::scoped_lock lock(faults_->mutex);
-      if (faults_->held) {
+      if (faults_->held && faults_->is_aimed_at(stream_)) {
         return false;
       }
+    }
+    if (std::chrono::steady_clock::now() < not_before_) {
+      return false;
     }
     return real_->ready();
   }
@@ -61,7 +85,9 @@ class FaultyEvent final : public Event {
 
  private:
   FaultyDevice::Faults* faults_;
+  std::uint64_t stream_;
   std::unique_ptr<Event> real_;
+  std::chrono::steady_clock::time_point not_before_;
 };
 
 class WatchedPinned final : public PinnedBuffer {
@@ -85,6 +111,7 @@ class FaultyStream final : public Stream {
   FaultyStream(FaultyDevice::Faults& faults, std::unique_ptr<Stream> real) : faults_(&faults), real_(std::move(real)) {
     const std::scoped_lock lock(faults_->mutex);
     ++faults_->streams;
+    number_ = faults_->made_streams++;
   }
   ~FaultyStream() override {
     real_.reset();
@@ -93,56 +120,57 @@ class FaultyStream final : public Stream {
   }
 
   Status copy_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyToDevice));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyToDevice, number_));
     return real_->copy_to_device(target, target_offset, source);
   }
   Status copy_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyToHost));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyToHost, number_));
     return real_->copy_to_host(target, source, source_offset);
   }
   Status copy_rows_to_device(Buffer& target, std::size_t target_offset, std::span<const std::byte> source,
                              RowShape const& shape) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyRowsToDevice));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyRowsToDevice, number_));
     return real_->copy_rows_to_device(target, target_offset, source, shape);
   }
   Status copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
                            RowShape const& shape) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyRowsToHost));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCopyRowsToHost, number_));
     return real_->copy_rows_to_host(target, source, source_offset, shape);
   }
   Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFill));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFill, number_));
     return real_->fill(target, offset, bytes, value);
   }
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kLaunch));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kLaunch, number_));
     return real_->launch(kernel, shape, arguments);
   }
   Status run(LaunchList& list) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRun));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRun, number_));
     return real_->run(list);
   }
   Status prepare(LaunchList& list) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kPrepare));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kPrepare, number_));
     return real_->prepare(list);
   }
   Result<std::unique_ptr<Event>> record() override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecord));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecord, number_));
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record());
-    return std::make_unique<FaultyEvent>(*faults_, std::move(event));
+    return std::make_unique<FaultyEvent>(*faults_, number_, std::move(event));
   }
   Result<std::unique_ptr<Event>> mark() override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kMark));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kMark, number_));
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->mark());
-    return std::make_unique<FaultyEvent>(*faults_, std::move(event));
+    return std::make_unique<FaultyEvent>(*faults_, number_, std::move(event));
   }
   Status flush() override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFlush));
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFlush, number_));
     return real_->flush();
   }
 
  private:
   FaultyDevice::Faults* faults_;
+  std::uint64_t number_ = 0;
   std::unique_ptr<Stream> real_;
 };
 
@@ -170,6 +198,22 @@ void FaultyDevice::lose(Call call, std::uint64_t nth, Status status) {
 void FaultyDevice::hold_events(bool hold) {
   const std::scoped_lock lock(faults_->mutex);
   faults_->held = hold;
+}
+
+void FaultyDevice::delay_events(std::chrono::nanoseconds delay) {
+  const std::scoped_lock lock(faults_->mutex);
+  faults_->delay = delay;
+}
+
+void FaultyDevice::aim(std::uint64_t first, std::uint64_t end) {
+  const std::scoped_lock lock(faults_->mutex);
+  faults_->first = first;
+  faults_->end = end;
+}
+
+std::uint64_t FaultyDevice::streams() const {
+  const std::scoped_lock lock(faults_->mutex);
+  return faults_->made_streams;
 }
 
 std::uint64_t FaultyDevice::calls(Call call) const {

@@ -3,6 +3,7 @@
 
 #include <catena/device/device.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -49,7 +50,14 @@ class FaultyDevice final : public Device {
   void lose(Call call, std::uint64_t nth, Status status);
   /// While true, no event becomes ready.
   void hold_events(bool hold);
-  /// How often this kind was called since the start, failed calls too.
+  /// Events that are recorded from now on become ready no earlier than this.
+  void delay_events(std::chrono::nanoseconds delay);
+  /// From now on calls of streams and of their events count and fail, and events are held, on streams number `first` to
+  /// `end` - 1 alone, in the order in which they were made. Other streams work until the device is lost.
+  void aim(std::uint64_t first, std::uint64_t end);
+  /// Streams made so far.
+  std::uint64_t streams() const;
+  /// How often this kind was called since the start, failed calls too; of streams, those that aim() names.
   std::uint64_t calls(Call call) const;
   /// Pinned buffers that were freed while a stream was there, which may have had a copy into them in flight.
   std::uint64_t early_frees() const;

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a chain promises when its device fails (docs/concepts.md): faults of every kind, at each NF of chains of two and
+// three, with every transfer method, in pools that wrap many times over. Each frame is compared with what the CPU makes
+// of it. Here every kind meets every method and every place once, in one chain or another; `make soak` meets all of
+// them in all chains, and more.
+#include "system/fault_chains.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string_view>
+
+namespace catena::testing {
+namespace {
+
+using device::testing::Call;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kFrames = 4000;
+
+std::vector<nf::testing::Frame> const& frames() {
+  static const std::vector<nf::testing::Frame> kMade = unique_frames(kFrames, 1);
+  return kMade;
+}
+
+FaultResult const& cpu_result(FaultChain const& chain) {
+  static std::map<std::string, FaultResult> results;
+  const auto found = results.find(chain.name);
+  if (found != results.end()) {
+    return found->second;
+  }
+  const FaultRun run = fault_run(chain, Crossing::kDirect, 0, {});
+  return results[chain.name] = run_on_cpu(run, frames()).value();
+}
+
+FaultChain const& chain_named(std::string_view name) {
+  for (FaultChain const& chain : fault_chains()) {
+    if (name == chain.name) {
+      return chain;
+    }
+  }
+  return fault_chains().front();
+}
+
+FaultResult expect_kept(FaultChain const& chain, FaultRun const& run) {
+  FaultResult result = run_with_fault(run, frames()).value();
+  EXPECT_EQ(broken_promise(run, result, cpu_result(chain), kFrames), "") << to_string(run);
+  return result;
+}
+
+TEST(DeviceFaults, the_chains_are_what_the_cpu_runs_where_nothing_fails) {
+  for (FaultChain const& chain : fault_chains()) {
+    EXPECT_EQ(cpu_result(chain).status, absl::OkStatus());
+    EXPECT_GT(cpu_result(chain).sent.size(), kFrames / 2);
+    for (const Crossing crossing : kCrossings) {
+      const FaultResult result = expect_kept(chain, fault_run(chain, crossing, 0, {}));
+      EXPECT_EQ(result.sent.size(), cpu_result(chain).sent.size());
+      EXPECT_FALSE(result.has_failed);
+    }
+  }
+}
+
+TEST(DeviceFaults, plans_leave_bytes_on_the_device_between_nfs) {
+  // else nothing here would be lost with a device
+  for (const char* name : {"mix_scan", "mix_mix", "mix_mix_mix"}) {
+    const FaultResult result = expect_kept(chain_named(name), fault_run(chain_named(name), Crossing::kGather, 0, {}));
+    ASSERT_TRUE(result.plan.has_value());
+    EXPECT_FALSE(packet::contains(result.plan->nfs[0].step->to_host, packet::kPayload)) << name;
+  }
+}
+
+/// The NFs on the gpu of one chain or another, by turns: all of them for `CATENA_DEVICE_FAULTS=full` in the
+/// environment.
+struct Place {
+  FaultChain const* chain;
+  std::size_t failing;
+};
+std::vector<Place> places(std::size_t turn) {
+  static const std::vector<Place> kAll = [] {
+    std::vector<Place> all;
+    for (FaultChain const& chain : fault_chains()) {
+      for (std::size_t failing = 0; failing < static_cast<std::size_t>(std::popcount(chain.gpu_mask)); ++failing) {
+        all.push_back({&chain, failing});
+      }
+    }
+    return all;
+  }();
+  const char* wanted = std::getenv("CATENA_DEVICE_FAULTS");
+  return wanted != nullptr && std::string_view(wanted) == "full" ? kAll : std::vector{kAll[turn % kAll.size()]};
+}
+
+class Grid : public ::testing::TestWithParam<Crossing> {};
+
+TEST_P(Grid, every_fault) {
+  std::set<std::string> came_about;
+  // each crossing begins elsewhere, so that a fault meets other places there
+  std::size_t turn = 4 * static_cast<std::size_t>(GetParam());
+  for (Fault const& fault : faults()) {
+    for (Place const& place : places(turn)) {
+      // the NF that asks is the first scan that comes to a launch
+      const bool is_scan = fault.kind == Fault::Kind::kBadSpill;
+      FaultChain const& chain = is_scan ? chain_named(turn % 2 == 0 ? "mix_scan" : "scan_mix_scan") : *place.chain;
+      FaultRun run = fault_run(chain, GetParam(), is_scan ? 0 : place.failing, fault);
+      run.workers = 1 + static_cast<std::uint32_t>(turn % 2);
+      if (expect_kept(chain, run).has_failed) {
+        came_about.insert(to_string(fault));
+      }
+    }
+    ++turn;
+  }
+  for (const char* expected : {"ready fails at call 1", "record fails at call 1", "lost at call 2 of ready", "hangs",
+                               "bad spill requests 1", "bad spill requests 2", "bad spill requests 3"}) {
+    EXPECT_THAT(came_about, Contains(expected));
+  }
+}
+
+std::string name_of_crossing(::testing::TestParamInfo<Crossing> const& grid) { return to_string(grid.param); }
+INSTANTIATE_TEST_SUITE_P(Crossings, Grid, ::testing::ValuesIn(kCrossings), name_of_crossing);
+
+TEST(DeviceFaults, an_nf_that_asks_for_nonsense_once_costs_no_packet) {
+  for (const char* name : {"mix_scan", "scan_mix_scan", "encrypt_scan_router"}) {
+    FaultChain const& chain = chain_named(name);
+    for (const Crossing crossing : kCrossings) {
+      const FaultResult result =
+          expect_kept(chain, fault_run(chain, crossing, 0, {Fault::Kind::kBadSpill, Call::kReady, 1}));
+      EXPECT_TRUE(result.has_failed);
+      EXPECT_EQ(result.sent.size(), cpu_result(chain).sent.size());
+    }
+  }
+}
+
+TEST(DeviceFaults, all_nfs_of_a_chain_leave_the_device_together_and_say_why) {
+  FaultChain const& chain = chain_named("mix_mix_mix");
+  for (std::size_t failing = 0; failing < 3; ++failing) {
+    const FaultResult result =
+        expect_kept(chain, fault_run(chain, Crossing::kGather, failing, {Fault::Kind::kOnce, Call::kReady, 1}));
+    for (chain::NfReport const& nf : result.report.nfs) {
+      EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
+      EXPECT_THAT(nf.device_error, HasSubstr("NF " + chain.nfs[failing].name + ": a call failed"));
+    }
+  }
+}
+
+TEST(DeviceFaults, packets_that_only_a_sound_device_has_are_brought_back) {
+  // the second mix has not begun: the copies to the device are what fails
+  FaultChain const& chain = chain_named("mix_mix");
+  for (const Crossing crossing : {Crossing::kStaged, Crossing::kStrided, Crossing::kGather}) {
+    for (const Call call : {Call::kCreateList, Call::kCopyToDevice, Call::kCopyRowsToDevice}) {
+      const FaultResult result = expect_kept(chain, fault_run(chain, crossing, 1, {Fault::Kind::kOnce, call, 1}));
+      EXPECT_EQ(result.device_failed(), 0U);
+    }
+  }
+}
+
+TEST(DeviceFaults, a_pool_that_a_hanging_device_keeps_ends_the_run_with_a_message) {
+  FaultChain const& chain = chain_named("mix_mix");
+  FaultRun run = fault_run(chain, Crossing::kGather, 1, {Fault::Kind::kHangs});
+  run.unit_packets = 256;  // two units, each in a launch
+  const FaultResult result = expect_kept(chain, run);
+  ASSERT_TRUE(absl::IsResourceExhausted(result.status)) << result.status;
+  EXPECT_THAT(std::string(result.status.message()), HasSubstr("of the 512 slots of the packet pool"));
+  EXPECT_THAT(std::string(result.status.message()), HasSubstr("tuning.pool_slots"));
+  EXPECT_LT(result.report.received, kFrames);
+}
+
+TEST(DeviceFaults, a_device_without_memory_at_the_start_is_an_error) {
+  FaultChain const& chain = chain_named("mix_scan");
+  for (const Call call : {Call::kAllocate, Call::kAllocatePinned, Call::kCreateStream, Call::kFill}) {
+    chain::RunOptions options;
+    options.open_device = [call]() -> Result<std::unique_ptr<device::Device>> {
+      auto device = std::make_unique<device::testing::FaultyDevice>(*nf::testing::devices().front());
+      device->fail(call, 2, absl::ResourceExhaustedError("no memory on the device"));
+      return device;
+    };
+    ChainRun run;
+    run.nfs = chain.nfs;
+    run.gpu_mask = chain.gpu_mask;
+    run.capture = data_file("../../examples/branch-office.pcap");
+    run.device = "opencl";
+    auto config = chain::parse_chain(chain_text(run, (scratch_folder() / "out.pcap").string()), data_file("x.yaml"));
+    ASSERT_TRUE(config.ok()) << config.status();
+    const auto created = chain::Chain::create(*std::move(config), options, nfs_for_faults());
+    EXPECT_THAT(created.status().ToString(), HasSubstr("no memory on the device")) << static_cast<int>(call);
+  }
+}
+
+}  // namespace
+}  // namespace catena::testing

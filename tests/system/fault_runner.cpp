@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "system/fault_runner.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <random>
+
+namespace catena::testing {
+namespace {
+
+using device::testing::Call;
+using device::testing::FaultyDevice;
+using nf::testing::Frame;
+
+/// Delivers frames in full units, and says how many it has delivered.
+class FrameSource final : public dataplane::Source {
+ public:
+  FrameSource(std::vector<Frame> const& frames, std::function<void(std::uint64_t)> progress)
+      : frames_(&frames), progress_(std::move(progress)) {}
+
+  Status receive(dataplane::PacketPool& pool, dataplane::Unit& unit, std::uint64_t next_index, bool& starved) override {
+    progress_(next_);
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(pool.unit_packets(), frames_->size() - next_));
+    if (!pool.acquire_slots(unit, count)) {
+      starved = true;
+      return absl::OkStatus();
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Frame const& frame = (*frames_)[next_ + i];
+      std::copy(frame.begin(), frame.end(), pool.slot(unit.slots[i]) + packet::kSlotHeadroom);
+      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index + i, next_index + i);
+    }
+    unit.count = count;
+    next_ += count;
+    return absl::OkStatus();
+  }
+  bool finished() const override { return next_ == frames_->size(); }
+  std::uint64_t seen() const override { return next_; }
+  std::vector<dataplane::NamedCount> drops() const override { return {}; }
+  std::string describe() const override { return "frames"; }
+
+ private:
+  std::vector<Frame> const* frames_;
+  std::function<void(std::uint64_t)> progress_;
+  std::uint64_t next_ = 0;
+};
+
+/// Keeps what is sent.
+class FrameSink final : public dataplane::Sink {
+ public:
+  explicit FrameSink(std::vector<SentFrame>& sent) : sent_(&sent) {}
+  Status send(dataplane::PacketPool& pool, dataplane::Unit& unit) override {
+    const packet::Batch batch = pool.batch(unit);
+    for (std::uint32_t i = 0; i < batch.size(); ++i) {
+      if (batch[i].verdict() != packet::Verdict::kDrop) {
+        sent_->push_back({batch[i].index(), batch[i].port(), {batch[i].frame(), batch[i].frame() + batch[i].length()}});
+      }
+    }
+    pool.release_slots(unit, 0, unit.count);
+    return absl::OkStatus();
+  }
+  Status finish() override { return absl::OkStatus(); }
+  std::uint64_t sent() const override { return sent_->size(); }
+  std::vector<dataplane::NamedCount> drops() const override { return {}; }
+  std::string describe() const override { return "frames"; }
+
+ private:
+  std::vector<SentFrame>* sent_;
+};
+
+chain::SyncOptions sync_for(Crossing crossing) {
+  switch (crossing) {
+    case Crossing::kDirect:
+      return {plan::Mode::kCopy};
+    case Crossing::kStaged:
+      return {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStaged)};
+    case Crossing::kStrided:
+      return {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStrided)};
+    case Crossing::kGather:
+      return {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)};
+  }
+  return {};
+}
+
+/// Has the device fail as `fault` says.
+void arm(FaultyDevice& device, Fault const& fault) {
+  switch (fault.kind) {
+    case Fault::Kind::kNone:
+      break;
+    case Fault::Kind::kOnce:
+      device.fail(fault.call, fault.nth, absl::InternalError("a call failed"));
+      break;
+    case Fault::Kind::kLost:
+      device.lose(fault.call, fault.nth, absl::UnavailableError("the device fell off the bus"));
+      break;
+    case Fault::Kind::kHangs:
+      device.hold_events(true);
+      break;
+    case Fault::Kind::kBadSpill:
+      set_spill_requests(fault.requests);
+      break;
+  }
+}
+
+/// Launches of one NF after another have streams of their own, which are made last; those behind them bring packets
+/// back.
+void aim(FaultyDevice& device, FaultRun const& run) {
+  const auto gpu_nfs = static_cast<std::uint64_t>(std::popcount(run.gpu_mask));
+  const std::uint64_t first = device.streams() - gpu_nfs * run.launches_in_flight;
+  device.aim(first + run.failing * run.launches_in_flight, first + (run.failing + 1) * run.launches_in_flight);
+}
+
+Result<chain::ChainConfig> config_of(FaultRun const& run, bool on_device) {
+  constexpr std::uint32_t kQuickMs = 200;
+  constexpr std::uint32_t kPatientMs = 60'000;
+  const bool hangs = run.fault.kind == Fault::Kind::kHangs;
+  ChainRun chain;
+  chain.nfs = run.nfs;
+  chain.gpu_mask = on_device ? run.gpu_mask : 0;
+  chain.capture = data_file("../../examples/branch-office.pcap");  // has to be there; frames come from elsewhere
+  chain.device = on_device ? "opencl" : "none";
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
+                          chain::parse_chain(chain_text(chain, "unused"), data_file("chain/test.yaml")));
+  // also what a chain file may not say: pools and units so small that all of this happens soon
+  config.tuning = {run.pool_slots, run.unit_packets, run.units_per_launch, run.launches_in_flight,
+                   hangs ? kQuickMs : kPatientMs};
+  config.rx = {};
+  config.rx.kind = chain::PortKind::kGenerator;
+  config.tx = {};
+  config.tx.kind = chain::PortKind::kNull;
+  return config;
+}
+
+std::string name_of(Call call) {
+  static const std::map<Call, std::string> kNames{{Call::kAllocatePinned, "allocate pinned"},
+                                                  {Call::kCreateStream, "create stream"},
+                                                  {Call::kCreateList, "create list"},
+                                                  {Call::kCopyToDevice, "copy to device"},
+                                                  {Call::kCopyToHost, "copy to host"},
+                                                  {Call::kCopyRowsToDevice, "copy rows to device"},
+                                                  {Call::kCopyRowsToHost, "copy rows to host"},
+                                                  {Call::kLaunch, "launch"},
+                                                  {Call::kRun, "run a list"},
+                                                  {Call::kPrepare, "prepare a list"},
+                                                  {Call::kRecord, "record"},
+                                                  {Call::kFlush, "flush"},
+                                                  {Call::kReady, "ready"}};
+  const auto found = kNames.find(call);
+  return found == kNames.end() ? concat("call ", static_cast<int>(call)) : found->second;
+}
+
+/// Drops by "NF: reason", and those for the device apart.
+std::map<std::string, std::uint64_t> decisions(chain::Report const& report) {
+  std::map<std::string, std::uint64_t> drops;
+  for (chain::NfReport const& nf : report.nfs) {
+    for (dataplane::NamedCount const& drop : nf.drops) {
+      if (drop.name != "device_failed") {
+        drops[concat(nf.name, ": ", drop.name)] += drop.count;
+      }
+    }
+  }
+  return drops;
+}
+
+/// The first frame that is not what the CPU makes of it, or that came twice or too late.
+std::string wrong_frame(std::vector<SentFrame> const& sent, std::vector<SentFrame> const& on_cpu) {
+  std::map<std::uint64_t, SentFrame const*> expected;
+  for (SentFrame const& frame : on_cpu) {
+    expected[frame.index] = &frame;
+  }
+  std::optional<std::uint64_t> last;
+  for (SentFrame const& frame : sent) {
+    if (last && frame.index <= *last) {
+      return concat("frame ", frame.index, " came after frame ", *last);
+    }
+    last = frame.index;
+    const auto found = expected.find(frame.index);
+    if (found == expected.end()) {
+      return concat("frame ", frame.index, " was sent, which the CPU drops");
+    }
+    if (frame.bytes != found->second->bytes) {
+      return concat("frame ", frame.index, " has other bytes than on the CPU");
+    }
+    if (frame.port != found->second->port) {
+      return concat("frame ", frame.index, " left through port ", frame.port, " instead of ", found->second->port);
+    }
+  }
+  return {};
+}
+
+Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& frames, bool on_device) {
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, config_of(run, on_device));
+  FaultResult result;
+  FaultyDevice* faulty = nullptr;
+  bool is_armed = false;
+  chain::RunOptions options;
+  options.workers = run.workers;
+  options.sync = sync_for(run.crossing);
+  options.open_device = [&]() -> Result<std::unique_ptr<device::Device>> {
+    auto device = std::make_unique<FaultyDevice>(*nf::testing::devices().front());
+    faulty = device.get();
+    if (run.crossing == Crossing::kStrided) {
+      // else a kernel fetches the few packets of small launches
+      faulty->fail(Call::kMapHost, 1, absl::UnimplementedError("this device does not map memory of the host"));
+    }
+    return device;
+  };
+  options.make_source = [&]() -> Result<std::unique_ptr<dataplane::Source>> {
+    return std::make_unique<FrameSource>(frames, [&](std::uint64_t delivered) {
+      if (faulty != nullptr && !is_armed && delivered >= run.armed_after) {
+        is_armed = true;
+        aim(*faulty, run);
+        arm(*faulty, run.fault);
+      }
+    });
+  };
+  options.make_sink = [&]() -> Result<std::unique_ptr<dataplane::Sink>> {
+    return std::make_unique<FrameSink>(result.sent);
+  };
+  CATENA_ASSIGN_OR_RETURN(const auto chain, chain::Chain::create(std::move(config), options, nfs_for_faults()));
+  set_spill_requests(SpillRequests::kNone);
+  result.status = chain->run();
+  result.report = chain->report();
+  result.plan = chain->plan();
+  result.has_failed = std::any_of(result.report.nfs.begin(), result.report.nfs.end(),
+                                  [](chain::NfReport const& nf) { return !nf.device_error.empty(); });
+  return result;
+}
+
+}  // namespace
+
+std::string to_string(Fault const& fault) {
+  switch (fault.kind) {
+    case Fault::Kind::kNone:
+      return "no fault";
+    case Fault::Kind::kOnce:
+      return concat(name_of(fault.call), " fails at call ", fault.nth);
+    case Fault::Kind::kLost:
+      return concat("lost at call ", fault.nth, " of ", name_of(fault.call));
+    case Fault::Kind::kHangs:
+      return "hangs";
+    case Fault::Kind::kBadSpill:
+      return concat("bad spill requests ", static_cast<int>(fault.requests));
+  }
+  return {};
+}
+
+std::string to_string(Crossing crossing) {
+  static constexpr const char* kNames[] = {"direct", "staged", "strided", "gather"};
+  return kNames[static_cast<std::size_t>(crossing)];
+}
+
+std::string to_string(FaultRun const& run) {
+  std::string text;
+  for (std::size_t i = 0; i < run.nfs.size(); ++i) {
+    text += concat(i == 0 ? "" : " -> ", run.nfs[i].name, (run.gpu_mask >> i & 1U) != 0 ? " (gpu)" : " (cpu)");
+  }
+  return concat(text, ", ", to_string(run.crossing), ", gpu NF ", run.failing, ": ", to_string(run.fault),
+                ", armed after ", run.armed_after, ", pool of ", run.pool_slots, ", units of ", run.unit_packets, ", ",
+                run.units_per_launch, " a launch, ", run.launches_in_flight, " in flight, ", run.workers, " workers");
+}
+
+std::uint64_t FaultResult::device_failed() const {
+  std::uint64_t sum = 0;
+  for (chain::NfReport const& nf : report.nfs) {
+    for (dataplane::NamedCount const& drop : nf.drops) {
+      sum += drop.name == "device_failed" ? drop.count : 0;
+    }
+  }
+  return sum;
+}
+
+std::vector<Frame> unique_frames(std::size_t count, std::uint32_t seed) {
+  constexpr std::uint32_t kShort = 300;
+  constexpr std::uint32_t kLong = 1400;
+  std::mt19937 random(seed);
+  std::vector<Frame> frames;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    std::string payload(random() % 20 == 0 ? kLong : random() % kShort, '\0');
+    for (char& byte : payload) {
+      byte = static_cast<char>(random());
+    }
+    // the address makes each of them another one
+    Frame frame = nf::testing::make_frame(random() % 3 == 0 ? packet::kProtocolTcp : packet::kProtocolUdp,
+                                          0x0A000000U + i, static_cast<std::uint32_t>(random()), 1000,
+                                          static_cast<std::uint16_t>(random()), payload);
+    if (random() % 15 == 0) {
+      frame[12] = 0x86;  // no IPv4
+    }
+    frames.push_back(std::move(frame));
+  }
+  return frames;
+}
+
+Result<FaultResult> run_with_fault(FaultRun const& run, std::vector<Frame> const& frames) {
+  return run_chain(run, frames, true);
+}
+
+Result<FaultResult> run_on_cpu(FaultRun const& run, std::vector<Frame> const& frames) {
+  return run_chain(run, frames, false);
+}
+
+std::string broken_promise(FaultRun const& run, FaultResult const& result, FaultResult const& on_cpu,
+                           std::size_t frames) {
+  chain::Report const& report = result.report;
+  if (std::string wrong = wrong_frame(result.sent, on_cpu.sent); !wrong.empty()) {
+    return wrong;
+  }
+  if (!report.accounted()) {
+    return concat(report.seen, " in, ", report.sent, " out, ", report.dropped(), " dropped");
+  }
+  if (result.status.ok() ? report.received != frames
+                         : !absl::IsResourceExhausted(result.status) ||
+                               result.status.message().find("slots of the packet pool") == std::string_view::npos) {
+    return concat(report.received, " of ", frames, " packets were received: ", result.status.ToString());
+  }
+  const auto expected = decisions(on_cpu.report);
+  for (auto const& [reason, count] : decisions(report)) {
+    const auto found = expected.find(reason);
+    if (found == expected.end() || count > found->second) {
+      return concat(count, " packets dropped for ", reason, ", ", found == expected.end() ? 0 : found->second,
+                    " on the CPU");
+    }
+  }
+  // what is lost may have been on its way through the whole chain; where the device is sound, in one launch
+  const bool is_sound = run.fault.kind == Fault::Kind::kOnce || run.fault.kind == Fault::Kind::kBadSpill;
+  std::uint64_t most_lost = is_sound ? std::uint64_t{run.units_per_launch} * run.unit_packets : run.pool_slots;
+  if (run.fault.kind == Fault::Kind::kNone || run.fault.kind == Fault::Kind::kBadSpill) {
+    most_lost = 0;
+  }
+  if (result.device_failed() > most_lost) {
+    return concat(result.device_failed(), " packets lost with the device, not ", most_lost, " at most");
+  }
+  if (is_sound && !result.status.ok()) {
+    return result.status.ToString();
+  }
+  return {};
+}
+
+}  // namespace catena::testing
