@@ -31,8 +31,8 @@ DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel:
       in_(&in),
       out_(&out),
       options_(options),
-      use_(options.use != nullptr ? options.use : &own_use_),
-      ticker_(instance.nf(), options.live_clock) {}
+      ticker_(instance.nf(), options.live_clock),
+      use_(options.use != nullptr ? options.use : &own_use_) {}
 
 Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
                                                          kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
