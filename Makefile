@@ -21,7 +21,7 @@ CTEST = ctest --output-on-failure -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
 # Tests labelled `soak` run for as long as one likes: `make soak`.
 NO_SOAK = -LE soak
 
-.PHONY: help demo build build-tests test test-all soak install bench check fuzz asan tsan deps-cuda clean
+.PHONY: help demo build build-tests test test-all soak install bench check fuzz fuzz-chains asan tsan deps-cuda clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
@@ -68,6 +68,9 @@ fuzz:  ## run each libFuzzer target for FUZZ_SECONDS (60)
 	@$(CONFIGURE) fuzz >/dev/null
 	@cmake --build build-fuzz -j$(JOBS) --target tests/fuzz/all
 	@tools/run-fuzzers build-fuzz $(FUZZ_SECONDS)
+
+fuzz-chains: build-tests  ## run random chains on the CPU and on devices for FUZZ_SECONDS (60), and compare
+	@build/tests/chain_fuzz --seconds $(FUZZ_SECONDS)
 
 asan:  ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/install-deps --tests --cuda-compiler

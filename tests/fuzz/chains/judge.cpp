@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/chains/judge.hpp"
+
+#include "system/chain_runner.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace catena::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPcapHeader = 24;
+constexpr std::size_t kPacketHeader = 16;
+
+/// Reads a file that a run wrote, and removes it.
+std::string take_file(fs::path const& path) {
+  std::string bytes = testing::read_file(path);
+  std::error_code error;
+  fs::remove(path, error);
+  return bytes;
+}
+
+std::uint32_t captured_bytes(std::string const& capture, std::size_t at) {
+  std::uint32_t bytes = 0;
+  std::copy_n(capture.data() + at + 8, sizeof bytes, reinterpret_cast<char*>(&bytes));
+  return bytes;
+}
+
+/// Where two captures, written by one program, differ first.
+std::string capture_difference(std::string const& actual, std::string const& expected) {
+  if (actual == expected) {
+    return {};
+  }
+  std::size_t at = kPcapHeader;
+  for (std::size_t packet = 0; at + kPacketHeader <= std::min(actual.size(), expected.size()); ++packet) {
+    const std::size_t bytes = kPacketHeader + captured_bytes(expected, at);
+    if (actual.compare(at, bytes, expected, at, bytes) != 0) {
+      const auto begin = expected.begin() + static_cast<std::ptrdiff_t>(at);
+      const auto end = expected.begin() + static_cast<std::ptrdiff_t>(std::min(at + bytes, expected.size()));
+      const auto first = std::mismatch(begin, end, actual.begin() + static_cast<std::ptrdiff_t>(at), actual.end());
+      return concat("packet ", packet, " of the output (", captured_bytes(actual, at), " bytes, ",
+                    captured_bytes(expected, at), " expected) differs at byte ",
+                    (first.first - begin) - static_cast<std::ptrdiff_t>(kPacketHeader));
+    }
+    at += bytes;
+  }
+  return concat("the output has ", actual.size(), " bytes, ", expected.size(), " expected");
+}
+
+template <typename Value>
+std::string unequal(std::string_view what, Value const& actual, Value const& expected) {
+  return actual == expected ? std::string() : concat(what, " is ", actual, ", ", expected, " expected");
+}
+
+std::string count_difference(std::string_view what, std::vector<dataplane::NamedCount> const& actual,
+                             std::vector<dataplane::NamedCount> const& expected) {
+  const auto text = [](std::vector<dataplane::NamedCount> const& counts) {
+    std::string all;
+    for (dataplane::NamedCount const& count : counts) {
+      all += concat(" ", std::string(count.name), "=", count.count);
+    }
+    return all;
+  };
+  return unequal(what, text(actual), text(expected));
+}
+
+std::string nf_difference(chain::NfReport const& actual, chain::NfReport const& expected) {
+  for (std::string const& wrong :
+       {unequal("in", actual.in, expected.in), unequal("passed", actual.passed, expected.passed),
+        unequal("alerts", actual.alerts, expected.alerts),
+        unequal("unsupported", actual.unsupported, expected.unsupported),
+        count_difference("drops", actual.drops, expected.drops),
+        count_difference("statistics", actual.statistics, expected.statistics)}) {
+    if (!wrong.empty()) {
+      return concat("NF ", expected.name, ": ", wrong);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RunOutput> run_chain(fs::path const& folder, FuzzChain const& chain, Variant const& variant,
+                            std::string const& device) {
+  const fs::path records = folder / "records.jsonl";
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
+                          chain::parse_chain(chain_text(chain, variant, device), (folder / "chain.yaml").string()));
+  chain::RunOptions options;
+  options.record_path = records.string();
+  options.workers = variant.workers;
+  options.sync = variant.sync;
+  RunOutput output;
+  {
+    CATENA_ASSIGN_OR_RETURN(const auto running, chain::Chain::create(std::move(config), options, nf::builtin_nfs()));
+    CATENA_RETURN_IF_ERROR(running->run());
+    output.report = running->report();
+  }
+  output.capture = take_file(folder / "out.pcap");
+  output.records = take_file(records);
+  for (std::size_t i = 0; i < chain.nfs.size(); ++i) {
+    output.flows.push_back(take_file(folder / flows_file(i)));
+  }
+  return output;
+}
+
+std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t gpu_mask) {
+  chain::Report const& report = run.report;
+  if (!report.accounted()) {
+    return concat("not balanced: ", report.seen, " seen, ", report.sent, " sent, ", report.dropped(), " dropped");
+  }
+  if (report.slots_in_use != 0) {
+    return concat(report.slots_in_use, " slots did not come back");
+  }
+  for (std::size_t i = 0; i < chain.nfs.size(); ++i) {
+    chain::NfReport const& nf = report.nfs[i];
+    if (nf.kernel_faults != 0) {
+      return concat("NF ", nf.name, ": its kernel reached out of bounds ", nf.kernel_faults, " times");
+    }
+    if (nf.placement != ((gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu")) {
+      return concat("NF ", nf.name, " ran on ", nf.placement, ": ", nf.device_error);
+    }
+  }
+  return {};
+}
+
+std::string difference(RunOutput const& run, RunOutput const& expected) {
+  for (std::size_t i = 0; i < expected.report.nfs.size(); ++i) {
+    if (std::string wrong = nf_difference(run.report.nfs[i], expected.report.nfs[i]); !wrong.empty()) {
+      return wrong;
+    }
+  }
+  if (std::string wrong = testing::first_difference(run.records, expected.records); !wrong.empty()) {
+    return concat("the records differ in ", wrong);
+  }
+  if (std::string wrong = capture_difference(run.capture, expected.capture); !wrong.empty()) {
+    return wrong;
+  }
+  for (std::size_t i = 0; i < expected.flows.size(); ++i) {
+    if (std::string wrong = testing::first_difference(run.flows[i], expected.flows[i]); !wrong.empty()) {
+      return concat("the flows of NF ", expected.report.nfs[i].name, " differ in ", wrong);
+    }
+  }
+  for (std::string const& wrong :
+       {unequal("seen", run.report.seen, expected.report.seen), unequal("sent", run.report.sent, expected.report.sent),
+        count_difference("rx drops", run.report.rx_drops, expected.report.rx_drops),
+        count_difference("tx drops", run.report.tx_drops, expected.report.tx_drops)}) {
+    if (!wrong.empty()) {
+      return wrong;
+    }
+  }
+  return {};
+}
+
+}  // namespace catena::fuzz

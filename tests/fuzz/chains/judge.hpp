@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain.hpp"
+#include "fuzz/chains/random_chain.hpp"
+#include "fuzz/chains/traffic.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Runs a chain and compares runs, for the chain fuzzer.
+namespace catena::fuzz {
+
+/// All that one run gave.
+struct RunOutput {
+  std::string capture;
+  std::string records;
+  std::vector<std::string> flows;  ///< of each NF; empty where it writes none
+  chain::Report report;
+};
+
+/// Runs the chain over in.pcap of `folder`, which has the chain's files too; what it writes there it takes away again.
+Result<RunOutput> run_chain(std::filesystem::path const& folder, FuzzChain const& chain, Variant const& variant,
+                            std::string const& device);
+
+/// What is wrong with a run by itself: packets that are not accounted for, slots that did not come back, accesses of a
+/// kernel out of bounds, an NF that is not where it was placed. Empty if nothing is.
+std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t gpu_mask);
+
+/// Where a run differs first from the one on the CPU: packets, records, flows, what NFs counted. Empty if nowhere.
+std::string difference(RunOutput const& run, RunOutput const& expected);
+
+}  // namespace catena::fuzz
