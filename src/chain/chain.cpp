@@ -84,8 +84,8 @@ Chain::~Chain() {
 Status Chain::make_nfs(nf::Registry const& registry, RunOptions const& options) {
   for (NfConfig const& config : config_.nfs) {
     NfSlot slot{config, nullptr, nullptr, nullptr, nullptr};
-    CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, !options.record_path.empty(),
-                                                         ends_of(config_.rx, config_.tx)));
+    CATENA_ASSIGN_OR_RETURN(
+        slot.instance, make_instance(config, registry, !options.record_path.empty(), ends_of(config_.rx, config_.tx)));
     if (auto* alerting = dynamic_cast<nf::Alerting*>(&slot.instance->nf());
         alerting != nullptr && !options.eve_path.empty()) {
       alerting->keep_alerts();

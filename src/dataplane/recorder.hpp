@@ -15,6 +15,8 @@
 
 namespace catena::dataplane {
 
+/// Whether lines are written about the packets of `unit`: rx notes their arrival then.
+bool has_lines(nf::Instance& instance, Unit const& unit);
 /// Moves the record lines and alerts of `instance` that are about the packets of `unit` into the unit.
 void take_records(nf::Instance& instance, std::uint32_t position, Unit& unit);
 

@@ -137,7 +137,7 @@ struct Descriptor {
   /// For chain files that do not say it. An NF whose word others rely on, as a firewall's, drops what it cannot
   /// inspect.
   OnUnsupported on_unsupported_default = OnUnsupported::kPass;
-  bool takes_unsupported = false;  ///< see Nf::take_unsupported()
+  bool takes_unsupported = false;            ///< see Nf::take_unsupported()
   std::span<const DropReason> drop_reasons;  ///< Outcome::drop() takes the position in this list
   std::span<const ConfigKey> config;
   std::uint32_t aux_bytes = 0;
