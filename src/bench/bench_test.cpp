@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bench/chart.hpp"
 #include "bench/data.hpp"
 #include "bench/nca_page.hpp"
 #include "bench/nca_run.hpp"
@@ -8,7 +9,6 @@
 #include "bench/reference.hpp"
 #include "bench/results.hpp"
 #include "bench/sample_sink.hpp"
-#include "bench/svg.hpp"
 #include "bench/timeline.hpp"
 #include "chain/chain.hpp"
 #include "dataplane/eal/eal.hpp"
@@ -19,6 +19,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -229,94 +230,62 @@ TEST(PaperPage, sets_ratios_and_savings_beside_the_papers) {
   Results results;
   results.cells = {cell("copy", 64, {1e6, 2e6, 3e6}, 100), cell("adaptive", 64, {3e6}, 80),
                    cell("copy", 1518, {1e6}, 2000), cell("adaptive", 1518, {4e6}, 1000)};
-  std::string page;
-  std::set<std::string> files;
-  for (auto const& [name, text] : paper_page(results, {64, 1518})) {
-    files.insert(name);
-    page = name == "README.md" ? text : page;
-  }
+  const PageText written = paper_page(results, {64, 1518});
+  std::string const& page = written.markdown;
   EXPECT_THAT(
       page, HasSubstr("| C1 | 9 | up to 3.2x | 1.50x .. 4.00x | 13.9 % (64 B) .. 49.1 % (1518 B) | 20.0 .. 50.0 % |"));
   EXPECT_THAT(page, HasSubstr("| 64 | copy | 2.000 | 1.02 (0.51 .. 1.54) |"));
   EXPECT_THAT(page, Not(HasSubstr("C2:"))) << "nothing was measured of it";
-  EXPECT_EQ(files, (std::set<std::string>{"README.md", "c1-throughput.svg", "c1-to-device.svg"}));
+  ASSERT_EQ(written.figures.size(), 2U);
+  EXPECT_EQ(written.figures["c1-throughput"]["labels"], (std::vector<std::string>{"64", "1518"}));
+  EXPECT_EQ(written.figures["c1-to-device"]["series"][0]["name"], "copy");
+  EXPECT_THAT(page, HasSubstr("](c1-throughput.svg)"));
 }
 
 TEST(PaperPage, failures_stand_at_its_top) {
   Results results;
   results.cells = {cell("copy", 64, {}, 0)};
   results.cells.front().error = "the device fell out";
-  const std::string page = paper_page(results, {64}).back().second;
+  const std::string page = paper_page(results, {64}).markdown;
   EXPECT_THAT(page, HasSubstr("**1 measurements failed:**"));
   EXPECT_THAT(page, HasSubstr("the device fell out"));
 }
 
 // ---- charts
 
-/// The numbers of an attribute in the elements that contain `kind`.
-std::vector<double> numbers(std::string const& svg, std::string const& kind, std::string const& attribute) {
-  std::vector<double> found;
-  for (std::size_t at = svg.find(kind); at != std::string::npos; at = svg.find(kind, at + 1)) {
-    const std::size_t value = svg.find(" " + attribute + "=\"", at);
-    found.push_back(std::stod(svg.substr(value + attribute.size() + 3)));
-  }
-  return found;
+TEST(Charts, bars_keep_value_and_spread) {
+  const nlohmann::json drawn = to_json(BarChart{"t", "x", "y", {"one", "two"}, {{"s", {{10, 5, 15}, {NAN, -1, INFINITY}}}}, true});
+  EXPECT_EQ(drawn["series"][0]["bars"], nlohmann::json::parse("[[10.0,5.0,15.0],[0.0,0.0,0.0]]"));
+  EXPECT_EQ(drawn["kind"], "bars");
+  EXPECT_TRUE(drawn["stacked"]);
 }
 
-TEST(Svg, bars_are_as_high_as_their_values) {
-  BarChart chart{"a < b & c", "x", "y", {"one", "two"}, {{"s", {{10, 5, 15}, {20, 20, 20}}}}, false};
-  const std::string svg = to_svg(chart);
-  EXPECT_THAT(svg, HasSubstr("a &lt; b &amp; c"));
-  const std::vector<double> heights = numbers(svg, "<rect x=", "height");
-  ASSERT_EQ(heights.size(), 3U) << "a legend and two bars";
-  EXPECT_NEAR(heights[2], 2 * heights[1], 0.11);
-  EXPECT_EQ(svg.rfind("</svg>\n"), svg.size() - 7);
+TEST(Charts, lines_leave_out_what_has_no_place_on_a_logarithmic_axis) {
+  const nlohmann::json drawn = to_json(LineChart{"t", "x", "y", {{"s", {{0, 0}, {1, 0}, {NAN, 5}, {10, 50}}}, {"e", {}}}});
+  ASSERT_EQ(drawn["series"].size(), 1U);
+  EXPECT_EQ(drawn["series"][0]["points"], nlohmann::json::parse("[[1.0,0.0],[10.0,50.0]]"));
 }
 
-TEST(Svg, stacked_bars_stand_one_upon_the_other) {
-  BarChart chart{"t", "x", "y", {"one"}, {{"low", {{10, 0, 0}}}, {"high", {{30, 0, 0}}}}, true};
-  const std::string svg = to_svg(chart);
-  const std::vector<double> tops = numbers(svg, "<rect x=", "y");
-  const std::vector<double> heights = numbers(svg, "<rect x=", "height");
-  ASSERT_EQ(tops.size(), 4U);
-  EXPECT_NEAR(tops[3] + heights[3], tops[2], 0.11);
-  EXPECT_NEAR(heights[3], 3 * heights[2], 0.21);
-}
-
-TEST(Svg, lines_lie_on_a_logarithmic_axis) {
-  const std::string svg = to_svg(LineChart{"t", "x", "y", {{"s", {{0, 0}, {1, 0}, {10, 50}, {100, 100}}}}});
-  const std::size_t points = svg.find("points=\"") + 8;
-  std::string text = svg.substr(points, svg.find('"', points) - points);
-  std::replace(text.begin(), text.end(), ',', ' ');
-  std::istringstream in(text);
-  const std::vector<double> values{std::istream_iterator<double>(in), {}};
-  ASSERT_EQ(values.size(), 6U) << "a point at 0 has no place";
-  EXPECT_NEAR(values[4] - values[2], values[2] - values[0], 0.11) << "equal factors, equal distances";
-  EXPECT_NEAR(values[1] - values[3], values[3] - values[5], 0.11);
-}
-
-TEST(Svg, boxes_of_time_lie_at_their_times_and_are_cut_at_the_ends) {
+TEST(Charts, boxes_of_time_are_cut_at_the_ends) {
   const TimeChart chart{"t",
                         "us",
                         {"a", "b"},
                         100,
                         {{"r", {{0, 0, 50}, {1, 50, 75}, {0, -10, 0}, {1, 90, 500}}},
-                         {"s <", {{0, 25, 75}, {2, 0, 1}, {0, 101, 102}, {0, NAN, 1}}}}};
-  const std::string svg = to_svg(chart);
-  EXPECT_THAT(svg, HasSubstr("s &lt;"));
-  std::vector<double> widths = numbers(svg, "<rect x=", "width");
-  std::vector<double> tops = numbers(svg, "<rect x=", "y");
-  std::vector<double> lefts = numbers(svg, "<rect x=", "x");
-  ASSERT_EQ(widths.size(), 2U + 5U) << "the legend's and those that lie inside";
-  const double all = 2 * widths[2];
-  EXPECT_NEAR(widths[3], all / 4, 0.11);
-  EXPECT_NEAR(widths[4], 0, 0.11);
-  EXPECT_NEAR(widths[5], all / 10, 0.11);
-  EXPECT_NEAR(widths[6], all / 2, 0.11);
-  EXPECT_NEAR(lefts[3], lefts[2] + all / 2, 0.11);
-  EXPECT_NEAR(lefts[6], lefts[2] + all / 4, 0.11);
-  EXPECT_EQ(tops[2], tops[5]);
-  EXPECT_GT(tops[6], tops[5]);
+                         {"s", {{0, 25, 75}, {2, 0, 1}, {0, 101, 102}, {0, NAN, 1}}}}};
+  const nlohmann::json drawn = to_json(chart);
+  EXPECT_EQ(drawn["rows"][0]["boxes"], nlohmann::json::parse("[[0,0.0,50.0],[1,50.0,75.0],[1,90.0,100.0]]"));
+  EXPECT_EQ(drawn["rows"][1]["boxes"], nlohmann::json::parse("[[0,25.0,75.0]]"));
+}
+
+TEST(Charts, there_is_none_without_anything_in_it) {
+  for (nlohmann::json const& drawn :
+       {to_json(BarChart{}), to_json(LineChart{}), to_json(TimeChart{}),
+        to_json(BarChart{"t", "x", "y", {"a", "b"}, {{"s", {{NAN, 0, 0}}}, {"s", {{-1, INFINITY, 2}}}}, false}),
+        to_json(LineChart{"t", "x", "y", {{"s", {{NAN, 1}, {-1, 1}, {1, NAN}}}}}),
+        to_json(TimeChart{"t", "us", {"a"}, 10, {{"r", {}}}})}) {
+    EXPECT_TRUE(drawn.is_null()) << drawn;
+  }
 }
 
 TEST(Timeline, shows_the_middle_of_a_run) {
@@ -344,17 +313,6 @@ TEST(Timeline, shows_the_middle_of_a_run) {
   EXPECT_EQ(kinds[rows[2].boxes[2].kind], "to host");
   EXPECT_DOUBLE_EQ(rows[2].boxes[2].end, 500 + 600);
   EXPECT_TRUE(timeline_rows({}).empty());
-}
-
-TEST(Svg, nothing_and_nonsense_still_give_a_chart) {
-  for (std::string const& svg :
-       {to_svg(BarChart{}), to_svg(LineChart{}), to_svg(TimeChart{}),
-        to_svg(BarChart{"t", "x", "y", {"a", "b"}, {{"s", {{NAN, 0, 0}}}, {"s", {{-1, INFINITY, 2}}}}, false}),
-        to_svg(LineChart{"t", "x", "y", {{"s", {{NAN, 1}, {-1, 1}, {1, NAN}}}}})}) {
-    EXPECT_THAT(svg, HasSubstr("</svg>"));
-    EXPECT_THAT(svg, Not(HasSubstr("nan")));
-    EXPECT_THAT(svg, Not(HasSubstr("inf")));
-  }
 }
 
 // ---- nca

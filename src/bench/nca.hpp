@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/results.hpp"
-#include "bench/svg.hpp"
+#include "bench/chart.hpp"
 
 #include <catena/core/status.hpp>
 

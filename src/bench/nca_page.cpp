@@ -61,7 +61,7 @@ Bar bar_of(Spread const& spread, double scale = 1) {
 class Page final : private MarkdownPage {
  public:
   explicit Page(NcaResults const& results) : results_(results) {}
-  Files make();
+  PageText make();
 
  private:
   bool has(std::string_view part) const {
@@ -180,8 +180,8 @@ void Page::queues() {
     hidden.series[0].bars.push_back(bar_of(over(cell, &NcaRepeat::hidden), kPercent));
   }
   add("\n");
-  figure("queues-gbps.svg", to_svg(speed), speed.title);
-  figure("queues-hidden.svg", to_svg(hidden), hidden.title);
+  figure("queues-gbps", speed);
+  figure("queues-hidden", hidden);
   for (NcaCell const& cell : results_.cells) {
     if (!cell.timeline.empty() && is_measured(cell)) {
       TimeChart chart;
@@ -190,7 +190,7 @@ void Page::queues() {
       chart.kinds = {"to device", "kernel", "to host"};
       chart.length = cell.timeline_us;
       chart.rows = cell.timeline;
-      figure(concat("timeline-", cell.queues, ".svg"), to_svg(chart), chart.title);
+      figure(concat("timeline-", cell.queues, ""), chart);
     }
   }
 }
@@ -213,13 +213,13 @@ void Page::kernel() {
   add("\n");
 }
 
-Files Page::make() {
+PageText Page::make() {
   head();
   bars();
   draft();
   queues();
   kernel();
-  return take_files();
+  return take();
 }
 
 nlohmann::ordered_json json_of(Spread const& spread) {
@@ -261,7 +261,7 @@ nlohmann::ordered_json json_of(NcaCell const& cell) {
 
 }  // namespace
 
-Files nca_page(NcaResults const& results) { return Page(results).make(); }
+PageText nca_page(NcaResults const& results) { return Page(results).make(); }
 
 std::string to_json(NcaResults const& results) {
   nlohmann::ordered_json json{{"benchmark", "nca"},

@@ -15,7 +15,7 @@
 namespace catena::bench {
 
 /// Name and text of the files that show results beside the draft's: README.md, and the SVGs of what there is to show.
-Files nca_page(NcaResults const& results);
+PageText nca_page(NcaResults const& results);
 /// Everything but the time lines, as one JSON object.
 std::string to_json(NcaResults const& results);
 

@@ -17,15 +17,15 @@ Status write_file(std::filesystem::path const& path, std::string const& text) {
 
 }  // namespace
 
-Status write_output(std::string const& folder, std::string const& json, Files const& files) {
+Status write_output(std::string const& folder, std::string const& json, PageText const& page) {
   const std::filesystem::path output = folder;
   std::error_code ignored;  // without the folder the files cannot be written either
   std::filesystem::create_directories(output, ignored);
-  CATENA_RETURN_IF_ERROR(write_file(output / "results.json", json + "\n"));
-  for (auto const& [name, text] : files) {
-    CATENA_RETURN_IF_ERROR(write_file(output / name, text));
-  }
-  return absl::OkStatus();
+  nlohmann::ordered_json results = nlohmann::ordered_json::parse(json);
+  results["figures"] = page.figures;
+  constexpr int kIndent = 1;
+  CATENA_RETURN_IF_ERROR(write_file(output / "results.json", results.dump(kIndent) + "\n"));
+  return write_file(output / "README.md", page.markdown);
 }
 
 }  // namespace catena::bench

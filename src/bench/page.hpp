@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bench/chart.hpp"
+
 #include <catena/core/status.hpp>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <iterator>
 #include <string>
@@ -12,8 +15,11 @@
 
 namespace catena::bench {
 
-/// Files of a benchmark's output folder: name and text.
-using Files = std::vector<std::pair<std::string, std::string>>;
+/// A page of Markdown, and the figures that it shows: an object with a chart for each file name without its ending.
+struct PageText {
+  std::string markdown;
+  nlohmann::json figures;
+};
 
 /// A page of Markdown as it grows, and the figures that it shows.
 class MarkdownPage {
@@ -22,23 +28,24 @@ class MarkdownPage {
   void add(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
   }
-  void figure(std::string const& file, std::string const& svg, std::string const& words) {
-    files_.emplace_back(file, svg);
-    add("![{}]({})\n\n", words, file);
+  /// Shows the chart as `stem`.svg, which tools/plot draws; nothing for a chart without anything in it.
+  template <typename Chart>
+  void figure(std::string const& stem, Chart const& chart) {
+    if (nlohmann::json drawn = to_json(chart); !drawn.is_null()) {
+      figures_[stem] = std::move(drawn);
+      add("![{}]({}.svg)\n\n", chart.title, stem);
+    }
   }
-  /// The figures, and behind them the page as README.md. Nothing is left here.
-  Files take_files() {
-    files_.emplace_back("README.md", std::move(text_));
-    return std::move(files_);
-  }
+  /// What has come together. Nothing is left here.
+  PageText take() { return {std::move(text_), std::move(figures_)}; }
 
  private:
   std::string text_;
-  Files files_;
+  nlohmann::json figures_ = nlohmann::json::object();
 };
 
-/// Writes results.json with `json` and a line feed, and the files of the page, into `folder`, which it makes where it
-/// is missing. PermissionDenied: a file cannot be written.
-Status write_output(std::string const& folder, std::string const& json, Files const& files);
+/// Writes results.json with the object `json`, the page's figures added as "figures", and README.md into `folder`, which
+/// it makes where it is missing. PermissionDenied: a file cannot be written.
+Status write_output(std::string const& folder, std::string const& json, PageText const& page);
 
 }  // namespace catena::bench

@@ -3,7 +3,7 @@
 
 #include "bench/paper.hpp"
 #include "bench/paper_chains.hpp"
-#include "bench/svg.hpp"
+#include "bench/chart.hpp"
 #include "bench/timeline.hpp"
 
 #include <catena/core/text.hpp>
@@ -82,7 +82,7 @@ class Page final : private MarkdownPage {
  public:
   Page(Results const& results, Sizes const& sizes) : results_(results), sizes_(sizes) {}
 
-  Files make();
+  PageText make();
 
  private:
   bool has(Part part, std::string_view chain = {}) const {
@@ -228,7 +228,7 @@ void Page::bars(Part part, PaperChain const& chain, std::string const& file, std
     }
     chart.series.push_back(std::move(series));
   }
-  figure(file, to_svg(chart), chart.title);
+  figure(file, chart);
 }
 
 void Page::chain(Part part, PaperChain const& chain, std::string const& figure_name) {
@@ -243,10 +243,10 @@ void Page::chain(Part part, PaperChain const& chain, std::string const& figure_n
   std::string file(chain.name);
   std::transform(file.begin(), file.end(), file.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  bars(part, chain, file + "-throughput.svg", "throughput, Gbps", gbps, false);
-  bars(part, chain, file + "-to-device.svg", "bytes to the device, copy = 1", bytes_to_device, true);
+  bars(part, chain, file + "-throughput", "throughput, Gbps", gbps, false);
+  bars(part, chain, file + "-to-device", "bytes to the device, copy = 1", bytes_to_device, true);
   if (std::string_view(chain.name) == "C3") {
-    bars(part, chain, file + "-to-host.svg", "bytes to the host, copy = 1", bytes_to_host, true);
+    bars(part, chain, file + "-to-host", "bytes to the host, copy = 1", bytes_to_host, true);
   }
   add("| frame | mode | Mpps | Gbps | to device, B/packet | to host, B/packet | p50 us | p95 us | p99 us | dropped |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
@@ -326,7 +326,7 @@ void Page::stages() {
     }
   }
   add("\n");
-  figure("c3-stages.svg", to_svg(chart), chart.title);
+  figure("c3-stages", chart);
 }
 
 void Page::units() {
@@ -354,7 +354,7 @@ void Page::units() {
     chart.series.push_back(std::move(series));
   }
   add("\n");
-  figure("c4-unit-throughput.svg", to_svg(chart), chart.title);
+  figure("c4-unit-throughput", chart);
   LineChart lines;
   lines.title = concat("C4, adaptive, ", kLatencyGbps[0], " Gbps offered: latency by unit size");
   lines.x_title = "microseconds";
@@ -366,7 +366,7 @@ void Page::units() {
     }
   }
   if (!lines.series.empty()) {
-    figure("c4-unit-latency.svg", to_svg(lines), lines.title);
+    figure("c4-unit-latency", lines);
   }
 }
 
@@ -413,7 +413,7 @@ void Page::latency() {
     if (!chart.series.empty()) {
       std::string file(paper.chain);
       file.front() = 'c';
-      figure(file + "-latency.svg", to_svg(chart), chart.title);
+      figure(file + "-latency", chart);
     }
   }
 }
@@ -439,11 +439,11 @@ void Page::timelines() {
     chart.rows = cell->timeline;
     std::string file(kTimelineChain);
     file.front() = 'c';
-    figure(concat(file, "-timeline-", rate, ".svg"), to_svg(chart), chart.title);
+    figure(concat(file, "-timeline-", rate, ""), chart);
   }
 }
 
-Files Page::make() {
+PageText Page::make() {
   head();
   summary();
   source();
@@ -459,12 +459,12 @@ Files Page::make() {
   units();
   latency();
   timelines();
-  return take_files();
+  return take();
 }
 
 }  // namespace
 
-Files paper_page(Results const& results, std::vector<std::uint32_t> const& wire_bytes) {
+PageText paper_page(Results const& results, std::vector<std::uint32_t> const& wire_bytes) {
   return Page(results, wire_bytes).make();
 }
 

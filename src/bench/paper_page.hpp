@@ -11,8 +11,7 @@
 
 namespace catena::bench {
 
-/// Name and text of the files that show results beside the paper's: README.md, and one SVG for each figure for which
-/// there is something to show. `wire_bytes`: the sizes, in the order of the axes.
-Files paper_page(Results const& results, std::vector<std::uint32_t> const& wire_bytes);
+/// Results beside the paper's, with a figure wherever there is something to show. `wire_bytes`: the sizes, in the order of the axes.
+PageText paper_page(Results const& results, std::vector<std::uint32_t> const& wire_bytes);
 
 }  // namespace catena::bench

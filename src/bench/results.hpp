@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/sample_sink.hpp"
-#include "bench/svg.hpp"
+#include "bench/chart.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "bench/svg.hpp"
+#include "bench/chart.hpp"
 #include "chain/trace.hpp"
 
 #include <span>

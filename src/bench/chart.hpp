@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
 
-/// Small charts as SVG 1.1 text, for the pages of benchmarks. Thread rule: pure functions, any thread.
+/// Small charts of the pages of benchmarks, as data in results.json: tools/plot draws them. Thread rule: pure functions,
+/// any thread.
 namespace catena::bench {
 
 /// A value and how far repeats spread around it.
@@ -29,8 +33,9 @@ struct BarChart {
   bool stacked = false;  ///< the series of a label one upon the other, else side by side
 };
 
-/// The vertical axis starts at 0. Values that are no finite number, or negative, count as 0.
-std::string to_svg(BarChart const& chart);
+/// {"kind":"bars", "title", "x_title", "y_title", "labels", "stacked", "series":[{"name","bars":[[value,low,high]..]}]};
+/// null if no bar is above 0. Values that are no finite number, or negative, count as 0.
+nlohmann::json to_json(BarChart const& chart);
 
 struct LineSeries {
   std::string name;
@@ -44,8 +49,9 @@ struct LineChart {
   std::vector<LineSeries> series;
 };
 
-/// The vertical axis starts at 0, the horizontal one at the power of ten below the smallest x.
-std::string to_svg(LineChart const& chart);
+/// {"kind":"lines", "title", "x_title", "y_title", "series":[{"name","points":[[x,y]..]}]}; null without points. Points
+/// that are no finite numbers are left out.
+nlohmann::json to_json(LineChart const& chart);
 
 /// From `begin` to `end`, of one of the chart's kinds.
 struct TimeBox {
@@ -67,8 +73,9 @@ struct TimeChart {
   std::vector<TimeRow> rows;
 };
 
-/// What happens when, a row below another. Boxes are cut at the ends of the axis; those wholly outside, of no kind that
-/// there is, or with a border that is no finite number are left out. As high as its rows need.
-std::string to_svg(TimeChart const& chart);
+/// {"kind":"times", "title", "x_title", "kinds", "length", "rows":[{"name","boxes":[[kind,begin,end]..]}]}; null without
+/// boxes. Boxes are cut at the ends of the axis; those wholly outside, of no kind that there is, or with a border that
+/// is no finite number are left out.
+nlohmann::json to_json(TimeChart const& chart);
 
 }  // namespace catena::bench
