@@ -172,9 +172,12 @@ TEST_F(Firewall, every_protocol_number_and_mask_is_told_apart) {
   std::vector<Frame> frames;
   std::vector<int> expected;
   for (int protocol = 0; protocol < 256; ++protocol) {
-    frames.push_back(other(static_cast<std::uint8_t>(protocol), 0x0A000001, 1));
+    const auto of_protocol = [protocol](std::uint32_t src) {
+      return protocol == packet::kProtocolTcp ? tcp(src, 1, 53, 53) : other(static_cast<std::uint8_t>(protocol), src, 1);
+    };
+    frames.push_back(of_protocol(0x0A000001));
     expected.push_back(protocol % 3 == 0 ? protocol / 3 : -1);
-    frames.push_back(other(static_cast<std::uint8_t>(protocol), 0x0B000001, 1));
+    frames.push_back(of_protocol(0x0B000001));
     expected.push_back((protocol & 0x3F) == 0x10 ? 86 : (protocol & 1) == 0 ? 87 : -1);
   }
   EXPECT_EQ(rules_in(run(frames)), expected);
