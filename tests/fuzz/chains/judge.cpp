@@ -71,7 +71,7 @@ std::string count_difference(std::string_view what, std::vector<dataplane::Named
 std::string nf_difference(chain::NfReport const& actual, chain::NfReport const& expected) {
   for (std::string const& wrong :
        {unequal("in", actual.in, expected.in), unequal("passed", actual.passed, expected.passed),
-        unequal("alerts", actual.alerts, expected.alerts),
+        unequal("alerts", actual.alerts, expected.alerts), unequal("replies", actual.replies, expected.replies),
         unequal("unsupported", actual.unsupported, expected.unsupported),
         count_difference("drops", actual.drops, expected.drops),
         count_difference("statistics", actual.statistics, expected.statistics)}) {
