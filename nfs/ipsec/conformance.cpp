@@ -19,6 +19,7 @@ constexpr const char* kAssociations = R"(associations:
     salt: "a0a1a2a3"
     authentication_key: "101112131415161718191a1b1c1d1e1f20212223"
     selector: {protocol: tcp}
+    df: set
   - spi: 4097
     source: 198.51.100.1
     destination: 203.0.113.1

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "encryptor.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -14,6 +16,11 @@ constexpr std::uint32_t kPrefetchPackets = 4;
 constexpr std::ptrdiff_t kCacheLineBytes = 64;
 // on a device's way to work the headers may be in no cache at all: loads of more packets must be in flight
 constexpr std::uint32_t kPrefetchFlows = 12;
+
+/// The longest datagram whose text has at most `text_bytes` (at least 5); text_length() the other way round.
+constexpr std::uint32_t longest_inner(std::uint32_t text_bytes) {
+  return (text_bytes & ~std::uint32_t{3}) - kEspTrailerBytes;
+}
 
 }  // namespace
 
@@ -43,6 +50,35 @@ bool Encryptor::may_belong_to_one(packet::Packet const& packet) const {
   const FlowKey flow = flow_key(packet.frame(), packet.layers());
   return std::any_of(selectors_.begin(), selectors_.end(),
                      [&flow](Selector const& selector) { return selector.may_match(flow); });
+}
+
+bool Encryptor::may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome) {
+  constexpr std::uint32_t kDontFragment = 0x4000;
+  Association const& association = sessions_[number].association;
+  const std::uint32_t inner_df = packet::load_be16(packet.l3() + 6) & kDontFragment;
+  if (((inner_df & association.policy.df_keep) | association.policy.df_set) == 0) {
+    packet.set_mtu(static_cast<std::uint16_t>(mtu_));
+    return true;
+  }
+  const std::uint32_t taken = fronts_[number] + kIcvBytes + kEspTrailerBytes + kMaxPadBytes;
+  const std::uint32_t fits = mtu_ > taken ? longest_inner(mtu_ - fronts_[number] - kIcvBytes) : 0;
+  // a sender that lets its packets be cut does not listen (RFC 1191 section 3)
+  if (inner_df == 0 || fits < packet::kMinMtu || !packet::may_report(packet) || !errors_.take(packet.arrival_ns())) {
+    drop(packet, kTooLong, std::nullopt, outcome);
+    return false;
+  }
+  packet::make_icmp_error(packet, packet::fragmentation_needed(static_cast<std::uint16_t>(fits)), association.source);
+  outcome.reply(packet);
+  if (outcome.recording()) {
+    outcome.record(packet, packet::Verdict::kReply, -1, concat("\"mtu\":", fits));
+  }
+  return false;
+}
+
+nf::Hints Encryptor::hints() const {
+  nf::Hints hints = IpsecNf::hints();
+  hints.prepare_reads |= packet::kIcmpErrorReads;
+  return hints;
 }
 
 bool Encryptor::may_go_on(std::uint32_t number) {
@@ -95,8 +131,11 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     const std::uint32_t front = fronts_[number];
     // Ethernet padding behind the datagram is overwritten, so only what is beyond it needs tailroom
     const std::uint32_t end = offset + layers.l3 + text + kIcvBytes;
-    if (front + text + kIcvBytes > mtu_ || front > offset || end > packet::kSlotBytes) {
+    if (front > offset || end > packet::kSlotBytes) {
       drop(batch[i], kTooLong, std::nullopt, outcome);
+      continue;
+    }
+    if (front + text + kIcvBytes > mtu_ && !may_be_cut(batch[i], number, outcome)) {
       continue;
     }
     Numbers& numbers = numbers_[number];

@@ -3,6 +3,8 @@
 
 #include "ipsec.hpp"
 
+#include <catena/packet/icmp.hpp>
+
 namespace catena::ipsec {
 
 /// Plain packets to ESP. The first association in file order whose selector matches carries the packet.
@@ -16,13 +18,19 @@ class Encryptor final : public IpsecNf {
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
                 nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  nf::Hints hints() const override;
   std::vector<nf::Statistic> statistics() const override;
 
  private:
+  static constexpr std::uint32_t kErrorsPerSecond = 1000;
+  static constexpr std::uint32_t kErrorBurst = 1000;
   /// Position of the first association whose selector matches; their number if none does.
   std::uint32_t find(FlowKey const& flow) const;
   /// Of a packet that no selector matches: whether one may match the datagram that it is a part of.
   bool may_belong_to_one(packet::Packet const& packet) const;
+  /// What becomes of a packet whose outer datagram exceeds the MTU. True: it goes on, and tx writes fragments. Else it
+  /// is dropped, or turned into the ICMP error that tells its sender (RFC 1191, RFC 4301 section 8.2.1).
+  bool may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome);
   /// Whether the association may use its next number, which has come to its limit. Moves the limit on if so.
   bool may_go_on(std::uint32_t number);
   void resume(std::uint32_t number, SavedState const& state) override;
@@ -39,6 +47,7 @@ class Encryptor final : public IpsecNf {
   };
   std::vector<Numbers> numbers_;  // by association
   std::uint64_t soft_limits_passed_ = 0;
+  packet::ErrorBudget errors_{kErrorsPerSecond, kErrorBurst};
   std::uint32_t mtu_;
 };
 

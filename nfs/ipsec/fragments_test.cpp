@@ -3,9 +3,13 @@
 #include "ipsec_testing.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/packet_store.hpp>
+#include <catena/packet/fragments.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace catena::ipsec::testing {
 namespace {
@@ -109,16 +113,118 @@ TEST(Fragments, of_udp_to_others_are_not_taken_for_esp) {
   expect_frames(survivors(result), frames);
 }
 
-TEST(Mtu, is_that_of_ethernet_unless_said_otherwise) {
-  // 28 bytes of headers, 2 of trailer, 36 in front and 12 behind: with 1410 of payload the text has 1440 bytes
-  const std::vector<Frame> frames{udp(0x0A020001, 53, std::string(1410, 'x')),
-                                  udp(0x0A020001, 53, std::string(1423, 'x'))};
-  const RunResult fits = run_everywhere("encrypt", associations("{}"), frames, "mtu: 1500");
-  const RunResult same = run_everywhere("encrypt", associations("{}"), frames);
-  EXPECT_EQ(fates(fits), fates(same));
-  EXPECT_THAT(fates(same), ::testing::ElementsAre("4096", "too_long"));
-  const RunResult longer = run_everywhere("encrypt", associations("{}"), frames, "mtu: 2034");
-  EXPECT_THAT(fates(longer), ::testing::ElementsAre("4096", "4096"));
+/// What encrypt makes of one frame, with what the harness does not keep.
+struct Made {
+  Frame frame;
+  packet::Verdict verdict;
+  std::vector<Frame> leaving;  ///< as tx writes it
+};
+Made encrypt_one(Frame const& frame, std::string_view sa_file, std::string_view more) {
+  auto nf = make("encrypt", sa_file, more);
+  EXPECT_TRUE(nf.ok()) << nf.status();
+  nf::Instance instance("ipsec", catena_nf_ipsec(), std::move(*nf), nf::OnUnsupported::kDrop, true);
+  const std::vector<Frame> frames{frame};
+  nf::testing::PacketStore store(frames);
+  instance.process(store.all());
+  const packet::Packet packet = store.all()[0];
+  Made made{{packet.frame(), packet.frame() + packet.length()}, packet.verdict(), {}};
+  const std::uint32_t count = packet::leaves_in(packet);
+  if (count == 1) {
+    made.leaving = {made.frame};
+  }
+  for (std::uint32_t i = 0; count > 1 && i < count; ++i) {
+    const packet::Fragments fragments(packet);
+    Frame part(fragments.max_bytes());
+    part.resize(fragments.write(i, part.data()));
+    made.leaving.push_back(part);
+  }
+  return made;
+}
+
+std::uint32_t datagram_bytes(Frame const& frame) { return packet::load_be16(frame.data() + 16); }
+
+/// `selector` any, and `line` in the first association.
+std::string with_line(std::string_view line) {
+  std::string text = associations("{}");
+  const std::size_t at = text.find("    selector");
+  return text.insert(at, concat("    ", line, "\n"));
+}
+
+TEST(Mtu, longer_packets_leave_as_fragments_that_make_the_same_packet) {
+  const Frame frame = udp(0x0A020001, 53, std::string(1700, 'x'));
+  const Frame whole = encrypt_one(frame, associations("{}"), "mtu: 2034").frame;
+  const Made made = encrypt_one(frame, associations("{}"), "");  // 1500
+  EXPECT_EQ(made.verdict, packet::Verdict::kPass);
+  EXPECT_EQ(made.frame, whole);
+  ASSERT_EQ(made.leaving.size(), 2U);
+  Frame together(whole.begin(), whole.begin() + 34);
+  for (Frame const& part : made.leaving) {
+    EXPECT_LE(datagram_bytes(part), 1500U);
+    EXPECT_EQ((packet::load_be16(part.data() + 20) & 0x1FFFU) * 8, together.size() - 34);
+    together.insert(together.end(), part.begin() + 34, part.end());
+  }
+  EXPECT_EQ(together, whole);
+}
+
+TEST(Mtu, the_sender_of_a_packet_that_may_not_be_cut_is_told_what_fits) {
+  for (const std::uint32_t mtu : {256U, 1400U, 1499U, 1500U, 1501U, 1502U, 1503U}) {
+    for (const bool in_udp : {false, true}) {
+      const std::string more = concat("mtu: ", mtu);
+      const std::string sa_file = in_udp ? with_line("udp_encapsulation: {}") : associations("{}");
+      const Frame big = with_fragment_word(udp(0x0A020001, 53, std::string(1600, 'x')), 0x4000);
+      const Made made = encrypt_one(big, sa_file, more);
+      ASSERT_EQ(made.verdict, packet::Verdict::kReply);
+      Frame const& reply = made.frame;
+      EXPECT_EQ(packet::checksum_finish(packet::checksum_add(reply.data() + 14, 20)), 0);
+      EXPECT_EQ(packet::checksum_finish(packet::checksum_add(reply.data() + 34, reply.size() - 34)), 0);
+      EXPECT_EQ(packet::load_be32(reply.data() + 26), 0xC0000201U);  // the tunnel's source
+      EXPECT_EQ(packet::load_be32(reply.data() + 30), 0x0A010001U);  // the packet's sender
+      EXPECT_EQ(packet::load_be16(reply.data() + 34), 0x0304U);      // fragmentation needed and DF set
+      EXPECT_TRUE(std::equal(reply.begin() + 42, reply.end(), big.begin() + 14));
+      // what is said to fit does, and one byte more does not
+      const std::uint32_t fits = packet::load_be16(reply.data() + 40);
+      const Frame fitting = with_fragment_word(udp(0x0A020001, 53, std::string(fits - 28, 'x')), 0x4000);
+      const Made sent = encrypt_one(fitting, sa_file, more);
+      EXPECT_EQ(sent.verdict, packet::Verdict::kPass) << mtu;
+      EXPECT_EQ(sent.leaving.size(), 1U);
+      EXPECT_LE(datagram_bytes(sent.frame), mtu);
+      const Frame longer = with_fragment_word(udp(0x0A020001, 53, std::string(fits - 27, 'x')), 0x4000);
+      EXPECT_EQ(encrypt_one(longer, sa_file, more).verdict, packet::Verdict::kReply) << mtu;
+    }
+  }
+}
+
+TEST(Mtu, the_policy_of_the_association_decides_about_the_outer_packet) {
+  const Frame may_be_cut = udp(0x0A020001, 53, std::string(1600, 'x'));
+  const Frame may_not = with_fragment_word(may_be_cut, 0x4000);
+  EXPECT_EQ(encrypt_one(may_not, with_line("df: clear"), "").leaving.size(), 2U);
+  // its sender lets it be cut, so it would not listen to an error
+  EXPECT_EQ(encrypt_one(may_be_cut, with_line("df: set"), "").verdict, packet::Verdict::kDrop);
+  EXPECT_EQ(encrypt_one(may_not, with_line("df: set"), "").verdict, packet::Verdict::kReply);
+}
+
+TEST(Mtu, no_error_is_sent_about_an_error) {
+  Frame error = with_fragment_word(udp(0x0A020001, 53, std::string(1600, 'x')), 0x4000);
+  error[23] = packet::kProtocolIcmp;
+  error[34] = 3;
+  error = with_fragment_word(error, 0x4000);
+  EXPECT_EQ(encrypt_one(error, associations("{}"), "").verdict, packet::Verdict::kDrop);
+}
+
+TEST(Mtu, is_the_same_on_every_device) {
+  std::vector<Frame> frames;
+  for (std::uint32_t size = 1380; size < 1440; ++size) {
+    frames.push_back(udp(0x0A020001, 53, std::string(size, 'x')));
+    frames.push_back(with_fragment_word(udp(0x0A090001, 53, std::string(size, 'x')), 0x4000));
+  }
+  const RunResult result = run_everywhere("encrypt", associations("{protocol: udp}"), frames);
+  const auto count = [&result](packet::Verdict verdict) {
+    return std::count_if(result.packets.begin(), result.packets.end(),
+                         [verdict](nf::testing::PacketResult const& packet) { return packet.verdict == verdict; });
+  };
+  EXPECT_EQ(count(packet::Verdict::kDrop), 0);
+  EXPECT_GT(count(packet::Verdict::kReply), 10);
+  EXPECT_GT(count(packet::Verdict::kPass), 60);
 }
 
 TEST(Congestion, is_carried_out_of_the_tunnel_as_rfc_6040_says) {

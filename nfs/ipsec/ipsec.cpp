@@ -17,7 +17,7 @@ constexpr std::array<nf::DropReason, 13> kDropReasons{{
     {"bad_icv", "the integrity check value is wrong"},
     {"replay", "the sequence number was seen before, or is left of the 64-packet window"},
     {"malformed", "not decodable ESP: a fragment, a wrong size, or not an IPv4 datagram inside"},
-    {"too_long", "the encapsulated packet would exceed the mtu or its slot"},
+    {"too_long", "the encapsulated packet would exceed its slot, or the mtu where it may not be cut"},
     {"sequence_exhausted", "the association has used its last sequence number and needs new keys"},
     {"selector_mismatch", "decrypted, but not traffic that its association may carry"},
     {"dummy", "a dummy packet of traffic flow confidentiality"},
