@@ -8,6 +8,7 @@
 #include "encryptor.hpp"
 
 #include <array>
+#include <filesystem>
 
 namespace catena::ipsec {
 namespace {
@@ -177,7 +178,9 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
   std::string state_folder = path + ".state";
   if (config.has("state")) {
-    CATENA_ASSIGN_OR_RETURN(state_folder, config.output_path("state"));
+    // not output_path(): that is for files, of which no two NFs write one
+    CATENA_ASSIGN_OR_RETURN(const std::string name, config.string("state"));
+    state_folder = (std::filesystem::path(config.file()).parent_path() / name).lexically_normal().string();
   }
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
 
+#include "chain/findings.hpp"
 #include "chain/instances.hpp"
+#include "chain/named_files.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
@@ -51,7 +53,9 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   chain->config_.rx = options.rx.value_or(chain->config_.rx);
   chain->config_.tx = options.tx.value_or(chain->config_.tx);
   CATENA_RETURN_IF_ERROR(start_eal(chain->config_.rx, chain->config_.tx));
+  const nf::NamedFiles of_nfs;
   CATENA_RETURN_IF_ERROR(chain->make_nfs(registry, options));
+  CATENA_RETURN_IF_ERROR(check_files(named_files(chain->config_, options, of_nfs.files())));
   CATENA_ASSIGN_OR_RETURN(chain->pool_, dataplane::PacketPool::create(chain->config_.tuning.pool_slots,
                                                                       chain->config_.tuning.unit_packets));
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
@@ -82,17 +86,19 @@ Chain::~Chain() {
 }
 
 Status Chain::make_nfs(nf::Registry const& registry, RunOptions const& options) {
+  Findings findings;
   for (NfConfig const& config : config_.nfs) {
     NfSlot slot{config, nullptr, nullptr, nullptr, nullptr};
-    CATENA_ASSIGN_OR_RETURN(
-        slot.instance, make_instance(config, registry, !options.record_path.empty(), ends_of(config_.rx, config_.tx)));
-    if (auto* alerting = dynamic_cast<nf::Alerting*>(&slot.instance->nf());
-        alerting != nullptr && !options.eve_path.empty()) {
-      alerting->keep_alerts();
+    slot.instance =
+        findings.take(make_instance(config, registry, !options.record_path.empty(), ends_of(config_.rx, config_.tx)));
+    if (slot.instance != nullptr && !options.eve_path.empty()) {
+      if (auto* alerting = dynamic_cast<nf::Alerting*>(&slot.instance->nf()); alerting != nullptr) {
+        alerting->keep_alerts();
+      }
     }
     nfs_.push_back(std::move(slot));
   }
-  return absl::OkStatus();
+  return findings.status();
 }
 
 Status Chain::start_nfs(RunOptions const& options) {
@@ -212,10 +218,8 @@ Status Chain::open_source(dataplane::DpdkPort& ports) {
 
 Status Chain::open_sink(dataplane::DpdkPort& ports) {
   switch (config_.tx.kind) {
-    case PortKind::kPcap: {
-      CATENA_ASSIGN_OR_RETURN(sink_, dataplane::open_pcap_sink(config_.tx.target));
-      break;
-    }
+    case PortKind::kPcap:
+      break;  // opened with the other outputs, see make_stages()
     case PortKind::kDpdk:
       sink_ = std::move(ports.sink);
       break;
@@ -229,22 +233,6 @@ Status Chain::open_sink(dataplane::DpdkPort& ports) {
 }
 
 Status Chain::make_stages(RunOptions const& options) {
-  if (!options.record_path.empty() || !options.eve_path.empty()) {
-    dataplane::RecorderOptions files{
-        options.record_path, options.eve_path, config_.name, config_.rx.kind == PortKind::kPcap, {}};
-    for (NfSlot const& slot : nfs_) {
-      files.nfs.push_back(slot.instance.get());
-    }
-    CATENA_ASSIGN_OR_RETURN(recorder_, dataplane::Recorder::open(std::move(files)));
-  }
-  if (!options.trace_path.empty()) {
-    trace_path_ = options.trace_path;
-    errno = 0;
-    trace_file_.open(trace_path_, std::ios::binary);
-    if (!trace_file_) {
-      return absl::ErrnoToStatus(errno, concat(trace_path_, ": the trace file cannot be created"));
-    }
-  }
   for (std::size_t i = 0; i <= nfs_.size(); ++i) {
     CATENA_ASSIGN_OR_RETURN(auto ring, dataplane::Ring::create(pool_->free_units()));
     rings_.push_back(std::move(ring));
@@ -261,7 +249,7 @@ Status Chain::make_stages(RunOptions const& options) {
     if (slot.device_nf) {
       device_options.only_on_device = only_on_device_[i];
       device_options.use = &device_use_;
-      if (options.trace || !trace_path_.empty()) {
+      if (options.trace || !options.trace_path.empty()) {
         slot.trace = std::make_unique<dataplane::TraceLog>();
         device_options.trace = slot.trace.get();
       }
@@ -272,6 +260,26 @@ Status Chain::make_stages(RunOptions const& options) {
     } else {
       stages_.push_back(std::make_unique<dataplane::CpuStage>(*slot.instance, i, *pool_, *rings_[i], *rings_[i + 1],
                                                               device_options.live_clock));
+    }
+  }
+  // outputs after everything that can fail: a run that cannot start has emptied no file
+  if (!sink_) {
+    CATENA_ASSIGN_OR_RETURN(sink_, dataplane::open_pcap_sink(config_.tx.target));
+  }
+  if (!options.record_path.empty() || !options.eve_path.empty()) {
+    dataplane::RecorderOptions files{
+        options.record_path, options.eve_path, config_.name, config_.rx.kind == PortKind::kPcap, {}};
+    for (NfSlot const& slot : nfs_) {
+      files.nfs.push_back(slot.instance.get());
+    }
+    CATENA_ASSIGN_OR_RETURN(recorder_, dataplane::Recorder::open(std::move(files)));
+  }
+  if (!options.trace_path.empty()) {
+    trace_path_ = options.trace_path;
+    errno = 0;
+    trace_file_.open(trace_path_, std::ios::binary);
+    if (!trace_file_) {
+      return absl::ErrnoToStatus(errno, concat(trace_path_, ": the trace file cannot be created"));
     }
   }
   auto tx = std::make_unique<dataplane::TxStage>(*sink_, *pool_, *rings_.back(), recorder_.get());
@@ -296,6 +304,9 @@ std::vector<std::string> Chain::start_report() const {
   }
   if (plan_) {
     lines.push_back(concat("sync     ", plan::to_string(plan_->mode), ", by ", costs_from_));
+    if (config_.rx.kind == PortKind::kDpdk || (config_.rx.kind == PortKind::kPcap && is_read_once(config_.rx.target))) {
+      lines.emplace_back("         for a simple IMIX: what rx brings is not known before it runs");
+    }
   }
   lines.push_back(concat("rx       ", source_->describe()));
   for (NfSlot const& slot : nfs_) {
@@ -320,6 +331,11 @@ std::vector<std::string> Chain::start_report() const {
 
 Status Chain::run() {
   Status status = run_stages();
+  // after an error outputs still have in their buffers what came to them, and not every process comes to destructors
+  status.Update(sink_->finish());
+  if (recorder_) {
+    status.Update(recorder_->finish());
+  }
   if (trace_file_.is_open()) {
     status.Update(write_trace());
   }
@@ -451,16 +467,29 @@ bool Chain::abandoned_device() const {
 
 Status check(ChainConfig const& config, nf::Registry const& registry, std::vector<RefusedRules>& refused) {
   CATENA_RETURN_IF_ERROR(start_eal({}, {}));
+  Findings findings;
+  const nf::NamedFiles of_nfs;
+  std::vector<std::unique_ptr<nf::Instance>> instances;
   for (NfConfig const& entry : config.nfs) {
-    CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false, ends_of(config.rx, config.tx)));
-    if (std::vector<nf::Refusal> rules = refusals_of(*instance); !rules.empty()) {
+    instances.push_back(findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx))));
+    if (instances.back() == nullptr) {
+      continue;
+    }
+    if (std::vector<nf::Refusal> rules = refusals_of(*instances.back()); !rules.empty()) {
       refused.push_back({entry.name, std::move(rules)});
     }
-    if (entry.on == Placement::kGpu) {
-      CATENA_RETURN_IF_ERROR(make_kernel_side(entry, *instance).status());
-    }
   }
-  return absl::OkStatus();
+  findings.add(check_files(named_files(config, {}, of_nfs.files())));
+  // a plan as a device that can do everything would have it; this also opens the capture
+  plan::PlanInput input = findings.take(plan_input(config, {}));
+  CATENA_RETURN_IF_ERROR(findings.status());
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    findings.add(add_nf(config.nfs[i], *instances[i], input).status());
+  }
+  CATENA_RETURN_IF_ERROR(findings.status());
+  const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),
+                                      [](NfConfig const& entry) { return entry.on == Placement::kGpu; });
+  return is_planned ? plan::make_plan(input).status() : absl::OkStatus();
 }
 
 }  // namespace catena::chain

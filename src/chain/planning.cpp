@@ -2,6 +2,7 @@
 #include "chain/planning.hpp"
 
 #include "chain/instances.hpp"
+#include "chain/named_files.hpp"
 #include "dataplane/unit.hpp"
 
 #include <catena/core/text.hpp>
@@ -97,7 +98,7 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
     }
     return plan::PacketProfile::from_histogram(sizes);
   }
-  if (rx.kind != PortKind::kPcap) {
+  if (rx.kind != PortKind::kPcap || is_read_once(rx.target)) {
     return plan::PacketProfile::imix();
   }
   CATENA_ASSIGN_OR_RETURN(const auto frames, dataplane::sample_capture(rx.target, kSampledFrames));

@@ -160,7 +160,7 @@ Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::s
   std::vector<SampledFrame> frames;
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;
-  while (frames.size() < most && pcap_next_ex(capture.pcap.get(), &header, &bytes) == 1) {
+  for (std::size_t looks = 0; looks < most && pcap_next_ex(capture.pcap.get(), &header, &bytes) == 1; ++looks) {
     if (header->caplen <= packet::kMaxFrameBytes) {
       frames.push_back({header->caplen, packet::parse(bytes, header->caplen)});
     }

@@ -57,6 +57,9 @@ TEST(SampleCapture, gives_lengths_and_headers_of_the_first_frames) {
   ASSERT_EQ(sampled->size(), 2U);
   EXPECT_EQ((*sampled)[0].bytes, frames[0].size());
   EXPECT_EQ((*sampled)[1].bytes, frames[1].size());
+  // frames that are too long for a chain count, too: a capture of nothing else is not read to its end
+  write_with_libpcap(path, {Frame(9000, 1), Frame(9000, 2), Frame(60, 3)});
+  EXPECT_TRUE(sample_capture(path, 2)->empty());
   EXPECT_TRUE(absl::IsNotFound(sample_capture(folder.path("none.pcap"), 2).status()));
 }
 
