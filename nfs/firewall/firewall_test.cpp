@@ -173,7 +173,8 @@ TEST_F(Firewall, every_protocol_number_and_mask_is_told_apart) {
   std::vector<int> expected;
   for (int protocol = 0; protocol < 256; ++protocol) {
     const auto of_protocol = [protocol](std::uint32_t src) {
-      return protocol == packet::kProtocolTcp ? tcp(src, 1, 53, 53) : other(static_cast<std::uint8_t>(protocol), src, 1);
+      return protocol == packet::kProtocolTcp ? tcp(src, 1, 53, 53)
+                                              : other(static_cast<std::uint8_t>(protocol), src, 1);
     };
     frames.push_back(of_protocol(0x0A000001));
     expected.push_back(protocol % 3 == 0 ? protocol / 3 : -1);

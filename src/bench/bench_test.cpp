@@ -254,14 +254,16 @@ TEST(PaperPage, failures_stand_at_its_top) {
 // ---- charts
 
 TEST(Charts, bars_keep_value_and_spread) {
-  const nlohmann::json drawn = to_json(BarChart{"t", "x", "y", {"one", "two"}, {{"s", {{10, 5, 15}, {NAN, -1, INFINITY}}}}, true});
+  const nlohmann::json drawn =
+      to_json(BarChart{"t", "x", "y", {"one", "two"}, {{"s", {{10, 5, 15}, {NAN, -1, INFINITY}}}}, true});
   EXPECT_EQ(drawn["series"][0]["bars"], nlohmann::json::parse("[[10.0,5.0,15.0],[0.0,0.0,0.0]]"));
   EXPECT_EQ(drawn["kind"], "bars");
   EXPECT_TRUE(drawn["stacked"]);
 }
 
 TEST(Charts, lines_leave_out_what_has_no_place_on_a_logarithmic_axis) {
-  const nlohmann::json drawn = to_json(LineChart{"t", "x", "y", {{"s", {{0, 0}, {1, 0}, {NAN, 5}, {10, 50}}}, {"e", {}}}});
+  const nlohmann::json drawn =
+      to_json(LineChart{"t", "x", "y", {{"s", {{0, 0}, {1, 0}, {NAN, 5}, {10, 50}}}, {"e", {}}}});
   ASSERT_EQ(drawn["series"].size(), 1U);
   EXPECT_EQ(drawn["series"][0]["points"], nlohmann::json::parse("[[1.0,0.0],[10.0,50.0]]"));
 }

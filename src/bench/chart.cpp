@@ -29,8 +29,9 @@ json to_json(BarChart const& chart) {
   if (is_empty) {
     return nullptr;
   }
-  return {{"kind", "bars"},          {"title", chart.title},     {"x_title", chart.x_title},    {"y_title", chart.y_title},
-          {"labels", chart.labels}, {"stacked", chart.stacked}, {"series", std::move(series)}};
+  return {
+      {"kind", "bars"},         {"title", chart.title},     {"x_title", chart.x_title},   {"y_title", chart.y_title},
+      {"labels", chart.labels}, {"stacked", chart.stacked}, {"series", std::move(series)}};
 }
 
 json to_json(LineChart const& chart) {
@@ -74,7 +75,7 @@ json to_json(TimeChart const& chart) {
   if (is_empty) {
     return nullptr;
   }
-  return {{"kind", "times"},        {"title", chart.title},   {"x_title", chart.x_title},
+  return {{"kind", "times"},      {"title", chart.title},   {"x_title", chart.x_title},
           {"kinds", chart.kinds}, {"length", chart.length}, {"rows", std::move(rows)}};
 }
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-/// Small charts of the pages of benchmarks, as data in results.json: tools/plot draws them. Thread rule: pure functions,
-/// any thread.
+/// Small charts of the pages of benchmarks, as data in results.json: tools/plot draws them. Thread rule: pure
+/// functions, any thread.
 namespace catena::bench {
 
 /// A value and how far repeats spread around it.
@@ -33,8 +33,9 @@ struct BarChart {
   bool stacked = false;  ///< the series of a label one upon the other, else side by side
 };
 
-/// {"kind":"bars", "title", "x_title", "y_title", "labels", "stacked", "series":[{"name","bars":[[value,low,high]..]}]};
-/// null if no bar is above 0. Values that are no finite number, or negative, count as 0.
+/// {"kind":"bars", "title", "x_title", "y_title", "labels", "stacked",
+/// "series":[{"name","bars":[[value,low,high]..]}]}; null if no bar is above 0. Values that are no finite number, or
+/// negative, count as 0.
 nlohmann::json to_json(BarChart const& chart);
 
 struct LineSeries {
@@ -73,9 +74,9 @@ struct TimeChart {
   std::vector<TimeRow> rows;
 };
 
-/// {"kind":"times", "title", "x_title", "kinds", "length", "rows":[{"name","boxes":[[kind,begin,end]..]}]}; null without
-/// boxes. Boxes are cut at the ends of the axis; those wholly outside, of no kind that there is, or with a border that
-/// is no finite number are left out.
+/// {"kind":"times", "title", "x_title", "kinds", "length", "rows":[{"name","boxes":[[kind,begin,end]..]}]}; null
+/// without boxes. Boxes are cut at the ends of the axis; those wholly outside, of no kind that there is, or with a
+/// border that is no finite number are left out.
 nlohmann::json to_json(TimeChart const& chart);
 
 }  // namespace catena::bench

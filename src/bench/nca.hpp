@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "bench/results.hpp"
 #include "bench/chart.hpp"
+#include "bench/results.hpp"
 
 #include <catena/core/status.hpp>
 

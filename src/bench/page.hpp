@@ -44,8 +44,8 @@ class MarkdownPage {
   nlohmann::json figures_ = nlohmann::json::object();
 };
 
-/// Writes results.json with the object `json`, the page's figures added as "figures", and README.md into `folder`, which
-/// it makes where it is missing. PermissionDenied: a file cannot be written.
+/// Writes results.json with the object `json`, the page's figures added as "figures", and README.md into `folder`,
+/// which it makes where it is missing. PermissionDenied: a file cannot be written.
 Status write_output(std::string const& folder, std::string const& json, PageText const& page);
 
 }  // namespace catena::bench

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/paper_page.hpp"
 
+#include "bench/chart.hpp"
 #include "bench/paper.hpp"
 #include "bench/paper_chains.hpp"
-#include "bench/chart.hpp"
 #include "bench/timeline.hpp"
 
 #include <catena/core/text.hpp>

@@ -11,7 +11,8 @@
 
 namespace catena::bench {
 
-/// Results beside the paper's, with a figure wherever there is something to show. `wire_bytes`: the sizes, in the order of the axes.
+/// Results beside the paper's, with a figure wherever there is something to show. `wire_bytes`: the sizes, in the order
+/// of the axes.
 PageText paper_page(Results const& results, std::vector<std::uint32_t> const& wire_bytes);
 
 }  // namespace catena::bench

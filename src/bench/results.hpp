@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "bench/sample_sink.hpp"
 #include "bench/chart.hpp"
+#include "bench/sample_sink.hpp"
 
 #include <cstdint>
 #include <string>

@@ -50,6 +50,7 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   std::unique_ptr<Chain> chain(new Chain());
   chain->config_ = std::move(config);
   chain->workers_ = options.workers;
+  chain->cores_ = options.cores;
   chain->config_.rx = options.rx.value_or(chain->config_.rx);
   chain->config_.tx = options.tx.value_or(chain->config_.tx);
   CATENA_RETURN_IF_ERROR(start_eal(chain->config_.rx, chain->config_.tx));
@@ -374,7 +375,7 @@ Status Chain::run_stages() {
     stages.push_back(stage.get());
   }
   const auto start = std::chrono::steady_clock::now();
-  const Status status = dataplane::run_stages(stages, workers_, busy_ns_);
+  const Status status = dataplane::run_stages(stages, workers_, busy_ns_, cores_);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CATENA_RETURN_IF_ERROR(status);
   for (NfSlot& slot : nfs_) {

@@ -31,6 +31,7 @@ struct RunOptions {
   std::string eve_path;     ///< where alerts go as EVE JSON lines; empty: nowhere
   std::string trace_path;   ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere
   bool trace = false;       ///< keeps the time line for traces() where no file is wanted
+  std::vector<std::uint32_t> cores;  ///< where workers stay, worker i on cores[i % size]; empty: anywhere
   std::uint32_t workers = 1;
   bool new_keys = false;  ///< no key of the chain was used before
   SyncOptions sync;
@@ -95,6 +96,7 @@ class Chain {
 
   ChainConfig config_;
   std::uint32_t workers_ = 1;
+  std::vector<std::uint32_t> cores_;
   std::atomic<bool> stop_{false};
   std::unique_ptr<device::Device> device_;
   std::string no_device_reason_;

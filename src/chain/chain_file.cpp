@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain_file.hpp"
 
+#include "dataplane/io/interface.hpp"
+
 #include <catena/core/text.hpp>
 #include <catena/packet/batch.hpp>
 
@@ -88,18 +90,30 @@ Result<dataplane::ReplayConfig> read_replay(nf::Config& config) {
   return replay;
 }
 
-/// `dpdk:` is one device, or a list of them.
+/// Names of interfaces have neither; a device string would end or go on there.
+bool is_interface_name(std::string_view name) {
+  constexpr std::size_t kMaxName = 15;
+  return !name.empty() && name.size() <= kMaxName && name.find_first_of(" ,/") == std::string_view::npos;
+}
+
+/// `dpdk:` is one device, or a list of them; `dev:` the same of interfaces of the kernel.
 Result<std::vector<std::string>> read_devices(nf::Config& config) {
   constexpr std::size_t kMaxDevices = 32;
-  CATENA_ASSIGN_OR_RETURN(std::vector<std::string> devices, config.strings("dpdk"));
+  const std::string key = config.has("dev") ? "dev" : "dpdk";
+  CATENA_ASSIGN_OR_RETURN(std::vector<std::string> devices, config.strings(key));
   if (devices.empty() || devices.size() > kMaxDevices) {
-    return config.error("dpdk", concat("'dpdk' lists ", devices.size(), " devices; allowed: 1 to ", kMaxDevices));
+    return config.error(key, concat("'", key, "' lists ", devices.size(), " devices; allowed: 1 to ", kMaxDevices));
   }
   std::set<std::string> seen;
-  for (std::string const& device : devices) {
+  for (std::string& device : devices) {
     if (!seen.insert(device).second) {
-      return config.error("dpdk", concat("'dpdk' lists '", device, "' twice"));
+      return config.error(key, concat("'", key, "' lists '", device, "' twice"));
     }
+    if (key == "dev" && !is_interface_name(device)) {
+      return config.error(key,
+                          concat("'dev' is '", device, "'; write the name of an interface, as `ip link` lists them"));
+    }
+    device = key == "dev" ? dataplane::interface_device(device) : device;
   }
   return devices;
 }
@@ -108,18 +122,19 @@ Result<PortConfig> read_rx(nf::Config spec) {
   CATENA_ASSIGN_OR_RETURN(nf::Config config, spec.section("rx"));
   PortConfig port;
   int kinds = 0;
-  for (const char* kind : {"pcap", "dpdk", "generator", "replay"}) {
+  for (const char* kind : {"pcap", "dpdk", "dev", "generator", "replay"}) {
     kinds += config.has(kind) ? 1 : 0;
   }
   if (kinds != 1) {
-    return spec.error("rx", "'rx' takes exactly one of pcap: FILE, dpdk: DEVICE, generator: {...}, replay: {...}");
+    return spec.error(
+        "rx", "'rx' takes exactly one of pcap: FILE, dpdk: DEVICE, dev: INTERFACE, generator: {...}, replay: {...}");
   }
   if (config.has("pcap")) {
     port.kind = PortKind::kPcap;
     CATENA_ASSIGN_OR_RETURN(port.target, config.path("pcap"));
     CATENA_ASSIGN_OR_RETURN(const std::int64_t loops, config.integer_or("loops", 1, 1, INT64_MAX));
     port.loops = static_cast<std::uint64_t>(loops);
-  } else if (config.has("dpdk")) {
+  } else if (config.has("dpdk") || config.has("dev")) {
     port.kind = PortKind::kDpdk;
     CATENA_ASSIGN_OR_RETURN(port.devices, read_devices(config));
   } else if (config.has("replay")) {
@@ -141,9 +156,9 @@ Result<PortConfig> read_tx(nf::Config spec) {
     return port;
   }
   CATENA_ASSIGN_OR_RETURN(nf::Config config, spec.section("tx"));
-  const int kinds = (config.has("pcap") ? 1 : 0) + (config.has("dpdk") ? 1 : 0);
+  const int kinds = (config.has("pcap") ? 1 : 0) + (config.has("dpdk") ? 1 : 0) + (config.has("dev") ? 1 : 0);
   if (kinds != 1) {
-    return spec.error("tx", "'tx' is null, or takes exactly one of pcap: FILE, dpdk: DEVICE");
+    return spec.error("tx", "'tx' is null, or takes exactly one of pcap: FILE, dpdk: DEVICE, dev: INTERFACE");
   }
   if (config.has("pcap")) {
     port.kind = PortKind::kPcap;
@@ -268,6 +283,9 @@ std::optional<PortConfig> file_or_device(std::string_view text) {
   } else if (text.starts_with("dpdk:")) {
     port.kind = PortKind::kDpdk;
     port.devices = {std::string(text.substr(5))};
+  } else if (text.starts_with("dev:") && is_interface_name(text.substr(4))) {
+    port.kind = PortKind::kDpdk;
+    port.devices = {dataplane::interface_device(text.substr(4))};
   } else {
     return std::nullopt;
   }
@@ -291,7 +309,8 @@ Result<PortConfig> parse_rx_option(std::string_view text) {
     return *std::move(port);
   }
   if (text != "generator") {
-    return absl::InvalidArgumentError(concat("--rx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, generator"));
+    return absl::InvalidArgumentError(
+        concat("--rx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, dev:INTERFACE, generator"));
   }
   PortConfig port;
   port.kind = PortKind::kGenerator;
@@ -303,7 +322,8 @@ Result<PortConfig> parse_tx_option(std::string_view text) {
     return *std::move(port);
   }
   if (text != "null") {
-    return absl::InvalidArgumentError(concat("--tx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, null"));
+    return absl::InvalidArgumentError(
+        concat("--tx '", text, "'; allowed: pcap:FILE, dpdk:DEVICE, dev:INTERFACE, null"));
   }
   return PortConfig();
 }

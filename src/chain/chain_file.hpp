@@ -67,8 +67,8 @@ Result<ChainConfig> load_chain(std::string const& path);
 /// The same from text; relative file names start in the folder of `file`.
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
 
-/// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "generator" (rx) or "null" (tx). InvalidArgument says what is
-/// allowed.
+/// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "dev:INTERFACE", "generator" (rx) or "null" (tx). InvalidArgument
+/// says what is allowed.
 Result<PortConfig> parse_rx_option(std::string_view text);
 Result<PortConfig> parse_tx_option(std::string_view text);
 

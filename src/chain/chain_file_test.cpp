@@ -72,6 +72,26 @@ TEST(ChainFile, what_nfs_do_not_inspect_is_for_them_then_the_chain_then_their_ty
   EXPECT_THAT(std::string(parse("", ", link_locl: drop").status().message()), HasSubstr("did you mean 'link_local'?"));
 }
 
+TEST(ChainFile, dev_is_short_for_packet_sockets_of_interfaces) {
+  const auto devices_of = [](std::string const& rx) {
+    const Result<ChainConfig> chain =
+        parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n"
+                           "  rx: {",
+                           rx, "}\n  tx: {dev: wan}\n  nfs: []\n"),
+                    "c.yaml");
+    return chain.ok() ? chain->rx.devices : std::vector<std::string>{std::string(chain.status().message())};
+  };
+  EXPECT_THAT(devices_of("dev: eth0"), ::testing::ElementsAre("net_af_packet_eth0,iface=eth0"));
+  EXPECT_THAT(devices_of("dev: [lan, wan.42]"),
+              ::testing::ElementsAre("net_af_packet_lan,iface=lan", "net_af_packet_wan.42,iface=wan.42"));
+  EXPECT_THAT(devices_of("dev: [lan, lan]"), ::testing::ElementsAre(HasSubstr("'dev' lists 'lan' twice")));
+  EXPECT_THAT(devices_of("dev: 'a,qpairs=2'"), ::testing::ElementsAre(HasSubstr("c.yaml:5:13: 'dev' is 'a,qpairs=2'")));
+  EXPECT_THAT(devices_of("dev: eth0, dpdk: net_null0"), ::testing::ElementsAre(HasSubstr("takes exactly one of")));
+  EXPECT_EQ(parse_rx_option("dev:eth0")->devices, std::vector<std::string>{"net_af_packet_eth0,iface=eth0"});
+  EXPECT_EQ(parse_tx_option("dev:eth0")->devices, std::vector<std::string>{"net_af_packet_eth0,iface=eth0"});
+  EXPECT_FALSE(parse_rx_option("dev:").ok());
+}
+
 Result<ChainConfig> with_rx(std::string const& rx) {
   std::string text = kGood;
   const std::size_t at = text.find("{generator");
@@ -153,7 +173,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "c.yaml:8:3: unknown key 'tunning'; did you mean 'tuning'?"},
         BadCase{"number_out_of_range", "flows: 10", "flows: 0",
                 "c.yaml:5:41: 'flows' is '0'; allowed: a whole number from 1 to 1048576"},
-        BadCase{"two_sources", "rx: {", "rx: {dpdk: net_null0, ", "exactly one of pcap: FILE, dpdk: DEVICE, generator"},
+        BadCase{"two_sources", "rx: {", "rx: {dpdk: net_null0, ",
+                "exactly one of pcap: FILE, dpdk: DEVICE, dev: INTERFACE, generator"},
         BadCase{"missing_capture", "generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}",
                 "pcap: not-there.pcap", "c.yaml:5:14: 'pcap': there is no file"},
         BadCase{"same_device_twice", "tx: {pcap: out.pcap}", "tx: {dpdk: [net_null0, net_null0]}",
@@ -205,7 +226,7 @@ TEST(PortOptions, say_what_is_allowed) {
   EXPECT_THAT(parse_tx_option("dpdk:net_tap0,iface=t")->devices, testing::ElementsAre("net_tap0,iface=t"));
   EXPECT_EQ(parse_tx_option("null")->kind, PortKind::kNull);
   EXPECT_THAT(std::string(parse_rx_option("file:a").status().message()),
-              HasSubstr("pcap:FILE, dpdk:DEVICE, generator"));
+              HasSubstr("pcap:FILE, dpdk:DEVICE, dev:INTERFACE, generator"));
   EXPECT_FALSE(parse_tx_option("generator").ok());
 }
 

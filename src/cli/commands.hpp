@@ -27,7 +27,8 @@ struct RunArguments {
   std::string nf_path;
   bool json = false;
   bool new_keys = false;
-  std::uint32_t workers = 0;  ///< 0: one for each core, at most one for each stage
+  std::uint32_t workers = 0;  ///< 0: see chain::default_workers()
+  std::string cores;          ///< empty: any
 };
 
 /// `catena bench paper`; empty lists are everything.

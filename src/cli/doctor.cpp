@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
 #include "dataplane/eal/eal.hpp"
+#include "dataplane/io/interface.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/device/device.hpp>
@@ -96,12 +97,21 @@ Finding look_at_eal() {
           status.ok() ? "" : "sudo apt-get install --reinstall libdpdk-dev"};
 }
 
-Finding look_at_network() {
-  const bool root = geteuid() == 0;
-  return {root ? Level::kOk : Level::kNote, "network devices",
-          root ? "may be opened (net_af_packet, net_tap)"
-               : "net_af_packet and net_tap need root or CAP_NET_RAW; pcap files do not",
-          root ? "" : "sudo setcap cap_net_raw,cap_net_admin+ep $(command -v catena)"};
+/// Interfaces of the kernel, which `dev:` opens; a note, as capture files need none.
+void look_at_network(std::vector<Finding>& findings) {
+  if (const Status status = dataplane::may_open_interfaces(); !status.ok()) {
+    const std::string text(status.message());
+    const std::size_t fix = text.find("sudo setcap");
+    findings.push_back({Level::kNote, "interfaces", text.substr(0, text.find(':')) + "; pcap files need none",
+                        fix == std::string::npos ? "run it as root" : text.substr(fix)});
+  } else {
+    findings.push_back({Level::kOk, "interfaces", "may be opened (dev:, dpdk:)", ""});
+  }
+  for (std::string const& interface : dataplane::interfaces()) {
+    for (dataplane::Advice const& advice : dataplane::check_interface(interface)) {
+      findings.push_back({Level::kNote, "interfaces", advice.text, advice.fix});
+    }
+  }
 }
 
 Finding look_at_cache() {
@@ -144,8 +154,9 @@ void look_at_devices(std::vector<Finding>& findings) {
 }  // namespace
 
 int doctor(bool json) {
-  std::vector<Finding> findings{look_at_cpu(), look_at_memory(),  look_at_hugepages(),
-                                look_at_eal(), look_at_network(), look_at_cache()};
+  std::vector<Finding> findings{look_at_cpu(), look_at_memory(), look_at_hugepages(), look_at_eal()};
+  look_at_network(findings);
+  findings.push_back(look_at_cache());
   look_at_devices(findings);
   bool problems = false;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();

@@ -28,8 +28,8 @@ int main(int argc, char** argv) {
   cli::RunArguments arguments;
   CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
   run->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-  run->add_option("--rx", arguments.rx, "Instead of the file's rx: pcap:FILE, dpdk:DEVICE or generator");
-  run->add_option("--tx", arguments.tx, "Instead of the file's tx: pcap:FILE, dpdk:DEVICE or null");
+  run->add_option("--rx", arguments.rx, "Instead of the file's rx: pcap:FILE, dpdk:DEVICE, dev:INTERFACE or generator");
+  run->add_option("--tx", arguments.tx, "Instead of the file's tx: pcap:FILE, dpdk:DEVICE, dev:INTERFACE or null");
   run->add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none");
   run->add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
   run->add_option("--eve", arguments.eve, "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 256));
   run->add_flag("--new-keys", arguments.new_keys,
                 "No key of the chain was used before: associations without a state may start anew");
+  run->add_option("--cores", arguments.cores, "Cores that the workers stay on, in turn: 0,2-5");
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
   run->callback([&] {
     arguments.nf_path = nf_path;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
+#include "chain/workers.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
@@ -67,7 +68,7 @@ class LiveLine {
   std::thread thread_;
 };
 
-Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t stages) {
+Result<chain::RunOptions> options_of(RunArguments const& arguments, chain::PortConfig const& rx, std::size_t stages) {
   chain::RunOptions options;
   if (!arguments.rx.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.rx, chain::parse_rx_option(arguments.rx));
@@ -91,8 +92,17 @@ Result<chain::RunOptions> options_of(RunArguments const& arguments, std::size_t 
   options.eve_path = arguments.eve;
   options.trace_path = arguments.trace;
   options.new_keys = arguments.new_keys;
-  const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
-  options.workers = std::min(arguments.workers == 0 ? cores : arguments.workers, static_cast<std::uint32_t>(stages));
+  if (!arguments.cores.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.cores, chain::parse_cores(arguments.cores));
+  }
+  if (arguments.workers != 0) {
+    options.workers = std::min(arguments.workers, static_cast<std::uint32_t>(stages));
+  } else if (!options.cores.empty()) {
+    options.workers = static_cast<std::uint32_t>(std::min(options.cores.size(), stages));
+  } else {
+    const auto usable = static_cast<std::uint32_t>(chain::usable_cores().size());
+    options.workers = chain::default_workers(options.rx.value_or(rx), stages, usable);
+  }
   return options;
 }
 
@@ -103,7 +113,7 @@ int run(RunArguments const& arguments) {
   if (!config.ok()) {
     return fail(config.status());
   }
-  Result<chain::RunOptions> options = options_of(arguments, config->nfs.size() + 2);
+  Result<chain::RunOptions> options = options_of(arguments, config->rx, config->nfs.size() + 2);
   if (!options.ok()) {
     return fail(options.status());
   }

@@ -3,6 +3,9 @@
 
 #include <catena/core/text.hpp>
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <barrier>
 #include <chrono>
@@ -18,6 +21,9 @@ namespace {
 constexpr std::uint32_t kSpinsBeforeYield = 64;
 constexpr std::uint32_t kSpinsBeforeSleep = 4096;
 constexpr std::chrono::microseconds kSleep{50};
+/// After so many of these in a row nothing is expected soon: longer sleeps cost an idle run next to nothing.
+constexpr std::uint32_t kShortSleeps = 200;
+constexpr std::chrono::microseconds kLongSleep{500};
 
 /// How often the shares of the workers are looked at.
 constexpr std::chrono::milliseconds kBalanceEvery{50};
@@ -49,8 +55,10 @@ std::uint64_t busiest(Groups const& groups, std::span<const std::uint64_t> busy_
 /// stage never has two threads, and what one did is seen by the next.
 class Workers {
  public:
-  Workers(std::vector<Stage*> const& stages, std::uint32_t workers, std::span<std::atomic<std::uint64_t>> busy_ns)
+  Workers(std::vector<Stage*> const& stages, std::uint32_t workers, std::span<std::atomic<std::uint64_t>> busy_ns,
+          std::span<const std::uint32_t> cores)
       : stages_(stages),
+        cores_(cores),
         own_counters_(busy_ns.empty() ? stages.size() : 0),
         busy_ns_(busy_ns.empty() ? std::span(own_counters_) : busy_ns),
         seen_ns_(stages.size()),
@@ -110,7 +118,22 @@ class Workers {
     failed_.store(true, std::memory_order_release);
   }
 
+  /// Gives the calling thread, worker number `worker`, the core that is its.
+  void pin(std::size_t worker) {
+    if (cores_.empty()) {
+      return;
+    }
+    const std::uint32_t core = cores_[worker % cores_.size()];
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    if (const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set); error != 0) {
+      fail(absl::ErrnoToStatus(error, concat("worker ", worker, " cannot be put on core ", core)));
+    }
+  }
+
   void work(std::size_t worker) {
+    pin(worker);
     std::uint32_t idle_rounds = 0;
     Clock::time_point balanced = Clock::now();
     while (left_.load(std::memory_order_acquire) > 0 && !failed_.load(std::memory_order_acquire)) {
@@ -119,7 +142,7 @@ class Workers {
       }
       idle_rounds = poll(groups_[worker]) ? 0 : idle_rounds + 1;
       if (idle_rounds > kSpinsBeforeSleep) {
-        std::this_thread::sleep_for(kSleep);
+        std::this_thread::sleep_for(idle_rounds > kSpinsBeforeSleep + kShortSleeps ? kLongSleep : kSleep);
       } else if (idle_rounds > kSpinsBeforeYield) {
         std::this_thread::yield();
       }
@@ -179,6 +202,7 @@ class Workers {
   }
 
   std::vector<Stage*> const& stages_;
+  std::span<const std::uint32_t> cores_;
   std::vector<std::atomic<std::uint64_t>> own_counters_;
   std::span<std::atomic<std::uint64_t>> busy_ns_;
   std::vector<std::uint64_t> seen_ns_;  ///< of busy_ns_, when they were last looked at
@@ -228,8 +252,8 @@ std::vector<std::vector<std::size_t>> share_out(std::span<const std::uint64_t> b
 }
 
 Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers,
-                  std::span<std::atomic<std::uint64_t>> busy_ns) {
-  return Workers(stages, workers, busy_ns).run();
+                  std::span<std::atomic<std::uint64_t>> busy_ns, std::span<const std::uint32_t> cores) {
+  return Workers(stages, workers, busy_ns, cores).run();
 }
 
 }  // namespace catena::dataplane

@@ -27,8 +27,9 @@ std::vector<std::vector<std::size_t>> share_out(std::span<const std::uint64_t> b
 /// is returned; so does a worker for which the system has no thread (ResourceExhausted). `stop` only makes rx take no
 /// more packets; what is inside is finished. `busy_ns`: empty, or a counter for each stage, to which the time of its
 /// polls that found work is added; a stage that waits for a device is not busy. Others may read them while the stages
-/// run.
+/// run. `cores`: where worker i is to stay, cores[i % size]; empty: where the system puts it. A core that the process
+/// may not use ends the run with an error.
 Status run_stages(std::vector<Stage*> const& stages, std::uint32_t workers,
-                  std::span<std::atomic<std::uint64_t>> busy_ns = {});
+                  std::span<std::atomic<std::uint64_t>> busy_ns = {}, std::span<const std::uint32_t> cores = {});
 
 }  // namespace catena::dataplane

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -253,6 +254,45 @@ TEST(RunStages, workers_that_run_already_end_where_a_later_one_cannot_be_started
   const Status status = run_stages(all, static_cast<std::uint32_t>(all.size()));
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("of 2000 cannot be started: "));
+}
+
+/// Notes on which core it is polled.
+class CoreStage final : public Stage {
+ public:
+  CoreStage() : Stage("core") {}
+  Result<Progress> poll() override {
+    cores_.insert(sched_getcpu());
+    return --left_ == 0 ? Progress::kFinished : Progress::kWorked;
+  }
+  std::set<int> const& cores() const { return cores_; }
+
+ private:
+  int left_ = 1000;
+  std::set<int> cores_;
+};
+
+TEST(RunStages, workers_stay_on_the_cores_that_are_theirs) {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  ASSERT_EQ(sched_getaffinity(0, sizeof usable, &usable), 0);
+  std::vector<std::uint32_t> cores;
+  for (std::uint32_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &usable)) {
+      cores.insert(cores.begin(), core);  // the last one first: not where a thread would begin anyway
+    }
+  }
+  CoreStage first;
+  CoreStage second;
+  ASSERT_EQ(run_stages({&first, &second}, 2, {}, cores), absl::OkStatus());
+  EXPECT_THAT(first.cores(), ElementsAre(static_cast<int>(cores[0])));
+  EXPECT_THAT(second.cores(), ElementsAre(static_cast<int>(cores[1 % cores.size()])));
+}
+
+TEST(RunStages, a_core_that_is_not_there_ends_the_run) {
+  CoreStage stage;
+  const Status status = run_stages({&stage}, 1, {}, std::vector<std::uint32_t>{CPU_SETSIZE - 1});
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("cannot be put on core 1023"));
 }
 
 }  // namespace

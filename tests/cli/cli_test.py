@@ -564,7 +564,7 @@ class CommandLine(unittest.TestCase):
     def test_wrong_ports_say_what_is_allowed(self):
         result = catena("run", self.chain(), "--rx", "file:x")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("pcap:FILE, dpdk:DEVICE, generator", result.stderr)
+        self.assertIn("pcap:FILE, dpdk:DEVICE, dev:INTERFACE, generator", result.stderr)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/ethdev_port.hpp"
+#include "dataplane/io/interface.hpp"
 #include "dataplane/io/sink.hpp"
 #include "dataplane/io/source.hpp"
 
@@ -27,6 +28,8 @@ constexpr std::uint32_t kBurst = 256;
 constexpr std::uint32_t kMaxIdleBursts = 1000;
 /// Shorter frames stop the queue of some NICs (i40e: 17 bytes), and no Ethernet carries them.
 constexpr std::uint32_t kMinTxBytes = 17;
+/// How often an end looks whether the interfaces of its ports are still there.
+constexpr std::chrono::milliseconds kInterfaceCheck{250};
 /// What a NIC still has to send when the run ends.
 constexpr std::chrono::milliseconds kMaxTxDrain{100};
 
@@ -62,11 +65,35 @@ std::string describe_all(std::span<const std::shared_ptr<EthdevPort>> ports) {
   return text;
 }
 
+/// Asks now and then whether the interfaces of an end's ports are still there. One thread at a time.
+class InterfaceChecks {
+ public:
+  Status check(std::span<const std::shared_ptr<EthdevPort>> ports) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ < kInterfaceCheck) {
+      return absl::OkStatus();
+    }
+    last_ = now;
+    for (auto const& port : ports) {
+      CATENA_RETURN_IF_ERROR(port->interface_status());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_;
+};
+
 class DpdkSource final : public Source {
  public:
-  explicit DpdkSource(std::vector<std::shared_ptr<EthdevPort>> ports) : ports_(std::move(ports)) {}
+  explicit DpdkSource(std::vector<std::shared_ptr<EthdevPort>> ports) : ports_(std::move(ports)) {
+    for (auto const& port : ports_) {
+      watches_.emplace_back(port->interface());
+    }
+  }
 
   Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
+    CATENA_RETURN_IF_ERROR(checks_.check(ports_));
     for (std::size_t looked = 0; looked < ports_.size() && unit.count < pool.unit_packets(); ++looked) {
       receive_from(next_port_, pool, unit, next_index);
       next_port_ = (next_port_ + 1) % ports_.size();
@@ -116,6 +143,7 @@ class DpdkSource final : public Source {
         } else {
           rte_pktmbuf_free(mbufs[i]);
           ++too_long_;
+          watches_[number].saw_too_long();
         }
       }
       const std::uint32_t first = unit.count;
@@ -124,12 +152,24 @@ class DpdkSource final : public Source {
         pool.meta().port[unit.slots[i]] = out;
         pool.meta().ingress[unit.slots[i]] = static_cast<std::uint16_t>(number);
       }
+      if (watches_[number].is_watching()) {
+        watch(number, pool.batch(unit), first);
+      }
       delivered_ += good;
+    }
+  }
+
+  /// Looks at the packets of `batch` from `first` on, which came in at port `number`.
+  void watch(std::size_t number, packet::Batch const& batch, std::uint32_t first) {
+    for (std::uint32_t i = first; i < batch.size(); ++i) {
+      watches_[number].saw(batch[i].frame(), batch[i].length());
     }
   }
 
   std::vector<std::shared_ptr<EthdevPort>> ports_;
   LiveClock clock_;
+  std::vector<OffloadWatch> watches_;  ///< one for each port
+  InterfaceChecks checks_;
   std::size_t next_port_ = 0;
   std::uint64_t delivered_ = 0;
   std::uint64_t too_long_ = 0;
@@ -221,6 +261,7 @@ class DpdkSink final : public Sink {
   }
 
   Status send(PacketPool& pool, Unit& unit) override {
+    const Status present = checks_.check(handles_);
     std::uint32_t kept = 0;  // packets from here to i are not sent and still hold their slots
     const packet::Batch batch = pool.batch(unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
@@ -244,7 +285,7 @@ class DpdkSink final : public Sink {
     for (TxPort& port : ports_) {
       port.transmit();
     }
-    return absl::OkStatus();
+    return present;
   }
 
   Status finish() override {
@@ -356,6 +397,7 @@ class DpdkSink final : public Sink {
   std::vector<std::size_t> reply_ports_;
   std::vector<TxPort> ports_;
   std::vector<rte_mbuf*> fragments_;  ///< of the packet at hand
+  InterfaceChecks checks_;
   std::uint64_t too_short_ = 0;
   std::uint64_t too_long_ = 0;
   std::uint64_t df_set_ = 0;

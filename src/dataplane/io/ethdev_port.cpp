@@ -2,6 +2,7 @@
 #include "dataplane/io/ethdev_port.hpp"
 
 #include "dataplane/eal/eal.hpp"
+#include "dataplane/io/interface.hpp"
 
 #include <net/if.h>
 #include <rte_bus.h>
@@ -17,6 +18,7 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -115,6 +117,22 @@ Result<std::string> with_defaults(std::string const& device) {
   return device;
 }
 
+/// What an operator can put right before DPDK says no in its own words, and what would go wrong later.
+Status check_interface_of(std::string const& device, std::string const& interface) {
+  if (interface.empty()) {
+    return absl::OkStatus();
+  }
+  for (Status const& status : {may_open_interfaces(), find_interface(interface)}) {
+    if (!status.ok()) {
+      return Status(status.code(), concat("dpdk ", device, ": ", std::string(status.message())));
+    }
+  }
+  for (Advice const& advice : check_interface(interface)) {
+    spdlog::warn("{}: {}", advice.text, advice.fix);
+  }
+  return absl::OkStatus();
+}
+
 std::uint32_t kernel_mtu(unsigned int interface) {
   ifreq request{};
   const int any_socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -140,6 +158,8 @@ Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, 
     CATENA_RETURN_IF_ERROR(check_pci(name));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string arguments, with_defaults(device));
+  const std::string interface = interface_of(device);
+  CATENA_RETURN_IF_ERROR(check_interface_of(device, interface));
   std::optional<Found> found = find_port(name);
   if (!found.has_value()) {
     if (const int rc = rte_dev_probe(arguments.c_str()); rc != 0 && rc != -EEXIST) {
@@ -156,6 +176,7 @@ Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, 
     return absl::AlreadyExistsError(concat("dpdk ", name, ": is open already"));
   }
   std::shared_ptr<EthdevPort> port(new EthdevPort(arguments, std::move(name), found->id, found->device, pool));
+  port->interface_ = interface;
   CATENA_RETURN_IF_ERROR(port->set_up());
   return port;
 }
@@ -207,6 +228,7 @@ Status EthdevPort::set_up_queues() {
     // else the driver tries to put tags back itself, which it cannot in external buffers; DpdkSource does it
     config.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
     const std::uint32_t room = argument(arguments_, "framesz").value_or(kAfPacketFrameBytes) - kAfPacketOverhead;
+    if_index_ = info.if_index;
     max_tx_bytes_ = std::min(kernel_mtu(info.if_index) + RTE_ETHER_HDR_LEN, room - RTE_VLAN_HLEN);
   }
   // a NIC of our own may carry every frame that a slot can hold; an interface of the kernel keeps its MTU
@@ -242,6 +264,15 @@ bool EthdevPort::wait_for_link() const {
     std::this_thread::sleep_for(kLinkPoll);
   }
   return false;
+}
+
+Status EthdevPort::interface_status() const {
+  std::array<char, IF_NAMESIZE> name{};
+  if (if_index_ == 0 || if_indextoname(if_index_, name.data()) != nullptr) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(concat("dpdk ", name_, ": interface ", interface_,
+                                       " is gone: somebody removed it, or moved it to another namespace"));
 }
 
 std::string EthdevPort::describe() const {

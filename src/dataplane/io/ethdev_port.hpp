@@ -28,6 +28,10 @@ class EthdevPort {
   std::uint16_t id() const { return id_; }
   /// Longest frame that the port sends, a VLAN tag not counted.
   std::uint32_t max_tx_bytes() const { return max_tx_bytes_; }
+  /// The interface of the kernel that packets come from and go to; empty where the port is none.
+  std::string const& interface() const { return interface_; }
+  /// Unavailable, with its name, if the interface was removed: the socket does not say. A call of the kernel.
+  Status interface_status() const;
   /// "dpdk net_tap0 (net_tap, link up)"
   std::string describe() const;
 
@@ -46,6 +50,8 @@ class EthdevPort {
   rte_device* device_;
   PacketPool* pool_;
   std::string driver_;
+  std::string interface_;
+  unsigned int if_index_ = 0;  ///< of the interface; 0: none
   std::uint32_t max_tx_bytes_ = packet::kSlotBytes;
   bool owned_ = false;
   bool mapped_ = false;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/workers.hpp"
+
+#include "dataplane/io/interface.hpp"
+
+#include <sched.h>
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+
+namespace catena::chain {
+namespace {
+
+/// "3" or "2-5".
+bool parse_range(std::string_view text, std::uint32_t& first, std::uint32_t& last) {
+  const char* end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, first);
+  last = first;
+  if (error == std::errc() && at != end && *at == '-') {
+    const auto second = std::from_chars(at + 1, end, last);
+    at = second.ptr;
+    error = second.ec;
+  }
+  return error == std::errc() && at == end && !text.empty() && first <= last && last < CPU_SETSIZE;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> usable_cores() {
+  std::vector<std::uint32_t> cores;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (std::uint32_t core = 0; core < CPU_SETSIZE; ++core) {
+      if (CPU_ISSET(core, &set)) {
+        cores.push_back(core);
+      }
+    }
+  }
+  return cores;
+}
+
+Result<std::vector<std::uint32_t>> parse_cores(std::string_view text) {
+  const std::vector<std::uint32_t> usable = usable_cores();
+  const auto wrong = [&](std::string_view what) {
+    std::string list;
+    for (const std::uint32_t core : usable) {
+      list += concat(list.empty() ? "" : ",", core);
+    }
+    return absl::InvalidArgumentError(
+        concat("--cores '", text, "': ", what, "; write cores as 0,2-5, of those that this process may use: ", list));
+  };
+  std::vector<std::uint32_t> cores;
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = rest.find(',');
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;
+    if (!parse_range(rest.substr(0, comma), first, last)) {
+      return wrong(concat("'", rest.substr(0, comma), "' is no core and no range"));
+    }
+    for (std::uint32_t core = first; core <= last; ++core) {
+      if (std::find(cores.begin(), cores.end(), core) != cores.end()) {
+        return wrong(concat("core ", core, " stands there twice"));
+      }
+      if (!std::binary_search(usable.begin(), usable.end(), core)) {
+        return wrong(concat("core ", core, " is not one of them"));
+      }
+      cores.push_back(core);
+    }
+    if (comma == std::string_view::npos) {
+      return cores;
+    }
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uint32_t cores) {
+  const bool by_kernel = std::any_of(rx.devices.begin(), rx.devices.end(), [](std::string const& device) {
+    return !dataplane::interface_of(device).empty();
+  });
+  const std::uint32_t most = std::max(1U, by_kernel ? cores / 2 : cores);
+  return std::min(most, static_cast<std::uint32_t>(stages));
+}
+
+}  // namespace catena::chain

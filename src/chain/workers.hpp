@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+/// How many threads work on a chain, and where.
+namespace catena::chain {
+
+/// Cores that this process may use, in ascending order.
+std::vector<std::uint32_t> usable_cores();
+
+/// A list of cores as taskset has it: "0,2-5". InvalidArgument for another text, a core named twice, and one that this
+/// process may not use; the message lists those that it may.
+Result<std::vector<std::uint32_t>> parse_cores(std::string_view text);
+
+/// Workers for a chain whose file and options say nothing of them, with `cores` to use: one per core and at most one
+/// per stage; half as many, but one, where packets come from interfaces of the kernel, which does as much for each of
+/// them on the same cores (docs/performance.md has the measurement).
+std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uint32_t cores);
+
+}  // namespace catena::chain

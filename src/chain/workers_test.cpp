@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/workers.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace catena::chain {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Cores, lists_and_ranges_are_read_in_their_order) {
+  const std::vector<std::uint32_t> usable = usable_cores();
+  ASSERT_FALSE(usable.empty());
+  const std::string last = std::to_string(usable.back());
+  EXPECT_EQ(*parse_cores(last), std::vector<std::uint32_t>{usable.back()});
+  EXPECT_EQ(*parse_cores(last + "-" + last), std::vector<std::uint32_t>{usable.back()});
+  if (usable.size() > 1) {
+    EXPECT_EQ(*parse_cores(concat(usable[1], ",", usable[0])), (std::vector<std::uint32_t>{usable[1], usable[0]}));
+  }
+}
+
+TEST(Cores, other_texts_are_errors_that_say_what_to_write) {
+  const std::string core = std::to_string(usable_cores().front());
+  for (std::string const& text : {std::string(), std::string("a"), core + ",", core + "-", "-" + core,
+                                  core + ";" + core, std::string("5-2"), std::string("99999999999"), core + " "}) {
+    const auto cores = parse_cores(text);
+    EXPECT_TRUE(absl::IsInvalidArgument(cores.status())) << text;
+    EXPECT_THAT(std::string(cores.status().message()), HasSubstr("write cores as 0,2-5")) << text;
+  }
+  EXPECT_THAT(std::string(parse_cores(core + "," + core).status().message()), HasSubstr("stands there twice"));
+  EXPECT_THAT(std::string(parse_cores("1023").status().message()), HasSubstr("core 1023 is not one of them"));
+}
+
+TEST(DefaultWorkers, are_one_per_core_and_half_as_many_beside_the_kernel) {
+  PortConfig capture;
+  capture.kind = PortKind::kPcap;
+  EXPECT_EQ(default_workers(capture, 6, 4), 4U);
+  EXPECT_EQ(default_workers(capture, 3, 4), 3U);
+  EXPECT_EQ(default_workers(capture, 3, 0), 1U);
+  PortConfig interface;
+  interface.kind = PortKind::kDpdk;
+  interface.devices = {"net_af_packet_lan,iface=lan"};
+  EXPECT_EQ(default_workers(interface, 6, 1), 1U);
+  EXPECT_EQ(default_workers(interface, 6, 2), 1U);
+  EXPECT_EQ(default_workers(interface, 6, 8), 4U);
+  PortConfig nic;
+  nic.kind = PortKind::kDpdk;
+  nic.devices = {"0000:03:00.0"};
+  EXPECT_EQ(default_workers(nic, 6, 2), 2U);
+}
+
+}  // namespace
+}  // namespace catena::chain
