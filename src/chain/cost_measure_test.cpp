@@ -162,6 +162,7 @@ TEST_F(HostMeterTest, what_is_timed_batches_every_packet_and_brings_it_back) {
   // batches take turns: some of the next ones that are batched are those that were written
   bool was_written = false;
   for (int turn = 0; turn < 32 && !was_written; ++turn) {
+    mark(fresh + 3);
     meter_->copy_frames(kBytes, true);
     was_written = front(fresh + 2) == std::size_t{HostMeter::kBatch} * kBytes;
   }
