@@ -187,6 +187,7 @@ std::uint64_t statistic(RunResult const& result, std::string_view name) {
 }
 
 TEST(SoftLimit, is_told_of_once_and_packets_go_on) {
+  nf::testing::devices();  // says in the log what is not there
   const LoggedText log;
   const std::string tunnel = one_tunnel("    soft_limit: 5\n");
   const RunResult before = run_everywhere("encrypt", tunnel, frames_of_every_size(4), "", {1});

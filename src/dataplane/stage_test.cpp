@@ -213,7 +213,9 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   outcome.quarantined_slots = pool->quarantined_slots();
   outcome.free_units = pool->free_units();
   outcome.counters = instance.counters();
-  outcome.device_failed = instance.drops().back().second;
+  for (auto const& [reason, count] : instance.drops()) {
+    outcome.device_failed += reason == "device_failed" ? count : 0;
+  }
   if (outcome.abandoned || outcome.quarantined_slots > 0) {
     // a stage leaves a hanging device its memory, and what was enqueued on a lost one may still write to the pool
     static_cast<void>(pool.release());

@@ -72,7 +72,7 @@ inline void sign(Context const& ctx, CipherState const& state, PacketView const&
   const u32 covered = covered_bytes(state, in.length());
   CipherResult result{{0, 0, 0}};
   if (covered != 0) {
-    const Bytes out(packet.spill<u8>(), 0, covered);
+    const Bytes out = packet.spill_bytes(covered);
     const ipsec::Sha1State digest =
         ipsec::hmac_sha1(state.decrypts != 0 ? in : out, covered, ipsec::load_sha1_state(keys, ipsec::kInnerState),
                          ipsec::load_sha1_state(keys, ipsec::kOuterState));

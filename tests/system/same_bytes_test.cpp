@@ -179,7 +179,9 @@ INSTANTIATE_TEST_SUITE_P(Chains, SameBytes,
 const NfText kEncryptAll{"vpn", "ipsec", "direction: encrypt, sa: sa-all.yaml, mtu: 2034"};
 const NfText kDecryptAll{"vpn", "ipsec", "direction: decrypt, sa: sa-all.yaml"};
 /// One external address: combined_traffic() knows the endpoints that its hosts get.
-const NfText kOneAddressNat{"nat", "nat", "inside: [10.0.0.0/8, 100.64.0.0/10], external: [203.0.113.1]"};
+/// Traffic of all directions arrives at one port: what comes to inside addresses goes on, so that later NFs see it.
+const NfText kOneAddressNat{"nat", "nat",
+                            "inside: [10.0.0.0/8, 100.64.0.0/10], external: [203.0.113.1], inbound_to_inside: pass"};
 
 /// C1 .. C5, with associations that carry every packet: an old byte in a payload that IPsec moves on shows.
 std::vector<ChainCase> const& combined_chains() {

@@ -280,6 +280,8 @@ class PacketView {
     return {reinterpret_cast<T*>(ctx_->out_ + begin), inside ? CATENA_RESULT_BYTES / sizeof(T) : 0, kRegionResults,
             ctx_->sink()};
   }
+  /// The first `length` bytes of the packet's part of the spill area, for what works on Bytes.
+  Bytes spill_bytes(u32 length) const { return {spill<u8>(), 0, length}; }
   /// The packet's part of the spill area: CATENA_SPILL_FACTOR bytes for each payload or frame byte.
   template <typename T>
   IsoPtr<T> spill() const {
