@@ -37,7 +37,7 @@ static void start_port(struct rte_mempool *pool) {
 }
 
 /* Sends a packet on. A port that takes nothing for PATIENCE_MS loses it: waiting for ever would lose all that follow. */
-static void send(struct rte_mbuf *packet) {
+static void send_on(struct rte_mbuf *packet) {
   const uint64_t since = rte_get_timer_cycles();
   while (rte_eth_tx_burst(PORT, 0, &packet, 1) == 0) {
     if (rte_get_timer_cycles() - since > rte_get_timer_hz() * PATIENCE_MS / 1000) {
@@ -70,7 +70,7 @@ static void finish_buffers(nca_stream *stream) {
         rte_pktmbuf_free(packet);
         ++matched;
       } else {
-        send(packet);
+        send_on(packet);
       }
     }
     nca_release_results(stream, &results);
