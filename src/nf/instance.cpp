@@ -94,6 +94,9 @@ void Instance::drop_alive(packet::Batch const& unit, FrameworkReason reason) {
 }
 
 std::string Instance::passes_unseen() const {
+  if (descriptor_->takes_unsupported) {
+    return {};  // it decides these packets too
+  }
   std::vector<std::string_view> kinds;
   if (on_unsupported_ == OnUnsupported::kPass) {
     if (descriptor_->needs == packet::kIpv4) {

@@ -193,8 +193,8 @@ class CommandLine(unittest.TestCase):
         unlike = "passes unseen: what is not IPv4, datagrams cut short, link-local control frames (ARP, LLDP, STP)"
         with open(self.chain(tx="null"), encoding="utf-8") as file:
             text = file.read()
-        for keys, expected in (("", [control, unlike, control, unlike]),
-                               ("  on_unsupported: drop\n", [control] * 4),
+        for keys, expected in (("", [control, unlike, control]),
+                               ("  on_unsupported: drop\n", [control] * 3),
                                ("  on_unsupported: drop\n  link_local: drop\n", [])):
             path = self.path("unseen.yaml")
             with open(path, "w", encoding="utf-8") as file:
