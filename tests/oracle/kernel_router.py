@@ -153,7 +153,8 @@ class Kernel:
         self.inside("ip", "neighbour", "add", "198.51.100.2", "lladdr", SERVER, "dev", "wan")
         self.inside("ip", "route", "add", "203.0.113.0/24", "via", "198.51.100.2")
         for setting in ("net.ipv4.ip_forward=1", "net.ipv4.conf.all.rp_filter=0", "net.ipv4.conf.lan.rp_filter=0",
-                        "net.ipv4.icmp_ratelimit=0", "net.ipv4.icmp_ratemask=0"):
+                        "net.ipv4.icmp_ratelimit=0", "net.ipv4.icmp_ratemask=0",
+                        "net.ipv4.route.error_cost=0"):
             self.inside("sysctl", "-qw", setting)
         self.sockets = []
         for end in self.ends:
@@ -207,11 +208,9 @@ def comparable(frame):
     if not packet.haslayer(IP):
         return None
     frame = frame[:14 + packet[IP].len]  # Linux leaves padding out, a router need not
-    if packet[IP].proto == 1 and frame[34] in (3, 11):
-        ours = bytearray(frame)
-        if packet[IP].src in ("10.9.0.1", "198.51.100.1"):
-            ours[18:22] = ours[24:26] = b""  # identification, flags, checksum
-        return bytes(ours)
+    if packet[IP].proto == 1 and packet[IP].src in ("10.9.0.1", "198.51.100.1"):
+        # what a router says itself has an identification of its own: without it, the flags and the checksum
+        return frame[:18] + frame[22:24] + frame[26:]
     return frame
 
 
