@@ -75,7 +75,7 @@ class Reservations {
     Clock::time_point written_at;
   };
 
-  Reservations(Direction direction) : direction_(direction) {}
+  explicit Reservations(Direction direction) : direction_(direction) {}
   Status reserve(Slot& slot, std::uint64_t beyond);
   void work();
   void ask(std::uint32_t number, std::uint64_t beyond);

@@ -238,7 +238,8 @@ Status Chain::make_stages(RunOptions const& options) {
     CATENA_ASSIGN_OR_RETURN(auto ring, dataplane::Ring::create(pool_->free_units()));
     rings_.push_back(std::move(ring));
   }
-  auto rx = std::make_unique<dataplane::RxStage>(*source_, *pool_, *rings_.front(), stop_, recorder_ != nullptr);
+  const bool has_lines = !options.record_path.empty() || !options.eve_path.empty();  // files are opened last
+  auto rx = std::make_unique<dataplane::RxStage>(*source_, *pool_, *rings_.front(), stop_, has_lines);
   rx_ = rx.get();
   stages_.push_back(std::move(rx));
   dataplane::DeviceStageOptions device_options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,

@@ -103,7 +103,7 @@ class Files(unittest.TestCase):
         self.refused("would be overwritten: the chain file reads", chain, "--record", chain)
         self.write("own.rules", b"deny tcp any any any 22\n")
         chain = self.chain(nfs="[{name: fw, type: firewall, config: {rules: own.rules, default: allow}}]")
-        self.refused(f"would be overwritten: 'rules' at {chain}:8:45 reads", chain, "--trace", self.path("own.rules"))
+        self.refused(f"would be overwritten: 'rules' at {chain}:8:52 reads", chain, "--trace", self.path("own.rules"))
 
     def test_a_file_that_an_nf_writes_is_no_other_file(self):
         monitor = "[{{name: mon, type: monitor, config: {{export: [{{format: json, file: {}}}]}}}}]"

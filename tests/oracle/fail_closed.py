@@ -166,9 +166,15 @@ class Chain:
         return read_frames(self.folder / "out.pcap"), report["nfs"][0]
 
 
+def is_too_long(frame):
+    """What IPsec answers the sender of a packet that no tunnel can carry whole [RFC 1191]."""
+    packet = Ether(frame)
+    return packet.haslayer(ICMP) and (packet[ICMP].type, packet[ICMP].code) == (3, 4)
+
+
 def judge(chain, frames, must_leave):
     write_frames(chain.folder / "in.pcap", frames)
-    kinds = {"firewall": (is_control,), "ipsec": (is_control, is_esp)}
+    kinds = {"firewall": (is_control,), "ipsec": (is_control, is_esp, is_too_long)}
     for nf, allowed in kinds.items():
         left, counts = chain.run(nf)
         wrong = [frame for frame in left if not any(kind(frame) for kind in allowed)]

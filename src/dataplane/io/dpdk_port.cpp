@@ -261,7 +261,7 @@ class DpdkSink final : public Sink {
   }
 
   Status send(PacketPool& pool, Unit& unit) override {
-    const Status present = checks_.check(handles_);
+    Status present = checks_.check(handles_);
     std::uint32_t kept = 0;  // packets from here to i are not sent and still hold their slots
     const packet::Batch batch = pool.batch(unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i) {

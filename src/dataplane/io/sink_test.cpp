@@ -19,7 +19,6 @@ using nf::testing::make_frame;
 using nf::testing::ScratchFolder;
 using testing::count_of;
 using testing::Frame;
-using testing::make_frames;
 using testing::make_pool;
 using testing::receive_all;
 using testing::same_frames;
