@@ -53,8 +53,7 @@ Status sync_folder(std::string const& folder) {
   if (descriptor < 0) {
     return system_error(folder, "cannot be opened");
   }
-  Status status =
-      ::fsync(descriptor) == 0 ? absl::OkStatus() : system_error(folder, "cannot be brought to the disk");
+  Status status = ::fsync(descriptor) == 0 ? absl::OkStatus() : system_error(folder, "cannot be brought to the disk");
   ::close(descriptor);
   return status;
 }
