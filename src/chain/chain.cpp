@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
 
+#include "chain/findings.hpp"
 #include "chain/instances.hpp"
+#include "chain/named_files.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -45,7 +47,9 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   chain->config_.rx = options.rx.value_or(chain->config_.rx);
   chain->config_.tx = options.tx.value_or(chain->config_.tx);
   CATENA_RETURN_IF_ERROR(start_eal(chain->config_.rx, chain->config_.tx));
+  const nf::NamedFiles of_nfs;
   CATENA_RETURN_IF_ERROR(chain->make_nfs(registry, !options.record_path.empty()));
+  CATENA_RETURN_IF_ERROR(check_files(named_files(chain->config_, options, of_nfs.files())));
   CATENA_ASSIGN_OR_RETURN(chain->pool_, dataplane::PacketPool::create(chain->config_.tuning.pool_slots,
                                                                       chain->config_.tuning.unit_packets));
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
@@ -75,12 +79,13 @@ Chain::~Chain() {
 }
 
 Status Chain::make_nfs(nf::Registry const& registry, bool recording) {
+  Findings findings;
   for (NfConfig const& config : config_.nfs) {
     NfSlot slot{config, nullptr, nullptr, nullptr, nullptr};
-    CATENA_ASSIGN_OR_RETURN(slot.instance, make_instance(config, registry, recording));
+    slot.instance = findings.take(make_instance(config, registry, recording));
     nfs_.push_back(std::move(slot));
   }
-  return absl::OkStatus();
+  return findings.status();
 }
 
 bool Chain::wants_device() const {
@@ -154,7 +159,8 @@ Status Chain::open_ports(RunOptions const& options) {
     CATENA_ASSIGN_OR_RETURN(sink_, options.make_sink());
     return absl::OkStatus();
   }
-  return open_sink(ports);
+  open_sink(ports);
+  return absl::OkStatus();
 }
 
 Status Chain::open_source(dataplane::DpdkPort& ports) {
@@ -181,40 +187,48 @@ Status Chain::open_source(dataplane::DpdkPort& ports) {
   return absl::OkStatus();
 }
 
-Status Chain::open_sink(dataplane::DpdkPort& ports) {
-  switch (config_.tx.kind) {
-    case PortKind::kPcap: {
-      CATENA_ASSIGN_OR_RETURN(sink_, dataplane::open_pcap_sink(config_.tx.target));
-      break;
+void Chain::open_sink(dataplane::DpdkPort& ports) {
+  if (config_.tx.kind == PortKind::kDpdk) {
+    sink_ = std::move(ports.sink);
+  } else if (config_.tx.kind != PortKind::kPcap) {  // that is opened with the other files
+    sink_ = dataplane::make_null_sink();
+  }
+}
+
+/// After everything that can fail.
+Status Chain::open_outputs(RunOptions const& options) {
+  std::optional<dataplane::OutputFile> tx;
+  std::optional<dataplane::OutputFile> record;
+  if (!sink_) {
+    if (writes_to_standard_output() && ::isatty(STDOUT_FILENO) == 1) {
+      return absl::FailedPreconditionError(
+          "tx: standard output is a terminal; send the capture to a file or a program, as `| tcpdump -r -`");
     }
-    case PortKind::kDpdk:
-      sink_ = std::move(ports.sink);
-      break;
-    case PortKind::kGenerator:
-    case PortKind::kReplay:
-    case PortKind::kNull:
-      sink_ = dataplane::make_null_sink();
-      break;
+    CATENA_ASSIGN_OR_RETURN(tx, dataplane::OutputFile::open(config_.tx.target));
+  }
+  if (!options.record_path.empty()) {
+    CATENA_ASSIGN_OR_RETURN(record, dataplane::OutputFile::open(options.record_path));
+  }
+  if (!options.trace_path.empty()) {
+    CATENA_ASSIGN_OR_RETURN(trace_file_, dataplane::OutputFile::open(options.trace_path));
+  }
+  for (std::optional<dataplane::OutputFile>* file : {&tx, &record, &trace_file_}) {
+    CATENA_RETURN_IF_ERROR(file->has_value() ? (*file)->start() : absl::OkStatus());
+  }
+  if (tx) {
+    sink_ = dataplane::make_pcap_sink(*std::move(tx));
+  }
+  if (record) {
+    std::vector<nf::Instance const*> instances;
+    for (NfSlot const& slot : nfs_) {
+      instances.push_back(slot.instance.get());
+    }
+    recorder_ = std::make_unique<dataplane::Recorder>(*std::move(record), std::move(instances));
   }
   return absl::OkStatus();
 }
 
 Status Chain::make_stages(RunOptions const& options) {
-  if (!options.record_path.empty()) {
-    std::vector<nf::Instance const*> instances;
-    for (NfSlot const& slot : nfs_) {
-      instances.push_back(slot.instance.get());
-    }
-    CATENA_ASSIGN_OR_RETURN(recorder_, dataplane::Recorder::open(options.record_path, std::move(instances)));
-  }
-  if (!options.trace_path.empty()) {
-    trace_path_ = options.trace_path;
-    errno = 0;
-    trace_file_.open(trace_path_, std::ios::binary);
-    if (!trace_file_) {
-      return absl::ErrnoToStatus(errno, concat(trace_path_, ": the trace file cannot be created"));
-    }
-  }
   for (std::size_t i = 0; i <= nfs_.size(); ++i) {
     CATENA_ASSIGN_OR_RETURN(auto ring, dataplane::Ring::create(pool_->free_units()));
     rings_.push_back(std::move(ring));
@@ -229,7 +243,7 @@ Status Chain::make_stages(RunOptions const& options) {
     NfSlot& slot = nfs_[i];
     if (slot.device_nf) {
       device_options.host_is_current = host_is_current_[i];
-      if (options.trace || !trace_path_.empty()) {
+      if (options.trace || !options.trace_path.empty()) {
         slot.trace = std::make_unique<dataplane::TraceLog>();
         device_options.trace = slot.trace.get();
       }
@@ -241,6 +255,7 @@ Status Chain::make_stages(RunOptions const& options) {
       stages_.push_back(std::make_unique<dataplane::CpuStage>(*slot.instance, i, *pool_, *rings_[i], *rings_[i + 1]));
     }
   }
+  CATENA_RETURN_IF_ERROR(open_outputs(options));
   auto tx = std::make_unique<dataplane::TxStage>(*sink_, *pool_, *rings_.back(), recorder_.get());
   tx_ = tx.get();
   stages_.push_back(std::move(tx));
@@ -263,6 +278,9 @@ std::vector<std::string> Chain::start_report() const {
   }
   if (plan_) {
     lines.push_back(concat("sync     ", plan::to_string(plan_->mode), ", by ", costs_from_));
+    if (is_mix_assumed(config_.rx)) {
+      lines.emplace_back("         for a simple IMIX: what rx brings is not known before it runs");
+    }
   }
   lines.push_back(concat("rx       ", source_->describe()));
   for (NfSlot const& slot : nfs_) {
@@ -274,8 +292,8 @@ std::vector<std::string> Chain::start_report() const {
     lines.push_back(std::move(line));
   }
   lines.push_back(concat("tx       ", sink_->describe()));
-  if (!trace_path_.empty()) {
-    lines.push_back(concat("trace    ", trace_path_,
+  if (trace_file_) {
+    lines.push_back(concat("trace    ", trace_file_->path(),
                            device_ ? concat(", the first ", dataplane::TraceLog::kMostLaunches, " launches of each NF")
                                    : std::string(": no launches, as no NF runs on a device")));
   }
@@ -284,8 +302,18 @@ std::vector<std::string> Chain::start_report() const {
 
 Status Chain::run() {
   Status status = run_stages();
-  if (trace_file_.is_open()) {
+  status.Update(close_outputs());
+  if (trace_file_) {
     status.Update(write_trace());
+  }
+  return status;
+}
+
+/// A run that was ended by an error left in the outputs' buffers what they had.
+Status Chain::close_outputs() {
+  Status status = sink_->finish();
+  if (recorder_) {
+    status.Update(recorder_->finish());
   }
   return status;
 }
@@ -308,11 +336,9 @@ Status Chain::write_trace() {
                                                "': ", std::string(slot.trace->status().message()))));
     }
   }
-  trace_file_ << to_chrome_trace(traces());
-  trace_file_.close();
-  if (!trace_file_) {
-    status.Update(absl::DataLossError(concat(trace_path_, ": the trace cannot be written")));
-  }
+  const std::string text = to_chrome_trace(traces());
+  status.Update(trace_file_->write(text.data(), text.size()));
+  status.Update(trace_file_->close());
   return status;
 }
 
@@ -333,7 +359,11 @@ Status Chain::run_stages() {
   return rx_->error();
 }
 
-Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->dropped()}; }
+bool Chain::writes_to_standard_output() const {
+  return config_.tx.kind == PortKind::kPcap && config_.tx.target == dataplane::kStandardStream;
+}
+
+Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->dropped(), source_->part_done()}; }
 
 Report Chain::report() const {
   Report report;
@@ -349,16 +379,19 @@ Report Chain::report() const {
   report.rx = describe(config_.rx);
   report.tx = describe(config_.tx);
   report.workers = workers_;
-  report.seen = source_->seen();
+  dataplane::SourceCounts seen = source_->counts();
+  report.seen = seen.seen;
   report.received = rx_->packets();
   report.received_bytes = rx_->bytes();
-  report.rx_drops = source_->drops();
-  report.sent = sink_->sent();
-  report.tx_drops = sink_->drops();
-  report.tx_fragments = sink_->fragments();
+  report.rx_drops = std::move(seen.drops);
+  dataplane::SinkCounts sent = sink_->counts();
+  report.sent = sent.sent;
+  report.tx_drops = std::move(sent.drops);
+  report.tx_fragments = sent.fragments;
   report.backlog_full = rx_->starved_polls();
   report.slots_in_use = pool_->slots() - pool_->free_slots();
   report.seconds = seconds_;
+  report.offered_per_second = source_->offered_per_second();
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     report.stages.push_back({stages_[i]->name(), static_cast<double>(busy_ns_[i].load()) / kNsPerSecond});
   }
@@ -367,9 +400,11 @@ Report Chain::report() const {
   report.latency = {
       static_cast<double>(latency.percentile(50)) / kNsPerUs, static_cast<double>(latency.percentile(95)) / kNsPerUs,
       static_cast<double>(latency.percentile(99)) / kNsPerUs, static_cast<double>(latency.max()) / kNsPerUs};
-  for (NfSlot const& slot : nfs_) {
+  for (std::size_t i = 0; i < nfs_.size(); ++i) {
+    NfSlot const& slot = nfs_[i];
     nf::Counters const& counters = slot.instance->counters();
     NfReport entry;
+    entry.busy_seconds = report.stages[i + 1].busy_seconds;  // the first is rx
     entry.name = slot.config.name;
     entry.type = slot.config.type;
     entry.placement = slot.device_nf ? "gpu" : "cpu";
@@ -407,17 +442,6 @@ Report Chain::report() const {
 bool Chain::abandoned_device() const {
   return std::any_of(nfs_.begin(), nfs_.end(),
                      [](NfSlot const& slot) { return slot.device_stage != nullptr && slot.device_stage->abandoned(); });
-}
-
-Status check(ChainConfig const& config, nf::Registry const& registry) {
-  CATENA_RETURN_IF_ERROR(start_eal({}, {}));
-  for (NfConfig const& entry : config.nfs) {
-    CATENA_ASSIGN_OR_RETURN(const auto instance, make_instance(entry, registry, false));
-    if (entry.on == Placement::kGpu) {
-      CATENA_RETURN_IF_ERROR(make_kernel_side(entry, *instance).status());
-    }
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace catena::chain

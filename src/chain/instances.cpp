@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/instances.hpp"
 
+#include "chain/findings.hpp"
 #include "dataplane/eal/eal.hpp"
 
 #include <catena/core/text.hpp>
@@ -47,7 +48,14 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
   nf::Config own = config.config;
   Result<std::unique_ptr<nf::Nf>> nf = (*descriptor)->create(own);
   if (!nf.ok()) {
-    return nf.status();
+    // create() ends with its first error: keys that are unknown are said with it
+    for (nf::ConfigKey const& key : (*descriptor)->config) {
+      own.has(key.name);  // not so those that it did not come to
+    }
+    Findings findings;
+    findings.add(nf.status());
+    findings.add(own.finish());
+    return findings.status();
   }
   if (config.on == Placement::kGpu && !(*descriptor)->has_kernel) {
     return absl::InvalidArgumentError(

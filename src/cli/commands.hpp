@@ -25,6 +25,8 @@ struct RunArguments {
   std::string profile;   ///< file; empty: that of the device, else the built-in one
   std::string nf_path;
   bool json = false;
+  bool quiet = false;         ///< no first lines and no live line
+  bool verbose = false;       ///< also what each stage did
   std::uint32_t workers = 0;  ///< 0: one for each core, at most one for each stage
 };
 
@@ -60,8 +62,8 @@ struct NcaArguments {
 };
 
 int run(RunArguments const& arguments);
-/// `nf_path`: folders with further NFs, separated by ':'.
-int check(std::string const& chain_file, bool json, std::string const& nf_path);
+/// Of `arguments` everything that a run takes counts, but for device and workers.
+int check(RunArguments const& arguments);
 /// Of `arguments` the chain file, device, pushdown, profile, json and nf_path count.
 int plan(RunArguments const& arguments);
 /// Measures `device` ("auto", "cuda" or "opencl") and keeps the result in `output`; empty: among this user's profiles.
@@ -69,6 +71,8 @@ int profile(std::string const& device, std::string const& output, bool json);
 /// Prints the kernels of an NF and the macros they are compiled with; of `arguments` sync, pushdown, device and profile
 /// count.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
+/// Prints the JSON Schema of a chain file.
+int show_schema(std::string const& nf_path);
 int doctor(bool json);
 /// Fails where a measurement failed, or where a device made other packets than the CPU.
 int bench_paper(PaperArguments const& arguments, std::string const& nf_path);

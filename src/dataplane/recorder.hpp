@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "dataplane/io/output_file.hpp"
 #include "dataplane/unit.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/instance.hpp>
 
-#include <cstdio>
-#include <memory>
-#include <span>
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace catena::dataplane {
@@ -21,20 +21,20 @@ void take_records(nf::Instance& instance, std::uint32_t position, Unit& unit);
 /// Thread rule: one thread at a time.
 class Recorder {
  public:
-  /// `nfs`: the chain's instances, by position. PermissionDenied or NotFound if the file cannot be created.
-  static Result<std::unique_ptr<Recorder>> open(std::string const& path, std::vector<nf::Instance const*> nfs);
+  /// `file`: opened and started. `nfs`: the chain's instances, by position.
+  Recorder(OutputFile file, std::vector<nf::Instance const*> nfs) : file_(std::move(file)), nfs_(std::move(nfs)) {}
   /// Writes the unit's lines; the unit then has none. DataLoss if the file cannot be written.
   Status write(Unit& unit);
+  /// Writes out what is buffered and closes the file; often is no harm. DataLoss as write().
   Status finish();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  Recorder() = default;
-  std::string path_;
+  static constexpr std::size_t kBufferBytes = 64 << 10;
+  Status flush();
+
+  OutputFile file_;
   std::vector<nf::Instance const*> nfs_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::string text_;  ///< lines that are not in the file yet
 };
 
 }  // namespace catena::dataplane

@@ -31,7 +31,7 @@ class VectorSource final : public Source {
   VectorSource(std::vector<Frame> const& frames, std::uint32_t unit, std::uint64_t loops, std::uint64_t fails_at)
       : frames_(&frames), unit_(unit), total_(frames.size() * loops), fails_at_(fails_at) {}
 
-  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
+  Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) override {
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_, total_ - next_));
     if (!pool.acquire_slots(unit, count)) {
       starved = true;
@@ -40,15 +40,14 @@ class VectorSource final : public Source {
     for (std::uint32_t i = 0; i < count; ++i) {
       Frame const& frame = (*frames_)[(next_ + i) % frames_->size()];
       std::copy(frame.begin(), frame.end(), pool.slot(unit.slots[i]) + packet::kSlotHeadroom);
-      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index + i, 0);
+      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index++, 0);
     }
     unit.count = count;
     next_ += count;
     return next_ >= fails_at_ ? absl::DataLossError("the capture is damaged here") : absl::OkStatus();
   }
   bool finished() const override { return next_ == total_; }
-  std::uint64_t seen() const override { return next_; }
-  std::vector<NamedCount> drops() const override { return {}; }
+  SourceCounts counts() const override { return {next_, {}}; }
   std::string describe() const override { return "vector"; }
 
  private:
@@ -74,8 +73,7 @@ class VectorSink final : public Sink {
     return sent_.size() > fail_at_ ? absl::DataLossError("disk full") : absl::OkStatus();
   }
   Status finish() override { return absl::OkStatus(); }
-  std::uint64_t sent() const override { return sent_.size(); }
-  std::vector<NamedCount> drops() const override { return {}; }
+  SinkCounts counts() const override { return {sent_.size(), {}}; }
   std::string describe() const override { return "vector"; }
   std::vector<Frame> const& frames() const { return sent_; }
 

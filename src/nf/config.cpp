@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/config.hpp>
+#include <catena/nf/named_files.hpp>
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/numbers.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 #include <catena/core/text.hpp>
@@ -26,21 +28,29 @@ std::string at(std::string const& file, YAML::Mark const& mark) {
   return mark.is_null() ? file : concat(file, ":", mark.line + 1, ":", mark.column + 1);
 }
 
+/// Letters that are added, left out, replaced, or exchanged with their neighbour (optimal string alignment).
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) {
-    row[j] = j;
-  }
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
+  std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        rows[i][j] = i + j;
+        continue;
+      }
+      rows[i][j] =
+          std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
+      }
     }
   }
-  return row[b.size()];
+  return rows[a.size()][b.size()];
+}
+
+/// A file name as a YAML file has it, from that file's folder.
+std::string absolute(std::string const& file, std::string const& name) {
+  const fs::path relative(name);
+  return (relative.is_absolute() ? relative : fs::path(file).parent_path() / relative).lexically_normal().string();
 }
 
 std::string kind_of(YAML::Node const& node) {
@@ -118,6 +128,21 @@ struct Config::State {
   std::string file;
   YAML::Node node;
   std::set<std::string, std::less<>> asked;
+
+  /// That `key` is missing; where a key that nobody asked for is nearly the same word, that it is misspelt.
+  Status missing(std::string_view key) const {
+    constexpr std::size_t kLettersPerSlip = 3;
+    for (auto const& entry : node) {
+      std::string const& word = entry.first.Scalar();
+      const std::size_t longest = std::max(word.size(), key.size());
+      if (!asked.contains(word) && longest < 2 * key.size() + 2 &&
+          edit_distance(word, key) <= longest / kLettersPerSlip) {
+        return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": unknown key '", word,
+                                                 "'; did you mean '", key, "'? That key is required"));
+      }
+    }
+    return absl::InvalidArgumentError(concat(at(file, node.Mark()), ": missing key '", key, "'"));
+  }
 
   YAML::Node find(std::string_view key) const {
     for (auto const& entry : node) {
@@ -199,7 +224,7 @@ bool Config::is_null(std::string_view key) {
 
 Result<std::string> Config::string(std::string_view key) {
   if (!has(key)) {
-    return error(key, concat("missing key '", key, "'"));
+    return state_->missing(key);
   }
   const YAML::Node node = state_->find(key);
   if (!node.IsScalar() || node.Scalar().empty()) {
@@ -263,28 +288,30 @@ Result<bool> Config::boolean_or(std::string_view key, bool fallback) {
 }
 
 Result<std::string> Config::path(std::string_view key) {
-  CATENA_ASSIGN_OR_RETURN(const std::string absolute, output_path(key));
+  CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
+  const std::string path = absolute(state_->file, text);
   std::error_code status;
-  if (!fs::exists(absolute, status)) {
-    return error(key, concat("'", key, "': there is no file ", absolute));
+  if (!fs::exists(path, status)) {
+    return error(key, concat("'", key, "': there is no file ", path));
   }
-  if (fs::is_directory(absolute, status) || !std::ifstream(absolute)) {
-    return error(key, concat("'", key, "': ", absolute, " cannot be read as a file"));
+  // asked and not tried: to open a FIFO waits for its writer, and takes the writer's reader away
+  if (fs::is_directory(path, status) || ::access(path.c_str(), R_OK) != 0) {
+    return error(key, concat("'", key, "': ", path, " cannot be read as a file"));
   }
-  return absolute;
+  NamedFiles::add({std::string(key), path, position(key), false});
+  return path;
 }
 
 Result<std::string> Config::output_path(std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
-  const fs::path relative(text);
-  return (relative.is_absolute() ? relative : fs::path(state_->file).parent_path() / relative)
-      .lexically_normal()
-      .string();
+  std::string path = absolute(state_->file, text);
+  NamedFiles::add({std::string(key), path, position(key), true});
+  return path;
 }
 
 Result<Config> Config::section(std::string_view key) {
   if (!has(key)) {
-    return error(key, concat("missing key '", key, "'"));
+    return state_->missing(key);
   }
   const YAML::Node node = state_->find(key);
   if (!node.IsMap()) {
@@ -308,7 +335,7 @@ Result<Config> Config::section_or_empty(std::string_view key) {
 
 Result<std::vector<Config>> Config::sections(std::string_view key) {
   if (!has(key)) {
-    return error(key, concat("missing key '", key, "'"));
+    return state_->missing(key);
   }
   const YAML::Node node = state_->find(key);
   if (!node.IsSequence()) {
@@ -330,7 +357,7 @@ Result<std::vector<Config>> Config::sections(std::string_view key) {
 
 Result<std::vector<std::string>> Config::strings(std::string_view key) {
   if (!has(key)) {
-    return error(key, concat("missing key '", key, "'"));
+    return state_->missing(key);
   }
   const YAML::Node node = state_->find(key);
   if (node.IsScalar()) {
@@ -352,22 +379,23 @@ Result<std::vector<std::string>> Config::strings(std::string_view key) {
 
 Status Config::finish() const {
   std::set<std::string> seen;
+  std::string errors;
+  const std::vector<std::string> known(state_->asked.begin(), state_->asked.end());
   for (auto const& entry : state_->node) {
     std::string const& key = entry.first.Scalar();
     const std::string where = at(state_->file, entry.first.Mark());
+    const std::string_view line_end = errors.empty() ? "" : "\n";
     if (!seen.insert(key).second) {
-      return absl::InvalidArgumentError(concat(where, ": key '", key, "' is given twice"));
+      errors += concat(line_end, where, ": key '", key, "' is given twice");
+    } else if (!state_->asked.contains(key)) {
+      const std::string near = nearest(key, known);
+      errors += concat(line_end, where, ": unknown key '", key, "'",
+                       near.empty() ? "" : concat("; did you mean '", near, "'?"),
+                       known.empty() ? "; no key is allowed here"
+                                     : concat("; allowed: ", fmt::format("{}", fmt::join(known, ", "))));
     }
-    if (state_->asked.contains(key)) {
-      continue;
-    }
-    const std::vector<std::string> known(state_->asked.begin(), state_->asked.end());
-    const std::string near = nearest(key, known);
-    return absl::InvalidArgumentError(concat(
-        where, ": unknown key '", key, "'", near.empty() ? "" : concat("; did you mean '", near, "'?"),
-        known.empty() ? "; no key is allowed here" : concat("; allowed: ", fmt::format("{}", fmt::join(known, ", ")))));
   }
-  return absl::OkStatus();
+  return errors.empty() ? absl::OkStatus() : absl::InvalidArgumentError(errors);
 }
 
 Status Config::error(std::string_view key, std::string_view message) const {

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/run_options.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/nf/registry.hpp>
+
+namespace catena::chain {
+
+/// Whether Chain::create() would take the chain on a machine that has its devices and ports: reads what it reads, makes
+/// the NFs and the device tables of those placed on the gpu, and plans, but opens no port, no device and no output.
+/// A capture that is a regular file is opened. The error lists all that is wrong, a line each.
+Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry);
+
+}  // namespace catena::chain

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/named_files.hpp"
+
+#include "dataplane/io/output_file.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+#include <catena/core/text.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+#include <tuple>
+
+namespace catena::chain {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What two names have in common if and only if they name the same file: device and inode; for a file that is not there
+/// yet those of its folder, and its name.
+using Identity = std::tuple<dev_t, ino_t, std::string>;
+
+std::string folder_of(std::string const& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+/// Where a chain of symbolic links ends, whether a file is there or not.
+std::string follow_links(std::string path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
+    const fs::path target = fs::read_symlink(path, error);
+    path = (target.is_absolute() ? target : fs::path(folder_of(path)) / target).string();
+  }
+  return path;
+}
+
+/// Nothing for what may be named often, and for what does not exist and cannot be made.
+std::optional<Identity> identity_of(std::string const& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) {
+    return S_ISCHR(status.st_mode) ? std::nullopt
+                                   : std::optional(Identity{status.st_dev, status.st_ino, std::string()});
+  }
+  const std::string target = follow_links(path);
+  if (::stat(folder_of(target).c_str(), &status) == 0) {
+    return Identity{status.st_dev, status.st_ino, fs::path(target).filename().string()};
+  }
+  return std::nullopt;
+}
+
+std::string in_front_of(NamedFile const& file) {
+  return concat(file.position.empty() ? "" : file.position + ": ", file.who, ": ");
+}
+
+std::string why_not_written(NamedFile const& file) {
+  const std::string target = follow_links(file.path);
+  std::error_code error;
+  if (fs::is_directory(target, error)) {
+    return concat(file.path, " is a folder; write the name of a file");
+  }
+  const std::string folder = folder_of(target);
+  if (!fs::is_directory(folder, error)) {
+    return concat(file.path, " cannot be written: there is no folder ", folder, "; make it first");
+  }
+  const bool is_there = fs::exists(target, error);
+  if (::access(is_there ? target.c_str() : folder.c_str(), is_there ? W_OK : W_OK | X_OK) != 0) {
+    return concat(file.path, " cannot be written: ", is_there ? target : folder, ": ", std::strerror(errno));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& options,
+                                   std::span<const nf::NamedFile> of_nfs) {
+  std::vector<NamedFile> files;
+  const auto add = [&files](std::string who, std::string position, std::string const& path, bool is_written) {
+    if (!path.empty() && path != dataplane::kStandardStream) {
+      files.push_back({std::move(who), std::move(position), path, is_written});
+    }
+  };
+  PortConfig const& rx = options.rx ? *options.rx : config.rx;
+  PortConfig const& tx = options.tx ? *options.tx : config.tx;
+  add("the chain file", "", config.file, false);
+  if (rx.kind == PortKind::kPcap && !options.make_source) {
+    add(options.rx ? "--rx" : "rx", rx.position, rx.target, false);
+  }
+  for (nf::NamedFile const& file : of_nfs) {
+    add(concat("'", file.key, "'"), file.position, file.path, file.is_written);
+  }
+  add("--profile", "", options.profile_path, false);
+  if (tx.kind == PortKind::kPcap && !options.make_sink) {
+    add(options.tx ? "--tx" : "tx", tx.position, tx.target, true);
+  }
+  add("--record", "", options.record_path, true);
+  add("--trace", "", options.trace_path, true);
+  return files;
+}
+
+Status check_files(std::span<const NamedFile> files) {
+  std::string errors;
+  const auto say = [&errors](std::string const& error) { errors += (errors.empty() ? "" : "\n") + error; };
+  for (NamedFile const& file : files) {
+    if (const std::string why = file.is_written ? why_not_written(file) : std::string(); !why.empty()) {
+      say(in_front_of(file) + why);
+    }
+  }
+  std::map<Identity, NamedFile const*> readers;
+  std::map<Identity, NamedFile const*> writers;
+  for (NamedFile const& file : files) {
+    if (const auto identity = identity_of(file.path); identity && !file.is_written) {
+      readers.emplace(*identity, &file);
+    }
+  }
+  for (NamedFile const& file : files) {
+    const auto identity = file.is_written ? identity_of(file.path) : std::nullopt;
+    if (!identity) {
+      continue;
+    }
+    const auto [writer, is_first] = writers.emplace(*identity, &file);
+    const auto reader = readers.find(*identity);
+    if (is_first && reader == readers.end()) {
+      continue;
+    }
+    NamedFile const& other = is_first ? *reader->second : *writer->second;
+    say(concat(in_front_of(file), file.path, " would be overwritten: ", other.who,
+               other.position.empty() ? "" : concat(" at ", other.position), other.is_written ? " writes" : " reads",
+               " the same file", other.path == file.path ? "" : concat(" as ", other.path), "; name another file"));
+  }
+  return errors.empty() ? absl::OkStatus() : absl::InvalidArgumentError(errors);
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/run_options.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/nf/named_files.hpp>
+
+#include <span>
+#include <string>
+#include <vector>
+
+/// The files that a run reads and writes, wherever they are named.
+namespace catena::chain {
+
+struct NamedFile {
+  std::string who;       ///< "tx", "--record", "'rules'": what names it
+  std::string position;  ///< file:line:column of the name; empty on the command line
+  std::string path;
+  bool is_written = false;
+};
+
+/// Those of the chain file, its NFs (`of_nfs`: what nf::NamedFiles collected while they were made) and the command
+/// line. Standard input and output are not among them.
+std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& options,
+                                   std::span<const nf::NamedFile> of_nfs);
+
+/// Whether each file that is written can be: its folder is there, it is no folder and may be written to, and nobody
+/// else reads or writes it, under whichever name (symbolic and hard links are followed; devices such as /dev/null may
+/// be named often). Opens nothing. InvalidArgument says all that is wrong, one line each, with the positions.
+Status check_files(std::span<const NamedFile> files);
+
+}  // namespace catena::chain

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/nf/named_files.hpp>
+
+#include <utility>
+
+namespace catena::nf {
+namespace {
+
+thread_local NamedFiles* innermost = nullptr;
+
+}  // namespace
+
+NamedFiles::NamedFiles() : outer_(std::exchange(innermost, this)) {}
+NamedFiles::~NamedFiles() { innermost = outer_; }
+
+void NamedFiles::add(NamedFile file) {
+  if (innermost != nullptr) {
+    innermost->files_.push_back(std::move(file));
+  }
+}
+
+}  // namespace catena::nf
