@@ -5,6 +5,7 @@
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
 
+#include <catena/core/keep.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
 
@@ -75,14 +76,14 @@ Chain::~Chain() {
   stages_.clear();
   if (abandoned) {
     for (NfSlot& slot : nfs_) {
-      static_cast<void>(slot.device_nf.release());
+      keep_until_exit(std::move(slot.device_nf));
     }
-    static_cast<void>(device_.release());
+    keep_until_exit(std::move(device_));
   }
   if (lost && shared_) {
     // what was enqueued on a lost device may still write to the packet pool
-    static_cast<void>(shared_.release());
-    static_cast<void>(pool_.release());
+    keep_until_exit(std::move(shared_));
+    keep_until_exit(std::move(pool_));
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/stage.hpp"
 
+#include <catena/core/keep.hpp>
 #include <catena/core/text.hpp>
 
 #include <spdlog/spdlog.h>
@@ -57,14 +58,11 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
 
 DeviceStage::~DeviceStage() {
   if (abandoned_) {
-    // the device may still write here: this memory is kept until the process ends; out of memory ends it anyway
-    // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new)
-    static auto* const kAbandoned = new std::vector<std::unique_ptr<nf::DeviceBatch>>();
+    // the device may still write here
     for (Flight& flight : idle_) {
-      kAbandoned->push_back(std::move(flight.batch));
+      keep_until_exit(std::move(flight.batch));
     }
-    // NOLINTNEXTLINE(bugprone-unused-return-value)
-    static_cast<void>(read_back_.release());
+    keep_until_exit(std::move(read_back_));
   }
 }
 

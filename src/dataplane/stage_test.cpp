@@ -5,6 +5,7 @@
 #include "dataplane/pipeline.hpp"
 #include "device/testing/faulty_device.hpp"
 
+#include <catena/core/keep.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/marker.hpp>
@@ -218,9 +219,9 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   }
   if (outcome.abandoned || outcome.quarantined_slots > 0) {
     // a stage leaves a hanging device its memory, and what was enqueued on a lost one may still write to the pool
-    static_cast<void>(pool.release());
-    static_cast<void>(shared.release());
-    static_cast<void>(device_nf.release());
+    keep_until_exit(std::move(pool));
+    keep_until_exit(std::move(shared));
+    keep_until_exit(std::move(device_nf));
   }
   return outcome;
 }
