@@ -49,7 +49,7 @@ soak: build-tests  ## random device faults and long runs for SOAK_SECONDS (600) 
 	@CATENA_SOAK_SECONDS=$(SOAK_SECONDS) $(CTEST) build -L soak --timeout $$(($(SOAK_SECONDS) * 2 + 600))
 
 install: build  ## install program, headers, C library and CMake package to PREFIX (/usr/local)
-	@cmake --build build -j$(JOBS) --target src/nf/all src/nca/all
+	@cmake --build build -j$(JOBS) --target src/cli/all src/nf/all src/nca/all
 	@cmake --install build --prefix $(PREFIX)
 
 bench:  ## build and run the benchmarks; results go to bench/results/

@@ -27,21 +27,20 @@ class PrefilledSource final : public Source {
       packet::store_be16(frame + 38, static_cast<std::uint16_t>(bytes - 34));
     }
   }
-  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
+  Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) override {
     if (!pool.acquire_slots(unit, kDefaultUnitPackets)) {
       starved = true;
       return absl::OkStatus();
     }
     for (std::uint32_t i = 0; i < kDefaultUnitPackets; ++i) {
-      pool.set_arrived(unit.slots[i], bytes_, next_index + i, 0);
+      pool.set_arrived(unit.slots[i], bytes_, next_index++, 0);
     }
     unit.count = kDefaultUnitPackets;
     seen_ += kDefaultUnitPackets;
     return absl::OkStatus();
   }
   bool finished() const override { return seen_ >= kPackets; }
-  std::uint64_t seen() const override { return seen_; }
-  std::vector<NamedCount> drops() const override { return {}; }
+  SourceCounts counts() const override { return {seen_, {}}; }
   std::string describe() const override { return "prefilled"; }
 
  private:
@@ -122,7 +121,6 @@ void receive(benchmark::State& state, Result<std::unique_ptr<Source>> source) {
   const auto once = [&] {
     bool starved = false;
     static_cast<void>((*source)->receive(**pool, *unit, packets, starved));
-    packets += unit->count;
     (*pool)->release_slots(*unit, 0, unit->count);
     unit->count = 0;
   };

@@ -46,7 +46,6 @@ std::vector<Sample> sampled(SampleSink& sink, std::uint64_t packets, std::uint32
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_packets, packets - first));
     EXPECT_TRUE((*pool)->acquire_slots(*unit, count));
     unit->count = count;
-    unit->first_index = first;
     for (std::uint32_t i = 0; i < count; ++i) {
       (*pool)->slot(unit->slots[i])[packet::kSlotHeadroom] = static_cast<std::uint8_t>(first + i);
       (*pool)->set_arrived(unit->slots[i], 60, first + i, 0);

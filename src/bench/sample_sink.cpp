@@ -17,18 +17,19 @@ Status SampleSink::send(dataplane::PacketPool& pool, dataplane::Unit& unit) {
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     sent_ += batch[i].verdict() != packet::Verdict::kDrop ? 1 : 0;
   }
-  // most units have no sampled packet: runs are longer than what may stand between two looks
+  // most units have no sampled packet: runs are longer than what may stand between two looks (a replay drops nothing,
+  // so its numbers have no gaps)
   bool any = false;
   for (std::uint32_t i = 0; i < batch.size(); i += dataplane::kReplaySampleRun) {
-    any = any || keeps(unit.first_index + i);
+    any = any || keeps(batch[i].index());
   }
-  any = any || (batch.size() > 0 && keeps(unit.first_index + batch.size() - 1));
+  any = any || (batch.size() > 0 && keeps(batch[batch.size() - 1].index()));
   for (std::uint32_t i = 0; any && i < batch.size(); ++i) {
-    if (!keeps(unit.first_index + i)) {
+    if (!keeps(batch[i].index())) {
       continue;
     }
     const packet::Packet packet = batch[i];
-    Sample& sample = samples_.emplace_back(Sample{unit.first_index + i, packet.verdict(), packet.port(), {}});
+    Sample& sample = samples_.emplace_back(Sample{packet.index(), packet.verdict(), packet.port(), {}});
     if (packet.verdict() != packet::Verdict::kDrop) {
       sample.bytes.assign(packet.frame(), packet.frame() + packet.length());
     }

@@ -25,8 +25,7 @@ class SampleSink final : public dataplane::Sink {
 
   Status send(dataplane::PacketPool& pool, dataplane::Unit& unit) override;
   Status finish() override { return absl::OkStatus(); }
-  std::uint64_t sent() const override { return sent_; }
-  std::vector<dataplane::NamedCount> drops() const override { return {}; }
+  dataplane::SinkCounts counts() const override { return {sent_, {}}; }
   std::string describe() const override { return "null"; }
 
   /// In arrival order. After the run.

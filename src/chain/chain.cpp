@@ -11,10 +11,10 @@
 
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -37,11 +37,6 @@ std::string describe(PortConfig const& port) {
       return "null";
   }
   return {};
-}
-
-std::vector<nf::Refusal> refusals_of(nf::Instance& instance) {
-  auto const* refusing = dynamic_cast<nf::Refusing const*>(&instance.nf());
-  return refusing == nullptr ? std::vector<nf::Refusal>() : refusing->refusals();
 }
 
 }  // namespace
@@ -191,7 +186,8 @@ Status Chain::open_ports(RunOptions const& options) {
     CATENA_ASSIGN_OR_RETURN(sink_, options.make_sink());
     return absl::OkStatus();
   }
-  return open_sink(ports);
+  open_sink(ports);
+  return absl::OkStatus();
 }
 
 Status Chain::open_source(dataplane::DpdkPort& ports) {
@@ -218,18 +214,48 @@ Status Chain::open_source(dataplane::DpdkPort& ports) {
   return absl::OkStatus();
 }
 
-Status Chain::open_sink(dataplane::DpdkPort& ports) {
-  switch (config_.tx.kind) {
-    case PortKind::kPcap:
-      break;  // opened with the other outputs, see make_stages()
-    case PortKind::kDpdk:
-      sink_ = std::move(ports.sink);
-      break;
-    case PortKind::kGenerator:
-    case PortKind::kReplay:
-    case PortKind::kNull:
-      sink_ = dataplane::make_null_sink();
-      break;
+void Chain::open_sink(dataplane::DpdkPort& ports) {
+  if (config_.tx.kind == PortKind::kDpdk) {
+    sink_ = std::move(ports.sink);
+  } else if (config_.tx.kind != PortKind::kPcap) {  // that is opened with the other files
+    sink_ = dataplane::make_null_sink();
+  }
+}
+
+/// After everything that can fail: a run that cannot start has emptied no file.
+Status Chain::open_outputs(RunOptions const& options) {
+  std::optional<dataplane::OutputFile> tx;
+  std::optional<dataplane::OutputFile> record;
+  std::optional<dataplane::OutputFile> eve;
+  const auto open = [this](std::string const& path, std::optional<dataplane::OutputFile>& file) -> Status {
+    if (!path.empty()) {
+      writes_to_standard_output_ = writes_to_standard_output_ || path == dataplane::kStandardStream;
+      CATENA_ASSIGN_OR_RETURN(file, dataplane::OutputFile::open(path));
+    }
+    return absl::OkStatus();
+  };
+  if (!sink_) {
+    if (config_.tx.target == dataplane::kStandardStream && ::isatty(STDOUT_FILENO) == 1) {
+      return absl::FailedPreconditionError(
+          "tx: standard output is a terminal; send the capture to a file or a program, as `| tcpdump -r -`");
+    }
+    CATENA_RETURN_IF_ERROR(open(config_.tx.target, tx));
+  }
+  CATENA_RETURN_IF_ERROR(open(options.record_path, record));
+  CATENA_RETURN_IF_ERROR(open(options.eve_path, eve));
+  CATENA_RETURN_IF_ERROR(open(options.trace_path, trace_file_));
+  for (std::optional<dataplane::OutputFile>* file : {&tx, &record, &eve, &trace_file_}) {
+    CATENA_RETURN_IF_ERROR(file->has_value() ? (*file)->start() : absl::OkStatus());
+  }
+  if (tx) {
+    sink_ = dataplane::make_pcap_sink(*std::move(tx));
+  }
+  if (record || eve) {
+    dataplane::RecorderOptions lines{config_.name, config_.rx.kind == PortKind::kPcap, {}};
+    for (NfSlot const& slot : nfs_) {
+      lines.nfs.push_back(slot.instance.get());
+    }
+    recorder_ = std::make_unique<dataplane::Recorder>(std::move(lines), std::move(record), std::move(eve));
   }
   return absl::OkStatus();
 }
@@ -265,26 +291,7 @@ Status Chain::make_stages(RunOptions const& options) {
                                                               device_options.live_clock));
     }
   }
-  // outputs after everything that can fail: a run that cannot start has emptied no file
-  if (!sink_) {
-    CATENA_ASSIGN_OR_RETURN(sink_, dataplane::open_pcap_sink(config_.tx.target));
-  }
-  if (!options.record_path.empty() || !options.eve_path.empty()) {
-    dataplane::RecorderOptions files{
-        options.record_path, options.eve_path, config_.name, config_.rx.kind == PortKind::kPcap, {}};
-    for (NfSlot const& slot : nfs_) {
-      files.nfs.push_back(slot.instance.get());
-    }
-    CATENA_ASSIGN_OR_RETURN(recorder_, dataplane::Recorder::open(std::move(files)));
-  }
-  if (!options.trace_path.empty()) {
-    trace_path_ = options.trace_path;
-    errno = 0;
-    trace_file_.open(trace_path_, std::ios::binary);
-    if (!trace_file_) {
-      return absl::ErrnoToStatus(errno, concat(trace_path_, ": the trace file cannot be created"));
-    }
-  }
+  CATENA_RETURN_IF_ERROR(open_outputs(options));
   auto tx = std::make_unique<dataplane::TxStage>(*sink_, *pool_, *rings_.back(), recorder_.get());
   tx_ = tx.get();
   stages_.push_back(std::move(tx));
@@ -307,7 +314,7 @@ std::vector<std::string> Chain::start_report() const {
   }
   if (plan_) {
     lines.push_back(concat("sync     ", plan::to_string(plan_->mode), ", by ", costs_from_));
-    if (config_.rx.kind == PortKind::kDpdk || (config_.rx.kind == PortKind::kPcap && is_read_once(config_.rx.target))) {
+    if (is_mix_assumed(config_.rx)) {
       lines.emplace_back("         for a simple IMIX: what rx brings is not known before it runs");
     }
   }
@@ -324,8 +331,8 @@ std::vector<std::string> Chain::start_report() const {
     lines.push_back(std::move(line));
   }
   lines.push_back(concat("tx       ", sink_->describe()));
-  if (!trace_path_.empty()) {
-    lines.push_back(concat("trace    ", trace_path_,
+  if (trace_file_) {
+    lines.push_back(concat("trace    ", trace_file_->path(),
                            device_ ? concat(", the first ", dataplane::TraceLog::kMostLaunches, " launches of each NF")
                                    : std::string(": no launches, as no NF runs on a device")));
   }
@@ -334,13 +341,18 @@ std::vector<std::string> Chain::start_report() const {
 
 Status Chain::run() {
   Status status = run_stages();
-  // after an error outputs still have in their buffers what came to them, and not every process comes to destructors
-  status.Update(sink_->finish());
+  status.Update(close_outputs());
+  if (trace_file_) {
+    status.Update(write_trace());
+  }
+  return status;
+}
+
+/// A run that was ended by an error left in the outputs' buffers what they had.
+Status Chain::close_outputs() {
+  Status status = sink_->finish();
   if (recorder_) {
     status.Update(recorder_->finish());
-  }
-  if (trace_file_.is_open()) {
-    status.Update(write_trace());
   }
   return status;
 }
@@ -363,11 +375,9 @@ Status Chain::write_trace() {
                                                "': ", std::string(slot.trace->status().message()))));
     }
   }
-  trace_file_ << to_chrome_trace(traces());
-  trace_file_.close();
-  if (!trace_file_) {
-    status.Update(absl::DataLossError(concat(trace_path_, ": the trace cannot be written")));
-  }
+  const std::string text = to_chrome_trace(traces());
+  status.Update(trace_file_->write(text.data(), text.size()));
+  status.Update(trace_file_->close());
   return status;
 }
 
@@ -388,7 +398,7 @@ Status Chain::run_stages() {
   return rx_->error();
 }
 
-Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->dropped()}; }
+Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->dropped(), source_->part_done()}; }
 
 Report Chain::report() const {
   Report report;
@@ -404,16 +414,19 @@ Report Chain::report() const {
   report.rx = describe(config_.rx);
   report.tx = describe(config_.tx);
   report.workers = workers_;
-  report.seen = source_->seen();
+  dataplane::SourceCounts seen = source_->counts();
+  report.seen = seen.seen;
   report.received = rx_->packets();
   report.received_bytes = rx_->bytes();
-  report.rx_drops = source_->drops();
-  report.sent = sink_->sent();
-  report.tx_drops = sink_->drops();
-  report.tx_fragments = sink_->fragments();
+  report.rx_drops = std::move(seen.drops);
+  dataplane::SinkCounts sent = sink_->counts();
+  report.sent = sent.sent;
+  report.tx_drops = std::move(sent.drops);
+  report.tx_fragments = sent.fragments;
   report.backlog_full = rx_->starved_polls();
   report.slots_in_use = pool_->slots() - pool_->free_slots();
   report.seconds = seconds_;
+  report.offered_per_second = source_->offered_per_second();
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     report.stages.push_back({stages_[i]->name(), static_cast<double>(busy_ns_[i].load()) / kNsPerSecond});
   }
@@ -422,9 +435,11 @@ Report Chain::report() const {
   report.latency = {
       static_cast<double>(latency.percentile(50)) / kNsPerUs, static_cast<double>(latency.percentile(95)) / kNsPerUs,
       static_cast<double>(latency.percentile(99)) / kNsPerUs, static_cast<double>(latency.max()) / kNsPerUs};
-  for (NfSlot const& slot : nfs_) {
+  for (std::size_t i = 0; i < nfs_.size(); ++i) {
+    NfSlot const& slot = nfs_[i];
     nf::Counters const& counters = slot.instance->counters();
     NfReport entry;
+    entry.busy_seconds = report.stages[i + 1].busy_seconds;  // the first is rx
     entry.name = slot.config.name;
     entry.type = slot.config.type;
     entry.placement = slot.device_nf ? "gpu" : "cpu";
@@ -466,33 +481,6 @@ Report Chain::report() const {
 bool Chain::abandoned_device() const {
   return std::any_of(nfs_.begin(), nfs_.end(),
                      [](NfSlot const& slot) { return slot.device_stage != nullptr && slot.device_stage->abandoned(); });
-}
-
-Status check(ChainConfig const& config, nf::Registry const& registry, std::vector<RefusedRules>& refused) {
-  CATENA_RETURN_IF_ERROR(start_eal({}, {}));
-  Findings findings;
-  const nf::NamedFiles of_nfs;
-  std::vector<std::unique_ptr<nf::Instance>> instances;
-  for (NfConfig const& entry : config.nfs) {
-    instances.push_back(findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx))));
-    if (instances.back() == nullptr) {
-      continue;
-    }
-    if (std::vector<nf::Refusal> rules = refusals_of(*instances.back()); !rules.empty()) {
-      refused.push_back({entry.name, std::move(rules)});
-    }
-  }
-  findings.add(check_files(named_files(config, {}, of_nfs.files())));
-  // a plan as a device that can do everything would have it; this also opens the capture
-  plan::PlanInput input = findings.take(plan_input(config, {}));
-  CATENA_RETURN_IF_ERROR(findings.status());
-  for (std::size_t i = 0; i < instances.size(); ++i) {
-    findings.add(add_nf(config.nfs[i], *instances[i], input).status());
-  }
-  CATENA_RETURN_IF_ERROR(findings.status());
-  const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),
-                                      [](NfConfig const& entry) { return entry.on == Placement::kGpu; });
-  return is_planned ? plan::make_plan(input).status() : absl::OkStatus();
 }
 
 }  // namespace catena::chain

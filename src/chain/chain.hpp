@@ -4,17 +4,15 @@
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
 #include "chain/report.hpp"
+#include "chain/run_options.hpp"
 #include "chain/trace.hpp"
 #include "dataplane/pipeline.hpp"
 
 #include <catena/core/status.hpp>
-#include <catena/nf/refusal.hpp>
 #include <catena/nf/registry.hpp>
 
 #include <atomic>
 #include <cstdint>
-#include <fstream>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,34 +20,13 @@
 
 namespace catena::chain {
 
-/// What the command line adds to a chain file.
-struct RunOptions {
-  std::optional<PortConfig> rx;
-  std::optional<PortConfig> tx;
-  std::optional<device::Choice> device;
-  std::string record_path;  ///< empty: no record
-  std::string eve_path;     ///< where alerts go as EVE JSON lines; empty: nowhere
-  std::string trace_path;   ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere
-  bool trace = false;       ///< keeps the time line for traces() where no file is wanted
-  std::vector<std::uint32_t> cores;  ///< where workers stay, worker i on cores[i % size]; empty: anywhere
-  std::uint32_t workers = 1;
-  bool new_keys = false;  ///< no key of the chain was used before
-  SyncOptions sync;
-  /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
-  /// measure. The plan is still made for what rx says.
-  std::function<Result<std::unique_ptr<dataplane::Source>>()> make_source;
-  std::function<Result<std::unique_ptr<dataplane::Sink>>()> make_sink;
-  /// Where given, what takes the place of the device that `device` names; for tests.
-  std::function<Result<std::unique_ptr<device::Device>>()> open_device;
-  std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
-};
-
 /// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
 /// Call order: create() -> run() once. stop() and progress() may be called from any thread while it runs.
 class Chain {
  public:
   /// Errors: as load_chain() and the NFs' create(); Unavailable where the asked-for device is missing; NotFound for an
-  /// unknown NF type (with its position); what the system says where the record or the trace cannot be created.
+  /// unknown NF type (with its position); as check_files(), and what the system says where an output cannot be created.
+  /// A chain that cannot be made has changed no file: outputs are opened after everything else.
   static Result<std::unique_ptr<Chain>> create(ChainConfig config, RunOptions const& options,
                                                nf::Registry const& registry);
   ~Chain();
@@ -58,12 +35,14 @@ class Chain {
   std::vector<std::string> start_report() const;
   /// What moves between host and device; nothing where there is no device.
   std::optional<plan::Plan> const& plan() const { return plan_; }
-  /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report(). The trace is
-  /// written whatever became of the run; DataLoss where that fails.
+  /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report(). Whatever
+  /// became of the run, outputs have what came to them when it returns; DataLoss where that fails.
   Status run();
   /// rx takes no more packets; what is inside is finished. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   Progress progress() const;
+  /// Packets, or lines about them, go there: nothing else may.
+  bool writes_to_standard_output() const { return writes_to_standard_output_; }
   /// After run().
   Report report() const;
   /// After run(): the time from rx to tx of every packet that was sent.
@@ -85,13 +64,15 @@ class Chain {
   bool wants_device() const;
   Status open_ports(RunOptions const& options);
   Status open_source(dataplane::DpdkPort& ports);
-  Status open_sink(dataplane::DpdkPort& ports);
+  void open_sink(dataplane::DpdkPort& ports);
   Status open_device(RunOptions const& options);
   Status load_kernels(SyncOptions const& options);
   Status make_nfs(nf::Registry const& registry, RunOptions const& options);
   Status make_stages(RunOptions const& options);
   Status start_nfs(RunOptions const& options);
+  Status open_outputs(RunOptions const& options);
   Status run_stages();
+  Status close_outputs();
   Status write_trace();
 
   ChainConfig config_;
@@ -110,8 +91,8 @@ class Chain {
   std::unique_ptr<dataplane::Sink> sink_;
   std::vector<NfSlot> nfs_;
   std::unique_ptr<dataplane::Recorder> recorder_;
-  std::string trace_path_;
-  std::ofstream trace_file_;
+  std::optional<dataplane::OutputFile> trace_file_;
+  bool writes_to_standard_output_ = false;
   std::vector<std::unique_ptr<dataplane::Ring>> rings_;
   std::vector<std::unique_ptr<dataplane::Stage>> stages_;
   dataplane::RxStage* rx_ = nullptr;
@@ -119,15 +100,5 @@ class Chain {
   std::vector<std::atomic<std::uint64_t>> busy_ns_;  ///< of each stage
   double seconds_ = 0;
 };
-
-/// The rules of an NF that are not applied.
-struct RefusedRules {
-  std::string nf;  ///< its name
-  std::vector<nf::Refusal> rules;
-};
-
-/// Reads and makes everything that create() does but opens no port, device or output file: `catena check`.
-/// The device tables of NFs placed on the gpu are built too. `refused` gets an entry for each NF that refuses rules.
-Status check(ChainConfig const& config, nf::Registry const& registry, std::vector<RefusedRules>& refused);
 
 }  // namespace catena::chain

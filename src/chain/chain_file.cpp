@@ -1,42 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain_file.hpp"
 
+#include "chain/findings.hpp"
+#include "chain/keys.hpp"
 #include "dataplane/io/interface.hpp"
+#include "dataplane/io/output_file.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/packet/batch.hpp>
 
-#include <algorithm>
-#include <cctype>
-#include <charconv>
 #include <optional>
 #include <set>
-#include <system_error>
 
 namespace catena::chain {
 namespace {
 
-constexpr std::int64_t kMaxNfs = 64;
-constexpr std::size_t kMaxNameLength = 64;
 constexpr std::uint32_t kMaxLaunchPackets = 65'536;
 
-Status check_name(nf::Config& config, std::string const& name) {
-  const bool fine = name.size() <= kMaxNameLength && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-                      return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-                    });
-  return fine ? absl::OkStatus()
-              : config.error("name", concat("'name' is '", name,
-                                            "'; allowed: letters, digits, '-', '_' and '.', at most ", kMaxNameLength));
-}
-
-/// The keys that a generator and a replay have in common, and then no other. `most_flows`: allowed.
+/// The keys that a generator and a replay have in common.
 template <typename Traffic>
-Status read_traffic(nf::Config& config, std::int64_t most_flows, Traffic& traffic) {
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t flows, config.integer_or("flows", traffic.flows, 1, most_flows));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t rate, config.integer_or("rate", 0, 0, 1'000'000'000));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t seed, config.integer_or("seed", 1, 0, INT64_MAX));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t count, config.integer_or("count", 0, 0, INT64_MAX));
-  CATENA_RETURN_IF_ERROR(config.finish());
+Status read_traffic(Section& section, Traffic& traffic) {
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t flows, section.integer("flows"));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t rate, section.integer("rate"));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t seed, section.integer("seed"));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t count, section.integer("count"));
   traffic.flows = static_cast<std::uint32_t>(flows);
   traffic.packets_per_s = static_cast<std::uint64_t>(rate);
   traffic.seed = static_cast<std::uint64_t>(seed);
@@ -44,49 +30,25 @@ Status read_traffic(nf::Config& config, std::int64_t most_flows, Traffic& traffi
   return absl::OkStatus();
 }
 
-Result<dataplane::GeneratorConfig> read_generator(nf::Config& config) {
+Result<dataplane::GeneratorConfig> read_generator(Section section) {
   dataplane::GeneratorConfig generator;
-  CATENA_ASSIGN_OR_RETURN(const std::string size, config.string_or("packet", "64"));
-  if (size == "imix") {
-    generator.packet_bytes = 0;
-  } else {
-    CATENA_ASSIGN_OR_RETURN(const std::int64_t bytes, config.integer_or("packet", 64, 60, packet::kMaxFrameBytes));
+  generator.packet_bytes = 0;
+  CATENA_ASSIGN_OR_RETURN(const std::string size, section.text("packet"));
+  if (size != "imix") {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t bytes, section.integer("packet"));
     generator.packet_bytes = static_cast<std::uint32_t>(bytes);
   }
-  CATENA_RETURN_IF_ERROR(read_traffic(config, dataplane::kMaxGeneratedFlows, generator));
+  CATENA_RETURN_IF_ERROR(read_traffic(section, generator));
   return generator;
 }
 
-/// `packet:` of a replay is one size, or a list of them.
-Result<std::vector<std::uint32_t>> read_sizes(nf::Config& config) {
-  if (!config.has("packet")) {
-    return dataplane::ReplayConfig().packet_bytes;
-  }
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, config.strings("packet"));
-  if (texts.empty() || texts.size() > dataplane::kMaxReplaySizes) {
-    return config.error("packet",
-                        concat("'packet' lists ", texts.size(), " sizes; allowed: 1 to ", dataplane::kMaxReplaySizes));
-  }
-  std::vector<std::uint32_t> sizes;
-  for (std::string const& text : texts) {
-    std::uint32_t bytes = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-    if (error != std::errc() || end != text.data() + text.size() || bytes < dataplane::kMinGeneratedBytes ||
-        bytes > packet::kMaxFrameBytes) {
-      return config.error(
-          "packet", concat("'packet' is '", text, "'; allowed: a whole number from ", dataplane::kMinGeneratedBytes,
-                           " to ", packet::kMaxFrameBytes, ", or a list of such"));
-    }
-    sizes.push_back(bytes);
-  }
-  return sizes;
-}
-
-Result<dataplane::ReplayConfig> read_replay(nf::Config& config) {
+Result<dataplane::ReplayConfig> read_replay(Section section) {
   dataplane::ReplayConfig replay;
-  CATENA_ASSIGN_OR_RETURN(replay.packet_bytes, read_sizes(config));
-  const auto most = static_cast<std::int64_t>(dataplane::kMaxReplayTemplates / replay.packet_bytes.size());
-  CATENA_RETURN_IF_ERROR(read_traffic(config, most, replay));
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> sizes, section.integers("packet"));
+  replay.packet_bytes.assign(sizes.begin(), sizes.end());
+  CATENA_RETURN_IF_ERROR(read_traffic(section, replay));
+  const auto most = static_cast<std::int64_t>(dataplane::kMaxReplayTemplates / sizes.size());
+  CATENA_RETURN_IF_ERROR(section.config().integer_or("flows", 1, 1, most).status());
   return replay;
 }
 
@@ -97,77 +59,73 @@ bool is_interface_name(std::string_view name) {
 }
 
 /// `dpdk:` is one device, or a list of them; `dev:` the same of interfaces of the kernel.
-Result<std::vector<std::string>> read_devices(nf::Config& config) {
-  constexpr std::size_t kMaxDevices = 32;
-  const std::string key = config.has("dev") ? "dev" : "dpdk";
-  CATENA_ASSIGN_OR_RETURN(std::vector<std::string> devices, config.strings(key));
-  if (devices.empty() || devices.size() > kMaxDevices) {
-    return config.error(key, concat("'", key, "' lists ", devices.size(), " devices; allowed: 1 to ", kMaxDevices));
+Status read_devices(Section& section, PortConfig& port) {
+  port.kind = PortKind::kDpdk;
+  if (section.has("dpdk")) {
+    CATENA_ASSIGN_OR_RETURN(port.devices, section.texts("dpdk"));
+    return absl::OkStatus();
   }
-  std::set<std::string> seen;
-  for (std::string& device : devices) {
-    if (!seen.insert(device).second) {
-      return config.error(key, concat("'", key, "' lists '", device, "' twice"));
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> interfaces, section.texts("dev"));
+  for (std::string const& interface : interfaces) {
+    if (!is_interface_name(interface)) {
+      return section.config().error(
+          "dev", concat("'dev' is '", interface, "'; write the name of an interface, as `ip link` lists them"));
     }
-    if (key == "dev" && !is_interface_name(device)) {
-      return config.error(key,
-                          concat("'dev' is '", device, "'; write the name of an interface, as `ip link` lists them"));
-    }
-    device = key == "dev" ? dataplane::interface_device(device) : device;
+    port.devices.push_back(dataplane::interface_device(interface));
   }
-  return devices;
+  return absl::OkStatus();
 }
 
-Result<PortConfig> read_rx(nf::Config spec) {
-  CATENA_ASSIGN_OR_RETURN(nf::Config config, spec.section("rx"));
+/// `pcap:` of rx, which must be there, or of tx.
+Status read_capture_name(Section& section, bool is_rx, PortConfig& port) {
+  nf::Config& config = section.config();
+  port.kind = PortKind::kPcap;
+  port.position = config.position("pcap");
+  CATENA_ASSIGN_OR_RETURN(port.target, config.string("pcap"));
+  if (port.target != dataplane::kStandardStream) {
+    CATENA_ASSIGN_OR_RETURN(port.target, is_rx ? config.path("pcap") : config.output_path("pcap"));
+  }
+  return absl::OkStatus();
+}
+
+Result<PortConfig> read_rx(Section& spec) {
+  CATENA_ASSIGN_OR_RETURN(Section section, spec.section("rx"));
   PortConfig port;
-  int kinds = 0;
-  for (const char* kind : {"pcap", "dpdk", "dev", "generator", "replay"}) {
-    kinds += config.has(kind) ? 1 : 0;
-  }
-  if (kinds != 1) {
-    return spec.error(
-        "rx", "'rx' takes exactly one of pcap: FILE, dpdk: DEVICE, dev: INTERFACE, generator: {...}, replay: {...}");
-  }
-  if (config.has("pcap")) {
-    port.kind = PortKind::kPcap;
-    CATENA_ASSIGN_OR_RETURN(port.target, config.path("pcap"));
-    CATENA_ASSIGN_OR_RETURN(const std::int64_t loops, config.integer_or("loops", 1, 1, INT64_MAX));
+  if (section.has("pcap")) {
+    CATENA_RETURN_IF_ERROR(read_capture_name(section, true, port));
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t loops, section.integer("loops"));
     port.loops = static_cast<std::uint64_t>(loops);
-  } else if (config.has("dpdk") || config.has("dev")) {
-    port.kind = PortKind::kDpdk;
-    CATENA_ASSIGN_OR_RETURN(port.devices, read_devices(config));
-  } else if (config.has("replay")) {
+    if (loops != 1 && dataplane::is_stream(port.target)) {
+      return section.config().error("loops", concat("'loops' is ", loops, ", but ", port.target,
+                                                    " is no regular file and can be read only once"));
+    }
+  } else if (section.has("loops")) {
+    return section.config().error("loops", "'loops' goes with 'pcap' only; write `count` for artificial traffic");
+  } else if (section.has("dpdk") || section.has("dev")) {
+    CATENA_RETURN_IF_ERROR(read_devices(section, port));
+  } else if (section.has("replay")) {
     port.kind = PortKind::kReplay;
-    CATENA_ASSIGN_OR_RETURN(nf::Config replay, config.section("replay"));
-    CATENA_ASSIGN_OR_RETURN(port.replay, read_replay(replay));
+    CATENA_ASSIGN_OR_RETURN(Section replay, section.section("replay"));
+    CATENA_ASSIGN_OR_RETURN(port.replay, read_replay(std::move(replay)));
   } else {
     port.kind = PortKind::kGenerator;
-    CATENA_ASSIGN_OR_RETURN(nf::Config generator, config.section("generator"));
-    CATENA_ASSIGN_OR_RETURN(port.generator, read_generator(generator));
+    CATENA_ASSIGN_OR_RETURN(Section generator, section.section("generator"));
+    CATENA_ASSIGN_OR_RETURN(port.generator, read_generator(std::move(generator)));
   }
-  CATENA_RETURN_IF_ERROR(config.finish());
   return port;
 }
 
-Result<PortConfig> read_tx(nf::Config spec) {
+Result<PortConfig> read_tx(Section& spec) {
   PortConfig port;
-  if (spec.is_null("tx")) {
+  if (spec.config().is_null("tx")) {
     return port;
   }
-  CATENA_ASSIGN_OR_RETURN(nf::Config config, spec.section("tx"));
-  const int kinds = (config.has("pcap") ? 1 : 0) + (config.has("dpdk") ? 1 : 0) + (config.has("dev") ? 1 : 0);
-  if (kinds != 1) {
-    return spec.error("tx", "'tx' is null, or takes exactly one of pcap: FILE, dpdk: DEVICE, dev: INTERFACE");
-  }
-  if (config.has("pcap")) {
-    port.kind = PortKind::kPcap;
-    CATENA_ASSIGN_OR_RETURN(port.target, config.output_path("pcap"));
+  CATENA_ASSIGN_OR_RETURN(Section section, spec.section("tx"));
+  if (section.has("pcap")) {
+    CATENA_RETURN_IF_ERROR(read_capture_name(section, false, port));
   } else {
-    port.kind = PortKind::kDpdk;
-    CATENA_ASSIGN_OR_RETURN(port.devices, read_devices(config));
+    CATENA_RETURN_IF_ERROR(read_devices(section, port));
   }
-  CATENA_RETURN_IF_ERROR(config.finish());
   return port;
 }
 
@@ -178,54 +136,47 @@ struct Unseen {
 };
 
 /// Reads `on_unsupported` and `link_local`, which stand at `spec` and at each NF.
-Result<Unseen> read_unseen(nf::Config& config, Unseen unseen) {
-  const std::vector<std::string> words{"pass", "drop"};
-  if (config.has("on_unsupported")) {
-    CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of("on_unsupported", words));
+Result<Unseen> read_unseen(Section& section, Unseen unseen) {
+  if (section.has("on_unsupported")) {
+    CATENA_ASSIGN_OR_RETURN(const std::string word, section.text("on_unsupported"));
     unseen.unsupported = word == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop;
   }
-  if (config.has("link_local")) {
-    CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of("link_local", words));
+  if (section.has("link_local")) {
+    CATENA_ASSIGN_OR_RETURN(const std::string word, section.text("link_local"));
     unseen.link_local = word == "pass" ? nf::LinkLocal::kPass : nf::LinkLocal::kDrop;
   }
   return unseen;
 }
 
-Result<NfConfig> read_nf(nf::Config entry, Unseen const& of_chain) {
-  CATENA_ASSIGN_OR_RETURN(const std::string name, entry.string("name"));
-  CATENA_RETURN_IF_ERROR(check_name(entry, name));
-  CATENA_ASSIGN_OR_RETURN(const std::string type, entry.string("type"));
-  CATENA_ASSIGN_OR_RETURN(const std::string on, entry.one_of("on", {"cpu", "gpu"}, "cpu"));
+Result<NfConfig> read_nf(Section entry, Unseen const& of_chain) {
+  CATENA_ASSIGN_OR_RETURN(const std::string name, entry.text("name"));
+  CATENA_ASSIGN_OR_RETURN(const std::string type, entry.text("type"));
+  CATENA_ASSIGN_OR_RETURN(const std::string on, entry.text("on"));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
-  CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.section_or_empty("config"));
-  CATENA_RETURN_IF_ERROR(entry.finish());
+  CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
   return NfConfig{name,
                   type,
                   on == "gpu" ? Placement::kGpu : Placement::kCpu,
                   unseen.unsupported,
                   unseen.link_local,
-                  config,
-                  entry.position("type")};
+                  std::move(config),
+                  entry.config().position("type")};
 }
 
-Result<Tuning> read_tuning(nf::Config config) {
+Result<Tuning> read_tuning(Section section) {
   Tuning tuning;
   struct Number {
     const char* key;
     std::uint32_t* value;
-    std::int64_t minimum;
-    std::int64_t maximum;
   };
-  for (Number const& number : {Number{"pool_slots", &tuning.pool_slots, 2048, 1 << 20},
-                               Number{"unit_packets", &tuning.unit_packets, 4, dataplane::kMaxUnitPackets},
-                               Number{"units_per_launch", &tuning.units_per_launch, 1, 1024},
-                               Number{"launches_in_flight", &tuning.launches_in_flight, 1, 16},
-                               Number{"device_limit_ms", &tuning.device_limit_ms, 10, 600'000},
-                               Number{"max_batch_delay_us", &tuning.max_batch_delay_us, 0, 1'000'000}}) {
-    CATENA_ASSIGN_OR_RETURN(const std::int64_t value,
-                            config.integer_or(number.key, *number.value, number.minimum, number.maximum));
+  for (Number const& number :
+       {Number{"pool_slots", &tuning.pool_slots}, Number{"unit_packets", &tuning.unit_packets},
+        Number{"units_per_launch", &tuning.units_per_launch}, Number{"launches_in_flight", &tuning.launches_in_flight},
+        Number{"device_limit_ms", &tuning.device_limit_ms}, Number{"max_batch_delay_us", &tuning.max_batch_delay_us}}) {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, section.integer(number.key));
     *number.value = static_cast<std::uint32_t>(value);
   }
+  nf::Config& config = section.config();
   if ((tuning.pool_slots & (tuning.pool_slots - 1)) != 0) {
     return config.error(
         "pool_slots", concat("'pool_slots' is ", tuning.pool_slots, "; allowed: a power of two from 2048 to 1048576"));
@@ -235,42 +186,39 @@ Result<Tuning> read_tuning(nf::Config config) {
                         concat("'units_per_launch' is ", tuning.units_per_launch, ", with ", tuning.unit_packets,
                                " packets a unit ", packets, " packets; a launch takes at most ", kMaxLaunchPackets));
   }
-  CATENA_RETURN_IF_ERROR(config.finish());
   return tuning;
+}
+
+/// What the table cannot say, of a chain whose keys are fine one by one.
+Status read_spec(Section& spec, ChainConfig& chain) {
+  Findings findings;
+  chain.rx = findings.take(read_rx(spec));
+  chain.tx = findings.take(read_tx(spec));
+  chain.device = findings.take(device::parse_choice(findings.take(spec.text("device"))));
+  CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
+  CATENA_ASSIGN_OR_RETURN(Section tuning, spec.section("tuning"));
+  chain.tuning = findings.take(read_tuning(std::move(tuning)));
+  CATENA_ASSIGN_OR_RETURN(std::vector<Section> entries, spec.sections("nfs"));
+  std::set<std::string> names;
+  for (Section& entry : entries) {
+    CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen));
+    if (!names.insert(nf.name).second) {
+      findings.add(entry.config().error("name", concat("two NFs are named '", nf.name, "'; names must differ")));
+    }
+    chain.nfs.push_back(std::move(nf));
+  }
+  return findings.status();
 }
 
 Result<ChainConfig> read_chain(nf::Config root) {
   ChainConfig chain;
   chain.file = root.file();
-  CATENA_RETURN_IF_ERROR(root.one_of("apiVersion", {"catena/v1"}).status());
-  CATENA_RETURN_IF_ERROR(root.one_of("kind", {"Chain"}).status());
-  CATENA_ASSIGN_OR_RETURN(nf::Config metadata, root.section("metadata"));
-  CATENA_ASSIGN_OR_RETURN(chain.name, metadata.string("name"));
-  CATENA_RETURN_IF_ERROR(check_name(metadata, chain.name));
-  CATENA_RETURN_IF_ERROR(metadata.finish());
-  CATENA_ASSIGN_OR_RETURN(nf::Config spec, root.section("spec"));
-  CATENA_RETURN_IF_ERROR(root.finish());
-
-  CATENA_ASSIGN_OR_RETURN(chain.rx, read_rx(spec));
-  CATENA_ASSIGN_OR_RETURN(chain.tx, read_tx(spec));
-  CATENA_ASSIGN_OR_RETURN(const std::string device, spec.one_of("device", {"auto", "cuda", "opencl", "none"}, "auto"));
-  CATENA_ASSIGN_OR_RETURN(chain.device, device::parse_choice(device));
-  CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
-  CATENA_ASSIGN_OR_RETURN(nf::Config tuning, spec.section_or_empty("tuning"));
-  CATENA_ASSIGN_OR_RETURN(chain.tuning, read_tuning(tuning));
-  CATENA_ASSIGN_OR_RETURN(const std::vector<nf::Config> entries, spec.sections("nfs"));
-  CATENA_RETURN_IF_ERROR(spec.finish());
-  if (entries.size() > kMaxNfs) {
-    return spec.error("nfs", concat("'nfs' has ", entries.size(), " entries; allowed: at most ", kMaxNfs));
-  }
-  std::set<std::string> names;
-  for (nf::Config const& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(NfConfig config, read_nf(entry, unseen));
-    if (!names.insert(config.name).second) {
-      return entry.error("name", concat("two NFs are named '", config.name, "'; names must differ"));
-    }
-    chain.nfs.push_back(std::move(config));
-  }
+  CATENA_RETURN_IF_ERROR(check_keys(root, chain_keys()));
+  Section file(std::move(root), chain_keys());
+  CATENA_ASSIGN_OR_RETURN(Section metadata, file.section("metadata"));
+  CATENA_ASSIGN_OR_RETURN(chain.name, metadata.text("name"));
+  CATENA_ASSIGN_OR_RETURN(Section spec, file.section("spec"));
+  CATENA_RETURN_IF_ERROR(read_spec(spec, chain));
   return chain;
 }
 

@@ -21,7 +21,8 @@ enum class PortKind { kPcap, kDpdk, kGenerator, kReplay, kNull };
 /// `rx:` or `tx:`.
 struct PortConfig {
   PortKind kind = PortKind::kNull;
-  std::string target;                ///< pcap: the file, absolute
+  std::string target;                ///< pcap: the file, absolute, or "-" for standard input or output
+  std::string position;              ///< file:line:column of that name; empty on the command line
   std::vector<std::string> devices;  ///< dpdk: EAL device strings, by port number
   std::uint64_t loops = 1;           ///< rx pcap: how often it is replayed
   dataplane::GeneratorConfig generator;

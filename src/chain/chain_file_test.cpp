@@ -124,14 +124,14 @@ TEST(ChainFile, an_impossible_replay_is_refused_with_its_position) {
            {"{replay: {packet: [60, 1793]}}", "c.yaml:5:25: 'packet' is '1793'; allowed: a whole number from 60"},
            {"{replay: {packet: imix}}", "c.yaml:5:25: 'packet' is 'imix'"},
            {"{replay: {packet: 64k}}", "c.yaml:5:25: 'packet' is '64k'"},
-           {"{replay: {packet: []}}", "c.yaml:5:25: 'packet' lists 0 sizes; allowed: 1 to 64"},
+           {"{replay: {packet: []}}", "c.yaml:5:25: 'packet' lists 0 numbers; allowed: 1 to 64"},
            {"{replay: {packet: {a: 1}}}", "c.yaml:5:25: 'packet' must be a list"},
            {"{replay: {flows: 0}}", "c.yaml:5:24: 'flows' is '0'; allowed: a whole number from 1 to 262144"},
            {"{replay: {packet: [60, 61], flows: 200000}}",
             "'flows' is '200000'; allowed: a whole number from 1 to 131072"},
            {"{replay: {rate: -1}}", "c.yaml:5:23: 'rate' is '-1'"},
            {"{replay: {loops: 2}}", "c.yaml:5:17: unknown key 'loops'"},
-           {"{replay: {}, loops: 2}", "c.yaml:5:20: unknown key 'loops'"},
+           {"{replay: {}, loops: 2}", "c.yaml:5:27: 'loops' goes with 'pcap' only"},
            {"{replay: {}, generator: {}}", "c.yaml:5:7: 'rx' takes exactly one of"}}) {
     EXPECT_THAT(std::string(with_rx(rx).status().message()), HasSubstr(message)) << rx;
   }
@@ -171,6 +171,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "c.yaml:3:12: unknown key 'nmae'; did you mean 'name'? That key is required"},
         BadCase{"several_unknown_keys", "  device: opencl", "  devise: opencl\n  tunning: {}",
                 "c.yaml:8:3: unknown key 'tunning'; did you mean 'tuning'?"},
+        BadCase{"misspelt_rx_beside_tx", "  rx: {", "  rxx: {",
+                "c.yaml:5:3: unknown key 'rxx'; did you mean 'rx'? That key is required"},
         BadCase{"number_out_of_range", "flows: 10", "flows: 0",
                 "c.yaml:5:41: 'flows' is '0'; allowed: a whole number from 1 to 1048576"},
         BadCase{"two_sources", "rx: {", "rx: {dpdk: net_null0, ",
@@ -179,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "pcap: not-there.pcap", "c.yaml:5:14: 'pcap': there is no file"},
         BadCase{"same_device_twice", "tx: {pcap: out.pcap}", "tx: {dpdk: [net_null0, net_null0]}",
                 "'dpdk' lists 'net_null0' twice"},
-        BadCase{"no_device", "tx: {pcap: out.pcap}", "tx: {dpdk: []}", "'dpdk' lists 0 devices; allowed: 1 to 32"},
+        BadCase{"no_device", "tx: {pcap: out.pcap}", "tx: {dpdk: []}", "'dpdk' lists 0 of them; allowed: 1 to 32"},
         BadCase{"same_name_twice", "name: rt", "name: fw", "two NFs are named 'fw'"},
         BadCase{"name_with_quote", "name: rt", "name: 'r\"t'", "'name' is 'r\"t'; allowed: letters"},
         BadCase{"key_given_twice", "kind: Chain", "kind: Chain\nkind: Chain", "c.yaml:3:1: key 'kind' is given twice"},
@@ -188,6 +190,40 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"a_list_where_a_mapping_is_due", "metadata: {name: office}", "metadata: [office]",
                 "'metadata' must be a mapping, found a list"}),
     [](auto const& test) { return test.param.description; });
+
+TEST(ChainFile, everything_that_is_wrong_is_said_at_once) {
+  std::string text = kGood;
+  for (const auto& [right, wrong] :
+       std::vector<std::pair<std::string, std::string>>{{"metadata: {name:", "metadata: {nmae:"},
+                                                        {"flows: 10", "flows: ten"},
+                                                        {"seed: 7", "sede: 7"},
+                                                        {"device: opencl", "device: gpu"},
+                                                        {"on: gpu", "on: gup"},
+                                                        {"type: router", "tyqe: router"}}) {
+    text.replace(text.find(right), right.size(), wrong);
+  }
+  EXPECT_EQ(std::string(parse_chain(text, "c.yaml").status().message()),
+            "c.yaml:3:12: unknown key 'nmae'; did you mean 'name'? That key is required\n"
+            "c.yaml:5:41: 'flows' is 'ten'; allowed: a whole number from 1 to 1048576\n"
+            "c.yaml:5:58: unknown key 'sede'; did you mean 'seed'?; allowed: count, flows, packet, rate, seed\n"
+            "c.yaml:7:11: 'device' is 'gpu'; allowed: auto, cuda, opencl, none\n"
+            "c.yaml:10:38: 'on' is 'gup'; allowed: cpu, gpu; did you mean 'gpu'?\n"
+            "c.yaml:12:7: unknown key 'tyqe'; did you mean 'type'? That key is required");
+}
+
+TEST(ChainFile, what_is_wrong_beyond_single_keys_is_said_at_once_too) {
+  std::string text = kGood;
+  for (const auto& [right, wrong] : std::vector<std::pair<std::string, std::string>>{
+           {"{generator: {packet: imix, flows: 10, rate: 1000, seed: 7, count: 99}}", "{pcap: not-there.pcap}"},
+           {"device: opencl", "tuning: {pool_slots: 5000}"},
+           {"name: rt", "name: fw"}}) {
+    text.replace(text.find(right), right.size(), wrong);
+  }
+  EXPECT_EQ(std::string(parse_chain(text, "c.yaml").status().message()),
+            "c.yaml:5:14: 'pcap': there is no file not-there.pcap\n"
+            "c.yaml:7:24: 'pool_slots' is 5000; allowed: a power of two from 2048 to 1048576\n"
+            "c.yaml:11:13: two NFs are named 'fw'; names must differ");
+}
 
 TEST(ChainFile, deep_nesting_is_refused_before_it_is_parsed) {
   EXPECT_THAT(std::string(parse_chain(std::string(100'000, '['), "c.yaml").status().message()),

@@ -71,6 +71,11 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
                                         recording, config.link_local);
 }
 
+std::vector<nf::Refusal> refusals_of(nf::Instance& instance) {
+  auto const* refusing = dynamic_cast<nf::Refusing const*>(&instance.nf());
+  return refusing == nullptr ? std::vector<nf::Refusal>() : refusing->refusals();
+}
+
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance) {
   Result<nf::KernelSide> side = instance.nf().kernel_side();
   if (!side.ok()) {

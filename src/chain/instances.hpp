@@ -3,9 +3,11 @@
 
 #include "chain/chain_file.hpp"
 
+#include <catena/nf/refusal.hpp>
 #include <catena/nf/registry.hpp>
 
 #include <memory>
+#include <vector>
 
 /// From the entries of a chain file to NFs.
 namespace catena::chain {
@@ -20,6 +22,9 @@ nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx);
 /// position; else as the NF's create().
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
                                                     bool recording, nf::Ends ends);
+
+/// The rules that the NF does not apply.
+std::vector<nf::Refusal> refusals_of(nf::Instance& instance);
 
 /// kernel_side() with the entry's position in errors.
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/named_files.hpp"
 
+#include "dataplane/io/output_file.hpp"
+
 #include <sys/stat.h>
 #include <unistd.h>
 #include <catena/core/text.hpp>
@@ -40,6 +42,9 @@ std::string follow_links(std::string path) {
 
 /// Nothing for what may be named often, and for what does not exist and cannot be made.
 std::optional<Identity> identity_of(std::string const& path) {
+  if (path == dataplane::kStandardStream) {
+    return Identity{0, 0, path};
+  }
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     return S_ISCHR(status.st_mode) ? std::nullopt
@@ -57,6 +62,9 @@ std::string in_front_of(NamedFile const& file) {
 }
 
 std::string why_not_written(NamedFile const& file) {
+  if (file.path == dataplane::kStandardStream) {
+    return {};
+  }
   const std::string target = follow_links(file.path);
   std::error_code error;
   if (fs::is_directory(target, error)) {
@@ -79,7 +87,8 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
                                    std::span<const nf::NamedFile> of_nfs) {
   std::vector<NamedFile> files;
   const auto add = [&files](std::string who, std::string position, std::string const& path, bool is_written) {
-    if (!path.empty()) {
+    // nobody is in the way of standard input
+    if (!path.empty() && (is_written || path != dataplane::kStandardStream)) {
       files.push_back({std::move(who), std::move(position), path, is_written});
     }
   };
@@ -87,23 +96,19 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   PortConfig const& tx = options.tx ? *options.tx : config.tx;
   add("the chain file", "", config.file, false);
   if (rx.kind == PortKind::kPcap && !options.make_source) {
-    add(options.rx ? "--rx" : "rx", "", rx.target, false);
+    add(options.rx ? "--rx" : "rx", rx.position, rx.target, false);
   }
   for (nf::NamedFile const& file : of_nfs) {
     add(concat("'", file.key, "'"), file.position, file.path, file.is_written);
   }
+  add("--profile", "", options.profile_path, false);
   if (tx.kind == PortKind::kPcap && !options.make_sink) {
-    add(options.tx ? "--tx" : "tx", "", tx.target, true);
+    add(options.tx ? "--tx" : "tx", tx.position, tx.target, true);
   }
   add("--record", "", options.record_path, true);
   add("--eve", "", options.eve_path, true);
   add("--trace", "", options.trace_path, true);
   return files;
-}
-
-bool is_read_once(std::string const& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
 Status check_files(std::span<const NamedFile> files) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "chain/chain.hpp"
+#include "chain/run_options.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/named_files.hpp>
@@ -21,13 +21,9 @@ struct NamedFile {
 };
 
 /// Those of the chain file, its NFs (`of_nfs`: what nf::NamedFiles collected while they were made) and the command
-/// line.
+/// line. Standard input is not among them; standard output has the path "-".
 std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& options,
                                    std::span<const nf::NamedFile> of_nfs);
-
-/// Whether there is such a file and it can be read only once: a FIFO, a socket, a terminal. What were read of it before
-/// a run would be missing in the run, and to open it waits for its writer.
-bool is_read_once(std::string const& path);
 
 /// Whether each file that is written can be: its folder is there, it is no folder and may be written to, and nobody
 /// else reads or writes it, under whichever name (symbolic and hard links are followed; devices such as /dev/null may

@@ -8,7 +8,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace catena::chain {
 namespace {
@@ -34,8 +33,7 @@ class FailingSink final : public dataplane::Sink {
     return ++units_ == 2 ? absl::DataLossError("the port is gone") : absl::OkStatus();
   }
   Status finish() override { return inner_->finish(); }
-  std::uint64_t sent() const override { return inner_->sent(); }
-  std::vector<dataplane::NamedCount> drops() const override { return inner_->drops(); }
+  dataplane::SinkCounts counts() const override { return inner_->counts(); }
   std::string describe() const override { return "failing"; }
 
  private:

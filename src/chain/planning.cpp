@@ -2,7 +2,6 @@
 #include "chain/planning.hpp"
 
 #include "chain/instances.hpp"
-#include "chain/named_files.hpp"
 #include "dataplane/unit.hpp"
 
 #include <catena/core/text.hpp>
@@ -87,6 +86,10 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
 
 }  // namespace
 
+bool is_mix_assumed(PortConfig const& rx) {
+  return rx.kind == PortKind::kDpdk || (rx.kind == PortKind::kPcap && dataplane::is_stream(rx.target));
+}
+
 Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
   if (rx.kind == PortKind::kGenerator && rx.generator.packet_bytes != 0) {
     return plan::PacketProfile::fixed(rx.generator.packet_bytes);
@@ -98,7 +101,7 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
     }
     return plan::PacketProfile::from_histogram(sizes);
   }
-  if (rx.kind != PortKind::kPcap || is_read_once(rx.target)) {
+  if (is_mix_assumed(rx) || rx.kind == PortKind::kGenerator) {
     return plan::PacketProfile::imix();
   }
   CATENA_ASSIGN_OR_RETURN(const auto frames, dataplane::sample_capture(rx.target, kSampledFrames));

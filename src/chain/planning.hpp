@@ -14,9 +14,12 @@
 namespace catena::chain {
 
 /// Frame sizes and headers of the chain's traffic: the generator's or the replay's, or those of the first 10,000 frames
-/// of a capture. Of other sources nothing is known before they run: IMIX stands for them, and for an empty capture.
-/// Errors: the capture cannot be read.
+/// of a capture that is no stream. Of other sources nothing is known before they run: IMIX stands for them, and for an
+/// empty capture. Errors: the capture cannot be read.
 Result<plan::PacketProfile> profile_of(PortConfig const& rx);
+
+/// Whether profile_of() had to assume.
+bool is_mix_assumed(PortConfig const& rx);
 
 /// The plan's step as the kernel layer takes it; nothing for direct use.
 std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step);

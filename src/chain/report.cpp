@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/report.hpp"
 
+#include "chain/scale.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iterator>
 
 namespace catena::chain {
@@ -63,12 +66,13 @@ std::string to_text(Report const& report) {
   }
   fmt::format_to(out, "rx        {}: {} packets, {} bytes; dropped: {}\n", report.rx, report.seen,
                  report.received_bytes, list(report.rx_drops));
-  fmt::format_to(out, "\n{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11} {:>11}  {}\n", "NF", "type", "on", "in",
-                 "passed", "alerts", "skipped", "H2D B/pkt", "D2H B/pkt", "drops");
+  fmt::format_to(out, "\n{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>11} {:>11}  {}\n", "NF", "type", "on",
+                 "in", "passed", "alerts", "skipped", "busy", "H2D B/pkt", "D2H B/pkt", "drops");
   for (NfReport const& nf : report.nfs) {
-    fmt::format_to(out, "{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>11.1f} {:>11.1f}  {}\n", nf.name, nf.type,
-                   nf.placement, nf.in, nf.passed, nf.alerts, nf.unsupported + nf.link_local,
-                   nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet, list(nf.drops));
+    fmt::format_to(out, "{:<12} {:<10} {:<10} {:>10} {:>10} {:>8} {:>8} {:>8} {:>11.1f} {:>11.1f}  {}\n", nf.name,
+                   nf.type, nf.placement, nf.in, nf.passed, nf.alerts, nf.unsupported + nf.link_local,
+                   scaled(nf.busy_seconds, "s"), nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet,
+                   list(nf.drops));
   }
   text += '\n';
   for (NfReport const& nf : report.nfs) {
@@ -102,18 +106,38 @@ std::string to_text(Report const& report) {
                  list(report.tx_drops));
   fmt::format_to(out, "account   {} in = {} out + {} dropped{}\n", report.seen, report.sent, report.dropped(),
                  report.accounted() ? "" : "   NOT BALANCED");
-  const double mega = 1e6;
-  fmt::format_to(out, "speed     {:.3f} s, {:.3f} Mpps, {:.3f} Gbps, {} worker{}\n", report.seconds,
-                 rate(static_cast<double>(report.received), report.seconds) / mega,
-                 rate(static_cast<double>(report.received_bytes) * 8, report.seconds) / (mega * 1000), report.workers,
+  const double packets_per_second = rate(static_cast<double>(report.received), report.seconds);
+  fmt::format_to(out, "speed     {}, {}, {}, {} worker{}\n", scaled(report.seconds, "s"),
+                 scaled(packets_per_second, "pps"),
+                 scaled(rate(static_cast<double>(report.received_bytes) * 8, report.seconds), "bps"), report.workers,
                  report.workers == 1 ? "" : "s");
-  fmt::format_to(out, "latency   p50 {:.1f} us, p95 {:.1f} us, p99 {:.1f} us, max {:.1f} us\n", report.latency.p50_us,
-                 report.latency.p95_us, report.latency.p99_us, report.latency.max_us);
+  if (report.offered_per_second != 0) {
+    constexpr double kAsOffered = 0.99;
+    const double taken = std::min(1.0, packets_per_second / static_cast<double>(report.offered_per_second));
+    fmt::format_to(out, "offered   {}, of which {:.1f} % were taken{}\n",
+                   scaled(static_cast<double>(report.offered_per_second), "pps"), taken * 100,
+                   taken < kAsOffered ? ": the chain, or the source, is not fast enough for more" : "");
+  }
+  const auto us = [](double value) { return scaled(value / 1e6, "s"); };
+  fmt::format_to(out, "latency   p50 {}, p95 {}, p99 {}, max {}\n", us(report.latency.p50_us),
+                 us(report.latency.p95_us), us(report.latency.p99_us), us(report.latency.max_us));
+  return text;
+}
+
+std::string stages_text(Report const& report) {
+  std::string text;
+  for (StageReport const& stage : report.stages) {
+    fmt::format_to(std::back_inserter(text), "stage     {}: busy {}, {:.1f} % of the run\n", stage.name,
+                   scaled(stage.busy_seconds, "s"), rate(stage.busy_seconds * 100, report.seconds));
+  }
+  fmt::format_to(std::back_inserter(text), "rx        waited {} times for a free slot\n", report.backlog_full);
   return text;
 }
 
 std::string to_json(Report const& report) {
   nlohmann::ordered_json json;
+  json["ok"] = report.error.empty();
+  json["error"] = report.error.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(report.error);
   json["chain"] = report.chain;
   json["device"] = {
       {"name", report.device}, {"note", report.device_note}, {"cpu_instead_of_gpu", report.cpu_instead_of_gpu}};
@@ -138,6 +162,7 @@ std::string to_json(Report const& report) {
                            {"unsupported_packets", nf.unsupported},
                            {"link_local_packets", nf.link_local},
                            {"drops", object(nf.drops)},
+                           {"busy_seconds", nf.busy_seconds},
                            {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},
                            {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},
                            {"kernel_faults", nf.kernel_faults},
@@ -157,6 +182,8 @@ std::string to_json(Report const& report) {
   json["accounted"] = report.accounted();
   json["seconds"] = report.seconds;
   json["packets_per_second"] = rate(static_cast<double>(report.received), report.seconds);
+  json["offered_packets_per_second"] =
+      report.offered_per_second != 0 ? nlohmann::ordered_json(report.offered_per_second) : nlohmann::ordered_json();
   json["bits_per_second"] = rate(static_cast<double>(report.received_bytes) * 8, report.seconds);
   json["latency_us"] = {{"p50", report.latency.p50_us},
                         {"p95", report.latency.p95_us},

@@ -14,6 +14,7 @@ struct Progress {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
   std::uint64_t dropped = 0;
+  double part_done = -1;  ///< as dataplane::Source::part_done()
 };
 
 struct NfReport {
@@ -28,6 +29,7 @@ struct NfReport {
   std::uint64_t link_local = 0;
   std::uint64_t kernel_faults = 0;
   std::vector<dataplane::NamedCount> drops;  ///< those that happened
+  double busy_seconds = 0;                   ///< as that of its StageReport
   double bytes_to_device_per_packet = 0;
   double bytes_to_host_per_packet = 0;
   std::string device_error;
@@ -52,6 +54,7 @@ struct StageReport {
 
 /// The end of a run. in == sent + every drop.
 struct Report {
+  std::string error;  ///< why the run ended; empty: it did what it should
   std::string chain;
   std::string device;               ///< the device that did the work, or "none"
   std::string device_note;          ///< why there is none, or not the first choice of `device: auto`
@@ -73,6 +76,7 @@ struct Report {
   std::vector<NfReport> nfs;
   std::vector<StageReport> stages;  ///< rx, each NF, tx
   double seconds = 0;
+  std::uint64_t offered_per_second = 0;  ///< packets that rx was told to bring; 0: as many as the chain takes
   Latency latency;
 
   std::uint64_t dropped() const;
@@ -82,6 +86,8 @@ struct Report {
 
 /// For people, and one JSON object for programs.
 std::string to_text(Report const& report);
+/// How long each stage was busy, a line each, for people who look for the slowest.
+std::string stages_text(Report const& report);
 std::string to_json(Report const& report);
 
 }  // namespace catena::chain

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "chain/chain.hpp"
+#include "chain/check.hpp"
 #include "cli/commands.hpp"
+#include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
+#include "cli/run_options.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <iostream>
+#include <utility>
+#include <vector>
 
 namespace catena::cli {
 namespace {
@@ -37,34 +41,35 @@ void print(Refused const& refused, bool all) {
   }
 }
 
+/// How many NFs the chain has.
+Result<std::size_t> checked_nfs(RunArguments const& arguments, Refused& refused) {
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file));
+  const std::size_t nfs = config.nfs.size();
+  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, run_options_of(arguments, config));
+  CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
+  CATENA_RETURN_IF_ERROR(chain::check(std::move(config), options, registry, refused));
+  return nfs;
+}
+
 }  // namespace
 
-int check(std::string const& chain_file, bool json, bool verbose, std::string const& nf_path) {
-  Status status;
-  std::size_t nfs = 0;
+int check(RunArguments const& arguments) {
   Refused refused;
-  if (Result<chain::ChainConfig> config = chain::load_chain(chain_file); config.ok()) {
-    nfs = config->nfs.size();
-    const Result<nf::Registry> registry = known_nfs(nf_path);
-    status = registry.ok() ? chain::check(*config, *registry, refused) : registry.status();
-  } else {
-    status = config.status();
-  }
-  const std::string message(status.message());
-  if (json) {
-    std::cout << nlohmann::ordered_json{{"file", chain_file},
-                                        {"ok", status.ok()},
-                                        {"error", message},
+  const Result<std::size_t> nfs = checked_nfs(arguments, refused);
+  if (arguments.json) {
+    std::cout << nlohmann::ordered_json{{"file", arguments.chain_file},
+                                        {"ok", nfs.ok()},
+                                        {"errors", errors_of(nfs.status())},
                                         {"refused_rules", to_json(refused)}}
                      .dump(2)
               << '\n';
-  } else if (status.ok()) {
-    std::cout << chain_file << ": fine, " << nfs << (nfs == 1 ? " NF\n" : " NFs\n");
-    print(refused, verbose);
+  } else if (nfs.ok()) {
+    std::cout << arguments.chain_file << ": fine, " << *nfs << (*nfs == 1 ? " NF\n" : " NFs\n");
+    print(refused, arguments.verbose);
   } else {
-    std::cerr << message << '\n';
+    std::cerr << std::string(nfs.status().message()) << '\n';
   }
-  return status.ok() ? kExitOk : kExitFailed;
+  return nfs.ok() ? kExitOk : kExitFailed;
 }
 
 }  // namespace catena::cli

@@ -27,6 +27,8 @@ struct RunArguments {
   std::string nf_path;
   bool json = false;
   bool new_keys = false;
+  bool quiet = false;         ///< no first lines and no live line
+  bool verbose = false;       ///< run: also what each stage did; check: each rule that is not applied
   std::uint32_t workers = 0;  ///< 0: see chain::default_workers()
   std::string cores;          ///< empty: any
 };
@@ -63,9 +65,8 @@ struct NcaArguments {
 };
 
 int run(RunArguments const& arguments);
-/// `nf_path`: folders with further NFs, separated by ':'.
-/// `verbose`: lists every rule that is not applied.
-int check(std::string const& chain_file, bool json, bool verbose, std::string const& nf_path);
+/// Of `arguments` everything that a run takes counts, but for quiet; no device is opened.
+int check(RunArguments const& arguments);
 /// Of `arguments` the chain file, device, pushdown, profile, json and nf_path count.
 int plan(RunArguments const& arguments);
 /// Measures `device` ("auto", "cuda" or "opencl") and keeps the result in `output`; empty: among this user's profiles.
@@ -73,6 +74,8 @@ int profile(std::string const& device, std::string const& output, bool json);
 /// Prints the kernels of an NF and the macros they are compiled with; of `arguments` sync, pushdown, device and profile
 /// count.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
+/// Prints the JSON Schema of a chain file.
+int show_schema(std::string const& nf_path);
 int doctor(bool json);
 /// Fails where a measurement failed, or where a device made other packets than the CPU.
 int bench_paper(PaperArguments const& arguments, std::string const& nf_path);

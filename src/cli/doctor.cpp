@@ -2,6 +2,7 @@
 #include "cli/commands.hpp"
 #include "dataplane/eal/eal.hpp"
 #include "dataplane/io/interface.hpp"
+#include "kernel/program_cache.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/device/device.hpp>
@@ -115,13 +116,11 @@ void look_at_network(std::vector<Finding>& findings) {
 }
 
 Finding look_at_cache() {
-  const char* cache = std::getenv("CATENA_CACHE_DIR");
-  const char* xdg = std::getenv("XDG_CACHE_HOME");
-  const char* home = std::getenv("HOME");
-  const std::filesystem::path folder = cache != nullptr ? std::filesystem::path(cache)
-                                       : xdg != nullptr
-                                           ? std::filesystem::path(xdg) / "catena"
-                                           : std::filesystem::path(home != nullptr ? home : ".") / ".cache" / "catena";
+  const std::filesystem::path folder = kernel::ProgramCache::from_environment().folder();
+  if (folder.empty()) {
+    return {Level::kNote, "kernel cache", "there is none without HOME: kernels are compiled at each start",
+            "export CATENA_CACHE_DIR=FOLDER_YOU_CAN_WRITE"};
+  }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const bool writable = !error && access(folder.c_str(), W_OK) == 0;

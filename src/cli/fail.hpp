@@ -5,15 +5,16 @@
 
 #include <catena/core/status.hpp>
 
-#include <iostream>
-#include <string>
+#include <nlohmann/json_fwd.hpp>
 
 namespace catena::cli {
 
-/// Says on standard error what went wrong; the exit status for it.
-inline int fail(Status const& status) {
-  std::cerr << "catena: " << std::string(status.message()) << '\n';
-  return kExitFailed;
-}
+/// The lines of an error as objects: file, line and column where the line names them, else null, and the message.
+nlohmann::ordered_json errors_of(Status const& status);
+
+/// Says on standard error what went wrong, and with `json` also as an object on standard output, {"ok": false,
+/// "errors":
+/// [...]}; the exit status for it.
+int fail(Status const& status, bool json = false);
 
 }  // namespace catena::cli

@@ -1,14 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "chain/chain_file.hpp"
+#include "chain/workers.hpp"
 #include "cli/commands.hpp"
+#include "cli/style.hpp"
+#include "cli/usage.hpp"
+
+#include <catena/nf/plugin.hpp>
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
+#include <system_error>
+#include <vector>
+
+namespace {
+
+/// For CLI11: what a parser of the library says of a value, empty if it takes it.
+template <typename Parse>
+CLI::Validator taken_by(Parse parse) {
+  return CLI::Validator([parse](std::string& value) { return std::string(parse(value).status().message()); }, "");
+}
+
+CLI::Validator folders() {
+  return CLI::Validator(
+      [](std::string& value) {
+        for (std::string const& folder : catena::nf::split_search_path(value)) {
+          std::error_code error;
+          if (!std::filesystem::is_directory(folder, error)) {
+            return "there is no folder " + folder;
+          }
+        }
+        return std::string();
+      },
+      "");
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   namespace cli = catena::cli;
@@ -16,37 +50,65 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   spdlog::set_default_logger(spdlog::stderr_color_mt("catena"));
   spdlog::set_pattern("%^%l%$ %v");
+  if (!cli::has_colours(STDERR_FILENO)) {
+    static_cast<spdlog::sinks::stderr_color_sink_mt*>(spdlog::default_logger()->sinks().front().get())
+        ->set_color_mode(spdlog::color_mode::never);
+  }
 
   CLI::App app{"Catena runs service chains of network functions across CPUs and GPUs."};
+  app.name("catena");
   app.require_subcommand(1);
   app.set_version_flag("--version", CATENA_VERSION);
   std::string nf_path;
   app.add_option("--nf-path", nf_path, "Folders with further network functions (*.so), separated by ':'")
-      ->envname("CATENA_NF_PATH");
+      ->envname("CATENA_NF_PATH")
+      ->check(folders());
   int status = cli::kExitOk;
 
   cli::RunArguments arguments;
   CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
-  run->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-  run->add_option("--rx", arguments.rx, "Instead of the file's rx: pcap:FILE, dpdk:DEVICE, dev:INTERFACE or generator");
-  run->add_option("--tx", arguments.tx, "Instead of the file's tx: pcap:FILE, dpdk:DEVICE, dev:INTERFACE or null");
-  run->add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none");
-  run->add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
-  run->add_option("--eve", arguments.eve, "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
-  run->add_option("--trace", arguments.trace,
-                  "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto");
-  run->add_option("--sync", arguments.sync, "What moves between host and device: adaptive (default), shared or copy")
-      ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
-  run->add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
-      ->check(CLI::IsMember({"on", "off"}));
-  run->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
-  run->add_option("--workers", arguments.workers,
-                  "Threads that poll the stages; default: one a core, at most one a stage")
-      ->check(CLI::Range(1, 256));
-  run->add_flag("--new-keys", arguments.new_keys,
-                "No key of the chain was used before: associations without a state may start anew");
-  run->add_option("--cores", arguments.cores, "Cores that the workers stay on, in turn: 0,2-5");
+  const CLI::Validator device_names = CLI::IsMember({"auto", "cuda", "opencl", "none"});
+  const auto add_run_options = [&arguments, &device_names](CLI::App& command) {
+    command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
+    command
+        .add_option(
+            "--rx", arguments.rx,
+            "Instead of the file's rx: pcap:FILE (- is standard input), dpdk:DEVICE, dev:INTERFACE or generator")
+        ->check(taken_by(catena::chain::parse_rx_option));
+    command
+        .add_option("--tx", arguments.tx,
+                    "Instead of the file's tx: pcap:FILE (- is standard output), dpdk:DEVICE, dev:INTERFACE or null")
+        ->check(taken_by(catena::chain::parse_tx_option));
+    command.add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none")
+        ->check(device_names);
+    command.add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
+    command.add_option("--eve", arguments.eve,
+                       "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
+    command.add_option(
+        "--trace", arguments.trace,
+        "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto");
+    command
+        .add_option("--sync", arguments.sync, "What moves between host and device: adaptive (default), shared or copy")
+        ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
+    command
+        .add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
+        ->check(CLI::IsMember({"on", "off"}));
+    command.add_option("--profile", arguments.profile,
+                       "Cost profile (file of `catena profile`) instead of the device's");
+    command
+        .add_option("--workers", arguments.workers,
+                    "Threads that poll the stages; default: one a core, at most one a stage")
+        ->check(CLI::Range(1, 256));
+    command.add_option("--cores", arguments.cores, "Cores that the workers stay on, in turn: 0,2-5")
+        ->check(taken_by(catena::chain::parse_cores));
+    command.add_flag("--new-keys", arguments.new_keys,
+                     "No key of the chain was used before: associations without a state may start anew");
+  };
+  add_run_options(*run);
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
+  run->add_flag("-q,--quiet", arguments.quiet, "Only warnings, errors and the report");
+  run->add_flag("-v,--verbose", arguments.verbose, "Also what each stage of the data path did, rx and tx among them")
+      ->excludes("--quiet");
   run->callback([&] {
     arguments.nf_path = nf_path;
     status = cli::run(arguments);
@@ -54,17 +116,21 @@ int main(int argc, char** argv) {
 
   std::string chain_file;
   bool json = false;
-  CLI::App* check = app.add_subcommand("check", "Read a chain file and everything it names; say what is wrong");
-  check->add_option("chain", chain_file, "Chain file (YAML)")->required();
-  check->add_flag("--json", json, "Result as one JSON object");
-  bool verbose = false;
-  check->add_flag("-v,--verbose", verbose, "List every rule that an NF refuses, with file, line and reason");
-  check->callback([&] { status = cli::check(chain_file, json, verbose, nf_path); });
+  CLI::App* check = app.add_subcommand("check", "Say what is wrong with a chain file and all it names, or with a run");
+  add_run_options(*check);
+  check->add_flag("--json", arguments.json, "Result as one JSON object");
+  check->add_flag("-v,--verbose", arguments.verbose,
+                  "List every rule that an NF does not apply, with file, line and reason");
+  check->callback([&] {
+    arguments.nf_path = nf_path;
+    status = cli::check(arguments);
+  });
 
   CLI::App* plan = app.add_subcommand("plan", "Say what a chain moves between host and device, how and why");
   plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
   plan->add_option("--device", arguments.device,
-                   "Whose costs, instead of the file's device: auto, cuda, opencl or none; none is opened");
+                   "Whose costs, instead of the file's device: auto, cuda, opencl or none; none is opened")
+      ->check(device_names);
   plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
   plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
       ->check(CLI::IsMember({"on", "off"}));
@@ -89,20 +155,23 @@ int main(int argc, char** argv) {
   doctor->add_flag("--json", json, "Result as one JSON object");
   doctor->callback([&] { status = cli::doctor(json); });
 
-  CLI::App* show = app.add_subcommand("show", "List NF types, devices or packet fields; print an NF's program");
+  CLI::App* show = app.add_subcommand(
+      "show", "List NF types, devices or packet fields; print an NF's program or the schema of chain files");
   show->require_subcommand(1);
   for (const char* what : {"nfs", "devices", "fields"}) {
     CLI::App* list = show->add_subcommand(what, std::string("List the ") + what);
     list->add_flag("--json", json, "Result as one JSON object");
     list->callback([&, what] { status = cli::show(what, json, nf_path); });
   }
+  CLI::App* schema = show->add_subcommand("schema", "Print the JSON Schema of chain files, for editors");
+  schema->callback([&] { status = cli::show_schema(nf_path); });
   std::string nf;
   CLI::App* program = show->add_subcommand("program", "The kernels that a chain compiles for an NF, with their macros");
   program->add_option("chain", chain_file, "Chain file (YAML)")->required();
   program->add_option("nf", nf, "Name of an NF of the chain that is placed on the gpu")->required();
   program->add_option("--sync", arguments.sync, "As for run")->check(CLI::IsMember({"copy", "shared", "adaptive"}));
   program->add_option("--pushdown", arguments.pushdown, "As for run")->check(CLI::IsMember({"on", "off"}));
-  program->add_option("--device", arguments.device, "As for plan");
+  program->add_option("--device", arguments.device, "As for plan")->check(device_names);
   program->add_option("--profile", arguments.profile, "As for plan");
   program->add_flag("--json", json, "Result as one JSON object");
   program->callback([&] {
@@ -166,9 +235,30 @@ int main(int argc, char** argv) {
     status = cli::bench_nca(nca);
   });
 
+  std::vector<std::string> asked;
+  CLI::App* help = app.add_subcommand("help", "Say what a command does and what it takes");
+  help->add_option("command", asked, "As it would be typed: run, or show program");
+  help->callback([&] { status = cli::print_help(app, asked) ? cli::kExitOk : cli::kExitUsage; });
+  std::string shell;
+  CLI::App* completion = app.add_subcommand("completion", "Print a script that completes commands and options");
+  completion->add_option("shell", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->callback([&] { std::cout << cli::completion_script(app, shell); });
+  CLI::App* manual = app.add_subcommand("manual", "Print the manual page, for man");
+  manual->callback([&] { std::cout << cli::manual_page(app, CATENA_VERSION); });
+
+  const std::vector<std::string> words(argv + 1, argv + argc);
   try {
     app.parse(argc, argv);
+    if (status == cli::kExitUsage && !asked.empty()) {
+      std::cerr << "catena: " << cli::usage_error(app, asked) << '\n';
+    }
   } catch (CLI::ParseError const& error) {
+    if (const std::string wrong = cli::usage_error(app, words); !wrong.empty() && error.get_exit_code() != 0) {
+      std::cerr << "catena: " << wrong << '\n';
+      return cli::kExitUsage;
+    }
     return app.exit(error) == 0 ? cli::kExitOk : cli::kExitUsage;
   } catch (std::exception const& error) {
     // libraries below may throw (out of memory); nothing of ours does

@@ -90,11 +90,11 @@ Result<PlanInputs> inputs_of(std::string const& chain_file, RunArguments const& 
 int plan(RunArguments const& arguments) {
   const Result<PlanInputs> inputs = inputs_of(arguments.chain_file, arguments);
   if (!inputs.ok()) {
-    return fail(inputs.status());
+    return fail(inputs.status(), arguments.json);
   }
   const Result<plan::Comparison> plans = chain::plan_chain(inputs->config, inputs->options, inputs->registry);
   if (!plans.ok()) {
-    return fail(plans.status());
+    return fail(plans.status(), arguments.json);
   }
   if (arguments.json) {
     std::cout << nlohmann::ordered_json{{"chain", inputs->config.name},
@@ -115,11 +115,11 @@ int plan(RunArguments const& arguments) {
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json) {
   const Result<PlanInputs> inputs = inputs_of(chain_file, arguments);
   if (!inputs.ok()) {
-    return fail(inputs.status());
+    return fail(inputs.status(), json);
   }
   const auto programs = chain::adapted_programs(inputs->config, inputs->options, inputs->registry, nf);
   if (!programs.ok()) {
-    return fail(programs.status());
+    return fail(programs.status(), json);
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (chain::AdaptedProgram const& program : *programs) {

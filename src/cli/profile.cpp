@@ -158,15 +158,15 @@ nlohmann::ordered_json as_json(chain::CostProfile const& profile, std::string co
 int profile(std::string const& device, std::string const& output, bool json) {
   const Result<device::Choice> choice = device::parse_choice(device);
   if (!choice.ok()) {
-    return fail(choice.status());
+    return fail(choice.status(), json);
   }
   std::string why;
   const Result<std::unique_ptr<device::Device>> opened = device::open(*choice, &why);
   if (!opened.ok()) {
-    return fail(opened.status());
+    return fail(opened.status(), json);
   }
   if (!*opened) {
-    return fail(absl::UnavailableError(concat("there is no device to measure:\n", why)));
+    return fail(absl::UnavailableError(concat("there is no device to measure:\n", why)), json);
   }
   device::DeviceInfo const& info = (*opened)->info();
   std::cerr << concat("measuring ", info.name, " (", device::to_string(info.backend),
@@ -178,7 +178,7 @@ int profile(std::string const& device, std::string const& output, bool json) {
   const Result<plan::CostModel> costs =
       chain::measure(**opened, [&line](chain::MeasureProgress const& progress) { line.show(progress); });
   if (!costs.ok()) {
-    return fail(costs.status());
+    return fail(costs.status(), json);
   }
   const chain::CostProfile measured = chain::CostProfile::of(info, *costs);
   const std::string file = output.empty() ? chain::ProfileStore::from_environment().file_of(info).string() : output;

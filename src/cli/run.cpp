@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
-#include "chain/workers.hpp"
+#include "chain/scale.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
+#include "cli/run_options.hpp"
+#include "cli/style.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -34,13 +38,35 @@ void on_signal(int signal) {
   }
 }
 
-/// Prints a line a second while a chain runs.
+/// ", 40 %, 12 s left" of a source whose end is known.
+std::string outlook(double part_done, int seconds) {
+  constexpr double kPercent = 100;
+  if (part_done <= 0) {
+    return {};
+  }
+  std::string text = fmt::format(", {:.0f} %", part_done * kPercent);
+  if (part_done < 1) {
+    const auto left = static_cast<std::int64_t>(std::ceil(seconds * (1 - part_done) / part_done));
+    constexpr std::int64_t kMinute = 60;
+    constexpr std::int64_t kShownInSeconds = 120;
+    text += left <= kShownInSeconds ? fmt::format(", {} s left", left) : fmt::format(", {} min left", left / kMinute);
+  }
+  return text;
+}
+
+/// Prints a line a second while a chain runs, unless it is to be quiet.
 class LiveLine {
  public:
-  explicit LiveLine(Chain const& chain) : thread_([this, &chain] { work(chain); }) {}
+  LiveLine(Chain const& chain, bool quiet) {
+    if (!quiet) {
+      thread_ = std::thread([this, &chain] { work(chain); });
+    }
+  }
   ~LiveLine() {
     done_ = true;
-    thread_.join();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
   }
   LiveLine(LiveLine const&) = delete;
   LiveLine& operator=(LiveLine const&) = delete;
@@ -55,9 +81,10 @@ class LiveLine {
         continue;
       }
       const chain::Progress now = chain.progress();
-      std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9.3f} Mpps\n", seconds,
+      std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9}{}\n", seconds,
                                now.received, now.sent, now.dropped,
-                               static_cast<double>(now.received - last.received) / 1e6);
+                               chain::scaled(static_cast<double>(now.received - last.received), "pps"),
+                               outlook(now.part_done, seconds));
       last = now;
       next += std::chrono::seconds(1);
       ++seconds;
@@ -68,77 +95,47 @@ class LiveLine {
   std::thread thread_;
 };
 
-Result<chain::RunOptions> options_of(RunArguments const& arguments, chain::PortConfig const& rx, std::size_t stages) {
-  chain::RunOptions options;
-  if (!arguments.rx.empty()) {
-    CATENA_ASSIGN_OR_RETURN(options.rx, chain::parse_rx_option(arguments.rx));
-  }
-  if (!arguments.tx.empty()) {
-    CATENA_ASSIGN_OR_RETURN(options.tx, chain::parse_tx_option(arguments.tx));
-  }
-  if (!arguments.device.empty()) {
-    CATENA_ASSIGN_OR_RETURN(options.device, device::parse_choice(arguments.device));
-  }
-  if (!arguments.sync.empty()) {
-    CATENA_ASSIGN_OR_RETURN(options.sync.mode, chain::parse_sync_option(arguments.sync));
-  }
-  options.sync.pushdown = arguments.pushdown != "off";
-  if (arguments.profile.empty()) {
-    options.profiles = chain::ProfileStore::from_environment();
-  } else {
-    CATENA_ASSIGN_OR_RETURN(options.sync.profile, chain::load_profile(arguments.profile));
-  }
-  options.record_path = arguments.record;
-  options.eve_path = arguments.eve;
-  options.trace_path = arguments.trace;
-  options.new_keys = arguments.new_keys;
-  if (!arguments.cores.empty()) {
-    CATENA_ASSIGN_OR_RETURN(options.cores, chain::parse_cores(arguments.cores));
-  }
-  if (arguments.workers != 0) {
-    options.workers = std::min(arguments.workers, static_cast<std::uint32_t>(stages));
-  } else if (!options.cores.empty()) {
-    options.workers = static_cast<std::uint32_t>(std::min(options.cores.size(), stages));
-  } else {
-    const auto usable = static_cast<std::uint32_t>(chain::usable_cores().size());
-    options.workers = chain::default_workers(options.rx.value_or(rx), stages, usable);
-  }
-  return options;
-}
-
 }  // namespace
 
 int run(RunArguments const& arguments) {
   Result<chain::ChainConfig> config = chain::load_chain(arguments.chain_file);
   if (!config.ok()) {
-    return fail(config.status());
+    return fail(config.status(), arguments.json);
   }
-  Result<chain::RunOptions> options = options_of(arguments, config->rx, config->nfs.size() + 2);
+  Result<chain::RunOptions> options = run_options_of(arguments, *config);
   if (!options.ok()) {
-    return fail(options.status());
+    return fail(options.status(), arguments.json);
   }
   const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
   if (!registry.ok()) {
-    return fail(registry.status());
+    return fail(registry.status(), arguments.json);
   }
   Result<std::unique_ptr<Chain>> chain = Chain::create(*std::move(config), *options, *registry);
   if (!chain.ok()) {
-    return fail(chain.status());
+    return fail(chain.status(), arguments.json);
   }
   for (std::string const& line : (*chain)->start_report()) {
-    std::cerr << line << '\n';
+    if (!arguments.quiet || line.starts_with("WARNING")) {
+      print(std::cerr, line, has_colours(STDERR_FILENO));
+    }
   }
   running = chain->get();
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   Status status;
   {
-    const LiveLine live(**chain);
+    const LiveLine live(**chain, arguments.quiet);
     status = (*chain)->run();
   }
   running = nullptr;
-  const chain::Report report = (*chain)->report();
-  std::cout << (arguments.json ? chain::to_json(report) : chain::to_text(report)) << std::endl;
+  chain::Report report = (*chain)->report();
+  report.error = std::string(status.message());
+  // where packets go to standard output, the report must not
+  const bool to_stderr = (*chain)->writes_to_standard_output();
+  print(to_stderr ? std::cerr : std::cout,
+        arguments.json ? chain::to_json(report)
+                       : concat(chain::to_text(report), arguments.verbose ? chain::stages_text(report) : ""),
+        !arguments.json && has_colours(to_stderr ? STDERR_FILENO : STDOUT_FILENO));
   if (!status.ok()) {
     static_cast<void>(fail(status));
   }

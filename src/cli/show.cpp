@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "chain/schema.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
@@ -130,7 +131,7 @@ int show(std::string const& what, bool json, std::string const& nf_path) {
   if (what == "nfs") {
     const Result<nf::Registry> registry = known_nfs(nf_path);
     if (!registry.ok()) {
-      return fail(registry.status());
+      return fail(registry.status(), json);
     }
     json ? static_cast<void>(std::cout << nfs_json(*registry).dump(2) << '\n') : print_nfs(*registry);
   } else if (what == "devices") {
@@ -138,6 +139,15 @@ int show(std::string const& what, bool json, std::string const& nf_path) {
   } else {
     json ? static_cast<void>(std::cout << fields_json().dump(2) << '\n') : print_fields();
   }
+  return kExitOk;
+}
+
+int show_schema(std::string const& nf_path) {
+  const Result<nf::Registry> registry = known_nfs(nf_path);
+  if (!registry.ok()) {
+    return fail(registry.status());
+  }
+  std::cout << chain::chain_schema(*registry) << '\n';
   return kExitOk;
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "dataplane/io/output_file.hpp"
 #include "dataplane/unit.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/instance.hpp>
 
-#include <cstdio>
-#include <memory>
-#include <span>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,8 +20,6 @@ bool has_lines(nf::Instance& instance, Unit const& unit);
 void take_records(nf::Instance& instance, std::uint32_t position, Unit& unit);
 
 struct RecorderOptions {
-  std::string record_path;               ///< `--record`; empty: none
-  std::string eve_path;                  ///< `--eve`; empty: none
   std::string chain;                     ///< its name
   bool numbers_frames = false;           ///< rx is a capture: alerts name their frame, from 1
   std::vector<nf::Instance const*> nfs;  ///< the chain's, by position
@@ -32,25 +29,20 @@ struct RecorderOptions {
 /// per packet and decision, and `--eve FILE`, a line per alert. Thread rule: one thread at a time.
 class Recorder {
  public:
-  /// PermissionDenied or NotFound, with the name, if a file cannot be created.
-  static Result<std::unique_ptr<Recorder>> open(RecorderOptions options);
-  /// Writes the unit's lines; the unit then has none. DataLoss if a file cannot be written.
+  /// `record` and `eve`: opened and started, where there are such.
+  Recorder(RecorderOptions options, std::optional<OutputFile> record, std::optional<OutputFile> eve)
+      : options_(std::move(options)), record_(std::move(record)), eve_(std::move(eve)) {}
+  /// Writes the unit's lines, which are in the files then; the unit has none any more. DataLoss if a file cannot be
+  /// written.
   Status write(Unit& unit);
+  /// Closes the files; often is no harm. DataLoss as write().
   Status finish();
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  using File = std::unique_ptr<std::FILE, Close>;
-
-  explicit Recorder(RecorderOptions options) : options_(std::move(options)) {}
-  Status write_records(Unit& unit);
-  Status write_alerts(Unit& unit);
-
   RecorderOptions options_;
-  File record_;
-  File eve_;
+  std::optional<OutputFile> record_;
+  std::optional<OutputFile> eve_;
+  std::string text_;  ///< a unit's lines, on their way to a file
 };
 
 }  // namespace catena::dataplane

@@ -48,6 +48,7 @@ Progress RxStage::receive(bool& is_full) {
     return Progress::kIdle;
   }
   bool starved = false;
+  const std::uint64_t first_index = next_index_;
   error_ = source_->receive(*pool_, *unit, next_index_, starved);
   starved_polls_ += starved ? 1 : 0;
   if (unit->count == 0) {
@@ -57,9 +58,9 @@ Progress RxStage::receive(bool& is_full) {
     }
     return Progress::kIdle;
   }
-  unit->first_index = next_index_;
+  unit->first_index = first_index;
+  unit->end_index = next_index_;
   unit->arrival_ns = now_ns();
-  next_index_ += unit->count;
   for (const std::uint32_t slot : unit->used_slots()) {
     bytes_ += pool_->meta().length[slot];
   }

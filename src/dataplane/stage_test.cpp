@@ -39,7 +39,7 @@ class VectorSource final : public Source {
         fails_at_(fails_at),
         off_plan_from_(off_plan_from) {}
 
-  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
+  Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) override {
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_, total_ - next_));
     if (!pool.acquire_slots(unit, count)) {
       starved = true;
@@ -48,7 +48,7 @@ class VectorSource final : public Source {
     for (std::uint32_t i = 0; i < count; ++i) {
       Frame const& frame = (*frames_)[(next_ + i) % frames_->size()];
       std::copy(frame.begin(), frame.end(), pool.slot(unit.slots[i]) + packet::kSlotHeadroom);
-      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index + i, 0);
+      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index++, 0);
     }
     unit.count = count;
     unit.off_plan = next_ >= off_plan_from_;
@@ -56,8 +56,7 @@ class VectorSource final : public Source {
     return next_ >= fails_at_ ? absl::DataLossError("the capture is damaged here") : absl::OkStatus();
   }
   bool finished() const override { return next_ == total_; }
-  std::uint64_t seen() const override { return next_; }
-  std::vector<NamedCount> drops() const override { return {}; }
+  SourceCounts counts() const override { return {next_, {}}; }
   std::string describe() const override { return "vector"; }
 
  private:
@@ -90,8 +89,7 @@ class VectorSink final : public Sink {
     return sent_.size() > fail_at_ ? absl::DataLossError("disk full") : absl::OkStatus();
   }
   Status finish() override { return absl::OkStatus(); }
-  std::uint64_t sent() const override { return sent_.size(); }
-  std::vector<NamedCount> drops() const override { return {}; }
+  SinkCounts counts() const override { return {sent_.size(), {}}; }
   std::string describe() const override { return "vector"; }
   std::vector<Sent> const& frames() const { return sent_; }
 

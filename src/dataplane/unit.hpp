@@ -33,7 +33,10 @@ struct UnitAlert {
 /// one stage at a time.
 struct Unit {
   std::uint32_t count = 0;
-  std::uint64_t first_index = 0;     ///< arrival index of packet 0; the others follow without a gap
+  /// The numbers from first_index to end_index - 1 are those of the unit's packets, in order, and of frames that rx
+  /// dropped before, between or after them.
+  std::uint64_t first_index = 0;
+  std::uint64_t end_index = 0;
   std::uint64_t arrival_ns = 0;      ///< when rx took the packets, steady clock
   std::vector<std::uint32_t> slots;  ///< room for the unit's most packets
   std::vector<rte_mbuf*> mbufs;      ///< the same

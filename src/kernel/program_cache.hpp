@@ -26,6 +26,9 @@ class ProgramCache {
 
   static constexpr std::size_t kMaxPrograms = 256;
 
+  /// Where programs are kept; empty: nowhere.
+  std::filesystem::path const& folder() const { return folder_; }
+
  private:
   std::filesystem::path file_of(device::Hash128 const& key) const;
   void prune() const;

@@ -360,7 +360,7 @@ TEST(Planner, PlansAsManyNfsAsItSays) {
   PlanInput input = input_of(std::vector<PlacedNf>(kMaxNfs, testing::firewall(kG)));
   EXPECT_TRUE(make_plan(input).ok());
   input.nfs.push_back(testing::firewall(kG));
-  EXPECT_THAT(error_of(input), HasSubstr("a chain of 33 NFs; at most 32"));
+  EXPECT_THAT(error_of(input), HasSubstr("a chain of 65 NFs; at most 64"));
 }
 
 TEST(Planner, RoomsAreLimited) {

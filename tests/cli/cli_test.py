@@ -186,8 +186,9 @@ class CommandLine(unittest.TestCase):
     def test_text_report_names_device_drops_and_latency(self):
         result = catena("run", self.chain(tx="null"))
         self.assertEqual(result.returncode, 0, result.stderr)
-        for word in ("device", "account", "p50", "p95", "p99", "Mpps", "H2D B/pkt"):
+        for word in ("device", "account", "p50", "p95", "p99", "busy", "H2D B/pkt"):
             self.assertIn(word, result.stdout)
+        self.assertRegex(result.stdout, r"speed +[0-9.]+ m?s, [0-9.]+ [kM]pps, [0-9.]+ [MG]bps, ")
 
     def test_the_start_says_what_each_nf_passes_unseen(self):
         control = "passes unseen: link-local control frames (ARP, LLDP, STP)"
@@ -404,6 +405,31 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn(f"{bad}:2:", result.stderr)
 
+    def test_check_says_everything_at_once_and_takes_what_a_run_takes(self):
+        path = self.chain()
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for right, wrong in (("type: nids", "type: nidss"), ("{rules: ", "{rulse: "), ("routes: ", "rouets: "),
+                             ("device: ", "devise: ")):
+            text = text.replace(right, wrong, 1)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("devise: ", "device: "))
+        for command in ("check", "run"):
+            result = catena(command, path)
+            self.assertEqual(result.returncode, 1)
+            for words in (":9:52: unknown key 'rulse'; did you mean 'rules'? That key is required",
+                          ":10:", "did you mean 'nids'?", ":12:50: unknown key 'rouets'; did you mean 'routes'?"):
+                self.assertIn(words, result.stderr)
+        many = "[" + ", ".join(f"{{name: r{i}, type: remark, on: gpu, config: {{map: [{{from: 0, to: 0}}]}}}}" for i in range(65)) + "]"
+        for count, status in ((64, 0), (65, 1)):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: many}\nspec:\n"
+                           "  rx: {generator: {count: 10}}\n  tx: null\n  device: none\n  nfs: "
+                           + (many if count == 65 else many.replace(many[many.rindex(", {name"):], "]")) + "\n")
+            for command in ("check", "plan", "run"):
+                result = catena(command, path)
+                self.assertEqual(result.returncode, status, (count, command, result.stderr))
+
     def test_unknown_nf_type_names_the_nearest(self):
         path = self.chain()
         with open(path, encoding="utf-8") as file:
@@ -560,6 +586,16 @@ class CommandLine(unittest.TestCase):
             self.assertIn("no GPU: the CPU implementations serve", devices[0]["text"])
         self.assertTrue(catena("doctor").stdout)
 
+    def test_doctor_names_the_kernel_cache_that_a_run_uses(self):
+        def cache(**env):
+            findings = json.loads(catena("doctor", "--json", env={"XDG_CACHE_HOME": "", "HOME": self.folder.name, **env}).stdout)
+            return next(finding["text"] for finding in findings if finding["subject"] == "kernel cache")
+        self.assertEqual(cache(CATENA_CACHE_DIR=self.path("own")), self.path("own"))
+        # empty is as if it were not there
+        self.assertEqual(cache(CATENA_CACHE_DIR=""), self.path(".cache/catena"))
+        self.assertEqual(cache(CATENA_CACHE_DIR="", XDG_CACHE_HOME=self.path("xdg")), self.path("xdg/catena"))
+        self.assertIn("without HOME", cache(CATENA_CACHE_DIR="", HOME=""))
+
     def test_wrong_command_lines_have_their_own_exit_status(self):
         for arguments in ((), ("run",), ("show", "everything"), ("run", "x.yaml", "--workers", "0"), ("fly",)):
             self.assertEqual(catena(*arguments).returncode, 2, arguments)
@@ -567,7 +603,7 @@ class CommandLine(unittest.TestCase):
 
     def test_wrong_ports_say_what_is_allowed(self):
         result = catena("run", self.chain(), "--rx", "file:x")
-        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.returncode, 2)
         self.assertIn("pcap:FILE, dpdk:DEVICE, dev:INTERFACE, generator", result.stderr)
 
 

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files that a run reads and writes: which may be the same, what becomes of them, FIFOs.
+"""Files that a run reads and writes: which may be the same, what becomes of them, FIFOs and standard streams.
 
 CATENA_BIN names the program, CATENA_DATA the folder tests/data/chain.
 """
 
+import json
 import os
+import signal
 import struct
 import subprocess
 import tempfile
@@ -37,12 +39,26 @@ def udp_frame(number, payload_bytes):
     return bytes(12) + b"\x08\x00" + ip + udp
 
 
-def pcap(frames):
-    """A capture with a frame each second."""
+def pcap(frames, stamps_us=None):
+    """A capture with stamps in microseconds."""
     text = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
     for number, frame in enumerate(frames):
-        text += struct.pack("<IIII", number, 0, len(frame), len(frame)) + frame
+        stamp = stamps_us[number] if stamps_us else 1_000_000 * number
+        text += struct.pack("<IIII", stamp // 1_000_000, stamp % 1_000_000, len(frame), len(frame)) + frame
     return text
+
+
+def frames_of(text):
+    """[(stamp in ns, frame)] of a capture as catena writes it."""
+    magic, = struct.unpack_from("<I", text)
+    assert magic == 0xA1B23C4D, hex(magic)
+    at = 24
+    frames = []
+    while at < len(text):
+        seconds, nanoseconds, captured, _ = struct.unpack_from("<IIII", text, at)
+        frames.append((seconds * 1_000_000_000 + nanoseconds, text[at + 16:at + 16 + captured]))
+        at += 16 + captured
+    return frames
 
 
 class Files(unittest.TestCase):
@@ -76,9 +92,9 @@ class Files(unittest.TestCase):
     # ---- which may be the same
 
     def refused(self, words, *arguments):
-        """By check, where it knows of the options, and by run; both leave every file as it was."""
+        """By check and by run, which leave every file as it was."""
         before = {name: self.read(name) for name in os.listdir(self.folder) if os.path.isfile(self.path(name))}
-        for command in ("check", "run") if len(arguments) == 1 else ("run",):
+        for command in ("check", "run"):
             result = self.catena(command, *arguments)
             self.assertEqual(result.returncode, 1, (command, arguments, result.stderr))
             self.assertIn(words, result.stderr.decode())
@@ -90,10 +106,10 @@ class Files(unittest.TestCase):
         os.link(self.path("in.pcap"), self.path("hardlink.pcap"))
         for name in ("in.pcap", "symlink.pcap", "hardlink.pcap"):
             chain = self.chain(tx=f"{{pcap: {name}}}")
-            self.refused(f"tx: {self.path(name)} would be overwritten: rx reads the same file", chain)
+            self.refused(f"chain.yaml:6:14: tx: {self.path(name)} would be overwritten: rx at {chain}:5:14 reads", chain)
             chain = self.chain()
-            for option in ("--record", "--trace"):
-                self.refused(f"{option}: {self.path(name)} would be overwritten: rx reads", chain, option, self.path(name))
+            for option in ("--record", "--eve", "--trace"):
+                self.refused(f"{option}: {self.path(name)} would be overwritten: rx at", chain, option, self.path(name))
             self.refused(f"--tx: {self.path(name)} would be overwritten", chain, "--tx", f"pcap:{self.path(name)}")
 
     def test_outputs_differ_and_are_no_files_of_the_chain(self):
@@ -107,12 +123,12 @@ class Files(unittest.TestCase):
 
     def test_a_file_that_an_nf_writes_is_no_other_file(self):
         monitor = "[{{name: mon, type: monitor, config: {{export: [{{format: json, file: {}}}]}}}}]"
-        self.refused("'file': " + self.path("in.pcap") + " would be overwritten: rx reads",
+        self.refused("'file': " + self.path("in.pcap") + " would be overwritten: rx at",
                      self.chain(nfs=monitor.format("in.pcap")))
         self.refused("would be overwritten: 'file' at", self.chain(tx="{pcap: flows}", nfs=monitor.format("flows")))
 
     def test_an_output_that_cannot_be_is_said_by_check(self):
-        self.refused(f"tx: {self.path('no/out.pcap')} cannot be written: there is no folder "
+        self.refused(f"chain.yaml:6:14: tx: {self.path('no/out.pcap')} cannot be written: there is no folder "
                      f"{self.path('no')}; make it first", self.chain(tx="{pcap: no/out.pcap}"))
         self.refused("--record: /no/such/record cannot be written", self.chain(), "--record", "/no/such/record")
         self.refused(f"tx: {self.folder}/ is a folder", self.chain(tx="{pcap: .}"))
@@ -129,7 +145,24 @@ class Files(unittest.TestCase):
         for name in ("out.pcap", "record", "trace"):
             self.assertEqual(self.read(name), b"of yesterday")
 
-    # ---- FIFOs
+    # ---- numbers and stamps
+
+    def test_packets_have_the_numbers_and_stamps_of_the_capture(self):
+        stamps = [1_700_000_000_000_000 + 17 * number for number in range(300)]
+        frames = [bytes(3000) if number % 7 in (0, 3) else udp_frame(number, 40) for number in range(300)]
+        self.write("in.pcap", pcap(frames, stamps))
+        kept = [number for number in range(300) if number % 7 not in (0, 3)]
+        for workers in ("1", "3"):
+            result = self.catena("run", self.chain(nfs=FIREWALL), "--json", "--record", self.path("record"), "--workers", workers)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            report = json.loads(result.stdout)
+            self.assertEqual(report["rx"]["drops"], {"too_long": 300 - len(kept)})
+            self.assertTrue(report["accounted"])
+            lines = [json.loads(line) for line in self.read("record").splitlines()]
+            self.assertEqual([line["packet"] for line in lines], kept)
+            self.assertEqual(frames_of(self.read("out.pcap")), [(1000 * stamps[number], frames[number]) for number in kept])
+
+    # ---- streams
 
     def feed(self, fifo, data, pieces=7):
         """Writes `data` in pieces that do not end where frames do; returns the thread."""
@@ -157,6 +190,69 @@ class Files(unittest.TestCase):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(self.read("out.pcap"), expected)
             self.assertEqual(b"for a simple IMIX" in result.stderr, device == "opencl", result.stderr)
+
+    def test_standard_input_and_output_are_captures(self):
+        self.assertEqual(self.catena("run", self.chain(nfs=FIREWALL)).returncode, 0)
+        expected = self.read("out.pcap")
+        for ports, options in (({}, ("--rx", "pcap:-", "--tx", "pcap:-")),
+                               ({"rx": '{pcap: "-"}', "tx": '{pcap: "-"}'}, ())):
+            chain = self.chain(nfs=FIREWALL, **ports)
+            result = self.catena("run", chain, *options, input=self.read("in.pcap"))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(result.stdout, expected)
+            self.assertIn(b"account   2000 in", result.stderr)
+        report = self.catena("run", chain, "--json", input=self.read("in.pcap"))
+        self.assertEqual(report.stdout, expected)
+
+    def test_lines_may_go_to_standard_output_of_one_kind(self):
+        chain = self.chain(tx="null", nfs=FIREWALL)
+        result = self.catena("run", chain, "--record", "-")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([json.loads(line)["packet"] for line in result.stdout.splitlines()], list(range(2000)))
+        self.assertIn(b"account   2000 in", result.stderr)
+        self.refused("--record: - would be overwritten: --tx writes", chain, "--tx", "pcap:-", "--record", "-")
+
+    def test_a_fifo_that_brings_no_capture_or_breaks_off_is_said(self):
+        os.mkfifo(self.path("fifo"))
+        self.write("out.pcap", b"of yesterday")
+        chain = self.chain(rx="{pcap: fifo}")
+        self.feed(self.path("fifo"), b"this is no capture at all", 1)
+        result = self.catena("run", chain)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"fifo: not a pcap or pcapng capture", result.stderr)
+        self.assertEqual(self.read("out.pcap"), b"of yesterday")
+        self.feed(self.path("fifo"), self.read("in.pcap")[:-5])
+        result = self.catena("run", chain)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"fifo: frame 2000 cannot be read", result.stderr)
+        self.assertEqual(len(frames_of(self.read("out.pcap"))), 1999)
+
+    def test_a_fifo_whose_writer_says_nothing_holds_up_neither_packets_nor_the_end(self):
+        os.mkfifo(self.path("fifo"))
+        for workers in ("1", "2"):
+            process = subprocess.Popen([BIN, "run", self.chain(rx="{pcap: fifo}", tx="null"), "--json", "--workers", workers],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env)
+            try:
+                with open(self.path("fifo"), "wb", buffering=0) as fifo:
+                    # whole frames, half of one, and then nothing
+                    fifo.write(pcap(self.frames[:20])[:-30])
+                    line = ""
+                    while f"sent {19:>12}" not in line:
+                        line = process.stderr.readline()
+                        self.assertIsNone(process.poll())
+                    process.send_signal(signal.SIGINT)
+                    output, _ = process.communicate(timeout=TIMEOUT_S)
+            finally:
+                process.kill()
+                process.wait()
+            self.assertEqual(process.returncode, 0)
+            self.assertEqual(json.loads(output)["tx"]["sent_packets"], 19)
+
+    def test_what_can_be_read_once_is_not_replayed(self):
+        os.mkfifo(self.path("fifo"))
+        result = self.catena("check", self.chain(rx="{pcap: fifo, loops: 2}"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"'loops' is 2, but", result.stderr)
 
 
 if __name__ == "__main__":

@@ -28,13 +28,13 @@ class FromABuiltOnlyTree(unittest.TestCase):
             files = {name for name in installed if "." in pathlib.PurePath(name).name or name.endswith("/catena")}
             wanted = {name for name in files
                       if not name.endswith((".cmake", "cmake_install.cmake")) and "CMakeRelink.dir" not in name}
-            self.assertIn("src/cli/catena", wanted)
+            self.assertLessEqual({"src/cli/catena", "src/cli/catena.1", "src/cli/catena.bash"}, wanted)
             self.assertTrue(any("libnca.so" in name for name in wanted), wanted)
 
             recipe = output_of("make", "-n", "install")
             targets = [word for line in recipe.splitlines() if "--target" in line
                        for word in line.split("--target")[1].split()]
-            built = set(output_of("ninja", "-C", folder, "-t", "commands", *targets).split())
+            built = set(output_of("ninja", "-C", folder, "-t", "commands", *targets).replace(folder + "/", "").split())
             missing = {name for name in wanted
                        if name not in built and not (pathlib.Path(folder) / name).exists()}
             self.assertEqual(missing, set(), "installed, but not built by `make install`")

@@ -22,7 +22,8 @@ class FrameSource final : public dataplane::Source {
   FrameSource(std::vector<Frame> const& frames, std::function<void(std::uint64_t)> progress)
       : frames_(&frames), progress_(std::move(progress)) {}
 
-  Status receive(dataplane::PacketPool& pool, dataplane::Unit& unit, std::uint64_t next_index, bool& starved) override {
+  Status receive(dataplane::PacketPool& pool, dataplane::Unit& unit, std::uint64_t& next_index,
+                 bool& starved) override {
     progress_(next_);
     const auto count =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(pool.unit_packets(), frames_->size() - next_));
@@ -33,15 +34,15 @@ class FrameSource final : public dataplane::Source {
     for (std::uint32_t i = 0; i < count; ++i) {
       Frame const& frame = (*frames_)[next_ + i];
       std::copy(frame.begin(), frame.end(), pool.slot(unit.slots[i]) + packet::kSlotHeadroom);
-      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index + i, next_index + i);
+      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index, next_index);
+      ++next_index;
     }
     unit.count = count;
     next_ += count;
     return absl::OkStatus();
   }
   bool finished() const override { return next_ == frames_->size(); }
-  std::uint64_t seen() const override { return next_; }
-  std::vector<dataplane::NamedCount> drops() const override { return {}; }
+  dataplane::SourceCounts counts() const override { return {next_, {}}; }
   std::string describe() const override { return "frames"; }
 
  private:
@@ -65,8 +66,7 @@ class FrameSink final : public dataplane::Sink {
     return absl::OkStatus();
   }
   Status finish() override { return absl::OkStatus(); }
-  std::uint64_t sent() const override { return sent_->size(); }
-  std::vector<dataplane::NamedCount> drops() const override { return {}; }
+  dataplane::SinkCounts counts() const override { return {sent_->size(), {}}; }
   std::string describe() const override { return "frames"; }
 
  private:

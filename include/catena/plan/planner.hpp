@@ -61,7 +61,7 @@ struct PlanInput {
   Mode mode = Mode::kAdaptive;
   bool pushdown = true;  ///< kAdaptive: whole packets may move before the first GPU NF that needs them whole
 };
-inline constexpr std::size_t kMaxNfs = 32;
+inline constexpr std::size_t kMaxNfs = 64;
 
 /// Stands for tx among the NFs of a reason.
 inline constexpr std::size_t kTx = SIZE_MAX;

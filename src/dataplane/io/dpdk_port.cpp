@@ -92,7 +92,7 @@ class DpdkSource final : public Source {
     }
   }
 
-  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
+  Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) override {
     CATENA_RETURN_IF_ERROR(checks_.check(ports_));
     for (std::size_t looked = 0; looked < ports_.size() && unit.count < pool.unit_packets(); ++looked) {
       receive_from(next_port_, pool, unit, next_index);
@@ -103,14 +103,7 @@ class DpdkSource final : public Source {
   }
 
   bool finished() const override { return false; }
-  std::uint64_t seen() const override {
-    std::uint64_t seen = delivered_;
-    for (NamedCount const& drop : drops()) {
-      seen += drop.count;
-    }
-    return seen;
-  }
-  std::vector<NamedCount> drops() const override {
+  SourceCounts counts() const override {
     std::vector<NamedCount> drops{{"too_long", too_long_}, {"backlog_full", 0}, {"no_slot", 0}, {"rx_error", 0}};
     for (auto const& port : ports_) {
       const rte_eth_stats stats = statistics_of(*port);
@@ -118,13 +111,17 @@ class DpdkSource final : public Source {
       drops[2].count += stats.rx_nombuf;
       drops[3].count += stats.ierrors;
     }
-    return drops;
+    std::uint64_t seen = delivered_;
+    for (NamedCount const& drop : drops) {
+      seen += drop.count;
+    }
+    return {seen, std::move(drops)};
   }
   std::string describe() const override { return describe_all(ports_); }
   std::optional<LiveClock> live_clock() const override { return clock_; }
 
  private:
-  void receive_from(std::size_t number, PacketPool& pool, Unit& unit, std::uint64_t next_index) {
+  void receive_from(std::size_t number, PacketPool& pool, Unit& unit, std::uint64_t& next_index) {
     std::array<rte_mbuf*, kBurst> mbufs;
     const std::uint16_t id = ports_[number]->id();
     const auto out = static_cast<std::uint16_t>((number + 1) % ports_.size());
@@ -135,19 +132,25 @@ class DpdkSource final : public Source {
       if (received == 0) {
         break;
       }
-      std::uint32_t good = 0;
+      const std::uint64_t arrival_ns = clock_.now_ns();
+      const std::uint32_t first = unit.count;
+      std::uint32_t taken = 0;  // frames before this one are in the unit, or dropped
+      const auto take_up_to = [&](std::uint32_t end) {
+        pool.adopt(unit, std::span(mbufs).subspan(taken, end - taken), next_index + taken, arrival_ns);
+        taken = end;
+      };
       for (std::uint32_t i = 0; i < received; ++i) {
         restore_vlan_tag(*mbufs[i]);
-        if (mbufs[i]->nb_segs == 1 && mbufs[i]->data_len <= packet::kMaxFrameBytes) {
-          mbufs[good++] = mbufs[i];
-        } else {
+        if (mbufs[i]->nb_segs != 1 || mbufs[i]->data_len > packet::kMaxFrameBytes) {
+          take_up_to(i);
           rte_pktmbuf_free(mbufs[i]);
           ++too_long_;
           watches_[number].saw_too_long();
+          taken = i + 1;
         }
       }
-      const std::uint32_t first = unit.count;
-      pool.adopt(unit, std::span(mbufs).first(good), next_index + unit.count, clock_.now_ns());
+      take_up_to(received);
+      next_index += received;
       for (std::uint32_t i = first; i < unit.count; ++i) {
         pool.meta().port[unit.slots[i]] = out;
         pool.meta().ingress[unit.slots[i]] = static_cast<std::uint16_t>(number);
@@ -155,7 +158,7 @@ class DpdkSource final : public Source {
       if (watches_[number].is_watching()) {
         watch(number, pool.batch(unit), first);
       }
-      delivered_ += good;
+      delivered_ += unit.count - first;
     }
   }
 
@@ -226,7 +229,8 @@ class TxPort {
     const rte_eth_stats stats = statistics_of(*port_);
     return stats.opackets + stats.oerrors >= accepted_;
   }
-  std::uint64_t sent() const { return accepted_ - accepted_parts_ - errors(); }
+  /// Packets, of which the last frame was taken.
+  std::uint64_t accepted() const { return accepted_ - accepted_parts_; }
   std::uint64_t fragments() const { return fragments_; }
   std::uint64_t tx_full() const { return tx_full_; }
   /// Packets that the driver took and did not send. Some drivers count here what they did not take, too.
@@ -297,17 +301,18 @@ class DpdkSink final : public Sink {
     return absl::OkStatus();
   }
 
-  std::uint64_t sent() const override { return total(&TxPort::sent); }
-  std::vector<NamedCount> drops() const override {
-    return {{"tx_full", total(&TxPort::tx_full)},
-            {"too_short", too_short_},
-            {"too_long", too_long_},
-            {"df_set", df_set_},
-            {"no_slot", no_slot_},
-            {"no_such_port", no_such_port_},
-            {"tx_error", total(&TxPort::errors)}};
+  SinkCounts counts() const override {
+    const std::uint64_t errors = total(&TxPort::errors);
+    return {total(&TxPort::accepted) - errors,
+            {{"tx_full", total(&TxPort::tx_full)},
+             {"too_short", too_short_},
+             {"too_long", too_long_},
+             {"df_set", df_set_},
+             {"no_slot", no_slot_},
+             {"no_such_port", no_such_port_},
+             {"tx_error", errors}},
+            total(&TxPort::fragments)};
   }
-  std::uint64_t fragments() const override { return total(&TxPort::fragments); }
   std::string describe() const override { return describe_all(std::span(handles_).first(numbered_)); }
 
  private:

@@ -70,7 +70,8 @@ TEST(DpdkPort, packets_arrive_by_the_live_clock_of_their_source) {
   ASSERT_TRUE(testing::send_frames(*port.sink, *pool, testing::make_frames(10, 60, 100)).ok());
   Unit* unit = pool->acquire_unit();
   bool starved = false;
-  ASSERT_TRUE(port.source->receive(*pool, *unit, 0, starved).ok());
+  std::uint64_t next_index = 0;
+  ASSERT_TRUE(port.source->receive(*pool, *unit, next_index, starved).ok());
   ASSERT_EQ(unit->count, 10U);
   const std::uint64_t after = port.source->live_clock()->now_ns();
   for (const std::uint32_t slot : unit->used_slots()) {
@@ -104,7 +105,9 @@ TEST(DpdkPort, packets_leave_as_they_stand_in_their_slots) {
 
   unit = pool->acquire_unit();
   bool starved = false;
-  ASSERT_TRUE(port.source->receive(*pool, *unit, 70, starved).ok());
+  std::uint64_t next_index = 70;
+  ASSERT_TRUE(port.source->receive(*pool, *unit, next_index, starved).ok());
+  EXPECT_EQ(next_index, 72U);
   ASSERT_EQ(unit->count, 2U);
   const packet::Batch received = pool->batch(*unit);
   EXPECT_EQ(received[0].offset(), 64U);
@@ -162,12 +165,13 @@ TEST(DpdkPort, an_exhausted_pool_is_told_from_a_quiet_line) {
   const DpdkPort port = open_port("net_ring_starved", *pool);
   Unit* unit = pool->acquire_unit();
   bool starved = true;
-  ASSERT_TRUE(port.source->receive(*pool, *unit, 0, starved).ok());
+  std::uint64_t next_index = 0;
+  ASSERT_TRUE(port.source->receive(*pool, *unit, next_index, starved).ok());
   EXPECT_FALSE(starved);
   Unit* one = pool->acquire_unit();
   Unit* other = pool->acquire_unit();
   ASSERT_TRUE(pool->acquire_slots(*one, 256) && pool->acquire_slots(*other, 256));
-  ASSERT_TRUE(port.source->receive(*pool, *unit, 0, starved).ok());
+  ASSERT_TRUE(port.source->receive(*pool, *unit, next_index, starved).ok());
   EXPECT_TRUE(starved);
 }
 
@@ -191,7 +195,8 @@ TEST(DpdkPort, of_several_ports_each_packet_takes_the_one_it_names) {
   EXPECT_EQ(ports->sink->sent(), kPackets / 4 * 3);
 
   bool starved = false;
-  ASSERT_TRUE(ports->source->receive(*pool, *unit, 0, starved).ok());
+  std::uint64_t next_index = 0;
+  ASSERT_TRUE(ports->source->receive(*pool, *unit, next_index, starved).ok());
   ASSERT_EQ(unit->count, kPackets / 4 * 3);
   for (std::uint32_t i = 0; i < unit->count; ++i) {
     const packet::Packet packet = pool->batch(*unit)[i];
@@ -219,6 +224,17 @@ TEST(DpdkPort, capture_devices_read_and_write_the_same_bytes) {
   }
   EXPECT_TRUE(same_frames(read_with_libpcap(folder.path("out.pcap")).frames, frames));
   EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(DpdkPort, frames_that_are_too_long_have_numbers) {
+  const ScratchFolder folder;
+  write_with_libpcap(folder.path("in.pcap"),
+                     {Frame(1793, 1), Frame(60, 2), Frame(60, 3), Frame(1793, 4), Frame(1793, 5), Frame(60, 6)});
+  const auto pool = make_pool();
+  const DpdkPort port = open_port("net_pcap_numbers,rx_pcap=" + folder.path("in.pcap"), *pool);
+  const testing::Received received = receive_all(*port.source, *pool);
+  EXPECT_EQ(received.frames, (std::vector<Frame>{Frame(60, 2), Frame(60, 3), Frame(60, 6)}));
+  EXPECT_EQ(received.indices, (std::vector<std::uint64_t>{1, 2, 5}));
 }
 
 TEST(DpdkPort, opens_again_after_it_was_closed_but_not_twice_at_once) {

@@ -75,7 +75,7 @@ class Generator final : public PacedSource {
       const std::uint32_t slot = unit.slots[i];
       const std::uint32_t length = templates_.write(flow_, size_order_.next(), static_cast<std::uint16_t>(number),
                                                     pool.slot(slot) + packet::kSlotHeadroom);
-      pool.set_arrived(slot, length, next_index + i, arrival_ns(number));
+      pool.set_arrived(slot, length, next_index + i, next_arrival_ns());
       flow_ = flow_ + 1 == config_.flows ? 0 : flow_ + 1;
     }
   }

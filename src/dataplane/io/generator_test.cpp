@@ -67,11 +67,12 @@ TEST(Generator, makes_the_same_bytes_in_every_run_and_however_it_is_polled) {
   ASSERT_TRUE(generator.ok());
   std::vector<Frame> starving;
   std::uint64_t starved_calls = 0;
+  std::uint64_t next_index = 0;
   while (!(*generator)->finished()) {
     std::array<Unit*, 3> units{pool->acquire_unit(), pool->acquire_unit(), pool->acquire_unit()};
     for (Unit* unit : units) {
       bool starved = false;
-      ASSERT_TRUE((*generator)->receive(*pool, *unit, starving.size(), starved).ok());
+      ASSERT_TRUE((*generator)->receive(*pool, *unit, next_index, starved).ok());
       starved_calls += starved ? 1 : 0;
       const std::vector<Frame> part = testing::frames_of(*pool, *unit);
       starving.insert(starving.end(), part.begin(), part.end());
@@ -95,14 +96,36 @@ TEST(Generator, stops_after_exactly_count_packets) {
   }
 }
 
+TEST(Generator, packets_arrive_evenly_at_any_rate) {
+  const auto pool = make_pool();
+  for (const std::uint64_t rate : {30ULL, 1'000'000ULL, 700'000'000ULL, 999'999'999ULL, 1'000'000'000ULL}) {
+    const std::uint64_t count = rate < 100 ? 4 : 5000;
+    const auto generator = make_generator({.packet_bytes = 60, .packets_per_s = rate, .count = count});
+    ASSERT_TRUE(generator.ok());
+    std::uint64_t number = 0;
+    std::uint64_t next_index = 0;
+    while (!(*generator)->finished()) {
+      Unit* unit = pool->acquire_unit();
+      bool starved = false;
+      ASSERT_TRUE((*generator)->receive(*pool, *unit, next_index, starved).ok());
+      for (std::uint32_t i = 0; i < unit->count; ++i, ++number) {
+        ASSERT_EQ(pool->batch(*unit)[i].arrival_ns(), number * 1'000'000'000 / rate) << rate << " packets a second";
+      }
+      pool->release_slots(*unit, 0, unit->count);
+      pool->release_unit(unit);
+    }
+  }
+}
+
 TEST(Generator, without_a_count_it_never_finishes) {
   const auto pool = make_pool();
   const auto generator = make_generator({.packet_bytes = 64});
   ASSERT_TRUE(generator.ok());
+  std::uint64_t next_index = 0;
   for (int i = 0; i < 100; ++i) {
     Unit* unit = pool->acquire_unit();
     bool starved = false;
-    ASSERT_TRUE((*generator)->receive(*pool, *unit, 0, starved).ok());
+    ASSERT_TRUE((*generator)->receive(*pool, *unit, next_index, starved).ok());
     EXPECT_EQ(unit->count, kDefaultUnitPackets);
     pool->release_slots(*unit, 0, unit->count);
     pool->release_unit(unit);
@@ -138,13 +161,14 @@ TEST_P(GeneratorSize, every_frame_is_whole_and_has_right_checksums_and_printable
   const auto generator = make_generator({.packet_bytes = bytes, .flows = 512, .seed = bytes, .count = 70'000});
   ASSERT_TRUE(generator.ok());
   std::uint64_t packets = 0;
+  std::uint64_t next_index = 0;
   std::uint64_t wrong_identification = 0;
   std::uint64_t wrong_checksum = 0;
   std::uint64_t unprintable = 0;
   while (!(*generator)->finished()) {
     Unit* unit = pool->acquire_unit();
     bool starved = false;
-    ASSERT_TRUE((*generator)->receive(*pool, *unit, packets, starved).ok());
+    ASSERT_TRUE((*generator)->receive(*pool, *unit, next_index, starved).ok());
     const packet::Batch batch = pool->batch(*unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i, ++packets) {
       const packet::Packet packet = batch[i];

@@ -23,9 +23,7 @@ class NullSink final : public Sink {
     return absl::OkStatus();
   }
   Status finish() override { return absl::OkStatus(); }
-  std::uint64_t sent() const override { return sent_; }
-  std::vector<NamedCount> drops() const override { return {{"df_set", df_set_}}; }
-  std::uint64_t fragments() const override { return fragments_; }
+  SinkCounts counts() const override { return {sent_, {{"df_set", df_set_}}, fragments_}; }
   std::string describe() const override { return "null"; }
 
  private:

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/sink.hpp"
 
-#include <fcntl.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 #include <catena/core/text.hpp>
 #include <catena/packet/fragments.hpp>
 
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -42,12 +39,12 @@ constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 class PcapSink final : public Sink {
  public:
-  PcapSink(std::string path, int file) : path_(std::move(path)), file_(file), buffer_(kBufferBytes) {
+  explicit PcapSink(OutputFile file) : file_(std::move(file)), buffer_(kBufferBytes) {
     const FileHeader header;
     append(&header, sizeof header);
   }
   ~PcapSink() override {
-    if (file_ >= 0) {  // a run that ended early: keep what it did
+    if (!finished_) {  // a run that ended early: keep what it did
       if (const Status status = finish(); !status.ok()) {
         spdlog::error("{}", status.ToString());
       }
@@ -68,25 +65,22 @@ class PcapSink final : public Sink {
   }
 
   Status finish() override {
-    if (file_ >= 0) {
+    if (!finished_) {
+      finished_ = true;
       flush();
-      if (close(std::exchange(file_, -1)) != 0 && failure_.ok()) {
-        fail("close");
-      }
+      failure_.Update(file_.close());
     }
     return failure_;
   }
 
-  std::uint64_t sent() const override { return sent_; }
-  std::vector<NamedCount> drops() const override { return {{"df_set", df_set_}}; }
-  std::uint64_t fragments() const override { return fragments_; }
-  std::string describe() const override { return concat("pcap ", path_); }
+  SinkCounts counts() const override { return {sent_, {{"df_set", df_set_}}, fragments_}; }
+  std::string describe() const override { return concat("pcap ", file_.path()); }
 
  private:
   void write_packet(packet::Packet const& packet) {
     const std::uint32_t frames = packet::leaves_in(packet);
     if (frames == 1) {
-      write_frame(packet.index(), packet.frame(), packet.length());
+      write_frame(packet.arrival_ns(), packet.frame(), packet.length());
     } else if (frames == 0) {
       ++df_set_;
       return;
@@ -94,22 +88,22 @@ class PcapSink final : public Sink {
       const packet::Fragments fragments(packet);
       for (std::uint32_t i = 0; i < frames; ++i) {
         std::array<std::uint8_t, packet::kSlotBytes> frame;
-        write_frame(packet.index(), frame.data(), fragments.write(i, frame.data()));
+        write_frame(packet.arrival_ns(), frame.data(), fragments.write(i, frame.data()));
       }
       fragments_ += frames;
     }
     sent_ += failure_.ok() ? 1 : 0;
   }
 
-  void write_frame(std::uint64_t index, const std::uint8_t* frame, std::uint32_t length) {
+  void write_frame(std::uint64_t arrival_ns, const std::uint8_t* frame, std::uint32_t length) {
     if (used_ + sizeof(RecordHeader) + length > buffer_.size()) {
       flush();
       if (!failure_.ok()) {
         return;
       }
     }
-    const RecordHeader header{static_cast<std::uint32_t>(index / kNsPerSecond),
-                              static_cast<std::uint32_t>(index % kNsPerSecond), length, length};
+    const RecordHeader header{static_cast<std::uint32_t>(arrival_ns / kNsPerSecond),
+                              static_cast<std::uint32_t>(arrival_ns % kNsPerSecond), length, length};
     append(&header, sizeof header);
     append(frame, length);
   }
@@ -120,42 +114,28 @@ class PcapSink final : public Sink {
   }
 
   void flush() {
-    std::size_t written = 0;
-    while (written < used_ && failure_.ok()) {
-      const ssize_t step = write(file_, buffer_.data() + written, used_ - written);
-      if (step >= 0) {
-        written += static_cast<std::size_t>(step);
-      } else if (errno != EINTR) {
-        fail("write");
-      }
-    }
+    failure_.Update(file_.write(buffer_.data(), used_));
     used_ = 0;
   }
 
-  void fail(const char* call) {
-    failure_ = absl::DataLossError(
-        concat(path_, ": cannot be written, the file is incomplete: ", call, ": ", std::strerror(errno)));
-  }
-
-  std::string path_;
-  int file_;
+  OutputFile file_;
   std::vector<std::uint8_t> buffer_;
   std::size_t used_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t df_set_ = 0;
   std::uint64_t fragments_ = 0;
+  bool finished_ = false;
   Status failure_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Sink>> open_pcap_sink(std::string const& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) {
-    const int error = errno;
-    return absl::ErrnoToStatus(error, concat(path, ": cannot be created"));
-  }
-  return std::make_unique<PcapSink>(path, file);
+  CATENA_ASSIGN_OR_RETURN(OutputFile file, OutputFile::open(path));
+  CATENA_RETURN_IF_ERROR(file.start());
+  return make_pcap_sink(std::move(file));
 }
+
+std::unique_ptr<Sink> make_pcap_sink(OutputFile file) { return std::make_unique<PcapSink>(std::move(file)); }
 
 }  // namespace catena::dataplane

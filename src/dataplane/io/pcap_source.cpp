@@ -1,62 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataplane/io/capture.hpp"
 #include "dataplane/io/source.hpp"
 
-#include <pcap/pcap.h>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
+#include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace catena::dataplane {
 namespace {
 
-constexpr std::size_t kReadBufferBytes = 256 << 10;
 /// One receive() looks at no more frames than this, however many of them are too long.
 constexpr std::uint32_t kLooksPerPacket = 16;
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint64_t kPassGapNs = 1000;
-
-struct ClosePcap {
-  void operator()(pcap_t* capture) const { pcap_close(capture); }
-};
-
-struct Capture {
-  std::unique_ptr<char[]> buffer;  // used by the file until it is closed
-  std::unique_ptr<pcap_t, ClosePcap> pcap;
-};
-
-Result<Capture> open_capture(std::string const& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rbe");
-  if (file == nullptr) {
-    return absl::NotFoundError(concat(path, ": cannot be opened: ", std::strerror(errno)));
-  }
-  Capture capture;
-  capture.buffer = std::make_unique<char[]>(kReadBufferBytes);
-  std::setvbuf(file, capture.buffer.get(), _IOFBF, kReadBufferBytes);
-  char error[PCAP_ERRBUF_SIZE] = "";
-  capture.pcap.reset(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, error));
-  if (!capture.pcap) {
-    std::fclose(file);
-    return absl::InvalidArgumentError(concat(path, ": not a pcap or pcapng capture: ", error));
-  }
-  const int link_type = pcap_datalink(capture.pcap.get());
-  if (link_type != DLT_EN10MB) {
-    const char* name = pcap_datalink_val_to_name(link_type);
-    return absl::InvalidArgumentError(concat(path, ": captured with link type ", name != nullptr ? name : "unknown",
-                                             " (", link_type, "): give a capture of Ethernet frames (EN10MB)"));
-  }
-  return capture;
-}
+constexpr std::uint64_t kPcapRecordBytes = 16;  // in front of each frame
 
 class PcapSource final : public Source {
  public:
   PcapSource(std::string path, std::uint64_t loops, Capture capture)
-      : path_(std::move(path)), loops_(loops), capture_(std::move(capture)) {}
+      : path_(std::move(path)), loops_(loops), capture_(std::move(capture)) {
+    std::error_code error;
+    file_bytes_ = std::filesystem::file_size(path_, error);
+    file_bytes_ = error ? 0 : file_bytes_;
+  }
 
-  Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) override {
+  Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) override {
     if (ended_) {
       return failure_;
     }
@@ -75,35 +47,45 @@ class PcapSource final : public Source {
       }
       ++seen_;
       ++frames_in_pass_;
+      const std::uint64_t index = next_index++;
+      bytes_in_pass_ += kPcapRecordBytes + header->caplen;
       if (header->caplen > packet::kMaxFrameBytes) {
         ++too_long_;
         continue;
       }
       const std::uint32_t slot = unit.slots[filled];
       std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, bytes, header->caplen);
-      pool.set_arrived(slot, header->caplen, next_index + filled, arrival_ns(*header));
+      pool.set_arrived(slot, header->caplen, index, arrival_ns(*header));
       ++filled;
     }
     if (filled < room) {
       pool.release_slots(unit, filled, room - filled);
     }
     unit.count = filled;
+    show_part_done();
     return filled == 0 ? failure_ : absl::OkStatus();
   }
 
   bool finished() const override { return ended_ && failure_.ok(); }
-  std::uint64_t seen() const override { return seen_; }
-  std::vector<NamedCount> drops() const override { return {{"too_long", too_long_}}; }
+  SourceCounts counts() const override { return {seen_, {{"too_long", too_long_}}}; }
+  double part_done() const override { return part_done_.load(std::memory_order_relaxed); }
   std::string describe() const override {
     return loops_ == 1 ? concat("pcap ", path_) : concat("pcap ", path_, ", ", loops_, " times");
   }
 
  private:
+  /// By the bytes that a pcap file has for the frames; those of pcapng have a little more.
+  void show_part_done() {
+    if (file_bytes_ > 0) {
+      const double of_pass = std::min(1.0, static_cast<double>(bytes_in_pass_) / static_cast<double>(file_bytes_));
+      const double passes = static_cast<double>(passes_) + (ended_ ? 0 : of_pass);
+      part_done_.store(passes / static_cast<double>(loops_), std::memory_order_relaxed);
+    }
+  }
+
   /// When the frame arrived; further passes follow the first.
   std::uint64_t arrival_ns(pcap_pkthdr const& header) {
-    // the capture was opened for nanoseconds: tv_usec holds them
-    const std::uint64_t stamp = static_cast<std::uint64_t>(std::max<std::int64_t>(0, header.ts.tv_sec)) * kNsPerSecond +
-                                static_cast<std::uint64_t>(std::max<std::int64_t>(0, header.ts.tv_usec));
+    const std::uint64_t stamp = stamp_ns(header);
     earliest_ns_ = std::min(earliest_ns_, stamp);
     latest_ns_ = std::max(latest_ns_, stamp);
     return stamp + passes_ * (latest_ns_ - earliest_ns_ + kPassGapNs);
@@ -123,6 +105,7 @@ class PcapSource final : public Source {
       return;
     }
     frames_in_pass_ = 0;
+    bytes_in_pass_ = 0;
     Result<Capture> again = open_capture(path_);
     if (again.ok()) {
       capture_ = std::move(again).value();
@@ -139,6 +122,9 @@ class PcapSource final : public Source {
   std::uint64_t earliest_ns_ = UINT64_MAX;
   std::uint64_t latest_ns_ = 0;
   std::uint64_t frames_in_pass_ = 0;
+  std::uint64_t bytes_in_pass_ = 0;
+  std::uint64_t file_bytes_ = 0;
+  std::atomic<double> part_done_{-1};
   std::uint64_t seen_ = 0;
   std::uint64_t too_long_ = 0;
   bool ended_ = false;
@@ -150,6 +136,10 @@ class PcapSource final : public Source {
 Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops) {
   if (loops == 0) {
     return absl::InvalidArgumentError(concat(path, ": 0 loops: write 1 or more"));
+  }
+  if (is_stream(path)) {
+    return loops == 1 ? open_stream_source(path)
+                      : absl::InvalidArgumentError(concat(path, ": no regular file, so it is read only once: write 1"));
   }
   CATENA_ASSIGN_OR_RETURN(Capture capture, open_capture(path));
   return std::make_unique<PcapSource>(path, loops, std::move(capture));

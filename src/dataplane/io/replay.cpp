@@ -116,7 +116,7 @@ class FlowReplay final : public PacedSource {
       packet::store_be16(l3 + kIpv4Identification, identification);
       packet::store_be16(l3 + kIpv4Checksum, packet::checksum_finish(std::uint64_t{facts.ipv4_sum} + identification));
       write_line(frame, fresh);
-      pool.set_arrived(slot, facts.length, facts.layers, next_index + i, arrival_ns(number));
+      pool.set_arrived(slot, facts.length, facts.layers, next_index + i, next_arrival_ns());
     }
     finish_lines();
   }
@@ -164,7 +164,7 @@ class FrameReplay final : public PacedSource {
       std::vector<std::uint8_t> const& frame = frames_[turn_];
       std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, frame.data(), frame.size());
       pool.set_arrived(slot, static_cast<std::uint32_t>(frame.size()), layers_[turn_], next_index + i,
-                       arrival_ns(made() + i));
+                       next_arrival_ns());
       turn_ = turn_ + 1 == frames_.size() ? 0 : turn_ + 1;
     }
   }

@@ -50,10 +50,11 @@ void encrypt(packet::Batch const& batch) {
 
 std::vector<Frame> play(Source& source, PacketPool& pool, Chain chain) {
   std::vector<Frame> frames;
+  std::uint64_t next_index = 0;
   while (!source.finished()) {
     Unit* unit = pool.acquire_unit();
     bool starved = false;
-    EXPECT_TRUE(source.receive(pool, *unit, frames.size(), starved).ok());
+    EXPECT_TRUE(source.receive(pool, *unit, next_index, starved).ok());
     for (Frame& frame : testing::frames_of(pool, *unit)) {
       frames.push_back(std::move(frame));
     }
@@ -89,10 +90,11 @@ TEST_P(ReplaySize, metadata_is_that_of_a_frame_that_arrived) {
   const auto pool = make_pool(512);
   const auto source = replay({.packet_bytes = {GetParam()}, .flows = 5, .packets_per_s = 1'000'000'000, .count = 3000});
   std::uint64_t packets = 0;
+  std::uint64_t next_index = 1000;
   while (!source->finished()) {
     Unit* unit = pool->acquire_unit();
     bool starved = false;
-    ASSERT_TRUE(source->receive(*pool, *unit, packets + 1000, starved).ok());
+    ASSERT_TRUE(source->receive(*pool, *unit, next_index, starved).ok());
     const packet::Batch batch = pool->batch(*unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i, ++packets) {
       const packet::Packet packet = batch[i];
@@ -174,10 +176,11 @@ TEST(Replay, without_slots_it_waits_and_says_so) {
   const auto source = replay({.packet_bytes = {200}, .flows = 128, .seed = 3, .count = 1024});
   std::vector<Unit*> held;
   std::vector<Frame> frames;
+  std::uint64_t next_index = 0;
   for (int i = 0; i < 3; ++i) {
     held.push_back(pool->acquire_unit());
     bool starved = false;
-    ASSERT_TRUE(source->receive(*pool, *held.back(), frames.size(), starved).ok());
+    ASSERT_TRUE(source->receive(*pool, *held.back(), next_index, starved).ok());
     EXPECT_EQ(starved, i == 2);
     EXPECT_EQ(held.back()->count, i == 2 ? 0U : kDefaultUnitPackets);
     for (Frame& frame : testing::frames_of(*pool, *held.back())) {

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "dataplane/io/output_file.hpp"
 #include "dataplane/io/source.hpp"
 
 namespace catena::dataplane {
+
+/// What became of packets, read at one moment: sent + every drop == the live packets that send() was given.
+struct SinkCounts {
+  std::uint64_t sent = 0;
+  std::vector<NamedCount> drops;  ///< packets that could not be sent, by reason
+  std::uint64_t fragments = 0;    ///< frames that packets were cut into; each such packet counts once above
+};
 
 /// Where packets go. Called by one thread at a time.
 class Sink {
@@ -15,20 +23,23 @@ class Sink {
   virtual Status send(PacketPool& pool, Unit& unit) = 0;
   /// Writes out what is buffered. DataLoss, with the file, if that fails.
   virtual Status finish() = 0;
-  virtual std::uint64_t sent() const = 0;
-  /// Packets that could not be sent, by reason; sent + sum(drops) are the live packets that send() was given.
-  virtual std::vector<NamedCount> drops() const = 0;
-  /// Frames that packets were cut into; each such packet counts once in sent() or drops().
-  virtual std::uint64_t fragments() const { return 0; }
+  virtual SinkCounts counts() const = 0;
+  /// Of two calls the second may know of more: take counts() where they must agree.
+  std::uint64_t sent() const { return counts().sent; }
+  std::vector<NamedCount> drops() const { return counts().drops; }
+  std::uint64_t fragments() const { return counts().fragments; }
   virtual std::string describe() const = 0;
 };
 
 /// All sinks: drop "df_set" (longer than its MTU, and must not be cut).
 ///
-/// Writes a pcap file (nanosecond stamps; the arrival order number in ns since 1970, so that the same packets give
-/// the same file at any speed). PermissionDenied or NotFound if it cannot be created, another code where the system
-/// gives another reason; send() and finish() return DataLoss, with the file, if it cannot be written.
+/// Writes a pcap file (nanosecond stamps: when the packet arrived, see Packet::arrival_ns(); so the same capture or
+/// generated traffic gives the same file at any speed). PermissionDenied or NotFound if it cannot be created, another
+/// code where the system gives another reason; send() and finish() return DataLoss, with the file, if it cannot be
+/// written.
 Result<std::unique_ptr<Sink>> open_pcap_sink(std::string const& path);
+/// The same into a file that was opened and started.
+std::unique_ptr<Sink> make_pcap_sink(OutputFile file);
 /// Counts and forgets.
 std::unique_ptr<Sink> make_null_sink();
 

@@ -33,14 +33,14 @@ Frame datagram(std::size_t payload_bytes, bool keep_whole = false) {
   return frame;
 }
 
-/// A unit of `frames`, all marked with kMtu.
+/// A unit of `frames`, all marked with kMtu; frame i arrived at i ns.
 Unit* fill(PacketPool& pool, std::vector<Frame> const& frames) {
   Unit* unit = pool.acquire_unit();
   EXPECT_TRUE(pool.acquire_slots(*unit, static_cast<std::uint32_t>(frames.size())));
   unit->count = static_cast<std::uint32_t>(frames.size());
   for (std::uint32_t i = 0; i < unit->count; ++i) {
     std::copy(frames[i].begin(), frames[i].end(), pool.slot(unit->slots[i]) + packet::kSlotHeadroom);
-    pool.set_arrived(unit->slots[i], static_cast<std::uint32_t>(frames[i].size()), i, 0);
+    pool.set_arrived(unit->slots[i], static_cast<std::uint32_t>(frames[i].size()), i, i);
     pool.batch(*unit)[i].set_mtu(kMtu);
   }
   return unit;
@@ -170,7 +170,8 @@ TEST(Sinks, a_reply_leaves_through_the_port_that_it_came_in_on) {
   EXPECT_EQ(ports->sink->sent(), 3U);
 
   bool starved = false;
-  ASSERT_TRUE(ports->source->receive(*pool, *unit, 0, starved).ok());
+  std::uint64_t next_index = 0;
+  ASSERT_TRUE(ports->source->receive(*pool, *unit, next_index, starved).ok());
   ASSERT_EQ(unit->count, 2U) << "a ring gives back what was sent to it";
   EXPECT_EQ(pool->batch(*unit)[0].frame()[0], 0U);
   EXPECT_EQ(pool->batch(*unit)[0].ingress(), 0U);

@@ -20,22 +20,34 @@ struct NamedCount {
   std::uint64_t count;
 };
 
+/// What a source saw, read at one moment: seen == delivered + every drop. A live port counts on while it is read.
+struct SourceCounts {
+  std::uint64_t seen = 0;         ///< those delivered included
+  std::vector<NamedCount> drops;  ///< seen and not delivered, by reason: "too_long" ...
+};
+
 /// Where packets come from. Called by one thread at a time.
 class Source {
  public:
   virtual ~Source() = default;
   /// Fills `unit` (empty, without slots) with up to pool.unit_packets() packets in arrival order, taking slots from
-  /// `pool`; unit.count says how many. Each packet is entered by PacketPool::set_arrived() with index `next_index` and
-  /// up; first_index and arrival_ns of the unit are the caller's. 0 packets is no error: nothing there now, no slot
-  /// free (then `starved` is set), or finished(). An error ends the run; the unit then has no packet and no slot, and
-  /// the packets before the error have been delivered.
-  virtual Status receive(PacketPool& pool, Unit& unit, std::uint64_t next_index, bool& starved) = 0;
+  /// `pool`; unit.count says how many. Every frame that the source sees has a number, also one that it drops:
+  /// `next_index` is that of the next frame, and receive() moves it past the last one that it saw. Each packet is
+  /// entered by PacketPool::set_arrived() with its number; first_index, end_index and arrival_ns of the unit are the
+  /// caller's. 0 packets is no error: nothing there now, no slot free (then `starved` is set), or finished(). An error
+  /// ends the run; the unit then has no packet and no slot, and the packets before the error have been delivered.
+  virtual Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) = 0;
   /// True when no packet will ever come again. False for live sources.
   virtual bool finished() const = 0;
-  /// Packets seen, those delivered included.
-  virtual std::uint64_t seen() const = 0;
-  /// Packets seen and not delivered, by reason: "too_long" ...; sum(drops) + delivered == seen.
-  virtual std::vector<NamedCount> drops() const = 0;
+  virtual SourceCounts counts() const = 0;
+  /// Packets that the source would bring if the chain always took them; 0: as many as are taken, or not known.
+  virtual std::uint64_t offered_per_second() const { return 0; }
+  /// About which part of its packets the source has brought, 0 to 1; below 0 where nobody knows how many will come. Any
+  /// thread.
+  virtual double part_done() const { return -1; }
+  /// Of two calls the second may know of more packets: take counts() where they must agree.
+  std::uint64_t seen() const { return counts().seen; }
+  std::vector<NamedCount> drops() const { return counts().drops; }
   /// For the start-up report: "pcap office.pcap".
   virtual std::string describe() const = 0;
   /// The clock that stamps the packets of a live source; it does not change. None where packets bring their times, or
@@ -46,16 +58,23 @@ class Source {
 /// Reads pcap and pcapng captures of Ethernet frames (DLT_EN10MB), micro- and nanosecond stamps. A frame is what was
 /// captured of it, its arrival time the capture's stamp. `loops`: how often the file is replayed, at least 1; each
 /// pass begins 1 us after the latest stamp of the one before. Drops: "too_long" (above kMaxFrameBytes).
-/// Errors: NotFound if it cannot be opened, InvalidArgument for another link type, no loop at all or a damaged file
-/// (at the start; damage later ends the run with DataLoss that names the frame, counted from 1 as Wireshark does).
+/// A stream (see is_stream()) is read by a thread of its own, so that receive() never
+/// waits for it, and once only; opening it waits for its first bytes.
+/// Errors: NotFound if it cannot be opened, InvalidArgument for another link type, no loop at all, several of what can
+/// be read once, or a damaged file (at the start; damage later ends the run with DataLoss that names the frame, counted
+/// from 1 as Wireshark does).
 Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops = 1);
 
 struct SampledFrame {
   std::uint32_t bytes;
   packet::Layers layers;
 };
-/// The first `most` frames of a capture, for what is decided before packets run. Errors as open_pcap_source(), but a
-/// capture that is damaged further on gives what stands before.
+/// Whether `path` names what can be read only once: a FIFO, a socket, a terminal, or "-", standard input. What were
+/// sampled of it would be missing in the run.
+bool is_stream(std::string const& path);
+/// Of the first `most` frames of a capture that is no stream those that a chain takes (up to kMaxFrameBytes), for what
+/// is decided before packets run. Errors as open_pcap_source(), but a capture that is damaged further on gives what is
+/// before.
 Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most);
 
 struct GeneratorConfig {

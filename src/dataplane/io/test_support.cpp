@@ -146,11 +146,12 @@ std::vector<Frame> frames_of(PacketPool& pool, Unit const& unit) {
 
 Received receive_all(Source& source, PacketPool& pool, std::uint32_t idle_limit) {
   Received received;
+  std::uint64_t next_index = 0;
   std::uint32_t idle = 0;
   while (!source.finished() && idle < idle_limit) {
     Unit* unit = pool.acquire_unit();
     bool starved = false;
-    received.status = source.receive(pool, *unit, received.frames.size(), starved);
+    received.status = source.receive(pool, *unit, next_index, starved);
     if (!received.status.ok()) {
       EXPECT_EQ(unit->count, 0U) << "a failing source delivers nothing";
       pool.release_unit(unit);
@@ -176,7 +177,6 @@ Status pump(Source& source, Sink& sink, PacketPool& pool, std::uint32_t idle_lim
     Unit* unit = pool.acquire_unit();
     bool starved = false;
     Status status = source.receive(pool, *unit, index, starved);
-    index += unit->count;
     idle = unit->count == 0 ? idle + 1 : 0;
     if (status.ok()) {
       status = sink.send(pool, *unit);

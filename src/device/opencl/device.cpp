@@ -9,6 +9,9 @@
 #include <absl/strings/str_join.h>
 
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 #include <CL/cl_ext.h>
 
@@ -142,6 +145,25 @@ Found describe(cl_platform_id platform, cl_device_id device) {
 constexpr std::string_view kNoDriver =
     "no OpenCL driver is installed; PoCL runs kernels on the CPU: apt-get install pocl-opencl-icd";
 
+/// PoCL offers no platform where it cannot make the folder of its cache (pocl_cache_init_topdir); then this says so.
+std::string cache_problem() {
+  namespace fs = std::filesystem;
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value != nullptr ? value : "");
+  };
+  fs::path folder = variable("POCL_CACHE_DIR");
+  if (folder.empty()) {
+    const fs::path caches = variable("XDG_CACHE_HOME");
+    folder = (caches.empty() ? variable("HOME") / ".cache" : caches) / "pocl" / "kcache";
+  }
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return error ? concat("; or one is, and PoCL cannot make its cache, ", folder.string(), " (", error.message(),
+                        "): export POCL_CACHE_DIR=FOLDER_YOU_CAN_WRITE")
+               : std::string();
+}
+
 std::vector<cl_device_id> devices_of(cl_platform_id platform) {
   cl_uint count = 0;
   if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count) != CL_SUCCESS) {
@@ -160,7 +182,8 @@ Result<std::vector<Found>> find_devices() {
   cl_uint count = 0;
   const cl_int code = clGetPlatformIDs(0, nullptr, &count);
   if (code == CL_PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && count == 0)) {
-    return absl::UnavailableError(concat(kNoDriver, " (clGetPlatformIDs: ", error_name(code), ", ", code, ")"));
+    return absl::UnavailableError(
+        concat(kNoDriver, " (clGetPlatformIDs: ", error_name(code), ", ", code, ")", cache_problem()));
   }
   CATENA_CL_TRY(code);
   std::vector<cl_platform_id> platforms(count);
@@ -179,7 +202,7 @@ Result<std::vector<Found>> find_devices() {
     }
   }
   if (usable.empty()) {
-    return absl::UnavailableError(refused.empty() ? std::string(kNoDriver) : absl::StrJoin(refused, "; "));
+    return absl::UnavailableError(refused.empty() ? concat(kNoDriver, cache_problem()) : absl::StrJoin(refused, "; "));
   }
   return usable;
 }

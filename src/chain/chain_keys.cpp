@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/chain_file.hpp"
+#include "chain/keys.hpp"
+
+#include <catena/packet/slot.hpp>
+#include <catena/plan/planner.hpp>
+
+#include <array>
+#include <limits>
+
+namespace catena::chain {
+namespace {
+
+using std::string_view;
+using enum KeyKind;
+
+constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxDevices = 32;
+
+constexpr std::array<string_view, 1> kVersions{"catena/v1"};
+constexpr std::array<string_view, 1> kKinds{"Chain"};
+constexpr std::array<string_view, 4> kDevices{"auto", "cuda", "opencl", "none"};
+constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
+constexpr std::array<string_view, 2> kProcessors{"cpu", "gpu"};
+constexpr std::array<string_view, 1> kImix{"imix"};
+constexpr std::array<string_view, 5> kRxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE", "generator: {...}",
+                                                     "replay: {...}"};
+constexpr std::array<string_view, 3> kTxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE"};
+
+constexpr std::array kMetadata{
+    Key{.name = "name", .kind = kName, .help = "name of the chain in the report", .is_required = true},
+};
+
+constexpr Key kRate{.name = "rate",
+                    .kind = kInteger,
+                    .help = "packets per second; 0: as fast as the chain takes them",
+                    .fallback = "0",
+                    .maximum = 1'000'000'000};
+constexpr Key kSeed{
+    .name = "seed", .kind = kInteger, .help = "the same seed gives the same packets", .fallback = "1", .maximum = kAny};
+constexpr Key kCount{.name = "count",
+                     .kind = kInteger,
+                     .help = "packets in all; 0: until the run is stopped",
+                     .fallback = "0",
+                     .maximum = kAny};
+
+constexpr std::array kGenerator{
+    Key{.name = "packet",
+        .kind = kInteger,
+        .help = "frame length in bytes, without FCS; imix: 64, 594 and 1518 bytes as 7 : 4 : 1",
+        .fallback = "64",
+        .minimum = dataplane::kMinGeneratedBytes,
+        .maximum = packet::kMaxFrameBytes,
+        .words = kImix},
+    Key{.name = "flows",
+        .kind = kInteger,
+        .help = "flows that take turns",
+        .fallback = "1024",
+        .minimum = 1,
+        .maximum = dataplane::kMaxGeneratedFlows},
+    kRate,
+    kSeed,
+    kCount,
+};
+
+constexpr std::array kReplay{
+    Key{.name = "packet",
+        .kind = kIntegers,
+        .help = "frame length in bytes, without FCS; the sizes of a list take turns",
+        .fallback = "64",
+        .minimum = dataplane::kMinGeneratedBytes,
+        .maximum = packet::kMaxFrameBytes,
+        .most = dataplane::kMaxReplaySizes},
+    Key{.name = "flows",
+        .kind = kInteger,
+        .help = "flows that take turns; times the number of sizes at most 262144",
+        .fallback = "1024",
+        .minimum = 1,
+        .maximum = dataplane::kMaxReplayTemplates},
+    kRate,
+    kSeed,
+    kCount,
+};
+
+constexpr Key kDpdk{
+    .name = "dpdk", .kind = kTexts, .help = "a DPDK device string, or several", .minimum = 1, .maximum = kMaxDevices};
+
+constexpr Key kDev{.name = "dev",
+                   .kind = kTexts,
+                   .help = "an interface of the kernel, or several",
+                   .minimum = 1,
+                   .maximum = kMaxDevices};
+
+constexpr std::array kRx{
+    Key{.name = "pcap", .kind = kFile, .help = "a pcap or pcapng capture of Ethernet frames; -: standard input"},
+    Key{.name = "loops",
+        .kind = kInteger,
+        .help = "with pcap: how often the file is read",
+        .fallback = "1",
+        .minimum = 1,
+        .maximum = kAny},
+    kDpdk,
+    kDev,
+    Key{.name = "generator", .kind = kSection, .help = "artificial traffic", .keys = kGenerator},
+    Key{.name = "replay", .kind = kSection, .help = "artificial traffic for benchmarks", .keys = kReplay},
+};
+
+constexpr std::array kTx{
+    Key{.name = "pcap", .kind = kFile, .help = "the pcap file to write; -: standard output"},
+    kDpdk,
+    kDev,
+};
+
+constexpr Key number(string_view name, string_view help, string_view fallback, std::int64_t minimum,
+                     std::int64_t maximum) {
+  return {.name = name, .kind = kInteger, .help = help, .fallback = fallback, .minimum = minimum, .maximum = maximum};
+}
+
+constexpr std::array kTuning{
+    number("pool_slots", "packets that can be inside the chain at once, a power of two", "16384", 2048, 1 << 20),
+    number("unit_packets", "packets of a unit at most", "256", 4, dataplane::kMaxUnitPackets),
+    number("units_per_launch", "full units that one launch on the device has room for", "8", 1, 1024),
+    number("launches_in_flight", "launches of one NF that are on the device at once", "3", 1, 16),
+    number("device_limit_ms", "milliseconds after which a launch that does not end counts as a failed device", "10000",
+           10, 600'000),
+    number("max_batch_delay_us", "microseconds that a launch which is not full may wait for more packets", "50", 0,
+           1'000'000),
+};
+
+constexpr std::array kNf{
+    Key{.name = "name", .kind = kName, .help = "differs from all others of the chain", .is_required = true},
+    Key{.name = "type", .kind = kText, .help = "one that `catena show nfs` lists", .is_required = true},
+    Key{.name = "on",
+        .kind = kWord,
+        .help = "which implementation decides the packets",
+        .fallback = "cpu",
+        .words = kProcessors},
+    Key{.name = "on_unsupported",
+        .kind = kWord,
+        .help = "what becomes of packets that the NF cannot inspect; default: that of spec, else that of the type",
+        .words = kPassOrDrop},
+    Key{.name = "link_local",
+        .kind = kWord,
+        .help =
+            "what becomes of ARP, LLDP, spanning tree and other frames that concern one link; default: that of spec",
+        .words = kPassOrDrop},
+    Key{.name = "config", .kind = kOfNf, .help = "the NF's own keys", .fallback = "{}"},
+};
+
+constexpr std::array kSpec{
+    Key{.name = "rx",
+        .kind = kSection,
+        .help = "where packets come from",
+        .is_required = true,
+        .keys = kRx,
+        .alternatives = kRxAlternatives},
+    Key{.name = "tx",
+        .kind = kSection,
+        .help = "where packets go; null: nowhere, they are counted",
+        .is_required = true,
+        .is_nullable = true,
+        .keys = kTx,
+        .alternatives = kTxAlternatives},
+    Key{.name = "device",
+        .kind = kWord,
+        .help = "the device for NFs placed on: gpu",
+        .fallback = "auto",
+        .words = kDevices},
+    Key{.name = "on_unsupported",
+        .kind = kWord,
+        .help = "for NFs that do not say it themselves; default: drop for firewall and ipsec, pass for the others",
+        .words = kPassOrDrop},
+    Key{.name = "link_local",
+        .kind = kWord,
+        .help = "for NFs that do not say it themselves",
+        .fallback = "pass",
+        .words = kPassOrDrop},
+    Key{.name = "tuning",
+        .kind = kSection,
+        .help = "numbers that change speed, and nothing else",
+        .fallback = "{}",
+        .keys = kTuning},
+    Key{.name = "nfs",
+        .kind = kSections,
+        .help = "the NFs in order",
+        .is_required = true,
+        .maximum = plan::kMaxNfs,
+        .keys = kNf},
+};
+
+constexpr std::array kRoot{
+    Key{.name = "apiVersion", .kind = kWord, .help = "version of this format", .is_required = true, .words = kVersions},
+    Key{.name = "kind", .kind = kWord, .help = "what the file describes", .is_required = true, .words = kKinds},
+    Key{.name = "metadata",
+        .kind = kSection,
+        .help = "what the chain is called",
+        .is_required = true,
+        .keys = kMetadata},
+    Key{.name = "spec", .kind = kSection, .help = "the chain", .is_required = true, .keys = kSpec},
+};
+
+}  // namespace
+
+std::span<const Key> chain_keys() { return kRoot; }
+
+}  // namespace catena::chain

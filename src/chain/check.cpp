@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/check.hpp"
+
+#include "chain/findings.hpp"
+#include "chain/instances.hpp"
+#include "chain/named_files.hpp"
+
+#include <algorithm>
+#include <memory>
+
+namespace catena::chain {
+
+Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
+             std::vector<RefusedRules>& refused) {
+  CATENA_RETURN_IF_ERROR(start_eal({}, {}));
+  config.rx = options.rx.value_or(config.rx);
+  config.tx = options.tx.value_or(config.tx);
+  Findings findings;
+  const nf::NamedFiles of_nfs;
+  std::vector<std::unique_ptr<nf::Instance>> instances;
+  for (NfConfig const& entry : config.nfs) {
+    instances.push_back(findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx))));
+    if (instances.back() == nullptr) {
+      continue;
+    }
+    if (std::vector<nf::Refusal> rules = refusals_of(*instances.back()); !rules.empty()) {
+      refused.push_back({entry.name, std::move(rules)});
+    }
+  }
+  findings.add(check_files(named_files(config, options, of_nfs.files())));
+  // a plan as a device that can do everything would have it; this also opens the capture
+  plan::PlanInput input = findings.take(plan_input(config, options.sync));
+  CATENA_RETURN_IF_ERROR(findings.status());
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    findings.add(add_nf(config.nfs[i], *instances[i], input).status());
+  }
+  CATENA_RETURN_IF_ERROR(findings.status());
+  const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),
+                                      [](NfConfig const& entry) { return entry.on == Placement::kGpu; });
+  return is_planned ? plan::make_plan(input).status() : absl::OkStatus();
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/run_options.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/nf/refusal.hpp>
+#include <catena/nf/registry.hpp>
+
+#include <string>
+#include <vector>
+
+namespace catena::chain {
+
+/// The rules of an NF that are not applied.
+struct RefusedRules {
+  std::string nf;  ///< its name
+  std::vector<nf::Refusal> rules;
+};
+
+/// Whether Chain::create() would take the chain on a machine that has its devices and ports: reads what it reads, makes
+/// the NFs and the device tables of those placed on the gpu, and plans, but opens no port, no device and no output.
+/// A capture that is a regular file is opened. The error lists all that is wrong, a line each. `refused` gets an entry
+/// for each NF that refuses rules.
+Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
+             std::vector<RefusedRules>& refused);
+
+}  // namespace catena::chain

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/keys.hpp"
+
+#include "chain/findings.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <system_error>
+
+namespace catena::chain {
+namespace {
+
+std::string_view name_in(std::string_view sample) { return sample.substr(0, sample.find(':')); }
+
+std::vector<std::string> words_of(Key const& key) { return {key.words.begin(), key.words.end()}; }
+
+bool is_word(Key const& key, std::string_view text) {
+  return std::find(key.words.begin(), key.words.end(), text) != key.words.end();
+}
+
+bool is_name(std::string const& text) {
+  return text.size() <= kMaxNameLength && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+         });
+}
+
+Result<std::int64_t> number(nf::Config& section, Key const& key, std::string const& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < key.minimum || value > key.maximum) {
+    return section.error(key.name, concat("'", key.name, "' is '", text, "'; allowed: a whole number from ",
+                                          key.minimum, " to ", key.maximum, ", or a list of such"));
+  }
+  return value;
+}
+
+Result<std::vector<std::int64_t>> read_integers(nf::Config& section, Key const& key) {
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, section.strings(key.name));
+  if (texts.empty() || texts.size() > static_cast<std::size_t>(key.most)) {
+    return section.error(key.name,
+                         concat("'", key.name, "' lists ", texts.size(), " numbers; allowed: 1 to ", key.most));
+  }
+  std::vector<std::int64_t> values;
+  for (std::string const& text : texts) {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, number(section, key, text));
+    values.push_back(value);
+  }
+  return values;
+}
+
+Result<std::vector<std::string>> read_texts(nf::Config& section, Key const& key) {
+  CATENA_ASSIGN_OR_RETURN(std::vector<std::string> texts, section.strings(key.name));
+  const auto count = static_cast<std::int64_t>(texts.size());
+  if (count < key.minimum || count > key.maximum) {
+    return section.error(
+        key.name, concat("'", key.name, "' lists ", count, " of them; allowed: ", key.minimum, " to ", key.maximum));
+  }
+  for (auto text = texts.begin(); text != texts.end(); ++text) {
+    if (std::find(texts.begin(), text, *text) != text) {
+      return section.error(key.name, concat("'", key.name, "' lists '", *text, "' twice"));
+    }
+  }
+  return texts;
+}
+
+Status check_value(nf::Config& section, Key const& key) {
+  switch (key.kind) {
+    case KeyKind::kText:
+    case KeyKind::kFile:
+      return section.string(key.name).status();
+    case KeyKind::kName: {
+      CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
+      return is_name(text) ? absl::OkStatus()
+                           : section.error(key.name, concat("'", key.name, "' is '", text,
+                                                            "'; allowed: letters, digits, '-', '_' and '.', at most ",
+                                                            kMaxNameLength));
+    }
+    case KeyKind::kTexts:
+      return read_texts(section, key).status();
+    case KeyKind::kWord:
+      return section.one_of(key.name, words_of(key)).status();
+    case KeyKind::kInteger: {
+      CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
+      return is_word(key, text) ? absl::OkStatus() : section.integer(key.name, key.minimum, key.maximum).status();
+    }
+    case KeyKind::kIntegers:
+      return read_integers(section, key).status();
+    case KeyKind::kOfNf:
+      return section.section(key.name).status();
+    case KeyKind::kSection: {
+      CATENA_ASSIGN_OR_RETURN(nf::Config inner, section.section(key.name));
+      Findings findings;
+      const auto given = std::count_if(key.alternatives.begin(), key.alternatives.end(),
+                                       [&inner](std::string_view sample) { return inner.has(name_in(sample)); });
+      if (!key.alternatives.empty() && given != 1) {
+        findings.add(section.error(
+            key.name, concat("'", key.name, "' ", key.is_nullable ? "is null, or " : "", "takes exactly one of ",
+                             fmt::format("{}", fmt::join(key.alternatives, ", ")))));
+      }
+      findings.add(check_keys(std::move(inner), key.keys));
+      return findings.status();
+    }
+    case KeyKind::kSections: {
+      CATENA_ASSIGN_OR_RETURN(const std::vector<nf::Config> entries, section.sections(key.name));
+      if (entries.size() > static_cast<std::size_t>(key.maximum)) {
+        return section.error(
+            key.name, concat("'", key.name, "' has ", entries.size(), " entries; allowed: at most ", key.maximum));
+      }
+      Findings findings;
+      for (nf::Config const& entry : entries) {
+        findings.add(check_keys(entry, key.keys));
+      }
+      return findings.status();
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status check_keys(nf::Config section, std::span<const Key> keys) {
+  for (Key const& key : keys) {
+    section.has(key.name);  // so that what is left is unknown, or misspelt
+  }
+  Findings findings;
+  for (Key const& key : keys) {
+    if (key.is_nullable && section.is_null(key.name)) {
+      continue;
+    }
+    if (key.is_required || section.has(key.name)) {
+      findings.add(check_value(section, key));
+    }
+  }
+  findings.add(section.finish());
+  return findings.status();
+}
+
+Key const& Section::key(std::string_view name) const {
+  return *std::find_if(keys_.begin(), keys_.end(), [name](Key const& each) { return each.name == name; });
+}
+
+Result<std::string> Section::text(std::string_view name) { return config_.string_or(name, key(name).fallback); }
+
+Result<std::int64_t> Section::integer(std::string_view name) {
+  Key const& own = key(name);
+  if (!config_.has(name)) {
+    std::int64_t value = 0;
+    std::from_chars(own.fallback.data(), own.fallback.data() + own.fallback.size(), value);
+    return value;
+  }
+  return config_.integer(name, own.minimum, own.maximum);
+}
+
+Result<std::vector<std::int64_t>> Section::integers(std::string_view name) {
+  if (!config_.has(name)) {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, integer(name));
+    return std::vector{value};
+  }
+  return read_integers(config_, key(name));
+}
+
+Result<std::vector<std::string>> Section::texts(std::string_view name) { return read_texts(config_, key(name)); }
+
+Result<Section> Section::section(std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(nf::Config inner, config_.section_or_empty(name));
+  return Section(std::move(inner), key(name).keys);
+}
+
+Result<std::vector<Section>> Section::sections(std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(std::vector<nf::Config> entries, config_.sections(name));
+  std::vector<Section> sections;
+  for (nf::Config& entry : entries) {
+    sections.emplace_back(std::move(entry), key(name).keys);
+  }
+  return sections;
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/nf/config.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The keys of a chain file as tables: what checks them, what reads them and what describes them (`catena show schema`)
+/// is the same.
+namespace catena::chain {
+
+enum class KeyKind {
+  kText,      ///< any
+  kName,      ///< at most kMaxNameLength letters, digits, '-', '_' and '.'
+  kFile,      ///< text that names a file
+  kTexts,     ///< one text, or a list of `minimum` to `maximum`
+  kWord,      ///< one of `words`
+  kInteger,   ///< `minimum` to `maximum`, or one of `words` where there are some
+  kIntegers,  ///< one such number, or a list of 1 to `most`
+  kSection,   ///< a mapping with the keys `keys`
+  kSections,  ///< a list of at most `maximum` such mappings
+  kOfNf,      ///< a mapping with the keys of the NF's type
+};
+
+struct Key {
+  std::string_view name;
+  KeyKind kind = KeyKind::kText;
+  std::string_view help;
+  std::string_view fallback = {};  ///< as a chain file would have it; empty: there is none
+  bool is_required = false;
+  bool is_nullable = false;  ///< `null` is a value, too
+  std::int64_t minimum = 0;
+  std::int64_t maximum = 0;
+  std::int64_t most = 0;
+  std::span<const std::string_view> words = {};
+  std::span<const Key> keys = {};
+  /// Of `keys`: those of which a section has exactly one, as they are shown: "pcap: FILE".
+  std::span<const std::string_view> alternatives = {};
+};
+
+inline constexpr std::size_t kMaxNameLength = 64;
+
+/// The top level.
+std::span<const Key> chain_keys();
+
+/// All that is wrong with the keys of a section and of those in it, taken by themselves: unknown, missing, no such
+/// value. A line each.
+Status check_keys(nf::Config section, std::span<const Key> keys);
+
+/// A section of which check_keys() said that it is fine, by its table. Each getter takes the name of a key of the
+/// table.
+class Section {
+ public:
+  Section(nf::Config config, std::span<const Key> keys) : config_(std::move(config)), keys_(keys) {}
+
+  nf::Config& config() { return config_; }
+  bool has(std::string_view name) { return config_.has(name); }
+  /// The value, or the table's fallback.
+  Result<std::string> text(std::string_view name);
+  Result<std::int64_t> integer(std::string_view name);
+  Result<std::vector<std::int64_t>> integers(std::string_view name);
+  Result<std::vector<std::string>> texts(std::string_view name);
+  /// Empty where the key is missing and not required.
+  Result<Section> section(std::string_view name);
+  Result<std::vector<Section>> sections(std::string_view name);
+
+ private:
+  Key const& key(std::string_view name) const;
+
+  nf::Config config_;
+  std::span<const Key> keys_;
+};
+
+}  // namespace catena::chain

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+#include "chain/planning.hpp"
+#include "dataplane/io/sink.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/device/device.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace catena::chain {
+
+/// What the command line adds to a chain file.
+struct RunOptions {
+  std::optional<PortConfig> rx;
+  std::optional<PortConfig> tx;
+  std::optional<device::Choice> device;
+  std::string record_path;   ///< empty: no record
+  std::string eve_path;      ///< where alerts go as EVE JSON lines; empty: nowhere
+  std::string trace_path;    ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere
+  std::string profile_path;  ///< where sync.profile was read from, so that nothing is written there
+  bool trace = false;        ///< keeps the time line for traces() where no file is wanted
+  std::vector<std::uint32_t> cores;  ///< where workers stay, worker i on cores[i % size]; empty: anywhere
+  std::uint32_t workers = 1;
+  bool new_keys = false;  ///< no key of the chain was used before
+  SyncOptions sync;
+  /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
+  /// measure. The plan is still made for what rx says.
+  std::function<Result<std::unique_ptr<dataplane::Source>>()> make_source;
+  std::function<Result<std::unique_ptr<dataplane::Sink>>()> make_sink;
+  /// Where given, what takes the place of the device that `device` names; for tests.
+  std::function<Result<std::unique_ptr<device::Device>>()> open_device;
+  std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
+};
+
+}  // namespace catena::chain

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/io/capture.hpp"
+
+#include "dataplane/io/output_file.hpp"
+
+#include <sys/stat.h>
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace catena::dataplane {
+namespace {
+
+constexpr std::size_t kReadBufferBytes = 256 << 10;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+
+}  // namespace
+
+Result<Capture> open_capture(std::string const& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rbe");
+  if (file == nullptr) {
+    return absl::NotFoundError(concat(path, ": cannot be opened: ", std::strerror(errno)));
+  }
+  return open_capture(file, path);
+}
+
+Result<Capture> open_capture(std::FILE* file, std::string const& path) {
+  Capture capture;
+  capture.buffer = std::make_unique<char[]>(kReadBufferBytes);
+  std::setvbuf(file, capture.buffer.get(), _IOFBF, kReadBufferBytes);
+  char error[PCAP_ERRBUF_SIZE] = "";
+  capture.pcap.reset(pcap_fopen_offline_with_tstamp_precision(file, PCAP_TSTAMP_PRECISION_NANO, error));
+  if (!capture.pcap) {
+    std::fclose(file);
+    return absl::InvalidArgumentError(concat(path, ": not a pcap or pcapng capture: ", error));
+  }
+  const int link_type = pcap_datalink(capture.pcap.get());
+  if (link_type != DLT_EN10MB) {
+    const char* name = pcap_datalink_val_to_name(link_type);
+    return absl::InvalidArgumentError(concat(path, ": captured with link type ", name != nullptr ? name : "unknown",
+                                             " (", link_type, "): give a capture of Ethernet frames (EN10MB)"));
+  }
+  return capture;
+}
+
+std::uint64_t stamp_ns(pcap_pkthdr const& header) {
+  // the capture was opened for nanoseconds: tv_usec holds them
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, header.ts.tv_sec)) * kNsPerSecond +
+         static_cast<std::uint64_t>(std::max<std::int64_t>(0, header.ts.tv_usec));
+}
+
+bool is_stream(std::string const& path) {
+  struct stat status {};
+  return path == kStandardStream ||
+         (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+}
+
+}  // namespace catena::dataplane

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace catena::dataplane {
+
+/// What a file name on the command line or in a chain file says for standard input or output.
+inline constexpr std::string_view kStandardStream = "-";
+
+/// A file that a run writes. It is opened without a change to what is in it, so that a run that cannot start leaves its
+/// outputs as they were: open() all of them first, then start() each. Owns the descriptor. One thread at a time.
+class OutputFile {
+ public:
+  /// "-" is standard output. What the system says where the file cannot be created: PermissionDenied, NotFound ...
+  static Result<OutputFile> open(std::string const& path);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&& other) noexcept;
+  OutputFile(OutputFile const&) = delete;
+  OutputFile& operator=(OutputFile const&) = delete;
+  ~OutputFile();
+
+  /// Empties a regular file; what is written to other files only adds to them.
+  Status start();
+  /// Writes all bytes. DataLoss, with the file, if that fails, now or before.
+  Status write(const void* bytes, std::size_t count);
+  /// DataLoss, with the file, if anything could not be written. Often is no harm.
+  Status close();
+  std::string const& path() const { return path_; }
+
+ private:
+  OutputFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  void fail(const char* call);
+
+  std::string path_;
+  int descriptor_;
+  Status failure_;
+};
+
+}  // namespace catena::dataplane

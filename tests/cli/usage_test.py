@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line itself: help, what is said of wrong words, exit status, completion, manual page.
+
+CATENA_BIN names the program, CATENA_DATA the folder tests/data/chain.
+"""
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BIN = os.environ["CATENA_BIN"]
+DATA = os.environ["CATENA_DATA"]
+TIMEOUT_S = 120
+COMMANDS = {"run", "check", "plan", "profile", "doctor", "show", "help", "completion"}
+
+CHAIN = """apiVersion: catena/v1
+kind: Chain
+metadata: {name: usage}
+spec:
+  rx: {generator: {packet: 60, count: 1000}}
+  tx: null
+  device: none
+  nfs: []
+"""
+
+
+def catena(*arguments, **env):
+    """`env` is added to the environment; what is None is taken out of it."""
+    whole = {name: value for name, value in {**os.environ, **env}.items() if value is not None}
+    return subprocess.run([BIN, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=whole)
+
+
+class Usage(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.chain = self.write("chain.yaml", CHAIN)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def test_a_wrong_word_names_what_was_probably_meant_and_exits_with_2(self):
+        for words, message in ((("rum", self.chain), "'catena' has no command 'rum'; did you mean 'run'?"),
+                               (("chekc", self.chain), "did you mean 'check'?"),
+                               (("show", "nsf"), "'catena show' has no command 'nsf'; did you mean 'nfs'?"),
+                               (("run", self.chain, "--recrod", "x"), "'catena run' has no option '--recrod'; did you mean '--record'?"),
+                               (("run", self.chain, "--wokers=1"), "has no option '--wokers'; did you mean '--workers'?"),
+                               (("help", "rum"), "'catena' has no command 'rum'; did you mean 'run'?"),
+                               (("run", self.chain, "--rx", "file:x"), "pcap:FILE, dpdk:DEVICE, dev:INTERFACE, generator"),
+                               (("run", self.chain, "--tx", "generator"), "pcap:FILE, dpdk:DEVICE, dev:INTERFACE, null"),
+                               (("run", self.chain, "--device", "gpu"), "auto"),
+                               (("run", self.chain, "--sync", "always"), "adaptive"),
+                               (("run", self.chain, "--workers", "0"), "--workers"),
+                               (("run", self.chain, "--cores", "none"), "--cores"),
+                               (("run",), "chain"),
+                               (("run", self.chain, "-q", "-v"), "--verbose"),
+                               (("--nf-path", self.path("none"), "run", self.chain), f"there is no folder {self.path('none')}")):
+            result = catena(*words)
+            self.assertEqual(result.returncode, 2, (words, result.stderr))
+            self.assertIn(message, result.stderr)
+            self.assertEqual(result.stdout, "", words)
+        self.assertEqual(catena("run", self.chain, CATENA_NF_PATH=self.path("none")).returncode, 2)
+
+    def test_help_is_there_however_it_is_asked_for(self):
+        for words in (("help",), ("--help",), ("-h",)):
+            result = catena(*words)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            for command in COMMANDS:
+                self.assertIn(f"\n  {command} ", result.stdout)
+        self.assertEqual(catena("help", "run").stdout, catena("run", "--help").stdout)
+        self.assertIn("--record", catena("help", "run").stdout)
+        self.assertEqual(catena("help", "show", "program").stdout, catena("show", "program", "--help").stdout)
+
+    def test_what_fails_exits_with_1_and_says_so_in_json_too(self):
+        self.write("bad.yaml", CHAIN.replace("device: none", "device: nome"))
+        for command in ("run", "check", "plan"):
+            result = catena(command, self.path("bad.yaml"), "--json")
+            self.assertEqual(result.returncode, 1)
+            answer = json.loads(result.stdout)
+            self.assertFalse(answer["ok"])
+            self.assertEqual(answer["errors"], [{
+                "file": self.path("bad.yaml"), "line": 7, "column": 11,
+                "message": "'device' is 'nome'; allowed: auto, cuda, opencl, none; did you mean 'none'?"}])
+        result = catena("check", self.path("none.yaml"), "--json")
+        self.assertEqual([error["line"] for error in json.loads(result.stdout)["errors"]], [None])
+        self.assertEqual(json.loads(catena("check", self.chain, "--json").stdout),
+                         {"file": self.chain, "ok": True, "errors": [], "refused_rules": []})
+        report = json.loads(catena("run", self.chain, "--json").stdout)
+        self.assertIs(report["ok"], True)
+        self.assertIsNone(report["error"])
+
+    def test_a_home_that_cannot_be_written_is_named(self):
+        # PoCL then offers no device at all
+        home = {"HOME": "/dev/null", "XDG_CACHE_HOME": None, "POCL_CACHE_DIR": None}
+        devices = json.loads(catena("show", "devices", "--json", **home).stdout)
+        opencl = next(entry for entry in devices if entry["backend"] == "opencl")
+        self.assertEqual(opencl["devices"], [])
+        self.assertIn("PoCL cannot make its cache, /dev/null/.cache/pocl/kcache (Not a directory): export POCL_CACHE_DIR=",
+                      opencl["error"])
+
+    def test_quiet_says_warnings_and_the_report_only(self):
+        loud = catena("run", self.chain)
+        self.assertIn("generator", loud.stderr)
+        quiet = catena("run", self.chain, "-q")
+        self.assertEqual(quiet.returncode, 0)
+        self.assertEqual(quiet.stderr, "")
+        self.assertIn("account   1000 in = 1000 out + 0 dropped", quiet.stdout)
+        self.assertIn("stage     tx: busy ", catena("run", self.chain, "-v").stdout)
+
+    def test_the_live_line_says_how_far_a_source_is_that_ends(self):
+        self.write("slow.yaml", CHAIN.replace("count: 1000", "count: 3000, rate: 1000"))
+        lines = [line for line in catena("run", self.path("slow.yaml")).stderr.splitlines() if "received" in line]
+        self.assertGreaterEqual(len(lines), 2)
+        self.assertRegex(lines[0], r" pps, \d+ %, \d+ s left$|kpps, \d+ %, \d+ s left$")
+
+    def on_a_terminal(self, *arguments, **env):
+        """What the program writes where its output and errors are a terminal."""
+        reader, writer = pty.openpty()
+        process = subprocess.Popen([BIN, *arguments], stdin=subprocess.DEVNULL, stdout=writer, stderr=writer,
+                                   env={**os.environ, **env})
+        os.close(writer)
+        text = b""
+        try:
+            while chunk := os.read(reader, 65536):
+                text += chunk
+        except OSError:
+            pass  # the last writer is gone
+        os.close(reader)
+        process.wait(TIMEOUT_S)
+        return text.decode()
+
+    def test_colours_are_for_terminals_that_want_them(self):
+        nf = "[{name: fw, type: firewall, on: gpu, config: {rules: %s/fw.rules, default: allow}}]" % DATA
+        warns = self.write("warns.yaml", CHAIN.replace("nfs: []", f"nfs: {nf}"))
+        self.assertIn("\x1b[33mWARNING", self.on_a_terminal("run", warns, NO_COLOR=""))
+        plain = self.on_a_terminal("run", warns, NO_COLOR="1")
+        self.assertIn("WARNING", plain)
+        self.assertNotIn("\x1b", plain)
+        result = catena("run", warns)
+        self.assertNotIn("\x1b", result.stdout + result.stderr)
+
+    # ---- completion and manual page
+
+    def completed(self, *words):
+        """What bash offers after these words, the last one of them unfinished."""
+        script = (f"source <({BIN} completion bash)\nCOMP_WORDS=({' '.join(repr(word) for word in words)})\n"
+                  f"COMP_CWORD={len(words) - 1}\n_catena\nprintf '%s\\n' \"${{COMPREPLY[@]}}\"")
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+        self.assertEqual(done.stderr, "")
+        return set(done.stdout.split())
+
+    def test_bash_completes_commands_and_options(self):
+        self.assertLessEqual(COMMANDS, self.completed("catena", ""))
+        self.assertEqual(self.completed("catena", "ru"), {"run"})
+        self.assertEqual(self.completed("catena", "run", "chain.yaml", "--rec"), {"--record"})
+        self.assertEqual(self.completed("catena", "show", "pro"), {"program"})
+        self.assertIn("--sync", self.completed("catena", "show", "program", "--"))
+        self.assertNotIn("--record", self.completed("catena", "show", "program", "--"))
+        self.assertEqual(self.completed("catena", "run", "no-such-word"), set())
+
+    def test_completion_of_other_shells_names_the_same(self):
+        for shell in ("zsh", "fish"):
+            script = catena("completion", shell).stdout
+            for word in COMMANDS:
+                self.assertIn(word, script)
+            self.assertIn("record", script)
+            if shutil.which(shell):
+                subprocess.run([shell, "-n", "-c" if shell == "fish" else "-c", script], check=True, timeout=TIMEOUT_S)
+
+    def test_the_manual_page_is_one_and_names_every_option(self):
+        page = catena("manual").stdout
+        shown = subprocess.run(["man", "-l", "-"], input=page, capture_output=True, text=True, timeout=TIMEOUT_S,
+                               check=True, env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "200", "TERM": "dumb"}).stdout
+        for words in ("catena run", "--record", "--pushdown", "catena show program", "EXIT STATUS", "NO_COLOR"):
+            self.assertIn(words, shown)
+        warnings = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page, capture_output=True, text=True,
+                                  timeout=TIMEOUT_S, check=True).stderr
+        self.assertEqual(warnings, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
