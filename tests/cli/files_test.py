@@ -248,6 +248,27 @@ class Files(unittest.TestCase):
             self.assertEqual(process.returncode, 0)
             self.assertEqual(json.loads(output)["tx"]["sent_packets"], 19)
 
+    def test_a_reader_gets_packets_while_more_are_waited_for(self):
+        for name in ("in", "out"):
+            os.mkfifo(self.path(name))
+        process = subprocess.Popen([BIN, "run", self.chain(rx="{pcap: in}", tx="{pcap: out}"), "-q"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env)
+        try:
+            with open(self.path("in"), "wb", buffering=0) as fifo:
+                fifo.write(pcap(self.frames[:20]))
+                # before that nobody reads what the run writes
+                self.assertIn(f"waiting for a reader of {self.path('out')}", process.stderr.readline())
+                with open(self.path("out"), "rb") as out:
+                    text = out.read(24 + sum(16 + len(frame) for frame in self.frames[:20]))
+                    fifo.close()
+                    self.assertEqual(out.read(), b"")
+            self.assertEqual([frame for _, frame in frames_of(text)], self.frames[:20])
+            process.communicate(timeout=TIMEOUT_S)
+        finally:
+            process.kill()
+            process.wait()
+        self.assertEqual(process.returncode, 0)
+
     def test_what_can_be_read_once_is_not_replayed(self):
         os.mkfifo(self.path("fifo"))
         result = self.catena("check", self.chain(rx="{pcap: fifo, loops: 2}"))

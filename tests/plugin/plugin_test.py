@@ -52,6 +52,12 @@ class Plugins(unittest.TestCase):
     def launcher():
         return ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
 
+    def test_the_manual_page_completions_and_figures_come_with_the_program(self):
+        for name in ("share/man/man1/catena.1", "share/bash-completion/completions/catena",
+                     "share/zsh/site-functions/_catena", "share/fish/vendor_completions.d/catena.fish",
+                     "bin/catena-plot"):
+            self.assertGreater((self.prefix / name).stat().st_size, 0, name)
+
     def test_their_own_tests_pass(self):
         done = call("ctest", "--test-dir", self.project / "build", "--output-on-failure")
         self.assertIn("100% tests passed", done.stdout)

@@ -61,6 +61,9 @@ class PcapSink final : public Sink {
       }
     }
     pool.release_slots(unit, 0, unit.count);
+    if (!file_.is_regular()) {  // a reader waits
+      flush();
+    }
     return failure_;
   }
 

@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -223,7 +224,11 @@ Result<std::unique_ptr<Source>> open_stream_source(std::string const& path) {
     return absl::ResourceExhaustedError(concat(name, ": no memory to read it"));
   }
   CATENA_ASSIGN_OR_RETURN(Capture capture, open_capture(file, name));
-  return std::make_unique<StreamSource>(name, std::move(input), std::move(capture));
+  try {
+    return std::make_unique<StreamSource>(name, std::move(input), std::move(capture));
+  } catch (std::system_error const& error) {
+    return absl::ResourceExhaustedError(concat(name, ": no thread to read it: ", error.what()));
+  }
 }
 
 }  // namespace catena::dataplane
