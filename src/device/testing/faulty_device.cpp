@@ -28,6 +28,7 @@ struct FaultyDevice::Faults {
   }
   bool is_aimed_at(std::uint64_t stream) const { return stream >= first && stream < end; }
   /// Under the mutex.
+  bool is_held() const { return held || plans[static_cast<std::size_t>(Call::kReady)].calls >= held_from; }
   Status enter_locked(Call call) {
     Plan& plan = plans[static_cast<std::size_t>(call)];
     ++plan.calls;
@@ -47,7 +48,8 @@ struct FaultyDevice::Faults {
   std::array<Plan, kCallCount> plans;
   Status lost;
   bool held = false;
-  std::uint64_t streams = 0;  ///< that are there
+  std::uint64_t held_from = std::numeric_limits<std::uint64_t>::max();  ///< calls of kReady
+  std::uint64_t streams = 0;                                            ///< that are there
   std::uint64_t early_frees = 0;
   std::chrono::nanoseconds delay{0};
   std::uint64_t made_streams = 0;
@@ -70,7 +72,7 @@ class FaultyEvent final : public Event {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kReady, stream_));
     {
       const std::scoped_lock lock(faults_->mutex);
-      if (faults_->held && faults_->is_aimed_at(stream_)) {
+      if (faults_->is_held() && faults_->is_aimed_at(stream_)) {
         return false;
       }
     }
@@ -198,6 +200,11 @@ void FaultyDevice::lose(Call call, std::uint64_t nth, Status status) {
 void FaultyDevice::hold_events(bool hold) {
   const std::scoped_lock lock(faults_->mutex);
   faults_->held = hold;
+}
+
+void FaultyDevice::hold_events_from(std::uint64_t nth) {
+  const std::scoped_lock lock(faults_->mutex);
+  faults_->held_from = faults_->plans[static_cast<std::size_t>(Call::kReady)].calls + nth;
 }
 
 void FaultyDevice::delay_events(std::chrono::nanoseconds delay) {

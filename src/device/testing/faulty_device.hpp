@@ -50,6 +50,8 @@ class FaultyDevice final : public Device {
   void lose(Call call, std::uint64_t nth, Status status);
   /// While true, no event becomes ready.
   void hold_events(bool hold);
+  /// From the `nth` question on whether an event is ready (1: the next), none becomes ready.
+  void hold_events_from(std::uint64_t nth);
   /// Events that are recorded from now on become ready no earlier than this.
   void delay_events(std::chrono::nanoseconds delay);
   /// From now on calls of streams and of their events count and fail, and events are held, on streams number `first` to

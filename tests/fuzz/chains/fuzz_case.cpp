@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz/chains/fuzz_case.hpp"
 
+#include "fuzz/chains/promise.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -14,6 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t kVariants = 4;  // device runs of a case
+// What a failed device might still write to is never freed: some megabytes a run.
+constexpr std::uint64_t kMostFaultyRuns = 500;
 constexpr std::chrono::seconds kShrinkFor{60};
 
 Status write_text(fs::path const& path, std::string const& text) {
@@ -59,8 +63,13 @@ Result<std::vector<CapturedFrame>> CaseRunner::put_into_tunnels(Random& random, 
 
 Result<FuzzCase> CaseRunner::make(Random& random) {
   FuzzCase test;
+  if (random.chance(40)) {
+    test.chain = make_growing_chain(random);
+    test.frames = make_traffic(random, Traffic::kFull);
+    return test;
+  }
   test.chain = make_chain(random);
-  test.frames = make_traffic(random);
+  test.frames = make_traffic(random, Traffic::kAny);
   const bool decrypts = std::any_of(test.chain.nfs.begin(), test.chain.nfs.end(),
                                     [](FuzzNf const& nf) { return nf.config.find("decrypt") != std::string::npos; });
   if (random.chance(decrypts ? 50 : 10)) {
@@ -82,7 +91,10 @@ Status CaseRunner::write(FuzzCase const& test, Variant const& variant, std::stri
       folder_ / "README.txt",
       concat(repeat_, "\n\nor by the program itself, in this folder:\n\n",
              "catena run chain.yaml --device none --tx pcap:cpu.pcap --record cpu.jsonl\n", "catena run chain.yaml ",
-             variant.sync_options, " --profile costs.json --workers ", variant.workers, " --record device.jsonl\n"));
+             variant.sync_options, " --profile costs.json --workers ", variant.workers, " --record device.jsonl\n",
+             variant.fault ? concat("\nbut with a device that fails, and ", variant.tuning.pool_slots,
+                                    " slots in the pool: ", to_string(*variant.fault), "\n")
+                           : ""));
 }
 
 Result<RunOutput> CaseRunner::run_on_cpu(FuzzCase const& test) {
@@ -104,20 +116,34 @@ std::string CaseRunner::run_on(std::string const& device, FuzzCase const& test, 
   if (!output.ok()) {
     return concat("the run failed: ", output.status().ToString());
   }
-  const std::string wrong = fault_of(*output, test.chain, device == "none" ? 0 : variant.gpu_mask);
+  if (variant.fault) {
+    return broken_promise(*output, expected, test.chain, variant);
+  }
+  const std::string wrong = fault_of(*output, test.chain, variant.gpu_mask);
   return wrong.empty() ? difference(*output, expected) : wrong;
 }
 
-Result<std::optional<Failure>> CaseRunner::run(Random& random, FuzzCase const& test) {
+Result<std::optional<Failure>> CaseRunner::run(Random& random, FuzzCase const& test, std::uint64_t& faulty_runs) {
   CATENA_ASSIGN_OR_RETURN(const RunOutput expected, run_on_cpu(test));
   std::optional<Variant> variant;
   for (std::uint32_t i = 0; i < kVariants; ++i) {
     // programs take long to compile: most ways to run are tried in more than one portion
     variant = make_variant(random, test.chain, variant && random.chance(50) ? &*variant : nullptr);
-    for (std::string const& device : devices_) {
-      if (std::string wrong = run_on(device, test, *variant, expected); !wrong.empty()) {
-        return Failure{std::move(wrong), device, *variant};
-      }
+    if (std::optional<Failure> failure = run_on_all(test, *variant, expected)) {
+      return failure;
+    }
+  }
+  if (variant->gpu_mask != 0 && random.chance(60) && faulty_runs < kMostFaultyRuns) {
+    ++faulty_runs;
+    return run_on_all(test, make_faulty(random, *variant), expected);
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> CaseRunner::run_on_all(FuzzCase const& test, Variant const& variant, RunOutput const& expected) {
+  for (std::string const& device : devices_) {
+    if (std::string wrong = run_on(device, test, variant, expected); !wrong.empty()) {
+      return Failure{std::move(wrong), device, variant};
     }
   }
   return std::nullopt;

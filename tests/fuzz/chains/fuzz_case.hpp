@@ -17,7 +17,7 @@ struct FuzzCase {
   std::vector<CapturedFrame> frames;
 };
 
-/// A run that gave something else than the run on the CPU.
+/// A run that gave something else than the run on the CPU, or that broke a promise where the device failed.
 struct Failure {
   std::string what;
   std::string device;
@@ -33,8 +33,9 @@ class CaseRunner {
 
   /// Errors: a run on the CPU failed.
   Result<FuzzCase> make(Random& random);
-  /// Runs the case on the CPU and then in some ways on each device; the first failure. Errors: as make().
-  Result<std::optional<Failure>> run(Random& random, FuzzCase const& test);
+  /// Runs the case on the CPU, then in some ways on each device, and often on a device that fails; the first failure.
+  /// `faulty_runs`: those of this process so far, which end at some hundred. Errors: as make().
+  Result<std::optional<Failure>> run(Random& random, FuzzCase const& test, std::uint64_t& faulty_runs);
   /// Leaves NFs and packets away as long as `failure` stays one, for a while; leaves what is left in the folder.
   FuzzCase shrink(FuzzCase test, Failure& failure);
 
@@ -47,6 +48,7 @@ class CaseRunner {
   Result<RunOutput> run_on_cpu(FuzzCase const& test);
   std::string run_on(std::string const& device, FuzzCase const& test, Variant const& variant,
                      RunOutput const& expected);
+  std::optional<Failure> run_on_all(FuzzCase const& test, Variant const& variant, RunOutput const& expected);
   /// Whether the case still fails; sets failure.what.
   bool still_fails(FuzzCase const& test, Failure& failure);
   Result<std::vector<CapturedFrame>> put_into_tunnels(Random& random, std::vector<CapturedFrame> frames);

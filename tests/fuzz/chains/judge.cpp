@@ -12,6 +12,7 @@ namespace catena::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
+using device::testing::FaultyDevice;
 
 constexpr std::size_t kPcapHeader = 24;
 constexpr std::size_t kPacketHeader = 16;
@@ -51,6 +52,17 @@ std::string capture_difference(std::string const& actual, std::string const& exp
   return concat("the output has ", actual.size(), " bytes, ", expected.size(), " expected");
 }
 
+/// A sound device of this kind, which is there for the whole process: what a chain leaves on a device that failed is
+/// never freed. Errors: NotFound.
+Result<device::Device*> real_device(std::string_view name) {
+  for (device::Device* device : nf::testing::devices()) {
+    if (device::to_string(device->info().backend) == name) {
+      return device;
+    }
+  }
+  return absl::NotFoundError(concat("there is no ", name, " device"));
+}
+
 template <typename Value>
 std::string unequal(std::string_view what, Value const& actual, Value const& expected) {
   return actual == expected ? std::string() : concat(what, " is ", actual, ", ", expected, " expected");
@@ -68,20 +80,6 @@ std::string count_difference(std::string_view what, std::vector<dataplane::Named
   return unequal(what, text(actual), text(expected));
 }
 
-std::string nf_difference(chain::NfReport const& actual, chain::NfReport const& expected) {
-  for (std::string const& wrong :
-       {unequal("in", actual.in, expected.in), unequal("passed", actual.passed, expected.passed),
-        unequal("alerts", actual.alerts, expected.alerts), unequal("replies", actual.replies, expected.replies),
-        unequal("unsupported", actual.unsupported, expected.unsupported),
-        count_difference("drops", actual.drops, expected.drops),
-        count_difference("statistics", actual.statistics, expected.statistics)}) {
-    if (!wrong.empty()) {
-      return concat("NF ", expected.name, ": ", wrong);
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<RunOutput> run_chain(fs::path const& folder, FuzzChain const& chain, Variant const& variant,
@@ -89,15 +87,31 @@ Result<RunOutput> run_chain(fs::path const& folder, FuzzChain const& chain, Vari
   const fs::path records = folder / "records.jsonl";
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
                           chain::parse_chain(chain_text(chain, variant, device), (folder / "chain.yaml").string()));
+  config.tuning = variant.tuning;
+  FaultyDevice* faulty = nullptr;
   chain::RunOptions options;
   options.record_path = records.string();
   options.workers = variant.workers;
   options.sync = variant.sync;
+  if (variant.fault) {
+    options.open_device = [&faulty, &device]() -> Result<std::unique_ptr<device::Device>> {
+      CATENA_ASSIGN_OR_RETURN(device::Device* const real, real_device(device));
+      auto opened = std::make_unique<FaultyDevice>(*real);
+      faulty = opened.get();
+      return opened;
+    };
+  }
   RunOutput output;
   {
     CATENA_ASSIGN_OR_RETURN(const auto running, chain::Chain::create(std::move(config), options, nf::builtin_nfs()));
-    CATENA_RETURN_IF_ERROR(running->run());
+    if (faulty != nullptr) {  // no NF is on the device otherwise
+      arm(*faulty, *variant.fault);
+    }
+    output.status = running->run();
     output.report = running->report();
+  }
+  if (!variant.fault) {
+    CATENA_RETURN_IF_ERROR(output.status);
   }
   output.capture = take_file(folder / "out.pcap");
   output.records = take_file(records);
@@ -122,6 +136,20 @@ std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t
     }
     if (nf.placement != ((gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu")) {
       return concat("NF ", nf.name, " ran on ", nf.placement, ": ", nf.device_error);
+    }
+  }
+  return {};
+}
+
+std::string nf_difference(chain::NfReport const& actual, chain::NfReport const& expected) {
+  for (std::string const& wrong :
+       {unequal("in", actual.in, expected.in), unequal("passed", actual.passed, expected.passed),
+        unequal("alerts", actual.alerts, expected.alerts), unequal("replies", actual.replies, expected.replies),
+        unequal("unsupported", actual.unsupported, expected.unsupported),
+        count_difference("drops", actual.drops, expected.drops),
+        count_difference("statistics", actual.statistics, expected.statistics)}) {
+    if (!wrong.empty()) {
+      return concat("NF ", expected.name, ": ", wrong);
     }
   }
   return {};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chain fuzzer: random chains over random traffic, run on the CPU and then on devices, in every placement, way to
-// synchronize and portion that comes up. Packets, records, exported flows and counters must be the same. It prints its
-// seed; a case that fails leaves a folder with the chain file, the capture and the commands that repeat it.
+// synchronize and portion that comes up. Packets, records, exported flows and counters must be the same; where the
+// device is made to fail, what docs/concepts.md promises must hold. It prints its seed; a case that fails leaves a
+// folder with the chain file, the capture and the commands that repeat it.
 #include "fuzz/chains/fuzz_case.hpp"
 #include "system/chain_runner.hpp"
 
@@ -79,8 +80,9 @@ class Fuzzer {
       ++done;
     }
     const auto took = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin);
-    std::cout << "chain_fuzz: " << done << " cases, " << runs_ << " device runs, " << packets_ << " packets in "
-              << took.count() << " s: " << (good ? "no difference" : "FAILED") << std::endl;
+    std::cout << "chain_fuzz: " << done << " cases, " << runs_ << " device runs, " << faulty_runs_ << " faults, "
+              << packets_ << " packets in " << took.count() << " s: " << (good ? "no difference" : "FAILED")
+              << std::endl;
     return good;
   }
 
@@ -96,7 +98,7 @@ class Fuzzer {
     Result<CaseRunner> runner = CaseRunner::create(folder, repeat, options_.devices);
     Result<FuzzCase> test = runner.ok() ? runner->make(random) : Result<FuzzCase>(runner.status());
     Result<std::optional<Failure>> failure =
-        test.ok() ? runner->run(random, *test) : Result<std::optional<Failure>>(test.status());
+        test.ok() ? runner->run(random, *test, faulty_runs_) : Result<std::optional<Failure>>(test.status());
     alarm(0);
     if (!failure.ok()) {
       std::cout << "FAILED: " << repeat << ": " << failure.status() << "\n  the case is in " << folder.string()
@@ -123,6 +125,7 @@ class Fuzzer {
 
   Options options_;
   std::uint64_t runs_ = 0;
+  std::uint64_t faulty_runs_ = 0;
   std::uint64_t packets_ = 0;
 };
 

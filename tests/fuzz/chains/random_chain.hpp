@@ -2,47 +2,45 @@
 #pragma once
 
 #include "chain/planning.hpp"
+#include "fuzz/chains/fault.hpp"
 #include "fuzz/chains/random.hpp"
+#include "fuzz/chains/random_nf.hpp"
 #include "fuzz/chains/traffic.hpp"
 
 #include <cstdint>
-#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 /// Random chains for the chain fuzzer, and the files that they name.
 namespace catena::fuzz {
 
-/// One NF of a chain file.
-struct FuzzNf {
-  std::string type;
-  std::string config;     ///< YAML flow text; file names are relative to the folder of the chain file
-  std::string more = {};  ///< further keys beside `type`, ", key: value"
-  bool has_kernel = true;
-};
-
 /// What must not change what comes out: where NFs are, what moves how, and in which portions.
 struct Variant {
   std::uint32_t gpu_mask = 0;  ///< bit i: NF i is placed on the gpu
   chain::SyncOptions sync;
   std::string sync_options;  ///< the same as options of `catena run`, without the profile
-  std::string tuning;        ///< "{...}"
+  chain::Tuning tuning;
   std::uint32_t workers = 1;
+  std::optional<DeviceFault> fault;  ///< what comes out may differ then, as far as docs/concepts.md allows
 };
 
 struct FuzzChain {
   std::vector<FuzzNf> nfs;
-  std::string spec;  ///< further lines of `spec:`
+  std::string spec;               ///< further lines of `spec:`
+  std::uint32_t growing_nfs = 0;  ///< of those at the front, where what comes after them is what matters
 };
 
 FuzzChain make_chain(Random& random);
+/// NFs that make packets longer, and then those that read or change whole packets: for Traffic::kFull. What a launch
+/// then carries is more than what rx takes, and packets begin where little is left in front of them.
+FuzzChain make_growing_chain(Random& random);
 /// Takes the placement and the ways to synchronize from `like`, if given: its programs are compiled already.
 Variant make_variant(Random& random, FuzzChain const& chain, Variant const* like);
+/// `like` on a device that fails on the way, with a pool that wraps many times meanwhile.
+Variant make_faulty(Random& random, Variant const& like);
 /// A chain of `tunnels` ipsec NFs that encrypt, to make traffic for those that decrypt.
 FuzzChain make_tunnels(Random& random, std::uint32_t tunnels);
-
-/// Writes the files that the chains name into `folder`.
-Status write_chain_files(std::filesystem::path const& folder);
 
 /// The file, in the folder of the chain file, to which NF number `nf` writes flows, where it is a monitor.
 std::string flows_file(std::size_t nf);

@@ -160,9 +160,13 @@ Frame make_other(Random& random) {
 
 class TrafficMaker {
  public:
-  explicit TrafficMaker(Random& random) : random_(&random) {
+  TrafficMaker(Random& random, Traffic traffic) : random_(&random), traffic_(traffic) {
     for (std::uint32_t i = random.between(1, 40); i > 0; --i) {
       flows_.push_back(random_flow(random));
+    }
+    if (traffic == Traffic::kFull) {
+      sizes_ = Sizes::kFull;
+      return;
     }
     const std::uint32_t kind = random.below(100);
     sizes_ = kind < 25 ? Sizes::kFull : kind < 35 ? Sizes::kSmall : Sizes::kAny;
@@ -173,7 +177,7 @@ class TrafficMaker {
   std::vector<CapturedFrame> make() {
     Random& random = *random_;
     const std::uint32_t most = random.chance(80) ? 700 : 3000;
-    const std::uint32_t count = random.between(1, most);
+    const std::uint32_t count = traffic_ == Traffic::kFull ? random.between(100, 500) : random.between(1, most);
     std::uint64_t stamp = kFirstStamp;
     while (frames_.size() < count) {
       const std::size_t before = frames_.size();
@@ -255,6 +259,7 @@ class TrafficMaker {
   }
 
   Random* random_;
+  Traffic traffic_;
   std::vector<Flow> flows_;
   Sizes sizes_ = Sizes::kAny;
   std::uint32_t oddities_ = 0;  ///< percent of the frames
@@ -272,9 +277,9 @@ void lie(Random& random, Frame& frame) {
 
 }  // namespace
 
-std::vector<CapturedFrame> make_traffic(Random& random) {
-  std::vector<CapturedFrame> frames = TrafficMaker(random).make();
-  if (random.chance(50)) {
+std::vector<CapturedFrame> make_traffic(Random& random, Traffic traffic) {
+  std::vector<CapturedFrame> frames = TrafficMaker(random, traffic).make();
+  if (traffic == Traffic::kAny && random.chance(50)) {
     spoil(random, frames);
   }
   return frames;

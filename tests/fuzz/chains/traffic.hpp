@@ -22,10 +22,16 @@ struct CapturedFrame {
   std::uint64_t stamp_ns = 0;
 };
 
+/// What a capture is for.
+enum class Traffic {
+  kAny,
+  kFull,  ///< nothing but TCP and UDP in frames as long as rx takes: launches of these are as large as they can be
+};
+
 /// Frames of a few flows, in the addresses that the fuzzer's tables speak of: TCP, UDP and ICMP with the texts that its
 /// rules look for, ICMP errors about them, fragments, IPv6, ARP and others, VLAN tags, IPv4 options, lengths that lie,
 /// frames cut by a snap length, bytes changed at random, frames as long as rx takes.
-std::vector<CapturedFrame> make_traffic(Random& random);
+std::vector<CapturedFrame> make_traffic(Random& random, Traffic traffic);
 
 /// Lies about lengths, cuts, or changes bytes of some of the frames.
 void spoil(Random& random, std::vector<CapturedFrame>& frames);

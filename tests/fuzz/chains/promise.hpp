@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "fuzz/chains/judge.hpp"
+
+#include <string>
+
+/// What docs/concepts.md promises of a chain whose device fails.
+namespace catena::fuzz {
+
+/// What a run with `variant.fault` has not kept of it; empty if it kept everything. `expected`: the run on the CPU.
+/// What is lost with a device is missed by the NFs after it: packets are compared as far as no state of theirs tells.
+std::string broken_promise(RunOutput const& run, RunOutput const& expected, FuzzChain const& chain,
+                           Variant const& variant);
+
+}  // namespace catena::fuzz
