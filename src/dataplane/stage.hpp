@@ -126,8 +126,8 @@ class DeviceStage final : public Stage {
                                                      DeviceStageOptions const& options);
   ~DeviceStage() override;
   Result<Progress> poll() override;
-  /// OK, or why the device is out of use. Read after the run.
-  Status const& device_status() const { return device_status_; }
+  /// OK, or why the device is out of use for the chain, whether this stage still had work or not. Read after the run.
+  Status device_status() const { return use_->reason(); }
   /// True if the device never answered: work on it may still run, and its memory was left to it.
   bool abandoned() const { return abandoned_; }
 

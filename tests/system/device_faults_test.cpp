@@ -146,6 +146,17 @@ TEST(DeviceFaults, all_nfs_of_a_chain_leave_the_device_together_and_say_why) {
   }
 }
 
+TEST(DeviceFaults, an_nf_that_was_done_when_the_device_failed_is_shown_to_have_left_it) {
+  FaultChain const& chain = chain_named("mix_mix");
+  FaultRun run = fault_run(chain, Crossing::kStaged, 1, {Fault::Kind::kOnce, Call::kReady, 1});
+  run.armed_after = 0;
+  const FaultResult result = run_with_fault(run, unique_frames(run.unit_packets, 1)).value();  // one unit, one launch
+  ASSERT_TRUE(result.has_failed);
+  for (chain::NfReport const& nf : result.report.nfs) {
+    EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
+  }
+}
+
 TEST(DeviceFaults, packets_that_only_a_sound_device_has_are_brought_back) {
   // the second mix has not begun: the copies to the device are what fails
   FaultChain const& chain = chain_named("mix_mix");
