@@ -47,20 +47,6 @@ std::uint8_t* arp_of(packet::Packet const& packet) {
   return nullptr;
 }
 
-/// ARP, what IEEE 802.1Q lets no bridge pass on (01:80:C2:00:00:0x), and Cisco's CDP, VTP, DTP and BPDUs of VLANs
-/// (01:00:0C:CC:CC:CC and :CD): frames that concern one link.
-bool is_link_local(packet::Packet const& packet) {
-  constexpr std::uint64_t kReserved = 0x0180C2000000;
-  constexpr std::uint64_t kCisco = 0x01000CCCCCCC;
-  if (packet.length() < packet::kEthernetBytes) {
-    return false;
-  }
-  const std::uint64_t to =
-      std::uint64_t{packet::load_be16(packet.frame())} << 32 | packet::load_be32(packet.frame() + 2);
-  return packet::load_be16(packet.frame() + 2 * kMacBytes) == kTypeArp || arp_of(packet) != nullptr ||
-         (to & ~std::uint64_t{0xF}) == kReserved || (to & ~std::uint64_t{1}) == kCisco;
-}
-
 void drop(packet::Packet const& packet, Decision decision, nf::Outcome& outcome) {
   outcome.drop(packet, decision - 1);
   if (outcome.recording()) {
@@ -112,7 +98,7 @@ bool Answers::answer_arp(packet::Packet const& packet, std::uint8_t* arp) const 
 }
 
 void Answers::take_unsupported(packet::Packet const& packet, nf::Outcome& outcome) {
-  if (!is_link_local(packet)) {
+  if (!packet::is_link_local(packet.layers().flags)) {
     drop(packet, kNotRoutable, outcome);
     return;
   }

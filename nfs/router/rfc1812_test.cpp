@@ -311,6 +311,21 @@ TEST_F(Rfc1812, what_it_cannot_route_is_not_bridged) {
   EXPECT_EQ(run({ipv6, Frame(13, 0xFF), Frame()}, kWithAddresses).dropped("not_routable"), 3U);
 }
 
+TEST_F(Rfc1812, what_merely_goes_to_a_control_frames_address_is_not_bridged) {
+  // as the rest of Catena has it: neither IPv6 to the groups of bridges and of Cisco, nor ARP of other networks
+  const std::vector<Frame> heads{{0x01, 0x80, 0xC2, 0, 0, 0x0E, 2, 0, 0, 0, 9, 9, 0x86, 0xDD, 0x60},
+                                 {0x01, 0x00, 0x0C, 0xCC, 0xCC, 0xCC, 2, 0, 0, 0, 9, 9, 0x86, 0xDD, 0x60},
+                                 {0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2, 0, 0, 0, 9, 9, 0x08, 0x06, 0, 6, 8, 0, 6, 4}};
+  std::vector<Frame> frames;
+  for (Frame const& head : heads) {
+    frames.emplace_back(60, 0);
+    std::copy(head.begin(), head.end(), frames.back().begin());
+  }
+  for (const char* more : {"", "arp: pass\n"}) {
+    EXPECT_EQ(run(frames, std::string(kWithAddresses) + more).dropped("not_routable"), frames.size()) << more;
+  }
+}
+
 TEST_F(Rfc1812, wrong_configuration_says_what_to_write) {
   const std::map<std::string, std::string> cases{
       {"ports: [{port: 0, mac: 02:00:00:00:09:01, next_hop_mac: 02:00:00:00:09:02, address: 10.9.0.1}]",
