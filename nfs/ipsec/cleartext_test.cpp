@@ -2,8 +2,6 @@
 // What arrives in the clear where an association should have protected it (RFC 4301 section 5.2).
 #include "ipsec_testing.hpp"
 
-#include <catena/core/text.hpp>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,22 +16,7 @@ constexpr std::uint32_t kOtherTunnelEnd = 0xC6336402;
 
 /// `selector` for the first of two tunnels; the second carries UDP to 10.9.0.0/16 and is one in UDP.
 std::string associations(std::string_view selector) {
-  return concat(R"(associations:
-  - spi: 4096
-    source: 192.0.2.1
-    destination: 198.51.100.1
-    encryption_key: 000102030405060708090a0b0c0d0e0ff0f1f2f3
-    authentication_key: 303132333435363738393a3b3c3d3e3f40414243
-    selector: )",
-                selector, R"(
-  - spi: 4097
-    source: 192.0.2.1
-    destination: 198.51.100.2
-    encryption_key: a0a1a2a3a4a5a6a7a8a9aaabacadaeafdeadbeef
-    authentication_key: 505152535455565758595a5b5c5d5e5f60616263
-    selector: {destination: 10.9.0.0/16, protocol: udp}
-    udp_encapsulation: {}
-)");
+  return two_tunnels(selector, "{destination: 10.9.0.0/16, protocol: udp}");
 }
 
 Frame udp(std::uint32_t destination, std::uint16_t port, std::string_view payload = "hello") {

@@ -20,24 +20,7 @@ constexpr std::uint32_t kTunnelEnd = 0xC6336401;
 constexpr std::uint16_t kMore = 0x2000;
 
 /// A tunnel with this selector, and one in UDP to another end for 10.9.0.0/16.
-std::string associations(std::string_view selector) {
-  return concat(R"(associations:
-  - spi: 4096
-    source: 192.0.2.1
-    destination: 198.51.100.1
-    encryption_key: 000102030405060708090a0b0c0d0e0ff0f1f2f3
-    authentication_key: 303132333435363738393a3b3c3d3e3f40414243
-    selector: )",
-                selector, R"(
-  - spi: 4097
-    source: 192.0.2.1
-    destination: 198.51.100.2
-    encryption_key: a0a1a2a3a4a5a6a7a8a9aaabacadaeafdeadbeef
-    authentication_key: 505152535455565758595a5b5c5d5e5f60616263
-    selector: {destination: 10.9.0.0/16}
-    udp_encapsulation: {}
-)");
-}
+std::string associations(std::string_view selector) { return two_tunnels(selector, "{destination: 10.9.0.0/16}"); }
 
 Frame with_fragment_word(Frame frame, std::uint16_t word) {
   packet::store_be16(frame.data() + 20, word);

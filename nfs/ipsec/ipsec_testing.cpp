@@ -51,6 +51,26 @@ Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_vie
                               folder.path());
 }
 
+std::string two_tunnels(std::string_view selector, std::string_view in_udp) {
+  return concat(R"(associations:
+  - spi: 4096
+    source: 192.0.2.1
+    destination: 198.51.100.1
+    encryption_key: 000102030405060708090a0b0c0d0e0ff0f1f2f3
+    authentication_key: 303132333435363738393a3b3c3d3e3f40414243
+    selector: )",
+                selector, R"(
+  - spi: 4097
+    source: 192.0.2.1
+    destination: 198.51.100.2
+    encryption_key: a0a1a2a3a4a5a6a7a8a9aaabacadaeafdeadbeef
+    authentication_key: 505152535455565758595a5b5c5d5e5f60616263
+    selector: )",
+                in_udp, R"(
+    udp_encapsulation: {}
+)");
+}
+
 RunResult run_everywhere(std::string_view direction, std::string_view sa_text, std::vector<Frame> const& frames,
                          std::string_view more, std::vector<std::uint32_t> const& sizes) {
   std::vector<device::Device*> places{nullptr};

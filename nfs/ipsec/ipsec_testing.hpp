@@ -21,6 +21,10 @@ using nf::testing::RunResult;
 /// lines of its configuration.
 Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_view sa_text, std::string_view more = "");
 
+/// An SA file of two tunnels: one whose packets `selector` chooses, and to another end one in UDP that carries
+/// `in_udp`.
+std::string two_tunnels(std::string_view selector, std::string_view in_udp);
+
 /// Runs the NF over the frames on the CPU and on every device, each with units of 1, 31, 33 and 256 packets, and
 /// expects the same output, verdicts, records and counters of all. Returns them, records in packet order.
 /// `sizes`: other unit sizes.

@@ -3,6 +3,7 @@
 
 #include <catena/core/text.hpp>
 #include <catena/nf/text_file.hpp>
+#include <catena/nf/timeouts.hpp>
 
 #include <algorithm>
 #include <set>
@@ -182,17 +183,12 @@ Result<std::uint32_t> read_table_size(nf::Config& config) {
 
 Result<Timeouts> read_timeouts(nf::Config& config) {
   Timeouts timeouts;
-  CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("timeouts"));
-  const auto read = [&section](std::string_view key, std::uint32_t& seconds) -> Status {
-    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, section.integer_or(key, seconds, 1, kMaxTimeoutSeconds));
-    seconds = static_cast<std::uint32_t>(value);
-    return absl::OkStatus();
-  };
-  CATENA_RETURN_IF_ERROR(read("tcp_opening", timeouts.tcp_opening));
-  CATENA_RETURN_IF_ERROR(read("tcp_established", timeouts.tcp_established));
-  CATENA_RETURN_IF_ERROR(read("tcp_closing", timeouts.tcp_closing));
-  CATENA_RETURN_IF_ERROR(read("udp", timeouts.udp));
-  CATENA_RETURN_IF_ERROR(section.finish());
+  CATENA_RETURN_IF_ERROR(nf::read_timeouts(config,
+                                           {{"tcp_opening", &timeouts.tcp_opening},
+                                            {"tcp_established", &timeouts.tcp_established},
+                                            {"tcp_closing", &timeouts.tcp_closing},
+                                            {"udp", &timeouts.udp}},
+                                           kMaxTimeoutSeconds));
   return timeouts;
 }
 

@@ -2,6 +2,7 @@
 #include "nat_config.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/timeouts.hpp>
 
 namespace catena::nat {
 namespace {
@@ -110,18 +111,13 @@ Result<PortRange> read_ports(nf::Config& config) {
 
 Result<Timeouts> read_timeouts(nf::Config& config) {
   Timeouts timeouts;
-  CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("timeouts"));
-  const auto read = [&section](std::string_view key, std::uint32_t& seconds) -> Status {
-    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, section.integer_or(key, seconds, 1, kMaxTimeoutSeconds));
-    seconds = static_cast<std::uint32_t>(value);
-    return absl::OkStatus();
-  };
-  CATENA_RETURN_IF_ERROR(read("udp", timeouts.udp));
-  CATENA_RETURN_IF_ERROR(read("tcp_established", timeouts.tcp_established));
-  CATENA_RETURN_IF_ERROR(read("tcp_opening", timeouts.tcp_opening));
-  CATENA_RETURN_IF_ERROR(read("tcp_closing", timeouts.tcp_closing));
-  CATENA_RETURN_IF_ERROR(read("icmp", timeouts.icmp));
-  CATENA_RETURN_IF_ERROR(section.finish());
+  CATENA_RETURN_IF_ERROR(nf::read_timeouts(config,
+                                           {{"udp", &timeouts.udp},
+                                            {"tcp_established", &timeouts.tcp_established},
+                                            {"tcp_opening", &timeouts.tcp_opening},
+                                            {"tcp_closing", &timeouts.tcp_closing},
+                                            {"icmp", &timeouts.icmp}},
+                                           kMaxTimeoutSeconds));
   return timeouts;
 }
 

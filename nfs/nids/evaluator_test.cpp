@@ -7,15 +7,24 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <map>
 
 namespace catena::nids {
 namespace {
 
-/// Whether the only rule, `alert ip any any -> any any (<options> sid:1;)`, matches the payload.
+constexpr const char* kAnyPacket = "ip any any -> any any";
+
+/// The rule `alert <header> (<options> sid:1;)`, alone in its file.
+RuleFile file_of(std::string const& options, std::string const& header = kAnyPacket) {
+  RuleFile file = parse_rules("alert " + header + " (" + options + " sid:1;)", "x.rules", Variables());
+  EXPECT_EQ(file.rules.size(), 1U) << header << " " << options;
+  return file;
+}
+
+/// Whether the only rule, of these options, matches the payload.
 bool matches(std::string const& options, std::string const& payload) {
-  RuleFile file = parse_rules("alert ip any any -> any any (" + options + " sid:1;)", "x.rules", Variables());
-  EXPECT_EQ(file.rules.size(), 1U) << options;
+  RuleFile file = file_of(options);
   PatternSet patterns;
   Evaluator evaluator(std::move(file.rules), patterns);
   MatchTable table(patterns.size());
@@ -34,48 +43,71 @@ bool matches(std::string const& options, std::string const& payload) {
   return !matched.empty();
 }
 
+struct MatchCase {
+  const char* options;
+  const char* payload;
+  bool matches;
+};
+void expect_matches(std::initializer_list<MatchCase> cases) {
+  for (MatchCase const& test : cases) {
+    EXPECT_EQ(matches(test.options, test.payload), test.matches) << test.options << " on '" << test.payload << "'";
+  }
+}
+
 TEST(Evaluator, offset_and_depth_bound_the_whole_content) {
-  EXPECT_TRUE(matches("content:\"bc\"; offset:1; depth:2;", "abcd"));
-  EXPECT_FALSE(matches("content:\"bc\"; offset:2;", "abcd"));
-  EXPECT_FALSE(matches("content:\"cd\"; offset:1; depth:2;", "abcd"));
-  EXPECT_TRUE(matches("content:\"cd\"; offset:1; depth:3;", "abcd"));
-  EXPECT_TRUE(matches("content:\"ab\"; depth:2;", "abcd"));
+  expect_matches({
+      {"content:\"bc\"; offset:1; depth:2;", "abcd", true},
+      {"content:\"bc\"; offset:2;", "abcd", false},
+      {"content:\"cd\"; offset:1; depth:2;", "abcd", false},
+      {"content:\"cd\"; offset:1; depth:3;", "abcd", true},
+      {"content:\"ab\"; depth:2;", "abcd", true},
+  });
 }
 
 TEST(Evaluator, distance_and_within_count_from_the_end_of_the_match_before) {
-  EXPECT_TRUE(matches("content:\"ab\"; content:\"d\"; distance:1; within:1;", "abcd"));
-  EXPECT_FALSE(matches("content:\"ab\"; content:\"d\"; distance:2;", "abcd"));
-  EXPECT_FALSE(matches("content:\"ab\"; content:\"d\"; within:1;", "abcd"));
-  EXPECT_TRUE(matches("content:\"ab\"; content:\"d\"; within:2;", "abcd"));
-  EXPECT_TRUE(matches("content:\"cd\"; content:\"bc\"; distance:-3; within:2;", "abcd"));
-  EXPECT_FALSE(matches("content:\"cd\"; content:\"ab\"; distance:-3;", "abcd"));
+  expect_matches({
+      {"content:\"ab\"; content:\"d\"; distance:1; within:1;", "abcd", true},
+      {"content:\"ab\"; content:\"d\"; distance:2;", "abcd", false},
+      {"content:\"ab\"; content:\"d\"; within:1;", "abcd", false},
+      {"content:\"ab\"; content:\"d\"; within:2;", "abcd", true},
+      {"content:\"cd\"; content:\"bc\"; distance:-3; within:2;", "abcd", true},
+      {"content:\"cd\"; content:\"ab\"; distance:-3;", "abcd", false},
+  });
 }
 
 TEST(Evaluator, the_first_relative_content_counts_from_the_payload) {
-  EXPECT_TRUE(matches("content:\"c\"; distance:2; within:1;", "abcd"));
-  EXPECT_FALSE(matches("content:\"b\"; distance:2;", "abcd"));
+  expect_matches({
+      {"content:\"c\"; distance:2; within:1;", "abcd", true},
+      {"content:\"b\"; distance:2;", "abcd", false},
+  });
 }
 
 TEST(Evaluator, a_window_before_the_payload_holds_nothing) {
-  EXPECT_FALSE(matches("content:\"a\"; distance:-4; within:2;", "aaaa"));
-  EXPECT_TRUE(matches("content:!\"a\"; distance:-4; within:2;", "aaaa"));
+  expect_matches({
+      {"content:\"a\"; distance:-4; within:2;", "aaaa", false},
+      {"content:!\"a\"; distance:-4; within:2;", "aaaa", true},
+  });
 }
 
 TEST(Evaluator, another_occurrence_is_tried_until_all_contents_fit) {
-  EXPECT_TRUE(matches("content:\"a\"; content:\"b\"; within:1;", "axaxab"));
-  EXPECT_TRUE(matches("content:\"a\"; content:\"b\"; distance:0; content:\"c\"; within:1;", "abxabc"));
-  EXPECT_TRUE(matches("content:\"a\"; content:\"a\"; distance:3; within:1; content:\"b\"; within:1;", "aaaaaab"));
-  EXPECT_TRUE(matches("content:\"a\"; content:!\"x\"; offset:90; content:!\"a\"; within:2;", "aaaa"));
+  expect_matches({
+      {"content:\"a\"; content:\"b\"; within:1;", "axaxab", true},
+      {"content:\"a\"; content:\"b\"; distance:0; content:\"c\"; within:1;", "abxabc", true},
+      {"content:\"a\"; content:\"a\"; distance:3; within:1; content:\"b\"; within:1;", "aaaaaab", true},
+      {"content:\"a\"; content:!\"x\"; offset:90; content:!\"a\"; within:2;", "aaaa", true},
+  });
 }
 
 TEST(Evaluator, a_negated_content_must_be_absent_from_its_window) {
-  EXPECT_TRUE(matches("content:!\"x\";", "abcd"));
-  EXPECT_FALSE(matches("content:!\"b\";", "abcd"));
-  EXPECT_TRUE(matches("content:!\"b\"; depth:1;", "abcd"));
-  EXPECT_TRUE(matches("content:\"a\"; content:!\"c\"; within:1;", "abcd"));
-  EXPECT_FALSE(matches("content:\"a\"; content:!\"b\"; within:1;", "abcd"));
-  EXPECT_TRUE(matches("content:\"a\"; content:!\"b\"; within:1;", "abac"));
-  EXPECT_TRUE(matches("content:\"a\"; content:!\"bcd\"; within:3;", "abc"));
+  expect_matches({
+      {"content:!\"x\";", "abcd", true},
+      {"content:!\"b\";", "abcd", false},
+      {"content:!\"b\"; depth:1;", "abcd", true},
+      {"content:\"a\"; content:!\"c\"; within:1;", "abcd", true},
+      {"content:\"a\"; content:!\"b\"; within:1;", "abcd", false},
+      {"content:\"a\"; content:!\"b\"; within:1;", "abac", true},
+      {"content:\"a\"; content:!\"bcd\"; within:3;", "abc", true},
+  });
 }
 
 TEST(Evaluator, a_negated_content_leaves_the_place_of_the_match_before) {
@@ -83,60 +115,66 @@ TEST(Evaluator, a_negated_content_leaves_the_place_of_the_match_before) {
 }
 
 TEST(Evaluator, contents_need_a_payload_and_rules_without_any_do_not) {
-  EXPECT_FALSE(matches("content:!\"x\";", ""));
-  EXPECT_TRUE(matches("msg:\"any packet\";", ""));
-  EXPECT_TRUE(matches("msg:\"any packet\";", "abc"));
+  expect_matches({
+      {"content:!\"x\";", "", false},
+      {"msg:\"any packet\";", "", true},
+      {"msg:\"any packet\";", "abc", true},
+  });
 }
 
 TEST(Evaluator, startswith_and_endswith_hold_a_content_to_the_borders) {
-  EXPECT_TRUE(matches("content:\"ab\"; startswith;", "abcab"));
-  EXPECT_FALSE(matches("content:\"bc\"; startswith;", "abc"));
-  EXPECT_TRUE(matches("content:!\"bc\"; startswith;", "abc"));
-  EXPECT_TRUE(matches("content:\"ab\"; endswith;", "abcab"));
-  EXPECT_FALSE(matches("content:\"ab\"; endswith;", "abcabc"));
-  EXPECT_TRUE(matches("content:!\"ab\"; endswith;", "abcabc"));
-  EXPECT_FALSE(matches("content:!\"ab\"; endswith;", "abcab"));
-  EXPECT_TRUE(matches("content:\"ab\"; startswith; endswith;", "ab"));
-  EXPECT_FALSE(matches("content:\"ab\"; startswith; endswith;", "abab"));
-  EXPECT_FALSE(matches("content:\"ab\"; depth:4; endswith;", "xxxab"));
-  EXPECT_TRUE(matches("content:\"a\"; content:\"b\"; distance:2; endswith;", "abxb"));
-  EXPECT_FALSE(matches("content:\"a\"; content:\"b\"; distance:3; endswith;", "abxb"));
-  EXPECT_FALSE(matches("content:\"a\"; content:\"b\"; within:2; endswith;", "abxb"));
-  EXPECT_TRUE(matches("content:\"a\"; content:!\"b\"; within:2; endswith;", "abxb"));
+  expect_matches({
+      {"content:\"ab\"; startswith;", "abcab", true},
+      {"content:\"bc\"; startswith;", "abc", false},
+      {"content:!\"bc\"; startswith;", "abc", true},
+      {"content:\"ab\"; endswith;", "abcab", true},
+      {"content:\"ab\"; endswith;", "abcabc", false},
+      {"content:!\"ab\"; endswith;", "abcabc", true},
+      {"content:!\"ab\"; endswith;", "abcab", false},
+      {"content:\"ab\"; startswith; endswith;", "ab", true},
+      {"content:\"ab\"; startswith; endswith;", "abab", false},
+      {"content:\"ab\"; depth:4; endswith;", "xxxab", false},
+      {"content:\"a\"; content:\"b\"; distance:2; endswith;", "abxb", true},
+      {"content:\"a\"; content:\"b\"; distance:3; endswith;", "abxb", false},
+      {"content:\"a\"; content:\"b\"; within:2; endswith;", "abxb", false},
+      {"content:\"a\"; content:!\"b\"; within:2; endswith;", "abxb", true},
+  });
 }
 
 TEST(Evaluator, isdataat_asks_for_bytes_of_the_payload_or_behind_the_match_before) {
-  EXPECT_TRUE(matches("isdataat:3;", "abcd"));
-  EXPECT_FALSE(matches("isdataat:4;", "abcd"));
-  EXPECT_TRUE(matches("isdataat:!4;", "abcd"));
-  EXPECT_FALSE(matches("isdataat:!3;", "abcd"));
-  EXPECT_FALSE(matches("isdataat:!3;", ""));
-  EXPECT_TRUE(matches("isdataat:4,relative;", "abcd"));
-  EXPECT_FALSE(matches("isdataat:5,relative;", "abcd"));
-  EXPECT_TRUE(matches("content:\"b\"; isdataat:2,relative;", "abcd"));
-  EXPECT_FALSE(matches("content:\"b\"; isdataat:3,relative;", "abcd"));
-  EXPECT_TRUE(matches("content:\"b\"; isdataat:!1,relative;", "abcb"));
-  EXPECT_FALSE(matches("content:\"b\"; isdataat:!1,relative;", "abcbc"));
-  EXPECT_TRUE(matches("content:\"b\"; isdataat:!1,relative; content:\"c\"; distance:-2; within:2;", "abxbcb"));
-  EXPECT_FALSE(matches("content:\"b\"; isdataat:2,relative; content:\"d\"; within:1;", "abbd"));
-  EXPECT_TRUE(matches("content:!\"x\"; isdataat:4,relative;", "abcd"));
-  EXPECT_FALSE(matches("content:!\"x\"; isdataat:5,relative;", "abcd"));
+  expect_matches({
+      {"isdataat:3;", "abcd", true},
+      {"isdataat:4;", "abcd", false},
+      {"isdataat:!4;", "abcd", true},
+      {"isdataat:!3;", "abcd", false},
+      {"isdataat:!3;", "", false},
+      {"isdataat:4,relative;", "abcd", true},
+      {"isdataat:5,relative;", "abcd", false},
+      {"content:\"b\"; isdataat:2,relative;", "abcd", true},
+      {"content:\"b\"; isdataat:3,relative;", "abcd", false},
+      {"content:\"b\"; isdataat:!1,relative;", "abcb", true},
+      {"content:\"b\"; isdataat:!1,relative;", "abcbc", false},
+      {"content:\"b\"; isdataat:!1,relative; content:\"c\"; distance:-2; within:2;", "abxbcb", true},
+      {"content:\"b\"; isdataat:2,relative; content:\"d\"; within:1;", "abbd", false},
+      {"content:!\"x\"; isdataat:4,relative;", "abcd", true},
+      {"content:!\"x\"; isdataat:5,relative;", "abcd", false},
+  });
 }
 
 TEST(Evaluator, dsize_asks_for_a_length) {
-  EXPECT_TRUE(matches("dsize:0;", ""));
-  EXPECT_TRUE(matches("dsize:2<>4; content:\"b\";", "abc"));
-  EXPECT_FALSE(matches("dsize:2<>4; content:\"b\";", "abcd"));
-  EXPECT_FALSE(matches("dsize:>2; isdataat:!3;", "abcd"));
+  expect_matches({
+      {"dsize:0;", "", true},
+      {"dsize:2<>4; content:\"b\";", "abc", true},
+      {"dsize:2<>4; content:\"b\";", "abcd", false},
+      {"dsize:>2; isdataat:!3;", "abcd", false},
+  });
 }
 
 /// Suricata 7.0.10 agrees with each line of this, for every header of 256 (see README.md for what it does with ! and
 /// *).
 TEST(Evaluator, flags_look_at_those_that_are_not_ignored) {
   const auto count = [](std::string const& flags) {
-    const RuleFile file =
-        parse_rules("alert tcp any any -> any any (flags:" + flags + "; sid:1;)", "x.rules", Variables());
-    EXPECT_EQ(file.rules.size(), 1U) << flags;
+    const RuleFile file = file_of("flags:" + flags + ";", "tcp any any -> any any");
     int matching = 0;
     for (unsigned header = 0; header < 256; ++header) {
       PacketHeader packet;
@@ -146,27 +184,16 @@ TEST(Evaluator, flags_look_at_those_that_are_not_ignored) {
     }
     return matching;
   };
-  EXPECT_EQ(count("S"), 1);
-  EXPECT_EQ(count("S,12"), 4);
-  EXPECT_EQ(count("+SA"), 64);
-  EXPECT_EQ(count("SA+"), 64);
-  EXPECT_EQ(count("*SA"), 192);
-  EXPECT_EQ(count("!A"), 128);
-  EXPECT_EQ(count("!PA"), 192);
-  EXPECT_EQ(count("0"), 1);
-  EXPECT_EQ(count("0,12"), 1);
-  EXPECT_EQ(count("!0"), 255);
-  EXPECT_EQ(count("*0"), 0);
-  EXPECT_EQ(count("CE"), 1);
-  EXPECT_EQ(count("12"), 1);
+  const std::map<std::string, int> expected{{"S", 1},    {"S,12", 4},  {"+SA", 64}, {"SA+", 64}, {"*SA", 192},
+                                            {"!A", 128}, {"!PA", 192}, {"0", 1},    {"0,12", 1}, {"!0", 255},
+                                            {"*0", 0},   {"CE", 1},    {"12", 1}};
+  for (auto const& [flags, headers] : expected) {
+    EXPECT_EQ(count(flags), headers) << flags;
+  }
 }
 
 TEST(Evaluator, conditions_of_a_protocol_fit_its_packets_alone) {
-  const auto conditions = [](std::string const& options) {
-    return parse_rules("alert ip any any -> any any (" + options + " sid:1;)", "x.rules", Variables())
-        .rules.at(0)
-        .conditions;
-  };
+  const auto conditions = [](std::string const& options) { return file_of(options).rules.at(0).conditions; };
   PacketHeader icmp;
   icmp.protocol = Protocol::kIcmp;
   icmp.icmp_type = 3;
@@ -183,16 +210,17 @@ TEST(Evaluator, conditions_of_a_protocol_fit_its_packets_alone) {
 }
 
 TEST(Evaluator, the_fast_pattern_is_the_content_that_a_rule_waits_for) {
-  RuleFile file = parse_rules("alert ip any any -> any any (content:\"a\"; fast_pattern; content:\"long\"; sid:1;)\n",
-                              "x.rules", Variables());
+  RuleFile file = file_of("content:\"a\"; fast_pattern; content:\"long\";");
   PatternSet patterns;
   const Evaluator evaluator(std::move(file.rules), patterns);
   EXPECT_EQ(evaluator.deciding_patterns(), (std::vector<bool>{true, false}));
 }
 
 TEST(Evaluator, nocase_belongs_to_one_content) {
-  EXPECT_TRUE(matches("content:\"AB\"; nocase; content:\"c\";", "aBc"));
-  EXPECT_FALSE(matches("content:\"AB\"; nocase; content:\"c\";", "aBC"));
+  expect_matches({
+      {"content:\"AB\"; nocase; content:\"c\";", "aBc", true},
+      {"content:\"AB\"; nocase; content:\"c\";", "aBC", false},
+  });
 }
 
 TEST(Evaluator, long_chains_over_repeated_bytes_end) {
@@ -219,11 +247,7 @@ TEST(Evaluator, a_pattern_decides_if_a_rule_waits_for_it) {
 }
 
 TEST(HeaderMatch, protocol_addresses_and_ports_in_one_or_both_directions) {
-  const auto rule = [](std::string const& header) {
-    RuleFile file = parse_rules("alert " + header + " (sid:1;)", "x.rules", Variables());
-    EXPECT_EQ(file.rules.size(), 1U) << header;
-    return file.rules.front();
-  };
+  const auto rule = [](std::string const& header) { return file_of("", header).rules.at(0); };
   const PacketHeader web{Protocol::kTcp, true, 0x0A000001, 0x0B000001, 4000, 80};
   const PacketHeader reply{Protocol::kTcp, true, 0x0B000001, 0x0A000001, 80, 4000};
   const PacketHeader other{Protocol::kIp, false, 0x0A000001, 0x0B000001, 0, 0};

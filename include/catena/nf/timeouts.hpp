@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/config.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+namespace catena::nf {
+
+/// One key of a mapping `timeouts`, and the seconds that it sets.
+struct TimeoutKey {
+  std::string_view key;
+  std::uint32_t* seconds;  ///< keeps its value where the key is not written
+};
+
+/// Reads the mapping `timeouts` of a configuration, each key from 1 to `most_seconds`. Errors: as Config::integer() and
+/// Config::finish().
+Status read_timeouts(Config& config, std::initializer_list<TimeoutKey> keys, std::int64_t most_seconds);
+
+}  // namespace catena::nf
