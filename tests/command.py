@@ -5,12 +5,12 @@ import os
 import subprocess
 
 
-def call(*words, env=None, fails=False):
+def call(*words, env=None, fails=False, limit=None):
     """What the command did, as text; an AssertionError with its output if it failed, with `fails` if it did not.
 
-    `env` is added to the environment.
+    `env` is added to the environment. After `limit` seconds the command is killed: subprocess.TimeoutExpired.
     """
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False,
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, timeout=limit,
                           env={**os.environ, **(env or {})})
     if (done.returncode != 0) != fails:
         raise AssertionError(f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}")

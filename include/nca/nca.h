@@ -128,9 +128,10 @@ typedef struct nca_pattern {
  * Looks for strings in all bytes of a packet. One of the three sources is given.
  *   patterns      a pattern's number is its position
  *   strings_file  a string a line, byte by byte, without its line feed; a string's number is its line, from 0
- *   rules_file    the contents of Snort or Suricata rules (those of kinds that the library knows, negated ones left
- *                 out), each distinct one once; a content's number is its position among them, in the order of the
- *                 file. Where a rule asks for it to lie is not looked at.
+ *   rules_file    the contents of Snort or Suricata rules (negated ones left out), each distinct one once; a content's
+ *                 number is its position among them, in the order of the file. Where a rule asks for it to lie is not
+ *                 looked at. A rule that says what the library does not know is refused: nothing of it is looked for,
+ *                 and nca_function_refusal() names it.
  * Found is every occurrence of every pattern, overlapping ones too, as Hyperscan lists them with its default flags and
  * duplicates removed: (packet, pattern, end), where end is the number of bytes up to the end of the occurrence.
  */
@@ -260,6 +261,21 @@ typedef struct nca_pattern_info {
  */
 nca_status nca_function_pattern(const nca_function* function, uint32_t number, nca_pattern_info* info);
 
+/* What nca_function_refusal() tells. */
+typedef struct nca_refusal_info {
+  size_t size;
+  const char* reason; /* what the library does not know, e.g. "pcre"; the same words for the same reason */
+  uint32_t line;      /* of rules_file, from 1 */
+  uint32_t column;    /* from 1, in bytes */
+} nca_refusal_info;
+
+/*
+ * Rule number `number`, from 0, of those in the rules_file of an NCA_MATCH function that were refused, in the order of
+ * the file. `reason` lives as long as the function.
+ *   NCA_ERROR_ARGUMENT  a null pointer, a function of another kind, or a number that no refused rule has
+ */
+nca_status nca_function_refusal(const nca_function* function, uint32_t number, nca_refusal_info* info);
+
 /* --- streams ---------------------------------------------------------------------------------------------------- */
 
 /* What the first byte of a packet is. For NCA_CLASSIFY and NCA_ROUTE; the other functions look at bytes alone. */
@@ -365,9 +381,9 @@ typedef struct nca_next_hop {
 
 typedef enum nca_cipher_state {
   NCA_CIPHER_DONE = 0,
-  NCA_CIPHER_BAD_ICV = 1,   /* decryption: the ICV is wrong; no bytes are given out */
-  NCA_CIPHER_TOO_SHORT = 2, /* the packet ends before its text begins, or within its ICV; no bytes are given out */
-  NCA_CIPHER_STRAYED = 3    /* a kernel left its memory over the packet; no bytes are given out */
+  NCA_CIPHER_BAD_ICV = 1,      /* decryption: the ICV is wrong; no bytes are given out */
+  NCA_CIPHER_TOO_SHORT = 2,    /* the packet ends before its text begins, or within its ICV; no bytes are given out */
+  NCA_CIPHER_OUT_OF_BOUNDS = 3 /* a kernel read or wrote out of bounds over the packet; no bytes are given out */
 } nca_cipher_state;
 
 typedef struct nca_cipher_packet {
@@ -380,8 +396,8 @@ typedef struct nca_cipher_packet {
 typedef struct nca_function_results {
   size_t size;
   nca_kind kind;
-  uint32_t strayed;                  /* packets over which a kernel left its memory; their results are left out; for
-                                         NCA_KERNEL they are 0, NCA_CIPHER has a state for them */
+  uint32_t out_of_bounds;            /* packets over which a kernel read or wrote out of bounds; their results are left
+                                        out; for NCA_KERNEL they are 0, NCA_CIPHER has a state for them */
   size_t count;                      /* elements of the list */
   const nca_match* matches;          /* NCA_MATCH */
   const nca_rule_hit* rules;         /* NCA_CLASSIFY: packets that a rule matches */

@@ -63,8 +63,8 @@ Status check(chain::Report const& report) {
   }
   for (chain::NfReport const& nf : report.nfs) {
     if (!nf.device_error.empty() || nf.kernel_faults > 0) {
-      return absl::DataLossError(
-          concat("NF ", nf.name, ": ", nf.device_error, nf.kernel_faults > 0 ? " its kernel strayed" : ""));
+      return absl::DataLossError(concat("NF ", nf.name, ": ", nf.device_error,
+                                        nf.kernel_faults > 0 ? " its kernel read or wrote out of bounds" : ""));
     }
   }
   return absl::OkStatus();

@@ -56,7 +56,7 @@ struct RunResult {
 std::uint32_t replicas_for(std::uint32_t asked, PaperChain const& chain);
 
 /// Errors, in `status`: as the chain's; Unavailable if there is no device for NFs placed on one; DataLoss if packets
-/// are not accounted for, a kernel strayed, or the device failed under way.
+/// are not accounted for, a kernel read or wrote out of bounds, or the device failed under way.
 RunResult run_for(RunSpec const& spec, Workplace const& workplace);
 
 }  // namespace catena::bench

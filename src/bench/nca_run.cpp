@@ -206,9 +206,9 @@ Status StreamRun::check(nca_results const& results) {
   } else if (first_ == Clock::time_point() && now >= warm_at_) {
     first_ = now;
   }
-  if (found.count != expected || found.strayed != 0) {
+  if (found.count != expected || found.out_of_bounds != 0) {
     return absl::DataLossError(concat("buffer ", results.buffer, " has ", found.count,
-                                      " matches where Hyperscan finds ", expected, "; ", found.strayed,
+                                      " matches where Hyperscan finds ", expected, "; ", found.out_of_bounds,
                                       " packets were left out"));
   }
   return sums_.buffers == 1 ? compare(results) : absl::OkStatus();

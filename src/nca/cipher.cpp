@@ -221,9 +221,9 @@ class CipherFunction final : public Function {
     for (std::uint32_t row = 0; row < rows.size(); ++row) {
       nca_cipher_packet& entry = results.ciphered[row];
       if (launch.faulted(number, row)) {
-        ++results.strayed;
+        ++results.out_of_bounds;
         out += entry.state == NCA_CIPHER_DONE ? entry.length + kCipherIcvBytes : 0;
-        entry = {nullptr, 0, NCA_CIPHER_STRAYED};
+        entry = {nullptr, 0, NCA_CIPHER_OUT_OF_BOUNDS};
         continue;
       }
       if (entry.state != NCA_CIPHER_DONE) {

@@ -48,7 +48,7 @@ class CustomFunction final : public Function {
     if (launch.faults(number).count != 0) {
       for (std::uint32_t row = 0; row < launch.packets().count(); ++row) {
         if (launch.faulted(number, row)) {
-          ++results.strayed;
+          ++results.out_of_bounds;
           std::memset(results.bytes.data() + std::size_t{row} * result_bytes_, 0, result_bytes_);
         }
       }

@@ -9,14 +9,14 @@ void FunctionResults::clear() {
   next_hops.clear();
   ciphered.clear();
   bytes.clear();
-  strayed = 0;
+  out_of_bounds = 0;
 }
 
 nca_function_results FunctionResults::view(nca_kind kind, std::uint32_t packets) const {
   nca_function_results view{};
   view.size = sizeof view;
   view.kind = kind;
-  view.strayed = strayed;
+  view.out_of_bounds = out_of_bounds;
   switch (kind) {
     case NCA_MATCH:
       view.count = matches.size();

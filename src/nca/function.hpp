@@ -4,6 +4,7 @@
 #include <nca/nca.h>
 #include <catena/core/status.hpp>
 #include <catena/kernel/program.hpp>
+#include <catena/nf/refusal.hpp>
 
 #include "kernel/packed_launch.hpp"
 
@@ -22,7 +23,7 @@ struct FunctionResults {
   std::vector<nca_next_hop> next_hops;
   std::vector<nca_cipher_packet> ciphered;
   std::vector<std::uint8_t> bytes;
-  std::uint32_t strayed = 0;
+  std::uint32_t out_of_bounds = 0;
 
   void clear();
   /// The lists as the API gives them out; good until the next change.
@@ -61,14 +62,15 @@ class Function {
 };
 
 /// Whether the IPv4 packet of this row has a result of function number `number`; false for any other packet. One whose
-/// kernel strayed has none and is counted in `results`. Precondition: the packets' headers were parsed.
+/// kernel read or wrote out of bounds has none and is counted in `results`. Precondition: the packets' headers were
+/// parsed.
 inline bool has_result(kernel::PackedLaunch& launch, std::size_t number, std::uint32_t row, FunctionResults& results) {
   if ((launch.packets().layers(row).flags & packet::kIpv4) == 0) {
     return false;
   }
-  const bool strayed = launch.faulted(number, row);
-  results.strayed += strayed ? 1 : 0;
-  return !strayed;
+  const bool out_of_bounds = launch.faulted(number, row);
+  results.out_of_bounds += out_of_bounds ? 1 : 0;
+  return !out_of_bounds;
 }
 
 /// Make a function from its configuration.
@@ -81,12 +83,14 @@ Result<std::unique_ptr<Function>> make_route(nca_route_config const& config);
 Result<std::unique_ptr<Function>> make_cipher(nca_cipher_config const& config);
 Result<std::unique_ptr<Function>> make_custom(nca_kernel_config const& config);
 
-/// The pattern of that number of a function that make_match() made; null if there is none.
 struct PatternView {
   const char* bytes;
   std::uint32_t length;
   bool nocase;
 };
+/// The pattern of that number of a function that make_match() made. Errors: InvalidArgument if there is none.
 Result<PatternView> pattern_of(Function const& function, std::uint32_t number);
+/// The same for the rules that it refused.
+Result<nf::Refusal const*> refusal_of(Function const& function, std::uint32_t number);
 
 }  // namespace catena::nca

@@ -52,7 +52,7 @@ std::vector<std::int64_t> run_lookup(std::string const& device, nca_kind kind, C
   run(*stream, packets, [&](nca_results const& results, std::uint64_t first) {
     nca_function_results const& own = *results.functions[0];
     ASSERT_EQ(own.kind, kind);
-    ASSERT_EQ(own.strayed, 0U);
+    ASSERT_EQ(own.out_of_bounds, 0U);
     for (std::size_t i = 0; i < own.count; ++i) {
       const std::uint32_t packet = kind == NCA_CLASSIFY ? own.rules[i].packet : own.next_hops[i].packet;
       ASSERT_EQ(found[first + packet], kNothing) << "listed twice";
@@ -309,7 +309,7 @@ std::vector<Ciphered> run_cipher(std::string const& device, nca_cipher_config co
   run(*stream, packets, [&](nca_results const& results, std::uint64_t) {
     nca_function_results const& own = *results.functions[0];
     ASSERT_EQ(own.count, results.packet_count);
-    ASSERT_EQ(own.strayed, 0U);
+    ASSERT_EQ(own.out_of_bounds, 0U);
     for (std::size_t i = 0; i < own.count; ++i) {
       nca_cipher_packet const& packet = own.ciphered[i];
       EXPECT_EQ(packet.bytes == nullptr, packet.state != NCA_CIPHER_DONE);
@@ -438,7 +438,7 @@ TEST(Cipher, refuses_places_that_make_no_sense) {
 
 // --- kernels of the caller ---
 
-/// Counts the bytes of a packet that have a value of the state; a packet that begins with '!' makes it stray.
+/// Counts the bytes of a packet that have a value of the state; it reads out of bounds where a packet begins with '!'.
 constexpr const char* kCounter = R"(
 #include <catena/kernel/context.hpp>
 struct Wanted { catena::u32 value; };
@@ -500,11 +500,11 @@ TEST(Kernel, of_the_caller_runs_over_the_packets) {
     ASSERT_NE(functions[0], nullptr);
     const Stream stream = make_stream(*context, small_buffers(functions));
     std::vector<std::pair<std::uint32_t, std::uint32_t>> found;
-    std::uint32_t strayed = 0;
+    std::uint32_t out_of_bounds = 0;
     run(*stream, packets, [&](nca_results const& results, std::uint64_t) {
       nca_function_results const& own = *results.functions[0];
       ASSERT_EQ(own.count, results.packet_count);
-      strayed += own.strayed;
+      out_of_bounds += own.out_of_bounds;
       for (std::size_t i = 0; i < own.count; ++i) {
         std::array<std::uint32_t, 2> words{};
         std::memcpy(words.data(), own.bytes + i * sizeof words, sizeof words);
@@ -512,7 +512,7 @@ TEST(Kernel, of_the_caller_runs_over_the_packets) {
       }
     });
     EXPECT_EQ(found, expected);
-    EXPECT_EQ(strayed, 1U);
+    EXPECT_EQ(out_of_bounds, 1U);
   }
   if (devices == 0) {
     GTEST_SKIP() << "there is no device";

@@ -35,6 +35,7 @@ struct Patterns {
   nids::PatternSet set;
   std::vector<std::vector<std::uint32_t>> numbers;  ///< by pattern
   std::vector<std::uint32_t> patterns;              ///< by number
+  std::vector<nf::Refusal> refused;                 ///< rules
 
   void add(std::string bytes, bool nocase) {
     if (nocase) {
@@ -75,10 +76,11 @@ Status add_strings(std::string const& path, bool nocase, Patterns& patterns) {
 
 Status add_rules(std::string const& path, Patterns& patterns) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
-  const nids::RuleFile file = nids::parse_rules(text, path, nids::Variables());
+  nids::RuleFile file = nids::parse_rules(text, path, nids::Variables());
   if (file.error_count > 0) {
     return absl::InvalidArgumentError(file.errors.front());
   }
+  patterns.refused = std::move(file.refused);
   for (nids::Rule const& rule : file.rules) {
     for (nids::Content const& content : rule.contents) {
       nids::PatternSet& set = patterns.set;
@@ -201,8 +203,8 @@ Status MatchFunction::list_entry(std::uint32_t packet, std::uint32_t length, u32
 Status MatchFunction::collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const {
   kernel::PackedPackets const& packets = launch.packets();
   const auto rows = nf::array_of<nids::NidsResult>(launch.results(number));
-  const bool any_strayed = launch.faults(number).count != 0;
-  const auto is_whole = [&](std::uint32_t row) { return !any_strayed || !launch.faulted(number, row); };
+  const bool any_fault = launch.faults(number).count != 0;
+  const auto is_whole = [&](std::uint32_t row) { return !any_fault || !launch.faulted(number, row); };
 
   std::vector<kernel::PackedLaunch::SpillNeed> needs;
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
@@ -220,7 +222,7 @@ Status MatchFunction::collect(kernel::PackedLaunch& launch, std::size_t number, 
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
     nids::NidsResult const& result = rows[row];
     if (!is_whole(row)) {
-      ++results.strayed;
+      ++results.out_of_bounds;
       continue;
     }
     if (result.count == 0) {
@@ -272,17 +274,33 @@ Result<std::unique_ptr<Function>> make_match(nca_match_config const& config) {
   return std::make_unique<MatchFunction>(std::move(patterns));
 }
 
-Result<PatternView> pattern_of(Function const& function, std::uint32_t number) {
+namespace {
+
+Result<Patterns const*> patterns_of(Function const& function) {
   auto const* match = dynamic_cast<MatchFunction const*>(&function);
   if (match == nullptr) {
     return absl::InvalidArgumentError("the function is no NCA_MATCH");
   }
-  Patterns const& patterns = match->patterns();
-  if (number >= patterns.patterns.size()) {
-    return absl::InvalidArgumentError(concat("pattern ", number, " of ", patterns.patterns.size()));
+  return &match->patterns();
+}
+
+}  // namespace
+
+Result<PatternView> pattern_of(Function const& function, std::uint32_t number) {
+  CATENA_ASSIGN_OR_RETURN(Patterns const* const patterns, patterns_of(function));
+  if (number >= patterns->patterns.size()) {
+    return absl::InvalidArgumentError(concat("pattern ", number, " of ", patterns->patterns.size()));
   }
-  nids::Pattern const& pattern = patterns.set.patterns()[patterns.patterns[number]];
+  nids::Pattern const& pattern = patterns->set.patterns()[patterns->patterns[number]];
   return PatternView{pattern.bytes.data(), static_cast<std::uint32_t>(pattern.bytes.size()), pattern.nocase};
+}
+
+Result<nf::Refusal const*> refusal_of(Function const& function, std::uint32_t number) {
+  CATENA_ASSIGN_OR_RETURN(Patterns const* const patterns, patterns_of(function));
+  if (number >= patterns->refused.size()) {
+    return absl::InvalidArgumentError(concat("refused rule ", number, " of ", patterns->refused.size()));
+  }
+  return &patterns->refused[number];
 }
 
 }  // namespace catena::nca

@@ -95,7 +95,7 @@ std::vector<Match> run_match(nca_stream& stream, std::vector<Packet> const& pack
     ASSERT_EQ(results.function_count, 1U);
     nca_function_results const& own = *results.functions[0];
     ASSERT_EQ(own.kind, NCA_MATCH);
-    ASSERT_EQ(own.strayed, 0U);
+    ASSERT_EQ(own.out_of_bounds, 0U);
     for (std::size_t i = 0; i < own.count; ++i) {
       found.push_back({first + own.matches[i].packet, own.matches[i].end, own.matches[i].pattern});
     }
@@ -279,6 +279,40 @@ TEST(Match, contents_of_rules_are_numbered_in_the_order_of_the_file) {
     EXPECT_EQ(nca_function_pattern(function, 2, &info), NCA_ERROR_ARGUMENT);
     EXPECT_THAT(run_match(device, config, of_texts({"a Second first", "absent"})),
                 ::testing::ElementsAre(Match{0, 8, 1}, Match{0, 14, 0}));
+  }
+}
+
+TEST(Match, rules_that_are_refused_can_be_listed) {
+  const std::string path = ::testing::TempDir() + "nca_match_refused.rules";
+  std::ofstream(path) << "alert tcp any any -> any any (content:\"first\"; pcre:\"/x/\"; sid:1;)\n"
+                         "alert tcp any any -> any any (content:\"second\"; sid:2;)\n"
+                         "  pass tcp any any -> any any (content:\"third\"; sid:3;)\n";
+  for (std::string const& device : device_names()) {
+    SCOPED_TRACE(device);
+    const Context context = open(device);
+    nca_match_config config{};
+    config.size = sizeof config;
+    config.rules_file = path.c_str();
+    nca_function* function = add(*context, NCA_MATCH, &config);
+    ASSERT_NE(function, nullptr);
+    nca_refusal_info info{};
+    EXPECT_EQ(nca_function_refusal(function, 0, &info), NCA_ERROR_ARGUMENT) << "no size";
+    info.size = sizeof info;
+    ASSERT_EQ(nca_function_refusal(function, 0, &info), NCA_OK);
+    EXPECT_STREQ(info.reason, "pcre");
+    EXPECT_EQ(info.line, 1U);
+    EXPECT_EQ(info.column, 48U);
+    ASSERT_EQ(nca_function_refusal(function, 1, &info), NCA_OK);
+    EXPECT_STREQ(info.reason, "action pass");
+    EXPECT_EQ(info.line, 3U);
+    EXPECT_EQ(info.column, 3U);
+    EXPECT_EQ(nca_function_refusal(function, 2, &info), NCA_ERROR_ARGUMENT);
+    EXPECT_EQ(nca_function_refusal(function, 1, nullptr), NCA_ERROR_ARGUMENT);
+    nca_pattern_info pattern{};
+    pattern.size = sizeof pattern;
+    ASSERT_EQ(nca_function_pattern(function, 0, &pattern), NCA_OK);
+    EXPECT_EQ(std::string_view(static_cast<const char*>(pattern.bytes), pattern.length), "second");
+    EXPECT_EQ(nca_function_pattern(function, 1, &pattern), NCA_ERROR_ARGUMENT);
   }
 }
 

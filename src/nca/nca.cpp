@@ -407,6 +407,24 @@ nca_status nca_function_pattern(const nca_function* function, uint32_t number, n
   });
 }
 
+nca_status nca_function_refusal(const nca_function* function, uint32_t number, nca_refusal_info* info) {
+  if (function == nullptr) {
+    return NCA_ERROR_ARGUMENT;
+  }
+  nca::LastError& error = function->context->error;
+  return nca::guarded(error, [&] {
+    if (info == nullptr || !nca::has_size(info)) {
+      return error.set(NCA_ERROR_ARGUMENT, "nowhere to put the refused rule, or its size is not set");
+    }
+    const auto refusal = nca::refusal_of(*function->what, number);
+    if (!refusal.ok()) {
+      return error.set(NCA_ERROR_ARGUMENT, std::string(refusal.status().message()));
+    }
+    nca::write_struct(nca_refusal_info{0, (*refusal)->reason.c_str(), (*refusal)->line, (*refusal)->column}, info);
+    return NCA_OK;
+  });
+}
+
 nca_status nca_traffic_stream_init(nca_context* context, const nca_stream_config* config, nca_stream** stream) {
   if (stream != nullptr) {
     *stream = nullptr;

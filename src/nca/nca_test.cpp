@@ -102,6 +102,8 @@ TEST(Api, every_call_refuses_a_null_handle) {
   EXPECT_EQ(nca_remove_network_function(nullptr), NCA_ERROR_ARGUMENT);
   nca_pattern_info info{};
   EXPECT_EQ(nca_function_pattern(nullptr, 0, &info), NCA_ERROR_ARGUMENT);
+  nca_refusal_info refusal{};
+  EXPECT_EQ(nca_function_refusal(nullptr, 0, &refusal), NCA_ERROR_ARGUMENT);
   nca_stream* stream = nullptr;
   nca_stream_config config{};
   EXPECT_EQ(nca_traffic_stream_init(nullptr, &config, &stream), NCA_ERROR_ARGUMENT);

@@ -65,12 +65,12 @@ class Library(unittest.TestCase):
         cls.expected = matches_in(cls.packets)
         assert len(cls.expected) > 1000
 
-    def build(self, name, *packages):
+    def build(self, name, *packages, options=()):
         program = self.folder / name
         flags = call("pkg-config", "--cflags", "--libs", "nca", *packages, env=self.env).stdout.split()
         # headers of DPDK are GNU C
         call("cc", "-std=gnu99" if "libdpdk" in packages else "-std=c99", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror",
-             "-o", program, ROOT / "examples" / "nca" / f"{name}.c", *flags)
+             "-o", program, ROOT / "examples" / "nca" / f"{name}.c", *options, *flags)
         return program
 
     def parse(self, output):
@@ -126,12 +126,20 @@ class Library(unittest.TestCase):
                     self.strings, CAPTURE, "cpu", env=self.env)
         self.assertEqual(collections.Counter(self.parse(done.stdout)), collections.Counter(self.expected))
 
-    def hook(self, capture):
-        program = self.build("dpdk_hook", "libdpdk")
+    def hook(self, capture, options=()):
+        program = self.build("dpdk_hook", "libdpdk", options=options)
         out = self.folder / "out.pcap"
         done = call(program, "--no-huge", "-m", "256", "--no-shconf", "--no-telemetry", "--no-pci", "-l", "0",
-                    f"--vdev=net_pcap0,rx_pcap={capture},tx_pcap={out}", "--", self.strings, "cpu", env=self.env)
+                    f"--vdev=net_pcap0,rx_pcap={capture},tx_pcap={out}", "--", self.strings, "cpu", env=self.env, limit=60)
         return done.stdout, read_capture(out)
+
+    def write_frames(self, name, frames):
+        capture = self.folder / name
+        with capture.open("wb") as file:
+            file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+            for frame in frames:
+                file.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
+        return capture
 
     def test_dpdk_hook_sends_on_what_holds_no_string(self):
         said, sent = self.hook(CAPTURE)
@@ -143,14 +151,29 @@ class Library(unittest.TestCase):
 
     def test_dpdk_hook_goes_on_after_a_packet_that_is_too_long(self):
         frames = [bytes(12) + b"\x08\x00" + bytes(length) for length in (60, 6000, 61)]
-        capture = self.folder / "long.pcap"
-        with capture.open("wb") as file:
-            file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-            for frame in frames:
-                file.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
-        said, sent = self.hook(capture)
+        said, sent = self.hook(self.write_frames("long.pcap", frames))
         self.assertIn("3 received, 0 matched, 1 not looked at, 0 not sent, 2 sent", said)
         self.assertEqual(sent, [frames[0], frames[2]])
+
+    def test_dpdk_hook_goes_on_where_the_port_takes_no_more_packets(self):
+        frames = [bytes(12) + b"\x08\x00" + bytes(length) for length in range(60, 66)]
+        stuck = self.folder / "stuck.h"
+        stuck.write_text("""
+            #include <rte_ethdev.h>
+            /* takes two packets, none of those that come next, and the last one again */
+            static uint16_t stuck_tx_burst(uint16_t port, uint16_t queue, struct rte_mbuf **packets, uint16_t count) {
+              static unsigned taken;
+              if (taken >= 2 && rte_pktmbuf_data_len(*packets) < 14 + 65) {
+                return 0;
+              }
+              ++taken;
+              return rte_eth_tx_burst(port, queue, packets, count);
+            }
+            #define rte_eth_tx_burst stuck_tx_burst
+            """)
+        said, sent = self.hook(self.write_frames("stuck.pcap", frames), options=("-include", stuck))
+        self.assertIn("6 received, 0 matched, 0 not looked at, 3 not sent, 3 sent", said)
+        self.assertEqual(sent, [frames[0], frames[1], frames[5]])
 
 
 if __name__ == "__main__":
