@@ -37,7 +37,24 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
-/// Waits for `child`; false, and the child is gone, when `limit` has passed.
+/// posix_spawnattr_t by which a child begins a process group of its own.
+class OwnGroup {
+ public:
+  OwnGroup() {
+    posix_spawnattr_init(&attributes_);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes_, 0);
+  }
+  OwnGroup(OwnGroup const&) = delete;
+  OwnGroup& operator=(OwnGroup const&) = delete;
+  ~OwnGroup() { posix_spawnattr_destroy(&attributes_); }
+  posix_spawnattr_t const* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
+/// Waits for `child`, which leads a process group; false, and the group is gone, when `limit` has passed.
 bool await_child(pid_t child, std::chrono::seconds limit, int& wait_status) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   std::chrono::microseconds nap{200};
@@ -47,7 +64,7 @@ bool await_child(pid_t child, std::chrono::seconds limit, int& wait_status) {
       return true;
     }
     if (std::chrono::steady_clock::now() >= deadline) {
-      kill(child, SIGKILL);
+      kill(-child, SIGKILL);  // compilers start others, which would go on by themselves
       while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
       }
       return false;
@@ -113,8 +130,9 @@ Result<ProcessResult> run_process(std::vector<std::string> const& arguments, std
     argv.push_back(const_cast<char*>(argument.c_str()));  // posix_spawn does not write to them
   }
   argv.push_back(nullptr);
+  const OwnGroup group;
   pid_t child = 0;
-  if (const int error = posix_spawn(&child, argv[0], actions.get(), nullptr, argv.data(), environ); error != 0) {
+  if (const int error = posix_spawn(&child, argv[0], actions.get(), group.get(), argv.data(), environ); error != 0) {
     return absl::UnavailableError(concat("cannot start ", arguments[0], ": ", std::strerror(error)));
   }
   int wait_status = 0;

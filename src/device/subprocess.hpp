@@ -38,7 +38,8 @@ struct ProcessResult {
 };
 
 /// Runs `arguments[0]` (an absolute path) and waits. `folder` takes its output for the time being.
-/// Unavailable if it cannot be started; DeadlineExceeded, and it is killed, if it runs longer than `limit`.
+/// Unavailable if it cannot be started; DeadlineExceeded, and it is killed with what it has started, if it runs longer
+/// than `limit`.
 Result<ProcessResult> run_process(std::vector<std::string> const& arguments, std::filesystem::path const& folder,
                                   std::chrono::seconds limit);
 

@@ -8,7 +8,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <thread>
 
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -69,6 +71,33 @@ TEST_F(Subprocess, a_program_that_hangs_is_killed) {
   ASSERT_GT(child, 0) << "it never ran";
   EXPECT_EQ(kill(child, 0), -1) << "it still runs, or nobody waited for it";
   EXPECT_EQ(errno, ESRCH);
+}
+
+TEST_F(Subprocess, what_a_program_that_hangs_has_started_is_killed_with_it) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // what it leaves behind becomes a child of this process
+  const std::string pid_file = (folder() / "pid").string();
+  pid_t grandchild = 0;
+  for (std::chrono::seconds limit{1}; grandchild == 0 && limit < kLimit; limit *= 2) {
+    const Status status =
+        run_process({"/bin/sh", "-c", "/bin/sleep 1000 & echo $! > " + pid_file + "; wait"}, folder(), limit).status();
+    ASSERT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    std::ifstream(pid_file) >> grandchild;
+  }
+  ASSERT_GT(grandchild, 0) << "it never ran";
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  int wait_status = 0;
+  pid_t done = 0;
+  while (done == 0 && std::chrono::steady_clock::now() < deadline) {
+    done = waitpid(grandchild, &wait_status, WNOHANG);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(done, grandchild) << "it still runs";
+  EXPECT_TRUE(WIFSIGNALED(wait_status));
+  if (done == 0) {
+    kill(grandchild, SIGKILL);
+    waitpid(grandchild, nullptr, 0);
+  }
+  EXPECT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
 
 TEST_F(Subprocess, a_program_without_any_time_is_killed_too) {
