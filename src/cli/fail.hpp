@@ -12,9 +12,8 @@ namespace catena::cli {
 /// The lines of an error as objects: file, line and column where the line names them, else null, and the message.
 nlohmann::ordered_json errors_of(Status const& status);
 
-/// Says on standard error what went wrong, and with `json` also as an object on standard output, {"ok": false,
-/// "errors":
-/// [...]}; the exit status for it.
+/// Says on standard error what went wrong, and with `json` also as an object with "ok", which is false, and "errors" on
+/// standard output; the exit status for it.
 int fail(Status const& status, bool json = false);
 
 }  // namespace catena::cli

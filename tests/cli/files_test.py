@@ -257,7 +257,8 @@ class Files(unittest.TestCase):
             with open(self.path("in"), "wb", buffering=0) as fifo:
                 fifo.write(pcap(self.frames[:20]))
                 # before that nobody reads what the run writes
-                self.assertIn(f"waiting for a reader of {self.path('out')}", process.stderr.readline())
+                while f"waiting for a reader of {self.path('out')}" not in (line := process.stderr.readline()):
+                    self.assertIn("waiting for a capture", line)
                 with open(self.path("out"), "rb") as out:
                     text = out.read(24 + sum(16 + len(frame) for frame in self.frames[:20]))
                     fifo.close()

@@ -38,20 +38,21 @@ Result<OutputFile> OutputFile::open(std::string const& path) {
     return absl::ErrnoToStatus(error, concat(standard ? "standard output" : path, ": cannot be created"));
   }
   struct stat status {};
-  const bool is_regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
-  return OutputFile(standard ? "standard output" : path, descriptor, is_regular);
+  const bool is_stream = ::isatty(descriptor) == 1 ||
+                         (::fstat(descriptor, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)));
+  return OutputFile(standard ? "standard output" : path, descriptor, is_stream);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      is_regular_(other.is_regular_),
+      is_stream_(other.is_stream_),
       failure_(std::move(other.failure_)) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
-  std::swap(is_regular_, other.is_regular_);
+  std::swap(is_stream_, other.is_stream_);
   std::swap(failure_, other.failure_);
   return *this;
 }
@@ -63,7 +64,8 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::start() {
-  if (is_regular_ && ::ftruncate(descriptor_, 0) != 0) {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) && ::ftruncate(descriptor_, 0) != 0) {
     fail("ftruncate");
   }
   return failure_;

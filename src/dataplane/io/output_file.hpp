@@ -16,7 +16,8 @@ inline constexpr std::string_view kStandardStream = "-";
 /// outputs as they were: open() all of them first, then start() each. Owns the descriptor. One thread at a time.
 class OutputFile {
  public:
-  /// "-" is standard output. A FIFO is opened when it has a reader. What the system says where the file cannot be created: PermissionDenied, NotFound ...
+  /// "-" is standard output. A FIFO is opened when it has a reader. What the system says where the file cannot be
+  /// created: PermissionDenied, NotFound ...
   static Result<OutputFile> open(std::string const& path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
@@ -31,17 +32,17 @@ class OutputFile {
   /// DataLoss, with the file, if anything could not be written. Often is no harm.
   Status close();
   std::string const& path() const { return path_; }
-  /// Not so if somebody may wait for what is written: a FIFO, a terminal.
-  bool is_regular() const { return is_regular_; }
+  /// Somebody may wait for what is written: a FIFO, a socket, a terminal.
+  bool is_stream() const { return is_stream_; }
 
  private:
-  OutputFile(std::string path, int descriptor, bool is_regular)
-      : path_(std::move(path)), descriptor_(descriptor), is_regular_(is_regular) {}
+  OutputFile(std::string path, int descriptor, bool is_stream)
+      : path_(std::move(path)), descriptor_(descriptor), is_stream_(is_stream) {}
   void fail(const char* call);
 
   std::string path_;
   int descriptor_;
-  bool is_regular_;
+  bool is_stream_;
   Status failure_;
 };
 

@@ -61,7 +61,7 @@ class PcapSink final : public Sink {
       }
     }
     pool.release_slots(unit, 0, unit.count);
-    if (!file_.is_regular()) {  // a reader waits
+    if (file_.is_stream()) {  // its reader waits
       flush();
     }
     return failure_;
