@@ -307,8 +307,8 @@ std::vector<std::string> Chain::start_report() const {
       lines.push_back(concat("         not used: ", no_device_reason_));
     }
   } else if (wants_device()) {
-    lines.push_back(
-        concat("WARNING  no device: every NF runs on the CPU, those placed `on: gpu` too. Why: ", no_device_reason_));
+    lines.push_back(concat("device   none: the CPU implementations serve, for NFs placed `on: gpu` too",
+                           indented(no_device_reason_, 9)));
   } else {
     lines.push_back(concat("device   none (", no_device_reason_, ")"));
   }

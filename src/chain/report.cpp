@@ -52,17 +52,29 @@ std::uint64_t Report::dropped() const {
 
 bool Report::accounted() const { return seen == sent + dropped(); }
 
+std::string indented(std::string_view text, std::size_t columns) {
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    fmt::format_to(std::back_inserter(lines), "\n{:{}}{}", "", columns, text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 std::string to_text(Report const& report) {
   std::string text;
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "chain     {}\n", report.chain);
-  fmt::format_to(out, "device    {}{}{}\n", report.device, report.device == "none" ? ": " : "",
-                 report.device == "none" ? report.device_note : "");
+  if (report.cpu_instead_of_gpu) {
+    fmt::format_to(out, "device    none: the CPU implementations served, for NFs placed `on: gpu` too{}\n",
+                   indented(report.device_note, 10));
+  } else {
+    fmt::format_to(out, "device    {}{}{}\n", report.device, report.device == "none" ? ": " : "",
+                   report.device == "none" ? report.device_note : "");
+  }
   if (!report.sync.empty()) {
     fmt::format_to(out, "sync      {}, by {}\n", report.sync, report.costs_from);
-  }
-  if (report.cpu_instead_of_gpu) {
-    text += "WARNING   no device was used: NFs placed `on: gpu` ran on the CPU\n";
   }
   fmt::format_to(out, "rx        {}: {} packets, {} bytes; dropped: {}\n", report.rx, report.seen,
                  report.received_bytes, list(report.rx_drops));
@@ -79,7 +91,7 @@ std::string to_text(Report const& report) {
     if (nf.replies > 0) {
       fmt::format_to(out, "{:<9} {} packets answered\n", nf.name, nf.replies);
     }
-    if (!nf.statistics.empty()) {
+    if (total(nf.statistics) > 0) {
       fmt::format_to(out, "{:<9} {}\n", nf.name, list(nf.statistics));
     }
     for (std::string const& line : nf.lines) {

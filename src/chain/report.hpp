@@ -3,8 +3,10 @@
 
 #include "dataplane/io/source.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena::chain {
@@ -83,6 +85,9 @@ struct Report {
   /// seen == sent + dropped().
   bool accounted() const;
 };
+
+/// `text` on lines of its own, `columns` spaces in front of each; begins with a line feed. Empty for no text.
+std::string indented(std::string_view text, std::size_t columns);
 
 /// For people, and one JSON object for programs.
 std::string to_text(Report const& report);

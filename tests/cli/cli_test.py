@@ -212,13 +212,26 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("libcuda.so.1", result.stderr)
 
-    def test_auto_without_any_device_is_loud_first_and_in_the_report(self):
+    def test_auto_without_any_device_is_a_note_first_and_in_the_report(self):
         if os.path.exists("/dev/nvidiactl"):
             self.skipTest("there is an NVIDIA GPU here")
         result = catena("run", self.chain(device="auto", tx="null"), env={"OCL_ICD_VENDORS": self.path("no-such-folder")})
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertTrue(result.stderr.splitlines()[0].startswith("WARNING"), result.stderr)
-        self.assertIn("WARNING", result.stdout)
+        start = result.stderr.splitlines()
+        self.assertEqual(start[0], "device   none: the CPU implementations serve, for NFs placed `on: gpu` too")
+        self.assertRegex(start[1], "^         cuda: .*libcuda.so.1")
+        self.assertRegex(start[2], "^         opencl: ")
+        report = result.stdout.splitlines()
+        self.assertEqual(report[1], "device    none: the CPU implementations served, for NFs placed `on: gpu` too")
+        self.assertRegex(report[2], "^          cuda: .*libcuda.so.1")
+        self.assertRegex(report[3], "^          opencl: ")
+        self.assertNotIn("WARNING", result.stderr + result.stdout)
+
+    def test_an_nf_that_counted_nothing_has_no_line_in_the_report(self):
+        result = catena("run", self.chain(device="none", tx="null"))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"(?m)^vpn +ipsec ")
+        self.assertNotRegex(result.stdout, r"(?m)^vpn +-$")
 
     def test_auto_does_not_take_a_cpu_that_poses_as_a_device(self):
         if os.path.exists("/dev/nvidiactl"):
