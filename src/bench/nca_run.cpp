@@ -24,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kTextBytes = 4096;
 constexpr std::size_t kPacketsPerCall = 256;
 constexpr std::uint64_t kLeastBuffers = 3;
+constexpr std::uint64_t kSpareBuffers = 2;  // of a stream, beside those in its queues
 constexpr std::chrono::seconds kLimit{60};
 constexpr std::chrono::microseconds kNap{50};
 constexpr int kPollMs = 10;
@@ -387,12 +388,14 @@ Result<NcaSpeed> run_nca(nca_context& context, nca_function& function, NcaLoad c
   for (auto const& stream : streams) {
     stream->start(after(kWarmUp * load.seconds));
   }
-  const auto is_over = [&](auto const& stream) {
-    return stream->has_failed() || stream->measured_buffers() >= kLeastBuffers;
+  // what was under way when measuring began may have been copied before
+  const std::uint64_t least = kLeastBuffers + (load.times ? load.queues + kSpareBuffers : 0);
+  const auto is_over = [least](auto const& stream) {
+    return stream->has_failed() || stream->measured_buffers() >= least;
   };
   while (Clock::now() < after(load.seconds) || !std::all_of(streams.begin(), streams.end(), is_over)) {
     if (Clock::now() > start + kLimit + std::chrono::duration<double>(load.seconds)) {
-      return absl::DeadlineExceededError(concat("a stream did not complete ", kLeastBuffers, " buffers in time"));
+      return absl::DeadlineExceededError(concat("a stream did not complete ", least, " buffers in time"));
     }
     if (std::any_of(streams.begin(), streams.end(), [](auto const& stream) { return stream->has_failed(); })) {
       break;
