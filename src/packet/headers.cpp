@@ -2,6 +2,7 @@
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace catena::packet {
 namespace {
@@ -180,12 +181,19 @@ Layers parse_ipv4(const std::uint8_t* datagram, std::uint32_t length) {
 }
 
 std::uint64_t checksum_add(const std::uint8_t* bytes, std::size_t length, std::uint64_t start) {
-  std::uint64_t sum = start;
+  // the sum of words read in either byte order differs in the order of its own bytes alone (RFC 1071, 2 (B))
+  std::uint64_t native = 0;
   std::size_t i = 0;
   for (; i + 4 <= length; i += 4) {
-    const std::uint32_t word = load_be32(bytes + i);
-    sum += (word >> 16) + (word & 0xFFFFU);
+    std::uint32_t word = 0;
+    std::memcpy(&word, bytes + i, sizeof word);
+    native += word;
   }
+  while ((native >> 16) != 0) {
+    native = (native & 0xFFFFU) + (native >> 16);
+  }
+  const auto folded = static_cast<std::uint16_t>(native);
+  std::uint64_t sum = start + load_be16(reinterpret_cast<const std::uint8_t*>(&folded));
   if (i + 2 <= length) {
     sum += load_be16(bytes + i);
     i += 2;
