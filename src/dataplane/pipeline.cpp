@@ -3,8 +3,10 @@
 
 #include <catena/core/text.hpp>
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <barrier>
@@ -24,6 +26,8 @@ constexpr std::chrono::microseconds kSleep{50};
 /// After so many of these in a row nothing is expected soon: longer sleeps cost an idle run next to nothing.
 constexpr std::uint32_t kShortSleeps = 200;
 constexpr std::chrono::microseconds kLongSleep{500};
+/// Where sockets say that packets are there, a worker waits for them this long before it looks at the rest of the run.
+constexpr int kSocketWaitMs = 10;
 
 /// How often the shares of the workers are looked at.
 constexpr std::chrono::milliseconds kBalanceEvery{50};
@@ -68,6 +72,15 @@ class Workers {
         all_wait_(static_cast<std::ptrdiff_t>(groups_.size()), Switch{this}) {
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
       seen_ns_[stage] = busy_ns_[stage].load(std::memory_order_relaxed);
+    }
+    // with one worker nobody else gives a stage work
+    if (groups_.size() == 1 &&
+        std::all_of(stages.begin(), stages.end(), [](Stage const* stage) { return stage->is_passive(); })) {
+      for (Stage const* stage : stages) {
+        for (const int socket : stage->sockets()) {
+          sockets_.push_back({socket, POLLIN, 0});
+        }
+      }
     }
   }
 
@@ -141,7 +154,9 @@ class Workers {
         all_wait_.arrive_and_wait();
       }
       idle_rounds = poll(groups_[worker]) ? 0 : idle_rounds + 1;
-      if (idle_rounds > kSpinsBeforeSleep) {
+      if (idle_rounds > kSpinsBeforeYield && !sockets_.empty()) {
+        wait_for_packets();
+      } else if (idle_rounds > kSpinsBeforeSleep) {
         std::this_thread::sleep_for(idle_rounds > kSpinsBeforeSleep + kShortSleeps ? kLongSleep : kSleep);
       } else if (idle_rounds > kSpinsBeforeYield) {
         std::this_thread::yield();
@@ -154,6 +169,19 @@ class Workers {
       }
     }
     all_wait_.arrive_and_drop();
+  }
+
+  void wait_for_packets() {
+    ::poll(sockets_.data(), sockets_.size(), kSocketWaitMs);
+    for (pollfd const& socket : sockets_) {
+      if ((socket.revents & ~POLLIN) != 0) {
+        // an interface that is down; its error is told once, one that is gone by the stage
+        int error = 0;
+        socklen_t bytes = sizeof error;
+        getsockopt(socket.fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+        std::this_thread::sleep_for(kLongSleep);
+      }
+    }
   }
 
   /// One round. True if a stage had work.
@@ -210,6 +238,7 @@ class Workers {
   std::atomic<std::size_t> left_;
   Groups groups_;
   Groups next_groups_;
+  std::vector<pollfd> sockets_;  ///< what the one worker waits for when it is idle; none: it polls
   std::atomic<bool> is_pausing_{false};
   std::barrier<Switch> all_wait_;
   std::mutex mutex_;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -57,6 +59,51 @@ TEST(RunStages, the_time_of_polls_that_worked_is_counted_and_that_of_idle_ones_i
     EXPECT_LT(busy_ns[0], busy_ns[1]);
     EXPECT_LT(busy_ns[2], busy_ns[1]);
   }
+}
+
+/// Takes bytes out of a socket, and ends after `bytes` of them.
+class SocketStage final : public Stage {
+ public:
+  SocketStage(int socket, int bytes) : Stage("socket"), socket_(socket), left_(bytes) {}
+  Result<Progress> poll() override {
+    ++polls;
+    if (left_ == 0) {
+      return Progress::kFinished;
+    }
+    char byte = 0;
+    if (recv(socket_, &byte, 1, MSG_DONTWAIT) != 1) {
+      return Progress::kIdle;
+    }
+    --left_;
+    return Progress::kWorked;
+  }
+  bool is_passive() const override { return true; }
+  std::vector<int> sockets() const override { return {socket_}; }
+
+  int polls = 0;
+
+ private:
+  int socket_;
+  int left_;
+};
+
+TEST(RunStages, an_idle_worker_waits_for_the_sockets_of_its_stages) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends.data()), 0);
+  constexpr int kBytes = 20;
+  SocketStage stage(ends[0], kBytes);
+  std::thread sender([&] {
+    for (int i = 0; i < kBytes; ++i) {
+      std::this_thread::sleep_for(10 * kNap);
+      EXPECT_EQ(send(ends[1], "x", 1, 0), 1);
+    }
+  });
+  ASSERT_TRUE(run_stages({&stage}, 1).ok());
+  sender.join();
+  // polling would be thousands of times for each byte
+  EXPECT_LT(stage.polls, kBytes * 500);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST(RunStages, counters_may_be_left_out) {

@@ -34,6 +34,10 @@ class Stage {
   explicit Stage(std::string name) : name_(std::move(name)) {}
   virtual ~Stage() = default;
   virtual Result<Progress> poll() = 0;
+  /// Whether an idle stage stays so until a stage before it worked or one of sockets() is readable. Not so where time
+  /// or a device brings work.
+  virtual bool is_passive() const { return false; }
+  virtual std::vector<int> sockets() const { return {}; }
   std::string const& name() const { return name_; }
   /// Packets that went through; may be read from any thread.
   std::uint64_t packets() const { return packets_.load(std::memory_order_relaxed); }
@@ -55,6 +59,8 @@ class RxStage final : public Stage {
   /// `keep_arrivals`: notes what each packet was on arrival, for the recorder.
   RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop, bool keep_arrivals = false);
   Result<Progress> poll() override;
+  bool is_passive() const override { return !sockets().empty(); }
+  std::vector<int> sockets() const override { return source_->sockets(); }
   /// OK, or why the source ended. Read after the run.
   Status const& error() const { return error_; }
   /// Polls that found the pool exhausted.
@@ -83,6 +89,7 @@ class CpuStage final : public Stage {
   CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out,
            std::optional<LiveClock> live_clock = std::nullopt);
   Result<Progress> poll() override;
+  bool is_passive() const override { return true; }  // ticks are rare
 
  private:
   nf::Instance* instance_;
@@ -195,6 +202,7 @@ class TxStage final : public Stage {
  public:
   TxStage(Sink& sink, PacketPool& pool, Ring& in, Recorder* recorder);
   Result<Progress> poll() override;
+  bool is_passive() const override { return true; }
   LatencyHistogram const& latency() const { return latency_; }
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 

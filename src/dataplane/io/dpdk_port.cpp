@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/ethdev_port.hpp"
 #include "dataplane/io/interface.hpp"
+#include "dataplane/io/kernel_port.hpp"
 #include "dataplane/io/sink.hpp"
 #include "dataplane/io/source.hpp"
 
-#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_pause.h>
 #include <catena/core/text.hpp>
@@ -51,13 +51,7 @@ void restore_vlan_tag(rte_mbuf& mbuf) {
   packet::store_be16(frame + kMacBytes + 2, mbuf.vlan_tci);
 }
 
-rte_eth_stats statistics_of(EthdevPort const& port) {
-  rte_eth_stats stats{};
-  rte_eth_stats_get(port.id(), &stats);
-  return stats;
-}
-
-std::string describe_all(std::span<const std::shared_ptr<EthdevPort>> ports) {
+std::string describe_all(std::span<const std::shared_ptr<Port>> ports) {
   std::string text;
   for (auto const& port : ports) {
     text += concat(text.empty() ? "" : " + ", port->describe());
@@ -68,7 +62,7 @@ std::string describe_all(std::span<const std::shared_ptr<EthdevPort>> ports) {
 /// Asks now and then whether the interfaces of an end's ports are still there. One thread at a time.
 class InterfaceChecks {
  public:
-  Status check(std::span<const std::shared_ptr<EthdevPort>> ports) {
+  Status check(std::span<const std::shared_ptr<Port>> ports) {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < kInterfaceCheck) {
       return absl::OkStatus();
@@ -86,7 +80,7 @@ class InterfaceChecks {
 
 class DpdkSource final : public Source {
  public:
-  explicit DpdkSource(std::vector<std::shared_ptr<EthdevPort>> ports) : ports_(std::move(ports)) {
+  explicit DpdkSource(std::vector<std::shared_ptr<Port>> ports) : ports_(std::move(ports)) {
     for (auto const& port : ports_) {
       watches_.emplace_back(port->interface());
     }
@@ -106,10 +100,10 @@ class DpdkSource final : public Source {
   SourceCounts counts() const override {
     std::vector<NamedCount> drops{{"too_long", too_long_}, {"backlog_full", 0}, {"no_slot", 0}, {"rx_error", 0}};
     for (auto const& port : ports_) {
-      const rte_eth_stats stats = statistics_of(*port);
-      drops[1].count += stats.imissed;
-      drops[2].count += stats.rx_nombuf;
-      drops[3].count += stats.ierrors;
+      const PortCounters counters = port->counters();
+      drops[1].count += counters.missed;
+      drops[2].count += counters.no_slot;
+      drops[3].count += counters.rx_errors;
     }
     std::uint64_t seen = delivered_;
     for (NamedCount const& drop : drops) {
@@ -119,16 +113,23 @@ class DpdkSource final : public Source {
   }
   std::string describe() const override { return describe_all(ports_); }
   std::optional<LiveClock> live_clock() const override { return clock_; }
+  std::vector<int> sockets() const override {
+    std::vector<int> sockets;
+    for (auto const& port : ports_) {
+      sockets.push_back(port->readable_when_received());
+    }
+    const bool all = std::find(sockets.begin(), sockets.end(), -1) == sockets.end();
+    return all ? sockets : std::vector<int>{};
+  }
 
  private:
   void receive_from(std::size_t number, PacketPool& pool, Unit& unit, std::uint64_t& next_index) {
     std::array<rte_mbuf*, kBurst> mbufs;
-    const std::uint16_t id = ports_[number]->id();
     const auto out = static_cast<std::uint16_t>((number + 1) % ports_.size());
     // many drivers give no more than 32 at once: take what is there
     while (unit.count < pool.unit_packets()) {
-      const std::uint16_t received = rte_eth_rx_burst(
-          id, 0, mbufs.data(), static_cast<std::uint16_t>(std::min(kBurst, pool.unit_packets() - unit.count)));
+      const auto received = static_cast<std::uint32_t>(
+          ports_[number]->receive(std::span(mbufs).first(std::min(kBurst, pool.unit_packets() - unit.count))));
       if (received == 0) {
         break;
       }
@@ -169,7 +170,7 @@ class DpdkSource final : public Source {
     }
   }
 
-  std::vector<std::shared_ptr<EthdevPort>> ports_;
+  std::vector<std::shared_ptr<Port>> ports_;
   LiveClock clock_;
   std::vector<OffloadWatch> watches_;  ///< one for each port
   InterfaceChecks checks_;
@@ -181,9 +182,9 @@ class DpdkSource final : public Source {
 /// One port as the sink uses it: packets of the unit that are to leave there, and what became of earlier ones.
 class TxPort {
  public:
-  explicit TxPort(std::shared_ptr<EthdevPort> port) : port_(std::move(port)) {}
+  explicit TxPort(std::shared_ptr<Port> port) : port_(std::move(port)) {}
 
-  EthdevPort const& port() const { return *port_; }
+  Port const& port() const { return *port_; }
   void add(rte_mbuf* mbuf) { waiting_[waiting_count_++] = mbuf; }
   /// Adds the fragments of one packet, which counts as sent with the last of them.
   void add_fragments(std::span<rte_mbuf* const> mbufs) {
@@ -204,9 +205,7 @@ class TxPort {
     std::size_t taken = 0;
     std::uint32_t idle_bursts = 0;
     while (taken < mbufs.size() && idle_bursts < kMaxIdleBursts) {
-      const auto offered = static_cast<std::uint16_t>(mbufs.size() - taken);
-      const std::uint16_t step = rte_eth_tx_burst(port_->id(), 0, mbufs.data() + taken, offered);
-      refused_ += offered - step;
+      const std::size_t step = port_->send(mbufs.subspan(taken));
       taken += step;
       if (step != 0) {
         idle_bursts = 0;
@@ -226,21 +225,18 @@ class TxPort {
 
   /// Whether the driver has said of every packet what became of it.
   bool is_drained() const {
-    const rte_eth_stats stats = statistics_of(*port_);
-    return stats.opackets + stats.oerrors >= accepted_;
+    const PortCounters counters = port_->counters();
+    return counters.sent + counters.tx_errors >= accepted_;
   }
   /// Packets, of which the last frame was taken.
   std::uint64_t accepted() const { return accepted_ - accepted_parts_; }
   std::uint64_t fragments() const { return fragments_; }
   std::uint64_t tx_full() const { return tx_full_; }
-  /// Packets that the driver took and did not send. Some drivers count here what they did not take, too.
-  std::uint64_t errors() const {
-    const std::uint64_t reported = statistics_of(*port_).oerrors;
-    return std::min(accepted_ - accepted_parts_, reported - std::min(reported, refused_));
-  }
+  /// Packets that the driver took and did not send.
+  std::uint64_t errors() const { return std::min(accepted_ - accepted_parts_, port_->counters().tx_errors); }
 
  private:
-  std::shared_ptr<EthdevPort> port_;
+  std::shared_ptr<Port> port_;
   /// A unit, and what fragments of its packets add (add_fragments() leaves room for the rest of the unit).
   std::array<rte_mbuf*, 2 * kMaxUnitPackets> waiting_{};
   std::size_t waiting_count_ = 0;
@@ -248,7 +244,6 @@ class TxPort {
   std::uint64_t accepted_ = 0;              ///< frames that the driver took
   std::uint64_t accepted_parts_ = 0;        ///< of those, fragments that are not their packet's last
   std::uint64_t fragments_ = 0;
-  std::uint64_t refused_ = 0;
   std::uint64_t tx_full_ = 0;
 };
 
@@ -256,7 +251,7 @@ class DpdkSink final : public Sink {
  public:
   /// `ports`: those that packets are sent to by number, and behind them others that only replies leave through.
   /// `reply_ports`: by number of the rx port that a packet came in on, the position in `ports`; none: 0.
-  DpdkSink(std::vector<std::shared_ptr<EthdevPort>> ports, std::size_t numbered, std::vector<std::size_t> reply_ports)
+  DpdkSink(std::vector<std::shared_ptr<Port>> ports, std::size_t numbered, std::vector<std::size_t> reply_ports)
       : handles_(std::move(ports)), numbered_(numbered), reply_ports_(std::move(reply_ports)) {
     ports_.reserve(handles_.size());
     for (auto const& port : handles_) {
@@ -397,7 +392,7 @@ class DpdkSink final : public Sink {
     return sum;
   }
 
-  std::vector<std::shared_ptr<EthdevPort>> handles_;
+  std::vector<std::shared_ptr<Port>> handles_;
   std::size_t numbered_;
   std::vector<std::size_t> reply_ports_;
   std::vector<TxPort> ports_;
@@ -412,16 +407,27 @@ class DpdkSink final : public Sink {
 
 }  // namespace
 
+namespace {
+
+/// An interface of the kernel through sockets of our own, unless the device string wants something of DPDK's driver.
+Result<std::shared_ptr<Port>> open_port(std::string const& device, PacketPool& pool) {
+  if (!interface_of(device).empty() && std::count(device.begin(), device.end(), ',') == 1) {
+    return KernelPort::open(device, pool);
+  }
+  return EthdevPort::open(device, pool);
+}
+
+}  // namespace
+
 Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
                                  PacketPool& pool) {
-  std::map<std::string, std::shared_ptr<EthdevPort>> opened;
-  const auto open_all =
-      [&](std::vector<std::string> const& devices) -> Result<std::vector<std::shared_ptr<EthdevPort>>> {
-    std::vector<std::shared_ptr<EthdevPort>> ports;
+  std::map<std::string, std::shared_ptr<Port>> opened;
+  const auto open_all = [&](std::vector<std::string> const& devices) -> Result<std::vector<std::shared_ptr<Port>>> {
+    std::vector<std::shared_ptr<Port>> ports;
     for (std::string const& device : devices) {
-      std::shared_ptr<EthdevPort>& port = opened[device];
+      std::shared_ptr<Port>& port = opened[device];
       if (!port) {
-        CATENA_ASSIGN_OR_RETURN(port, EthdevPort::open(device, pool));
+        CATENA_ASSIGN_OR_RETURN(port, open_port(device, pool));
       }
       ports.push_back(port);
     }

@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@ using testing::Frame;
 using ::testing::HasSubstr;
 using testing::make_frames;
 using testing::make_pool;
+using testing::make_segment;
 using testing::read_with_libpcap;
 using testing::receive_all;
 using testing::Received;
@@ -349,6 +351,85 @@ TEST_F(VethPair, keeps_vlan_tags_that_the_kernel_takes_out) {
     packet::store_be16(frames[i].data() + 16, i % 2 == 0 ? 0x88B5 : 0x8100);            // a second tag
   }
   EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+}
+
+/// Segments of two connections: runs of several lengths, each with a shorter one at its end, and gaps.
+std::vector<Frame> make_connections() {
+  std::vector<Frame> frames;
+  std::uint32_t sequence = 4'000'000'000;
+  std::uint16_t identification = 65'500;
+  for (std::uint32_t run = 0; run < 40; ++run) {
+    for (std::uint32_t i = 0; i < 1 + run % 7 * 11; ++i) {
+      frames.push_back(make_segment(sequence, identification++, 1448, 0x10));
+      sequence += 1448;
+    }
+    frames.push_back(make_segment(sequence, identification++, 1 + run * 30, run % 2 == 0 ? 0x18 : 0x10));
+    sequence += 1 + run * 30 + (run % 3 == 0 ? 1448 : 0);
+    frames.push_back(make_segment(run * 100, static_cast<std::uint16_t>(run), 100, 0x10, 2000));
+  }
+  frames[5][60] ^= 1;  // a wrong checksum stays one
+  return frames;
+}
+
+class Segments : public VethPair, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(Segments, arrive_as_they_were_sent) {
+  if (!testing::have_program("ethtool")) {
+    GTEST_SKIP() << "ethtool is not installed";
+  }
+  testing::run_command(std::string("ethtool -K catena0 ") + GetParam());
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  const std::vector<Frame> frames = make_connections();
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+  EXPECT_EQ(left.sink->sent(), frames.size());
+  EXPECT_EQ(count_of(right.source->drops(), "too_long"), 0U);
+}
+
+// with tso or tx a virtual cable would hand on what it is given to cut or to sum up
+INSTANTIATE_TEST_SUITE_P(Offloads, Segments,
+                         ::testing::Values("tx off tso off", "tx off tso off gso off", "tso off", "tx on tso on"),
+                         [](auto const& param) { return "case" + std::to_string(param.index); });
+
+TEST_F(VethPair, what_this_machine_sends_does_not_arrive) {
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort again = open_port("net_af_packet_again,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  const std::vector<Frame> frames = make_frames(20, 60, 1514);
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+  EXPECT_TRUE(receive_all(*again.source, *pool_).frames.empty());
+  EXPECT_TRUE(receive_all(*left.source, *pool_).frames.empty());
+}
+
+TEST_F(VethPair, what_finds_no_slot_waits_and_what_finds_no_room_is_counted) {
+  const auto small = make_pool(512);
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *small);
+  const std::vector<Frame> frames = make_frames(4096 + 100, 60, 1514);
+  for (std::size_t first = 0; first < frames.size(); first += 512) {
+    const std::size_t count = std::min<std::size_t>(512, frames.size() - first);
+    const auto begin = frames.begin() + static_cast<std::ptrdiff_t>(first);
+    ASSERT_TRUE(send_frames(*left.sink, *pool_, {begin, begin + static_cast<std::ptrdiff_t>(count)}).ok());
+  }
+  const std::vector<Frame> arrived = receive_all(*right.source, *small, 5000).frames;
+  EXPECT_TRUE(same_frames(arrived, {frames.begin(), frames.begin() + 4096}));
+  EXPECT_EQ(count_of(right.source->drops(), "backlog_full"), 100U);
+  EXPECT_EQ(right.source->seen(), frames.size());
+  EXPECT_EQ(small->free_slots(), small->slots());
+}
+
+TEST_F(VethPair, its_socket_is_readable_while_there_are_frames) {
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  const std::vector<int> sockets = right.source->sockets();
+  ASSERT_EQ(sockets.size(), 1U);
+  pollfd socket{sockets[0], POLLIN, 0};
+  EXPECT_EQ(poll(&socket, 1, 0), 0);
+  ASSERT_TRUE(send_frames(*left.sink, *pool_, make_frames(3, 60, 100)).ok());
+  EXPECT_EQ(poll(&socket, 1, 10'000), 1);
+  EXPECT_EQ(socket.revents, POLLIN);
+  EXPECT_EQ(receive_all(*right.source, *pool_).frames.size(), 3U);
+  EXPECT_EQ(poll(&socket, 1, 0), 0);
 }
 
 TEST_F(VethPair, a_socket_ring_that_does_not_fit_the_slots_or_has_gaps_is_refused) {

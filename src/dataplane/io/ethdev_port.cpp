@@ -4,7 +4,6 @@
 #include "dataplane/eal/eal.hpp"
 #include "dataplane/io/interface.hpp"
 
-#include <net/if.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
@@ -12,9 +11,6 @@
 #include <rte_ethdev.h>
 #include <rte_pci.h>
 #include <spdlog/spdlog.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -122,26 +118,10 @@ Status check_interface_of(std::string const& device, std::string const& interfac
   if (interface.empty()) {
     return absl::OkStatus();
   }
-  for (Status const& status : {may_open_interfaces(), find_interface(interface)}) {
-    if (!status.ok()) {
-      return Status(status.code(), concat("dpdk ", device, ": ", std::string(status.message())));
-    }
-  }
-  for (Advice const& advice : check_interface(interface)) {
-    spdlog::warn("{}: {}", advice.text, advice.fix);
+  if (const Status status = prepare_interface(interface); !status.ok()) {
+    return Status(status.code(), concat("dpdk ", device, ": ", std::string(status.message())));
   }
   return absl::OkStatus();
-}
-
-std::uint32_t kernel_mtu(unsigned int interface) {
-  ifreq request{};
-  const int any_socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const bool known = any_socket >= 0 && if_indextoname(interface, request.ifr_name) != nullptr &&
-                     ioctl(any_socket, SIOCGIFMTU, &request) == 0;
-  if (any_socket >= 0) {
-    close(any_socket);
-  }
-  return known ? static_cast<std::uint32_t>(request.ifr_mtu) : RTE_ETHER_MTU;
 }
 
 }  // namespace
@@ -229,7 +209,7 @@ Status EthdevPort::set_up_queues() {
     config.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
     const std::uint32_t room = argument(arguments_, "framesz").value_or(kAfPacketFrameBytes) - kAfPacketOverhead;
     if_index_ = info.if_index;
-    max_tx_bytes_ = std::min(kernel_mtu(info.if_index) + RTE_ETHER_HDR_LEN, room - RTE_VLAN_HLEN);
+    max_tx_bytes_ = std::min(interface_mtu(interface_) + RTE_ETHER_HDR_LEN, room - RTE_VLAN_HLEN);
   }
   // a NIC of our own may carry every frame that a slot can hold; an interface of the kernel keeps its MTU
   constexpr std::uint32_t kMtu = packet::kMaxFrameBytes - kMaxL2Bytes;
@@ -267,12 +247,28 @@ bool EthdevPort::wait_for_link() const {
 }
 
 Status EthdevPort::interface_status() const {
-  std::array<char, IF_NAMESIZE> name{};
-  if (if_index_ == 0 || if_indextoname(if_index_, name.data()) != nullptr) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(concat("dpdk ", name_, ": interface ", interface_,
-                                       " is gone: somebody removed it, or moved it to another namespace"));
+  return if_index_ == 0 || is_present(if_index_) ? absl::OkStatus() : gone(concat("dpdk ", name_), interface_);
+}
+
+std::size_t EthdevPort::receive(std::span<rte_mbuf*> mbufs) {
+  return rte_eth_rx_burst(id_, 0, mbufs.data(), static_cast<std::uint16_t>(mbufs.size()));
+}
+
+std::size_t EthdevPort::send(std::span<rte_mbuf*> mbufs) {
+  const std::size_t taken = rte_eth_tx_burst(id_, 0, mbufs.data(), static_cast<std::uint16_t>(mbufs.size()));
+  refused_ += mbufs.size() - taken;
+  return taken;
+}
+
+PortCounters EthdevPort::counters() const {
+  rte_eth_stats stats{};
+  rte_eth_stats_get(id_, &stats);
+  // some drivers count as an error what they did not take, too
+  return {.missed = stats.imissed,
+          .no_slot = stats.rx_nombuf,
+          .rx_errors = stats.ierrors,
+          .sent = stats.opackets,
+          .tx_errors = stats.oerrors - std::min(stats.oerrors, refused_)};
 }
 
 std::string EthdevPort::describe() const {

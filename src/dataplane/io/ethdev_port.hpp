@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "dataplane/io/port.hpp"
 #include "dataplane/packet_pool.hpp"
 
 #include <catena/core/status.hpp>
@@ -15,25 +16,20 @@ struct rte_device;
 
 namespace catena::dataplane {
 
-/// A DPDK port from probing its device to removing it again: configured, started, one queue each way. The queues are
-/// used through rte_eth_rx_burst and rte_eth_tx_burst with id(), each by one thread at a time.
-class EthdevPort {
+/// A DPDK port from probing its device to removing it again: configured, started, one queue each way.
+class EthdevPort final : public Port {
  public:
   /// See open_dpdk_port(). `pool` must outlive the port: the driver keeps slots of it.
   static Result<std::shared_ptr<EthdevPort>> open(std::string const& device, PacketPool& pool);
-  ~EthdevPort();
-  EthdevPort(EthdevPort const&) = delete;
-  EthdevPort& operator=(EthdevPort const&) = delete;
+  ~EthdevPort() override;
 
-  std::uint16_t id() const { return id_; }
-  /// Longest frame that the port sends, a VLAN tag not counted.
-  std::uint32_t max_tx_bytes() const { return max_tx_bytes_; }
-  /// The interface of the kernel that packets come from and go to; empty where the port is none.
-  std::string const& interface() const { return interface_; }
-  /// Unavailable, with its name, if the interface was removed: the socket does not say. A call of the kernel.
-  Status interface_status() const;
-  /// "dpdk net_tap0 (net_tap, link up)"
-  std::string describe() const;
+  std::size_t receive(std::span<rte_mbuf*> mbufs) override;
+  std::size_t send(std::span<rte_mbuf*> mbufs) override;
+  PortCounters counters() const override;
+  std::uint32_t max_tx_bytes() const override { return max_tx_bytes_; }
+  std::string const& interface() const override { return interface_; }
+  Status interface_status() const override;
+  std::string describe() const override;
 
  private:
   EthdevPort(std::string arguments, std::string name, std::uint16_t id, rte_device* device, PacketPool& pool)
@@ -53,6 +49,7 @@ class EthdevPort {
   std::string interface_;
   unsigned int if_index_ = 0;  ///< of the interface; 0: none
   std::uint32_t max_tx_bytes_ = packet::kSlotBytes;
+  std::uint64_t refused_ = 0;  ///< offered frames that the driver did not take
   bool owned_ = false;
   bool mapped_ = false;
   bool started_ = false;

@@ -29,6 +29,7 @@ constexpr std::string_view kInterfaceKey = ",iface=";
 constexpr rlim_t kLockedBytes = rlim_t{64} << 20;
 /// Frames that are looked at for checksums that a sender left to a NIC.
 constexpr std::uint32_t kWatchedFrames = 64;
+constexpr std::uint32_t kUsualMtu = 1500;
 
 /// A socket for requests about interfaces; closed with it.
 class RequestSocket {
@@ -171,6 +172,47 @@ std::vector<Advice> check_interface(std::string const& interface) {
                       concat("sudo ethtool -K ", interface, gro ? " gro off" : "", lro ? " lro off" : "")});
   }
   return advice;
+}
+
+Status prepare_interface(std::string const& interface) {
+  CATENA_RETURN_IF_ERROR(may_open_interfaces());
+  CATENA_RETURN_IF_ERROR(find_interface(interface));
+  for (Advice const& advice : check_interface(interface)) {
+    spdlog::warn("{}: {}", advice.text, advice.fix);
+  }
+  return absl::OkStatus();
+}
+
+std::uint32_t interface_mtu(std::string const& interface) {
+  ifreq request = request_for(interface);
+  return RequestSocket().ask(SIOCGIFMTU, request) ? static_cast<std::uint32_t>(request.ifr_mtu) : kUsualMtu;
+}
+
+bool is_running(std::string const& interface) {
+  ifreq request = request_for(interface);
+  return RequestSocket().ask(SIOCGIFFLAGS, request) && (request.ifr_flags & IFF_RUNNING) != 0;
+}
+
+bool cuts_segments(std::string const& interface) {
+  const RequestSocket kernel;
+  if (ask_ethtool(kernel, interface, ETHTOOL_GTSO) == 0 && ask_ethtool(kernel, interface, ETHTOOL_GTXCSUM) == 0) {
+    return true;
+  }
+  ifreq request = request_for(interface);
+  ethtool_drvinfo driver{};
+  driver.cmd = ETHTOOL_GDRVINFO;
+  request.ifr_data = reinterpret_cast<char*>(&driver);
+  return kernel.ask(SIOCETHTOOL, request) && driver.bus_info[0] != '\0';
+}
+
+bool is_present(unsigned int index) {
+  std::array<char, IF_NAMESIZE> name{};
+  return if_indextoname(index, name.data()) != nullptr;
+}
+
+Status gone(std::string_view who, std::string_view interface) {
+  return absl::UnavailableError(
+      concat(who, ": interface ", interface, " is gone: somebody removed it, or moved it to another namespace"));
 }
 
 OffloadWatch::OffloadWatch(std::string interface)

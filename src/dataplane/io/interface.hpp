@@ -54,4 +54,17 @@ class OffloadWatch {
   bool told_too_long_ = false;
 };
 
+/// Whether this process may use the interface and it is there; logs what check_interface() says. PermissionDenied,
+/// NotFound.
+Status prepare_interface(std::string const& interface);
+/// 1500 where the kernel does not say.
+std::uint32_t interface_mtu(std::string const& interface);
+bool is_running(std::string const& interface);
+/// Whether segments that the kernel is given as one frame are cut, with right checksums, before anybody else sees them:
+/// by the kernel, or by a NIC. A virtual interface that claims to do either (tso, tx) hands them on as they are.
+bool cuts_segments(std::string const& interface);
+bool is_present(unsigned int index);
+/// Unavailable: `who`'s interface was removed.
+Status gone(std::string_view who, std::string_view interface);
+
 }  // namespace catena::dataplane

@@ -53,6 +53,8 @@ class Source {
   /// The clock that stamps the packets of a live source; it does not change. None where packets bring their times, or
   /// have artificial ones: there time passes with packets alone.
   virtual std::optional<LiveClock> live_clock() const { return std::nullopt; }
+  /// Sockets of which one is readable whenever there are packets; none: the source has to be asked.
+  virtual std::vector<int> sockets() const { return {}; }
 };
 
 /// Reads pcap and pcapng captures of Ethernet frames (DLT_EN10MB), micro- and nanosecond stamps. A frame is what was

@@ -5,6 +5,7 @@
 
 #include <pcap/pcap.h>
 #include <unistd.h>
+#include <catena/packet/headers.hpp>
 
 #include <algorithm>
 #include <array>
@@ -117,6 +118,39 @@ std::vector<Frame> make_frames(std::size_t count, std::uint32_t min_bytes, std::
     }
   }
   return frames;
+}
+
+void set_checksums(Frame& segment) {
+  packet::store_be16(&segment[24], 0);
+  packet::store_be16(&segment[24], packet::checksum_finish(packet::checksum_add(&segment[14], 20)));
+  packet::store_be16(&segment[50], 0);
+  const std::size_t tcp_bytes = segment.size() - 34;
+  const std::uint64_t pseudo = packet::checksum_add(&segment[26], 8) + packet::kProtocolTcp + tcp_bytes;
+  packet::store_be16(&segment[50], packet::checksum_finish(packet::checksum_add(&segment[34], tcp_bytes, pseudo)));
+}
+
+Frame make_segment(std::uint32_t sequence, std::uint16_t identification, std::uint32_t payload, std::uint8_t flags,
+                   std::uint16_t source_port) {
+  constexpr std::uint32_t kTcpBytes = 32;
+  Frame frame{0x02, 0, 0, 0,    0, 2,  0x02, 0, 0, 0,  0, 1, 0x08, 0x00, 0x45, 0,   0,
+              0,    0, 0, 0x40, 0, 64, 6,    0, 0, 10, 9, 0, 2,    198,  51,   100, 2};
+  frame.resize(34 + kTcpBytes + payload);
+  packet::store_be16(&frame[16], static_cast<std::uint16_t>(20 + kTcpBytes + payload));
+  packet::store_be16(&frame[18], identification);
+  packet::store_be16(&frame[34], source_port);
+  packet::store_be16(&frame[36], 80);
+  packet::store_be32(&frame[38], sequence);
+  packet::store_be32(&frame[42], 7);
+  frame[46] = kTcpBytes / 4 << 4;
+  frame[47] = flags;
+  packet::store_be16(&frame[48], 500);
+  constexpr std::array<std::uint8_t, 12> kTimeStamps{1, 1, 8, 10, 0, 0, 1, 0, 0, 0, 2, 0};
+  std::copy(kTimeStamps.begin(), kTimeStamps.end(), frame.begin() + 54);
+  for (std::uint32_t i = 0; i < payload; ++i) {
+    frame[34 + kTcpBytes + i] = static_cast<std::uint8_t>(sequence + i * 7 + i / 251);
+  }
+  set_checksums(frame);
+  return frame;
 }
 
 ::testing::AssertionResult same_frames(std::vector<Frame> const& got, std::vector<Frame> const& expected) {

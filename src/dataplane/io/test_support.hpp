@@ -45,6 +45,12 @@ void write_with_libpcap(std::string const& path, std::vector<Frame> const& frame
 std::vector<Frame> make_frames(std::size_t count, std::uint32_t min_bytes, std::uint32_t max_bytes,
                                std::uint32_t seed = 1);
 
+/// A TCP segment of one connection with time stamps, right checksums and `payload` bytes of its own.
+Frame make_segment(std::uint32_t sequence, std::uint16_t identification, std::uint32_t payload, std::uint8_t flags,
+                   std::uint16_t source_port = 1000);
+/// Of IPv4 without options, and of TCP; of whatever lengths the headers say.
+void set_checksums(Frame& segment);
+
 /// Whether both are the same frames; names the first that differs.
 ::testing::AssertionResult same_frames(std::vector<Frame> const& got, std::vector<Frame> const& expected);
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dataplane/io/kernel_sender.hpp"
+#include "dataplane/io/port.hpp"
+#include "dataplane/packet_pool.hpp"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+struct tpacket2_hdr;
+
+namespace catena::dataplane {
+
+/// An interface of the kernel by packet sockets: a ring that the kernel fills with what arrives, and a KernelSender.
+/// It takes what arrives from outside alone, not what this machine sends there.
+class KernelPort final : public Port {
+ public:
+  /// `device`: of DPDK's form, with iface= (see interface_device()). `pool` must outlive the port. PermissionDenied or
+  /// NotFound as prepare_interface() says; else with the kernel's reason.
+  static Result<std::shared_ptr<Port>> open(std::string const& device, PacketPool& pool);
+  ~KernelPort() override;
+
+  std::size_t receive(std::span<rte_mbuf*> mbufs) override;
+  std::size_t send(std::span<rte_mbuf*> mbufs) override;
+  int readable_when_received() const override { return socket_; }
+  PortCounters counters() const override;
+  std::uint32_t max_tx_bytes() const override { return max_tx_bytes_; }
+  std::string const& interface() const override { return interface_; }
+  Status interface_status() const override;
+  std::string describe() const override;
+
+ private:
+  KernelPort(std::string name, std::string interface, PacketPool& pool)
+      : name_(std::move(name)), interface_(std::move(interface)), pool_(&pool) {}
+  Status set_up();
+  tpacket2_hdr& frame(std::size_t number) const;
+  std::atomic_ref<std::uint32_t> status_of(std::size_t number) const;
+  static void copy(tpacket2_hdr const& arrived, rte_mbuf& mbuf);
+
+  std::string name_;
+  std::string interface_;
+  PacketPool* pool_;
+  unsigned int index_ = 0;
+  std::uint32_t max_tx_bytes_ = 0;
+  int socket_ = -1;
+  std::uint8_t* ring_ = nullptr;
+  std::size_t next_frame_ = 0;
+  std::unique_ptr<KernelSender> sender_;
+  mutable std::atomic<std::uint64_t> missed_{0};  ///< the kernel forgets them when asked
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> failed_{0};
+};
+
+}  // namespace catena::dataplane

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataplane/io/kernel_sender.hpp"
+
+#include <linux/if_packet.h>
+#include <poll.h>
+#include <rte_mbuf.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace catena::dataplane {
+namespace {
+
+constexpr int kSendBytes = 8 << 20;
+constexpr int kWaitMs = 1;
+constexpr std::uint8_t kNeedsChecksum = 1;    // VIRTIO_NET_HDR_F_NEEDS_CSUM
+constexpr std::uint8_t kTcpIpv4Segments = 1;  // VIRTIO_NET_HDR_GSO_TCPV4
+constexpr std::uint16_t kTcpAt = 14 + 20;
+constexpr std::uint16_t kTcpChecksumOffset = 16;
+
+}  // namespace
+
+Result<std::unique_ptr<KernelSender>> KernelSender::open(unsigned int interface, bool joins_segments) {
+  // protocol 0: it receives nothing
+  std::unique_ptr<KernelSender> sender(new KernelSender(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), joins_segments));
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_ifindex = static_cast<int>(interface);
+  const int on = 1;
+  if (sender->socket_ < 0 || bind(sender->socket_, reinterpret_cast<sockaddr const*>(&address), sizeof address) != 0 ||
+      setsockopt(sender->socket_, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0) {
+    return absl::ErrnoToStatus(errno, "no packet socket to send by");
+  }
+  setsockopt(sender->socket_, SOL_SOCKET, SO_SNDBUFFORCE, &kSendBytes, sizeof kSendBytes);
+  return sender;
+}
+
+KernelSender::~KernelSender() {
+  if (socket_ >= 0) {
+    close(socket_);
+  }
+}
+
+void KernelSender::prepare(std::span<rte_mbuf* const> frames) {
+  runs_.clear();
+  pieces_.clear();
+  messages_.clear();
+  // nothing of these moves while messages point at it
+  headers_.resize(std::max(headers_.size(), frames.size()));
+  pieces_.reserve(frames.size() * 3);
+  for (rte_mbuf const* mbuf : frames) {
+    auto* data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
+    const std::span<const std::uint8_t> frame(data, mbuf->data_len);
+    if (joins_segments_ && !runs_.empty() && runs_.back().add(frame)) {
+      const std::uint32_t header_bytes = runs_.back().header_bytes();
+      pieces_.push_back({data + header_bytes, frame.size() - header_bytes});
+      ++messages_.back().msg_hdr.msg_iovlen;
+      continue;
+    }
+    Header& header = headers_[runs_.size()];
+    header.kernel = {};
+    runs_.emplace_back().begin(frame);
+    mmsghdr message{};
+    message.msg_hdr.msg_iov = pieces_.data() + pieces_.size();
+    message.msg_hdr.msg_iovlen = 3;
+    messages_.push_back(message);
+    pieces_.push_back({&header.kernel, sizeof header.kernel});
+    pieces_.push_back({header.frame.data(), 0});
+    pieces_.push_back({data, frame.size()});
+  }
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    if (runs_[i].frames() == 1) {
+      continue;
+    }
+    const std::uint32_t header_bytes = runs_[i].header_bytes();
+    runs_[i].write_header(headers_[i].frame.data());
+    headers_[i].kernel = {kNeedsChecksum,
+                          kTcpIpv4Segments,
+                          static_cast<std::uint16_t>(header_bytes),
+                          static_cast<std::uint16_t>(runs_[i].segment_bytes()),
+                          kTcpAt,
+                          kTcpChecksumOffset};
+    iovec* pieces = messages_[i].msg_hdr.msg_iov;
+    pieces[1].iov_len = header_bytes;
+    pieces[2].iov_base = static_cast<std::uint8_t*>(pieces[2].iov_base) + header_bytes;
+    pieces[2].iov_len -= header_bytes;
+  }
+}
+
+KernelSender::Sent KernelSender::send(std::span<rte_mbuf* const> frames) {
+  prepare(frames);
+  const int sent = sendmmsg(socket_, messages_.data(), static_cast<unsigned int>(messages_.size()), MSG_DONTWAIT);
+  if (sent < 0) {
+    if (errno == EAGAIN || errno == EINTR) {
+      pollfd writable{socket_, POLLOUT, 0};
+      poll(&writable, 1, kWaitMs);
+      return {0, 0};
+    }
+    return {runs_.front().frames(), runs_.front().frames()};
+  }
+  std::size_t taken = 0;
+  for (int i = 0; i < sent; ++i) {
+    taken += runs_[static_cast<std::size_t>(i)].frames();
+  }
+  return {taken, 0};
+}
+
+}  // namespace catena::dataplane

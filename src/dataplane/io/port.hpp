@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+struct rte_mbuf;
+
+namespace catena::dataplane {
+
+/// Frames of a port since it was opened.
+struct PortCounters {
+  std::uint64_t missed = 0;   ///< arrived with no room where the port keeps them
+  std::uint64_t no_slot = 0;  ///< arrived and found no slot of the pool
+  std::uint64_t rx_errors = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t tx_errors = 0;  ///< taken by send(), and not sent
+};
+
+/// Where frames come in and leave. receive() by one thread at a time, send() by one at a time; the rest by any.
+class Port {
+ public:
+  Port() = default;
+  virtual ~Port() = default;
+  Port(Port const&) = delete;
+  Port& operator=(Port const&) = delete;
+
+  /// Frames that are there, in slots of the pool: how many of `mbufs` from the first on.
+  virtual std::size_t receive(std::span<rte_mbuf*> mbufs) = 0;
+  /// Offers frames: how many from the first on the port took, which then are its own.
+  virtual std::size_t send(std::span<rte_mbuf*> mbufs) = 0;
+  /// A file descriptor that is readable while receive() has frames to give; -1: there is none.
+  virtual int readable_when_received() const { return -1; }
+  virtual PortCounters counters() const = 0;
+  /// Longest frame that the port sends, a VLAN tag not counted.
+  virtual std::uint32_t max_tx_bytes() const = 0;
+  /// The interface of the kernel that packets come from and go to; empty where the port is none.
+  virtual std::string const& interface() const = 0;
+  /// Unavailable, with its name, if the interface was removed: a socket does not say. A call of the kernel.
+  virtual Status interface_status() const = 0;
+  /// "dpdk net_tap0 (net_tap, link up)"
+  virtual std::string describe() const = 0;
+};
+
+}  // namespace catena::dataplane
