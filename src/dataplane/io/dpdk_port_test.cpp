@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <initializer_list>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ using testing::receive_all;
 using testing::Received;
 using testing::same_frames;
 using testing::send_frames;
+using testing::set_checksums;
 using testing::write_with_libpcap;
 
 DpdkPort open_port(std::string const& device, PacketPool& pool) {
@@ -391,6 +393,21 @@ INSTANTIATE_TEST_SUITE_P(Offloads, Segments,
                          ::testing::Values("tx off tso off", "tx off tso off gso off", "tso off", "tx on tso on"),
                          [](auto const& param) { return "case" + std::to_string(param.index); });
 
+TEST_F(VethPair, fragments_arrive_as_fragments) {
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  std::vector<Frame> frames;
+  for (std::uint16_t datagram = 0; datagram < 10; ++datagram) {
+    for (const std::uint16_t fragment :
+         std::initializer_list<std::uint16_t>{0x2000, 0x2032, 100}) {  // more of them, and at eights of bytes
+      frames.push_back(make_segment(0, datagram, 400 - 32, 0x10));
+      packet::store_be16(frames.back().data() + 20, fragment);
+      set_checksums(frames.back());
+    }
+  }
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+}
+
 TEST_F(VethPair, what_this_machine_sends_does_not_arrive) {
   const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
   const DpdkPort again = open_port("net_af_packet_again,iface=catena0", *pool_);
@@ -416,6 +433,20 @@ TEST_F(VethPair, what_finds_no_slot_waits_and_what_finds_no_room_is_counted) {
   EXPECT_EQ(count_of(right.source->drops(), "backlog_full"), 100U);
   EXPECT_EQ(right.source->seen(), frames.size());
   EXPECT_EQ(small->free_slots(), small->slots());
+}
+
+TEST_F(VethPair, frames_for_an_interface_that_is_down_are_errors_and_those_after_it_is_up_again_leave) {
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  const std::vector<Frame> frames = make_frames(300, 60, 1514);
+  testing::run_command("ip link set catena0 down");
+  EXPECT_TRUE(transfer(left, right, frames).empty());
+  EXPECT_EQ(left.sink->counts().sent, 0U);
+  EXPECT_EQ(count_of(left.sink->counts().drops, "tx_error"), 300U);
+  bring_up("catena0");
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+  EXPECT_EQ(left.sink->counts().sent, 300U);
+  EXPECT_EQ(pool_->free_slots(), pool_->slots());
 }
 
 TEST_F(VethPair, its_socket_is_readable_while_there_are_frames) {

@@ -8,12 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 
 namespace catena::dataplane {
 namespace {
 
 constexpr int kSendBytes = 8 << 20;
-constexpr int kWaitMs = 1;
+constexpr timespec kWait{0, 100'000};
 constexpr std::uint8_t kNeedsChecksum = 1;    // VIRTIO_NET_HDR_F_NEEDS_CSUM
 constexpr std::uint8_t kTcpIpv4Segments = 1;  // VIRTIO_NET_HDR_GSO_TCPV4
 constexpr std::uint16_t kTcpAt = 14 + 20;
@@ -94,10 +95,12 @@ KernelSender::Sent KernelSender::send(std::span<rte_mbuf* const> frames) {
   if (sent < 0) {
     if (errno == EAGAIN || errno == EINTR) {
       pollfd writable{socket_, POLLOUT, 0};
-      poll(&writable, 1, kWaitMs);
+      ppoll(&writable, 1, &kWait, nullptr);
       return {0, 0};
     }
-    return {runs_.front().frames(), runs_.front().frames()};
+    const bool is_down = errno == ENETDOWN || errno == ENXIO || errno == ENODEV;
+    const std::size_t refused = is_down ? frames.size() : runs_.front().frames();
+    return {refused, refused};
   }
   std::size_t taken = 0;
   for (int i = 0; i < sent; ++i) {

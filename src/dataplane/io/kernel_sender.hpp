@@ -34,7 +34,7 @@ class KernelSender {
   KernelSender(KernelSender const&) = delete;
   KernelSender& operator=(KernelSender const&) = delete;
 
-  /// Waits up to a millisecond where the kernel takes none; then `taken` is 0. The kernel keeps no frame.
+  /// Waits up to 100 us where the kernel takes none; then `taken` is 0. The kernel keeps no frame.
   Sent send(std::span<rte_mbuf* const> frames);
 
  private:
