@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line itself: help, what is said of wrong words, exit status, completion, manual page.
 
-CATENA_BIN names the program, CATENA_DATA the folder tests/data/chain.
+CATENA_BIN names the program.
 """
 
 import json
@@ -14,7 +14,6 @@ import tempfile
 import unittest
 
 BIN = os.environ["CATENA_BIN"]
-DATA = os.environ["CATENA_DATA"]
 TIMEOUT_S = 120
 COMMANDS = {"run", "check", "plan", "profile", "doctor", "show", "help", "completion"}
 
@@ -141,7 +140,9 @@ class Usage(unittest.TestCase):
         return text.decode()
 
     def test_colours_are_for_terminals_that_want_them(self):
-        nf = "[{name: fw, type: firewall, on: gpu, config: {rules: %s/fw.rules, default: allow}}]" % DATA
+        rule = "alert tcp any any -> any any (content:\"a\"; %ssid:%d;)\n"
+        rules = self.write("some.rules", rule % ("", 1) + rule % ("pcre:\"/x/\"; ", 2))
+        nf = "[{name: ids, type: nids, on: cpu, config: {rules: %s}}]" % rules
         warns = self.write("warns.yaml", CHAIN.replace("nfs: []", f"nfs: {nf}"))
         self.assertIn("\x1b[33mWARNING", self.on_a_terminal("run", warns, NO_COLOR=""))
         plain = self.on_a_terminal("run", warns, NO_COLOR="1")
