@@ -405,10 +405,6 @@ class DpdkSink final : public Sink {
   std::uint64_t no_such_port_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 /// An interface of the kernel through sockets of our own, unless the device string wants something of DPDK's driver.
 Result<std::shared_ptr<Port>> open_port(std::string const& device, PacketPool& pool) {
   if (!interface_of(device).empty() && std::count(device.begin(), device.end(), ',') == 1) {
