@@ -24,7 +24,7 @@ struct NcaOptions {
   std::uint32_t threads = 0;  ///< that add packets, a stream; 0: 2 with CUDA, else 1
   std::uint32_t queues = 3;   ///< of a stream, which has two buffers more
   std::string output;         ///< folder for results.json, README.md and the figures; made where it is not there
-  std::string data;           ///< folder with strings.txt; empty: the source tree's bench/nca
+  std::string data;           ///< folder with strings.txt; empty: Catena's own
   bool quick = false;         ///< one short repeat of few and small buffers: for tests
   std::string command;        ///< for the record
 };

@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 64) | CLI::IsMember({"auto"}));
   compare->add_option("--output", paper.output, "Folder for results.json, README.md and figures; default: bench-paper");
   compare->add_option("--data", paper.data,
-                      "Folder with rules, routes and keys; default: the source tree's bench/paper");
+                      "Folder with rules, routes and keys; default: Catena's own");
   compare->add_option("--tuning", paper.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
   compare->add_flag("--quick", paper.quick, "One short repeat of two sizes");
   const auto typed = [&] {
@@ -228,7 +228,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 64));
   draft->add_option("--queues", nca.queues, "Queues of a stream; default: 3")->check(CLI::Range(1, 62));
   draft->add_option("--output", nca.output, "Folder for results.json, README.md and figures; default: bench-nca");
-  draft->add_option("--data", nca.data, "Folder with strings.txt; default: the source tree's bench/nca");
+  draft->add_option("--data", nca.data, "Folder with strings.txt; default: Catena's own");
   draft->add_flag("--quick", nca.quick, "One short repeat of fewer and smaller buffers");
   draft->callback([&] {
     nca.command = typed();

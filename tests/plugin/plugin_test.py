@@ -58,6 +58,41 @@ class Plugins(unittest.TestCase):
                      "bin/catena-plot"):
             self.assertGreater((self.prefix / name).stat().st_size, 0, name)
 
+    def test_nothing_installed_needs_the_source_tree(self):
+        hidden = ["unshare", "--map-root-user", "--mount", "bash", "-ec", 'mount -t tmpfs none "$0"; exec "$@"', ROOT]
+        try:
+            call(*hidden, "true")
+        except AssertionError as error:
+            self.skipTest(f"a folder cannot be hidden here: {error}")
+        self.assertIn("No such file", call(*hidden, "ls", ROOT / "Makefile", fails=True).stderr)
+        folder = self.folder / "away"
+        examples = folder / "examples"
+        shutil.copytree(self.prefix / "share" / "doc" / "catena" / "examples", examples)
+        (folder / "out").mkdir()  # where the example's tx is
+        settings = {"CATENA_CACHE_DIR": folder / "cache", "CATENA_DATA_DIR": folder / "no-data"}
+
+        def catena(*arguments):
+            return call(*hidden, self.catena, *arguments, env=settings).stdout
+
+        captures = []
+        for device in ("none", "opencl"):
+            output = folder / f"{device}.pcap"
+            report = json.loads(catena("run", examples / "branch-office.yaml", "--device", device, "--tx", f"pcap:{output}",
+                                       "--json"))
+            self.assertTrue(report["accounted"])
+            captures.append(output.read_bytes())
+        self.assertEqual(captures[0], captures[1])
+        self.assertGreater(len(captures[0]), 1 << 20)
+        self.assertIn("fine", catena("check", examples / "branch-office.yaml"))
+        self.assertIn("kernel cache", catena("doctor"))
+        self.assertIn("#define", catena("show", "program", examples / "branch-office.yaml", "fw",
+                                         "--device", "opencl"))
+        catena("bench", "nca", "--quick", "--device", "cpu", "--output", folder / "nca")
+        catena("bench", "paper", "--quick", "--device", "opencl", "--chains", "C4", "--sizes", "64", "--parts",
+               "throughput", "--seconds", "0.02", "--output", folder / "paper")
+        for page in ("nca", "paper"):
+            self.assertGreater((folder / page / "README.md").stat().st_size, 0)
+
     def test_their_own_tests_pass(self):
         done = call("ctest", "--test-dir", self.project / "build", "--output-on-failure")
         self.assertIn("100% tests passed", done.stdout)
