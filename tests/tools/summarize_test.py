@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The closing line of `make test`: nothing that was skipped is hidden by what passed."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+JUNIT = """<testsuite>
+<testcase name="Pool.wraps" status="run"><system-out>[  PASSED  ] 1 test.</system-out></testcase>
+<testcase name="Cuda.copies" status="notrun"><skipped/><system-out>pool.cpp:7: Skipped
+cuda: no driver</system-out></testcase>
+{}</testsuite>
+"""
+SKIPS = """
+import unittest
+class Live(unittest.TestCase):
+    def test_one(self):
+        self.skipTest("it's not root")
+    @unittest.skipIf(True, "no tcpdump")
+    def test_two(self):
+        \"\"\"With words of its own.\"\"\"
+    def test_three(self):
+        pass
+unittest.main()
+"""
+
+
+class Summary(unittest.TestCase):
+    def summary(self, cases):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "tests.xml")
+            path.write_text(JUNIT.format(cases))
+            done = subprocess.run([ROOT / "tools" / "summarize-tests", "--why", path], capture_output=True, text=True,
+                                  check=False)
+        return done.returncode, done.stdout.splitlines()[-1]
+
+    def test_whole_tests_that_were_skipped_count_with_their_reason(self):
+        self.assertEqual(self.summary(""), (0, "1 passed, 0 failed, 1 skipped (1: cuda: no driver)"))
+
+    def test_so_do_cases_that_a_python_program_skips(self):
+        output = subprocess.run([sys.executable, "-c", SKIPS, "-v"], capture_output=True, text=True, check=True).stderr
+        case = f'<testcase name="live_test" status="run"><system-out>{output.replace("<", "(")}</system-out></testcase>'
+        self.assertEqual(self.summary(case), (0, "2 passed, 0 failed, 3 skipped (1: cuda: no driver, 1: it's not root, "
+                                                 "1: no tcpdump)"))
+
+    def test_a_failure_is_one(self):
+        case = '<testcase name="Pool.fills" status="fail"><failure/></testcase>'
+        self.assertEqual(self.summary(case), (1, "1 passed, 1 failed, 1 skipped (1: cuda: no driver)"))
+
+
+if __name__ == "__main__":
+    unittest.main()
