@@ -219,21 +219,32 @@ TEST(RunStages, neighbours_that_are_both_busy_get_workers_of_their_own) {
   EXPECT_EQ(std::max(first.threads(), second.threads()), 2U) << "they began on one";
 }
 
+/// Runs stages of unequal work to their end; returns how many of them changed their worker.
+std::size_t moved_in_a_run(std::uint32_t workers) {
+  std::vector<std::unique_ptr<WorkingStage>> stages;
+  std::vector<Stage*> all;
+  for (int i = 0; i < 7; ++i) {
+    // the busy ones are neighbours, and end one after another: shares change at the start and later
+    stages.push_back(std::make_unique<WorkingStage>(80 + 20 * i, i < 4 ? kNap : kNap / 20));
+    all.push_back(stages.back().get());
+  }
+  EXPECT_EQ(run_stages(all, workers), absl::OkStatus());
+  std::size_t moved = 0;
+  for (std::unique_ptr<WorkingStage> const& stage : stages) {
+    EXPECT_EQ(stage->polls_left(), 0);
+    EXPECT_EQ(stage->times_finished(), 1);
+    moved += stage->threads() > 1 ? 1 : 0;
+  }
+  return moved;
+}
+
 TEST(RunStages, every_stage_is_polled_to_its_end_and_not_beyond_however_often_shares_change) {
+  // on a machine with other work all naps may take as long as one another: then nothing moves
+  constexpr int kTries = 20;
   for (const std::uint32_t workers : {2U, 3U, 5U}) {
-    std::vector<std::unique_ptr<WorkingStage>> stages;
-    std::vector<Stage*> all;
-    for (int i = 0; i < 7; ++i) {
-      // the busy ones are neighbours, and end one after another: shares change at the start and later
-      stages.push_back(std::make_unique<WorkingStage>(80 + 20 * i, i < 4 ? kNap : kNap / 20));
-      all.push_back(stages.back().get());
-    }
-    EXPECT_EQ(run_stages(all, workers), absl::OkStatus());
     std::size_t moved = 0;
-    for (std::unique_ptr<WorkingStage> const& stage : stages) {
-      EXPECT_EQ(stage->polls_left(), 0);
-      EXPECT_EQ(stage->times_finished(), 1);
-      moved += stage->threads() > 1 ? 1 : 0;
+    for (int i = 0; i < kTries && moved == 0; ++i) {
+      moved = moved_in_a_run(workers);
     }
     EXPECT_GT(moved, 0U) << "shares never changed: nothing was tried";
   }
