@@ -227,15 +227,14 @@ Status Chain::open_outputs(RunOptions const& options) {
   std::optional<dataplane::OutputFile> tx;
   std::optional<dataplane::OutputFile> record;
   std::optional<dataplane::OutputFile> eve;
-  const auto open = [this](std::string const& path, std::optional<dataplane::OutputFile>& file) -> Status {
+  const auto open = [](std::string const& path, std::optional<dataplane::OutputFile>& file) -> Status {
     if (!path.empty()) {
-      writes_to_standard_output_ = writes_to_standard_output_ || path == dataplane::kStandardStream;
       CATENA_ASSIGN_OR_RETURN(file, dataplane::OutputFile::open(path));
     }
     return absl::OkStatus();
   };
   if (!sink_) {
-    if (config_.tx.target == dataplane::kStandardStream && ::isatty(STDOUT_FILENO) == 1) {
+    if (dataplane::names_standard_output(config_.tx.target) && ::isatty(STDOUT_FILENO) == 1) {
       return absl::FailedPreconditionError(
           "tx: standard output is a terminal; send the capture to a file or a program, as `| tcpdump -r -`");
     }

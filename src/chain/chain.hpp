@@ -41,8 +41,6 @@ class Chain {
   /// rx takes no more packets; what is inside is finished. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   Progress progress() const;
-  /// Packets, or lines about them, go there: nothing else may.
-  bool writes_to_standard_output() const { return writes_to_standard_output_; }
   /// After run().
   Report report() const;
   /// After run(): the time from rx to tx of every packet that was sent.
@@ -92,7 +90,6 @@ class Chain {
   std::vector<NfSlot> nfs_;
   std::unique_ptr<dataplane::Recorder> recorder_;
   std::optional<dataplane::OutputFile> trace_file_;
-  bool writes_to_standard_output_ = false;
   std::vector<std::unique_ptr<dataplane::Ring>> rings_;
   std::vector<std::unique_ptr<dataplane::Stage>> stages_;
   dataplane::RxStage* rx_ = nullptr;

@@ -225,6 +225,9 @@ Result<ChainConfig> read_chain(nf::Config root) {
 /// What "pcap:FILE" and "dpdk:DEVICE" mean for rx and tx alike; nothing for any other text.
 std::optional<PortConfig> file_or_device(std::string_view text) {
   PortConfig port;
+  if (text.ends_with(':')) {
+    return std::nullopt;  // no name
+  }
   if (text.starts_with("pcap:")) {
     port.kind = PortKind::kPcap;
     port.target = text.substr(5);

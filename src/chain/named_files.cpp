@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -42,8 +43,8 @@ std::string follow_links(std::string path) {
 
 /// Nothing for what may be named often, and for what does not exist and cannot be made.
 std::optional<Identity> identity_of(std::string const& path) {
-  if (path == dataplane::kStandardStream) {
-    return Identity{0, 0, path};
+  if (dataplane::names_standard_output(path)) {
+    return Identity{0, 0, std::string(dataplane::kStandardStream)};
   }
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
@@ -62,8 +63,11 @@ std::string in_front_of(NamedFile const& file) {
 }
 
 std::string why_not_written(NamedFile const& file) {
-  if (file.path == dataplane::kStandardStream) {
+  if (dataplane::names_standard_output(file.path)) {
     return {};
+  }
+  if (std::string error = dataplane::socket_error(file.path); !error.empty()) {
+    return error;
   }
   const std::string target = follow_links(file.path);
   std::error_code error;
@@ -109,6 +113,13 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   add("--eve", "", options.eve_path, true);
   add("--trace", "", options.trace_path, true);
   return files;
+}
+
+bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options) {
+  const std::vector<NamedFile> files = named_files(config, options, {});
+  return std::any_of(files.begin(), files.end(), [](NamedFile const& file) {
+    return file.is_written && dataplane::names_standard_output(file.path);
+  });
 }
 
 Status check_files(std::span<const NamedFile> files) {

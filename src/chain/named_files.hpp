@@ -25,6 +25,9 @@ struct NamedFile {
 std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& options,
                                    std::span<const nf::NamedFile> of_nfs);
 
+/// Whether packets, or lines about them, go to standard output: nothing else may then.
+bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options);
+
 /// Whether each file that is written can be: its folder is there, it is no folder and may be written to, and nobody
 /// else reads or writes it, under whichever name (symbolic and hard links are followed; devices such as /dev/null may
 /// be named often). Opens nothing. InvalidArgument says all that is wrong, one line each, with the positions.

@@ -28,10 +28,10 @@ nlohmann::ordered_json errors_of(Status const& status) {
   return list;
 }
 
-int fail(Status const& status, bool json) {
+int fail(Status const& status, bool json, std::ostream& out) {
   std::cerr << "catena: " << std::string(status.message()) << '\n';
   if (json) {
-    std::cout << nlohmann::ordered_json{{"ok", false}, {"errors", errors_of(status)}}.dump(2) << '\n';
+    out << nlohmann::ordered_json{{"ok", false}, {"errors", errors_of(status)}}.dump(2) << '\n';
   }
   return kExitFailed;
 }

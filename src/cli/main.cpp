@@ -12,7 +12,9 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -197,8 +199,7 @@ int main(int argc, char** argv) {
   compare->add_option("--replicas", paper.replicas, "Copies of the chain side by side, or auto: one a core a stage")
       ->check(CLI::Range(1, 64) | CLI::IsMember({"auto"}));
   compare->add_option("--output", paper.output, "Folder for results.json, README.md and figures; default: bench-paper");
-  compare->add_option("--data", paper.data,
-                      "Folder with rules, routes and keys; default: Catena's own");
+  compare->add_option("--data", paper.data, "Folder with rules, routes and keys; default: Catena's own");
   compare->add_option("--tuning", paper.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
   compare->add_flag("--quick", paper.quick, "One short repeat of two sizes");
   const auto typed = [&] {
@@ -264,6 +265,10 @@ int main(int argc, char** argv) {
     // libraries below may throw (out of memory); nothing of ours does
     std::cerr << "catena: " << error.what() << '\n';
     return cli::kExitFailed;
+  }
+  if (!std::cout.flush()) {
+    std::cerr << "catena: standard output cannot be written: " << std::strerror(errno) << '\n';
+    return status == cli::kExitOk ? cli::kExitFailed : status;
   }
   return status;
 }

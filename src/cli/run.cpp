@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
+#include "chain/named_files.hpp"
 #include "chain/scale.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
@@ -110,9 +111,11 @@ int run(RunArguments const& arguments) {
   if (!registry.ok()) {
     return fail(registry.status(), arguments.json);
   }
+  // where packets or lines go to standard output, nothing else must
+  const bool to_stderr = chain::writes_to_standard_output(*config, *options);
   Result<std::unique_ptr<Chain>> chain = Chain::create(*std::move(config), *options, *registry);
   if (!chain.ok()) {
-    return fail(chain.status(), arguments.json);
+    return fail(chain.status(), arguments.json, to_stderr ? std::cerr : std::cout);
   }
   for (std::string const& line : (*chain)->start_report()) {
     if (!arguments.quiet || line.starts_with("WARNING")) {
@@ -130,8 +133,6 @@ int run(RunArguments const& arguments) {
   running = nullptr;
   chain::Report report = (*chain)->report();
   report.error = std::string(status.message());
-  // where packets go to standard output, the report must not
-  const bool to_stderr = (*chain)->writes_to_standard_output();
   print(to_stderr ? std::cerr : std::cout,
         arguments.json ? chain::to_json(report)
                        : concat(chain::to_text(report), arguments.verbose ? chain::stages_text(report) : ""),

@@ -45,9 +45,10 @@ CLI::App const* find(CLI::App const& app, std::string const& name) {
   return found == commands.end() ? nullptr : *found;
 }
 
-std::string did_you_mean(std::string const& word, std::vector<std::string> const& known) {
-  const std::string near = nf::nearest(word, known);
-  return near.empty() ? std::string() : concat("; did you mean '", near, "'?");
+/// What follows the name of a word that nobody knows. Every option of one letter is near every other one.
+std::string what_there_is(std::string const& word, std::vector<std::string> const& known, std::string const& command) {
+  const std::string near = word.size() > 2 ? nf::nearest(word, known) : std::string();
+  return concat(near.empty() ? ";" : concat("; did you mean '", near, "'?"), " `", command, " --help` lists them");
 }
 
 /// "catena", "catena run": as it is typed.
@@ -167,8 +168,8 @@ std::string usage_error(CLI::App const& app, std::vector<std::string> const& wor
       const std::string name = word.substr(0, word.find('='));
       CLI::Option const* option = command->get_option_no_throw(name);
       if (option == nullptr) {
-        return concat("'", typed(*command), "' has no option '", name, "'", did_you_mean(name, options_of(*command)),
-                      " `", typed(*command), " --help` lists them");
+        return concat("'", typed(*command), "' has no option '", name, "'",
+                      what_there_is(name, options_of(*command), typed(*command)));
       }
       is_value = option->get_items_expected_max() > 0 && word.find('=') == std::string::npos;
       continue;
@@ -179,8 +180,8 @@ std::string usage_error(CLI::App const& app, std::vector<std::string> const& wor
     }
     CLI::App const* found = find(*command, word);
     if (found == nullptr) {
-      return concat("'", typed(*command), "' has no command '", word, "'", did_you_mean(word, names_of(next)), " `",
-                    typed(*command), " --help` lists them");
+      return concat("'", typed(*command), "' has no command '", word, "'",
+                    what_there_is(word, names_of(next), typed(*command)));
     }
     command = found;
   }

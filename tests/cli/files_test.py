@@ -8,6 +8,7 @@ CATENA_BIN names the program, CATENA_DATA the folder tests/data/chain.
 import json
 import os
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -211,6 +212,60 @@ class Files(unittest.TestCase):
         self.assertEqual([json.loads(line)["packet"] for line in result.stdout.splitlines()], list(range(2000)))
         self.assertIn(b"account   2000 in", result.stderr)
         self.refused("--record: - would be overwritten: --tx writes", chain, "--tx", "pcap:-", "--record", "-")
+
+    def test_what_a_shell_opened_for_standard_output_is_not_emptied(self):
+        chain = self.chain(nfs=FIREWALL)
+        log = self.path("log.jsonl")
+        self.write("log.jsonl", b"a line from before\n")
+        for _ in range(2):
+            with open(log, "ab") as end:
+                subprocess.run([BIN, "run", chain, "-q", "--tx", "null", "--record", "-"], stdout=end, env=self.env,
+                               stderr=subprocess.DEVNULL, timeout=TIMEOUT_S, check=True)
+        with open(log, "rb") as file:
+            lines = file.read().splitlines()
+        self.assertEqual(lines[0], b"a line from before")
+        self.assertEqual(len(lines), 1 + 2 * len(self.frames))
+        self.assertEqual({json.loads(line)["nf"] for line in lines[1:]}, {"fw"})
+
+    def test_standard_output_is_known_by_its_other_names(self):
+        chain = self.chain(nfs=FIREWALL)
+        self.assertEqual(self.catena("run", chain).returncode, 0)
+        done = self.catena("run", chain, "--tx", "pcap:/dev/stdout")
+        self.assertEqual(done.stdout, self.read("out.pcap"))
+        self.assertIn(b"account", done.stderr)
+        for other in ("/dev/stdout", "/proc/self/fd/1", self.path("both")):
+            with open(self.path("both"), "wb") as both:
+                done = subprocess.run([BIN, "run", chain, "-q", "--tx", "pcap:-", "--record", other], stdout=both,
+                                      stderr=subprocess.PIPE, env=self.env, text=True, timeout=TIMEOUT_S, check=False)
+            self.assertEqual(done.returncode, 1, other)
+            self.assertIn("--record", done.stderr)
+
+    def test_standard_output_that_cannot_be_written_is_a_failure(self):
+        for words in (("run", self.chain(nfs=FIREWALL), "-q", "--tx", "null"), ("show", "schema"), ("completion", "bash"),
+                      ("doctor", "--json"), ("check", self.chain(nfs=FIREWALL), "--json")):
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run([BIN, *words], stdout=full, stderr=subprocess.PIPE, env=self.env, text=True,
+                                      timeout=TIMEOUT_S, check=False)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertIn("catena: standard output cannot be written", done.stderr)
+
+    def test_errors_stay_out_of_packets_on_standard_output(self):
+        done = subprocess.run([BIN, "run", self.chain(nfs=FIREWALL), "--json", "--rx", "pcap:nope.pcap", "--tx", "pcap:-"],
+                              capture_output=True, env=self.env, text=True, timeout=TIMEOUT_S, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn('"ok": false', done.stderr)
+
+    def test_a_socket_by_its_name_is_no_file(self):
+        bound = socket.socket(socket.AF_UNIX)
+        self.addCleanup(bound.close)
+        bound.bind(self.path("s.sock"))
+        bound.listen()
+        for option in ("--rx", "--tx", "--record"):
+            name = self.path("s.sock") if option == "--record" else "pcap:" + self.path("s.sock")
+            done = self.catena("run", self.chain(nfs=FIREWALL), option, name)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"s.sock is a socket", done.stderr)
+            self.assertIn(b"FIFO", done.stderr)
 
     def test_a_fifo_that_brings_no_capture_or_breaks_off_is_said(self):
         os.mkfifo(self.path("fifo"))

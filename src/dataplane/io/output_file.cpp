@@ -30,8 +30,26 @@ int open_to_write(std::string const& path) {
 
 }  // namespace
 
+bool names_standard_output(std::string const& path) {
+  struct stat named {};
+  struct stat standard {};
+  return path == kStandardStream || (::stat(path.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &standard) == 0 &&
+                                     named.st_dev == standard.st_dev && named.st_ino == standard.st_ino &&
+                                     (!S_ISCHR(standard.st_mode) || ::isatty(STDOUT_FILENO) == 1));
+}
+
+std::string socket_error(std::string const& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode)
+             ? concat(path, " is a socket, which cannot be opened by its name; use a FIFO (mkfifo) or a pipe")
+             : std::string();
+}
+
 Result<OutputFile> OutputFile::open(std::string const& path) {
-  const bool standard = path == kStandardStream;
+  const bool standard = names_standard_output(path);
+  if (const std::string error = standard ? std::string() : socket_error(path); !error.empty()) {
+    return absl::InvalidArgumentError(error);
+  }
   const int descriptor = standard ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_to_write(path);
   if (descriptor < 0) {
     const int error = errno;
@@ -40,19 +58,21 @@ Result<OutputFile> OutputFile::open(std::string const& path) {
   struct stat status {};
   const bool is_stream = ::isatty(descriptor) == 1 ||
                          (::fstat(descriptor, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)));
-  return OutputFile(standard ? "standard output" : path, descriptor, is_stream);
+  return OutputFile(standard ? "standard output" : path, descriptor, is_stream, standard);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       is_stream_(other.is_stream_),
+      is_standard_(other.is_standard_),
       failure_(std::move(other.failure_)) {}
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(is_stream_, other.is_stream_);
+  std::swap(is_standard_, other.is_standard_);
   std::swap(failure_, other.failure_);
   return *this;
 }
@@ -64,8 +84,10 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::start() {
+  // what a shell opened may be there to be appended to
   struct stat status {};
-  if (::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) && ::ftruncate(descriptor_, 0) != 0) {
+  if (!is_standard_ && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&
+      ::ftruncate(descriptor_, 0) != 0) {
     fail("ftruncate");
   }
   return failure_;

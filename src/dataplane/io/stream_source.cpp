@@ -206,6 +206,9 @@ class StreamSource final : public Source {
 Result<std::unique_ptr<Source>> open_stream_source(std::string const& path) {
   const bool standard = path == kStandardStream;
   const std::string name = standard ? "standard input" : path;
+  if (const std::string error = standard ? std::string() : socket_error(path); !error.empty()) {
+    return absl::InvalidArgumentError(error);
+  }
   // O_NONBLOCK: to open a FIFO does not wait for its writer
   const int descriptor =
       standard ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
