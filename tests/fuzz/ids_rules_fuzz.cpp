@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                   matched);
   evaluator.match({.protocol = nids::Protocol::kIcmp, .icmp_type = 3}, kPayloadBytes, matches, matched);
   if (const auto classes = nids::Classification::parse(text, "fuzz.config");
-      !classes.ok() && !classes.status().message().starts_with("fuzz.config:")) {
+      !classes.ok() && !std::string(classes.status().message()).starts_with("fuzz.config:")) {
     __builtin_trap();
   }
   return 0;
