@@ -233,6 +233,13 @@ Outcome const& on_cpu() {
   return kOutcome;
 }
 device::Device& device_here() { return *nf::testing::devices().front(); }
+/// A device that may be written to, and may write, after the run: it lives until the process ends.
+FaultyDevice* lasting_device() {
+  auto device = std::make_unique<FaultyDevice>(device_here());
+  FaultyDevice* const kept = device.get();
+  keep_until_exit(std::move(device));
+  return kept;
+}
 
 void expect_same_and_nothing_lost(Outcome const& actual) {
   EXPECT_TRUE(actual.status.ok()) << actual.status;
@@ -380,8 +387,7 @@ TEST_P(SharedStepTest, a_device_that_fails_costs_at_most_what_it_had_in_flight) 
   for (const Call call : calls) {
     for (const bool is_lost : {false, true}) {
       SCOPED_TRACE(concat("call ", static_cast<int>(call), is_lost ? ", lost" : ", once"));
-      // outlives the run: what was enqueued on a lost device goes on
-      auto* const faulty = new FaultyDevice(device_here());
+      auto* const faulty = lasting_device();
       Scenario setup{.device = faulty, .shared = shared(), .unit = 32, .pool_slots = kPool};
       setup.options.units_per_launch = 1;
       const Status why = absl::UnavailableError("the device fell off the bus");
@@ -400,7 +406,7 @@ TEST_P(SharedStepTest, a_device_that_fails_costs_at_most_what_it_had_in_flight) 
 
 TEST_P(SharedStepTest, units_that_left_the_device_before_go_on_without_it_and_others_are_lost_with_it) {
   constexpr std::uint64_t kHalf = 3000;
-  auto* const faulty = new FaultyDevice(device_here());
+  auto* const faulty = lasting_device();
   Scenario setup{.device = faulty, .shared = shared(), .unit = 30, .pool_slots = 2048};
   setup.options.units_per_launch = 1;
   setup.options.only_on_device = packet::fields(packet::kIpv4Ttl);
@@ -419,7 +425,7 @@ TEST_P(SharedStepTest, units_that_left_the_device_before_go_on_without_it_and_ot
 
 TEST_P(SharedStepTest, slots_that_a_hanging_device_may_write_are_not_used_again) {
   constexpr std::uint32_t kPool = 2048;
-  auto* const faulty = new FaultyDevice(device_here());  // never destroyed, as in DeviceWait
+  auto* const faulty = lasting_device();
   Scenario setup{.device = faulty, .shared = shared(), .unit = 32, .pool_slots = kPool};
   setup.options.limit = std::chrono::milliseconds(50);
   setup.options.units_per_launch = 1;
@@ -438,7 +444,7 @@ TEST_P(SharedStepTest, slots_that_a_hanging_device_may_write_are_not_used_again)
 }
 
 TEST_P(SharedStepTest, a_run_whose_pool_a_hanging_device_keeps_ends_with_a_message) {
-  auto* const faulty = new FaultyDevice(device_here());
+  auto* const faulty = lasting_device();
   Scenario setup{.device = faulty, .shared = shared(), .unit = 256, .pool_slots = 512, .workers = 2};
   setup.options.limit = std::chrono::milliseconds(50);
   setup.before_packets = [faulty] { faulty->hold_events(true); };
@@ -478,7 +484,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, LostDevice,
 
 TEST(DeviceWait, that_exceeds_its_limit_names_stage_and_device_and_ends) {
   // the stage leaves a hanging device its memory, so this one is never destroyed
-  static auto* const kFaulty = new FaultyDevice(device_here());
+  static auto* const kFaulty = lasting_device();
   Scenario setup{.device = kFaulty, .unit = 32};
   setup.options.limit = std::chrono::milliseconds(50);
   setup.before_packets = [] { kFaulty->hold_events(true); };
