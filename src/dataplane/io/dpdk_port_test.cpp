@@ -393,6 +393,32 @@ INSTANTIATE_TEST_SUITE_P(Offloads, Segments,
                          ::testing::Values("tx off tso off", "tx off tso off gso off", "tso off", "tx on tso on"),
                          [](auto const& param) { return "case" + std::to_string(param.index); });
 
+// each claims to cut segments, and hands them on as they are
+class VirtualSegments : public VethPair, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(VirtualSegments, arrive_as_they_were_sent) {
+  try {
+    testing::run_command(GetParam() + std::string(" 2>/dev/null"));
+  } catch (std::exception const& error) {
+    GTEST_SKIP() << error.what();
+  }
+  bring_up("catenavirtual");
+  const DpdkPort left = open_port("net_af_packet_left,iface=catenavirtual", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  std::vector<Frame> frames = make_connections();
+  for (Frame& frame : frames) {
+    frame[0] = 0xFE;  // nobody's: a bridge sends it out of every port
+  }
+  EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+  EXPECT_EQ(count_of(right.source->drops(), "too_long"), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Interfaces, VirtualSegments,
+    ::testing::Values("ip link add catenavirtual type bridge && ip link set catena0 master catenavirtual",
+                      "ip link add link catena0 catenavirtual type macvlan"),
+    [](auto const& param) { return "case" + std::to_string(param.index); });
+
 TEST_F(VethPair, fragments_arrive_as_fragments) {
   const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
   const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);

@@ -17,7 +17,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 
 namespace catena::dataplane {
@@ -195,14 +197,23 @@ bool is_running(std::string const& interface) {
 
 bool cuts_segments(std::string const& interface) {
   const RequestSocket kernel;
+  ifreq request = request_for(interface);
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  const bool is_known = kernel.ask(SIOCETHTOOL, request);
+  const std::string_view driver(info.driver, strnlen(info.driver, sizeof info.driver));
+  if (is_known && driver == "bridge") {
+    return false;  // its ports have offloads of their own, which change without it
+  }
   if (ask_ethtool(kernel, interface, ETHTOOL_GTSO) == 0 && ask_ethtool(kernel, interface, ETHTOOL_GTXCSUM) == 0) {
     return true;
   }
-  ifreq request = request_for(interface);
-  ethtool_drvinfo driver{};
-  driver.cmd = ETHTOOL_GDRVINFO;
-  request.ifr_data = reinterpret_cast<char*>(&driver);
-  return kernel.ask(SIOCETHTOOL, request) && driver.bus_info[0] != '\0';
+  // of the bus, virtual interfaces say "tun", "N/A" and the like. Those below are PCI devices, and their hosts cut late
+  const std::string bus(info.bus_info, strnlen(info.bus_info, sizeof info.bus_info));
+  std::error_code error;
+  return is_known && driver != "virtio_net" && driver != "vmxnet3" && !bus.empty() &&
+         std::filesystem::exists(std::filesystem::path("/sys/bus/pci/devices") / bus, error);
 }
 
 bool is_present(unsigned int index) {

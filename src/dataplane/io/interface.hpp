@@ -61,7 +61,8 @@ Status prepare_interface(std::string const& interface);
 std::uint32_t interface_mtu(std::string const& interface);
 bool is_running(std::string const& interface);
 /// Whether segments that the kernel is given as one frame are cut, with right checksums, before anybody else sees them:
-/// by the kernel, or by a NIC. A virtual interface that claims to do either (tso, tx) hands them on as they are.
+/// by the kernel, or by a NIC. A virtual interface that claims to do either (tso, tx) hands them on as they are; so may
+/// a bridge whatever it claims.
 bool cuts_segments(std::string const& interface);
 bool is_present(unsigned int index);
 /// Unavailable: `who`'s interface was removed.
