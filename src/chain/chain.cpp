@@ -397,7 +397,14 @@ Status Chain::run_stages() {
   return rx_->error();
 }
 
-Progress Chain::progress() const { return {rx_->packets(), tx_->packets(), tx_->dropped(), source_->part_done()}; }
+Progress Chain::progress() const {
+  const dataplane::SinkCounts sent = sink_->counts();
+  std::uint64_t dropped = tx_->dropped();
+  for (dataplane::NamedCount const& drop : sent.drops) {
+    dropped += drop.count;
+  }
+  return {rx_->packets(), sent.sent, dropped, source_->part_done()};
+}
 
 Report Chain::report() const {
   Report report;

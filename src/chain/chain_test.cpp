@@ -20,11 +20,12 @@ ChainConfig config_of(std::string const& rx, std::string const& tx) {
 /// A port that goes on counting: the packets of a moment ago are never all.
 class RunningPort final : public dataplane::Source {
  public:
+  explicit RunningPort(std::uint32_t bytes = 60) : bytes_(bytes) {}
   Status receive(dataplane::PacketPool& pool, dataplane::Unit& unit, std::uint64_t& next_index,
                  bool& starved) override {
     starved = !pool.acquire_slots(unit, 1);
     if (!starved) {
-      pool.set_arrived(unit.slots[0], 60, next_index++, 0);
+      pool.set_arrived(unit.slots[0], bytes_, next_index++, 0);
       unit.count = 1;
       ++delivered_;
     }
@@ -38,6 +39,7 @@ class RunningPort final : public dataplane::Source {
   std::string describe() const override { return "running"; }
 
  private:
+  std::uint32_t bytes_;
   std::uint64_t delivered_ = 0;
   mutable std::uint64_t lost_ = 0;
 };
@@ -53,6 +55,18 @@ TEST(Chain, counters_of_a_port_that_runs_on_are_read_at_one_moment) {
                                   << " dropped";
   EXPECT_EQ(report.sent, 1000U);
   EXPECT_GT(report.dropped(), 0U);
+}
+
+TEST(Chain, progress_counts_as_sent_what_the_port_took) {
+  RunOptions options;
+  options.make_source = [] { return std::make_unique<RunningPort>(16); };  // below what a port carries
+  auto chain = Chain::create(config_of("{generator: {}}", "{dpdk: net_null_progress}"), options, nf::Registry());
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  ASSERT_TRUE((*chain)->run().ok());
+  const Progress progress = (*chain)->progress();
+  EXPECT_EQ(progress.received, 1000U);
+  EXPECT_EQ(progress.sent, 0U);
+  EXPECT_EQ(progress.dropped, 1000U);
 }
 
 }  // namespace

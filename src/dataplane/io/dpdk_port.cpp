@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataplane/io/counter.hpp"
 #include "dataplane/io/ethdev_port.hpp"
 #include "dataplane/io/interface.hpp"
 #include "dataplane/io/kernel_port.hpp"
@@ -15,6 +16,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <thread>
 #include <utility>
@@ -59,7 +61,7 @@ std::string describe_all(std::span<const std::shared_ptr<Port>> ports) {
   return text;
 }
 
-/// Asks now and then whether the interfaces of an end's ports are still there. One thread at a time.
+/// Asks now and then what became of the interfaces of an end's ports. One thread at a time.
 class InterfaceChecks {
  public:
   Status check(std::span<const std::shared_ptr<Port>> ports) {
@@ -69,7 +71,7 @@ class InterfaceChecks {
     }
     last_ = now;
     for (auto const& port : ports) {
-      CATENA_RETURN_IF_ERROR(port->interface_status());
+      CATENA_RETURN_IF_ERROR(port->check_interface());
     }
     return absl::OkStatus();
   }
@@ -229,11 +231,14 @@ class TxPort {
     return counters.sent + counters.tx_errors >= accepted_;
   }
   /// Packets, of which the last frame was taken.
-  std::uint64_t accepted() const { return accepted_ - accepted_parts_; }
+  std::uint64_t accepted() const {
+    const std::uint64_t parts = accepted_parts_;  // never more than the frames, which are counted first
+    return accepted_ - parts;
+  }
   std::uint64_t fragments() const { return fragments_; }
   std::uint64_t tx_full() const { return tx_full_; }
   /// Packets that the driver took and did not send.
-  std::uint64_t errors() const { return std::min(accepted_ - accepted_parts_, port_->counters().tx_errors); }
+  std::uint64_t errors() const { return std::min(accepted(), port_->counters().tx_errors); }
 
  private:
   std::shared_ptr<Port> port_;
@@ -241,10 +246,10 @@ class TxPort {
   std::array<rte_mbuf*, 2 * kMaxUnitPackets> waiting_{};
   std::size_t waiting_count_ = 0;
   std::vector<std::size_t> earlier_parts_;  ///< of waiting_: fragments that are not their packet's last
-  std::uint64_t accepted_ = 0;              ///< frames that the driver took
-  std::uint64_t accepted_parts_ = 0;        ///< of those, fragments that are not their packet's last
-  std::uint64_t fragments_ = 0;
-  std::uint64_t tx_full_ = 0;
+  Counter accepted_;  ///< frames that the driver took
+  Counter accepted_parts_;  ///< of those, fragments that are not their packet's last
+  Counter fragments_;
+  Counter tx_full_;
 };
 
 class DpdkSink final : public Sink {
@@ -253,7 +258,6 @@ class DpdkSink final : public Sink {
   /// `reply_ports`: by number of the rx port that a packet came in on, the position in `ports`; none: 0.
   DpdkSink(std::vector<std::shared_ptr<Port>> ports, std::size_t numbered, std::vector<std::size_t> reply_ports)
       : handles_(std::move(ports)), numbered_(numbered), reply_ports_(std::move(reply_ports)) {
-    ports_.reserve(handles_.size());
     for (auto const& port : handles_) {
       ports_.emplace_back(port);
     }
@@ -297,7 +301,7 @@ class DpdkSink final : public Sink {
   }
 
   SinkCounts counts() const override {
-    const std::uint64_t errors = total(&TxPort::errors);
+    const std::uint64_t errors = total(&TxPort::errors);  // before the packets that they are of, as those grow
     return {total(&TxPort::accepted) - errors,
             {{"tx_full", total(&TxPort::tx_full)},
              {"too_short", too_short_},
@@ -395,14 +399,14 @@ class DpdkSink final : public Sink {
   std::vector<std::shared_ptr<Port>> handles_;
   std::size_t numbered_;
   std::vector<std::size_t> reply_ports_;
-  std::vector<TxPort> ports_;
+  std::deque<TxPort> ports_;
   std::vector<rte_mbuf*> fragments_;  ///< of the packet at hand
   InterfaceChecks checks_;
-  std::uint64_t too_short_ = 0;
-  std::uint64_t too_long_ = 0;
-  std::uint64_t df_set_ = 0;
-  std::uint64_t no_slot_ = 0;
-  std::uint64_t no_such_port_ = 0;
+  Counter too_short_;
+  Counter too_long_;
+  Counter df_set_;
+  Counter no_slot_;
+  Counter no_such_port_;
 };
 
 /// An interface of the kernel through sockets of our own, unless the device string wants something of DPDK's driver.

@@ -14,10 +14,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace catena::dataplane {
@@ -465,12 +467,21 @@ TEST_F(VethPair, frames_for_an_interface_that_is_down_are_errors_and_those_after
   const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
   const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
   const std::vector<Frame> frames = make_frames(300, 60, 1514);
+  ::testing::internal::CaptureStdout();
   testing::run_command("ip link set catena0 down");
   EXPECT_TRUE(transfer(left, right, frames).empty());
+  std::string log = ::testing::internal::GetCapturedStdout();
+  const std::string line = "catena0: the kernel refuses frames: Network is down";
+  EXPECT_THAT(log, AllOf(HasSubstr(line), HasSubstr("ip link set catena0 up")));
+  EXPECT_EQ(log.find(line), log.rfind(line)) << "once";
   EXPECT_EQ(left.sink->counts().sent, 0U);
   EXPECT_EQ(count_of(left.sink->counts().drops, "tx_error"), 300U);
   bring_up("catena0");
+  ::testing::internal::CaptureStdout();
   EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // it looks every 250 ms
+  EXPECT_TRUE(receive_all(*left.source, *pool_).frames.empty());
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(), HasSubstr("catena0 is up again"));
   EXPECT_EQ(left.sink->counts().sent, 300U);
   EXPECT_EQ(pool_->free_slots(), pool_->slots());
 }

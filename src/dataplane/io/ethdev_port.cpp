@@ -246,7 +246,7 @@ bool EthdevPort::wait_for_link() const {
   return false;
 }
 
-Status EthdevPort::interface_status() const {
+Status EthdevPort::check_interface() {
   return if_index_ == 0 || is_present(if_index_) ? absl::OkStatus() : gone(concat("dpdk ", name_), interface_);
 }
 
@@ -268,7 +268,7 @@ PortCounters EthdevPort::counters() const {
           .no_slot = stats.rx_nombuf,
           .rx_errors = stats.ierrors,
           .sent = stats.opackets,
-          .tx_errors = stats.oerrors - std::min(stats.oerrors, refused_)};
+          .tx_errors = stats.oerrors - std::min<std::uint64_t>(stats.oerrors, refused_)};
 }
 
 std::string EthdevPort::describe() const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "dataplane/io/counter.hpp"
 #include "dataplane/io/port.hpp"
 #include "dataplane/packet_pool.hpp"
 
@@ -28,7 +29,7 @@ class EthdevPort final : public Port {
   PortCounters counters() const override;
   std::uint32_t max_tx_bytes() const override { return max_tx_bytes_; }
   std::string const& interface() const override { return interface_; }
-  Status interface_status() const override;
+  Status check_interface() override;
   std::string describe() const override;
 
  private:
@@ -49,7 +50,7 @@ class EthdevPort final : public Port {
   std::string interface_;
   unsigned int if_index_ = 0;  ///< of the interface; 0: none
   std::uint32_t max_tx_bytes_ = packet::kSlotBytes;
-  std::uint64_t refused_ = 0;  ///< offered frames that the driver did not take
+  Counter refused_;            ///< offered frames that the driver did not take
   bool owned_ = false;
   bool mapped_ = false;
   bool started_ = false;

@@ -65,6 +65,11 @@ std::uint32_t ask_ethtool(RequestSocket const& kernel, std::string const& interf
   return kernel.ask(SIOCETHTOOL, request) ? value.data : 0;
 }
 
+bool has_flag(std::string const& interface, int flag) {
+  ifreq request = request_for(interface);
+  return RequestSocket().ask(SIOCGIFFLAGS, request) && (request.ifr_flags & flag) != 0;
+}
+
 std::uint64_t effective_capabilities() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -190,10 +195,9 @@ std::uint32_t interface_mtu(std::string const& interface) {
   return RequestSocket().ask(SIOCGIFMTU, request) ? static_cast<std::uint32_t>(request.ifr_mtu) : kUsualMtu;
 }
 
-bool is_running(std::string const& interface) {
-  ifreq request = request_for(interface);
-  return RequestSocket().ask(SIOCGIFFLAGS, request) && (request.ifr_flags & IFF_RUNNING) != 0;
-}
+bool is_up(std::string const& interface) { return has_flag(interface, IFF_UP); }
+
+bool is_running(std::string const& interface) { return has_flag(interface, IFF_RUNNING); }
 
 bool cuts_segments(std::string const& interface) {
   const RequestSocket kernel;

@@ -59,6 +59,7 @@ class OffloadWatch {
 Status prepare_interface(std::string const& interface);
 /// 1500 where the kernel does not say.
 std::uint32_t interface_mtu(std::string const& interface);
+bool is_up(std::string const& interface);
 bool is_running(std::string const& interface);
 /// Whether segments that the kernel is given as one frame are cut, with right checksums, before anybody else sees them:
 /// by the kernel, or by a NIC. A virtual interface that claims to do either (tso, tx) hands them on as they are; so may

@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 namespace catena::dataplane {
 namespace {
@@ -57,6 +58,7 @@ Result<std::shared_ptr<Port>> KernelPort::open(std::string const& device, Packet
 
 Status KernelPort::set_up() {
   index_ = if_nametoindex(interface_.c_str());
+  is_up_ = is_up(interface_);  // prepare_interface() said if not
   max_tx_bytes_ = std::min<std::uint32_t>(interface_mtu(interface_) + ETH_HLEN, packet::kMaxFrameBytes);
   // protocol 0: nothing arrives before the ring is there
   socket_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -144,7 +146,34 @@ std::size_t KernelPort::send(std::span<rte_mbuf*> mbufs) {
   rte_pktmbuf_free_bulk(mbufs.data(), static_cast<unsigned int>(sent.taken));
   sent_.fetch_add(sent.taken - sent.failed, std::memory_order_relaxed);
   failed_.fetch_add(sent.failed, std::memory_order_relaxed);
+  if (sent.error != 0) {
+    note_refusal(sent.error);
+  }
   return sent.taken;
+}
+
+/// Says so in the log where the interface went down or came up.
+void KernelPort::note_state(bool is_up) {
+  if (is_up_.exchange(is_up) == is_up) {
+    return;
+  }
+  if (is_up) {
+    spdlog::warn("{} is up again", interface_);
+  } else {
+    spdlog::warn("{}: the kernel refuses frames: Network is down, and nothing arrives: sudo ip link set {} up",
+                 interface_, interface_);
+  }
+}
+
+/// Says why the kernel refuses frames, once for each reason: they may alternate at the rate of packets.
+void KernelPort::note_refusal(int error) {
+  if (error == ENETDOWN) {
+    note_state(false);
+  } else if (error != ENXIO && error != ENODEV &&  // it is gone: check_interface() says so
+             std::find(refusals_.begin(), refusals_.end(), error) == refusals_.end()) {
+    refusals_.push_back(error);
+    spdlog::warn("{}: the kernel refuses frames: {}", interface_, std::generic_category().message(error));
+  }
 }
 
 PortCounters KernelPort::counters() const {
@@ -158,7 +187,13 @@ PortCounters KernelPort::counters() const {
           .tx_errors = failed_.load(std::memory_order_relaxed)};
 }
 
-Status KernelPort::interface_status() const { return is_present(index_) ? absl::OkStatus() : gone(name_, interface_); }
+Status KernelPort::check_interface() {
+  if (!is_present(index_)) {
+    return gone(name_, interface_);
+  }
+  note_state(is_up(interface_));
+  return absl::OkStatus();
+}
 
 std::string KernelPort::describe() const {
   return concat(name_, " (packet socket, link ", is_running(interface_) ? "up)" : "down)");

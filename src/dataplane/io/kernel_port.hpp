@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 struct tpacket2_hdr;
 
@@ -29,7 +30,7 @@ class KernelPort final : public Port {
   PortCounters counters() const override;
   std::uint32_t max_tx_bytes() const override { return max_tx_bytes_; }
   std::string const& interface() const override { return interface_; }
-  Status interface_status() const override;
+  Status check_interface() override;
   std::string describe() const override;
 
  private:
@@ -38,6 +39,8 @@ class KernelPort final : public Port {
   Status set_up();
   tpacket2_hdr& frame(std::size_t number) const;
   std::atomic_ref<std::uint32_t> status_of(std::size_t number) const;
+  void note_state(bool is_up);
+  void note_refusal(int error);
   static void copy(tpacket2_hdr const& arrived, rte_mbuf& mbuf);
 
   std::string name_;
@@ -52,6 +55,8 @@ class KernelPort final : public Port {
   mutable std::atomic<std::uint64_t> missed_{0};  ///< the kernel forgets them when asked
   std::atomic<std::uint64_t> sent_{0};
   std::atomic<std::uint64_t> failed_{0};
+  std::atomic<bool> is_up_{true};
+  std::vector<int> refusals_;  ///< errors of the kernel that were logged
 };
 
 }  // namespace catena::dataplane

@@ -93,20 +93,21 @@ KernelSender::Sent KernelSender::send(std::span<rte_mbuf* const> frames) {
   prepare(frames);
   const int sent = sendmmsg(socket_, messages_.data(), static_cast<unsigned int>(messages_.size()), MSG_DONTWAIT);
   if (sent < 0) {
-    if (errno == EAGAIN || errno == EINTR) {
+    const int error = errno;
+    if (error == EAGAIN || error == EINTR) {
       pollfd writable{socket_, POLLOUT, 0};
       ppoll(&writable, 1, &kWait, nullptr);
-      return {0, 0};
+      return {0, 0, 0};
     }
-    const bool is_down = errno == ENETDOWN || errno == ENXIO || errno == ENODEV;
+    const bool is_down = error == ENETDOWN || error == ENXIO || error == ENODEV;
     const std::size_t refused = is_down ? frames.size() : runs_.front().frames();
-    return {refused, refused};
+    return {refused, refused, error};
   }
   std::size_t taken = 0;
   for (int i = 0; i < sent; ++i) {
     taken += runs_[static_cast<std::size_t>(i)].frames();
   }
-  return {taken, 0};
+  return {taken, 0, 0};
 }
 
 }  // namespace catena::dataplane

@@ -25,6 +25,7 @@ class KernelSender {
   struct Sent {
     std::size_t taken;   ///< frames from the first on that the kernel took, or refused for good
     std::size_t failed;  ///< of those, refused
+    int error;           ///< of the kernel, for those; 0: none was refused
   };
 
   /// Unavailable and the like, with the kernel's reason, if there is no such socket.

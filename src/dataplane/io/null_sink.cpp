@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataplane/io/counter.hpp"
 #include "dataplane/io/sink.hpp"
 
 #include <catena/packet/fragments.hpp>
@@ -27,9 +28,9 @@ class NullSink final : public Sink {
   std::string describe() const override { return "null"; }
 
  private:
-  std::uint64_t sent_ = 0;
-  std::uint64_t df_set_ = 0;
-  std::uint64_t fragments_ = 0;
+  Counter sent_;
+  Counter df_set_;
+  Counter fragments_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataplane/io/counter.hpp"
 #include "dataplane/io/sink.hpp"
 
 #include <spdlog/spdlog.h>
@@ -124,9 +125,9 @@ class PcapSink final : public Sink {
   OutputFile file_;
   std::vector<std::uint8_t> buffer_;
   std::size_t used_ = 0;
-  std::uint64_t sent_ = 0;
-  std::uint64_t df_set_ = 0;
-  std::uint64_t fragments_ = 0;
+  Counter sent_;
+  Counter df_set_;
+  Counter fragments_;
   bool finished_ = false;
   Status failure_;
 };

@@ -40,8 +40,9 @@ class Port {
   virtual std::uint32_t max_tx_bytes() const = 0;
   /// The interface of the kernel that packets come from and go to; empty where the port is none.
   virtual std::string const& interface() const = 0;
-  /// Unavailable, with its name, if the interface was removed: a socket does not say. A call of the kernel.
-  virtual Status interface_status() const = 0;
+  /// Looks what became of the interface: Unavailable, with its name, if it was removed, which a socket does not say.
+  /// Calls of the kernel.
+  virtual Status check_interface() = 0;
   /// "dpdk net_tap0 (net_tap, link up)"
   virtual std::string describe() const = 0;
 };

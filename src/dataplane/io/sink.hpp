@@ -13,7 +13,7 @@ struct SinkCounts {
   std::uint64_t fragments = 0;    ///< frames that packets were cut into; each such packet counts once above
 };
 
-/// Where packets go. Called by one thread at a time.
+/// Where packets go. Called by one thread at a time, but for what says otherwise.
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -23,6 +23,7 @@ class Sink {
   virtual Status send(PacketPool& pool, Unit& unit) = 0;
   /// Writes out what is buffered. DataLoss, with the file, if that fails.
   virtual Status finish() = 0;
+  /// By any thread. While packets are sent the counts are of about the same moment.
   virtual SinkCounts counts() const = 0;
   /// Of two calls the second may know of more: take counts() where they must agree.
   std::uint64_t sent() const { return counts().sent; }
