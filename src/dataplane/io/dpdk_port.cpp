@@ -246,8 +246,8 @@ class TxPort {
   std::array<rte_mbuf*, 2 * kMaxUnitPackets> waiting_{};
   std::size_t waiting_count_ = 0;
   std::vector<std::size_t> earlier_parts_;  ///< of waiting_: fragments that are not their packet's last
-  Counter accepted_;  ///< frames that the driver took
-  Counter accepted_parts_;  ///< of those, fragments that are not their packet's last
+  Counter accepted_;                        ///< frames that the driver took
+  Counter accepted_parts_;                  ///< of those, fragments that are not their packet's last
   Counter fragments_;
   Counter tx_full_;
 };

@@ -530,6 +530,60 @@ TEST_F(VethPair, counts_frames_above_the_interface_mtu) {
   EXPECT_EQ(left.sink->sent(), 3U);
 }
 
+TEST_F(VethPair, a_changed_mtu_is_noticed) {
+  constexpr std::chrono::milliseconds kNoticed{300};  // it looks every 250 ms
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  std::vector<Frame> frames;
+  for (std::uint16_t i = 0; i < 20; ++i) {
+    frames.push_back(make_segment(i * 1448U, i, 1448, 0x10));
+  }
+  testing::run_command("ip link set catena0 mtu 1000");
+  std::this_thread::sleep_for(kNoticed);
+  EXPECT_TRUE(transfer(left, right, frames).empty());
+  EXPECT_EQ(count_of(left.sink->drops(), "too_long"), 20U);
+  testing::run_command("ip link set catena0 mtu 1600");
+  testing::run_command("ip link set catena1 mtu 1600");
+  std::this_thread::sleep_for(kNoticed);
+  const std::vector<Frame> longer = make_frames(3, 1614, 1614);
+  EXPECT_TRUE(same_frames(transfer(left, right, longer), longer));
+}
+
+TEST_F(VethPair, a_run_of_a_thousand_segments_is_sent) {
+  testing::run_command("ethtool -K catena0 tx off tso off");
+  Result<std::unique_ptr<PacketPool>> large = PacketPool::create(4096, 1024);
+  ASSERT_TRUE(large.ok()) << large.status();
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", **large);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  std::vector<Frame> frames;
+  for (std::uint16_t i = 0; i < 2048; ++i) {
+    frames.push_back(make_segment(i * 10U, i, 10, 0x10));
+  }
+  ASSERT_TRUE(send_frames(*left.sink, **large, frames, 1024).ok());
+  EXPECT_EQ(left.sink->sent(), frames.size());
+  std::vector<Frame> arrived = receive_all(*right.source, *pool_, 5000).frames;
+  constexpr std::size_t kSurelyArrive = 500;  // the kernel's backlog has room for 1,000, of all virtual cables
+  ASSERT_GE(arrived.size(), kSurelyArrive);
+  arrived.resize(kSurelyArrive);
+  frames.resize(kSurelyArrive);
+  EXPECT_TRUE(same_frames(arrived, frames));
+}
+
+TEST_F(VethPair, frames_wait_where_the_queue_of_the_interface_is_full) {
+  try {
+    testing::run_command("tc qdisc add dev catena0 root tbf rate 8mbit burst 3000 limit 4000 2>/dev/null");
+  } catch (std::exception const& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const DpdkPort left = open_port("net_af_packet_left,iface=catena0", *pool_);
+  const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
+  const std::vector<Frame> frames = make_frames(50, 1000, 1000);
+  ASSERT_TRUE(send_frames(*left.sink, *pool_, frames).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // what the queue holds takes 4 ms
+  EXPECT_TRUE(same_frames(receive_all(*right.source, *pool_).frames, frames));
+  EXPECT_EQ(count_of(left.sink->drops(), "tx_error"), 0U);
+}
+
 TEST_F(PrivateNetwork, carries_frames_between_a_tap_port_and_the_kernel) {
   if (access("/dev/net/tun", R_OK | W_OK) != 0) {
     GTEST_SKIP() << "/dev/net/tun cannot be opened here";

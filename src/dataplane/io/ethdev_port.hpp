@@ -50,7 +50,7 @@ class EthdevPort final : public Port {
   std::string interface_;
   unsigned int if_index_ = 0;  ///< of the interface; 0: none
   std::uint32_t max_tx_bytes_ = packet::kSlotBytes;
-  Counter refused_;            ///< offered frames that the driver did not take
+  Counter refused_;  ///< offered frames that the driver did not take
   bool owned_ = false;
   bool mapped_ = false;
   bool started_ = false;

@@ -59,7 +59,7 @@ Result<std::shared_ptr<Port>> KernelPort::open(std::string const& device, Packet
 Status KernelPort::set_up() {
   index_ = if_nametoindex(interface_.c_str());
   is_up_ = is_up(interface_);  // prepare_interface() said if not
-  max_tx_bytes_ = std::min<std::uint32_t>(interface_mtu(interface_) + ETH_HLEN, packet::kMaxFrameBytes);
+  ask_mtu();
   // protocol 0: nothing arrives before the ring is there
   socket_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (socket_ < 0) {
@@ -187,10 +187,16 @@ PortCounters KernelPort::counters() const {
           .tx_errors = failed_.load(std::memory_order_relaxed)};
 }
 
+void KernelPort::ask_mtu() {
+  max_tx_bytes_ = std::min<std::uint32_t>(interface_mtu(interface_) + ETH_HLEN, packet::kMaxFrameBytes);
+}
+
 Status KernelPort::check_interface() {
   if (!is_present(index_)) {
     return gone(name_, interface_);
   }
+  ask_mtu();
+  sender_->join_segments(cuts_segments(interface_));
   note_state(is_up(interface_));
   return absl::OkStatus();
 }

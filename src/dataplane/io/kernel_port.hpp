@@ -28,7 +28,7 @@ class KernelPort final : public Port {
   std::size_t send(std::span<rte_mbuf*> mbufs) override;
   int readable_when_received() const override { return socket_; }
   PortCounters counters() const override;
-  std::uint32_t max_tx_bytes() const override { return max_tx_bytes_; }
+  std::uint32_t max_tx_bytes() const override { return max_tx_bytes_.load(std::memory_order_relaxed); }
   std::string const& interface() const override { return interface_; }
   Status check_interface() override;
   std::string describe() const override;
@@ -37,6 +37,7 @@ class KernelPort final : public Port {
   KernelPort(std::string name, std::string interface, PacketPool& pool)
       : name_(std::move(name)), interface_(std::move(interface)), pool_(&pool) {}
   Status set_up();
+  void ask_mtu();
   tpacket2_hdr& frame(std::size_t number) const;
   std::atomic_ref<std::uint32_t> status_of(std::size_t number) const;
   void note_state(bool is_up);
@@ -47,7 +48,7 @@ class KernelPort final : public Port {
   std::string interface_;
   PacketPool* pool_;
   unsigned int index_ = 0;
-  std::uint32_t max_tx_bytes_ = 0;
+  std::atomic<std::uint32_t> max_tx_bytes_{0};
   int socket_ = -1;
   std::uint8_t* ring_ = nullptr;
   std::size_t next_frame_ = 0;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <ctime>
 
 namespace catena::dataplane {
@@ -43,7 +44,7 @@ KernelSender::~KernelSender() {
   }
 }
 
-void KernelSender::prepare(std::span<rte_mbuf* const> frames) {
+void KernelSender::prepare(std::span<rte_mbuf* const> frames, bool joins) {
   runs_.clear();
   pieces_.clear();
   messages_.clear();
@@ -53,7 +54,7 @@ void KernelSender::prepare(std::span<rte_mbuf* const> frames) {
   for (rte_mbuf const* mbuf : frames) {
     auto* data = rte_pktmbuf_mtod(mbuf, std::uint8_t*);
     const std::span<const std::uint8_t> frame(data, mbuf->data_len);
-    if (joins_segments_ && !runs_.empty() && runs_.back().add(frame)) {
+    if (joins && !runs_.empty() && messages_.back().msg_hdr.msg_iovlen < IOV_MAX && runs_.back().add(frame)) {
       const std::uint32_t header_bytes = runs_.back().header_bytes();
       pieces_.push_back({data + header_bytes, frame.size() - header_bytes});
       ++messages_.back().msg_hdr.msg_iovlen;
@@ -90,7 +91,11 @@ void KernelSender::prepare(std::span<rte_mbuf* const> frames) {
 }
 
 KernelSender::Sent KernelSender::send(std::span<rte_mbuf* const> frames) {
-  prepare(frames);
+  if (single_frames_ == 0) {
+    prepare(frames, joins_segments_.load(std::memory_order_relaxed));
+  } else {
+    prepare(frames.first(std::min(single_frames_, frames.size())), false);
+  }
   const int sent = sendmmsg(socket_, messages_.data(), static_cast<unsigned int>(messages_.size()), MSG_DONTWAIT);
   if (sent < 0) {
     const int error = errno;
@@ -99,14 +104,25 @@ KernelSender::Sent KernelSender::send(std::span<rte_mbuf* const> frames) {
       ppoll(&writable, 1, &kWait, nullptr);
       return {0, 0, 0};
     }
+    if (error == ENOBUFS) {  // the queue of the interface is full, of which the socket knows nothing
+      ppoll(nullptr, 0, &kWait, nullptr);
+      return {0, 0, 0};
+    }
+    const std::size_t joined = runs_.front().frames();
+    if (joined > 1 && (error == EMSGSIZE || error == EINVAL)) {
+      single_frames_ = joined;
+      return send(frames);
+    }
     const bool is_down = error == ENETDOWN || error == ENXIO || error == ENODEV;
-    const std::size_t refused = is_down ? frames.size() : runs_.front().frames();
+    const std::size_t refused = is_down ? frames.size() : joined;
+    single_frames_ -= std::min(single_frames_, refused);
     return {refused, refused, error};
   }
   std::size_t taken = 0;
   for (int i = 0; i < sent; ++i) {
     taken += runs_[static_cast<std::size_t>(i)].frames();
   }
+  single_frames_ -= std::min(single_frames_, taken);
   return {taken, 0, 0};
 }
 

@@ -8,6 +8,7 @@
 #include <catena/core/status.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,8 @@ class KernelSender {
   KernelSender(KernelSender const&) = delete;
   KernelSender& operator=(KernelSender const&) = delete;
 
+  /// From the next send() on; by any thread. See open().
+  void join_segments(bool joins) { joins_segments_.store(joins, std::memory_order_relaxed); }
   /// Waits up to 100 us where the kernel takes none; then `taken` is 0. The kernel keeps no frame.
   Sent send(std::span<rte_mbuf* const> frames);
 
@@ -55,13 +58,14 @@ class KernelSender {
   };
 
   KernelSender(int socket, bool joins_segments) : socket_(socket), joins_segments_(joins_segments) {}
-  void prepare(std::span<rte_mbuf* const> frames);
+  void prepare(std::span<rte_mbuf* const> frames, bool joins);
 
   int socket_;
-  bool joins_segments_;
-  std::vector<TcpRun> runs_;     ///< one for each message
-  std::vector<Header> headers_;  ///< one for each message
-  std::vector<iovec> pieces_;    ///< of all messages
+  std::atomic<bool> joins_segments_;
+  std::size_t single_frames_ = 0;  ///< next ones that are not joined: the kernel refused them as one
+  std::vector<TcpRun> runs_;       ///< one for each message
+  std::vector<Header> headers_;    ///< one for each message
+  std::vector<iovec> pieces_;      ///< of all messages
   std::vector<mmsghdr> messages_;
 };
 
