@@ -87,7 +87,7 @@ std::string paths(CLI::App const& app) {
   return text;
 }
 
-std::string quoted_for_fish(std::string text) {
+std::string quoted_for_fish(std::string const& text) {
   std::string result = "'";
   for (const char c : text) {
     result += c == '\'' || c == '\\' ? concat("\\", c) : std::string(1, c);
