@@ -117,7 +117,7 @@ std::string CaseRunner::run_on(std::string const& device, FuzzCase const& test, 
     return concat("the run failed: ", output.status().ToString());
   }
   if (variant.fault) {
-    return broken_promise(*output, expected, test.chain, variant);
+    return broken_promise(*output, expected, test.chain, test.frames, variant);
   }
   const std::string wrong = fault_of(*output, test.chain, variant.gpu_mask);
   return wrong.empty() ? difference(*output, expected) : wrong;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <unordered_map>
 
 namespace catena::fuzz {
 namespace {
@@ -23,13 +24,14 @@ std::uint64_t lost_at(chain::NfReport const& nf) {
   return sum;
 }
 
-/// Of a packet in a capture that tx wrote: its arrival number, which is the stamp, and its frames with their headers.
+/// Of a packet in a capture that tx wrote: which of those that came it is, and its frames with their headers.
 struct SentPacket {
-  std::uint64_t number;
+  std::size_t number;
   std::string frames;
 };
 
-std::vector<SentPacket> packets_of(std::string const& capture) {
+/// Packets are known by their stamps, of which no two are the same; they need not rise.
+std::vector<SentPacket> packets_of(std::string const& capture, std::vector<CapturedFrame> const& frames) {
   struct Header {
     std::uint32_t seconds;
     std::uint32_t nanoseconds;
@@ -37,11 +39,15 @@ std::vector<SentPacket> packets_of(std::string const& capture) {
     std::uint32_t on_wire;
   };
   constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+  std::unordered_map<std::uint64_t, std::size_t> number_of;
+  for (CapturedFrame const& frame : frames) {
+    number_of.emplace(frame.stamp_ns, number_of.size());
+  }
   std::vector<SentPacket> packets;
   for (std::size_t at = kFileHeader; at + sizeof(Header) <= capture.size();) {
     Header header{};
     std::memcpy(&header, capture.data() + at, sizeof header);
-    const std::uint64_t number = header.seconds * kNsPerSecond + header.nanoseconds;
+    const std::size_t number = number_of.at(header.seconds * kNsPerSecond + header.nanoseconds);
     const std::size_t bytes = sizeof header + header.bytes;
     if (packets.empty() || packets.back().number != number) {
       packets.push_back({number, {}});
@@ -53,8 +59,8 @@ std::vector<SentPacket> packets_of(std::string const& capture) {
 }
 
 /// The first packet that came too late or, if there is an `expected`, that is not what the CPU made of it.
-std::string wrong_packet(std::vector<SentPacket> const& sent, std::map<std::uint64_t, std::string> const* expected) {
-  std::optional<std::uint64_t> last;
+std::string wrong_packet(std::vector<SentPacket> const& sent, std::map<std::size_t, std::string> const* expected) {
+  std::optional<std::size_t> last;
   for (SentPacket const& packet : sent) {
     if (last && packet.number <= *last) {
       return concat("packet ", packet.number, " came after packet ", *last);
@@ -139,7 +145,7 @@ bool is_out_of_slots(Status const& status) {
 }  // namespace
 
 std::string broken_promise(RunOutput const& run, RunOutput const& expected, FuzzChain const& chain,
-                           Variant const& variant) {
+                           std::vector<CapturedFrame> const& frames, Variant const& variant) {
   chain::Report const& report = run.report;
   const bool is_sound = variant.fault->kind == DeviceFault::Kind::kOnce;
   if (!run.status.ok() && (is_sound || !is_out_of_slots(run.status))) {
@@ -174,13 +180,13 @@ std::string broken_promise(RunOutput const& run, RunOutput const& expected, Fuzz
     }
   }
   if (lost > 0 && !can_compare(chain, first)) {
-    return wrong_packet(packets_of(run.capture), nullptr);
+    return wrong_packet(packets_of(run.capture, frames), nullptr);
   }
-  std::map<std::uint64_t, std::string> on_cpu;
-  for (SentPacket& packet : packets_of(expected.capture)) {
+  std::map<std::size_t, std::string> on_cpu;
+  for (SentPacket& packet : packets_of(expected.capture, frames)) {
     on_cpu[packet.number] = std::move(packet.frames);
   }
-  if (std::string wrong = wrong_packet(packets_of(run.capture), &on_cpu); !wrong.empty()) {
+  if (std::string wrong = wrong_packet(packets_of(run.capture, frames), &on_cpu); !wrong.empty()) {
     return wrong;
   }
   return wrong_record(run.records, expected.records);

@@ -183,9 +183,10 @@ class TrafficMaker {
       const std::size_t before = frames_.size();
       add();
       for (std::size_t i = before; i < frames_.size(); ++i) {
-        stamp += random.below(random.chance(99) ? 1'000'000 : 40'000'000'000);
+        stamp += 2 * random.between(1, random.chance(99) ? 500'000 : 2'000'000'000);
         frames_[i].original_bytes = static_cast<std::uint32_t>(frames_[i].bytes.size());
-        frames_[i].stamp_ns = random.chance(1) ? stamp - 5'000'000'000 : stamp;
+        // some before those that came earlier; no two are the same: these are odd
+        frames_[i].stamp_ns = random.chance(1) ? stamp - 5'000'000'001 : stamp;
       }
     }
     return std::move(frames_);
