@@ -21,19 +21,9 @@ using ::testing::HasSubstr;
 
 constexpr std::uint64_t k32Bits = std::uint64_t{1} << 32;
 
-/// One tunnel for everything, in UDP if `udp`; `more`: further lines of it.
-std::string one_tunnel(std::string_view more, bool udp = false) {
-  return concat(R"(associations:
-  - spi: 4096
-    source: 192.0.2.1
-    destination: 198.51.100.1
-    encryption_key: 000102030405060708090a0b0c0d0e0ff0f1f2f3
-    authentication_key: 303132333435363738393a3b3c3d3e3f40414243
-)",
-                udp ? "    udp_encapsulation: {}\n" : "", more);
-}
 std::string extended_from(std::uint64_t first, bool udp = false) {
-  return one_tunnel(concat("    esn: true\n    first_sequence: ", first, "\n"), udp);
+  return one_tunnel(
+      concat(udp ? "    udp_encapsulation: {}\n" : "", "    esn: true\n    first_sequence: ", first, "\n"));
 }
 
 std::vector<Frame> encrypted_from(std::uint64_t first, std::vector<Frame> const& frames) {

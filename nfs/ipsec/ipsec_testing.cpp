@@ -51,15 +51,19 @@ Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_vie
                               folder.path());
 }
 
-std::string two_tunnels(std::string_view selector, std::string_view in_udp) {
+std::string one_tunnel(std::string_view more) {
   return concat(R"(associations:
   - spi: 4096
     source: 192.0.2.1
     destination: 198.51.100.1
     encryption_key: 000102030405060708090a0b0c0d0e0ff0f1f2f3
     authentication_key: 303132333435363738393a3b3c3d3e3f40414243
-    selector: )",
-                selector, R"(
+)",
+                more);
+}
+
+std::string two_tunnels(std::string_view selector, std::string_view in_udp) {
+  return concat(one_tunnel(), "    selector: ", selector, R"(
   - spi: 4097
     source: 192.0.2.1
     destination: 198.51.100.2

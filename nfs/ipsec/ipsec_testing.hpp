@@ -21,6 +21,9 @@ using nf::testing::RunResult;
 /// lines of its configuration.
 Result<std::unique_ptr<nf::Nf>> make(std::string_view direction, std::string_view sa_text, std::string_view more = "");
 
+/// An SA file of one tunnel, for everything. `more`: further lines of it.
+std::string one_tunnel(std::string_view more = "");
+
 /// An SA file of two tunnels: one whose packets `selector` chooses, and to another end one in UDP that carries
 /// `in_udp`.
 std::string two_tunnels(std::string_view selector, std::string_view in_udp);

@@ -28,17 +28,6 @@ using ::testing::HasSubstr;
 constexpr nf::RunContext kLive{.live_tx = true, .new_keys = false};
 constexpr nf::RunContext kLiveNewKeys{.live_tx = true, .new_keys = true};
 
-std::string one_tunnel(std::string_view more = "") {
-  return concat(R"(associations:
-  - spi: 4096
-    source: 192.0.2.1
-    destination: 198.51.100.1
-    encryption_key: 000102030405060708090a0b0c0d0e0ff0f1f2f3
-    authentication_key: 303132333435363738393a3b3c3d3e3f40414243
-)",
-                more);
-}
-
 std::vector<Frame> plain(std::uint32_t count, char first = 'a') {
   std::vector<Frame> frames;
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain.hpp"
+#include "chain/test_support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,14 +9,7 @@
 namespace catena::chain {
 namespace {
 
-ChainConfig config_of(std::string const& rx, std::string const& tx) {
-  Result<ChainConfig> config =
-      parse_chain("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: test}\nspec:\n  rx: " + rx + "\n  tx: " + tx +
-                      "\n  nfs: []\n",
-                  "chain.yaml");
-  EXPECT_TRUE(config.ok()) << config.status();
-  return *std::move(config);
-}
+using testing::config_of;
 
 /// A port that goes on counting: the packets of a moment ago are never all.
 class RunningPort final : public dataplane::Source {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the files that a chain writes when something fails.
 #include "chain/chain.hpp"
+#include "chain/test_support.hpp"
 #include "nf/testing/scratch_folder.hpp"
 
 #include <gmock/gmock.h>
@@ -13,16 +14,8 @@ namespace catena::chain {
 namespace {
 
 using nf::testing::ScratchFolder;
+using testing::config_of;
 using ::testing::HasSubstr;
-
-ChainConfig config_of(std::string const& rx, std::string const& tx) {
-  Result<ChainConfig> config =
-      parse_chain("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: test}\nspec:\n  rx: " + rx + "\n  tx: " + tx +
-                      "\n  nfs: []\n",
-                  "chain.yaml");
-  EXPECT_TRUE(config.ok()) << config.status();
-  return *std::move(config);
-}
 
 /// Fails with its second unit.
 class FailingSink final : public dataplane::Sink {

@@ -259,6 +259,14 @@ TEST(Match, finds_what_hyperscan_lists_among_few_letters) {
   }
 }
 
+/// `path` must outlive what is returned.
+nca_match_config of_rules(std::string const& path) {
+  nca_match_config config{};
+  config.size = sizeof config;
+  config.rules_file = path.c_str();
+  return config;
+}
+
 TEST(Match, contents_of_rules_are_numbered_in_the_order_of_the_file) {
   const std::string path = ::testing::TempDir() + "nca_match_test.rules";
   std::ofstream(path) << "alert tcp any any -> any any (content:\"first\"; content:!\"absent\"; sid:1;)\n"
@@ -266,9 +274,7 @@ TEST(Match, contents_of_rules_are_numbered_in_the_order_of_the_file) {
   for (std::string const& device : device_names()) {
     SCOPED_TRACE(device);
     const Context context = open(device);
-    nca_match_config config{};
-    config.size = sizeof config;
-    config.rules_file = path.c_str();
+    const nca_match_config config = of_rules(path);
     nca_function* function = add(*context, NCA_MATCH, &config);
     ASSERT_NE(function, nullptr);
     nca_pattern_info info{};
@@ -290,9 +296,7 @@ TEST(Match, rules_that_are_refused_can_be_listed) {
   for (std::string const& device : device_names()) {
     SCOPED_TRACE(device);
     const Context context = open(device);
-    nca_match_config config{};
-    config.size = sizeof config;
-    config.rules_file = path.c_str();
+    const nca_match_config config = of_rules(path);
     nca_function* function = add(*context, NCA_MATCH, &config);
     ASSERT_NE(function, nullptr);
     nca_refusal_info info{};

@@ -13,32 +13,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// An association for all packets, which may have more lines.
+constexpr std::string_view kAssociation =
+    "associations:\n"
+    "  - spi: 4096\n"
+    "    source: 198.51.100.1\n"
+    "    destination: 203.0.113.1\n"
+    "    encryption_key: \"000102030405060708090a0b0c0d0e0f\"\n"
+    "    salt: \"a0a1a2a3\"\n"
+    "    authentication_key: \"101112131415161718191a1b1c1d1e1f20212223\"\n";
+constexpr std::string_view kInUdp = "    udp_encapsulation: {source_port: 4500, destination_port: 4500}\n";
+// numbers that come to the end of 32 bits soon, outer headers that copy nothing, fragments where they are too long
+constexpr std::string_view kExtended =
+    "    esn: true\n"
+    "    first_sequence: 4294967200\n"
+    "    soft_limit: 4294967300\n"
+    "    ttl: 3\n"
+    "    dscp: 12\n"
+    "    df: clear\n";
+
 // Files beside the tests' own, which write_chain_files() copies.
-constexpr std::array<std::pair<const char*, const char*>, 6> kOwnFiles{{
-    {"udp-all.yaml",
-     "associations:\n"
-     "  - spi: 4096\n"
-     "    source: 198.51.100.1\n"
-     "    destination: 203.0.113.1\n"
-     "    encryption_key: \"000102030405060708090a0b0c0d0e0f\"\n"
-     "    salt: \"a0a1a2a3\"\n"
-     "    authentication_key: \"101112131415161718191a1b1c1d1e1f20212223\"\n"
-     "    udp_encapsulation: {source_port: 4500, destination_port: 4500}\n"},
-    // numbers that come to the end of 32 bits soon, outer headers that copy nothing, fragments where they are too long
-    {"esn-all.yaml",
-     "associations:\n"
-     "  - spi: 4096\n"
-     "    source: 198.51.100.1\n"
-     "    destination: 203.0.113.1\n"
-     "    encryption_key: \"000102030405060708090a0b0c0d0e0f\"\n"
-     "    salt: \"a0a1a2a3\"\n"
-     "    authentication_key: \"101112131415161718191a1b1c1d1e1f20212223\"\n"
-     "    esn: true\n"
-     "    first_sequence: 4294967200\n"
-     "    soft_limit: 4294967300\n"
-     "    ttl: 3\n"
-     "    dscp: 12\n"
-     "    df: clear\n"},
+constexpr std::array<std::pair<const char*, const char*>, 4> kOwnFiles{{
     {"open.rules",
      "deny udp any any any 53\n"
      "allow any any any any any\n"},
@@ -199,7 +194,10 @@ Status write_chain_files(fs::path const& folder) {
       return absl::NotFoundError(concat(name, ": ", error.message()));
     }
   }
-  for (auto const& [name, text] : kOwnFiles) {
+  std::vector<std::pair<std::string, std::string>> files{{"udp-all.yaml", concat(kAssociation, kInUdp)},
+                                                         {"esn-all.yaml", concat(kAssociation, kExtended)}};
+  files.insert(files.end(), kOwnFiles.begin(), kOwnFiles.end());
+  for (auto const& [name, text] : files) {
     std::ofstream file(folder / name);
     file << text;
     if (!file.flush()) {
