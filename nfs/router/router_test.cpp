@@ -287,7 +287,8 @@ class FullTable : public Router {
       prefixes_.emplace_back(address, length);
     }
     ASSERT_EQ(::pclose(unzip), 0);
-    ASSERT_EQ(prefixes_.size(), 901899U);
+    // the whole table, or the part of it in tests/data/oracles
+    ASSERT_THAT(prefixes_.size(), ::testing::AnyOf(901899U, 45094U));
   }
 
   /// First and last address of each prefix longer than /24 and its neighbours, then addresses inside random prefixes
@@ -300,7 +301,7 @@ class FullTable : public Router {
         result.insert(result.end(), {address - 1, address, last, last + 1});
       }
     }
-    EXPECT_EQ(result.size(), 4U * 961);
+    EXPECT_EQ(result.size(), 4U * (prefixes_.size() == 901899U ? 961 : 55));
     auto random = [engine = std::mt19937(20)]() mutable { return static_cast<std::uint32_t>(engine()); };
     while (result.size() < count) {
       auto const& [address, length] = prefixes_[random() % prefixes_.size()];

@@ -213,7 +213,8 @@ TEST(Route, finds_the_longest_prefix) {
     oracle.add(address, static_cast<int>(part[4]), hop);
   }
   ::pclose(unzip);
-  ASSERT_EQ(prefixes.size(), 901'899U);
+  // the whole table, or the part of it in tests/data/oracles
+  ASSERT_TRUE(prefixes.size() == 901'899U || prefixes.size() == 45'094U) << prefixes.size();
   std::mt19937 random(3);
   std::vector<Packet> packets;
   std::vector<std::int64_t> expected;

@@ -41,9 +41,31 @@ const std::vector<NfText> kNfs{
     {"third", "responder", "at: complete, every: 101"},
 };
 
+/// The mixed capture, then datagrams that IPsec answers: too long for its tunnels, and not to be fragmented.
+std::string const& capture() {
+  static const std::string kPath = [] {
+    std::vector<nf::testing::Frame> frames = nf::testing::read_capture(clear_traffic().front().capture).value();
+    for (std::uint16_t port = 1; port <= 10; ++port) {
+      constexpr std::size_t kIp = packet::kEthernetBytes;
+      const std::string payload(1514 - kIp - packet::kIpv4MinBytes - packet::kUdpBytes, 'x');
+      nf::testing::Frame& frame = frames.emplace_back(
+          nf::testing::make_frame(packet::kProtocolUdp, 0xC0A80001, 0xC6336401, port, port, payload));
+      packet::store_be16(&frame[kIp + 4], port);  // identifications that no responder answers
+      frame[kIp + 6] = 0x40;                      // DF
+      packet::store_be16(&frame[kIp + 10], 0);
+      packet::store_be16(&frame[kIp + 10],
+                         packet::checksum_finish(packet::checksum_add(&frame[kIp], packet::kIpv4MinBytes)));
+    }
+    std::string path = (scratch_folder() / "too-long.pcap").string();
+    EXPECT_EQ(write_capture(path, frames), absl::OkStatus());
+    return path;
+  }();
+  return kPath;
+}
+
 ChainOutput run(std::uint32_t gpu_mask, std::string const& device, chain::SyncOptions const& sync = {},
                 std::string const& extra = "") {
-  ChainRun run{kNfs, gpu_mask, clear_traffic().front().capture, device, extra, 1, sync};
+  ChainRun run{kNfs, gpu_mask, capture(), device, extra, 1, sync};
   run.registry = &registry_with_responder();
   Result<ChainOutput> output = run_chain(run);
   EXPECT_TRUE(output.ok()) << output.status();

@@ -14,7 +14,8 @@ namespace catena::dataplane {
 namespace {
 
 constexpr std::size_t kReadBufferBytes = 256 << 10;
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+constexpr std::int64_t kMaxSeconds = 9'000'000'000;  // pcapng can say more than a stamp can hold
 
 }  // namespace
 
@@ -46,9 +47,11 @@ Result<Capture> open_capture(std::FILE* file, std::string const& path) {
 }
 
 std::uint64_t stamp_ns(pcap_pkthdr const& header) {
-  // the capture was opened for nanoseconds: tv_usec holds them
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, header.ts.tv_sec)) * kNsPerSecond +
-         static_cast<std::uint64_t>(std::max<std::int64_t>(0, header.ts.tv_usec));
+  // The capture was opened for nanoseconds: tv_usec holds them. Some writers put more than a second there, or less than
+  // nothing, so that the sum counts.
+  const std::int64_t seconds = std::clamp<std::int64_t>(header.ts.tv_sec, 0, kMaxSeconds);
+  const std::int64_t stamp = seconds * kNsPerSecond + header.ts.tv_usec;
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, stamp));
 }
 
 bool is_stream(std::string const& path) {
