@@ -43,10 +43,10 @@ class DroppingStream final : public device::Stream {
   Status launch(device::Kernel&, device::LaunchShape const&, std::span<const device::KernelArgument>) override {
     return absl::OkStatus();
   }
-  Status run(device::LaunchList&) override { return absl::OkStatus(); }
-  Status prepare(device::LaunchList&) override { return absl::OkStatus(); }
+  Status run(device::CommandBuffer&) override { return absl::OkStatus(); }
+  Status prepare(device::CommandBuffer&) override { return absl::OkStatus(); }
   Result<std::unique_ptr<device::Event>> record() override { return std::make_unique<Done>(); }
-  Result<std::unique_ptr<device::Event>> mark() override { return std::make_unique<Done>(); }
+  Result<std::unique_ptr<device::Event>> record_timestamp() override { return std::make_unique<Done>(); }
   Status flush() override { return absl::OkStatus(); }
 
  private:
@@ -69,7 +69,9 @@ class DroppingDevice final : public device::Device {
     return real_->map_host(memory);
   }
   Result<std::unique_ptr<device::Stream>> create_stream() override { return std::make_unique<DroppingStream>(); }
-  Result<std::unique_ptr<device::LaunchList>> create_list() override { return real_->create_list(); }
+  Result<std::unique_ptr<device::CommandBuffer>> create_command_buffer() override {
+    return real_->create_command_buffer();
+  }
   Result<device::Binary> compile(device::ProgramSource const& source) override { return real_->compile(source); }
   Result<std::unique_ptr<device::Program>> load(std::span<const std::byte> binary) override {
     return real_->load(binary);
@@ -120,7 +122,7 @@ Result<std::unique_ptr<Traffic>> make_traffic(std::uint32_t packets) {
 struct Way {
   const char* name;
   packet::FieldSet fields;
-  kernel::Route route;
+  TransferMethod route;
 };
 
 Status measure(benchmark::State& state, device::Device& device, Way const& way) {
@@ -134,7 +136,7 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
   side.spec.shared = kernel::SharedStep{
       .to_device = way.fields | packet::fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers),
       .to_host = 0,
-      .columns_in = way.route == kernel::Route::kStrided ? kernel::Route::kStaged : way.route,
+      .columns_in = way.route == TransferMethod::kStrided ? TransferMethod::kStaged : way.route,
       .body_in = way.route};
   const std::size_t slots_bytes = std::size_t{traffic->pool->slots()} * packet::kSlotBytes;
   CATENA_ASSIGN_OR_RETURN(
@@ -177,11 +179,11 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
 void register_ways(device::Device& device) {
   constexpr packet::FieldSet kFiveTuple =
       packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport, packet::kL4Dport);
-  const std::vector<Way> ways{{"five_tuple/gather", kFiveTuple, kernel::Route::kMapped},
-                              {"five_tuple/staged", kFiveTuple, kernel::Route::kStaged},
-                              {"frame/gather", packet::kFrameFields, kernel::Route::kMapped},
-                              {"frame/strided", packet::kFrameFields, kernel::Route::kStrided},
-                              {"frame/staged", packet::kFrameFields, kernel::Route::kStaged}};
+  const std::vector<Way> ways{{"five_tuple/gather", kFiveTuple, TransferMethod::kGather},
+                              {"five_tuple/staged", kFiveTuple, TransferMethod::kStaged},
+                              {"frame/gather", packet::kFrameFields, TransferMethod::kGather},
+                              {"frame/strided", packet::kFrameFields, TransferMethod::kStrided},
+                              {"frame/staged", packet::kFrameFields, TransferMethod::kStaged}};
   for (Way const& way : ways) {
     benchmark::RegisterBenchmark(concat(device.info().name, "/", way.name).c_str(),
                                  [&device, way](benchmark::State& state) {

@@ -20,7 +20,8 @@ inline const char* wanted_device() { return std::getenv("CATENA_BENCH_DEVICE"); 
 inline Result<std::unique_ptr<device::Device>> open_device() {
   CATENA_RETURN_IF_ERROR(dataplane::ensure_eal());
   const char* wanted = wanted_device();
-  CATENA_ASSIGN_OR_RETURN(const device::Choice choice, device::parse_choice(wanted != nullptr ? wanted : "auto"));
+  CATENA_ASSIGN_OR_RETURN(const device::DevicePreference choice,
+                          device::parse_preference(wanted != nullptr ? wanted : "auto"));
   std::string why;
   CATENA_ASSIGN_OR_RETURN(auto device, device::open(choice, &why));
   if (!device) {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes OUTPUT, a C++ file that defines `const catena::kernel::SourceFile SYMBOL[]` and its size from the text FILES.
+# Writes OUTPUT, a C++ file that defines `const catena::kernel::EmbeddedFile SYMBOL[]` and its size from the text FILES.
 set(delimiter "CATENA_TEXT")
 set(body "// Generated from the files named below; do not edit.\n#include <catena/kernel/program.hpp>\n\n")
-string(APPEND body "extern const catena::kernel::SourceFile ${SYMBOL}[];\nextern const unsigned ${SYMBOL}_count;\n\n")
-string(APPEND body "const catena::kernel::SourceFile ${SYMBOL}[] = {\n")
+string(APPEND body "extern const catena::kernel::EmbeddedFile ${SYMBOL}[];\nextern const unsigned ${SYMBOL}_count;\n\n")
+string(APPEND body "const catena::kernel::EmbeddedFile ${SYMBOL}[] = {\n")
 set(count 0)
 foreach(file ${FILES})
   file(READ "${file}" text)

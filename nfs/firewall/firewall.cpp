@@ -11,7 +11,7 @@
 #include "dataplane/eal/eal.hpp"
 #include "device_state.hpp"
 
-extern const catena::kernel::SourceFile catena_kernel_firewall[];
+extern const catena::kernel::EmbeddedFile catena_kernel_firewall[];
 extern const unsigned catena_kernel_firewall_count;
 
 namespace catena::firewall {
@@ -82,7 +82,7 @@ void Firewall::compute(packet::Batch const& batch, std::span<const std::byte>, s
 void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::uint32_t count, std::int32_t* rules) {
   // a copy of the batch's pointers: through a reference the compiler would load them again after each key it writes
   const packet::MetaColumns meta = batch.meta();
-  const packet::Batch packets(batch.region(), meta, batch.slots().subspan(first, count));
+  const packet::Batch packets(batch.memory(), meta, batch.slots().subspan(first, count));
   std::uint32_t with_ports = 0;
   std::uint32_t without_ports = kChunk;
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -16,7 +16,7 @@
 
 #include "nf/testing/vector_file.hpp"
 
-extern const catena::kernel::SourceFile catena_kernel_ipsec_vectors[];
+extern const catena::kernel::EmbeddedFile catena_kernel_ipsec_vectors[];
 extern const unsigned catena_kernel_ipsec_vectors_count;
 
 namespace catena::ipsec::testing {

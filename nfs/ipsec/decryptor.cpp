@@ -133,7 +133,7 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
   for (std::uint32_t i = 0; i < slots.size(); ++i) {
     const std::uint32_t slot = slots[i];
     const packet::Layers layers = meta.layers[slot];
-    const std::uint8_t* frame = batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot];
+    const std::uint8_t* frame = batch.memory() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot];
     const EspBytes esp = find_esp(frame, layers, index_);
     if (esp.kind == EspBytes::Kind::kNone && cleartext_ == Cleartext::kDrop && is_protected(flow_key(frame, layers))) {
       drop(batch[i], kCleartext, std::nullopt, outcome);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-extern const catena::kernel::SourceFile catena_kernel_ipsec[];
+extern const catena::kernel::EmbeddedFile catena_kernel_ipsec[];
 extern const unsigned catena_kernel_ipsec_count;
 
 namespace catena::ipsec {

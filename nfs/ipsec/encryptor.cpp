@@ -118,11 +118,11 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     const std::uint32_t offset = meta.offset[slot];
     if (!first_takes_all && i + kPrefetchFlows < slots.size()) {
       const std::uint32_t ahead = slots[i + kPrefetchFlows];
-      __builtin_prefetch(batch.region() + std::size_t{ahead} * packet::kSlotBytes + meta.offset[ahead] +
+      __builtin_prefetch(batch.memory() + std::size_t{ahead} * packet::kSlotBytes + meta.offset[ahead] +
                          packet::kEthernetBytes);
     }
     const std::uint32_t number =
-        first_takes_all ? 0 : find(flow_key(batch.region() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
+        first_takes_all ? 0 : find(flow_key(batch.memory() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
     if (number == selectors_.size()) {
       drop(batch[i], may_belong_to_one(batch[i]) ? kDropFragment : kNoSa, std::nullopt, outcome);
       continue;

@@ -50,21 +50,21 @@ inline u32 finish_checksum(u32 sum) {
 }
 
 /// Words of an L2 header behind the first two bytes: Ethernet and up to two VLAN tags, as packet::parse() takes them.
-constexpr u32 kMostL2Words = 5;
+constexpr u32 kMaxL2Words = 5;
 
 /// Copies the L2 header of `l3` bytes to where it stands `by` bytes further on. All of it is read before any of it is
 /// written: a read behind a write would wait for memory alone. In front of an IPv4 header that stands at a multiple of
 /// 4 there are two bytes, then whole words.
 inline void move_l2(Bytes frame, u32 l3, i32 by) {
   const u16 first = frame.be16(0);
-  u32 words[kMostL2Words];
+  u32 words[kMaxL2Words];
   CATENA_UNROLL
-  for (u32 i = 0; i < kMostL2Words; ++i) {
+  for (u32 i = 0; i < kMaxL2Words; ++i) {
     words[i] = 4 * i + 2 < l3 ? frame.be32(static_cast<i32>(4 * i + 2)) : 0;
   }
   frame.set_be16(by, first);
   CATENA_UNROLL
-  for (u32 i = 0; i < kMostL2Words; ++i) {
+  for (u32 i = 0; i < kMaxL2Words; ++i) {
     if (4 * i + 2 < l3) {
       frame.set_be32(static_cast<i32>(4 * i + 2) + by, words[i]);
     }
@@ -186,7 +186,7 @@ inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_lengt
                        u32 iv_high, u32 iv_low, Complete complete) {
   const IsoPtr<u32> table = ctx.local<u32>(0, kTableWords);
   if (table.size() != kTableWords) {
-    return;  // load_table() has strayed and the packet is dropped for it
+    return;  // load_table() has reached out of bounds, and the packet is dropped for it
   }
   const KeyStream stream{table, load_round_keys(association, kRoundKeys), association[kSalt], iv_high, iv_low};
   for (u32 number = ctx.lane(); number * kAesBlockBytes < text_length; number += CATENA_LANES) {

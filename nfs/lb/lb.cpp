@@ -11,7 +11,7 @@
 #include <map>
 #include <variant>
 
-extern const catena::kernel::SourceFile catena_kernel_lb[];
+extern const catena::kernel::EmbeddedFile catena_kernel_lb[];
 extern const unsigned catena_kernel_lb_count;
 
 namespace catena::lb {

@@ -82,7 +82,7 @@ inline RunResult run(std::vector<Frame> const& frames, std::string_view yaml = k
     EXPECT_EQ(other->drops, cpu->drops);
     EXPECT_EQ(other->counters.kernel_faults, 0U);
     const std::uint64_t dropped = cpu->dropped("no_backend") + cpu->dropped("fragment");
-    EXPECT_EQ(other->counters.device_packets, cpu->counters.decided - dropped);
+    EXPECT_EQ(other->counters.device_packets, cpu->counters.processed - dropped);
     for (std::size_t i = 0; i < cpu->statistics.size(); ++i) {
       EXPECT_EQ(other->statistics[i].value, cpu->statistics[i].value) << cpu->statistics[i].name;
     }

@@ -159,7 +159,7 @@ TEST_P(Captures, flows_are_those_of_tshark) {
       testing::run("active_timeout_s: 10\nexport: [{format: json, file: flows.jsonl}]", frames_, folder_, options_);
   EXPECT_GT(testing::statistic(result, "flows_exported"), testing::statistic(result, "flows"));
   expect_oracle("tshark_flows.py", {path_, folder_.path("flows.jsonl")},
-                concat(" ", result.counters.decided, " packets"));
+                concat(" ", result.counters.processed, " packets"));
 }
 
 TEST_P(Captures, scapy_reads_the_same_records_from_ipfix_as_the_json_lines_say) {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-extern const catena::kernel::SourceFile catena_kernel_nat[];
+extern const catena::kernel::EmbeddedFile catena_kernel_nat[];
 extern const unsigned catena_kernel_nat_count;
 
 namespace catena::nat {

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <array>
 
-extern const catena::kernel::SourceFile catena_kernel_nids[];
+extern const catena::kernel::EmbeddedFile catena_kernel_nids[];
 extern const unsigned catena_kernel_nids_count;
 
 namespace catena::nids {

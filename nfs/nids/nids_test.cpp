@@ -208,7 +208,7 @@ TEST(Nids, packets_that_it_cannot_look_at_pass_and_are_counted) {
     }
     EXPECT_EQ(result.packets.back().verdict, packet::Verdict::kDrop);
     EXPECT_EQ(result.counters.unsupported, frames.size() - 1);
-    EXPECT_EQ(result.counters.decided, 1U);
+    EXPECT_EQ(result.counters.processed, 1U);
   }
 }
 

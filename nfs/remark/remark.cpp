@@ -9,7 +9,7 @@
 
 #include "remark.layout.hpp"
 
-extern const catena::kernel::SourceFile catena_kernel_remark[];
+extern const catena::kernel::EmbeddedFile catena_kernel_remark[];
 extern const unsigned catena_kernel_remark_count;
 
 namespace catena::remark {

@@ -12,7 +12,7 @@
 #include "dir24_8.hpp"
 #include "router.layout.hpp"
 
-extern const catena::kernel::SourceFile catena_kernel_router[];
+extern const catena::kernel::EmbeddedFile catena_kernel_router[];
 extern const unsigned catena_kernel_router_count;
 
 namespace catena::router {

@@ -97,11 +97,11 @@ void NcaBench::add_queues(std::uint32_t queues) {
 }
 
 void NcaBench::list_cells() {
-  const std::uint32_t most_strings = options_.quick ? kStrings.front() : kStrings.back();
+  const std::uint32_t max_strings = options_.quick ? kStrings.front() : kStrings.back();
   if (wants("draft")) {
     for (const std::uint32_t strings : kStrings) {
       for (const std::uint32_t percent : kMatchingPercent) {
-        if (strings <= most_strings) {
+        if (strings <= max_strings) {
           add("draft", strings, 0, percent);
         }
       }
@@ -109,7 +109,7 @@ void NcaBench::list_cells() {
     for (const std::uint32_t bytes : kBytes) {
       for (const std::uint32_t percent : kMatchingPercent) {
         if (!options_.quick || bytes == kBytes.front()) {
-          add("draft", most_strings, bytes, percent);
+          add("draft", max_strings, bytes, percent);
         }
       }
     }
@@ -121,7 +121,7 @@ void NcaBench::list_cells() {
     results_.notes.emplace_back("The part kernel is left out: the device cpu has no kernels.");
   } else if (wants("kernel")) {
     for (const std::uint32_t percent : kMatchingPercent) {
-      add("kernel", most_strings, 0, percent);
+      add("kernel", max_strings, 0, percent);
     }
   }
 }
@@ -236,8 +236,8 @@ Status NcaBench::write_output() const {
 Result<NcaResults> NcaBench::run() {
   constexpr std::array<std::string_view, 1> kFiles{"strings.txt"};
   CATENA_ASSIGN_OR_RETURN(const std::filesystem::path folder, find_data(options_.data, "nca", kFiles));
-  const std::uint32_t most_strings = options_.quick ? kStrings.front() : kStrings.back();
-  CATENA_ASSIGN_OR_RETURN(all_strings_, read_strings((folder / kFiles.front()).string(), most_strings));
+  const std::uint32_t max_strings = options_.quick ? kStrings.front() : kStrings.back();
+  CATENA_ASSIGN_OR_RETURN(all_strings_, read_strings((folder / kFiles.front()).string(), max_strings));
   std::string tried;
   CATENA_ASSIGN_OR_RETURN(context_, open_nca(options_.device, tried));
   if (!tried.empty()) {

@@ -90,7 +90,7 @@ void Page::head() {
       "matches\n"
       "as Hyperscan finds in its packets, and the first one of each stream the same ones, or the measurement "
       "failed.\n\n",
-      kLeastBytes, kMostBytes, kAverageBytes);
+      kLeastBytes, kMaxBytes, kAverageBytes);
   for (std::string const& note : results_.notes) {
     add("{}\n\n", note);
   }

@@ -26,12 +26,12 @@ constexpr std::size_t kPacketsPerCall = 256;
 constexpr std::uint64_t kLeastBuffers = 3;
 constexpr std::uint64_t kSpareBuffers = 2;  // of a stream, beside those in its queues
 constexpr std::chrono::seconds kLimit{60};
-constexpr std::chrono::microseconds kNap{50};
+constexpr std::chrono::microseconds kSleep{50};
 constexpr int kPollMs = 10;
 constexpr double kWarmUp = 0.25;
 constexpr std::uint64_t kBytesEach = 640;  // of a buffer, for packets of variable size
 constexpr std::uint32_t kPacketAlign = 16;
-constexpr double kMostLaunches = 4096;
+constexpr double kMaxLaunches = 4096;
 
 std::int64_t to_ns(Clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count();
@@ -55,7 +55,7 @@ std::string text_of(nca_stream const& stream) {
 std::uint64_t buffer_bytes(NcaLoad const& load) {
   const std::uint64_t each =
       load.bytes == 0 ? kBytesEach : (load.bytes + kPacketAlign - 1) / kPacketAlign * kPacketAlign;
-  return std::max<std::uint64_t>(each * load.buffer_packets, kMostBytes + kPacketAlign);
+  return std::max<std::uint64_t>(each * load.buffer_packets, kMaxBytes + kPacketAlign);
 }
 
 /// One stream of an application with its threads.
@@ -125,7 +125,7 @@ Status StreamRun::open(nca_context& context, nca_function& function) {
   config.queues = load_.queues;
   config.buffer_packets = load_.buffer_packets;
   config.buffer_bytes = buffer_bytes(load_);
-  config.packet_bytes = load_.bytes == 0 ? kMostBytes : load_.bytes;
+  config.packet_bytes = load_.bytes == 0 ? kMaxBytes : load_.bytes;
   config.flags = load_.times ? NCA_TIMES : 0;
   if (nca_traffic_stream_init(&context, &config, &stream_) != NCA_OK) {
     return absl::InternalError(text_of(context));
@@ -293,7 +293,7 @@ Result<bool> poll_until_done(kernel::PackedLaunch& launch) {
     if (Clock::now() > limit) {
       return absl::DeadlineExceededError("the kernel by itself does not come to an end");
     }
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kSleep);
   }
 }
 
@@ -442,7 +442,7 @@ Result<double> plain_kernel_bytes_per_s(nca_function& function, NcaLoad const& l
         concat("the kernel by itself finds ", results.matches.size(), " matches of ", traffic.first[packets.count()]));
   }
   CATENA_ASSIGN_OR_RETURN(const double once, recompute(*launch, 1));
-  const auto launches = static_cast<std::uint32_t>(std::clamp(std::ceil(load.seconds / once), 1.0, kMostLaunches));
+  const auto launches = static_cast<std::uint32_t>(std::clamp(std::ceil(load.seconds / once), 1.0, kMaxLaunches));
   CATENA_ASSIGN_OR_RETURN(const double seconds, recompute(*launch, launches));
   return static_cast<double>(bytes) * launches / seconds;
 }

@@ -152,7 +152,7 @@ Result<Traffic> make_traffic(TrafficSpec const& spec, std::span<const std::strin
   Traffic traffic;
   std::size_t total = 0;
   for (std::uint32_t i = 0; i < spec.packets; ++i) {
-    const auto variable = static_cast<std::uint32_t>(kLeastBytes + random() % (kMostBytes - kLeastBytes + 1));
+    const auto variable = static_cast<std::uint32_t>(kLeastBytes + random() % (kMaxBytes - kLeastBytes + 1));
     const std::uint32_t length = spec.bytes == 0 ? variable : spec.bytes;
     traffic.packets.push_back({nullptr, i, length, 0});
     total += length;

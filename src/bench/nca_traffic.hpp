@@ -41,10 +41,10 @@ class Hyperscan {
   std::unique_ptr<hs_scratch, Free> scratch_;
 };
 
-/// Packets of variable size have kLeastBytes to kMostBytes bytes, each as likely, which is the draft's 583 on average.
+/// Packets of variable size have kLeastBytes to kMaxBytes bytes, each as likely, which is the draft's 583 on average.
 inline constexpr std::uint32_t kLeastBytes = 64;
-inline constexpr std::uint32_t kMostBytes = 1102;
-inline constexpr std::uint32_t kAverageBytes = (kLeastBytes + kMostBytes) / 2;
+inline constexpr std::uint32_t kMaxBytes = 1102;
+inline constexpr std::uint32_t kAverageBytes = (kLeastBytes + kMaxBytes) / 2;
 static_assert(kAverageBytes == 583);
 
 struct TrafficSpec {

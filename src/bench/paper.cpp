@@ -51,14 +51,14 @@ SyncMode const& mode_of(std::string_view name) {
 }
 
 /// As a chain file has it.
-const char* choice_text(device::Choice choice) {
+const char* choice_text(device::DevicePreference choice) {
   switch (choice) {
-    case device::Choice::kCuda:
+    case device::DevicePreference::kCuda:
       return "cuda";
-    case device::Choice::kOpenCl:
+    case device::DevicePreference::kOpenCl:
       return "opencl";
-    case device::Choice::kAuto:
-    case device::Choice::kNone:
+    case device::DevicePreference::kAuto:
+    case device::DevicePreference::kNone:
       break;
   }
   return "auto";
@@ -389,7 +389,7 @@ Status check(PaperOptions const& options) {
   if (options.output.empty()) {
     return absl::InvalidArgumentError("the output folder has no name");
   }
-  if (options.device == device::Choice::kNone) {
+  if (options.device == device::DevicePreference::kNone) {
     return absl::InvalidArgumentError("the device is none: the benchmark compares ways to a device");
   }
   return absl::OkStatus();

@@ -16,7 +16,7 @@
 namespace catena::bench {
 
 struct PaperOptions {
-  device::Choice device = device::Choice::kAuto;
+  device::DevicePreference device = device::DevicePreference::kAuto;
   std::vector<std::string> chains;        ///< empty: all
   std::vector<std::uint32_t> wire_bytes;  ///< sizes of frames with FCS; empty: those of the paper
   std::vector<std::string> parts;         ///< names of Part; empty: all

@@ -65,13 +65,13 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
 Chain::~Chain() {
   // stages hold launches, which hold memory of the device
   const bool abandoned = abandoned_device();
-  const bool lost = std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) {
-    return slot.device_stage != nullptr && !slot.device_stage->device_status().ok();
+  const bool lost = std::any_of(nfs_.begin(), nfs_.end(), [](ChainEntry const& entry) {
+    return entry.device_stage != nullptr && !entry.device_stage->device_status().ok();
   });
   stages_.clear();
   if (abandoned) {
-    for (NfSlot& slot : nfs_) {
-      keep_until_exit(std::move(slot.device_nf));
+    for (ChainEntry& entry : nfs_) {
+      keep_until_exit(std::move(entry.device_nf));
     }
     keep_until_exit(std::move(device_));
   }
@@ -85,15 +85,15 @@ Chain::~Chain() {
 Status Chain::make_nfs(nf::Registry const& registry, RunOptions const& options) {
   Findings findings;
   for (NfConfig const& config : config_.nfs) {
-    NfSlot slot{config, nullptr, nullptr, nullptr, nullptr};
-    slot.instance =
+    ChainEntry entry{config, nullptr, nullptr, nullptr, nullptr};
+    entry.instance =
         findings.take(make_instance(config, registry, !options.record_path.empty(), ends_of(config_.rx, config_.tx)));
-    if (slot.instance != nullptr && !options.eve_path.empty()) {
-      if (auto* alerting = dynamic_cast<nf::Alerting*>(&slot.instance->nf()); alerting != nullptr) {
+    if (entry.instance != nullptr && !options.eve_path.empty()) {
+      if (auto* alerting = dynamic_cast<nf::Alerting*>(&entry.instance->nf()); alerting != nullptr) {
         alerting->keep_alerts();
       }
     }
-    nfs_.push_back(std::move(slot));
+    nfs_.push_back(std::move(entry));
   }
   return findings.status();
 }
@@ -101,25 +101,26 @@ Status Chain::make_nfs(nf::Registry const& registry, RunOptions const& options) 
 Status Chain::start_nfs(RunOptions const& options) {
   const nf::RunContext context{.live_tx = !options.make_sink && config_.tx.kind == PortKind::kDpdk,
                                .new_keys = options.new_keys};
-  for (NfSlot& slot : nfs_) {
-    auto* persistent = dynamic_cast<nf::Persistent*>(&slot.instance->nf());
+  for (ChainEntry& entry : nfs_) {
+    auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
     if (persistent == nullptr) {
       continue;
     }
     if (Status status = persistent->start(context); !status.ok()) {
       return Status(status.code(),
-                    concat(slot.config.position, ": NF '", slot.config.name, "': ", std::string(status.message())));
+                    concat(entry.config.position, ": NF '", entry.config.name, "': ", std::string(status.message())));
     }
   }
   return absl::OkStatus();
 }
 
 bool Chain::wants_device() const {
-  return std::any_of(nfs_.begin(), nfs_.end(), [](NfSlot const& slot) { return slot.config.on == Placement::kGpu; });
+  return std::any_of(nfs_.begin(), nfs_.end(),
+                     [](ChainEntry const& entry) { return entry.config.on == plan::Processor::kGpu; });
 }
 
 Status Chain::open_device(RunOptions const& options) {
-  const device::Choice choice = options.device.value_or(config_.device);
+  const device::DevicePreference choice = options.device.value_or(config_.device);
   if (!wants_device()) {
     no_device_reason_ = "no NF of the chain is placed on the gpu";
     return absl::OkStatus();
@@ -127,7 +128,7 @@ Status Chain::open_device(RunOptions const& options) {
   CATENA_ASSIGN_OR_RETURN(device_,
                           options.open_device ? options.open_device() : device::open(choice, &no_device_reason_));
   if (!device_) {
-    if (choice == device::Choice::kNone) {
+    if (choice == device::DevicePreference::kNone) {
       no_device_reason_ = "the device is 'none'";
     }
     return absl::OkStatus();
@@ -150,7 +151,7 @@ Status Chain::load_kernels(SyncOptions const& options) {
   if (options.mode != plan::Mode::kCopy) {
     CATENA_ASSIGN_OR_RETURN(shared_, kernel::SharedBuffer::create(*device_, pool));
     if (shared_->mapped() == nullptr) {
-      input.costs.available &= static_cast<plan::MethodSet>(~plan::method_bit(plan::Method::kGather));
+      input.costs.available &= static_cast<plan::MethodSet>(~plan::method_bit(TransferMethod::kGather));
     }
   }
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
@@ -251,8 +252,8 @@ Status Chain::open_outputs(RunOptions const& options) {
   }
   if (record || eve) {
     dataplane::RecorderOptions lines{config_.name, config_.rx.kind == PortKind::kPcap, {}};
-    for (NfSlot const& slot : nfs_) {
-      lines.nfs.push_back(slot.instance.get());
+    for (ChainEntry const& entry : nfs_) {
+      lines.nfs.push_back(entry.instance.get());
     }
     recorder_ = std::make_unique<dataplane::Recorder>(std::move(lines), std::move(record), std::move(eve));
   }
@@ -273,20 +274,20 @@ Status Chain::make_stages(RunOptions const& options) {
                                                std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
   device_options.live_clock = source_->live_clock();
   for (std::uint32_t i = 0; i < nfs_.size(); ++i) {
-    NfSlot& slot = nfs_[i];
-    if (slot.device_nf) {
+    ChainEntry& entry = nfs_[i];
+    if (entry.device_nf) {
       device_options.only_on_device = only_on_device_[i];
       device_options.use = &device_use_;
       if (options.trace || !options.trace_path.empty()) {
-        slot.trace = std::make_unique<dataplane::TraceLog>();
-        device_options.trace = slot.trace.get();
+        entry.trace = std::make_unique<dataplane::TraceLog>();
+        device_options.trace = entry.trace.get();
       }
-      CATENA_ASSIGN_OR_RETURN(auto stage, dataplane::DeviceStage::create(*slot.instance, i, *slot.device_nf, *pool_,
+      CATENA_ASSIGN_OR_RETURN(auto stage, dataplane::DeviceStage::create(*entry.instance, i, *entry.device_nf, *pool_,
                                                                          *rings_[i], *rings_[i + 1], device_options));
-      slot.device_stage = stage.get();
+      entry.device_stage = stage.get();
       stages_.push_back(std::move(stage));
     } else {
-      stages_.push_back(std::make_unique<dataplane::CpuStage>(*slot.instance, i, *pool_, *rings_[i], *rings_[i + 1],
+      stages_.push_back(std::make_unique<dataplane::CpuStage>(*entry.instance, i, *pool_, *rings_[i], *rings_[i + 1],
                                                               device_options.live_clock));
     }
   }
@@ -318,13 +319,13 @@ std::vector<std::string> Chain::start_report() const {
     }
   }
   lines.push_back(concat("rx       ", source_->describe()));
-  for (NfSlot const& slot : nfs_) {
+  for (ChainEntry const& entry : nfs_) {
     std::string line =
-        fmt::format("nf       {} ({}) on {}", slot.config.name, slot.config.type, slot.device_nf ? "gpu" : "cpu");
-    for (std::string const& detail : slot.instance->nf().start_report()) {
+        fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type, entry.device_nf ? "gpu" : "cpu");
+    for (std::string const& detail : entry.instance->nf().start_report()) {
       line += concat("\n           ", detail);
     }
-    if (const std::string unseen = slot.instance->passes_unseen(); !unseen.empty()) {
+    if (const std::string unseen = entry.instance->passes_unseen(); !unseen.empty()) {
       line += concat("\n           ", unseen);
     }
     lines.push_back(std::move(line));
@@ -332,7 +333,7 @@ std::vector<std::string> Chain::start_report() const {
   lines.push_back(concat("tx       ", sink_->describe()));
   if (trace_file_) {
     lines.push_back(concat("trace    ", trace_file_->path(),
-                           device_ ? concat(", the first ", dataplane::TraceLog::kMostLaunches, " launches of each NF")
+                           device_ ? concat(", the first ", dataplane::TraceLog::kMaxLaunches, " launches of each NF")
                                    : std::string(": no launches, as no NF runs on a device")));
   }
   return lines;
@@ -358,9 +359,9 @@ Status Chain::close_outputs() {
 
 std::vector<StageTrace> Chain::traces() const {
   std::vector<StageTrace> traces;
-  for (NfSlot const& slot : nfs_) {
-    if (slot.trace) {
-      traces.push_back({slot.config.name, slot.trace->launches()});
+  for (ChainEntry const& entry : nfs_) {
+    if (entry.trace) {
+      traces.push_back({entry.config.name, entry.trace->launches()});
     }
   }
   return traces;
@@ -368,10 +369,10 @@ std::vector<StageTrace> Chain::traces() const {
 
 Status Chain::write_trace() {
   Status status;
-  for (NfSlot const& slot : nfs_) {
-    if (slot.trace && !slot.trace->status().ok()) {
-      status.Update(absl::DataLossError(concat("the trace lacks times on the device of NF '", slot.config.name,
-                                               "': ", std::string(slot.trace->status().message()))));
+  for (ChainEntry const& entry : nfs_) {
+    if (entry.trace && !entry.trace->status().ok()) {
+      status.Update(absl::DataLossError(concat("the trace lacks times on the device of NF '", entry.config.name,
+                                               "': ", std::string(entry.trace->status().message()))));
     }
   }
   const std::string text = to_chrome_trace(traces());
@@ -389,15 +390,15 @@ Status Chain::run_stages() {
   const Status status = dataplane::run_stages(stages, workers_, busy_ns_, cores_);
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CATENA_RETURN_IF_ERROR(status);
-  for (NfSlot& slot : nfs_) {
-    if (Status finished = slot.instance->nf().finish(); !finished.ok()) {
-      return Status(finished.code(), concat("NF '", slot.config.name, "': ", std::string(finished.message())));
+  for (ChainEntry& entry : nfs_) {
+    if (Status finished = entry.instance->nf().finish(); !finished.ok()) {
+      return Status(finished.code(), concat("NF '", entry.config.name, "': ", std::string(finished.message())));
     }
   }
   return rx_->error();
 }
 
-Progress Chain::progress() const {
+RunProgress Chain::progress() const {
   const dataplane::SinkCounts sent = sink_->counts();
   std::uint64_t dropped = tx_->dropped();
   for (dataplane::NamedCount const& drop : sent.drops) {
@@ -442,51 +443,51 @@ Report Chain::report() const {
       static_cast<double>(latency.percentile(50)) / kNsPerUs, static_cast<double>(latency.percentile(95)) / kNsPerUs,
       static_cast<double>(latency.percentile(99)) / kNsPerUs, static_cast<double>(latency.max()) / kNsPerUs};
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
-    NfSlot const& slot = nfs_[i];
-    nf::Counters const& counters = slot.instance->counters();
-    NfReport entry;
-    entry.busy_seconds = report.stages[i + 1].busy_seconds;  // the first is rx
-    entry.name = slot.config.name;
-    entry.type = slot.config.type;
-    entry.placement = slot.device_nf ? "gpu" : "cpu";
-    if (slot.device_stage != nullptr && !slot.device_stage->device_status().ok()) {
-      entry.placement = "gpu -> cpu";
-      entry.device_error = slot.device_stage->device_status().ToString();
+    ChainEntry const& entry = nfs_[i];
+    nf::Counters const& counters = entry.instance->counters();
+    NfReport row;
+    row.busy_seconds = report.stages[i + 1].busy_seconds;  // the first is rx
+    row.name = entry.config.name;
+    row.type = entry.config.type;
+    row.placement = entry.device_nf ? "gpu" : "cpu";
+    if (entry.device_stage != nullptr && !entry.device_stage->device_status().ok()) {
+      row.placement = "gpu -> cpu";
+      row.device_error = entry.device_stage->device_status().ToString();
     }
-    entry.in = counters.in;
-    entry.unsupported = counters.unsupported;
-    entry.link_local = counters.link_local;
-    entry.kernel_faults = counters.kernel_faults;
-    entry.alerts = slot.instance->outcome().alerts();
-    entry.replies = slot.instance->outcome().replies();
+    row.in = counters.in;
+    row.unsupported = counters.unsupported;
+    row.link_local = counters.link_local;
+    row.kernel_faults = counters.kernel_faults;
+    row.alerts = entry.instance->outcome().alerts();
+    row.replies = entry.instance->outcome().replies();
     std::uint64_t dropped = 0;
-    for (auto const& [name, count] : slot.instance->drops()) {
+    for (auto const& [name, count] : entry.instance->drops()) {
       dropped += count;
       if (count > 0) {
-        entry.drops.push_back({std::string(name), count});
+        row.drops.push_back({std::string(name), count});
       }
     }
-    entry.passed = counters.in - dropped - entry.replies;
-    for (nf::Statistic& statistic : slot.instance->nf().statistics()) {
-      entry.statistics.push_back({std::move(statistic.name), statistic.value});
+    row.passed = counters.in - dropped - row.replies;
+    for (nf::Statistic& statistic : entry.instance->nf().statistics()) {
+      row.statistics.push_back({std::move(statistic.name), statistic.value});
     }
-    entry.lines = slot.instance->nf().end_report();
-    for (auto const& [reason, count] : nf::count_by_reason(refusals_of(*slot.instance))) {
-      entry.refused_rules.push_back({reason, count});
+    row.lines = entry.instance->nf().end_report();
+    for (auto const& [reason, count] : nf::count_by_reason(refusals_of(*entry.instance))) {
+      row.refused_rules.push_back({reason, count});
     }
     if (const kernel::TransferCounts& moved = counters.transfers; moved.packets > 0) {
-      entry.bytes_to_device_per_packet =
-          static_cast<double>(moved.bytes_to_device) / static_cast<double>(moved.packets);
-      entry.bytes_to_host_per_packet = static_cast<double>(moved.bytes_to_host) / static_cast<double>(moved.packets);
+      row.bytes_to_device_per_packet = static_cast<double>(moved.bytes_to_device) / static_cast<double>(moved.packets);
+      row.bytes_to_host_per_packet = static_cast<double>(moved.bytes_to_host) / static_cast<double>(moved.packets);
     }
-    report.nfs.push_back(std::move(entry));
+    report.nfs.push_back(std::move(row));
   }
   return report;
 }
 
 bool Chain::abandoned_device() const {
-  return std::any_of(nfs_.begin(), nfs_.end(),
-                     [](NfSlot const& slot) { return slot.device_stage != nullptr && slot.device_stage->abandoned(); });
+  return std::any_of(nfs_.begin(), nfs_.end(), [](ChainEntry const& entry) {
+    return entry.device_stage != nullptr && entry.device_stage->abandoned();
+  });
 }
 
 }  // namespace catena::chain

@@ -40,7 +40,7 @@ class Chain {
   Status run();
   /// rx takes no more packets; what is inside is finished. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
-  Progress progress() const;
+  RunProgress progress() const;
   /// After run().
   Report report() const;
   /// After run(): the time from rx to tx of every packet that was sent.
@@ -51,7 +51,7 @@ class Chain {
   bool abandoned_device() const;
 
  private:
-  struct NfSlot {
+  struct ChainEntry {
     NfConfig config;
     std::unique_ptr<nf::Instance> instance;
     std::unique_ptr<kernel::DeviceNf> device_nf;
@@ -87,7 +87,7 @@ class Chain {
   dataplane::DeviceUse device_use_;
   std::unique_ptr<dataplane::Source> source_;
   std::unique_ptr<dataplane::Sink> sink_;
-  std::vector<NfSlot> nfs_;
+  std::vector<ChainEntry> nfs_;
   std::unique_ptr<dataplane::Recorder> recorder_;
   std::optional<dataplane::OutputFile> trace_file_;
   std::vector<std::unique_ptr<dataplane::Ring>> rings_;

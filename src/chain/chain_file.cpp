@@ -156,7 +156,7 @@ Result<NfConfig> read_nf(Section entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
   return NfConfig{name,
                   type,
-                  on == "gpu" ? Placement::kGpu : Placement::kCpu,
+                  on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
                   unseen.unsupported,
                   unseen.link_local,
                   std::move(config),
@@ -194,7 +194,7 @@ Status read_spec(Section& spec, ChainConfig& chain) {
   Findings findings;
   chain.rx = findings.take(read_rx(spec));
   chain.tx = findings.take(read_tx(spec));
-  chain.device = findings.take(device::parse_choice(findings.take(spec.text("device"))));
+  chain.device = findings.take(device::parse_preference(findings.take(spec.text("device"))));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
   CATENA_ASSIGN_OR_RETURN(Section tuning, spec.section("tuning"));
   chain.tuning = findings.take(read_tuning(std::move(tuning)));

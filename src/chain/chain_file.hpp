@@ -5,6 +5,7 @@
 #include <catena/device/device.hpp>
 #include <catena/nf/config.hpp>
 #include <catena/nf/instance.hpp>
+#include <catena/plan/planner.hpp>
 
 #include "dataplane/io/source.hpp"
 
@@ -29,13 +30,11 @@ struct PortConfig {
   dataplane::ReplayConfig replay;
 };
 
-enum class Placement { kCpu, kGpu };
-
 /// One entry of `nfs:`.
 struct NfConfig {
   std::string name;
   std::string type;
-  Placement on = Placement::kCpu;
+  plan::Processor on = plan::Processor::kCpu;
   std::optional<nf::OnUnsupported> on_unsupported;  ///< empty: as the type has it
   nf::LinkLocal link_local = nf::LinkLocal::kPass;
   nf::Config config;     ///< read by the NF
@@ -57,7 +56,7 @@ struct ChainConfig {
   std::string name;
   PortConfig rx;
   PortConfig tx;
-  device::Choice device = device::Choice::kAuto;
+  device::DevicePreference device = device::DevicePreference::kAuto;
   std::vector<NfConfig> nfs;
   Tuning tuning;
 };

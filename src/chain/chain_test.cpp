@@ -57,7 +57,7 @@ TEST(Chain, progress_counts_as_sent_what_the_port_took) {
   auto chain = Chain::create(config_of("{generator: {}}", "{dpdk: net_null_progress}"), options, nf::Registry());
   ASSERT_TRUE(chain.ok()) << chain.status();
   ASSERT_TRUE((*chain)->run().ok());
-  const Progress progress = (*chain)->progress();
+  const RunProgress progress = (*chain)->progress();
   EXPECT_EQ(progress.received, 1000U);
   EXPECT_EQ(progress.sent, 0U);
   EXPECT_EQ(progress.dropped, 1000U);

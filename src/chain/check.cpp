@@ -36,7 +36,7 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
   }
   CATENA_RETURN_IF_ERROR(findings.status());
   const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),
-                                      [](NfConfig const& entry) { return entry.on == Placement::kGpu; });
+                                      [](NfConfig const& entry) { return entry.on == plan::Processor::kGpu; });
   return is_planned ? plan::make_plan(input).status() : absl::OkStatus();
 }
 

@@ -14,13 +14,11 @@
 namespace catena::chain {
 namespace {
 
-using plan::Direction;
-using plan::Method;
 using plan::Timing;
 
 constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
 constexpr std::array<std::uint32_t, 4> kFewerPackets{64, 256, 1024, 4096};
-constexpr std::uint32_t kMostPackets = TransferMeter::kMostPackets;
+constexpr std::uint32_t kMaxPackets = TransferMeter::kMaxPackets;
 constexpr std::array<std::uint32_t, 6> kSizes{64, 128, 256, 512, 1024, 1514};
 constexpr std::array<std::uint32_t, 3> kLargeSizes{512, 1024, 1514};  // bytes decide here, not packets
 constexpr std::uint32_t kFieldBytes = 4;
@@ -35,7 +33,7 @@ struct Step {
 
 /// What is timed of one method, for each direction.
 struct Series {
-  Method method;
+  TransferMethod method;
   std::array<std::vector<Timing>, 2> frames = {};
   std::array<std::vector<Timing>, 2> fields = {};
   std::array<std::vector<Timing>, 2> both_ways = {};
@@ -51,10 +49,10 @@ void add_step(std::vector<Step>& steps, Transfer const& transfer, std::vector<Ti
                            : transfer.cargo == Cargo::kWithin
                                ? concat("frames of ", transfer.bytes, " bytes within the device")
                                : concat("frames of ", transfer.bytes, " bytes");
-  steps.push_back({concat(plan::to_string(transfer.method), " ", plan::to_string(transfer.direction), ", ",
-                          transfer.packets, " ", what),
-                   {transfer},
-                   {&timings}});
+  steps.push_back(
+      {concat(to_string(transfer.method), " ", to_string(transfer.direction), ", ", transfer.packets, " ", what),
+       {transfer},
+       {&timings}});
 }
 
 void add_steps(Series& series, std::vector<Step>& steps) {
@@ -67,21 +65,20 @@ void add_steps(Series& series, std::vector<Step>& steps) {
       add(Cargo::kFrames, packets, kSizes.front(), series.frames[side]);
     }
     for (const std::uint32_t bytes : kSizes) {
-      add(Cargo::kFrames, kMostPackets, bytes, series.frames[side]);
+      add(Cargo::kFrames, kMaxPackets, bytes, series.frames[side]);
     }
-    if (series.method == Method::kGather) {
+    if (series.method == TransferMethod::kGather) {
       for (const std::uint32_t packets : kFewerPackets) {
         add(Cargo::kField, packets, kFieldBytes, series.fields[side]);
       }
-      add(Cargo::kField, kMostPackets, kFieldBytes, series.fields[side]);
+      add(Cargo::kField, kMaxPackets, kFieldBytes, series.fields[side]);
     }
   }
   for (const std::uint32_t bytes : kLargeSizes) {
-    steps.push_back(
-        {concat(plan::to_string(series.method), " both ways, ", kMostPackets, " frames of ", bytes, " bytes"),
-         {{series.method, Direction::kToDevice, Cargo::kFrames, kMostPackets, bytes},
-          {series.method, Direction::kToHost, Cargo::kFrames, kMostPackets, bytes}},
-         {&series.both_ways[0], &series.both_ways[1]}});
+    steps.push_back({concat(to_string(series.method), " both ways, ", kMaxPackets, " frames of ", bytes, " bytes"),
+                     {{series.method, Direction::kToDevice, Cargo::kFrames, kMaxPackets, bytes},
+                      {series.method, Direction::kToHost, Cargo::kFrames, kMaxPackets, bytes}},
+                     {&series.both_ways[0], &series.both_ways[1]}});
   }
 }
 
@@ -117,9 +114,9 @@ Result<plan::CostModel> measure(device::Device& device, MeasureObserver const& o
   CATENA_ASSIGN_OR_RETURN(const auto meter, TransferMeter::create(device));
   CATENA_RETURN_IF_ERROR(meter->check_bytes());
 
-  std::vector<Series> all{{.method = Method::kStaged}, {.method = Method::kStrided}};
+  std::vector<Series> all{{.method = TransferMethod::kStaged}, {.method = TransferMethod::kStrided}};
   if (meter->can_gather()) {
-    all.push_back({.method = Method::kGather});
+    all.push_back({.method = TransferMethod::kGather});
   }
   std::vector<Step> steps;
   for (Series& series : all) {
@@ -127,7 +124,7 @@ Result<plan::CostModel> measure(device::Device& device, MeasureObserver const& o
   }
   std::vector<Timing> within;
   for (const std::uint32_t bytes : kLargeSizes) {
-    add_step(steps, {Method::kStaged, Direction::kToDevice, Cargo::kWithin, kMostPackets, bytes}, within);
+    add_step(steps, {TransferMethod::kStaged, Direction::kToDevice, Cargo::kWithin, kMaxPackets, bytes}, within);
   }
   total = static_cast<std::uint32_t>(steps.size()) + 1;
 
@@ -144,12 +141,12 @@ Result<plan::CostModel> measure(device::Device& device, MeasureObserver const& o
   for (Series const& series : all) {
     for (const Direction direction : kDirections) {
       model.methods[static_cast<std::size_t>(series.method)][static_cast<std::size_t>(direction)] =
-          series.method == Method::kStaged ? plan::fit_bulk(series.of(direction))
-                                           : plan::fit_packets(series.of(direction));
+          series.method == TransferMethod::kStaged ? plan::fit_bulk(series.of(direction))
+                                                   : plan::fit_packets(series.of(direction));
     }
   }
   if (!meter->can_gather()) {
-    model.available &= static_cast<plan::MethodSet>(~plan::method_bit(Method::kGather));
+    model.available &= static_cast<plan::MethodSet>(~plan::method_bit(TransferMethod::kGather));
   }
   std::vector<plan::Point> bytes_within;
   for (Timing const& timing : within) {

@@ -23,11 +23,9 @@ namespace {
 
 using device::testing::Call;
 using device::testing::FaultyDevice;
-using plan::Direction;
-using plan::Method;
 using ::testing::SizeIs;
 
-class Measuring : public ::testing::TestWithParam<device::Choice> {
+class Measuring : public ::testing::TestWithParam<device::DevicePreference> {
  protected:
   void SetUp() override {
     Result<std::unique_ptr<device::Device>> opened = device::open(GetParam());
@@ -52,10 +50,10 @@ TEST_P(Measuring, every_method_brings_every_byte) {
 /// The call by which a transfer is enqueued.
 Call call_of(Transfer const& transfer) {
   const bool in = transfer.direction == Direction::kToDevice;
-  if (transfer.method == Method::kGather || transfer.cargo == Cargo::kWithin) {
+  if (transfer.method == TransferMethod::kGather || transfer.cargo == Cargo::kWithin) {
     return Call::kLaunch;
   }
-  if (transfer.method == Method::kStrided) {
+  if (transfer.method == TransferMethod::kStrided) {
     return in ? Call::kCopyRowsToDevice : Call::kCopyRowsToHost;
   }
   return in ? Call::kCopyToDevice : Call::kCopyToHost;
@@ -68,13 +66,13 @@ TEST_P(Measuring, times_are_those_of_the_transfers_asked_for_to_their_end) {
   const auto meter = TransferMeter::create(*faulty_);
   ASSERT_TRUE(meter.ok()) << meter.status();
   std::vector<std::vector<Transfer>> all;
-  for (const Method method : {Method::kStaged, Method::kStrided, Method::kGather}) {
+  for (const TransferMethod method : {TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather}) {
     const Transfer in{method, Direction::kToDevice, Cargo::kFrames, 256, 300};
     const Transfer out{method, Direction::kToHost, Cargo::kFrames, 256, 300};
     all.insert(all.end(), {{in}, {out}, {in, out}});
   }
-  all.push_back({{Method::kGather, Direction::kToHost, Cargo::kField, 8192, 4}});
-  all.push_back({{Method::kStaged, Direction::kToDevice, Cargo::kWithin, 8192, 1514}});
+  all.push_back({{TransferMethod::kGather, Direction::kToHost, Cargo::kField, 8192, 4}});
+  all.push_back({{TransferMethod::kStaged, Direction::kToDevice, Cargo::kWithin, 8192, 1514}});
   // nothing ends earlier than this after its last transfer was enqueued
   faulty_->delay_events(kDelay);
   for (std::vector<Transfer> const& transfers : all) {
@@ -91,8 +89,8 @@ TEST_P(Measuring, times_are_those_of_the_transfers_asked_for_to_their_end) {
       const auto enqueued = static_cast<double>(faulty_->calls(call_of(transfers[i])) - before[i]);
       ASSERT_GE(enqueued, kSamples) << "the calls of this very method";
       // each sample has at most this many of them, and takes the delay at least
-      const double most_in_sample = enqueued / kSamples;
-      EXPECT_GE((*times)[i], kDelayNs / most_in_sample);
+      const double max_in_sample = enqueued / kSamples;
+      EXPECT_GE((*times)[i], kDelayNs / max_in_sample);
       EXPECT_LE((*times)[i], took.count() / kSamples) << "all samples were taken in that time";
     }
   }
@@ -124,9 +122,10 @@ TEST_P(Measuring, what_a_device_says_when_it_fails_is_the_error) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Measuring, ::testing::Values(device::Choice::kOpenCl, device::Choice::kCuda),
-                         [](::testing::TestParamInfo<device::Choice> const& test) {
-                           return std::string(test.param == device::Choice::kCuda ? "cuda" : "opencl");
+INSTANTIATE_TEST_SUITE_P(All, Measuring,
+                         ::testing::Values(device::DevicePreference::kOpenCl, device::DevicePreference::kCuda),
+                         [](::testing::TestParamInfo<device::DevicePreference> const& test) {
+                           return std::string(test.param == device::DevicePreference::kCuda ? "cuda" : "opencl");
                          });
 
 /// A meter whose staging is marked before each work.
@@ -175,7 +174,7 @@ TEST_F(HostMeterTest, what_is_timed_copies_whole_columns) {
   EXPECT_GT(meter_->copy_fields(1, true), 0);
   EXPECT_EQ(front(fresh), std::size_t{HostMeter::kBatch} * 4) << "an address a packet";
   mark(fresh + 1);
-  EXPECT_GT(meter_->copy_fields(HostMeter::kMostFields, true), 0);
+  EXPECT_GT(meter_->copy_fields(HostMeter::kMaxFields, true), 0);
   EXPECT_EQ(front(fresh), std::size_t{HostMeter::kBatch} * (4 + 4 + 2 + 2 + 1 + 1 + 2 + 2));
 }
 

@@ -28,17 +28,15 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using plan::Direction;
-using plan::Method;
 
 constexpr std::string_view kFormat = "catena cost profile";
 constexpr int kVersion = 1;
-constexpr std::size_t kMostFileBytes = std::size_t{64} << 10;
-constexpr double kMostNs = 1e12;  // some minutes for one transfer: sums of such figures are still finite
+constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10;
+constexpr double kMaxNs = 1e12;  // some minutes for one transfer: sums of such figures are still finite
 constexpr std::string_view kMeasureAgain = "; `catena profile` measures anew";
 constexpr mode_t kReadableByAll = 0644;
 
-constexpr std::array kMethods{Method::kStaged, Method::kStrided, Method::kGather};
+constexpr std::array kMethods{TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather};
 constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
 
 struct Coefficient {
@@ -100,8 +98,8 @@ class Reader {
       return 0;
     }
     const double value = found->is_number() ? found->get<double>() : -1;
-    if (!(value >= 0 && value <= kMostNs)) {  // NaN is neither
-      complain(path, key, concat("is not a number from 0 to ", kMostNs));
+    if (!(value >= 0 && value <= kMaxNs)) {  // NaN is neither
+      complain(path, key, concat("is not a number from 0 to ", kMaxNs));
       return 0;
     }
     return value;
@@ -139,17 +137,17 @@ class Reader {
 
 void read_methods(Json const& json, Reader& reader, plan::CostModel& costs) {
   Json const& methods = reader.object(json, "", "methods");
-  for (const Method method : kMethods) {
-    const std::string_view name = plan::to_string(method);
+  for (const TransferMethod method : kMethods) {
+    const std::string_view name = to_string(method);
     const std::string path = concat("methods.", name, ".");
     Json const* entry = reader.member(methods, "methods.", name);
-    if (entry != nullptr && entry->is_null() && method != Method::kStaged) {
+    if (entry != nullptr && entry->is_null() && method != TransferMethod::kStaged) {
       costs.available &= static_cast<plan::MethodSet>(~plan::method_bit(method));
       continue;
     }
     Json const& of_method = reader.object(methods, "methods.", name);
     for (const Direction direction : kDirections) {
-      const std::string_view side = plan::to_string(direction);
+      const std::string_view side = to_string(direction);
       Json const& of_direction = reader.object(of_method, path, side);
       plan::MethodCost& cost = costs.methods[static_cast<std::size_t>(method)][static_cast<std::size_t>(direction)];
       for (Coefficient const& coefficient : kOfMethod) {
@@ -212,14 +210,14 @@ std::string to_json(CostProfile const& profile) {
   json["version"] = kVersion;
   json["measured"] = profile.measured;
   json["device"] = {{"backend", profile.backend}, {"name", profile.device}, {"driver", profile.driver}};
-  for (const Method method : kMethods) {
-    Json& entry = json["methods"][std::string(plan::to_string(method))];
-    if (method != Method::kStaged && (profile.costs.available & plan::method_bit(method)) == 0) {
+  for (const TransferMethod method : kMethods) {
+    Json& entry = json["methods"][std::string(to_string(method))];
+    if (method != TransferMethod::kStaged && (profile.costs.available & plan::method_bit(method)) == 0) {
       continue;  // null
     }
     for (const Direction direction : kDirections) {
       for (Coefficient const& coefficient : kOfMethod) {
-        entry[std::string(plan::to_string(direction))][coefficient.key] =
+        entry[std::string(to_string(direction))][coefficient.key] =
             profile.costs.of(method, direction).*coefficient.value;
       }
     }
@@ -273,7 +271,7 @@ Result<CostProfile> load_profile(fs::path const& file) {
   std::string text;
   const bool regular = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   bool whole = regular;
-  while (whole && text.size() <= kMostFileBytes) {
+  while (whole && text.size() <= kMaxFileBytes) {
     std::array<char, 4096> chunk{};
     const ssize_t got = ::read(descriptor, chunk.data(), chunk.size());
     if (got == 0) {
@@ -289,9 +287,9 @@ Result<CostProfile> load_profile(fs::path const& file) {
   if (!whole) {
     return absl::UnavailableError(concat(file.string(), ": cannot be read"));
   }
-  if (text.size() > kMostFileBytes) {
+  if (text.size() > kMaxFileBytes) {
     return absl::InvalidArgumentError(
-        concat(file.string(), ": more than ", kMostFileBytes, " bytes are no profile", kMeasureAgain));
+        concat(file.string(), ": more than ", kMaxFileBytes, " bytes are no profile", kMeasureAgain));
   }
   return parse_profile(text, file.string());
 }
@@ -338,7 +336,7 @@ fs::path ProfileStore::file_of(device::DeviceInfo const& info) const {
     return {};
   }
   // the name is for people and of harmless characters; the hash tells devices and drivers apart
-  constexpr std::size_t kMostName = 48;
+  constexpr std::size_t kMaxNameBytes = 48;
   std::string name;
   for (const char c : info.name) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0 && is_printable(c)) {
@@ -350,7 +348,7 @@ fs::path ProfileStore::file_of(device::DeviceInfo const& info) const {
   device::Hash128 hash;
   hash.add_field(device::to_string(info.backend)).add_field(info.name).add_field(info.driver);
   constexpr std::size_t kDigits = 16;
-  return folder_ / concat(device::to_string(info.backend), "-", name.substr(0, kMostName), "-",
+  return folder_ / concat(device::to_string(info.backend), "-", name.substr(0, kMaxNameBytes), "-",
                           hash.hex().substr(0, kDigits), ".json");
 }
 
@@ -378,17 +376,18 @@ CostProfile ProfileStore::find(device::DeviceInfo const& info) const {
   return CostProfile::built_in();
 }
 
-CostProfile ProfileStore::find(device::Choice choice) const {
-  if (choice == device::Choice::kNone || empty()) {
+CostProfile ProfileStore::find(device::DevicePreference choice) const {
+  if (choice == device::DevicePreference::kNone || empty()) {
     return CostProfile::built_in();
   }
   for (device::Probe const& probe : device::probe()) {  // in the order of open()
-    const bool asked_for = (choice == device::Choice::kCuda && probe.backend == device::Backend::kCuda) ||
-                           (choice == device::Choice::kOpenCl && probe.backend == device::Backend::kOpenCl);
+    const bool asked_for = (choice == device::DevicePreference::kCuda && probe.backend == device::Backend::kCuda) ||
+                           (choice == device::DevicePreference::kOpenCl && probe.backend == device::Backend::kOpenCl);
     if (asked_for && !probe.devices.empty()) {
       return find(probe.devices.front());
     }
-    if (const auto number = device::first_accelerator(probe.devices); choice == device::Choice::kAuto && number) {
+    if (const auto number = device::first_accelerator(probe.devices);
+        choice == device::DevicePreference::kAuto && number) {
       return find(probe.devices[static_cast<std::size_t>(*number)]);
     }
   }

@@ -66,7 +66,7 @@ class ProfileStore {
   CostProfile find(device::DeviceInfo const& info) const;
   /// The same for the device that device::open(choice) would open, without opening one: for plans. The built-in one
   /// where no device is.
-  CostProfile find(device::Choice choice) const;
+  CostProfile find(device::DevicePreference choice) const;
 
  private:
   std::filesystem::path folder_;

@@ -113,8 +113,8 @@ TEST_F(ProfileFiles, what_is_saved_is_loaded) {
 
 TEST_F(ProfileFiles, a_method_that_is_not_available_stays_so) {
   plan::CostModel costs = numbered_costs();
-  costs.available = plan::method_bit(plan::Method::kStaged) | plan::method_bit(plan::Method::kStrided);
-  costs.methods[static_cast<std::size_t>(plan::Method::kGather)] = {};
+  costs.available = plan::method_bit(TransferMethod::kStaged) | plan::method_bit(TransferMethod::kStrided);
+  costs.methods[static_cast<std::size_t>(TransferMethod::kGather)] = {};
   const std::string text = to_json(CostProfile::of(device_, costs));
   EXPECT_TRUE(Json::parse(text)["methods"]["gather"].is_null());
   const Result<CostProfile> loaded = parse_profile(text, "text");
@@ -238,7 +238,7 @@ TEST_F(ProfileFiles, the_store_finds_what_was_saved_for_the_device) {
   expect_same_costs(store.find(device_).costs, profile.costs);
   EXPECT_THAT(store.find(device_named("a device", "driver 2")).measured, IsEmpty()) << "a new driver may be faster";
   EXPECT_THAT(store.find(device_named("a-device")).measured, IsEmpty());
-  EXPECT_THAT(store.find(device::Choice::kNone).measured, IsEmpty());
+  EXPECT_THAT(store.find(device::DevicePreference::kNone).measured, IsEmpty());
 }
 
 TEST_F(ProfileFiles, the_store_refuses_the_profile_of_another_device_and_damaged_ones) {

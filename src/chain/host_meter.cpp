@@ -18,7 +18,7 @@ constexpr std::uint32_t kBatches = kSlots / HostMeter::kBatch;
 constexpr int kSamples = 9;
 constexpr std::align_val_t kPage{4096};
 
-constexpr std::array<packet::Field, HostMeter::kMostFields> kFields{
+constexpr std::array<packet::Field, HostMeter::kMaxFields> kFields{
     packet::kIpv4Dst,      packet::kIpv4Src, packet::kL4Sport, packet::kL4Dport,
     packet::kIpv4Protocol, packet::kIpv4Ttl, packet::kIpv4Id,  packet::kIpv4Length};
 

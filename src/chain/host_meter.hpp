@@ -18,7 +18,7 @@ namespace catena::chain {
 class HostMeter {
  public:
   static constexpr std::uint32_t kBatch = 4096;  ///< packets
-  static constexpr std::uint32_t kMostFields = 8;
+  static constexpr std::uint32_t kMaxFields = 8;
 
   /// ResourceExhausted: no host memory for the packets. The staging buffer must outlive this and hold
   /// kBatch * packet::kMaxFrameBytes bytes.
@@ -26,7 +26,7 @@ class HostMeter {
 
   /// Median time of a packet in ns, in which `bytes` bytes of its frame are batched into staging, or brought back.
   double copy_frames(std::uint32_t bytes, bool in);
-  /// The same for `fields` header fields as columns, 1 to kMostFields.
+  /// The same for `fields` header fields as columns, 1 to kMaxFields.
   double copy_fields(std::uint32_t fields, bool in);
 
  private:

@@ -62,7 +62,7 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
     findings.add(own.finish());
     return findings.status();
   }
-  if (config.on == Placement::kGpu && !(*descriptor)->has_kernel) {
+  if (config.on == plan::Processor::kGpu && !(*descriptor)->has_kernel) {
     return absl::InvalidArgumentError(
         concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
   }

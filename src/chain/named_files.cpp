@@ -32,9 +32,9 @@ std::string folder_of(std::string const& path) {
 
 /// Where a chain of symbolic links ends, whether a file is there or not.
 std::string follow_links(std::string path) {
-  constexpr int kMostLinks = 40;  // as Linux follows
+  constexpr int kMaxLinks = 40;  // as Linux follows
   std::error_code error;
-  for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
+  for (int i = 0; i < kMaxLinks && fs::is_symlink(path, error); ++i) {
     const fs::path target = fs::read_symlink(path, error);
     path = (target.is_absolute() ? target : fs::path(folder_of(path)) / target).string();
   }

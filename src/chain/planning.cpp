@@ -14,18 +14,6 @@
 namespace catena::chain {
 namespace {
 
-kernel::Route route_of(plan::Method method) {
-  switch (method) {
-    case plan::Method::kStrided:
-      return kernel::Route::kStrided;
-    case plan::Method::kGather:
-      return kernel::Route::kMapped;
-    case plan::Method::kStaged:
-      break;
-  }
-  return kernel::Route::kStaged;
-}
-
 constexpr std::size_t kSampledFrames = 10'000;
 
 Result<plan::PacketProfile> profile_of(std::span<const dataplane::SampledFrame> frames) {
@@ -124,7 +112,7 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
   nf.hints = instance.nf().hints();
   nf.grows_by = instance.nf().grows_by();
   std::optional<nf::KernelSide> side;
-  if (entry.on == Placement::kGpu) {
+  if (entry.on == plan::Processor::kGpu) {
     CATENA_ASSIGN_OR_RETURN(side, make_kernel_side(entry, instance));
     nf.on = plan::Processor::kGpu;
     nf.aux_bytes = side->spec.aux_bytes;
@@ -144,11 +132,11 @@ std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step) {
   result.to_device = step.to_device;
   result.to_host = step.to_host;
   for (plan::Move const& move : step.moves) {
-    const bool in = move.direction == plan::Direction::kToDevice;
-    if (move.kind == plan::Load::Kind::kColumns && (move.fields & packet::kFrameFields) != 0) {
-      (in ? result.columns_in : result.columns_out) = route_of(move.method);
-    } else if (move.kind == plan::Load::Kind::kBody) {
-      (in ? result.body_in : result.body_out) = route_of(move.method);
+    const bool in = move.direction == Direction::kToDevice;
+    if (move.kind == plan::TransferShape::Kind::kColumns && (move.fields & packet::kFrameFields) != 0) {
+      (in ? result.columns_in : result.columns_out) = move.method;
+    } else if (move.kind == plan::TransferShape::Kind::kBody) {
+      (in ? result.body_in : result.body_out) = move.method;
     }
   }
   return result;

@@ -83,10 +83,17 @@ TEST(SharedStep, takes_the_method_of_header_fields_where_metadata_is_staged) {
   plan::GpuStep step;
   step.shared = true;
   step.to_device = fields(packet::kIpv4Ttl, packet::kMetaPort);
-  step.moves = {
-      {plan::Direction::kToDevice, plan::Load::Kind::kColumns, plan::Method::kGather, fields(packet::kIpv4Ttl), {}},
-      {plan::Direction::kToDevice, plan::Load::Kind::kColumns, plan::Method::kStaged, fields(packet::kMetaPort), {}}};
-  EXPECT_EQ(shared_step(step)->columns_in, kernel::Route::kMapped);
+  step.moves = {{Direction::kToDevice,
+                 plan::TransferShape::Kind::kColumns,
+                 TransferMethod::kGather,
+                 fields(packet::kIpv4Ttl),
+                 {}},
+                {Direction::kToDevice,
+                 plan::TransferShape::Kind::kColumns,
+                 TransferMethod::kStaged,
+                 fields(packet::kMetaPort),
+                 {}}};
+  EXPECT_EQ(shared_step(step)->columns_in, TransferMethod::kGather);
 }
 
 /// Lets frames grow; does nothing else.
@@ -103,7 +110,7 @@ TEST(AddNf, tells_the_planner_by_how_much_frames_grow) {
   nf::Descriptor descriptor;
   descriptor.type = "growing";
   nf::Instance instance("a", descriptor, std::make_unique<Growing>(), nf::OnUnsupported::kPass, false);
-  const NfConfig entry{"a", "growing", Placement::kCpu, {}, {}, *nf::Config::parse("{}", "x"), ""};
+  const NfConfig entry{"a", "growing", plan::Processor::kCpu, {}, {}, *nf::Config::parse("{}", "x"), ""};
   plan::PlanInput input;
   ASSERT_TRUE(add_nf(entry, instance, input).ok());
   EXPECT_EQ(input.nfs.at(0).grows_by, 7.5);
@@ -115,15 +122,15 @@ TEST(SharedStep, takes_the_methods_of_its_moves) {
   step.shared = true;
   step.to_device = packet::kFrameFields;
   step.to_host = fields(packet::kIpv4Ttl);
-  step.moves = {{plan::Direction::kToDevice, plan::Load::Kind::kBody, plan::Method::kStrided, step.to_device, {}},
-                {plan::Direction::kToHost, plan::Load::Kind::kColumns, plan::Method::kGather, step.to_host, {}}};
+  step.moves = {{Direction::kToDevice, plan::TransferShape::Kind::kBody, TransferMethod::kStrided, step.to_device, {}},
+                {Direction::kToHost, plan::TransferShape::Kind::kColumns, TransferMethod::kGather, step.to_host, {}}};
   const auto result = shared_step(step);
   ASSERT_TRUE(result.has_value());
   EXPECT_EQ(result->to_device, step.to_device);
   EXPECT_EQ(result->to_host, step.to_host);
-  EXPECT_EQ(result->body_in, kernel::Route::kStrided);
-  EXPECT_EQ(result->columns_out, kernel::Route::kMapped);
-  EXPECT_EQ(result->columns_in, kernel::Route::kStaged);
+  EXPECT_EQ(result->body_in, TransferMethod::kStrided);
+  EXPECT_EQ(result->columns_out, TransferMethod::kGather);
+  EXPECT_EQ(result->columns_in, TransferMethod::kStaged);
 }
 
 TEST(SyncOption, names_what_is_allowed) {

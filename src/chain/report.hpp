@@ -12,7 +12,7 @@
 namespace catena::chain {
 
 /// A moment of a run, for the live line.
-struct Progress {
+struct RunProgress {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
   std::uint64_t dropped = 0;

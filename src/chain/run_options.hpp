@@ -21,7 +21,7 @@ namespace catena::chain {
 struct RunOptions {
   std::optional<PortConfig> rx;
   std::optional<PortConfig> tx;
-  std::optional<device::Choice> device;
+  std::optional<device::DevicePreference> device;
   std::string record_path;   ///< empty: no record
   std::string eve_path;      ///< where alerts go as EVE JSON lines; empty: nowhere
   std::string trace_path;    ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere

@@ -16,36 +16,35 @@ namespace catena::chain {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using plan::Direction;
 
 constexpr std::align_val_t kPage{4096};
-constexpr std::uint32_t kSlots = 2 * TransferMeter::kMostPackets;
+constexpr std::uint32_t kSlots = 2 * TransferMeter::kMaxPackets;
 constexpr std::size_t kPoolBytes = std::size_t{kSlots} * packet::kSlotBytes;
 
 constexpr std::uint32_t kLeastFrame = 60;  // where one field alone is moved, it is one of a frame like this
 
 // the launch's own buffer
-constexpr std::size_t kRoomBytes = 1520;  // kMostBytes rounded up to what rooms are aligned to
+constexpr std::size_t kStagedBytes = 1520;  // kMaxBytes rounded up to what extents are aligned to
 constexpr std::size_t kFlagsAt = kSlots * sizeof(std::uint32_t);
-constexpr std::size_t kRoomsAt = kFlagsAt + kSlots;
-constexpr std::size_t kFramesAt = kRoomsAt + TransferMeter::kMostPackets * sizeof(kernel::Room);
-constexpr std::size_t kFramesBytes = TransferMeter::kMostPackets * kRoomBytes;
+constexpr std::size_t kExtentsAt = kFlagsAt + kSlots;
+constexpr std::size_t kFramesAt = kExtentsAt + TransferMeter::kMaxPackets * sizeof(kernel::StagingExtent);
+constexpr std::size_t kFramesBytes = TransferMeter::kMaxPackets * kStagedBytes;
 constexpr std::size_t kHeadsAt = kFramesAt + kFramesBytes;  // one for every number of packets that a launch may have
-constexpr std::size_t kBatchBytes = kHeadsAt + (TransferMeter::kMostPackets + 1) * sizeof(kernel::RegionHead);
-static_assert(kRoomBytes >= TransferMeter::kMostBytes && kRoomBytes % 16 == 0 && kFramesAt % 64 == 0);
-static_assert(kHeadsAt % alignof(kernel::RegionHead) == 0);
+constexpr std::size_t kBatchBytes = kHeadsAt + (TransferMeter::kMaxPackets + 1) * sizeof(kernel::LaunchHeader);
+static_assert(kStagedBytes >= TransferMeter::kMaxBytes && kStagedBytes % 16 == 0 && kFramesAt % 64 == 0);
+static_assert(kHeadsAt % alignof(kernel::LaunchHeader) == 0);
 
 // Four at least, that one is under way while others wait; many where they are short, that starting and ending the
 // sample hardly counts.
 constexpr std::uint32_t kLeastLaunches = 4;
-constexpr std::uint32_t kMostLaunches = 1024;
+constexpr std::uint32_t kMaxLaunches = 1024;
 constexpr double kSampleNs = 4e6;
 constexpr int kSamples = 7;
 constexpr double kSettled = 0.75;
 
 constexpr std::chrono::seconds kLimit{30};
 constexpr std::chrono::microseconds kSpin{50};
-constexpr std::chrono::microseconds kNap{20};
+constexpr std::chrono::microseconds kSleep{20};
 
 std::size_t index(Direction direction) { return static_cast<std::size_t>(direction); }
 
@@ -58,10 +57,10 @@ kernel::ProgramSpec spec_moving(packet::FieldSet fields) {
   kernel::ProgramSpec spec;
   spec.shared = kernel::SharedStep{.to_device = fields,
                                    .to_host = fields,
-                                   .columns_in = kernel::Route::kMapped,
-                                   .columns_out = kernel::Route::kMapped,
-                                   .body_in = kernel::Route::kMapped,
-                                   .body_out = kernel::Route::kMapped};
+                                   .columns_in = TransferMethod::kGather,
+                                   .columns_out = TransferMethod::kGather,
+                                   .body_in = TransferMethod::kGather,
+                                   .body_out = TransferMethod::kGather};
   return spec;
 }
 
@@ -107,12 +106,12 @@ Status TransferMeter::allocate() {
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
     rows[slot] = slot;
   }
-  std::vector<kernel::Room> rooms(kMostPackets);
-  for (std::uint32_t row = 0; row < kMostPackets; ++row) {
-    rooms[row] = {static_cast<u32>(row * kRoomBytes), packet::kSlotHeadroom, kMostBytes};
+  std::vector<kernel::StagingExtent> extents(kMaxPackets);
+  for (std::uint32_t row = 0; row < kMaxPackets; ++row) {
+    extents[row] = {static_cast<u32>(row * kStagedBytes), packet::kSlotHeadroom, kMaxBytes};
   }
-  std::vector<kernel::RegionHead> heads;
-  for (std::uint32_t packets = 0; packets <= kMostPackets; ++packets) {
+  std::vector<kernel::LaunchHeader> heads;
+  for (std::uint32_t packets = 0; packets <= kMaxPackets; ++packets) {
     heads.push_back({packets, packets, 0, 0});
   }
   device::Stream& stream = *streams_[0];
@@ -122,9 +121,9 @@ Status TransferMeter::allocate() {
   }
   CATENA_RETURN_IF_ERROR(drain(stream));
   CATENA_RETURN_IF_ERROR(upload(*batch_, 0, std::as_bytes(std::span(rows))));
-  CATENA_RETURN_IF_ERROR(upload(*batch_, kRoomsAt, std::as_bytes(std::span(rooms))));
+  CATENA_RETURN_IF_ERROR(upload(*batch_, kExtentsAt, std::as_bytes(std::span(extents))));
   CATENA_RETURN_IF_ERROR(upload(*batch_, kHeadsAt, std::as_bytes(std::span(heads))));
-  return set_frame_bytes(kMostBytes);
+  return set_frame_bytes(kMaxBytes);
 }
 
 Status TransferMeter::upload(device::Buffer& target, std::size_t at, std::span<const std::byte> bytes) {
@@ -154,9 +153,9 @@ Status TransferMeter::warm_up() {
   // not happen while the kernel runs: the largest launch of each comes first, alone, without packets
   for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
     for (const Cargo cargo : {Cargo::kFrames, Cargo::kField}) {
-      const Transfer nothing{plan::Method::kGather, direction, cargo, 0, 0};
+      const Transfer nothing{TransferMethod::kGather, direction, cargo, 0, 0};
       CATENA_RETURN_IF_ERROR(
-          enqueue_kernel(nothing, 0, kMostPackets << kernel::kTransferLaneBits, *streams_[index(direction)]));
+          enqueue_kernel(nothing, 0, kMaxPackets << kernel::kTransferLaneBits, *streams_[index(direction)]));
       CATENA_RETURN_IF_ERROR(drain(*streams_[index(direction)]));
     }
   }
@@ -197,16 +196,16 @@ Status TransferMeter::set_frame_bytes(std::uint32_t bytes) {
 Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t first_slot, std::uint32_t work_items,
                                      device::Stream& stream) {
   kernel::TransferParams params{};
-  params.head_offset = kHeadsAt + transfer.packets * sizeof(kernel::RegionHead);
+  params.head_offset = kHeadsAt + transfer.packets * sizeof(kernel::LaunchHeader);
   params.slots = kSlots;
   params.slots_offset = first_slot * sizeof(std::uint32_t);
-  params.rooms_offset = kRoomsAt;
+  params.extents_offset = kExtentsAt;
   params.frames_offset = kFramesAt;
   params.frames_bytes = kFramesBytes;
   params.flags_offset = kFlagsAt;
-  params.body = transfer.cargo == Cargo::kField    ? kernel::kNoBody
-                : transfer.cargo == Cargo::kWithin ? kernel::kBodyStaged
-                                                   : kernel::kBodyMapped;
+  params.body = transfer.cargo == Cargo::kField    ? TransferMethod::kStrided
+                : transfer.cargo == Cargo::kWithin ? TransferMethod::kStaged
+                                                   : TransferMethod::kGather;
   params.lane_bits = lane_bits(transfer.cargo);
   const std::array<device::KernelArgument, 5> arguments{batch_.get(), batch_.get(), &shared_->buffer(),
                                                         shared_->mapped(), std::as_bytes(std::span(&params, 1))};
@@ -219,10 +218,10 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
 
 Status TransferMeter::enqueue(Transfer const& transfer, std::uint32_t first_slot, device::Stream& stream) {
   const bool in = transfer.direction == Direction::kToDevice;
-  if (transfer.method == plan::Method::kGather || transfer.cargo == Cargo::kWithin) {
+  if (transfer.method == TransferMethod::kGather || transfer.cargo == Cargo::kWithin) {
     return enqueue_kernel(transfer, first_slot, transfer.packets << lane_bits(transfer.cargo), stream);
   }
-  if (transfer.method == plan::Method::kStrided) {
+  if (transfer.method == TransferMethod::kStrided) {
     const std::size_t at = frame_at(first_slot);
     const device::RowShape shape{transfer.bytes, packet::kSlotBytes, transfer.packets};
     const std::span<std::byte> host(pool_.get() + at,
@@ -279,7 +278,7 @@ Result<std::vector<double>> TransferMeter::run(std::span<const Transfer> transfe
           concat("measuring on ", device_->info().name, ": the device did not finish within ", kLimit.count(), " s"));
     }
     // the device may be this very processor
-    waited < kSpin ? std::this_thread::yield() : std::this_thread::sleep_for(kNap);
+    waited < kSpin ? std::this_thread::yield() : std::this_thread::sleep_for(kSleep);
   }
   return each;
 }
@@ -292,7 +291,7 @@ Result<std::vector<double>> TransferMeter::time(std::span<const Transfer> transf
     // them, until one takes no less: the time of a few is that of noticing their end, on a busy machine by far.
     CATENA_RETURN_IF_ERROR(run(std::span(&transfer, 1), std::array{kLeastLaunches}).status());
     double least = 2 * kSampleNs;
-    for (std::uint32_t count = kLeastLaunches; count <= kMostLaunches; count *= 4) {
+    for (std::uint32_t count = kLeastLaunches; count <= kMaxLaunches; count *= 4) {
       CATENA_ASSIGN_OR_RETURN(const std::vector<double> each, run(std::span(&transfer, 1), std::array{count}));
       const bool settled = each.front() > kSettled * least;
       least = std::min(least, each.front());
@@ -301,7 +300,7 @@ Result<std::vector<double>> TransferMeter::time(std::span<const Transfer> transf
       }
     }
     const auto count =
-        static_cast<std::uint32_t>(std::clamp(kSampleNs / least, double{kLeastLaunches}, double{kMostLaunches}));
+        static_cast<std::uint32_t>(std::clamp(kSampleNs / least, double{kLeastLaunches}, double{kMaxLaunches}));
     launches.push_back(count);
   }
   std::vector<std::vector<double>> samples(transfers.size());
@@ -322,11 +321,11 @@ Status TransferMeter::check_bytes() {
   constexpr std::uint32_t kPackets = 256;
   constexpr std::uint32_t kBytes = 333;
   CATENA_RETURN_IF_ERROR(set_frame_bytes(kBytes));
-  for (const plan::Method method : {plan::Method::kStaged, plan::Method::kStrided, plan::Method::kGather}) {
-    if (method == plan::Method::kGather && !can_gather()) {
+  for (const TransferMethod method : {TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather}) {
+    if (method == TransferMethod::kGather && !can_gather()) {
       continue;
     }
-    const bool staged = method == plan::Method::kStaged;
+    const bool staged = method == TransferMethod::kStaged;
     const auto pattern = [method](std::uint32_t packet, std::uint32_t at) {
       return static_cast<std::byte>(packet * 7 + at + 31 * static_cast<std::uint32_t>(method));
     };
@@ -355,7 +354,7 @@ Status TransferMeter::check_bytes() {
       for (std::uint32_t at = 0; at < kBytes; ++at) {
         if (host(Direction::kToHost, packet)[at] != pattern(packet, at)) {
           return absl::InternalError(concat(device_->info().name, ": byte ", at, " of frame ", packet, ", sent by ",
-                                            plan::to_string(method), ", did not come back"));
+                                            to_string(method), ", did not come back"));
         }
       }
     }

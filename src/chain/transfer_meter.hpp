@@ -22,19 +22,19 @@ enum class Cargo : std::uint8_t {
 };
 
 struct Transfer {
-  plan::Method method = plan::Method::kStaged;
-  plan::Direction direction = plan::Direction::kToDevice;
+  TransferMethod method = TransferMethod::kStaged;
+  Direction direction = Direction::kToDevice;
   Cargo cargo = Cargo::kFrames;
-  std::uint32_t packets = 0;  ///< at most TransferMeter::kMostPackets
-  std::uint32_t bytes = 0;    ///< of each packet; at most kMostBytes
+  std::uint32_t packets = 0;  ///< at most TransferMeter::kMaxPackets
+  std::uint32_t bytes = 0;    ///< of each packet; at most kMaxBytes
 };
 
 /// Times the transfers of a device: the very copies and kernels that launches enqueue, one behind another.
 /// One thread.
 class TransferMeter {
  public:
-  static constexpr std::uint32_t kMostPackets = 8192;
-  static constexpr std::uint32_t kMostBytes = 1514;
+  static constexpr std::uint32_t kMaxPackets = 8192;
+  static constexpr std::uint32_t kMaxBytes = 1514;
 
   /// Takes about 32 MiB of host memory, as much pinned memory and twice as much of the device, and compiles the
   /// transfer kernels. `device` must outlive this. Errors: as kernel::build() and Device; ResourceExhausted where there
@@ -43,7 +43,7 @@ class TransferMeter {
 
   /// Whether kernels reach host memory; if not, only kStaged and kStrided may be timed.
   bool can_gather() const { return shared_->mapped() != nullptr; }
-  /// Pinned memory that holds kMostPackets frames; no transfer uses it between calls of time().
+  /// Pinned memory that holds kMaxPackets frames; no transfer uses it between calls of time().
   std::span<std::byte> staging() { return staging_[0]->bytes(); }
 
   /// Median time of one transfer in ns, for each of the one or two `transfers`; two run at the same time, in opposite
@@ -78,7 +78,7 @@ class TransferMeter {
   device::Device* device_;
   std::unique_ptr<std::byte, PoolDeleter> pool_;
   std::unique_ptr<kernel::SharedBuffer> shared_;
-  std::unique_ptr<device::Buffer> batch_;                         ///< rows, flags, rooms and frames of a launch
+  std::unique_ptr<device::Buffer> batch_;                         ///< rows, flags, extents and frames of a launch
   std::array<std::unique_ptr<device::Buffer>, 2> staged_;         ///< [direction]
   std::array<std::unique_ptr<device::PinnedBuffer>, 2> staging_;  ///< [direction]
   std::array<Programs, 2> frames_;                                ///< [direction]

@@ -12,7 +12,7 @@
 namespace catena::cli {
 
 int bench_paper(PaperArguments const& arguments, std::string const& nf_path) {
-  const Result<device::Choice> device = device::parse_choice(arguments.device);
+  const Result<device::DevicePreference> device = device::parse_preference(arguments.device);
   if (!device.ok()) {
     return fail(device.status());
   }

@@ -32,16 +32,16 @@ nlohmann::ordered_json to_json(plan::Plan const& plan) {
       entry["to_host"] = plan::describe(nf.step->to_host);
       entry["moves"] = nlohmann::ordered_json::array();
       for (plan::Move const& move : nf.step->moves) {
-        entry["moves"].push_back({{"direction", plan::to_string(move.direction)},
-                                  {"method", plan::to_string(move.method)},
+        entry["moves"].push_back({{"direction", to_string(move.direction)},
+                                  {"method", to_string(move.method)},
                                   {"fields", plan::describe(move.fields)},
                                   {"bytes", move.cost.bytes},
                                   {"ns", move.cost.total_ns}});
       }
       entry["reasons"] = nlohmann::ordered_json::array();
       for (plan::Reason const& reason : nf.step->reasons) {
-        entry["reasons"].push_back({{"direction", plan::to_string(reason.direction)},
-                                    {"moved", plan::is_moved(reason.why)},
+        entry["reasons"].push_back({{"direction", to_string(reason.direction)},
+                                    {"moved", plan::is_moved(reason.kind)},
                                     {"fields", plan::describe(reason.fields)},
                                     {"why", plan::describe(reason, plan.nfs)}});
       }

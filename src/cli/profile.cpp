@@ -19,10 +19,7 @@
 namespace catena::cli {
 namespace {
 
-using plan::Direction;
-using plan::Method;
-
-constexpr std::array kMethods{Method::kStaged, Method::kStrided, Method::kGather};
+constexpr std::array kMethods{TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather};
 constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
 constexpr double kSmallFrame = 64;
 constexpr double kLargeFrame = 1514;
@@ -53,16 +50,16 @@ class ProgressLine {
   unsigned next_tenth_ = 0;
 };
 
-plan::Load frames_of(double bytes) {
-  return {.kind = plan::Load::Kind::kBody,
+plan::TransferShape frames_of(double bytes) {
+  return {.kind = plan::TransferShape::Kind::kBody,
           .bytes = bytes,
           .staged_bytes = bytes,
           .longest_bytes = bytes,
           .whole_frames = true,
           .between_slots = true};
 }
-plan::Load one_field() {
-  return {.kind = plan::Load::Kind::kColumns,
+plan::TransferShape one_field() {
+  return {.kind = plan::TransferShape::Kind::kColumns,
           .bytes = kFieldBytes,
           .staged_bytes = kFieldBytes,
           .columns = 1,
@@ -71,11 +68,11 @@ plan::Load one_field() {
 }
 
 /// What the planner takes for such packets, and how long a packet takes.
-struct Choice {
+struct Question {
   std::string_view what;
-  plan::Load load;
+  plan::TransferShape shape;
 };
-std::array<Choice, 3> choices() {
+std::array<Question, 3> questions() {
   return {{{"frames of 64 bytes", frames_of(kSmallFrame)},
            {"frames of 1514 bytes", frames_of(kLargeFrame)},
            {"a header field", one_field()}}};
@@ -99,22 +96,21 @@ void print(chain::CostProfile const& profile) {
                            "1514-byte frames", "a field");
   std::cout << fmt::format("{:<8} {:<4} {:>12}   {:>8} {:>8}   {:>8} {:>8}   {:>8}\n", "method", "", "us", "GB/s",
                            "Mpps", "GB/s", "Mpps", "Mpps");
-  for (const Method method : kMethods) {
+  for (const TransferMethod method : kMethods) {
     if ((costs.available & plan::method_bit(method)) == 0) {
       std::cout << fmt::format("{:<8} not available: kernels of this device do not reach host memory\n",
-                               plan::to_string(method));
+                               to_string(method));
       continue;
     }
     for (const Direction direction : kDirections) {
       plan::MethodCost const& cost = costs.of(method, direction);
       const std::string field =
-          method == Method::kGather
+          method == TransferMethod::kGather
               ? fmt::format("{:.2f}",
                             per_second(1e3, std::max(cost.per_packet_fields_ns, kFieldBytes * cost.per_byte_ns)))
               : "-";
-      std::cout << fmt::format("{:<8} {:<4} {:>12.2f}   {}   {}   {:>8}\n", plan::to_string(method),
-                               plan::to_string(direction), cost.per_transfer_ns / 1e3,
-                               rates(kSmallFrame, bus_ns(cost, kSmallFrame)),
+      std::cout << fmt::format("{:<8} {:<4} {:>12.2f}   {}   {}   {:>8}\n", to_string(method), to_string(direction),
+                               cost.per_transfer_ns / 1e3, rates(kSmallFrame, bus_ns(cost, kSmallFrame)),
                                rates(kLargeFrame, bus_ns(cost, kLargeFrame)), field);
     }
   }
@@ -124,13 +120,12 @@ void print(chain::CostProfile const& profile) {
       per_second(1, costs.host_copy_ns_per_byte), costs.host_touch_ns, costs.host_column_ns,
       per_second(1, costs.device_copy_ns_per_byte));
   std::cout << fmt::format("\nthe planner takes, with {} packets a transfer\n", costs.packets_per_transfer);
-  for (Choice const& choice : choices()) {
-    std::cout << fmt::format("  {:<21}", choice.what);
+  for (Question const& question : questions()) {
+    std::cout << fmt::format("  {:<21}", question.what);
     for (const Direction direction : kDirections) {
       plan::MoveCost cost;
-      const Method method = costs.cheapest(plan::kAllMethods, direction, choice.load, cost);
-      std::cout << fmt::format("  {} {:<7} {:>8.2f} ns", plan::to_string(direction), plan::to_string(method),
-                               cost.total_ns);
+      const TransferMethod method = costs.cheapest(plan::kAllMethods, direction, question.shape, cost);
+      std::cout << fmt::format("  {} {:<7} {:>8.2f} ns", to_string(direction), to_string(method), cost.total_ns);
     }
     std::cout << '\n';
   }
@@ -140,13 +135,13 @@ nlohmann::ordered_json as_json(chain::CostProfile const& profile, std::string co
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(chain::to_json(profile));
   json["file"] = file;
   json["choices"] = nlohmann::ordered_json::array();
-  for (Choice const& choice : choices()) {
+  for (Question const& question : questions()) {
     for (const Direction direction : kDirections) {
       plan::MoveCost cost;
-      const Method method = profile.costs.cheapest(plan::kAllMethods, direction, choice.load, cost);
-      json["choices"].push_back({{"what", choice.what},
-                                 {"direction", plan::to_string(direction)},
-                                 {"method", plan::to_string(method)},
+      const TransferMethod method = profile.costs.cheapest(plan::kAllMethods, direction, question.shape, cost);
+      json["choices"].push_back({{"what", question.what},
+                                 {"direction", to_string(direction)},
+                                 {"method", to_string(method)},
                                  {"ns", cost.total_ns}});
     }
   }
@@ -156,7 +151,7 @@ nlohmann::ordered_json as_json(chain::CostProfile const& profile, std::string co
 }  // namespace
 
 int profile(std::string const& device, std::string const& output, bool json) {
-  const Result<device::Choice> choice = device::parse_choice(device);
+  const Result<device::DevicePreference> choice = device::parse_preference(device);
   if (!choice.ok()) {
     return fail(choice.status(), json);
   }

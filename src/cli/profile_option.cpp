@@ -6,9 +6,9 @@
 namespace catena::cli {
 
 Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config) {
-  device::Choice choice = config.device;
+  device::DevicePreference choice = config.device;
   if (!arguments.device.empty()) {
-    CATENA_ASSIGN_OR_RETURN(choice, device::parse_choice(arguments.device));
+    CATENA_ASSIGN_OR_RETURN(choice, device::parse_preference(arguments.device));
   }
   if (!arguments.profile.empty()) {
     return chain::load_profile(arguments.profile);

@@ -8,7 +8,7 @@
 namespace catena::cli {
 
 /// The costs for a plan of a chain that is not run: those of `--profile`, else of the device that a run would open,
-/// else the built-in ones. Errors: as device::parse_choice() and chain::load_profile().
+/// else the built-in ones. Errors: as device::parse_preference() and chain::load_profile().
 Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config);
 
 /// " (NVIDIA H200, cuda)" behind what describe() says of a measured profile; nothing behind that of the built-in one.

@@ -75,13 +75,13 @@ class LiveLine {
  private:
   void work(Chain const& chain) {
     constexpr std::chrono::milliseconds kTick{20};
-    chain::Progress last;
+    chain::RunProgress last;
     auto next = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (int seconds = 1; !done_; std::this_thread::sleep_for(kTick)) {
       if (std::chrono::steady_clock::now() < next) {
         continue;
       }
-      const chain::Progress now = chain.progress();
+      const chain::RunProgress now = chain.progress();
       std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9}{}\n", seconds,
                                now.received, now.sent, now.dropped,
                                chain::scaled(static_cast<double>(now.received - last.received), "pps"),

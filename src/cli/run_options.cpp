@@ -16,7 +16,7 @@ Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::C
     CATENA_ASSIGN_OR_RETURN(options.tx, chain::parse_tx_option(arguments.tx));
   }
   if (!arguments.device.empty()) {
-    CATENA_ASSIGN_OR_RETURN(options.device, device::parse_choice(arguments.device));
+    CATENA_ASSIGN_OR_RETURN(options.device, device::parse_preference(arguments.device));
   }
   if (!arguments.sync.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.sync.mode, chain::parse_sync_option(arguments.sync));

@@ -14,7 +14,7 @@ constexpr std::uint32_t kSlots = 1024;
 constexpr std::chrono::seconds kLimit{30};
 
 /// A packet pool and its twin, on the OpenCL device that is everywhere.
-class Ways : public ::testing::Test {
+class BodyCopies : public ::testing::Test {
  protected:
   void SetUp() override {
     auto device = device::open_opencl();
@@ -73,16 +73,16 @@ std::vector<std::uint32_t> range(std::uint32_t first, std::uint32_t count) {
   return slots;
 }
 
-TEST_F(Ways, strided_moves_the_frames_of_a_run_and_no_slot_beside_it) {
-  BodyMover mover(Route::kStrided, Way::kToDevice, false, false);
+TEST_F(BodyCopies, strided_moves_the_frames_of_a_run_and_no_slot_beside_it) {
+  BodyMover mover(TransferMethod::kStrided, Direction::kToDevice, false, false);
   const std::vector<std::uint32_t> slots = range(10, 20);
   const std::vector<SlotRun> own{{10, 20}};
   const Bodies what = bodies(slots, own);
   std::size_t staging = 1;
-  BodyCopy& way = mover.choose(what, staging);
-  ASSERT_EQ(way.route(), Route::kStrided);
+  BodyCopy& copy = mover.choose(what, staging);
+  ASSERT_EQ(copy.method(), TransferMethod::kStrided);
   EXPECT_EQ(staging, 0U);
-  ASSERT_TRUE(way.enqueue(*stream_).ok());
+  ASSERT_TRUE(copy.enqueue(*stream_).ok());
   wait();
   for (const std::uint32_t slot : slots) {
     const std::vector<std::byte> there = twin(slot);
@@ -99,19 +99,19 @@ TEST_F(Ways, strided_moves_the_frames_of_a_run_and_no_slot_beside_it) {
   for (const std::uint32_t slot : slots) {
     end = std::max<std::uint32_t>(end, std::uint32_t{offset_[slot]} + length_[slot]);
   }
-  EXPECT_EQ(way.bytes(), 20U * (end - 100));
+  EXPECT_EQ(copy.bytes(), 20U * (end - 100));
 }
 
-TEST_F(Ways, strided_brings_back_what_frames_may_have_grown_by) {
-  BodyMover mover(Route::kStrided, Way::kToHost, false, false);
+TEST_F(BodyCopies, strided_brings_back_what_frames_may_have_grown_by) {
+  BodyMover mover(TransferMethod::kStrided, Direction::kToHost, false, false);
   const std::vector<std::uint32_t> slots = range(0, 5);
   const std::vector<SlotRun> own{{0, 5}};
   Bodies what = bodies(slots, own);
   what.headroom = 48;
   what.tailroom = 32;
   std::size_t staging = 0;
-  BodyCopy& way = mover.choose(what, staging);
-  ASSERT_TRUE(way.enqueue(*stream_).ok());
+  BodyCopy& copy = mover.choose(what, staging);
+  ASSERT_TRUE(copy.enqueue(*stream_).ok());
   wait();
   for (const std::uint32_t slot : slots) {
     const auto host = original(slot);
@@ -121,48 +121,49 @@ TEST_F(Ways, strided_brings_back_what_frames_may_have_grown_by) {
     EXPECT_NE(host[2000], std::byte{0xA5}) << "nothing beyond the longest frame";
   }
   // offsets 100 to 104 less 48, and the end of slot 4's 64 bytes with 32 more: 52 to 200, in lines of 64
-  EXPECT_EQ(way.bytes(), 5U * 256);
+  EXPECT_EQ(copy.bytes(), 5U * 256);
 }
 
-TEST_F(Ways, frames_that_a_kernel_brings_back_count_whole_lines) {
+TEST_F(BodyCopies, frames_that_a_kernel_brings_back_count_whole_lines) {
   const std::vector<std::uint32_t> slots{4};  // bytes 104 to 168
   const std::vector<SlotRun> own{{4, 1}};
   Bodies what = bodies(slots, own);
   std::size_t staging = 0;
-  EXPECT_EQ(BodyMover(Route::kMapped, Way::kToDevice, false, true).choose(what, staging).bytes(), 64U);
-  EXPECT_EQ(BodyMover(Route::kMapped, Way::kToHost, false, true).choose(what, staging).bytes(), 128U);
+  EXPECT_EQ(BodyMover(TransferMethod::kGather, Direction::kToDevice, false, true).choose(what, staging).bytes(), 64U);
+  EXPECT_EQ(BodyMover(TransferMethod::kGather, Direction::kToHost, false, true).choose(what, staging).bytes(), 128U);
   what.payloads = true;
-  EXPECT_EQ(BodyMover(Route::kMapped, Way::kToHost, true, true).choose(what, staging).bytes(), 64U - 42U);
+  EXPECT_EQ(BodyMover(TransferMethod::kGather, Direction::kToHost, true, true).choose(what, staging).bytes(),
+            64U - 42U);
 }
 
-TEST_F(Ways, packets_that_are_gone_leave_no_hole_in_a_run) {
-  BodyMover mover(Route::kStrided, Way::kToDevice, false, true);
+TEST_F(BodyCopies, packets_that_are_gone_leave_no_hole_in_a_run) {
+  BodyMover mover(TransferMethod::kStrided, Direction::kToDevice, false, true);
   std::vector<std::uint32_t> slots = range(0, 512);
   std::erase_if(slots, [](std::uint32_t slot) { return slot % 10 == 3; });
   const std::vector<SlotRun> own{{0, 512}};
   const Bodies what = bodies(slots, own);
   std::size_t staging = 0;
-  EXPECT_EQ(mover.choose(what, staging).route(), Route::kStrided);
+  EXPECT_EQ(mover.choose(what, staging).method(), TransferMethod::kStrided);
 }
 
-TEST_F(Ways, few_packets_are_left_to_a_kernel_that_can_reach_them) {
+TEST_F(BodyCopies, few_packets_are_left_to_a_kernel_that_can_reach_them) {
   for (const std::uint32_t packets : {kFewPackets, kFewPackets + 1}) {
     const std::vector<std::uint32_t> slots = range(0, packets);
     const std::vector<SlotRun> own{{0, packets}};
     const Bodies what = bodies(slots, own);
     std::size_t staging = 0;
-    const auto expect = [&](Route planned, bool pool_is_mapped, Route expected) {
-      BodyMover mover(planned, Way::kToDevice, false, pool_is_mapped);
-      EXPECT_EQ(mover.choose(what, staging).route(), expected);
-      EXPECT_EQ(mover.usual(packets), expected);
+    const auto expect = [&](TransferMethod planned, bool pool_is_mapped, TransferMethod expected) {
+      BodyMover mover(planned, Direction::kToDevice, false, pool_is_mapped);
+      EXPECT_EQ(mover.choose(what, staging).method(), expected);
+      EXPECT_EQ(mover.default_method(packets), expected);
     };
-    expect(Route::kStrided, true, packets <= kFewPackets ? Route::kMapped : Route::kStrided);
-    expect(Route::kStrided, false, Route::kStrided);
-    expect(Route::kStaged, true, Route::kStaged);
+    expect(TransferMethod::kStrided, true, packets <= kFewPackets ? TransferMethod::kGather : TransferMethod::kStrided);
+    expect(TransferMethod::kStrided, false, TransferMethod::kStrided);
+    expect(TransferMethod::kStaged, true, TransferMethod::kStaged);
   }
 }
 
-TEST_F(Ways, scattered_slots_take_another_way) {
+TEST_F(BodyCopies, scattered_slots_take_another_way) {
   const std::vector<std::uint32_t> scattered{1, 3, 5, 7, 9, 11, 13};
   std::vector<SlotRun> own;
   for (const std::uint32_t slot : scattered) {
@@ -170,63 +171,68 @@ TEST_F(Ways, scattered_slots_take_another_way) {
   }
   std::size_t staging = 0;
   const Bodies what = bodies(scattered, own);
-  EXPECT_EQ(BodyMover(Route::kStrided, Way::kToDevice, false, true).choose(what, staging).route(), Route::kMapped);
-  EXPECT_EQ(BodyMover(Route::kStrided, Way::kToDevice, false, false).choose(what, staging).route(), Route::kStaged);
+  EXPECT_EQ(BodyMover(TransferMethod::kStrided, Direction::kToDevice, false, true).choose(what, staging).method(),
+            TransferMethod::kGather);
+  EXPECT_EQ(BodyMover(TransferMethod::kStrided, Direction::kToDevice, false, false).choose(what, staging).method(),
+            TransferMethod::kStaged);
 
   const std::vector<std::uint32_t> few{0, 1, 2};  // of a run that is dropped but for these
   const std::vector<SlotRun> run{{0, 256}};
-  EXPECT_EQ(BodyMover(Route::kStrided, Way::kToDevice, false, true).choose(bodies(few, run), staging).route(),
-            Route::kMapped);
+  EXPECT_EQ(
+      BodyMover(TransferMethod::kStrided, Direction::kToDevice, false, true).choose(bodies(few, run), staging).method(),
+      TransferMethod::kGather);
 }
 
-TEST_F(Ways, strided_carries_no_payloads) {
+TEST_F(BodyCopies, strided_carries_no_payloads) {
   const std::vector<std::uint32_t> slots = range(0, 8);
   const std::vector<SlotRun> own{{0, 8}};
   Bodies what = bodies(slots, own);
   what.payloads = true;
   std::size_t staging = 0;
-  EXPECT_EQ(BodyMover(Route::kStrided, Way::kToDevice, true, true).choose(what, staging).route(), Route::kMapped);
+  EXPECT_EQ(BodyMover(TransferMethod::kStrided, Direction::kToDevice, true, true).choose(what, staging).method(),
+            TransferMethod::kGather);
 }
 
-TEST_F(Ways, staging_holds_each_body_at_its_room) {
+TEST_F(BodyCopies, staging_holds_each_body_at_its_room) {
   for (const bool payloads : {false, true}) {
-    BodyMover mover(Route::kStaged, Way::kToDevice, payloads, true);
+    BodyMover mover(TransferMethod::kStaged, Direction::kToDevice, payloads, true);
     const std::vector<std::uint32_t> slots{5, 900, 17};
     const std::vector<SlotRun> own{{5, 1}, {900, 1}, {17, 1}};
     Bodies what = bodies(slots, own);
     what.payloads = payloads;
     std::size_t bytes = 0;
-    BodyCopy& way = mover.choose(what, bytes);
-    ASSERT_EQ(way.route(), Route::kStaged);
-    EXPECT_LE(bytes, mover.most_staging_bytes(3));
+    BodyCopy& copy = mover.choose(what, bytes);
+    ASSERT_EQ(copy.method(), TransferMethod::kStaged);
+    EXPECT_LE(bytes, mover.max_staging_bytes(3));
     std::vector<std::byte> staging(bytes);
-    way.write_staging(staging);
-    ASSERT_EQ(way.rooms().size(), 3U);
+    copy.write_staging(staging);
+    ASSERT_EQ(copy.staging_extents().size(), 3U);
     for (std::size_t row = 0; row < 3; ++row) {
-      Room const& room = way.rooms()[row];
+      StagingExtent const& extent = copy.staging_extents()[row];
       const std::uint32_t skip = payloads ? 42 : 0;
-      EXPECT_EQ(room.begin % 16, room.slot_begin % 16);
-      EXPECT_EQ(room.slot_begin, offset_[slots[row]] + skip);
-      EXPECT_EQ(room.bytes, length_[slots[row]] - skip);
-      EXPECT_EQ(std::memcmp(staging.data() + room.begin, original(slots[row]).data() + room.slot_begin, room.bytes), 0);
+      EXPECT_EQ(extent.begin % 16, extent.slot_begin % 16);
+      EXPECT_EQ(extent.slot_begin, offset_[slots[row]] + skip);
+      EXPECT_EQ(extent.bytes, length_[slots[row]] - skip);
+      EXPECT_EQ(
+          std::memcmp(staging.data() + extent.begin, original(slots[row]).data() + extent.slot_begin, extent.bytes), 0);
     }
   }
 }
 
-TEST_F(Ways, staging_gives_back_frames_where_the_metadata_has_them) {
-  BodyMover mover(Route::kStaged, Way::kToHost, false, true);
+TEST_F(BodyCopies, staging_gives_back_frames_where_the_metadata_has_them) {
+  BodyMover mover(TransferMethod::kStaged, Direction::kToHost, false, true);
   const std::vector<std::uint32_t> slots{7};
   const std::vector<SlotRun> own{{7, 1}};
   Bodies what = bodies(slots, own);
   what.headroom = 48;
   what.tailroom = 32;
   std::size_t bytes = 0;
-  BodyCopy& way = mover.choose(what, bytes);
+  BodyCopy& copy = mover.choose(what, bytes);
   std::vector<std::byte> staging(bytes, std::byte{0x5A});
   offset_[7] = static_cast<std::uint16_t>(offset_[7] - 36);
   length_[7] = static_cast<std::uint16_t>(length_[7] + 52);
   const std::vector<std::byte> before(original(7).begin(), original(7).end());
-  way.read_staging(0, staging);
+  copy.read_staging(0, staging);
   for (std::uint32_t at = 0; at < packet::kSlotBytes; ++at) {
     const bool inside = at >= offset_[7] && at < std::uint32_t{offset_[7]} + length_[7];
     ASSERT_EQ(original(7)[at], inside ? std::byte{0x5A} : before[at]) << at;

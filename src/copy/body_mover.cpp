@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/copy/body_copy.hpp>
 
-#include "copy/ways.hpp"
+#include "copy/methods.hpp"
 
 namespace catena::copy {
 
@@ -15,32 +15,32 @@ Place place_of(Bodies const& bodies, std::uint32_t slot) {
   return {begin, begin + layers.payload_length};
 }
 
-BodyMover::BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped) {
-  if (planned == Route::kStrided && !payloads) {
-    ways_.push_back(make_strided(way));
+BodyMover::BodyMover(TransferMethod planned, Direction direction, bool payloads, bool pool_is_mapped) {
+  if (planned == TransferMethod::kStrided && !payloads) {
+    methods_.push_back(make_strided(direction));
   }
-  const bool may_be_mapped = pool_is_mapped && planned != Route::kStaged;
-  ways_.push_back(may_be_mapped ? make_mapped(way) : make_staged(way));
+  const bool may_gather = pool_is_mapped && planned != TransferMethod::kStaged;
+  methods_.push_back(may_gather ? make_gather(direction) : make_staged(direction));
 }
 
 bool BodyMover::is_for_kernel(std::size_t packets) const {
-  return packets <= kFewPackets && ways_.back()->route() == Route::kMapped;
+  return packets <= kFewPackets && methods_.back()->method() == TransferMethod::kGather;
 }
 
-Route BodyMover::usual(std::uint32_t packets) const {
-  return (is_for_kernel(packets) ? ways_.back() : ways_.front())->route();
+TransferMethod BodyMover::default_method(std::uint32_t packets) const {
+  return (is_for_kernel(packets) ? methods_.back() : methods_.front())->method();
 }
 
 BodyCopy& BodyMover::choose(Bodies const& bodies, std::size_t& staging_bytes) {
-  // the last one suits everything
-  const bool planned = !is_for_kernel(bodies.slots.size()) && ways_.front()->suits(bodies);
-  BodyCopy& way = planned ? *ways_.front() : *ways_.back();
-  staging_bytes = way.prepare(bodies);
-  return way;
+  // the last one supports everything
+  const bool planned = !is_for_kernel(bodies.slots.size()) && methods_.front()->supports(bodies);
+  BodyCopy& copy = planned ? *methods_.front() : *methods_.back();
+  staging_bytes = copy.prepare(bodies);
+  return copy;
 }
 
-std::size_t BodyMover::most_staging_bytes(std::uint32_t packets) const {
-  return ways_.back()->route() == Route::kStaged ? packets * kMostRoom : 0;
+std::size_t BodyMover::max_staging_bytes(std::uint32_t packets) const {
+  return methods_.back()->method() == TransferMethod::kStaged ? packets * kMaxStagedBytes : 0;
 }
 
 }  // namespace catena::copy

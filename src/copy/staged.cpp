@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "copy/ways.hpp"
+#include "copy/methods.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,42 +9,42 @@ namespace {
 
 class Staged final : public BodyCopy {
  public:
-  explicit Staged(Way way) : way_(way) {}
+  explicit Staged(Direction direction) : direction_(direction) {}
 
-  Route route() const override { return Route::kStaged; }
-  bool suits(Bodies const& /*bodies*/) const override { return true; }
+  TransferMethod method() const override { return TransferMethod::kStaged; }
+  bool supports(Bodies const& /*bodies*/) const override { return true; }
   std::uint64_t bytes() const override { return 0; }
-  std::span<const Room> rooms() const override { return rooms_; }
+  std::span<const StagingExtent> staging_extents() const override { return extents_; }
 
   std::size_t prepare(Bodies const& bodies) override {
     bodies_ = &bodies;
-    rooms_.clear();
+    extents_.clear();
     std::size_t bytes = 0;
-    const bool grows = way_ == Way::kToHost;
+    const bool grows = direction_ == Direction::kToHost;
     for (const std::uint32_t slot : bodies.slots) {
       const Place place = place_of(bodies, slot);
       const std::uint32_t begin = grows ? place.begin - std::min(place.begin, bodies.headroom) : place.begin;
       const std::uint32_t end = grows ? std::min(place.end + bodies.tailroom, packet::kSlotBytes) : place.end;
-      const std::size_t at = bytes + begin % kRoomAlign;
-      rooms_.push_back({static_cast<u32>(at), static_cast<u16>(begin), static_cast<u16>(end - begin)});
-      bytes = (at + end - begin + kRoomAlign - 1) / kRoomAlign * kRoomAlign;
+      const std::size_t at = bytes + begin % kStagingAlign;
+      extents_.push_back({static_cast<u32>(at), static_cast<u16>(begin), static_cast<u16>(end - begin)});
+      bytes = (at + end - begin + kStagingAlign - 1) / kStagingAlign * kStagingAlign;
     }
     return bytes;
   }
 
   void write_staging(std::span<std::byte> staging) override {
-    for (std::size_t row = 0; row < rooms_.size(); ++row) {
-      Room const& room = rooms_[row];
-      std::memcpy(staging.data() + room.begin, slot(row) + room.slot_begin, room.bytes);
+    for (std::size_t row = 0; row < extents_.size(); ++row) {
+      StagingExtent const& extent = extents_[row];
+      std::memcpy(staging.data() + extent.begin, slot(row) + extent.slot_begin, extent.bytes);
     }
   }
 
   void read_staging(std::uint32_t row, std::span<const std::byte> staging) override {
-    Room const& room = rooms_[row];
+    StagingExtent const& extent = extents_[row];
     const Place place = place_of(*bodies_, bodies_->slots[row]);
-    // the device cannot make a place that lies elsewhere: where the frame is has been held to its room before
-    if (place.begin >= room.slot_begin && place.end <= std::uint32_t{room.slot_begin} + room.bytes) {
-      std::memcpy(slot(row) + place.begin, staging.data() + room.begin + (place.begin - room.slot_begin),
+    // the device cannot make a place that lies elsewhere: where the frame is has been held to its extent before
+    if (place.begin >= extent.slot_begin && place.end <= std::uint32_t{extent.slot_begin} + extent.bytes) {
+      std::memcpy(slot(row) + place.begin, staging.data() + extent.begin + (place.begin - extent.slot_begin),
                   place.end - place.begin);
     }
   }
@@ -54,13 +54,13 @@ class Staged final : public BodyCopy {
     return bodies_->pool.data() + std::size_t{bodies_->slots[row]} * packet::kSlotBytes;
   }
 
-  Way way_;
+  Direction direction_;
   Bodies const* bodies_ = nullptr;
-  std::vector<Room> rooms_;
+  std::vector<StagingExtent> extents_;
 };
 
 }  // namespace
 
-std::unique_ptr<BodyCopy> make_staged(Way way) { return std::make_unique<Staged>(way); }
+std::unique_ptr<BodyCopy> make_staged(Direction direction) { return std::make_unique<Staged>(direction); }
 
 }  // namespace catena::copy

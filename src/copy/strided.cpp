@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "copy/ways.hpp"
+#include "copy/methods.hpp"
 
 #include <algorithm>
 
@@ -14,12 +14,12 @@ constexpr std::size_t kRowsPerRun = 64;
 /// launch's own and matters to nobody (packets that were dropped). To the host by whole lines.
 class Strided final : public BodyCopy {
  public:
-  explicit Strided(Way way) : way_(way) {}
+  explicit Strided(Direction direction) : direction_(direction) {}
 
-  Route route() const override { return Route::kStrided; }
+  TransferMethod method() const override { return TransferMethod::kStrided; }
   std::uint64_t bytes() const override { return bytes_; }
 
-  bool suits(Bodies const& bodies) const override {
+  bool supports(Bodies const& bodies) const override {
     std::size_t covered = 0;
     for (SlotRun const& run : bodies.own) {
       covered += run.slots;
@@ -34,7 +34,7 @@ class Strided final : public BodyCopy {
     rectangles_.clear();
     std::uint32_t headroom = 0;
     std::uint32_t tailroom = 0;
-    if (way_ == Way::kToHost) {
+    if (direction_ == Direction::kToHost) {
       headroom = bodies.headroom;
       tailroom = bodies.tailroom;
     }
@@ -49,9 +49,9 @@ class Strided final : public BodyCopy {
       }
       begin -= std::min(begin, headroom);
       end = std::min(end + tailroom, packet::kSlotBytes);
-      if (way_ == Way::kToHost) {
-        begin = packet::line_begin(begin);
-        end = packet::line_end(end);
+      if (direction_ == Direction::kToHost) {
+        begin = packet::cache_line_begin(begin);
+        end = packet::cache_line_end(end);
       }
       if (begin < end) {
         rectangles_.push_back({run, begin, end});
@@ -68,8 +68,9 @@ class Strided final : public BodyCopy {
       const std::span<std::byte> host =
           bodies_->pool.subspan(at, std::size_t{part.run.slots - 1} * packet::kSlotBytes + width);
       const device::RowShape shape{width, packet::kSlotBytes, part.run.slots};
-      CATENA_RETURN_IF_ERROR(way_ == Way::kToDevice ? stream.copy_rows_to_device(*bodies_->twins, at, host, shape)
-                                                    : stream.copy_rows_to_host(host, *bodies_->twins, at, shape));
+      CATENA_RETURN_IF_ERROR(direction_ == Direction::kToDevice
+                                 ? stream.copy_rows_to_device(*bodies_->twins, at, host, shape)
+                                 : stream.copy_rows_to_host(host, *bodies_->twins, at, shape));
     }
     return absl::OkStatus();
   }
@@ -81,7 +82,7 @@ class Strided final : public BodyCopy {
     std::uint32_t end;
   };
 
-  Way way_;
+  Direction direction_;
   Bodies const* bodies_ = nullptr;
   std::vector<Rectangle> rectangles_;
   std::uint64_t bytes_ = 0;
@@ -89,6 +90,6 @@ class Strided final : public BodyCopy {
 
 }  // namespace
 
-std::unique_ptr<BodyCopy> make_strided(Way way) { return std::make_unique<Strided>(way); }
+std::unique_ptr<BodyCopy> make_strided(Direction direction) { return std::make_unique<Strided>(direction); }
 
 }  // namespace catena::copy

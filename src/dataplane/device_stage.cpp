@@ -44,14 +44,15 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
   }
   std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, device_nf, pool, in, out, options));
   for (std::uint32_t i = 0; i < options.in_flight; ++i) {
-    Flight flight;
+    InFlightBatch batch_in_flight;
     CATENA_ASSIGN_OR_RETURN(
-        flight.batch, nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * pool.unit_packets()));
+        batch_in_flight.batch,
+        nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * pool.unit_packets()));
     if (options.trace != nullptr) {
-      CATENA_RETURN_IF_ERROR(flight.batch->start_trace());
-      flight.trace.lane = options.in_flight - 1 - i;  // the last one made is the first one used
+      CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
+      batch_in_flight.trace.lane = options.in_flight - 1 - i;  // the last one made is the first one used
     }
-    stage->idle_.push_back(std::move(flight));
+    stage->idle_.push_back(std::move(batch_in_flight));
   }
   return stage;
 }
@@ -59,36 +60,36 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
 DeviceStage::~DeviceStage() {
   if (abandoned_) {
     // the device may still write here
-    for (Flight& flight : idle_) {
-      keep_until_exit(std::move(flight.batch));
+    for (InFlightBatch& batch_in_flight : idle_) {
+      keep_until_exit(std::move(batch_in_flight.batch));
     }
     keep_until_exit(std::move(read_back_));
   }
 }
 
-void DeviceStage::deliver(Flight& flight) {
-  for (Unit* unit : flight.units) {
+void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
+  for (Unit* unit : batch_in_flight.units) {
     if (has_lines(*instance_, *unit)) {
       take_records(*instance_, position_, *unit);
     }
     count(unit->count);
   }
   // together: the next stage makes one launch of them
-  out_->push(flight.units);
-  flight.units.clear();
+  out_->push(batch_in_flight.units);
+  batch_in_flight.units.clear();
 }
 
 /// Into the trace: a launch that has just been delivered.
-void DeviceStage::log(Flight& flight, std::int64_t ready_ns) {
-  flight.trace.ready_ns = ready_ns;
-  flight.trace.delivered_ns = to_ns(Clock::now());
-  flight.trace.device.reset();
-  if (Result<std::optional<kernel::LaunchTimes>> times = flight.batch->times(); times.ok()) {
-    flight.trace.device = *times;
+void DeviceStage::log(InFlightBatch& batch_in_flight, std::int64_t ready_ns) {
+  batch_in_flight.trace.ready_ns = ready_ns;
+  batch_in_flight.trace.delivered_ns = to_ns(Clock::now());
+  batch_in_flight.trace.device.reset();
+  if (Result<std::optional<kernel::LaunchTimes>> times = batch_in_flight.batch->times(); times.ok()) {
+    batch_in_flight.trace.device = *times;
   } else {
     options_.trace->fail(times.status());
   }
-  options_.trace->add(flight.trace);
+  options_.trace->add(batch_in_flight.trace);
 }
 
 /// Takes the device out of use for the whole chain.
@@ -114,9 +115,9 @@ void DeviceStage::notice() {
     device_status_ = use_->reason();
   }
   if (filling_.batch) {
-    filling_.state = Flight::State::kSettling;
+    filling_.state = InFlightBatch::State::kSettling;
     in_flight_.push_back(std::move(filling_));
-    filling_ = Flight{};
+    filling_ = InFlightBatch{};
   }
 }
 
@@ -179,86 +180,86 @@ DeviceStage::Rescue DeviceStage::rescue(Unit const& unit) {
 }
 
 /// The next unit that the CPU implementation is to decide though a device is there, or was. True if there was one.
-bool DeviceStage::take_off_plan() {
-  if (off_plan_ == nullptr && !use_->allowed()) {
-    off_plan_ = take_unit();
+bool DeviceStage::take_host_fallback() {
+  if (host_fallback_ == nullptr && !use_->allowed()) {
+    host_fallback_ = take_unit();
   }
-  if (off_plan_ == nullptr || !in_flight_.empty() || filling_.batch) {
+  if (host_fallback_ == nullptr || !in_flight_.empty() || filling_.batch) {
     return false;
   }
-  const Rescue rescued = off_plan_->off_plan ? Rescue::kSaved : rescue(*off_plan_);
+  const Rescue rescued = host_fallback_->host_fallback ? Rescue::kSaved : rescue(*host_fallback_);
   if (rescued == Rescue::kWaiting) {
     return false;
   }
-  Flight single;
-  single.units.push_back(std::exchange(off_plan_, nullptr));
+  InFlightBatch single;
+  single.units.push_back(std::exchange(host_fallback_, nullptr));
   Unit& unit = *single.units.front();
   if (rescued == Rescue::kSaved) {
     instance_->process(pool_->batch(unit));
   } else {
     instance_->drop_alive(pool_->batch(unit), nf::FrameworkReason::kDeviceFailed);
   }
-  unit.off_plan = true;
+  unit.host_fallback = true;
   deliver(single);
   return true;
 }
 
 /// Waits until nothing of a batch that failed runs any more. False: not known yet.
-bool DeviceStage::drain(Flight& flight) {
-  if (flight.state != Flight::State::kDraining) {
+bool DeviceStage::drain(InFlightBatch& batch_in_flight) {
+  if (batch_in_flight.state != InFlightBatch::State::kDraining) {
     return true;
   }
-  const Result<bool> drained = flight.batch->drained();
+  const Result<bool> drained = batch_in_flight.batch->drained();
   if (drained.ok() && !*drained && use_->answers()) {
-    if (Clock::now() - flight.since <= options_.limit) {
+    if (Clock::now() - batch_in_flight.since <= options_.limit) {
       return false;
     }
     fail(too_late());
   }
-  flight.may_still_run = !drained.ok() || !*drained;
-  flight.state = Flight::State::kSettling;
+  batch_in_flight.may_still_run = !drained.ok() || !*drained;
+  batch_in_flight.state = InFlightBatch::State::kSettling;
   return true;
 }
 
 /// Ends a batch that the device has not: by the CPU implementation where the host has its packets, or can have them.
 /// False: not yet.
-bool DeviceStage::settle(Flight& flight) {
-  if (!drain(flight)) {
+bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
+  if (!drain(batch_in_flight)) {
     return false;
   }
-  nf::DeviceBatch& batch = *flight.batch;
-  const bool quarantined = flight.may_still_run && batch.may_write_packets();
+  nf::DeviceBatch& batch = *batch_in_flight.batch;
+  const bool quarantined = batch_in_flight.may_still_run && batch.may_write_packets();
   const bool is_lost = quarantined || batch.may_change_packets() || batch.may_change_on_device(options_.only_on_device);
-  for (; flight.settled < flight.units.size(); ++flight.settled) {
-    Unit& unit = *flight.units[flight.settled];
+  for (; batch_in_flight.settled < batch_in_flight.units.size(); ++batch_in_flight.settled) {
+    Unit& unit = *batch_in_flight.units[batch_in_flight.settled];
     const Rescue rescued = is_lost ? Rescue::kLost : rescue(unit);
     if (rescued == Rescue::kWaiting) {
       return false;
     }
     if (rescued == Rescue::kSaved) {
-      batch.finish_on_cpu(flight.settled);
+      batch.finish_on_cpu(batch_in_flight.settled);
     } else {
-      batch.drop(flight.settled, quarantined);
+      batch.drop(batch_in_flight.settled, quarantined);
     }
-    unit.off_plan = true;
+    unit.host_fallback = true;
     unit.quarantined = quarantined;
   }
   batch.clear();
-  flight.settled = 0;
-  deliver(flight);
+  batch_in_flight.settled = 0;
+  deliver(batch_in_flight);
   return true;
 }
 
 bool DeviceStage::collect() {
   bool worked = false;
   while (!in_flight_.empty()) {
-    Flight& oldest = in_flight_.front();
-    if (oldest.state == Flight::State::kRunning) {
+    InFlightBatch& oldest = in_flight_.front();
+    if (oldest.state == InFlightBatch::State::kRunning) {
       const bool traced = options_.trace != nullptr && !options_.trace->full();
       const std::int64_t looked_ns = traced ? to_ns(Clock::now()) : 0;
       const Result<bool> done = oldest.batch->poll();
       if (!done.ok()) {
-        oldest.state = Flight::State::kDraining;
+        oldest.state = InFlightBatch::State::kDraining;
         oldest.since = Clock::now();
         fail(done.status());
         continue;
@@ -268,7 +269,7 @@ bool DeviceStage::collect() {
         if (took <= options_.limit) {
           break;
         }
-        oldest.state = Flight::State::kDraining;
+        oldest.state = InFlightBatch::State::kDraining;
         fail(too_late());
         continue;
       }
@@ -301,9 +302,9 @@ void DeviceStage::submit() {
     filling_.trace.submit_begin_ns = to_ns(filling_.since);
     filling_.trace.submit_end_ns = to_ns(Clock::now());
   }
-  filling_.state = status.ok() ? Flight::State::kRunning : Flight::State::kDraining;
+  filling_.state = status.ok() ? InFlightBatch::State::kRunning : InFlightBatch::State::kDraining;
   in_flight_.push_back(std::move(filling_));
-  filling_ = Flight{};
+  filling_ = InFlightBatch{};
   if (!status.ok()) {
     fail(status);
   }
@@ -316,7 +317,7 @@ bool DeviceStage::fill() {
   }
   bool worked = false;
   while (device_status_.ok()) {
-    if (off_plan_ != nullptr && !filling_.batch) {
+    if (host_fallback_ != nullptr && !filling_.batch) {
       return worked;
     }
     if (!filling_.batch) {
@@ -329,13 +330,13 @@ bool DeviceStage::fill() {
       filling_.trace.first_unit_ns = to_ns(filling_.since);
       filling_.trace.packets = 0;
     }
-    while (off_plan_ == nullptr) {
+    while (host_fallback_ == nullptr) {
       Unit* unit = take_unit();
       if (unit == nullptr) {
         break;
       }
-      if (unit->off_plan) {
-        off_plan_ = unit;
+      if (unit->host_fallback) {
+        host_fallback_ = unit;
         break;
       }
       if (unit->count > filling_.batch->room()) {
@@ -348,10 +349,10 @@ bool DeviceStage::fill() {
       worked = true;
     }
     const bool full = next_ != nullptr || filling_.batch->room() == 0;
-    const bool due = in_flight_.empty() || is_drained() || off_plan_ != nullptr || waited_enough();
-    if (filling_.units.empty() && off_plan_ != nullptr) {
+    const bool due = in_flight_.empty() || is_drained() || host_fallback_ != nullptr || waited_enough();
+    if (filling_.units.empty() && host_fallback_ != nullptr) {
       idle_.push_back(std::move(filling_));
-      filling_ = Flight{};
+      filling_ = InFlightBatch{};
       return worked;
     }
     if (filling_.units.empty() || (!full && !due)) {
@@ -368,8 +369,8 @@ Result<Progress> DeviceStage::poll() {
     ticker_.poll();
   }
   worked = fill() || worked;
-  worked = take_off_plan() || worked;
-  if (in_flight_.empty() && !filling_.batch && off_plan_ == nullptr && is_drained()) {
+  worked = take_host_fallback() || worked;
+  if (in_flight_.empty() && !filling_.batch && host_fallback_ == nullptr && is_drained()) {
     out_->close();
     return Progress::kFinished;
   }

@@ -114,32 +114,32 @@ Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std:
   std::unique_ptr<PacketPool> pool(new PacketPool);
   pool->slots_ = slots;
   pool->unit_packets_ = unit_packets;
-  CATENA_RETURN_IF_ERROR(pool->map_region());
+  CATENA_RETURN_IF_ERROR(pool->map_memory());
   CATENA_RETURN_IF_ERROR(pool->create_mempool());
   CATENA_RETURN_IF_ERROR(pool->number_mbufs());
   CATENA_RETURN_IF_ERROR(pool->create_columns_and_units());
   return pool;
 }
 
-Status PacketPool::map_region() {
-  region_bytes_ = std::size_t{slots_} * packet::kSlotBytes;
+Status PacketPool::map_memory() {
+  memory_bytes_ = std::size_t{slots_} * packet::kSlotBytes;
   const auto refused = [this](std::string_view call) {
-    return absl::ResourceExhaustedError(concat("packet pool: ", megabytes(region_bytes_), " for ", slots_,
+    return absl::ResourceExhaustedError(concat("packet pool: ", megabytes(memory_bytes_), " for ", slots_,
                                                " slots: ", call, ": ", std::strerror(errno)));
   };
   memory_fd_ = memfd_create("catena_packets", MFD_CLOEXEC);
   // fallocate takes the pages now: memory that runs out later would be a SIGBUS
-  if (memory_fd_ < 0 || fallocate(memory_fd_, 0, 0, static_cast<off_t>(region_bytes_)) != 0) {
+  if (memory_fd_ < 0 || fallocate(memory_fd_, 0, 0, static_cast<off_t>(memory_bytes_)) != 0) {
     return refused(memory_fd_ < 0 ? "memfd_create" : "fallocate");
   }
-  void* mapped = mmap(nullptr, region_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory_fd_, 0);
+  void* mapped = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, memory_fd_, 0);
   if (mapped == MAP_FAILED) {
     return refused("mmap");
   }
-  region_ = static_cast<std::uint8_t*>(mapped);
-  if (rte_extmem_register(region_, region_bytes_, nullptr, 0, kPageBytes) != 0) {
+  memory_ = static_cast<std::uint8_t*>(mapped);
+  if (rte_extmem_register(memory_, memory_bytes_, nullptr, 0, kPageBytes) != 0) {
     return absl::ResourceExhaustedError(
-        concat("packet pool: DPDK cannot register ", megabytes(region_bytes_), ": ", rte_strerror(rte_errno)));
+        concat("packet pool: DPDK cannot register ", megabytes(memory_bytes_), ": ", rte_strerror(rte_errno)));
   }
   registered_ = true;
   return absl::OkStatus();
@@ -147,10 +147,10 @@ Status PacketPool::map_region() {
 
 Status PacketPool::create_mempool() {
   rte_pktmbuf_extmem memory{};
-  memory.buf_ptr = region_;
+  memory.buf_ptr = memory_;
   // pages of ordinary memory have no fixed physical address: only where I/O addresses are virtual can a NIC use them
-  memory.buf_iova = rte_eal_iova_mode() == RTE_IOVA_VA ? reinterpret_cast<rte_iova_t>(region_) : RTE_BAD_IOVA;
-  memory.buf_len = region_bytes_;
+  memory.buf_iova = rte_eal_iova_mode() == RTE_IOVA_VA ? reinterpret_cast<rte_iova_t>(memory_) : RTE_BAD_IOVA;
+  memory.buf_len = memory_bytes_;
   memory.elt_size = packet::kSlotBytes;
   mempool_ = rte_pktmbuf_pool_create_extbuf(concat("catena_pool_", next_number()).c_str(), slots_, 0, 0,
                                             packet::kSlotBytes, SOCKET_ID_ANY, &memory, 1);
@@ -196,10 +196,10 @@ Status PacketPool::create_columns_and_units() {
 PacketPool::~PacketPool() {
   rte_mempool_free(mempool_);
   if (registered_) {
-    rte_extmem_unregister(region_, region_bytes_);
+    rte_extmem_unregister(memory_, memory_bytes_);
   }
-  if (region_ != nullptr) {
-    munmap(region_, region_bytes_);
+  if (memory_ != nullptr) {
+    munmap(memory_, memory_bytes_);
   }
   if (memory_fd_ >= 0) {
     close(memory_fd_);
@@ -255,7 +255,7 @@ void PacketPool::release_slots(Unit& unit, std::uint32_t first, std::uint32_t co
 
 void PacketPool::release_unit(Unit* unit) {
   unit->count = 0;
-  unit->off_plan = false;
+  unit->host_fallback = false;
   unit->records.clear();
   rte_ring_enqueue(free_units_->ring, unit);  // has room for every unit of the pool
 }
@@ -285,7 +285,7 @@ Status PacketPool::number_mbufs() {
   for (rte_mbuf const* mbuf : mbufs) {
     slot_of_mbuf_[(reinterpret_cast<std::uintptr_t>(mbuf) - first_mbuf_) / RTE_CACHE_LINE_SIZE] =
         static_cast<std::uint32_t>(
-            static_cast<std::size_t>(static_cast<std::uint8_t const*>(mbuf->buf_addr) - region_) / packet::kSlotBytes);
+            static_cast<std::size_t>(static_cast<std::uint8_t const*>(mbuf->buf_addr) - memory_) / packet::kSlotBytes);
   }
   rte_mempool_put_bulk(mempool_, reinterpret_cast<void* const*>(mbufs.data()), slots_);
   return absl::OkStatus();

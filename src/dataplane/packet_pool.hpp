@@ -17,7 +17,7 @@ struct rte_mempool;
 
 namespace catena::dataplane {
 
-/// The packet pool: one region of equally spaced slots, each the data buffer of one mbuf, and the metadata of the
+/// The packet pool: one memory of equally spaced slots, each the data buffer of one mbuf, and the metadata of the
 /// packets in them, one array per field. Slots are handed out in order, so a unit is normally a run of consecutive
 /// slots. Units come from here too.
 ///
@@ -63,9 +63,9 @@ class PacketPool {
   void quarantine(Unit const& unit);
 
   /// First byte of a slot; kSlotBytes long.
-  std::uint8_t* slot(std::uint32_t slot) { return region_ + std::size_t{slot} * packet::kSlotBytes; }
+  std::uint8_t* slot(std::uint32_t slot) { return memory_ + std::size_t{slot} * packet::kSlotBytes; }
   packet::MetaColumns const& meta() const { return meta_; }
-  packet::Batch batch(Unit const& unit) const { return {region_, meta_, unit.used_slots()}; }
+  packet::Batch batch(Unit const& unit) const { return {memory_, meta_, unit.used_slots()}; }
   /// Enters a frame that stands at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0, not
   /// rewritten, ingress 0, no MTU.
   void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns);
@@ -92,7 +92,7 @@ class PacketPool {
   struct FreeUnits;
 
   PacketPool() = default;
-  Status map_region();
+  Status map_memory();
   Status create_mempool();
   Status number_mbufs();
   Status create_columns_and_units();
@@ -114,8 +114,8 @@ class PacketPool {
   std::uint32_t slots_ = 0;
   std::uint32_t unit_packets_ = 0;
   int memory_fd_ = -1;
-  std::uint8_t* region_ = nullptr;
-  std::size_t region_bytes_ = 0;
+  std::uint8_t* memory_ = nullptr;
+  std::size_t memory_bytes_ = 0;
   bool registered_ = false;
   rte_mempool* mempool_ = nullptr;
   /// The slot of each mbuf, by the cache line that it begins with: the mbufs themselves are in no cache when they are

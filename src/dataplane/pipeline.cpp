@@ -220,7 +220,7 @@ class Workers {
       const std::uint64_t now_ns = busy_ns_[stage].load(std::memory_order_relaxed);
       recent_ns[stage] = now_ns - std::exchange(seen_ns_[stage], now_ns);
     }
-    Groups better = share_out(recent_ns, groups_.size());
+    Groups better = balance_by_load(recent_ns, groups_.size());
     const auto most_now = static_cast<double>(busiest(groups_, recent_ns));
     const auto most_then = static_cast<double>(busiest(better, recent_ns));
     if (most_now >= kBusyEnough * static_cast<double>(passed_ns) && most_then <= kWorthMoving * most_now) {
@@ -257,7 +257,7 @@ std::vector<std::vector<std::size_t>> assign_stages(std::size_t stages, std::uin
   return result;
 }
 
-std::vector<std::vector<std::size_t>> share_out(std::span<const std::uint64_t> busy_ns, std::size_t workers) {
+std::vector<std::vector<std::size_t>> balance_by_load(std::span<const std::uint64_t> busy_ns, std::size_t workers) {
   std::vector<std::size_t> heaviest_first(busy_ns.size());
   std::iota(heaviest_first.begin(), heaviest_first.end(), std::size_t{0});
   std::stable_sort(heaviest_first.begin(), heaviest_first.end(),

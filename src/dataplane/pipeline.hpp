@@ -19,7 +19,7 @@ std::vector<std::vector<std::size_t>> assign_stages(std::size_t stages, std::uin
 /// Shares stages out among `workers` (at least 1) by how long each was busy: the heaviest first, each to the worker
 /// with the least so far. The busiest worker has at most 4/3 of what the best shares would give it (R. L. Graham,
 /// "Bounds on Multiprocessing Timing Anomalies", 1969).
-std::vector<std::vector<std::size_t>> share_out(std::span<const std::uint64_t> busy_ns, std::size_t workers);
+std::vector<std::vector<std::size_t>> balance_by_load(std::span<const std::uint64_t> busy_ns, std::size_t workers);
 
 /// Polls the stages with `workers` threads until all are finished. Workers begin with runs of neighbours; while one of
 /// them is busy for half of the time or more, shares follow what stages cost. A worker that finds nothing to do several

@@ -27,7 +27,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr std::chrono::milliseconds kNap{2};
+constexpr std::chrono::milliseconds kSleep{2};
 
 /// Sleeps in each poll, and says that this was work, or that it was none.
 class NappingStage final : public Stage {
@@ -38,7 +38,7 @@ class NappingStage final : public Stage {
       return Progress::kFinished;
     }
     --left_;
-    std::this_thread::sleep_for(kNap);
+    std::this_thread::sleep_for(kSleep);
     return says_;
   }
 
@@ -54,7 +54,7 @@ TEST(RunStages, the_time_of_polls_that_worked_is_counted_and_that_of_idle_ones_i
     NappingStage none(0, Progress::kIdle);
     std::array<std::atomic<std::uint64_t>, 3> busy_ns{};
     ASSERT_TRUE(run_stages({&idle, &working, &none}, workers, busy_ns).ok());
-    const auto five_naps = static_cast<std::uint64_t>(std::chrono::nanoseconds(5 * kNap).count());
+    const auto five_naps = static_cast<std::uint64_t>(std::chrono::nanoseconds(5 * kSleep).count());
     EXPECT_GE(busy_ns[1], five_naps) << "sleep_for() sleeps at least that long";
     EXPECT_LT(busy_ns[0], busy_ns[1]);
     EXPECT_LT(busy_ns[2], busy_ns[1]);
@@ -94,7 +94,7 @@ TEST(RunStages, an_idle_worker_waits_for_the_sockets_of_its_stages) {
   SocketStage stage(ends[0], kBytes);
   std::thread sender([&] {
     for (int i = 0; i < kBytes; ++i) {
-      std::this_thread::sleep_for(10 * kNap);
+      std::this_thread::sleep_for(10 * kSleep);
       EXPECT_EQ(send(ends[1], "x", 1, 0), 1);
     }
   });
@@ -161,7 +161,7 @@ TEST(ShareOut, gives_each_stage_to_one_worker_and_none_more_than_four_thirds_of_
     for (std::uint64_t& ns : busy_ns) {
       ns = random() % 1000;
     }
-    const auto groups = share_out(busy_ns, workers);
+    const auto groups = balance_by_load(busy_ns, workers);
     ASSERT_EQ(groups.size(), workers);
     std::vector<std::size_t> joined;
     for (auto const& group : groups) {
@@ -210,10 +210,10 @@ class WorkingStage final : public Stage {
 
 TEST(RunStages, neighbours_that_are_both_busy_get_workers_of_their_own) {
   constexpr int kPolls = 200;
-  WorkingStage first(kPolls, kNap);
-  WorkingStage second(kPolls, kNap);
-  WorkingStage third(kPolls, kNap / 20);
-  WorkingStage fourth(kPolls, kNap / 20);
+  WorkingStage first(kPolls, kSleep);
+  WorkingStage second(kPolls, kSleep);
+  WorkingStage third(kPolls, kSleep / 20);
+  WorkingStage fourth(kPolls, kSleep / 20);
   ASSERT_EQ(run_stages({&first, &second, &third, &fourth}, 2), absl::OkStatus());
   EXPECT_NE(first.last_thread(), second.last_thread());
   EXPECT_EQ(std::max(first.threads(), second.threads()), 2U) << "they began on one";
@@ -225,7 +225,7 @@ std::size_t moved_in_a_run(std::uint32_t workers) {
   std::vector<Stage*> all;
   for (int i = 0; i < 7; ++i) {
     // the busy ones are neighbours, and end one after another: shares change at the start and later
-    stages.push_back(std::make_unique<WorkingStage>(80 + 20 * i, i < 4 ? kNap : kNap / 20));
+    stages.push_back(std::make_unique<WorkingStage>(80 + 20 * i, i < 4 ? kSleep : kSleep / 20));
     all.push_back(stages.back().get());
   }
   EXPECT_EQ(run_stages(all, workers), absl::OkStatus());

@@ -139,7 +139,7 @@ class DeviceStage final : public Stage {
   bool abandoned() const { return abandoned_; }
 
  private:
-  struct Flight {
+  struct InFlightBatch {
     enum class State : std::uint8_t {
       kRunning,
       kDraining,  ///< failed: what was enqueued may still run
@@ -159,15 +159,15 @@ class DeviceStage final : public Stage {
   bool collect();
   bool fill();
   void submit();
-  void deliver(Flight& flight);
-  void log(Flight& flight, std::int64_t ready_ns);
+  void deliver(InFlightBatch& flight);
+  void log(InFlightBatch& flight, std::int64_t ready_ns);
   void fail(Status const& status);
   void notice();
   Status too_late() const;
-  bool drain(Flight& flight);
-  bool settle(Flight& flight);
+  bool drain(InFlightBatch& flight);
+  bool settle(InFlightBatch& flight);
   Rescue rescue(Unit const& unit);
-  bool take_off_plan();
+  bool take_host_fallback();
   Unit* take_unit();
   bool is_drained() const;
   bool waited_enough() const;
@@ -180,11 +180,11 @@ class DeviceStage final : public Stage {
   Ring* out_;
   DeviceStageOptions options_;
   Ticker ticker_;
-  std::deque<Flight> in_flight_;
-  std::vector<Flight> idle_;
-  Flight filling_;
+  std::deque<InFlightBatch> in_flight_;
+  std::vector<InFlightBatch> idle_;
+  InFlightBatch filling_;
   Unit* next_ = nullptr;                     ///< taken from the ring, but did not fit into the last launch
-  Unit* off_plan_ = nullptr;                 ///< waits until the units in front of it are done
+  Unit* host_fallback_ = nullptr;            ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   std::chrono::steady_clock::time_point last_submit_;
   DeviceUse own_use_;

@@ -32,12 +32,12 @@ using ::testing::HasSubstr;
 class VectorSource final : public Source {
  public:
   VectorSource(std::vector<Frame> const& frames, std::uint32_t unit, std::uint64_t loops, std::uint64_t fails_at,
-               std::uint64_t off_plan_from)
+               std::uint64_t fallback_from)
       : frames_(&frames),
         unit_(unit),
         total_(frames.size() * loops),
         fails_at_(fails_at),
-        off_plan_from_(off_plan_from) {}
+        fallback_from_(fallback_from) {}
 
   Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) override {
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_, total_ - next_));
@@ -51,7 +51,7 @@ class VectorSource final : public Source {
       pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index++, 0);
     }
     unit.count = count;
-    unit.off_plan = next_ >= off_plan_from_;
+    unit.host_fallback = next_ >= fallback_from_;
     next_ += count;
     return next_ >= fails_at_ ? absl::DataLossError("the capture is damaged here") : absl::OkStatus();
   }
@@ -64,7 +64,7 @@ class VectorSource final : public Source {
   std::uint32_t unit_;
   std::uint64_t total_;
   std::uint64_t fails_at_;
-  std::uint64_t off_plan_from_;
+  std::uint64_t fallback_from_;
   std::uint64_t next_ = 0;
 };
 
@@ -101,7 +101,7 @@ class VectorSink final : public Sink {
 /// A step on the shared buffer with everything by one route; where the pool is not mapped, tests of kMapped are
 /// skipped.
 struct Shared {
-  kernel::Route route;
+  TransferMethod route;
   bool frames;  ///< whole frames, not the fields alone
 };
 
@@ -115,7 +115,7 @@ struct Scenario {
   std::uint64_t loops = 1;
   std::uint64_t source_fails_at = UINT64_MAX;
   std::uint64_t sink_fails_at = UINT64_MAX;
-  std::uint64_t off_plan_from = UINT64_MAX;  ///< packet from which on units come as from a stage that left the device
+  std::uint64_t fallback_from = UINT64_MAX;  ///< packet from which on units come as from a stage that left the device
   std::uint64_t stop_after_packets = UINT64_MAX;
   std::function<void()> before_packets = [] {};  ///< called when everything is set up
 };
@@ -146,7 +146,7 @@ kernel::SharedStep step_for(Shared const& shared) {
     step.to_device |= packet::kFrameFields;
     step.to_host |= packet::kFrameFields;
   }
-  // undecided packets are brought back with what they had
+  // passthrough packets are brought back with what they had
   step.to_device |= fields(packet::kMetaPort);
   step.columns_in = step.columns_out = step.body_in = step.body_out = shared.route;
   return step;
@@ -158,7 +158,7 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   Outcome outcome;
   auto pool = PacketPool::create(setup.pool_slots).value();
   outcome.all_units = pool->free_units();
-  VectorSource source(frames, setup.unit, setup.loops, setup.source_fails_at, setup.off_plan_from);
+  VectorSource source(frames, setup.unit, setup.loops, setup.source_fails_at, setup.fallback_from);
   VectorSink sink(setup.sink_fails_at);
   const nf::Descriptor descriptor = nf::testing::marker_descriptor();
   nf::Instance instance("mark", descriptor, nf::testing::make_marker(), nf::OnUnsupported::kPass, false);
@@ -309,12 +309,12 @@ TEST(Stages, a_pool_smaller_than_one_launch_does_not_stall) {
   EXPECT_EQ(actual.free_slots, 512U);
 }
 
-class SharedStepTest : public ::testing::TestWithParam<std::tuple<kernel::Route, bool>> {
+class SharedStepTest : public ::testing::TestWithParam<std::tuple<TransferMethod, bool>> {
  protected:
   void SetUp() override {
     constexpr std::size_t kPageBytes = 4096;
     alignas(kPageBytes) static std::array<std::byte, kPageBytes> memory;
-    if (std::get<0>(GetParam()) == kernel::Route::kMapped && !device_here().map_host(memory).ok()) {
+    if (std::get<0>(GetParam()) == TransferMethod::kGather && !device_here().map_host(memory).ok()) {
       GTEST_SKIP() << device_here().info().name << " maps no host memory";
     }
   }
@@ -378,7 +378,7 @@ TEST_P(SharedStepTest, a_device_that_fails_costs_at_most_what_it_had_in_flight) 
     run(many_frames(), {.device = &sound, .shared = shared(), .unit = 32, .pool_slots = kPool});
     // which of the others there are depends on the route
     for (const Call call : {Call::kCopyToDevice, Call::kCopyToHost, Call::kCopyRowsToDevice, Call::kCopyRowsToHost,
-                            Call::kLaunch, Call::kRun}) {
+                            Call::kLaunch, Call::kEnqueue}) {
       if (sound.calls(call) >= 4 * kFifth) {
         calls.push_back(call);
       }
@@ -397,7 +397,7 @@ TEST_P(SharedStepTest, a_device_that_fails_costs_at_most_what_it_had_in_flight) 
       expect_nothing_wrong(actual, kPool);
       // a launch has room for full units, and takes as many short ones as fit
       constexpr std::uint32_t kLaunch = kDefaultUnitPackets;
-      const bool may_be_lost = shared().route != kernel::Route::kStaged;
+      const bool may_be_lost = shared().route != TransferMethod::kStaged;
       EXPECT_LE(actual.device_failed, may_be_lost ? (is_lost ? setup.options.in_flight : 1) * kLaunch : 0);
       EXPECT_LE(actual.quarantined_slots, may_be_lost && is_lost ? kPool : 0U) << "the device came to rest";
     }
@@ -410,7 +410,7 @@ TEST_P(SharedStepTest, units_that_left_the_device_before_go_on_without_it_and_ot
   Scenario setup{.device = faulty, .shared = shared(), .unit = 30, .pool_slots = 2048};
   setup.options.units_per_launch = 1;
   setup.options.only_on_device = packet::fields(packet::kIpv4Ttl);
-  setup.off_plan_from = kHalf;
+  setup.fallback_from = kHalf;
   setup.before_packets = [&] { faulty->lose(Call::kReady, 1, absl::UnavailableError("fell off the bus")); };
   const Outcome actual = run(many_frames(), setup);
   EXPECT_TRUE(actual.status.ok()) << actual.status;
@@ -434,7 +434,7 @@ TEST_P(SharedStepTest, slots_that_a_hanging_device_may_write_are_not_used_again)
   EXPECT_TRUE(actual.abandoned);
   EXPECT_TRUE(actual.rx_error.ok()) << actual.rx_error;
   expect_nothing_wrong(actual, kPool);
-  if (shared().route == kernel::Route::kStaged) {
+  if (shared().route == TransferMethod::kStaged) {
     EXPECT_EQ(actual.quarantined_slots, 0U);
     EXPECT_EQ(actual.device_failed, 0U);
   } else {
@@ -450,7 +450,7 @@ TEST_P(SharedStepTest, a_run_whose_pool_a_hanging_device_keeps_ends_with_a_messa
   setup.before_packets = [faulty] { faulty->hold_events(true); };
   const Outcome actual = run(many_frames(), setup);
   expect_nothing_wrong(actual, 512);
-  if (shared().route != kernel::Route::kStaged) {
+  if (shared().route != TransferMethod::kStaged) {
     ASSERT_TRUE(absl::IsResourceExhausted(actual.rx_error)) << actual.rx_error;
     EXPECT_THAT(std::string(actual.rx_error.message()), HasSubstr("512 slots of the packet pool"));
     EXPECT_LT(actual.received, many_frames().size());
@@ -458,8 +458,8 @@ TEST_P(SharedStepTest, a_run_whose_pool_a_hanging_device_keeps_ends_with_a_messa
 }
 
 INSTANTIATE_TEST_SUITE_P(Routes, SharedStepTest,
-                         ::testing::Combine(::testing::Values(kernel::Route::kStaged, kernel::Route::kStrided,
-                                                              kernel::Route::kMapped),
+                         ::testing::Combine(::testing::Values(TransferMethod::kStaged, TransferMethod::kStrided,
+                                                              TransferMethod::kGather),
                                             ::testing::Bool()));
 
 class LostDevice : public ::testing::TestWithParam<std::tuple<Call, std::uint64_t>> {};

@@ -28,10 +28,10 @@ struct LaunchTrace {
 /// is finished.
 class TraceLog {
  public:
-  static constexpr std::size_t kMostLaunches = 20'000;
+  static constexpr std::size_t kMaxLaunches = 20'000;
 
-  TraceLog() { launches_.reserve(kMostLaunches); }
-  bool full() const { return launches_.size() == kMostLaunches; }
+  TraceLog() { launches_.reserve(kMaxLaunches); }
+  bool full() const { return launches_.size() == kMaxLaunches; }
   /// Does nothing where it is full.
   void add(LaunchTrace const& launch) {
     if (!full()) {

@@ -41,7 +41,7 @@ struct Unit {
   std::vector<std::uint32_t> slots;  ///< room for the unit's most packets
   std::vector<rte_mbuf*> mbufs;      ///< the same
   /// A device NF of the plan did not work on the device: what later NFs expect there is on the host.
-  bool off_plan = false;
+  bool host_fallback = false;
   /// A device that never answered may still write into the packets: their slots are never given out again.
   bool quarantined = false;
   std::vector<UnitRecord> records;

@@ -20,8 +20,8 @@ Probe probe_opencl();
 /// none.
 std::optional<int> first_accelerator(std::span<const DeviceInfo> devices);
 
-/// What Event::since() answers for an event of Stream::record(), and for a mark that is not ready.
-Status not_a_mark();
+/// What Event::since() answers for an event of Stream::record(), and for a timestamp that is not ready.
+Status not_a_timestamp();
 Status not_reached();
 
 /// InvalidArgument unless [offset, offset + bytes) lies within `size` bytes. `what` names the operation.

@@ -14,7 +14,7 @@ namespace {
 
 /// How long a wait asks again at once before it starts to sleep: about one launch and its copies.
 constexpr std::chrono::microseconds kSpin{50};
-constexpr std::chrono::microseconds kNap{20};
+constexpr std::chrono::microseconds kSleep{20};
 constexpr std::chrono::seconds kDrainLimit{10};
 /// What Device::map_host promises to want; larger pages begin at multiples of it.
 constexpr std::uintptr_t kPageBytes = 4096;
@@ -33,7 +33,7 @@ std::string_view to_string(Backend backend) {
   return "unknown";
 }
 
-Result<std::chrono::nanoseconds> Event::since(Event& /*earlier*/) { return not_a_mark(); }
+Result<std::chrono::nanoseconds> Event::since(Event& /*earlier*/) { return not_a_timestamp(); }
 
 Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
   using Clock = std::chrono::steady_clock;
@@ -52,16 +52,16 @@ Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
     if (waited < kSpin) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::min<Clock::duration>(kNap, limit - waited));
+      std::this_thread::sleep_for(std::min<Clock::duration>(kSleep, limit - waited));
     }
   }
 }
 
-Status not_a_mark() {
-  return absl::InvalidArgumentError("an event that keeps no time: only those of Stream::mark() do");
+Status not_a_timestamp() {
+  return absl::InvalidArgumentError("an event that keeps no time: only those of Stream::record_timestamp() do");
 }
 
-Status not_reached() { return absl::FailedPreconditionError("the device has not reached both marks yet"); }
+Status not_reached() { return absl::FailedPreconditionError("the device has not reached both timestamps yet"); }
 
 Status check_range(std::string_view what, std::size_t offset, std::size_t bytes, std::size_t size) {
   if (offset > size || bytes > size - offset) {
@@ -138,18 +138,18 @@ std::string source_position(std::string_view file, int line) {
   return concat(file.substr(file.rfind('/') + 1), ":", line);
 }
 
-Result<Choice> parse_choice(std::string_view text) {
+Result<DevicePreference> parse_preference(std::string_view text) {
   if (text == "auto") {
-    return Choice::kAuto;
+    return DevicePreference::kAuto;
   }
   if (text == "cuda") {
-    return Choice::kCuda;
+    return DevicePreference::kCuda;
   }
   if (text == "opencl") {
-    return Choice::kOpenCl;
+    return DevicePreference::kOpenCl;
   }
   if (text == "none") {
-    return Choice::kNone;
+    return DevicePreference::kNone;
   }
   return absl::InvalidArgumentError(concat("device '", text, "' is not known; write auto, cuda, opencl or none"));
 }
@@ -170,15 +170,15 @@ std::vector<Probe> probe() {
   return found;
 }
 
-Result<std::unique_ptr<Device>> open(Choice choice, std::string* why) {
+Result<std::unique_ptr<Device>> open(DevicePreference choice, std::string* why) {
   switch (choice) {
-    case Choice::kNone:
+    case DevicePreference::kNone:
       return nullptr;
-    case Choice::kCuda:
+    case DevicePreference::kCuda:
       return open_cuda();
-    case Choice::kOpenCl:
+    case DevicePreference::kOpenCl:
       return open_opencl();
-    case Choice::kAuto:
+    case DevicePreference::kAuto:
       break;
   }
   std::string tried;

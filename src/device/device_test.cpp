@@ -548,19 +548,19 @@ TEST_P(DeviceTest, a_list_runs_its_launches_in_order_as_often_as_it_is_asked_to)
   std::vector<std::uint32_t> data(1000);
   std::iota(data.begin(), data.end(), 0U);
   const std::unique_ptr<Buffer> buffer = buffer_with(std::as_bytes(std::span(data)));
-  const std::unique_ptr<LaunchList> list = device().create_list().value();
+  const std::unique_ptr<CommandBuffer> commands = device().create_command_buffer().value();
   {
     std::uint32_t count = 990;
     std::uint32_t value = 7;
     const std::array<KernelArgument, 3> of_add{buffer.get(), bytes_of(count), bytes_of(value)};
     const std::array<KernelArgument, 2> of_twice{buffer.get(), bytes_of(count)};
-    ASSERT_EQ(list->launch(kernel("add"), {16, 64, 0}, of_add), absl::OkStatus());
-    ASSERT_EQ(list->launch(kernel("twice"), {16, 64, 0}, of_twice), absl::OkStatus());
-    count = value = 0;  // the list has copies
+    ASSERT_EQ(commands->launch(kernel("add"), {16, 64, 0}, of_add), absl::OkStatus());
+    ASSERT_EQ(commands->launch(kernel("twice"), {16, 64, 0}, of_twice), absl::OkStatus());
+    count = value = 0;  // the command buffer has copies
   }
-  ASSERT_EQ(stream().prepare(*list), absl::OkStatus());
+  ASSERT_EQ(stream().finalize(*commands), absl::OkStatus());
   for (int run = 0; run < 3; ++run) {
-    ASSERT_EQ(stream().run(*list), absl::OkStatus());
+    ASSERT_EQ(stream().enqueue(*commands), absl::OkStatus());
     for (std::uint32_t i = 0; i < 990; ++i) {
       data[i] = (data[i] + 1007) * 2;
     }
@@ -573,14 +573,14 @@ TEST_P(DeviceTest, what_a_list_cannot_run_is_refused_when_it_is_added) {
   const std::unique_ptr<Buffer> buffer = device().allocate(64).value();
   const std::uint32_t one = 1;
   const std::array<KernelArgument, 3> arguments{buffer.get(), bytes_of(one), bytes_of(one)};
-  const std::unique_ptr<LaunchList> list = device().create_list().value();
-  EXPECT_TRUE(absl::IsInvalidArgument(list->launch(kernel("add"), {0, 64, 0}, arguments)));
-  EXPECT_TRUE(absl::IsInvalidArgument(list->launch(kernel("add"), {1, 1, 0}, std::span(arguments).first(1))));
-  ASSERT_EQ(stream().run(*list), absl::OkStatus()) << "of no launches";
-  EXPECT_TRUE(absl::IsFailedPrecondition(list->launch(kernel("add"), {1, 1, 0}, arguments)));
-  const std::unique_ptr<LaunchList> prepared = device().create_list().value();
-  ASSERT_EQ(stream().prepare(*prepared), absl::OkStatus());
-  EXPECT_TRUE(absl::IsFailedPrecondition(prepared->launch(kernel("add"), {1, 1, 0}, arguments)));
+  const std::unique_ptr<CommandBuffer> commands = device().create_command_buffer().value();
+  EXPECT_TRUE(absl::IsInvalidArgument(commands->launch(kernel("add"), {0, 64, 0}, arguments)));
+  EXPECT_TRUE(absl::IsInvalidArgument(commands->launch(kernel("add"), {1, 1, 0}, std::span(arguments).first(1))));
+  ASSERT_EQ(stream().enqueue(*commands), absl::OkStatus()) << "of no launches";
+  EXPECT_TRUE(absl::IsFailedPrecondition(commands->launch(kernel("add"), {1, 1, 0}, arguments)));
+  const std::unique_ptr<CommandBuffer> finalized = device().create_command_buffer().value();
+  ASSERT_EQ(stream().finalize(*finalized), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(finalized->launch(kernel("add"), {1, 1, 0}, arguments)));
   EXPECT_EQ(device().failed(), absl::OkStatus());
 }
 
@@ -658,11 +658,11 @@ TEST_P(DeviceTest, marks_keep_the_order_of_work_and_how_long_it_took) {
   const std::unique_ptr<Buffer> buffer = device().allocate(kBytes).value();
   const std::unique_ptr<PinnedBuffer> host = device().allocate_pinned(kBytes).value();
   const auto before = std::chrono::steady_clock::now();
-  const std::unique_ptr<Event> first = stream().mark().value();
+  const std::unique_ptr<Event> first = stream().record_timestamp().value();
   ASSERT_EQ(stream().copy_to_device(*buffer, 0, host->bytes()), absl::OkStatus());
-  const std::unique_ptr<Event> second = stream().mark().value();
+  const std::unique_ptr<Event> second = stream().record_timestamp().value();
   ASSERT_EQ(stream().copy_to_host(host->bytes(), *buffer, 0), absl::OkStatus());
-  const std::unique_ptr<Event> third = stream().mark().value();
+  const std::unique_ptr<Event> third = stream().record_timestamp().value();
   finish();
   const auto passed = std::chrono::steady_clock::now() - before;
   const auto copies = third->since(*first).value();
@@ -678,34 +678,34 @@ TEST_P(DeviceTest, marks_keep_the_order_of_work_and_how_long_it_took) {
 
 TEST_P(DeviceTest, marks_of_two_streams_are_on_one_clock) {
   const std::unique_ptr<Stream> other = device().create_stream().value();
-  const std::unique_ptr<Event> first = stream().mark().value();
+  const std::unique_ptr<Event> first = stream().record_timestamp().value();
   finish();
-  const std::unique_ptr<Event> second = other->mark().value();
+  const std::unique_ptr<Event> second = other->record_timestamp().value();
   finish(*other);
   EXPECT_GE(second->since(*first).value().count(), 0);
 }
 
 TEST_P(DeviceTest, events_without_a_time_are_refused) {
   const std::unique_ptr<Event> event = stream().record().value();
-  const std::unique_ptr<Event> mark = stream().mark().value();
+  const std::unique_ptr<Event> timestamp = stream().record_timestamp().value();
   finish();
-  EXPECT_TRUE(absl::IsInvalidArgument(event->since(*mark).status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(mark->since(*event).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(event->since(*timestamp).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(timestamp->since(*event).status()));
   EXPECT_EQ(device().failed(), absl::OkStatus());
 }
 
-TEST_P(DeviceTest, a_mark_that_is_not_reached_has_no_time) {
-  // copies until a mark behind them is still ahead of the device when it is asked
+TEST_P(DeviceTest, a_timestamp_that_is_not_reached_has_no_time) {
+  // copies until a timestamp behind them is still ahead of the device when it is asked
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   const std::unique_ptr<Buffer> buffer = device().allocate(kBytes).value();
   const std::unique_ptr<PinnedBuffer> host = device().allocate_pinned(kBytes).value();
-  const std::unique_ptr<Event> first = stream().mark().value();
+  const std::unique_ptr<Event> first = stream().record_timestamp().value();
   bool was_early = false;
   for (int round = 0; round < 20 && !was_early; ++round) {
     for (int copies = 0; copies < 4; ++copies) {
       ASSERT_EQ(stream().copy_to_device(*buffer, 0, host->bytes()), absl::OkStatus());
     }
-    const std::unique_ptr<Event> second = stream().mark().value();
+    const std::unique_ptr<Event> second = stream().record_timestamp().value();
     ASSERT_EQ(stream().flush(), absl::OkStatus());
     const Result<std::chrono::nanoseconds> since = second->since(*first);
     was_early = absl::IsFailedPrecondition(since.status());
@@ -804,19 +804,19 @@ TEST(Event, wait_without_time_still_asks_once) {
   EXPECT_EQ(event.asked, 1);
 }
 
-TEST(Choice, names_are_parsed_and_others_are_answered_with_the_list) {
-  EXPECT_EQ(parse_choice("auto").value(), Choice::kAuto);
-  EXPECT_EQ(parse_choice("cuda").value(), Choice::kCuda);
-  EXPECT_EQ(parse_choice("opencl").value(), Choice::kOpenCl);
-  EXPECT_EQ(parse_choice("none").value(), Choice::kNone);
+TEST(DevicePreference, names_are_parsed_and_others_are_answered_with_the_list) {
+  EXPECT_EQ(parse_preference("auto").value(), DevicePreference::kAuto);
+  EXPECT_EQ(parse_preference("cuda").value(), DevicePreference::kCuda);
+  EXPECT_EQ(parse_preference("opencl").value(), DevicePreference::kOpenCl);
+  EXPECT_EQ(parse_preference("none").value(), DevicePreference::kNone);
   for (const char* wrong : {"", "CUDA", "gpu"}) {
-    EXPECT_THAT(parse_choice(wrong).status().ToString(),
+    EXPECT_THAT(parse_preference(wrong).status().ToString(),
                 AllOf(HasSubstr(concat("'", wrong, "'")), HasSubstr("auto, cuda, opencl or none")));
   }
 }
 
 TEST(Open, none_is_no_device_and_no_error) {
-  const Result<std::unique_ptr<Device>> device = open(Choice::kNone);
+  const Result<std::unique_ptr<Device>> device = open(DevicePreference::kNone);
   ASSERT_TRUE(device.ok());
   EXPECT_EQ(*device, nullptr);
 }
@@ -838,8 +838,8 @@ TEST(Open, automatic_choice_passes_over_cpus_that_pose_as_devices) {
   EXPECT_EQ(first_accelerator({}), std::nullopt);
   EXPECT_EQ(first_accelerator(std::vector{cpu, cpu}), std::nullopt);
   EXPECT_EQ(first_accelerator(std::vector{cpu, gpu, gpu}), 1);
-  const Result<std::unique_ptr<Device>> opencl = open(Choice::kOpenCl);
-  const Result<std::unique_ptr<Device>> automatic = open(Choice::kAuto);
+  const Result<std::unique_ptr<Device>> opencl = open(DevicePreference::kOpenCl);
+  const Result<std::unique_ptr<Device>> automatic = open(DevicePreference::kAuto);
   ASSERT_TRUE(automatic.ok()) << automatic.status();
   EXPECT_TRUE(*automatic == nullptr || !(*automatic)->info().is_cpu) << (*automatic)->info().name;
   if (opencl.ok() && absl::StrContains((*opencl)->info().driver, "PoCL")) {
@@ -849,7 +849,7 @@ TEST(Open, automatic_choice_passes_over_cpus_that_pose_as_devices) {
 
 TEST(Open, automatic_choice_tells_what_it_tried_before) {
   std::string why = "stale";
-  const Result<std::unique_ptr<Device>> device = open(Choice::kAuto, &why);
+  const Result<std::unique_ptr<Device>> device = open(DevicePreference::kAuto, &why);
   ASSERT_TRUE(device.ok()) << device.status();
   const bool first_choice = *device != nullptr && (*device)->info().backend == Backend::kCuda;
   EXPECT_EQ(why.empty(), first_choice) << why;

@@ -51,19 +51,19 @@ std::byte* meta_array(std::uint32_t field, packet::MetaColumns const& meta) {
 class Headers {
  public:
   explicit Headers(packet::Batch const& batch)
-      : region_(batch.region()), offsets_(batch.meta().offset), layers_(batch.meta().layers) {}
+      : memory_(batch.memory()), offsets_(batch.meta().offset), layers_(batch.meta().layers) {}
   template <std::uint32_t Field>
   bool has(std::uint32_t slot) const {
     return packet::has_field(Field, layers_[slot].flags);
   }
   template <std::uint32_t Field>
   std::uint8_t* at(std::uint32_t slot) const {
-    return region_ + std::size_t{slot} * packet::kSlotBytes + offsets_[slot] +
+    return memory_ + std::size_t{slot} * packet::kSlotBytes + offsets_[slot] +
            packet::field_offset(Field, layers_[slot]);
   }
 
  private:
-  std::uint8_t* region_;
+  std::uint8_t* memory_;
   const std::uint16_t* offsets_;
   const packet::Layers* layers_;
 };

@@ -35,8 +35,8 @@ Status DeviceNf::load_transfers() {
     return absl::InvalidArgumentError(concat("kernel '", spec_.kernel, "': a shared step needs a shared buffer"));
   }
   SharedStep const& step = *spec_.shared;
-  for (const Route route : {step.columns_in, step.columns_out, step.body_in, step.body_out}) {
-    if (route == Route::kMapped && shared_->mapped() == nullptr) {
+  for (const TransferMethod route : {step.columns_in, step.columns_out, step.body_in, step.body_out}) {
+    if (route == TransferMethod::kGather && shared_->mapped() == nullptr) {
       return absl::InvalidArgumentError(
           concat("kernel '", spec_.kernel, "': the packet pool is not mapped on ", device_->info().name));
     }
@@ -45,8 +45,8 @@ Status DeviceNf::load_transfers() {
   CATENA_ASSIGN_OR_RETURN(move_in_, move_in_program_->kernel(kMoveIn));
   CATENA_ASSIGN_OR_RETURN(move_out_program_, build(*device_, transfer_source(spec_, false), "the transfer kernel"));
   CATENA_ASSIGN_OR_RETURN(move_out_, move_out_program_->kernel(kMoveOut));
-  CATENA_ASSIGN_OR_RETURN(copy_region_program_, build(*device_, region_source(), "the copying kernel"));
-  CATENA_ASSIGN_OR_RETURN(copy_region_, copy_region_program_->kernel(kCopyRegion));
+  CATENA_ASSIGN_OR_RETURN(upload_program_, build(*device_, upload_source(), "the copying kernel"));
+  CATENA_ASSIGN_OR_RETURN(upload_, upload_program_->kernel(kUpload));
   return absl::OkStatus();
 }
 

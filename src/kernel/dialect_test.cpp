@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the device dialect promises, on every device: fields, bytes, local memory, atomics, the layout of shared
-// structs, and that an access which leaves its region is stopped, counted and reported. The batch region is laid out
+// structs, and that an access which is out of bounds is stopped, counted and reported. The launch buffer is laid out
 // here by hand, as context.hpp describes it, and every byte of it is compared.
 #include "dialect_test.layout.hpp"
 
@@ -17,7 +17,7 @@
 #include <set>
 
 // Written by catena_embed().
-extern const catena::kernel::SourceFile catena_kernel_dialect_test[];
+extern const catena::kernel::EmbeddedFile catena_kernel_dialect_test[];
 extern const unsigned catena_kernel_dialect_test_count;
 
 namespace catena::kernel {
@@ -75,7 +75,7 @@ std::string difference(std::vector<std::byte> const& seen, std::vector<std::byte
                                    std::to_integer<int>(*other));
 }
 
-/// The batch region, the state and the spill area of one launch, as the host sees them.
+/// The launch buffer, the state and the spill area of one launch, as the host sees them.
 struct Memory {
   explicit Memory(std::uint32_t packets, std::vector<std::uint16_t> const& lengths = {}) {
     params.count = packets;
@@ -342,59 +342,59 @@ TEST_P(DialectTest, words_can_be_fetched_and_put_at_every_alignment) {
 }
 
 struct ExpectedFault {
-  Stray stray;
-  Region region;
+  Access access;
+  AddressSpace address_space;
   std::uint64_t offset;
   std::uint64_t size;
 };
 
-TEST_P(DialectTest, an_access_that_strays_is_stopped_counted_and_reported) {
+TEST_P(DialectTest, an_access_out_of_bounds_is_stopped_counted_and_reported) {
   const std::vector<std::uint16_t> lengths = {40, 20, 60};
   constexpr std::uint32_t kRow = 1;
   const std::uint64_t reach = kHeadroom + 20 + kTailroom;
   const std::uint64_t words = kWords * 4;
-  // enough for the struct that the kernel reads first, not for the one that it strays with
+  // enough for the struct that the kernel reads first, not for the one that it then reads
   constexpr std::uint64_t kSmallState = sizeof(State) + 8;
   static_assert(kSmallState < sizeof(BigState));
   const ExpectedFault faults[] = {
-      {kArrayRead, kRegionState, words, words},
-      {kArrayWrite, kRegionState, words + 4, words},
-      {kArrayAdd, kRegionState, words + 8, words},
-      {kArraySub, kRegionState, words + 4, words},
-      {kArrayElsewhere, kRegionState, 0, 0},
-      {kArrayUnaligned, kRegionState, 0, 0},
-      {kPayloadRead, kRegionFrames, reach, reach},
-      {kPayloadWrite, kRegionFrames, reach, reach},
-      {kPayloadBefore, kRegionFrames, ~std::uint64_t{0}, reach},
-      {kPayloadBe32, kRegionFrames, reach - 3, reach},
-      {kPayloadSetBe32, kRegionFrames, reach - 1, reach},
-      {kPayloadSetBe32Before, kRegionFrames, ~std::uint64_t{1}, reach},
-      {kPayloadFetch, kRegionFrames, reach - 7, reach},
-      {kPayloadPut, kRegionFrames, reach - 7, reach},
-      {kResult, kRegionResults, 32, 32},
-      {kSpill, kRegionSpill, 20 * kSpillFactor, 20 * kSpillFactor},
-      {kLocal, kRegionLocal, 16, 16},
-      {kLocalElsewhere, kRegionLocal, 0, 0},
-      {kBigState, kRegionState, 0, 0},
+      {kArrayRead, kAddressState, words, words},
+      {kArrayWrite, kAddressState, words + 4, words},
+      {kArrayAdd, kAddressState, words + 8, words},
+      {kArraySub, kAddressState, words + 4, words},
+      {kArrayElsewhere, kAddressState, 0, 0},
+      {kArrayUnaligned, kAddressState, 0, 0},
+      {kPayloadRead, kAddressFrames, reach, reach},
+      {kPayloadWrite, kAddressFrames, reach, reach},
+      {kPayloadBefore, kAddressFrames, ~std::uint64_t{0}, reach},
+      {kPayloadBe32, kAddressFrames, reach - 3, reach},
+      {kPayloadSetBe32, kAddressFrames, reach - 1, reach},
+      {kPayloadSetBe32Before, kAddressFrames, ~std::uint64_t{1}, reach},
+      {kPayloadFetch, kAddressFrames, reach - 7, reach},
+      {kPayloadPut, kAddressFrames, reach - 7, reach},
+      {kResult, kAddressResults, 32, 32},
+      {kSpill, kAddressSpill, 20 * kSpillFactor, 20 * kSpillFactor},
+      {kLocal, kAddressLocal, 16, 16},
+      {kLocalElsewhere, kAddressLocal, 0, 0},
+      {kBigState, kAddressState, 0, 0},
   };
-  ASSERT_EQ(std::size(faults), std::size_t{kStrayCount} - 1);
+  ASSERT_EQ(std::size(faults), std::size_t{kAccessCount} - 1);
   for (ExpectedFault const& fault : faults) {
-    SCOPED_TRACE(fault.stray);
+    SCOPED_TRACE(fault.access);
     Memory memory(3, lengths);
-    memory.header.stray = fault.stray;
+    memory.header.access = fault.access;
     memory.header.row = kRow;
-    if (fault.stray == kBigState) {
+    if (fault.access == kBigState) {
       memory.params.state_bytes = kSmallState;
     }
     const Memory before = memory;
-    run("strays", memory);
+    run("reach", memory);
 
     std::vector<std::byte> expected = before.batch;
-    put(expected, before.params.out_offset, FaultReport{1, kRow, fault.region, 0, fault.offset, fault.size});
+    put(expected, before.params.out_offset, FaultReport{1, kRow, fault.address_space, 0, fault.offset, fault.size});
     expected[before.flag(kRow)] = std::byte{1};
     for (std::uint32_t row = 0; row < 3; ++row) {
       put(expected, before.result(row), 0x600D0000U + row);
-      put(expected, before.result(row) + 4, std::uint32_t{0});  // a read that strays gives 0
+      put(expected, before.result(row) + 4, std::uint32_t{0});  // a read out of bounds gives 0
     }
     EXPECT_EQ(difference(memory.batch, expected), "");
     std::vector<std::byte> state = before.state;
@@ -402,7 +402,7 @@ TEST_P(DialectTest, an_access_that_strays_is_stopped_counted_and_reported) {
     EXPECT_EQ(difference(memory.state, state), "");
     EXPECT_EQ(difference(memory.spill, before.spill), "");
     EXPECT_EQ(memory.faults().count, 1U);
-    EXPECT_EQ(memory.faults().region, fault.region);
+    EXPECT_EQ(memory.faults().address_space, fault.address_space);
     EXPECT_EQ(memory.faults().offset, fault.offset);
     EXPECT_EQ(memory.faults().size, fault.size);
   }
@@ -410,8 +410,8 @@ TEST_P(DialectTest, an_access_that_strays_is_stopped_counted_and_reported) {
 
 TEST_P(DialectTest, a_kernel_that_stays_inside_reports_nothing) {
   Memory memory(3, {40, 20, 60});
-  memory.header.stray = kNone;
-  run("strays", memory);
+  memory.header.access = kNone;
+  run("reach", memory);
   EXPECT_EQ(memory.faults().count, 0U);
   for (std::uint32_t row = 0; row < 16; ++row) {
     EXPECT_EQ(memory.batch[memory.flag(row)], std::byte{0}) << row;
@@ -422,12 +422,12 @@ TEST_P(DialectTest, extents_that_leave_the_frames_region_give_no_bytes) {
   // What the device reads as extents is data too: nothing outside the frames is reached through a wrong one.
   for (const Extent wrong : {Extent{0xFFFFFFF0U, 20, 0}, Extent{0, 20, 0}, Extent{16, 0xFFFF, 0}}) {
     Memory memory(3, {40, 20, 60});
-    memory.header.stray = kPayloadWrite;
+    memory.header.access = kPayloadWrite;
     memory.header.row = 1;
     const std::size_t extents = memory.aux_at + std::size_t{memory.params.padded} * sizeof(Aux);
     put(memory.batch, extents + sizeof(Extent), wrong);
     const Memory before = memory;
-    run("strays", memory);
+    run("reach", memory);
     EXPECT_EQ(memory.faults().count, 1U);
     EXPECT_EQ(memory.faults().size, 0U);
     const auto out = static_cast<std::ptrdiff_t>(before.params.out_offset);

@@ -114,8 +114,8 @@ CATENA_KERNEL(words) {
   }
 }
 
-// One packet strays in the way that the state says; every packet then writes its result.
-CATENA_KERNEL(strays) {
+// One packet reaches out of bounds as the state says; every packet then writes its result.
+CATENA_KERNEL(reach) {
   const PacketView packet = ctx.packet();
   if (!packet.valid()) {
     return;
@@ -126,7 +126,7 @@ CATENA_KERNEL(strays) {
   const i32 length = static_cast<i32>(payload.length());
   u32 seen = 0;
   if (packet.row() == state.row) {
-    switch (state.stray) {
+    switch (state.access) {
       case kArrayRead:
         seen = words[words.size()];
         break;

@@ -28,8 +28,8 @@ struct Output {
   u32 words[8];
 };
 
-/// One access that leaves its region.
-enum Stray : u32 {
+/// One access out of bounds.
+enum Access : u32 {
   kNone = 0,
   kArrayRead,
   kArrayWrite,
@@ -50,7 +50,7 @@ enum Stray : u32 {
   kLocal,
   kLocalElsewhere,
   kBigState,
-  kStrayCount,
+  kAccessCount,
 };
 
 struct State {
@@ -58,8 +58,8 @@ struct State {
   StateArray<u32> words;
   StateArray<u32> elsewhere;  ///< leaves the state
   StateArray<u32> unaligned;
-  u32 stray;  ///< Stray
-  u32 row;    ///< the packet that strays
+  u32 access;  ///< Access
+  u32 row;     ///< the packet that reaches out of bounds
 };
 struct BigState {
   u64 values[32];
@@ -104,28 +104,28 @@ inline void put_layouts(Put put) {
     put(alignof(TransferParams));
     put(CATENA_TEST_OFFSET(object, head_offset));
     put(CATENA_TEST_OFFSET(object, slots_offset));
-    put(CATENA_TEST_OFFSET(object, rooms_offset));
+    put(CATENA_TEST_OFFSET(object, extents_offset));
     put(CATENA_TEST_OFFSET(object, frames_offset));
     put(CATENA_TEST_OFFSET(object, frames_bytes));
     put(CATENA_TEST_OFFSET(object, flags_offset));
     put(CATENA_TEST_OFFSET(object, slots_row_bytes));
     put(CATENA_TEST_OFFSET(object, slots));
     put(CATENA_TEST_OFFSET(object, body));
-    put(CATENA_TEST_OFFSET(object, brings_region));
+    put(CATENA_TEST_OFFSET(object, fused_upload));
     put(CATENA_TEST_OFFSET(object, lane_bits));
   }
   {
-    RegionHead object = {};
+    LaunchHeader object = {};
     put(sizeof(object));
-    put(alignof(RegionHead));
+    put(alignof(LaunchHeader));
     put(CATENA_TEST_OFFSET(object, rows));
-    put(CATENA_TEST_OFFSET(object, decided));
-    put(CATENA_TEST_OFFSET(object, region_blocks));
+    put(CATENA_TEST_OFFSET(object, processed));
+    put(CATENA_TEST_OFFSET(object, upload_blocks));
   }
   {
-    Room object = {};
+    StagingExtent object = {};
     put(sizeof(object));
-    put(alignof(Room));
+    put(alignof(StagingExtent));
     put(CATENA_TEST_OFFSET(object, begin));
     put(CATENA_TEST_OFFSET(object, slot_begin));
     put(CATENA_TEST_OFFSET(object, bytes));
@@ -136,7 +136,7 @@ inline void put_layouts(Put put) {
     put(alignof(FaultReport));
     put(CATENA_TEST_OFFSET(object, count));
     put(CATENA_TEST_OFFSET(object, packet));
-    put(CATENA_TEST_OFFSET(object, region));
+    put(CATENA_TEST_OFFSET(object, address_space));
     put(CATENA_TEST_OFFSET(object, reserved));
     put(CATENA_TEST_OFFSET(object, offset));
     put(CATENA_TEST_OFFSET(object, size));

@@ -27,8 +27,8 @@ DirectLaunch::Layout DirectLaunch::layout_for(std::uint32_t count, std::size_t f
   layout.aux = std::size_t{layout.padded} * packet::columns_size(in_);
   layout.extents = layout.aux + std::size_t{layout.padded} * spec.aux_bytes;
   layout.frames = round_up(
-      layout.extents + (frames_ == Frames::kNone ? 0 : std::size_t{layout.padded} * sizeof(Extent)), kRegionAlign);
-  layout.out = round_up(layout.frames + frame_bytes, kRegionAlign);
+      layout.extents + (frames_ == Frames::kNone ? 0 : std::size_t{layout.padded} * sizeof(Extent)), kBufferAlign);
+  layout.out = round_up(layout.frames + frame_bytes, kBufferAlign);
   layout.out_columns = layout.out + sizeof(FaultReport) + layout.padded;
   layout.results = layout.out_columns + std::size_t{layout.padded} * packet::columns_size(out_);
   layout.end = layout.results + std::size_t{layout.padded} * spec.result_bytes;
@@ -84,7 +84,7 @@ void DirectLaunch::fill_staging() {
       for (const std::uint32_t slot : staged.batch.slots()) {
         const std::uint32_t skip = frames_ == Frames::kFrame ? 0U : meta.layers[slot].payload;
         const std::uint8_t* from =
-            staged.batch.region() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] + skip;
+            staged.batch.memory() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] + skip;
         std::memcpy(host + layout_.frames + extents_[row].begin, from, extents_[row].length);
         ++row;
       }
@@ -106,18 +106,18 @@ Status DirectLaunch::enqueue_kernel() {
 Status DirectLaunch::submit() {
   place_frames();
   const std::size_t back_from = frames_written_ ? layout_.frames : layout_.out;
-  CATENA_RETURN_IF_ERROR(check_room(layout_.end, layout_.out_columns, layout_.end - back_from));
+  CATENA_RETURN_IF_ERROR(check_fits(layout_.end, layout_.out_columns, layout_.end - back_from));
   fill_staging();
   const std::span<const std::byte> in = staging_->bytes().first(layout_.out_columns);
-  CATENA_RETURN_IF_ERROR(mark(kBegin));
+  CATENA_RETURN_IF_ERROR(record_timestamp(kBegin));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
-  CATENA_RETURN_IF_ERROR(mark(kMovedIn));
+  CATENA_RETURN_IF_ERROR(record_timestamp(kMovedIn));
   kernel_ran_ = true;
   CATENA_RETURN_IF_ERROR(enqueue_kernel());
-  CATENA_RETURN_IF_ERROR(mark(kComputed));
+  CATENA_RETURN_IF_ERROR(record_timestamp(kComputed));
   CATENA_RETURN_IF_ERROR(
       stream_->copy_to_host(staging_out_->bytes().first(layout_.end - back_from), *batch_, back_from));
-  CATENA_RETURN_IF_ERROR(mark(kMovedBack));
+  CATENA_RETURN_IF_ERROR(record_timestamp(kMovedBack));
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   faults_ = out(layout_.out);
   results_ = out(layout_.results);
@@ -127,8 +127,8 @@ Status DirectLaunch::submit() {
   return stream_->flush();
 }
 
-std::byte* DirectLaunch::out(std::size_t region_offset) const {
-  return staging_out_->bytes().data() + (region_offset - (frames_written_ ? layout_.frames : layout_.out));
+std::byte* DirectLaunch::out(std::size_t buffer_offset) const {
+  return staging_out_->bytes().data() + (buffer_offset - (frames_written_ ? layout_.frames : layout_.out));
 }
 
 void DirectLaunch::scatter_bytes(packet::Batch const& batch, std::uint32_t first_row) {
@@ -144,7 +144,7 @@ void DirectLaunch::scatter_bytes(packet::Batch const& batch, std::uint32_t first
   std::uint32_t row = first_row;
   for (const std::uint32_t slot : batch.slots()) {
     Extent const& extent = extents_[row];
-    std::uint8_t* slot_bytes = batch.region() + std::size_t{slot} * packet::kSlotBytes;
+    std::uint8_t* slot_bytes = batch.memory() + std::size_t{slot} * packet::kSlotBytes;
     if (faulted(row)) {
       ++row;
       continue;
@@ -175,7 +175,7 @@ Extent DirectLaunch::spill_extent(std::uint32_t row) const { return extents_.emp
 
 void DirectLaunch::apply() {
   for (Staged const& staged : staged_) {
-    // what a strayed kernel says about a packet is not believed
+    // what a faulted row says about its packet is not believed
     columns_out_.scatter(staged.batch, out(layout_.out_columns), layout_.padded, staged.first_row,
                          faulted_rows(staged.first_row));
     if (frames_written_) {

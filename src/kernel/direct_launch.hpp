@@ -17,7 +17,7 @@ class DirectLaunch final : public Launch {
   void apply() override;
 
  private:
-  /// Byte positions of one batch in the batch region; host staging has the same shape.
+  /// Byte positions of one batch in the launch buffer; host staging has the same shape.
   struct Layout {
     std::uint32_t padded = 0;
     std::size_t aux = 0;
@@ -35,7 +35,7 @@ class DirectLaunch final : public Launch {
   void place_frames();
   void fill_staging();
   void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row);
-  std::byte* out(std::size_t region_offset) const;
+  std::byte* out(std::size_t buffer_offset) const;
 
   Frames frames_;
   packet::FieldSet in_;
@@ -43,7 +43,7 @@ class DirectLaunch final : public Launch {
   bool frames_written_;
   Columns columns_in_;
   Columns columns_out_;          ///< without what scatter_bytes() sets
-  std::vector<Extent> extents_;  ///< of each row, in the frames region
+  std::vector<Extent> extents_;  ///< of each row, in the frames
   Layout layout_;
 };
 

@@ -36,7 +36,7 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_p
   launch->is_warming_up_ = true;
   CATENA_RETURN_IF_ERROR(launch->enqueue_warm_up());
   launch->is_warming_up_ = false;
-  CATENA_RETURN_IF_ERROR(launch->prepare_lists());
+  CATENA_RETURN_IF_ERROR(launch->record_commands());
   CATENA_RETURN_IF_ERROR(launch->wait(kSetUpLimit, concat("the first launch of ", nf.spec().kernel)));
   return launch;
 }
@@ -73,7 +73,7 @@ Status Launch::allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, st
   return absl::OkStatus();
 }
 
-Status Launch::check_room(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const {
+Status Launch::check_fits(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const {
   if (batch_bytes > batch_->size() || in_bytes > staging_->bytes().size() || out_bytes > staging_out_->bytes().size()) {
     return absl::InternalError(concat("a launch of ", nf_->spec().kernel, " needs ", batch_bytes, " bytes, ", in_bytes,
                                       " in and ", out_bytes, " out; it has ", batch_->size(), ", ",
@@ -82,8 +82,8 @@ Status Launch::check_room(std::size_t batch_bytes, std::size_t in_bytes, std::si
   return absl::OkStatus();
 }
 
-Status Launch::launch_nf_kernel(device::LaunchTarget& target, device::Buffer& out, LaunchParams params,
-                                std::uint32_t most_packets) {
+Status Launch::launch_nf_kernel(device::CommandRecorder& target, device::Buffer& out, LaunchParams params,
+                                std::uint32_t max_packets) {
   ProgramSpec const& spec = nf_->spec();
   params.count = count_;
   params.state_bytes = nf_->state_ ? nf_->state_->size() : 0;
@@ -95,7 +95,7 @@ Status Launch::launch_nf_kernel(device::LaunchTarget& target, device::Buffer& ou
                                                         spill_.get(),
                                                         nf_->shared_ != nullptr ? &nf_->shared_->buffer() : nullptr,
                                                         std::as_bytes(std::span(&params, 1))};
-  const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? max_packets_ : most_packets} * spec.policy.lanes;
+  const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? max_packets_ : max_packets} * spec.policy.lanes;
   const device::LaunchShape shape{
       std::max(1U, static_cast<std::uint32_t>((work_items + spec.policy.group_size - 1) / spec.policy.group_size)),
       spec.policy.group_size, spec.policy.local_bytes};
@@ -124,11 +124,11 @@ Status Launch::wait(std::chrono::nanoseconds limit, std::string_view what) {
 
 Status Launch::start_trace() {
   CATENA_ASSIGN_OR_RETURN(auto clock, DeviceClock::create(*stream_, nf_->device().info().name));
-  marks_.start(std::move(clock));
+  timestamps_.start(std::move(clock));
   return absl::OkStatus();
 }
 
-Result<std::span<std::byte>> Launch::spill_room(std::size_t bytes) {
+Result<std::span<std::byte>> Launch::spill_staging(std::size_t bytes) {
   if (spill_staging_.empty() || spill_staging_.back()->bytes().size() - spill_staging_used_ < bytes) {
     CATENA_ASSIGN_OR_RETURN(auto chunk, nf_->device().allocate_pinned(std::max(bytes, kSpillChunkBytes)));
     spill_staging_.push_back(std::move(chunk));
@@ -148,7 +148,7 @@ Status Launch::fetch_spill(std::uint32_t row, std::uint32_t bytes) {
     return absl::InvalidArgumentError(
         concat("row ", row, " of ", count_, " has no ", bytes, " bytes of spill area, or was asked for out of order"));
   }
-  CATENA_ASSIGN_OR_RETURN(const std::span<std::byte> room, spill_room(bytes));
+  CATENA_ASSIGN_OR_RETURN(const std::span<std::byte> room, spill_staging(bytes));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_host(room, *spill_, extent.begin * factor));
   spilled_.push_back({row, room});
   transfers_.bytes_to_host += bytes;
@@ -173,7 +173,7 @@ const std::byte* Launch::faulted_rows(std::uint32_t first_row) const {
 void Launch::mark_faulted(std::uint32_t row, std::uint64_t offset) {
   auto* report = reinterpret_cast<FaultReport*>(faults_);
   if (report->count++ == 0) {
-    *report = {1, row, kRegionFrames, 0, offset, packet::kSlotBytes};
+    *report = {1, row, kAddressFrames, 0, offset, packet::kSlotBytes};
   }
   faults_[sizeof(FaultReport) + row] = std::byte{1};
 }

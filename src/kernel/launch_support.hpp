@@ -8,7 +8,7 @@
 /// What the kinds of launches have in common.
 namespace catena::kernel {
 
-inline constexpr std::size_t kRegionAlign = 64;
+inline constexpr std::size_t kBufferAlign = 64;
 inline constexpr std::uint32_t kRowAlign = 16;
 inline constexpr std::uint32_t kFrameAlign = 16;
 inline constexpr std::chrono::seconds kSetUpLimit{30};

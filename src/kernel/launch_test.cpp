@@ -21,7 +21,7 @@ using device::Backend;
 
 constexpr std::uint32_t kSlots = 8;
 constexpr std::chrono::seconds kLimit{60};
-constexpr std::uint32_t kRoom = 48;  // head- and tailroom that the kernel asks for
+constexpr std::uint32_t kGrowth = 48;  // head- and tailroom that the kernel asks for
 
 /// Sums the frame's bytes, writes the byte as many in front of it as the state says, and one byte of its spill area.
 constexpr const char* kSource = R"(
@@ -47,7 +47,7 @@ CATENA_KERNEL(sum_frames) {
   packet.set_result(sum);
 }
 )";
-constexpr SourceFile kFiles[] = {{"sum_frames.kernel.cpp", kSource}};
+constexpr EmbeddedFile kFiles[] = {{"sum_frames.kernel.cpp", kSource}};
 
 struct Free {
   void operator()(std::byte* memory) const { std::free(memory); }
@@ -104,13 +104,19 @@ ProgramSpec spec_for(Use use) {
   spec.reads = packet::kFrameFields | packet::fields(packet::kMetaOffset);
   spec.writes = packet::kFrameFields | packet::fields(packet::kMetaOffset, packet::kMetaLength);
   spec.result_bytes = 4;
-  spec.headroom = spec.tailroom = kRoom;
+  spec.headroom = spec.tailroom = kGrowth;
   spec.policy.spill_factor = 1;
   if (use != Use::kDirect) {
-    const Route body = use == Use::kStaged ? Route::kStaged : use == Use::kStrided ? Route::kStrided : Route::kMapped;
+    const TransferMethod body = use == Use::kStaged    ? TransferMethod::kStaged
+                                : use == Use::kStrided ? TransferMethod::kStrided
+                                                       : TransferMethod::kGather;
     const packet::FieldSet places = packet::fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers);
-    spec.shared = SharedStep{
-        packet::kFrameFields | places, packet::kFrameFields | spec.writes, Route::kStaged, Route::kStaged, body, body};
+    spec.shared = SharedStep{packet::kFrameFields | places,
+                             packet::kFrameFields | spec.writes,
+                             TransferMethod::kStaged,
+                             TransferMethod::kStaged,
+                             body,
+                             body};
   }
   return spec;
 }
@@ -168,8 +174,8 @@ TEST_P(LaunchTest, has_room_for_frames_that_fill_their_slots) {
 }
 
 TEST_P(LaunchTest, takes_frames_with_less_room_around_them_than_the_kernel_may_use) {
-  pool_.offset = {0, 1, 40, kRoom - 1, kRoom, 2000, 1700, 300};
-  pool_.length = {60, 60, 1514, 60, 60, 48, 348, 1748 - kRoom + 1};
+  pool_.offset = {0, 1, 40, kGrowth - 1, kGrowth, 2000, 1700, 300};
+  pool_.length = {60, 60, 1514, 60, 60, 48, 348, 1748 - kGrowth + 1};
   const std::vector<std::byte> before(pool_.bytes().begin(), pool_.bytes().end());
   make_launch();
   run();
@@ -190,7 +196,7 @@ TEST_P(LaunchTest, a_kernel_that_grows_a_frame_beyond_the_front_of_its_slot_is_s
   make_launch(16);  // writes the byte 16 in front of each frame
   run();
   for (std::uint32_t row = 0; row < kSlots; ++row) {
-    // a launch's own buffer has the room; that nothing of it lands in another slot, apply() sees to
+    // a launch's own buffer has the space; that nothing of it lands in another slot, apply() sees to
     EXPECT_EQ(launch_->faulted(row), !is_direct && pool_.offset[row] < 16) << row;
   }
   launch_->apply();
@@ -203,7 +209,7 @@ TEST_P(LaunchTest, a_kernel_that_grows_a_frame_beyond_the_front_of_its_slot_is_s
 
 TEST_P(LaunchTest, refuses_what_it_has_no_room_for_before_it_writes_anything) {
   if (std::get<1>(GetParam()) != Use::kDirect) {
-    GTEST_SKIP() << "in a shared step a packet's room is its slot at most, whatever its length";
+    GTEST_SKIP() << "in a shared step a packet may fill its slot at most, whatever its length";
   }
   make_launch();
   pool_.length.fill(3 * packet::kSlotBytes);  // wrong metadata, and more than all slots together

@@ -122,11 +122,11 @@ Status PackedLaunch::submit() {
   const std::uint32_t count = packets_->count();
   const std::span<const std::byte> in = packets_->used();
   event_.reset();
-  CATENA_RETURN_IF_ERROR(marks_.put(*stream_, LaunchMarks::kBegin));
+  CATENA_RETURN_IF_ERROR(timestamps_.put(*stream_, LaunchTimestamps::kBegin));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, in));
-  CATENA_RETURN_IF_ERROR(marks_.put(*stream_, LaunchMarks::kMovedIn));
+  CATENA_RETURN_IF_ERROR(timestamps_.put(*stream_, LaunchTimestamps::kMovedIn));
   CATENA_RETURN_IF_ERROR(enqueue_kernels(count, count));
-  CATENA_RETURN_IF_ERROR(marks_.put(*stream_, LaunchMarks::kComputed));
+  CATENA_RETURN_IF_ERROR(timestamps_.put(*stream_, LaunchTimestamps::kComputed));
   std::size_t back = 0;
   if (!parts_.empty()) {
     PackedPart const& last = format_->parts().back();
@@ -140,7 +140,7 @@ Status PackedLaunch::submit() {
       back += bytes;
     }
   }
-  CATENA_RETURN_IF_ERROR(marks_.put(*stream_, LaunchMarks::kMovedBack));
+  CATENA_RETURN_IF_ERROR(timestamps_.put(*stream_, LaunchTimestamps::kMovedBack));
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   transfers_.packets += count;
   transfers_.bytes_to_device += in.size();

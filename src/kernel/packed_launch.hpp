@@ -53,10 +53,10 @@ class PackedLaunch {
   /// DeviceClock::create().
   Result<std::shared_ptr<DeviceClock const>> make_clock();
   /// From the next submit() on keeps the times().
-  void trace(std::shared_ptr<DeviceClock const> clock) { marks_.start(std::move(clock)); }
+  void trace(std::shared_ptr<DeviceClock const> clock) { timestamps_.start(std::move(clock)); }
   /// Of the last submit(), once poll() was true; what fetch_spill() asks for is not in it. FailedPrecondition: there
   /// was no submit() since trace(), or it is not done.
-  Result<LaunchTimes> times() const { return marks_.times("packed packets"); }
+  Result<LaunchTimes> times() const { return timestamps_.times("packed packets"); }
 
   FaultReport const& faults(std::size_t nf) const;
   bool faulted(std::size_t nf, std::uint32_t row) const;
@@ -96,7 +96,7 @@ class PackedLaunch {
   std::unique_ptr<device::Stream> stream_;  // behind the memory: it is waited for first
   std::unique_ptr<device::Event> event_;
   std::vector<std::span<const std::byte>> fetched_;
-  LaunchMarks marks_;
+  LaunchTimestamps timestamps_;
   TransferCounts transfers_;
 };
 

@@ -37,11 +37,11 @@ Result<PackedFormat> PackedFormat::create(std::span<const ProgramSpec> specs, st
         part.columns.push_back({field, packet::field_size(field), batch + std::size_t{format.padded_} * prefix});
       }
     }
-    batch = round_up(batch + std::size_t{format.padded_} * packet::columns_size(columns), kRegionAlign);
+    batch = round_up(batch + std::size_t{format.padded_} * packet::columns_size(columns), kBufferAlign);
     part.out_offset = format.out_bytes_;
     part.results_offset = part.out_offset + sizeof(FaultReport) + format.padded_;
     part.result_bytes = spec.result_bytes;
-    format.out_bytes_ = round_up(part.results_offset + std::size_t{format.padded_} * spec.result_bytes, kRegionAlign);
+    format.out_bytes_ = round_up(part.results_offset + std::size_t{format.padded_} * spec.result_bytes, kBufferAlign);
     format.parts_.push_back(part);
   }
   format.extents_ = batch;
@@ -50,7 +50,7 @@ Result<PackedFormat> PackedFormat::create(std::span<const ProgramSpec> specs, st
       part.batch_offset = format.extents_;
     }
   }
-  format.contents_ = round_up(format.extents_ + std::size_t{format.padded_} * sizeof(Extent), kRegionAlign);
+  format.contents_ = round_up(format.extents_ + std::size_t{format.padded_} * sizeof(Extent), kBufferAlign);
   return format;
 }
 

@@ -17,19 +17,19 @@ namespace catena::kernel {
 struct PackedColumn {
   std::uint32_t field;
   std::uint32_t bytes;  ///< of one value
-  std::size_t offset;   ///< in the batch region
+  std::size_t offset;   ///< in the launch buffer
 };
 
-/// Where one NF finds its part in the two regions of a PackedLaunch.
+/// Where one NF finds its part in the two buffers of a PackedLaunch.
 struct PackedPart {
   std::vector<PackedColumn> columns;  ///< header fields that it reads; none: it reads the packets' bytes
-  std::size_t batch_offset = 0;       ///< of its columns, or of the table of extents, in the batch region
-  std::size_t out_offset = 0;         ///< of its fault report, in the out region
-  std::size_t results_offset = 0;     ///< of its results, in the out region
+  std::size_t batch_offset = 0;       ///< of its columns, or of the table of extents, in the launch buffer
+  std::size_t out_offset = 0;         ///< of its fault report, in the out buffer
+  std::size_t results_offset = 0;     ///< of its results, in the out buffer
   std::uint32_t result_bytes = 0;
 };
 
-/// The layout of the batch region, [columns of each NF | table of extents | contents], and of the out region,
+/// The layout of the launch buffer, [columns of each NF | table of extents | contents], and of the out buffer,
 /// [faults, flags, results] of each NF. It is the same for every batch, however few packets it holds.
 class PackedFormat {
  public:
@@ -59,7 +59,7 @@ class PackedFormat {
   std::size_t out_bytes_ = 0;
 };
 
-/// A buffer that is being filled with packets: first room is taken for each, then its bytes are written. Rooms are
+/// A buffer that is being filled with packets: first space is taken for each, then its bytes are written. Spaces are
 /// taken by one thread at a time; rows may be written by several at once, each row by one.
 class PackedPackets {
  public:
@@ -67,9 +67,9 @@ class PackedPackets {
   PackedPackets(PackedFormat const& format, std::span<std::byte> memory);
 
   void clear();
-  /// Takes room for a packet of `length` bytes, which becomes row count(). False if it does not fit any more.
+  /// Takes space for a packet of `length` bytes, which becomes row count(). False if it does not fit any more.
   bool take_room(std::uint16_t length);
-  /// Writes the packet of row `row` and its columns. `bytes`: as many as its room has. `layers`: of the packet, where
+  /// Writes the packet of row `row` and its columns. `bytes`: as many as its space has. `layers`: of the packet, where
   /// an NF reads header fields.
   void write(std::uint32_t row, const std::uint8_t* bytes, packet::Layers const& layers);
 

@@ -11,12 +11,12 @@
 #include <optional>
 
 // Written by catena_embed(): the headers that kernels include.
-extern const catena::kernel::SourceFile catena_kernel_sdk[];
+extern const catena::kernel::EmbeddedFile catena_kernel_sdk[];
 extern const unsigned catena_kernel_sdk_count;
-extern const catena::kernel::SourceFile catena_kernel_transfer[];
+extern const catena::kernel::EmbeddedFile catena_kernel_transfer[];
 extern const unsigned catena_kernel_transfer_count;
-extern const catena::kernel::SourceFile catena_kernel_region[];
-extern const unsigned catena_kernel_region_count;
+extern const catena::kernel::EmbeddedFile catena_kernel_upload[];
+extern const unsigned catena_kernel_upload_count;
 
 namespace catena::kernel {
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint32_t kMaxAuxBytes = 64;
 constexpr std::uint32_t kMaxResultBytes = 256;
-constexpr std::uint32_t kRoomAlign = 16;  // rows of the spill area begin at multiples of the headroom's
+constexpr std::uint32_t kGrowthAlign = 16;  // rows of the spill area begin at multiples of the headroom's
 
 /// Only fields of fixed size can stand in a column.
 packet::FieldSet fixed_size(packet::FieldSet set) {
@@ -40,8 +40,8 @@ constexpr packet::FieldSet kPlaces = packet::fields(packet::kMetaLayers, packet:
 
 /// Fields of a move that travel as columns: all of fixed size, but those in a frame that travels as one piece, and
 /// those of the header where a kernel takes them from the packet pool.
-packet::FieldSet shared_columns(packet::FieldSet moved, Route route) {
-  const bool metadata_alone = packet::has_frame(moved) || route == Route::kMapped;
+packet::FieldSet shared_columns(packet::FieldSet moved, TransferMethod route) {
+  const bool metadata_alone = packet::has_frame(moved) || route == TransferMethod::kGather;
   return fixed_size(metadata_alone ? moved & packet::kMetaFields : moved);
 }
 
@@ -59,8 +59,8 @@ Status check(ProgramSpec const& spec) {
     return wrong(
         concat("result_bytes is ", spec.result_bytes, "; it must be a multiple of 4 and at most ", kMaxResultBytes));
   }
-  if (spec.headroom % kRoomAlign != 0 || spec.headroom > packet::kSlotBytes) {
-    return wrong(concat("headroom is ", spec.headroom, "; it must be a multiple of ", kRoomAlign, " and at most ",
+  if (spec.headroom % kGrowthAlign != 0 || spec.headroom > packet::kSlotBytes) {
+    return wrong(concat("headroom is ", spec.headroom, "; it must be a multiple of ", kGrowthAlign, " and at most ",
                         packet::kSlotBytes));
   }
   if (spec.tailroom > packet::kSlotBytes) {
@@ -123,12 +123,12 @@ packet::FieldSet out_columns(ProgramSpec const& spec) {
 namespace {
 
 /// `files` and the SDK, without macros.
-device::ProgramSource with_sdk(std::span<const SourceFile> files) {
+device::ProgramSource with_sdk(std::span<const EmbeddedFile> files) {
   device::ProgramSource source;
-  for (SourceFile const& file : files) {
+  for (EmbeddedFile const& file : files) {
     source.files.push_back({file.name, file.text});
   }
-  for (SourceFile const& file : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
+  for (EmbeddedFile const& file : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
     source.files.push_back({file.name, file.text});
   }
   return source;
@@ -161,17 +161,17 @@ device::ProgramSource adapt(ProgramSpec const& spec) {
 device::ProgramSource transfer_source(ProgramSpec const& spec, bool in) {
   SharedStep const& step = *spec.shared;
   const packet::FieldSet moved = in ? step.to_device : step.to_host;
-  const Route route = in ? step.columns_in : step.columns_out;
+  const TransferMethod route = in ? step.columns_in : step.columns_out;
   device::ProgramSource source = with_sdk({catena_kernel_transfer, catena_kernel_transfer_count});
   define(source, "CATENA_COLUMNS", in ? in_columns(spec) : out_columns(spec));
   define(source, "CATENA_MAPPED_COLUMNS",
-         route == Route::kMapped && !packet::has_frame(moved) ? fixed_size(moved & packet::kFrameFields) : 0);
+         route == TransferMethod::kGather && !packet::has_frame(moved) ? fixed_size(moved & packet::kFrameFields) : 0);
   define(source, "CATENA_WRITTEN", in ? 0 : out_columns(spec) & spec.writes);
   define(source, "CATENA_BODY", static_cast<std::uint32_t>(frames_of(moved)));
   return source;
 }
 
-device::ProgramSource region_source() { return with_sdk({catena_kernel_region, catena_kernel_region_count}); }
+device::ProgramSource upload_source() { return with_sdk({catena_kernel_upload, catena_kernel_upload_count}); }
 
 Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSpec const& spec) {
   CATENA_RETURN_IF_ERROR(check(spec));

@@ -16,9 +16,9 @@
 #include <optional>
 
 // Written by catena_embed().
-extern const catena::kernel::SourceFile catena_kernel_sdk[];
+extern const catena::kernel::EmbeddedFile catena_kernel_sdk[];
 extern const unsigned catena_kernel_sdk_count;
-extern const catena::kernel::SourceFile catena_kernel_dialect_test[];
+extern const catena::kernel::EmbeddedFile catena_kernel_dialect_test[];
 extern const unsigned catena_kernel_dialect_test_count;
 
 namespace catena::kernel {
@@ -80,16 +80,16 @@ TEST(Columns, a_frame_that_is_written_travels_in_too) {
   EXPECT_EQ(out_columns(part), fields(packet::kIpv4Dst) | kExtentMeta);
 }
 
-constexpr SourceFile kStore[] = {{"store.kernel.cpp",
-                                  "#include <catena/kernel/context.hpp>\n"
-                                  "#include \"store.layout.hpp\"\n"
-                                  "CATENA_KERNEL(store) {\n"
-                                  "  const auto packet = ctx.packet();\n"
-                                  "  if (packet.valid()) {\n"
-                                  "    packet.set<catena::packet::kMetaPort>(kPort);\n"
-                                  "  }\n"
-                                  "}\n"},
-                                 {"store.layout.hpp", "#pragma once\nconstexpr catena::u16 kPort = 7;\n"}};
+constexpr EmbeddedFile kStore[] = {{"store.kernel.cpp",
+                                    "#include <catena/kernel/context.hpp>\n"
+                                    "#include \"store.layout.hpp\"\n"
+                                    "CATENA_KERNEL(store) {\n"
+                                    "  const auto packet = ctx.packet();\n"
+                                    "  if (packet.valid()) {\n"
+                                    "    packet.set<catena::packet::kMetaPort>(kPort);\n"
+                                    "  }\n"
+                                    "}\n"},
+                                   {"store.layout.hpp", "#pragma once\nconstexpr catena::u16 kPort = 7;\n"}};
 
 ProgramSpec store_spec() {
   ProgramSpec spec = spec_with(packet::kNoFields, fields(packet::kMetaPort));
@@ -105,7 +105,7 @@ struct Refused {
   const char* cuda;
 };
 constexpr Refused kRefused[] = {
-    {"IsoPtr<catena::u32> all(nullptr, 1, kRegionState, FaultSink{});", "private constructor", "is inaccessible"},
+    {"IsoPtr<catena::u32> all(nullptr, 1, kAddressState, FaultSink{});", "private constructor", "is inaccessible"},
     {"Context other(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, LaunchParams{});", "private constructor",
      "is inaccessible"},
     {"PacketView other(ctx, 7);", "private constructor", "is inaccessible"},
@@ -149,7 +149,7 @@ TEST(Adapt, a_shared_step_has_columns_for_what_is_staged_and_for_metadata_that_t
   EXPECT_THAT(transfer_source(spec, false).defines, Contains("CATENA_BODY=0U"));
   EXPECT_THAT(transfer_source(spec, false).defines, Contains(concat("CATENA_WRITTEN=", out_columns(spec), "U")));
 
-  spec.shared->columns_in = Route::kMapped;
+  spec.shared->columns_in = TransferMethod::kGather;
   EXPECT_EQ(in_columns(spec), fields(packet::kMetaLayers)) << "the transfer kernel takes the address from the pool";
   EXPECT_THAT(transfer_source(spec, true).defines,
               Contains(concat("CATENA_MAPPED_COLUMNS=", fields(packet::kIpv4Src), "U")));
@@ -172,7 +172,7 @@ TEST(Adapt, kernel_file_comes_first_and_the_sdk_is_there) {
 device::ProgramSource source_of_header(const char* header) {
   static std::string text;
   text = concat("#include <", header, ">\n");
-  const SourceFile main_file[] = {{"main.kernel.cpp", text.c_str()}};
+  const EmbeddedFile main_file[] = {{"main.kernel.cpp", text.c_str()}};
   ProgramSpec spec = spec_with(~packet::kNoFields & ~fields(packet::kEthType), ~packet::kNoFields);
   spec.source = main_file;
   spec.aux_bytes = 64;
@@ -207,7 +207,7 @@ class CudaCompileTest : public ::testing::Test {
 };
 
 TEST_F(CudaCompileTest, every_header_of_the_sdk_stands_alone) {
-  for (SourceFile const& header : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
+  for (EmbeddedFile const& header : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
     EXPECT_EQ(device::compile_cuda(source_of_header(header.name), "sm_90").status(), absl::OkStatus()) << header.name;
   }
 }
@@ -230,7 +230,7 @@ TEST_F(CudaCompileTest, an_architecture_that_is_unknown_is_answered_with_the_kno
 TEST_F(CudaCompileTest, a_kernel_that_makes_what_the_framework_makes_is_refused) {
   for (Refused const& refused : kRefused) {
     const std::string text = kernel_that_does(refused.statement);
-    const SourceFile wrong[] = {{"wrong.kernel.cpp", text.c_str()}};
+    const EmbeddedFile wrong[] = {{"wrong.kernel.cpp", text.c_str()}};
     ProgramSpec spec = store_spec();
     spec.source = wrong;
     const Status status = device::compile_cuda(adapt(spec), "sm_90").status();
@@ -302,8 +302,8 @@ TEST_F(BuildTest, everything_that_is_compiled_counts) {
   ProgramSpec plan = store_spec();
   plan.headroom = 16;
   EXPECT_EQ(compiles_of(plan), 1U);
-  const std::array<SourceFile, 2> changed = {kStore[0],
-                                             {"store.layout.hpp", "#pragma once\nconstexpr catena::u16 kPort = 8;\n"}};
+  const std::array<EmbeddedFile, 2> changed = {
+      kStore[0], {"store.layout.hpp", "#pragma once\nconstexpr catena::u16 kPort = 8;\n"}};
   ProgramSpec header = store_spec();
   header.source = changed;
   EXPECT_EQ(compiles_of(header), 1U);
@@ -334,7 +334,7 @@ TEST_F(BuildTest, a_cache_that_cannot_be_written_is_no_error) {
 }
 
 TEST_F(BuildTest, source_errors_come_through_and_are_not_cached) {
-  const SourceFile wrong[] = {{"wrong.kernel.cpp", "#include <catena/kernel/context.hpp>\nnonsense\n"}};
+  const EmbeddedFile wrong[] = {{"wrong.kernel.cpp", "#include <catena/kernel/context.hpp>\nnonsense\n"}};
   ProgramSpec spec = store_spec();
   spec.source = wrong;
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -356,7 +356,7 @@ TEST_F(BuildTest, a_field_that_the_hints_do_not_name_is_refused_with_the_reason)
 TEST_F(BuildTest, a_kernel_that_makes_what_the_framework_makes_is_refused) {
   for (Refused const& refused : kRefused) {
     const std::string text = kernel_that_does(refused.statement);
-    const SourceFile wrong[] = {{"wrong.kernel.cpp", text.c_str()}};
+    const EmbeddedFile wrong[] = {{"wrong.kernel.cpp", text.c_str()}};
     ProgramSpec spec = store_spec();
     spec.source = wrong;
     const Status status = build(device(), spec).status();
@@ -366,7 +366,7 @@ TEST_F(BuildTest, a_kernel_that_makes_what_the_framework_makes_is_refused) {
 }
 
 TEST_F(BuildTest, every_header_of_the_sdk_stands_alone) {
-  for (SourceFile const& header : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
+  for (EmbeddedFile const& header : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
     EXPECT_EQ(device().compile(source_of_header(header.name)).status(), absl::OkStatus()) << header.name;
   }
 }

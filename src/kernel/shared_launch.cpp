@@ -14,26 +14,15 @@
 namespace catena::kernel {
 namespace {
 
-constexpr std::size_t kRegionBlock = sizeof(RegionBlock);
-/// Lists are made for these many rows at least, and for twice as many, and so on: work-items without a row end at once.
-constexpr std::uint32_t kLeastListRows = 64;
-/// The kernel that moves in also brings the region, where it has no more work-items than this: one launch less is a
-/// shorter way, but its work-items ask the host's memory for the same slot numbers again and again.
-constexpr std::uint32_t kMostBringing = 8192;
+constexpr std::size_t kUploadBlockBytes = sizeof(UploadBlock);
+/// Commands are recorded for these many rows at least, and for twice as many, and so on: work-items without a row end
+/// at once.
+constexpr std::uint32_t kMinRecordedRows = 64;
+/// The kernel that moves in also uploads the launch buffer where it has no more work-items than this: one launch less
+/// is a shorter path, but its work-items ask the host's memory for the same slot numbers again and again.
+constexpr std::uint32_t kMaxFusedUploadItems = 8192;
 
-/// What the transfer kernel has to do with bodies that go by `way`.
-BodyRoute route_of(Route way) {
-  switch (way) {
-    case Route::kMapped:
-      return kBodyMapped;
-    case Route::kStaged:
-      return kBodyStaged;
-    default:
-      return kNoBody;
-  }
-}
-
-u32 blocks_of(std::size_t bytes) { return static_cast<u32>(round_up(bytes, kRegionBlock) / kRegionBlock); }
+u32 blocks_of(std::size_t bytes) { return static_cast<u32>(round_up(bytes, kUploadBlockBytes) / kUploadBlockBytes); }
 
 void add_slots(std::uint32_t first, std::uint32_t slots, std::vector<copy::SlotRun>& runs) {
   if (runs.empty() || first != runs.back().first + runs.back().slots) {
@@ -50,8 +39,8 @@ SharedLaunch::SharedLaunch(DeviceNf& nf, std::uint32_t max_packets)
       columns_out_(out_columns(nf.spec()), nf.spec().shared->to_host) {
   ProgramSpec const& spec = nf.spec();
   SharedStep const& step = *spec.shared;
-  const auto header_fields_mapped = [](packet::FieldSet moved, Route route) {
-    return route == Route::kMapped && !packet::has_frame(moved) && (moved & packet::kFrameFields) != 0;
+  const auto header_fields_mapped = [](packet::FieldSet moved, TransferMethod method) {
+    return method == TransferMethod::kGather && !packet::has_frame(moved) && (moved & packet::kFrameFields) != 0;
   };
   in_.moved = step.to_device;
   in_.columns = in_columns(spec);
@@ -63,7 +52,7 @@ SharedLaunch::SharedLaunch(DeviceNf& nf, std::uint32_t max_packets)
     side->body = frames_of(side->moved);
     if (side->body != Frames::kNone) {
       const bool in = side == &in_;
-      side->mover.emplace(in ? step.body_in : step.body_out, in ? copy::Way::kToDevice : copy::Way::kToHost,
+      side->mover.emplace(in ? step.body_in : step.body_out, in ? Direction::kToDevice : Direction::kToHost,
                           side->body == Frames::kPayload, nf.shared_->mapped() != nullptr);
     }
   }
@@ -74,28 +63,28 @@ SharedLaunch::Layout SharedLaunch::layout_for(std::uint32_t rows, std::size_t fr
   Layout layout;
   layout.padded = padded_rows(rows);
   const std::size_t padded = layout.padded;
-  layout.columns = sizeof(RegionHead);
+  layout.columns = sizeof(LaunchHeader);
   layout.aux = layout.columns + padded * packet::columns_size(in_.columns);
   layout.slots = layout.aux + padded * spec.aux_bytes;
-  layout.rooms_in = round_up(layout.slots + padded * sizeof(std::uint32_t), kRegionAlign);
-  layout.rooms_out = layout.rooms_in + (frames_in > 0 ? padded * sizeof(Room) : 0);
-  layout.frames_in = round_up(layout.rooms_out + (frames_out > 0 ? padded * sizeof(Room) : 0), kRegionAlign);
-  layout.out = round_up(layout.frames_in + frames_in, kRegionAlign);
+  layout.extents_in = round_up(layout.slots + padded * sizeof(std::uint32_t), kBufferAlign);
+  layout.extents_out = layout.extents_in + (frames_in > 0 ? padded * sizeof(StagingExtent) : 0);
+  layout.frames_in = round_up(layout.extents_out + (frames_out > 0 ? padded * sizeof(StagingExtent) : 0), kBufferAlign);
+  layout.out = round_up(layout.frames_in + frames_in, kBufferAlign);
   layout.out_columns = layout.out + sizeof(FaultReport) + padded;
   layout.results = layout.out_columns + padded * packet::columns_size(out_.columns);
-  layout.frames_out = round_up(layout.results + padded * spec.result_bytes, kRegionAlign);
+  layout.frames_out = round_up(layout.results + padded * spec.result_bytes, kBufferAlign);
   layout.end = layout.frames_out + frames_out;
   return layout;
 }
 
 Status SharedLaunch::allocate() {
-  const auto most_frames_bytes = [this](Side const& side) {
-    return side.mover ? side.mover->most_staging_bytes(capacity()) : 0;
+  const auto max_frames_bytes = [this](Side const& side) {
+    return side.mover ? side.mover->max_staging_bytes(capacity()) : 0;
   };
-  const Layout most = layout_for(capacity(), most_frames_bytes(in_), most_frames_bytes(out_));
+  const Layout most = layout_for(capacity(), max_frames_bytes(in_), max_frames_bytes(out_));
   CATENA_RETURN_IF_ERROR(
-      allocate_memory(round_up(most.end, kRegionBlock), round_up(most.out_columns, kRegionBlock),
-                      round_up(most.end - most.out, kRegionBlock),
+      allocate_memory(round_up(most.end, kUploadBlockBytes), round_up(most.out_columns, kUploadBlockBytes),
+                      round_up(most.end - most.out, kUploadBlockBytes),
                       std::size_t{capacity()} * packet::kSlotBytes * nf_->spec().policy.spill_factor));
   slots_.reserve(capacity());
   layout_ = layout_for(0, 0, 0);
@@ -104,23 +93,23 @@ Status SharedLaunch::allocate() {
 
 void SharedLaunch::begin() {
   Launch::begin();
-  undecided_.clear();
-  undecided_count_ = 0;
+  passthrough_.clear();
+  passthrough_count_ = 0;
   units_.clear();
 }
 
 void SharedLaunch::add_unit(packet::Batch const& unit) { units_.push_back(unit); }
 
-void SharedLaunch::add_undecided(packet::Batch const& batch) {
+void SharedLaunch::add_passthrough(packet::Batch const& batch) {
   if (batch.size() > 0) {
-    undecided_.push_back({batch, {}, undecided_count_});
-    undecided_count_ += batch.size();
+    passthrough_.push_back({batch, {}, passthrough_count_});
+    passthrough_count_ += batch.size();
   }
 }
 
 void SharedLaunch::collect_rows() {
   slots_.clear();
-  for (auto const* group : {&staged_, &undecided_}) {
+  for (auto const* group : {&staged_, &passthrough_}) {
     for (Staged const& staged : *group) {
       slots_.insert(slots_.end(), staged.batch.slots().begin(), staged.batch.slots().end());
     }
@@ -129,8 +118,8 @@ void SharedLaunch::collect_rows() {
 
 void SharedLaunch::find_own_slots() {
   own_.clear();
-  const auto looks_at_runs = [](Side const& side) { return side.mover && side.mover->looks_at_runs(); };
-  if (!looks_at_runs(in_) && !looks_at_runs(out_)) {
+  const auto needs_contiguity = [](Side const& side) { return side.mover && side.mover->needs_contiguity(); };
+  if (!needs_contiguity(in_) && !needs_contiguity(out_)) {
     return;
   }
   for (packet::Batch const& unit : units_) {
@@ -151,23 +140,23 @@ void SharedLaunch::find_own_slots() {
   }
 }
 
-void SharedLaunch::choose_way(Side& side) {
-  side.way = nullptr;
-  side.route = kNoBody;
+void SharedLaunch::choose_method(Side& side) {
+  side.body_copy = nullptr;
+  side.method = TransferMethod::kStrided;
   side.frames_bytes = 0;
   if (!side.mover || slots_.empty()) {
     return;
   }
   ProgramSpec const& spec = nf_->spec();
-  packet::MetaColumns const& meta = (staged_.empty() ? undecided_ : staged_).front().batch.meta();
+  packet::MetaColumns const& meta = (staged_.empty() ? passthrough_ : staged_).front().batch.meta();
   side.bodies = {nf_->shared_->pool(),          &nf_->shared_->buffer(), &meta,        slots_, own_,
                  side.body == Frames::kPayload, spec.headroom,           spec.tailroom};
-  side.way = &side.mover->choose(side.bodies, side.frames_bytes);
-  side.route = route_of(side.way->route());
+  side.body_copy = &side.mover->choose(side.bodies, side.frames_bytes);
+  side.method = side.body_copy->method();
 }
 
 void SharedLaunch::write_head() {
-  const RegionHead head{rows_in_all(), count_, blocks_of(bytes_in()), 0};
+  const LaunchHeader head{rows_in_all(), count_, blocks_of(bytes_in()), 0};
   std::memcpy(staging_->bytes().data(), &head, sizeof head);
 }
 
@@ -176,7 +165,7 @@ void SharedLaunch::fill_staging() {
   std::byte* host = staging_->bytes().data();
   std::byte* columns = host + layout_.columns;
   ProgramSpec const& spec = nf_->spec();
-  for (Staged const& staged : undecided_) {
+  for (Staged const& staged : passthrough_) {
     columns_in_.gather(staged.batch, columns, layout_.padded, count_ + staged.first_row);
   }
   for (Staged const& staged : staged_) {
@@ -187,114 +176,117 @@ void SharedLaunch::fill_staging() {
     }
   }
   std::memcpy(host + layout_.slots, slots_.data(), slots_.size() * sizeof(std::uint32_t));
-  const auto write_rooms = [host](Side const& side, std::size_t at) {
-    if (const auto rooms = side.way == nullptr ? std::span<const copy::Room>() : side.way->rooms(); !rooms.empty()) {
-      std::memcpy(host + at, rooms.data(), rooms.size_bytes());
+  const auto write_extents = [host](Side const& side, std::size_t at) {
+    if (const auto extents =
+            side.body_copy == nullptr ? std::span<const copy::StagingExtent>() : side.body_copy->staging_extents();
+        !extents.empty()) {
+      std::memcpy(host + at, extents.data(), extents.size_bytes());
     }
   };
-  write_rooms(in_, layout_.rooms_in);
-  write_rooms(out_, layout_.rooms_out);
-  if (in_.way != nullptr) {
-    in_.way->write_staging({host + layout_.frames_in, in_.frames_bytes});
+  write_extents(in_, layout_.extents_in);
+  write_extents(out_, layout_.extents_out);
+  if (in_.body_copy != nullptr) {
+    in_.body_copy->write_staging({host + layout_.frames_in, in_.frames_bytes});
   }
   std::byte* faults = writes_to_host() ? out(layout_.out) : host + layout_.out;
   std::memset(faults, 0, layout_.out_columns - layout_.out);
 }
 
 bool SharedLaunch::needs_kernel(Side const& side) const {
-  return is_warming_up_ || side.has_kernel || side.route != kNoBody;
+  return is_warming_up_ || side.has_kernel || side.method != TransferMethod::kStrided;
 }
 
-std::uint32_t SharedLaunch::lane_bits(Side const& side, std::uint32_t most_rows) {
+std::uint32_t SharedLaunch::lane_bits(Side const& side, std::uint32_t max_rows) {
   if (side.body == Frames::kNone) {
     return 0;
   }
-  return most_rows <= copy::kFewPackets ? kTransferLaneBitsOfFew : kTransferLaneBits;
+  return max_rows <= copy::kFewPackets ? kTransferLaneBitsOfFew : kTransferLaneBits;
 }
 
-bool SharedLaunch::brings_region(std::uint32_t most_rows) const {
-  const std::uint32_t bits = lane_bits(in_, most_rows);
-  return region_is_mapped() && needs_kernel(in_) && (bits == 0 || most_rows << bits <= kMostBringing);
+bool SharedLaunch::fused_upload(std::uint32_t max_rows) const {
+  const std::uint32_t bits = lane_bits(in_, max_rows);
+  return reads_host_memory() && needs_kernel(in_) && (bits == 0 || max_rows << bits <= kMaxFusedUploadItems);
 }
 
-std::uint32_t SharedLaunch::most_region_blocks(std::uint32_t rows) const {
+std::uint32_t SharedLaunch::max_upload_blocks(std::uint32_t rows) const {
   return blocks_of(layout_for(rows, in_.frames_bytes, out_.frames_bytes).out_columns);
 }
 
-Status SharedLaunch::launch_transfer(device::LaunchTarget& target, Side const& side, std::uint32_t most_rows,
-                                     bool brings_region) {
+Status SharedLaunch::launch_transfer(device::CommandRecorder& target, Side const& side, std::uint32_t max_rows,
+                                     bool fused_upload) {
   const bool in = &side == &in_;
   TransferParams params{};
-  params.slots_offset = sizeof(RegionHead);
+  params.slots_offset = sizeof(LaunchHeader);
   params.slots_row_bytes = packet::columns_size(in_.columns) + nf_->spec().aux_bytes;
   params.slots = nf_->shared_->slots();
-  params.rooms_offset = in ? layout_.rooms_in : layout_.rooms_out;
+  params.extents_offset = in ? layout_.extents_in : layout_.extents_out;
   params.frames_offset = in ? layout_.frames_in : layout_.frames_out;
   params.frames_bytes = side.frames_bytes;
-  params.flags_offset = in_out_buffer(layout_.out) + sizeof(FaultReport);
-  params.body = side.route;
-  params.brings_region = brings_region ? 1 : 0;
-  params.lane_bits = lane_bits(side, most_rows);
-  const std::array<device::KernelArgument, 5> arguments{
-      batch_.get(), brings_region ? staging_->window() : &out_buffer(), &nf_->shared_->buffer(), nf_->shared_->mapped(),
-      std::as_bytes(std::span(&params, 1))};
-  const std::uint64_t blocks = brings_region ? most_region_blocks(most_rows) : 0;
+  params.flags_offset = offset_in_out_buffer(layout_.out) + sizeof(FaultReport);
+  params.body = side.method;
+  params.fused_upload = fused_upload ? 1 : 0;
+  params.lane_bits = lane_bits(side, max_rows);
+  const std::array<device::KernelArgument, 5> arguments{batch_.get(), fused_upload ? staging_->window() : &out_buffer(),
+                                                        &nf_->shared_->buffer(), nf_->shared_->mapped(),
+                                                        std::as_bytes(std::span(&params, 1))};
+  const std::uint64_t blocks = fused_upload ? max_upload_blocks(max_rows) : 0;
   // there may be more of a few packets than of many
   const std::uint64_t of_few =
-      is_warming_up_ ? std::uint64_t{std::min(most_rows, copy::kFewPackets)} << kTransferLaneBitsOfFew : 0;
+      is_warming_up_ ? std::uint64_t{std::min(max_rows, copy::kFewPackets)} << kTransferLaneBitsOfFew : 0;
   const std::uint64_t work_items =
-      std::max({std::uint64_t{most_rows} << params.lane_bits, blocks, of_few, std::uint64_t{1}});
+      std::max({std::uint64_t{max_rows} << params.lane_bits, blocks, of_few, std::uint64_t{1}});
   const device::LaunchShape shape{static_cast<std::uint32_t>((work_items + kTransferGroup - 1) / kTransferGroup),
                                   kTransferGroup, 0};
   return target.launch(in ? *nf_->move_in_ : *nf_->move_out_, shape, arguments);
 }
 
-Status SharedLaunch::launch_region(device::LaunchTarget& target, std::uint32_t most_rows) {
+Status SharedLaunch::launch_upload(device::CommandRecorder& target, std::uint32_t max_rows) {
   const std::array<device::KernelArgument, 2> arguments{batch_.get(), staging_->window()};
-  const std::uint32_t most_blocks = most_region_blocks(most_rows);
-  return target.launch(*nf_->copy_region_, {(most_blocks + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0},
+  const std::uint32_t max_blocks = max_upload_blocks(max_rows);
+  return target.launch(*nf_->upload_, {(max_blocks + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0},
                        arguments);
 }
 
-Status SharedLaunch::launch_in(device::LaunchTarget& target, std::uint32_t most_rows) {
-  const bool brings = brings_region(most_rows);
-  if (region_is_mapped() && (!brings || is_warming_up_)) {
-    CATENA_RETURN_IF_ERROR(launch_region(target, most_rows));
+Status SharedLaunch::launch_in(device::CommandRecorder& target, std::uint32_t max_rows) {
+  const bool is_fused = fused_upload(max_rows);
+  if (reads_host_memory() && (!is_fused || is_warming_up_)) {
+    CATENA_RETURN_IF_ERROR(launch_upload(target, max_rows));
   }
-  return needs_kernel(in_) ? launch_transfer(target, in_, most_rows, brings) : absl::OkStatus();
+  return needs_kernel(in_) ? launch_transfer(target, in_, max_rows, is_fused) : absl::OkStatus();
 }
 
-Status SharedLaunch::launch_nf(device::LaunchTarget& target, std::uint32_t most_rows) {
+Status SharedLaunch::launch_nf(device::CommandRecorder& target, std::uint32_t max_rows) {
   LaunchParams params{};
-  params.batch_offset = sizeof(RegionHead);
-  params.out_offset = in_out_buffer(layout_.out);
+  params.batch_offset = sizeof(LaunchHeader);
+  params.out_offset = offset_in_out_buffer(layout_.out);
   params.spill_row_bytes = std::uint64_t{packet::kSlotBytes} * nf_->spec().policy.spill_factor;
   params.slots = nf_->shared_->slots();
-  return launch_nf_kernel(target, out_buffer(), params, most_rows);
+  return launch_nf_kernel(target, out_buffer(), params, max_rows);
 }
 
-Status SharedLaunch::launch_out(device::LaunchTarget& target, std::uint32_t most_rows) {
-  return needs_kernel(out_) ? launch_transfer(target, out_, most_rows, false) : absl::OkStatus();
+Status SharedLaunch::launch_out(device::CommandRecorder& target, std::uint32_t max_rows) {
+  return needs_kernel(out_) ? launch_transfer(target, out_, max_rows, false) : absl::OkStatus();
 }
 
 bool SharedLaunch::can_repeat() const {
-  return region_is_mapped() && writes_to_host() && in_.route != kBodyStaged && out_.route != kBodyStaged;
+  return reads_host_memory() && writes_to_host() && in_.method != TransferMethod::kStaged &&
+         out_.method != TransferMethod::kStaged;
 }
 
-Result<device::LaunchList*> SharedLaunch::list_of_kernels(std::uint32_t most_rows) {
-  const KernelsKey key{most_rows, in_.route, out_.route};
+Result<device::CommandBuffer*> SharedLaunch::commands_for(std::uint32_t max_rows) {
+  const KernelsKey key{max_rows, in_.method, out_.method};
   const auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](Kernels const& k) { return k.key == key; });
   if (known != kernels_.end()) {
-    return known->list;
+    return known->commands;
   }
-  CATENA_ASSIGN_OR_RETURN(auto list, nf_->device().create_list());
-  CATENA_RETURN_IF_ERROR(launch_in(*list, most_rows));
-  CATENA_RETURN_IF_ERROR(launch_nf(*list, most_rows));
-  CATENA_RETURN_IF_ERROR(launch_out(*list, most_rows));
-  CATENA_RETURN_IF_ERROR(stream_->prepare(*list));
-  kernels_.push_back({key, list.get()});
-  lists_.push_back(std::move(list));
-  return kernels_.back().list;
+  CATENA_ASSIGN_OR_RETURN(auto commands, nf_->device().create_command_buffer());
+  CATENA_RETURN_IF_ERROR(launch_in(*commands, max_rows));
+  CATENA_RETURN_IF_ERROR(launch_nf(*commands, max_rows));
+  CATENA_RETURN_IF_ERROR(launch_out(*commands, max_rows));
+  CATENA_RETURN_IF_ERROR(stream_->finalize(*commands));
+  kernels_.push_back({key, commands.get()});
+  command_buffers_.push_back(std::move(commands));
+  return kernels_.back().commands;
 }
 
 Status SharedLaunch::enqueue_kernel() {
@@ -304,7 +296,7 @@ Status SharedLaunch::enqueue_kernel() {
 
 Status SharedLaunch::enqueue_warm_up() {
   write_head();
-  if (!region_is_mapped()) {
+  if (!reads_host_memory()) {
     CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, staging_->bytes().first(bytes_in())));
   }
   CATENA_RETURN_IF_ERROR(launch_in(*stream_, capacity()));
@@ -312,16 +304,16 @@ Status SharedLaunch::enqueue_warm_up() {
   return launch_out(*stream_, capacity());
 }
 
-/// Lists for batches of every size whose bodies go the usual way; others are made when they are needed.
-Status SharedLaunch::prepare_lists() {
-  std::uint32_t most_rows = 0;
-  for (std::uint32_t rows = kLeastListRows; most_rows < capacity(); rows *= 2) {
-    most_rows = std::min(rows, capacity());
+/// Command buffers for batches of every size whose bodies take the default method; others are recorded when needed.
+Status SharedLaunch::record_commands() {
+  std::uint32_t max_rows = 0;
+  for (std::uint32_t rows = kMinRecordedRows; max_rows < capacity(); rows *= 2) {
+    max_rows = std::min(rows, capacity());
     for (Side* side : {&in_, &out_}) {
-      side->route = side->mover ? route_of(side->mover->usual(most_rows)) : kNoBody;
+      side->method = side->mover ? side->mover->default_method(max_rows) : TransferMethod::kStrided;
     }
     if (can_repeat()) {
-      CATENA_RETURN_IF_ERROR(list_of_kernels(most_rows).status());
+      CATENA_RETURN_IF_ERROR(commands_for(max_rows).status());
     }
   }
   return absl::OkStatus();
@@ -330,46 +322,46 @@ Status SharedLaunch::prepare_lists() {
 Status SharedLaunch::submit() {
   collect_rows();
   find_own_slots();
-  choose_way(in_);
-  choose_way(out_);
+  choose_method(in_);
+  choose_method(out_);
   layout_ = layout_for(rows_in_all(), in_.frames_bytes, out_.frames_bytes);
-  CATENA_RETURN_IF_ERROR(check_room(layout_.end, bytes_in(), layout_.end - layout_.out));
+  CATENA_RETURN_IF_ERROR(check_fits(layout_.end, bytes_in(), layout_.end - layout_.out));
   fill_staging();
 
-  CATENA_RETURN_IF_ERROR(mark(kBegin));
-  if (!region_is_mapped()) {
+  CATENA_RETURN_IF_ERROR(record_timestamp(kBegin));
+  if (!reads_host_memory()) {
     CATENA_RETURN_IF_ERROR(stream_->copy_to_device(*batch_, 0, staging_->bytes().first(bytes_in())));
   }
-  for (auto const* group : {&staged_, &undecided_}) {
+  for (auto const* group : {&staged_, &passthrough_}) {
     for (Staged const& staged : *group) {
       CATENA_ASSIGN_OR_RETURN(const std::uint64_t bytes, enqueue_rewritten(*stream_, *nf_->shared_, staged.batch));
       transfers_.bytes_to_device += bytes;
     }
   }
-  if (in_.way != nullptr) {
-    CATENA_RETURN_IF_ERROR(in_.way->enqueue(*stream_));
+  if (in_.body_copy != nullptr) {
+    CATENA_RETURN_IF_ERROR(in_.body_copy->enqueue(*stream_));
   }
   if (can_repeat() && !is_traced()) {
-    const std::uint32_t most_rows = std::min(std::max(std::bit_ceil(rows_in_all()), kLeastListRows), capacity());
-    CATENA_ASSIGN_OR_RETURN(device::LaunchList* const list, list_of_kernels(most_rows));
+    const std::uint32_t max_rows = std::min(std::max(std::bit_ceil(rows_in_all()), kMinRecordedRows), capacity());
+    CATENA_ASSIGN_OR_RETURN(device::CommandBuffer* const commands, commands_for(max_rows));
     kernel_ran_ = true;
-    CATENA_RETURN_IF_ERROR(stream_->run(*list));
+    CATENA_RETURN_IF_ERROR(stream_->enqueue(*commands));
   } else {
     CATENA_RETURN_IF_ERROR(launch_in(*stream_, rows_in_all()));
-    CATENA_RETURN_IF_ERROR(mark(kMovedIn));
+    CATENA_RETURN_IF_ERROR(record_timestamp(kMovedIn));
     kernel_ran_ = true;
     CATENA_RETURN_IF_ERROR(launch_nf(*stream_, count_));
-    CATENA_RETURN_IF_ERROR(mark(kComputed));
+    CATENA_RETURN_IF_ERROR(record_timestamp(kComputed));
     CATENA_RETURN_IF_ERROR(launch_out(*stream_, rows_in_all()));
   }
-  if (out_.way != nullptr) {
-    CATENA_RETURN_IF_ERROR(out_.way->enqueue(*stream_));
+  if (out_.body_copy != nullptr) {
+    CATENA_RETURN_IF_ERROR(out_.body_copy->enqueue(*stream_));
   }
   if (!writes_to_host()) {
     CATENA_RETURN_IF_ERROR(
         stream_->copy_to_host(staging_out_->bytes().first(layout_.end - layout_.out), *batch_, layout_.out));
   }
-  CATENA_RETURN_IF_ERROR(mark(kMovedBack));
+  CATENA_RETURN_IF_ERROR(record_timestamp(kMovedBack));
   CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
   faults_ = out(layout_.out);
   results_ = out(layout_.results);
@@ -381,7 +373,8 @@ void SharedLaunch::count_transfers(std::size_t staged_in, std::size_t staged_out
   const auto beside_staging = [this](Side const& side) {
     const packet::FieldSet mapped =
         packet::has_frame(side.moved) ? 0 : side.moved & packet::kFrameFields & ~side.columns;
-    return (side.way == nullptr ? 0 : side.way->bytes()) + std::uint64_t{rows_in_all()} * packet::columns_size(mapped);
+    return (side.body_copy == nullptr ? 0 : side.body_copy->bytes()) +
+           std::uint64_t{rows_in_all()} * packet::columns_size(mapped);
   };
   transfers_.packets += rows_in_all();
   transfers_.bytes_to_device += staged_in + beside_staging(in_);
@@ -402,8 +395,8 @@ const std::byte* SharedLaunch::out_column(std::uint32_t field) const {
   return prefix == packet::kNoColumn ? nullptr : out(layout_.out_columns + std::size_t{layout_.padded} * prefix);
 }
 
-/// Marks rows whose borders, as the kernel left them, do not lie in the room of the frame.
-void SharedLaunch::check_borders(packet::Batch const& batch, std::uint32_t first_row) {
+/// Marks rows whose frame bounds, as the kernel left them, are not in the frame's staging extent.
+void SharedLaunch::check_frame_bounds(packet::Batch const& batch, std::uint32_t first_row) {
   ProgramSpec const& spec = nf_->spec();
   const auto* offsets = reinterpret_cast<const std::uint16_t*>(out_column(packet::kMetaOffset));
   const auto* lengths = reinterpret_cast<const std::uint16_t*>(out_column(packet::kMetaLength));
@@ -424,19 +417,19 @@ void SharedLaunch::check_borders(packet::Batch const& batch, std::uint32_t first
 }
 
 void SharedLaunch::apply_rows(packet::Batch const& batch, std::uint32_t first_row) {
-  const bool moves_borders = (nf_->spec().writes & packet::fields(packet::kMetaOffset, packet::kMetaLength)) != 0;
-  if (moves_borders && first_row < count_) {
-    check_borders(batch, first_row);
+  const bool moves_frame_bounds = (nf_->spec().writes & packet::fields(packet::kMetaOffset, packet::kMetaLength)) != 0;
+  if (moves_frame_bounds && first_row < count_) {
+    check_frame_bounds(batch, first_row);
   }
-  // what a strayed kernel says about a packet is not believed
+  // what a faulted row says about its packet is not believed
   columns_out_.scatter(batch, out(layout_.out_columns), layout_.padded, first_row, faulted_rows(first_row));
-  if (out_.way == nullptr || out_.way->route() != Route::kStaged) {
+  if (out_.body_copy == nullptr || out_.body_copy->method() != TransferMethod::kStaged) {
     return;
   }
   const std::span<const std::byte> frames{out(layout_.frames_out), out_.frames_bytes};
   for (std::uint32_t row = first_row; row < first_row + batch.size(); ++row) {
     if (!faulted(row)) {
-      out_.way->read_staging(row, frames);
+      out_.body_copy->read_staging(row, frames);
     }
   }
 }
@@ -445,7 +438,7 @@ void SharedLaunch::apply() {
   for (Staged const& staged : staged_) {
     apply_rows(staged.batch, staged.first_row);
   }
-  for (Staged const& staged : undecided_) {
+  for (Staged const& staged : passthrough_) {
     apply_rows(staged.batch, count_ + staged.first_row);
   }
 }

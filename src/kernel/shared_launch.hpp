@@ -12,14 +12,14 @@
 namespace catena::kernel {
 
 /// A step on the shared buffer: moves what is outdated there, lets the kernel work in place, and brings back what the
-/// host needs. Rows of decided packets stand first, those of undecided ones behind them.
+/// host needs. Rows of processed packets come first, those of passed-through ones after them.
 class SharedLaunch final : public Launch {
  public:
   SharedLaunch(DeviceNf& nf, std::uint32_t max_packets);
 
   void begin() override;
   void add_unit(packet::Batch const& unit) override;
-  void add_undecided(packet::Batch const& batch) override;
+  void add_passthrough(packet::Batch const& batch) override;
   Status submit() override;
   Status enqueue_kernel() override;
   void apply() override;
@@ -28,35 +28,35 @@ class SharedLaunch final : public Launch {
   /// One direction of the step.
   struct Side {
     packet::FieldSet moved = 0;
-    packet::FieldSet columns = 0;  ///< of the batch region
+    packet::FieldSet columns = 0;  ///< of the launch buffer
     Frames body = Frames::kNone;
     bool has_kernel = false;               ///< whether there is anything for a transfer kernel, wherever the body goes
     std::optional<copy::BodyMover> mover;  ///< where there is a body
     // of the batch in flight
     copy::Bodies bodies;
-    copy::BodyCopy* way = nullptr;
-    BodyRoute route = kNoBody;
+    copy::BodyCopy* body_copy = nullptr;
+    TransferMethod method = TransferMethod::kStrided;
     std::size_t frames_bytes = 0;
   };
-  /// What decides which kernels a batch needs, and with which arguments, but for what the region's head says.
+  /// What decides which kernels a batch needs, and with which arguments, except for what the LaunchHeader says.
   struct KernelsKey {
-    std::uint32_t most_rows = 0;
-    BodyRoute body_in = kNoBody;
-    BodyRoute body_out = kNoBody;
+    std::uint32_t max_rows = 0;
+    TransferMethod body_in = TransferMethod::kStrided;
+    TransferMethod body_out = TransferMethod::kStrided;
     bool operator==(KernelsKey const&) const = default;
   };
   struct Kernels {
     KernelsKey key;
-    device::LaunchList* list;
+    device::CommandBuffer* commands;
   };
-  /// Byte positions of one batch in the batch region; host staging has the same shape.
+  /// Byte positions of one batch in the launch buffer; host staging has the same shape.
   struct Layout {
     std::uint32_t padded = 0;
-    std::size_t columns = 0;  ///< behind the RegionHead
+    std::size_t columns = 0;  ///< after the LaunchHeader
     std::size_t aux = 0;
     std::size_t slots = 0;
-    std::size_t rooms_in = 0;
-    std::size_t rooms_out = 0;
+    std::size_t extents_in = 0;
+    std::size_t extents_out = 0;
     std::size_t frames_in = 0;
     std::size_t out = 0;  ///< fault report and flags; from here on it goes back
     std::size_t out_columns = 0;
@@ -67,45 +67,45 @@ class SharedLaunch final : public Launch {
 
   Status allocate() override;
   Status enqueue_warm_up() override;
-  Status prepare_lists() override;
+  Status record_commands() override;
   Extent spill_extent(std::uint32_t row) const override;
   Layout layout_for(std::uint32_t rows, std::size_t frames_in, std::size_t frames_out) const;
   void collect_rows();
   void find_own_slots();
-  void choose_way(Side& side);
+  void choose_method(Side& side);
   void write_head();
   void fill_staging();
   std::size_t bytes_in() const { return writes_to_host() ? layout_.out : layout_.out_columns; }
-  /// Whether kernels read the region in the host's memory. With bodies in it a bulk copy brings it; without them it is
-  /// small, and a copy of its own would wait in the copy engine behind megabytes of packets.
-  bool region_is_mapped() const { return staging_->window() != nullptr && in_.frames_bytes == 0; }
-  static std::uint32_t lane_bits(Side const& side, std::uint32_t most_rows);
-  /// Of a region that has `rows` rows and this batch's ways.
-  std::uint32_t most_region_blocks(std::uint32_t rows) const;
-  bool brings_region(std::uint32_t most_rows) const;
+  /// Whether kernels read the launch buffer in the host's memory. With bodies in it a bulk copy brings it; without them
+  /// it is small, and a copy of its own would wait in the copy engine behind megabytes of packets.
+  bool reads_host_memory() const { return staging_->window() != nullptr && in_.frames_bytes == 0; }
+  static std::uint32_t lane_bits(Side const& side, std::uint32_t max_rows);
+  /// Of a launch buffer with `rows` rows and this batch's methods.
+  std::uint32_t max_upload_blocks(std::uint32_t rows) const;
+  bool fused_upload(std::uint32_t max_rows) const;
   bool needs_kernel(Side const& side) const;
-  /// Whether the kernels' arguments are those of other batches too, but for what the region's head says.
+  /// Whether the kernels' arguments are those of other batches too, except for what the LaunchHeader says.
   bool can_repeat() const;
-  /// The kernels of all batches of at most `most_rows` rows whose bodies go by the sides' routes.
-  Result<device::LaunchList*> list_of_kernels(std::uint32_t most_rows);
-  // Each is for at most `most_rows` rows: how many there are, the region's head says.
-  Status launch_in(device::LaunchTarget& target, std::uint32_t most_rows);
-  Status launch_nf(device::LaunchTarget& target, std::uint32_t most_rows);
-  Status launch_out(device::LaunchTarget& target, std::uint32_t most_rows);
-  Status launch_transfer(device::LaunchTarget& target, Side const& side, std::uint32_t most_rows, bool brings_region);
-  Status launch_region(device::LaunchTarget& target, std::uint32_t most_rows);
+  /// The kernels of all batches of at most `max_rows` rows whose bodies take the sides' methods.
+  Result<device::CommandBuffer*> commands_for(std::uint32_t max_rows);
+  // Each is for at most `max_rows` rows: how many there are, the LaunchHeader says.
+  Status launch_in(device::CommandRecorder& target, std::uint32_t max_rows);
+  Status launch_nf(device::CommandRecorder& target, std::uint32_t max_rows);
+  Status launch_out(device::CommandRecorder& target, std::uint32_t max_rows);
+  Status launch_transfer(device::CommandRecorder& target, Side const& side, std::uint32_t max_rows, bool fused_upload);
+  Status launch_upload(device::CommandRecorder& target, std::uint32_t max_rows);
   /// Where the kernels of this batch write what goes back beside the bodies. What few bytes there are, they write into
-  /// the host's memory themselves; where bodies go back through staging, into the region, which one copy moves.
+  /// the host's memory themselves; where bodies go back through staging, into the launch buffer, which one copy moves.
   bool writes_to_host() const { return staging_out_->window() != nullptr && out_.frames_bytes == 0; }
   device::Buffer& out_buffer() const { return writes_to_host() ? *staging_out_->window() : *batch_; }
-  std::size_t in_out_buffer(std::size_t region_offset) const {
-    return writes_to_host() ? region_offset - layout_.out : region_offset;
+  std::size_t offset_in_out_buffer(std::size_t buffer_offset) const {
+    return writes_to_host() ? buffer_offset - layout_.out : buffer_offset;
   }
   void count_transfers(std::size_t staged_in, std::size_t staged_out);
-  void check_borders(packet::Batch const& batch, std::uint32_t first_row);
+  void check_frame_bounds(packet::Batch const& batch, std::uint32_t first_row);
   void apply_rows(packet::Batch const& batch, std::uint32_t first_row);
-  std::byte* out(std::size_t region_offset) const {
-    return staging_out_->bytes().data() + (region_offset - layout_.out);
+  std::byte* out(std::size_t buffer_offset) const {
+    return staging_out_->bytes().data() + (buffer_offset - layout_.out);
   }
   const std::byte* out_column(std::uint32_t field) const;
   std::uint32_t rows_in_all() const { return static_cast<std::uint32_t>(slots_.size()); }
@@ -114,8 +114,8 @@ class SharedLaunch final : public Launch {
   Side out_;
   Columns columns_in_;
   Columns columns_out_;  ///< those that the host wants
-  std::vector<Staged> undecided_;
-  std::uint32_t undecided_count_ = 0;
+  std::vector<Staged> passthrough_;
+  std::uint32_t passthrough_count_ = 0;
   std::vector<packet::Batch> units_;
   std::vector<std::uint32_t> slots_;  ///< of each row
   std::vector<copy::SlotRun> own_;

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves fields between a launch's own buffer or the packet pool and the shared buffer. Several work-items a packet, its
 // lanes, where there are bodies; lane 0 moves what is small. Macros besides those of a context:
-//   CATENA_COLUMNS         fields that travel as columns of the batch region
+//   CATENA_COLUMNS         fields that travel as columns of the batch launch_buffer
 //   CATENA_MAPPED_COLUMNS  header fields that the kernel reads or writes in the packet pool
-//   CATENA_WRITTEN         moving out: columns that the NF's kernel has written for the rows that it decided
+//   CATENA_WRITTEN         moving out: columns that the NF's kernel has written for the rows that it processed
 //   CATENA_BODY            0 none, 1 payloads, 2 whole frames
-// Offsets and lengths on the device are what an NF's kernel left: nothing here goes beyond a slot or a room.
+// Offsets and lengths on the device are what an NF's kernel left: nothing here goes beyond a slot or a extent.
 #include <catena/kernel/dialect.hpp>
 
 namespace catena::kernel {
 
-/// What a launch tells, and what its region does.
+/// What a launch tells, and what its launch_buffer does.
 struct Move {
   TransferParams const& params;
-  RegionHead head;
+  LaunchHeader head;
   u32 padded;  // rows of every column
-  const u8* region;
+  const u8* launch_buffer;
 };
 
-inline Move move_of(const u8* region, TransferParams const& params) {
-  const RegionHead head = *reinterpret_cast<const RegionHead*>(region + params.head_offset);
-  return {params, head, padded_rows(head.rows), region};
+inline Move move_of(const u8* launch_buffer, TransferParams const& params) {
+  const LaunchHeader head = *reinterpret_cast<const LaunchHeader*>(launch_buffer + params.head_offset);
+  return {params, head, padded_rows(head.rows), launch_buffer};
 }
 
 struct Row {
@@ -40,7 +40,7 @@ inline bool find_row(Move const& move, u8* shared, u8* pool, Row& row) {
     return false;
   }
   const u64 slots_at = move.params.slots_offset + static_cast<u64>(move.padded) * move.params.slots_row_bytes;
-  row.slot = reinterpret_cast<const u32*>(move.region + slots_at)[row.row];
+  row.slot = reinterpret_cast<const u32*>(move.launch_buffer + slots_at)[row.row];
   row.twin = shared + static_cast<u64>(row.slot) * packet::kSlotBytes;
   row.original = pool + static_cast<u64>(row.slot) * packet::kSlotBytes;
   return row.slot < move.params.slots;
@@ -190,7 +190,7 @@ inline void fields_out(u8* shared, u8* columns, Move const& move, Row const& row
     constexpr u32 kPrefix = packet::column_prefix(CATENA_COLUMNS, Field);
     constexpr u32 kBytes = packet::field_size(Field);
     constexpr bool kWritten = ((CATENA_WRITTEN >> Field) & 1U) != 0;
-    const bool written = kWritten && row.row < move.head.decided;
+    const bool written = kWritten && row.row < move.head.processed;
     u32 place = 0;
     if constexpr (kPrefix != packet::kNoColumn) {
       u8* column = columns + static_cast<u64>(move.padded) * kPrefix + static_cast<u64>(row.row) * kBytes;
@@ -211,35 +211,36 @@ inline void fields_out(u8* shared, u8* columns, Move const& move, Row const& row
   }
 }
 
-/// The part of slot bytes [begin, end) that lies in the packet's room, and where that is in the frames as if the slot
+/// The part of slot bytes [begin, end) that lies in the packet's extent, and where that is in the frames as if the slot
 /// began there.
-inline i64 room_of(Move const& move, Row const& row, u32& begin, u32& end) {
-  const Room room = reinterpret_cast<const Room*>(move.region + move.params.rooms_offset)[row.row];
-  const u32 room_end = static_cast<u32>(room.slot_begin) + room.bytes;
-  begin = begin > room.slot_begin ? begin : room.slot_begin;
-  end = end < room_end ? end : room_end;
-  if (begin >= end || static_cast<u64>(room.begin) + room.bytes > move.params.frames_bytes) {
-    begin = end = room.slot_begin;
+inline i64 staging_of(Move const& move, Row const& row, u32& begin, u32& end) {
+  const StagingExtent extent =
+      reinterpret_cast<const StagingExtent*>(move.launch_buffer + move.params.extents_offset)[row.row];
+  const u32 extent_end = static_cast<u32>(extent.slot_begin) + extent.bytes;
+  begin = begin > extent.slot_begin ? begin : extent.slot_begin;
+  end = end < extent_end ? end : extent_end;
+  if (begin >= end || static_cast<u64>(extent.begin) + extent.bytes > move.params.frames_bytes) {
+    begin = end = extent.slot_begin;
   }
-  return static_cast<i64>(move.params.frames_offset) + room.begin - room.slot_begin;
+  return static_cast<i64>(move.params.frames_offset) + extent.begin - extent.slot_begin;
 }
 
-inline void move_in(const u8* region, u8* shared, u8* pool, TransferParams const& params) {
-  const Move move = move_of(region, params);
+inline void move_in(const u8* launch_buffer, u8* shared, u8* pool, TransferParams const& params) {
+  const Move move = move_of(launch_buffer, params);
   Row row;
   if (!find_row(move, shared, pool, row)) {
     return;
   }
-  const u8* columns = region + params.head_offset + sizeof(RegionHead);
+  const u8* columns = launch_buffer + params.head_offset + sizeof(LaunchHeader);
   const Where at = where<CATENA_COLUMNS>(shared, columns, move, row, true);
-  if (params.body != kNoBody) {
+  if (params.body != TransferMethod::kStrided) {
     u32 begin = 0;
     u32 end = 0;
     body_range(at, begin, end);
-    if (params.body == kBodyMapped) {
+    if (params.body == TransferMethod::kGather) {
       copy_range(row, row.twin, row.original, begin, end);
     } else {
-      const u8* from = region + room_of(move, row, begin, end);
+      const u8* from = launch_buffer + staging_of(move, row, begin, end);
       copy_range(row, row.twin, from, begin, end);
     }
   }
@@ -255,19 +256,19 @@ inline void move_out(u8* batch, u8* out, u8* shared, u8* pool, TransferParams co
     return;
   }
   u8* columns = out + params.flags_offset + move.padded;
-  const Where at = where<CATENA_COLUMNS & CATENA_WRITTEN>(shared, columns, move, row, row.row < move.head.decided);
-  if (params.body != kNoBody) {
+  const Where at = where<CATENA_COLUMNS & CATENA_WRITTEN>(shared, columns, move, row, row.row < move.head.processed);
+  if (params.body != TransferMethod::kStrided) {
     u32 begin = 0;
     u32 end = 0;
     body_range(at, begin, end);
-    if (params.body == kBodyMapped) {
+    if (params.body == TransferMethod::kGather) {
       if (CATENA_BODY == 2 && begin < end) {
-        begin = packet::line_begin(begin);
-        end = packet::line_end(end);
+        begin = packet::cache_line_begin(begin);
+        end = packet::cache_line_end(end);
       }
       copy_range(row, row.original, row.twin, begin, end);
     } else {
-      u8* to = batch + room_of(move, row, begin, end);
+      u8* to = batch + staging_of(move, row, begin, end);
       copy_range(row, to, row.twin, begin, end);
     }
   }
@@ -281,13 +282,13 @@ inline void move_out(u8* batch, u8* out, u8* shared, u8* pool, TransferParams co
 CATENA_TRANSFER_KERNEL(catena_move_in) {
   using namespace catena::kernel;
   const catena::u32 at = global_id();
-  const bool is_mapped = params.brings_region != 0;
-  const bool brings = is_mapped && at < reinterpret_cast<const RegionHead*>(out)->region_blocks;
+  const bool is_mapped = params.fused_upload != 0;
+  const bool is_fused = is_mapped && at < reinterpret_cast<const LaunchHeader*>(out)->upload_blocks;
   // asked for first and put down last: reading memory of the host takes long
-  const RegionBlock block = brings ? reinterpret_cast<const RegionBlock*>(out)[at] : RegionBlock{};
+  const UploadBlock block = is_fused ? reinterpret_cast<const UploadBlock*>(out)[at] : UploadBlock{};
   move_in(is_mapped ? out : batch, shared, pool, params);
-  if (brings) {
-    reinterpret_cast<RegionBlock*>(batch)[at] = block;
+  if (is_fused) {
+    reinterpret_cast<UploadBlock*>(batch)[at] = block;
   }
 }
 CATENA_TRANSFER_KERNEL(catena_move_out) { catena::kernel::move_out(batch, out, shared, pool, params); }

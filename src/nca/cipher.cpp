@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-extern const catena::kernel::SourceFile catena_kernel_nca_cipher[];
+extern const catena::kernel::EmbeddedFile catena_kernel_nca_cipher[];
 extern const unsigned catena_kernel_nca_cipher_count;
 
 namespace catena::nca {
@@ -184,7 +184,7 @@ class CipherFunction final : public Function {
     return std::make_unique<CipherWorker>(settings_, keys_, std::move(manager));
   }
 
-  Result<KernelSide> kernel_side() const override {
+  Result<FunctionKernel> kernel_side() const override {
     std::array<std::uint32_t, ipsec::kAssociationWords> words{};
     for (std::uint32_t i = 0; i < 44; ++i) {
       words[ipsec::kRoundKeys + i] = packet::load_be32(keys_.round_keys.data() + std::size_t{4} * i);
@@ -199,7 +199,7 @@ class CipherFunction final : public Function {
     header.text_offset = settings_.text_offset;
     header.iv_offset = settings_.iv_offset;
     header.decrypts = settings_.decrypts ? 1 : 0;
-    KernelSide side;
+    FunctionKernel side;
     side.spec.source = {catena_kernel_nca_cipher, catena_kernel_nca_cipher_count};
     side.spec.kernel = "nca_cipher";
     side.spec.reads = packet::fields(packet::kPayload);

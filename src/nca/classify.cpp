@@ -15,7 +15,7 @@
 #include <utility>
 
 // The kernel of the firewall NF.
-extern const catena::kernel::SourceFile catena_kernel_nca_classify[];
+extern const catena::kernel::EmbeddedFile catena_kernel_nca_classify[];
 extern const unsigned catena_kernel_nca_classify_count;
 
 namespace catena::nca {
@@ -75,8 +75,8 @@ class ClassifyFunction final : public Function {
   bool reads_headers() const override { return true; }
   Result<std::unique_ptr<HostWorker>> host_worker() const override { return std::make_unique<ClassifyWorker>(tables_); }
 
-  Result<KernelSide> kernel_side() const override {
-    KernelSide side;
+  Result<FunctionKernel> kernel_side() const override {
+    FunctionKernel side;
     side.spec.source = {catena_kernel_nca_classify, catena_kernel_nca_classify_count};
     side.spec.kernel = "firewall";
     side.spec.reads = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,

@@ -31,8 +31,8 @@ class CustomFunction final : public Function {
   Result<std::unique_ptr<HostWorker>> host_worker() const override {
     return absl::UnimplementedError("a kernel runs on cuda and opencl devices; \"opencl\" may be a CPU");
   }
-  Result<KernelSide> kernel_side() const override {
-    KernelSide side;
+  Result<FunctionKernel> kernel_side() const override {
+    FunctionKernel side;
     side.spec.source = {&file_, 1};
     side.spec.kernel = name_;
     side.spec.reads = packet::fields(packet::kPayload);
@@ -60,7 +60,7 @@ class CustomFunction final : public Function {
   std::string source_;
   std::string name_;
   std::vector<std::byte> state_;
-  kernel::SourceFile file_;
+  kernel::EmbeddedFile file_;
   std::uint32_t result_bytes_;
   kernel::LaunchPolicy policy_;
 };

@@ -31,7 +31,7 @@ struct FunctionResults {
 };
 
 /// What a device needs to run a function.
-struct KernelSide {
+struct FunctionKernel {
   kernel::ProgramSpec spec;
   std::vector<std::byte> state;
   bool returns_spill = false;  ///< see PackedLaunch::Nf
@@ -53,7 +53,7 @@ class Function {
   /// Whether the packets' headers must be parsed.
   virtual bool reads_headers() const { return false; }
   /// ResourceExhausted: tables that are too large for a device.
-  virtual Result<KernelSide> kernel_side() const = 0;
+  virtual Result<FunctionKernel> kernel_side() const = 0;
   /// Unavailable: this processor lacks what a library needs. Unimplemented: the function has no host side.
   virtual Result<std::unique_ptr<HostWorker>> host_worker() const = 0;
   /// Turns what a kernel wrote, as function number `number` of `launch`, into the empty `results`: the same as a

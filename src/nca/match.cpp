@@ -19,7 +19,7 @@
 #include <utility>
 
 // The kernel of the nids NF.
-extern const catena::kernel::SourceFile catena_kernel_nca_match[];
+extern const catena::kernel::EmbeddedFile catena_kernel_nca_match[];
 extern const unsigned catena_kernel_nca_match_count;
 
 namespace catena::nca {
@@ -126,7 +126,7 @@ class MatchFunction final : public Function {
       : patterns_(std::move(patterns)), suffixes_(nids::suffix_links(patterns_.set.patterns())) {}
 
   nca_kind kind() const override { return NCA_MATCH; }
-  Result<KernelSide> kernel_side() const override;
+  Result<FunctionKernel> kernel_side() const override;
   Result<std::unique_ptr<HostWorker>> host_worker() const override {
     CATENA_ASSIGN_OR_RETURN(nids::LiteralMatcher matcher, nids::LiteralMatcher::create(patterns_.set.patterns()));
     return std::make_unique<MatchWorker>(*this, std::move(matcher), patterns_.set.size());
@@ -162,7 +162,7 @@ Status MatchWorker::run(kernel::PackedPackets const& packets, FunctionResults& r
   return absl::OkStatus();
 }
 
-Result<KernelSide> MatchFunction::kernel_side() const {
+Result<FunctionKernel> MatchFunction::kernel_side() const {
   const std::vector<bool> deciding(patterns_.set.size(), true);
   nf::StateBuilder state(sizeof(nids::NidsState));
   std::array<nids::NidsAutomaton, 2> automata{};
@@ -174,7 +174,7 @@ Result<KernelSide> MatchFunction::kernel_side() const {
       automata[count++] = nids::add_automaton(state, automaton);
     }
   }
-  KernelSide side;
+  FunctionKernel side;
   side.spec.source = {catena_kernel_nca_match, catena_kernel_nca_match_count};
   side.spec.kernel = count == 2 ? "nids_two" : "nids_one";
   side.spec.reads = packet::fields(packet::kPayload);

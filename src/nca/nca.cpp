@@ -113,7 +113,7 @@ Result<Opened> open_device(std::string_view what, std::string& tried) {
     return Opened{nullptr, "cpu"};
   }
   if (what == "auto") {
-    CATENA_ASSIGN_OR_RETURN(auto found, device::open(device::Choice::kAuto, &tried));
+    CATENA_ASSIGN_OR_RETURN(auto found, device::open(device::DevicePreference::kAuto, &tried));
     if (!found) {
       return open_device("cpu", tried);
     }

@@ -17,7 +17,7 @@
 #include <utility>
 #include <variant>
 
-extern const catena::kernel::SourceFile catena_kernel_nca_route[];
+extern const catena::kernel::EmbeddedFile catena_kernel_nca_route[];
 extern const unsigned catena_kernel_nca_route_count;
 
 namespace catena::nca {
@@ -58,8 +58,8 @@ class RouteFunction final : public Function {
     return std::make_unique<RouteWorker>(*this, *host_tables_);
   }
 
-  Result<KernelSide> kernel_side() const override {
-    KernelSide side;
+  Result<FunctionKernel> kernel_side() const override {
+    FunctionKernel side;
     side.spec.source = {catena_kernel_nca_route, catena_kernel_nca_route_count};
     side.spec.kernel = "nca_route";
     side.spec.reads = packet::fields(packet::kIpv4Dst);

@@ -21,22 +21,22 @@ constexpr std::array<DropReason, 4> kFrameworkReasons{{
     {"link_local", "ARP or another control frame that concerns one link, and link_local is drop"},
 }};
 
-std::string_view region_name(std::uint32_t region) {
-  switch (region) {
-    case kernel::kRegionColumns:
+std::string_view name_of_address_space(std::uint32_t address_space) {
+  switch (address_space) {
+    case kernel::kAddressColumns:
       return "columns";
-    case kernel::kRegionFrames:
+    case kernel::kAddressFrames:
       return "frames";
-    case kernel::kRegionResults:
+    case kernel::kAddressResults:
       return "results";
-    case kernel::kRegionState:
+    case kernel::kAddressState:
       return "state";
-    case kernel::kRegionSpill:
+    case kernel::kAddressSpill:
       return "spill";
-    case kernel::kRegionLocal:
+    case kernel::kAddressLocal:
       return "local memory";
     default:
-      return "unknown region";
+      return "unknown address space";
   }
 }
 
@@ -115,7 +115,7 @@ std::string Instance::passes_unseen() const {
 }
 
 /// Whether all packets of a unit whose slots are a run are alive and ones that this NF can inspect.
-bool Instance::decides_all(packet::Batch const& unit) const {
+bool Instance::processes_all(packet::Batch const& unit) const {
   if (unit.size() == 0) {
     return true;
   }
@@ -133,10 +133,10 @@ bool Instance::decides_all(packet::Batch const& unit) const {
 
 void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slots) {
   // Every packet of every NF comes through here: no branch that depends on the packet.
-  if (unit.is_run() && decides_all(unit)) {
+  if (unit.is_run() && processes_all(unit)) {
     slots.insert(slots.end(), unit.slots().begin(), unit.slots().end());
     counters_.in += unit.size();
-    counters_.decided += unit.size();
+    counters_.processed += unit.size();
     return;
   }
   packet::MetaColumns const& meta = unit.meta();
@@ -159,10 +159,10 @@ void Instance::select(packet::Batch const& unit, std::vector<std::uint32_t>& slo
     next += static_cast<std::size_t>(alive_here) & static_cast<std::size_t>(is_supported(slot));
   }
   slots.resize(static_cast<std::size_t>(next - slots.data()));
-  const std::uint64_t decided = slots.size() - before;
+  const std::uint64_t processed = slots.size() - before;
   counters_.in += alive;
-  counters_.decided += decided;
-  if (alive != decided) {
+  counters_.processed += processed;
+  if (alive != processed) {
     leave_out_unsupported(unit);
   }
 }
@@ -256,16 +256,16 @@ void DeviceBatch::add(packet::Batch const& unit) {
   part.unit = unit;
   part.first_row = launch_->rows();
   part.slots.clear();
-  part.undecided.clear();
+  part.passthrough.clear();
   instance_->select(unit, part.slots);
   instance_->prepare(unit, part.slots, part.aux);
   launch_->add_unit(without_replies(part));
   launch_->add(unit.subset(part.slots), part.aux);
   has_work_ = has_work_ || !part.slots.empty();
   if (device_nf_->spec().shared) {
-    find_undecided(part);
-    launch_->add_undecided(unit.subset(part.undecided));
-    has_work_ = has_work_ || !part.undecided.empty();
+    find_passthrough(part);
+    launch_->add_passthrough(unit.subset(part.passthrough));
+    has_work_ = has_work_ || !part.passthrough.empty();
   }
   packets_ += unit.size();
 }
@@ -285,17 +285,17 @@ packet::Batch DeviceBatch::without_replies(Part& part) {
   return unit.subset(part.own);
 }
 
-void DeviceBatch::find_undecided(Part& part) const {
+void DeviceBatch::find_passthrough(Part& part) const {
   if (part.slots.size() == part.unit.size()) {
     return;  // nearly always
   }
   packet::MetaColumns const& meta = part.unit.meta();
-  auto decided = part.slots.begin();
+  auto processed = part.slots.begin();
   for (const std::uint32_t slot : part.unit.slots()) {
-    if (decided != part.slots.end() && *decided == slot) {
-      ++decided;
+    if (processed != part.slots.end() && *processed == slot) {
+      ++processed;
     } else if (packet::ended(meta.verdict[slot]) == 0) {
-      part.undecided.push_back(slot);
+      part.passthrough.push_back(slot);
     }
   }
 }
@@ -353,7 +353,7 @@ void DeviceBatch::complete() {
                                instance_->outcome_);
       continue;
     }
-    // rows that strayed are dropped; the others are complete()d one by one, so that their rows stay right
+    // faulted rows are dropped; the others are complete()d one by one, so that their rows stay right
     const std::uint32_t aux_bytes = instance_->descriptor().aux_bytes;
     for (std::uint32_t i = 0; i < part.slots.size(); ++i) {
       const packet::Batch one = part.unit.subset(std::span(part.slots).subspan(i, 1));
@@ -378,7 +378,7 @@ void DeviceBatch::complete() {
   }();
   if (kernel::FaultReport const& report = launch_->faults(); report.count > 0) {
     instance_->counters_.kernel_faults += report.count;
-    // loud, but a hostile kernel must not fill the log: the 1st, 2nd, 4th, 8th ... launch that strays
+    // loud, but a hostile kernel must not fill the log: the 1st, 2nd, 4th, 8th ... launch with a fault
     const std::uint64_t launches = ++faulty_launches_;
     if ((launches & (launches - 1)) == 0) {
       // work-items beyond the last packet run too, and no packet is theirs
@@ -388,7 +388,7 @@ void DeviceBatch::complete() {
           "NF {} on {}: its kernel accessed memory out of bounds {} times in one launch (launch {} that did); first: "
           "{}, {} + {} bytes, which has {} bytes. Packets dropped for it: {}.",
           instance_->name(), device_nf_->device().info().name, report.count, launches, first,
-          region_name(report.region), report.offset, report.size, dropped);
+          name_of_address_space(report.address_space), report.offset, report.size, dropped);
     }
   }
 }
@@ -396,7 +396,7 @@ void DeviceBatch::complete() {
 bool DeviceBatch::may_write_packets() const {
   auto const& step = device_nf_->spec().shared;
   return step && has_work_ && launch_->kernel_ran() && step->to_host != 0 &&
-         (step->body_out != kernel::Route::kStaged || step->columns_out != kernel::Route::kStaged);
+         (step->body_out != TransferMethod::kStaged || step->columns_out != TransferMethod::kStaged);
 }
 
 bool DeviceBatch::may_change_packets() const {

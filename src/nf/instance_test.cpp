@@ -108,7 +108,7 @@ TEST(Instance, layers_that_an_nf_refuses_make_a_packet_unsupported) {
   Descriptor descriptor = testing::marker_descriptor();
   EXPECT_EQ(testing::run(descriptor, testing::make_marker(), input)->counters.unsupported, 1U);
   descriptor.refuses = 0;
-  EXPECT_EQ(testing::run(descriptor, testing::make_marker(), input)->counters.decided, 2U);
+  EXPECT_EQ(testing::run(descriptor, testing::make_marker(), input)->counters.processed, 2U);
 }
 
 TEST(Instance, says_what_it_passes_unseen) {
@@ -129,21 +129,21 @@ TEST(Instance, says_what_it_passes_unseen) {
 }
 
 /// A kernel that leaves its memory is stopped at the access, counted and reported; only its own packets are lost.
-TEST(Isolation, packets_of_a_straying_kernel_are_dropped_and_the_others_are_right) {
+TEST(Isolation, packets_of_a_kernel_out_of_bounds_are_dropped_and_the_others_are_right) {
   std::vector<Frame> input = testing::marker_frames(100);
-  std::vector<Frame> straying = input;
-  straying[10] = testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 6666, "read outside");
-  straying[40] = testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 6667, "write outside");
+  std::vector<Frame> faulty = input;
+  faulty[10] = testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 6666, "read outside");
+  faulty[40] = testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 6667, "write outside");
   ASSERT_FALSE(testing::devices().empty());
   for (device::Device* device : testing::devices()) {
-    const RunResult result = run_ok(straying, device);
-    const RunResult expected = run_ok(straying, nullptr);
+    const RunResult result = run_ok(faulty, device);
+    const RunResult expected = run_ok(faulty, nullptr);
     EXPECT_EQ(result.dropped("kernel_fault"), 2U) << device->info().name;
     EXPECT_GT(result.counters.kernel_faults, 2U) << "every access outside counts";
-    for (std::size_t i = 0; i < straying.size(); ++i) {
+    for (std::size_t i = 0; i < faulty.size(); ++i) {
       if (i == 10 || i == 40) {
         EXPECT_EQ(result.packets[i].verdict, packet::Verdict::kDrop);
-        EXPECT_EQ(result.packets[i].frame, straying[i]) << "what a strayed kernel wrote is not believed";
+        EXPECT_EQ(result.packets[i].frame, faulty[i]) << "what a faulty kernel wrote is not believed";
       } else {
         EXPECT_TRUE(result.packets[i] == expected.packets[i]) << i;
       }

@@ -23,7 +23,7 @@ void add_kernel(NfNeeds& needs, PlacedNf const& nf) {
   const Hints& hints = nf.hints;
   const FieldSet touched = hints.gr | hints.gw;
   needs.needs_whole = (touched & (kVariableHeaderFields | packet::fields(packet::kPayload))) != 0;
-  needs.moves_borders = (hints.gw & kBorders) != 0;
+  needs.moves_frame_bounds = (hints.gw & kFrameBounds) != 0;
   needs.writes = hints.gw;
   needs.keeps = nf.writes_every_packet ? packet::kNoFields : hints.gw;
   // moves back to the host find their bytes on the device too
@@ -40,7 +40,7 @@ void add_kernel(NfNeeds& needs, PlacedNf const& nf) {
     needs.direct_in |= packet::fields(packet::kPayload);
   }
   if (packet::has_frame(needs.direct_out)) {
-    needs.direct_out |= kBorders;
+    needs.direct_out |= kFrameBounds;
   }
 }
 
@@ -103,7 +103,7 @@ std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs) {
 FieldSet movable(FieldSet set) { return (set & kVariableHeaderFields) != 0 ? set | packet::kFrameFields : set; }
 
 FieldSet movable_back(FieldSet set, NfNeeds const& nf) {
-  return nf.moves_borders && (set & packet::kFrameFields) != 0 ? set | packet::kFrameFields : movable(set);
+  return nf.moves_frame_bounds && (set & packet::kFrameFields) != 0 ? set | packet::kFrameFields : movable(set);
 }
 
 }  // namespace catena::plan

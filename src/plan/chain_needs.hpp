@@ -12,9 +12,9 @@ namespace catena::plan {
 
 inline constexpr packet::FieldSet kAllFields = ~packet::FieldSet{0};
 /// Where a frame begins and ends in its slot.
-inline constexpr packet::FieldSet kBorders = packet::fields(packet::kMetaOffset, packet::kMetaLength);
+inline constexpr packet::FieldSet kFrameBounds = packet::fields(packet::kMetaOffset, packet::kMetaLength);
 /// Where a frame and its headers are.
-inline constexpr packet::FieldSet kPlaces = kBorders | packet::fields(packet::kMetaLayers);
+inline constexpr packet::FieldSet kPlaces = kFrameBounds | packet::fields(packet::kMetaLayers);
 /// The framework reads these before each NF: to choose the packets that the NF decides, and to find their bytes.
 inline constexpr packet::FieldSet kReadByAll = kPlaces | packet::fields(packet::kMetaVerdict);
 
@@ -30,13 +30,13 @@ struct NfNeeds {
   bool on_gpu = false;
   std::array<HostStep, 3> host;  ///< prepare, compute (empty on a GPU), complete
   // of a GPU NF
-  bool needs_whole = false;        ///< needs packets whole: touches fields of variable length
-  bool whole_by_now = false;       ///< it does, or a GPU NF before it
-  bool moves_borders = false;      ///< frames begin or end elsewhere behind the kernel
-  packet::FieldSet writes = 0;     ///< GW
-  packet::FieldSet keeps = 0;      ///< of the writes, those that may leave packets their old value
-  packet::FieldSet on_device = 0;  ///< must be valid on the device for a shared step
-  packet::FieldSet direct_in = 0;  ///< what a direct step carries
+  bool needs_whole = false;         ///< needs packets whole: touches fields of variable length
+  bool whole_by_now = false;        ///< it does, or a GPU NF before it
+  bool moves_frame_bounds = false;  ///< frames begin or end elsewhere behind the kernel
+  packet::FieldSet writes = 0;      ///< GW
+  packet::FieldSet keeps = 0;       ///< of the writes, those that may leave packets their old value
+  packet::FieldSet on_device = 0;   ///< must be valid on the device for a shared step
+  packet::FieldSet direct_in = 0;   ///< what a direct step carries
   packet::FieldSet direct_out = 0;
   /// What the CPU reads from complete() on up to the next GPU NF's prepare(), both included; tx reads everything.
   packet::FieldSet host_needs_after = 0;
@@ -49,7 +49,7 @@ std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs);
 
 /// Adds what must travel along with `set`: fields of variable length between the headers only move with the frame.
 packet::FieldSet movable(packet::FieldSet set);
-/// The same for what `nf` brings back. Where the headers are in a frame whose borders it moved, the host learns in
+/// The same for what `nf` brings back. Where the headers are in a frame whose bounds it moved, the host learns in
 /// complete(); until then it can place whole frames only.
 packet::FieldSet movable_back(packet::FieldSet set, NfNeeds const& nf);
 

@@ -7,20 +7,6 @@
 
 namespace catena::plan {
 
-std::string_view to_string(Method method) {
-  switch (method) {
-    case Method::kStaged:
-      return "staged";
-    case Method::kStrided:
-      return "strided";
-    case Method::kGather:
-      return "gather";
-  }
-  return "";
-}
-
-std::string_view to_string(Direction direction) { return direction == Direction::kToDevice ? "h2d" : "d2h"; }
-
 CostModel CostModel::h200() {
   // Measured on an H200, PCIe 5 x16, unless another origin is named. Where there are figures for one direction alone
   // and for both at once, those for both: a chain always moves both ways.
@@ -29,13 +15,13 @@ CostModel CostModel::h200() {
   constexpr double kCopyNs = 2700;               // what is left of 4 KB, 64 KB and 256 KB copies without their bytes
   constexpr double kLaunchNs = 2800;             // kernels launched back to back
   CostModel model;
-  auto& staged = model.methods[static_cast<std::size_t>(Method::kStaged)];
+  auto& staged = model.methods[static_cast<std::size_t>(TransferMethod::kStaged)];
   staged.fill({.per_transfer_ns = kCopyNs, .per_byte_ns = kBulkNsPerByte});
-  auto& strided = model.methods[static_cast<std::size_t>(Method::kStrided)];
+  auto& strided = model.methods[static_cast<std::size_t>(TransferMethod::kStrided)];
   strided.fill({.per_transfer_ns = kCopyNs,
                 .per_packet_ns = 1e3 / 345,  // 345 Mpps at 64 bytes; 128 bytes take as long
                 .per_byte_ns = kBulkNsPerByte});
-  auto& gather = model.methods[static_cast<std::size_t>(Method::kGather)];
+  auto& gather = model.methods[static_cast<std::size_t>(TransferMethod::kGather)];
   gather[static_cast<std::size_t>(Direction::kToDevice)] = {
       .per_transfer_ns = kLaunchNs,
       .per_packet_ns = 1e3 / 614,         // 614 Mpps reading 64-byte packets
@@ -54,57 +40,58 @@ CostModel CostModel::h200() {
   return model;
 }
 
-bool CostModel::can_carry(Method method, Load const& load) {
+bool CostModel::can_carry(TransferMethod method, TransferShape const& shape) {
   switch (method) {
-    case Method::kStaged:
+    case TransferMethod::kStaged:
       return true;
-    case Method::kStrided:
-      return load.kind == Load::Kind::kBody && load.whole_frames && load.between_slots;
-    case Method::kGather:
-      return load.kind != Load::Kind::kLaunch && load.between_slots && !load.touches_metadata;
+    case TransferMethod::kStrided:
+      return shape.kind == TransferShape::Kind::kBody && shape.whole_frames && shape.between_slots;
+    case TransferMethod::kGather:
+      return shape.kind != TransferShape::Kind::kLaunch && shape.between_slots && !shape.touches_metadata;
   }
   return false;
 }
 
-MoveCost CostModel::cost(Method method, Direction direction, Load const& load) const {
+MoveCost CostModel::cost(TransferMethod method, Direction direction, TransferShape const& shape) const {
   MethodCost const& at = of(method, direction);
   const double per_transfer = at.per_transfer_ns / packets_per_transfer;
   // frames are written to the host by whole lines: half a line more at either end, which takes no longer
-  const double beside = direction == Direction::kToHost && load.whole_frames ? packet::kLineBytes : 0;
+  const double beside = direction == Direction::kToHost && shape.whole_frames ? packet::kCacheLineBytes : 0;
   MoveCost cost;
   switch (method) {
-    case Method::kStaged:
-      // columns and bodies stand in the region of the launch, which one copy moves: that is paid for by kLaunch
-      cost.bytes = load.staged_bytes;
-      cost.total_ns = cost.bytes * at.per_byte_ns + (load.kind == Load::Kind::kLaunch ? per_transfer : 0);
-      if (load.kind == Load::Kind::kColumns) {
-        cost.cpu_ns = load.columns * host_column_ns + (load.touches_packet ? host_touch_ns : 0);
-      } else if (load.kind == Load::Kind::kBody) {
-        cost.cpu_ns = load.bytes * host_copy_ns_per_byte;
+    case TransferMethod::kStaged:
+      // columns and bodies are in the launch buffer, which one copy moves: that is paid for by kLaunch
+      cost.bytes = shape.staged_bytes;
+      cost.total_ns = cost.bytes * at.per_byte_ns + (shape.kind == TransferShape::Kind::kLaunch ? per_transfer : 0);
+      if (shape.kind == TransferShape::Kind::kColumns) {
+        cost.cpu_ns = shape.columns * host_column_ns + (shape.touches_packet ? host_touch_ns : 0);
+      } else if (shape.kind == TransferShape::Kind::kBody) {
+        cost.cpu_ns = shape.bytes * host_copy_ns_per_byte;
       }
-      cost.total_ns += cost.cpu_ns + (load.between_slots ? load.bytes * device_copy_ns_per_byte : 0);
+      cost.total_ns += cost.cpu_ns + (shape.between_slots ? shape.bytes * device_copy_ns_per_byte : 0);
       return cost;
-    case Method::kStrided:
-      cost.bytes = load.longest_bytes + beside;
-      cost.total_ns = per_transfer + std::max(at.per_packet_ns, load.longest_bytes * at.per_byte_ns);
+    case TransferMethod::kStrided:
+      cost.bytes = shape.longest_bytes + beside;
+      cost.total_ns = per_transfer + std::max(at.per_packet_ns, shape.longest_bytes * at.per_byte_ns);
       return cost;
-    case Method::kGather:
-      cost.bytes = load.bytes + beside;
-      const double least = load.kind == Load::Kind::kBody ? at.per_packet_ns : at.per_packet_fields_ns;
-      cost.total_ns = per_transfer + std::max(least, load.bytes * at.per_byte_ns);
+    case TransferMethod::kGather:
+      cost.bytes = shape.bytes + beside;
+      const double least = shape.kind == TransferShape::Kind::kBody ? at.per_packet_ns : at.per_packet_fields_ns;
+      cost.total_ns = per_transfer + std::max(least, shape.bytes * at.per_byte_ns);
       return cost;
   }
   return cost;
 }
 
-Method CostModel::cheapest(MethodSet allowed, Direction direction, Load const& load, MoveCost& cost_of_it) const {
-  Method best = Method::kStaged;
-  cost_of_it = cost(best, direction, load);
-  for (const Method method : {Method::kStrided, Method::kGather}) {
-    if ((allowed & available & method_bit(method)) == 0 || !can_carry(method, load)) {
+TransferMethod CostModel::cheapest(MethodSet allowed, Direction direction, TransferShape const& shape,
+                                   MoveCost& cost_of_it) const {
+  TransferMethod best = TransferMethod::kStaged;
+  cost_of_it = cost(best, direction, shape);
+  for (const TransferMethod method : {TransferMethod::kStrided, TransferMethod::kGather}) {
+    if ((allowed & available & method_bit(method)) == 0 || !can_carry(method, shape)) {
       continue;
     }
-    if (const MoveCost other = cost(method, direction, load); other.total_ns < cost_of_it.total_ns) {
+    if (const MoveCost other = cost(method, direction, shape); other.total_ns < cost_of_it.total_ns) {
       best = method;
       cost_of_it = other;
     }

@@ -11,12 +11,13 @@ constexpr Direction kIn = Direction::kToDevice;
 /// Coefficients that sums can be done with in the head.
 CostModel round_figures() {
   CostModel model;
-  const auto set = [&](Method method, MethodCost const& cost) {
+  const auto set = [&](TransferMethod method, MethodCost const& cost) {
     model.methods[static_cast<std::size_t>(method)].fill(cost);
   };
-  set(Method::kStaged, {.per_transfer_ns = 1000, .per_byte_ns = 0.5});
-  set(Method::kStrided, {.per_transfer_ns = 2000, .per_packet_ns = 30, .per_byte_ns = 0.1});
-  set(Method::kGather, {.per_transfer_ns = 3000, .per_packet_ns = 5, .per_packet_fields_ns = 4, .per_byte_ns = 0.25});
+  set(TransferMethod::kStaged, {.per_transfer_ns = 1000, .per_byte_ns = 0.5});
+  set(TransferMethod::kStrided, {.per_transfer_ns = 2000, .per_packet_ns = 30, .per_byte_ns = 0.1});
+  set(TransferMethod::kGather,
+      {.per_transfer_ns = 3000, .per_packet_ns = 5, .per_packet_fields_ns = 4, .per_byte_ns = 0.25});
   model.host_copy_ns_per_byte = 2;
   model.host_touch_ns = 7;
   model.host_column_ns = 3;
@@ -25,8 +26,8 @@ CostModel round_figures() {
   return model;
 }
 
-Load columns(bool touches_packet, bool between_slots) {
-  return {.kind = Load::Kind::kColumns,
+TransferShape columns(bool touches_packet, bool between_slots) {
+  return {.kind = TransferShape::Kind::kColumns,
           .bytes = 8,
           .staged_bytes = 8,
           .columns = 2,
@@ -34,8 +35,8 @@ Load columns(bool touches_packet, bool between_slots) {
           .touches_metadata = !touches_packet,
           .between_slots = between_slots};
 }
-Load frames(bool between_slots) {
-  return {.kind = Load::Kind::kBody,
+TransferShape frames(bool between_slots) {
+  return {.kind = TransferShape::Kind::kBody,
           .bytes = 400,
           .staged_bytes = 480,
           .longest_bytes = 1000,
@@ -44,62 +45,63 @@ Load frames(bool between_slots) {
 }
 
 TEST(CostModel, OnlyTheLaunchPaysForTheTransferOfStagedBytes) {
-  const Load launch{.bytes = 20, .staged_bytes = 20};
-  EXPECT_EQ(round_figures().cost(Method::kStaged, kIn, launch).total_ns, 10 + 10);
-  EXPECT_EQ(round_figures().cost(Method::kStaged, kIn, columns(true, false)).total_ns, 4 + 2 * 3 + 7);
+  const TransferShape launch{.bytes = 20, .staged_bytes = 20};
+  EXPECT_EQ(round_figures().cost(TransferMethod::kStaged, kIn, launch).total_ns, 10 + 10);
+  EXPECT_EQ(round_figures().cost(TransferMethod::kStaged, kIn, columns(true, false)).total_ns, 4 + 2 * 3 + 7);
 }
 
 TEST(CostModel, StagedColumnsCostTheCpuATouchOnlyIfThePacketIsTouched) {
-  EXPECT_EQ(round_figures().cost(Method::kStaged, kIn, columns(true, false)).cpu_ns, 2 * 3 + 7);
-  EXPECT_EQ(round_figures().cost(Method::kStaged, kIn, columns(false, false)).cpu_ns, 2 * 3);
+  EXPECT_EQ(round_figures().cost(TransferMethod::kStaged, kIn, columns(true, false)).cpu_ns, 2 * 3 + 7);
+  EXPECT_EQ(round_figures().cost(TransferMethod::kStaged, kIn, columns(false, false)).cpu_ns, 2 * 3);
 }
 
 TEST(CostModel, StagedBodiesAreCopiedByTheCpuAndOnTheDeviceIntoTheSharedBuffer) {
-  const MoveCost direct = round_figures().cost(Method::kStaged, kIn, frames(false));
+  const MoveCost direct = round_figures().cost(TransferMethod::kStaged, kIn, frames(false));
   EXPECT_EQ(direct.bytes, 480);
   EXPECT_EQ(direct.cpu_ns, 400 * 2);
   EXPECT_EQ(direct.total_ns, 480 * 0.5 + 800);
-  EXPECT_EQ(round_figures().cost(Method::kStaged, kIn, frames(true)).total_ns, 480 * 0.5 + 800 + 400 * 0.125);
+  EXPECT_EQ(round_figures().cost(TransferMethod::kStaged, kIn, frames(true)).total_ns, 480 * 0.5 + 800 + 400 * 0.125);
 }
 
 TEST(CostModel, StridedMovesTheLongestFrameForEachPacket) {
-  const MoveCost cost = round_figures().cost(Method::kStrided, kIn, frames(true));
+  const MoveCost cost = round_figures().cost(TransferMethod::kStrided, kIn, frames(true));
   EXPECT_EQ(cost.bytes, 1000);
   EXPECT_EQ(cost.total_ns, 20 + 100);
   EXPECT_EQ(cost.cpu_ns, 0);
 }
 
 TEST(CostModel, AShortPacketCostsTheLeastTimeOfAPacket) {
-  Load load = frames(true);
-  load.bytes = load.longest_bytes = 10;
-  EXPECT_EQ(round_figures().cost(Method::kStrided, kIn, load).total_ns, 20 + 30);
-  EXPECT_EQ(round_figures().cost(Method::kGather, kIn, load).total_ns, 30 + 5);
-  EXPECT_EQ(round_figures().cost(Method::kGather, kIn, columns(true, true)).total_ns, 30 + 4);
+  TransferShape shape = frames(true);
+  shape.bytes = shape.longest_bytes = 10;
+  EXPECT_EQ(round_figures().cost(TransferMethod::kStrided, kIn, shape).total_ns, 20 + 30);
+  EXPECT_EQ(round_figures().cost(TransferMethod::kGather, kIn, shape).total_ns, 30 + 5);
+  EXPECT_EQ(round_figures().cost(TransferMethod::kGather, kIn, columns(true, true)).total_ns, 30 + 4);
 }
 
 TEST(CostModel, MethodsCarryWhatTheyCan) {
-  EXPECT_TRUE(CostModel::can_carry(Method::kStrided, frames(true)));
-  EXPECT_FALSE(CostModel::can_carry(Method::kStrided, frames(false)));
-  EXPECT_FALSE(CostModel::can_carry(Method::kStrided, columns(true, true)));
-  EXPECT_TRUE(CostModel::can_carry(Method::kGather, columns(true, true)));
-  EXPECT_FALSE(CostModel::can_carry(Method::kGather, columns(true, false)));
-  EXPECT_FALSE(CostModel::can_carry(Method::kGather, columns(false, true)));
-  EXPECT_TRUE(CostModel::can_carry(Method::kGather, frames(true)));
-  EXPECT_FALSE(CostModel::can_carry(Method::kGather, frames(false)));
-  EXPECT_FALSE(CostModel::can_carry(Method::kGather, Load{}));
-  EXPECT_TRUE(CostModel::can_carry(Method::kStaged, Load{}));
+  EXPECT_TRUE(CostModel::can_carry(TransferMethod::kStrided, frames(true)));
+  EXPECT_FALSE(CostModel::can_carry(TransferMethod::kStrided, frames(false)));
+  EXPECT_FALSE(CostModel::can_carry(TransferMethod::kStrided, columns(true, true)));
+  EXPECT_TRUE(CostModel::can_carry(TransferMethod::kGather, columns(true, true)));
+  EXPECT_FALSE(CostModel::can_carry(TransferMethod::kGather, columns(true, false)));
+  EXPECT_FALSE(CostModel::can_carry(TransferMethod::kGather, columns(false, true)));
+  EXPECT_TRUE(CostModel::can_carry(TransferMethod::kGather, frames(true)));
+  EXPECT_FALSE(CostModel::can_carry(TransferMethod::kGather, frames(false)));
+  EXPECT_FALSE(CostModel::can_carry(TransferMethod::kGather, TransferShape{}));
+  EXPECT_TRUE(CostModel::can_carry(TransferMethod::kStaged, TransferShape{}));
 }
 
 TEST(CostModel, CheapestIsTheCheapestOfThoseThatMay) {
   CostModel model = round_figures();
   MoveCost cost;
-  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(true), cost), Method::kStrided);  // 120; gather 130, staged 1090
+  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(true), cost),
+            TransferMethod::kStrided);  // 120; gather 130, staged 1090
   EXPECT_EQ(cost.total_ns, 120);
-  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(false), cost), Method::kStaged);
-  EXPECT_EQ(model.cheapest(method_bit(Method::kGather), kIn, frames(true), cost), Method::kGather);
-  EXPECT_EQ(model.cheapest(method_bit(Method::kStaged), kIn, frames(true), cost), Method::kStaged);
+  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(false), cost), TransferMethod::kStaged);
+  EXPECT_EQ(model.cheapest(method_bit(TransferMethod::kGather), kIn, frames(true), cost), TransferMethod::kGather);
+  EXPECT_EQ(model.cheapest(method_bit(TransferMethod::kStaged), kIn, frames(true), cost), TransferMethod::kStaged);
   model.available = 0;
-  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(true), cost), Method::kStaged);
+  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(true), cost), TransferMethod::kStaged);
 }
 
 }  // namespace

@@ -20,20 +20,21 @@ std::string_view name_of(std::size_t nf, std::span<const PlannedNf> nfs) {
   return nf < nfs.size() ? std::string_view(nfs[nf].name) : "tx";
 }
 
-std::string_view to_string(Load::Kind kind) {
+std::string_view to_string(TransferShape::Kind kind) {
   switch (kind) {
-    case Load::Kind::kLaunch:
+    case TransferShape::Kind::kLaunch:
       return "launch";
-    case Load::Kind::kColumns:
+    case TransferShape::Kind::kColumns:
       return "columns";
-    case Load::Kind::kBody:
+    case TransferShape::Kind::kBody:
       return "body";
   }
   return "";
 }
 
 std::string what_moves(Move const& move) {
-  return move.kind == Load::Kind::kLaunch ? "structs, rows and fault flags of the launch" : describe(move.fields);
+  return move.kind == TransferShape::Kind::kLaunch ? "structs, rows and fault flags of the launch"
+                                                   : describe(move.fields);
 }
 
 void add_step(PlannedNf const& nf, std::span<const PlannedNf> nfs, std::string& text) {
@@ -54,7 +55,7 @@ void add_step(PlannedNf const& nf, std::span<const PlannedNf> nfs, std::string& 
   line("kernel writes to columns", step.to_columns);
   line("kernel writes to the shared buffer", step.to_shared);
   for (Reason const& reason : step.reasons) {
-    text += fmt::format("  {}  {}  {}: {}\n", to_string(reason.direction), is_moved(reason.why) ? "moved" : "stays",
+    text += fmt::format("  {}  {}  {}: {}\n", to_string(reason.direction), is_moved(reason.kind) ? "moved" : "stays",
                         describe(reason.fields), describe(reason, nfs));
   }
 }
@@ -95,22 +96,22 @@ std::string describe(FieldSet set) {
 
 std::string describe(Reason const& reason, std::span<const PlannedNf> nfs) {
   const std::string_view nf = name_of(reason.nf, nfs);
-  switch (reason.why) {
-    case Why::kReadHere:
+  switch (reason.kind) {
+    case ReasonKind::kReadHere:
       return "the kernel needs it";
-    case Why::kReadLater:
+    case ReasonKind::kReadLater:
       return concat("read on the device by ", nf, ", moved early with the packet");
-    case Why::kWithPacket:
+    case ReasonKind::kWithPacket:
       return "part of a packet that travels whole";
-    case Why::kHostReads:
+    case ReasonKind::kHostReads:
       return concat("read on the CPU by ", nf);
-    case Why::kWrittenBack:
+    case ReasonKind::kWrittenBack:
       return "the kernel wrote it and keeps nothing on the device";
-    case Why::kValidOnDevice:
+    case ReasonKind::kValidOnDevice:
       return concat("valid on the device since ", nf);
-    case Why::kNoHostReader:
+    case ReasonKind::kNoHostReader:
       return concat("nobody reads it on the CPU before ", nf);
-    case Why::kOverwritten:
+    case ReasonKind::kOverwritten:
       return concat("nobody reads it on the CPU before ", nf, " overwrites it");
   }
   return "";

@@ -67,10 +67,11 @@ TEST(Explain, DirectUseBringsBackWhatWasWritten) {
 
 TEST(Explain, ReasonsThatNobodyReadsAField) {
   const std::vector<PlannedNf> nfs{{"a", Processor::kGpu, {}}, {"b", Processor::kGpu, {}}};
-  EXPECT_EQ(describe({Direction::kToHost, Why::kNoHostReader, 1, 1}, nfs), "nobody reads it on the CPU before b");
-  EXPECT_EQ(describe({Direction::kToHost, Why::kOverwritten, 1, 1}, nfs),
+  EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kNoHostReader, 1, 1}, nfs),
+            "nobody reads it on the CPU before b");
+  EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kOverwritten, 1, 1}, nfs),
             "nobody reads it on the CPU before b overwrites it");
-  EXPECT_EQ(describe({Direction::kToHost, Why::kHostReads, 1, kTx}, nfs), "read on the CPU by tx");
+  EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kHostReads, 1, kTx}, nfs), "read on the CPU by tx");
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ using packet::FieldSet;
 
 constexpr std::uint32_t kSeed = 20240513;
 constexpr int kChains = 2000;
-constexpr FieldSet kBorders = fields(packet::kMetaOffset, packet::kMetaLength);
-constexpr FieldSet kWhereHeadersAre = kBorders | fields(packet::kMetaLayers);
+constexpr FieldSet kFrameBounds = fields(packet::kMetaOffset, packet::kMetaLength);
+constexpr FieldSet kWhereHeadersAre = kFrameBounds | fields(packet::kMetaLayers);
 constexpr FieldSet kNoPlaceOfTheirOwn =
     fields(packet::kEthType, packet::kIpv4Options, packet::kTcpOptions, packet::kTrailer);
 
@@ -62,8 +62,8 @@ class BruteForce {
 
   void visit(std::size_t nf, testing::Simulation const& before, bool gsb, Allowed const& allowed, Costs const& costs);
   /// `cv`, `gv`: fields that are valid on the host and on the device when prepare() is done.
-  Movement movement_of(Choice const& choice, std::size_t nf, FieldSet cv, FieldSet gv) const;
-  bool is_allowed(Setting const& setting, Choice const& choice, std::size_t nf, bool gsb,
+  Movement movement_of(Candidate const& candidate, std::size_t nf, FieldSet cv, FieldSet gv) const;
+  bool is_allowed(Setting const& setting, Candidate const& candidate, std::size_t nf, bool gsb,
                   Movement const& movement) const;
   /// Whether the CPU reads what is in host memory behind the kernel of `nf` before another kernel runs.
   bool host_reads_next(std::size_t nf, std::uint32_t field) const;
@@ -103,24 +103,24 @@ void BruteForce::visit(std::size_t nf, testing::Simulation const& before, bool g
   prepared.prepare(nf);
   const FieldSet cv = prepared.valid_on_host();
   const FieldSet gv = prepared.valid_on_device();
-  for (Choice const& choice : all_choices(gsb)) {
-    const Movement movement = movement_of(choice, nf, cv, gv);
+  for (Candidate const& candidate : all_candidates(gsb)) {
+    const Movement movement = movement_of(candidate, nf, cv, gv);
     testing::Simulation after = before;
     after.work(nf, &movement);
     if (!after.error().empty()) {
       continue;
     }
-    if (!choice.gsb_after) {
+    if (!candidate.gsb_after) {
       after.forget_device();
     }
     Allowed still = allowed;
     Costs sums = costs;
     for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
-      still[setting] = still[setting] && is_allowed(kSettings[setting], choice, nf, gsb, movement);
+      still[setting] = still[setting] && is_allowed(kSettings[setting], candidate, nf, gsb, movement);
       sums[setting] += still[setting] ? pricings_[setting].bill(nf, movement).total_ns() : 0;
     }
     if (std::find(still.begin(), still.end(), true) != still.end()) {
-      visit(nf + 1, after, choice.gsb_after, still, sums);
+      visit(nf + 1, after, candidate.gsb_after, still, sums);
     }
   }
 }
@@ -157,17 +157,17 @@ bool BruteForce::host_reads_next(std::size_t nf, std::uint32_t field) const {
   return true;  // tx
 }
 
-Movement BruteForce::movement_of(Choice const& choice, std::size_t nf, FieldSet cv, FieldSet gv) const {
+Movement BruteForce::movement_of(Candidate const& candidate, std::size_t nf, FieldSet cv, FieldSet gv) const {
   const Hints& hints = nfs_[nf].hints;
-  const bool moves_borders = (hints.gw & kBorders) != 0;
+  const bool moves_frame_bounds = (hints.gw & kFrameBounds) != 0;
   const auto whole_if = [](bool condition, FieldSet set) { return condition ? set | packet::kFrameFields : set; };
   const auto in = [&](FieldSet set) { return whole_if((set & kNoPlaceOfTheirOwn) != 0, set); };
   const auto out = [&](FieldSet set) {
-    return whole_if((set & kNoPlaceOfTheirOwn) != 0 || (moves_borders && (set & packet::kFrameFields) != 0), set);
+    return whole_if((set & kNoPlaceOfTheirOwn) != 0 || (moves_frame_bounds && (set & packet::kFrameFields) != 0), set);
   };
 
   Movement movement;
-  if (choice.h2d == H2dRow::kDirect) {
+  if (candidate.h2d == H2dRow::kDirect) {
     movement.to_device = in(hints.gr);
     movement.to_host = out(hints.gw);
     const bool payload = packet::contains(hints.gr | hints.gw, packet::kPayload);
@@ -178,12 +178,12 @@ Movement BruteForce::movement_of(Choice const& choice, std::size_t nf, FieldSet 
     } else if (payload) {
       movement.to_device |= fields(packet::kPayload);
     }
-    movement.to_host |= packet::has_frame(movement.to_host) ? kBorders : packet::kNoFields;
+    movement.to_host |= packet::has_frame(movement.to_host) ? kFrameBounds : packet::kNoFields;
     return movement;
   }
 
   movement.shared = true;
-  const bool whole = choice.h2d == H2dRow::kWhole;
+  const bool whole = candidate.h2d == H2dRow::kWhole;
   const FieldSet read = hints.gr | kWhereHeadersAre | (nfs_[nf].writes_every_packet ? 0 : hints.gw);
   movement.to_device = whole ? packet::kFrameFields | (read & ~gv) : in(read & ~gv);
 
@@ -193,7 +193,7 @@ Movement BruteForce::movement_of(Choice const& choice, std::size_t nf, FieldSet 
   for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
     needed |= host_reads_next(nf, field) ? dirty & FieldSet{1} << field : packet::kNoFields;
   }
-  switch (choice.d2h) {
+  switch (candidate.d2h) {
     case D2hRow::kNeeded:
       movement.to_host = out(needed);
       break;
@@ -206,12 +206,12 @@ Movement BruteForce::movement_of(Choice const& choice, std::size_t nf, FieldSet 
       break;
   }
   if ((movement.to_host & packet::kFrameFields) != 0) {
-    movement.to_host |= dirty & (packet::has_frame(movement.to_host) ? kBorders : kWhereHeadersAre);
+    movement.to_host |= dirty & (packet::has_frame(movement.to_host) ? kFrameBounds : kWhereHeadersAre);
   }
   return movement;
 }
 
-bool BruteForce::is_allowed(Setting const& setting, Choice const& choice, std::size_t nf, bool gsb,
+bool BruteForce::is_allowed(Setting const& setting, Candidate const& candidate, std::size_t nf, bool gsb,
                             Movement const& movement) const {
   switch (setting.mode) {
     case Mode::kCopy:
@@ -223,14 +223,14 @@ bool BruteForce::is_allowed(Setting const& setting, Choice const& choice, std::s
       if (!gsb && !needs_whole(nf)) {
         return !movement.shared;
       }
-      return movement.shared && choice.gsb_after && !in_part(movement.to_device) && !in_part(movement.to_host);
+      return movement.shared && candidate.gsb_after && !in_part(movement.to_device) && !in_part(movement.to_host);
     }
     case Mode::kAdaptive: {
       bool needed = false;
       for (std::size_t at = 0; at <= nf; ++at) {
         needed |= needs_whole(at);
       }
-      return setting.pushdown || needed || choice.h2d != H2dRow::kWhole;
+      return setting.pushdown || needed || candidate.h2d != H2dRow::kWhole;
     }
   }
   return false;
@@ -271,7 +271,7 @@ class RandomChains {
       set |= packet::kFrameFields;
     }
     if (chance(0.05)) {
-      set |= kBorders;
+      set |= kFrameBounds;
     }
     return set;
   }

@@ -3,7 +3,7 @@
 
 #include <catena/core/text.hpp>
 
-#include "plan/choices.hpp"
+#include "plan/candidates.hpp"
 #include "plan/pricing.hpp"
 #include "plan/reasons.hpp"
 
@@ -39,7 +39,7 @@ class Search {
 
   void visit(std::size_t nf, Views views, double cost);
   void visit_gpu(std::size_t nf, Views const& views, double cost);
-  bool is_allowed(Choice const& choice, NfNeeds const& nf, Views const& before, Movement const& movement) const;
+  bool is_allowed(Candidate const& candidate, NfNeeds const& nf, Views const& before, Movement const& movement) const;
   /// Whether the search has stood at `nf` with these views for at most this cost; notes that it does now.
   bool was_here(std::size_t nf, Views const& views, double cost);
 
@@ -90,10 +90,10 @@ void Search::visit(std::size_t nf, Views views, double cost) {
 }
 
 void Search::visit_gpu(std::size_t nf, Views const& views, double cost) {
-  for (Choice const& choice : all_choices(views.gsb)) {
+  for (Candidate const& candidate : all_candidates(views.gsb)) {
     Views after = views;
     Movement movement;
-    if (!apply(choice, chain_[nf], after, movement) || !is_allowed(choice, chain_[nf], views, movement)) {
+    if (!apply(candidate, chain_[nf], after, movement) || !is_allowed(candidate, chain_[nf], views, movement)) {
       continue;
     }
     const double cost_after = cost + pricing_->bill(nf, movement).total_ns();
@@ -104,21 +104,22 @@ void Search::visit_gpu(std::size_t nf, Views const& views, double cost) {
   }
 }
 
-bool Search::is_allowed(Choice const& choice, NfNeeds const& nf, Views const& before, Movement const& movement) const {
+bool Search::is_allowed(Candidate const& candidate, NfNeeds const& nf, Views const& before,
+                        Movement const& movement) const {
   const auto is_whole_or_none = [](FieldSet set) {
     return packet::has_frame(set) || (set & packet::kFrameFields) == packet::kNoFields;
   };
-  const bool is_direct = choice.h2d == H2dRow::kDirect;
+  const bool is_direct = candidate.h2d == H2dRow::kDirect;
   switch (input_->mode) {
     case Mode::kCopy:
       return is_direct;
     case Mode::kShared: {
       const bool gsb = before.gsb || nf.needs_whole;
-      return is_direct != gsb && choice.gsb_after == gsb &&
+      return is_direct != gsb && candidate.gsb_after == gsb &&
              (is_direct || (is_whole_or_none(movement.to_device) && is_whole_or_none(movement.to_host)));
     }
     case Mode::kAdaptive:
-      return choice.h2d != H2dRow::kWhole || input_->pushdown || nf.whole_by_now;
+      return candidate.h2d != H2dRow::kWhole || input_->pushdown || nf.whole_by_now;
   }
   return false;
 }
@@ -154,7 +155,7 @@ void choose_places(PlacedNf const& nf, NfNeeds const& needs, GpuStep& step) {
   FieldSet staged_in = packet::kNoFields;
   FieldSet staged_out = packet::kNoFields;
   for (Move const& move : step.moves) {
-    if (move.kind == Load::Kind::kColumns && move.method == Method::kStaged) {
+    if (move.kind == TransferShape::Kind::kColumns && move.method == TransferMethod::kStaged) {
       (move.direction == Direction::kToDevice ? staged_in : staged_out) |= move.fields;
     }
   }

@@ -92,7 +92,7 @@ TEST(KnownChains, C1MovesLessThanCopyWithShortFrames) {
 
 TEST(KnownChains, FlagsGoToTheDeviceWhereItsKernelsDoNotReachTheHostsMemory) {
   PlanInput input = input_of({testing::firewall(kC), testing::encrypt(kG), testing::nids(kG)}, 60);
-  input.costs.available = kAllMethods & static_cast<MethodSet>(~method_bit(Method::kGather));
+  input.costs.available = kAllMethods & static_cast<MethodSet>(~method_bit(TransferMethod::kGather));
   const Result<Comparison> plans = compare(input);
   ASSERT_TRUE(plans.ok());
   EXPECT_EQ(plans->adaptive.bytes_to_device, 1 + 20 + 4 + 12 + 60 + (1 + 4 + 8));
@@ -128,14 +128,14 @@ TEST(KnownChains, MetadataIsStagedWhereHeaderFieldsAreGathered) {
   PlacedNf reads{.name = "reads", .on = kG};
   reads.hints.gr = fields(packet::kIpv4Ttl, packet::kMetaPort, packet::kPayload);
   const Plan plan = plan_of(input_of({testing::nids(kG), sets, reads}));
-  std::vector<std::pair<FieldSet, Method>> columns;
+  std::vector<std::pair<FieldSet, TransferMethod>> columns;
   for (Move const& move : step_of(plan, "reads").moves) {
-    if (move.kind == Load::Kind::kColumns) {
+    if (move.kind == TransferShape::Kind::kColumns) {
       columns.emplace_back(move.fields, move.method);
     }
   }
-  EXPECT_THAT(columns, ::testing::ElementsAre(::testing::Pair(fields(packet::kIpv4Ttl), Method::kGather),
-                                              ::testing::Pair(fields(packet::kMetaPort), Method::kStaged)));
+  EXPECT_THAT(columns, ::testing::ElementsAre(::testing::Pair(fields(packet::kIpv4Ttl), TransferMethod::kGather),
+                                              ::testing::Pair(fields(packet::kMetaPort), TransferMethod::kStaged)));
 }
 
 // Figure 4(a): a NIDS modifies nothing, so nothing comes back.
@@ -175,7 +175,7 @@ TEST(KnownChains, CopyTakesWhatIsReadAndBringsBackWhatIsWritten) {
     EXPECT_EQ(step.to_columns, nf.hints.gw);
     EXPECT_EQ(step.from_shared | step.to_shared, packet::kNoFields);
     EXPECT_TRUE(std::all_of(step.moves.begin(), step.moves.end(),
-                            [](Move const& move) { return move.method == Method::kStaged; }));
+                            [](Move const& move) { return move.method == TransferMethod::kStaged; }));
   }
 }
 
@@ -229,7 +229,7 @@ TEST(EveryPlacement, StepsAddUpAndTheKernelFindsEachFieldInOnePlace) {
           EXPECT_EQ(moved, direction == Direction::kToDevice ? step.to_device : step.to_host);
           FieldSet explained = packet::kNoFields;
           for (Reason const& reason : step.reasons) {
-            explained |= reason.direction == direction && is_moved(reason.why) ? reason.fields : packet::kNoFields;
+            explained |= reason.direction == direction && is_moved(reason.kind) ? reason.fields : packet::kNoFields;
           }
           EXPECT_EQ(explained, moved);
         }
@@ -240,9 +240,9 @@ TEST(EveryPlacement, StepsAddUpAndTheKernelFindsEachFieldInOnePlace) {
   });
 }
 
-bool is_explained(GpuStep const& step, Direction direction, std::uint32_t field, Why why) {
+bool is_explained(GpuStep const& step, Direction direction, std::uint32_t field, ReasonKind kind) {
   return std::any_of(step.reasons.begin(), step.reasons.end(), [&](Reason const& reason) {
-    return reason.direction == direction && reason.why == why && (reason.fields >> field & 1U) != 0;
+    return reason.direction == direction && reason.kind == kind && (reason.fields >> field & 1U) != 0;
   });
 }
 
@@ -281,7 +281,7 @@ TEST(EveryPlacement, NoFieldThatMovesForItsOwnSakeCanStay) {
             ++removed;
             if (testing::simulate(nfs, movements).empty()) {
               ++harmless;
-              EXPECT_TRUE(is_explained(*plan.nfs[nf].step, direction, field, Why::kWithPacket))
+              EXPECT_TRUE(is_explained(*plan.nfs[nf].step, direction, field, ReasonKind::kWithPacket))
                   << to_string(mode) << " " << nfs[nf].name << " " << to_string(direction) << " field " << field;
               if (direction == Direction::kToDevice && (nfs[nf].hints.gr >> field & 1U) != 0) {
                 EXPECT_NE(on_device_before(nfs, plan, nf) >> field & 1U, 0U);

@@ -27,27 +27,27 @@ FieldSet columns_of(FieldSet set) {
   return (packet::has_frame(set) ? set & packet::kMetaFields : set) & kFixedSize;
 }
 
-Load columns_load(FieldSet columns, bool shared) {
-  Load load;
-  load.kind = Load::Kind::kColumns;
-  load.bytes = load.staged_bytes = packet::columns_size(columns);
-  load.columns = static_cast<std::uint32_t>(std::popcount(columns));
-  load.touches_packet = (columns & packet::kFrameFields) != 0;
-  load.touches_metadata = (columns & packet::kMetaFields) != 0;
-  load.between_slots = shared;
-  return load;
+TransferShape columns_load(FieldSet columns, bool shared) {
+  TransferShape shape;
+  shape.kind = TransferShape::Kind::kColumns;
+  shape.bytes = shape.staged_bytes = packet::columns_size(columns);
+  shape.columns = static_cast<std::uint32_t>(std::popcount(columns));
+  shape.touches_packet = (columns & packet::kFrameFields) != 0;
+  shape.touches_metadata = (columns & packet::kMetaFields) != 0;
+  shape.between_slots = shared;
+  return shape;
 }
 
-Load body_load(bool frames, Body const& at, Body const& staged, bool shared) {
-  Load load;
-  load.kind = Load::Kind::kBody;
-  load.whole_frames = frames;
-  load.between_slots = shared;
-  load.bytes = frames ? at.frame : at.payload;
-  load.longest_bytes = at.longest_frame;
-  load.staged_bytes =
+TransferShape body_load(bool frames, Body const& at, Body const& staged, bool shared) {
+  TransferShape shape;
+  shape.kind = TransferShape::Kind::kBody;
+  shape.whole_frames = frames;
+  shape.between_slots = shared;
+  shape.bytes = frames ? at.frame : at.payload;
+  shape.longest_bytes = at.longest_frame;
+  shape.staged_bytes =
       (frames ? staged.staged_frame : staged.staged_payload) + (shared ? kExtentBytes : 0);  // direct: in kLaunch
-  return load;
+  return shape;
 }
 
 }  // namespace
@@ -55,14 +55,14 @@ Load body_load(bool frames, Body const& at, Body const& staged, bool shared) {
 Pricing::Pricing(PlanInput const& input)
     : costs_(&input.costs),
       // the papers' systems batch on the CPU
-      allowed_(input.mode == Mode::kCopy ? method_bit(Method::kStaged) : kAllMethods) {
+      allowed_(input.mode == Mode::kCopy ? method_bit(TransferMethod::kStaged) : kAllMethods) {
   double grown = 0;
   for (std::size_t nf = 0; nf < input.nfs.size(); ++nf) {
     PlacedNf const& placed = input.nfs[nf];
-    const std::uint32_t room = placed.headroom + placed.tailroom;
-    const Body before = body_of(input.profile, grown, room);
+    const std::uint32_t growth = placed.headroom + placed.tailroom;
+    const Body before = body_of(input.profile, grown, growth);
     grown += placed.grows_by;
-    sites_.push_back({&placed, before, body_of(input.profile, grown, room)});
+    sites_.push_back({&placed, before, body_of(input.profile, grown, growth)});
   }
 }
 
@@ -80,15 +80,15 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
   const FieldSet columns = columns_of(set);
   const bool has_body = packet::contains(set, packet::kPayload);
 
-  const auto add = [&](Load const& load, FieldSet fields) {
+  const auto add = [&](TransferShape const& shape, FieldSet fields) {
     Move& move = bill.moves[bill.count++];
-    move = {direction, load.kind, Method::kStaged, fields, {}};
-    move.method = costs_->cheapest(allowed_, direction, load, move.cost);
+    move = {direction, shape.kind, TransferMethod::kStaged, fields, {}};
+    move.method = costs_->cheapest(allowed_, direction, shape, move.cost);
   };
-  Load launch;
+  TransferShape launch;
   launch.bytes = in ? site.nf->aux_bytes : site.nf->result_bytes;
   // the flags go to the device as zeros, but not where kernels of shared steps write them into the host's memory
-  const bool writes_to_host = movement.shared && (costs_->available & method_bit(Method::kGather)) != 0;
+  const bool writes_to_host = movement.shared && (costs_->available & method_bit(TransferMethod::kGather)) != 0;
   launch.bytes += in && writes_to_host ? 0 : kFaultFlagBytes;
   if (in) {
     launch.bytes += movement.shared ? kRowBytes : has_body ? kExtentBytes : 0;
@@ -99,16 +99,16 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
   // apart.
   const FieldSet in_packets = columns & packet::kFrameFields;
   MoveCost alone;
-  const bool apart =
-      in_packets != 0 && in_packets != columns &&
-      costs_->cheapest(allowed_, direction, columns_load(in_packets, movement.shared), alone) != Method::kStaged;
+  const bool apart = in_packets != 0 && in_packets != columns &&
+                     costs_->cheapest(allowed_, direction, columns_load(in_packets, movement.shared), alone) !=
+                         TransferMethod::kStaged;
   for (const FieldSet part : {apart ? in_packets : columns, apart ? columns & ~in_packets : packet::kNoFields}) {
     if (part != 0) {
       add(columns_load(part, movement.shared), part);
     }
   }
   if (has_body) {
-    // frames keep the room that they may grow into while they stand in a launch's buffer, in both directions
+    // frames keep the room that they may grow into while they are in a launch buffer, in both directions
     Body const& at = in ? site.before : site.after;
     add(body_load(packet::has_frame(set), at, movement.shared ? at : site.before, movement.shared), set & ~columns);
   }

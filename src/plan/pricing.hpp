@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/choices.hpp"
+#include "plan/candidates.hpp"
 
 namespace catena::plan {
 

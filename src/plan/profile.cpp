@@ -80,15 +80,15 @@ std::uint32_t PacketProfile::longest_bytes() const {
       ->bytes;
 }
 
-Body body_of(PacketProfile const& profile, double grown, std::uint32_t room) {
+Body body_of(PacketProfile const& profile, double grown, std::uint32_t growth) {
   Body body{};
   for (FrameSize const& size : profile.sizes()) {
     const double frame = std::max(0.0, size.bytes + grown);
     const double payload = std::max(0.0, frame - profile.header_bytes());
     body.frame += size.share * frame;
     body.payload += size.share * payload;
-    body.staged_frame += size.share * round_up(room + kFrameShift + frame);
-    body.staged_payload += size.share * round_up(room + payload);
+    body.staged_frame += size.share * round_up(growth + kFrameShift + frame);
+    body.staged_payload += size.share * round_up(growth + payload);
     body.longest_frame = std::max(body.longest_frame, frame);
   }
   return body;

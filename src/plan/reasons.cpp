@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "plan/choices.hpp"
+#include "plan/candidates.hpp"
 
 namespace catena::plan {
 namespace {
@@ -16,15 +16,15 @@ class Reasons {
  public:
   explicit Reasons(std::vector<Reason>& list) : list_(&list) {}
 
-  void add(Direction direction, Why why, std::uint32_t field, std::size_t nf) {
+  void add(Direction direction, ReasonKind kind, std::uint32_t field, std::size_t nf) {
     const FieldSet bit = FieldSet{1} << field;
     const auto same = std::find_if(list_->begin(), list_->end(), [&](Reason const& reason) {
-      return reason.direction == direction && reason.why == why && reason.nf == nf;
+      return reason.direction == direction && reason.kind == kind && reason.nf == nf;
     });
     if (same != list_->end()) {
       same->fields |= bit;
     } else {
-      list_->push_back({direction, why, bit, nf});
+      list_->push_back({direction, kind, bit, nf});
     }
   }
 
@@ -68,7 +68,7 @@ class Replay {
   /// before.
   std::size_t next_device_reader(std::size_t nf, std::uint32_t field) const;
   struct HostReader {
-    Why why;
+    ReasonKind kind;
     std::size_t nf;
   };
   /// Who needs `field` on the CPU next, from complete() of `nf` on; kWithPacket if it comes back again before that.
@@ -98,17 +98,17 @@ Replay::HostReader Replay::next_host_reader(std::size_t nf, std::uint32_t field)
   for (std::size_t at = nf; at < chain_.size(); ++at) {
     for (std::size_t step = at == nf ? 2 : 0; step < chain_[at].host.size(); ++step) {
       if (at != nf && step == 1 && chain_[at].on_gpu && has(plan_->nfs[at].step->to_host, field)) {
-        return {Why::kWithPacket, nf};
+        return {ReasonKind::kWithPacket, nf};
       }
       if (has(chain_[at].host[step].needs, field)) {
-        return {Why::kHostReads, at};
+        return {ReasonKind::kHostReads, at};
       }
       if (has(chain_[at].host[step].replaces, field)) {
-        return {Why::kOverwritten, at};
+        return {ReasonKind::kOverwritten, at};
       }
     }
   }
-  return {Why::kHostReads, kTx};
+  return {ReasonKind::kHostReads, kTx};
 }
 
 void Replay::explain_in(std::size_t nf, GpuStep& step) {
@@ -116,14 +116,14 @@ void Replay::explain_in(std::size_t nf, GpuStep& step) {
   FieldSet const reads = step.shared ? chain_[nf].on_device : chain_[nf].direct_in;
   for_each_field(step.to_device | reads, [&](std::uint32_t field) {
     if (!has(step.to_device, field)) {
-      reasons.add(Direction::kToDevice, Why::kValidOnDevice, field, device_since_[field]);
+      reasons.add(Direction::kToDevice, ReasonKind::kValidOnDevice, field, device_since_[field]);
     } else if (step.shared && has(views_.gpu, field)) {
-      reasons.add(Direction::kToDevice, Why::kWithPacket, field, nf);
+      reasons.add(Direction::kToDevice, ReasonKind::kWithPacket, field, nf);
     } else if (has(reads, field)) {
-      reasons.add(Direction::kToDevice, Why::kReadHere, field, nf);
+      reasons.add(Direction::kToDevice, ReasonKind::kReadHere, field, nf);
     } else {
       const std::size_t reader = next_device_reader(nf, field);
-      reasons.add(Direction::kToDevice, reader == nf ? Why::kWithPacket : Why::kReadLater, field, reader);
+      reasons.add(Direction::kToDevice, reader == nf ? ReasonKind::kWithPacket : ReasonKind::kReadLater, field, reader);
     }
   });
 }
@@ -132,24 +132,24 @@ void Replay::explain_out(std::size_t nf, FieldSet dirty, GpuStep& step) {
   Reasons reasons(step.reasons);
   for_each_field(step.to_host | dirty, [&](std::uint32_t field) {
     if (!has(dirty, field)) {
-      return reasons.add(Direction::kToHost, Why::kWithPacket, field, nf);
+      return reasons.add(Direction::kToHost, ReasonKind::kWithPacket, field, nf);
     }
     if (has(step.to_host, field) && !step.shared) {
-      return reasons.add(Direction::kToHost, Why::kWrittenBack, field, nf);
+      return reasons.add(Direction::kToHost, ReasonKind::kWrittenBack, field, nf);
     }
     const HostReader reader = next_host_reader(nf, field);
-    if (reader.why == Why::kOverwritten) {
-      return reasons.add(Direction::kToHost, has(step.to_host, field) ? Why::kWithPacket : reader.why, field,
+    if (reader.kind == ReasonKind::kOverwritten) {
+      return reasons.add(Direction::kToHost, has(step.to_host, field) ? ReasonKind::kWithPacket : reader.kind, field,
                          has(step.to_host, field) ? nf : reader.nf);
     }
     if (has(step.to_host, field)) {
-      return reasons.add(Direction::kToHost, reader.why, field, reader.nf);
+      return reasons.add(Direction::kToHost, reader.kind, field, reader.nf);
     }
     std::size_t next = nf + 1;
     while (next < chain_.size() && !chain_[next].on_gpu) {
       ++next;
     }
-    reasons.add(Direction::kToHost, Why::kNoHostReader, field, next < chain_.size() ? next : kTx);
+    reasons.add(Direction::kToHost, ReasonKind::kNoHostReader, field, next < chain_.size() ? next : kTx);
   });
 }
 
@@ -171,17 +171,17 @@ void Replay::gpu_step(std::size_t nf, GpuStep& step) {
 
 }  // namespace
 
-bool is_moved(Why why) {
-  switch (why) {
-    case Why::kReadHere:
-    case Why::kReadLater:
-    case Why::kWithPacket:
-    case Why::kHostReads:
-    case Why::kWrittenBack:
+bool is_moved(ReasonKind kind) {
+  switch (kind) {
+    case ReasonKind::kReadHere:
+    case ReasonKind::kReadLater:
+    case ReasonKind::kWithPacket:
+    case ReasonKind::kHostReads:
+    case ReasonKind::kWrittenBack:
       return true;
-    case Why::kValidOnDevice:
-    case Why::kNoHostReader:
-    case Why::kOverwritten:
+    case ReasonKind::kValidOnDevice:
+    case ReasonKind::kNoHostReader:
+    case ReasonKind::kOverwritten:
       return false;
   }
   return false;

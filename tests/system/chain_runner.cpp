@@ -155,11 +155,11 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   return output;
 }
 
-chain::CostProfile costs_for(plan::Method method) {
+chain::CostProfile costs_for(TransferMethod method) {
   chain::CostProfile profile = chain::CostProfile::built_in();
   plan::CostModel& costs = profile.costs;
   costs.available = plan::method_bit(method);
-  if (method != plan::Method::kStaged) {
+  if (method != TransferMethod::kStaged) {
     // staging is always there: make it dear
     costs.host_copy_ns_per_byte *= 1000;
     costs.host_touch_ns *= 1000;

@@ -42,7 +42,7 @@ struct ChainRun {
 };
 
 /// Costs with which a planner takes `method` wherever it can.
-chain::CostProfile costs_for(plan::Method method);
+chain::CostProfile costs_for(TransferMethod method);
 
 /// The chain file of a run.
 std::string chain_text(ChainRun const& run, std::string const& output);

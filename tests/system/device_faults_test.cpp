@@ -161,7 +161,7 @@ TEST(DeviceFaults, packets_that_only_a_sound_device_has_are_brought_back) {
   // the second mix has not begun: the copies to the device are what fails
   FaultChain const& chain = chain_named("mix_mix");
   for (const Crossing crossing : {Crossing::kStaged, Crossing::kStrided, Crossing::kGather}) {
-    for (const Call call : {Call::kCreateList, Call::kCopyToDevice, Call::kCopyRowsToDevice}) {
+    for (const Call call : {Call::kCreateCommandBuffer, Call::kCopyToDevice, Call::kCopyRowsToDevice}) {
       const FaultResult result = expect_kept(chain, fault_run(chain, crossing, 1, {Fault::Kind::kOnce, call, 1}));
       EXPECT_EQ(result.device_failed(), 0U);
     }

@@ -26,9 +26,9 @@ std::vector<FaultChain> const& fault_chains() {
 std::vector<Fault> const& faults() {
   static const std::vector<Fault> kFaults = [] {
     std::vector<Fault> faults;
-    for (const Call call : {Call::kAllocatePinned, Call::kCreateList, Call::kPrepare, Call::kCopyToDevice,
+    for (const Call call : {Call::kAllocatePinned, Call::kCreateCommandBuffer, Call::kFinalize, Call::kCopyToDevice,
                             Call::kCopyToHost, Call::kCopyRowsToDevice, Call::kCopyRowsToHost, Call::kLaunch,
-                            Call::kRun, Call::kRecord, Call::kFlush, Call::kReady}) {
+                            Call::kEnqueue, Call::kRecord, Call::kFlush, Call::kReady}) {
       faults.push_back({Fault::Kind::kOnce, call, 1});
     }
     faults.push_back({Fault::Kind::kOnce, Call::kLaunch, 2});

@@ -22,7 +22,7 @@ CATENA_KERNEL(mix) {
   packet.set<packet::kMetaPort>(static_cast<u16>(packet.get<packet::kMetaPort>() * 7 + salt));
 }
 )";
-constexpr std::array<kernel::SourceFile, 1> kMixSource{{{"mix.kernel.cpp", kMixKernel}}};
+constexpr std::array<kernel::EmbeddedFile, 1> kMixSource{{{"mix.kernel.cpp", kMixKernel}}};
 
 constexpr char kScanKernel[] = R"(
 #include <catena/kernel/context.hpp>
@@ -36,7 +36,7 @@ CATENA_KERNEL(scan) {
   packet.set_result<u32>(sum);
 }
 )";
-constexpr std::array<kernel::SourceFile, 1> kScanSource{{{"scan.kernel.cpp", kScanKernel}}};
+constexpr std::array<kernel::EmbeddedFile, 1> kScanSource{{{"scan.kernel.cpp", kScanKernel}}};
 
 constexpr packet::FieldSet kMixed = packet::fields(packet::kIpv4Ttl, packet::kPayload, packet::kMetaPort);
 constexpr packet::FieldSet kScanned = packet::fields(packet::kPayload);

@@ -78,11 +78,11 @@ chain::SyncOptions sync_for(Crossing crossing) {
     case Crossing::kDirect:
       return {plan::Mode::kCopy};
     case Crossing::kStaged:
-      return {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStaged)};
+      return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStaged)};
     case Crossing::kStrided:
-      return {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStrided)};
+      return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStrided)};
     case Crossing::kGather:
-      return {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)};
+      return {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kGather)};
   }
   return {};
 }
@@ -139,14 +139,14 @@ Result<chain::ChainConfig> config_of(FaultRun const& run, bool on_device) {
 std::string name_of(Call call) {
   static const std::map<Call, std::string> kNames{{Call::kAllocatePinned, "allocate pinned"},
                                                   {Call::kCreateStream, "create stream"},
-                                                  {Call::kCreateList, "create list"},
+                                                  {Call::kCreateCommandBuffer, "create a command buffer"},
                                                   {Call::kCopyToDevice, "copy to device"},
                                                   {Call::kCopyToHost, "copy to host"},
                                                   {Call::kCopyRowsToDevice, "copy rows to device"},
                                                   {Call::kCopyRowsToHost, "copy rows to host"},
                                                   {Call::kLaunch, "launch"},
-                                                  {Call::kRun, "run a list"},
-                                                  {Call::kPrepare, "prepare a list"},
+                                                  {Call::kEnqueue, "enqueue a command buffer"},
+                                                  {Call::kFinalize, "finalize a command buffer"},
                                                   {Call::kRecord, "record"},
                                                   {Call::kFlush, "flush"},
                                                   {Call::kReady, "ready"}};
@@ -329,12 +329,12 @@ std::string broken_promise(FaultRun const& run, FaultResult const& result, Fault
   }
   // what is lost may have been on its way through the whole chain; where the device is sound, in one launch
   const bool is_sound = run.fault.kind == Fault::Kind::kOnce || run.fault.kind == Fault::Kind::kBadSpill;
-  std::uint64_t most_lost = is_sound ? std::uint64_t{run.units_per_launch} * run.unit_packets : run.pool_slots;
+  std::uint64_t max_lost = is_sound ? std::uint64_t{run.units_per_launch} * run.unit_packets : run.pool_slots;
   if (run.fault.kind == Fault::Kind::kNone || run.fault.kind == Fault::Kind::kBadSpill) {
-    most_lost = 0;
+    max_lost = 0;
   }
-  if (result.device_failed() > most_lost) {
-    return concat(result.device_failed(), " packets lost with the device, not ", most_lost, " at most");
+  if (result.device_failed() > max_lost) {
+    return concat(result.device_failed(), " packets lost with the device, not ", max_lost, " at most");
   }
   if (is_sound && !result.status.ok()) {
     return result.status.ToString();

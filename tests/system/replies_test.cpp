@@ -24,10 +24,10 @@ std::vector<Way> const& ways() {
       {"shared", {plan::Mode::kShared}},
       {"adaptive", {plan::Mode::kAdaptive}},
       {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
-      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStaged)}},
-      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStrided)}},
-      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)}},
-      {"shared, strided", {plan::Mode::kShared, true, costs_for(plan::Method::kStrided)}}};
+      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStaged)}},
+      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStrided)}},
+      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kGather)}},
+      {"shared, strided", {plan::Mode::kShared, true, costs_for(TransferMethod::kStrided)}}};
   return kWays;
 }
 

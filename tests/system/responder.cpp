@@ -20,7 +20,7 @@ CATENA_KERNEL(responder) {
   packet.set_result<u32>(0);
 }
 )";
-constexpr std::array<kernel::SourceFile, 1> kSource{{{"responder.kernel.cpp", kKernel}}};
+constexpr std::array<kernel::EmbeddedFile, 1> kSource{{{"responder.kernel.cpp", kKernel}}};
 constexpr std::uint32_t kOwnAddress = 0xC0000201;  // 192.0.2.1
 
 class Responder final : public nf::Nf {

@@ -19,11 +19,11 @@ inline std::vector<SyncCase> const& sync_cases() {
       {"copy", {plan::Mode::kCopy}},
       {"shared", {plan::Mode::kShared}},
       {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
-      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStaged)}},
-      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kStrided)}},
-      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)}},
-      {"shared, staged", {plan::Mode::kShared, true, costs_for(plan::Method::kStaged)}},
-      {"shared, gather", {plan::Mode::kShared, true, costs_for(plan::Method::kGather)}}};
+      {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStaged)}},
+      {"adaptive, strided", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStrided)}},
+      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kGather)}},
+      {"shared, staged", {plan::Mode::kShared, true, costs_for(TransferMethod::kStaged)}},
+      {"shared, gather", {plan::Mode::kShared, true, costs_for(TransferMethod::kGather)}}};
   return kCases;
 }
 

@@ -202,7 +202,7 @@ std::vector<SyncCase> const& combined_ways() {
       {"shared", {plan::Mode::kShared}},
       {"adaptive", {plan::Mode::kAdaptive}},
       {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
-      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(plan::Method::kGather)}}};
+      {"adaptive, gather", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kGather)}}};
   return kWays;
 }
 

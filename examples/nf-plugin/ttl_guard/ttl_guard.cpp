@@ -7,7 +7,7 @@
 
 #include "ttl_guard.layout.hpp"
 
-extern const catena::kernel::SourceFile catena_kernel_ttl_guard[];
+extern const catena::kernel::EmbeddedFile catena_kernel_ttl_guard[];
 extern const unsigned catena_kernel_ttl_guard_count;
 
 namespace catena::ttl_guard {

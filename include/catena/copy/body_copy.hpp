@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/copy/room.hpp>
+#include <catena/copy/staging_extent.hpp>
 #include <catena/core/status.hpp>
+#include <catena/core/transfer.hpp>
 #include <catena/device/device.hpp>
 #include <catena/packet/batch.hpp>
 
@@ -12,18 +13,9 @@
 #include <span>
 #include <vector>
 
-/// Ways to move the bodies of packets (whole frames, or payloads) between the packet pool and its twin on a device, and
-/// the choice between them for each launch.
+/// Transfer methods for the bodies of packets (whole frames, or payloads) between the packet pool and its twin on a
+/// device, and the choice among them for each launch.
 namespace catena::copy {
-
-/// How bytes cross the bus.
-enum class Route : std::uint32_t {
-  kStaged,   ///< the CPU copies to or from pinned staging, which one bulk copy moves; a kernel copies on the device
-  kStrided,  ///< 2-D copies between slots and their twins: whole frames only
-  kMapped,   ///< a kernel reads or writes the packet pool (gather, scatter)
-};
-
-enum class Way : std::uint8_t { kToDevice, kToHost };
 
 /// Consecutive slots.
 struct SlotRun {
@@ -44,24 +36,24 @@ struct Bodies {
   std::uint32_t tailroom = 0;  ///< and at their end
 };
 
-/// One way to move bodies, in one direction. Call order for each launch:
+/// One transfer method for bodies, in one direction. Call order for each launch:
 ///
 ///   kToDevice: prepare() -> write_staging() -> enqueue() -> the caller's kernel
 ///   kToHost:   prepare() -> the caller's kernel -> enqueue() -> wait -> read_staging()
 ///
-/// The caller's kernel copies on the device (kStaged) or across the bus (kMapped); kStrided needs none.
+/// The caller's kernel copies on the device (kStaged) or across the bus (kGather); kStrided needs none.
 ///
 /// Belongs to one thread at a time.
 class BodyCopy {
  public:
   virtual ~BodyCopy() = default;
-  virtual Route route() const = 0;
-  /// Whether this way does well with `bodies`: else the decision maker takes another.
-  virtual bool suits(Bodies const& bodies) const = 0;
+  virtual TransferMethod method() const = 0;
+  /// Whether this method is a good one for `bodies`: else the decision maker takes another.
+  virtual bool supports(Bodies const& bodies) const = 0;
   /// Lays out one launch; returns the bytes that it needs of the staging buffers. `bodies` must live to the end.
   virtual std::size_t prepare(Bodies const& bodies) = 0;
-  /// Of prepare(): where each row stands in staging; empty where nothing is staged.
-  virtual std::span<const Room> rooms() const { return {}; }
+  /// Of prepare(): the place of each row in staging; empty where nothing is staged.
+  virtual std::span<const StagingExtent> staging_extents() const { return {}; }
   /// Copies rows into `staging` (as many bytes as prepare() said).
   virtual void write_staging(std::span<std::byte> /*staging*/) {}
   /// Copies row `row` out of `staging` into its slot: its payload, or the frame where the metadata has it by now.
@@ -72,29 +64,29 @@ class BodyCopy {
   virtual std::uint64_t bytes() const = 0;
 };
 
-/// Packets of a launch whose way is short rather than cheap: a kernel that reads or writes the pool is done before a
-/// copy engine has begun, and needs no other engine to wait for it.
+/// A launch of at most this many packets takes the method with the least latency, not the cheapest one: a kernel that
+/// reads or writes the pool is done before a copy engine has begun, and needs no other engine to wait for it.
 inline constexpr std::uint32_t kFewPackets = 256;
 
-/// Picks a way for each launch: kMapped for few packets, where the device can do it and the plan does not ask for
-/// kStaged; else the planned one if it suits the launch's packets, else the next best that this device can do (kMapped,
-/// then kStaged). kStrided cannot carry payloads.
+/// Picks a method for each launch: kGather for few packets, where the device can do it and the plan does not ask for
+/// kStaged; else the planned one if it supports the launch's packets, else the next best that this device can do
+/// (kGather, then kStaged). kStrided cannot carry payloads.
 class BodyMover {
  public:
-  BodyMover(Route planned, Way way, bool payloads, bool pool_is_mapped);
-  /// The way of `packets` packets whose slots follow one another.
-  Route usual(std::uint32_t packets) const;
-  /// Whether choose() looks at Bodies::own, which may stay empty otherwise.
-  bool looks_at_runs() const { return ways_.size() > 1; }
-  /// The way for one launch, prepared; valid until the next choose(). `staging_bytes` is set to what prepare() said.
+  BodyMover(TransferMethod planned, Direction direction, bool payloads, bool pool_is_mapped);
+  /// The method for `packets` packets whose slots are consecutive.
+  TransferMethod default_method(std::uint32_t packets) const;
+  /// Whether choose() reads Bodies::own, which may stay empty otherwise.
+  bool needs_contiguity() const { return methods_.size() > 1; }
+  /// The copy of one launch, prepared; valid until the next choose(). `staging_bytes` is set to what prepare() said.
   BodyCopy& choose(Bodies const& bodies, std::size_t& staging_bytes);
   /// Bytes of staging that `packets` packets can need, at most.
-  std::size_t most_staging_bytes(std::uint32_t packets) const;
+  std::size_t max_staging_bytes(std::uint32_t packets) const;
 
  private:
   bool is_for_kernel(std::size_t packets) const;
 
-  std::vector<std::unique_ptr<BodyCopy>> ways_;  ///< one, or the planned one and the next best
+  std::vector<std::unique_ptr<BodyCopy>> methods_;  ///< one, or the planned one and the next best
 };
 
 }  // namespace catena::copy

@@ -79,8 +79,8 @@ class Event {
   /// True when everything enqueued before it is done. Never waits. An error of that work is returned here.
   virtual Result<bool> ready() = 0;
   /// How much later than `earlier` the device reached this event, by the device's clock; negative if it was before.
-  /// Both are marks (see Stream::mark()) of streams of one device. Good to about a microsecond.
-  ///   InvalidArgument     this or `earlier` is not a mark: events of Stream::record() keep no time
+  /// Both are timestamps (see Stream::record_timestamp()) of streams of one device. Good to about a microsecond.
+  ///   InvalidArgument     this or `earlier` is no timestamp: events of Stream::record() keep no time
   ///   FailedPrecondition  this or `earlier` is not ready() yet
   virtual Result<std::chrono::nanoseconds> since(Event& earlier);
   /// Waits at most `limit`. `what` names the waiting stage and device in the message of DeadlineExceeded.
@@ -117,24 +117,24 @@ struct RowShape {
   std::uint32_t rows = 0;
 };
 
-/// Takes launches: a Stream runs them, a LaunchList keeps them.
-class LaunchTarget {
+/// Takes launches: a Stream runs them, a CommandBuffer records them.
+class CommandRecorder {
  public:
-  virtual ~LaunchTarget() = default;
-  /// Bytes by value are copied; buffers and the kernel must live until the launch is done, in a list as long as the
-  /// list.
+  virtual ~CommandRecorder() = default;
+  /// Bytes by value are copied; buffers and the kernel must live until the launch is done, in a command buffer as long
+  /// as that.
   ///   InvalidArgument     the kernel does not take these arguments, or the device not this shape
-  ///   FailedPrecondition  a list that was prepared or has run
+  ///   FailedPrecondition  a command buffer that was finalized or enqueued
   virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
 };
 
-/// Launches that a stream runs in order, again and again with the same arguments. Where the device can record them (a
-/// CUDA graph) to run a list costs the CPU less than a single launch. Must outlive its runs; belongs to one thread at a
-/// time.
-class LaunchList : public LaunchTarget {};
+/// Recorded launches that a stream runs in order, again and again with the same arguments. Where the device can record
+/// them (a CUDA graph) enqueueing them all costs the CPU less than a single launch. Must outlive its runs; belongs to
+/// one thread at a time.
+class CommandBuffer : public CommandRecorder {};
 
 /// Orders work on the device: what is enqueued runs in order.
-class Stream : public LaunchTarget {
+class Stream : public CommandRecorder {
  public:
   /// Waits for what was enqueued, so that its buffers may be freed next; a device that takes longer than ten seconds
   /// has failed, and keeps the memory that it may still write.
@@ -153,15 +153,15 @@ class Stream : public LaunchTarget {
   virtual Status copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
                                    RowShape const& shape) = 0;
   virtual Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) = 0;
-  /// Enqueues the launches of a list of the same device.
-  virtual Status run(LaunchList& list) = 0;
-  /// Does now what the first run() of a list would do besides: recording takes long. No launches can be added after it.
-  virtual Status prepare(LaunchList& list) = 0;
+  /// Enqueues the launches of a command buffer of the same device.
+  virtual Status enqueue(CommandBuffer& commands) = 0;
+  /// Does now what the first enqueue() would do besides, which takes long. No launches can be added after it.
+  virtual Status finalize(CommandBuffer& commands) = 0;
   /// An event behind everything enqueued so far. Hands that to the device too, so the event becomes ready by itself.
   virtual Result<std::unique_ptr<Event>> record() = 0;
   /// As record(), and the event keeps when the device reached it: for Event::since(). Dearer than record(), and not
   /// handed to the device: a record() or flush() behind it does that.
-  virtual Result<std::unique_ptr<Event>> mark() = 0;
+  virtual Result<std::unique_ptr<Event>> record_timestamp() = 0;
   /// Hands everything enqueued so far to the device without waiting.
   virtual Status flush() = 0;
 };
@@ -185,8 +185,8 @@ class Device {
   ///                      other than the CPU
   virtual Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
-  /// A list without launches.
-  virtual Result<std::unique_ptr<LaunchList>> create_list() = 0;
+  /// Without launches.
+  virtual Result<std::unique_ptr<CommandBuffer>> create_command_buffer() = 0;
   /// Source to what this device loads. Slow (10 ms .. 1 s); kernel::build() keeps the results on disk.
   /// InvalidArgument with the compiler's log if the source is wrong; Unavailable if the compiler is missing;
   /// DeadlineExceeded if it does not come to an end within two minutes.
@@ -197,8 +197,8 @@ class Device {
 };
 
 /// What `--device` may say.
-enum class Choice { kAuto, kCuda, kOpenCl, kNone };
-Result<Choice> parse_choice(std::string_view text);
+enum class DevicePreference { kAuto, kCuda, kOpenCl, kNone };
+Result<DevicePreference> parse_preference(std::string_view text);
 
 /// What one backend found on this machine: its devices, or why there is none and what would help.
 struct Probe {
@@ -217,7 +217,7 @@ Result<std::unique_ptr<Device>> open_opencl(int ordinal = 0);
 /// kAuto where there is no device. With kAuto `why` says what was tried before and failed, one line for each backend,
 /// so that no fall-back is silent; it is empty if the first one served. kCuda or kOpenCl where there is none:
 /// Unavailable.
-Result<std::unique_ptr<Device>> open(Choice choice, std::string* why = nullptr);
+Result<std::unique_ptr<Device>> open(DevicePreference choice, std::string* why = nullptr);
 
 /// Compiles for CUDA without a GPU: NVRTC only. `architecture`: "sm_90". Unavailable where NVRTC cannot be found
 /// (it is looked for in CATENA_CUDA_HOME, the build's .deps/cuda, the usual toolkit folders and the loader's path).

@@ -16,7 +16,7 @@
 ///   CATENA_HEADROOM, CATENA_TAILROOM       free bytes around each frame, as far as its slot has them
 ///   CATENA_LANES                           work-items per packet
 ///   CATENA_AUX_BYTES, CATENA_RESULT_BYTES  size of the NF's per-packet structs
-///   CATENA_SPILL_FACTOR                    spill bytes per byte of the frames region
+///   CATENA_SPILL_FACTOR                    spill bytes per byte of the frames
 namespace catena::kernel {
 
 namespace detail {
@@ -114,24 +114,25 @@ class Context {
     return other;
   }
 
-  /// The struct at the start of the NF's state. An NF whose state is smaller strays and gets T{}.
+  /// The struct at the start of the NF's state. Out of bounds, and T{}, where an NF has less state.
   template <typename T>
   T state() const {
-    return IsoPtr<T>(reinterpret_cast<T*>(state_), params_.state_bytes / sizeof(T), kRegionState, sink())[0];
+    return IsoPtr<T>(reinterpret_cast<T*>(state_), params_.state_bytes / sizeof(T), kAddressState, sink())[0];
   }
   /// An array of the NF's state, as the host wrote it; of no elements if it does not lie in the state.
   template <typename T>
   IsoPtr<T> array(StateArray<T> const& where) const {
     const bool inside = where.offset % alignof(T) == 0 && where.offset <= params_.state_bytes &&
                         where.count <= (params_.state_bytes - where.offset) / sizeof(T);
-    return {reinterpret_cast<T*>(state_ + (inside ? where.offset : 0)), inside ? where.count : 0, kRegionState, sink()};
+    return {reinterpret_cast<T*>(state_ + (inside ? where.offset : 0)), inside ? where.count : 0, kAddressState,
+            sink()};
   }
   /// `count` elements of the work-group's local memory, `offset` bytes into it; none if they do not lie in it.
   template <typename T>
   IsoPtr<T> local(u32 offset, u32 count) const {
     const bool inside = offset % alignof(T) == 0 && offset <= params_.local_bytes &&
                         count <= (params_.local_bytes - offset) / sizeof(T);
-    return {reinterpret_cast<T*>(local_ + (inside ? offset : 0)), inside ? count : 0, kRegionLocal, sink()};
+    return {reinterpret_cast<T*>(local_ + (inside ? offset : 0)), inside ? count : 0, kAddressLocal, sink()};
   }
 
  private:
@@ -147,8 +148,8 @@ class Context {
         params_(params),
         row_(global_id() / CATENA_LANES) {
     if constexpr (CATENA_SHARED != 0) {
-      const RegionHead* head = reinterpret_cast<const RegionHead*>(batch);
-      params_.count = head->decided;
+      const LaunchHeader* head = reinterpret_cast<const LaunchHeader*>(batch);
+      params_.count = head->processed;
       params_.padded = padded_rows(head->rows);
     }
   }
@@ -223,7 +224,7 @@ class PacketView {
     constexpr u32 kBytes = packet::field_size(Field);
     if constexpr (Field >= packet::kMetaVerdict) {
       using Value = typename detail::FieldValue<kBytes>::type;
-      IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->out_ + out_column(kPrefix)), ctx_->params_.padded, kRegionColumns,
+      IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->out_ + out_column(kPrefix)), ctx_->params_.padded, kAddressColumns,
                     ctx_->sink())
           .set(row_, value);
     } else {
@@ -262,13 +263,13 @@ class PacketView {
   template <typename T>
   T aux() const {
     static_assert(sizeof(T) == CATENA_AUX_BYTES, "not the descriptor's aux struct");
-    return IsoPtr<T>(reinterpret_cast<T*>(ctx_->batch_ + aux_offset()), ctx_->params_.padded, kRegionColumns,
+    return IsoPtr<T>(reinterpret_cast<T*>(ctx_->batch_ + aux_offset()), ctx_->params_.padded, kAddressColumns,
                      ctx_->sink())[row_];
   }
   template <typename T>
   void set_result(T value) const {
     static_assert(sizeof(T) == CATENA_RESULT_BYTES, "not the descriptor's result struct");
-    IsoPtr<T>(reinterpret_cast<T*>(ctx_->out_ + result_offset()), ctx_->params_.padded, kRegionResults, ctx_->sink())
+    IsoPtr<T>(reinterpret_cast<T*>(ctx_->out_ + result_offset()), ctx_->params_.padded, kAddressResults, ctx_->sink())
         .set(row_, value);
   }
   /// The packet's result as elements of T, for kernels that fill a list in it.
@@ -277,7 +278,7 @@ class PacketView {
     static_assert(CATENA_RESULT_BYTES % alignof(T) == 0, "result_bytes is not a multiple of the alignment of T");
     const bool inside = row_ < ctx_->params_.padded;
     const u64 begin = inside ? result_offset() + static_cast<u64>(row_) * CATENA_RESULT_BYTES : 0;
-    return {reinterpret_cast<T*>(ctx_->out_ + begin), inside ? CATENA_RESULT_BYTES / sizeof(T) : 0, kRegionResults,
+    return {reinterpret_cast<T*>(ctx_->out_ + begin), inside ? CATENA_RESULT_BYTES / sizeof(T) : 0, kAddressResults,
             ctx_->sink()};
   }
   /// The first `length` bytes of the packet's part of the spill area, for what works on Bytes.
@@ -299,7 +300,7 @@ class PacketView {
       length = static_cast<u64>(where.length) * CATENA_SPILL_FACTOR;
     }
     const bool inside = begin <= ctx_->params_.spill_bytes && length <= ctx_->params_.spill_bytes - begin;
-    return {reinterpret_cast<T*>(ctx_->spill_ + (inside ? begin : 0)), inside ? length / sizeof(T) : 0, kRegionSpill,
+    return {reinterpret_cast<T*>(ctx_->spill_ + (inside ? begin : 0)), inside ? length / sizeof(T) : 0, kAddressSpill,
             ctx_->sink()};
   }
 
@@ -308,7 +309,7 @@ class PacketView {
   PacketView(Context const& context, u32 row) : ctx_(&context), row_(row) {}
 
   static constexpr u32 kOutHeader = sizeof(FaultReport);
-  /// Where the first packet's bytes start in the frames region; the others start multiples of 16 further on.
+  /// Where the first packet's bytes start in the frames; the others start multiples of 16 further on.
   static constexpr u32 kFirstByte = CATENA_HEADROOM + (CATENA_FRAMES == 2 ? kFrameShift : 0);
   u64 in_column(u32 prefix) const { return static_cast<u64>(ctx_->params_.padded) * prefix; }
   static constexpr u32 kInBytes = packet::columns_size(CATENA_IN_COLUMNS);  // of a row
@@ -319,12 +320,12 @@ class PacketView {
     return ctx_->params_.out_offset + kOutHeader + static_cast<u64>(ctx_->params_.padded) * (1 + prefix);
   }
   u64 result_offset() const { return out_column(kOutBytes); }
-  IsoPtr<u8> column(u8* region, u64 offset, u32 bytes) const {
-    return {region + offset, static_cast<u64>(ctx_->params_.padded) * bytes, kRegionColumns, ctx_->sink()};
+  IsoPtr<u8> column(u8* buffer, u64 offset, u32 bytes) const {
+    return {buffer + offset, static_cast<u64>(ctx_->params_.padded) * bytes, kAddressColumns, ctx_->sink()};
   }
   Extent extent() const {
     return IsoPtr<Extent>(reinterpret_cast<Extent*>(ctx_->batch_ + extent_offset()), ctx_->params_.padded,
-                          kRegionColumns, ctx_->sink())[row_];
+                          kAddressColumns, ctx_->sink())[row_];
   }
   Bytes bytes() const {
     if constexpr (CATENA_SHARED != 0) {
@@ -337,9 +338,9 @@ class PacketView {
       const bool inside = end <= packet::kSlotBytes && number < ctx_->params_.slots;
       const u32 back = inside ? smaller(packet::kSlotBytes - end, CATENA_TAILROOM) : 0;
       const u64 begin = inside ? static_cast<u64>(number) * packet::kSlotBytes + where.begin - front : 0;
-      return {
-          IsoPtr<u8>(ctx_->shared_ + begin, inside ? u64{front} + where.length + back : 0, kRegionFrames, ctx_->sink()),
-          front, where.length};
+      return {IsoPtr<u8>(ctx_->shared_ + begin, inside ? u64{front} + where.length + back : 0, kAddressFrames,
+                         ctx_->sink()),
+              front, where.length};
     } else {
       const Extent where = extent();
       const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
@@ -347,7 +348,7 @@ class PacketView {
       const bool inside = row_ < ctx_->params_.padded && where.begin >= CATENA_HEADROOM &&
                           begin <= ctx_->params_.frames_bytes && reach <= ctx_->params_.frames_bytes - begin;
       return {IsoPtr<u8>(ctx_->batch_ + ctx_->params_.frames_offset + (inside ? begin : 0), inside ? reach : 0,
-                         kRegionFrames, ctx_->sink()),
+                         kAddressFrames, ctx_->sink()),
               CATENA_HEADROOM, where.length};
     }
   }
@@ -372,7 +373,7 @@ class PacketView {
     const u32 number = slot();
     const bool inside = number < ctx_->params_.slots;
     return {ctx_->shared_ + (inside ? static_cast<u64>(number) * packet::kSlotBytes : 0),
-            inside ? packet::kSlotBytes : 0U, kRegionFrames, ctx_->sink()};
+            inside ? packet::kSlotBytes : 0U, kAddressFrames, ctx_->sink()};
   }
   /// A metadata field: a transferred column where the plan made one, else the shared buffer's array.
   template <typename Value, u32 Field>
@@ -380,11 +381,11 @@ class PacketView {
     constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, Field);
     if constexpr (kPrefix != packet::kNoColumn) {
       return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->batch_ + in_column(kPrefix)), ctx_->params_.padded,
-                           kRegionColumns, ctx_->sink())[row_];
+                           kAddressColumns, ctx_->sink())[row_];
     } else {
       constexpr u32 kArray = shared_meta_prefix(Field);
       return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->shared_ + static_cast<u64>(ctx_->params_.slots) * kArray),
-                           ctx_->params_.slots, kRegionColumns, ctx_->sink())[slot()];
+                           ctx_->params_.slots, kAddressColumns, ctx_->sink())[slot()];
     }
   }
   Body body() const {

@@ -46,7 +46,7 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32
 #define CATENA_TRANSFER_KERNEL(name)                                                                        \
   extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* shared, catena::u8* pool, \
                                   catena::kernel::TransferParams params)
-#define CATENA_REGION_KERNEL(name) extern "C" __global__ void name(catena::u8* to, const catena::u8* from)
+#define CATENA_UPLOAD_KERNEL(name) extern "C" __global__ void name(catena::u8* to, const catena::u8* from)
 
 #elif defined(__OPENCL_CPP_VERSION__)
 
@@ -82,7 +82,7 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value))
 #define CATENA_TRANSFER_KERNEL(name)                                                                    \
   __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* shared, \
                      __global catena::u8* pool, catena::kernel::TransferParams params, __local catena::u8* /*unused*/)
-#define CATENA_REGION_KERNEL(name) \
+#define CATENA_UPLOAD_KERNEL(name) \
   __kernel void name(__global catena::u8* to, __global const catena::u8* from, __local catena::u8* /*unused*/)
 
 #else

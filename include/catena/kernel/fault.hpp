@@ -3,24 +3,24 @@
 
 #include <catena/kernel/types.hpp>
 
-/// What host and kernels share about accesses that strayed.
+/// What host and kernels share about accesses out of bounds.
 namespace catena::kernel {
 
-enum Region : u32 {
-  kRegionColumns = 0,
-  kRegionFrames = 1,
-  kRegionResults = 2,
-  kRegionState = 3,
-  kRegionSpill = 4,
-  kRegionLocal = 5
+enum AddressSpace : u32 {
+  kAddressColumns = 0,
+  kAddressFrames = 1,
+  kAddressResults = 2,
+  kAddressState = 3,
+  kAddressSpill = 4,
+  kAddressLocal = 5
 };
 
-/// Written by the kernel at the start of the output region. Of several faults of one launch the first to be counted
+/// Written by the kernel at the start of the output buffer. Of several faults of one launch the first to be counted
 /// is described.
 struct FaultReport {
   u32 count;
-  u32 packet;  ///< row of the batch
-  u32 region;  ///< Region
+  u32 packet;         ///< row of the batch
+  u32 address_space;  ///< AddressSpace
   u32 reserved;
   u64 offset;  ///< bytes from the start of what the pointer may reach
   u64 size;    ///< bytes that it may reach
@@ -34,7 +34,7 @@ struct StateArray {
   u64 count;
 };
 
-/// Where the variable-length bytes of a packet stand in the frames region: [begin, begin + length), with headroom
+/// Where the variable-length bytes of a packet stand among the frames: [begin, begin + length), with headroom
 /// free bytes before and tailroom free bytes behind.
 struct Extent {
   u32 begin;

@@ -4,8 +4,8 @@
 #include <catena/kernel/dialect.hpp>
 #include <catena/kernel/fault.hpp>
 
-/// Isolation (G-NET, section 5): the framework gives kernels no bare pointers. An IsoPtr knows its region and checks
-/// each access; one out of bounds is not performed, is counted, and drops the packet it was made for. That stops
+/// Isolation (G-NET, section 5): the framework gives kernels no bare pointers. An IsoPtr knows its address space and
+/// checks each access; one out of bounds is not performed, is counted, and drops the packet it was made for. That stops
 /// mistakes. It does not stop a kernel that makes pointers itself, by casts or of its own variables: nothing here does.
 namespace catena::kernel {
 
@@ -30,13 +30,13 @@ struct FaultSink {
   u32 packet;
   u32 packets;  ///< bytes behind flags
 
-  void raise(Region region, u64 offset, u64 size) const {
+  void raise(AddressSpace address_space, u64 offset, u64 size) const {
     if (packet < packets) {
       flags[packet] = 1;
     }
     if (atomic_add(&report->count, 1) == 0) {
       report->packet = packet;
-      report->region = region;
+      report->address_space = address_space;
       report->offset = offset;
       report->size = size;
     }
@@ -71,14 +71,14 @@ class IsoPtr {
 
   T operator[](u64 i) const {
     if (i >= count_) {
-      sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
+      sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
       return T{};
     }
     return base_[i];
   }
   void set(u64 i, T value) const {
     if (i >= count_) {
-      sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
+      sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
       return;
     }
     base_[i] = value;
@@ -88,7 +88,7 @@ class IsoPtr {
   void read(u64 i, T (&values)[Count]) const {
     const bool inside = count_ >= Count && i <= count_ - Count;
     if (!inside) {
-      sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
+      sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
     }
     CATENA_UNROLL
     for (u32 k = 0; k < Count; ++k) {
@@ -101,7 +101,7 @@ class IsoPtr {
     static_assert(sizeof(T) == 1, "words are fetched from bytes");
     Fetched<Words> fetched{};
     if (words > Words || (words != 0 && (count_ < 4 * u64{words} || i > count_ - 4 * u64{words}))) {
-      sink_.raise(region_, i, count_);
+      sink_.raise(address_space_, i, count_);
       return fetched;
     }
     const u32 beside = static_cast<u32>(reinterpret_cast<u64>(base_ + i) % 4);
@@ -126,7 +126,7 @@ class IsoPtr {
   void put(u64 i, u32 const (&words)[Words]) const {
     static_assert(sizeof(T) == 1, "words are put into bytes");
     if (count_ < 4 * Words || i > count_ - 4 * Words) {
-      sink_.raise(region_, i, count_);
+      sink_.raise(address_space_, i, count_);
       return;
     }
     T* at = base_ + i;
@@ -158,7 +158,7 @@ class IsoPtr {
   u32 add(u64 i, u32 value) const {
     static_assert(sizeof(T) == 4, "atomic_add() is for u32");
     if (i >= count_) {
-      sink_.raise(region_, i * sizeof(T), count_ * sizeof(T));
+      sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
       return 0;
     }
     return atomic_add(base_ + i, value);
@@ -166,21 +166,21 @@ class IsoPtr {
   /// Elements [first, first + count) as a pointer of their own; cut to what this one may reach.
   IsoPtr sub(u64 first, u64 count) const {
     if (first > count_ || count > count_ - first) {
-      sink_.raise(region_, (first + count) * sizeof(T), count_ * sizeof(T));
-      return {base_, 0, region_, sink_};
+      sink_.raise(address_space_, (first + count) * sizeof(T), count_ * sizeof(T));
+      return {base_, 0, address_space_, sink_};
     }
-    return {base_ + first, count, region_, sink_};
+    return {base_ + first, count, address_space_, sink_};
   }
 
  private:
   friend class Context;
   friend class PacketView;
-  IsoPtr(T* base, u64 count, Region region, FaultSink sink)
-      : base_(base), count_(count), region_(region), sink_(sink) {}
+  IsoPtr(T* base, u64 count, AddressSpace address_space, FaultSink sink)
+      : base_(base), count_(count), address_space_(address_space), sink_(sink) {}
 
   T* base_;
   u64 count_;
-  Region region_;
+  AddressSpace address_space_;
   FaultSink sink_;
 };
 

@@ -58,8 +58,8 @@ class DeviceNf {
   std::unique_ptr<device::Program> move_out_program_;
   device::Kernel* move_in_ = nullptr;
   device::Kernel* move_out_ = nullptr;
-  std::unique_ptr<device::Program> copy_region_program_;
-  device::Kernel* copy_region_ = nullptr;
+  std::unique_ptr<device::Program> upload_program_;
+  device::Kernel* upload_ = nullptr;
 };
 
 /// One batch in flight: owns its stream, its pinned staging and its device memory. Call order:
@@ -86,7 +86,7 @@ class Launch {
   /// live until apply(). Precondition: packets so far + batch.size() <= capacity().
   void add(packet::Batch const& batch, std::span<const std::byte> aux);
   /// Adds packets that the NF passes over. A shared step moves their fields too: a later NF may decide them.
-  virtual void add_undecided(packet::Batch const& /*batch*/) {}
+  virtual void add_passthrough(packet::Batch const& /*batch*/) {}
   /// Enqueues the moves to the device, the kernel and the moves back. Does not wait. Internal, and nothing is written
   /// or enqueued, where the packets need more memory than the launch has: a defect of what sized it.
   virtual Status submit() = 0;
@@ -104,11 +104,12 @@ class Launch {
   Status wait(std::chrono::nanoseconds limit, std::string_view what);
 
   /// From the next submit() on keeps the times(). Waits for the device a few times, to set its clock beside the host's;
-  /// not while a batch is in flight. Errors: as Stream::mark(); DeadlineExceeded if the device does not answer.
+  /// not while a batch is in flight. Errors: as Stream::record_timestamp(); DeadlineExceeded if the device does not
+  /// answer.
   Status start_trace();
   /// Of the last submit(), once poll() was true, as exact as a DeviceClock; what fetch_spill() asks for is not in it.
   /// FailedPrecondition: there was no submit() since start_trace(), or it is not done.
-  Result<LaunchTimes> times() const { return marks_.times(nf_->spec().kernel); }
+  Result<LaunchTimes> times() const { return timestamps_.times(nf_->spec().kernel); }
 
   /// Brings the first `bytes` bytes of the spill area of row `row` to the host; enqueues only, poll() again.
   /// For packets whose result list did not hold everything. Rows are asked for in rising order, each once.
@@ -117,12 +118,13 @@ class Launch {
   /// What fetch_spill() brought for `row`; empty if nothing was asked for.
   std::span<const std::byte> spill(std::uint32_t row) const;
 
-  /// Rows that strayed: their packets must be dropped with reason kernel_fault. Empty report: count 0.
+  /// Rows whose kernel reached out of bounds: their packets must be dropped with reason kernel_fault. Empty report:
+  /// count 0.
   FaultReport const& faults() const;
   bool faulted(std::uint32_t row) const;
 
-  /// Completes the moves back: writes what came through staging into the packets. A frame whose borders do not fit its
-  /// room marks the row as faulted instead.
+  /// Completes the moves back: writes what came through staging into the packets. A frame whose bounds do not fit its
+  /// staging extent marks the row as faulted instead.
   virtual void apply() = 0;
   /// The result structs of all rows, `result_bytes` apart.
   std::span<const std::byte> results() const;
@@ -144,21 +146,21 @@ class Launch {
   Status allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes, std::size_t spill_bytes);
   /// Whether a batch fits the memory of allocate_memory(): `in_bytes` of staging to the device, `out_bytes` of staging
   /// to the host, `batch_bytes` on the device. To be asked before anything is written.
-  Status check_room(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const;
+  Status check_fits(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const;
   /// Enqueues every kernel of the launch, without packets.
   virtual Status enqueue_warm_up() { return enqueue_kernel(); }
   /// Makes, behind the warm-up, what would take long while packets wait for it.
-  virtual Status prepare_lists() { return absl::OkStatus(); }
-  using enum LaunchMarks::Point;
-  /// Marks the stream where the launch is traced, else does nothing.
-  Status mark(LaunchMarks::Point point) { return marks_.put(*stream_, point); }
-  bool is_traced() const { return marks_.started(); }
-  /// Launches the NF's kernel, for at most `most_packets` packets; it writes its results to `out`. What every launch
+  virtual Status record_commands() { return absl::OkStatus(); }
+  using enum LaunchTimestamps::Point;
+  /// Records a timestamp where the launch is traced, else does nothing.
+  Status record_timestamp(LaunchTimestamps::Point point) { return timestamps_.put(*stream_, point); }
+  bool is_traced() const { return timestamps_.started(); }
+  /// Launches the NF's kernel, for at most `max_packets` packets; it writes its results to `out`. What every launch
   /// has is filled in here.
-  Status launch_nf_kernel(device::LaunchTarget& target, device::Buffer& out, LaunchParams params,
-                          std::uint32_t most_packets);
+  Status launch_nf_kernel(device::CommandRecorder& target, device::Buffer& out, LaunchParams params,
+                          std::uint32_t max_packets);
   void mark_faulted(std::uint32_t row, std::uint64_t offset);
-  /// A byte a row from `first_row` on, not 0 for rows that strayed; null if none did.
+  /// A byte a row from `first_row` on, not 0 for rows that reached out of bounds; null if none did.
   const std::byte* faulted_rows(std::uint32_t first_row) const;
   /// Of a row's spill area: begin * spill_factor is where it starts, length * spill_factor its bytes.
   virtual Extent spill_extent(std::uint32_t row) const = 0;
@@ -168,8 +170,8 @@ class Launch {
   std::unique_ptr<device::Buffer> spill_;
   std::unique_ptr<device::PinnedBuffer> staging_;
   std::unique_ptr<device::PinnedBuffer> staging_out_;
-  std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;  ///< of fetch_spill()
-  std::vector<std::unique_ptr<device::LaunchList>> lists_;            ///< for the stream, which ends before them
+  std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;     ///< of fetch_spill()
+  std::vector<std::unique_ptr<device::CommandBuffer>> command_buffers_;  ///< for the stream, which ends before them
   /// Behind all memory that it may write to: it is waited for first when the launch ends.
   std::unique_ptr<device::Stream> stream_;
   std::unique_ptr<device::Event> event_;
@@ -187,12 +189,12 @@ class Launch {
     std::uint32_t row;
     std::span<std::byte> bytes;
   };
-  Result<std::span<std::byte>> spill_room(std::size_t bytes);
+  Result<std::span<std::byte>> spill_staging(std::size_t bytes);
 
   std::uint32_t max_packets_;
   std::size_t spill_staging_used_ = 0;  // bytes of the last entry
   std::vector<Spilled> spilled_;
-  LaunchMarks marks_;
+  LaunchTimestamps timestamps_;
 };
 
 }  // namespace catena::kernel

@@ -7,12 +7,13 @@ namespace catena::kernel {
 
 /// What one launch is about; passed to the kernel by value. The same struct on host and device.
 struct LaunchParams {
-  u32 count;          ///< packets; a shared step has that in the RegionHead
+  u32 count;          ///< packets; a shared step has that in the LaunchHeader
   u32 padded;         ///< count rounded up to a multiple of 16: rows of every column; likewise
-  u64 frames_offset;  ///< bytes from where this NF's part of the batch region begins to the frames
+  u64 frames_offset;  ///< bytes from where this NF's part of the launch buffer begins to the frames
   u64 frames_bytes;
-  u64 out_offset;  ///< bytes from the start of the out region, which may be the batch region, to what the kernel writes
-  u64 batch_offset;  ///< bytes from the start of the batch region to this NF's part of it; 0 unless NFs share it
+  u64 out_offset;    ///< bytes from the start of the out buffer, which may be the launch buffer, to what the kernel
+                     ///< writes
+  u64 batch_offset;  ///< bytes from the start of the launch buffer to this NF's part of it; 0 unless NFs share it
   u64 state_bytes;
   u64 spill_bytes;
   u64 spill_row_bytes;  ///< shared step: bytes from one packet's spill area to the next one's

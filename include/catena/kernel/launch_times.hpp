@@ -25,28 +25,28 @@ struct LaunchTimes {
 /// beside the host's, and drift as clocks do. Launches that share one differ by the same.
 class DeviceClock {
  public:
-  /// Waits a few times for `stream`, which has nothing to do. Errors: as Stream::mark(); DeadlineExceeded, naming
-  /// `device`, if the device does not answer.
+  /// Waits a few times for `stream`, which has nothing to do. Errors: as Stream::record_timestamp(); DeadlineExceeded,
+  /// naming `device`, if the device does not answer.
   static Result<std::shared_ptr<DeviceClock const>> create(device::Stream& stream, std::string_view device);
-  /// The host's time when the device came to a mark of any of its streams. Errors: as Event::since().
-  Result<std::int64_t> ns_of(device::Event& mark) const;
+  /// The host's time when the device came to a timestamp of any of its streams. Errors: as Event::since().
+  Result<std::int64_t> ns_of(device::Event& timestamp) const;
 
  private:
   DeviceClock() = default;
-  std::unique_ptr<device::Event> mark_;
-  std::int64_t mark_ns_ = 0;  ///< of the host, when the device came to mark_
+  std::unique_ptr<device::Event> reference_;
+  std::int64_t reference_ns_ = 0;  ///< of the host, when the device came to reference_
 };
 
-/// The marks of one launch in flight. Belongs to its launch's thread.
-class LaunchMarks {
+/// The timestamps of one launch in flight. Belongs to its launch's thread.
+class LaunchTimestamps {
  public:
-  /// The points of a launch that are marked, in this order.
+  /// The points of a launch that are timed, in this order.
   enum Point : std::uint8_t { kBegin, kMovedIn, kComputed, kMovedBack, kPoints };
 
-  /// From now on put() marks.
+  /// From now on put() records.
   void start(std::shared_ptr<DeviceClock const> clock) { clock_ = std::move(clock); }
   bool started() const { return clock_ != nullptr; }
-  /// Marks `stream`; does nothing before start().
+  /// Records on `stream`; does nothing before start().
   Status put(device::Stream& stream, Point point);
   /// Of the last launch, which is done. `kernel` is named in errors. FailedPrecondition: nothing was marked since
   /// start(), or the launch is not done.
@@ -54,7 +54,7 @@ class LaunchMarks {
 
  private:
   std::shared_ptr<DeviceClock const> clock_;
-  std::array<std::unique_ptr<device::Event>, kPoints> marks_;
+  std::array<std::unique_ptr<device::Event>, kPoints> timestamps_;
 };
 
 }  // namespace catena::kernel

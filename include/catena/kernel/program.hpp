@@ -3,6 +3,7 @@
 
 #include <catena/copy/body_copy.hpp>
 #include <catena/core/status.hpp>
+#include <catena/core/transfer.hpp>
 #include <catena/device/device.hpp>
 #include <catena/packet/fields.hpp>
 
@@ -17,7 +18,7 @@
 namespace catena::kernel {
 
 /// A file embedded by catena_embed(): static storage.
-struct SourceFile {
+struct EmbeddedFile {
   const char* name;
   const char* text;
 };
@@ -30,31 +31,29 @@ struct LaunchPolicy {
   std::uint32_t lanes = 1;         ///< work-items per packet, a divisor of group_size
   std::uint32_t group_size = 64;   ///< work-items per group
   std::uint32_t local_bytes = 0;   ///< local memory per group
-  std::uint32_t spill_factor = 0;  ///< device-only spill bytes per byte of the frames region
+  std::uint32_t spill_factor = 0;  ///< device-only spill bytes per byte of the frames
 };
-
-using copy::Route;
 
 /// A step on the shared buffer: what the plan moves around the kernel.
 struct SharedStep {
-  packet::FieldSet to_device = 0;     ///< P_H2D
-  packet::FieldSet to_host = 0;       ///< P_D2H
-  Route columns_in = Route::kStaged;  ///< header fields; never kStrided. Metadata is always staged
-  Route columns_out = Route::kStaged;
-  Route body_in = Route::kStaged;  ///< payloads or frames
-  Route body_out = Route::kStaged;
+  packet::FieldSet to_device = 0;                       ///< P_H2D
+  packet::FieldSet to_host = 0;                         ///< P_D2H
+  TransferMethod columns_in = TransferMethod::kStaged;  ///< header fields; never kStrided. Metadata is always staged
+  TransferMethod columns_out = TransferMethod::kStaged;
+  TransferMethod body_in = TransferMethod::kStaged;  ///< payloads or frames
+  TransferMethod body_out = TransferMethod::kStaged;
 };
 
 /// Everything that decides what is compiled for one NF: an NF's needs and the plan's answer.
 struct ProgramSpec {
-  std::span<const SourceFile> source;  ///< kernel file first
-  std::string kernel;                  ///< CATENA_KERNEL name
-  packet::FieldSet reads = 0;          ///< GR
-  packet::FieldSet writes = 0;         ///< GW
-  std::uint32_t aux_bytes = 0;         ///< multiple of 4, at most 64
-  std::uint32_t result_bytes = 0;      ///< multiple of 4, at most 256
-  std::uint32_t headroom = 0;          ///< bytes by which the kernel may grow a frame at its front; a multiple of 16
-  std::uint32_t tailroom = 0;          ///< and at its end; a frame does not grow beyond its slot
+  std::span<const EmbeddedFile> source;  ///< kernel file first
+  std::string kernel;                    ///< CATENA_KERNEL name
+  packet::FieldSet reads = 0;            ///< GR
+  packet::FieldSet writes = 0;           ///< GW
+  std::uint32_t aux_bytes = 0;           ///< multiple of 4, at most 64
+  std::uint32_t result_bytes = 0;        ///< multiple of 4, at most 256
+  std::uint32_t headroom = 0;            ///< bytes by which the kernel may grow a frame at its front; a multiple of 16
+  std::uint32_t tailroom = 0;            ///< and at its end; a frame does not grow beyond its slot
   LaunchPolicy policy;
   std::optional<SharedStep> shared;  ///< the plan's answer; none: direct use, the launch carries what the kernel sees
 };
@@ -69,9 +68,9 @@ device::ProgramSource adapt(ProgramSpec const& spec);
 /// The source of the kernel that moves fields in front of a shared step's kernel (`in`), or behind it; its name is
 /// kMoveIn or kMoveOut. Precondition: spec.shared.
 device::ProgramSource transfer_source(ProgramSpec const& spec, bool in);
-/// The source of the kernel that copies a launch's region to the device; its name is kCopyRegion.
-device::ProgramSource region_source();
-inline constexpr std::string_view kCopyRegion = "catena_copy_region";
+/// The source of the kernel that uploads a launch buffer; its name is kUpload.
+device::ProgramSource upload_source();
+inline constexpr std::string_view kUpload = "catena_upload";
 inline constexpr std::string_view kMoveIn = "catena_move_in";
 inline constexpr std::string_view kMoveOut = "catena_move_out";
 /// Work-items a packet of a transfer kernel that moves payloads or frames, as a power of two (without them one): so

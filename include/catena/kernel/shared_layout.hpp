@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/copy/room.hpp>
+#include <catena/copy/staging_extent.hpp>
+#include <catena/core/transfer.hpp>
 #include <catena/packet/slot.hpp>
 
 /// The shared buffer as host and kernels see it: the twins of the packet pool's slots, then the packets' metadata, one
@@ -22,27 +23,20 @@ constexpr u64 shared_buffer_bytes(u64 slots) {
   return slots * (shared_meta_prefix(packet::kMetaVerdict) + packet::field_size(packet::kMetaVerdict));
 }
 
-using copy::Room;
+using copy::StagingExtent;
 
-/// How a packet's payload or frame crosses the bus.
-enum BodyRoute : u32 {
-  kNoBody = 0,      ///< not at all, or by copies that the host enqueues
-  kBodyStaged = 1,  ///< through the launch's own buffer
-  kBodyMapped = 2,  ///< the transfer kernel reads or writes the packet pool
-};
-
-/// The front of a launch's region: what differs from one launch to the next. Kernels get the rest by value, so that a
+/// The front of a launch buffer: what differs from one launch to the next. Kernels get the rest by value, so that a
 /// device can record them once and run them again.
-struct alignas(16) RegionHead {
+struct alignas(16) LaunchHeader {
   u32 rows;
-  u32 decided;        ///< rows in front of this one are the NF's; their output columns that it writes are left alone
-  u32 region_blocks;  ///< of this region, in all
+  u32 processed;      ///< rows in front of this one are the NF's; their output columns that it writes are left alone
+  u32 upload_blocks;  ///< of this launch buffer, in all
   u32 reserved;
 };
-static_assert(sizeof(RegionHead) == 16);
+static_assert(sizeof(LaunchHeader) == 16);
 
-/// A region moves to the device by these.
-struct alignas(16) RegionBlock {
+/// A launch buffer moves to the device by these.
+struct alignas(16) UploadBlock {
   u64 low;
   u64 high;
 };
@@ -50,20 +44,21 @@ struct alignas(16) RegionBlock {
 /// Rows of every column of a launch of `rows` rows.
 constexpr u32 padded_rows(u32 rows) { return (rows + 15) / 16 * 16; }
 
-/// What a transfer kernel is told; by value. Offsets are from the start of the batch region, that of the flags moving
-/// out from the start of the out region.
+/// What a transfer kernel is told; by value. Offsets are from the start of the launch buffer, that of the flags moving
+/// out from the start of the out buffer.
 struct TransferParams {
-  u64 head_offset;   ///< of the RegionHead; moving in, columns of the moved fields follow it
-  u64 slots_offset;  ///< slot numbers, u32 a row: here, and `slots_row_bytes` further on for each padded row
-  u64 rooms_offset;  ///< kBodyStaged: a Room a row
+  u64 head_offset;     ///< of the LaunchHeader; moving in, columns of the moved fields follow it
+  u64 slots_offset;    ///< slot numbers, u32 a row: here, and `slots_row_bytes` further on for each padded row
+  u64 extents_offset;  ///< kStaged: a StagingExtent per row
   u64 frames_offset;
   u64 frames_bytes;
-  u64 flags_offset;  ///< moving out: fault flags, a byte a row; rows that strayed stay where they are. Columns follow
+  u64 flags_offset;  ///< moving out: fault flags, a byte a row; faulted rows stay where they are. Columns follow
   u32 slots_row_bytes;
   u32 slots;
-  u32 body;           ///< BodyRoute
-  u32 brings_region;  ///< moving in, 1: the region is still at `out`, in memory of the host, and the kernel brings it
-  u32 lane_bits;      ///< log2 of the work-items a packet
+  TransferMethod body;  ///< kStrided where there is none: the kernel leaves it alone
+  u32 fused_upload;     ///< moving in, 1: the launch buffer is still at `out`, in memory of the host, and the kernel
+                        ///< brings it
+  u32 lane_bits;        ///< log2 of the work-items a packet
   u32 reserved;
 };
 static_assert(sizeof(TransferParams) == 72);

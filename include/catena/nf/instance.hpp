@@ -18,7 +18,7 @@ namespace catena::nf {
 /// Reasons that the framework itself drops packets for; they stand behind the NF's own in the counters.
 enum class FrameworkReason : std::uint32_t {
   kUnsupported = 0,   ///< not what the NF can inspect, and `on_unsupported: drop`
-  kKernelFault = 1,   ///< the kernel strayed on this packet
+  kKernelFault = 1,   ///< the kernel reached out of bounds at this packet
   kDeviceFailed = 2,  ///< the device was lost with bytes that the host does not have
   kLinkLocal = 3,     ///< a link-local control frame, and `link_local: drop`
 };
@@ -26,11 +26,11 @@ std::span<const DropReason> framework_reasons();
 
 struct Counters {
   std::uint64_t in = 0;              ///< live packets that reached the NF
-  std::uint64_t decided = 0;         ///< of those, given to the NF
+  std::uint64_t processed = 0;       ///< of those, given to the NF
   std::uint64_t unsupported = 0;     ///< of those, not given to it, but for the next
   std::uint64_t link_local = 0;      ///< of those, control frames that it does not inspect
-  std::uint64_t kernel_faults = 0;   ///< accesses that strayed
-  std::uint64_t device_packets = 0;  ///< decided on the device
+  std::uint64_t kernel_faults = 0;   ///< accesses out of bounds
+  std::uint64_t device_packets = 0;  ///< processed on the device
   kernel::TransferCounts transfers;
 };
 
@@ -68,7 +68,7 @@ class Instance {
 
  private:
   friend class DeviceBatch;
-  bool decides_all(packet::Batch const& unit) const;
+  bool processes_all(packet::Batch const& unit) const;
   bool supports(std::uint8_t flags) const { return (flags & told_by_) == descriptor_->needs; }
   void leave_out_unsupported(packet::Batch const& unit);
   std::string name_;
@@ -129,13 +129,13 @@ class DeviceBatch {
   struct Part {
     packet::Batch unit;
     std::vector<std::uint32_t> slots;
-    std::vector<std::uint32_t> undecided;  ///< alive, but not the NF's to decide; for a shared step
-    std::vector<std::uint32_t> own;        ///< see without_replies(); used where the unit has holes or replies
+    std::vector<std::uint32_t> passthrough;  ///< alive, but not the NF's to decide; for a shared step
+    std::vector<std::uint32_t> own;          ///< see without_replies(); used where the unit has holes or replies
     std::vector<std::byte> aux;
     std::uint32_t first_row;
   };
   void complete();
-  void find_undecided(Part& part) const;
+  void find_passthrough(Part& part) const;
   static packet::Batch without_replies(Part& part);
 
   Instance* instance_ = nullptr;

@@ -15,8 +15,8 @@ struct TimeoutKey {
   std::uint32_t* seconds;  ///< keeps its value where the key is not written
 };
 
-/// Reads the mapping `timeouts` of a configuration, each key from 1 to `most_seconds`. Errors: as Config::integer() and
+/// Reads the mapping `timeouts` of a configuration, each key from 1 to `max_seconds`. Errors: as Config::integer() and
 /// Config::finish().
-Status read_timeouts(Config& config, std::initializer_list<TimeoutKey> keys, std::int64_t most_seconds);
+Status read_timeouts(Config& config, std::initializer_list<TimeoutKey> keys, std::int64_t max_seconds);
 
 }  // namespace catena::nf

@@ -78,7 +78,7 @@ class Packet {
   void set_mtu(std::uint16_t mtu) const { meta_->mtu[slot_] = mtu; }
   std::uint16_t mtu() const { return meta_->mtu[slot_]; }
   std::uint16_t offset() const { return meta_->offset[slot_]; }
-  /// Moves the frame's borders in its slot; bytes are not touched. offset + length <= kSlotBytes.
+  /// Moves the frame's bounds in its slot; bytes are not touched. offset + length <= kSlotBytes.
   void set_extent(std::uint32_t offset, std::uint32_t length) const {
     meta_->offset[slot_] = static_cast<std::uint16_t>(offset);
     meta_->length[slot_] = static_cast<std::uint16_t>(length);
@@ -95,13 +95,13 @@ class Packet {
 /// The packets an NF is to decide, in arrival order. Not thread safe; owns nothing.
 class Batch {
  public:
-  Batch(std::uint8_t* region, MetaColumns const& meta, std::span<const std::uint32_t> slots)
-      : region_(region), meta_(&meta), slots_(slots) {}
+  Batch(std::uint8_t* memory, MetaColumns const& meta, std::span<const std::uint32_t> slots)
+      : memory_(memory), meta_(&meta), slots_(slots) {}
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
   Packet operator[](std::uint32_t i) const {
     const std::uint32_t slot = slots_[i];
-    return {region_ + std::size_t{slot} * kSlotBytes, *meta_, slot};
+    return {memory_ + std::size_t{slot} * kSlotBytes, *meta_, slot};
   }
   std::span<const std::uint32_t> slots() const { return slots_; }
   /// Whether the slots follow one another, as those of a unit normally do. True without packets.
@@ -112,12 +112,12 @@ class Batch {
     }
     return differences == 0;
   }
-  std::uint8_t* region() const { return region_; }
+  std::uint8_t* memory() const { return memory_; }
   MetaColumns const& meta() const { return *meta_; }
-  Batch subset(std::span<const std::uint32_t> slots) const { return {region_, *meta_, slots}; }
+  Batch subset(std::span<const std::uint32_t> slots) const { return {memory_, *meta_, slots}; }
 
  private:
-  std::uint8_t* region_;
+  std::uint8_t* memory_;
   MetaColumns const* meta_;
   std::span<const std::uint32_t> slots_;
 };

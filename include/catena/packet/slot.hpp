@@ -15,11 +15,11 @@ inline constexpr u32 kMaxFrameBytes = kSlotBytes - 2 * kSlotHeadroom;
 
 /// The host keeps its memory in lines. Who writes a part of one that is in no cache waits for the rest of it, so frames
 /// are written by whole lines: what else is in them belongs to the slot, and to nobody.
-inline constexpr u32 kLineBytes = 64;
-static_assert(kSlotBytes % kLineBytes == 0 && kSlotHeadroom % kLineBytes == 0);
+inline constexpr u32 kCacheLineBytes = 64;
+static_assert(kSlotBytes % kCacheLineBytes == 0 && kSlotHeadroom % kCacheLineBytes == 0);
 /// Where the line of a slot's byte begins; and where the last line of bytes up to `end` ends.
-constexpr u32 line_begin(u32 byte) { return byte / kLineBytes * kLineBytes; }
-constexpr u32 line_end(u32 end) { return (end + kLineBytes - 1) / kLineBytes * kLineBytes; }
+constexpr u32 cache_line_begin(u32 byte) { return byte / kCacheLineBytes * kCacheLineBytes; }
+constexpr u32 cache_line_end(u32 end) { return (end + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes; }
 
 /// Whether a packet with these LayerFlags has the header that `field` (of the frame) is part of.
 constexpr bool has_field(u32 field, u32 flags) {

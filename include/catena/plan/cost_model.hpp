@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/transfer_names.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,23 +11,14 @@
 /// What it costs to move bytes between host and device.
 namespace catena::plan {
 
-enum class Direction : std::uint8_t { kToDevice, kToHost };
-
-/// How bytes cross the bus.
-enum class Method : std::uint8_t {
-  kStaged,   ///< the CPU copies to or from a pinned staging buffer, which one bulk copy moves
-  kStrided,  ///< one 2-D copy over equally spaced slots: whole frames only, each as long as the longest
-  kGather,  ///< a kernel reads (to the device) or writes (to the host) the pinned packets, at the other end their twins
-};
 inline constexpr std::size_t kMethodCount = 3;
 
-/// A set of methods: bit i stands for Method i.
+/// A set of methods: bit i stands for TransferMethod i.
 using MethodSet = std::uint8_t;
-constexpr MethodSet method_bit(Method method) { return static_cast<MethodSet>(1U << static_cast<unsigned>(method)); }
+constexpr MethodSet method_bit(TransferMethod method) {
+  return static_cast<MethodSet>(1U << static_cast<unsigned>(method));
+}
 inline constexpr MethodSet kAllMethods = 7;
-
-std::string_view to_string(Method method);
-std::string_view to_string(Direction direction);
 
 /// Measured coefficients of one method in one direction. A packet takes the longer of its least time and of the time of
 /// its bytes: rate limits and bandwidth limits do not add up.
@@ -37,7 +30,7 @@ struct MethodCost {
 };
 
 /// What crosses the bus in one move, for an average packet.
-struct Load {
+struct TransferShape {
   enum class Kind : std::uint8_t {
     kLaunch,   ///< what each launch carries besides packets: the NF's structs, rows, fault flags; written in place
     kColumns,  ///< fields of fixed size
@@ -45,7 +38,7 @@ struct Load {
   };
   Kind kind = Kind::kLaunch;
   double bytes = 0;
-  double staged_bytes = 0;   ///< room in a staging buffer: `bytes` rounded up, with what the kernel may grow into
+  double staged_bytes = 0;   ///< bytes in a staging buffer: `bytes` rounded up, with what the kernel may grow into
   double longest_bytes = 0;  ///< kBody: bytes if each packet were as long as the longest
   std::uint32_t columns = 0;
   bool touches_packet = false;    ///< kColumns: some column is in the packet, not in the metadata
@@ -74,16 +67,17 @@ struct CostModel {
   /// One NVIDIA H200, PCIe 5 x16, 16 cores of a Xeon; see cost_model.cpp for where each figure comes from.
   static CostModel h200();
 
-  MethodCost const& of(Method method, Direction direction) const {
+  MethodCost const& of(TransferMethod method, Direction direction) const {
     return methods[static_cast<std::size_t>(method)][static_cast<std::size_t>(direction)];
   }
-  /// Whether `method` can carry `load` at all. Metadata, and all that direct use moves, is always staged; what a launch
-  /// carries besides packets, too.
-  static bool can_carry(Method method, Load const& load);
-  /// Precondition: can_carry(method, load).
-  MoveCost cost(Method method, Direction direction, Load const& load) const;
+  /// Whether `method` can carry `shape` at all. Metadata, and all that direct use moves, is always staged; what a
+  /// launch carries besides packets, too.
+  static bool can_carry(TransferMethod method, TransferShape const& shape);
+  /// Precondition: can_carry(method, shape).
+  MoveCost cost(TransferMethod method, Direction direction, TransferShape const& shape) const;
   /// The cheapest of the available methods that `allowed` names; kStaged is always allowed. First one if equal.
-  Method cheapest(MethodSet allowed, Direction direction, Load const& load, MoveCost& cost_of_it) const;
+  TransferMethod cheapest(MethodSet allowed, Direction direction, TransferShape const& shape,
+                          MoveCost& cost_of_it) const;
 };
 
 }  // namespace catena::plan

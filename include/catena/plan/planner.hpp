@@ -67,7 +67,7 @@ inline constexpr std::size_t kMaxNfs = 64;
 inline constexpr std::size_t kTx = SIZE_MAX;
 
 /// Why fields are moved, or why they are not. `nf` of a Reason is the NF that the text speaks of.
-enum class Why : std::uint8_t {
+enum class ReasonKind : std::uint8_t {
   kReadHere,       ///< moved: this NF's kernel reads it, or writes it for some packets only
   kReadLater,      ///< moved: the kernel of NF `nf` reads it; moved early with the packet (transfer pushdown)
   kWithPacket,     ///< moved: part of a packet that travels as one piece; not used there, or there already
@@ -79,18 +79,18 @@ enum class Why : std::uint8_t {
 };
 struct Reason {
   Direction direction;
-  Why why;
+  ReasonKind kind;
   packet::FieldSet fields;
   std::size_t nf;
 };
 /// Whether a reason of this kind speaks of fields that are moved.
-bool is_moved(Why why);
+bool is_moved(ReasonKind kind);
 
 /// One move of a step.
 struct Move {
   Direction direction;
-  Load::Kind kind;
-  Method method;
+  TransferShape::Kind kind;
+  TransferMethod method;
   packet::FieldSet fields;  ///< none for kLaunch
   MoveCost cost;            ///< a packet
 };
@@ -129,8 +129,8 @@ struct Plan {
 };
 
 /// The cheapest plan of the mode. Deterministic. InvalidArgument: more than kMaxNfs NFs, aux_bytes, result_bytes or
-/// rooms above 64 KiB, grows_by no number, or no packets in a transfer; the message names the NF. Internal:
-/// no plan is right, which copying everything always is: a defect of the planner.
+/// headroom or tailroom above 64 KiB, grows_by no number, or no packets in a transfer; the message names the NF.
+/// Internal: no plan is right, which copying everything always is: a defect of the planner.
 Result<Plan> make_plan(PlanInput const& input);
 
 /// Plans of the same chain in every mode, for comparison; pushdown as in `input`.

@@ -53,12 +53,12 @@ struct Body {
   double frame;           ///< average frame
   double longest_frame;   ///< what a 2-D copy of equally long rows moves for each packet
   double payload;         ///< average payload
-  double staged_frame;    ///< average room of a frame in a launch's own buffer
-  double staged_payload;  ///< average room of a payload there
+  double staged_frame;    ///< average bytes that a frame takes in a launch buffer
+  double staged_payload;  ///< the same of a payload
 };
 
-/// `grown`: by how many bytes the frames have grown since they arrived (negative: shrunk). `room`: bytes that the NF
+/// `grown`: by how many bytes the frames have grown since they arrived (negative: shrunk). `growth`: bytes that the NF
 /// keeps free around a frame in the launch's own buffer.
-Body body_of(PacketProfile const& profile, double grown, std::uint32_t room);
+Body body_of(PacketProfile const& profile, double grown, std::uint32_t growth);
 
 }  // namespace catena::plan

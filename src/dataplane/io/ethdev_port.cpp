@@ -190,9 +190,9 @@ Status EthdevPort::set_up() {
 }
 
 Status EthdevPort::map_pool() {
-  std::uint8_t* region = pool_->slot(0);
+  std::uint8_t* pool_memory = pool_->slot(0);
   const std::size_t bytes = std::size_t{pool_->slots()} * packet::kSlotBytes;
-  const int rc = rte_dev_dma_map(device_, region, reinterpret_cast<std::uint64_t>(region), bytes);
+  const int rc = rte_dev_dma_map(device_, pool_memory, reinterpret_cast<std::uint64_t>(pool_memory), bytes);
   mapped_ = rc == 0;
   // software devices need no mapping, and their bus says so
   return rc == 0 || rte_errno == ENOTSUP ? absl::OkStatus()
@@ -286,8 +286,8 @@ EthdevPort::~EthdevPort() {
   }
   rte_eth_dev_close(id_);
   if (mapped_) {
-    std::uint8_t* region = pool_->slot(0);
-    rte_dev_dma_unmap(device_, region, reinterpret_cast<std::uint64_t>(region),
+    std::uint8_t* pool_memory = pool_->slot(0);
+    rte_dev_dma_unmap(device_, pool_memory, reinterpret_cast<std::uint64_t>(pool_memory),
                       std::size_t{pool_->slots()} * packet::kSlotBytes);
   }
   rte_dev_remove(device_);  // so that the device can be opened again

@@ -16,14 +16,14 @@ namespace catena::dataplane {
 namespace {
 
 /// One line: Ethernet, IPv4 and TCP, none with options, as the flows have them.
-constexpr std::uint32_t kHeadBytes = packet::kLineBytes;
+constexpr std::uint32_t kHeadBytes = packet::kCacheLineBytes;
 /// How many packets ahead lines are fetched: what memory takes for one line divided by what a packet takes.
 constexpr std::uint32_t kAhead = 12;
 constexpr std::uint32_t kIpv4Identification = 4;
 constexpr std::uint32_t kIpv4Checksum = 10;
 
 /// The first bytes of a frame.
-struct alignas(packet::kLineBytes) Head {
+struct alignas(packet::kCacheLineBytes) Head {
   std::array<std::uint8_t, kHeadBytes> bytes;
 };
 

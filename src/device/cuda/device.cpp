@@ -64,7 +64,7 @@ CudaDevice::~CudaDevice() {
   }
   {
     const ContextScope scope(*this);
-    for (auto const* events : {&idle_events_, &idle_marks_}) {
+    for (auto const* events : {&idle_events_, &idle_timestamps_}) {
       for (CUevent event : *events) {
         driver_->cuEventDestroy(event);
       }
@@ -84,7 +84,7 @@ Status CudaDevice::check(CUresult code, std::string_view call, const char* file,
 Result<CUevent> CudaDevice::take_event(bool keeps_time) {
   {
     const std::scoped_lock lock(mutex_);
-    std::vector<CUevent>& idle = keeps_time ? idle_marks_ : idle_events_;
+    std::vector<CUevent>& idle = keeps_time ? idle_timestamps_ : idle_events_;
     if (!idle.empty()) {
       CUevent event = idle.back();
       idle.pop_back();
@@ -98,7 +98,7 @@ Result<CUevent> CudaDevice::take_event(bool keeps_time) {
 
 void CudaDevice::give_back_event(CUevent event, bool keeps_time) {
   const std::scoped_lock lock(mutex_);
-  (keeps_time ? idle_marks_ : idle_events_).push_back(event);
+  (keeps_time ? idle_timestamps_ : idle_events_).push_back(event);
 }
 
 ContextScope::ContextScope(CudaDevice& device)

@@ -26,7 +26,7 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
   Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
-  Result<std::unique_ptr<LaunchList>> create_list() override;
+  Result<std::unique_ptr<CommandBuffer>> create_command_buffer() override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override { return health_.status(); }
@@ -53,7 +53,7 @@ class CudaDevice final : public Device {
   Health health_;
   std::mutex mutex_;
   std::vector<CUevent> idle_events_;
-  std::vector<CUevent> idle_marks_;  ///< events that keep a time
+  std::vector<CUevent> idle_timestamps_;  ///< events that keep a time
 };
 
 /// Makes a device's context the current one of this thread for as long as it lives, then the one that was.

@@ -20,7 +20,7 @@ Result<bool> CudaEvent::ready() {
 Result<std::chrono::nanoseconds> CudaEvent::since(Event& earlier) {
   auto const& from = static_cast<CudaEvent&>(earlier);
   if (!keeps_time_ || !from.keeps_time_) {
-    return not_a_mark();
+    return not_a_timestamp();
   }
   CATENA_CUDA_ENTER(*device_);
   constexpr double kNsPerMs = 1e6;

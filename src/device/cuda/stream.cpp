@@ -2,8 +2,8 @@
 #include "device/cuda/stream.hpp"
 
 #include "device/backend.hpp"
+#include "device/cuda/command_buffer.hpp"
 #include "device/cuda/event.hpp"
-#include "device/cuda/launch_list.hpp"
 #include "device/cuda/memory.hpp"
 #include "device/cuda/program.hpp"
 
@@ -106,14 +106,14 @@ Status CudaStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<co
   return static_cast<CudaKernel&>(kernel).enqueue(stream_, shape, arguments);
 }
 
-Status CudaStream::run(LaunchList& list) {
+Status CudaStream::enqueue(CommandBuffer& commands) {
   CATENA_CUDA_ENTER(*device_);
-  return static_cast<CudaLaunchList&>(list).enqueue(stream_);
+  return static_cast<CudaCommandBuffer&>(commands).enqueue(stream_);
 }
 
-Status CudaStream::prepare(LaunchList& list) {
+Status CudaStream::finalize(CommandBuffer& commands) {
   CATENA_CUDA_ENTER(*device_);
-  return static_cast<CudaLaunchList&>(list).upload(stream_);
+  return static_cast<CudaCommandBuffer&>(commands).finalize(stream_);
 }
 
 Result<std::unique_ptr<Event>> CudaStream::record_event(bool keeps_time) {

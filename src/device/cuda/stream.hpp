@@ -21,10 +21,10 @@ class CudaStream final : public Stream {
                            RowShape const& shape) override;
   Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override;
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
-  Status run(LaunchList& list) override;
-  Status prepare(LaunchList& list) override;
+  Status enqueue(CommandBuffer& commands) override;
+  Status finalize(CommandBuffer& commands) override;
   Result<std::unique_ptr<Event>> record() override { return record_event(false); }
-  Result<std::unique_ptr<Event>> mark() override { return record_event(true); }
+  Result<std::unique_ptr<Event>> record_timestamp() override { return record_event(true); }
   Status flush() override;
 
  private:

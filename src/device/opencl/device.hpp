@@ -50,7 +50,7 @@ class OpenClDevice final : public Device {
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
   Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
-  Result<std::unique_ptr<LaunchList>> create_list() override;
+  Result<std::unique_ptr<CommandBuffer>> create_command_buffer() override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override { return health_.status(); }

@@ -36,8 +36,8 @@ Result<cl_ulong> OpenClEvent::reached() {
 
 Result<std::chrono::nanoseconds> OpenClEvent::since(Event& earlier) {
   auto& from = static_cast<OpenClEvent&>(earlier);
-  if (!is_mark_ || !from.is_mark_) {
-    return not_a_mark();
+  if (!is_timestamp_ || !from.is_timestamp_) {
+    return not_a_timestamp();
   }
   CATENA_ASSIGN_OR_RETURN(const cl_ulong begin, from.reached());
   CATENA_ASSIGN_OR_RETURN(const cl_ulong end, reached());

@@ -7,8 +7,8 @@ namespace catena::device::opencl {
 
 class OpenClEvent final : public Event {
  public:
-  OpenClEvent(OpenClDevice& device, Handle<cl_event> event, bool is_mark)
-      : device_(&device), event_(std::move(event)), is_mark_(is_mark) {}
+  OpenClEvent(OpenClDevice& device, Handle<cl_event> event, bool is_timestamp)
+      : device_(&device), event_(std::move(event)), is_timestamp_(is_timestamp) {}
   Result<bool> ready() override;
   Result<std::chrono::nanoseconds> since(Event& earlier) override;
 
@@ -18,7 +18,7 @@ class OpenClEvent final : public Event {
 
   OpenClDevice* device_;
   Handle<cl_event> event_;
-  bool is_mark_;
+  bool is_timestamp_;
 };
 
 }  // namespace catena::device::opencl

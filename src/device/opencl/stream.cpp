@@ -2,8 +2,8 @@
 #include "device/opencl/stream.hpp"
 
 #include "device/backend.hpp"
+#include "device/opencl/command_buffer.hpp"
 #include "device/opencl/event.hpp"
-#include "device/opencl/launch_list.hpp"
 #include "device/opencl/memory.hpp"
 
 namespace catena::device::opencl {
@@ -20,7 +20,7 @@ constexpr std::size_t kStart[3] = {0, 0, 0};
 Result<std::unique_ptr<Stream>> OpenClDevice::create_stream() {
   CATENA_RETURN_IF_ERROR(failed());
   cl_int code = CL_SUCCESS;
-  // a queue keeps the times of all its commands or of none: of all, so that mark() has them
+  // a queue keeps the times of all its commands or of none: of all, so that record_timestamp() has them
   const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
   Handle<cl_command_queue> queue(clCreateCommandQueueWithProperties(context(), native(), properties, &code));
   CATENA_RETURN_IF_ERROR(check(code, "clCreateCommandQueueWithProperties", __FILE__, __LINE__));
@@ -103,21 +103,21 @@ Status OpenClStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<
   return static_cast<OpenClKernel&>(kernel).enqueue(queue_.get(), shape, arguments);
 }
 
-Status OpenClStream::run(LaunchList& list) {
+Status OpenClStream::enqueue(CommandBuffer& commands) {
   CATENA_RETURN_IF_ERROR(device_->failed());
-  return static_cast<OpenClLaunchList&>(list).enqueue(queue_.get());
+  return static_cast<OpenClCommandBuffer&>(commands).enqueue(queue_.get());
 }
 
-Status OpenClStream::prepare(LaunchList& list) {
-  static_cast<OpenClLaunchList&>(list).complete();
+Status OpenClStream::finalize(CommandBuffer& commands) {
+  static_cast<OpenClCommandBuffer&>(commands).finalize();
   return device_->failed();
 }
 
-Result<std::unique_ptr<Event>> OpenClStream::enqueue_marker(bool is_mark) {
+Result<std::unique_ptr<Event>> OpenClStream::enqueue_marker(bool is_timestamp) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   cl_event event = nullptr;
   CATENA_CL_TRY_ON(*device_, clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event));
-  return std::make_unique<OpenClEvent>(*device_, Handle<cl_event>(event), is_mark);
+  return std::make_unique<OpenClEvent>(*device_, Handle<cl_event>(event), is_timestamp);
 }
 
 Result<std::unique_ptr<Event>> OpenClStream::record() {

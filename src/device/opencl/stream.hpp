@@ -21,14 +21,14 @@ class OpenClStream final : public Stream {
                            RowShape const& shape) override;
   Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) override;
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
-  Status run(LaunchList& list) override;
-  Status prepare(LaunchList& list) override;
+  Status enqueue(CommandBuffer& commands) override;
+  Status finalize(CommandBuffer& commands) override;
   Result<std::unique_ptr<Event>> record() override;
-  Result<std::unique_ptr<Event>> mark() override { return enqueue_marker(true); }
+  Result<std::unique_ptr<Event>> record_timestamp() override { return enqueue_marker(true); }
   Status flush() override;
 
  private:
-  Result<std::unique_ptr<Event>> enqueue_marker(bool is_mark);
+  Result<std::unique_ptr<Event>> enqueue_marker(bool is_timestamp);
 
   OpenClDevice* device_;
   Handle<cl_command_queue> queue_;

@@ -147,22 +147,22 @@ class FaultyStream final : public Stream {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kLaunch, number_));
     return real_->launch(kernel, shape, arguments);
   }
-  Status run(LaunchList& list) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRun, number_));
-    return real_->run(list);
+  Status enqueue(CommandBuffer& commands) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kEnqueue, number_));
+    return real_->enqueue(commands);
   }
-  Status prepare(LaunchList& list) override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kPrepare, number_));
-    return real_->prepare(list);
+  Status finalize(CommandBuffer& commands) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFinalize, number_));
+    return real_->finalize(commands);
   }
   Result<std::unique_ptr<Event>> record() override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecord, number_));
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record());
     return std::make_unique<FaultyEvent>(*faults_, number_, std::move(event));
   }
-  Result<std::unique_ptr<Event>> mark() override {
-    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kMark, number_));
-    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->mark());
+  Result<std::unique_ptr<Event>> record_timestamp() override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecordTimestamp, number_));
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record_timestamp());
     return std::make_unique<FaultyEvent>(*faults_, number_, std::move(event));
   }
   Status flush() override {
@@ -257,9 +257,9 @@ Result<std::unique_ptr<Stream>> FaultyDevice::create_stream() {
   return std::make_unique<FaultyStream>(*faults_, std::move(stream));
 }
 
-Result<std::unique_ptr<LaunchList>> FaultyDevice::create_list() {
-  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCreateList));
-  return real_->create_list();
+Result<std::unique_ptr<CommandBuffer>> FaultyDevice::create_command_buffer() {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCreateCommandBuffer));
+  return real_->create_command_buffer();
 }
 
 Result<Binary> FaultyDevice::compile(ProgramSource const& source) {

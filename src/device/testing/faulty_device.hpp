@@ -15,7 +15,7 @@ enum class Call {
   kAllocatePinned,
   kMapHost,
   kCreateStream,
-  kCreateList,
+  kCreateCommandBuffer,
   kCompile,
   kLoad,
   kCopyToDevice,
@@ -24,10 +24,10 @@ enum class Call {
   kCopyRowsToHost,
   kFill,
   kLaunch,
-  kRun,
-  kPrepare,
+  kEnqueue,
+  kFinalize,
   kRecord,
-  kMark,
+  kRecordTimestamp,
   kFlush,
   kReady,
 };
@@ -69,7 +69,7 @@ class FaultyDevice final : public Device {
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
   Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) override;
   Result<std::unique_ptr<Stream>> create_stream() override;
-  Result<std::unique_ptr<LaunchList>> create_list() override;
+  Result<std::unique_ptr<CommandBuffer>> create_command_buffer() override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override;

@@ -172,7 +172,7 @@ void ConformanceTest::counters_add_up_and_records_stand_in_order() {
   EXPECT_EQ(drops, with_verdict(packet::Verdict::kDrop));
   EXPECT_EQ(result.alerts, with_verdict(packet::Verdict::kAlert));
   EXPECT_EQ(result.counters.in, result.packets.size());
-  EXPECT_EQ(result.counters.in, result.counters.decided + result.counters.unsupported + result.counters.link_local);
+  EXPECT_EQ(result.counters.in, result.counters.processed + result.counters.unsupported + result.counters.link_local);
   for (auto const& [reason, count] : subject_->reached) {
     EXPECT_GE(result.dropped(reason), count) << reason;
   }

@@ -31,7 +31,7 @@ CATENA_KERNEL(marker) {
   packet.set_result<u32>(sum);
 }
 )";
-constexpr std::array<kernel::SourceFile, 1> kSource{{{"marker.kernel.cpp", kKernel}}};
+constexpr std::array<kernel::EmbeddedFile, 1> kSource{{{"marker.kernel.cpp", kKernel}}};
 
 constexpr std::array<DropReason, 1> kReasons{{{"seven", "the TTL was 7"}}};
 

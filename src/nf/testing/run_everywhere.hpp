@@ -14,7 +14,7 @@
 namespace catena::nf::testing {
 
 /// Decides the frames on the CPU and on every device, each with an NF of `make()`, a Result of one. Expects the same of
-/// all, every decided packet of a device to have been decided by its kernel, and returns it.
+/// all, every processed packet of a device to have been processed by its kernel, and returns it.
 template <typename Make>
 RunResult run_everywhere(Descriptor const& descriptor, Make make, std::vector<Frame> const& frames,
                          RunOptions const& options = {}) {
@@ -39,7 +39,7 @@ RunResult run_everywhere(Descriptor const& descriptor, Make make, std::vector<Fr
     EXPECT_EQ(on_device->records, cpu->records);
     EXPECT_EQ(on_device->drops, cpu->drops);
     EXPECT_EQ(on_device->counters.kernel_faults, 0U);
-    EXPECT_EQ(on_device->counters.device_packets, cpu->counters.decided);
+    EXPECT_EQ(on_device->counters.device_packets, cpu->counters.processed);
   }
   return *std::move(cpu);
 }

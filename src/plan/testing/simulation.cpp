@@ -10,8 +10,8 @@ namespace {
 using packet::FieldSet;
 
 constexpr std::uint8_t kPoison = 255;  // device memory that nobody wrote
-constexpr FieldSet kBorders = packet::fields(packet::kMetaOffset, packet::kMetaLength);
-constexpr FieldSet kWhereHeadersAre = kBorders | packet::fields(packet::kMetaLayers);
+constexpr FieldSet kFrameBounds = packet::fields(packet::kMetaOffset, packet::kMetaLength);
+constexpr FieldSet kWhereHeadersAre = kFrameBounds | packet::fields(packet::kMetaLayers);
 
 template <typename Function>
 void for_each_field(FieldSet set, Function const& function) {
@@ -76,9 +76,9 @@ void Simulation::move_marked(SimulatedPacket& packet, std::size_t nf) {
 void Simulation::shared_step(std::size_t nf, Movement const& movement) {
   Hints const& hints = nfs_[nf].hints;
   const bool in_frames = ((hints.gr | hints.gw) & packet::kFrameFields) != 0;
-  const bool moves_borders = (hints.gw & kBorders) != 0;
+  const bool moves_frame_bounds = (hints.gw & kFrameBounds) != 0;
   const FieldSet frame_out = movement.to_host & packet::kFrameFields;
-  if (moves_borders && frame_out != 0 && !packet::has_frame(frame_out) && error_.empty()) {
+  if (moves_frame_bounds && frame_out != 0 && !packet::has_frame(frame_out) && error_.empty()) {
     error_ =
         concat("a part of the frame comes back from ", nfs_[nf].name, ", and the host does not know its place yet");
   }
@@ -98,7 +98,7 @@ void Simulation::shared_step(std::size_t nf, Movement const& movement) {
     read(packet, packet.device, movement.to_host, nf, "the move to the host");
     for_each_field(movement.to_host, [&](std::uint32_t field) { packet.host[field] = packet.device[field]; });
     if (frame_out != 0) {
-      const FieldSet places = packet::has_frame(frame_out) ? kBorders : kWhereHeadersAre;
+      const FieldSet places = packet::has_frame(frame_out) ? kFrameBounds : kWhereHeadersAre;
       read(packet, packet.device, places, nf, "the move to the host");
       read(packet, packet.host, places, nf, "the move to the host");
     }

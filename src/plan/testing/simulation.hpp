@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/choices.hpp"
+#include "plan/candidates.hpp"
 
 namespace catena::plan::testing {
 

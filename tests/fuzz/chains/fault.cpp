@@ -13,14 +13,14 @@ using device::testing::Call;
 
 /// The calls that launches make.
 constexpr std::array<std::pair<Call, const char*>, 12> kCalls{{{Call::kAllocatePinned, "allocate pinned"},
-                                                               {Call::kCreateList, "create list"},
-                                                               {Call::kPrepare, "prepare"},
+                                                               {Call::kCreateCommandBuffer, "create command buffer"},
+                                                               {Call::kFinalize, "finalize"},
                                                                {Call::kCopyToDevice, "copy to device"},
                                                                {Call::kCopyToHost, "copy to host"},
                                                                {Call::kCopyRowsToDevice, "copy rows to device"},
                                                                {Call::kCopyRowsToHost, "copy rows to host"},
                                                                {Call::kLaunch, "launch"},
-                                                               {Call::kRun, "run"},
+                                                               {Call::kEnqueue, "enqueue"},
                                                                {Call::kRecord, "record"},
                                                                {Call::kFlush, "flush"},
                                                                {Call::kReady, "ready"}}};

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kVariants = 4;  // device runs of a case
 // What a failed device might still write to is never freed: some megabytes a run.
-constexpr std::uint64_t kMostFaultyRuns = 500;
+constexpr std::uint64_t kMaxFaultyRuns = 500;
 constexpr std::chrono::seconds kShrinkFor{60};
 
 Status write_text(fs::path const& path, std::string const& text) {
@@ -133,7 +133,7 @@ Result<std::optional<Failure>> CaseRunner::run(Random& random, FuzzCase const& t
       return failure;
     }
   }
-  if (variant->gpu_mask != 0 && random.chance(60) && faulty_runs < kMostFaultyRuns) {
+  if (variant->gpu_mask != 0 && random.chance(60) && faulty_runs < kMaxFaultyRuns) {
     ++faulty_runs;
     return run_on_all(test, make_faulty(random, *variant), expected);
   }

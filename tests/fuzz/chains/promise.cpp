@@ -113,7 +113,7 @@ bool can_compare(FuzzChain const& chain, std::size_t first) {
          std::none_of(chain.nfs.begin() + static_cast<std::ptrdiff_t>(first) + 1, chain.nfs.end(), remembers);
 }
 
-std::uint64_t most_lost(Variant const& variant) {
+std::uint64_t max_lost(Variant const& variant) {
   // where the device is sound what was in one launch, else what was in the chain
   return variant.fault->kind == DeviceFault::Kind::kOnce
              ? std::uint64_t{variant.tuning.units_per_launch} * variant.tuning.unit_packets
@@ -168,8 +168,8 @@ std::string broken_promise(RunOutput const& run, RunOutput const& expected, Fuzz
       first = i;
     }
   }
-  if (lost > most_lost(variant)) {
-    return concat(lost, " packets were lost with the device, not ", most_lost(variant), " at most");
+  if (lost > max_lost(variant)) {
+    return concat(lost, " packets were lost with the device, not ", max_lost(variant), " at most");
   }
   if (lost == 0 && run.status.ok()) {
     return difference(run, expected);

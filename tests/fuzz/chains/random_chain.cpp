@@ -52,13 +52,14 @@ std::string to_yaml(chain::Tuning const& tuning) {
 
 /// Costs by which a planner takes one method wherever it can, or that are of no machine: any plan is right.
 chain::CostProfile random_costs(Random& random, bool one_method) {
-  constexpr std::array<plan::Method, 3> kMethods{plan::Method::kStaged, plan::Method::kStrided, plan::Method::kGather};
+  constexpr std::array<TransferMethod, 3> kMethods{TransferMethod::kStaged, TransferMethod::kStrided,
+                                                   TransferMethod::kGather};
   chain::CostProfile profile = chain::CostProfile::built_in();
   plan::CostModel& costs = profile.costs;
   if (one_method || random.chance(60)) {
-    const plan::Method method = random.pick(kMethods);
+    const TransferMethod method = random.pick(kMethods);
     costs.available = plan::method_bit(method);
-    if (method != plan::Method::kStaged) {  // it is always there: make it dear
+    if (method != TransferMethod::kStaged) {  // it is always there: make it dear
       costs.host_copy_ns_per_byte *= 1000;
       costs.host_touch_ns *= 1000;
     }

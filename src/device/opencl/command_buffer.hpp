@@ -7,14 +7,14 @@
 
 namespace catena::device::opencl {
 
-/// Remembers its launches, and enqueues each for every run: OpenCL 3.0 has no other way (command buffers are an
+/// Remembers its launches, and enqueues each every time: OpenCL 3.0 has no other way (command buffers are an
 /// extension that neither PoCL 3.1 nor Intel's runtime for CPUs has).
-class OpenClLaunchList final : public LaunchList {
+class OpenClCommandBuffer final : public CommandBuffer {
  public:
-  explicit OpenClLaunchList(OpenClDevice& device) : device_(&device) {}
+  explicit OpenClCommandBuffer(OpenClDevice& device) : device_(&device) {}
 
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
-  void complete() { is_complete_ = true; }
+  void finalize() { is_final_ = true; }
   Status enqueue(cl_command_queue queue);
 
  private:
@@ -26,7 +26,7 @@ class OpenClLaunchList final : public LaunchList {
   };
   OpenClDevice* device_;
   std::vector<Entry> entries_;
-  bool is_complete_ = false;
+  bool is_final_ = false;
 };
 
 }  // namespace catena::device::opencl

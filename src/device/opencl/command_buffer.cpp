@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/opencl/launch_list.hpp"
+#include "device/opencl/command_buffer.hpp"
 
 #include "device/backend.hpp"
 
 namespace catena::device::opencl {
 
-Result<std::unique_ptr<LaunchList>> OpenClDevice::create_list() {
+Result<std::unique_ptr<CommandBuffer>> OpenClDevice::create_command_buffer() {
   CATENA_RETURN_IF_ERROR(failed());
-  return std::make_unique<OpenClLaunchList>(*this);
+  return std::make_unique<OpenClCommandBuffer>(*this);
 }
 
-Status OpenClLaunchList::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
+Status OpenClCommandBuffer::launch(Kernel& kernel, LaunchShape const& shape,
+                                   std::span<const KernelArgument> arguments) {
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
-  if (is_complete_) {
-    return absl::FailedPreconditionError("launch: the list was prepared or has run");
+  if (is_final_) {
+    return absl::FailedPreconditionError("launch: the command buffer was finalized or enqueued");
   }
   Entry entry{static_cast<OpenClKernel*>(&kernel), shape, {}, {arguments.begin(), arguments.end()}};
   CATENA_RETURN_IF_ERROR(entry.kernel->check(shape, arguments));
@@ -26,8 +27,8 @@ Status OpenClLaunchList::launch(Kernel& kernel, LaunchShape const& shape, std::s
   return absl::OkStatus();
 }
 
-Status OpenClLaunchList::enqueue(cl_command_queue queue) {
-  is_complete_ = true;
+Status OpenClCommandBuffer::enqueue(cl_command_queue queue) {
+  is_final_ = true;
   for (Entry const& entry : entries_) {
     CATENA_RETURN_IF_ERROR(entry.kernel->enqueue(queue, entry.shape, entry.arguments));
   }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device/cuda/launch_list.hpp"
+#include "device/cuda/command_buffer.hpp"
 
 #include "device/backend.hpp"
 #include "device/cuda/program.hpp"
 
 namespace catena::device::cuda {
 
-Result<std::unique_ptr<LaunchList>> CudaDevice::create_list() {
+Result<std::unique_ptr<CommandBuffer>> CudaDevice::create_command_buffer() {
   CATENA_CUDA_ENTER(*this);
   CUgraph graph = nullptr;
   CATENA_CUDA_TRY_ON(*this, cuGraphCreate(&graph, 0));
-  return std::make_unique<CudaLaunchList>(*this, graph);
+  return std::make_unique<CudaCommandBuffer>(*this, graph);
 }
 
-CudaLaunchList::~CudaLaunchList() {
+CudaCommandBuffer::~CudaCommandBuffer() {
   if (!device_->failed().ok()) {
     return;
   }
@@ -24,30 +24,30 @@ CudaLaunchList::~CudaLaunchList() {
   device_->driver().cuGraphDestroy(graph_);
 }
 
-Status CudaLaunchList::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
+Status CudaCommandBuffer::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
   if (executable_ != nullptr) {
-    return absl::FailedPreconditionError("launch: the list was prepared or has run");
+    return absl::FailedPreconditionError("launch: the command buffer was finalized or enqueued");
   }
   CATENA_CUDA_ENTER(*device_);
   CATENA_ASSIGN_OR_RETURN(last_, static_cast<CudaKernel&>(kernel).add_to(graph_, last_, shape, arguments));
   return absl::OkStatus();
 }
 
-Status CudaLaunchList::instantiate() {
+Status CudaCommandBuffer::instantiate() {
   if (executable_ == nullptr) {
     CATENA_CUDA_TRY_ON(*device_, cuGraphInstantiate(&executable_, graph_, 0));
   }
   return absl::OkStatus();
 }
 
-Status CudaLaunchList::upload(CUstream stream) {
+Status CudaCommandBuffer::finalize(CUstream stream) {
   CATENA_RETURN_IF_ERROR(instantiate());
   CATENA_CUDA_TRY_ON(*device_, cuGraphUpload(executable_, stream));
   return absl::OkStatus();
 }
 
-Status CudaLaunchList::enqueue(CUstream stream) {
+Status CudaCommandBuffer::enqueue(CUstream stream) {
   CATENA_RETURN_IF_ERROR(instantiate());
   CATENA_CUDA_TRY_ON(*device_, cuGraphLaunch(executable_, stream));
   return absl::OkStatus();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/choices.hpp"
+#include "plan/candidates.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,10 +12,10 @@ namespace {
 
 using Row = std::tuple<H2dRow, D2hRow, bool>;
 
-std::vector<Row> rows(std::span<const Choice> choices) {
+std::vector<Row> rows(std::span<const Candidate> candidates) {
   std::vector<Row> list;
-  for (Choice const& choice : choices) {
-    list.emplace_back(choice.h2d, choice.d2h, choice.gsb_after);
+  for (Candidate const& candidate : candidates) {
+    list.emplace_back(candidate.h2d, candidate.d2h, candidate.gsb_after);
   }
   std::sort(list.begin(), list.end());
   return list;
@@ -53,28 +53,28 @@ std::vector<Row> printed_rows(bool gsb_before) {
   return list;
 }
 
-TEST(Choices, AreTheRowsOfBothTables) {
-  EXPECT_EQ(rows(table_choices(false)), printed_rows(false));
-  EXPECT_EQ(rows(table_choices(true)), printed_rows(true));
+TEST(Candidates, AreTheRowsOfBothTables) {
+  EXPECT_EQ(rows(table_candidates(false)), printed_rows(false));
+  EXPECT_EQ(rows(table_candidates(true)), printed_rows(true));
 }
 
-TEST(Choices, AllBeginWithThoseOfTheTables) {
+TEST(Candidates, AllBeginWithThoseOfTheTables) {
   for (const bool gsb : {false, true}) {
-    const auto table = table_choices(gsb);
-    EXPECT_EQ(rows(all_choices(gsb).first(table.size())), rows(table));
-    const std::vector<Row> all = rows(all_choices(gsb));
+    const auto table = table_candidates(gsb);
+    EXPECT_EQ(rows(all_candidates(gsb).first(table.size())), rows(table));
+    const std::vector<Row> all = rows(all_candidates(gsb));
     EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
   }
 }
 
-/// Sequences of choices of `count` GPU NFs.
+/// Sequences of candidates of `count` GPU NFs.
 std::size_t count_plans(int count, bool gsb) {
   if (count == 0) {
     return 1;
   }
   std::size_t plans = 0;
-  for (Choice const& choice : table_choices(gsb)) {
-    plans += count_plans(count - 1, choice.gsb_after);
+  for (Candidate const& candidate : table_candidates(gsb)) {
+    plans += count_plans(count - 1, candidate.gsb_after);
   }
   return plans;
 }
@@ -85,13 +85,13 @@ std::size_t power(std::size_t base, int exponent) { return exponent == 0 ? 1 : b
 // others, each counted as if the buffer were on before it. That adds up what a walk through the chain multiplies, and
 // passes over chains that switch the buffer off again. Both are counted here: the paper's two terms, and walks, of
 // which the product of the two is a bound.
-TEST(Choices, AreAsManyPlansAsThePaperCounts) {
+TEST(Candidates, AreAsManyPlansAsThePaperCounts) {
   // walks by hand: off(k) = 2 off(k-1) + 2 on(k-1), on(k) = 2 off(k-1) + 4 on(k-1), off(0) = on(0) = 1
   constexpr std::size_t kWalks[] = {4, 20, 104, 544};
   constexpr std::size_t kPaper[] = {5, 10, 40, 220};
   for (int k = 1; k <= 4; ++k) {
-    const std::size_t first = table_choices(false).size();
-    const std::size_t others = power(table_choices(true).size(), k - 1);
+    const std::size_t first = table_candidates(false).size();
+    const std::size_t others = power(table_candidates(true).size(), k - 1);
     EXPECT_EQ(first + others, kPaper[k - 1]);
     EXPECT_EQ(count_plans(k, false), kWalks[k - 1]);
     EXPECT_LE(count_plans(k, false), first * others);

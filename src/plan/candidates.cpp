@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/choices.hpp"
+#include "plan/candidates.hpp"
 
 #include <array>
 
@@ -9,23 +9,23 @@ namespace {
 using packet::FieldSet;
 
 // Tables I and II; the cheaper rows first, so that the search soon has a cost to compare with.
-constexpr std::array<Choice, 7> kBufferOff{{{H2dRow::kWhole, D2hRow::kNeeded, true},
-                                            {H2dRow::kWhole, D2hRow::kDirty, false},
-                                            {H2dRow::kWhole, D2hRow::kWhole, true},
-                                            {H2dRow::kDirect, D2hRow::kDirect, false},
-                                            // not in the tables
-                                            {H2dRow::kNeeded, D2hRow::kNeeded, true},
-                                            {H2dRow::kNeeded, D2hRow::kDirty, false},
-                                            {H2dRow::kNeeded, D2hRow::kWhole, true}}};
+constexpr std::array<Candidate, 7> kBufferOff{{{H2dRow::kWhole, D2hRow::kNeeded, true},
+                                               {H2dRow::kWhole, D2hRow::kDirty, false},
+                                               {H2dRow::kWhole, D2hRow::kWhole, true},
+                                               {H2dRow::kDirect, D2hRow::kDirect, false},
+                                               // not in the tables
+                                               {H2dRow::kNeeded, D2hRow::kNeeded, true},
+                                               {H2dRow::kNeeded, D2hRow::kDirty, false},
+                                               {H2dRow::kNeeded, D2hRow::kWhole, true}}};
 constexpr std::size_t kTableBufferOff = 4;
-constexpr std::array<Choice, 7> kBufferOn{{{H2dRow::kNeeded, D2hRow::kNeeded, true},
-                                           {H2dRow::kNeeded, D2hRow::kDirty, false},
-                                           {H2dRow::kNeeded, D2hRow::kWhole, true},
-                                           {H2dRow::kWhole, D2hRow::kNeeded, true},
-                                           {H2dRow::kWhole, D2hRow::kDirty, false},
-                                           {H2dRow::kWhole, D2hRow::kWhole, true},
-                                           // not in the tables
-                                           {H2dRow::kDirect, D2hRow::kDirect, true}}};
+constexpr std::array<Candidate, 7> kBufferOn{{{H2dRow::kNeeded, D2hRow::kNeeded, true},
+                                              {H2dRow::kNeeded, D2hRow::kDirty, false},
+                                              {H2dRow::kNeeded, D2hRow::kWhole, true},
+                                              {H2dRow::kWhole, D2hRow::kNeeded, true},
+                                              {H2dRow::kWhole, D2hRow::kDirty, false},
+                                              {H2dRow::kWhole, D2hRow::kWhole, true},
+                                              // not in the tables
+                                              {H2dRow::kDirect, D2hRow::kDirect, true}}};
 constexpr std::size_t kTableBufferOn = 6;
 
 bool apply_direct(NfNeeds const& nf, Views& views, Movement& movement) {
@@ -40,11 +40,11 @@ bool apply_direct(NfNeeds const& nf, Views& views, Movement& movement) {
 
 }  // namespace
 
-std::span<const Choice> table_choices(bool gsb_before) {
+std::span<const Candidate> table_candidates(bool gsb_before) {
   return gsb_before ? std::span(kBufferOn).first(kTableBufferOn) : std::span(kBufferOff).first(kTableBufferOff);
 }
 
-std::span<const Choice> all_choices(bool gsb_before) { return gsb_before ? kBufferOn : kBufferOff; }
+std::span<const Candidate> all_candidates(bool gsb_before) { return gsb_before ? kBufferOn : kBufferOff; }
 
 bool run(HostStep const& step, Views& views) {
   if ((step.needs & ~views.cpu) != 0) {
@@ -55,15 +55,15 @@ bool run(HostStep const& step, Views& views) {
   return true;
 }
 
-bool apply(Choice const& choice, NfNeeds const& nf, Views& views, Movement& movement) {
-  if (choice.h2d == H2dRow::kDirect) {
+bool apply(Candidate const& candidate, NfNeeds const& nf, Views& views, Movement& movement) {
+  if (candidate.h2d == H2dRow::kDirect) {
     const bool possible = apply_direct(nf, views, movement);
-    views.gsb = choice.gsb_after;
+    views.gsb = candidate.gsb_after;
     return possible;
   }
   const FieldSet stale = nf.on_device & ~views.gpu;
   movement = {.shared = true,
-              .to_device = choice.h2d == H2dRow::kWhole ? packet::kFrameFields | stale : movable(stale),
+              .to_device = candidate.h2d == H2dRow::kWhole ? packet::kFrameFields | stale : movable(stale),
               .to_host = packet::kNoFields};
   if ((movement.to_device & ~views.cpu) != 0) {
     return false;
@@ -72,7 +72,7 @@ bool apply(Choice const& choice, NfNeeds const& nf, Views& views, Movement& move
   views.cpu &= ~nf.writes;
 
   const FieldSet dirty = views.gpu & ~views.cpu;
-  switch (choice.d2h) {
+  switch (candidate.d2h) {
     case D2hRow::kNeeded:
       movement.to_host = movable_back(dirty & nf.host_needs_after, nf);
       break;
@@ -87,13 +87,13 @@ bool apply(Choice const& choice, NfNeeds const& nf, Views& views, Movement& move
   }
   if ((movement.to_host & packet::kFrameFields) != 0) {
     // the host must know where the bytes go, even if complete() overwrites that unread
-    movement.to_host |= dirty & (packet::has_frame(movement.to_host) ? kBorders : kPlaces);
+    movement.to_host |= dirty & (packet::has_frame(movement.to_host) ? kFrameBounds : kPlaces);
   }
   if ((movement.to_host & ~views.gpu) != 0) {
     return false;
   }
   views.cpu |= movement.to_host;
-  views.gsb = choice.gsb_after;
+  views.gsb = candidate.gsb_after;
   if (!views.gsb) {
     views.gpu = packet::kNoFields;
   }

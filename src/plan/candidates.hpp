@@ -5,25 +5,25 @@
 
 #include "plan/chain_needs.hpp"
 
-/// The plans among which a GPU NF has the choice: AdaptChain's Tables I and II, and what they do to the two views.
+/// The candidates for the plan of a GPU NF: AdaptChain's Tables I and II, and what they do to the two views.
 namespace catena::plan {
 
 enum class H2dRow : std::uint8_t { kNeeded = 1, kWhole = 2, kDirect = 3 };
 enum class D2hRow : std::uint8_t { kNeeded = 1, kDirty = 2, kWhole = 3, kDirect = 4 };
 
 /// A row of each table.
-struct Choice {
+struct Candidate {
   H2dRow h2d;
   D2hRow d2h;
   bool gsb_after;  ///< Out GSB
 };
 /// The plans that the tables give a GPU NF: 4 with the shared buffer off before it, 6 with it on.
-std::span<const Choice> table_choices(bool gsb_before);
+std::span<const Candidate> table_candidates(bool gsb_before);
 /// The tables' plans first, then those that the tables leave out and Catena can carry out: a shared buffer that is off
 /// may begin with needed fields alone, and an NF may make direct use while the buffer stays on for others.
-std::span<const Choice> all_choices(bool gsb_before);
+std::span<const Candidate> all_candidates(bool gsb_before);
 
-/// What a choice makes one GPU NF move.
+/// What a candidate makes one GPU NF move.
 struct Movement {
   bool shared = false;             ///< as in GpuStep
   packet::FieldSet to_device = 0;  ///< P_H2D
@@ -42,8 +42,8 @@ struct Views {
 /// Runs a host step on the views. False: it would read an outdated field (Algorithm 1, line 6).
 bool run(HostStep const& step, Views& views);
 
-/// Carries out a choice on the views. False: the kernel would read, or a move would carry, an outdated field
+/// Applies a candidate on the views. False: the kernel would read, or a move would carry, an outdated field
 /// (Algorithm 1, line 15). `movement` gets what moves.
-bool apply(Choice const& choice, NfNeeds const& nf, Views& views, Movement& movement);
+bool apply(Candidate const& candidate, NfNeeds const& nf, Views& views, Movement& movement);
 
 }  // namespace catena::plan

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/transfer.hpp>
+
+#include <string_view>
+
+/// Directions and transfer methods as plans, profiles and JSON name them.
+namespace catena {
+
+constexpr std::string_view to_string(Direction direction) { return direction == Direction::kToDevice ? "h2d" : "d2h"; }
+
+constexpr std::string_view to_string(TransferMethod method) {
+  constexpr std::string_view kNames[] = {"staged", "strided", "gather"};
+  return kNames[static_cast<unsigned>(method)];
+}
+
+}  // namespace catena
