@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step on the shared buffer costs the CPU for each packet, by the way that packets take to the device. A launch
-// of the firewall's kernel over units of 256 packets, behind which nothing comes back:
+// of the firewall's kernel over units of 256 packets, after which nothing comes back:
 //   to_device_ns  from units to a launch that the device has: choosing packets, slot numbers, columns, ways, commands
 //   back_ns       from its results to decided packets
 // "commands dropped" is a device that takes commands and does nothing: what is left is Catena's own part. With
@@ -56,7 +56,7 @@ class DroppingStream final : public device::Stream {
   };
 };
 
-/// A real device's memory and programs, behind streams that drop every command.
+/// A real device's memory and programs, after streams that drop every command.
 class DroppingDevice final : public device::Device {
  public:
   explicit DroppingDevice(device::Device& real) : real_(&real), info_(real.info()) { info_.name = "commands dropped"; }

@@ -70,16 +70,16 @@ typedef enum nca_status {
 /* What a code means, in English. Never NULL; a constant. Unknown codes have a text too. */
 const char* nca_error_text(int status);
 
-/* Version of the library that runs, e.g. "0.1.0"; a constant. The number behind libnca.so is that of the interface. */
+/* Version of the library that runs, e.g. "0.1.0"; a constant. The number after libnca.so is that of the interface. */
 const char* nca_version(void);
 
 /* --- devices ---------------------------------------------------------------------------------------------------- */
 
 /*
- * Opens a device. `device`: "cuda", "opencl", each also with a number behind it ("cuda:1"), "cpu", or "auto": the first
+ * Opens a device. `device`: "cuda", "opencl", each also with a number after it ("cuda:1"), "cpu", or "auto": the first
  * of cuda, opencl, cpu that is there, where a CPU that poses as an OpenCL device does not count. Slow: loads drivers.
  * `text`: NULL, or room for `text_bytes` bytes that take the reason of a failure, and with "auto" what was tried before
- * and why it did not serve; "" otherwise. Cut to the room, always with a 0 behind. On failure *context is NULL.
+ * and why it did not serve; "" otherwise. Cut to the room, always with a 0 after. On failure *context is NULL.
  *   NCA_ERROR_ARGUMENT   a null `device` or `context`, or a name that is none of these
  *   NCA_ERROR_NO_DEVICE  not here
  *   NCA_ERROR_MEMORY     out of memory
@@ -130,7 +130,7 @@ typedef struct nca_pattern {
  *   strings_file  a string a line, byte by byte, without its line feed; a string's number is its line, from 0
  *   rules_file    the contents of Snort or Suricata rules (negated ones left out), each distinct one once; a content's
  *                 number is its position among them, in the order of the file. Where a rule asks for it to lie is not
- *                 looked at. A rule that says what the library does not know is refused: nothing of it is looked for,
+ *                 inspected. A rule that says what the library does not know is refused: nothing of it is searched for,
  *                 and nca_function_refusal() names it.
  * Found is every occurrence of every pattern, overlapping ones too, as Hyperscan lists them with its default flags and
  * duplicates removed: (packet, pattern, end), where end is the number of bytes up to the end of the occurrence.
@@ -150,7 +150,7 @@ typedef struct nca_match_config {
  * or UDP whose header cannot be read.
  */
 typedef struct nca_rule {
-  uint32_t source; /* IPv4, host order; bits behind source_length are 0 */
+  uint32_t source; /* IPv4, host order; bits after source_length are 0 */
   uint32_t destination;
   uint8_t source_length; /* 0 .. 32 */
   uint8_t destination_length;
@@ -175,7 +175,7 @@ typedef struct nca_classify_config {
 } nca_classify_config;
 
 typedef struct nca_prefix {
-  uint32_t address;  /* IPv4, host order; bits behind `length` are 0 */
+  uint32_t address;  /* IPv4, host order; bits after `length` are 0 */
   uint16_t next_hop; /* 0 .. 65533 */
   uint8_t length;    /* 0 .. 32 */
   uint8_t reserved;  /* 0 */
@@ -220,7 +220,7 @@ typedef struct nca_kernel_config {
   const void* state; /* what ctx.state() and ctx.array() see; copied. NULL if state_bytes is 0 */
   size_t state_bytes;
   uint32_t result_bytes; /* a multiple of 4, 4 .. 256 */
-  uint32_t lanes;        /* work-items a packet; 0: 1 */
+  uint32_t lanes;        /* work-items per packet; 0: 1 */
   uint32_t group_size;   /* work-items a group, a multiple of lanes; 0: 64 */
   uint32_t local_bytes;  /* local memory of a group */
 } nca_kernel_config;
@@ -278,7 +278,7 @@ nca_status nca_function_refusal(const nca_function* function, uint32_t number, n
 
 /* --- streams ---------------------------------------------------------------------------------------------------- */
 
-/* What the first byte of a packet is. For NCA_CLASSIFY and NCA_ROUTE; the other functions look at bytes alone. */
+/* What the first byte of a packet is. For NCA_CLASSIFY and NCA_ROUTE; the other functions inspect bytes alone. */
 typedef enum nca_link {
   NCA_ETHERNET = 0, /* an Ethernet frame, with up to two VLAN tags */
   NCA_IPV4 = 1      /* an IPv4 header */

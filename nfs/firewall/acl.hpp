@@ -14,7 +14,7 @@ struct rte_acl_ctx;
 
 namespace catena::firewall {
 
-/// What rte_acl reads of a packet; all values in network order, as they stand in the packet. rte_acl takes one byte
+/// What rte_acl reads of a packet; all values in network order, as they are in the packet. rte_acl takes one byte
 /// and then groups of four.
 struct AclKey {
   std::uint8_t protocol;

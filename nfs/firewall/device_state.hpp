@@ -12,7 +12,7 @@
 
 namespace catena::firewall {
 
-/// The tables as the kernel reads them: State, and behind it its arrays.
+/// The tables as the kernel reads them: State, and after it its arrays.
 inline std::vector<std::byte> device_state(BitVector const& tables) {
   nf::StateBuilder state(sizeof(State));
   State header{};

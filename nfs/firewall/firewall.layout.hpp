@@ -20,7 +20,7 @@ struct FirewallResult {
 };
 static_assert(sizeof(FirewallResult) == 4);
 
-/// What classification looks at, in host order. The ports count only if has_ports is not 0.
+/// What classification inspects, in host order. The ports count only if has_ports is not 0.
 struct Key {
   u32 src;
   u32 dst;

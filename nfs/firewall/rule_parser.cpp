@@ -181,7 +181,7 @@ Status parse_classbench_ports(nf::TextCursor& cursor, std::string_view what, Por
   return absl::OkStatus();
 }
 
-/// A number, hexadecimal behind 0x, else decimal; the whole of `text`.
+/// A number, hexadecimal after 0x, else decimal; the whole of `text`.
 bool parse_number(std::string_view text, std::uint32_t maximum, std::uint32_t& value) {
   const bool hex = text.starts_with("0x") || text.starts_with("0X");
   text.remove_prefix(hex ? 2 : 0);

@@ -22,7 +22,7 @@ struct RuleFile {
   std::uint32_t flagged_lines = 0;  ///< ClassBench lines whose TCP flags would narrow the rule; flags are ignored
 };
 
-/// The rules of `text`; `file` stands in messages, `classbench_action` is what ClassBench lines do. Pure.
+/// The rules of `text`; `file` names it in messages, `classbench_action` is what ClassBench lines do. Pure.
 /// InvalidArgument `file:line:column: ...`: a line that is no rule, an address or protocol with bits set outside its
 /// mask, an empty port range, ports for a protocol that has none (readable form), more than kMaxRules; no rule at all.
 Result<RuleFile> parse_rules(std::string_view text, std::string_view file, Action classbench_action = Action::kDeny);

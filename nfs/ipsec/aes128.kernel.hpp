@@ -6,7 +6,7 @@
 /// AES-128 in counter mode on a device (FIPS 197, RFC 3686). One 256-word table, kept in local memory: entry x holds
 /// the S-box value s of x as the column (2s, s, s, 3s); the other three tables of the usual method are its rotations.
 /// Where the compiler has seen that the table has 256 words, it needs no check of an index of 8 bits: so whoever calls
-/// these functions looks at table.size() first.
+/// these functions inspects table.size() first.
 namespace catena::ipsec {
 
 using kernel::Bytes;

@@ -23,7 +23,7 @@ struct SessionKeys {
   alignas(16) std::array<std::uint8_t, 176> round_keys{};  ///< AES-128 key schedule, bytes in FIPS 197 order
   std::array<std::uint32_t, 5> inner_state{};              ///< SHA-1 after the block key ^ ipad
   std::array<std::uint32_t, 5> outer_state{};              ///< SHA-1 after the block key ^ opad
-  std::uint32_t salt = 0;                                  ///< RFC 3686 nonce, as it stands in memory
+  std::uint32_t salt = 0;                                  ///< RFC 3686 nonce, as it is in memory
   bool extended_sequence = false;                          ///< RFC 4303 section 2.2.1
 };
 
@@ -47,7 +47,7 @@ class CryptoBurst {
   std::uint32_t size() const { return size_; }
   bool full() const { return size_ == kPackets; }
 
-  /// Adds the packet whose ESP header stands at `esp`, its IV `iv` behind, and `text_length` bytes of text behind that.
+  /// Adds the packet whose ESP header is at `esp`, its IV `iv` after, and `text_length` bytes of text after that.
   /// The IV is given apart: it has often just been written, and would have to be waited for. `keys` and the packet must
   /// stay until the burst is run. `sequence_high`: of an extended sequence number the half that only the ICV covers.
   void add(SessionKeys const& keys, std::uint8_t* esp, std::uint64_t iv, std::uint32_t text_length,
@@ -77,7 +77,7 @@ class CryptoBurst {
     job.u.HMAC._hashed_auth_key_xor_opad = reinterpret_cast<const std::uint8_t*>(keys.outer_state.data());
   }
 
-  /// Encrypts every text in place and writes every ICV behind its text. False if the library did not finish: no packet
+  /// Encrypts every text in place and writes every ICV after its text. False if the library did not finish: no packet
   /// may then leave.
   bool encrypt();
   /// Computes every ICV, then decrypts every text in place, whatever the ICV says. `good[i]` tells whether packet

@@ -31,7 +31,7 @@ struct EspBytes {
   std::uint32_t length = 0;
 };
 
-/// RFC 3948: a NAT-keepalive (section 2.3), or IKE behind the non-ESP marker (section 2.2).
+/// RFC 3948: a NAT-keepalive (section 2.3), or IKE after the non-ESP marker (section 2.2).
 bool is_key_exchange(const std::uint8_t* payload, std::uint32_t length) {
   return (length == 1 && payload[0] == kNatKeepalive) || (length >= 4 && packet::load_be32(payload) == 0);
 }

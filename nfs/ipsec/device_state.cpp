@@ -15,7 +15,7 @@ constexpr std::uint32_t kHeadroom = 48;
 constexpr std::uint32_t kTailroom = 32;
 static_assert(kMaxFrontBytes <= kHeadroom && kMaxBackBytes <= kTailroom);
 
-/// Work-items per packet: enough to hide AES behind the HMAC, which one work-item a packet computes. Those of a group
+/// Work-items per packet: enough to hide AES after the HMAC, which one work-item a packet computes. Those of a group
 /// are as many as a GPU runs in step.
 constexpr std::uint32_t kLanes = 8;
 constexpr std::uint32_t kGroupSize = 256;

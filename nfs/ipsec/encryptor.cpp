@@ -129,7 +129,7 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     }
     const std::uint32_t text = text_length(layers.l3_length);
     const std::uint32_t front = fronts_[number];
-    // Ethernet padding behind the datagram is overwritten, so only what is beyond it needs tailroom
+    // Ethernet padding after the datagram is overwritten, so only what is beyond it needs tailroom
     const std::uint32_t end = offset + layers.l3 + text + kIcvBytes;
     if (front > offset || end > packet::kSlotBytes) {
       drop(batch[i], kTooLong, std::nullopt, outcome);

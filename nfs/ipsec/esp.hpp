@@ -33,12 +33,12 @@ struct OuterHeaders {
 };
 
 /// Writes everything but the ciphertext and the ICV around the packet's datagram: L2 and outer headers in front, which
-/// overwrite the old L2 header, padding and trailer behind, which overwrite Ethernet padding. The frame's borders move;
+/// overwrite the old L2 header, padding and trailer after, which overwrite Ethernet padding. The frame's borders move;
 /// Layers are not parsed again.
 /// The outer IPv4 identification is the low half of the sequence number; the IV is the whole sequence number (RFC
 /// 3686 section 3.1: unique under one key). ECN and, by policy, DSCP and DF are copied from the inner header.
 /// Precondition: aux as Encryptor::prepare() fills it; headroom and tailroom suffice.
-/// Returns the ESP header; the text follows kTextOffset bytes behind, the ICV text_length bytes behind that.
+/// Returns the ESP header; the text follows kTextOffset bytes after, the ICV text_length bytes after that.
 std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHeaders const& outer);
 
 /// What packet::parse() finds in a frame that encapsulate() made.

@@ -64,7 +64,7 @@ inline void sha1_block(Sha1State& state, u32 (&block)[16]) {
 
 using FetchedBlock = kernel::Fetched<kSha1BlockBytes / 4>;
 
-/// Asks for the whole words of block `number` of the message; behind it there are none.
+/// Asks for the whole words of block `number` of the message; after it there are none.
 inline FetchedBlock fetch_block(kernel::Bytes message, u32 length, u32 number) {
   const u32 begin = number * kSha1BlockBytes;
   const u32 rest = begin < length ? length - begin : 0;
@@ -72,7 +72,7 @@ inline FetchedBlock fetch_block(kernel::Bytes message, u32 length, u32 number) {
                                             rest < kSha1BlockBytes ? rest / 4 : kSha1BlockBytes / 4);
 }
 
-/// The word behind the whole words of a message: what is left of it, and the end mark (FIPS 180-4 section 5.1.1).
+/// The word after the whole words of a message: what is left of it, and the end mark (FIPS 180-4 section 5.1.1).
 inline u32 end_word(kernel::Bytes message, u32 length) {
   const u32 left = length % 4;
   u32 word = 0x80000000U >> (8 * left);

@@ -31,7 +31,7 @@ inline IsoPtr<u32> association_of(Context const& ctx, u32 number) {
 }
 
 /// The ICV over ESP header, IV and text. The high half of an extended sequence number is covered too: it is written
-/// behind the text for it, where the packet's ICV stands or will stand.
+/// after the text for it, where the packet's ICV is or will be.
 inline Sha1State icv_of(Bytes frame, i32 esp, Aux const& aux, IsoPtr<u32> association) {
   u32 length = kTextOffset + aux.text_length;
   if (aux.action == kProcessExtended) {
@@ -49,11 +49,11 @@ inline u32 finish_checksum(u32 sum) {
   return ~sum & 0xFFFFU;
 }
 
-/// Words of an L2 header behind the first two bytes: Ethernet and up to two VLAN tags, as packet::parse() takes them.
+/// Words of an L2 header after the first two bytes: Ethernet and up to two VLAN tags, as packet::parse() takes them.
 constexpr u32 kMaxL2Words = 5;
 
-/// Copies the L2 header of `l3` bytes to where it stands `by` bytes further on. All of it is read before any of it is
-/// written: a read behind a write would wait for memory alone. In front of an IPv4 header that stands at a multiple of
+/// Copies the L2 header of `l3` bytes to where it is `by` bytes further on. All of it is read before any of it is
+/// written: a read after a write would wait for memory alone. In front of an IPv4 header that is at a multiple of
 /// 4 there are two bytes, then whole words.
 inline void move_l2(Bytes frame, u32 l3, i32 by) {
   const u16 first = frame.be16(0);
@@ -71,7 +71,7 @@ inline void move_l2(Bytes frame, u32 l3, i32 by) {
   }
 }
 
-/// Completes the words from byte `at` of the text to encrypt: behind the datagram stand the padding 1 2 3, pad length
+/// Completes the words from byte `at` of the text to encrypt: after the datagram come the padding 1 2 3, pad length
 /// and next header. What the words hold there before does not count.
 inline void add_trailer(Aux const& aux, u32 at, u32 (&words)[kAesBlockWords]) {
   const u32 pad = static_cast<u32>(aux.text_length) - aux.inner_length - kEspTrailerBytes;
@@ -179,7 +179,7 @@ inline u32 open_tunnel(Bytes frame, Aux const& aux, u32& inner_length) {
   return kDone;
 }
 
-/// Runs this lane's share of the key stream over the text, in place. `known`: bytes of the text that stand in the
+/// Runs this lane's share of the key stream over the text, in place. `known`: bytes of the text that are in the
 /// frame; complete(at, words) adds the rest to the words from byte `at` on.
 template <typename Complete>
 inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_length, u32 known, IsoPtr<u32> association,

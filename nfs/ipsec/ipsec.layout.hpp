@@ -9,7 +9,7 @@
 ///
 ///     outer frame:  L2 | outer IPv4 (20) | [UDP (8)] | SPI, sequence (8) | IV (8) | text | ICV (12)
 ///     text:         inner IPv4 datagram, padding 1 2 3 .., pad length, next header; a multiple of 4 bytes
-///     ICV over:     SPI, sequence, IV, text, and of an extended sequence number the high half behind it
+///     ICV over:     SPI, sequence, IV, text, and of an extended sequence number the high half after it
 namespace catena::ipsec {
 
 inline constexpr u32 kIpv4Bytes = 20;

@@ -71,7 +71,7 @@ std::vector<Frame> frames_of(RunResult const& result);
 /// Expects the same frames; tells of the first that differs, in hexadecimal.
 void expect_frames(std::vector<Frame> const& actual, std::vector<Frame> const& expected, std::string_view where = "");
 
-/// Frames that are plain IPv4, cut behind the datagram.
+/// Frames that are plain IPv4, cut after the datagram.
 std::vector<Frame> ipv4_frames(std::vector<Frame> const& frames);
 
 /// One UDP frame from 10.1.0.1 to 10.2.0.1 for every payload size in [0, sizes).

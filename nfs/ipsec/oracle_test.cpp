@@ -179,7 +179,7 @@ TEST_F(Oracle, every_damage_to_a_packet_of_scapy_is_found) {
   const std::vector<Frame> plain = frames_of_every_size(6);
   const std::vector<Frame> good = encrypted_by_scapy(plain);
   ASSERT_EQ(good.size(), plain.size());
-  // one bit of every byte behind the outer headers of packets 0 (plain ESP) and 1 (in UDP)
+  // one bit of every byte after the outer headers of packets 0 (plain ESP) and 1 (in UDP)
   std::vector<Frame> frames;
   for (const std::size_t number : {0, 1}) {
     const std::size_t esp = 14 + 20 + (number == 1 ? 8 : 0);

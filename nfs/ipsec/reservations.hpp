@@ -17,7 +17,7 @@
 namespace catena::ipsec {
 
 /// Sequence numbers of associations, reserved on the disk before they are used: who starts again after a crash goes on
-/// behind everything that was reserved. A thread of its own writes; numbers are reserved in blocks, half a block ahead
+/// after everything that was reserved. A thread of its own writes; numbers are reserved in blocks, half a block ahead
 /// of need, and blocks grow with the traffic until one lasts about a second, so the thread of the packets waits for a
 /// disk only where that is slower than a second.
 class Reservations {

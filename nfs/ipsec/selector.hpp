@@ -9,7 +9,7 @@
 /// Traffic selectors (RFC 4301 section 4.4.1.1): which inner packets an association carries.
 namespace catena::ipsec {
 
-/// The parts of a datagram that selectors look at. Addresses and ports in host order.
+/// The parts of a datagram that selectors inspect. Addresses and ports in host order.
 struct FlowKey {
   std::uint32_t source = 0;
   std::uint32_t destination = 0;

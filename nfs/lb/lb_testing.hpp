@@ -148,7 +148,7 @@ inline void set16(Frame& frame, std::size_t at, std::uint32_t value) {
   packet::store_be16(&frame[at], static_cast<std::uint16_t>(value));
 }
 
-/// The error of this type that a host at `from` sends about `frame`, quoting `quoted_l4` bytes behind the IPv4 header.
+/// The error of this type that a host at `from` sends about `frame`, quoting `quoted_l4` bytes after the IPv4 header.
 inline Frame make_error(std::uint8_t type, std::uint32_t from, Frame const& frame, std::size_t quoted_l4 = 8) {
   const std::size_t quoted = std::min<std::size_t>(20 + quoted_l4, frame.size() - 14);
   Frame error = make_frame(kUdp, from, source_of(frame), 0, 0, std::string(quoted, '\0'));

@@ -36,7 +36,7 @@ struct Observation {
   FlowKey key;
   std::uint64_t arrival_ns;  ///< as stamped; may go back from one packet to the next
   std::uint16_t length;      ///< IPv4 total length, bytes
-  std::uint16_t tcp_flags;   ///< the 12 bits behind the data offset; 0 where there is no TCP header
+  std::uint16_t tcp_flags;   ///< the 12 bits after the data offset; 0 where there is no TCP header
   std::uint8_t tos;
 };
 

@@ -47,7 +47,7 @@ class TopTalkers {
   };
 
   static Pair pair_of(Talker const& talker) { return Pair{talker.src} << 32 | talker.dst; }
-  /// Whether `a` has to stand above `b` in the heap: the pair with the fewest bytes on top.
+  /// Whether `a` has to be above `b` in the heap: the pair with the fewest bytes on top.
   static bool is_above(Counter const& a, Counter const& b);
   void sift_down(std::size_t at);
   void sift_up(std::size_t at);

@@ -9,7 +9,7 @@
 
 namespace catena::nat {
 
-/// What a packet is to the NAT, before anybody looks at its state.
+/// What a packet is to the NAT, before anybody inspects its state.
 enum class Kind : std::uint8_t {
   kUntouched,  ///< from inside to inside or to many, or from outside to an address that is neither ours nor inside
   kToInside,   ///< from outside to an inside address: nobody there can know it

@@ -34,8 +34,8 @@ class KeyedHash {
 };
 
 /// Finds positions in an array of somebody else by the hash of their keys: open addressing with linear probing, at most
-/// half full, four bytes a slot. A slot holds eight bits of the hash beside the position, so that nearly every position
-/// that is looked at is the right one. All memory is taken at creation. Not thread safe.
+/// half full, four bytes per slot. A slot holds eight bits of the hash beside the position, so that nearly every
+/// position that is inspected is the right one. All memory is taken at creation. Not thread safe.
 class HashIndex {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
@@ -71,7 +71,7 @@ class HashIndex {
   }
 
   /// Takes out a position that is in the index. `hash_of(position)` gives the hash of any other one in it: those that
-  /// stand behind the gap move into it, so that no marks of removed entries pile up.
+  /// come after the gap move into it, so that no marks of removed entries pile up.
   template <typename HashOf>
   void erase(std::uint64_t hash, std::uint32_t position, HashOf hash_of) {
     std::uint32_t gap = home_of(hash);
@@ -90,7 +90,7 @@ class HashIndex {
 
   /// Brings the slots for this hash near, for a find() soon.
   void prefetch(std::uint64_t hash) const { __builtin_prefetch(&slots_[home_of(hash)]); }
-  /// The position that find() will look at first, or kNone.
+  /// The position that find() will inspect first, or kNone.
   std::uint32_t first_guess(std::uint64_t hash) const {
     const std::uint32_t tag = tag_of(hash);
     std::uint32_t at = home_of(hash);

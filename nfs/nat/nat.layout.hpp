@@ -16,7 +16,7 @@ enum Rewrite : u32 {
 };
 
 /// prepare()'s decision about one packet: how its headers are to be, in host order. An end that is not translated
-/// stands here as it is in the packet.
+/// is here as it is in the packet.
 struct Aux {
   u32 source;
   u32 destination;

@@ -467,7 +467,7 @@ TEST(Nat, hours_of_short_flows_reuse_the_memory_of_a_few_mappings) {
 
 // ---- Fragments
 
-/// `frame` in two parts; the first has `first_bytes` bytes behind the IPv4 header, a multiple of 8.
+/// `frame` in two parts; the first has `first_bytes` bytes after the IPv4 header, a multiple of 8.
 std::pair<Frame, Frame> in_two(Frame const& frame, std::uint16_t id, std::size_t first_bytes) {
   Frame first = frame;
   first.resize(kL4 + first_bytes);

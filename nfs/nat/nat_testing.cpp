@@ -12,7 +12,7 @@ namespace {
 
 std::size_t header_bytes(Frame const& frame, std::size_t l3) { return (frame[l3] & 0x0FU) * 4U; }
 
-/// Where the transport checksum stands in its header.
+/// Where the transport checksum is in its header.
 std::size_t checksum_at(std::uint8_t protocol) {
   return protocol == kTcpProtocol ? 16 : protocol == kUdpProtocol ? 6 : 2;
 }

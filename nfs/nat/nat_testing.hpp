@@ -46,7 +46,7 @@ inline std::uint16_t destination_port_of(Frame const& frame) { return get16(fram
 
 /// RFC 1071 written out: the complement of the one's complement sum of the words of `bytes`, to which `start` is added.
 std::uint16_t rfc1071(std::span<const std::uint8_t> bytes, std::uint32_t start = 0);
-/// Sets the checksums of the IPv4 header at `l3` and of the whole UDP, TCP or ICMP message behind it.
+/// Sets the checksums of the IPv4 header at `l3` and of the whole UDP, TCP or ICMP message after it.
 void set_checksums(Frame& frame, std::size_t l3 = kL3);
 /// Whether every checksum of an unfragmented frame holds: IPv4, transport (a UDP checksum may be 0), and the quoted
 /// header of an ICMP error.
@@ -57,7 +57,7 @@ Frame make_icmp(std::uint8_t type, std::uint8_t code, std::uint32_t source, std:
                 std::uint32_t rest, std::span<const std::uint8_t> body);
 Frame make_echo(std::uint8_t type, std::uint32_t source, std::uint32_t destination, std::uint16_t identifier,
                 std::uint16_t sequence = 1);
-/// The ICMP error that a host at `from` sends about `frame`, quoting `quoted_l4` bytes behind the IPv4 header.
+/// The ICMP error that a host at `from` sends about `frame`, quoting `quoted_l4` bytes after the IPv4 header.
 Frame make_error(std::uint8_t type, std::uint32_t from, Frame const& frame, std::size_t quoted_l4 = 8);
 /// A TCP segment with these flags.
 Frame make_segment(std::uint32_t source, std::uint32_t destination, std::uint16_t source_port,

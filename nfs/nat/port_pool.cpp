@@ -21,7 +21,7 @@ void PortPool::Half::remove(std::uint32_t number) {
   --count;
 }
 
-/// The first word at or behind `from` that is not zero, around the end. Precondition: there is one.
+/// The first word at or after `from` that is not zero, around the end. Precondition: there is one.
 std::uint32_t PortPool::Half::next_word(std::uint32_t from) const {
   std::uint32_t group = from / kWordBits % kSummaryWords;
   std::uint64_t words = summary[group] >> (from % kWordBits) << (from % kWordBits);
@@ -32,7 +32,7 @@ std::uint32_t PortPool::Half::next_word(std::uint32_t from) const {
   return group * kWordBits + static_cast<std::uint32_t>(std::countr_zero(words));
 }
 
-/// The first free number at or behind `from`, around the end. Precondition: count > 0.
+/// The first free number at or after `from`, around the end. Precondition: count > 0.
 std::uint32_t PortPool::Half::next_free(std::uint32_t from) const {
   const std::uint32_t word = from / kWordBits;
   if (const std::uint64_t behind = free[word] >> (from % kWordBits); behind != 0) {

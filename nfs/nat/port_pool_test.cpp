@@ -10,7 +10,7 @@
 namespace catena::nat {
 namespace {
 
-/// What PortPool::take() promises, by looking at every port.
+/// What PortPool::take() promises, by inspecting every port.
 std::optional<std::uint16_t> slow_take(std::set<std::uint32_t> const& free, std::uint16_t preferred) {
   for (const std::uint32_t odd : {0U, 1U}) {
     for (std::uint32_t step = 0; step < 65536; step += 2) {

@@ -158,7 +158,7 @@ Result<Automaton> build_automaton(std::span<const Pattern> patterns, bool nocase
 }
 
 std::vector<std::uint32_t> suffix_links(std::span<const Pattern> patterns) {
-  // Read backwards, a suffix is a prefix, and in sorted order every prefix of a text stands before it with only other
+  // Read backwards, a suffix is a prefix, and in sorted order every prefix of a text is before it with only other
   // texts that begin with it in between.
   struct Reversed {
     std::string bytes;

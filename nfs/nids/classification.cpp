@@ -20,7 +20,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
 }
 
-/// Takes `word` and the spaces behind it from the front of `text`. False where something else stands there.
+/// Takes `word` and the spaces after it from the front of `text`. False where something else is there.
 bool take_word(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) {
     return false;

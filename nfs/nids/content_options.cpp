@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of RuleReader that reads contents, what modifies them, and what stands between them.
+// The part of RuleReader that reads contents, what modifies them, and what is between them.
 #include "pattern_set.hpp"
 #include "rule_reader.hpp"
 #include "rule_values.hpp"
@@ -166,7 +166,7 @@ void RuleReader::read_fast_pattern(Option const& option) {
   }
 }
 
-/// `isdataat:N`, `!N`, with `,relative` and behind that `,rawbytes`.
+/// `isdataat:N`, `!N`, with `,relative` and after that `,rawbytes`.
 void RuleReader::read_isdataat(Word value) {
   std::vector<Word> parts = split_commas(value);
   DataAt data;
@@ -190,14 +190,14 @@ void RuleReader::read_isdataat(Word value) {
     rule_.contents.back().data_after.push_back(data);
     return;
   }
-  // From the start of the payload on, `relative` asks for N bytes, and without it for a byte behind N others.
+  // From the start of the payload on, `relative` asks for N bytes, and without it for a byte after N others.
   const std::uint32_t least = static_cast<std::uint32_t>(data.bytes) + (relative ? 0U : 1U);
   const IntervalSet long_enough = least > kMaxPayloadBytes ? IntervalSet() : IntervalSet(least, kMaxPayloadBytes);
   narrow(rule_.conditions.payload_bytes, data.negated ? long_enough.complement(kMaxPayloadBytes) : long_enough,
          kMaxPayloadBytes);
 }
 
-/// Checks the modifiers of the last content together: they may stand in any order.
+/// Checks the modifiers of the last content together: they may be in any order.
 void RuleReader::finish_content() {
   if (stopped() || rule_.contents.empty()) {
     return;

@@ -173,7 +173,7 @@ bool Evaluator::contents_match(std::uint32_t rule, std::uint32_t payload_bytes, 
         return false;
       }
     } else if (content.negated) {
-      // Keeps the ends behind which the content does not occur. Windows move on with the ends.
+      // Keeps the ends after which the content does not occur. Windows move on with the ends.
       auto next = found.begin();
       std::erase_if(ends_, [&](std::int32_t previous) {
         const Window window = window_of(content, previous, length);

@@ -11,7 +11,7 @@
 
 namespace catena::nids {
 
-/// What rule headers look at.
+/// What rule headers inspect.
 struct PacketHeader {
   Protocol protocol = Protocol::kIp;  ///< kIp: none of TCP, UDP, ICMP
   bool has_ports = false;
@@ -51,7 +51,7 @@ class Evaluator {
              std::vector<std::uint32_t>& matched);
 
   std::vector<Rule> const& rules() const { return rules_; }
-  /// Whether some rule looks at the flags of TCP, or at type and code of ICMP.
+  /// Whether some rule inspects the flags of TCP, or type and code of ICMP.
   bool needs_tcp_flags() const { return needs_tcp_flags_; }
   bool needs_icmp() const { return needs_icmp_; }
 
@@ -64,7 +64,7 @@ class Evaluator {
   bool needs_icmp_ = false;
   std::vector<std::uint32_t> content_patterns_;              ///< pattern of every content, rule after rule
   std::vector<std::uint32_t> first_content_;                 ///< of each rule, in content_patterns_
-  std::vector<std::vector<std::uint32_t>> rules_by_anchor_;  ///< by pattern: rules that are looked at where it occurs
+  std::vector<std::vector<std::uint32_t>> rules_by_anchor_;  ///< by pattern: rules that are inspected where it occurs
   std::vector<std::uint32_t> always_;                        ///< rules without a content that must occur
   std::vector<std::int32_t> ends_;                           ///< ends that the chain so far can have, ascending
   std::vector<std::int32_t> next_ends_;

@@ -19,7 +19,7 @@ struct hs_scratch;
 namespace catena::nids {
 
 /// Finds all occurrences of all patterns in a payload, overlapping ones too, with Hyperscan (or Vectorscan) in block
-/// mode. The library looks for the last kLibraryBytes bytes of a pattern, and what stands before them is compared here:
+/// mode. The library looks for the last kLibraryBytes bytes of a pattern, and what is before them is compared here:
 /// scans for longer literals may end early with an error and without matches (Hyperscan 5.4.0, issues 303 and 353).
 /// Not thread safe: a matcher owns its scratch memory.
 class LiteralMatcher {

@@ -9,7 +9,7 @@
 namespace catena::nids {
 
 /// All matches of one packet: which patterns occur, and where their occurrences end (bytes from the start of the
-/// payload to the first byte behind the occurrence). Most packets need the first question only, so the ends are put in
+/// payload to the first byte after the occurrence). Most packets need the first question only, so the ends are put in
 /// order when index() asks for it. Reused from packet to packet: the packet path does not allocate once the lists have
 /// grown. Not thread safe.
 class MatchTable {

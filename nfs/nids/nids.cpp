@@ -29,7 +29,7 @@ constexpr std::uint32_t kGroupSize = 64;
 /// No row can have more matches: every payload byte ends at most one in each of two automata.
 constexpr std::uint32_t kMaxMatches = 2 * 0xFFFF;
 
-/// What the rules look at. Fields that hints() does not name are not read.
+/// What the rules inspect. Fields that hints() does not name are not read.
 PacketHeader header_of(packet::Packet const& packet, Evaluator const& evaluator) {
   PacketHeader header;
   const std::uint8_t* l3 = packet.l3();

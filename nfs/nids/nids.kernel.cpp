@@ -3,20 +3,20 @@
 
 #include "nids.layout.hpp"
 
-// CATENA_LANES work-items a packet look for the positions at which patterns end. Reads: payload bytes, state. Writes:
+// CATENA_LANES work-items per packet look for the positions at which patterns end. Reads: payload bytes, state. Writes:
 // result [packet]{count, listed[7]}, spill [packet][matches beyond 7]. An automaton lists at most one match a byte and
 // a match takes 4 bytes, so 4 spill bytes per payload byte and automaton hold any packet's matches.
 //
-// The payload is cut into one piece a lane. Lane k walks its piece from the start state, and goes on behind it until
+// The payload is cut into one piece a lane. Lane k walks its piece from the start state, and goes on after it until
 // it is certain: until no pattern can have begun in its piece or before, because the state's depth is no more than the
-// bytes behind the piece. From there on its state is that of lane k + 1, which began with the next piece. So at any
+// bytes after the piece. From there on its state is that of lane k + 1, which began with the next piece. So at any
 // position the first lane that is not certain before has the state that one walk over the whole payload would have,
 // and lists what ends there; the set of listed matches is that of one walk, for any number of lanes and any length of
 // patterns.
 //
 // The first walk writes nothing. It finds where the lane is certain, whether a deciding pattern ends, and between which
 // blocks matches lie. Only if a deciding pattern ended, each lane walks between its matches once more and lists its
-// own; the packet's lanes take places in the list by an atomic counter, so the matches stand in no order. Results grow
+// own; the packet's lanes take places in the list by an atomic counter, so the matches are in no order. Results grow
 // in local memory, local_words() words, and are written whole, by lanes side by side: they may go to the host, over a
 // bus that carries 32 bytes as fast as 4.
 namespace catena::nids {
@@ -28,7 +28,7 @@ using kernel::PacketView;
 
 constexpr u32 kBlockBytes = 8;
 constexpr u32 kBlockWords = kBlockBytes / 4;
-/// A shorter piece costs more in walking on behind it than it saves.
+/// A shorter piece costs more in walking on after it than it saves.
 constexpr u32 kLeastPiece = 16;
 constexpr u32 kClasses = 256;
 
@@ -46,7 +46,7 @@ struct Table {
   u32 match_rows;
 };
 
-// Pointers stand in variables first: clang 15 writes bitcode that no reader takes where a member is initialised by the
+// Pointers are in variables first: clang 15 writes bitcode that no reader takes where a member is initialised by the
 // result of a call that it does not inline.
 inline Table table_of(Context const& ctx, NidsAutomaton const& automaton) {
   const IsoPtr<u8> classes = ctx.array(automaton.classes);
@@ -178,7 +178,7 @@ inline Found walk(Automata<Both> const& automata, Bytes payload, u32 begin, u32 
     }
   };
   u32 at = begin;
-  const auto fetch_block = [&](u32 from) {  // none behind the last whole one
+  const auto fetch_block = [&](u32 from) {  // none after the last whole one
     return payload.fetch<kBlockWords>(static_cast<i32>(from), from + kBlockBytes <= end ? kBlockWords : 0);
   };
   kernel::Fetched<kBlockWords> fetched = fetch_block(at);

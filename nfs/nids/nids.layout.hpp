@@ -15,7 +15,7 @@ inline constexpr u32 pattern_of(u32 entry) { return entry >> 16; }
 inline constexpr u32 end_of(u32 entry) { return entry & 0xFFFFU; }
 
 /// One packet's result. `count` is the number of matches found, or 0 if no deciding pattern is among them; the first
-/// kListedMatches stand in `listed`, the others in the spill area, in no order. The CPU implementation decides at once
+/// kListedMatches are in `listed`, the others in the spill area, in no order. The CPU implementation decides at once
 /// and writes kDecidedByCpu.
 struct NidsResult {
   u32 count;

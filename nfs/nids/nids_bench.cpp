@@ -85,7 +85,7 @@ catena::Status run_nf(benchmark::State& state, Case const& what) {
   nf::Instance instance("ids", catena_nf_nids(), std::move(made), nf::OnUnsupported::kPass, false);
   visit(state, *store, [&](packet::Batch const& batch) {
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
-      batch[i].set_verdict(packet::Verdict::kPass);  // what was dropped in the last round is looked at again
+      batch[i].set_verdict(packet::Verdict::kPass);  // what was dropped in the last round is inspected again
     }
     instance.process(batch);
   });

@@ -17,7 +17,7 @@ namespace {
 using namespace testing;
 using nf::testing::Frame;
 
-/// Whether `content` stands at payload[at...].
+/// Whether `content` is at payload[at...].
 bool stands_at(Content const& content, std::string_view payload, std::int64_t at) {
   if (at < 0 || at + static_cast<std::int64_t>(content.bytes.size()) > static_cast<std::int64_t>(payload.size())) {
     return false;

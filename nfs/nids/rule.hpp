@@ -25,7 +25,7 @@ inline constexpr std::size_t kMaxContentBytes = 2048;
 /// Bounds of offset, depth, within, and of distance in both directions.
 inline constexpr std::int32_t kMaxContentRange = 65535;
 
-/// `isdataat:N,relative` behind a content: at least `bytes` bytes of payload follow `previous`; negated, fewer do.
+/// `isdataat:N,relative` after a content: at least `bytes` bytes of payload follow `previous`; negated, fewer do.
 struct DataAt {
   std::int32_t bytes = 0;
   bool negated = false;

@@ -25,7 +25,7 @@ struct RuleFile {
 };
 inline constexpr std::size_t kMaxErrors = 20;
 
-/// Parses a rule file that stands in memory; `file` is its name in messages. Takes any bytes. One rule a line, a
+/// Parses a rule file that is in memory; `file` is its name in messages. Takes any bytes. One rule a line, a
 /// backslash at the end of a line continues it. Of each rule at most one thing is reported: an error in its outer
 /// form, else the first thing that is not supported, else the first error in its parts.
 RuleFile parse_rules(std::string_view text, std::string const& file, Variables const& variables);

@@ -88,7 +88,7 @@ void RuleReader::read() {
   refuse_blind_drop();
 }
 
-/// Whether everything that the rule names is in the subset; values are looked at later.
+/// Whether everything that the rule names is in the subset; values are inspected later.
 void RuleReader::read_names() {
   std::vector<Word> const& header = text_.header;
   if (header.empty()) {

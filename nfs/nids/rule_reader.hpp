@@ -74,7 +74,7 @@ class RuleReader {
   void read_flow(Word value);
   void refuse_blind_drop();
 
-  // content_options.cpp: contents, what modifies them, and what stands between them
+  // content_options.cpp: contents, what modifies them, and what is between them
   bool read_content_option(Option const& option);
   void read_content(Word value);
   Content* content_for(Option const& option, std::string_view name);

@@ -42,7 +42,7 @@ struct Word {
 };
 struct Option {
   Word name;
-  std::optional<Word> value;  ///< behind the colon, without the spaces around it
+  std::optional<Word> value;  ///< after the colon, without the spaces around it
 };
 /// `action protocol source ports direction destination ports (option; option:value; ...)`, views into the rule's text.
 struct RuleText {
@@ -54,7 +54,7 @@ struct TextError {
   std::string message;
 };
 
-/// Takes a rule apart. A semicolon ends an option unless a backslash stands before it, in quotes too.
+/// Takes a rule apart. A semicolon ends an option unless a backslash is before it, in quotes too.
 std::variant<RuleText, TextError> read_rule(std::string_view rule);
 
 /// The bytes of a content: "..." with |hex| and the escapes \" \\ \; \: (`word` with its quotes). Also used for msg.

@@ -39,7 +39,7 @@ IntervalSet between(std::int64_t first, std::int64_t last) {
                       : IntervalSet(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last));
 }
 
-/// A number behind one of the operators.
+/// A number after one of the operators.
 IntervalSet compared(std::string_view sign, std::int64_t number, std::int64_t maximum) {
   if (sign == "<") {
     return between(0, number - 1);

@@ -20,7 +20,7 @@ std::variant<std::int64_t, TextError> read_number(Word value, std::int64_t minim
 std::variant<IntervalSet, TextError> read_number_set(Word value, std::uint32_t maximum);
 
 /// What `flags` takes: of F S R P A U 1 (or C) 2 (or E) and 0 those to look for, with at most one of + * ! among them;
-/// behind a comma those to ignore.
+/// after a comma those to ignore.
 std::variant<TcpFlags, TextError> read_tcp_flags(Word value);
 
 /// The parts between commas, without the spaces around them.

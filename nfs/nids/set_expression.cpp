@@ -229,7 +229,7 @@ class SetParser {
   std::optional<SetError> error_;
 };
 
-/// The names that the usual rule sets rely on, with values that look at everything.
+/// The names that the usual rule sets rely on, with values that inspect everything.
 constexpr std::array<std::pair<const char*, const char*>, 16> kDefaults = {{
     {"HOME_NET", "any"},
     {"EXTERNAL_NET", "any"},

@@ -37,7 +37,7 @@ struct SignedSet {
 class Variables;
 
 /// Evaluates `text`. An expression is what its positive elements hold together (everything, if it has none) without
-/// what its negated ones hold, however deep they stand: [any,[!10.0.0.1]] is all but 10.0.0.1. What follows a `!` is
+/// what its negated ones hold, however deep they are: [any,[!10.0.0.1]] is all but 10.0.0.1. What follows a `!` is
 /// evaluated by itself first. A variable counts as the list of its elements. So do Suricata and Snort. Limits:
 /// kMaxListDepth levels, kMaxIntervals ranges in a list. Error where nothing can match: `!any`,
 /// `[10.0.0.0/8,!10.0.0.0/8]`.

@@ -13,7 +13,7 @@
 
 namespace catena::nids {
 
-/// A plain list of strings, one a line. A string is named by its line, counted from 0.
+/// A plain list of strings, one per line. A string is named by its line, counted from 0.
 class StringList {
  public:
   /// `text`: the file's bytes; each line but its line feed is a string, byte by byte. `file` is its name in messages.

@@ -15,14 +15,14 @@ inline constexpr std::uint32_t kMaxPort = 65533;
 inline constexpr std::size_t kMaxRouteFileBytes = std::size_t{256} << 20;
 
 struct Route {
-  std::uint32_t address;  ///< host order, no bit set behind `length`
+  std::uint32_t address;  ///< host order, no bit set after `length`
   std::uint32_t line;     ///< in the file, from 1
   std::uint16_t port;
   std::uint8_t length;
 };
 
-/// The routes of `text`, sorted by address, then length. `file` stands in messages. Pure.
-/// InvalidArgument `file:line:column: ...`: a line that is no route, a prefix with bits set behind its length, a port
+/// The routes of `text`, sorted by address, then length. `file` names it in messages. Pure.
+/// InvalidArgument `file:line:column: ...`: a line that is no route, a prefix with bits set after its length, a port
 /// that is missing or over kMaxPort, a prefix given twice (the message names both lines), no route at all.
 Result<std::vector<Route>> parse_routes(std::string_view text, std::string_view file);
 

@@ -7,7 +7,7 @@
 /// What the router's host code and its kernel share.
 namespace catena::router {
 
-/// What becomes of a packet. The values behind kForward are 1 + the position in the drop reasons.
+/// What becomes of a packet. The values after kForward are 1 + the position in the drop reasons.
 enum Decision : u32 {
   kForward = 0,
   kTtlExpired = 1,

@@ -320,7 +320,7 @@ TEST(Timeline, shows_the_middle_of_a_run) {
 
 std::string_view bytes_of(nca_packet const& packet) { return {static_cast<const char*>(packet.data), packet.length}; }
 
-/// As nca.h says what a match is, by looking at each place.
+/// As nca.h says what a match is, by inspecting each place.
 std::size_t occurrences(std::string_view packet, std::vector<std::string> const& strings) {
   std::size_t count = 0;
   for (std::string const& string : strings) {

@@ -15,7 +15,8 @@ namespace catena::bench {
 std::filesystem::path source_tree();
 
 /// The folder `name` of the benchmarks' data: `given` unless empty, else where `make install` put it
-/// (share/catena/bench), else bench/ of the source tree. NotFound, with what was looked for, if `files` are not in it.
+/// (share/catena/bench), else bench/ of the source tree. NotFound, with what was searched for, if `files` are not in
+/// it.
 Result<std::filesystem::path> find_data(std::string const& given, std::string_view name,
                                         std::span<const std::string_view> files);
 

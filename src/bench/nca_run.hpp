@@ -50,7 +50,7 @@ struct NcaSpeed {
 
 /// Streams with threads that add the traffic's packets in turn, and a thread that reads: each buffer must have as many
 /// matches as its packets have, and the first buffer of each stream exactly those. Speed is that of the buffers that
-/// were read between the first one behind the warm-up and the last one before the end, of three at least; with `times`
+/// were read between the first one after the warm-up and the last one before the end, of three at least; with `times`
 /// of as many more as a stream holds, so that some of them were copied meanwhile. Errors:
 ///   DataLoss           matches are missing or too many, or packets are
 ///   DeadlineExceeded   a stream did not complete so many buffers in a minute

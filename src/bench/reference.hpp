@@ -32,7 +32,7 @@ Result<std::vector<Frame>> esp_frames(std::uint32_t frame_bytes, std::uint32_t r
 
 /// The packets [run * kReplaySampleRun, + kReplaySampleRun) of a chain's copy 0 whose input is the flows of `frames` in
 /// turn, packet i with IPv4 identification i where `counted`. In front of them one packet of each flow goes through the
-/// chain, so that state that a flow makes when it appears is there; sequence numbers of IPsec start where they stand.
+/// chain, so that state that a flow makes when it appears is there; sequence numbers of IPsec start where they are.
 /// Errors: as the chain's.
 Result<std::vector<Sample>> reference_run(PaperChain const& chain, std::vector<Frame> const& frames, bool counted,
                                           std::uint64_t run, Workplace const& workplace);

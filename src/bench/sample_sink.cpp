@@ -17,7 +17,7 @@ Status SampleSink::send(dataplane::PacketPool& pool, dataplane::Unit& unit) {
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     sent_ += batch[i].verdict() != packet::Verdict::kDrop ? 1 : 0;
   }
-  // most units have no sampled packet: runs are longer than what may stand between two looks (a replay drops nothing,
+  // most units have no sampled packet: runs are longer than what may be between two looks (a replay drops nothing,
   // so its numbers have no gaps)
   bool any = false;
   for (std::uint32_t i = 0; i < batch.size(); i += dataplane::kReplaySampleRun) {

@@ -135,7 +135,7 @@ struct Unseen {
   nf::LinkLocal link_local = nf::LinkLocal::kPass;
 };
 
-/// Reads `on_unsupported` and `link_local`, which stand at `spec` and at each NF.
+/// Reads `on_unsupported` and `link_local`, which are at `spec` and at each NF.
 Result<Unseen> read_unseen(Section& section, Unseen unseen) {
   if (section.has("on_unsupported")) {
     CATENA_ASSIGN_OR_RETURN(const std::string word, section.text("on_unsupported"));

@@ -27,7 +27,7 @@ using MeasureObserver = std::function<void(MeasureProgress const&)>;
 /// more than the caches of most machines hold. Where the device cannot map host memory, gather is not `available`, and
 /// its coefficients are 0.
 ///
-/// `observer` is called by the calling thread in front of every step and behind the last one; it may be empty. Nothing
+/// `observer` is called by the calling thread in front of every step and after the last one; it may be empty. Nothing
 /// else should run on the machine and the device meanwhile. Thread rule: as a Device.
 /// Errors: as kernel::build(), Device and Stream; DeadlineExceeded where the device hangs; ResourceExhausted where
 /// there is no host memory; Internal if bytes do not arrive as they were sent.

@@ -14,7 +14,7 @@
 namespace catena::chain {
 
 /// Times what one core does for the staged method, between packets that are not in its caches and a staging buffer.
-/// Batches stand side by side in the slots, so that packets come back into a cache only after all others went through.
+/// Batches are side by side in the slots, so that packets come back into a cache only after all others went through.
 class HostMeter {
  public:
   static constexpr std::uint32_t kBatch = 4096;  ///< packets

@@ -11,7 +11,7 @@
 namespace catena::chain {
 namespace {
 
-/// "0000:03:00.0" or "03:00.0", with or without parameters behind it.
+/// "0000:03:00.0" or "03:00.0", with or without parameters after it.
 bool is_pci_address(std::string const& device) {
   const std::string head = device.substr(0, device.find(','));
   return std::count(head.begin(), head.end(), ':') >= 1 && head.find('.') != std::string::npos &&

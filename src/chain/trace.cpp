@@ -14,7 +14,7 @@
 namespace catena::chain {
 namespace {
 
-/// Trace viewers sort tracks by number: those of a stage stand together.
+/// Trace viewers sort tracks by number: those of a stage are together.
 constexpr std::uint32_t kTracksPerStage = 100;
 
 class TraceWriter {

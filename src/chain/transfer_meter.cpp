@@ -48,7 +48,7 @@ constexpr std::chrono::microseconds kSleep{20};
 
 std::size_t index(Direction direction) { return static_cast<std::size_t>(direction); }
 
-/// log2 of the transfer kernel's work-items a packet.
+/// log2 of the transfer kernel's work-items per packet.
 std::uint32_t lane_bits(Cargo cargo) { return cargo == Cargo::kField ? 0 : kernel::kTransferLaneBits; }
 
 std::size_t frame_at(std::uint32_t slot) { return std::size_t{slot} * packet::kSlotBytes + packet::kSlotHeadroom; }

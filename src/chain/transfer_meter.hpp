@@ -29,7 +29,7 @@ struct Transfer {
   std::uint32_t bytes = 0;    ///< of each packet; at most kMaxBytes
 };
 
-/// Times the transfers of a device: the very copies and kernels that launches enqueue, one behind another.
+/// Times the transfers of a device: the very copies and kernels that launches enqueue, one after another.
 /// One thread.
 class TransferMeter {
  public:

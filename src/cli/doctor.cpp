@@ -23,7 +23,7 @@ namespace {
 
 enum class Level { kOk, kNote, kProblem };
 
-/// One thing that doctor looked at. `fix` is what to type, empty if there is nothing to fix.
+/// One thing that doctor inspected. `fix` is what to type, empty if there is nothing to fix.
 struct Finding {
   Level level;
   std::string subject;

@@ -51,7 +51,7 @@ nlohmann::ordered_json to_json(plan::Plan const& plan) {
   return json;
 }
 
-/// "CATENA_READS=2147489792U" as a preprocessor line; a field set with its names behind it.
+/// "CATENA_READS=2147489792U" as a preprocessor line; a field set with its names after it.
 std::string as_line(std::string const& define) {
   const std::size_t equals = define.find('=');
   const std::string name = define.substr(0, equals);

@@ -11,7 +11,7 @@ namespace catena::cli {
 /// else the built-in ones. Errors: as device::parse_preference() and chain::load_profile().
 Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config);
 
-/// " (NVIDIA H200, cuda)" behind what describe() says of a measured profile; nothing behind that of the built-in one.
+/// " (NVIDIA H200, cuda)" after what describe() says of a measured profile; nothing after that of the built-in one.
 std::string of_device(chain::CostProfile const& profile);
 
 }  // namespace catena::cli

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kRunsAlways = 4;
 constexpr std::size_t kRowsPerRun = 64;
 
-/// Copies whole runs of slots, each row as long as the longest: what stands between the packets of a launch is the
+/// Copies whole runs of slots, each row as long as the longest: what is between the packets of a launch is the
 /// launch's own and matters to nobody (packets that were dropped). To the host by whole lines.
 class Strided final : public BodyCopy {
  public:

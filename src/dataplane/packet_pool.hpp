@@ -43,7 +43,7 @@ class PacketPool {
 
   /// An empty unit, or null when all are in flight.
   Unit* acquire_unit();
-  /// Gives `unit` slots for exactly `count` packets behind the ones it has: their mbufs and
+  /// Gives `unit` slots for exactly `count` packets after the ones it has: their mbufs and
   /// slot numbers are set, `count` is not. False, and nothing changed, if so many are not free.
   /// Precondition: unit.count + count <= unit_packets().
   bool acquire_slots(Unit& unit, std::uint32_t count);
@@ -66,7 +66,7 @@ class PacketPool {
   std::uint8_t* slot(std::uint32_t slot) { return memory_ + std::size_t{slot} * packet::kSlotBytes; }
   packet::MetaColumns const& meta() const { return meta_; }
   packet::Batch batch(Unit const& unit) const { return {memory_, meta_, unit.used_slots()}; }
-  /// Enters a frame that stands at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0, not
+  /// Enters a frame that is at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0, not
   /// rewritten, ingress 0, no MTU.
   void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns);
   /// The same for a frame that was parsed before: `layers` is what parse() says of it.

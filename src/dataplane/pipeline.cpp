@@ -26,10 +26,10 @@ constexpr std::chrono::microseconds kSleep{50};
 /// After so many of these in a row nothing is expected soon: longer sleeps cost an idle run next to nothing.
 constexpr std::uint32_t kShortSleeps = 200;
 constexpr std::chrono::microseconds kLongSleep{500};
-/// Where sockets say that packets are there, a worker waits for them this long before it looks at the rest of the run.
+/// Where sockets say that packets are there, a worker waits for them this long before it inspects the rest of the run.
 constexpr int kSocketWaitMs = 10;
 
-/// How often the shares of the workers are looked at.
+/// How often the shares of the workers are inspected.
 constexpr std::chrono::milliseconds kBalanceEvery{50};
 /// They change where a worker was busy for this part of that time, and where the busiest would then be busy for at most
 /// this part of what it is: a stage that moves leaves its data in another core's caches.
@@ -233,7 +233,7 @@ class Workers {
   std::span<const std::uint32_t> cores_;
   std::vector<std::atomic<std::uint64_t>> own_counters_;
   std::span<std::atomic<std::uint64_t>> busy_ns_;
-  std::vector<std::uint64_t> seen_ns_;  ///< of busy_ns_, when they were last looked at
+  std::vector<std::uint64_t> seen_ns_;  ///< of busy_ns_, when they were last inspected
   std::vector<std::uint8_t> finished_;  ///< each is its worker's
   std::atomic<std::size_t> left_;
   Groups groups_;

@@ -123,7 +123,7 @@ struct DeviceStageOptions {
 /// When the device fails or exceeds its limit, here or at another stage of its DeviceUse, no launch is started any
 /// more, and the log says so at once. Launches that run may end well. Of one that failed the stage waits, within the
 /// limit, until nothing of it runs any more; its units, and all later ones, are decided by the NF's CPU implementation,
-/// behind a ReadBack where the plan needs one. Packets are dropped with reason device_failed where the device may have
+/// after a ReadBack where the plan needs one. Packets are dropped with reason device_failed where the device may have
 /// half changed them, or has the newest bytes and does not give them back. Where it may still write to the packets,
 /// their slots are never given out again.
 class DeviceStage final : public Stage {

@@ -242,7 +242,7 @@ constexpr RowCase kRowCases[] = {
     {{5, 13, 9}, 4, 113},                           // odd width, stride and offset; flush with the end
     {{5, 13, 9}, 100, 1000},                        // begins beyond its stride
     {{63, 64, 31}, 63, 4096},                       //
-    {{1518, 2048, 64}, 128, 128 + 64 * 2048},       // frames in slots behind their headroom
+    {{1518, 2048, 64}, 128, 128 + 64 * 2048},       // frames in slots after their headroom
     {{1518, 2048, 64}, 530, std::size_t{1} << 17},  // the same, the last row flush with the end
     {{1000, 2048, 1}, 24, 1024},                    // one row, shorter than its stride, flush with the end
     {{3, 100000, 20}, 99999, 2000002},              // far apart
@@ -695,7 +695,7 @@ TEST_P(DeviceTest, events_without_a_time_are_refused) {
 }
 
 TEST_P(DeviceTest, a_timestamp_that_is_not_reached_has_no_time) {
-  // copies until a timestamp behind them is still ahead of the device when it is asked
+  // copies until a timestamp after them is still ahead of the device when it is asked
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   const std::unique_ptr<Buffer> buffer = device().allocate(kBytes).value();
   const std::unique_ptr<PinnedBuffer> host = device().allocate_pinned(kBytes).value();

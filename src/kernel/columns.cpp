@@ -11,7 +11,7 @@ namespace {
 /// Packets whose headers are asked for before they are read: no cache foresees steps of a slot's size.
 constexpr std::uint32_t kFetchAhead = 8;
 
-/// A field between a packet and a column; ICMP's stand around its checksum, which is a field by itself.
+/// A field between a packet and a column; ICMP's are around its checksum, which is a field by itself.
 template <std::uint32_t Field>
 void read_field(std::byte* to, const std::uint8_t* packet) {
   if constexpr (Field == packet::kIcmpHeader) {
@@ -127,7 +127,7 @@ void scatter(packet::Batch const& batch, bool is_run, const std::byte* column, c
 using Gather = void (*)(packet::Batch const& batch, bool is_run, std::byte* column);
 using Scatter = void (*)(packet::Batch const& batch, bool is_run, const std::byte* column, const std::byte* skip);
 
-/// By field. A field is a constant in each: where it stands in a header, and its size, need no branch then.
+/// By field. A field is a constant in each: where it is in a header, and its size, need no branch then.
 template <std::uint32_t... Fields>
 constexpr auto gathers(std::integer_sequence<std::uint32_t, Fields...> /*all*/) {
   return std::array<Gather, sizeof...(Fields)>{gather<Fields>...};

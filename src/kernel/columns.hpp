@@ -10,7 +10,7 @@
 
 namespace catena::kernel {
 
-/// Fields between packets and columns: the columns of a set, one behind another with as many rows each, as
+/// Fields between packets and columns: the columns of a set, one after another with as many rows each, as
 /// packet::column_prefix() says. Made once; may be used by any thread. `columns` below is their first byte, and
 /// `padded` the rows of each.
 class Columns {

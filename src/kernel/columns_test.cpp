@@ -61,7 +61,7 @@ class ColumnsTest : public ::testing::Test {
   std::uint8_t port_byte(std::uint32_t slot, std::uint32_t at) {
     return slot == kNoIp || slot == kIcmp ? std::uint8_t{0} : frame(slot, kPortAt + at);
   }
-  /// Type and code, then what stands behind the checksum.
+  /// Type and code, then what follows the checksum.
   std::uint8_t icmp_byte(std::uint32_t slot, std::uint32_t at) {
     return slot == kIcmp ? frame(slot, kIcmpAt + (at < 2 ? at : at + 2)) : std::uint8_t{0};
   }

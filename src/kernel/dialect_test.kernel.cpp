@@ -64,7 +64,7 @@ CATENA_KERNEL(fields) {
   packet.set_result(Output{{row, row + 1, row + 2, row + 3, row + 4, row + 5, row + 6, row + 7}});
 }
 
-// Each payload byte ^ 0xFF, the byte before it and the byte behind it = row; result = words of the payload; spill = row
+// Each payload byte ^ 0xFF, the byte before it and the byte after it = row; result = words of the payload; spill = row
 CATENA_KERNEL(payloads) {
   const PacketView packet = ctx.packet();
   if (!packet.valid()) {

@@ -93,7 +93,7 @@ class PackedLaunch {
   std::unique_ptr<device::PinnedBuffer> staging_out_;
   std::unique_ptr<device::PinnedBuffer> staging_spill_;
   std::unique_ptr<PackedPackets> packets_;
-  std::unique_ptr<device::Stream> stream_;  // behind the memory: it is waited for first
+  std::unique_ptr<device::Stream> stream_;  // after the memory: it is waited for first
   std::unique_ptr<device::Event> event_;
   std::vector<std::span<const std::byte>> fetched_;
   LaunchTimestamps timestamps_;

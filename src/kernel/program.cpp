@@ -26,7 +26,7 @@ constexpr std::uint32_t kMaxAuxBytes = 64;
 constexpr std::uint32_t kMaxResultBytes = 256;
 constexpr std::uint32_t kGrowthAlign = 16;  // rows of the spill area begin at multiples of the headroom's
 
-/// Only fields of fixed size can stand in a column.
+/// Only fields of fixed size can be in a column.
 packet::FieldSet fixed_size(packet::FieldSet set) {
   for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
     if (packet::field_size(field) == 0) {
@@ -109,7 +109,7 @@ packet::FieldSet in_columns(ProgramSpec const& spec) {
 
 packet::FieldSet out_columns(ProgramSpec const& spec) {
   if (spec.shared) {
-    // metadata that the kernel writes stands in columns until it is done: its work-items must all see what was before
+    // metadata that the kernel writes is in columns until it is done: its work-items must all see what was before
     return shared_columns(spec.shared->to_host, spec.shared->columns_out) | (spec.writes & packet::kMetaFields);
   }
   const packet::FieldSet named = packet::has_frame(spec.writes) ? spec.writes & packet::kMetaFields : spec.writes;

@@ -61,7 +61,7 @@ void copy_fields(packet::FieldSet fields, packet::Layers const& layers, std::uin
       copy_range(variable_range(field, layers, length), length, from, to);
     } else if (packet::has_field(field, layers.flags)) {
       const std::uint32_t at = packet::field_offset(field, layers);
-      if (field == packet::kIcmpHeader) {  // its bytes stand around the checksum, which is a field by itself
+      if (field == packet::kIcmpHeader) {  // its bytes are around the checksum, which is a field by itself
         copy_range({at, at + 2}, length, from, to);
         copy_range({at + 4, at + 8}, length, from, to);
       } else {

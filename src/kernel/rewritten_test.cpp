@@ -74,7 +74,7 @@ class RewrittenTest : public ::testing::TestWithParam<Backend> {
     stream_ = (*device)->create_stream().value();
   }
 
-  /// The device's slots behind enqueue_rewritten(), which says that it moved `bytes`.
+  /// The device's slots after enqueue_rewritten(), which says that it moved `bytes`.
   std::vector<std::byte> after_moving(std::uint64_t bytes) {
     const Result<std::uint64_t> moved = enqueue_rewritten(*stream_, *shared_, pool_.batch());
     EXPECT_TRUE(moved.ok()) << moved.status();

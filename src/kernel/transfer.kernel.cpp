@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves fields between a launch's own buffer or the packet pool and the shared buffer. Several work-items a packet, its
-// lanes, where there are bodies; lane 0 moves what is small. Macros besides those of a context:
+// Moves fields between a launch's own buffer or the packet pool and the shared buffer. Several work-items per packet,
+// its lanes, where there are bodies; lane 0 moves what is small. Macros besides those of a context:
 //   CATENA_COLUMNS         fields that travel as columns of the batch launch_buffer
 //   CATENA_MAPPED_COLUMNS  header fields that the kernel reads or writes in the packet pool
 //   CATENA_WRITTEN         moving out: columns that the NF's kernel has written for the rows that it processed
@@ -128,7 +128,7 @@ inline void body_range(Where const& at, u32& begin, u32& end) {
   }
 }
 
-/// A field of `bytes` bytes between a column and a frame; ICMP's stand around the checksum.
+/// A field of `bytes` bytes between a column and a frame; ICMP's are around the checksum.
 template <u32 Field>
 inline void copy_field(u8* to, const u8* from, bool to_frame) {
   if constexpr (Field == packet::kIcmpHeader) {

@@ -69,7 +69,7 @@ void lay_out(Settings const& settings, kernel::PackedPackets const& packets, Fun
   }
 }
 
-/// Ends a packet whose header, text and ICV stand at their places: `computed` is the ICV that it must have.
+/// Ends a packet whose header, text and ICV are at their places: `computed` is the ICV that it must have.
 void finish(Settings const& settings, std::span<const std::uint8_t> packet, std::uint8_t* out,
             nca_cipher_packet& entry) {
   if (!settings.decrypts) {

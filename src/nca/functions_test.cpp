@@ -352,7 +352,7 @@ TEST_F(CipherVectors, encrypts_as_rfc_3686_says) {
   }
 }
 
-/// Decryption takes a packet exactly if it ends with the HMAC of what stands before.
+/// Decryption takes a packet exactly if it ends with the HMAC of what is before.
 TEST_F(CipherVectors, signs_as_rfc_2202_says) {
   std::size_t used = 0;
   for (auto const& vector : read_vectors(root_ + "/crypto/rfc2202_hmac_sha1.txt", "Key")) {

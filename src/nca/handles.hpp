@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-/// What stands behind the handles of the API.
+/// What comes after the handles of the API.
 namespace catena::nca {
 
 /// The text of the last failure on a handle. Any thread.
@@ -31,7 +31,7 @@ class LastError {
   std::string text_;
 };
 
-/// Copies `text` to `to`, cut to `bytes` with the 0 behind it. Returns the length of the whole.
+/// Copies `text` to `to`, cut to `bytes` with the 0 after it. Returns the length of the whole.
 std::size_t copy_text(std::string_view text, char* to, std::size_t bytes);
 
 /// The code that stands for a failure of set-up or of a device.

@@ -174,7 +174,7 @@ TEST_F(MatchOnCaptures, finds_what_hyperscan_lists_in_whole_frames) {
   }
 }
 
-/// Of the capture's IPv4 packets with TCP or UDP what stands behind the header, and each one's frame number from 1.
+/// Of the capture's IPv4 packets with TCP or UDP what follows the header, and each one's frame number from 1.
 TEST_F(MatchOnCaptures, finds_the_hits_that_two_libraries_agree_on) {
   std::vector<Packet> payloads;
   std::vector<std::uint32_t> frames;

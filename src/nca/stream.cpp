@@ -19,7 +19,7 @@ namespace catena::nca {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
-/// Between two looks at the device. A buffer takes longer, and on a CPU the thread must not keep a core from it.
+/// Between two polls of the device. A buffer takes longer, and on a CPU the thread must not keep a core from it.
 constexpr std::chrono::microseconds kPollInterval{20};
 
 /// Longer waits would overflow the clock.

@@ -6,7 +6,7 @@ namespace {
 
 using packet::FieldSet;
 
-/// Between the headers and behind the datagram: they have no place of their own in a launch.
+/// Between the headers and after the datagram: they have no place of their own in a launch.
 constexpr FieldSet kVariableHeaderFields =
     packet::fields(packet::kEthType, packet::kIpv4Options, packet::kTcpOptions, packet::kTrailer);
 

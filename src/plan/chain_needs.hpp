@@ -32,7 +32,7 @@ struct NfNeeds {
   // of a GPU NF
   bool needs_whole = false;         ///< needs packets whole: touches fields of variable length
   bool whole_by_now = false;        ///< it does, or a GPU NF before it
-  bool moves_frame_bounds = false;  ///< frames begin or end elsewhere behind the kernel
+  bool moves_frame_bounds = false;  ///< frames begin or end elsewhere after the kernel
   packet::FieldSet writes = 0;      ///< GW
   packet::FieldSet keeps = 0;       ///< of the writes, those that may leave packets their old value
   packet::FieldSet on_device = 0;   ///< must be valid on the device for a shared step

@@ -65,7 +65,7 @@ class BruteForce {
   Movement movement_of(Candidate const& candidate, std::size_t nf, FieldSet cv, FieldSet gv) const;
   bool is_allowed(Setting const& setting, Candidate const& candidate, std::size_t nf, bool gsb,
                   Movement const& movement) const;
-  /// Whether the CPU reads what is in host memory behind the kernel of `nf` before another kernel runs.
+  /// Whether the CPU reads what is in host memory after the kernel of `nf` before another kernel runs.
   bool host_reads_next(std::size_t nf, std::uint32_t field) const;
   bool needs_whole(std::size_t nf) const {
     const Hints& hints = nfs_[nf].hints;

@@ -98,7 +98,7 @@ TEST(KnownChains, FlagsGoToTheDeviceWhereItsKernelsDoNotReachTheHostsMemory) {
   EXPECT_EQ(plans->adaptive.bytes_to_device, 1 + 20 + 4 + 12 + 60 + (1 + 4 + 8));
 }
 
-// AdaptChain, figure 5(b): behind a NIDS that has moved the packets, and a CPU NF that rewrites addresses and ports,
+// AdaptChain, figure 5(b): after a NIDS that has moved the packets, and a CPU NF that rewrites addresses and ports,
 // IPsec moves only these.
 TEST(KnownChains, IpsecBehindNidsMovesOnlyWhatTheCpuHasRewritten) {
   const Plan plan = plan_of(input_of({testing::nids(kG), testing::lb(kC), testing::encrypt(kG)}));

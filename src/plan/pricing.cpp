@@ -10,7 +10,7 @@ using packet::FieldSet;
 
 // What a launch carries for each packet beside fields and the NF's structs; as the kernel layer lays it out.
 constexpr double kFaultFlagBytes = 1;
-constexpr double kExtentBytes = 8;  // where a payload or frame stands in the launch's own buffer
+constexpr double kExtentBytes = 8;  // where a payload or frame is in the launch's own buffer
 constexpr double kRowBytes = 4;     // which slot a row of a shared step stands for
 
 constexpr FieldSet kFixedSize = [] {

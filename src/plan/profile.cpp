@@ -17,7 +17,7 @@ constexpr double kIpv4Bytes = 20;
 constexpr double kTcpBytes = 20;
 constexpr double kUdpBytes = 8;
 
-// A launch's own buffer: frames begin 2 bytes behind a multiple of 16, so that IPv4 addresses are aligned.
+// A launch's own buffer: frames begin 2 bytes after a multiple of 16, so that IPv4 addresses are aligned.
 constexpr double kFrameShift = 2;
 constexpr double kFrameAlign = 16;
 

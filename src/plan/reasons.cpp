@@ -64,7 +64,7 @@ class Replay {
   void gpu_step(std::size_t nf, GpuStep& step);
   void explain_in(std::size_t nf, GpuStep& step);
   void explain_out(std::size_t nf, FieldSet dirty, GpuStep& step);
-  /// The next GPU NF behind `nf` that reads what the device has of `field`; `nf` if it is overwritten or moved again
+  /// The next GPU NF after `nf` that reads what the device has of `field`; `nf` if it is overwritten or moved again
   /// before.
   std::size_t next_device_reader(std::size_t nf, std::uint32_t field) const;
   struct HostReader {

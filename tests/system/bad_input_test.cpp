@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile packets: no crash, no access outside (the sanitizer builds run this too), and every packet accounted for,
-// with the same bytes whether the CPU or a device looked at it.
+// with the same bytes whether the CPU or a device inspected it.
 #include "system/chain_runner.hpp"
 
 #include <catena/nf/testing/traffic.hpp>

@@ -62,7 +62,7 @@ std::string mixed_capture() {
 }
 
 /// Destination unreachable, host unreachable (RFC 792), from `sender`: quotes `datagram`, whose source it goes to, with
-/// `quoted` bytes behind its IPv4 header, or all there are.
+/// `quoted` bytes after its IPv4 header, or all there are.
 nf::testing::Frame make_unreachable(std::uint32_t sender, nf::testing::Frame const& datagram, std::size_t quoted) {
   constexpr std::size_t kL3 = packet::kEthernetBytes;
   constexpr std::size_t kL4 = kL3 + packet::kIpv4MinBytes;

@@ -15,7 +15,7 @@ struct FaultChain {
 };
 
 /// Chains of two and three NFs on a device, in which later NFs need what earlier ones have written there. No NF with
-/// state behind one that may lose packets: its output would rightly be another one than on the CPU.
+/// state after one that may lose packets: its output would rightly be another one than on the CPU.
 std::vector<FaultChain> const& fault_chains();
 
 /// Every kind of fault.

@@ -107,7 +107,7 @@ void arm(FaultyDevice& device, Fault const& fault) {
   }
 }
 
-/// Launches of one NF after another have streams of their own, which are made last; those behind them bring packets
+/// Launches of one NF after another have streams of their own, which are made last; those after them bring packets
 /// back.
 void aim(FaultyDevice& device, FaultRun const& run) {
   const auto gpu_nfs = static_cast<std::uint64_t>(std::popcount(run.gpu_mask));

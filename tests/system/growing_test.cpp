@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets that grow on their way: full-size frames in two and three tunnels, taken off again, with devices in every
-// place behind the first NF that makes them longer. What a launch carries is then more than what rx takes, and the
+// place after the first NF that makes them longer. What a launch carries is then more than what rx takes, and the
 // frames begin where less than a kernel's headroom is left in their slots.
 #include "system/same_bytes.hpp"
 

@@ -31,7 +31,7 @@ std::vector<Way> const& ways() {
   return kWays;
 }
 
-/// Answers before, between and behind NFs that move frames to the device, rewrite them there and move them back. Few
+/// Answers before, between and after NFs that move frames to the device, rewrite them there and move them back. Few
 /// answers at first, so that strided copies still suit the holes that they leave.
 const std::vector<NfText> kNfs{
     {"first", "responder", "at: prepare, every: 97"},

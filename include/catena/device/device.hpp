@@ -157,10 +157,10 @@ class Stream : public CommandRecorder {
   virtual Status enqueue(CommandBuffer& commands) = 0;
   /// Does now what the first enqueue() would do besides, which takes long. No launches can be added after it.
   virtual Status finalize(CommandBuffer& commands) = 0;
-  /// An event behind everything enqueued so far. Hands that to the device too, so the event becomes ready by itself.
+  /// An event after everything enqueued so far. Hands that to the device too, so the event becomes ready by itself.
   virtual Result<std::unique_ptr<Event>> record() = 0;
   /// As record(), and the event keeps when the device reached it: for Event::since(). Dearer than record(), and not
-  /// handed to the device: a record() or flush() behind it does that.
+  /// handed to the device: a record() or flush() after it does that.
   virtual Result<std::unique_ptr<Event>> record_timestamp() = 0;
   /// Hands everything enqueued so far to the device without waiting.
   virtual Status flush() = 0;
@@ -175,7 +175,7 @@ class Device {
   /// Opens memory of the caller to the device: kernels that get the Buffer read and write `memory` itself, and copies
   /// from and to any part of it run as fast as those of a PinnedBuffer. The Buffer is good as a kernel argument only,
   /// not as source or target of a Stream's calls. What the host writes before a launch is enqueued, the kernel sees;
-  /// what the kernel writes, the host sees once an event behind it is ready.
+  /// what the kernel writes, the host sees once an event after it is ready.
   /// `memory` begins at a page (a multiple of 4096 bytes) and outlives the Buffer. Once the device is lost it must stay
   /// to the end of the process: what was enqueued may still write to it. Slow (maps every page).
   ///   InvalidArgument    `memory` is empty or does not begin at a page
@@ -220,7 +220,7 @@ Result<std::unique_ptr<Device>> open_opencl(int ordinal = 0);
 Result<std::unique_ptr<Device>> open(DevicePreference choice, std::string* why = nullptr);
 
 /// Compiles for CUDA without a GPU: NVRTC only. `architecture`: "sm_90". Unavailable where NVRTC cannot be found
-/// (it is looked for in CATENA_CUDA_HOME, the build's .deps/cuda, the usual toolkit folders and the loader's path).
+/// (it is searched for in CATENA_CUDA_HOME, the build's .deps/cuda, the usual toolkit folders and the loader's path).
 Result<Binary> compile_cuda(ProgramSource const& source, std::string_view architecture);
 
 }  // namespace catena::device

@@ -9,7 +9,7 @@
 
 /// What a kernel sees: the packets of its batch, the state of its NF. Where a field really is (a transferred column,
 /// or the packet's twin in the shared buffer) is decided by the macros that the plan generates:
-///   CATENA_SHARED                          1: the packets stand in the shared buffer; 0: in the launch's own buffer
+///   CATENA_SHARED                          1: the packets are in the shared buffer; 0: in the launch's own buffer
 ///   CATENA_READS, CATENA_WRITES            field sets that the kernel may get() and set()
 ///   CATENA_IN_COLUMNS, CATENA_OUT_COLUMNS  of these, the ones that stand as columns (too, if written)
 ///   CATENA_FRAMES                          0 none, 1 payloads, 2 whole frames
@@ -182,14 +182,14 @@ class PacketView {
   u32 row() const { return row_; }
 
   /// The value of a fixed-size field in host order (a MAC address is the low 48 bits), 0 where the packet has no such
-  /// header; undefined behind a set() of the same field. The NF's hints must name the field as read on the GPU;
+  /// header; undefined after a set() of the same field. The NF's hints must name the field as read on the GPU;
   /// otherwise this does not compile.
   template <u32 Field>
   typename detail::FieldValue<packet::field_size(Field)>::type get() const {
     static_assert(((CATENA_READS >> Field) & 1U) != 0, "the NF's hints do not name this field as read on the GPU (GR)");
     constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, Field);
     constexpr u32 kBytes = packet::field_size(Field);
-    if constexpr (Field >= packet::kMetaVerdict) {  // metadata stands in host order
+    if constexpr (Field >= packet::kMetaVerdict) {  // metadata is in host order
       return meta<typename detail::FieldValue<kBytes>::type, Field>();
     } else if constexpr (kPrefix != packet::kNoColumn) {
       return detail::from_network<kBytes>(column(ctx_->batch_, in_column(kPrefix), kBytes),
@@ -199,7 +199,7 @@ class PacketView {
       if (at == kAbsent) {
         return 0;
       }
-      if constexpr (Field == packet::kIcmpHeader) {  // stands around the checksum
+      if constexpr (Field == packet::kIcmpHeader) {  // is around the checksum
         const u64 kind = detail::from_network<2>(slot_bytes(), at);
         return kind << 32 | detail::from_network<4>(slot_bytes(), at + 4);
       } else {
@@ -329,7 +329,7 @@ class PacketView {
   }
   Bytes bytes() const {
     if constexpr (CATENA_SHARED != 0) {
-      // head- and tailroom end with the slot: behind other NFs that made it longer a packet may have less than it asks
+      // head- and tailroom end with the slot: after other NFs that made it longer a packet may have less than it asks
       // for, and need none
       const Body where = body();
       const u32 end = where.begin + where.length;
@@ -361,7 +361,7 @@ class PacketView {
     u32 begin;  // in the slot
     u32 length;
   };
-  /// The packet's slot number; one behind the last for a row or number that is none.
+  /// The packet's slot number; one after the last for a row or number that is none.
   u32 slot() const {
     if (row_ >= ctx_->params_.padded) {
       return ctx_->params_.slots;
@@ -397,7 +397,7 @@ class PacketView {
       return {offset + layers.payload, layers.payload_length};
     }
   }
-  /// Where a header field stands in the slot, or kAbsent.
+  /// Where a header field is in the slot, or kAbsent.
   u64 place(u32 field) const {
     const packet::Layers layers = meta<packet::Layers, packet::kMetaLayers>();
     if (!packet::has_field(field, layers.flags)) {

@@ -34,8 +34,8 @@ struct StateArray {
   u64 count;
 };
 
-/// Where the variable-length bytes of a packet stand among the frames: [begin, begin + length), with headroom
-/// free bytes before and tailroom free bytes behind.
+/// Where the variable-length bytes of a packet are among the frames: [begin, begin + length), with headroom
+/// free bytes before and tailroom free bytes after.
 struct Extent {
   u32 begin;
   u16 length;

@@ -28,7 +28,7 @@ struct FaultSink {
   FaultReport* report;
   u8* flags;  ///< one byte a packet
   u32 packet;
-  u32 packets;  ///< bytes behind flags
+  u32 packets;  ///< bytes after flags
 
   void raise(AddressSpace address_space, u64 offset, u64 size) const {
     if (packet < packets) {
@@ -47,7 +47,7 @@ struct FaultSink {
 /// it is used. A kernel that reads word by word waits for memory once a word.
 template <u32 Words>
 struct Fetched {
-  u32 raw[Words + 1];  ///< as memory has them, from the word on in which the first byte stands
+  u32 raw[Words + 1];  ///< as memory has them, from the word on in which the first byte is
   u32 shift;           ///< bits before that byte
   u32 words;           ///< asked for
 

@@ -149,7 +149,7 @@ class Launch {
   Status check_fits(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const;
   /// Enqueues every kernel of the launch, without packets.
   virtual Status enqueue_warm_up() { return enqueue_kernel(); }
-  /// Makes, behind the warm-up, what would take long while packets wait for it.
+  /// Makes, after the warm-up, what would take long while packets wait for it.
   virtual Status record_commands() { return absl::OkStatus(); }
   using enum LaunchTimestamps::Point;
   /// Records a timestamp where the launch is traced, else does nothing.
@@ -178,7 +178,7 @@ class Launch {
   std::unique_ptr<device::Event> drain_;  ///< of drained()
   std::vector<Staged> staged_;
   std::uint32_t count_ = 0;
-  std::byte* faults_ = nullptr;         ///< in staging_out_: the report, then a flag a row
+  std::byte* faults_ = nullptr;         ///< in staging_out_: the report, then a flag per row
   const std::byte* results_ = nullptr;  ///< in staging_out_
   TransferCounts transfers_;
   bool kernel_ran_ = false;     ///< since begin(), or it may have

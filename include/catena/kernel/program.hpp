@@ -65,7 +65,7 @@ packet::FieldSet out_columns(ProgramSpec const& spec);
 
 /// The source with the SDK's headers and the plan's macros, as the device compilers take it.
 device::ProgramSource adapt(ProgramSpec const& spec);
-/// The source of the kernel that moves fields in front of a shared step's kernel (`in`), or behind it; its name is
+/// The source of the kernel that moves fields in front of a shared step's kernel (`in`), or after it; its name is
 /// kMoveIn or kMoveOut. Precondition: spec.shared.
 device::ProgramSource transfer_source(ProgramSpec const& spec, bool in);
 /// The source of the kernel that uploads a launch buffer; its name is kUpload.

@@ -9,7 +9,7 @@
 /// array per field.
 namespace catena::kernel {
 
-/// Where the array of a metadata field starts in a shared buffer, in bytes a slot; kMetaLayers stands first. Times
+/// Where the array of a metadata field starts in a shared buffer, in bytes per slot; kMetaLayers comes first. Times
 /// slots it is a multiple of 8 for every number of slots that a pool may have. A kernel makes a constant of it first: a
 /// compiler may leave the loop in.
 constexpr u32 shared_meta_prefix(u32 field) {
@@ -48,17 +48,17 @@ constexpr u32 padded_rows(u32 rows) { return (rows + 15) / 16 * 16; }
 /// out from the start of the out buffer.
 struct TransferParams {
   u64 head_offset;     ///< of the LaunchHeader; moving in, columns of the moved fields follow it
-  u64 slots_offset;    ///< slot numbers, u32 a row: here, and `slots_row_bytes` further on for each padded row
+  u64 slots_offset;    ///< slot numbers, u32 per row: here, and `slots_row_bytes` further on for each padded row
   u64 extents_offset;  ///< kStaged: a StagingExtent per row
   u64 frames_offset;
   u64 frames_bytes;
-  u64 flags_offset;  ///< moving out: fault flags, a byte a row; faulted rows stay where they are. Columns follow
+  u64 flags_offset;  ///< moving out: fault flags, one byte per row; faulted rows stay where they are. Columns follow
   u32 slots_row_bytes;
   u32 slots;
   TransferMethod body;  ///< kStrided where there is none: the kernel leaves it alone
   u32 fused_upload;     ///< moving in, 1: the launch buffer is still at `out`, in memory of the host, and the kernel
                         ///< brings it
-  u32 lane_bits;        ///< log2 of the work-items a packet
+  u32 lane_bits;        ///< log2 of the work-items per packet
   u32 reserved;
 };
 static_assert(sizeof(TransferParams) == 72);

@@ -15,7 +15,7 @@
 /// Runs an NF over batches: the part that every NF has in common, on the CPU and on a device.
 namespace catena::nf {
 
-/// Reasons that the framework itself drops packets for; they stand behind the NF's own in the counters.
+/// Reasons that the framework itself drops packets for; they come after the NF's own in the counters.
 enum class FrameworkReason : std::uint32_t {
   kUnsupported = 0,   ///< not what the NF can inspect, and `on_unsupported: drop`
   kKernelFault = 1,   ///< the kernel reached out of bounds at this packet

@@ -16,7 +16,7 @@ class Persistent {
  public:
   virtual ~Persistent() = default;
 
-  /// Before the first packet of a run, once: takes up what an earlier run left. Programs that only look at a chain do
+  /// Before the first packet of a run, once: takes up what an earlier run left. Programs that only inspect a chain do
   /// not call it. Errors say what the operator has to do; the run then does not start. What a run leaves, Nf::finish()
   /// writes.
   virtual Status start(RunContext const& context) = 0;

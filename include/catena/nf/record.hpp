@@ -37,7 +37,7 @@ std::string dotted_of(std::uint32_t address);
 
 /// One line of `--record`, without the line end:
 /// {"packet":17,"nf":"fw","verdict":"drop","reason":"denied","rule":103}. With `arrival` the members ts and, where the
-/// packet has them, src dst proto sport dport stand after "packet". Thread rule: pure.
+/// packet has them, src dst proto sport dport are after "packet". Thread rule: pure.
 std::string format_record(Instance const& instance, RecordLine const& line, Arrival const* arrival = nullptr);
 
 /// One line of `--eve`, without the line end: an alert event with the members that Suricata's EVE has for it, and

@@ -30,7 +30,7 @@ inline Result<std::string> read_text_file(std::string const& path, std::size_t m
   return text;
 }
 
-/// An IPv4 prefix: bits of `address` behind the first `length` are as written.
+/// An IPv4 prefix: bits of `address` after the first `length` are as written.
 struct Ipv4Prefix {
   std::uint32_t address = 0;  ///< host order
   std::uint8_t length = 32;

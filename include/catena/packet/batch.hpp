@@ -60,7 +60,7 @@ class Packet {
   std::uint64_t arrival_ns() const { return meta_->arrival_ns[slot_]; }
   Verdict verdict() const { return static_cast<Verdict>(meta_->verdict[slot_]); }
 
-  /// Free bytes before and behind the frame in its slot.
+  /// Free bytes before and after the frame in its slot.
   std::uint32_t headroom() const { return meta_->offset[slot_]; }
   std::uint32_t tailroom() const { return kSlotBytes - meta_->offset[slot_] - meta_->length[slot_]; }
 

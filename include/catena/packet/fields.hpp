@@ -78,7 +78,7 @@ constexpr u32 field_size(u32 field) {
 }
 
 /// The plan's layout of one direction: where each fixed-size field of `set` stands as a column. The value is the
-/// number of bytes per packet that stand before the column, so the column of field f starts at
+/// number of bytes per packet that are before the column, so the column of field f starts at
 /// `padded_count * column_prefix(set, f)`. Wider fields come first: with a padded count that is a multiple of 16
 /// every column is aligned. kNoColumn: the field has no column in this set.
 inline constexpr u32 kNoColumn = 0xFFFFU;

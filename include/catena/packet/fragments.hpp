@@ -16,7 +16,7 @@ std::uint32_t leaves_in(Packet const& packet);
 /// The fragments of a packet of which leaves_in() says 2 or more (RFC 791, section 3.2): each but the last carries as
 /// many octets as the MTU allows, a multiple of 8. A fragment may be cut again. Options go into every fragment where
 /// their copied flag is set, into the first one else; a later header ends its options with "end of list". Ethernet
-/// addresses and VLAN tags are repeated, padding behind the datagram is not.
+/// addresses and VLAN tags are repeated, padding after the datagram is not.
 class Fragments {
  public:
   /// A view: the packet must stay as it is while fragments are written.

@@ -22,7 +22,7 @@ struct QuotedEnd {
 /// The datagram that an ICMP error quotes.
 struct Quote {
   std::uint8_t* ip;        ///< its IPv4 header, within the frame
-  std::uint8_t* l4;        ///< the bytes behind that header
+  std::uint8_t* l4;        ///< the bytes after that header
   std::uint32_t l4_bytes;  ///< how many of them are quoted, at least 8
   std::uint8_t protocol;   ///< kProtocolTcp, kProtocolUdp or kProtocolIcmp
   bool is_echo_request;    ///< of kProtocolIcmp; else it is an echo reply

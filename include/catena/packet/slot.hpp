@@ -45,7 +45,7 @@ constexpr bool has_field(u32 field, u32 flags) {
 }
 
 /// First byte of a field of fixed size, from the first byte of the frame. Precondition: has_field(). ICMP's 6 bytes
-/// stand around its checksum: 2 at this offset, 4 at 4 more.
+/// are around its checksum: 2 at this offset, 4 at 4 more.
 constexpr u32 field_offset(u32 field, Layers const& layers) {
   if (field == kL4Checksum) {
     const u32 at = (layers.flags & kTcp) != 0 ? 16U : (layers.flags & kUdp) != 0 ? 6U : 2U;

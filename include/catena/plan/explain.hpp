@@ -13,7 +13,7 @@ std::string describe(packet::FieldSet set);
 /// One clause, e.g. "read by rt on the CPU". `nfs` are the plan's.
 std::string describe(Reason const& reason, std::span<const PlannedNf> nfs);
 
-/// A table: each GPU NF with its moves (fields, method, bytes and nanoseconds a packet), where its kernel reads and
+/// A table: each GPU NF with its moves (fields, method, bytes and nanoseconds per packet), where its kernel reads and
 /// writes, and why each field is moved or not.
 std::string explain(Plan const& plan);
 /// The adaptive plan, then what it saves against `copy` and `shared`.

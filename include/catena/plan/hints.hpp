@@ -6,10 +6,10 @@
 namespace catena::plan {
 
 /// Fields that an NF reads and writes, per processor (AdaptChain, section IV-A), and those of the two host steps that
-/// stand around its work wherever that is done. An NF on the CPU uses cr, cw and the host steps; one on the GPU uses
+/// are around its work wherever that is done. An NF on the CPU uses cr, cw and the host steps; one on the GPU uses
 /// gr, gw and the host steps.
 ///
-/// A write may leave out packets: an NF passes over those that it cannot look at. Plans allow for it, so a field that
+/// A write may leave out packets: an NF passes over those that it cannot inspect. Plans allow for it, so a field that
 /// is written for some packets only needs no place among the reads.
 struct Hints {
   packet::FieldSet cr = 0;             ///< CPU reads: compute() on the CPU

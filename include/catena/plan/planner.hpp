@@ -25,7 +25,7 @@
 ///
 /// A GPU NF works on the shared buffer, or makes direct use of what its launch carries and leaves the buffer alone. The
 /// moves of a shared step cover every packet that is alive; those of a direct step, the packets that its NF decides.
-/// tx stands at the end as a reader of every field on the CPU.
+/// tx is at the end as a reader of every field on the CPU.
 namespace catena::plan {
 
 enum class Processor : std::uint8_t { kCpu, kGpu };

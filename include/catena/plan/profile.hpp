@@ -18,7 +18,7 @@ struct FrameSize {
 
 /// Averages over all packets, from which the bytes in front of the payload follow.
 struct HeaderMix {
-  double vlan_tags = 0;          ///< tags a packet
+  double vlan_tags = 0;          ///< tags per packet
   double ipv4_option_bytes = 0;  ///< a packet
   double tcp_share = 0;          ///< 0..1; the rest counts as UDP
   double tcp_option_bytes = 0;   ///< a TCP packet

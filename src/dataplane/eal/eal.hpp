@@ -22,7 +22,7 @@ namespace catena::dataplane {
 ///   Unavailable         the EAL refused to start; DPDK cannot try twice, so each later call returns the same
 Status ensure_eal(std::span<const std::string> extra_args = {});
 
-/// FailedPrecondition if the EAL does not run; `who` ("router") stands in the text.
+/// FailedPrecondition if the EAL does not run; `who` ("router") is in the text.
 Status require_eal(std::string_view who);
 
 /// Memory that the EAL may use when it is started without hugepages: room for two full Internet route tables.

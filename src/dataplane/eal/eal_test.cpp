@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// One process, one EAL: what is said before and after its start stands in one case, in order.
+// One process, one EAL: what is said before and after its start is in one case, in order.
 TEST(Eal, is_required_then_started_once_for_all_threads_with_affinity_kept) {
   const Status before = require_eal("router");
   EXPECT_EQ(before.code(), absl::StatusCode::kFailedPrecondition);

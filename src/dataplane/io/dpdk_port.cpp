@@ -254,7 +254,7 @@ class TxPort {
 
 class DpdkSink final : public Sink {
  public:
-  /// `ports`: those that packets are sent to by number, and behind them others that only replies leave through.
+  /// `ports`: those that packets are sent to by number, and after them others that only replies leave through.
   /// `reply_ports`: by number of the rx port that a packet came in on, the position in `ports`; none: 0.
   DpdkSink(std::vector<std::shared_ptr<Port>> ports, std::size_t numbered, std::vector<std::size_t> reply_ports)
       : handles_(std::move(ports)), numbered_(numbered), reply_ports_(std::move(reply_ports)) {
@@ -379,7 +379,7 @@ class DpdkSink final : public Sink {
     return true;
   }
 
-  /// Makes the mbuf describe the frame as it stands in its slot now.
+  /// Makes the mbuf describe the frame as it is in its slot now.
   static rte_mbuf* prepare(rte_mbuf& mbuf, packet::Packet const& packet) {
     mbuf.data_off = packet.offset();
     mbuf.data_len = packet.length();

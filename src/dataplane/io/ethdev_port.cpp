@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds kLinkPoll{10};
 /// kernel takes the outer VLAN tag out of received frames, and it discards frames above the interface's MTU without
 /// counting them.
 constexpr std::string_view kAfPacket = "net_af_packet";
-/// Frames of the socket's ring whose room, less what the kernel needs, is just what a slot holds behind its headroom;
+/// Frames of the socket's ring whose room, less what the kernel needs, is just what a slot holds after its headroom;
 /// 128 of them fill 61 pages without a gap.
 constexpr std::uint32_t kAfPacketFrameBytes = 1952;
 constexpr std::uint32_t kAfPacketBlockBytes = 61 * 4096;
@@ -66,7 +66,7 @@ std::optional<Found> find_port(std::string const& name) {
   return std::nullopt;
 }
 
-/// What stands between a PCI device and this process, seen from how DPDK was started.
+/// What is between a PCI device and this process, seen from how DPDK was started.
 Status check_pci(std::string const& name) {
   if (rte_eal_has_pci() == 0) {
     return absl::FailedPreconditionError(

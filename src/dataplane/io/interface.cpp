@@ -29,7 +29,7 @@ constexpr std::string_view kDriver = "net_af_packet";
 constexpr std::string_view kInterfaceKey = ",iface=";
 /// Rings of a socket that are locked in memory; below this limit that takes cap_ipc_lock.
 constexpr rlim_t kLockedBytes = rlim_t{64} << 20;
-/// Frames that are looked at for checksums that a sender left to a NIC.
+/// Frames that are inspected for checksums that a sender left to a NIC.
 constexpr std::uint32_t kWatchedFrames = 64;
 constexpr std::uint32_t kUsualMtu = 1500;
 

@@ -43,7 +43,7 @@ class OffloadWatch {
   explicit OffloadWatch(std::string interface);
   bool is_watching() const { return frames_left_ > 0; }
   /// A frame as it came in, whole: whether its TCP or UDP checksum is only begun (the sum of the pseudo header, as
-  /// Linux leaves it to a NIC). Only the first frames are looked at.
+  /// Linux leaves it to a NIC). Only the first frames are inspected.
   void saw(const std::uint8_t* frame, std::uint32_t bytes);
   /// A frame was longer than a slot: a segment that a NIC was to cut.
   void saw_too_long();

@@ -14,7 +14,7 @@
 namespace catena::dataplane {
 namespace {
 
-/// One receive() looks at no more frames than this, however many of them are too long.
+/// One receive() inspects no more frames than this, however many of them are too long.
 constexpr std::uint32_t kLooksPerPacket = 16;
 constexpr std::uint64_t kPassGapNs = 1000;
 constexpr std::uint64_t kPcapRecordBytes = 16;  // in front of each frame

@@ -35,7 +35,7 @@ void write_line(std::uint8_t* to, Head const& head) {
                      _mm_load_si128(reinterpret_cast<const __m128i*>(head.bytes.data() + at)));
   }
 }
-/// Other threads see the lines behind this.
+/// Other threads see the lines after this.
 void finish_lines() { _mm_sfence(); }
 
 /// What else is known of a frame before it is replayed.

@@ -101,7 +101,7 @@ Result<std::unique_ptr<Source>> make_generator(GeneratorConfig const& config);
 inline constexpr std::uint32_t kReplaySampleRun = 256;
 
 struct ReplayConfig {
-  /// Frames without FCS. Sizes take turns, and a flow meets all of them; a size that stands twice comes twice as often.
+  /// Frames without FCS. Sizes take turns, and a flow meets all of them; a size listed twice comes twice as often.
   std::vector<std::uint32_t> packet_bytes = {64};
   std::uint32_t flows = 1024;
   std::uint64_t packets_per_s = 0;  ///< 0: as fast as the chain takes them
@@ -118,9 +118,9 @@ constexpr bool is_replay_sample(std::uint64_t index, std::uint32_t sample_every)
   return index / kReplaySampleRun % sample_every == 0;
 }
 
-/// A benchmark's source: the flows, frames and arrival times of the generator at a small part of its cost. Frames stand
+/// A benchmark's source: the flows, frames and arrival times of the generator at a small part of its cost. Frames are
 /// in the slots from the packets before; of each only the first 64 bytes, which hold all headers, are written anew,
-/// and the metadata, with layers that are known beforehand. What stands behind them is written the first time that a
+/// and the metadata, with layers that are known beforehand. What comes after them is written the first time that a
 /// slot holds a frame so long, and in sampled packets (is_replay_sample()); else it is what was left there: text of the
 /// same or another flow, or what an NF made of it. So a chain that leaves payloads alone gets the generator's bytes
 /// where `flows` divides the slots of the pool and there is one size. A transport checksum is right for the whole

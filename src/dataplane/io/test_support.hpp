@@ -54,7 +54,7 @@ void set_checksums(Frame& segment);
 /// Whether both are the same frames; names the first that differs.
 ::testing::AssertionResult same_frames(std::vector<Frame> const& got, std::vector<Frame> const& expected);
 
-/// The live frames of a unit, as they stand in their slots.
+/// The live frames of a unit, as they are in their slots.
 std::vector<Frame> frames_of(PacketPool& pool, Unit const& unit);
 /// Receives until the source has finished or failed, or has given nothing `idle_limit` times in a row; releases
 /// everything.

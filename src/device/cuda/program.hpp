@@ -25,7 +25,7 @@ class CudaKernel final : public Kernel {
 
   /// Any thread; the context must be current.
   Status enqueue(CUstream stream, LaunchShape const& shape, std::span<const KernelArgument> arguments) const;
-  /// A node of `graph` behind `previous`, if that is not null. Any thread; the context must be current.
+  /// A node of `graph` after `previous`, if that is not null. Any thread; the context must be current.
   Result<CUgraphNode> add_to(CUgraph graph, CUgraphNode previous, LaunchShape const& shape,
                              std::span<const KernelArgument> arguments) const;
 

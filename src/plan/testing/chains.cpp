@@ -12,7 +12,7 @@ constexpr FieldSet kFiveTuple =
 constexpr FieldSet kRewritten = fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum, packet::kL4Sport,
                                        packet::kL4Dport, packet::kL4Checksum);
 constexpr FieldSet kLayers = fields(packet::kMetaLayers);
-/// What parse() and a selector look at.
+/// What parse() and a selector inspect.
 constexpr FieldSet kParsed = kFiveTuple | kLayers |
                              fields(packet::kEthType, packet::kIpv4Version, packet::kIpv4Length, packet::kIpv4Fragment,
                                     packet::kTcpFlags, packet::kUdpLength, packet::kMetaOffset, packet::kMetaLength);

@@ -129,7 +129,7 @@ void Simulation::direct_step(std::size_t nf, Movement const& movement) {
 
 void Simulation::prepare(std::size_t nf) {
   for (SimulatedPacket const& packet : packets_) {
-    // the framework looks at every packet to choose those that the NF decides
+    // the framework inspects every packet to choose those that the NF decides
     read(packet, packet.host, kWhereHeadersAre | packet::fields(packet::kMetaVerdict), nf, "the framework in front");
   }
   Hints const& hints = nfs_[nf].hints;

@@ -190,7 +190,7 @@ FuzzCase CaseRunner::shrink(FuzzCase test, Failure& failure) {
       }
     }
   }
-  (void)write(test, failure.variant, failure.device);  // what was left away last may stand there
+  (void)write(test, failure.variant, failure.device);  // what was left away last may be there
   return test;
 }
 

@@ -108,7 +108,7 @@ void fix_ip_checksum(Frame& frame) {
                      packet::checksum_finish(packet::checksum_add(&frame[kL3], packet::kIpv4MinBytes)));
 }
 
-/// An ICMP error (RFC 792) from `sender` about `datagram`, to its source, that quotes `quoted` bytes behind its header.
+/// An ICMP error (RFC 792) from `sender` about `datagram`, to its source, that quotes `quoted` bytes after its header.
 Frame make_error(Random& random, std::uint32_t sender, Frame const& datagram, std::size_t quoted) {
   constexpr std::array<std::uint8_t, 5> kTypes{3, 4, 5, 11, 12};
   const std::size_t bytes = std::min(datagram.size() - kL3, packet::kIpv4MinBytes + quoted);
@@ -296,7 +296,7 @@ void spoil(Random& random, std::vector<CapturedFrame>& frames) {
       case 0:
         frame.bytes.resize(random.chance(50) ? random.below(80) : random.below(frame.bytes.size() + 1));
         break;
-      case 1:  // padding behind the datagram
+      case 1:  // padding after the datagram
         frame.bytes.resize(std::min<std::size_t>(frame.bytes.size() + random.below(64), packet::kMaxFrameBytes));
         frame.original_bytes = static_cast<std::uint32_t>(frame.bytes.size());
         break;

@@ -28,7 +28,7 @@ namespace catena::nf::testing {
 /// One configuration of an NF, and traffic that it decides in as many ways as it can.
 struct Subject {
   std::string yaml;                                             ///< the NF's `config:`, block style
-  std::vector<std::pair<std::string, std::string>> files = {};  ///< name and text; stand where `yaml` names them
+  std::vector<std::pair<std::string, std::string>> files = {};  ///< name and text; are where `yaml` names them
   std::vector<Frame> frames;                                    ///< repeated until the largest batches are full
   std::vector<std::pair<std::string, std::uint32_t>> reached =
       {};  ///< drop reasons and how often `frames` must cause them
@@ -40,7 +40,7 @@ bool register_conformance(std::string const& name, Descriptor const& descriptor,
 }  // namespace catena::nf::testing
 
 /// At global scope of a test source. The last argument is a callable without arguments that returns a Subject; it
-/// stands in catena::nf::testing, so its names need no prefix.
+/// is in catena::nf::testing, so its names need no prefix.
 #define CATENA_NF_CONFORMANCE(name, descriptor, ...)                                                        \
   namespace catena::nf::testing {                                                                           \
   namespace {                                                                                               \

@@ -11,7 +11,7 @@ namespace catena::nf::testing {
 
 /// The frame with `tags` VLAN tags (802.1Q) in front of its EtherType.
 Frame with_vlan(Frame frame, unsigned tags);
-/// The frame with `words` words (0 to 10) of no-operation options behind its IPv4 header. Precondition: no options yet,
+/// The frame with `words` words (0 to 10) of no-operation options after its IPv4 header. Precondition: no options yet,
 /// no VLAN tag. The header checksum is not corrected.
 Frame with_options(Frame frame, unsigned words);
 /// The frame with this flags-and-offset word in its IPv4 header; no VLAN tag; the header checksum is not corrected.
