@@ -399,6 +399,7 @@ INSTANTIATE_TEST_SUITE_P(Offloads, Segments,
 class VirtualSegments : public VethPair, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(VirtualSegments, arrive_as_they_were_sent) {
+  constexpr std::uint8_t kNobodys = 0xFE;
   try {
     testing::run_command(GetParam() + std::string(" 2>/dev/null"));
   } catch (std::exception const& error) {
@@ -409,9 +410,11 @@ TEST_P(VirtualSegments, arrive_as_they_were_sent) {
   const DpdkPort right = open_port("net_af_packet_right,iface=catena1", *pool_);
   std::vector<Frame> frames = make_connections();
   for (Frame& frame : frames) {
-    frame[0] = 0xFE;  // nobody's: a bridge sends it out of every port
+    frame[0] = kNobodys;  // a bridge sends it out of every port
   }
-  EXPECT_TRUE(same_frames(transfer(left, right, frames), frames));
+  std::vector<Frame> arrived = transfer(left, right, frames);
+  std::erase_if(arrived, [](Frame const& frame) { return frame[0] != kNobodys; });  // a new bridge joins groups by IGMP
+  EXPECT_TRUE(same_frames(arrived, frames));
   EXPECT_EQ(count_of(right.source->drops(), "too_long"), 0U);
 }
 
