@@ -4,13 +4,14 @@
 #include "chain/chain.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/nf/registry.hpp>
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
+
+#include "nf/registry.hpp"
 
 namespace catena {
 namespace {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the data path itself costs: an empty chain, and hops through NFs that do nothing, all on one core.
-#include "dataplane/eal/eal.hpp"
 #include "dataplane/pipeline.hpp"
 
 #include <benchmark/benchmark.h>
 
 #include <cstring>
+
+#include "eal/eal.hpp"
 
 namespace catena::dataplane {
 namespace {
@@ -53,14 +54,11 @@ class NothingNf final : public nf::Nf {
   nf::Hints hints() const override { return {}; }
   void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
                std::span<std::byte> /*results*/) override {}
-  void complete(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
-                std::span<const std::byte> /*results*/, nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/,
-                nf::Outcome& /*outcome*/) override {}
 };
 
 /// range(0): hops (NFs that do nothing) between rx and tx. Reported: ns per packet for the whole chain.
 void empty_chain(benchmark::State& state) {
-  if (const Status status = ensure_eal(); !status.ok()) {
+  if (const Status status = eal::start(); !status.ok()) {
     state.SkipWithError(status.ToString().c_str());
     return;
   }
@@ -137,11 +135,11 @@ void receive(benchmark::State& state, Result<std::unique_ptr<Source>> source) {
 }
 
 void generator(benchmark::State& state) {
-  static_cast<void>(ensure_eal());
+  static_cast<void>(eal::start());
   receive(state, make_generator({.packet_bytes = static_cast<std::uint32_t>(state.range(0))}));
 }
 void replay(benchmark::State& state) {
-  static_cast<void>(ensure_eal());
+  static_cast<void>(eal::start());
   receive(state, make_replay({.packet_bytes = {static_cast<std::uint32_t>(state.range(0))}}));
 }
 BENCHMARK(generator)->ArgName("bytes")->Arg(60)->Arg(508)->Arg(1514)->UseRealTime();

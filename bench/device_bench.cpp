@@ -4,8 +4,6 @@
 #include "open_device.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/kernel/launch.hpp>
-#include <catena/nf/registry.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 
@@ -14,6 +12,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+
+#include "kernel/launch.hpp"
+#include "nf/registry.hpp"
 
 namespace catena {
 namespace {
@@ -62,7 +63,8 @@ void kernel_alone(benchmark::State& state, device::Device* device, Case const& t
   if (!side.ok()) {
     return fail(side.status());
   }
-  auto device_nf = kernel::DeviceNf::create(*device, std::move(side->spec), side->state);
+  nf::Instance instance(test.name, **descriptor, std::move(*nf), nf::OnUnsupported::kPass, false);
+  auto device_nf = kernel::DeviceNf::create(*device, std::move(side->spec), instance.launch_plan(), side->state);
   if (!device_nf.ok()) {
     return fail(device_nf.status());
   }
@@ -71,7 +73,6 @@ void kernel_alone(benchmark::State& state, device::Device* device, Case const& t
     return fail(launch.status());
   }
   nf::testing::PacketStore store(frames(count, bytes));
-  nf::Instance instance(test.name, **descriptor, std::move(*nf), nf::OnUnsupported::kPass, false);
   std::vector<std::uint32_t> slots;
   std::vector<std::byte> aux;
   instance.select(store.all(), slots);

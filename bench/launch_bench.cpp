@@ -5,18 +5,18 @@
 //   back_ns       from its results to decided packets
 // "commands dropped" is a device that takes commands and does nothing: what is left is Catena's own part. With
 // CATENA_BENCH_DEVICE=cuda|opencl also on that device, where the driver's part of the commands is in it.
-#include "dataplane/packet_pool.hpp"
-#include "nf/testing/bench.hpp"
-#include "open_device.hpp"
-
 #include <catena/core/text.hpp>
-#include <catena/nf/registry.hpp>
+#include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <iostream>
+
+#include "dataplane/packet_pool.hpp"
+#include "nf/registry.hpp"
+#include "open_device.hpp"
 
 namespace catena {
 namespace {
@@ -65,10 +65,12 @@ class DroppingDevice final : public device::Device {
   Result<std::unique_ptr<device::PinnedBuffer>> allocate_pinned(std::size_t bytes) override {
     return real_->allocate_pinned(bytes);
   }
-  Result<std::unique_ptr<device::Buffer>> map_host(std::span<std::byte> memory) override {
+  Result<std::unique_ptr<device::Buffer>> map_host(device::HostMemory const& memory) override {
     return real_->map_host(memory);
   }
-  Result<std::unique_ptr<device::Stream>> create_stream() override { return std::make_unique<DroppingStream>(); }
+  Result<std::unique_ptr<device::Stream>> create_stream(device::StreamOptions const& /*options*/) override {
+    return std::make_unique<DroppingStream>();
+  }
   Result<std::unique_ptr<device::CommandBuffer>> create_command_buffer() override {
     return real_->create_command_buffer();
   }
@@ -133,7 +135,8 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
       auto nf, nf::testing::make_nf(**descriptor,
                                     "{rules: " CATENA_SOURCE_DIR "/examples/branch-office/fw.rules, default: allow}"));
   CATENA_ASSIGN_OR_RETURN(nf::KernelSide side, nf->kernel_side());
-  side.spec.shared = kernel::SharedStep{
+  nf::Instance instance("fw", **descriptor, std::move(nf), nf::OnUnsupported::kPass, false);
+  const kernel::SharedStep step{
       .to_device = way.fields | packet::fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers),
       .to_host = 0,
       .columns_in = way.route == TransferMethod::kStrided ? TransferMethod::kStaged : way.route,
@@ -142,9 +145,9 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
   CATENA_ASSIGN_OR_RETURN(
       const auto shared,
       kernel::SharedBuffer::create(device, std::as_writable_bytes(std::span(traffic->pool->slot(0), slots_bytes))));
-  CATENA_ASSIGN_OR_RETURN(const auto device_nf,
-                          kernel::DeviceNf::create(device, std::move(side.spec), side.state, shared.get()));
-  nf::Instance instance("fw", **descriptor, std::move(nf), nf::OnUnsupported::kPass, false);
+  CATENA_ASSIGN_OR_RETURN(
+      const auto device_nf,
+      kernel::DeviceNf::create(device, std::move(side.spec), instance.launch_plan(step), side.state, shared.get()));
   CATENA_ASSIGN_OR_RETURN(const auto batch, nf::DeviceBatch::create(instance, *device_nf, packets));
   std::size_t next = 0;
   double to_device = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dataplane/eal/eal.hpp"
+#include "device/device.hpp"
+#include "eal/eal.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/core/text.hpp>
-#include <catena/device/device.hpp>
 
 #include <cstdlib>
 #include <memory>
@@ -18,7 +18,7 @@ inline const char* wanted_device() { return std::getenv("CATENA_BENCH_DEVICE"); 
 
 /// Starts the EAL and opens the wanted device, else the one that `auto` means. Unavailable: there is none, and why.
 inline Result<std::unique_ptr<device::Device>> open_device() {
-  CATENA_RETURN_IF_ERROR(dataplane::ensure_eal());
+  CATENA_RETURN_IF_ERROR(eal::start());
   const char* wanted = wanted_device();
   CATENA_ASSIGN_OR_RETURN(const device::DevicePreference choice,
                           device::parse_preference(wanted != nullptr ? wanted : "auto"));

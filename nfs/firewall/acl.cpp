@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "acl.hpp"
 
+#include "eal/eal.hpp"
+
 #include <rte_acl.h>
 #include <rte_errno.h>
 #include <rte_memory.h>
@@ -66,6 +68,7 @@ AclRule acl_rule(Rule const& rule, std::uint32_t position) {
 void Acl::Free::operator()(rte_acl_ctx* context) const { rte_acl_free(context); }
 
 Result<Acl> Acl::create(std::span<const Rule> rules) {
+  CATENA_RETURN_IF_ERROR(eal::start());
   CATENA_ASSIGN_OR_RETURN(Table with_ports, build(rules, true));
   CATENA_ASSIGN_OR_RETURN(Table without_ports, build(rules, false));
   return Acl(std::move(with_ports), std::move(without_ports));

@@ -32,8 +32,8 @@ static_assert(sizeof(AclKey) == 16);
 /// four-byte step. Lookups are safe from any thread; it must not outlive the EAL.
 class Acl {
  public:
-  /// At most kMaxRules rules. The EAL must run. ResourceExhausted if rte_acl cannot hold the rules in the EAL's memory
-  /// or in its number of tries; Internal for any other refusal.
+  /// At most kMaxRules rules. Starts the EAL where it does not run; Unavailable where it cannot. ResourceExhausted if
+  /// rte_acl cannot hold the rules in the EAL's memory or in its number of tries; Internal for any other refusal.
   static Result<Acl> create(std::span<const Rule> rules);
 
   /// For each key 1 + the position of the first rule that matches, 0 where none does. `keys` point to AclKey; both

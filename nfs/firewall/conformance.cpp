@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/conformance.hpp>
 
-#include "dataplane/eal/eal.hpp"
 #include "firewall.hpp"
 
 CATENA_NF_CONFORMANCE(firewall, catena_nf_firewall(), [] {
-  static_cast<void>(catena::dataplane::ensure_eal());
   return Subject{.yaml = "rules: fw.rules\ndefault: deny\n",
                  .files = {{"fw.rules",
                             "deny  tcp  10.0.0.0/8  any  1024-65535  443\n"

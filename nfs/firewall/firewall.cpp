@@ -8,11 +8,8 @@
 #include <cstring>
 
 #include "bit_vector.hpp"
-#include "dataplane/eal/eal.hpp"
+#include "catena_kernel_firewall.hpp"
 #include "device_state.hpp"
-
-extern const catena::kernel::EmbeddedFile catena_kernel_firewall[];
-extern const unsigned catena_kernel_firewall_count;
 
 namespace catena::firewall {
 namespace {
@@ -54,7 +51,6 @@ Firewall::Firewall(RuleFile file, Action fallback, Acl acl) : file_(std::move(fi
 }
 
 Result<std::unique_ptr<nf::Nf>> Firewall::create(nf::Config& config) {
-  CATENA_RETURN_IF_ERROR(dataplane::require_eal("firewall"));
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("rules"));
   CATENA_ASSIGN_OR_RETURN(const Action fallback, read_action(config, "default", ""));
   CATENA_ASSIGN_OR_RETURN(const Action classbench_action, read_action(config, "classbench_action", "deny"));
@@ -120,9 +116,10 @@ bool Firewall::allows(FirewallResult result) const {
   return number < actions_.size() && actions_[number] == static_cast<std::uint8_t>(Action::kAllow);
 }
 
-void Firewall::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte> results,
-                        nf::SpillView const*, std::uint32_t, nf::Outcome& outcome) {
-  const std::span<const FirewallResult> decisions = nf::array_of<FirewallResult>(results);
+void Firewall::complete(nf::Completion const& completion) {
+  packet::Batch const& batch = completion.batch();
+  nf::Outcome& outcome = completion.outcome();
+  const std::span<const FirewallResult> decisions = completion.results<FirewallResult>();
   std::size_t allowed = 0;
   for (FirewallResult const& decision : decisions) {
     allowed += allows(decision) ? 1U : 0U;
@@ -147,11 +144,8 @@ void Firewall::complete(packet::Batch const& batch, std::span<const std::byte>, 
 
 Result<nf::KernelSide> Firewall::kernel_side() const {
   nf::KernelSide side;
-  side.spec.source = {catena_kernel_firewall, catena_kernel_firewall_count};
-  side.spec.kernel = "firewall";
-  side.spec.reads = hints().gr;
-  side.spec.writes = hints().gw;
-  side.spec.result_bytes = sizeof(FirewallResult);
+  side.spec.source = catena_kernel_firewall();
+  side.spec.name = "firewall";
   side.state = device_state(build_bit_vector(file_.rules));
   return side;
 }

@@ -28,14 +28,12 @@ namespace catena::firewall {
 
 class Firewall final : public nf::Nf {
  public:
-  /// Errors: as load_rules() and Acl::create(); InvalidArgument for a wrong configuration; FailedPrecondition where the
-  /// EAL does not run.
+  /// Errors: as load_rules() and Acl::create(); InvalidArgument for a wrong configuration.
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
-  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
   std::vector<std::string> start_report() const override;
 

@@ -11,7 +11,7 @@
 #include <rte_memory.h>
 #include <unistd.h>
 #include <catena/core/text.hpp>
-#include <catena/nf/instance.hpp>
+#include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
@@ -22,8 +22,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "dataplane/eal/eal.hpp"
-#include "nf/testing/bench.hpp"
+#include "eal/eal.hpp"
 #include "rule_generator.hpp"
 
 namespace {
@@ -90,9 +89,9 @@ void visit(benchmark::State& state, nf::testing::PacketStore& store, Decide deci
 void firewall_nf(benchmark::State& state) {
   Workload workload(static_cast<std::uint32_t>(state.range(0)));
   nf::testing::PacketStore store(workload.frames(static_cast<std::size_t>(state.range(1))));
-  nf::Instance instance("fw", catena_nf_firewall(), workload.make_firewall(), nf::OnUnsupported::kPass, false);
-  visit(state, store, [&](packet::Batch const& batch) { instance.process(batch); });
-  if (instance.outcome().drops()[0] > 0) {
+  nf::testing::CpuNf runner(catena_nf_firewall(), workload.make_firewall());
+  visit(state, store, [&](packet::Batch const& batch) { runner.process(batch); });
+  if (runner.drops() > 0) {
     state.SkipWithError("packets were dropped");
   }
 }
@@ -213,6 +212,4 @@ BENCHMARK(load_kernel)->Arg(188)->Arg(firewall::kMaxRules)->Unit(benchmark::kMil
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal());
-}
+int main(int argc, char** argv) { return catena::nf::testing::run_benchmarks(argc, argv, catena::eal::start()); }

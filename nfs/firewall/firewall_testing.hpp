@@ -4,16 +4,15 @@
 #include <gtest/gtest.h>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
+#include <catena/nf/testing/run_everywhere.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "dataplane/eal/eal.hpp"
 #include "firewall.hpp"
-#include "nf/testing/run_everywhere.hpp"
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::firewall::testing {
 
@@ -33,8 +32,6 @@ inline std::vector<int> rules_in(nf::testing::RunResult const& result) {
 class FirewallTest : public ::testing::Test {
  protected:
   static constexpr std::string_view kYaml = "{rules: fw.rules, default: allow}";
-
-  static void SetUpTestSuite() { ASSERT_TRUE(dataplane::ensure_eal().ok()); }
 
   void write_rules(std::string_view text) { folder_.write("fw.rules", text); }
   Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = kYaml) {

@@ -2,22 +2,18 @@
 // Published vectors: RFC 3686 (AES-CTR), NIST's known-answer tests (AES), RFC 2202 (HMAC-SHA1).
 #include "crypto.hpp"
 
+#include "catena_kernel_ipsec_vectors.hpp"
 #include "device_state.hpp"
 #include "ipsec_testing.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/kernel/launch.hpp>
 #include <catena/nf/testing/packet_store.hpp>
+#include <catena/nf/testing/vector_file.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
-
-#include "nf/testing/vector_file.hpp"
-
-extern const catena::kernel::EmbeddedFile catena_kernel_ipsec_vectors[];
-extern const unsigned catena_kernel_ipsec_vectors_count;
 
 namespace catena::ipsec::testing {
 namespace {
@@ -54,6 +50,50 @@ Bytes twenty_bytes(Bytes key) {
   return key;
 }
 
+constexpr std::size_t kResultBytes = 20;
+nf::Descriptor vectors() {
+  nf::Descriptor descriptor;
+  descriptor.type = "vectors";
+  descriptor.needs = 0;
+  descriptor.refuses = 0;
+  descriptor.aux_bytes = sizeof(std::uint32_t);
+  descriptor.result_bytes = kResultBytes;
+  descriptor.has_kernel = true;
+  return descriptor;
+}
+
+/// A kernel of crypto_vectors.kernel.cpp as an NF: packet i with the keys of association i.
+class Vectors final : public nf::Nf {
+ public:
+  Vectors(nf::KernelSide side, std::vector<Bytes>& results) : side_(std::move(side)), results_(&results) {}
+
+  nf::Hints hints() const override { return {.gr = packet::kFrameFields}; }
+  void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& /*outcome*/) override {
+    for (std::uint32_t i = 0; i < batch.size(); ++i) {
+      nf::array_of<std::uint32_t>(aux)[i] = static_cast<std::uint32_t>(batch[i].index());
+    }
+  }
+  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {
+    ADD_FAILURE() << "there is nothing for the CPU";
+  }
+  void complete(nf::Completion const& completion) override {
+    const auto words = completion.results<std::uint32_t>();
+    constexpr std::size_t kWords = kResultBytes / sizeof(std::uint32_t);
+    for (std::size_t i = 0; i < completion.batch().size(); ++i) {
+      Bytes& result = results_->emplace_back(kResultBytes);
+      for (std::size_t word = 0; word < kWords; ++word) {
+        packet::store_be32(result.data() + word * 4, words[i * kWords + word]);
+      }
+    }
+  }
+  Result<nf::KernelSide> kernel_side() const override { return side_; }
+
+ private:
+  nf::KernelSide side_;
+  std::vector<Bytes>* results_;
+};
+
 class CryptoVectors : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -77,35 +117,15 @@ class CryptoVectors : public ::testing::Test {
     DeviceState header{};
     header.t_table = state.add(std::span<const std::uint32_t>(aes_t_table()));
     header.associations = state.add(std::span(words));
-    kernel::ProgramSpec spec;
-    spec.source = {catena_kernel_ipsec_vectors, catena_kernel_ipsec_vectors_count};
-    spec.kernel = kernel;
-    spec.reads = packet::kFrameFields;
-    spec.aux_bytes = 4;
-    spec.result_bytes = 20;
-    auto nf = kernel::DeviceNf::create(device, spec, state.finish(header));
-    EXPECT_TRUE(nf.ok()) << nf.status();
-    if (!nf.ok()) {
-      return {};
-    }
-    nf::testing::PacketStore store(messages);
-    auto launch = kernel::Launch::create(**nf, static_cast<std::uint32_t>(messages.size()));
-    EXPECT_TRUE(launch.ok()) << launch.status();
-    (*launch)->begin();
-    (*launch)->add(store.all(), std::as_bytes(std::span(aux)));
-    EXPECT_TRUE((*launch)->submit().ok());
-    EXPECT_TRUE((*launch)->wait(std::chrono::seconds(60), kernel).ok());
-    EXPECT_EQ((*launch)->faults().count, 0U);
+    nf::KernelSide side;
+    side.spec.source = catena_kernel_ipsec_vectors();
+    side.spec.name = kernel;
+    side.state = state.finish(header);
     std::vector<Bytes> results;
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      Bytes result(20);
-      for (std::size_t word = 0; word < 5; ++word) {
-        std::uint32_t value = 0;
-        std::memcpy(&value, (*launch)->results().data() + i * 20 + word * 4, 4);
-        packet::store_be32(result.data() + word * 4, value);
-      }
-      results.push_back(result);
-    }
+    const auto run =
+        nf::testing::run(vectors(), std::make_unique<Vectors>(std::move(side), results), messages, &device);
+    EXPECT_TRUE(run.ok()) << run.status();
+    EXPECT_EQ(run.ok() ? run->counters.kernel_faults : 0, 0U);
     return results;
   }
 
@@ -188,7 +208,7 @@ TEST_F(CryptoVectors, kernel_passes_the_known_answer_tests_of_nist) {
     ASSERT_EQ(results.size(), blocks.size());
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       EXPECT_EQ(Bytes(results[i].begin(), results[i].begin() + 16), expected[i])
-          << device->info().name << ", vector " << i;
+          << nf::testing::name_of(device) << ", vector " << i;
     }
   }
 }
@@ -210,7 +230,8 @@ TEST_F(CryptoVectors, kernel_hashes_as_rfc_2202_says) {
   }
   ASSERT_EQ(messages.size(), 6U);
   for (device::Device* device : nf::testing::devices()) {
-    EXPECT_EQ(run_kernel(*device, "hmac_sha1_message", messages, associations), expected) << device->info().name;
+    EXPECT_EQ(run_kernel(*device, "hmac_sha1_message", messages, associations), expected)
+        << nf::testing::name_of(device);
   }
 }
 

@@ -201,10 +201,11 @@ void Decryptor::compute(packet::Batch const& batch, std::span<const std::byte> a
   }
 }
 
-void Decryptor::complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                         nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) {
-  const auto in = nf::array_of<Aux>(aux);
-  const auto out = nf::array_of<PacketResult>(results);
+void Decryptor::complete(nf::Completion const& completion) {
+  packet::Batch const& batch = completion.batch();
+  nf::Outcome& outcome = completion.outcome();
+  const auto in = completion.aux<Aux>();
+  const auto out = completion.results<PacketResult>();
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     if (in[i].action != kLeave) {
       finish(batch[i], in[i], out[i].status, outcome);

@@ -19,8 +19,7 @@ class Decryptor final : public IpsecNf {
 
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
-  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  void complete(nf::Completion const& completion) override;
 
  private:
   /// As InboundIndex::find(); remembers the last answer, because packets of one tunnel come one after the other.

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-extern const catena::kernel::EmbeddedFile catena_kernel_ipsec[];
-extern const unsigned catena_kernel_ipsec_count;
+#include "catena_kernel_ipsec.hpp"
 
 namespace catena::ipsec {
 namespace {
@@ -44,7 +43,7 @@ std::array<std::uint32_t, kAssociationWords> device_association(Session const& s
   return words;
 }
 
-nf::KernelSide make_kernel_side(Direction direction, nf::Hints const& hints, std::span<const Session> sessions) {
+nf::KernelSide make_kernel_side(Direction direction, std::span<const Session> sessions) {
   std::vector<std::uint32_t> words;
   words.reserve(sessions.size() * kAssociationWords);
   for (Session const& session : sessions) {
@@ -55,17 +54,14 @@ nf::KernelSide make_kernel_side(Direction direction, nf::Hints const& hints, std
   DeviceState header{};
   header.t_table = state.add(std::span<const std::uint32_t>(aes_t_table()));
   header.associations = state.add(std::span(words));
-  kernel::ProgramSpec spec;
-  spec.source = {catena_kernel_ipsec, catena_kernel_ipsec_count};
-  spec.kernel = direction == Direction::kEncrypt ? "ipsec_encrypt" : "ipsec_decrypt";
-  spec.reads = hints.gr;
-  spec.writes = hints.gw;
-  spec.aux_bytes = sizeof(Aux);
-  spec.result_bytes = sizeof(PacketResult);
+  kernel::KernelSpec spec;
+  spec.source = catena_kernel_ipsec();
+  spec.name = direction == Direction::kEncrypt ? "ipsec_encrypt" : "ipsec_decrypt";
   spec.headroom = kHeadroom;
   spec.tailroom = kTailroom;
-  spec.policy = {
-      .lanes = kLanes, .group_size = kGroupSize, .local_bytes = local_words(kGroupSize, kLanes) * 4, .spill_factor = 0};
+  spec.lanes = kLanes;
+  spec.group_size = kGroupSize;
+  spec.local_bytes = local_words(kGroupSize, kLanes) * 4;
   return {std::move(spec), state.finish(header)};
 }
 

@@ -13,6 +13,6 @@ namespace catena::ipsec {
 std::array<std::uint32_t, kAssociationWords> device_association(Session const& session);
 
 /// What a device needs to run this NF in one direction.
-nf::KernelSide make_kernel_side(Direction direction, nf::Hints const& hints, std::span<const Session> sessions);
+nf::KernelSide make_kernel_side(Direction direction, std::span<const Session> sessions);
 
 }  // namespace catena::ipsec

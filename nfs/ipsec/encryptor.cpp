@@ -178,10 +178,11 @@ void Encryptor::compute(packet::Batch const& batch, std::span<const std::byte> a
   }
 }
 
-void Encryptor::complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                         nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) {
-  const auto in = nf::array_of<Aux>(aux);
-  const auto out = nf::array_of<PacketResult>(results);
+void Encryptor::complete(nf::Completion const& completion) {
+  packet::Batch const& batch = completion.batch();
+  nf::Outcome& outcome = completion.outcome();
+  const auto in = completion.aux<Aux>();
+  const auto out = completion.results<PacketResult>();
   const auto slots = batch.slots();
   packet::Layers* layers = batch.meta().layers;
   const bool recording = outcome.recording();

@@ -3,6 +3,8 @@
 #include "ipsec_testing.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/oracle.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +12,6 @@
 #include <spdlog/spdlog.h>
 
 #include <sstream>
-
-#include "nf/testing/oracle.hpp"
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::ipsec::testing {
 namespace {

@@ -105,7 +105,7 @@ struct Made {
 Made encrypt_one(Frame const& frame, std::string_view sa_file, std::string_view more) {
   auto nf = make("encrypt", sa_file, more);
   EXPECT_TRUE(nf.ok()) << nf.status();
-  nf::Instance instance("ipsec", catena_nf_ipsec(), std::move(*nf), nf::OnUnsupported::kDrop, true);
+  nf::testing::CpuNf instance(catena_nf_ipsec(), std::move(*nf), true);
   const std::vector<Frame> frames{frame};
   nf::testing::PacketStore store(frames);
   instance.process(store.all());

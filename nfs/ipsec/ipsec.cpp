@@ -131,7 +131,7 @@ nf::Hints IpsecNf::hints() const {
   return hints;
 }
 
-Result<nf::KernelSide> IpsecNf::kernel_side() const { return make_kernel_side(direction_, hints(), sessions_); }
+Result<nf::KernelSide> IpsecNf::kernel_side() const { return make_kernel_side(direction_, sessions_); }
 
 double IpsecNf::grows_by() const {
   double bytes = kEspTrailerBytes + kMaxPadBytes / 2.0 + kIcvBytes;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/types.hpp>
 #include <catena/kernel/fault.hpp>
-#include <catena/kernel/types.hpp>
 
 /// What the host and the kernels of the ipsec NF share: sizes, the structs that travel with each packet, and the
 /// words that describe a security association on a device.

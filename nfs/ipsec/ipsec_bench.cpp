@@ -7,9 +7,10 @@
 // Packets are put back between two batches, unmeasured. Times are CPU time.
 #include "ipsec.hpp"
 
-#include <catena/nf/instance.hpp>
+#include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -17,9 +18,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "nf/testing/bench.hpp"
-#include "nf/testing/scratch_folder.hpp"
 
 namespace {
 
@@ -226,20 +224,18 @@ void measure(benchmark::State& state, Restore restore, Work work) {
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch * state.range(0));
 }
 
-void expect_no_drops(benchmark::State& state, nf::Instance const& instance) {
-  for (auto const& [reason, count] : instance.drops()) {
-    if (count > 0) {
-      state.SkipWithError("packets were dropped");
-    }
+void expect_no_drops(benchmark::State& state, nf::testing::CpuNf const& runner) {
+  if (runner.drops() > 0) {
+    state.SkipWithError("packets were dropped");
   }
 }
 
 void ipsec_encrypt(benchmark::State& state) {
   Packets packets(static_cast<std::uint32_t>(state.range(0)));
-  nf::Instance instance("vpn", catena_nf_ipsec(), make_nf("encrypt"), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf runner(catena_nf_ipsec(), make_nf("encrypt"));
   measure(
-      state, [&] { packets.put_back(); }, [&] { instance.process(packets.batch()); });
-  expect_no_drops(state, instance);
+      state, [&] { packets.put_back(); }, [&] { runner.process(packets.batch()); });
+  expect_no_drops(state, runner);
 }
 
 void library_encrypt(benchmark::State& state) {
@@ -253,7 +249,7 @@ void library_encrypt(benchmark::State& state) {
 class EncryptedPackets {
  public:
   explicit EncryptedPackets(std::uint32_t frame_bytes)
-      : packets_(frame_bytes), peer_("peer", catena_nf_ipsec(), make_nf("encrypt"), nf::OnUnsupported::kPass, false) {}
+      : packets_(frame_bytes), peer_(catena_nf_ipsec(), make_nf("encrypt")) {}
   packet::Batch batch() { return packets_.batch(); }
   void put_back() {
     packets_.put_back();
@@ -262,15 +258,15 @@ class EncryptedPackets {
 
  private:
   Packets packets_;
-  nf::Instance peer_;
+  nf::testing::CpuNf peer_;
 };
 
 void ipsec_decrypt(benchmark::State& state) {
   EncryptedPackets packets(static_cast<std::uint32_t>(state.range(0)));
-  nf::Instance instance("vpn", catena_nf_ipsec(), make_nf("decrypt"), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf runner(catena_nf_ipsec(), make_nf("decrypt"));
   measure(
-      state, [&] { packets.put_back(); }, [&] { instance.process(packets.batch()); });
-  expect_no_drops(state, instance);
+      state, [&] { packets.put_back(); }, [&] { runner.process(packets.batch()); });
+  expect_no_drops(state, runner);
 }
 
 void library_decrypt(benchmark::State& state) {

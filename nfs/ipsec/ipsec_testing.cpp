@@ -2,6 +2,7 @@
 #include "ipsec_testing.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 
@@ -9,8 +10,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::ipsec::testing {
 namespace {
@@ -82,7 +81,7 @@ RunResult run_everywhere(std::string_view direction, std::string_view sa_text, s
   std::optional<RunResult> first;
   for (device::Device* place : places) {
     for (const std::uint32_t size : sizes) {
-      const std::string where = concat(place == nullptr ? "CPU" : place->info().name, ", units of ", size);
+      const std::string where = concat(nf::testing::name_of(place), ", units of ", size);
       auto nf = make(direction, sa_text, more);
       if (!nf.ok()) {
         ADD_FAILURE() << nf.status();

@@ -3,11 +3,10 @@
 #include "ipsec_testing.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/oracle.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
-
-#include "nf/testing/oracle.hpp"
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::ipsec::testing {
 namespace {

@@ -5,6 +5,7 @@
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,8 +16,6 @@
 #include <iterator>
 #include <map>
 #include <set>
-
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::ipsec::testing {
 namespace {
@@ -50,8 +49,7 @@ class Life {
       return;
     }
     status_ = dynamic_cast<nf::Persistent&>(**nf).start(context);
-    instance_ =
-        std::make_unique<nf::Instance>("ipsec", catena_nf_ipsec(), std::move(*nf), nf::OnUnsupported::kDrop, true);
+    instance_ = std::make_unique<nf::testing::CpuNf>(catena_nf_ipsec(), std::move(*nf), true);
   }
   Status const& status() const { return status_; }
   nf::Nf& nf() { return instance_->nf(); }
@@ -71,19 +69,12 @@ class Life {
     }
     return out;
   }
-  std::uint64_t dropped(std::string_view reason) const {
-    for (auto const& [name, count] : instance_->drops()) {
-      if (name == reason) {
-        return count;
-      }
-    }
-    return 0;
-  }
+  std::uint64_t dropped(std::string_view reason) const { return instance_->dropped(reason); }
   Status end() { return instance_->nf().finish(); }
 
  private:
   Status status_;
-  std::unique_ptr<nf::Instance> instance_;
+  std::unique_ptr<nf::testing::CpuNf> instance_;
 };
 
 std::uint64_t iv_of(Frame const& esp) {

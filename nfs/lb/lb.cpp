@@ -11,8 +11,7 @@
 #include <map>
 #include <variant>
 
-extern const catena::kernel::EmbeddedFile catena_kernel_lb[];
-extern const unsigned catena_kernel_lb_count;
+#include "catena_kernel_lb.hpp"
 
 namespace catena::lb {
 namespace {
@@ -368,12 +367,13 @@ void Lb::compute(packet::Batch const& batch, std::span<const std::byte> aux, std
   }
 }
 
-void Lb::complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> /*results*/,
-                  nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) {
+void Lb::complete(nf::Completion const& completion) {
+  packet::Batch const& batch = completion.batch();
+  nf::Outcome& outcome = completion.outcome();
   if (!outcome.recording()) {
     return;
   }
-  const auto in = nf::array_of<Aux>(aux);
+  const auto in = completion.aux<Aux>();
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     if (in[i].action != kKeep) {
       outcome.record(batch[i], packet::Verdict::kPass, -1,
@@ -384,11 +384,8 @@ void Lb::complete(packet::Batch const& batch, std::span<const std::byte> aux, st
 
 Result<nf::KernelSide> Lb::kernel_side() const {
   nf::KernelSide side;
-  side.spec.source = {catena_kernel_lb, catena_kernel_lb_count};
-  side.spec.kernel = "lb";
-  side.spec.reads = kRewritten;
-  side.spec.writes = kRewritten;
-  side.spec.aux_bytes = sizeof(Aux);
+  side.spec.source = catena_kernel_lb();
+  side.spec.name = "lb";
   return side;
 }
 

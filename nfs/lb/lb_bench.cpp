@@ -11,7 +11,7 @@
 #include <rte_hash.h>
 #include <rte_hash_crc.h>
 #include <catena/core/text.hpp>
-#include <catena/nf/instance.hpp>
+#include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 
@@ -21,8 +21,7 @@
 #include <numeric>
 #include <random>
 
-#include "dataplane/eal/eal.hpp"
-#include "nf/testing/bench.hpp"
+#include "eal/eal.hpp"
 
 namespace {
 
@@ -92,9 +91,9 @@ std::vector<std::uint32_t> shuffled(std::uint32_t count) {
   return order;
 }
 
-void measure(benchmark::State& state, nf::Instance& instance, packet::Batch const& batch) {
+void measure(benchmark::State& state, nf::testing::CpuNf& runner, packet::Batch const& batch) {
   const auto start = std::chrono::steady_clock::now();
-  instance.process(batch);
+  runner.process(batch);
   state.SetIterationTime(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
@@ -102,20 +101,20 @@ void lb_nf(benchmark::State& state) {
   const auto flows = static_cast<std::uint32_t>(state.range(0));
   const std::vector<std::uint32_t> order = shuffled(flows);
   Traffic traffic;
-  nf::Instance instance("lb", catena_nf_lb(), make_lb(flows), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf runner(catena_nf_lb(), make_lb(flows));
   std::size_t at = 0;
   const auto next = [&] {
     at = at + 1 < order.size() ? at + 1 : 0;
     return order[at];
   };
   for (std::uint32_t i = 0; i < flows; i += kBatch) {
-    instance.process(traffic.write(next));
+    runner.process(traffic.write(next));
   }
   for (auto _ : state) {
-    measure(state, instance, traffic.write(next));
+    measure(state, runner, traffic.write(next));
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch);
-  for (nf::Statistic const& statistic : instance.nf().statistics()) {
+  for (nf::Statistic const& statistic : runner.nf().statistics()) {
     if (statistic.name == "flows" || statistic.name == "flows_not_tracked" || statistic.name == "memory_bytes") {
       state.counters[statistic.name] = static_cast<double>(statistic.value);
     }
@@ -125,10 +124,10 @@ void lb_nf(benchmark::State& state) {
 void lb_new_flows(benchmark::State& state) {
   Traffic traffic;
   // twice what two seconds bring, so that those of the second before always have expired in time
-  nf::Instance instance("lb", catena_nf_lb(), make_lb(1U << 24), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf runner(catena_nf_lb(), make_lb(1U << 24));
   std::uint32_t number = 0;
   for (auto _ : state) {
-    measure(state, instance, traffic.write([&] { return number++; }));
+    measure(state, runner, traffic.write([&] { return number++; }));
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch);
 }
@@ -214,5 +213,5 @@ BENCHMARK(build_table)->Arg(65537)->Arg(655373)->Unit(benchmark::kMillisecond);
 
 int main(int argc, char** argv) {
   const std::vector<std::string> memory{"-m", "1024"};
-  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal(memory));
+  return catena::nf::testing::run_benchmarks(argc, argv, catena::eal::start(memory));
 }

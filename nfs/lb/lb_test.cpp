@@ -609,15 +609,5 @@ TEST(Lb, reports_tell_backends_memory_and_shares) {
   EXPECT_GT(live.statistic("memory_bytes"), 60U * 1000000);
 }
 
-TEST(Lb, the_kernel_compiles_for_cuda) {
-  const auto side = make_lb()->kernel_side();
-  ASSERT_TRUE(side.ok()) << side.status();
-  const auto binary = device::compile_cuda(kernel::adapt(side->spec), "sm_90");
-  if (absl::IsUnavailable(binary.status())) {
-    GTEST_SKIP() << "NVRTC is not here: " << binary.status();
-  }
-  EXPECT_TRUE(binary.ok()) << binary.status();
-}
-
 }  // namespace
 }  // namespace catena::lb::testing

@@ -70,7 +70,7 @@ inline RunResult run(std::vector<Frame> const& frames, std::string_view yaml = k
   }
   sort(cpu->records);
   for (device::Device* device : nf::testing::devices()) {
-    SCOPED_TRACE(device->info().name);
+    SCOPED_TRACE(nf::testing::name_of(device));
     auto other = nf::testing::run(catena_nf_lb(), make_lb(yaml), frames, device, options);
     EXPECT_TRUE(other.ok()) << other.status();
     if (!other.ok()) {
@@ -182,17 +182,16 @@ class LiveLb {
   }
   Lb& lb() { return *lb_; }
   std::uint64_t statistic(std::string_view name) { return value_of(lb_->statistics(), name); }
-  std::uint64_t no_backend() { return instance_.outcome().drops()[0]; }
+  std::uint64_t no_backend() { return instance_.dropped("no_backend"); }
 
   std::uint64_t now_ns = 1000 * kSecondNs;
 
  private:
   explicit LiveLb(std::unique_ptr<nf::Nf> nf)
-      : lb_(static_cast<Lb*>(nf.get())),
-        instance_("lb", catena_nf_lb(), std::move(nf), nf::OnUnsupported::kPass, false) {}
+      : lb_(static_cast<Lb*>(nf.get())), instance_(catena_nf_lb(), std::move(nf)) {}
 
   Lb* lb_;
-  nf::Instance instance_;
+  nf::testing::CpuNf instance_;
 };
 
 }  // namespace catena::lb::testing

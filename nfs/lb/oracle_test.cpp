@@ -2,9 +2,10 @@
 // Others that translate packets judge our translation: scapy, and the Linux kernel's destination NAT.
 #include <gtest/gtest.h>
 
+#include <catena/nf/testing/oracle.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
+
 #include "lb_testing.hpp"
-#include "nf/testing/oracle.hpp"
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::lb::testing {
 namespace {

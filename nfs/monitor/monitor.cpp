@@ -73,8 +73,8 @@ nf::Hints Monitor::hints() const {
 
 void Monitor::compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) {}
 
-void Monitor::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte>,
-                       nf::SpillView const*, std::uint32_t, nf::Outcome&) {
+void Monitor::complete(nf::Completion const& completion) {
+  packet::Batch const& batch = completion.batch();
   std::array<Observation, kChunk> packets;
   prefetch_headers(batch, 0);
   for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {

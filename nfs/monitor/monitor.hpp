@@ -25,8 +25,7 @@ class Monitor final : public nf::Nf, private RecordSink {
 
   nf::Hints hints() const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
-  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  void complete(nf::Completion const& completion) override;
   void tick(std::uint64_t now_ns) override { meter_.tick(now_ns); }
   /// Exports what is left. DataLoss, naming each file that could not be written.
   Status finish() override;

@@ -12,14 +12,14 @@
 #include <rte_hash_crc.h>
 #include <rte_memory.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <random>
 
-#include "dataplane/eal/eal.hpp"
-#include "nf/testing/bench.hpp"
+#include "eal/eal.hpp"
 
 namespace {
 
@@ -96,7 +96,7 @@ void run_nf(benchmark::State& state, std::string_view yaml, std::uint32_t warm_u
                                                nf::testing::make_frame(packet::kProtocolTcp, 1, 2, 3, 4, "0123456"));
   const std::vector<std::uint64_t> arrivals_ns(kSlots, 1'000'000);
   nf::testing::PacketStore store(frames, arrivals_ns);
-  nf::Instance instance("mon", catena_nf_monitor(), make_monitor(yaml), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf runner(catena_nf_monitor(), make_monitor(yaml));
   const auto refill = [&] {
     for (std::uint32_t i = 0; i < kSlots; ++i) {
       set_flow(store.all()[i].frame(), next_flow());
@@ -104,7 +104,7 @@ void run_nf(benchmark::State& state, std::string_view yaml, std::uint32_t warm_u
   };
   for (std::uint32_t pass = 0; pass < warm_up_passes; ++pass) {
     refill();
-    instance.process(store.all());
+    runner.process(store.all());
   }
   std::size_t first = 0;
   for (auto _ : state) {
@@ -113,7 +113,7 @@ void run_nf(benchmark::State& state, std::string_view yaml, std::uint32_t warm_u
       refill();
       state.ResumeTiming();
     }
-    instance.process(store.batch(first, kBatch));
+    runner.process(store.batch(first, kBatch));
     first = (first + kBatch) % kSlots;
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch);
@@ -190,6 +190,4 @@ BENCHMARK(new_flows)->Arg(kMillion);
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal());
-}
+int main(int argc, char** argv) { return catena::nf::testing::run_benchmarks(argc, argv, catena::eal::start()); }

@@ -93,7 +93,7 @@ TEST_F(MonitorTest, a_quiet_live_link_exports_without_another_packet) {
   auto monitor = nf::testing::make_nf(catena_nf_monitor(), kBoth, folder_.path());
   ASSERT_TRUE(monitor.ok()) << monitor.status();
   nf::Nf& nf = **monitor;
-  nf::Instance instance("mon", catena_nf_monitor(), std::move(monitor).value(), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf instance(catena_nf_monitor(), std::move(monitor).value());
   const std::vector<Frame> frames{make_frame(17, 1, 2, 10, 20, "a")};
   const std::vector<std::uint64_t> arrivals_ns{1'700'000'000 * kTestSecond};
   nf::testing::PacketStore store(frames, arrivals_ns);
@@ -155,7 +155,7 @@ TEST_F(MonitorTest, statistics_count_flows_records_and_evictions) {
 TEST_F(MonitorTest, the_end_report_names_the_top_talkers) {
   auto monitor = nf::testing::make_nf(catena_nf_monitor(), "top: 2", folder_.path());
   ASSERT_TRUE(monitor.ok()) << monitor.status();
-  nf::Instance instance("mon", catena_nf_monitor(), std::move(monitor).value(), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf instance(catena_nf_monitor(), std::move(monitor).value());
   nf::testing::PacketStore store(std::vector{
       make_frame(17, 0xC0000201, 0xC6336402, 1, 2, "four"), make_frame(17, 0xC0000201, 0xC6336402, 9, 9, "four"),
       make_frame(17, 0xC6336402, 0xC0000201, 2, 1, ""), make_frame(17, 0xC0000203, 0xC6336402, 1, 2, "12345")});
@@ -242,7 +242,7 @@ TEST_F(MonitorTest, a_file_that_cannot_be_written_ends_the_run_as_data_loss) {
                                       "export: [{format: json, file: /dev/full}, {format: json, file: flows.jsonl}]",
                                       folder_.path());
   ASSERT_TRUE(monitor.ok()) << monitor.status();
-  nf::Instance instance("mon", catena_nf_monitor(), std::move(monitor).value(), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf instance(catena_nf_monitor(), std::move(monitor).value());
   nf::testing::PacketStore store(std::vector{make_frame(17, 1, 2, 3, 4, ""), make_frame(17, 2, 2, 3, 4, "")});
   instance.process(store.all());
   const Status status = instance.nf().finish();

@@ -4,14 +4,13 @@
 #include "monitor.hpp"
 
 #include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "nf/testing/scratch_folder.hpp"
 
 /// What the tests of this NF share.
 namespace catena::monitor {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/oracle.hpp>
 
 #include <chrono>
 #include <filesystem>
@@ -17,7 +18,6 @@
 #include <thread>
 
 #include "monitor_testing.hpp"
-#include "nf/testing/oracle.hpp"
 
 namespace catena::monitor {
 namespace {

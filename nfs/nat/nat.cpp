@@ -10,8 +10,7 @@
 #include <optional>
 #include <utility>
 
-extern const catena::kernel::EmbeddedFile catena_kernel_nat[];
-extern const unsigned catena_kernel_nat_count;
+#include "catena_kernel_nat.hpp"
 
 namespace catena::nat {
 namespace {
@@ -392,11 +391,8 @@ void Nat::compute(packet::Batch const& batch, std::span<const std::byte> aux, st
 
 Result<nf::KernelSide> Nat::kernel_side() const {
   nf::KernelSide side;
-  side.spec.source = {catena_kernel_nat, catena_kernel_nat_count};
-  side.spec.kernel = "nat";
-  side.spec.reads = hints().gr;
-  side.spec.writes = hints().gw;
-  side.spec.aux_bytes = sizeof(Aux);
+  side.spec.source = catena_kernel_nat();
+  side.spec.name = "nat";
   return side;
 }
 

@@ -38,9 +38,6 @@ class Nat final : public nf::Nf {
   nf::Hints hints() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
-  void complete(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
-                std::span<const std::byte> /*results*/, nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/,
-                nf::Outcome& /*outcome*/) override {}
   Result<nf::KernelSide> kernel_side() const override;
   void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;

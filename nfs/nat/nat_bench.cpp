@@ -13,7 +13,7 @@
 #include <benchmark/benchmark.h>
 #include <rte_hash.h>
 #include <rte_hash_crc.h>
-#include <catena/nf/instance.hpp>
+#include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
@@ -25,8 +25,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "dataplane/eal/eal.hpp"
-#include "nf/testing/bench.hpp"
+#include "eal/eal.hpp"
 
 namespace {
 
@@ -90,10 +89,10 @@ Pool& pool() {
   return pool;
 }
 
-std::unique_ptr<nf::Instance> make_nat() {
+std::unique_ptr<nf::testing::CpuNf> make_nat() {
   auto nat = nf::testing::value_or_throw(
       nf::testing::make_nf(catena_nf_nat(), "inside: [10.0.0.0/8]\nexternal: [203.0.113.1-203.0.113.32]\n"));
-  return std::make_unique<nf::Instance>("nat", catena_nf_nat(), std::move(nat), nf::OnUnsupported::kPass, false);
+  return std::make_unique<nf::testing::CpuNf>(catena_nf_nat(), std::move(nat));
 }
 
 /// Calls `round(count)` for every pool of packets that has flows 0 .. kFlows - 1 in turn.
@@ -107,7 +106,7 @@ void for_every_flow(Round round) {
 
 /// A NAT that knows every flow, and the external endpoint of each.
 struct FullNat {
-  std::unique_ptr<nf::Instance> nat = make_nat();
+  std::unique_ptr<nf::testing::CpuNf> nat = make_nat();
   std::vector<Ends> answers = std::vector<Ends>(kFlows);
 
   FullNat() {
@@ -130,11 +129,9 @@ void measure(benchmark::State& state, EndsOf ends_of, Decide decide) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kPackets);
 }
 
-void check_drops(benchmark::State& state, nf::Instance const& nat) {
-  for (auto const& [name, count] : nat.drops()) {
-    if (count > 0) {
-      state.SkipWithError("packets were dropped");
-    }
+void check_drops(benchmark::State& state, nf::testing::CpuNf const& nat) {
+  if (nat.drops() > 0) {
+    state.SkipWithError("packets were dropped");
   }
 }
 
@@ -163,7 +160,7 @@ void nat_answers(benchmark::State& state) {
 
 void nat_create(benchmark::State& state) {
   for (auto _ : state) {
-    const std::unique_ptr<nf::Instance> nat = make_nat();
+    const std::unique_ptr<nf::testing::CpuNf> nat = make_nat();
     double seconds = 0;
     for_every_flow([&](std::uint32_t, std::uint32_t count) {
       seconds += pool().time([&](packet::Batch const& batch) { nat->process(batch); }, count);
@@ -263,6 +260,4 @@ BENCHMARK(rte_hash_add_of_flows)->UseManualTime()->Iterations(3)->Unit(benchmark
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal());
-}
+int main(int argc, char** argv) { return catena::nf::testing::run_benchmarks(argc, argv, catena::eal::start()); }

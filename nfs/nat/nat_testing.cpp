@@ -174,7 +174,7 @@ RunResult run_everywhere(std::vector<Frame> const& frames, std::string_view yaml
   std::optional<RunResult> first;
   for (device::Device* place : places) {
     for (const std::uint32_t unit_size : {256U, 33U, 1U}) {
-      SCOPED_TRACE(concat(place == nullptr ? "CPU" : place->info().name, ", units of ", unit_size));
+      SCOPED_TRACE(concat(nf::testing::name_of(place), ", units of ", unit_size));
       auto nat = make(yaml);
       if (!nat.ok()) {
         ADD_FAILURE() << nat.status();

@@ -2,9 +2,10 @@
 // Others that share no code with this project say what must become of a packet: scapy, and the kernel's own NAT.
 #include <gtest/gtest.h>
 
+#include <catena/nf/testing/oracle.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
+
 #include "nat_testing.hpp"
-#include "nf/testing/oracle.hpp"
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::nat::testing {
 namespace {

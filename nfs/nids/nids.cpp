@@ -2,6 +2,7 @@
 #include "nids.hpp"
 
 #include "alert.hpp"
+#include "catena_kernel_nids.hpp"
 #include "configure.hpp"
 #include "device_state.hpp"
 
@@ -13,9 +14,6 @@
 
 #include <algorithm>
 #include <array>
-
-extern const catena::kernel::EmbeddedFile catena_kernel_nids[];
-extern const unsigned catena_kernel_nids_count;
 
 namespace catena::nids {
 namespace {
@@ -100,9 +98,10 @@ void Nids::compute(packet::Batch const& batch, std::span<const std::byte>, std::
   }
 }
 
-void Nids::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte> results,
-                    nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) {
-  const auto rows = nf::array_of<NidsResult>(results);
+void Nids::complete(nf::Completion const& completion) {
+  packet::Batch const& batch = completion.batch();
+  nf::Outcome& outcome = completion.outcome();
+  const auto rows = completion.results<NidsResult>();
   // most packets have no match, and then most rule files no rule for them
   auto const* rules = std::get_if<RuleSet>(&what_);
   const bool passes_without_matches = rules == nullptr || !rules->evaluator.may_match(matches_);
@@ -116,8 +115,7 @@ void Nids::complete(packet::Batch const& batch, std::span<const std::byte>, std:
       report(packet, decisions_[i], outcome);
       continue;
     }
-    const auto spilled = spill == nullptr ? std::span<const std::byte>() : spill->row(first_row + i);
-    if (!read_matches(rows[i], spilled, packet.layers().payload_length)) {
+    if (!read_matches(rows[i], completion.spill(i), packet.layers().payload_length)) {
       // A device that returned something else than the kernel wrote: the packet is decided all the same.
       matches_.clear();
       matcher_.scan(packet.payload(), matches_);
@@ -229,15 +227,12 @@ Result<nf::KernelSide> Nids::kernel_side() const {
   }
 
   nf::KernelSide side;
-  side.spec.source = {catena_kernel_nids, catena_kernel_nids_count};
-  side.spec.kernel = count == 2 ? "nids_two" : "nids_one";
-  side.spec.reads = hints().gr;
-  side.spec.writes = hints().gw;
-  side.spec.result_bytes = sizeof(NidsResult);
-  side.spec.policy = {.lanes = kLanes,
-                      .group_size = kGroupSize,
-                      .local_bytes = local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32)),
-                      .spill_factor = 4 * count};
+  side.spec.source = catena_kernel_nids();
+  side.spec.name = count == 2 ? "nids_two" : "nids_one";
+  side.spec.lanes = kLanes;
+  side.spec.group_size = kGroupSize;
+  side.spec.local_bytes = local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32));
+  side.spec.spill_factor = 4 * count;
   side.state = state.finish(NidsState{automata[0], automata[1]});
   return side;
 }

@@ -64,8 +64,7 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
 
   nf::Hints hints() const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
-  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
   void spill_requests(std::span<const std::byte> results, std::vector<nf::SpillRequest>& requests) const override;
   std::vector<std::string> start_report() const override { return report_; }

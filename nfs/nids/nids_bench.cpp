@@ -6,13 +6,11 @@
 // Sets: "strings" 5,000 host names, "et150" rules of Emerging Threats, "office" the rules of the example. The first two
 // and their capture lie beside the checkout; without them only the example runs.
 #include "evaluator.hpp"
-#include "nids.hpp"
-#include "rule_parser.hpp"
 
 #include <benchmark/benchmark.h>
 #include <hs.h>
 #include <catena/core/text.hpp>
-#include <catena/nf/instance.hpp>
+#include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/text_file.hpp>
@@ -22,7 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "nf/testing/bench.hpp"
+#include "nids.hpp"
+#include "rule_parser.hpp"
 
 namespace {
 
@@ -82,15 +81,15 @@ void visit(benchmark::State& state, nf::testing::PacketStore& store, Decide deci
 catena::Status run_nf(benchmark::State& state, Case const& what) {
   CATENA_ASSIGN_OR_RETURN(const auto store, load(what.capture));
   CATENA_ASSIGN_OR_RETURN(auto made, nf::testing::make_nf(catena_nf_nids(), what.config));
-  nf::Instance instance("ids", catena_nf_nids(), std::move(made), nf::OnUnsupported::kPass, false);
+  nf::testing::CpuNf runner(catena_nf_nids(), std::move(made));
   visit(state, *store, [&](packet::Batch const& batch) {
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
       batch[i].set_verdict(packet::Verdict::kPass);  // what was dropped in the last round is inspected again
     }
-    instance.process(batch);
+    runner.process(batch);
   });
   state.counters["alerts"] =
-      benchmark::Counter(static_cast<double>(instance.outcome().alerts()), benchmark::Counter::kAvgIterations);
+      benchmark::Counter(static_cast<double>(runner.alerts()), benchmark::Counter::kAvgIterations);
   return absl::OkStatus();
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test_random.hpp"
-#include "test_support.hpp"
 
 #include <catena/packet/headers.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "test_support.hpp"
 
 namespace catena::nids {
 namespace {
@@ -311,7 +312,7 @@ TEST(Nids, results_that_no_kernel_wrote_are_not_believed) {
   for (NidsResult const& result : {NidsResult{1, {match_entry(7, 3)}}, NidsResult{1, {match_entry(0, 4)}},
                                    NidsResult{8, {}}, NidsResult{0xFFFFFFFE, {}}}) {
     nf::Outcome outcome(1, true);
-    (*nf)->complete(batch, {}, std::as_bytes(std::span(&result, 1)), nullptr, 0, outcome);
+    (*nf)->complete({batch, {}, std::as_bytes(std::span(&result, 1)), outcome});
     ASSERT_EQ(outcome.lines().size(), 1U);
     EXPECT_EQ(outcome.lines()[0].fields, "\"matches\":[0],\"occurrences\":1");
   }

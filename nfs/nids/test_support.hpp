@@ -3,8 +3,8 @@
 
 #include "nids.hpp"
 
-#include <catena/device/device.hpp>
 #include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,8 +16,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "nf/testing/scratch_folder.hpp"
 
 /// What the tests of the NIDS share.
 namespace catena::nids::testing {
@@ -32,7 +30,7 @@ inline std::vector<device::Device*> places() {
   }
   return all;
 }
-inline std::string name_of(device::Device* device) { return device == nullptr ? "CPU" : device->info().name; }
+using nf::testing::name_of;
 
 inline std::string testdata(std::string const& name) { return nf::testing::source_path("nfs/nids/testdata/" + name); }
 

@@ -7,10 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "catena_kernel_remark.hpp"
 #include "remark.layout.hpp"
-
-extern const catena::kernel::EmbeddedFile catena_kernel_remark[];
-extern const unsigned catena_kernel_remark_count;
 
 namespace catena::remark {
 namespace {
@@ -72,9 +70,10 @@ class Remark final : public nf::Nf {
     }
   }
 
-  void complete(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<const std::byte> results,
-                nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) override {
-    const std::span<const RemarkResult> decisions = nf::array_of<RemarkResult>(results);
+  void complete(nf::Completion const& completion) override {
+    packet::Batch const& batch = completion.batch();
+    nf::Outcome& outcome = completion.outcome();
+    const std::span<const RemarkResult> decisions = completion.results<RemarkResult>();
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
       const packet::Packet packet = batch[i];
       if (decisions[i].dropped != 0) {
@@ -90,11 +89,8 @@ class Remark final : public nf::Nf {
 
   Result<nf::KernelSide> kernel_side() const override {
     nf::KernelSide side;
-    side.spec.source = {catena_kernel_remark, catena_kernel_remark_count};
-    side.spec.kernel = "remark";
-    side.spec.reads = hints().gr;
-    side.spec.writes = hints().gw;
-    side.spec.result_bytes = sizeof(RemarkResult);
+    side.spec.source = catena_kernel_remark();
+    side.spec.name = "remark";
     nf::StateBuilder state(sizeof(State));
     const State header{.table = state.add(std::span<const std::uint8_t>(table_))};
     side.state = state.finish(header);

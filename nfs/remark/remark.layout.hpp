@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/types.hpp>
 #include <catena/kernel/fault.hpp>
-#include <catena/kernel/types.hpp>
 
 /// What the host code and the kernel of remark share.
 namespace catena::remark {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/conformance.hpp>
 
-#include "dataplane/eal/eal.hpp"
 #include "router.hpp"
 
 CATENA_NF_CONFORMANCE(router, catena_nf_router(), [] {
-  static_cast<void>(catena::dataplane::ensure_eal());
   return Subject{.yaml =
                      "routes: routes.txt\n"
                      "ports: [{port: 1, mac: 02:00:00:00:01:01, next_hop_mac: 02:00:00:00:01:02, "

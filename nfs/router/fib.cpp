@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fib.hpp"
 
+#include "eal/eal.hpp"
+
 #include <rte_errno.h>
 #include <rte_fib.h>
 #include <rte_memory.h>
@@ -29,6 +31,7 @@ Status failure(std::string_view step, int error, std::size_t routes) {
 void Fib::Free::operator()(rte_fib* fib) const { rte_fib_free(fib); }
 
 Result<Fib> Fib::create(std::span<const Route> routes, NextHops const& hops) {
+  CATENA_RETURN_IF_ERROR(eal::start());
   static std::atomic<std::uint32_t> instances{0};
   // two bytes an entry where they can number all next hops and groups: half the cache lines of four
   const std::size_t groups = std::max<std::size_t>(1, count_groups(routes));

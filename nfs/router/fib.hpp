@@ -18,7 +18,7 @@ class Fib {
  public:
   /// `routes` sorted as parse_routes() leaves them: rte_fib adds fastest in this order. `hops` made from them.
   /// ResourceExhausted if the EAL has too little memory, with the option that gives it more; Internal for any other
-  /// refusal of rte_fib. The EAL must run.
+  /// refusal of rte_fib. Starts the EAL where it does not run; Unavailable where it cannot.
   static Result<Fib> create(std::span<const Route> routes, NextHops const& hops);
 
   /// For each address (host order) the number of its next hop, kNoHop where no route matches. The arrays have

@@ -6,16 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/run_everywhere.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 #include <catena/nf/testing/traffic.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/icmp.hpp>
 
 #include <map>
 #include <string>
-
-#include "dataplane/eal/eal.hpp"
-#include "nf/testing/run_everywhere.hpp"
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::router {
 namespace {
@@ -57,7 +55,6 @@ Frame make_arp_request(std::uint32_t sender, std::uint32_t wanted) {
 
 class Rfc1812 : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { ASSERT_TRUE(dataplane::ensure_eal().ok()); }
   void SetUp() override { folder_.write("routes.txt", "0.0.0.0/0 1\n10.9.0.0/24 0\n"); }
 
   Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml) {

@@ -7,13 +7,10 @@
 #include <algorithm>
 #include <array>
 
+#include "catena_kernel_router.hpp"
 #include "checks.hpp"
-#include "dataplane/eal/eal.hpp"
 #include "dir24_8.hpp"
 #include "router.layout.hpp"
-
-extern const catena::kernel::EmbeddedFile catena_kernel_router[];
-extern const unsigned catena_kernel_router_count;
 
 namespace catena::router {
 namespace {
@@ -128,7 +125,6 @@ Result<AnswerOptions> Router::read_answer_options(nf::Config& config, PortTable 
 }
 
 Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
-  CATENA_RETURN_IF_ERROR(dataplane::require_eal("router"));
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("routes"));
   CATENA_ASSIGN_OR_RETURN(const PortTable ports, read_port_table(config));
   CATENA_ASSIGN_OR_RETURN(const AnswerOptions answer_options, read_answer_options(config, ports));
@@ -240,9 +236,10 @@ void Router::finish(packet::Packet const& packet, std::uint32_t decision, nf::Ou
   }
 }
 
-void Router::complete(packet::Batch const& batch, std::span<const std::byte>, std::span<const std::byte> results,
-                      nf::SpillView const*, std::uint32_t, nf::Outcome& outcome) {
-  const std::span<const RouteResult> decisions = nf::array_of<RouteResult>(results);
+void Router::complete(nf::Completion const& completion) {
+  packet::Batch const& batch = completion.batch();
+  nf::Outcome& outcome = completion.outcome();
+  const std::span<const RouteResult> decisions = completion.results<RouteResult>();
   std::uint32_t any = kForward;
   for (RouteResult const& result : decisions) {
     any |= result.decision;
@@ -268,11 +265,8 @@ void Router::complete(packet::Batch const& batch, std::span<const std::byte>, st
 
 Result<nf::KernelSide> Router::kernel_side() const {
   nf::KernelSide side;
-  side.spec.source = {catena_kernel_router, catena_kernel_router_count};
-  side.spec.kernel = "router";
-  side.spec.reads = hints().gr;
-  side.spec.writes = hints().gw;
-  side.spec.result_bytes = sizeof(RouteResult);
+  side.spec.source = catena_kernel_router();
+  side.spec.name = "router";
 
   nf::StateBuilder state(sizeof(State));
   State header{};

@@ -34,14 +34,13 @@ namespace catena::router {
 
 class Router final : public nf::Nf {
  public:
-  /// Errors: as load_routes(), read_port_table() and Fib::create(); FailedPrecondition where the EAL does not run.
+  /// Errors: as load_routes(), read_port_table() and Fib::create().
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
   void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
-  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override;
+  void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
   std::vector<std::string> start_report() const override;
   std::vector<nf::Statistic> statistics() const override { return answers_.statistics(); }

@@ -9,7 +9,7 @@
 #include <rte_fib.h>
 #include <rte_memory.h>
 #include <catena/core/text.hpp>
-#include <catena/nf/instance.hpp>
+#include <catena/nf/testing/bench.hpp>
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/nf/text_file.hpp>
@@ -21,9 +21,8 @@
 #include <map>
 #include <random>
 
-#include "dataplane/eal/eal.hpp"
 #include "dir24_8.hpp"
-#include "nf/testing/bench.hpp"
+#include "eal/eal.hpp"
 
 namespace {
 
@@ -129,9 +128,9 @@ void visit(benchmark::State& state, nf::testing::PacketStore& store, Decide deci
 
 void router_nf(benchmark::State& state) {
   nf::testing::PacketStore& store = pool(state.range(0));
-  nf::Instance instance("rt", catena_nf_router(), make_router(), nf::OnUnsupported::kPass, false);
-  visit(state, store, [&](packet::Batch const& batch) { instance.process(batch); });
-  if (instance.outcome().drops()[0] + instance.outcome().drops()[1] > 0) {
+  nf::testing::CpuNf runner(catena_nf_router(), make_router());
+  visit(state, store, [&](packet::Batch const& batch) { runner.process(batch); });
+  if (runner.drops() > 0) {
     state.SkipWithError("packets were dropped");
   }
 }
@@ -216,6 +215,4 @@ BENCHMARK(load_cpu_and_kernel)->Unit(benchmark::kMillisecond)->Iterations(3);
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  return catena::nf::testing::run_benchmarks(argc, argv, catena::dataplane::ensure_eal());
-}
+int main(int argc, char** argv) { return catena::nf::testing::run_benchmarks(argc, argv, catena::eal::start()); }

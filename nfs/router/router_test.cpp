@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/run_everywhere.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 #include <catena/nf/text_file.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -12,10 +14,7 @@
 #include <fstream>
 #include <random>
 
-#include "dataplane/eal/eal.hpp"
 #include "lpm_oracle.hpp"
-#include "nf/testing/run_everywhere.hpp"
-#include "nf/testing/scratch_folder.hpp"
 
 namespace catena::router {
 namespace {
@@ -54,8 +53,6 @@ Frame forwarded(Frame frame, std::size_t l3 = 14) {
 
 class Router : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { ASSERT_TRUE(dataplane::ensure_eal().ok()); }
-
   void write_routes(std::string_view text) { folder_.write("routes.txt", text); }
   Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = "routes: routes.txt") {
     return nf::testing::make_nf(catena_nf_router(), yaml, folder_.path());
@@ -252,17 +249,6 @@ TEST_F(Router, start_report_counts_routes_and_ports) {
   write_routes("10.0.0.0/8 1\n11.0.0.0/8 2\n12.0.0.0/8 1\n");
   EXPECT_THAT((*make())->start_report(),
               ElementsAre(HasSubstr("3 routes to 2 ports"), HasSubstr("sends no ICMP errors")));
-}
-
-// The statement runs in a process of its own, where nothing has started DPDK.
-TEST(RouterDeathTest, creating_one_without_dpdk_is_a_failed_precondition) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(
-      {
-        const auto router = nf::testing::make_nf(catena_nf_router(), "routes: routes.txt");
-        std::exit(router.status().code() == absl::StatusCode::kFailedPrecondition ? 0 : 1);
-      },
-      ::testing::ExitedWithCode(0), "");
 }
 
 /// The full Internet table: parsed here on its own, ports assigned as line number mod kPorts.

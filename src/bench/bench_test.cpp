@@ -1,20 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/chart.hpp"
-#include "bench/data.hpp"
-#include "bench/nca_page.hpp"
-#include "bench/nca_run.hpp"
-#include "bench/nca_traffic.hpp"
-#include "bench/paper_chains.hpp"
-#include "bench/paper_page.hpp"
-#include "bench/reference.hpp"
-#include "bench/results.hpp"
-#include "bench/sample_sink.hpp"
-#include "bench/timeline.hpp"
-#include "chain/chain.hpp"
-#include "dataplane/eal/eal.hpp"
-#include "device/subprocess.hpp"
 
-#include <catena/nf/registry.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <gmock/gmock.h>
@@ -28,6 +14,21 @@
 #include <set>
 #include <string>
 
+#include "bench/data.hpp"
+#include "bench/nca_page.hpp"
+#include "bench/nca_run.hpp"
+#include "bench/nca_traffic.hpp"
+#include "bench/paper_chains.hpp"
+#include "bench/paper_page.hpp"
+#include "bench/reference.hpp"
+#include "bench/results.hpp"
+#include "bench/sample_sink.hpp"
+#include "bench/timeline.hpp"
+#include "chain/chain.hpp"
+#include "device/subprocess.hpp"
+#include "eal/eal.hpp"
+#include "nf/registry.hpp"
+
 namespace catena::bench {
 namespace {
 
@@ -38,7 +39,7 @@ using ::testing::Not;
 
 /// Sends `packets` packets in units of `unit_packets`; each frame's first byte is the low byte of its number.
 std::vector<Sample> sampled(SampleSink& sink, std::uint64_t packets, std::uint32_t unit_packets) {
-  EXPECT_TRUE(dataplane::ensure_eal().ok());
+  EXPECT_TRUE(eal::start().ok());
   auto pool = dataplane::PacketPool::create(512);
   EXPECT_TRUE(pool.ok()) << pool.status();
   for (std::uint64_t first = 0; first < packets; first += unit_packets) {

@@ -417,9 +417,9 @@ Result<double> plain_kernel_bytes_per_s(nca_function& function, NcaLoad const& l
   if (function.device_nf == nullptr) {
     return absl::FailedPreconditionError("the function runs on the host, without a kernel");
   }
-  const kernel::ProgramSpec specs[] = {function.device_nf->spec()};
+  const kernel::DeviceNf* const device_nfs[] = {function.device_nf.get()};
   CATENA_ASSIGN_OR_RETURN(const auto format,
-                          kernel::PackedFormat::create(specs, load.buffer_packets, buffer_bytes(load)));
+                          kernel::PackedFormat::create(device_nfs, load.buffer_packets, buffer_bytes(load)));
   const kernel::PackedLaunch::Nf nfs[] = {{function.device_nf.get(), function.returns_spill}};
   CATENA_ASSIGN_OR_RETURN(const auto launch, kernel::PackedLaunch::create(function.device_nf->device(), nfs, format));
   Traffic const& traffic = *load.traffic;

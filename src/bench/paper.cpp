@@ -50,20 +50,6 @@ SyncMode const& mode_of(std::string_view name) {
   return *std::find_if(kModes.begin(), kModes.end() - 1, [name](SyncMode const& mode) { return mode.name == name; });
 }
 
-/// As a chain file has it.
-const char* choice_text(device::DevicePreference choice) {
-  switch (choice) {
-    case device::DevicePreference::kCuda:
-      return "cuda";
-    case device::DevicePreference::kOpenCl:
-      return "opencl";
-    case device::DevicePreference::kAuto:
-    case device::DevicePreference::kNone:
-      break;
-  }
-  return "auto";
-}
-
 /// The whole benchmark under way.
 class Paper {
  public:
@@ -215,7 +201,7 @@ Result<RunSpec> Paper::spec_for(Cell& cell) {
   RunSpec spec;
   spec.chain = &chain;
   spec.text.frame_bytes = frame_bytes;
-  spec.text.device = alone ? "none" : choice_text(options_.device);
+  spec.text.device = alone ? "none" : device::to_string(options_.device);
   spec.text.tuning = options_.tuning;
   if (cell.unit_packets != 0) {
     // the block that moves stays what it is, as in the paper: 4,096 packets, or as many units as a launch takes
@@ -389,7 +375,7 @@ Status check(PaperOptions const& options) {
   if (options.output.empty()) {
     return absl::InvalidArgumentError("the output folder has no name");
   }
-  if (options.device == device::DevicePreference::kNone) {
+  if (options.device.kind == device::DevicePreference::Kind::kNone) {
     return absl::InvalidArgumentError("the device is none: the benchmark compares ways to a device");
   }
   return absl::OkStatus();

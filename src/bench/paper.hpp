@@ -2,10 +2,10 @@
 #pragma once
 
 #include "bench/results.hpp"
+#include "device/device.hpp"
+#include "nf/registry.hpp"
 
 #include <catena/core/status.hpp>
-#include <catena/device/device.hpp>
-#include <catena/nf/registry.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,7 @@
 namespace catena::bench {
 
 struct PaperOptions {
-  device::DevicePreference device = device::DevicePreference::kAuto;
+  device::DevicePreference device;
   std::vector<std::string> chains;        ///< empty: all
   std::vector<std::uint32_t> wire_bytes;  ///< sizes of frames with FCS; empty: those of the paper
   std::vector<std::string> parts;         ///< names of Part; empty: all

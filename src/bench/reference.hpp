@@ -4,7 +4,7 @@
 #include "bench/paper_chains.hpp"
 #include "bench/sample_sink.hpp"
 
-#include <catena/nf/registry.hpp>
+#include "nf/registry.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -4,8 +4,8 @@
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
+#include "core/keep.hpp"
 
-#include <catena/core/keep.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
 
@@ -128,7 +128,7 @@ Status Chain::open_device(RunOptions const& options) {
   CATENA_ASSIGN_OR_RETURN(device_,
                           options.open_device ? options.open_device() : device::open(choice, &no_device_reason_));
   if (!device_) {
-    if (choice == device::DevicePreference::kNone) {
+    if (choice.kind == device::DevicePreference::Kind::kNone) {
       no_device_reason_ = "the device is 'none'";
     }
     return absl::OkStatus();
@@ -165,9 +165,10 @@ Status Chain::load_kernels(SyncOptions const& options) {
   only_on_device_ = only_on_device(input.nfs, *plan_);
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
     if (sides[i]) {
-      sides[i]->spec.shared = shared_step(*plan_->nfs[i].step);
-      CATENA_ASSIGN_OR_RETURN(nfs_[i].device_nf, kernel::DeviceNf::create(*device_, std::move(sides[i]->spec),
-                                                                          sides[i]->state, shared_.get()));
+      CATENA_ASSIGN_OR_RETURN(nfs_[i].device_nf,
+                              kernel::DeviceNf::create(*device_, std::move(sides[i]->spec),
+                                                       nfs_[i].instance->launch_plan(shared_step(*plan_->nfs[i].step)),
+                                                       sides[i]->state, shared_.get()));
     }
   }
   return absl::OkStatus();
@@ -302,7 +303,7 @@ Status Chain::make_stages(RunOptions const& options) {
 std::vector<std::string> Chain::start_report() const {
   std::vector<std::string> lines;
   if (device_) {
-    lines.push_back(concat("device   ", device_->info().name, " (", device::to_string(device_->info().backend), ")"));
+    lines.push_back(concat("device   ", device_->info().name, " (", device_->info().backend, ")"));
     if (!no_device_reason_.empty()) {
       lines.push_back(concat("         not used: ", no_device_reason_));
     }
@@ -410,8 +411,7 @@ RunProgress Chain::progress() const {
 Report Chain::report() const {
   Report report;
   report.chain = config_.name;
-  report.device =
-      device_ ? fmt::format("{} ({})", device_->info().name, device::to_string(device_->info().backend)) : "none";
+  report.device = device_ ? fmt::format("{} ({})", device_->info().name, device_->info().backend) : "none";
   report.device_note = no_device_reason_;
   report.cpu_instead_of_gpu = !device_ && wants_device();
   if (plan_) {

@@ -7,9 +7,9 @@
 #include "chain/run_options.hpp"
 #include "chain/trace.hpp"
 #include "dataplane/pipeline.hpp"
+#include "nf/registry.hpp"
 
 #include <catena/core/status.hpp>
-#include <catena/nf/registry.hpp>
 
 #include <atomic>
 #include <cstdint>

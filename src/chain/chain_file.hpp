@@ -2,17 +2,17 @@
 #pragma once
 
 #include <catena/core/status.hpp>
-#include <catena/device/device.hpp>
 #include <catena/nf/config.hpp>
-#include <catena/nf/instance.hpp>
-#include <catena/plan/planner.hpp>
-
-#include "dataplane/io/source.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "dataplane/io/source.hpp"
+#include "device/device.hpp"
+#include "nf/instance.hpp"
+#include "plan/planner.hpp"
 
 /// The chain file: what an operator writes. docs/chain-file.md is its reference.
 namespace catena::chain {
@@ -56,7 +56,7 @@ struct ChainConfig {
   std::string name;
   PortConfig rx;
   PortConfig tx;
-  device::DevicePreference device = device::DevicePreference::kAuto;
+  device::DevicePreference device;
   std::vector<NfConfig> nfs;
   Tuning tuning;
 };

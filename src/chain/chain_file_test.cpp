@@ -39,7 +39,7 @@ TEST(ChainFile, reads_every_part) {
   EXPECT_EQ(chain->rx.generator.seed, 7U);
   EXPECT_EQ(chain->rx.generator.count, 99U);
   EXPECT_EQ(chain->tx.target, "/somewhere/out.pcap") << "relative to the chain file";
-  EXPECT_EQ(chain->device, device::DevicePreference::kOpenCl);
+  EXPECT_EQ(chain->device, device::DevicePreference::of("opencl"));
   ASSERT_EQ(chain->nfs.size(), 2U);
   EXPECT_EQ(chain->nfs[0].on, plan::Processor::kGpu);
   EXPECT_EQ(chain->nfs[0].on_unsupported, nf::OnUnsupported::kDrop) << "the chain's default";

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain_file.hpp"
-#include "chain/keys.hpp"
 
 #include <catena/packet/slot.hpp>
-#include <catena/plan/planner.hpp>
 
 #include <array>
 #include <limits>
+
+#include "chain/keys.hpp"
+#include "plan/planner.hpp"
 
 namespace catena::chain {
 namespace {
@@ -19,7 +20,6 @@ constexpr std::int64_t kMaxDevices = 32;
 
 constexpr std::array<string_view, 1> kVersions{"catena/v1"};
 constexpr std::array<string_view, 1> kKinds{"Chain"};
-constexpr std::array<string_view, 4> kDevices{"auto", "cuda", "opencl", "none"};
 constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
 constexpr std::array<string_view, 2> kProcessors{"cpu", "gpu"};
 constexpr std::array<string_view, 1> kImix{"imix"};
@@ -162,10 +162,9 @@ constexpr std::array kSpec{
         .keys = kTx,
         .alternatives = kTxAlternatives},
     Key{.name = "device",
-        .kind = kWord,
-        .help = "the device for NFs placed on: gpu",
-        .fallback = "auto",
-        .words = kDevices},
+        .kind = kDevice,
+        .help = "the device for NFs placed on: gpu; one of several by its number: cuda:1",
+        .fallback = "auto"},
     Key{.name = "on_unsupported",
         .kind = kWord,
         .help = "for NFs that do not say it themselves; default: drop for firewall and ipsec, pass for the others",

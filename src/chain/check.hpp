@@ -2,10 +2,10 @@
 #pragma once
 
 #include "chain/run_options.hpp"
+#include "nf/registry.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/refusal.hpp>
-#include <catena/nf/registry.hpp>
 
 #include <string>
 #include <vector>

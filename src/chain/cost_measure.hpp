@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/device/device.hpp>
-#include <catena/plan/cost_model.hpp>
+#include "device/device.hpp"
+#include "plan/cost_model.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -25,10 +25,10 @@ using device::testing::Call;
 using device::testing::FaultyDevice;
 using ::testing::SizeIs;
 
-class Measuring : public ::testing::TestWithParam<device::DevicePreference> {
+class Measuring : public ::testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
-    Result<std::unique_ptr<device::Device>> opened = device::open(GetParam());
+    Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of(GetParam()));
     if (!opened.ok()) {
       GTEST_SKIP() << opened.status();
     }
@@ -122,11 +122,8 @@ TEST_P(Measuring, what_a_device_says_when_it_fails_is_the_error) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Measuring,
-                         ::testing::Values(device::DevicePreference::kOpenCl, device::DevicePreference::kCuda),
-                         [](::testing::TestParamInfo<device::DevicePreference> const& test) {
-                           return std::string(test.param == device::DevicePreference::kCuda ? "cuda" : "opencl");
-                         });
+INSTANTIATE_TEST_SUITE_P(All, Measuring, ::testing::Values("opencl", "cuda"),
+                         [](auto const& test) { return std::string(test.param); });
 
 /// A meter whose staging is marked before each work.
 class HostMeterTest : public ::testing::Test {

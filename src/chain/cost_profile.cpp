@@ -182,18 +182,14 @@ std::string environment(const char* name) {
 
 }  // namespace
 
-CostProfile CostProfile::built_in() {
-  return {plan::CostModel::h200(), std::string(device::to_string(device::Backend::kCuda)), "NVIDIA H200", "", ""};
-}
+CostProfile CostProfile::built_in() { return {plan::CostModel::h200(), "cuda", "NVIDIA H200", "", ""}; }
 
 CostProfile CostProfile::of(device::DeviceInfo const& device, plan::CostModel const& costs) {
-  return {costs, std::string(device::to_string(device.backend)), printable(device.name), printable(device.driver),
-          now_as_text()};
+  return {costs, std::string(device.backend), printable(device.name), printable(device.driver), now_as_text()};
 }
 
 bool CostProfile::is_of(device::DeviceInfo const& info) const {
-  return backend == device::to_string(info.backend) && device == printable(info.name) &&
-         driver == printable(info.driver);
+  return backend == info.backend && device == printable(info.name) && driver == printable(info.driver);
 }
 
 std::string describe(CostProfile const& profile) {
@@ -346,10 +342,10 @@ fs::path ProfileStore::file_of(device::DeviceInfo const& info) const {
     }
   }
   device::Hash128 hash;
-  hash.add_field(device::to_string(info.backend)).add_field(info.name).add_field(info.driver);
+  hash.add_field(info.backend).add_field(info.name).add_field(info.driver);
   constexpr std::size_t kDigits = 16;
-  return folder_ / concat(device::to_string(info.backend), "-", name.substr(0, kMaxNameBytes), "-",
-                          hash.hex().substr(0, kDigits), ".json");
+  return folder_ /
+         concat(info.backend, "-", name.substr(0, kMaxNameBytes), "-", hash.hex().substr(0, kDigits), ".json");
 }
 
 bool ProfileStore::empty() const {
@@ -376,19 +372,18 @@ CostProfile ProfileStore::find(device::DeviceInfo const& info) const {
   return CostProfile::built_in();
 }
 
-CostProfile ProfileStore::find(device::DevicePreference choice) const {
-  if (choice == device::DevicePreference::kNone || empty()) {
+CostProfile ProfileStore::find(device::DevicePreference const& preference) const {
+  using Kind = device::DevicePreference::Kind;
+  if (preference.kind == Kind::kNone || empty()) {
     return CostProfile::built_in();
   }
   for (device::Probe const& probe : device::probe()) {  // in the order of open()
-    const bool asked_for = (choice == device::DevicePreference::kCuda && probe.backend == device::Backend::kCuda) ||
-                           (choice == device::DevicePreference::kOpenCl && probe.backend == device::Backend::kOpenCl);
-    if (asked_for && !probe.devices.empty()) {
-      return find(probe.devices.front());
-    }
-    if (const auto number = device::first_accelerator(probe.devices);
-        choice == device::DevicePreference::kAuto && number) {
-      return find(probe.devices[static_cast<std::size_t>(*number)]);
+    const bool is_meant = preference.kind == Kind::kOne && probe.backend == preference.backend;
+    const std::optional<int> ordinal = is_meant                         ? std::optional(preference.ordinal)
+                                       : preference.kind == Kind::kAuto ? device::first_accelerator(probe.devices)
+                                                                        : std::nullopt;
+    if (ordinal && static_cast<std::size_t>(*ordinal) < probe.devices.size()) {
+      return find(probe.devices[static_cast<std::size_t>(*ordinal)]);
     }
   }
   return CostProfile::built_in();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/device/device.hpp>
-#include <catena/plan/cost_model.hpp>
+#include "device/device.hpp"
+#include "plan/cost_model.hpp"
 
 #include <filesystem>
 #include <string>
@@ -66,7 +66,7 @@ class ProfileStore {
   CostProfile find(device::DeviceInfo const& info) const;
   /// The same for the device that device::open(choice) would open, without opening one: for plans. The built-in one
   /// where no device is.
-  CostProfile find(device::DevicePreference choice) const;
+  CostProfile find(device::DevicePreference const& preference) const;
 
  private:
   std::filesystem::path folder_;

@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 
 device::DeviceInfo device_named(std::string name, std::string driver = "driver 1") {
   device::DeviceInfo info;
-  info.backend = device::Backend::kOpenCl;
+  info.backend = "opencl";
   info.name = std::move(name);
   info.driver = std::move(driver);
   return info;
@@ -105,7 +105,7 @@ TEST_F(ProfileFiles, what_is_saved_is_loaded) {
   EXPECT_FALSE(loaded->is_of(device_named("another device")));
   EXPECT_FALSE(loaded->is_of(device_named("a device", "driver 2")));
   device::DeviceInfo other_backend = device_;
-  other_backend.backend = device::Backend::kCuda;
+  other_backend.backend = "cuda";
   EXPECT_FALSE(loaded->is_of(other_backend));
   EXPECT_THAT(describe(*loaded), AllOf(HasSubstr("measured "), HasSubstr(saved.measured.substr(0, 10))));
   EXPECT_THAT(std::vector<fs::path>(fs::directory_iterator(file.parent_path()), {}), SizeIs(1)) << "nothing temporary";
@@ -238,7 +238,7 @@ TEST_F(ProfileFiles, the_store_finds_what_was_saved_for_the_device) {
   expect_same_costs(store.find(device_).costs, profile.costs);
   EXPECT_THAT(store.find(device_named("a device", "driver 2")).measured, IsEmpty()) << "a new driver may be faster";
   EXPECT_THAT(store.find(device_named("a-device")).measured, IsEmpty());
-  EXPECT_THAT(store.find(device::DevicePreference::kNone).measured, IsEmpty());
+  EXPECT_THAT(store.find(device::DevicePreference::none()).measured, IsEmpty());
 }
 
 TEST_F(ProfileFiles, the_store_refuses_the_profile_of_another_device_and_damaged_ones) {

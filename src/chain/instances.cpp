@@ -2,7 +2,7 @@
 #include "chain/instances.hpp"
 
 #include "chain/findings.hpp"
-#include "dataplane/eal/eal.hpp"
+#include "eal/eal.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -36,7 +36,7 @@ Status start_eal(PortConfig const& rx, PortConfig const& tx) {
       }
     }
   }
-  return dataplane::ensure_eal(arguments);
+  return eal::start(arguments);
 }
 
 nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx) {

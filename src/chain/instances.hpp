@@ -2,9 +2,9 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "nf/registry.hpp"
 
 #include <catena/nf/refusal.hpp>
-#include <catena/nf/registry.hpp>
 
 #include <memory>
 #include <vector>

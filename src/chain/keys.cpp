@@ -2,6 +2,7 @@
 #include "chain/keys.hpp"
 
 #include "chain/findings.hpp"
+#include "device/device.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -85,6 +86,11 @@ Status check_value(nf::Config& section, Key const& key) {
       return read_texts(section, key).status();
     case KeyKind::kWord:
       return section.one_of(key.name, words_of(key)).status();
+    case KeyKind::kDevice: {
+      CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
+      return device::parse_preference(text).ok() ? absl::OkStatus()
+                                                 : section.one_of(key.name, device::preference_names()).status();
+    }
     case KeyKind::kInteger: {
       CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
       return is_word(key, text) ? absl::OkStatus() : section.integer(key.name, key.minimum, key.maximum).status();

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "chain/run_options.hpp"
+#include "nf/named_files.hpp"
 
 #include <catena/core/status.hpp>
-#include <catena/nf/named_files.hpp>
 
 #include <span>
 #include <string>

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of the files that a chain writes when something fails.
-#include "chain/chain.hpp"
-#include "chain/test_support.hpp"
-#include "nf/testing/scratch_folder.hpp"
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+
+#include "chain/chain.hpp"
+#include "chain/test_support.hpp"
 
 namespace catena::chain {
 namespace {

@@ -115,8 +115,8 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
   if (entry.on == plan::Processor::kGpu) {
     CATENA_ASSIGN_OR_RETURN(side, make_kernel_side(entry, instance));
     nf.on = plan::Processor::kGpu;
-    nf.aux_bytes = side->spec.aux_bytes;
-    nf.result_bytes = side->spec.result_bytes;
+    nf.aux_bytes = instance.descriptor().aux_bytes;
+    nf.result_bytes = instance.descriptor().result_bytes;
     nf.headroom = side->spec.headroom;
     nf.tailroom = side->spec.tailroom;
   }
@@ -189,13 +189,13 @@ Result<std::vector<AdaptedProgram>> adapted_programs(ChainConfig const& config, 
         concat(found->position, ": NF '", name, "' works on the CPU; only NFs with `on: gpu` have a program"));
   }
   CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(inputs.plan));
-  kernel::ProgramSpec& spec = inputs.sides[position]->spec;
-  spec.shared = shared_step(*plan.nfs[position].step);
+  kernel::KernelSpec const& spec = inputs.sides[position]->spec;
+  const kernel::LaunchPlan launch_plan = inputs.instances[position]->launch_plan(shared_step(*plan.nfs[position].step));
   std::vector<AdaptedProgram> programs;
-  programs.push_back({concat(name, ": ", spec.source.front().name), kernel::adapt(spec)});
-  if (spec.shared) {
-    programs.push_back({concat(name, ": moves to the device"), kernel::transfer_source(spec, true)});
-    programs.push_back({concat(name, ": moves to the host"), kernel::transfer_source(spec, false)});
+  programs.push_back({concat(name, ": ", spec.source.front().name), kernel::adapt(spec, launch_plan)});
+  if (launch_plan.shared) {
+    programs.push_back({concat(name, ": moves to the device"), kernel::transfer_source(launch_plan, true)});
+    programs.push_back({concat(name, ": moves to the host"), kernel::transfer_source(launch_plan, false)});
   }
   return programs;
 }

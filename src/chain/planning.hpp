@@ -4,8 +4,8 @@
 #include "chain/chain_file.hpp"
 #include "chain/cost_profile.hpp"
 
-#include <catena/nf/registry.hpp>
-#include <catena/plan/planner.hpp>
+#include "nf/registry.hpp"
+#include "plan/planner.hpp"
 
 #include <optional>
 #include <vector>

@@ -102,8 +102,7 @@ class Growing final : public nf::Nf {
   nf::Hints hints() const override { return {}; }
   double grows_by() const override { return 7.5; }
   void compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) override {}
-  void complete(packet::Batch const&, std::span<const std::byte>, std::span<const std::byte>, nf::SpillView const*,
-                std::uint32_t, nf::Outcome&) override {}
+  void complete(nf::Completion const& /*completion*/) override {}
 };
 
 TEST(AddNf, tells_the_planner_by_how_much_frames_grow) {

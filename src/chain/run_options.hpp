@@ -4,9 +4,9 @@
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
 #include "dataplane/io/sink.hpp"
+#include "device/device.hpp"
 
 #include <catena/core/status.hpp>
-#include <catena/device/device.hpp>
 
 #include <cstdint>
 #include <functional>

@@ -2,9 +2,11 @@
 #include "chain/schema.hpp"
 
 #include "chain/keys.hpp"
+#include "device/device.hpp"
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/str_split.h>
+#include <fmt/ranges.h>
 #include <catena/core/text.hpp>
 #include <nlohmann/json.hpp>
 
@@ -45,6 +47,13 @@ Json value_of(Key const& key) {
     }
     case KeyKind::kWord:
       return {{"enum", key.words}};
+    case KeyKind::kDevice: {
+      std::vector<std::string_view> names;
+      for (device::Backend const& backend : device::backends()) {
+        names.push_back(backend.name);
+      }
+      return {{"type", "string"}, {"pattern", fmt::format("^(auto|none|({})(:[0-9]+)?)$", fmt::join(names, "|"))}};
+    }
     case KeyKind::kInteger:
       return key.words.empty()
                  ? integer(key.minimum, key.maximum)
@@ -78,7 +87,8 @@ Json schema_of(std::span<const Key> keys) {
                      : value_of(key);
     value["description"] = key.help;
     if (!key.fallback.empty()) {
-      value["default"] = key.kind == KeyKind::kWord ? Json(key.fallback) : Json::parse(key.fallback);
+      value["default"] =
+          key.kind == KeyKind::kWord || key.kind == KeyKind::kDevice ? Json(key.fallback) : Json::parse(key.fallback);
     }
     schema["properties"][std::string(key.name)] = std::move(value);
     if (key.is_required) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/nf/registry.hpp>
+#include "nf/registry.hpp"
 
 #include <string>
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/transfer_meter.hpp"
 
+#include "kernel/program.hpp"
+#include "kernel/transfer_params.hpp"
+
 #include <catena/core/text.hpp>
-#include <catena/kernel/program.hpp>
 #include <catena/kernel/shared_layout.hpp>
 #include <catena/packet/layers.hpp>
 
@@ -27,7 +29,7 @@ constexpr std::uint32_t kLeastFrame = 60;  // where one field alone is moved, it
 constexpr std::size_t kStagedBytes = 1520;  // kMaxBytes rounded up to what extents are aligned to
 constexpr std::size_t kFlagsAt = kSlots * sizeof(std::uint32_t);
 constexpr std::size_t kExtentsAt = kFlagsAt + kSlots;
-constexpr std::size_t kFramesAt = kExtentsAt + TransferMeter::kMaxPackets * sizeof(kernel::StagingExtent);
+constexpr std::size_t kFramesAt = kExtentsAt + TransferMeter::kMaxPackets * sizeof(copy::StagingExtent);
 constexpr std::size_t kFramesBytes = TransferMeter::kMaxPackets * kStagedBytes;
 constexpr std::size_t kHeadsAt = kFramesAt + kFramesBytes;  // one for every number of packets that a launch may have
 constexpr std::size_t kBatchBytes = kHeadsAt + (TransferMeter::kMaxPackets + 1) * sizeof(kernel::LaunchHeader);
@@ -53,15 +55,15 @@ std::uint32_t lane_bits(Cargo cargo) { return cargo == Cargo::kField ? 0 : kerne
 
 std::size_t frame_at(std::uint32_t slot) { return std::size_t{slot} * packet::kSlotBytes + packet::kSlotHeadroom; }
 
-kernel::ProgramSpec spec_moving(packet::FieldSet fields) {
-  kernel::ProgramSpec spec;
-  spec.shared = kernel::SharedStep{.to_device = fields,
+kernel::LaunchPlan plan_moving(packet::FieldSet fields) {
+  kernel::LaunchPlan plan;
+  plan.shared = kernel::SharedStep{.to_device = fields,
                                    .to_host = fields,
                                    .columns_in = TransferMethod::kGather,
                                    .columns_out = TransferMethod::kGather,
                                    .body_in = TransferMethod::kGather,
                                    .body_out = TransferMethod::kGather};
-  return spec;
+  return plan;
 }
 
 double median(std::vector<double>& samples) {
@@ -106,7 +108,7 @@ Status TransferMeter::allocate() {
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
     rows[slot] = slot;
   }
-  std::vector<kernel::StagingExtent> extents(kMaxPackets);
+  std::vector<copy::StagingExtent> extents(kMaxPackets);
   for (std::uint32_t row = 0; row < kMaxPackets; ++row) {
     extents[row] = {static_cast<u32>(row * kStagedBytes), packet::kSlotHeadroom, kMaxBytes};
   }
@@ -136,7 +138,7 @@ Status TransferMeter::upload(device::Buffer& target, std::size_t at, std::span<c
 Status TransferMeter::build_programs() {
   const auto build = [this](packet::FieldSet fields, Direction direction, Programs& result) -> Status {
     const bool in = direction == Direction::kToDevice;
-    CATENA_ASSIGN_OR_RETURN(result.program, kernel::build(*device_, kernel::transfer_source(spec_moving(fields), in),
+    CATENA_ASSIGN_OR_RETURN(result.program, kernel::build(*device_, kernel::transfer_source(plan_moving(fields), in),
                                                           "the transfer kernel"));
     CATENA_ASSIGN_OR_RETURN(result.kernel, result.program->kernel(in ? kernel::kMoveIn : kernel::kMoveOut));
     return absl::OkStatus();

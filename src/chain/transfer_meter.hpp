@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/device/device.hpp>
-#include <catena/kernel/shared_buffer.hpp>
-#include <catena/plan/cost_model.hpp>
+#include "device/device.hpp"
+#include "kernel/shared_buffer.hpp"
+#include "plan/cost_model.hpp"
 
 #include <array>
 #include <cstddef>

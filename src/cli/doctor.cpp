@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/commands.hpp"
-#include "dataplane/eal/eal.hpp"
-#include "dataplane/io/interface.hpp"
-#include "kernel/program_cache.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/device/device.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,6 +13,11 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "dataplane/io/interface.hpp"
+#include "device/device.hpp"
+#include "eal/eal.hpp"
+#include "kernel/program_cache.hpp"
 
 namespace catena::cli {
 namespace {
@@ -92,7 +93,7 @@ Finding look_at_hugepages() {
 }
 
 Finding look_at_eal() {
-  const Status status = dataplane::ensure_eal();
+  const Status status = eal::start();
   return {status.ok() ? Level::kOk : Level::kProblem, "DPDK",
           status.ok() ? "starts without hugepages and without privileges" : std::string(status.message()),
           status.ok() ? "" : "sudo apt-get install --reinstall libdpdk-dev"};
@@ -132,7 +133,7 @@ Finding look_at_cache() {
 void look_at_devices(std::vector<Finding>& findings) {
   bool any_gpu = false;
   for (device::Probe const& probe : device::probe()) {
-    const std::string subject(device::to_string(probe.backend));
+    const std::string subject(probe.backend);
     for (device::DeviceInfo const& info : probe.devices) {
       any_gpu = any_gpu || !info.is_cpu;
       findings.push_back({Level::kOk, subject,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/known_nfs.hpp"
 
-#include <catena/nf/plugin.hpp>
+#include "nf/plugins.hpp"
 
 #include <filesystem>
 #include <system_error>

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <catena/core/status.hpp>
-#include <catena/nf/registry.hpp>
 
 #include <string>
+
+#include "nf/registry.hpp"
 
 namespace catena::cli {
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/chain_file.hpp"
+
 #include "chain/workers.hpp"
 #include "cli/commands.hpp"
 #include "cli/style.hpp"
 #include "cli/usage.hpp"
-
-#include <catena/nf/plugin.hpp>
+#include "device/device.hpp"
+#include "nf/plugins.hpp"
 
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -69,7 +70,12 @@ int main(int argc, char** argv) {
 
   cli::RunArguments arguments;
   CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
-  const CLI::Validator device_names = CLI::IsMember({"auto", "cuda", "opencl", "none"});
+  const CLI::Validator device_names(
+      [](std::string& text) {
+        const catena::Status parsed = catena::device::parse_preference(text).status();
+        return parsed.ok() ? std::string() : std::string(parsed.message());
+      },
+      "");
   const auto add_run_options = [&arguments, &device_names](CLI::App& command) {
     command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
     command

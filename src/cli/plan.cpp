@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/planning.hpp"
-#include "cli/commands.hpp"
-#include "cli/fail.hpp"
-#include "cli/known_nfs.hpp"
-#include "cli/profile_option.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/plan/explain.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
+
+#include "cli/commands.hpp"
+#include "cli/fail.hpp"
+#include "cli/known_nfs.hpp"
+#include "cli/profile_option.hpp"
+#include "plan/explain.hpp"
 
 namespace catena::cli {
 namespace {

@@ -164,7 +164,7 @@ int profile(std::string const& device, std::string const& output, bool json) {
     return fail(absl::UnavailableError(concat("there is no device to measure:\n", why)), json);
   }
   device::DeviceInfo const& info = (*opened)->info();
-  std::cerr << concat("measuring ", info.name, " (", device::to_string(info.backend),
+  std::cerr << concat("measuring ", info.name, " (", info.backend,
                       "): some seconds, in which nothing else should run\n");
   if (!why.empty()) {
     std::cerr << "not used: " << why << '\n';

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/schema.hpp"
-#include "cli/commands.hpp"
-#include "cli/fail.hpp"
-#include "cli/known_nfs.hpp"
 
-#include <catena/device/device.hpp>
-#include <catena/nf/instance.hpp>
-#include <catena/nf/registry.hpp>
 #include <catena/packet/fields.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
+
+#include "cli/commands.hpp"
+#include "cli/fail.hpp"
+#include "cli/known_nfs.hpp"
+#include "device/device.hpp"
+#include "nf/instance.hpp"
+#include "nf/registry.hpp"
 
 namespace catena::cli {
 namespace {
@@ -76,9 +77,8 @@ Json devices_json() {
                        {"memory_bytes", info.memory_bytes},
                        {"local_memory_bytes", info.local_memory_bytes}});
     }
-    list.push_back({{"backend", std::string(device::to_string(probe.backend))},
-                    {"devices", found},
-                    {"error", std::string(probe.status.message())}});
+    list.push_back(
+        {{"backend", std::string(probe.backend)}, {"devices", found}, {"error", std::string(probe.status.message())}});
   }
   return list;
 }
@@ -87,13 +87,12 @@ void print_devices() {
   constexpr double kMiB = 1024.0 * 1024.0;
   for (device::Probe const& probe : device::probe()) {
     for (device::DeviceInfo const& info : probe.devices) {
-      std::cout << fmt::format("{:<7} {}: {} compute units, {:.0f} MiB, {}, compiled for {}\n",
-                               device::to_string(probe.backend), info.name, info.compute_units,
-                               static_cast<double>(info.memory_bytes) / kMiB, info.driver, info.target);
+      std::cout << fmt::format("{:<7} {}: {} compute units, {:.0f} MiB, {}, compiled for {}\n", probe.backend,
+                               info.name, info.compute_units, static_cast<double>(info.memory_bytes) / kMiB,
+                               info.driver, info.target);
     }
     if (probe.devices.empty()) {
-      std::cout << fmt::format("{:<7} none: {}\n", device::to_string(probe.backend),
-                               std::string(probe.status.message()));
+      std::cout << fmt::format("{:<7} none: {}\n", probe.backend, std::string(probe.status.message()));
     }
   }
 }

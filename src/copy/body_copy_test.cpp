@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/copy/body_copy.hpp>
+#include "copy/body_copy.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kLimit{30};
 class BodyCopies : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto device = device::open_opencl();
+    auto device = device::open(device::DevicePreference::of("opencl"));
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
     pool_ = *device_->allocate_pinned(std::size_t{kSlots} * packet::kSlotBytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/copy/body_copy.hpp>
+#include "copy/body_copy.hpp"
 
 #include "copy/methods.hpp"
 

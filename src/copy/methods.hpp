@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/copy/body_copy.hpp>
+#include "copy/body_copy.hpp"
 
 namespace catena::copy {
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/stage.hpp"
 
-#include <catena/core/keep.hpp>
 #include <catena/core/text.hpp>
 
 #include <spdlog/spdlog.h>
 
 #include <utility>
+
+#include "core/keep.hpp"
 
 namespace catena::dataplane {
 namespace {

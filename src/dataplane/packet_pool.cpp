@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/packet_pool.hpp"
 
-#include "dataplane/eal/eal.hpp"
+#include "eal/eal.hpp"
 
 #include <fcntl.h>
 #include <rte_eal.h>
@@ -110,7 +110,7 @@ Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std:
     return absl::InvalidArgumentError(concat("units of ", unit_packets, " packets: write 1 to ",
                                              std::min(kMaxUnitPackets, slots / 2), " for a pool of ", slots, " slots"));
   }
-  CATENA_RETURN_IF_ERROR(require_eal("packet pool"));
+  CATENA_RETURN_IF_ERROR(eal::start());
   std::unique_ptr<PacketPool> pool(new PacketPool);
   pool->slots_ = slots;
   pool->unit_packets_ = unit_packets;

@@ -33,7 +33,7 @@ class PacketPool {
   /// at most half of the slots. Takes all memory at once: no slot is touched for the first time on the packet path.
   /// Errors:
   ///   InvalidArgument     another number of slots, or of packets in a unit
-  ///   FailedPrecondition  the EAL does not run
+  ///   Unavailable         the EAL does not start
   ///   ResourceExhausted   memory cannot be had; the text says how much was asked for
   static Result<std::unique_ptr<PacketPool>> create(std::uint32_t slots,
                                                     std::uint32_t unit_packets = kDefaultUnitPackets);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/packet_pool.hpp"
 
-#include "dataplane/eal/eal.hpp"
 #include "dataplane/io/test_support.hpp"
+#include "eal/eal.hpp"
 
 #include <catena/nf/testing/harness.hpp>
 
@@ -42,7 +42,7 @@ std::vector<std::uint32_t> acquired_slots(Unit const& unit, std::uint32_t count)
 }
 
 TEST(PacketPool, other_numbers_of_slots_are_refused) {
-  ASSERT_TRUE(ensure_eal().ok());
+  ASSERT_TRUE(eal::start().ok());
   for (const std::uint32_t slots : {0U, 1U, 256U, 511U, 1000U, (1U << 20) + 1, 1U << 21, 0xFFFFFFFFU}) {
     const auto pool = PacketPool::create(slots);
     EXPECT_EQ(pool.status().code(), absl::StatusCode::kInvalidArgument) << slots;

@@ -3,9 +3,9 @@
 
 #include "dataplane/io/output_file.hpp"
 #include "dataplane/unit.hpp"
+#include "nf/instance.hpp"
 
 #include <catena/core/status.hpp>
-#include <catena/nf/instance.hpp>
 
 #include <optional>
 #include <string>

@@ -11,9 +11,9 @@
 #include "dataplane/ticker.hpp"
 #include "dataplane/trace.hpp"
 #include "kernel/read_back.hpp"
+#include "nf/instance.hpp"
 
 #include <catena/core/status.hpp>
-#include <catena/nf/instance.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/stage.hpp"
 
-#include "dataplane/eal/eal.hpp"
+#include "core/keep.hpp"
 #include "dataplane/pipeline.hpp"
 #include "device/testing/faulty_device.hpp"
+#include "eal/eal.hpp"
+#include "nf/testing/marker.hpp"
 
-#include <catena/core/keep.hpp>
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
-#include <catena/nf/testing/marker.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -154,7 +154,7 @@ kernel::SharedStep step_for(Shared const& shared) {
 
 /// rx -> marker -> tx over `frames`.
 Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
-  EXPECT_TRUE(ensure_eal().ok());
+  EXPECT_TRUE(eal::start().ok());
   Outcome outcome;
   auto pool = PacketPool::create(setup.pool_slots).value();
   outcome.all_units = pool->free_units();
@@ -172,14 +172,16 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   std::unique_ptr<Stage> middle;
   DeviceStage* device_stage = nullptr;
   if (setup.device != nullptr) {
-    nf::KernelSide side = instance.nf().kernel_side().value();
+    const nf::KernelSide side = instance.nf().kernel_side().value();
+    std::optional<kernel::SharedStep> step;
     if (setup.shared) {
-      side.spec.shared = step_for(*setup.shared);
+      step = step_for(*setup.shared);
       shared = kernel::SharedBuffer::create(
                    *setup.device, std::as_writable_bytes(std::span(pool->slot(0), pool->slots() * packet::kSlotBytes)))
                    .value();
     }
-    device_nf = kernel::DeviceNf::create(*setup.device, side.spec, side.state, shared.get()).value();
+    device_nf = kernel::DeviceNf::create(*setup.device, side.spec, instance.launch_plan(step), side.state, shared.get())
+                    .value();
     auto stage = DeviceStage::create(instance, 0, *device_nf, *pool, *in, *out, setup.options).value();
     device_stage = stage.get();
     middle = std::move(stage);
@@ -314,7 +316,8 @@ class SharedStepTest : public ::testing::TestWithParam<std::tuple<TransferMethod
   void SetUp() override {
     constexpr std::size_t kPageBytes = 4096;
     alignas(kPageBytes) static std::array<std::byte, kPageBytes> memory;
-    if (std::get<0>(GetParam()) == TransferMethod::kGather && !device_here().map_host(memory).ok()) {
+    if (std::get<0>(GetParam()) == TransferMethod::kGather &&
+        !device_here().map_host(std::span<std::byte>(memory)).ok()) {
       GTEST_SKIP() << device_here().info().name << " maps no host memory";
     }
   }

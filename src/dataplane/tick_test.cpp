@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The clock of live packets, and the ticks that stages give their NFs by it.
-#include "dataplane/eal/eal.hpp"
 #include "dataplane/stage.hpp"
-#include "dataplane/ticker.hpp"
 
 #include <catena/nf/testing/harness.hpp>
-#include <catena/nf/testing/marker.hpp>
 
 #include <gtest/gtest.h>
 
@@ -14,6 +11,10 @@
 #include <memory>
 #include <optional>
 #include <vector>
+
+#include "dataplane/ticker.hpp"
+#include "eal/eal.hpp"
+#include "nf/testing/marker.hpp"
 
 namespace catena::dataplane {
 namespace {
@@ -74,10 +75,9 @@ class Ticked final : public nf::Nf {
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override {
     inner_->compute(batch, aux, results);
   }
-  void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                nf::SpillView const* spill, std::uint32_t first_row, nf::Outcome& outcome) override {
-    inner_->complete(batch, aux, results, spill, first_row, outcome);
-    open -= batch.size();
+  void complete(nf::Completion const& completion) override {
+    inner_->complete(completion);
+    open -= completion.batch().size();
   }
   Result<nf::KernelSide> kernel_side() const override { return inner_->kernel_side(); }
   void tick(std::uint64_t now_ns) override {
@@ -96,7 +96,7 @@ class Ticked final : public nf::Nf {
 class Bench {
  public:
   Bench(device::Device* device, std::optional<LiveClock> clock) {
-    EXPECT_TRUE(ensure_eal().ok());
+    EXPECT_TRUE(eal::start().ok());
     pool_ = PacketPool::create(2048).value();
     auto nf = std::make_unique<Ticked>();
     nf_ = nf.get();
@@ -108,7 +108,7 @@ class Bench {
       return;
     }
     const nf::KernelSide side = instance_->nf().kernel_side().value();
-    device_nf_ = kernel::DeviceNf::create(*device, side.spec, side.state, nullptr).value();
+    device_nf_ = kernel::DeviceNf::create(*device, side.spec, instance_->launch_plan(), side.state, nullptr).value();
     DeviceStageOptions options;
     options.live_clock = clock;
     stage_ = DeviceStage::create(*instance_, 0, *device_nf_, *pool_, *in_, *out_, options).value();

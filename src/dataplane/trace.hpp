@@ -2,12 +2,13 @@
 #pragma once
 
 #include <catena/core/status.hpp>
-#include <catena/kernel/launch.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
+
+#include "kernel/launch.hpp"
 
 namespace catena::dataplane {
 

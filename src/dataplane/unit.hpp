@@ -2,12 +2,13 @@
 #pragma once
 
 #include <catena/nf/outcome.hpp>
-#include <catena/nf/record.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <cstdint>
 #include <span>
 #include <vector>
+
+#include "nf/record.hpp"
 
 struct rte_mbuf;
 

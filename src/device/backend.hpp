@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/device/device.hpp>
+#include "device/device.hpp"
 
 #include "device/health.hpp"
 
@@ -14,9 +14,11 @@
 namespace catena::device {
 
 Probe probe_cuda();
+Result<std::unique_ptr<Device>> open_cuda(int ordinal);
 Probe probe_opencl();
+Result<std::unique_ptr<Device>> open_opencl(int ordinal);
 
-/// Number of the first device that is not this machine's own cores, as open_opencl() takes it; nothing where there is
+/// Number of the first device that is not this machine's own cores, as Backend::open() takes it; nothing where there is
 /// none.
 std::optional<int> first_accelerator(std::span<const DeviceInfo> devices);
 

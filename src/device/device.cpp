@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/device/device.hpp>
+#include "device/device.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -20,18 +20,6 @@ constexpr std::chrono::seconds kDrainLimit{10};
 constexpr std::uintptr_t kPageBytes = 4096;
 
 }  // namespace
-
-std::string_view to_string(Backend backend) {
-  switch (backend) {
-    case Backend::kCuda:
-      return "cuda";
-    case Backend::kOpenCl:
-      return "opencl";
-    case Backend::kMock:
-      return "mock";
-  }
-  return "unknown";
-}
 
 Result<std::chrono::nanoseconds> Event::since(Event& /*earlier*/) { return not_a_timestamp(); }
 
@@ -136,77 +124,6 @@ void drain(Stream& stream, Health& health) {
 
 std::string source_position(std::string_view file, int line) {
   return concat(file.substr(file.rfind('/') + 1), ":", line);
-}
-
-Result<DevicePreference> parse_preference(std::string_view text) {
-  if (text == "auto") {
-    return DevicePreference::kAuto;
-  }
-  if (text == "cuda") {
-    return DevicePreference::kCuda;
-  }
-  if (text == "opencl") {
-    return DevicePreference::kOpenCl;
-  }
-  if (text == "none") {
-    return DevicePreference::kNone;
-  }
-  return absl::InvalidArgumentError(concat("device '", text, "' is not known; write auto, cuda, opencl or none"));
-}
-
-std::optional<int> first_accelerator(std::span<const DeviceInfo> devices) {
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (!devices[i].is_cpu) {
-      return static_cast<int>(i);
-    }
-  }
-  return std::nullopt;
-}
-
-std::vector<Probe> probe() {
-  std::vector<Probe> found;
-  found.push_back(probe_cuda());
-  found.push_back(probe_opencl());
-  return found;
-}
-
-Result<std::unique_ptr<Device>> open(DevicePreference choice, std::string* why) {
-  switch (choice) {
-    case DevicePreference::kNone:
-      return nullptr;
-    case DevicePreference::kCuda:
-      return open_cuda();
-    case DevicePreference::kOpenCl:
-      return open_opencl();
-    case DevicePreference::kAuto:
-      break;
-  }
-  std::string tried;
-  const auto note = [&tried](std::string_view backend, Status const& status) {
-    tried += concat(tried.empty() ? "" : "\n", backend, ": ", std::string(status.message()));
-  };
-  Result<std::unique_ptr<Device>> device = open_cuda();
-  if (!device.ok()) {
-    note("cuda", device.status());
-    const Probe found = probe_opencl();
-    if (const std::optional<int> number = first_accelerator(found.devices)) {
-      device = open_opencl(*number);
-    } else if (found.status.ok()) {
-      device = absl::UnavailableError(
-          concat("only ", found.devices.front().name,
-                 ", which is this machine's CPU: the CPU implementations are faster; `opencl` takes it, for tests"));
-    } else {
-      device = found.status;
-    }
-  }
-  if (!device.ok()) {
-    note("opencl", device.status());
-    device = nullptr;
-  }
-  if (why != nullptr) {
-    *why = tried;
-  }
-  return device;
 }
 
 }  // namespace catena::device

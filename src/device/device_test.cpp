@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every backend owes its users. The suite does not know which backend it runs on.
-#include <catena/device/device.hpp>
+#include "device/device.hpp"
 
 #include <absl/strings/match.h>
 #include <catena/core/text.hpp>
 
 #include "device/backend.hpp"
 #include "device/testing/faulty_device.hpp"
+#include "device/testing/shared_device.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -92,29 +93,22 @@ ProgramSource test_program() {
 
 std::span<const std::byte> bytes_of(auto const& value) { return std::as_bytes(std::span(&value, 1)); }
 
-/// The first device of a backend, opened once; the reason where there is none.
-Result<Device*> shared_device(Backend backend) {
-  static Result<std::unique_ptr<Device>> cuda = open_cuda();
-  static Result<std::unique_ptr<Device>> opencl = open_opencl();
-  if (backend == Backend::kMock) {
-    static std::unique_ptr<FaultyDevice> faulty = opencl.ok() ? std::make_unique<FaultyDevice>(**opencl) : nullptr;
-    if (faulty != nullptr) {
-      return faulty.get();
-    }
+/// As testing::shared_device(); "faulty": a FaultyDevice without faults around the OpenCL device.
+Result<Device*> device_of(std::string_view backend) {
+  if (backend != "faulty") {
+    return testing::shared_device(backend);
   }
-  Result<std::unique_ptr<Device>>& device = backend == Backend::kCuda ? cuda : opencl;
-  if (!device.ok()) {
-    return device.status();
-  }
-  return device->get();
+  CATENA_ASSIGN_OR_RETURN(Device * real, testing::shared_device("opencl"));
+  static FaultyDevice faulty(*real);
+  return &faulty;
 }
 
-class DeviceTest : public ::testing::TestWithParam<Backend> {
+class DeviceTest : public ::testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
-    const Result<Device*> device = shared_device(GetParam());
+    const Result<Device*> device = device_of(GetParam());
     if (!device.ok()) {
-      GTEST_SKIP() << to_string(GetParam()) << ": " << device.status().message();
+      GTEST_SKIP() << GetParam() << ": " << device.status().message();
     }
     device_ = *device;
     stream_ = device_->create_stream().value();
@@ -426,7 +420,8 @@ TEST_P(DeviceTest, host_memory_is_free_again_once_its_buffer_is_gone) {
 
 TEST_P(DeviceTest, host_memory_that_cannot_be_mapped_is_refused_with_the_reason) {
   Pages pages(8192);
-  EXPECT_THAT(device().map_host({}).status().ToString(), AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("no bytes")));
+  EXPECT_THAT(device().map_host(std::span<std::byte>()).status().ToString(),
+              AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("no bytes")));
   EXPECT_THAT(device().map_host(pages.bytes().first(0)).status().ToString(), HasSubstr("INVALID_ARGUMENT"));
   EXPECT_THAT(device().map_host(pages.bytes().subspan(64)).status().ToString(),
               AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("64 bytes into a page")));
@@ -582,6 +577,44 @@ TEST_P(DeviceTest, what_a_list_cannot_run_is_refused_when_it_is_added) {
   ASSERT_EQ(stream().finalize(*finalized), absl::OkStatus());
   EXPECT_TRUE(absl::IsFailedPrecondition(finalized->launch(kernel("add"), {1, 1, 0}, arguments)));
   EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, timestamps_of_a_recording_tell_of_its_last_run) {
+  std::vector<std::uint32_t> data(100'000);
+  const std::unique_ptr<Buffer> buffer = buffer_with(std::as_bytes(std::span(data)));
+  const std::uint32_t count = 100'000;
+  const std::array<KernelArgument, 2> arguments{buffer.get(), bytes_of(count)};
+  const std::unique_ptr<CommandBuffer> commands = device().create_command_buffer().value();
+  Event& begin = *commands->record_timestamp().value();
+  ASSERT_EQ(commands->launch(kernel("twice"), {1600, 64, 0}, arguments), absl::OkStatus());
+  Event& end = *commands->record_timestamp().value();
+  EXPECT_TRUE(absl::IsFailedPrecondition(end.since(begin).status())) << "it never ran";
+  ASSERT_EQ(stream().finalize(*commands), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(commands->record_timestamp().status()));
+  for (int run = 0; run < 3; ++run) {
+    const std::unique_ptr<Event> before = stream().record_timestamp().value();
+    ASSERT_EQ(stream().enqueue(*commands), absl::OkStatus());
+    const std::unique_ptr<Event> after = stream().record_timestamp().value();
+    finish();
+    EXPECT_TRUE(begin.ready().value());
+    EXPECT_GE(begin.since(*before).value().count(), 0) << "run " << run;
+    EXPECT_GT(end.since(begin).value().count(), 0) << "run " << run;
+    EXPECT_GE(after->since(end).value().count(), 0) << "run " << run;
+  }
+  EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+TEST_P(DeviceTest, urgent_streams_work_as_others_do) {
+  const std::unique_ptr<Stream> urgent = device().create_stream({.is_urgent = true}).value();
+  std::vector<std::uint32_t> data(1000, 21);
+  const std::unique_ptr<Buffer> buffer = buffer_with(std::as_bytes(std::span(data)));
+  const std::uint32_t count = 1000;
+  const std::array<KernelArgument, 2> arguments{buffer.get(), bytes_of(count)};
+  ASSERT_EQ(urgent->launch(kernel("twice"), {16, 64, 0}, arguments), absl::OkStatus());
+  std::vector<std::uint32_t> result(data.size());
+  ASSERT_EQ(urgent->copy_to_host(std::as_writable_bytes(std::span(result)), *buffer, 0), absl::OkStatus());
+  finish(*urgent);
+  EXPECT_THAT(result, ::testing::Each(42U));
 }
 
 TEST_P(DeviceTest, unknown_kernel_is_not_found_and_named) {
@@ -777,8 +810,8 @@ TEST_P(DeviceTest, threads_may_launch_the_same_kernel_on_streams_of_their_own) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, DeviceTest, ::testing::Values(Backend::kOpenCl, Backend::kCuda, Backend::kMock),
-                         [](auto const& param_info) { return std::string(to_string(param_info.param)); });
+INSTANTIATE_TEST_SUITE_P(backends, DeviceTest, ::testing::Values("opencl", "cuda", "faulty"),
+                         [](auto const& param_info) { return std::string(param_info.param); });
 
 /// Never ready, and counts how often it was asked.
 class NeverReady final : public Event {
@@ -805,25 +838,44 @@ TEST(Event, wait_without_time_still_asks_once) {
 }
 
 TEST(DevicePreference, names_are_parsed_and_others_are_answered_with_the_list) {
-  EXPECT_EQ(parse_preference("auto").value(), DevicePreference::kAuto);
-  EXPECT_EQ(parse_preference("cuda").value(), DevicePreference::kCuda);
-  EXPECT_EQ(parse_preference("opencl").value(), DevicePreference::kOpenCl);
-  EXPECT_EQ(parse_preference("none").value(), DevicePreference::kNone);
-  for (const char* wrong : {"", "CUDA", "gpu"}) {
+  EXPECT_EQ(parse_preference("auto").value(), DevicePreference());
+  EXPECT_EQ(parse_preference("none").value(), DevicePreference::none());
+  EXPECT_EQ(parse_preference("cuda").value(), DevicePreference::of("cuda"));
+  EXPECT_EQ(parse_preference("opencl:0").value(), DevicePreference::of("opencl"));
+  EXPECT_EQ(parse_preference("cuda:12").value(), DevicePreference::of("cuda", 12));
+  for (const char* wrong : {"", "CUDA", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda:99999999999", "auto:1",
+                            "none:0", ":1", "cuda:1:2"}) {
     EXPECT_THAT(parse_preference(wrong).status().ToString(),
-                AllOf(HasSubstr(concat("'", wrong, "'")), HasSubstr("auto, cuda, opencl or none")));
+                AllOf(HasSubstr(concat("'", wrong, "'")), HasSubstr("auto, cuda, opencl, none"), HasSubstr("cuda:1")));
+  }
+}
+
+TEST(DevicePreference, text_is_what_was_parsed) {
+  for (const char* text : {"auto", "none", "cuda", "opencl", "cuda:1", "opencl:7"}) {
+    EXPECT_EQ(to_string(parse_preference(text).value()), text);
+  }
+}
+
+TEST(Backends, have_names_that_devices_carry_and_preferences_take) {
+  for (Backend const& backend : backends()) {
+    EXPECT_TRUE(parse_preference(backend.name).ok()) << backend.name;
+    const Probe found = backend.probe();
+    EXPECT_EQ(found.backend, backend.name);
+    for (DeviceInfo const& info : found.devices) {
+      EXPECT_EQ(info.backend, backend.name);
+    }
   }
 }
 
 TEST(Open, none_is_no_device_and_no_error) {
-  const Result<std::unique_ptr<Device>> device = open(DevicePreference::kNone);
+  const Result<std::unique_ptr<Device>> device = open(DevicePreference::none());
   ASSERT_TRUE(device.ok());
   EXPECT_EQ(*device, nullptr);
 }
 
 TEST(Open, every_backend_is_probed_and_says_why_it_has_no_device) {
   const std::vector<Probe> found = probe();
-  ASSERT_EQ(found.size(), 2U);
+  ASSERT_EQ(found.size(), backends().size());
   for (Probe const& probe : found) {
     EXPECT_EQ(probe.status.ok(), !probe.devices.empty());
     EXPECT_TRUE(probe.status.ok() || absl::IsUnavailable(probe.status)) << probe.status;
@@ -838,8 +890,8 @@ TEST(Open, automatic_choice_passes_over_cpus_that_pose_as_devices) {
   EXPECT_EQ(first_accelerator({}), std::nullopt);
   EXPECT_EQ(first_accelerator(std::vector{cpu, cpu}), std::nullopt);
   EXPECT_EQ(first_accelerator(std::vector{cpu, gpu, gpu}), 1);
-  const Result<std::unique_ptr<Device>> opencl = open(DevicePreference::kOpenCl);
-  const Result<std::unique_ptr<Device>> automatic = open(DevicePreference::kAuto);
+  const Result<std::unique_ptr<Device>> opencl = open(DevicePreference::of("opencl"));
+  const Result<std::unique_ptr<Device>> automatic = open(DevicePreference());
   ASSERT_TRUE(automatic.ok()) << automatic.status();
   EXPECT_TRUE(*automatic == nullptr || !(*automatic)->info().is_cpu) << (*automatic)->info().name;
   if (opencl.ok() && absl::StrContains((*opencl)->info().driver, "PoCL")) {
@@ -849,9 +901,9 @@ TEST(Open, automatic_choice_passes_over_cpus_that_pose_as_devices) {
 
 TEST(Open, automatic_choice_tells_what_it_tried_before) {
   std::string why = "stale";
-  const Result<std::unique_ptr<Device>> device = open(DevicePreference::kAuto, &why);
+  const Result<std::unique_ptr<Device>> device = open(DevicePreference(), &why);
   ASSERT_TRUE(device.ok()) << device.status();
-  const bool first_choice = *device != nullptr && (*device)->info().backend == Backend::kCuda;
+  const bool first_choice = *device != nullptr && (*device)->info().backend == "cuda";
   EXPECT_EQ(why.empty(), first_choice) << why;
   if (!first_choice) {
     EXPECT_THAT(why, ::testing::StartsWith("cuda: "));
@@ -859,7 +911,7 @@ TEST(Open, automatic_choice_tells_what_it_tried_before) {
 }
 
 TEST(Open, missing_cuda_driver_is_named_with_what_helps) {
-  const Status status = open_cuda().status();
+  const Status status = open(DevicePreference::of("cuda")).status();
   if (status.ok()) {
     GTEST_SKIP() << "this machine has a CUDA device";
   }
@@ -870,15 +922,17 @@ TEST(Open, missing_cuda_driver_is_named_with_what_helps) {
 }
 
 TEST(Open, device_number_that_is_not_there_is_unavailable) {
-  EXPECT_TRUE(absl::IsUnavailable(open_opencl(1000).status()));
-  EXPECT_TRUE(absl::IsUnavailable(open_opencl(-1).status()));
-  EXPECT_TRUE(absl::IsUnavailable(open_cuda(1000).status()));
+  for (Backend const& backend : backends()) {
+    EXPECT_TRUE(absl::IsUnavailable(open(DevicePreference::of(backend.name, 1000)).status())) << backend.name;
+    EXPECT_TRUE(absl::IsUnavailable(backend.open(-1).status())) << backend.name;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(open(DevicePreference::of("abacus")).status()));
 }
 
 class FaultyDeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const Result<Device*> real = shared_device(Backend::kOpenCl);
+    const Result<Device*> real = device_of("opencl");
     if (!real.ok()) {
       GTEST_SKIP() << real.status().message();
     }
@@ -908,7 +962,7 @@ TEST_F(FaultyDeviceTest, row_copies_and_mapped_memory_fail_when_told_to_and_pass
   EXPECT_TRUE(device().map_host(pages.bytes()).ok());
   EXPECT_EQ(device().calls(Call::kMapHost), 2U);
 
-  const std::unique_ptr<Stream> stream = device().create_stream().value();
+  const std::unique_ptr<Stream> stream = device().create_stream({}).value();
   const std::unique_ptr<Buffer> buffer = device().allocate(8).value();
   const RowShape shape{1, 2, 4};
   std::array<std::byte, 8> ones;
@@ -939,7 +993,7 @@ TEST_F(FaultyDeviceTest, row_copies_and_mapped_memory_fail_when_told_to_and_pass
 TEST_F(FaultyDeviceTest, a_lost_device_fails_everything_from_then_on) {
   const Status lost = absl::UnavailableError("planned loss");
   const std::unique_ptr<Buffer> buffer = device().allocate(8).value();
-  const std::unique_ptr<Stream> stream = device().create_stream().value();
+  const std::unique_ptr<Stream> stream = device().create_stream({}).value();
   device().lose(Call::kFill, 1, lost);
   EXPECT_EQ(device().failed(), absl::OkStatus());
   EXPECT_EQ(stream->fill(*buffer, 0, 8, 1), lost);
@@ -953,7 +1007,7 @@ TEST_F(FaultyDeviceTest, a_lost_device_fails_everything_from_then_on) {
 }
 
 TEST_F(FaultyDeviceTest, held_events_run_into_the_limit_and_finish_when_let_go) {
-  const std::unique_ptr<Stream> stream = device().create_stream().value();
+  const std::unique_ptr<Stream> stream = device().create_stream({}).value();
   device().hold_events(true);
   const std::unique_ptr<Event> event = stream->record().value();
   EXPECT_TRUE(absl::IsDeadlineExceeded(event->wait(std::chrono::milliseconds(5), "test")));

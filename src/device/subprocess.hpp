@@ -2,13 +2,14 @@
 #pragma once
 
 #include <catena/core/status.hpp>
-#include <catena/device/device.hpp>
 
 #include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "device/device.hpp"
 
 /// Running a compiler: programs of this machine, started without a shell, in a folder that nobody else can read.
 namespace catena::device {

@@ -2,10 +2,10 @@
 // What the device dialect promises, on every device: fields, bytes, local memory, atomics, the layout of shared
 // structs, and that an access which is out of bounds is stopped, counted and reported. The launch buffer is laid out
 // here by hand, as context.hpp describes it, and every byte of it is compared.
-#include "dialect_test.layout.hpp"
+#include "device/testing/shared_device.hpp"
+#include "kernel/dialect_test.layout.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/kernel/program.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,15 +16,14 @@
 #include <random>
 #include <set>
 
-// Written by catena_embed().
-extern const catena::kernel::EmbeddedFile catena_kernel_dialect_test[];
-extern const unsigned catena_kernel_dialect_test_count;
+#include "catena_kernel_dialect_test.hpp"
+#include "kernel/program.hpp"
 
 namespace catena::kernel {
 namespace {
 
 using namespace dialect_test;
-using device::Backend;
+using device::testing::shared_device;
 using ::testing::ElementsAre;
 
 constexpr std::chrono::seconds kLimit{60};
@@ -36,19 +35,20 @@ constexpr std::uint32_t kGroupSize = 32;
 constexpr std::size_t kWords = 256;
 constexpr std::size_t kWide = 1024;
 
-ProgramSpec test_spec(std::uint32_t lanes) {
-  ProgramSpec spec;
-  spec.source = std::span(catena_kernel_dialect_test, catena_kernel_dialect_test_count);
-  spec.kernel = "dialect_test";
-  spec.reads = kReads;
-  spec.writes = kWrites;
-  spec.aux_bytes = sizeof(Aux);
-  spec.result_bytes = sizeof(Output);
+KernelSpec test_kernel(std::uint32_t lanes) {
+  KernelSpec spec;
+  spec.source = catena_kernel_dialect_test();
+  spec.name = "dialect_test";
   spec.headroom = kHeadroom;
   spec.tailroom = kTailroom;
-  spec.policy = {.lanes = lanes, .group_size = kGroupSize, .local_bytes = 256, .spill_factor = kSpillFactor};
+  spec.lanes = lanes;
+  spec.group_size = kGroupSize;
+  spec.local_bytes = 256;
+  spec.spill_factor = kSpillFactor;
   return spec;
 }
+
+LaunchPlan test_plan() { return {kReads, kWrites, sizeof(Aux), sizeof(Output), {}}; }
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
@@ -81,7 +81,7 @@ struct Memory {
     params.count = packets;
     params.padded = static_cast<u32>(round_up(packets, 16));
     const std::size_t extents =
-        std::size_t{params.padded} * (packet::columns_size(in_columns(test_spec(1))) + sizeof(Aux));
+        std::size_t{params.padded} * (packet::columns_size(in_columns(test_plan())) + sizeof(Aux));
     params.frames_offset = round_up(extents + params.padded * sizeof(Extent), 64);
     std::size_t frame_bytes = 0;
     for (std::uint32_t row = 0; row < packets; ++row) {
@@ -92,11 +92,11 @@ struct Memory {
     params.frames_bytes = round_up(frame_bytes, 64);
     params.out_offset = params.frames_offset + params.frames_bytes;
     out_columns_at = params.out_offset + sizeof(FaultReport) + params.padded;
-    results_at = out_columns_at + std::size_t{params.padded} * packet::columns_size(out_columns(test_spec(1)));
+    results_at = out_columns_at + std::size_t{params.padded} * packet::columns_size(out_columns(test_plan()));
     const std::size_t batch_bytes = results_at + std::size_t{params.padded} * sizeof(Output);
 
     batch.assign(batch_bytes, kPoison);
-    aux_at = std::size_t{params.padded} * packet::columns_size(in_columns(test_spec(1)));
+    aux_at = std::size_t{params.padded} * packet::columns_size(in_columns(test_plan()));
     for (std::uint32_t row = 0; row < packets; ++row) {
       put(batch, extents + row * sizeof(Extent), extent_of[row]);
     }
@@ -115,11 +115,11 @@ struct Memory {
   }
 
   std::size_t in_column(packet::Field field, std::uint32_t row) const {
-    return std::size_t{params.padded} * packet::column_prefix(in_columns(test_spec(1)), field) +
+    return std::size_t{params.padded} * packet::column_prefix(in_columns(test_plan()), field) +
            std::size_t{row} * packet::field_size(field);
   }
   std::size_t out_column(packet::Field field, std::uint32_t row) const {
-    return out_columns_at + std::size_t{params.padded} * packet::column_prefix(out_columns(test_spec(1)), field) +
+    return out_columns_at + std::size_t{params.padded} * packet::column_prefix(out_columns(test_plan()), field) +
            std::size_t{row} * packet::field_size(field);
   }
   std::size_t frame(std::uint32_t row) const { return params.frames_offset + extent_of[row].begin; }
@@ -148,22 +148,12 @@ struct Memory {
   std::size_t results_at = 0;
 };
 
-Result<device::Device*> shared_device(Backend backend) {
-  static Result<std::unique_ptr<device::Device>> cuda = device::open_cuda();
-  static Result<std::unique_ptr<device::Device>> opencl = device::open_opencl();
-  Result<std::unique_ptr<device::Device>>& device = backend == Backend::kCuda ? cuda : opencl;
-  if (!device.ok()) {
-    return device.status();
-  }
-  return device->get();
-}
-
-class DialectTest : public ::testing::TestWithParam<Backend> {
+class DialectTest : public ::testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
     const Result<device::Device*> device = shared_device(GetParam());
     if (!device.ok()) {
-      GTEST_SKIP() << to_string(GetParam()) << ": " << device.status().message();
+      GTEST_SKIP() << GetParam() << ": " << device.status().message();
     }
     device_ = *device;
   }
@@ -171,7 +161,7 @@ class DialectTest : public ::testing::TestWithParam<Backend> {
   /// Runs one kernel over `memory` and brings all of it back.
   void run(std::string_view kernel, Memory& memory, std::uint32_t groups = 1, std::uint32_t lanes = 1) {
     put(memory.state, 0, memory.header);
-    const Result<std::unique_ptr<device::Program>> program = build(*device_, test_spec(lanes));
+    const Result<std::unique_ptr<device::Program>> program = build(*device_, test_kernel(lanes), test_plan());
     ASSERT_TRUE(program.ok()) << program.status();
     const std::unique_ptr<device::Stream> stream = device_->create_stream().value();
     const std::unique_ptr<device::Buffer> batch = copied(*stream, memory.batch);
@@ -489,8 +479,8 @@ TEST_P(DialectTest, lanes_share_a_packet) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, DialectTest, ::testing::Values(Backend::kOpenCl, Backend::kCuda),
-                         [](auto const& param_info) { return std::string(to_string(param_info.param)); });
+INSTANTIATE_TEST_SUITE_P(backends, DialectTest, ::testing::Values("opencl", "cuda"),
+                         [](auto const& param_info) { return std::string(param_info.param); });
 
 }  // namespace
 }  // namespace catena::kernel

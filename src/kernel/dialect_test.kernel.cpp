@@ -3,7 +3,7 @@
 // Mapping: one packet per CATENA_LANES work-items.
 #include <catena/kernel/context.hpp>
 
-#include "dialect_test.layout.hpp"
+#include "kernel/dialect_test.layout.hpp"
 
 using namespace catena;
 using namespace catena::kernel;

@@ -7,6 +7,9 @@
 #include <catena/packet/fields.hpp>
 #include <catena/packet/layers.hpp>
 
+#include "copy/staging_extent.hpp"
+#include "kernel/transfer_params.hpp"
+
 /// What dialect_test.cpp and its kernels share.
 namespace catena::kernel::dialect_test {
 
@@ -123,9 +126,9 @@ inline void put_layouts(Put put) {
     put(CATENA_TEST_OFFSET(object, upload_blocks));
   }
   {
-    StagingExtent object = {};
+    copy::StagingExtent object = {};
     put(sizeof(object));
-    put(alignof(StagingExtent));
+    put(alignof(copy::StagingExtent));
     put(CATENA_TEST_OFFSET(object, begin));
     put(CATENA_TEST_OFFSET(object, slot_begin));
     put(CATENA_TEST_OFFSET(object, bytes));

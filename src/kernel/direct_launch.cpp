@@ -11,45 +11,45 @@ namespace catena::kernel {
 
 DirectLaunch::DirectLaunch(DeviceNf& nf, std::uint32_t max_packets)
     : Launch(nf, max_packets),
-      frames_(frames_of(nf.spec().reads | nf.spec().writes)),
-      in_(in_columns(nf.spec())),
-      out_(out_columns(nf.spec())),
-      frames_written_(frames_of(nf.spec().writes) != Frames::kNone),
+      frames_(frames_of(nf.plan().reads | nf.plan().writes)),
+      in_(in_columns(nf.plan())),
+      out_(out_columns(nf.plan())),
+      frames_written_(frames_of(nf.plan().writes) != Frames::kNone),
       columns_in_(in_),
       columns_out_(out_, frames_written_ && frames_ == Frames::kFrame
                              ? out_ & ~packet::fields(packet::kMetaLength, packet::kMetaOffset)
                              : out_) {}
 
 DirectLaunch::Layout DirectLaunch::layout_for(std::uint32_t count, std::size_t frame_bytes) const {
-  ProgramSpec const& spec = nf_->spec();
+  LaunchPlan const& plan = nf_->plan();
   Layout layout;
   layout.padded = static_cast<std::uint32_t>(round_up(count, kRowAlign));
   layout.aux = std::size_t{layout.padded} * packet::columns_size(in_);
-  layout.extents = layout.aux + std::size_t{layout.padded} * spec.aux_bytes;
+  layout.extents = layout.aux + std::size_t{layout.padded} * plan.aux_bytes;
   layout.frames = round_up(
       layout.extents + (frames_ == Frames::kNone ? 0 : std::size_t{layout.padded} * sizeof(Extent)), kBufferAlign);
   layout.out = round_up(layout.frames + frame_bytes, kBufferAlign);
   layout.out_columns = layout.out + sizeof(FaultReport) + layout.padded;
   layout.results = layout.out_columns + std::size_t{layout.padded} * packet::columns_size(out_);
-  layout.end = layout.results + std::size_t{layout.padded} * spec.result_bytes;
+  layout.end = layout.results + std::size_t{layout.padded} * plan.result_bytes;
   return layout;
 }
 
 Status DirectLaunch::allocate() {
-  ProgramSpec const& spec = nf_->spec();
+  KernelSpec const& spec = nf_->spec();
   const std::size_t each =
       round_up(std::size_t{spec.headroom} + kFrameShift + packet::kSlotBytes + spec.tailroom, kFrameAlign);
   const std::size_t frame_bytes = frames_ == Frames::kNone ? 0 : capacity() * each;
   const Layout most = layout_for(capacity(), frame_bytes);
   CATENA_RETURN_IF_ERROR(allocate_memory(most.end, most.out_columns,
                                          most.end - (frames_written_ ? most.frames : most.out),
-                                         frame_bytes * spec.policy.spill_factor));
+                                         frame_bytes * spec.spill_factor));
   layout_ = layout_for(0, 0);
   return absl::OkStatus();
 }
 
 void DirectLaunch::place_frames() {
-  ProgramSpec const& spec = nf_->spec();
+  KernelSpec const& spec = nf_->spec();
   extents_.clear();
   std::size_t frame_bytes = 0;
   if (frames_ != Frames::kNone) {
@@ -68,11 +68,11 @@ void DirectLaunch::place_frames() {
 
 void DirectLaunch::fill_staging() {
   std::byte* host = staging_->bytes().data();
-  ProgramSpec const& spec = nf_->spec();
+  LaunchPlan const& plan = nf_->plan();
   for (Staged const& staged : staged_) {
     columns_in_.gather(staged.batch, host, layout_.padded, staged.first_row);
     if (!staged.aux.empty()) {
-      std::memcpy(host + layout_.aux + std::size_t{staged.first_row} * spec.aux_bytes, staged.aux.data(),
+      std::memcpy(host + layout_.aux + std::size_t{staged.first_row} * plan.aux_bytes, staged.aux.data(),
                   staged.aux.size());
     }
   }
@@ -132,7 +132,7 @@ std::byte* DirectLaunch::out(std::size_t buffer_offset) const {
 }
 
 void DirectLaunch::scatter_bytes(packet::Batch const& batch, std::uint32_t first_row) {
-  ProgramSpec const& spec = nf_->spec();
+  KernelSpec const& spec = nf_->spec();
   packet::MetaColumns const& meta = batch.meta();
   const bool whole = frames_ == Frames::kFrame;
   const auto* lengths = reinterpret_cast<const std::uint16_t*>(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/kernel/launch.hpp>
+#include "kernel/launch.hpp"
 
 #include "kernel/columns.hpp"
 

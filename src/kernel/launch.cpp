@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/kernel/launch.hpp>
-
-#include <catena/kernel/launch_params.hpp>
+#include "kernel/launch.hpp"
 
 #include <catena/core/text.hpp>
-
-#include "kernel/direct_launch.hpp"
-#include "kernel/launch_support.hpp"
-#include "kernel/shared_launch.hpp"
+#include <catena/kernel/launch_params.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
+
+#include "kernel/direct_launch.hpp"
+#include "kernel/launch_support.hpp"
+#include "kernel/shared_launch.hpp"
 
 namespace catena::kernel {
 namespace {
@@ -23,7 +22,7 @@ constexpr std::size_t kSpillChunkBytes = std::size_t{64} << 10;
 
 Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets) {
   std::unique_ptr<Launch> launch;
-  if (nf.spec().shared) {
+  if (nf.plan().shared) {
     launch = std::make_unique<SharedLaunch>(nf, max_packets);
   } else {
     launch = std::make_unique<DirectLaunch>(nf, max_packets);
@@ -37,7 +36,7 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_p
   CATENA_RETURN_IF_ERROR(launch->enqueue_warm_up());
   launch->is_warming_up_ = false;
   CATENA_RETURN_IF_ERROR(launch->record_commands());
-  CATENA_RETURN_IF_ERROR(launch->wait(kSetUpLimit, concat("the first launch of ", nf.spec().kernel)));
+  CATENA_RETURN_IF_ERROR(launch->wait(kSetUpLimit, concat("the first launch of ", nf.spec().name)));
   return launch;
 }
 
@@ -63,7 +62,7 @@ Status Launch::allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, st
                                std::size_t spill_bytes) {
   device::Device& device = nf_->device();
   CATENA_ASSIGN_OR_RETURN(batch_, device.allocate(batch_bytes));
-  if (nf_->spec().policy.spill_factor > 0) {
+  if (nf_->spec().spill_factor > 0) {
     CATENA_ASSIGN_OR_RETURN(spill_, device.allocate(std::max<std::size_t>(1, spill_bytes)));
   }
   CATENA_ASSIGN_OR_RETURN(staging_, device.allocate_pinned(in_bytes));
@@ -75,7 +74,7 @@ Status Launch::allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, st
 
 Status Launch::check_fits(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const {
   if (batch_bytes > batch_->size() || in_bytes > staging_->bytes().size() || out_bytes > staging_out_->bytes().size()) {
-    return absl::InternalError(concat("a launch of ", nf_->spec().kernel, " needs ", batch_bytes, " bytes, ", in_bytes,
+    return absl::InternalError(concat("a launch of ", nf_->spec().name, " needs ", batch_bytes, " bytes, ", in_bytes,
                                       " in and ", out_bytes, " out; it has ", batch_->size(), ", ",
                                       staging_->bytes().size(), " and ", staging_out_->bytes().size()));
   }
@@ -84,21 +83,21 @@ Status Launch::check_fits(std::size_t batch_bytes, std::size_t in_bytes, std::si
 
 Status Launch::launch_nf_kernel(device::CommandRecorder& target, device::Buffer& out, LaunchParams params,
                                 std::uint32_t max_packets) {
-  ProgramSpec const& spec = nf_->spec();
+  KernelSpec const& spec = nf_->spec();
   params.count = count_;
   params.state_bytes = nf_->state_ ? nf_->state_->size() : 0;
   params.spill_bytes = spill_ ? spill_->size() : 0;
-  params.local_bytes = spec.policy.local_bytes;
+  params.local_bytes = spec.local_bytes;
   const std::array<device::KernelArgument, 6> arguments{batch_.get(),
                                                         &out,
                                                         nf_->state_.get(),
                                                         spill_.get(),
                                                         nf_->shared_ != nullptr ? &nf_->shared_->buffer() : nullptr,
                                                         std::as_bytes(std::span(&params, 1))};
-  const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? max_packets_ : max_packets} * spec.policy.lanes;
+  const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? max_packets_ : max_packets} * spec.lanes;
   const device::LaunchShape shape{
-      std::max(1U, static_cast<std::uint32_t>((work_items + spec.policy.group_size - 1) / spec.policy.group_size)),
-      spec.policy.group_size, spec.policy.local_bytes};
+      std::max(1U, static_cast<std::uint32_t>((work_items + spec.group_size - 1) / spec.group_size)), spec.group_size,
+      spec.local_bytes};
   return target.launch(*nf_->kernel_, shape, arguments);
 }
 
@@ -125,7 +124,7 @@ Status Launch::wait(std::chrono::nanoseconds limit, std::string_view what) {
 Status Launch::start_trace() {
   CATENA_ASSIGN_OR_RETURN(auto clock, DeviceClock::create(*stream_, nf_->device().info().name));
   timestamps_.start(std::move(clock));
-  return absl::OkStatus();
+  return record_commands();
 }
 
 Result<std::span<std::byte>> Launch::spill_staging(std::size_t bytes) {
@@ -141,7 +140,7 @@ Result<std::span<std::byte>> Launch::spill_staging(std::size_t bytes) {
 }
 
 Status Launch::fetch_spill(std::uint32_t row, std::uint32_t bytes) {
-  const std::uint64_t factor = nf_->spec().policy.spill_factor;
+  const std::uint64_t factor = nf_->spec().spill_factor;
   const bool in_order = spilled_.empty() || spilled_.back().row < row;
   const Extent extent = row < count_ ? spill_extent(row) : Extent{};
   if (!in_order || bytes > extent.length * factor) {
@@ -179,7 +178,7 @@ void Launch::mark_faulted(std::uint32_t row, std::uint64_t offset) {
 }
 
 std::span<const std::byte> Launch::results() const {
-  return {results_, std::size_t{count_} * nf_->spec().result_bytes};
+  return {results_, std::size_t{count_} * nf_->plan().result_bytes};
 }
 
 TransferCounts Launch::take_transfers() { return std::exchange(transfers_, {}); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a launch does with packets of any size: earlier NFs may have grown them to the whole of their slots.
-#include <catena/kernel/launch.hpp>
+#include "kernel/launch.hpp"
+#include "device/testing/shared_device.hpp"
 
 #include "device/testing/faulty_device.hpp"
 #include "kernel/launch_support.hpp"
@@ -17,7 +18,7 @@
 namespace catena::kernel {
 namespace {
 
-using device::Backend;
+using device::testing::shared_device;
 
 constexpr std::uint32_t kSlots = 8;
 constexpr std::chrono::seconds kLimit{60};
@@ -87,47 +88,44 @@ struct Pool {
                            port.data(),   index.data(),  arrival.data(), rewritten.data()};
 };
 
-Result<device::Device*> shared_device(Backend backend) {
-  static Result<std::unique_ptr<device::Device>> cuda = device::open_cuda();
-  static Result<std::unique_ptr<device::Device>> opencl = device::open_opencl();
-  Result<std::unique_ptr<device::Device>>& device = backend == Backend::kCuda ? cuda : opencl;
-  CATENA_RETURN_IF_ERROR(device.status());
-  return device->get();
-}
-
 enum class Use { kDirect, kStaged, kStrided, kMapped };
 
-ProgramSpec spec_for(Use use) {
-  ProgramSpec spec;
+KernelSpec sum_frames() {
+  KernelSpec spec;
   spec.source = kFiles;
-  spec.kernel = "sum_frames";
-  spec.reads = packet::kFrameFields | packet::fields(packet::kMetaOffset);
-  spec.writes = packet::kFrameFields | packet::fields(packet::kMetaOffset, packet::kMetaLength);
-  spec.result_bytes = 4;
+  spec.name = "sum_frames";
   spec.headroom = spec.tailroom = kGrowth;
-  spec.policy.spill_factor = 1;
+  spec.spill_factor = 1;
+  return spec;
+}
+
+LaunchPlan plan_for(Use use) {
+  LaunchPlan plan;
+  plan.reads = packet::kFrameFields | packet::fields(packet::kMetaOffset);
+  plan.writes = packet::kFrameFields | packet::fields(packet::kMetaOffset, packet::kMetaLength);
+  plan.result_bytes = 4;
   if (use != Use::kDirect) {
     const TransferMethod body = use == Use::kStaged    ? TransferMethod::kStaged
                                 : use == Use::kStrided ? TransferMethod::kStrided
                                                        : TransferMethod::kGather;
     const packet::FieldSet places = packet::fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers);
-    spec.shared = SharedStep{packet::kFrameFields | places,
-                             packet::kFrameFields | spec.writes,
+    plan.shared = SharedStep{packet::kFrameFields | places,
+                             packet::kFrameFields | plan.writes,
                              TransferMethod::kStaged,
                              TransferMethod::kStaged,
                              body,
                              body};
   }
-  return spec;
+  return plan;
 }
 
-class LaunchTest : public ::testing::TestWithParam<std::tuple<Backend, Use>> {
+class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, Use>> {
  protected:
   void SetUp() override {
     const auto [backend, use] = GetParam();
     const Result<device::Device*> real = shared_device(backend);
     if (!real.ok()) {
-      GTEST_SKIP() << to_string(backend) << ": " << real.status().message();
+      GTEST_SKIP() << backend << ": " << real.status().message();
     }
     device_.emplace(**real);
     shared_ = SharedBuffer::create(*device_, pool_.bytes()).value();
@@ -135,7 +133,7 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<Backend, Use>> {
 
   /// The launch has room for every slot of the pool. `before`: the byte in front of each frame that the kernel writes.
   void make_launch(std::int32_t before = 0) {
-    Result<std::unique_ptr<DeviceNf>> nf = DeviceNf::create(*device_, spec_for(std::get<1>(GetParam())),
+    Result<std::unique_ptr<DeviceNf>> nf = DeviceNf::create(*device_, sum_frames(), plan_for(std::get<1>(GetParam())),
                                                             std::as_bytes(std::span(&before, 1)), shared_.get());
     ASSERT_TRUE(nf.ok()) << nf.status();
     nf_ = *std::move(nf);
@@ -231,12 +229,12 @@ TEST_P(LaunchTest, memory_stays_until_its_stream_has_ended) {
   EXPECT_EQ(device_->early_frees(), 0U);
 }
 
-std::string launch_name(::testing::TestParamInfo<std::tuple<Backend, Use>> const& test) {
+std::string launch_name(::testing::TestParamInfo<std::tuple<std::string_view, Use>> const& test) {
   constexpr const char* kNames[] = {"direct", "staged", "strided", "mapped"};
-  return std::string(to_string(std::get<0>(test.param))) + "_" + kNames[static_cast<int>(std::get<1>(test.param))];
+  return std::string(std::get<0>(test.param)) + "_" + kNames[static_cast<int>(std::get<1>(test.param))];
 }
 INSTANTIATE_TEST_SUITE_P(backends, LaunchTest,
-                         ::testing::Combine(::testing::Values(Backend::kOpenCl, Backend::kCuda),
+                         ::testing::Combine(::testing::Values("opencl", "cuda"),
                                             ::testing::Values(Use::kDirect, Use::kStaged, Use::kStrided, Use::kMapped)),
                          launch_name);
 

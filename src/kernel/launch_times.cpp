@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/kernel/launch_times.hpp>
+#include "kernel/launch_times.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -37,7 +37,8 @@ Result<std::int64_t> DeviceClock::ns_of(device::Event& timestamp) const {
 
 Status LaunchTimestamps::put(device::Stream& stream, Point point) {
   if (clock_ != nullptr) {
-    CATENA_ASSIGN_OR_RETURN(timestamps_[point], stream.record_timestamp());
+    CATENA_ASSIGN_OR_RETURN(own_[point], stream.record_timestamp());
+    timestamps_[point] = own_[point].get();
   }
   return absl::OkStatus();
 }

@@ -38,8 +38,8 @@ Result<std::unique_ptr<PackedLaunch>> PackedLaunch::create(device::Device& devic
 }
 
 Status PackedLaunch::warm_up(DeviceNf& nf, std::uint32_t max_packets) {
-  const ProgramSpec specs[] = {nf.spec()};
-  CATENA_ASSIGN_OR_RETURN(const PackedFormat format, PackedFormat::create(specs, 1, kFrameAlign));
+  DeviceNf const* const only[] = {&nf};
+  CATENA_ASSIGN_OR_RETURN(const PackedFormat format, PackedFormat::create(only, 1, kFrameAlign));
   const Nf nfs[] = {{&nf}};
   CATENA_ASSIGN_OR_RETURN(const auto launch, create(nf.device(), nfs, format));
   CATENA_RETURN_IF_ERROR(launch->enqueue_kernels(0, max_packets));
@@ -62,7 +62,7 @@ Status PackedLaunch::allocate(device::Device& device) {
   std::memset(staging_out_->bytes().data(), 0, staging_out_->bytes().size());
   std::size_t longest_fetch = 0;
   for (Part& part : parts_) {
-    const std::size_t spill_bytes = format_->max_bytes() * part.nf.nf->spec().policy.spill_factor;
+    const std::size_t spill_bytes = format_->max_bytes() * part.nf.nf->spec().spill_factor;
     if (spill_bytes == 0) {
       continue;
     }
@@ -73,7 +73,7 @@ Status PackedLaunch::allocate(device::Device& device) {
       CATENA_RETURN_IF_ERROR(stream_->fill(*part.spill, 0, spill_bytes, kPoison));
     }
     if (!part.nf.returns_spill) {
-      longest_fetch = std::max(longest_fetch, kLongestPacketBytes * part.nf.nf->spec().policy.spill_factor);
+      longest_fetch = std::max(longest_fetch, kLongestPacketBytes * part.nf.nf->spec().spill_factor);
     }
   }
   if (longest_fetch > 0) {
@@ -92,7 +92,7 @@ Status PackedLaunch::enqueue_kernels(std::uint32_t count, std::uint32_t work_pac
     Part const& part = parts_[i];
     PackedPart const& where = format_->parts()[i];
     DeviceNf const& nf = *part.nf.nf;
-    LaunchPolicy const& policy = nf.spec_.policy;
+    KernelSpec const& spec = nf.spec_;
     LaunchParams params{};
     params.count = count;
     params.padded = format_->padded();
@@ -102,17 +102,17 @@ Status PackedLaunch::enqueue_kernels(std::uint32_t count, std::uint32_t work_pac
     params.out_offset = where.out_offset;
     params.state_bytes = nf.state_ ? nf.state_->size() : 0;
     params.spill_bytes = part.spill ? part.spill->size() : 0;
-    params.local_bytes = policy.local_bytes;
+    params.local_bytes = spec.local_bytes;
     const std::array<device::KernelArgument, 6> arguments{batch_.get(),
                                                           out_.get(),
                                                           nf.state_.get(),
                                                           part.spill.get(),
                                                           static_cast<device::Buffer*>(nullptr),
                                                           std::as_bytes(std::span(&params, 1))};
-    const std::uint64_t work_items = std::uint64_t{work_packets} * policy.lanes;
+    const std::uint64_t work_items = std::uint64_t{work_packets} * spec.lanes;
     const device::LaunchShape shape{
-        std::max(1U, static_cast<std::uint32_t>((work_items + policy.group_size - 1) / policy.group_size)),
-        policy.group_size, policy.local_bytes};
+        std::max(1U, static_cast<std::uint32_t>((work_items + spec.group_size - 1) / spec.group_size)), spec.group_size,
+        spec.local_bytes};
     CATENA_RETURN_IF_ERROR(stream_->launch(*nf.kernel_, shape, arguments));
   }
   return absl::OkStatus();
@@ -135,7 +135,7 @@ Status PackedLaunch::submit() {
   }
   for (Part const& part : parts_) {
     if (part.returned) {
-      const std::size_t bytes = packets_->content_bytes() * part.nf.nf->spec().policy.spill_factor;
+      const std::size_t bytes = packets_->content_bytes() * part.nf.nf->spec().spill_factor;
       CATENA_RETURN_IF_ERROR(stream_->copy_to_host(part.returned->bytes().first(bytes), *part.spill, 0));
       back += bytes;
     }
@@ -178,14 +178,14 @@ std::span<const std::byte> PackedLaunch::results(std::size_t nf) const {
 }
 
 std::span<const std::byte> PackedLaunch::returned_spill(std::size_t nf, std::uint32_t row) const {
-  const std::size_t factor = parts_[nf].nf.nf->spec().policy.spill_factor;
+  const std::size_t factor = parts_[nf].nf.nf->spec().spill_factor;
   Extent const& extent = packets_->extent(row);
   return parts_[nf].returned->bytes().subspan(extent.begin * factor, extent.length * factor);
 }
 
 Result<std::size_t> PackedLaunch::fetch_spill(std::size_t nf, std::span<const SpillNeed> needs) {
   Part const& part = parts_[nf];
-  const std::size_t factor = part.nf.nf->spec().policy.spill_factor;
+  const std::size_t factor = part.nf.nf->spec().spill_factor;
   const std::span<std::byte> room = staging_spill_->bytes();
   fetched_.clear();
   std::size_t used = 0;
@@ -222,7 +222,7 @@ Result<std::size_t> PackedLaunch::fetch_spill(std::size_t nf, std::span<const Sp
   }
   CATENA_ASSIGN_OR_RETURN(const auto done, stream_->record());
   CATENA_RETURN_IF_ERROR(stream_->flush());
-  CATENA_RETURN_IF_ERROR(done->wait(kSpillLimit, concat("spilled results of ", part.nf.nf->spec().kernel)));
+  CATENA_RETURN_IF_ERROR(done->wait(kSpillLimit, concat("spilled results of ", part.nf.nf->spec().name)));
   return fetched_.size();
 }
 

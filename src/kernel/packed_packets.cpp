@@ -11,7 +11,7 @@
 
 namespace catena::kernel {
 
-Result<PackedFormat> PackedFormat::create(std::span<const ProgramSpec> specs, std::uint32_t max_packets,
+Result<PackedFormat> PackedFormat::create(std::span<DeviceNf const* const> nfs, std::uint32_t max_packets,
                                           std::size_t max_bytes) {
   if (max_packets == 0 || max_bytes > std::numeric_limits<std::uint32_t>::max()) {
     return absl::InvalidArgumentError(
@@ -22,13 +22,15 @@ Result<PackedFormat> PackedFormat::create(std::span<const ProgramSpec> specs, st
   format.padded_ = static_cast<std::uint32_t>(round_up(max_packets, kRowAlign));
   format.max_bytes_ = max_bytes;
   std::size_t batch = 0;
-  for (ProgramSpec const& spec : specs) {
-    const packet::FieldSet columns = in_columns(spec);
-    const bool whole = frames_of(spec.reads) == Frames::kPayload;
-    if (spec.shared || spec.writes != 0 || spec.aux_bytes != 0 || spec.headroom != 0 || spec.tailroom != 0 ||
-        frames_of(spec.reads) == Frames::kFrame || whole == (columns != 0)) {
+  for (DeviceNf const* nf : nfs) {
+    KernelSpec const& spec = nf->spec();
+    LaunchPlan const& plan = nf->plan();
+    const packet::FieldSet columns = in_columns(plan);
+    const bool whole = frames_of(plan.reads) == Frames::kPayload;
+    if (plan.shared || plan.writes != 0 || plan.aux_bytes != 0 || spec.headroom != 0 || spec.tailroom != 0 ||
+        frames_of(plan.reads) == Frames::kFrame || whole == (columns != 0)) {
       return absl::InvalidArgumentError(
-          concat("kernel '", spec.kernel, "': over packed packets a kernel reads header fields or payloads alone"));
+          concat("kernel '", spec.name, "': over packed packets a kernel reads header fields or payloads alone"));
     }
     PackedPart part;
     part.batch_offset = batch;
@@ -40,8 +42,8 @@ Result<PackedFormat> PackedFormat::create(std::span<const ProgramSpec> specs, st
     batch = round_up(batch + std::size_t{format.padded_} * packet::columns_size(columns), kBufferAlign);
     part.out_offset = format.out_bytes_;
     part.results_offset = part.out_offset + sizeof(FaultReport) + format.padded_;
-    part.result_bytes = spec.result_bytes;
-    format.out_bytes_ = round_up(part.results_offset + std::size_t{format.padded_} * spec.result_bytes, kBufferAlign);
+    part.result_bytes = plan.result_bytes;
+    format.out_bytes_ = round_up(part.results_offset + std::size_t{format.padded_} * plan.result_bytes, kBufferAlign);
     format.parts_.push_back(part);
   }
   format.extents_ = batch;

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <catena/kernel/fault.hpp>
-#include <catena/kernel/program.hpp>
 #include <catena/packet/layers.hpp>
+
+#include "kernel/launch.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -33,11 +34,10 @@ struct PackedPart {
 /// [faults, flags, results] of each NF. It is the same for every batch, however few packets it holds.
 class PackedFormat {
  public:
-  /// `specs`: of the NFs, which read either header fields or the payload, by which each packet as a whole is meant.
-  /// `max_bytes`: of all packets together, each rounded up to a multiple of 16. InvalidArgument: a spec that writes
-  /// packets, reads both header fields and payload, has aux structs, head- or tailroom, or is a shared step; no
-  /// packets; or 4 GiB and more.
-  static Result<PackedFormat> create(std::span<const ProgramSpec> specs, std::uint32_t max_packets,
+  /// `nfs` read either header fields or the payload, by which each packet as a whole is meant. `max_bytes`: of all
+  /// packets together, each rounded up to a multiple of 16. InvalidArgument: an NF that writes packets, reads both
+  /// header fields and payload, has aux structs, head- or tailroom, or is a shared step; no packets; or 4 GiB and more.
+  static Result<PackedFormat> create(std::span<DeviceNf const* const> nfs, std::uint32_t max_packets,
                                      std::size_t max_bytes);
 
   std::span<const PackedPart> parts() const { return parts_; }

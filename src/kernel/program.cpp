@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/kernel/program.hpp>
+#include "kernel/program.hpp"
 
 #include <catena/core/text.hpp>
 
+#include "catena_kernel_sdk.hpp"
+#include "catena_kernel_transfer.hpp"
+#include "catena_kernel_upload.hpp"
 #include "device/hash.hpp"
 #include "kernel/program_cache.hpp"
 
@@ -10,20 +13,10 @@
 
 #include <optional>
 
-// Written by catena_embed(): the headers that kernels include.
-extern const catena::kernel::EmbeddedFile catena_kernel_sdk[];
-extern const unsigned catena_kernel_sdk_count;
-extern const catena::kernel::EmbeddedFile catena_kernel_transfer[];
-extern const unsigned catena_kernel_transfer_count;
-extern const catena::kernel::EmbeddedFile catena_kernel_upload[];
-extern const unsigned catena_kernel_upload_count;
-
 namespace catena::kernel {
 
 namespace {
 
-constexpr std::uint32_t kMaxAuxBytes = 64;
-constexpr std::uint32_t kMaxResultBytes = 256;
 constexpr std::uint32_t kGrowthAlign = 16;  // rows of the spill area begin at multiples of the headroom's
 
 /// Only fields of fixed size can be in a column.
@@ -45,19 +38,19 @@ packet::FieldSet shared_columns(packet::FieldSet moved, TransferMethod route) {
   return fixed_size(metadata_alone ? moved & packet::kMetaFields : moved);
 }
 
-Status check(ProgramSpec const& spec) {
+Status check(KernelSpec const& spec, LaunchPlan const& plan) {
   const auto wrong = [&spec](std::string const& what) {
-    return absl::InvalidArgumentError(concat("kernel '", spec.kernel, "': ", what));
+    return absl::InvalidArgumentError(concat("kernel '", spec.name, "': ", what));
   };
   if (spec.source.empty()) {
     return wrong("no source files");
   }
-  if (spec.aux_bytes % 4 != 0 || spec.aux_bytes > kMaxAuxBytes) {
-    return wrong(concat("aux_bytes is ", spec.aux_bytes, "; it must be a multiple of 4 and at most ", kMaxAuxBytes));
+  if (plan.aux_bytes % 4 != 0 || plan.aux_bytes > kMaxAuxBytes) {
+    return wrong(concat("aux_bytes is ", plan.aux_bytes, "; it must be a multiple of 4 and at most ", kMaxAuxBytes));
   }
-  if (spec.result_bytes % 4 != 0 || spec.result_bytes > kMaxResultBytes) {
+  if (plan.result_bytes % 4 != 0 || plan.result_bytes > kMaxResultBytes) {
     return wrong(
-        concat("result_bytes is ", spec.result_bytes, "; it must be a multiple of 4 and at most ", kMaxResultBytes));
+        concat("result_bytes is ", plan.result_bytes, "; it must be a multiple of 4 and at most ", kMaxResultBytes));
   }
   if (spec.headroom % kGrowthAlign != 0 || spec.headroom > packet::kSlotBytes) {
     return wrong(concat("headroom is ", spec.headroom, "; it must be a multiple of ", kGrowthAlign, " and at most ",
@@ -66,8 +59,8 @@ Status check(ProgramSpec const& spec) {
   if (spec.tailroom > packet::kSlotBytes) {
     return wrong(concat("tailroom is ", spec.tailroom, "; it must be at most ", packet::kSlotBytes));
   }
-  if (spec.policy.lanes == 0 || spec.policy.group_size % spec.policy.lanes != 0 || spec.policy.group_size == 0) {
-    return wrong(concat("group_size ", spec.policy.group_size, " is not a multiple of lanes ", spec.policy.lanes));
+  if (spec.lanes == 0 || spec.group_size % spec.lanes != 0 || spec.group_size == 0) {
+    return wrong(concat("group_size ", spec.group_size, " is not a multiple of lanes ", spec.lanes));
   }
   return absl::OkStatus();
 }
@@ -78,7 +71,7 @@ constexpr std::string_view kRecipe = "catena program 1";
 device::Hash128 cache_key(device::DeviceInfo const& info, device::ProgramSource const& source) {
   device::Hash128 key;
   key.add_field(kRecipe);
-  key.add_field(to_string(info.backend)).add_field(info.name).add_field(info.driver).add_field(info.target);
+  key.add_field(info.backend).add_field(info.name).add_field(info.driver).add_field(info.target);
   for (device::SourceFile const& file : source.files) {
     key.add_field(file.name).add_field(file.text);
   }
@@ -98,23 +91,23 @@ Frames frames_of(packet::FieldSet set) {
   return packet::contains(set, packet::kPayload) ? Frames::kPayload : Frames::kNone;
 }
 
-packet::FieldSet in_columns(ProgramSpec const& spec) {
-  if (spec.shared) {
-    return shared_columns(spec.shared->to_device, spec.shared->columns_in);
+packet::FieldSet in_columns(LaunchPlan const& plan) {
+  if (plan.shared) {
+    return shared_columns(plan.shared->to_device, plan.shared->columns_in);
   }
   // fields inside a frame that travels as a whole need no columns
-  const packet::FieldSet named = packet::has_frame(spec.reads) ? spec.reads & packet::kMetaFields : spec.reads;
-  return fixed_size(named) | (frames_of(spec.reads | spec.writes) == Frames::kFrame ? kPlaces : packet::kNoFields);
+  const packet::FieldSet named = packet::has_frame(plan.reads) ? plan.reads & packet::kMetaFields : plan.reads;
+  return fixed_size(named) | (frames_of(plan.reads | plan.writes) == Frames::kFrame ? kPlaces : packet::kNoFields);
 }
 
-packet::FieldSet out_columns(ProgramSpec const& spec) {
-  if (spec.shared) {
+packet::FieldSet out_columns(LaunchPlan const& plan) {
+  if (plan.shared) {
     // metadata that the kernel writes is in columns until it is done: its work-items must all see what was before
-    return shared_columns(spec.shared->to_host, spec.shared->columns_out) | (spec.writes & packet::kMetaFields);
+    return shared_columns(plan.shared->to_host, plan.shared->columns_out) | (plan.writes & packet::kMetaFields);
   }
-  const packet::FieldSet named = packet::has_frame(spec.writes) ? spec.writes & packet::kMetaFields : spec.writes;
+  const packet::FieldSet named = packet::has_frame(plan.writes) ? plan.writes & packet::kMetaFields : plan.writes;
   packet::FieldSet columns = fixed_size(named);
-  if (frames_of(spec.writes) != Frames::kNone && frames_of(spec.reads | spec.writes) == Frames::kFrame) {
+  if (frames_of(plan.writes) != Frames::kNone && frames_of(plan.reads | plan.writes) == Frames::kFrame) {
     columns |= packet::fields(packet::kMetaLength, packet::kMetaOffset);
   }
   return columns;
@@ -128,7 +121,7 @@ device::ProgramSource with_sdk(std::span<const EmbeddedFile> files) {
   for (EmbeddedFile const& file : files) {
     source.files.push_back({file.name, file.text});
   }
-  for (EmbeddedFile const& file : std::span(catena_kernel_sdk, catena_kernel_sdk_count)) {
+  for (EmbeddedFile const& file : catena_kernel_sdk()) {
     source.files.push_back({file.name, file.text});
   }
   return source;
@@ -140,42 +133,42 @@ void define(device::ProgramSource& source, std::string_view name, std::uint32_t 
 
 }  // namespace
 
-device::ProgramSource adapt(ProgramSpec const& spec) {
+device::ProgramSource adapt(KernelSpec const& spec, LaunchPlan const& plan) {
   device::ProgramSource source = with_sdk(spec.source);
-  const Frames frames = frames_of(spec.reads | spec.writes);
-  define(source, "CATENA_SHARED", spec.shared ? 1 : 0);
-  define(source, "CATENA_READS", spec.reads | (frames == Frames::kFrame ? kPlaces : packet::kNoFields));
-  define(source, "CATENA_WRITES", spec.writes);
-  define(source, "CATENA_IN_COLUMNS", in_columns(spec));
-  define(source, "CATENA_OUT_COLUMNS", out_columns(spec));
+  const Frames frames = frames_of(plan.reads | plan.writes);
+  define(source, "CATENA_SHARED", plan.shared ? 1 : 0);
+  define(source, "CATENA_READS", plan.reads | (frames == Frames::kFrame ? kPlaces : packet::kNoFields));
+  define(source, "CATENA_WRITES", plan.writes);
+  define(source, "CATENA_IN_COLUMNS", in_columns(plan));
+  define(source, "CATENA_OUT_COLUMNS", out_columns(plan));
   define(source, "CATENA_FRAMES", static_cast<std::uint32_t>(frames));
   define(source, "CATENA_HEADROOM", spec.headroom);
   define(source, "CATENA_TAILROOM", spec.tailroom);
-  define(source, "CATENA_LANES", spec.policy.lanes);
-  define(source, "CATENA_AUX_BYTES", spec.aux_bytes);
-  define(source, "CATENA_RESULT_BYTES", spec.result_bytes);
-  define(source, "CATENA_SPILL_FACTOR", spec.policy.spill_factor);
+  define(source, "CATENA_LANES", spec.lanes);
+  define(source, "CATENA_AUX_BYTES", plan.aux_bytes);
+  define(source, "CATENA_RESULT_BYTES", plan.result_bytes);
+  define(source, "CATENA_SPILL_FACTOR", spec.spill_factor);
   return source;
 }
 
-device::ProgramSource transfer_source(ProgramSpec const& spec, bool in) {
-  SharedStep const& step = *spec.shared;
+device::ProgramSource transfer_source(LaunchPlan const& plan, bool in) {
+  SharedStep const& step = *plan.shared;
   const packet::FieldSet moved = in ? step.to_device : step.to_host;
   const TransferMethod route = in ? step.columns_in : step.columns_out;
-  device::ProgramSource source = with_sdk({catena_kernel_transfer, catena_kernel_transfer_count});
-  define(source, "CATENA_COLUMNS", in ? in_columns(spec) : out_columns(spec));
+  device::ProgramSource source = with_sdk(catena_kernel_transfer());
+  define(source, "CATENA_COLUMNS", in ? in_columns(plan) : out_columns(plan));
   define(source, "CATENA_MAPPED_COLUMNS",
          route == TransferMethod::kGather && !packet::has_frame(moved) ? fixed_size(moved & packet::kFrameFields) : 0);
-  define(source, "CATENA_WRITTEN", in ? 0 : out_columns(spec) & spec.writes);
+  define(source, "CATENA_WRITTEN", in ? 0 : out_columns(plan) & plan.writes);
   define(source, "CATENA_BODY", static_cast<std::uint32_t>(frames_of(moved)));
   return source;
 }
 
-device::ProgramSource upload_source() { return with_sdk({catena_kernel_upload, catena_kernel_upload_count}); }
+device::ProgramSource upload_source() { return with_sdk(catena_kernel_upload()); }
 
-Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSpec const& spec) {
-  CATENA_RETURN_IF_ERROR(check(spec));
-  return build(device, adapt(spec), concat("kernel '", spec.kernel, "'"));
+Result<std::unique_ptr<device::Program>> build(device::Device& device, KernelSpec const& spec, LaunchPlan const& plan) {
+  CATENA_RETURN_IF_ERROR(check(spec, plan));
+  return build(device, adapt(spec, plan), concat("kernel '", spec.name, "'"));
 }
 
 Result<std::unique_ptr<device::Program>> build(device::Device& device, device::ProgramSource const& source,

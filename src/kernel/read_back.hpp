@@ -2,12 +2,13 @@
 #pragma once
 
 #include <catena/core/status.hpp>
-#include <catena/kernel/shared_buffer.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "kernel/shared_buffer.hpp"
 
 namespace catena::kernel {
 

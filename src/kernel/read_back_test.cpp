@@ -97,7 +97,7 @@ class ReadBackTest : public ::testing::Test {
  protected:
   void SetUp() override {
     constexpr std::size_t kPageBytes = 4096;
-    auto opened = device::open_opencl();
+    auto opened = device::open(device::DevicePreference::of("opencl"));
     ASSERT_TRUE(opened.ok()) << opened.status();
     real_ = *std::move(opened);
     device_ = std::make_unique<device::testing::FaultyDevice>(*real_);
@@ -111,7 +111,7 @@ class ReadBackTest : public ::testing::Test {
     }
     shared_ =
         *SharedBuffer::create(*device_, std::as_writable_bytes(std::span(pool_.get(), kSlots * packet::kSlotBytes)));
-    const auto stream = *device_->create_stream();
+    const auto stream = *device_->create_stream({});
     ASSERT_TRUE(stream->fill(shared_->buffer(), 0, shared_->buffer().size(), kNew).ok());
     ASSERT_TRUE((*stream->record())->wait(std::chrono::seconds(60), "filling").ok());
   }

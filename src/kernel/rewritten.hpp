@@ -2,11 +2,12 @@
 #pragma once
 
 #include <catena/core/status.hpp>
-#include <catena/device/device.hpp>
-#include <catena/kernel/shared_buffer.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <cstdint>
+
+#include "device/device.hpp"
+#include "kernel/shared_buffer.hpp"
 
 namespace catena::kernel {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/rewritten.hpp"
+#include "device/testing/shared_device.hpp"
 
 #include <catena/packet/slot.hpp>
 
@@ -15,7 +16,7 @@
 namespace catena::kernel {
 namespace {
 
-using device::Backend;
+using device::testing::shared_device;
 
 constexpr std::uint32_t kSlots = 16;
 constexpr std::uint32_t kOffset = 128;
@@ -55,20 +56,12 @@ struct Pool {
                            port.data(),   index.data(),  arrival.data(), rewritten.data()};
 };
 
-Result<device::Device*> shared_device(Backend backend) {
-  static Result<std::unique_ptr<device::Device>> cuda = device::open_cuda();
-  static Result<std::unique_ptr<device::Device>> opencl = device::open_opencl();
-  Result<std::unique_ptr<device::Device>>& device = backend == Backend::kCuda ? cuda : opencl;
-  CATENA_RETURN_IF_ERROR(device.status());
-  return device->get();
-}
-
-class RewrittenTest : public ::testing::TestWithParam<Backend> {
+class RewrittenTest : public ::testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
     const Result<device::Device*> device = shared_device(GetParam());
     if (!device.ok()) {
-      GTEST_SKIP() << to_string(GetParam()) << ": " << device.status().message();
+      GTEST_SKIP() << GetParam() << ": " << device.status().message();
     }
     shared_ = SharedBuffer::create(**device, pool_.bytes()).value();
     stream_ = (*device)->create_stream().value();
@@ -129,8 +122,8 @@ TEST_P(RewrittenTest, packets_of_other_batches_keep_their_marks) {
   expect_payloads(after_moving(0), {3, 8});
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, RewrittenTest, ::testing::Values(Backend::kOpenCl, Backend::kCuda),
-                         [](auto const& param_info) { return std::string(to_string(param_info.param)); });
+INSTANTIATE_TEST_SUITE_P(backends, RewrittenTest, ::testing::Values("opencl", "cuda"),
+                         [](auto const& param_info) { return std::string(param_info.param); });
 
 }  // namespace
 }  // namespace catena::kernel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/kernel/shared_buffer.hpp>
+#include "kernel/shared_buffer.hpp"
 
 #include <catena/core/text.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/shared_launch.hpp"
 
+#include "kernel/transfer_params.hpp"
+
 #include <catena/kernel/shared_layout.hpp>
 
 #include "kernel/launch_support.hpp"
@@ -12,6 +14,8 @@
 #include <cstring>
 
 namespace catena::kernel {
+
+using copy::StagingExtent;
 namespace {
 
 constexpr std::size_t kUploadBlockBytes = sizeof(UploadBlock);
@@ -35,18 +39,18 @@ void add_slots(std::uint32_t first, std::uint32_t slots, std::vector<copy::SlotR
 
 SharedLaunch::SharedLaunch(DeviceNf& nf, std::uint32_t max_packets)
     : Launch(nf, max_packets),
-      columns_in_(in_columns(nf.spec())),
-      columns_out_(out_columns(nf.spec()), nf.spec().shared->to_host) {
-  ProgramSpec const& spec = nf.spec();
-  SharedStep const& step = *spec.shared;
+      columns_in_(in_columns(nf.plan())),
+      columns_out_(out_columns(nf.plan()), nf.plan().shared->to_host) {
+  LaunchPlan const& plan = nf.plan();
+  SharedStep const& step = *plan.shared;
   const auto header_fields_mapped = [](packet::FieldSet moved, TransferMethod method) {
     return method == TransferMethod::kGather && !packet::has_frame(moved) && (moved & packet::kFrameFields) != 0;
   };
   in_.moved = step.to_device;
-  in_.columns = in_columns(spec);
+  in_.columns = in_columns(plan);
   in_.has_kernel = in_.columns != 0 || header_fields_mapped(step.to_device, step.columns_in);
   out_.moved = step.to_host;
-  out_.columns = out_columns(spec);
+  out_.columns = out_columns(plan);
   out_.has_kernel = out_.columns != 0 || header_fields_mapped(step.to_host, step.columns_out);
   for (Side* side : {&in_, &out_}) {
     side->body = frames_of(side->moved);
@@ -59,20 +63,20 @@ SharedLaunch::SharedLaunch(DeviceNf& nf, std::uint32_t max_packets)
 }
 
 SharedLaunch::Layout SharedLaunch::layout_for(std::uint32_t rows, std::size_t frames_in, std::size_t frames_out) const {
-  ProgramSpec const& spec = nf_->spec();
+  LaunchPlan const& plan = nf_->plan();
   Layout layout;
   layout.padded = padded_rows(rows);
   const std::size_t padded = layout.padded;
   layout.columns = sizeof(LaunchHeader);
   layout.aux = layout.columns + padded * packet::columns_size(in_.columns);
-  layout.slots = layout.aux + padded * spec.aux_bytes;
+  layout.slots = layout.aux + padded * plan.aux_bytes;
   layout.extents_in = round_up(layout.slots + padded * sizeof(std::uint32_t), kBufferAlign);
   layout.extents_out = layout.extents_in + (frames_in > 0 ? padded * sizeof(StagingExtent) : 0);
   layout.frames_in = round_up(layout.extents_out + (frames_out > 0 ? padded * sizeof(StagingExtent) : 0), kBufferAlign);
   layout.out = round_up(layout.frames_in + frames_in, kBufferAlign);
   layout.out_columns = layout.out + sizeof(FaultReport) + padded;
   layout.results = layout.out_columns + padded * packet::columns_size(out_.columns);
-  layout.frames_out = round_up(layout.results + padded * spec.result_bytes, kBufferAlign);
+  layout.frames_out = round_up(layout.results + padded * plan.result_bytes, kBufferAlign);
   layout.end = layout.frames_out + frames_out;
   return layout;
 }
@@ -82,10 +86,10 @@ Status SharedLaunch::allocate() {
     return side.mover ? side.mover->max_staging_bytes(capacity()) : 0;
   };
   const Layout most = layout_for(capacity(), max_frames_bytes(in_), max_frames_bytes(out_));
-  CATENA_RETURN_IF_ERROR(
-      allocate_memory(round_up(most.end, kUploadBlockBytes), round_up(most.out_columns, kUploadBlockBytes),
-                      round_up(most.end - most.out, kUploadBlockBytes),
-                      std::size_t{capacity()} * packet::kSlotBytes * nf_->spec().policy.spill_factor));
+  CATENA_RETURN_IF_ERROR(allocate_memory(round_up(most.end, kUploadBlockBytes),
+                                         round_up(most.out_columns, kUploadBlockBytes),
+                                         round_up(most.end - most.out, kUploadBlockBytes),
+                                         std::size_t{capacity()} * packet::kSlotBytes * nf_->spec().spill_factor));
   slots_.reserve(capacity());
   layout_ = layout_for(0, 0, 0);
   return absl::OkStatus();
@@ -147,7 +151,7 @@ void SharedLaunch::choose_method(Side& side) {
   if (!side.mover || slots_.empty()) {
     return;
   }
-  ProgramSpec const& spec = nf_->spec();
+  KernelSpec const& spec = nf_->spec();
   packet::MetaColumns const& meta = (staged_.empty() ? passthrough_ : staged_).front().batch.meta();
   side.bodies = {nf_->shared_->pool(),          &nf_->shared_->buffer(), &meta,        slots_, own_,
                  side.body == Frames::kPayload, spec.headroom,           spec.tailroom};
@@ -164,14 +168,14 @@ void SharedLaunch::fill_staging() {
   write_head();
   std::byte* host = staging_->bytes().data();
   std::byte* columns = host + layout_.columns;
-  ProgramSpec const& spec = nf_->spec();
+  LaunchPlan const& plan = nf_->plan();
   for (Staged const& staged : passthrough_) {
     columns_in_.gather(staged.batch, columns, layout_.padded, count_ + staged.first_row);
   }
   for (Staged const& staged : staged_) {
     columns_in_.gather(staged.batch, columns, layout_.padded, staged.first_row);
     if (!staged.aux.empty()) {
-      std::memcpy(host + layout_.aux + std::size_t{staged.first_row} * spec.aux_bytes, staged.aux.data(),
+      std::memcpy(host + layout_.aux + std::size_t{staged.first_row} * plan.aux_bytes, staged.aux.data(),
                   staged.aux.size());
     }
   }
@@ -217,7 +221,7 @@ Status SharedLaunch::launch_transfer(device::CommandRecorder& target, Side const
   const bool in = &side == &in_;
   TransferParams params{};
   params.slots_offset = sizeof(LaunchHeader);
-  params.slots_row_bytes = packet::columns_size(in_.columns) + nf_->spec().aux_bytes;
+  params.slots_row_bytes = packet::columns_size(in_.columns) + nf_->plan().aux_bytes;
   params.slots = nf_->shared_->slots();
   params.extents_offset = in ? layout_.extents_in : layout_.extents_out;
   params.frames_offset = in ? layout_.frames_in : layout_.frames_out;
@@ -259,7 +263,7 @@ Status SharedLaunch::launch_nf(device::CommandRecorder& target, std::uint32_t ma
   LaunchParams params{};
   params.batch_offset = sizeof(LaunchHeader);
   params.out_offset = offset_in_out_buffer(layout_.out);
-  params.spill_row_bytes = std::uint64_t{packet::kSlotBytes} * nf_->spec().policy.spill_factor;
+  params.spill_row_bytes = std::uint64_t{packet::kSlotBytes} * nf_->spec().spill_factor;
   params.slots = nf_->shared_->slots();
   return launch_nf_kernel(target, out_buffer(), params, max_rows);
 }
@@ -273,20 +277,28 @@ bool SharedLaunch::can_repeat() const {
          out_.method != TransferMethod::kStaged;
 }
 
-Result<device::CommandBuffer*> SharedLaunch::commands_for(std::uint32_t max_rows) {
-  const KernelsKey key{max_rows, in_.method, out_.method};
+Result<SharedLaunch::Kernels const*> SharedLaunch::kernels_for(std::uint32_t max_rows) {
+  const KernelsKey key{max_rows, in_.method, out_.method, is_traced()};
   const auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](Kernels const& k) { return k.key == key; });
   if (known != kernels_.end()) {
-    return known->commands;
+    return &*known;
   }
+  Kernels kernels{key};
   CATENA_ASSIGN_OR_RETURN(auto commands, nf_->device().create_command_buffer());
   CATENA_RETURN_IF_ERROR(launch_in(*commands, max_rows));
+  if (key.is_traced) {
+    CATENA_ASSIGN_OR_RETURN(kernels.moved_in, commands->record_timestamp());
+  }
   CATENA_RETURN_IF_ERROR(launch_nf(*commands, max_rows));
+  if (key.is_traced) {
+    CATENA_ASSIGN_OR_RETURN(kernels.computed, commands->record_timestamp());
+  }
   CATENA_RETURN_IF_ERROR(launch_out(*commands, max_rows));
   CATENA_RETURN_IF_ERROR(stream_->finalize(*commands));
-  kernels_.push_back({key, commands.get()});
+  kernels.commands = commands.get();
   command_buffers_.push_back(std::move(commands));
-  return kernels_.back().commands;
+  kernels_.push_back(kernels);
+  return &kernels_.back();
 }
 
 Status SharedLaunch::enqueue_kernel() {
@@ -313,7 +325,7 @@ Status SharedLaunch::record_commands() {
       side->method = side->mover ? side->mover->default_method(max_rows) : TransferMethod::kStrided;
     }
     if (can_repeat()) {
-      CATENA_RETURN_IF_ERROR(commands_for(max_rows).status());
+      CATENA_RETURN_IF_ERROR(kernels_for(max_rows).status());
     }
   }
   return absl::OkStatus();
@@ -341,11 +353,13 @@ Status SharedLaunch::submit() {
   if (in_.body_copy != nullptr) {
     CATENA_RETURN_IF_ERROR(in_.body_copy->enqueue(*stream_));
   }
-  if (can_repeat() && !is_traced()) {
+  if (can_repeat()) {
     const std::uint32_t max_rows = std::min(std::max(std::bit_ceil(rows_in_all()), kMinRecordedRows), capacity());
-    CATENA_ASSIGN_OR_RETURN(device::CommandBuffer* const commands, commands_for(max_rows));
+    CATENA_ASSIGN_OR_RETURN(Kernels const* const kernels, kernels_for(max_rows));
     kernel_ran_ = true;
-    CATENA_RETURN_IF_ERROR(stream_->enqueue(*commands));
+    CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->commands));
+    use_timestamp(kMovedIn, kernels->moved_in);
+    use_timestamp(kComputed, kernels->computed);
   } else {
     CATENA_RETURN_IF_ERROR(launch_in(*stream_, rows_in_all()));
     CATENA_RETURN_IF_ERROR(record_timestamp(kMovedIn));
@@ -397,7 +411,7 @@ const std::byte* SharedLaunch::out_column(std::uint32_t field) const {
 
 /// Marks rows whose frame bounds, as the kernel left them, are not in the frame's staging extent.
 void SharedLaunch::check_frame_bounds(packet::Batch const& batch, std::uint32_t first_row) {
-  ProgramSpec const& spec = nf_->spec();
+  KernelSpec const& spec = nf_->spec();
   const auto* offsets = reinterpret_cast<const std::uint16_t*>(out_column(packet::kMetaOffset));
   const auto* lengths = reinterpret_cast<const std::uint16_t*>(out_column(packet::kMetaLength));
   packet::MetaColumns const& meta = batch.meta();
@@ -417,7 +431,7 @@ void SharedLaunch::check_frame_bounds(packet::Batch const& batch, std::uint32_t 
 }
 
 void SharedLaunch::apply_rows(packet::Batch const& batch, std::uint32_t first_row) {
-  const bool moves_frame_bounds = (nf_->spec().writes & packet::fields(packet::kMetaOffset, packet::kMetaLength)) != 0;
+  const bool moves_frame_bounds = (nf_->plan().writes & packet::fields(packet::kMetaOffset, packet::kMetaLength)) != 0;
   if (moves_frame_bounds && first_row < count_) {
     check_frame_bounds(batch, first_row);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/copy/body_copy.hpp>
-#include <catena/kernel/launch.hpp>
+#include "copy/body_copy.hpp"
+#include "kernel/launch.hpp"
 
 #include "kernel/columns.hpp"
 
@@ -43,11 +43,14 @@ class SharedLaunch final : public Launch {
     std::uint32_t max_rows = 0;
     TransferMethod body_in = TransferMethod::kStrided;
     TransferMethod body_out = TransferMethod::kStrided;
+    bool is_traced = false;
     bool operator==(KernelsKey const&) const = default;
   };
   struct Kernels {
     KernelsKey key;
-    device::CommandBuffer* commands;
+    device::CommandBuffer* commands = nullptr;
+    device::Event* moved_in = nullptr;  ///< timestamps, where it is traced
+    device::Event* computed = nullptr;
   };
   /// Byte positions of one batch in the launch buffer; host staging has the same shape.
   struct Layout {
@@ -86,8 +89,9 @@ class SharedLaunch final : public Launch {
   bool needs_kernel(Side const& side) const;
   /// Whether the kernels' arguments are those of other batches too, except for what the LaunchHeader says.
   bool can_repeat() const;
-  /// The kernels of all batches of at most `max_rows` rows whose bodies take the sides' methods.
-  Result<device::CommandBuffer*> commands_for(std::uint32_t max_rows);
+  /// The kernels of all batches of at most `max_rows` rows whose bodies take the sides' methods. Good until the next
+  /// call.
+  Result<Kernels const*> kernels_for(std::uint32_t max_rows);
   // Each is for at most `max_rows` rows: how many there are, the LaunchHeader says.
   Status launch_in(device::CommandRecorder& target, std::uint32_t max_rows);
   Status launch_nf(device::CommandRecorder& target, std::uint32_t max_rows);

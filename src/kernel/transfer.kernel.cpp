@@ -6,9 +6,12 @@
 //   CATENA_WRITTEN         moving out: columns that the NF's kernel has written for the rows that it processed
 //   CATENA_BODY            0 none, 1 payloads, 2 whole frames
 // Offsets and lengths on the device are what an NF's kernel left: nothing here goes beyond a slot or a extent.
-#include <catena/kernel/dialect.hpp>
+#include "copy/staging_extent.hpp"
+#include "kernel/transfer_dialect.hpp"
 
 namespace catena::kernel {
+
+using copy::StagingExtent;
 
 /// What a launch tells, and what its launch_buffer does.
 struct Move {

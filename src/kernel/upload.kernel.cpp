@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uploads a launch buffer from pinned host memory to the device. A copy command would do the same, but the
 // copy engines take commands in order: a buffer of some hundred kilobytes would wait behind megabytes of packets.
-#include <catena/kernel/dialect.hpp>
+#include "kernel/transfer_dialect.hpp"
 
 CATENA_UPLOAD_KERNEL(catena_upload) {
   using catena::kernel::UploadBlock;

@@ -3,6 +3,7 @@
 #include <catena/nf/nf.hpp>
 #include <catena/packet/headers.hpp>
 
+#include "catena_kernel_nca_cipher.hpp"
 #include "ipsec/aes_table.hpp"
 #include "ipsec/crypto.hpp"
 #include "ipsec/ipsec.layout.hpp"
@@ -14,9 +15,6 @@
 #include <cstring>
 #include <memory>
 #include <utility>
-
-extern const catena::kernel::EmbeddedFile catena_kernel_nca_cipher[];
-extern const unsigned catena_kernel_nca_cipher_count;
 
 namespace catena::nca {
 namespace {
@@ -200,14 +198,14 @@ class CipherFunction final : public Function {
     header.iv_offset = settings_.iv_offset;
     header.decrypts = settings_.decrypts ? 1 : 0;
     FunctionKernel side;
-    side.spec.source = {catena_kernel_nca_cipher, catena_kernel_nca_cipher_count};
-    side.spec.kernel = "nca_cipher";
-    side.spec.reads = packet::fields(packet::kPayload);
-    side.spec.result_bytes = sizeof(CipherResult);
-    side.spec.policy = {.lanes = kLanes,
-                        .group_size = kGroupSize,
-                        .local_bytes = kCipherTableWords * std::uint32_t{sizeof(u32)},
-                        .spill_factor = 1};
+    side.spec.source = catena_kernel_nca_cipher();
+    side.spec.name = "nca_cipher";
+    side.plan.reads = packet::fields(packet::kPayload);
+    side.plan.result_bytes = sizeof(CipherResult);
+    side.spec.lanes = kLanes;
+    side.spec.group_size = kGroupSize;
+    side.spec.local_bytes = kCipherTableWords * std::uint32_t{sizeof(u32)};
+    side.spec.spill_factor = 1;
     side.state = state.finish(header);
     side.returns_spill = true;
     return side;

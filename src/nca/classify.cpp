@@ -3,6 +3,7 @@
 #include <catena/nf/nf.hpp>
 #include <catena/packet/headers.hpp>
 
+#include "catena_kernel_nca_classify.hpp"
 #include "firewall/bit_vector.hpp"
 #include "firewall/device_state.hpp"
 #include "firewall/firewall.layout.hpp"
@@ -15,9 +16,6 @@
 #include <utility>
 
 // The kernel of the firewall NF.
-extern const catena::kernel::EmbeddedFile catena_kernel_nca_classify[];
-extern const unsigned catena_kernel_nca_classify_count;
-
 namespace catena::nca {
 namespace {
 
@@ -77,11 +75,11 @@ class ClassifyFunction final : public Function {
 
   Result<FunctionKernel> kernel_side() const override {
     FunctionKernel side;
-    side.spec.source = {catena_kernel_nca_classify, catena_kernel_nca_classify_count};
-    side.spec.kernel = "firewall";
-    side.spec.reads = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,
+    side.spec.source = catena_kernel_nca_classify();
+    side.spec.name = "firewall";
+    side.plan.reads = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,
                                      packet::kL4Dport, packet::kMetaLayers);
-    side.spec.result_bytes = sizeof(firewall::FirewallResult);
+    side.plan.result_bytes = sizeof(firewall::FirewallResult);
     side.state = firewall::device_state(tables_);
     return side;
   }

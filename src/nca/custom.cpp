@@ -11,19 +11,19 @@
 namespace catena::nca {
 namespace {
 
-constexpr std::uint32_t kMaxResultBytes = 256;
 constexpr std::uint32_t kMaxGroupSize = 1024;
 
 class CustomFunction final : public Function {
  public:
-  CustomFunction(std::string source, std::string name, std::vector<std::byte> state, std::uint32_t result_bytes,
-                 kernel::LaunchPolicy policy)
+  /// `spec` lacks the source.
+  CustomFunction(std::string source, kernel::KernelSpec spec, std::vector<std::byte> state, std::uint32_t result_bytes)
       : source_(std::move(source)),
-        name_(std::move(name)),
-        state_(std::move(state)),
         file_{"kernel.cpp", source_.c_str()},
-        result_bytes_(result_bytes),
-        policy_(policy) {}
+        spec_(std::move(spec)),
+        state_(std::move(state)),
+        result_bytes_(result_bytes) {
+    spec_.source = {&file_, 1};
+  }
   CustomFunction(CustomFunction const&) = delete;
   CustomFunction& operator=(CustomFunction const&) = delete;
 
@@ -33,11 +33,9 @@ class CustomFunction final : public Function {
   }
   Result<FunctionKernel> kernel_side() const override {
     FunctionKernel side;
-    side.spec.source = {&file_, 1};
-    side.spec.kernel = name_;
-    side.spec.reads = packet::fields(packet::kPayload);
-    side.spec.result_bytes = result_bytes_;
-    side.spec.policy = policy_;
+    side.spec = spec_;
+    side.plan.reads = packet::fields(packet::kPayload);
+    side.plan.result_bytes = result_bytes_;
     side.state = state_;
     return side;
   }
@@ -58,11 +56,10 @@ class CustomFunction final : public Function {
 
  private:
   std::string source_;
-  std::string name_;
-  std::vector<std::byte> state_;
   kernel::EmbeddedFile file_;
+  kernel::KernelSpec spec_;
+  std::vector<std::byte> state_;
   std::uint32_t result_bytes_;
-  kernel::LaunchPolicy policy_;
 };
 
 }  // namespace
@@ -72,21 +69,21 @@ Result<std::unique_ptr<Function>> make_custom(nca_kernel_config const& config) {
     return absl::InvalidArgumentError(
         "a kernel needs its source and its name, and a state exactly if state_bytes is set");
   }
-  kernel::LaunchPolicy policy;
-  policy.lanes = config.lanes == 0 ? 1 : config.lanes;
-  policy.group_size = config.group_size == 0 ? policy.group_size : config.group_size;
-  policy.local_bytes = config.local_bytes;
-  if (config.result_bytes == 0 || config.result_bytes % 4 != 0 || config.result_bytes > kMaxResultBytes ||
-      policy.group_size > kMaxGroupSize || policy.group_size % policy.lanes != 0) {
-    return absl::InvalidArgumentError(concat("result_bytes ", config.result_bytes, ", lanes ", policy.lanes,
-                                             ", group_size ", policy.group_size,
-                                             "; results have a multiple of 4 bytes from 4 to ", kMaxResultBytes,
+  kernel::KernelSpec spec;
+  spec.name = config.name;
+  spec.lanes = config.lanes == 0 ? 1 : config.lanes;
+  spec.group_size = config.group_size == 0 ? spec.group_size : config.group_size;
+  spec.local_bytes = config.local_bytes;
+  if (config.result_bytes == 0 || config.result_bytes % 4 != 0 || config.result_bytes > kernel::kMaxResultBytes ||
+      spec.group_size > kMaxGroupSize || spec.group_size % spec.lanes != 0) {
+    return absl::InvalidArgumentError(concat("result_bytes ", config.result_bytes, ", lanes ", spec.lanes,
+                                             ", group_size ", spec.group_size,
+                                             "; results have a multiple of 4 bytes from 4 to ", kernel::kMaxResultBytes,
                                              ", groups a multiple of lanes up to ", kMaxGroupSize));
   }
   const auto* state = static_cast<const std::byte*>(config.state);
-  return std::make_unique<CustomFunction>(config.source, config.name,
-                                          std::vector<std::byte>(state, state + config.state_bytes),
-                                          config.result_bytes, policy);
+  return std::make_unique<CustomFunction>(
+      config.source, std::move(spec), std::vector<std::byte>(state, state + config.state_bytes), config.result_bytes);
 }
 
 }  // namespace catena::nca

@@ -3,15 +3,15 @@
 
 #include <nca/nca.h>
 #include <catena/core/status.hpp>
-#include <catena/kernel/program.hpp>
 #include <catena/nf/refusal.hpp>
-
-#include "kernel/packed_launch.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
+
+#include "kernel/packed_launch.hpp"
+#include "kernel/program.hpp"
 
 /// A network function of libnca: what it is on a device, and on the host.
 namespace catena::nca {
@@ -32,7 +32,8 @@ struct FunctionResults {
 
 /// What a device needs to run a function.
 struct FunctionKernel {
-  kernel::ProgramSpec spec;
+  kernel::KernelSpec spec;
+  kernel::LaunchPlan plan;
   std::vector<std::byte> state;
   bool returns_spill = false;  ///< see PackedLaunch::Nf
 };

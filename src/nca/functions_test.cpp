@@ -2,12 +2,8 @@
 // Classification, routes, ciphers and kernels of the caller on every device, against oracles that share no code with
 // them: published traces and vectors, a linear search, a table for each prefix length.
 #include <catena/nf/testing/harness.hpp>
+#include <catena/nf/testing/vector_file.hpp>
 #include <catena/packet/headers.hpp>
-
-#include "firewall/linear_search.hpp"
-#include "nca/testing/session.hpp"
-#include "nf/testing/vector_file.hpp"
-#include "router/lpm_oracle.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,6 +15,10 @@
 #include <fstream>
 #include <optional>
 #include <random>
+
+#include "firewall/linear_search.hpp"
+#include "nca/testing/session.hpp"
+#include "router/lpm_oracle.hpp"
 
 namespace catena::nca::testing {
 namespace {

@@ -3,10 +3,6 @@
 
 #include <nca/nca.h>
 #include <catena/core/status.hpp>
-#include <catena/device/device.hpp>
-#include <catena/kernel/launch.hpp>
-
-#include "nca/function.hpp"
 
 #include <cstddef>
 #include <list>
@@ -14,6 +10,10 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+
+#include "device/device.hpp"
+#include "kernel/launch.hpp"
+#include "nca/function.hpp"
 
 /// What comes after the handles of the API.
 namespace catena::nca {

@@ -3,6 +3,7 @@
 #include <catena/nf/nf.hpp>
 #include <catena/nf/text_file.hpp>
 
+#include "catena_kernel_nca_match.hpp"
 #include "nca/function.hpp"
 #include "nids/aho_corasick.hpp"
 #include "nids/device_state.hpp"
@@ -19,9 +20,6 @@
 #include <utility>
 
 // The kernel of the nids NF.
-extern const catena::kernel::EmbeddedFile catena_kernel_nca_match[];
-extern const unsigned catena_kernel_nca_match_count;
-
 namespace catena::nca {
 namespace {
 
@@ -175,14 +173,14 @@ Result<FunctionKernel> MatchFunction::kernel_side() const {
     }
   }
   FunctionKernel side;
-  side.spec.source = {catena_kernel_nca_match, catena_kernel_nca_match_count};
-  side.spec.kernel = count == 2 ? "nids_two" : "nids_one";
-  side.spec.reads = packet::fields(packet::kPayload);
-  side.spec.result_bytes = sizeof(nids::NidsResult);
-  side.spec.policy = {.lanes = kLanes,
-                      .group_size = kGroupSize,
-                      .local_bytes = nids::local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32)),
-                      .spill_factor = 4 * count};
+  side.spec.source = catena_kernel_nca_match();
+  side.spec.name = count == 2 ? "nids_two" : "nids_one";
+  side.plan.reads = packet::fields(packet::kPayload);
+  side.plan.result_bytes = sizeof(nids::NidsResult);
+  side.spec.lanes = kLanes;
+  side.spec.group_size = kGroupSize;
+  side.spec.local_bytes = nids::local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32));
+  side.spec.spill_factor = 4 * count;
   side.state = state.finish(nids::NidsState{automata[0], automata[1]});
   return side;
 }

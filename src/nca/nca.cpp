@@ -7,7 +7,6 @@
 #include "nca/stream.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -107,38 +106,22 @@ struct Opened {
   std::string name;
 };
 
-/// "cuda:1" as backend and number.
+/// `what`: "cpu", or as device::parse_preference() takes it.
 Result<Opened> open_device(std::string_view what, std::string& tried) {
   if (what == "cpu") {
     return Opened{nullptr, "cpu"};
   }
-  if (what == "auto") {
-    CATENA_ASSIGN_OR_RETURN(auto found, device::open(device::DevicePreference::kAuto, &tried));
-    if (!found) {
-      return open_device("cpu", tried);
-    }
-    std::string name = concat(device::to_string(found->info().backend), ": ", found->info().name);
-    return Opened{std::move(found), std::move(name)};
-  }
-  const std::size_t colon = what.find(':');
-  const std::string_view backend = what.substr(0, colon);
-  int ordinal = 0;
-  bool good = backend == "cuda" || backend == "opencl";
-  if (colon != std::string_view::npos) {
-    const std::string_view digits = what.substr(colon + 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
-    good = good && error == std::errc() && end == digits.data() + digits.size() && ordinal >= 0;
-  }
-  if (!good) {
+  const Result<device::DevicePreference> preference = device::parse_preference(what);
+  if (!preference.ok() || preference->kind == device::DevicePreference::Kind::kNone) {
     return absl::InvalidArgumentError(
         concat("'", what, "' is no device; write cuda, opencl, cuda:1, opencl:1, cpu or auto"));
   }
-  auto device = backend == "cuda" ? device::open_cuda(ordinal) : device::open_opencl(ordinal);
-  if (!device.ok()) {
-    return std::move(device).status();
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device, device::open(*preference, &tried));
+  if (!device) {
+    return open_device("cpu", tried);
   }
-  std::string name = concat(backend, ": ", (*device)->info().name);
-  return Opened{std::move(device).value(), std::move(name)};
+  std::string name = concat(device->info().backend, ": ", device->info().name);
+  return Opened{std::move(device), std::move(name)};
 }
 
 /// A library on the host says that this processor does not do.
@@ -161,7 +144,7 @@ nca_status add_function(nca_context& context, int kind, const void* config, nca_
       return fail(side.status(), status_of(side.status()));
     }
     function->returns_spill = side->returns_spill;
-    auto device_nf = kernel::DeviceNf::create(*context.device, std::move(side->spec), side->state);
+    auto device_nf = kernel::DeviceNf::create(*context.device, std::move(side->spec), side->plan, side->state);
     if (!device_nf.ok()) {
       const absl::StatusCode code = device_nf.status().code();
       const bool is_wrong = code == absl::StatusCode::kInvalidArgument || code == absl::StatusCode::kNotFound;

@@ -594,7 +594,7 @@ TEST_P(Everywhere, packets_cross_the_bus_once_for_all_functions) {
 class FailingDevice : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto real = device::open_opencl();
+    auto real = device::open(device::DevicePreference::of("opencl"));
     if (!real.ok()) {
       GTEST_SKIP() << real.status();
     }

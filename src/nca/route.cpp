@@ -3,6 +3,7 @@
 #include <catena/nf/nf.hpp>
 #include <catena/packet/headers.hpp>
 
+#include "catena_kernel_nca_route.hpp"
 #include "nca/function.hpp"
 #include "nca/route.layout.hpp"
 #include "router/dir24_8.hpp"
@@ -16,9 +17,6 @@
 #include <mutex>
 #include <utility>
 #include <variant>
-
-extern const catena::kernel::EmbeddedFile catena_kernel_nca_route[];
-extern const unsigned catena_kernel_nca_route_count;
 
 namespace catena::nca {
 namespace {
@@ -60,10 +58,10 @@ class RouteFunction final : public Function {
 
   Result<FunctionKernel> kernel_side() const override {
     FunctionKernel side;
-    side.spec.source = {catena_kernel_nca_route, catena_kernel_nca_route_count};
-    side.spec.kernel = "nca_route";
-    side.spec.reads = packet::fields(packet::kIpv4Dst);
-    side.spec.result_bytes = sizeof(RouteResult);
+    side.spec.source = catena_kernel_nca_route();
+    side.spec.name = "nca_route";
+    side.plan.reads = packet::fields(packet::kIpv4Dst);
+    side.plan.result_bytes = sizeof(RouteResult);
     nf::StateBuilder state(sizeof(router::State));
     router::State header{};
     const Tables tables = build();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/kernel/types.hpp>
+#include <catena/core/types.hpp>
 
 namespace catena::nca {
 

@@ -50,7 +50,7 @@ catena::Result<std::unique_ptr<nca_stream>> nca_stream::create(nca_context& cont
 }
 
 Status nca_stream::allocate() {
-  std::vector<catena::kernel::ProgramSpec> specs;
+  std::vector<catena::kernel::DeviceNf const*> device_nfs;
   std::vector<catena::kernel::PackedLaunch::Nf> nfs;
   for (nca_function* function : functions_) {
     reads_headers_ = reads_headers_ || function->what->reads_headers();
@@ -58,12 +58,12 @@ Status nca_stream::allocate() {
       CATENA_ASSIGN_OR_RETURN(auto worker, function->what->host_worker());
       workers_.push_back(std::move(worker));
     } else {
-      specs.push_back(function->device_nf->spec());
+      device_nfs.push_back(function->device_nf.get());
       nfs.push_back({function->device_nf.get(), function->returns_spill});
     }
   }
   CATENA_ASSIGN_OR_RETURN(format_,
-                          catena::kernel::PackedFormat::create(specs, shape_.buffer_packets, shape_.buffer_bytes));
+                          catena::kernel::PackedFormat::create(device_nfs, shape_.buffer_packets, shape_.buffer_bytes));
   for (std::uint32_t i = 0; i < shape_.buffers; ++i) {
     auto buffer = std::make_unique<Buffer>();
     if (context_->device == nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catena/core/text.hpp>
 #include <catena/nf/config.hpp>
-#include <catena/nf/named_files.hpp>
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/numbers.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
-#include <catena/core/text.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -16,6 +15,8 @@
 #include <optional>
 #include <set>
 #include <sstream>
+
+#include "nf/named_files.hpp"
 
 namespace catena::nf {
 namespace {

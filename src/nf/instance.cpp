@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/instance.hpp>
+#include "nf/instance.hpp"
 
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
@@ -40,7 +40,7 @@ std::string_view name_of_address_space(std::uint32_t address_space) {
   }
 }
 
-class LaunchSpill final : public SpillView {
+class LaunchSpill final : public SpillRows {
  public:
   explicit LaunchSpill(kernel::Launch const& launch) : launch_(&launch) {}
   std::span<const std::byte> row(std::uint32_t row) const override { return launch_->spill(row); }
@@ -62,6 +62,11 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
       on_unsupported_(on_unsupported),
       link_local_(link_local),
       outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording) {}
+
+kernel::LaunchPlan Instance::launch_plan(std::optional<kernel::SharedStep> const& shared) const {
+  const Hints hints = nf_->hints();
+  return {hints.gr, hints.gw, descriptor_->aux_bytes, descriptor_->result_bytes, shared};
+}
 
 std::string_view Instance::reason_name(std::uint32_t reason) const {
   const auto own = descriptor_->drop_reasons;
@@ -219,7 +224,7 @@ void Instance::prepare(packet::Batch const& unit, std::vector<std::uint32_t>& sl
 void Instance::compute(packet::Batch const& batch, std::span<const std::byte> aux) {
   results_.assign(std::size_t{batch.size()} * descriptor_->result_bytes, std::byte{0});
   nf_->compute(batch, aux, results_);
-  nf_->complete(batch, aux, results_, nullptr, 0, outcome_);
+  nf_->complete({batch, aux, results_, outcome_});
 }
 
 void Instance::process(packet::Batch const& unit) {
@@ -262,7 +267,7 @@ void DeviceBatch::add(packet::Batch const& unit) {
   launch_->add_unit(without_replies(part));
   launch_->add(unit.subset(part.slots), part.aux);
   has_work_ = has_work_ || !part.slots.empty();
-  if (device_nf_->spec().shared) {
+  if (device_nf_->plan().shared) {
     find_passthrough(part);
     launch_->add_passthrough(unit.subset(part.passthrough));
     has_work_ = has_work_ || !part.passthrough.empty();
@@ -349,8 +354,8 @@ void DeviceBatch::complete() {
         launch_->results().subspan(std::size_t{part.first_row} * result_bytes, part.slots.size() * result_bytes);
     instance_->counters_.device_packets += part.slots.size();
     if (launch_->faults().count == 0) {
-      instance_->nf().complete(part.unit.subset(part.slots), part.aux, results, &spill, part.first_row,
-                               instance_->outcome_);
+      instance_->nf().complete(
+          {part.unit.subset(part.slots), part.aux, results, instance_->outcome_, &spill, part.first_row});
       continue;
     }
     // faulted rows are dropped; the others are complete()d one by one, so that their rows stay right
@@ -361,10 +366,10 @@ void DeviceBatch::complete() {
         instance_->drop(one[0], FrameworkReason::kKernelFault);
         ++dropped;
       } else {
-        instance_->nf().complete(one,
-                                 std::span<const std::byte>(part.aux).subspan(std::size_t{i} * aux_bytes, aux_bytes),
-                                 results.subspan(std::size_t{i} * result_bytes, result_bytes), &spill,
-                                 part.first_row + i, instance_->outcome_);
+        instance_->nf().complete({one,
+                                  std::span<const std::byte>(part.aux).subspan(std::size_t{i} * aux_bytes, aux_bytes),
+                                  results.subspan(std::size_t{i} * result_bytes, result_bytes), instance_->outcome_,
+                                  &spill, part.first_row + i});
       }
     }
   }
@@ -394,17 +399,17 @@ void DeviceBatch::complete() {
 }
 
 bool DeviceBatch::may_write_packets() const {
-  auto const& step = device_nf_->spec().shared;
+  auto const& step = device_nf_->plan().shared;
   return step && has_work_ && launch_->kernel_ran() && step->to_host != 0 &&
          (step->body_out != TransferMethod::kStaged || step->columns_out != TransferMethod::kStaged);
 }
 
 bool DeviceBatch::may_change_packets() const {
-  return may_write_packets() && (device_nf_->spec().shared->to_host & device_nf_->spec().writes) != 0;
+  return may_write_packets() && (device_nf_->plan().shared->to_host & device_nf_->plan().writes) != 0;
 }
 
 bool DeviceBatch::may_change_on_device(packet::FieldSet fields) const {
-  return device_nf_->spec().shared && has_work_ && launch_->kernel_ran() && (device_nf_->spec().writes & fields) != 0;
+  return device_nf_->plan().shared && has_work_ && launch_->kernel_ran() && (device_nf_->plan().writes & fields) != 0;
 }
 
 void DeviceBatch::finish_on_cpu(std::size_t unit) {

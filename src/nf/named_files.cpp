@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/named_files.hpp>
+#include "nf/named_files.hpp"
 
 #include <utility>
 

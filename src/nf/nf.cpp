@@ -5,6 +5,7 @@ namespace catena::nf {
 
 void Nf::prepare(packet::Batch const& /*batch*/, std::span<std::byte> /*aux*/, Outcome& /*outcome*/) {}
 
+void Nf::complete(Completion const& /*completion*/) {}
 Result<KernelSide> Nf::kernel_side() const { return absl::UnimplementedError("this NF has no kernel"); }
 
 void Nf::spill_requests(std::span<const std::byte> /*results*/, std::vector<SpillRequest>& /*requests*/) const {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/record.hpp>
+#include "nf/record.hpp"
 
 #include <catena/core/text.hpp>
 

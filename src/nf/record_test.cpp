@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/record.hpp>
+#include "nf/record.hpp"
+
 #include <catena/nf/testing/harness.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/registry.hpp>
+#include "nf/registry.hpp"
 
 #include <fmt/ranges.h>
 #include <catena/core/text.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/plan/cost_model.hpp>
+#include "plan/cost_model.hpp"
 
 #include <span>
 

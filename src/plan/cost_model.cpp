@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/plan/cost_model.hpp>
+#include "plan/cost_model.hpp"
 
 #include <catena/packet/slot.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of random chains against all the plans that there are. What is enumerated here is the tables' formulas, with
 // the views read off simulated packets; whether a plan is right is up to the simulation alone.
-#include <catena/plan/planner.hpp>
+#include "plan/planner.hpp"
 
 #include <gtest/gtest.h>
 

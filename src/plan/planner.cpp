@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/plan/planner.hpp>
+#include "plan/planner.hpp"
 
 #include <catena/core/text.hpp>
 

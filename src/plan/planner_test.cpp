@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/plan/explain.hpp>
-#include <catena/plan/planner.hpp>
+#include "plan/planner.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "plan/explain.hpp"
 #include "plan/testing/chains.hpp"
 #include "plan/testing/simulation.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/plan/profile.hpp>
+#include "plan/profile.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -301,10 +301,9 @@ std::vector<std::string> const& device_names() {
     std::vector<std::string> names;
     for (device::Probe const& probe : device::probe()) {
       if (!probe.devices.empty()) {
-        names.emplace_back(device::to_string(probe.backend));
+        names.emplace_back(probe.backend);
       } else {
-        spdlog::warn("system tests run without {}: {}", device::to_string(probe.backend),
-                     std::string(probe.status.message()));
+        spdlog::warn("system tests run without {}: {}", probe.backend, std::string(probe.status.message()));
       }
     }
     return names;

@@ -62,14 +62,10 @@ class Mix final : public nf::Nf {
       packet.set_port(static_cast<std::uint16_t>(packet.port() * 7U + salt_));
     }
   }
-  void complete(packet::Batch const&, std::span<const std::byte>, std::span<const std::byte>, nf::SpillView const*,
-                std::uint32_t, nf::Outcome&) override {}
   Result<nf::KernelSide> kernel_side() const override {
     nf::KernelSide side;
     side.spec.source = kMixSource;
-    side.spec.kernel = "mix";
-    side.spec.reads = side.spec.writes = kMixed;
-    side.spec.aux_bytes = 4;
+    side.spec.name = "mix";
     return side;
   }
 
@@ -95,10 +91,11 @@ class Scan final : public nf::Nf {
       nf::array_of<std::uint32_t>(results)[i] = sum;
     }
   }
-  void complete(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<const std::byte> results,
-                nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) override {
+  void complete(nf::Completion const& completion) override {
+    packet::Batch const& batch = completion.batch();
+    nf::Outcome& outcome = completion.outcome();
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
-      const std::uint32_t sum = nf::array_of<const std::uint32_t>(results)[i];
+      const std::uint32_t sum = completion.results<std::uint32_t>()[i];
       if (sum % 13 == 0) {
         outcome.drop(batch[i], 0);
       } else if (sum % 7 == 0) {
@@ -109,10 +106,8 @@ class Scan final : public nf::Nf {
   Result<nf::KernelSide> kernel_side() const override {
     nf::KernelSide side;
     side.spec.source = kScanSource;
-    side.spec.kernel = "scan";
-    side.spec.reads = kScanned;
-    side.spec.result_bytes = 4;
-    side.spec.policy.spill_factor = 1;
+    side.spec.name = "scan";
+    side.spec.spill_factor = 1;
     return side;
   }
   void spill_requests(std::span<const std::byte> results, std::vector<nf::SpillRequest>& requests) const override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/nf/registry.hpp>
+#include "nf/registry.hpp"
 
 /// NFs for chains whose device fails: small, without state, and such that a packet which went through one of them
 /// twice, not at all, or with old bytes does not look as it should.

@@ -54,8 +54,9 @@ class Responder final : public nf::Nf {
       }
     }
   }
-  void complete(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<const std::byte> /*results*/,
-                nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) override {
+  void complete(nf::Completion const& completion) override {
+    packet::Batch const& batch = completion.batch();
+    nf::Outcome& outcome = completion.outcome();
     if (!in_prepare_) {
       answer(batch, outcome);
     }
@@ -64,9 +65,7 @@ class Responder final : public nf::Nf {
   Result<nf::KernelSide> kernel_side() const override {
     nf::KernelSide side;
     side.spec.source = kSource;
-    side.spec.kernel = "responder";
-    side.spec.reads = side.spec.writes = packet::fields(packet::kPayload);
-    side.spec.result_bytes = 4;
+    side.spec.name = "responder";
     return side;
   }
 

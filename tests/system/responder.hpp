@@ -2,7 +2,8 @@
 #pragma once
 
 #include <catena/nf/nf.hpp>
-#include <catena/nf/registry.hpp>
+
+#include "nf/registry.hpp"
 
 /// An NF that answers, for the system tests: every packet whose IPv4 identification is a multiple of `every` becomes an
 /// ICMP error (packet/icmp.hpp), in prepare() or in complete() (`at`). The work flips the payload's first byte, on the

@@ -5,10 +5,8 @@
 
 #include <array>
 
+#include "catena_kernel_ttl_guard.hpp"
 #include "ttl_guard.layout.hpp"
-
-extern const catena::kernel::EmbeddedFile catena_kernel_ttl_guard[];
-extern const unsigned catena_kernel_ttl_guard_count;
 
 namespace catena::ttl_guard {
 namespace {
@@ -45,9 +43,10 @@ class TtlGuard final : public nf::Nf {
     }
   }
 
-  void complete(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<const std::byte> results,
-                nf::SpillView const* /*spill*/, std::uint32_t /*first_row*/, nf::Outcome& outcome) override {
-    const std::span<const TtlGuardResult> decisions = nf::array_of<TtlGuardResult>(results);
+  void complete(nf::Completion const& completion) override {
+    packet::Batch const& batch = completion.batch();
+    nf::Outcome& outcome = completion.outcome();
+    const std::span<const TtlGuardResult> decisions = completion.results<TtlGuardResult>();
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
       if (decisions[i].dropped == 0) {
         continue;
@@ -61,11 +60,8 @@ class TtlGuard final : public nf::Nf {
 
   Result<nf::KernelSide> kernel_side() const override {
     nf::KernelSide side;
-    side.spec.source = {catena_kernel_ttl_guard, catena_kernel_ttl_guard_count};
-    side.spec.kernel = "ttl_guard";
-    side.spec.reads = hints().gr;
-    side.spec.writes = hints().gw;
-    side.spec.result_bytes = sizeof(TtlGuardResult);
+    side.spec.source = catena_kernel_ttl_guard();
+    side.spec.name = "ttl_guard";
     side.state = nf::StateBuilder(sizeof(State)).finish(State{minimum_});
     return side;
   }

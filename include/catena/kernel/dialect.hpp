@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/types.hpp>
 #include <catena/kernel/launch_params.hpp>
 #include <catena/kernel/shared_layout.hpp>
-#include <catena/kernel/types.hpp>
 
 /// The device dialect: the few primitives that CUDA (through NVRTC) and OpenCL (C++ for OpenCL) spell differently.
 /// Kernels use these and nothing else of either language: no vector types, printf, work-group functions, C11 atomics,
@@ -43,10 +43,6 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32
     extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                                 \
     name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared, catena_local_memory, params)); \
   }
-#define CATENA_TRANSFER_KERNEL(name)                                                                        \
-  extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* shared, catena::u8* pool, \
-                                  catena::kernel::TransferParams params)
-#define CATENA_UPLOAD_KERNEL(name) extern "C" __global__ void name(catena::u8* to, const catena::u8* from)
 
 #elif defined(__OPENCL_CPP_VERSION__)
 
@@ -79,11 +75,6 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value))
                      __local catena::u8* local_memory) {                                                           \
     name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared, local_memory, params));     \
   }
-#define CATENA_TRANSFER_KERNEL(name)                                                                    \
-  __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* shared, \
-                     __global catena::u8* pool, catena::kernel::TransferParams params, __local catena::u8* /*unused*/)
-#define CATENA_UPLOAD_KERNEL(name) \
-  __kernel void name(__global catena::u8* to, __global const catena::u8* from, __local catena::u8* /*unused*/)
 
 #else
 #error "catena/kernel/dialect.hpp is for kernels: compile it through catena::kernel::build()"

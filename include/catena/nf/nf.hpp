@@ -3,12 +3,12 @@
 
 #include <catena/core/status.hpp>
 #include <catena/kernel/fault.hpp>
-#include <catena/kernel/program.hpp>
+#include <catena/kernel/spec.hpp>
 #include <catena/nf/config.hpp>
 #include <catena/nf/outcome.hpp>
 #include <catena/packet/batch.hpp>
 #include <catena/packet/fields.hpp>
-#include <catena/plan/hints.hpp>
+#include <catena/packet/hints.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,12 +31,12 @@
 /// NF's output must not depend on how packets are cut into batches.
 namespace catena::nf {
 
-using plan::Hints;
+using packet::Hints;
 
 /// The device side of an instance, or nothing if the NF has no kernel.
 struct KernelSide {
-  kernel::ProgramSpec spec;
-  std::vector<std::byte> state;  ///< copied to the device once; see StateBuilder
+  kernel::KernelSpec spec;
+  std::vector<std::byte> state = {};  ///< copied to the device once; see StateBuilder
 };
 
 /// Spill bytes of one row that complete() needs (see Launch::fetch_spill).
@@ -44,11 +44,57 @@ struct SpillRequest {
   std::uint32_t row;
   std::uint32_t bytes;
 };
-/// Gives complete() the spill bytes of a row; empty where none were requested.
-class SpillView {
+/// Where a Completion finds spill bytes by the row of the launch; empty where none were requested. The framework has
+/// it.
+class SpillRows {
  public:
-  virtual ~SpillView() = default;
+  virtual ~SpillRows() = default;
   virtual std::span<const std::byte> row(std::uint32_t row) const = 0;
+};
+
+/// Typed access to aux and result arrays.
+template <typename T>
+std::span<T> array_of(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+template <typename T>
+std::span<const T> array_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+/// A batch whose work is done, for complete(). Valid during that call.
+class Completion {
+ public:
+  /// `spill`: null where the work was done on the CPU. `first_row`: of the batch in its launch.
+  Completion(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
+             Outcome& outcome, SpillRows const* spill = nullptr, std::uint32_t first_row = 0)
+      : batch_(&batch), aux_(aux), results_(results), outcome_(&outcome), spill_(spill), first_row_(first_row) {}
+
+  packet::Batch const& batch() const { return *batch_; }
+  Outcome& outcome() const { return *outcome_; }
+  /// The descriptor's structs, one for each packet.
+  template <typename T>
+  std::span<const T> aux() const {
+    return array_of<T>(aux_);
+  }
+  template <typename T>
+  std::span<const T> results() const {
+    return array_of<T>(results_);
+  }
+  /// Whether the work was done on a device; spill() has bytes only then.
+  bool from_device() const { return spill_ != nullptr; }
+  /// What spill_requests() asked for of packet `i` of the batch; empty if nothing.
+  std::span<const std::byte> spill(std::uint32_t i) const {
+    return spill_ == nullptr ? std::span<const std::byte>() : spill_->row(first_row_ + i);
+  }
+
+ private:
+  packet::Batch const* batch_;
+  std::span<const std::byte> aux_;
+  std::span<const std::byte> results_;
+  Outcome* outcome_;
+  SpillRows const* spill_;
+  std::uint32_t first_row_;
 };
 
 struct Statistic {
@@ -80,9 +126,8 @@ class Nf {
   virtual void prepare(packet::Batch const& batch, std::span<std::byte> aux, Outcome& outcome);
   /// CPU implementation. Writes one result for each packet and the fields of CW.
   virtual void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) = 0;
-  /// Turns results into verdicts and records. `spill` is null on the CPU.
-  virtual void complete(packet::Batch const& batch, std::span<const std::byte> aux, std::span<const std::byte> results,
-                        SpillView const* spill, std::uint32_t first_row, Outcome& outcome) = 0;
+  /// Turns results into verdicts and records.
+  virtual void complete(Completion const& completion);
 
   /// Device side; called once for each device. InvalidArgument if this configuration cannot run there.
   virtual Result<KernelSide> kernel_side() const;
@@ -146,16 +191,6 @@ struct Descriptor {
   /// Reads `config` (and calls config.finish()). Errors carry the position in the file they are about.
   Result<std::unique_ptr<Nf>> (*create)(Config& config) = nullptr;
 };
-
-/// Typed access to aux and result arrays.
-template <typename T>
-std::span<T> array_of(std::span<std::byte> bytes) {
-  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
-template <typename T>
-std::span<const T> array_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
-}
 
 /// Builds the bytes of KernelSide::state: a header struct first, then arrays at offsets that the header names.
 ///     StateBuilder state(sizeof(RouterState));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/kernel/types.hpp>
+#include <catena/core/types.hpp>
 
 /// The field table: the 32 parts of a packet that NFs declare to read or write and that plans move.
 /// Kernels include this file too.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/kernel/types.hpp>
+#include <catena/core/types.hpp>
 
 /// Where the headers of a frame are: the result of parsing it once. The same struct on the host and on devices.
 namespace catena::packet {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/eal/eal.hpp"
 #include "dataplane/io/sink.hpp"
-#include "dataplane/io/test_support.hpp"
 
 #include <catena/nf/testing/harness.hpp>
 #include <catena/packet/headers.hpp>
@@ -21,6 +19,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "dataplane/io/test_support.hpp"
+#include "eal/eal.hpp"
 
 namespace catena::dataplane {
 namespace {

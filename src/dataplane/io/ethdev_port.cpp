@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/ethdev_port.hpp"
 
-#include "dataplane/eal/eal.hpp"
 #include "dataplane/io/interface.hpp"
+#include "eal/eal.hpp"
 
 #include <rte_bus.h>
 #include <rte_dev.h>
@@ -127,7 +127,7 @@ Status check_interface_of(std::string const& device, std::string const& interfac
 }  // namespace
 
 Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, PacketPool& pool) {
-  CATENA_RETURN_IF_ERROR(require_eal("dpdk port"));
+  CATENA_RETURN_IF_ERROR(eal::start());
   std::string name = device.substr(0, device.find(','));
   rte_pci_addr address{};
   const bool pci = rte_pci_addr_parse(name.c_str(), &address) == 0;

@@ -52,7 +52,7 @@ std::unique_ptr<Sink> make_null_sink();
 /// (for the interface's MTU), "tx_error" (taken, but not sent), "no_slot" (no free slot for the
 /// fragments of a packet). Errors:
 ///   NotFound            no driver takes the string, or the device has no port
-///   FailedPrecondition  the EAL does not run; a PCI device needs what the EAL was not started with
+///   FailedPrecondition  a PCI device needs what the EAL was not started with
 ///   AlreadyExists       the device is open
 ///   InvalidArgument     the pool is too small for what the driver keeps
 ///   Unavailable         the driver refuses to be configured or started

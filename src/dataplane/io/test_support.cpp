@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/io/test_support.hpp"
 
-#include "dataplane/eal/eal.hpp"
+#include "eal/eal.hpp"
 
 #include <pcap/pcap.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@
 namespace catena::dataplane::testing {
 
 std::unique_ptr<PacketPool> make_pool(std::uint32_t slots) {
-  if (const Status started = ensure_eal(); !started.ok()) {
+  if (const Status started = eal::start(); !started.ok()) {
     throw std::runtime_error(started.ToString());
   }
   Result<std::unique_ptr<PacketPool>> pool = PacketPool::create(slots);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dataplane/io/sink.hpp"
-#include "dataplane/io/source.hpp"
-#include "nf/testing/scratch_folder.hpp"
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gtest/gtest.h>
 
@@ -13,6 +11,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "dataplane/io/sink.hpp"
+#include "dataplane/io/source.hpp"
 
 /// What the tests of sources, sinks and the pool share.
 namespace catena::dataplane::testing {

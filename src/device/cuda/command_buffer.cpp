@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/cuda/command_buffer.hpp"
 
+#include <catena/core/text.hpp>
+
 #include "device/backend.hpp"
 #include "device/cuda/program.hpp"
 
@@ -26,12 +28,27 @@ CudaCommandBuffer::~CudaCommandBuffer() {
 
 Status CudaCommandBuffer::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
-  if (executable_ != nullptr) {
-    return absl::FailedPreconditionError("launch: the command buffer was finalized or enqueued");
-  }
+  CATENA_RETURN_IF_ERROR(check_recording("launch"));
   CATENA_CUDA_ENTER(*device_);
   CATENA_ASSIGN_OR_RETURN(last_, static_cast<CudaKernel&>(kernel).add_to(graph_, last_, shape, arguments));
   return absl::OkStatus();
+}
+
+Result<Event*> CudaCommandBuffer::record_timestamp() {
+  CATENA_RETURN_IF_ERROR(check_recording("record_timestamp"));
+  CATENA_CUDA_ENTER(*device_);
+  CATENA_ASSIGN_OR_RETURN(CUevent event, device_->take_event(true));
+  timestamps_.push_back(std::make_unique<CudaEvent>(*device_, event, true));
+  CUgraphNode node = nullptr;
+  CATENA_CUDA_TRY_ON(*device_, cuGraphAddEventRecordNode(&node, graph_, &last_, last_ == nullptr ? 0 : 1, event));
+  last_ = node;
+  return timestamps_.back().get();
+}
+
+Status CudaCommandBuffer::check_recording(std::string_view what) const {
+  return executable_ == nullptr
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(concat(what, ": the command buffer was finalized or enqueued"));
 }
 
 Status CudaCommandBuffer::instantiate() {

@@ -2,10 +2,14 @@
 #pragma once
 
 #include "device/cuda/device.hpp"
+#include "device/cuda/event.hpp"
+
+#include <memory>
+#include <vector>
 
 namespace catena::device::cuda {
 
-/// A graph whose nodes follow one another.
+/// A graph whose nodes follow one another. A run records the events of its timestamps anew.
 class CudaCommandBuffer final : public CommandBuffer {
  public:
   CudaCommandBuffer(CudaDevice& device, CUgraph graph) : device_(&device), graph_(graph) {}
@@ -14,15 +18,18 @@ class CudaCommandBuffer final : public CommandBuffer {
   ~CudaCommandBuffer() override;
 
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
+  Result<Event*> record_timestamp() override;
   // The context must be current.
   Status enqueue(CUstream stream);
   Status finalize(CUstream stream);
 
  private:
+  Status check_recording(std::string_view what) const;
   Status instantiate();
   CudaDevice* device_;
   CUgraph graph_;
   CUgraphNode last_ = nullptr;
+  std::vector<std::unique_ptr<CudaEvent>> timestamps_;
   CUgraphExec executable_ = nullptr;  ///< made by finalize() or the first enqueue()
 };
 

@@ -22,7 +22,7 @@ Result<int> attribute(Driver const& driver, CUdevice device, CUdevice_attribute 
 
 Result<DeviceInfo> describe(Driver const& driver, CUdevice device) {
   DeviceInfo info;
-  info.backend = Backend::kCuda;
+  info.backend = "cuda";
   info.driver = driver.version;
   std::array<char, 256> name{};
   CATENA_CUDA_TRY(driver, cuDeviceGetName(name.data(), static_cast<int>(name.size()) - 1, device));
@@ -136,7 +136,7 @@ Probe probe_cuda() {
     return devices;
   };
   Result<std::vector<DeviceInfo>> devices = find();
-  return {Backend::kCuda, devices.ok() ? *devices : std::vector<DeviceInfo>(), devices.status()};
+  return {"cuda", devices.ok() ? *devices : std::vector<DeviceInfo>(), devices.status()};
 }
 
 Result<std::unique_ptr<Device>> open_cuda(int ordinal) {

@@ -11,7 +11,7 @@
 namespace catena::device::cuda {
 
 // cuda.h makes macros of some names (cuMemAlloc -> cuMemAlloc_v2), so what is looked up is always the version that the
-// header declares. All of these exist since CUDA 11.0.
+// header declares. All of these exist since CUDA 11.1.
 #define CATENA_CUDA_FUNCTIONS(X) \
   X(cuInit)                      \
   X(cuDriverGetVersion)          \
@@ -26,6 +26,7 @@ namespace catena::device::cuda {
   X(cuDevicePrimaryCtxRelease)   \
   X(cuCtxPushCurrent)            \
   X(cuCtxPopCurrent)             \
+  X(cuCtxGetStreamPriorityRange) \
   X(cuMemAlloc)                  \
   X(cuMemFree)                   \
   X(cuMemHostAlloc)              \
@@ -37,7 +38,7 @@ namespace catena::device::cuda {
   X(cuMemcpyDtoHAsync)           \
   X(cuMemcpy2DAsync)             \
   X(cuMemsetD8Async)             \
-  X(cuStreamCreate)              \
+  X(cuStreamCreateWithPriority)  \
   X(cuStreamDestroy)             \
   X(cuEventCreate)               \
   X(cuEventDestroy)              \
@@ -51,6 +52,7 @@ namespace catena::device::cuda {
   X(cuLaunchKernel)              \
   X(cuGraphCreate)               \
   X(cuGraphDestroy)              \
+  X(cuGraphAddEventRecordNode)   \
   X(cuGraphAddKernelNode)        \
   X(cuGraphInstantiate)          \
   X(cuGraphExecDestroy)          \

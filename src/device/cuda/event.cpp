@@ -26,7 +26,7 @@ Result<std::chrono::nanoseconds> CudaEvent::since(Event& earlier) {
   constexpr double kNsPerMs = 1e6;
   float milliseconds = 0;
   const CUresult code = device_->driver().cuEventElapsedTime(&milliseconds, from.event_, event_);
-  if (code == CUDA_ERROR_NOT_READY) {
+  if (code == CUDA_ERROR_NOT_READY || code == CUDA_ERROR_INVALID_HANDLE) {  // the latter: of a recording that never ran
     return not_reached();
   }
   CATENA_RETURN_IF_ERROR(device_->check(code, "cuEventElapsedTime", __FILE__, __LINE__));

@@ -125,7 +125,8 @@ Result<std::unique_ptr<PinnedBuffer>> CudaDevice::allocate_pinned(std::size_t by
   return std::make_unique<CudaPinnedBuffer>(*this, memory, address, bytes);
 }
 
-Result<std::unique_ptr<Buffer>> CudaDevice::map_host(std::span<std::byte> memory) {
+Result<std::unique_ptr<Buffer>> CudaDevice::map_host(HostMemory const& host) {
+  const std::span<std::byte> memory = host.bytes;
   CATENA_RETURN_IF_ERROR(check_mappable(memory));
   CATENA_CUDA_ENTER(*this);
   const CUresult code = driver().cuMemHostRegister(memory.data(), memory.size(),

@@ -25,10 +25,14 @@ CUDA_MEMCPY2D rectangle(RowShape const& shape) {
 
 }  // namespace
 
-Result<std::unique_ptr<Stream>> CudaDevice::create_stream() {
+Result<std::unique_ptr<Stream>> CudaDevice::create_stream(StreamOptions const& options) {
   CATENA_CUDA_ENTER(*this);
+  int usual = 0;
+  int urgent = 0;
+  CATENA_CUDA_TRY_ON(*this, cuCtxGetStreamPriorityRange(&usual, &urgent));
   CUstream stream = nullptr;
-  CATENA_CUDA_TRY_ON(*this, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CATENA_CUDA_TRY_ON(*this,
+                     cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, options.is_urgent ? urgent : usual));
   return std::make_unique<CudaStream>(*this, stream);
 }
 

@@ -2,10 +2,6 @@
 #include "device/cuda/toolchain.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/device/device.hpp>
-
-#include "device/binary.hpp"
-#include "device/source.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -22,6 +18,10 @@
 #include <vector>
 
 #include <dlfcn.h>
+
+#include "device/binary.hpp"
+#include "device/device.hpp"
+#include "device/source.hpp"
 
 namespace catena::device {
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "device/opencl/event.hpp"
 #include "device/opencl/program.hpp"
 
+#include <memory>
 #include <vector>
 
 namespace catena::device::opencl {
@@ -14,18 +16,22 @@ class OpenClCommandBuffer final : public CommandBuffer {
   explicit OpenClCommandBuffer(OpenClDevice& device) : device_(&device) {}
 
   Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override;
+  Result<Event*> record_timestamp() override;
   void finalize() { is_final_ = true; }
   Status enqueue(cl_command_queue queue);
 
  private:
   struct Entry {
-    OpenClKernel* kernel;
+    OpenClKernel* kernel;  ///< null: a timestamp
+    OpenClEvent* timestamp;
     LaunchShape shape;
     std::vector<std::vector<std::byte>> bytes;
     std::vector<KernelArgument> arguments;  ///< those by value point into `bytes`
   };
+  Status check_recording(std::string_view what) const;
   OpenClDevice* device_;
   std::vector<Entry> entries_;
+  std::vector<std::unique_ptr<OpenClEvent>> timestamps_;
   bool is_final_ = false;
 };
 

@@ -131,7 +131,7 @@ Found describe(cl_platform_id platform, cl_device_id device) {
   DeviceInfo& info = found.info;
   info.is_cpu = (number_of<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
   found.works_in_host_memory = info.is_cpu && number_of<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
-  info.backend = Backend::kOpenCl;
+  info.backend = "opencl";
   info.name = text_of(device, CL_DEVICE_NAME);
   info.driver = concat(text_of(platform, CL_PLATFORM_NAME), ", ", text_of(platform, CL_PLATFORM_VERSION), ", driver ",
                        text_of(device, CL_DRIVER_VERSION));
@@ -232,7 +232,7 @@ Status OpenClDevice::check(cl_int code, std::string_view call, const char* file,
 namespace catena::device {
 
 Probe probe_opencl() {
-  Probe probe{Backend::kOpenCl, {}, absl::OkStatus()};
+  Probe probe{"opencl", {}, absl::OkStatus()};
   const Result<std::vector<opencl::Found>> found = opencl::find_devices();
   probe.status = found.status();
   if (found.ok()) {

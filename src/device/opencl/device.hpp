@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/device/device.hpp>
+#include "device/device.hpp"
 
 #include "device/health.hpp"
 #include "device/opencl/error.hpp"
@@ -48,8 +48,8 @@ class OpenClDevice final : public Device {
   DeviceInfo const& info() const override { return found_.info; }
   Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) override;
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
-  Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) override;
-  Result<std::unique_ptr<Stream>> create_stream() override;
+  Result<std::unique_ptr<Buffer>> map_host(HostMemory const& memory) override;
+  Result<std::unique_ptr<Stream>> create_stream(StreamOptions const& options) override;
   Result<std::unique_ptr<CommandBuffer>> create_command_buffer() override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;

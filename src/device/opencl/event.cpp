@@ -5,7 +5,17 @@
 
 namespace catena::device::opencl {
 
+Result<Handle<cl_event>> enqueue_marker(OpenClDevice& device, cl_command_queue queue) {
+  CATENA_RETURN_IF_ERROR(device.failed());
+  cl_event event = nullptr;
+  CATENA_CL_TRY_ON(device, clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event));
+  return Handle<cl_event>(event);
+}
+
 Result<bool> OpenClEvent::ready() {
+  if (event_.get() == nullptr) {
+    return false;
+  }
   cl_int state = CL_QUEUED;
   CATENA_CL_TRY_ON(*device_,
                    clGetEventInfo(event_.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr));

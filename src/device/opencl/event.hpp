@@ -5,10 +5,15 @@
 
 namespace catena::device::opencl {
 
+/// An event after everything that was enqueued before.
+Result<Handle<cl_event>> enqueue_marker(OpenClDevice& device, cl_command_queue queue);
+
 class OpenClEvent final : public Event {
  public:
   OpenClEvent(OpenClDevice& device, Handle<cl_event> event, bool is_timestamp)
       : device_(&device), event_(std::move(event)), is_timestamp_(is_timestamp) {}
+  /// What it tells of from now on: an event of a recording has a new one for each run, and none before the first.
+  void set(Handle<cl_event> event) { event_ = std::move(event); }
   Result<bool> ready() override;
   Result<std::chrono::nanoseconds> since(Event& earlier) override;
 

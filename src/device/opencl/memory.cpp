@@ -117,7 +117,8 @@ Result<std::unique_ptr<PinnedBuffer>> OpenClDevice::allocate_pinned(std::size_t 
   return std::make_unique<MappedBuffer>(*this, std::move(memory), std::move(queue), mapped, bytes);
 }
 
-Result<std::unique_ptr<Buffer>> OpenClDevice::map_host(std::span<std::byte> memory) {
+Result<std::unique_ptr<Buffer>> OpenClDevice::map_host(HostMemory const& host) {
+  const std::span<std::byte> memory = host.bytes;
   CATENA_RETURN_IF_ERROR(failed());
   CATENA_RETURN_IF_ERROR(check_mappable(memory));
   if (!found_.works_in_host_memory) {

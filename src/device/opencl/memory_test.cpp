@@ -25,7 +25,7 @@ TEST(OpenClMemory, device_that_may_copy_host_memory_says_that_gather_is_not_avai
   const std::string name = first.info.name;
   const std::unique_ptr<Device> device = OpenClDevice::create(std::move(first)).value();
   alignas(4096) static std::array<std::byte, 4096> page{};
-  EXPECT_THAT(device->map_host(page).status().ToString(),
+  EXPECT_THAT(device->map_host(std::span<std::byte>(page)).status().ToString(),
               AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr(name), HasSubstr("gather is not available")));
   EXPECT_EQ(device->failed(), absl::OkStatus());
 }

@@ -17,7 +17,7 @@ constexpr std::size_t kStart[3] = {0, 0, 0};
 
 }  // namespace
 
-Result<std::unique_ptr<Stream>> OpenClDevice::create_stream() {
+Result<std::unique_ptr<Stream>> OpenClDevice::create_stream(StreamOptions const& /*options*/) {
   CATENA_RETURN_IF_ERROR(failed());
   cl_int code = CL_SUCCESS;
   // a queue keeps the times of all its commands or of none: of all, so that record_timestamp() has them
@@ -113,15 +113,13 @@ Status OpenClStream::finalize(CommandBuffer& commands) {
   return device_->failed();
 }
 
-Result<std::unique_ptr<Event>> OpenClStream::enqueue_marker(bool is_timestamp) {
-  CATENA_RETURN_IF_ERROR(device_->failed());
-  cl_event event = nullptr;
-  CATENA_CL_TRY_ON(*device_, clEnqueueMarkerWithWaitList(queue_.get(), 0, nullptr, &event));
-  return std::make_unique<OpenClEvent>(*device_, Handle<cl_event>(event), is_timestamp);
+Result<std::unique_ptr<Event>> OpenClStream::record_event(bool is_timestamp) {
+  CATENA_ASSIGN_OR_RETURN(Handle<cl_event> event, enqueue_marker(*device_, queue_.get()));
+  return std::make_unique<OpenClEvent>(*device_, std::move(event), is_timestamp);
 }
 
 Result<std::unique_ptr<Event>> OpenClStream::record() {
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, enqueue_marker(false));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, record_event(false));
   // a queue that is not flushed need not start, and the event would never become ready
   CATENA_RETURN_IF_ERROR(flush());
   return event;

@@ -24,11 +24,11 @@ class OpenClStream final : public Stream {
   Status enqueue(CommandBuffer& commands) override;
   Status finalize(CommandBuffer& commands) override;
   Result<std::unique_ptr<Event>> record() override;
-  Result<std::unique_ptr<Event>> record_timestamp() override { return enqueue_marker(true); }
+  Result<std::unique_ptr<Event>> record_timestamp() override { return record_event(true); }
   Status flush() override;
 
  private:
-  Result<std::unique_ptr<Event>> enqueue_marker(bool is_timestamp);
+  Result<std::unique_ptr<Event>> record_event(bool is_timestamp);
 
   OpenClDevice* device_;
   Handle<cl_command_queue> queue_;

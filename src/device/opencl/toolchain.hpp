@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/device/device.hpp>
+#include "device/device.hpp"
 
 #include <cstddef>
 #include <string>

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <mutex>
+#include <vector>
 
 namespace catena::device::testing {
 
@@ -62,7 +63,11 @@ namespace {
 class FaultyEvent final : public Event {
  public:
   FaultyEvent(FaultyDevice::Faults& faults, std::uint64_t stream, std::unique_ptr<Event> real)
-      : faults_(&faults), stream_(stream), real_(std::move(real)) {
+      : FaultyEvent(faults, stream, *real) {
+    owned_ = std::move(real);
+  }
+  FaultyEvent(FaultyDevice::Faults& faults, std::uint64_t stream, Event& real)
+      : faults_(&faults), stream_(stream), real_(&real) {
     const std::scoped_lock lock(faults.mutex);
     if (faults.delay.count() > 0) {
       not_before_ = std::chrono::steady_clock::now() + faults.delay;
@@ -88,7 +93,8 @@ class FaultyEvent final : public Event {
  private:
   FaultyDevice::Faults* faults_;
   std::uint64_t stream_;
-  std::unique_ptr<Event> real_;
+  Event* real_;
+  std::unique_ptr<Event> owned_;
   std::chrono::steady_clock::time_point not_before_;
 };
 
@@ -106,6 +112,28 @@ class WatchedPinned final : public PinnedBuffer {
  private:
   FaultyDevice::Faults* faults_;
   std::unique_ptr<PinnedBuffer> real_;
+};
+
+/// Its timestamps are FaultyEvents of no stream, so that those of streams can be compared with them.
+class FaultyCommandBuffer final : public CommandBuffer {
+ public:
+  FaultyCommandBuffer(FaultyDevice::Faults& faults, std::unique_ptr<CommandBuffer> real)
+      : faults_(&faults), real_(std::move(real)) {}
+  Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) override {
+    return real_->launch(kernel, shape, arguments);
+  }
+  Result<Event*> record_timestamp() override {
+    CATENA_ASSIGN_OR_RETURN(Event * event, real_->record_timestamp());
+    timestamps_.push_back(std::make_unique<FaultyEvent>(*faults_, kNoStream, *event));
+    return timestamps_.back().get();
+  }
+  CommandBuffer& real() { return *real_; }
+
+ private:
+  static constexpr std::uint64_t kNoStream = std::numeric_limits<std::uint64_t>::max();
+  FaultyDevice::Faults* faults_;
+  std::unique_ptr<CommandBuffer> real_;
+  std::vector<std::unique_ptr<FaultyEvent>> timestamps_;
 };
 
 class FaultyStream final : public Stream {
@@ -149,11 +177,11 @@ class FaultyStream final : public Stream {
   }
   Status enqueue(CommandBuffer& commands) override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kEnqueue, number_));
-    return real_->enqueue(commands);
+    return real_->enqueue(static_cast<FaultyCommandBuffer&>(commands).real());
   }
   Status finalize(CommandBuffer& commands) override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFinalize, number_));
-    return real_->finalize(commands);
+    return real_->finalize(static_cast<FaultyCommandBuffer&>(commands).real());
   }
   Result<std::unique_ptr<Event>> record() override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kRecord, number_));
@@ -179,7 +207,7 @@ class FaultyStream final : public Stream {
 }  // namespace
 
 FaultyDevice::FaultyDevice(Device& real) : real_(&real), info_(real.info()), faults_(std::make_unique<Faults>()) {
-  info_.backend = Backend::kMock;
+  info_.backend = "faulty";
   info_.name = "faulty " + info_.name;
 }
 
@@ -246,20 +274,21 @@ Result<std::unique_ptr<PinnedBuffer>> FaultyDevice::allocate_pinned(std::size_t 
   return std::make_unique<WatchedPinned>(*faults_, std::move(buffer));
 }
 
-Result<std::unique_ptr<Buffer>> FaultyDevice::map_host(std::span<std::byte> memory) {
+Result<std::unique_ptr<Buffer>> FaultyDevice::map_host(HostMemory const& memory) {
   CATENA_RETURN_IF_ERROR(faults_->enter(Call::kMapHost));
   return real_->map_host(memory);
 }
 
-Result<std::unique_ptr<Stream>> FaultyDevice::create_stream() {
+Result<std::unique_ptr<Stream>> FaultyDevice::create_stream(StreamOptions const& options) {
   CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCreateStream));
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, real_->create_stream());
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, real_->create_stream(options));
   return std::make_unique<FaultyStream>(*faults_, std::move(stream));
 }
 
 Result<std::unique_ptr<CommandBuffer>> FaultyDevice::create_command_buffer() {
   CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCreateCommandBuffer));
-  return real_->create_command_buffer();
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<CommandBuffer> commands, real_->create_command_buffer());
+  return std::make_unique<FaultyCommandBuffer>(*faults_, std::move(commands));
 }
 
 Result<Binary> FaultyDevice::compile(ProgramSource const& source) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/testing/conformance.hpp>
-#include <catena/nf/testing/traffic.hpp>
-
 #include <catena/core/text.hpp>
-#include <catena/kernel/program.hpp>
+#include <catena/nf/testing/conformance.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
+#include <catena/nf/testing/traffic.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +11,8 @@
 #include <numeric>
 #include <optional>
 
-#include "nf/testing/scratch_folder.hpp"
+#include "kernel/program.hpp"
+#include "nf/instance.hpp"
 
 namespace catena::nf::testing {
 namespace {
@@ -54,7 +54,7 @@ class ConformanceTest : public ::testing::Test {
   /// Null on the CPU.
   device::Device* device() const {
     for (device::Device* device : devices()) {
-      if (device::to_string(device->info().backend) == processor_) {
+      if (device->info().backend == processor_) {
         return device;
       }
     }
@@ -196,11 +196,13 @@ void ConformanceTest::an_unknown_key_is_refused_with_its_position() {
 }
 
 void ConformanceTest::the_kernel_compiles_for_cuda() {
-  const Result<std::unique_ptr<Nf>> nf = make_nf();
+  Result<std::unique_ptr<Nf>> nf = make_nf();
   ASSERT_TRUE(nf.ok()) << nf.status();
-  const Result<KernelSide> side = (*nf)->kernel_side();
+  Instance instance("nf", descriptor_, *std::move(nf), OnUnsupported::kPass, false);
+  const Result<KernelSide> side = instance.nf().kernel_side();
   ASSERT_TRUE(side.ok()) << side.status();
-  const Result<device::Binary> binary = device::compile_cuda(kernel::adapt(side->spec), "sm_90");
+  const Result<device::Binary> binary =
+      device::compile_cuda(kernel::adapt(side->spec, instance.launch_plan()), "sm_90");
   if (absl::IsUnavailable(binary.status())) {
     GTEST_SKIP() << "NVRTC is not here: " << binary.status();
   }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/harness.hpp>
 
-#include <catena/nf/record.hpp>
+#include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
 
 #include <pcap/pcap.h>
 #include <spdlog/spdlog.h>
-#include <catena/core/text.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+
+#include "nf/record.hpp"
 
 namespace catena::nf::testing {
 namespace {
@@ -41,7 +42,8 @@ std::uint32_t largest_unit(std::vector<packet::Batch> const& units) {
 Status run_on_device(Instance& instance, std::vector<packet::Batch> const& units, device::Device& device,
                      RunOptions const& options) {
   CATENA_ASSIGN_OR_RETURN(KernelSide side, instance.nf().kernel_side());
-  CATENA_ASSIGN_OR_RETURN(const auto device_nf, kernel::DeviceNf::create(device, std::move(side.spec), side.state));
+  CATENA_ASSIGN_OR_RETURN(const auto device_nf,
+                          kernel::DeviceNf::create(device, std::move(side.spec), instance.launch_plan(), side.state));
   CATENA_ASSIGN_OR_RETURN(const auto launch,
                           DeviceBatch::create(instance, *device_nf, largest_unit(units) * options.units_per_launch));
   const auto finish = [&]() -> Status {
@@ -124,17 +126,46 @@ Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std:
   for (auto const& [name, count] : instance.drops()) {
     result.drops.emplace_back(name, count);
   }
-  result.counters = instance.counters();
+  Counters const& counters = instance.counters();
+  result.counters = {counters.in,
+                     counters.processed,
+                     counters.unsupported,
+                     counters.link_local,
+                     counters.kernel_faults,
+                     counters.device_packets,
+                     counters.transfers.bytes_to_device};
   result.alerts = instance.outcome().alerts();
   result.statistics = instance.nf().statistics();
   return result;
 }
 
+CpuNf::CpuNf(Descriptor const& descriptor, std::unique_ptr<Nf> nf, bool records)
+    : instance_(std::make_unique<Instance>(std::string(descriptor.type), descriptor, std::move(nf),
+                                           descriptor.on_unsupported_default, records)) {}
+CpuNf::~CpuNf() = default;
+void CpuNf::process(packet::Batch const& unit) { instance_->process(unit); }
+std::uint64_t CpuNf::drops() const {
+  const auto drops = instance_->outcome().drops();
+  return std::accumulate(drops.begin(), drops.end(), std::uint64_t{0});
+}
+std::uint64_t CpuNf::dropped(std::string_view reason) const {
+  for (auto const& [name, count] : instance_->drops()) {
+    if (name == reason) {
+      return count;
+    }
+  }
+  return 0;
+}
+std::uint64_t CpuNf::alerts() const { return instance_->outcome().alerts(); }
+Nf& CpuNf::nf() { return instance_->nf(); }
+
+std::string name_of(device::Device const* device) { return device == nullptr ? "CPU" : device->info().name; }
+
 std::vector<device::Device*> const& devices() {
   static const auto kOpened = [] {
     std::vector<std::unique_ptr<device::Device>> opened;
-    for (auto open : {device::open_opencl, device::open_cuda}) {
-      if (auto device = open(0); device.ok()) {
+    for (const char* backend : {"opencl", "cuda"}) {
+      if (auto device = device::open(device::DevicePreference::of(backend)); device.ok()) {
         opened.push_back(std::move(device).value());
       } else {
         spdlog::warn("tests run without one kind of device: {}", device.status().ToString());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/testing/marker.hpp>
+#include "nf/testing/marker.hpp"
 
 #include <array>
 #include <random>
@@ -37,7 +37,12 @@ constexpr std::array<DropReason, 1> kReasons{{{"seven", "the TTL was 7"}}};
 
 class Marker final : public Nf {
  public:
-  Hints hints() const override { return {}; }
+  Hints hints() const override {
+    constexpr packet::FieldSet kReads = packet::fields(packet::kIpv4Ttl, packet::kL4Dport, packet::kPayload);
+    constexpr packet::FieldSet kWrites = packet::fields(packet::kIpv4Ttl, packet::kMetaPort, packet::kPayload);
+    return {
+        .cr = kReads, .cw = kWrites, .gr = kReads, .gw = kWrites, .prepare_reads = packet::fields(packet::kIpv4Ttl)};
+  }
 
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, Outcome& outcome) override {
     const auto add = array_of<std::uint32_t>(aux);
@@ -65,22 +70,19 @@ class Marker final : public Nf {
     }
   }
 
-  void complete(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<const std::byte> results,
-                SpillView const* /*spill*/, std::uint32_t /*first_row*/, Outcome& outcome) override {
+  void complete(Completion const& completion) override {
+    packet::Batch const& batch = completion.batch();
+    Outcome& outcome = completion.outcome();
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
       outcome.record(batch[i], packet::Verdict::kPass, -1,
-                     "\"sum\":" + std::to_string(array_of<std::uint32_t>(results)[i]));
+                     "\"sum\":" + std::to_string(completion.results<std::uint32_t>()[i]));
     }
   }
 
   Result<KernelSide> kernel_side() const override {
     KernelSide side;
     side.spec.source = kSource;
-    side.spec.kernel = "marker";
-    side.spec.reads = packet::fields(packet::kIpv4Ttl, packet::kL4Dport, packet::kPayload);
-    side.spec.writes = packet::fields(packet::kIpv4Ttl, packet::kMetaPort, packet::kPayload);
-    side.spec.aux_bytes = 4;
-    side.spec.result_bytes = 4;
+    side.spec.name = "marker";
     return side;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nf/testing/oracle.hpp"
+#include <catena/nf/testing/oracle.hpp>
 
 #include <catena/core/text.hpp>
 

@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nf/testing/scratch_folder.hpp"
+#include <catena/nf/testing/scratch_folder.hpp>
 
+#include <catena/core/text.hpp>
+
+#include <stdlib.h>
+
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
-#include <utility>
+#include <system_error>
 
 namespace catena::nf::testing {
 
-ScratchFolder::ScratchFolder()
-    : folder_([] {
-        Result<device::TemporaryFolder> made = device::TemporaryFolder::create();
-        if (!made.ok()) {
-          throw std::runtime_error(made.status().ToString());
-        }
-        return *std::move(made);
-      }()) {}
+ScratchFolder::ScratchFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "catena-test-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    throw std::runtime_error(concat(pattern, ": ", std::generic_category().message(errno)));
+  }
+  folder_ = pattern;
+}
 
-std::string ScratchFolder::path(std::string_view name) const { return (folder_.path() / name).string(); }
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;  // what is left is in the temporary folder
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::string ScratchFolder::path(std::string_view name) const { return (folder_ / name).string(); }
 
 void ScratchFolder::write(std::string_view name, std::string_view text) const {
   std::ofstream(path(name), std::ios::binary) << text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nf/testing/vector_file.hpp"
+#include <catena/nf/testing/vector_file.hpp>
 
 #include <fstream>
 

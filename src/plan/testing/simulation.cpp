@@ -2,7 +2,8 @@
 #include "plan/testing/simulation.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/plan/explain.hpp>
+
+#include "plan/explain.hpp"
 
 namespace catena::plan::testing {
 namespace {

@@ -56,7 +56,7 @@ std::string capture_difference(std::string const& actual, std::string const& exp
 /// never freed. Errors: NotFound.
 Result<device::Device*> real_device(std::string_view name) {
   for (device::Device* device : nf::testing::devices()) {
-    if (device::to_string(device->info().backend) == name) {
+    if (device->info().backend == name) {
       return device;
     }
   }

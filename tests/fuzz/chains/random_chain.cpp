@@ -2,11 +2,12 @@
 #include "fuzz/chains/random_chain.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/plan/cost_model.hpp>
 
 #include <algorithm>
 #include <array>
 #include <utility>
+
+#include "plan/cost_model.hpp"
 
 namespace catena::fuzz {
 namespace {

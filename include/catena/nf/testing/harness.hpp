@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/nf/instance.hpp>
-#include <catena/nf/registry.hpp>
+#include <catena/nf/nf.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -11,6 +10,14 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace catena::device {
+class Device;
+}
+
+namespace catena::nf {
+class Instance;
+}
 
 /// Runs one NF over frames on the CPU or on a device, without a data path: for the tests of NFs.
 namespace catena::nf::testing {
@@ -25,11 +32,22 @@ struct PacketResult {
   bool operator==(PacketResult const&) const = default;
 };
 
+/// What the framework counted; as in a chain's report.
+struct RunCounters {
+  std::uint64_t in = 0;              ///< live packets that reached the NF
+  std::uint64_t processed = 0;       ///< of those, given to the NF
+  std::uint64_t unsupported = 0;     ///< of those, not what it can inspect
+  std::uint64_t link_local = 0;      ///< of those, control frames that it does not inspect
+  std::uint64_t kernel_faults = 0;   ///< accesses out of bounds
+  std::uint64_t device_packets = 0;  ///< processed on the device
+  std::uint64_t bytes_to_device = 0;
+};
+
 struct RunResult {
   std::vector<PacketResult> packets;                         ///< one for each input frame, in order
   std::vector<std::string> records;                          ///< record lines as `--record` writes them
   std::vector<std::pair<std::string, std::uint64_t>> drops;  ///< every reason with its count
-  Counters counters;
+  RunCounters counters;
   std::uint64_t alerts = 0;
   std::vector<Statistic> statistics;
   std::uint64_t dropped(std::string_view reason) const;
@@ -55,8 +73,29 @@ Result<std::unique_ptr<Nf>> make_nf(Descriptor const& descriptor, std::string_vi
 Result<RunResult> run(Descriptor const& descriptor, std::unique_ptr<Nf> nf, std::vector<Frame> const& frames,
                       device::Device* device = nullptr, RunOptions const& options = {});
 
+/// An NF on the CPU as a chain runs it, batch by batch: for benchmarks, and tests that do something in between.
+class CpuNf {
+ public:
+  /// `records`: whether it writes record lines, which nobody reads.
+  CpuNf(Descriptor const& descriptor, std::unique_ptr<Nf> nf, bool records = false);
+  ~CpuNf();
+  CpuNf(CpuNf const&) = delete;
+  CpuNf& operator=(CpuNf const&) = delete;
+
+  void process(packet::Batch const& unit);
+  std::uint64_t drops() const;  ///< for any reason
+  std::uint64_t dropped(std::string_view reason) const;
+  std::uint64_t alerts() const;
+  Nf& nf();
+
+ private:
+  std::unique_ptr<Instance> instance_;
+};
+
 /// The devices that tests use: the first OpenCL device and the first CUDA GPU that are there. Opened once.
 std::vector<device::Device*> const& devices();
+/// For messages; "CPU" for null.
+std::string name_of(device::Device const* device);
 
 /// The frames of a capture file (pcap or pcapng, Ethernet); longer ones than `limit` are left out.
 Result<std::vector<Frame>> read_capture(std::string const& path, std::uint32_t limit = packet::kMaxFrameBytes);

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <catena/nf/alert.hpp>
-#include <catena/nf/instance.hpp>
 #include <catena/nf/outcome.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "nf/instance.hpp"
 
 namespace catena::nf {
 

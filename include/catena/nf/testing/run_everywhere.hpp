@@ -29,7 +29,7 @@ RunResult run_everywhere(Descriptor const& descriptor, Make make, std::vector<Fr
     return {};
   }
   for (device::Device* device : devices()) {
-    SCOPED_TRACE(device->info().name);
+    SCOPED_TRACE(name_of(device));
     const Result<RunResult> on_device = run(descriptor, *make(), frames, device, options);
     EXPECT_TRUE(on_device.ok()) << on_device.status();
     if (!on_device.ok()) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/copy/body_copy.hpp>
 #include <catena/core/status.hpp>
-#include <catena/core/transfer.hpp>
-#include <catena/device/device.hpp>
+#include <catena/kernel/spec.hpp>
 #include <catena/packet/fields.hpp>
 
 #include <cstdint>
@@ -14,25 +12,15 @@
 #include <string>
 #include <string_view>
 
+#include "copy/body_copy.hpp"
+#include "core/transfer.hpp"
+#include "device/device.hpp"
+
 /// From an NF's kernel source and its plan to a loaded program.
 namespace catena::kernel {
 
-/// A file embedded by catena_embed(): static storage.
-struct EmbeddedFile {
-  const char* name;
-  const char* text;
-};
-
 /// Which variable-length bytes travel with each packet.
 enum class Frames : std::uint32_t { kNone = 0, kPayload = 1, kFrame = 2 };
-
-/// How an NF's kernel is launched. A value, not code.
-struct LaunchPolicy {
-  std::uint32_t lanes = 1;         ///< work-items per packet, a divisor of group_size
-  std::uint32_t group_size = 64;   ///< work-items per group
-  std::uint32_t local_bytes = 0;   ///< local memory per group
-  std::uint32_t spill_factor = 0;  ///< device-only spill bytes per byte of the frames
-};
 
 /// A step on the shared buffer: what the plan moves around the kernel.
 struct SharedStep {
@@ -44,30 +32,25 @@ struct SharedStep {
   TransferMethod body_out = TransferMethod::kStaged;
 };
 
-/// Everything that decides what is compiled for one NF: an NF's needs and the plan's answer.
-struct ProgramSpec {
-  std::span<const EmbeddedFile> source;  ///< kernel file first
-  std::string kernel;                    ///< CATENA_KERNEL name
-  packet::FieldSet reads = 0;            ///< GR
-  packet::FieldSet writes = 0;           ///< GW
-  std::uint32_t aux_bytes = 0;           ///< multiple of 4, at most 64
-  std::uint32_t result_bytes = 0;        ///< multiple of 4, at most 256
-  std::uint32_t headroom = 0;            ///< bytes by which the kernel may grow a frame at its front; a multiple of 16
-  std::uint32_t tailroom = 0;            ///< and at its end; a frame does not grow beyond its slot
-  LaunchPolicy policy;
-  std::optional<SharedStep> shared;  ///< the plan's answer; none: direct use, the launch carries what the kernel sees
+/// What a kernel is compiled for: what the NF declares for every plan, and the plan's answer.
+struct LaunchPlan {
+  packet::FieldSet reads = 0;        ///< GR
+  packet::FieldSet writes = 0;       ///< GW
+  std::uint32_t aux_bytes = 0;       ///< multiple of 4, at most kMaxAuxBytes
+  std::uint32_t result_bytes = 0;    ///< multiple of 4, at most kMaxResultBytes
+  std::optional<SharedStep> shared;  ///< none: direct use, the launch carries what the kernel sees
 };
 
 /// Derived from the hints: which bytes travel, which columns.
 Frames frames_of(packet::FieldSet set);
-packet::FieldSet in_columns(ProgramSpec const& spec);
-packet::FieldSet out_columns(ProgramSpec const& spec);
+packet::FieldSet in_columns(LaunchPlan const& plan);
+packet::FieldSet out_columns(LaunchPlan const& plan);
 
 /// The source with the SDK's headers and the plan's macros, as the device compilers take it.
-device::ProgramSource adapt(ProgramSpec const& spec);
+device::ProgramSource adapt(KernelSpec const& spec, LaunchPlan const& plan);
 /// The source of the kernel that moves fields in front of a shared step's kernel (`in`), or after it; its name is
-/// kMoveIn or kMoveOut. Precondition: spec.shared.
-device::ProgramSource transfer_source(ProgramSpec const& spec, bool in);
+/// kMoveIn or kMoveOut. Precondition: plan.shared.
+device::ProgramSource transfer_source(LaunchPlan const& plan, bool in);
 /// The source of the kernel that uploads a launch buffer; its name is kUpload.
 device::ProgramSource upload_source();
 inline constexpr std::string_view kUpload = "catena_upload";
@@ -81,7 +64,7 @@ inline constexpr std::uint32_t kTransferGroup = 64;
 
 /// Compiles (or takes from the disk cache) and loads. The cache is $CATENA_CACHE_DIR, else $XDG_CACHE_HOME/catena,
 /// else ~/.cache/catena; a cache that cannot be used is no error. A cached binary that does not load is compiled anew.
-Result<std::unique_ptr<device::Program>> build(device::Device& device, ProgramSpec const& spec);
+Result<std::unique_ptr<device::Program>> build(device::Device& device, KernelSpec const& spec, LaunchPlan const& plan);
 /// The same of any source; `what` names it in messages.
 Result<std::unique_ptr<device::Program>> build(device::Device& device, device::ProgramSource const& source,
                                                std::string_view what);

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/copy/staging_extent.hpp>
 #include <catena/core/status.hpp>
-#include <catena/core/transfer.hpp>
-#include <catena/device/device.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <cstddef>
@@ -12,6 +9,10 @@
 #include <memory>
 #include <span>
 #include <vector>
+
+#include "copy/staging_extent.hpp"
+#include "core/transfer.hpp"
+#include "device/device.hpp"
 
 /// Transfer methods for the bodies of packets (whole frames, or payloads) between the packet pool and its twin on a
 /// device, and the choice among them for each launch.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/plan/planner.hpp>
+#include "plan/planner.hpp"
 
 #include <string>
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "device/subprocess.hpp"
-
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -13,6 +12,9 @@ class ScratchFolder {
  public:
   /// Throws std::runtime_error if the folder cannot be made.
   ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(ScratchFolder const&) = delete;
+  ScratchFolder& operator=(ScratchFolder const&) = delete;
 
   /// Of the file `name` in the folder; without one, of the folder.
   std::string path(std::string_view name = "") const;
@@ -21,7 +23,7 @@ class ScratchFolder {
   std::string read(std::string_view name) const;
 
  private:
-  device::TemporaryFolder folder_;
+  std::filesystem::path folder_;
 };
 
 }  // namespace catena::nf::testing

@@ -28,14 +28,11 @@
 ///   Internal           any other native error
 namespace catena::device {
 
-enum class Backend { kCuda, kOpenCl, kMock };
-std::string_view to_string(Backend backend);
-
 struct DeviceInfo {
-  Backend backend = Backend::kOpenCl;
-  std::string name;    ///< e.g. "NVIDIA H200", "pthread-..."
-  std::string driver;  ///< driver or platform with its version
-  std::string target;  ///< what programs are compiled for: "sm_90", "spir64 bitcode, LLVM 15"
+  std::string backend;  ///< name of the Backend, e.g. "cuda"
+  std::string name;     ///< e.g. "NVIDIA H200", "pthread-..."
+  std::string driver;   ///< driver or platform with its version
+  std::string target;   ///< what programs are compiled for: "sm_90", "spir64 bitcode, LLVM 15"
   std::uint32_t compute_units = 0;
   std::uint64_t memory_bytes = 0;
   std::uint32_t local_memory_bytes = 0;  ///< per work-group
@@ -128,10 +125,16 @@ class CommandRecorder {
   virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
 };
 
-/// Recorded launches that a stream runs in order, again and again with the same arguments. Where the device can record
-/// them (a CUDA graph) enqueueing them all costs the CPU less than a single launch. Must outlive its runs; belongs to
-/// one thread at a time.
-class CommandBuffer : public CommandRecorder {};
+/// Recorded launches and timestamps that a stream runs in order, again and again with the same arguments. Where the
+/// device can record them (a CUDA graph) enqueueing them all costs the CPU less than a single launch. Must outlive its
+/// runs; belongs to one thread at a time.
+class CommandBuffer : public CommandRecorder {
+ public:
+  /// Records a timestamp at this place: an event that each run reaches anew, for Event::since(). It tells of the last
+  /// run once an event of the stream after that run is ready; FailedPrecondition before the first. Owned by the command
+  /// buffer. FailedPrecondition: the command buffer was finalized or enqueued.
+  virtual Result<Event*> record_timestamp() = 0;
+};
 
 /// Orders work on the device: what is enqueued runs in order.
 class Stream : public CommandRecorder {
@@ -153,7 +156,7 @@ class Stream : public CommandRecorder {
   virtual Status copy_rows_to_host(std::span<std::byte> target, Buffer& source, std::size_t source_offset,
                                    RowShape const& shape) = 0;
   virtual Status fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) = 0;
-  /// Enqueues the launches of a command buffer of the same device.
+  /// Enqueues what a command buffer of the same device has recorded.
   virtual Status enqueue(CommandBuffer& commands) = 0;
   /// Does now what the first enqueue() would do besides, which takes long. No launches can be added after it.
   virtual Status finalize(CommandBuffer& commands) = 0;
@@ -166,25 +169,41 @@ class Stream : public CommandRecorder {
   virtual Status flush() = 0;
 };
 
+/// Memory of the caller. Where it maps an object (memfd_create()), `fd` and `offset` let another process map the same.
+struct HostMemory {
+  std::span<std::byte> bytes;
+  int fd = -1;               ///< of the object, which the caller keeps open; -1: no other process can reach the memory
+  std::uint64_t offset = 0;  ///< of `bytes` in the object
+
+  HostMemory(std::span<std::byte> memory, int object = -1, std::uint64_t object_offset = 0)  // NOLINT: as a span is
+      : bytes(memory), fd(object), offset(object_offset) {}
+};
+
+struct StreamOptions {
+  /// Its work goes before that of other streams that wait for the device at the same time. Only
+  /// CUDA GPUs have priorities; other devices take no notice.
+  bool is_urgent = false;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   virtual DeviceInfo const& info() const = 0;
   virtual Result<std::unique_ptr<Buffer>> allocate(std::size_t bytes) = 0;
   virtual Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) = 0;
-  /// Opens memory of the caller to the device: kernels that get the Buffer read and write `memory` itself, and copies
+  /// Opens memory of the caller to the device: kernels that get the Buffer read and write the bytes themselves, copies
   /// from and to any part of it run as fast as those of a PinnedBuffer. The Buffer is good as a kernel argument only,
   /// not as source or target of a Stream's calls. What the host writes before a launch is enqueued, the kernel sees;
   /// what the kernel writes, the host sees once an event after it is ready.
-  /// `memory` begins at a page (a multiple of 4096 bytes) and outlives the Buffer. Once the device is lost it must stay
-  /// to the end of the process: what was enqueued may still write to it. Slow (maps every page).
-  ///   InvalidArgument    `memory` is empty or does not begin at a page
+  /// The bytes begin at a page (a multiple of 4096 bytes) and outlive the Buffer. Once the device is lost they must
+  /// stay to the end of the process: what was enqueued may still write to it. Slow (maps every page).
+  ///   InvalidArgument    there are no bytes, or they do not begin at a page
   ///   ResourceExhausted  the driver cannot register it: too much, not mapped, or registered already
   ///   Unavailable        the device is lost
   ///   Unimplemented      kernels of this device cannot work on the host's memory while the host does: OpenCL devices
   ///                      other than the CPU
-  virtual Result<std::unique_ptr<Buffer>> map_host(std::span<std::byte> memory) = 0;
-  virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+  virtual Result<std::unique_ptr<Buffer>> map_host(HostMemory const& memory) = 0;
+  virtual Result<std::unique_ptr<Stream>> create_stream(StreamOptions const& options = {}) = 0;
   /// Without launches.
   virtual Result<std::unique_ptr<CommandBuffer>> create_command_buffer() = 0;
   /// Source to what this device loads. Slow (10 ms .. 1 s); kernel::build() keeps the results on disk.
@@ -196,28 +215,50 @@ class Device {
   virtual Status failed() const = 0;
 };
 
-/// What `--device` may say.
-enum class DevicePreference { kAuto, kCuda, kOpenCl, kNone };
-Result<DevicePreference> parse_preference(std::string_view text);
-
 /// What one backend found on this machine: its devices, or why there is none and what would help.
 struct Probe {
-  Backend backend;
+  std::string_view backend;
   std::vector<DeviceInfo> devices;
   Status status;  ///< OK when devices is not empty
 };
-/// Looks for devices of every backend without keeping any open. Never fails: failures are in the entries.
+
+/// One way to reach devices.
+struct Backend {
+  std::string_view name;  ///< as chain files, options and libnca say it
+  /// Looks for devices without keeping any open.
+  Probe (*probe)();
+  /// Opens device number `ordinal`. Unavailable: what is missing and how to get it.
+  Result<std::unique_ptr<Device>> (*open)(int ordinal);
+};
+/// Those of this build, in the order in which `auto` tries them; static storage.
+std::span<const Backend> backends();
+/// What every backend found. Never fails: failures are in the entries.
 std::vector<Probe> probe();
 
-/// Opens device number `ordinal` of a backend. Unavailable: what is missing and how to get it.
-Result<std::unique_ptr<Device>> open_cuda(int ordinal = 0);
-Result<std::unique_ptr<Device>> open_opencl(int ordinal = 0);
+/// The device that a chain file, an option or an application asks for.
+struct DevicePreference {
+  enum class Kind { kAuto, kOne, kNone };
+  Kind kind = Kind::kAuto;
+  std::string backend = {};  ///< kOne: name of a Backend
+  int ordinal = 0;           ///< kOne: number among its devices
 
-/// Opens the device that `choice` means: kAuto tries CUDA, then OpenCL; null without error only for kNone, or for
-/// kAuto where there is no device. With kAuto `why` says what was tried before and failed, one line for each backend,
-/// so that no fall-back is silent; it is empty if the first one served. kCuda or kOpenCl where there is none:
-/// Unavailable.
-Result<std::unique_ptr<Device>> open(DevicePreference choice, std::string* why = nullptr);
+  static DevicePreference none() { return {Kind::kNone}; }
+  static DevicePreference of(std::string_view backend, int ordinal = 0) {
+    return {Kind::kOne, std::string(backend), ordinal};
+  }
+  friend bool operator==(DevicePreference const&, DevicePreference const&) = default;
+};
+/// "auto", "none", "cuda", "opencl:1". InvalidArgument with what may be written.
+Result<DevicePreference> parse_preference(std::string_view text);
+std::string to_string(DevicePreference const& preference);
+/// All that parse_preference() takes, without numbers.
+std::vector<std::string> preference_names();
+
+/// Opens the device that is meant. kAuto takes the first that is not this machine's own cores; null without error only
+/// for kNone, or for kAuto where there is no such device. With kAuto `why` says what was tried before and failed, one
+/// line for each backend, so that no fall-back is silent; it is empty if the first one served. kOne: as
+/// Backend::open(); InvalidArgument if there is no such backend.
+Result<std::unique_ptr<Device>> open(DevicePreference const& preference, std::string* why = nullptr);
 
 /// Compiles for CUDA without a GPU: NVRTC only. `architecture`: "sm_90". Unavailable where NVRTC cannot be found
 /// (it is searched for in CATENA_CUDA_HOME, the build's .deps/cuda, the usual toolkit folders and the loader's path).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/eal/eal.hpp"
+#include "eal/eal.hpp"
 
 #include <fmt/ranges.h>
 #include <pthread.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace catena::dataplane {
+namespace catena::eal {
 namespace {
 
 struct Eal {
@@ -57,7 +57,7 @@ std::vector<std::string> arguments_for(std::span<const std::string> extra, cpu_s
     }
   };
   add_unless({"--no-huge", "--in-memory", "--huge-dir", "--socket-mem"}, {"--no-huge"});
-  add_unless({"-m", "--socket-mem"}, {"-m", concat(kEalMemoryMb)});
+  add_unless({"-m", "--socket-mem"}, {"-m", concat(kMemoryMb)});
   add_unless({"--no-pci", "-a", "--allow", "-b", "--block"}, {"--no-pci"});
   add_unless({"--no-shconf", "--in-memory"}, {"--no-shconf"});
   add_unless({"--no-telemetry", "--telemetry"}, {"--no-telemetry"});
@@ -68,7 +68,7 @@ std::vector<std::string> arguments_for(std::span<const std::string> extra, cpu_s
   return arguments;
 }
 
-Status start(std::span<const std::string> extra) {
+Status initialize(std::span<const std::string> extra) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   const pthread_t self = pthread_self();
@@ -97,11 +97,11 @@ Status start(std::span<const std::string> extra) {
 
 }  // namespace
 
-Status ensure_eal(std::span<const std::string> extra_args) {
+Status start(std::span<const std::string> extra_args) {
   const std::lock_guard lock(eal().mutex);
   if (!eal().started.has_value()) {
     eal().extra_args.assign(extra_args.begin(), extra_args.end());
-    eal().started = start(extra_args);
+    eal().started = initialize(extra_args);
     return *eal().started;
   }
   CATENA_RETURN_IF_ERROR(*eal().started);
@@ -114,12 +114,4 @@ Status ensure_eal(std::span<const std::string> extra_args) {
   return absl::OkStatus();
 }
 
-Status require_eal(std::string_view who) {
-  const std::lock_guard lock(eal().mutex);
-  if (eal().started.has_value()) {
-    return *eal().started;
-  }
-  return absl::FailedPreconditionError(concat(who, ": DPDK does not run; call catena::dataplane::ensure_eal() first"));
-}
-
-}  // namespace catena::dataplane
+}  // namespace catena::eal

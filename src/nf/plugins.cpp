@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <catena/nf/plugin.hpp>
+#include "nf/plugins.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/plugin.hpp>
 
 #include <dlfcn.h>
 

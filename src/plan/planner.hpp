@@ -3,9 +3,7 @@
 
 #include <catena/core/status.hpp>
 #include <catena/packet/fields.hpp>
-#include <catena/plan/cost_model.hpp>
-#include <catena/plan/hints.hpp>
-#include <catena/plan/profile.hpp>
+#include <catena/packet/hints.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +12,9 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "plan/cost_model.hpp"
+#include "plan/profile.hpp"
 
 /// From the hints of a chain's NFs to what each GPU NF moves: Algorithm 1 of "AdaptChain: Adaptive Data Sharing and
 /// Synchronization for NFV Systems on Heterogeneous Architectures" (TPDS 2024), section IV. Pure functions.
@@ -27,6 +28,8 @@
 /// moves of a shared step cover every packet that is alive; those of a direct step, the packets that its NF decides.
 /// tx is at the end as a reader of every field on the CPU.
 namespace catena::plan {
+
+using packet::Hints;
 
 enum class Processor : std::uint8_t { kCpu, kGpu };
 

@@ -3,9 +3,6 @@
 
 #include <catena/kernel/fault.hpp>
 #include <catena/kernel/launch_params.hpp>
-#include <catena/kernel/launch_times.hpp>
-#include <catena/kernel/program.hpp>
-#include <catena/kernel/shared_buffer.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <chrono>
@@ -15,6 +12,10 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "kernel/launch_times.hpp"
+#include "kernel/program.hpp"
+#include "kernel/shared_buffer.hpp"
 
 /// Runs an NF's kernel over batches of packets: moves what the plan says to the device, launches, and moves back.
 namespace catena::kernel {
@@ -33,10 +34,11 @@ class DeviceNf {
   /// `shared` is needed for a shared step and must outlive the NF. Errors: as kernel::build(); ResourceExhausted where
   /// the state does not fit; InvalidArgument for a shared step without a buffer, or a mapped route where the pool is
   /// not mapped.
-  static Result<std::unique_ptr<DeviceNf>> create(device::Device& device, ProgramSpec spec,
+  static Result<std::unique_ptr<DeviceNf>> create(device::Device& device, KernelSpec spec, LaunchPlan const& plan,
                                                   std::span<const std::byte> state, SharedBuffer* shared = nullptr);
 
-  ProgramSpec const& spec() const { return spec_; }
+  KernelSpec const& spec() const { return spec_; }
+  LaunchPlan const& plan() const { return plan_; }
   device::Device& device() const { return *device_; }
   /// Null where create() got none.
   SharedBuffer* shared() const { return shared_; }
@@ -48,7 +50,8 @@ class DeviceNf {
   DeviceNf() = default;
   Status load_transfers();
   device::Device* device_ = nullptr;
-  ProgramSpec spec_;
+  KernelSpec spec_;
+  LaunchPlan plan_;
   std::unique_ptr<device::Program> program_;
   device::Kernel* kernel_ = nullptr;
   std::unique_ptr<device::Buffer> state_;
@@ -109,7 +112,7 @@ class Launch {
   Status start_trace();
   /// Of the last submit(), once poll() was true, as exact as a DeviceClock; what fetch_spill() asks for is not in it.
   /// FailedPrecondition: there was no submit() since start_trace(), or it is not done.
-  Result<LaunchTimes> times() const { return timestamps_.times(nf_->spec().kernel); }
+  Result<LaunchTimes> times() const { return timestamps_.times(nf_->spec().name); }
 
   /// Brings the first `bytes` bytes of the spill area of row `row` to the host; enqueues only, poll() again.
   /// For packets whose result list did not hold everything. Rows are asked for in rising order, each once.
@@ -154,6 +157,8 @@ class Launch {
   using enum LaunchTimestamps::Point;
   /// Records a timestamp where the launch is traced, else does nothing.
   Status record_timestamp(LaunchTimestamps::Point point) { return timestamps_.put(*stream_, point); }
+  /// The point is a timestamp of a recording that the launch enqueued; null where it is not traced.
+  void use_timestamp(LaunchTimestamps::Point point, device::Event* timestamp) { timestamps_.use(point, timestamp); }
   bool is_traced() const { return timestamps_.started(); }
   /// Launches the NF's kernel, for at most `max_packets` packets; it writes its results to `out`. What every launch
   /// has is filled in here.

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <catena/core/status.hpp>
-#include <catena/device/device.hpp>
 
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
+
+#include "device/device.hpp"
 
 /// When a device works on the parts of a launch.
 namespace catena::kernel {
@@ -48,13 +49,16 @@ class LaunchTimestamps {
   bool started() const { return clock_ != nullptr; }
   /// Records on `stream`; does nothing before start().
   Status put(device::Stream& stream, Point point);
+  /// The point is `timestamp`, which a recording owns; null: it is not timed.
+  void use(Point point, device::Event* timestamp) { timestamps_[point] = timestamp; }
   /// Of the last launch, which is done. `kernel` is named in errors. FailedPrecondition: nothing was marked since
   /// start(), or the launch is not done.
   Result<LaunchTimes> times(std::string_view kernel) const;
 
  private:
   std::shared_ptr<DeviceClock const> clock_;
-  std::array<std::unique_ptr<device::Event>, kPoints> timestamps_;
+  std::array<device::Event*, kPoints> timestamps_{};
+  std::array<std::unique_ptr<device::Event>, kPoints> own_;  ///< of put()
 };
 
 }  // namespace catena::kernel

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataplane/eal/eal.hpp"
+#include "eal/eal.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,39 +9,34 @@
 #include <thread>
 #include <vector>
 
-namespace catena::dataplane {
+namespace catena::eal {
 namespace {
 
 using ::testing::HasSubstr;
 
-// One process, one EAL: what is said before and after its start is in one case, in order.
-TEST(Eal, is_required_then_started_once_for_all_threads_with_affinity_kept) {
-  const Status before = require_eal("router");
-  EXPECT_EQ(before.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(before.message()), HasSubstr("router"));
-
+// One process, one EAL: all is in one case, in order.
+TEST(Eal, is_started_once_for_all_threads_with_affinity_kept) {
   cpu_set_t cpus_before;
   ASSERT_EQ(sched_getaffinity(0, sizeof cpus_before, &cpus_before), 0);
   const std::vector<std::string> extra{"--vdev=net_null0"};
-  ASSERT_TRUE(ensure_eal(extra).ok());
+  ASSERT_TRUE(start(extra).ok());
   cpu_set_t cpus_after;
   ASSERT_EQ(sched_getaffinity(0, sizeof cpus_after, &cpus_after), 0);
   EXPECT_TRUE(CPU_EQUAL(&cpus_before, &cpus_after));
 
-  EXPECT_TRUE(require_eal("router").ok());
   std::vector<Status> statuses(4);
   {
     std::vector<std::jthread> threads;
     for (Status& status : statuses) {
-      threads.emplace_back([&status] { status = ensure_eal(); });
+      threads.emplace_back([&status] { status = start(); });
     }
   }
   for (Status const& status : statuses) {
     EXPECT_TRUE(status.ok()) << status;
   }
-  EXPECT_TRUE(ensure_eal(extra).ok());
+  EXPECT_TRUE(start(extra).ok());
   const std::vector<std::string> other{"--vdev=net_null1"};
-  const Status late = ensure_eal(other);
+  const Status late = start(other);
   EXPECT_EQ(late.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(late.message()), HasSubstr("--vdev=net_null1"));
 
@@ -51,4 +46,4 @@ TEST(Eal, is_required_then_started_once_for_all_threads_with_affinity_kept) {
 }
 
 }  // namespace
-}  // namespace catena::dataplane
+}  // namespace catena::eal

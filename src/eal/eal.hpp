@@ -7,11 +7,11 @@
 #include <string>
 
 /// DPDK's environment (EAL): one for each process, never stopped. Thread rule: any thread.
-namespace catena::dataplane {
+namespace catena::eal {
 
 /// Starts the EAL, or does nothing if it runs. It needs neither hugepages nor privileges: `--no-huge --no-pci
 /// --no-shconf --no-telemetry`, errors only in its log, AVX-512 allowed, one lcore on the first CPU of the caller's
-/// affinity mask, and kEalMemoryMb of ordinary memory, of which a page is taken when it is first used. The caller's
+/// affinity mask, and kMemoryMb of ordinary memory, of which a page is taken when it is first used. The caller's
 /// affinity mask is left as it was.
 ///
 /// `extra_args` are added; one that names an option replaces Catena's own for it (`-l`, `-c` and `--lcores` are one
@@ -20,12 +20,9 @@ namespace catena::dataplane {
 /// Errors:
 ///   FailedPrecondition  it already runs and was started without one of `extra_args`, or by other code of the process
 ///   Unavailable         the EAL refused to start; DPDK cannot try twice, so each later call returns the same
-Status ensure_eal(std::span<const std::string> extra_args = {});
-
-/// FailedPrecondition if the EAL does not run; `who` ("router") is in the text.
-Status require_eal(std::string_view who);
+Status start(std::span<const std::string> extra_args = {});
 
 /// Memory that the EAL may use when it is started without hugepages: room for two full Internet route tables.
-inline constexpr int kEalMemoryMb = 2048;
+inline constexpr int kMemoryMb = 2048;
 
-}  // namespace catena::dataplane
+}  // namespace catena::eal

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/core/transfer.hpp>
+#include "core/transfer.hpp"
 
 #include <string_view>
 

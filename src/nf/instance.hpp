@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/kernel/launch.hpp>
 #include <catena/nf/nf.hpp>
 
 #include <chrono>
@@ -11,6 +10,8 @@
 #include <span>
 #include <string>
 #include <vector>
+
+#include "kernel/launch.hpp"
 
 /// Runs an NF over batches: the part that every NF has in common, on the CPU and on a device.
 namespace catena::nf {
@@ -43,6 +44,8 @@ class Instance {
   std::string const& name() const { return name_; }
   Descriptor const& descriptor() const { return *descriptor_; }
   Nf& nf() { return *nf_; }
+  /// What the NF's kernel is compiled for: by its hints and descriptor, and by the plan's `shared` step if it has one.
+  kernel::LaunchPlan launch_plan(std::optional<kernel::SharedStep> const& shared = {}) const;
   Counters& counters() { return counters_; }
   Outcome& outcome() { return outcome_; }
   /// Name and count of every drop reason, the framework's last.

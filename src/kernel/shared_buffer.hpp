@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <catena/device/device.hpp>
 #include <catena/kernel/shared_layout.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <span>
+
+#include "device/device.hpp"
 
 namespace catena::kernel {
 
