@@ -15,9 +15,9 @@ constexpr std::uint32_t kPoolSlots = 16384;
 constexpr std::uint64_t kPackets = 4'000'000;
 
 /// Slots that were filled before the run: receiving costs what the pool and the metadata cost, nothing else.
-class PrefilledSource final : public Source {
+class PrefilledSource final : public io::Source {
  public:
-  PrefilledSource(PacketPool& pool, std::uint32_t bytes) : bytes_(bytes) {
+  PrefilledSource(memory::PacketPool& pool, std::uint32_t bytes) : bytes_(bytes) {
     for (std::uint32_t slot = 0; slot < pool.slots(); ++slot) {
       std::uint8_t* frame = pool.slot(slot) + packet::kSlotHeadroom;
       std::memset(frame, 0, bytes);
@@ -28,20 +28,20 @@ class PrefilledSource final : public Source {
       packet::store_be16(frame + 38, static_cast<std::uint16_t>(bytes - 34));
     }
   }
-  Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) override {
-    if (!pool.acquire_slots(unit, kDefaultUnitPackets)) {
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
+    if (!pool.acquire_slots(unit, memory::kDefaultUnitPackets)) {
       starved = true;
       return absl::OkStatus();
     }
-    for (std::uint32_t i = 0; i < kDefaultUnitPackets; ++i) {
-      pool.set_arrived(unit.slots[i], bytes_, next_index++, 0);
+    for (std::uint32_t i = 0; i < memory::kDefaultUnitPackets; ++i) {
+      pool.set_arrived(unit.slots()[i], bytes_, next_index++, 0);
     }
-    unit.count = kDefaultUnitPackets;
-    seen_ += kDefaultUnitPackets;
+    unit.count = memory::kDefaultUnitPackets;
+    seen_ += memory::kDefaultUnitPackets;
     return absl::OkStatus();
   }
   bool finished() const override { return seen_ >= kPackets; }
-  SourceCounts counts() const override { return {seen_, {}}; }
+  io::SourceCounts counts() const override { return {seen_, {}}; }
   std::string describe() const override { return "prefilled"; }
 
  private:
@@ -67,27 +67,27 @@ void empty_chain(benchmark::State& state) {
   descriptor.type = "nothing";
   for (auto _ : state) {
     state.PauseTiming();
-    auto pool = PacketPool::create(kPoolSlots);
+    auto pool = memory::PacketPool::create(kPoolSlots);
     if (!pool.ok()) {
       state.SkipWithError(pool.status().ToString().c_str());
       return;
     }
     PrefilledSource source(**pool, 64);
-    const std::unique_ptr<Sink> sink = make_null_sink();
+    const std::unique_ptr<io::Sink> sink = io::make_null_sink();
     const std::atomic<bool> stop{false};
-    std::vector<std::unique_ptr<Ring>> rings;
+    std::vector<memory::UnitQueue> rings;
     for (std::uint32_t i = 0; i <= hops; ++i) {
-      rings.push_back(Ring::create((*pool)->free_units()).value());
+      rings.emplace_back((*pool)->arena(), i);
     }
     std::vector<std::unique_ptr<nf::Instance>> instances;
     std::vector<std::unique_ptr<Stage>> owned;
-    owned.push_back(std::make_unique<RxStage>(source, **pool, *rings.front(), stop));
+    owned.push_back(std::make_unique<RxStage>(source, **pool, rings.front(), stop));
     for (std::uint32_t i = 0; i < hops; ++i) {
       instances.push_back(std::make_unique<nf::Instance>("nothing", descriptor, std::make_unique<NothingNf>(),
                                                          nf::OnUnsupported::kPass, false));
-      owned.push_back(std::make_unique<CpuStage>(*instances.back(), i, **pool, *rings[i], *rings[i + 1]));
+      owned.push_back(std::make_unique<CpuStage>(*instances.back(), i, **pool, rings[i], rings[i + 1]));
     }
-    owned.push_back(std::make_unique<TxStage>(*sink, **pool, *rings.back(), nullptr));
+    owned.push_back(std::make_unique<TxStage>(*sink, **pool, rings.back()));
     std::vector<Stage*> stages;
     for (auto const& stage : owned) {
       stages.push_back(stage.get());
@@ -107,14 +107,14 @@ void empty_chain(benchmark::State& state) {
 BENCHMARK(empty_chain)->Arg(0)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 /// A source alone, on slots that have left the caches when they come again. range(0): frame bytes.
-void receive(benchmark::State& state, Result<std::unique_ptr<Source>> source) {
+void receive(benchmark::State& state, Result<std::unique_ptr<io::Source>> source) {
   constexpr std::uint32_t kLargePool = 1U << 16;  // 128 MiB of slots
-  auto pool = PacketPool::create(kLargePool);
+  auto pool = memory::PacketPool::create(kLargePool);
   if (!pool.ok() || !source.ok()) {
     state.SkipWithError((pool.ok() ? source.status() : pool.status()).ToString().c_str());
     return;
   }
-  Unit* unit = (*pool)->acquire_unit();
+  memory::Unit* unit = (*pool)->acquire_unit();
   std::uint64_t packets = 0;
   const auto once = [&] {
     bool starved = false;
@@ -129,9 +129,9 @@ void receive(benchmark::State& state, Result<std::unique_ptr<Source>> source) {
     once();
   }
   (*pool)->release_unit(unit);
-  state.counters["ns_per_packet"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(kDefaultUnitPackets) * 1e-9,
-                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_packet"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * static_cast<double>(memory::kDefaultUnitPackets) * 1e-9,
+      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void generator(benchmark::State& state) {

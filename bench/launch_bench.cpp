@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "dataplane/packet_pool.hpp"
+#include "memory/packet_pool.hpp"
 #include "nf/registry.hpp"
 #include "open_device.hpp"
 
@@ -71,8 +71,11 @@ class DroppingDevice final : public device::Device {
   Result<std::unique_ptr<device::Stream>> create_stream(device::StreamOptions const& /*options*/) override {
     return std::make_unique<DroppingStream>();
   }
-  Result<std::unique_ptr<device::CommandBuffer>> create_command_buffer() override {
-    return real_->create_command_buffer();
+  Result<std::unique_ptr<device::CommandBuffer>> create_command_buffer(device::Partition* partition) override {
+    return real_->create_command_buffer(partition);
+  }
+  Result<std::vector<std::unique_ptr<device::Partition>>> divide(std::span<const std::uint32_t> units) override {
+    return real_->divide(units);
   }
   Result<device::Binary> compile(device::ProgramSource const& source) override { return real_->compile(source); }
   Result<std::unique_ptr<device::Program>> load(std::span<const std::byte> binary) override {
@@ -87,10 +90,10 @@ class DroppingDevice final : public device::Device {
 
 /// A pool full of packets in units, as rx would have left them.
 struct Traffic {
-  std::unique_ptr<dataplane::PacketPool> pool;
-  std::vector<dataplane::Unit*> units;
+  std::unique_ptr<memory::PacketPool> pool;
+  std::vector<memory::Unit*> units;
   ~Traffic() {
-    for (dataplane::Unit* unit : units) {
+    for (memory::Unit* unit : units) {
       pool->release_slots(*unit, 0, unit->count);
       pool->release_unit(unit);
     }
@@ -99,10 +102,10 @@ struct Traffic {
 
 Result<std::unique_ptr<Traffic>> make_traffic(std::uint32_t packets) {
   auto traffic = std::make_unique<Traffic>();
-  CATENA_ASSIGN_OR_RETURN(traffic->pool, dataplane::PacketPool::create(kSlots));
-  dataplane::PacketPool& pool = *traffic->pool;
+  CATENA_ASSIGN_OR_RETURN(traffic->pool, memory::PacketPool::create(kSlots));
+  memory::PacketPool& pool = *traffic->pool;
   for (std::uint32_t first = 0; first < packets; first += pool.unit_packets()) {
-    dataplane::Unit* unit = pool.acquire_unit();
+    memory::Unit* unit = pool.acquire_unit();
     if (unit == nullptr || !pool.acquire_slots(*unit, pool.unit_packets())) {
       return absl::ResourceExhaustedError("the pool is too small for the launches");
     }
@@ -113,7 +116,7 @@ Result<std::unique_ptr<Traffic>> make_traffic(std::uint32_t packets) {
           packet::kProtocolUdp, 0x0A000000 + number, 0x0A000000 + number * 2654435761U % 0x1000000,
           static_cast<std::uint16_t>(1024 + number % 5000), static_cast<std::uint16_t>(number % 3000),
           std::string(kBytes - 42, 'a'));
-      const std::uint32_t slot = unit->slots[unit->count];
+      const std::uint32_t slot = unit->slots()[unit->count];
       std::ranges::copy(frame, pool.slot(slot) + packet::kSlotHeadroom);
       pool.set_arrived(slot, static_cast<std::uint32_t>(frame.size()), number, 0);
     }

@@ -40,17 +40,17 @@ using ::testing::Not;
 /// Sends `packets` packets in units of `unit_packets`; each frame's first byte is the low byte of its number.
 std::vector<Sample> sampled(SampleSink& sink, std::uint64_t packets, std::uint32_t unit_packets) {
   EXPECT_TRUE(eal::start().ok());
-  auto pool = dataplane::PacketPool::create(512);
+  auto pool = memory::PacketPool::create(512);
   EXPECT_TRUE(pool.ok()) << pool.status();
   for (std::uint64_t first = 0; first < packets; first += unit_packets) {
-    dataplane::Unit* unit = (*pool)->acquire_unit();
+    memory::Unit* unit = (*pool)->acquire_unit();
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_packets, packets - first));
     EXPECT_TRUE((*pool)->acquire_slots(*unit, count));
     unit->count = count;
     for (std::uint32_t i = 0; i < count; ++i) {
-      (*pool)->slot(unit->slots[i])[packet::kSlotHeadroom] = static_cast<std::uint8_t>(first + i);
-      (*pool)->set_arrived(unit->slots[i], 60, first + i, 0);
-      (*pool)->meta().verdict[unit->slots[i]] =
+      (*pool)->slot(unit->slots()[i])[packet::kSlotHeadroom] = static_cast<std::uint8_t>(first + i);
+      (*pool)->set_arrived(unit->slots()[i], 60, first + i, 0);
+      (*pool)->meta().verdict[unit->slots()[i]] =
           static_cast<std::uint8_t>((first + i) % 3 == 0 ? packet::Verdict::kDrop : packet::Verdict::kAlert);
     }
     EXPECT_TRUE(sink.send(**pool, *unit).ok());
@@ -111,12 +111,12 @@ class ReferenceTest : public ::testing::Test {
     text.sa_file = *write_sa(workplace_.data, workplace_.folder, spi_of(0), 1);
     auto config = chain::parse_chain(chain_text(chain, text), (workplace_.data / "test.yaml").string());
     EXPECT_TRUE(config.ok()) << config.status();
-    config->rx.replay.count = (run + 1) * dataplane::kReplaySampleRun;
+    config->rx.replay.count = (run + 1) * io::kReplaySampleRun;
     config->rx.replay.sample_every = static_cast<std::uint32_t>(run);
     auto sink = std::make_unique<SampleSink>(static_cast<std::uint32_t>(run), 2);
     SampleSink const& kept = *sink;
     chain::RunOptions options;
-    options.make_sink = [&sink]() -> Result<std::unique_ptr<dataplane::Sink>> { return std::move(sink); };
+    options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
     auto made = chain::Chain::create(*std::move(config), options, registry_);
     EXPECT_TRUE(made.ok()) << made.status();
     EXPECT_TRUE((*made)->run().ok());
@@ -142,14 +142,14 @@ TEST_F(ReferenceTest, is_what_a_run_from_the_start_gives) {
     for (const std::uint64_t run : {std::uint64_t{0}, kRun}) {
       auto samples = reference_run(chain, *frames, true, run, workplace_);
       ASSERT_TRUE(samples.ok()) << samples.status();
-      ASSERT_EQ(samples->size(), dataplane::kReplaySampleRun);
-      EXPECT_EQ(samples->front().index, run * dataplane::kReplaySampleRun);
+      ASSERT_EQ(samples->size(), io::kReplaySampleRun);
+      EXPECT_EQ(samples->front().index, run * io::kReplaySampleRun);
       std::move(samples->begin(), samples->end(), std::back_inserter(expected));
     }
     const std::vector<Sample> whole = whole_run(chain, 252, kRun);
-    EXPECT_EQ(whole.size(), 2 * dataplane::kReplaySampleRun);
+    EXPECT_EQ(whole.size(), 2 * io::kReplaySampleRun);
     const SampleCheck check = compare(whole, expected);
-    EXPECT_EQ(check.compared, 2 * dataplane::kReplaySampleRun);
+    EXPECT_EQ(check.compared, 2 * io::kReplaySampleRun);
     EXPECT_EQ(check.first_difference, "") << chain.name;
   }
 }
@@ -169,7 +169,7 @@ TEST_F(ReferenceTest, esp_frames_decrypt_to_the_clear_ones) {
   EXPECT_EQ(sequence_numbers.size(), kFlows);
   const auto decrypted = reference_run(**find_chain("C1-decrypt"), *esp, false, 8, workplace_);
   ASSERT_TRUE(decrypted.ok()) << decrypted.status();
-  ASSERT_EQ(decrypted->size(), dataplane::kReplaySampleRun);
+  ASSERT_EQ(decrypted->size(), io::kReplaySampleRun);
   for (Sample const& sample : *decrypted) {
     EXPECT_EQ(sample.bytes, (*clear)[sample.index % kFlows]);
   }

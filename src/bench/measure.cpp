@@ -35,11 +35,9 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   options.sync = spec.sync;
   options.profiles = chain::ProfileStore::from_environment();
   options.trace = spec.trace && replica == 0;
-  options.make_sink = [&sink]() -> Result<std::unique_ptr<dataplane::Sink>> { return std::move(sink); };
+  options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
   if (spec.chain->esp_input) {
-    options.make_source = [&] {
-      return dataplane::make_frame_replay((*spec.esp_frames)[replica], text.packets_per_s, 0);
-    };
+    options.make_source = [&] { return io::make_frame_replay((*spec.esp_frames)[replica], text.packets_per_s, 0); };
   }
   CATENA_ASSIGN_OR_RETURN(copy.chain, chain::Chain::create(std::move(config), options, *workplace.registry));
   return copy;

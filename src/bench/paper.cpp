@@ -174,15 +174,15 @@ Result<std::vector<Sample> const*> Paper::reference_for(PaperChain const& chain,
                                                         std::uint64_t runs) {
   std::vector<Sample>& samples = references_[{chain.name, frame_bytes}];
   std::vector<Frame> frames;
-  while (samples.size() / dataplane::kReplaySampleRun < runs) {
-    const std::uint64_t run = samples.size() / dataplane::kReplaySampleRun * sample_every();
+  while (samples.size() / io::kReplaySampleRun < runs) {
+    const std::uint64_t run = samples.size() / io::kReplaySampleRun * sample_every();
     if (frames.empty() && chain.esp_input) {
       frames = esp_.at(frame_bytes).front();
     } else if (frames.empty()) {
       CATENA_ASSIGN_OR_RETURN(frames, clear_frames(frame_bytes, workplace_));
     }
     CATENA_ASSIGN_OR_RETURN(auto more, reference_run(chain, frames, !chain.esp_input, run, workplace_));
-    if (more.size() != dataplane::kReplaySampleRun) {
+    if (more.size() != io::kReplaySampleRun) {
       return absl::InternalError(concat("the chain on the CPU gave ", more.size(), " packets to compare with"));
     }
     std::move(more.begin(), more.end(), std::back_inserter(samples));
@@ -252,10 +252,9 @@ Status Paper::measure_once(Cell& cell) {
     results_.device = run.device;
     results_.costs_from = run.costs_from;
   }
-  CATENA_ASSIGN_OR_RETURN(
-      std::vector<Sample> const* expected,
-      reference_for(chain, cell.wire_bytes - kFcsBytes,
-                    (run.samples.size() + dataplane::kReplaySampleRun - 1) / dataplane::kReplaySampleRun));
+  CATENA_ASSIGN_OR_RETURN(std::vector<Sample> const* expected,
+                          reference_for(chain, cell.wire_bytes - kFcsBytes,
+                                        (run.samples.size() + io::kReplaySampleRun - 1) / io::kReplaySampleRun));
   const SampleCheck check = compare(run.samples, *expected);
   cell.samples.compared += check.compared;
   cell.samples.different += check.different;
@@ -364,9 +363,9 @@ Status check(PaperOptions const& options) {
   for (const std::uint32_t bytes : options.wire_bytes) {
     // what arrives grows by a tunnel before it is decrypted
     constexpr std::uint32_t kLongest = 1518;
-    if (bytes < dataplane::kMinGeneratedBytes + kFcsBytes || bytes > kLongest) {
+    if (bytes < io::kMinGeneratedBytes + kFcsBytes || bytes > kLongest) {
       return absl::InvalidArgumentError(
-          concat("frames of ", bytes, " bytes: write ", dataplane::kMinGeneratedBytes + kFcsBytes, " to ", kLongest));
+          concat("frames of ", bytes, " bytes: write ", io::kMinGeneratedBytes + kFcsBytes, " to ", kLongest));
     }
   }
   if (!(options.seconds > 0) || options.repeats == 0) {

@@ -14,7 +14,7 @@
 namespace catena::bench {
 namespace {
 
-using SourceMaker = std::function<Result<std::unique_ptr<dataplane::Source>>()>;
+using SourceMaker = std::function<Result<std::unique_ptr<io::Source>>()>;
 
 /// Runs a chain on the CPU and keeps everything that comes out.
 Result<std::vector<Sample>> run_on_cpu(PaperChain const& chain, ChainText const& text, SourceMaker const& source,
@@ -25,7 +25,7 @@ Result<std::vector<Sample>> run_on_cpu(PaperChain const& chain, ChainText const&
   SampleSink const& kept = *sink;
   chain::RunOptions options;
   options.make_source = source;
-  options.make_sink = [&sink]() -> Result<std::unique_ptr<dataplane::Sink>> { return std::move(sink); };
+  options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
   CATENA_ASSIGN_OR_RETURN(const auto made, chain::Chain::create(std::move(config), options, *workplace.registry));
   CATENA_RETURN_IF_ERROR(made->run());
   return kept.samples();
@@ -47,9 +47,7 @@ std::vector<Frame> bytes_of(std::vector<Sample>&& samples) {
 }
 
 SourceMaker one_of_each_flow(std::uint32_t frame_bytes) {
-  return [frame_bytes] {
-    return dataplane::make_generator({.packet_bytes = frame_bytes, .flows = kFlows, .count = kFlows});
-  };
+  return [frame_bytes] { return io::make_generator({.packet_bytes = frame_bytes, .flows = kFlows, .count = kFlows}); };
 }
 
 /// The same packet with the identification of packet `number` of a replay.
@@ -79,13 +77,13 @@ Result<std::vector<Frame>> esp_frames(std::uint32_t frame_bytes, std::uint32_t r
 
 Result<std::vector<Sample>> reference_run(PaperChain const& chain, std::vector<Frame> const& frames, bool counted,
                                           std::uint64_t run, Workplace const& workplace) {
-  const std::uint64_t first = run * dataplane::kReplaySampleRun;
+  const std::uint64_t first = run * io::kReplaySampleRun;
   const std::uint64_t before = first == 0 ? 0 : frames.size();
   std::vector<Frame> input;
   for (std::uint64_t number = 0; number < before; ++number) {
     input.push_back(frames[number]);
   }
-  for (std::uint64_t number = first; number < first + dataplane::kReplaySampleRun; ++number) {
+  for (std::uint64_t number = first; number < first + io::kReplaySampleRun; ++number) {
     Frame const& frame = frames[number % frames.size()];
     input.push_back(counted ? numbered(frame, number) : frame);
   }
@@ -93,7 +91,7 @@ Result<std::vector<Sample>> reference_run(PaperChain const& chain, std::vector<F
   CATENA_ASSIGN_OR_RETURN(std::string sa, write_sa(workplace.data, workplace.folder, spi_of(0),
                                                    static_cast<std::uint32_t>(first - before + 1)));
   const std::uint64_t count = input.size();
-  const auto source = [&input, count] { return dataplane::make_frame_replay(std::move(input), 0, count); };
+  const auto source = [&input, count] { return io::make_frame_replay(std::move(input), 0, count); };
   CATENA_ASSIGN_OR_RETURN(
       std::vector<Sample> samples,
       run_on_cpu(chain, text_for(static_cast<std::uint32_t>(frames.front().size()), std::move(sa)), source, workplace));

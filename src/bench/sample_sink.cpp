@@ -9,10 +9,10 @@
 namespace catena::bench {
 
 bool SampleSink::keeps(std::uint64_t index) const {
-  return dataplane::is_replay_sample(index, every_) && index / dataplane::kReplaySampleRun / every_ < runs_;
+  return io::is_replay_sample(index, every_) && index / io::kReplaySampleRun / every_ < runs_;
 }
 
-Status SampleSink::send(dataplane::PacketPool& pool, dataplane::Unit& unit) {
+Status SampleSink::send(memory::PacketPool& pool, memory::Unit& unit) {
   const packet::Batch batch = pool.batch(unit);
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     sent_ += batch[i].verdict() != packet::Verdict::kDrop ? 1 : 0;
@@ -20,7 +20,7 @@ Status SampleSink::send(dataplane::PacketPool& pool, dataplane::Unit& unit) {
   // most units have no sampled packet: runs are longer than what may be between two looks (a replay drops nothing,
   // so its numbers have no gaps)
   bool any = false;
-  for (std::uint32_t i = 0; i < batch.size(); i += dataplane::kReplaySampleRun) {
+  for (std::uint32_t i = 0; i < batch.size(); i += io::kReplaySampleRun) {
     any = any || keeps(batch[i].index());
   }
   any = any || (batch.size() > 0 && keeps(batch[batch.size() - 1].index()));

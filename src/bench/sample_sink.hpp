@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dataplane/io/sink.hpp"
+#include "io/sink.hpp"
 
 #include <cstdint>
 #include <string>
@@ -19,13 +19,13 @@ struct Sample {
 
 /// Counts and forgets, but for the first `runs` sampled runs of a replay's packets (is_replay_sample()), which it
 /// keeps.
-class SampleSink final : public dataplane::Sink {
+class SampleSink final : public io::Sink {
  public:
   SampleSink(std::uint32_t sample_every, std::uint64_t runs) : every_(sample_every), runs_(runs) {}
 
-  Status send(dataplane::PacketPool& pool, dataplane::Unit& unit) override;
+  Status send(memory::PacketPool& pool, memory::Unit& unit) override;
   Status finish() override { return absl::OkStatus(); }
-  dataplane::SinkCounts counts() const override { return {sent_, {}}; }
+  io::SinkCounts counts() const override { return {sent_, {}}; }
   std::string describe() const override { return "null"; }
 
   /// In arrival order. After the run.

@@ -53,8 +53,9 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
   const nf::NamedFiles of_nfs;
   CATENA_RETURN_IF_ERROR(chain->make_nfs(registry, options));
   CATENA_RETURN_IF_ERROR(check_files(named_files(chain->config_, options, of_nfs.files())));
-  CATENA_ASSIGN_OR_RETURN(chain->pool_, dataplane::PacketPool::create(chain->config_.tuning.pool_slots,
-                                                                      chain->config_.tuning.unit_packets));
+  const auto queues = static_cast<std::uint32_t>(chain->nfs_.size() + 1);
+  CATENA_ASSIGN_OR_RETURN(chain->pool_, memory::PacketPool::create(chain->config_.tuning.pool_slots,
+                                                                   chain->config_.tuning.unit_packets, queues));
   CATENA_RETURN_IF_ERROR(chain->open_device(options));
   CATENA_RETURN_IF_ERROR(chain->open_ports(options));
   CATENA_RETURN_IF_ERROR(chain->start_nfs(options));
@@ -145,11 +146,12 @@ Status Chain::open_device(RunOptions const& options) {
 }
 
 Status Chain::load_kernels(SyncOptions const& options) {
-  const auto pool = std::as_writable_bytes(std::span(pool_->slot(0), std::size_t{pool_->slots()} * packet::kSlotBytes));
+  memory::Arena const& arena = pool_->arena();
   std::vector<std::optional<nf::KernelSide>> sides(nfs_.size());
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, plan_input(config_, options));
   if (options.mode != plan::Mode::kCopy) {
-    CATENA_ASSIGN_OR_RETURN(shared_, kernel::SharedBuffer::create(*device_, pool));
+    CATENA_ASSIGN_OR_RETURN(
+        shared_, kernel::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd(), arena.slot_offset()}));
     if (shared_->mapped() == nullptr) {
       input.costs.available &= static_cast<plan::MethodSet>(~plan::method_bit(TransferMethod::kGather));
     }
@@ -176,9 +178,9 @@ Status Chain::load_kernels(SyncOptions const& options) {
 
 Status Chain::open_ports(RunOptions const& options) {
   const std::vector<std::string> none;
-  CATENA_ASSIGN_OR_RETURN(dataplane::DpdkPort ports,
-                          dataplane::open_dpdk_ports(options.make_source ? none : config_.rx.devices,
-                                                     options.make_sink ? none : config_.tx.devices, *pool_));
+  CATENA_ASSIGN_OR_RETURN(io::DpdkPort ports,
+                          io::open_dpdk_ports(options.make_source ? none : config_.rx.devices,
+                                              options.make_sink ? none : config_.tx.devices, *pool_));
   if (options.make_source) {
     CATENA_ASSIGN_OR_RETURN(source_, options.make_source());
   } else {
@@ -192,19 +194,19 @@ Status Chain::open_ports(RunOptions const& options) {
   return absl::OkStatus();
 }
 
-Status Chain::open_source(dataplane::DpdkPort& ports) {
+Status Chain::open_source(io::DpdkPort& ports) {
   PortConfig const& rx = config_.rx;
   switch (rx.kind) {
     case PortKind::kPcap: {
-      CATENA_ASSIGN_OR_RETURN(source_, dataplane::open_pcap_source(rx.target, rx.loops));
+      CATENA_ASSIGN_OR_RETURN(source_, io::open_pcap_source(rx.target, rx.loops));
       break;
     }
     case PortKind::kGenerator: {
-      CATENA_ASSIGN_OR_RETURN(source_, dataplane::make_generator(rx.generator));
+      CATENA_ASSIGN_OR_RETURN(source_, io::make_generator(rx.generator));
       break;
     }
     case PortKind::kReplay: {
-      CATENA_ASSIGN_OR_RETURN(source_, dataplane::make_replay(rx.replay));
+      CATENA_ASSIGN_OR_RETURN(source_, io::make_replay(rx.replay));
       break;
     }
     case PortKind::kDpdk:
@@ -216,27 +218,27 @@ Status Chain::open_source(dataplane::DpdkPort& ports) {
   return absl::OkStatus();
 }
 
-void Chain::open_sink(dataplane::DpdkPort& ports) {
+void Chain::open_sink(io::DpdkPort& ports) {
   if (config_.tx.kind == PortKind::kDpdk) {
     sink_ = std::move(ports.sink);
   } else if (config_.tx.kind != PortKind::kPcap) {  // that is opened with the other files
-    sink_ = dataplane::make_null_sink();
+    sink_ = io::make_null_sink();
   }
 }
 
 /// After everything that can fail: a run that cannot start has emptied no file.
 Status Chain::open_outputs(RunOptions const& options) {
-  std::optional<dataplane::OutputFile> tx;
-  std::optional<dataplane::OutputFile> record;
-  std::optional<dataplane::OutputFile> eve;
-  const auto open = [](std::string const& path, std::optional<dataplane::OutputFile>& file) -> Status {
+  std::optional<io::OutputFile> tx;
+  std::optional<io::OutputFile> record;
+  std::optional<io::OutputFile> eve;
+  const auto open = [](std::string const& path, std::optional<io::OutputFile>& file) -> Status {
     if (!path.empty()) {
-      CATENA_ASSIGN_OR_RETURN(file, dataplane::OutputFile::open(path));
+      CATENA_ASSIGN_OR_RETURN(file, io::OutputFile::open(path));
     }
     return absl::OkStatus();
   };
   if (!sink_) {
-    if (dataplane::names_standard_output(config_.tx.target) && ::isatty(STDOUT_FILENO) == 1) {
+    if (io::names_standard_output(config_.tx.target) && ::isatty(STDOUT_FILENO) == 1) {
       return absl::FailedPreconditionError(
           "tx: standard output is a terminal; send the capture to a file or a program, as `| tcpdump -r -`");
     }
@@ -245,11 +247,11 @@ Status Chain::open_outputs(RunOptions const& options) {
   CATENA_RETURN_IF_ERROR(open(options.record_path, record));
   CATENA_RETURN_IF_ERROR(open(options.eve_path, eve));
   CATENA_RETURN_IF_ERROR(open(options.trace_path, trace_file_));
-  for (std::optional<dataplane::OutputFile>* file : {&tx, &record, &eve, &trace_file_}) {
+  for (std::optional<io::OutputFile>* file : {&tx, &record, &eve, &trace_file_}) {
     CATENA_RETURN_IF_ERROR(file->has_value() ? (*file)->start() : absl::OkStatus());
   }
   if (tx) {
-    sink_ = dataplane::make_pcap_sink(*std::move(tx));
+    sink_ = io::make_pcap_sink(*std::move(tx));
   }
   if (record || eve) {
     dataplane::RecorderOptions lines{config_.name, config_.rx.kind == PortKind::kPcap, {}};
@@ -262,18 +264,21 @@ Status Chain::open_outputs(RunOptions const& options) {
 }
 
 Status Chain::make_stages(RunOptions const& options) {
-  for (std::size_t i = 0; i <= nfs_.size(); ++i) {
-    CATENA_ASSIGN_OR_RETURN(auto ring, dataplane::Ring::create(pool_->free_units()));
-    rings_.push_back(std::move(ring));
+  for (std::uint32_t i = 0; i <= nfs_.size(); ++i) {
+    queues_.emplace_back(pool_->arena(), i);
   }
-  const bool has_lines = !options.record_path.empty() || !options.eve_path.empty();  // files are opened last
-  auto rx = std::make_unique<dataplane::RxStage>(*source_, *pool_, *rings_.front(), stop_, has_lines);
+  if (!options.record_path.empty() || !options.eve_path.empty()) {  // files are opened last
+    lines_.emplace(pool_->arena());
+  }
+  dataplane::LineBook* lines = lines_ ? &*lines_ : nullptr;
+  auto rx = std::make_unique<dataplane::RxStage>(*source_, *pool_, queues_.front(), stop_, lines);
   rx_ = rx.get();
   stages_.push_back(std::move(rx));
   dataplane::DeviceStageOptions device_options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,
                                                std::chrono::milliseconds(config_.tuning.device_limit_ms),
                                                std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
   device_options.live_clock = source_->live_clock();
+  device_options.lines = lines;
   for (std::uint32_t i = 0; i < nfs_.size(); ++i) {
     ChainEntry& entry = nfs_[i];
     if (entry.device_nf) {
@@ -284,16 +289,16 @@ Status Chain::make_stages(RunOptions const& options) {
         device_options.trace = entry.trace.get();
       }
       CATENA_ASSIGN_OR_RETURN(auto stage, dataplane::DeviceStage::create(*entry.instance, i, *entry.device_nf, *pool_,
-                                                                         *rings_[i], *rings_[i + 1], device_options));
+                                                                         queues_[i], queues_[i + 1], device_options));
       entry.device_stage = stage.get();
       stages_.push_back(std::move(stage));
     } else {
-      stages_.push_back(std::make_unique<dataplane::CpuStage>(*entry.instance, i, *pool_, *rings_[i], *rings_[i + 1],
-                                                              device_options.live_clock));
+      stages_.push_back(std::make_unique<dataplane::CpuStage>(*entry.instance, i, *pool_, queues_[i], queues_[i + 1],
+                                                              device_options.live_clock, lines));
     }
   }
   CATENA_RETURN_IF_ERROR(open_outputs(options));
-  auto tx = std::make_unique<dataplane::TxStage>(*sink_, *pool_, *rings_.back(), recorder_.get());
+  auto tx = std::make_unique<dataplane::TxStage>(*sink_, *pool_, queues_.back(), recorder_.get(), lines);
   tx_ = tx.get();
   stages_.push_back(std::move(tx));
   busy_ns_ = std::vector<std::atomic<std::uint64_t>>(stages_.size());
@@ -400,9 +405,9 @@ Status Chain::run_stages() {
 }
 
 RunProgress Chain::progress() const {
-  const dataplane::SinkCounts sent = sink_->counts();
+  const io::SinkCounts sent = sink_->counts();
   std::uint64_t dropped = tx_->dropped();
-  for (dataplane::NamedCount const& drop : sent.drops) {
+  for (io::NamedCount const& drop : sent.drops) {
     dropped += drop.count;
   }
   return {rx_->packets(), sent.sent, dropped, source_->part_done()};
@@ -421,12 +426,12 @@ Report Chain::report() const {
   report.rx = describe(config_.rx);
   report.tx = describe(config_.tx);
   report.workers = workers_;
-  dataplane::SourceCounts seen = source_->counts();
+  io::SourceCounts seen = source_->counts();
   report.seen = seen.seen;
   report.received = rx_->packets();
   report.received_bytes = rx_->bytes();
   report.rx_drops = std::move(seen.drops);
-  dataplane::SinkCounts sent = sink_->counts();
+  io::SinkCounts sent = sink_->counts();
   report.sent = sent.sent;
   report.tx_drops = std::move(sent.drops);
   report.tx_fragments = sent.fragments;

@@ -61,8 +61,8 @@ class Chain {
   Chain() = default;
   bool wants_device() const;
   Status open_ports(RunOptions const& options);
-  Status open_source(dataplane::DpdkPort& ports);
-  void open_sink(dataplane::DpdkPort& ports);
+  Status open_source(io::DpdkPort& ports);
+  void open_sink(io::DpdkPort& ports);
   Status open_device(RunOptions const& options);
   Status load_kernels(SyncOptions const& options);
   Status make_nfs(nf::Registry const& registry, RunOptions const& options);
@@ -79,18 +79,19 @@ class Chain {
   std::atomic<bool> stop_{false};
   std::unique_ptr<device::Device> device_;
   std::string no_device_reason_;
-  std::unique_ptr<dataplane::PacketPool> pool_;
+  std::unique_ptr<memory::PacketPool> pool_;
   std::unique_ptr<kernel::SharedBuffer> shared_;
   std::optional<plan::Plan> plan_;                ///< where there is a device
   std::string costs_from_;                        ///< what the plan's costs are, for people
   std::vector<packet::FieldSet> only_on_device_;  ///< of each NF
   dataplane::DeviceUse device_use_;
-  std::unique_ptr<dataplane::Source> source_;
-  std::unique_ptr<dataplane::Sink> sink_;
+  std::unique_ptr<io::Source> source_;
+  std::unique_ptr<io::Sink> sink_;
   std::vector<ChainEntry> nfs_;
   std::unique_ptr<dataplane::Recorder> recorder_;
-  std::optional<dataplane::OutputFile> trace_file_;
-  std::vector<std::unique_ptr<dataplane::Ring>> rings_;
+  std::optional<io::OutputFile> trace_file_;
+  std::optional<dataplane::LineBook> lines_;
+  std::vector<memory::UnitQueue> queues_;
   std::vector<std::unique_ptr<dataplane::Stage>> stages_;
   dataplane::RxStage* rx_ = nullptr;
   dataplane::TxStage* tx_ = nullptr;

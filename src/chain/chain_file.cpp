@@ -3,8 +3,8 @@
 
 #include "chain/findings.hpp"
 #include "chain/keys.hpp"
-#include "dataplane/io/interface.hpp"
-#include "dataplane/io/output_file.hpp"
+#include "io/interface.hpp"
+#include "io/output_file.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -30,8 +30,8 @@ Status read_traffic(Section& section, Traffic& traffic) {
   return absl::OkStatus();
 }
 
-Result<dataplane::GeneratorConfig> read_generator(Section section) {
-  dataplane::GeneratorConfig generator;
+Result<io::GeneratorConfig> read_generator(Section section) {
+  io::GeneratorConfig generator;
   generator.packet_bytes = 0;
   CATENA_ASSIGN_OR_RETURN(const std::string size, section.text("packet"));
   if (size != "imix") {
@@ -42,12 +42,12 @@ Result<dataplane::GeneratorConfig> read_generator(Section section) {
   return generator;
 }
 
-Result<dataplane::ReplayConfig> read_replay(Section section) {
-  dataplane::ReplayConfig replay;
+Result<io::ReplayConfig> read_replay(Section section) {
+  io::ReplayConfig replay;
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> sizes, section.integers("packet"));
   replay.packet_bytes.assign(sizes.begin(), sizes.end());
   CATENA_RETURN_IF_ERROR(read_traffic(section, replay));
-  const auto most = static_cast<std::int64_t>(dataplane::kMaxReplayTemplates / sizes.size());
+  const auto most = static_cast<std::int64_t>(io::kMaxReplayTemplates / sizes.size());
   CATENA_RETURN_IF_ERROR(section.config().integer_or("flows", 1, 1, most).status());
   return replay;
 }
@@ -71,7 +71,7 @@ Status read_devices(Section& section, PortConfig& port) {
       return section.config().error(
           "dev", concat("'dev' is '", interface, "'; write the name of an interface, as `ip link` lists them"));
     }
-    port.devices.push_back(dataplane::interface_device(interface));
+    port.devices.push_back(io::interface_device(interface));
   }
   return absl::OkStatus();
 }
@@ -82,7 +82,7 @@ Status read_capture_name(Section& section, bool is_rx, PortConfig& port) {
   port.kind = PortKind::kPcap;
   port.position = config.position("pcap");
   CATENA_ASSIGN_OR_RETURN(port.target, config.string("pcap"));
-  if (port.target != dataplane::kStandardStream) {
+  if (port.target != io::kStandardStream) {
     CATENA_ASSIGN_OR_RETURN(port.target, is_rx ? config.path("pcap") : config.output_path("pcap"));
   }
   return absl::OkStatus();
@@ -95,7 +95,7 @@ Result<PortConfig> read_rx(Section& spec) {
     CATENA_RETURN_IF_ERROR(read_capture_name(section, true, port));
     CATENA_ASSIGN_OR_RETURN(const std::int64_t loops, section.integer("loops"));
     port.loops = static_cast<std::uint64_t>(loops);
-    if (loops != 1 && dataplane::is_stream(port.target)) {
+    if (loops != 1 && io::is_stream(port.target)) {
       return section.config().error("loops", concat("'loops' is ", loops, ", but ", port.target,
                                                     " is no regular file and can be read only once"));
     }
@@ -236,7 +236,7 @@ std::optional<PortConfig> file_or_device(std::string_view text) {
     port.devices = {std::string(text.substr(5))};
   } else if (text.starts_with("dev:") && is_interface_name(text.substr(4))) {
     port.kind = PortKind::kDpdk;
-    port.devices = {dataplane::interface_device(text.substr(4))};
+    port.devices = {io::interface_device(text.substr(4))};
   } else {
     return std::nullopt;
   }

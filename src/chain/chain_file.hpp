@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/io/source.hpp"
 #include "device/device.hpp"
+#include "io/source.hpp"
 #include "nf/instance.hpp"
 #include "plan/planner.hpp"
 
@@ -26,8 +26,8 @@ struct PortConfig {
   std::string position;              ///< file:line:column of that name; empty on the command line
   std::vector<std::string> devices;  ///< dpdk: EAL device strings, by port number
   std::uint64_t loops = 1;           ///< rx pcap: how often it is replayed
-  dataplane::GeneratorConfig generator;
-  dataplane::ReplayConfig replay;
+  io::GeneratorConfig generator;
+  io::ReplayConfig replay;
 };
 
 /// One entry of `nfs:`.
@@ -44,7 +44,7 @@ struct NfConfig {
 /// Numbers that a user may turn; the defaults are made for a laptop.
 struct Tuning {
   std::uint32_t pool_slots = 16384;
-  std::uint32_t unit_packets = dataplane::kDefaultUnitPackets;
+  std::uint32_t unit_packets = memory::kDefaultUnitPackets;
   std::uint32_t units_per_launch = 8;
   std::uint32_t launches_in_flight = 3;
   std::uint32_t device_limit_ms = 10'000;

@@ -12,21 +12,20 @@ namespace {
 using testing::config_of;
 
 /// A port that goes on counting: the packets of a moment ago are never all.
-class RunningPort final : public dataplane::Source {
+class RunningPort final : public io::Source {
  public:
   explicit RunningPort(std::uint32_t bytes = 60) : bytes_(bytes) {}
-  Status receive(dataplane::PacketPool& pool, dataplane::Unit& unit, std::uint64_t& next_index,
-                 bool& starved) override {
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
     starved = !pool.acquire_slots(unit, 1);
     if (!starved) {
-      pool.set_arrived(unit.slots[0], bytes_, next_index++, 0);
+      pool.set_arrived(unit.slots()[0], bytes_, next_index++, 0);
       unit.count = 1;
       ++delivered_;
     }
     return absl::OkStatus();
   }
   bool finished() const override { return delivered_ == 1000; }
-  dataplane::SourceCounts counts() const override {
+  io::SourceCounts counts() const override {
     lost_ += 7;
     return {delivered_ + lost_, {{"backlog_full", lost_}}};
   }

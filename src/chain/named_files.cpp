@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/named_files.hpp"
 
-#include "dataplane/io/output_file.hpp"
+#include "io/output_file.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,8 +43,8 @@ std::string follow_links(std::string path) {
 
 /// Nothing for what may be named often, and for what does not exist and cannot be made.
 std::optional<Identity> identity_of(std::string const& path) {
-  if (dataplane::names_standard_output(path)) {
-    return Identity{0, 0, std::string(dataplane::kStandardStream)};
+  if (io::names_standard_output(path)) {
+    return Identity{0, 0, std::string(io::kStandardStream)};
   }
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
@@ -63,10 +63,10 @@ std::string in_front_of(NamedFile const& file) {
 }
 
 std::string why_not_written(NamedFile const& file) {
-  if (dataplane::names_standard_output(file.path)) {
+  if (io::names_standard_output(file.path)) {
     return {};
   }
-  if (std::string error = dataplane::socket_error(file.path); !error.empty()) {
+  if (std::string error = io::socket_error(file.path); !error.empty()) {
     return error;
   }
   const std::string target = follow_links(file.path);
@@ -92,7 +92,7 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   std::vector<NamedFile> files;
   const auto add = [&files](std::string who, std::string position, std::string const& path, bool is_written) {
     // nobody is in the way of standard input
-    if (!path.empty() && (is_written || path != dataplane::kStandardStream)) {
+    if (!path.empty() && (is_written || path != io::kStandardStream)) {
       files.push_back({std::move(who), std::move(position), path, is_written});
     }
   };
@@ -117,9 +117,8 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
 
 bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options) {
   const std::vector<NamedFile> files = named_files(config, options, {});
-  return std::any_of(files.begin(), files.end(), [](NamedFile const& file) {
-    return file.is_written && dataplane::names_standard_output(file.path);
-  });
+  return std::any_of(files.begin(), files.end(),
+                     [](NamedFile const& file) { return file.is_written && io::names_standard_output(file.path); });
 }
 
 Status check_files(std::span<const NamedFile> files) {

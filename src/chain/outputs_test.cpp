@@ -19,27 +19,27 @@ using testing::config_of;
 using ::testing::HasSubstr;
 
 /// Fails with its second unit.
-class FailingSink final : public dataplane::Sink {
+class FailingSink final : public io::Sink {
  public:
-  explicit FailingSink(std::unique_ptr<dataplane::Sink> inner) : inner_(std::move(inner)) {}
-  Status send(dataplane::PacketPool& pool, dataplane::Unit& unit) override {
+  explicit FailingSink(std::unique_ptr<io::Sink> inner) : inner_(std::move(inner)) {}
+  Status send(memory::PacketPool& pool, memory::Unit& unit) override {
     CATENA_RETURN_IF_ERROR(inner_->send(pool, unit));
     return ++units_ == 2 ? absl::DataLossError("the port is gone") : absl::OkStatus();
   }
   Status finish() override { return inner_->finish(); }
-  dataplane::SinkCounts counts() const override { return inner_->counts(); }
+  io::SinkCounts counts() const override { return inner_->counts(); }
   std::string describe() const override { return "failing"; }
 
  private:
-  std::unique_ptr<dataplane::Sink> inner_;
+  std::unique_ptr<io::Sink> inner_;
   int units_ = 0;
 };
 
 TEST(Outputs, have_what_came_to_them_when_a_failed_run_returns) {
   const ScratchFolder folder;
   RunOptions options;
-  options.make_sink = [&]() -> Result<std::unique_ptr<dataplane::Sink>> {
-    CATENA_ASSIGN_OR_RETURN(auto file, dataplane::open_pcap_sink(folder.path("out.pcap")));
+  options.make_sink = [&]() -> Result<std::unique_ptr<io::Sink>> {
+    CATENA_ASSIGN_OR_RETURN(auto file, io::open_pcap_sink(folder.path("out.pcap")));
     return std::make_unique<FailingSink>(std::move(file));
   };
   auto chain = Chain::create(config_of("{generator: {packet: 60, count: 2560}}", "null"), options, nf::Registry());

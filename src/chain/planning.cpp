@@ -2,7 +2,7 @@
 #include "chain/planning.hpp"
 
 #include "chain/instances.hpp"
-#include "dataplane/unit.hpp"
+#include "memory/unit.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kSampledFrames = 10'000;
 
-Result<plan::PacketProfile> profile_of(std::span<const dataplane::SampledFrame> frames) {
+Result<plan::PacketProfile> profile_of(std::span<const io::SampledFrame> frames) {
   constexpr double kEthernetBytes = 14;
   constexpr double kVlanTagBytes = 4;
   constexpr double kIpv4Bytes = 20;
@@ -25,7 +25,7 @@ Result<plan::PacketProfile> profile_of(std::span<const dataplane::SampledFrame> 
   plan::HeaderMix mix;
   double datagrams = 0;
   double segments = 0;
-  for (dataplane::SampledFrame const& frame : frames) {
+  for (io::SampledFrame const& frame : frames) {
     sizes[std::max(1U, frame.bytes)] += 1;  // captures may hold records without a byte
     packet::Layers const& layers = frame.layers;
     if ((layers.flags & packet::kIpv4) == 0) {
@@ -75,7 +75,7 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
 }  // namespace
 
 bool is_mix_assumed(PortConfig const& rx) {
-  return rx.kind == PortKind::kDpdk || (rx.kind == PortKind::kPcap && dataplane::is_stream(rx.target));
+  return rx.kind == PortKind::kDpdk || (rx.kind == PortKind::kPcap && io::is_stream(rx.target));
 }
 
 Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
@@ -92,7 +92,7 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
   if (is_mix_assumed(rx) || rx.kind == PortKind::kGenerator) {
     return plan::PacketProfile::imix();
   }
-  CATENA_ASSIGN_OR_RETURN(const auto frames, dataplane::sample_capture(rx.target, kSampledFrames));
+  CATENA_ASSIGN_OR_RETURN(const auto frames, io::sample_capture(rx.target, kSampledFrames));
   return frames.empty() ? plan::PacketProfile::imix() : profile_of(frames);
 }
 

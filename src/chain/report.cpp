@@ -12,17 +12,17 @@
 namespace catena::chain {
 namespace {
 
-std::uint64_t total(std::vector<dataplane::NamedCount> const& counts) {
+std::uint64_t total(std::vector<io::NamedCount> const& counts) {
   std::uint64_t sum = 0;
-  for (dataplane::NamedCount const& entry : counts) {
+  for (io::NamedCount const& entry : counts) {
     sum += entry.count;
   }
   return sum;
 }
 
-std::string list(std::vector<dataplane::NamedCount> const& counts) {
+std::string list(std::vector<io::NamedCount> const& counts) {
   std::string text;
-  for (dataplane::NamedCount const& entry : counts) {
+  for (io::NamedCount const& entry : counts) {
     if (entry.count > 0) {
       fmt::format_to(std::back_inserter(text), "{}{} {}", text.empty() ? "" : ", ", entry.name, entry.count);
     }
@@ -30,9 +30,9 @@ std::string list(std::vector<dataplane::NamedCount> const& counts) {
   return text.empty() ? "-" : text;
 }
 
-nlohmann::ordered_json object(std::vector<dataplane::NamedCount> const& counts) {
+nlohmann::ordered_json object(std::vector<io::NamedCount> const& counts) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (dataplane::NamedCount const& entry : counts) {
+  for (io::NamedCount const& entry : counts) {
     json[entry.name] = entry.count;
   }
   return json;

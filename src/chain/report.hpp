@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dataplane/io/source.hpp"
+#include "io/source.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ struct RunProgress {
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
   std::uint64_t dropped = 0;
-  double part_done = -1;  ///< as dataplane::Source::part_done()
+  double part_done = -1;  ///< as io::Source::part_done()
 };
 
 struct NfReport {
@@ -30,14 +30,14 @@ struct NfReport {
   std::uint64_t unsupported = 0;
   std::uint64_t link_local = 0;
   std::uint64_t kernel_faults = 0;
-  std::vector<dataplane::NamedCount> drops;  ///< those that happened
-  double busy_seconds = 0;                   ///< as that of its StageReport
+  std::vector<io::NamedCount> drops;  ///< those that happened
+  double busy_seconds = 0;            ///< as that of its StageReport
   double bytes_to_device_per_packet = 0;
   double bytes_to_host_per_packet = 0;
   std::string device_error;
-  std::vector<dataplane::NamedCount> statistics;     ///< the NF's own
-  std::vector<std::string> lines;                    ///< what the NF says at the end
-  std::vector<dataplane::NamedCount> refused_rules;  ///< rules of its files that were not applied, by reason
+  std::vector<io::NamedCount> statistics;     ///< the NF's own
+  std::vector<std::string> lines;             ///< what the NF says at the end
+  std::vector<io::NamedCount> refused_rules;  ///< rules of its files that were not applied, by reason
 };
 
 struct Latency {
@@ -72,8 +72,8 @@ struct Report {
   std::uint64_t sent = 0;
   std::uint64_t backlog_full = 0;  ///< polls in which rx had to wait for a slot
   std::uint64_t slots_in_use = 0;  ///< slots that did not come back to the pool; a live port keeps some in its queues
-  std::vector<dataplane::NamedCount> rx_drops;
-  std::vector<dataplane::NamedCount> tx_drops;
+  std::vector<io::NamedCount> rx_drops;
+  std::vector<io::NamedCount> tx_drops;
   std::uint64_t tx_fragments = 0;  ///< frames that packets were cut into
   std::vector<NfReport> nfs;
   std::vector<StageReport> stages;  ///< rx, each NF, tx

@@ -3,8 +3,8 @@
 
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
-#include "dataplane/io/sink.hpp"
 #include "device/device.hpp"
+#include "io/sink.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -33,8 +33,8 @@ struct RunOptions {
   SyncOptions sync;
   /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
   /// measure. The plan is still made for what rx says.
-  std::function<Result<std::unique_ptr<dataplane::Source>>()> make_source;
-  std::function<Result<std::unique_ptr<dataplane::Sink>>()> make_sink;
+  std::function<Result<std::unique_ptr<io::Source>>()> make_source;
+  std::function<Result<std::unique_ptr<io::Sink>>()> make_sink;
   /// Where given, what takes the place of the device that `device` names; for tests.
   std::function<Result<std::unique_ptr<device::Device>>()> open_device;
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/workers.hpp"
 
-#include "dataplane/io/interface.hpp"
+#include "io/interface.hpp"
 
 #include <sched.h>
 #include <catena/core/text.hpp>
@@ -78,9 +78,8 @@ Result<std::vector<std::uint32_t>> parse_cores(std::string_view text) {
 }
 
 std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uint32_t cores) {
-  const bool by_kernel = std::any_of(rx.devices.begin(), rx.devices.end(), [](std::string const& device) {
-    return !dataplane::interface_of(device).empty();
-  });
+  const bool by_kernel = std::any_of(rx.devices.begin(), rx.devices.end(),
+                                     [](std::string const& device) { return !io::interface_of(device).empty(); });
   const std::uint32_t most = std::max(1U, by_kernel ? cores / 2 : cores);
   return std::min(most, static_cast<std::uint32_t>(stages));
 }

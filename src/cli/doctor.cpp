@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "dataplane/io/interface.hpp"
 #include "device/device.hpp"
 #include "eal/eal.hpp"
+#include "io/interface.hpp"
 #include "kernel/program_cache.hpp"
 
 namespace catena::cli {
@@ -101,7 +101,7 @@ Finding look_at_eal() {
 
 /// Interfaces of the kernel, which `dev:` opens; a note, as capture files need none.
 void look_at_network(std::vector<Finding>& findings) {
-  if (const Status status = dataplane::may_open_interfaces(); !status.ok()) {
+  if (const Status status = io::may_open_interfaces(); !status.ok()) {
     const std::string text(status.message());
     const std::size_t fix = text.find("sudo setcap");
     findings.push_back({Level::kNote, "interfaces", text.substr(0, text.find(':')) + "; pcap files need none",
@@ -109,8 +109,8 @@ void look_at_network(std::vector<Finding>& findings) {
   } else {
     findings.push_back({Level::kOk, "interfaces", "may be opened (dev:, dpdk:)", ""});
   }
-  for (std::string const& interface : dataplane::interfaces()) {
-    for (dataplane::Advice const& advice : dataplane::check_interface(interface)) {
+  for (std::string const& interface : io::interfaces()) {
+    for (io::Advice const& advice : io::check_interface(interface)) {
       findings.push_back({Level::kNote, "interfaces", advice.text, advice.fix});
     }
   }

@@ -87,7 +87,9 @@ int main(int argc, char** argv) {
         .add_option("--tx", arguments.tx,
                     "Instead of the file's tx: pcap:FILE (- is standard output), dpdk:DEVICE, dev:INTERFACE or null")
         ->check(taken_by(catena::chain::parse_tx_option));
-    command.add_option("--device", arguments.device, "Instead of the file's device: auto, cuda, opencl or none")
+    command
+        .add_option("--device", arguments.device,
+                    "Instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none")
         ->check(device_names);
     command.add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
     command.add_option("--eve", arguments.eve,
@@ -136,8 +138,9 @@ int main(int argc, char** argv) {
 
   CLI::App* plan = app.add_subcommand("plan", "Say what a chain moves between host and device, how and why");
   plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-  plan->add_option("--device", arguments.device,
-                   "Whose costs, instead of the file's device: auto, cuda, opencl or none; none is opened")
+  plan->add_option(
+          "--device", arguments.device,
+          "Whose costs, instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none; none is opened")
       ->check(device_names);
   plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
   plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")

@@ -52,7 +52,7 @@ nlohmann::ordered_json to_json(plan::Plan const& plan) {
   return json;
 }
 
-/// "CATENA_READS=2147489792U" as a preprocessor line; a field set with its names after it.
+/// "CATENA_READS=8589940736UL" as a preprocessor line; a field set with its names after it.
 std::string as_line(std::string const& define) {
   const std::size_t equals = define.find('=');
   const std::string name = define.substr(0, equals);
@@ -61,7 +61,7 @@ std::string as_line(std::string const& define) {
   for (const std::string_view set : {"CATENA_READS", "CATENA_WRITES", "CATENA_IN_COLUMNS", "CATENA_OUT_COLUMNS",
                                      "CATENA_COLUMNS", "CATENA_MAPPED_COLUMNS", "CATENA_WRITTEN"}) {
     if (name == set) {
-      line += "  // " + plan::describe(static_cast<packet::FieldSet>(std::stoul(value)));
+      line += "  // " + plan::describe(static_cast<packet::FieldSet>(std::stoull(value)));
     }
   }
   return line;

@@ -23,8 +23,9 @@ std::int64_t to_ns(Clock::time_point time) {
 
 }  // namespace
 
-DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool,
-                         Ring& in, Ring& out, DeviceStageOptions const& options)
+DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf,
+                         memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out,
+                         DeviceStageOptions const& options)
     : Stage(instance.name()),
       instance_(&instance),
       position_(position),
@@ -37,8 +38,9 @@ DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel:
       use_(options.use != nullptr ? options.use : &own_use_) {}
 
 Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
-                                                         kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
-                                                         Ring& out, DeviceStageOptions const& options) {
+                                                         kernel::DeviceNf& device_nf, memory::PacketPool& pool,
+                                                         memory::UnitQueue& in, memory::UnitQueue& out,
+                                                         DeviceStageOptions const& options) {
   if (options.only_on_device != 0 && device_nf.shared() == nullptr) {
     return absl::InvalidArgumentError(
         concat("NF ", instance.name(), ": a plan that leaves fields on the device alone needs a shared buffer"));
@@ -69,9 +71,9 @@ DeviceStage::~DeviceStage() {
 }
 
 void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
-  for (Unit* unit : batch_in_flight.units) {
-    if (has_lines(*instance_, *unit)) {
-      take_records(*instance_, position_, *unit);
+  for (memory::Unit* unit : batch_in_flight.units) {
+    if (options_.lines != nullptr) {
+      take_lines(*instance_, position_, *unit, options_.lines->of(*unit));
     }
     count(unit->count);
   }
@@ -129,12 +131,12 @@ Status DeviceStage::too_late() const {
              device_nf_->device().info().name));
 }
 
-Unit* DeviceStage::take_unit() { return next_ != nullptr ? std::exchange(next_, nullptr) : in_->pop(); }
+memory::Unit* DeviceStage::take_unit() { return next_ != nullptr ? std::exchange(next_, nullptr) : in_->pop(); }
 
 bool DeviceStage::is_drained() const { return next_ == nullptr && in_->drained(); }
 
 /// Brings to the host what it does not have of the unit.
-DeviceStage::Rescue DeviceStage::rescue(Unit const& unit) {
+DeviceStage::Rescue DeviceStage::rescue(memory::Unit const& unit) {
   if (options_.only_on_device == 0) {
     return Rescue::kSaved;
   }
@@ -194,7 +196,7 @@ bool DeviceStage::take_host_fallback() {
   }
   InFlightBatch single;
   single.units.push_back(std::exchange(host_fallback_, nullptr));
-  Unit& unit = *single.units.front();
+  memory::Unit& unit = *single.units.front();
   if (rescued == Rescue::kSaved) {
     instance_->process(pool_->batch(unit));
   } else {
@@ -232,7 +234,7 @@ bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
   const bool quarantined = batch_in_flight.may_still_run && batch.may_write_packets();
   const bool is_lost = quarantined || batch.may_change_packets() || batch.may_change_on_device(options_.only_on_device);
   for (; batch_in_flight.settled < batch_in_flight.units.size(); ++batch_in_flight.settled) {
-    Unit& unit = *batch_in_flight.units[batch_in_flight.settled];
+    memory::Unit& unit = *batch_in_flight.units[batch_in_flight.settled];
     const Rescue rescued = is_lost ? Rescue::kLost : rescue(unit);
     if (rescued == Rescue::kWaiting) {
       return false;
@@ -332,7 +334,7 @@ bool DeviceStage::fill() {
       filling_.trace.packets = 0;
     }
     while (host_fallback_ == nullptr) {
-      Unit* unit = take_unit();
+      memory::Unit* unit = take_unit();
       if (unit == nullptr) {
         break;
       }

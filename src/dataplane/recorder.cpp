@@ -8,7 +8,7 @@ namespace {
 
 /// Moves the lines that are about the packets of `unit` from `lines` to `taken`.
 template <typename Line, typename UnitLine>
-void take(std::vector<Line>& lines, std::uint32_t position, Unit const& unit, std::vector<UnitLine>& taken) {
+void take(std::vector<Line>& lines, std::uint32_t position, memory::Unit const& unit, std::vector<UnitLine>& taken) {
   const auto own = std::stable_partition(lines.begin(), lines.end(), [&](Line const& line) {
     return line.packet < unit.first_index || line.packet >= unit.end_index;
   });
@@ -20,8 +20,8 @@ void take(std::vector<Line>& lines, std::uint32_t position, Unit const& unit, st
 
 /// Puts format(line, arrival) of each line, in packet order, into `text`; `arrival` is null where rx noted none.
 template <typename UnitLine, typename Format>
-void take_in_order(std::vector<UnitLine>& lines, std::vector<nf::Arrival> const& arrivals, std::string& text,
-                   Format format) {
+void put_in_order(std::vector<UnitLine>& lines, std::vector<nf::Arrival> const& arrivals, std::string& text,
+                  Format format) {
   std::stable_sort(lines.begin(), lines.end(),
                    [](UnitLine const& a, UnitLine const& b) { return a.line.packet < b.line.packet; });
   text.clear();
@@ -34,36 +34,33 @@ void take_in_order(std::vector<UnitLine>& lines, std::vector<nf::Arrival> const&
     text += format(line, known ? &*arrival : nullptr);
     text += '\n';
   }
-  lines.clear();
 }
 
 }  // namespace
 
-bool has_lines(nf::Instance& instance, Unit const& unit) {
-  return instance.outcome().recording() || !unit.arrivals.empty();
-}
-
-void take_records(nf::Instance& instance, std::uint32_t position, Unit& unit) {
-  take(instance.outcome().lines(), position, unit, unit.records);
+void take_lines(nf::Instance& instance, std::uint32_t position, memory::Unit const& unit, UnitLines& lines) {
+  take(instance.outcome().lines(), position, unit, lines.records);
   if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {
-    take(alerting->alerts(), position, unit, unit.alerts);
+    take(alerting->alerts(), position, unit, lines.alerts);
   }
 }
 
-Status Recorder::write(Unit& unit) {
-  if (record_ && !unit.records.empty()) {
-    take_in_order(unit.records, unit.arrivals, text_, [this](UnitRecord const& record, nf::Arrival const* arrival) {
+Status Recorder::write(UnitLines& lines) {
+  Status status;
+  if (record_ && !lines.records.empty()) {
+    put_in_order(lines.records, lines.arrivals, text_, [this](UnitRecord const& record, nf::Arrival const* arrival) {
       return nf::format_record(*options_.nfs[record.nf], record.line, arrival);
     });
-    CATENA_RETURN_IF_ERROR(record_->write(text_.data(), text_.size()));
+    status = record_->write(text_.data(), text_.size());
   }
-  if (eve_ && !unit.alerts.empty()) {
-    take_in_order(unit.alerts, unit.arrivals, text_, [this](UnitAlert const& alert, nf::Arrival const* arrival) {
+  if (eve_ && !lines.alerts.empty()) {
+    put_in_order(lines.alerts, lines.arrivals, text_, [this](UnitAlert const& alert, nf::Arrival const* arrival) {
       return nf::format_eve(options_.chain, *options_.nfs[alert.nf], alert.line, arrival, options_.numbers_frames);
     });
-    CATENA_RETURN_IF_ERROR(eve_->write(text_.data(), text_.size()));
+    status.Update(eve_->write(text_.data(), text_.size()));
   }
-  return absl::OkStatus();
+  lines.clear();
+  return status;
 }
 
 Status Recorder::finish() {

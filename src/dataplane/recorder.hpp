@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dataplane/io/output_file.hpp"
-#include "dataplane/unit.hpp"
+#include "dataplane/unit_lines.hpp"
+#include "io/output_file.hpp"
 #include "nf/instance.hpp"
 
 #include <catena/core/status.hpp>
@@ -14,10 +14,8 @@
 
 namespace catena::dataplane {
 
-/// Whether lines are written about the packets of `unit`: rx notes their arrival then.
-bool has_lines(nf::Instance& instance, Unit const& unit);
-/// Moves the record lines and alerts of `instance` that are about the packets of `unit` into the unit.
-void take_records(nf::Instance& instance, std::uint32_t position, Unit& unit);
+/// Moves the record lines and alerts of `instance` that are about the packets of `unit` to `lines`.
+void take_lines(nf::Instance& instance, std::uint32_t position, memory::Unit const& unit, UnitLines& lines);
 
 struct RecorderOptions {
   std::string chain;                     ///< its name
@@ -30,18 +28,17 @@ struct RecorderOptions {
 class Recorder {
  public:
   /// `record` and `eve`: opened and started, where there are such.
-  Recorder(RecorderOptions options, std::optional<OutputFile> record, std::optional<OutputFile> eve)
+  Recorder(RecorderOptions options, std::optional<io::OutputFile> record, std::optional<io::OutputFile> eve)
       : options_(std::move(options)), record_(std::move(record)), eve_(std::move(eve)) {}
-  /// Writes the unit's lines, which are in the files then; the unit has none any more. DataLoss if a file cannot be
-  /// written.
-  Status write(Unit& unit);
+  /// Writes a unit's lines, which are in the files then, and empties `lines`. DataLoss if a file cannot be written.
+  Status write(UnitLines& lines);
   /// Closes the files; often is no harm. DataLoss as write().
   Status finish();
 
  private:
   RecorderOptions options_;
-  std::optional<OutputFile> record_;
-  std::optional<OutputFile> eve_;
+  std::optional<io::OutputFile> record_;
+  std::optional<io::OutputFile> eve_;
   std::string text_;  ///< a unit's lines, on their way to a file
 };
 

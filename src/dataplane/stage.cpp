@@ -16,8 +16,9 @@ std::uint64_t now_ns() {
 
 }  // namespace
 
-RxStage::RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop, bool keep_arrivals)
-    : Stage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop), keep_arrivals_(keep_arrivals) {}
+RxStage::RxStage(io::Source& source, memory::PacketPool& pool, memory::UnitQueue& out, std::atomic<bool> const& stop,
+                 LineBook* lines)
+    : Stage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop), lines_(lines) {}
 
 Result<Progress> RxStage::poll() {
   // a worker that has other stages too comes back late: a source that gives full units is asked again at once
@@ -41,7 +42,7 @@ Progress RxStage::receive(bool& is_full) {
     out_->close();
     return Progress::kFinished;
   }
-  Unit* unit = pool_->acquire_unit();
+  memory::Unit* unit = pool_->acquire_unit();
   if (unit == nullptr) {
     ++starved_polls_;
     find_exhausted();
@@ -64,11 +65,11 @@ Progress RxStage::receive(bool& is_full) {
   for (const std::uint32_t slot : unit->used_slots()) {
     bytes_ += pool_->meta().length[slot];
   }
-  if (keep_arrivals_) {
-    unit->arrivals.clear();
+  if (lines_ != nullptr) {
+    std::vector<nf::Arrival>& arrivals = lines_->of(*unit).arrivals;
     const packet::Batch batch = pool_->batch(*unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
-      unit->arrivals.push_back(nf::arrival_of(batch[i]));
+      arrivals.push_back(nf::arrival_of(batch[i]));
     }
   }
   count(unit->count);
@@ -88,19 +89,20 @@ void RxStage::find_exhausted() {
   }
 }
 
-CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out,
-                   std::optional<LiveClock> live_clock)
+CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
+                   memory::UnitQueue& out, std::optional<io::LiveClock> live_clock, LineBook* lines)
     : Stage(instance.name()),
       instance_(&instance),
       position_(position),
       pool_(&pool),
       in_(&in),
       out_(&out),
-      ticker_(instance.nf(), live_clock) {}
+      ticker_(instance.nf(), live_clock),
+      lines_(lines) {}
 
 Result<Progress> CpuStage::poll() {
   ticker_.poll();
-  Unit* unit = in_->pop();
+  memory::Unit* unit = in_->pop();
   if (unit == nullptr) {
     if (in_->drained()) {
       out_->close();
@@ -109,19 +111,19 @@ Result<Progress> CpuStage::poll() {
     return Progress::kIdle;
   }
   instance_->process(pool_->batch(*unit));
-  if (has_lines(*instance_, *unit)) {
-    take_records(*instance_, position_, *unit);
+  if (lines_ != nullptr) {
+    take_lines(*instance_, position_, *unit, lines_->of(*unit));
   }
   count(unit->count);
   out_->push(unit);
   return Progress::kWorked;
 }
 
-TxStage::TxStage(Sink& sink, PacketPool& pool, Ring& in, Recorder* recorder)
-    : Stage("tx"), sink_(&sink), pool_(&pool), in_(&in), recorder_(recorder) {}
+TxStage::TxStage(io::Sink& sink, memory::PacketPool& pool, memory::UnitQueue& in, Recorder* recorder, LineBook* lines)
+    : Stage("tx"), sink_(&sink), pool_(&pool), in_(&in), recorder_(recorder), lines_(lines) {}
 
 Result<Progress> TxStage::poll() {
-  Unit* unit = in_->pop();
+  memory::Unit* unit = in_->pop();
   if (unit == nullptr) {
     if (!in_->drained()) {
       return Progress::kIdle;
@@ -135,7 +137,7 @@ Result<Progress> TxStage::poll() {
   for (const std::uint32_t slot : unit->used_slots()) {
     dropped += meta.verdict[slot] == static_cast<std::uint8_t>(packet::Verdict::kDrop) ? 1 : 0;
   }
-  const Status recorded = recorder_ != nullptr ? recorder_->write(*unit) : absl::OkStatus();
+  const Status recorded = recorder_ != nullptr ? recorder_->write(lines_->of(*unit)) : absl::OkStatus();
   const std::uint32_t packets = unit->count;
   const std::uint64_t arrival_ns = unit->arrival_ns;
   // a quarantined unit has nothing to send

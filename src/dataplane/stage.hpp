@@ -2,15 +2,16 @@
 #pragma once
 
 #include "dataplane/device_use.hpp"
-#include "dataplane/io/sink.hpp"
-#include "dataplane/io/source.hpp"
 #include "dataplane/latency.hpp"
-#include "dataplane/packet_pool.hpp"
 #include "dataplane/recorder.hpp"
-#include "dataplane/ring.hpp"
 #include "dataplane/ticker.hpp"
 #include "dataplane/trace.hpp"
+#include "dataplane/unit_lines.hpp"
+#include "io/sink.hpp"
+#include "io/source.hpp"
 #include "kernel/read_back.hpp"
+#include "memory/packet_pool.hpp"
+#include "memory/unit_queue.hpp"
 #include "nf/instance.hpp"
 
 #include <catena/core/status.hpp>
@@ -56,8 +57,9 @@ class Stage {
 /// before goes on through the chain, and error() says why nothing follows.
 class RxStage final : public Stage {
  public:
-  /// `keep_arrivals`: notes what each packet was on arrival, for the recorder.
-  RxStage(Source& source, PacketPool& pool, Ring& out, std::atomic<bool> const& stop, bool keep_arrivals = false);
+  /// `lines`: where it notes what each packet was on arrival; null in a chain that writes no lines.
+  RxStage(io::Source& source, memory::PacketPool& pool, memory::UnitQueue& out, std::atomic<bool> const& stop,
+          LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return !sockets().empty(); }
   std::vector<int> sockets() const override { return source_->sockets(); }
@@ -72,32 +74,34 @@ class RxStage final : public Stage {
   Progress receive(bool& is_full);
   void find_exhausted();
 
-  Source* source_;
-  PacketPool* pool_;
-  Ring* out_;
+  io::Source* source_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* out_;
   std::atomic<bool> const* stop_;
-  bool keep_arrivals_;
+  LineBook* lines_;
   Status error_;
   std::uint64_t next_index_ = 0;
   std::uint64_t starved_polls_ = 0;
   std::uint64_t bytes_ = 0;
 };
 
-/// An NF on the CPU. `live_clock`: that of the source, for Nf::tick().
+/// An NF on the CPU. `live_clock`: that of the source, for Nf::tick(). `lines`: where those of the NF go; null in a
+/// chain that writes none.
 class CpuStage final : public Stage {
  public:
-  CpuStage(nf::Instance& instance, std::uint32_t position, PacketPool& pool, Ring& in, Ring& out,
-           std::optional<LiveClock> live_clock = std::nullopt);
+  CpuStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
+           memory::UnitQueue& out, std::optional<io::LiveClock> live_clock = std::nullopt, LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }  // ticks are rare
 
  private:
   nf::Instance* instance_;
   std::uint32_t position_;
-  PacketPool* pool_;
-  Ring* in_;
-  Ring* out_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
+  memory::UnitQueue* out_;
   Ticker ticker_;
+  LineBook* lines_;
 };
 
 struct DeviceStageOptions {
@@ -115,7 +119,9 @@ struct DeviceStageOptions {
   /// Where given, gets the launches of this stage; must outlive it. Launches that the device fails are not in it.
   TraceLog* trace = nullptr;
   /// The source's, for Nf::tick().
-  std::optional<LiveClock> live_clock = {};
+  std::optional<io::LiveClock> live_clock = {};
+  /// Where the NF's lines go; null in a chain that writes none.
+  LineBook* lines = nullptr;
 };
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order.
@@ -129,7 +135,8 @@ struct DeviceStageOptions {
 class DeviceStage final : public Stage {
  public:
   static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,
-                                                     kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in, Ring& out,
+                                                     kernel::DeviceNf& device_nf, memory::PacketPool& pool,
+                                                     memory::UnitQueue& in, memory::UnitQueue& out,
                                                      DeviceStageOptions const& options);
   ~DeviceStage() override;
   Result<Progress> poll() override;
@@ -146,7 +153,7 @@ class DeviceStage final : public Stage {
       kSettling,  ///< ends without the device
     };
     std::unique_ptr<nf::DeviceBatch> batch;
-    std::vector<Unit*> units;
+    std::vector<memory::Unit*> units;
     std::chrono::steady_clock::time_point since;  ///< filled, submitted, or failed
     LaunchTrace trace;
     State state = State::kRunning;
@@ -154,8 +161,8 @@ class DeviceStage final : public Stage {
     std::size_t settled = 0;     ///< so many units are
   };
   enum class Rescue : std::uint8_t { kSaved, kLost, kWaiting };
-  DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, PacketPool& pool, Ring& in,
-              Ring& out, DeviceStageOptions const& options);
+  DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, memory::PacketPool& pool,
+              memory::UnitQueue& in, memory::UnitQueue& out, DeviceStageOptions const& options);
   bool collect();
   bool fill();
   void submit();
@@ -166,25 +173,25 @@ class DeviceStage final : public Stage {
   Status too_late() const;
   bool drain(InFlightBatch& flight);
   bool settle(InFlightBatch& flight);
-  Rescue rescue(Unit const& unit);
+  Rescue rescue(memory::Unit const& unit);
   bool take_host_fallback();
-  Unit* take_unit();
+  memory::Unit* take_unit();
   bool is_drained() const;
   bool waited_enough() const;
 
   nf::Instance* instance_;
   std::uint32_t position_;
   kernel::DeviceNf* device_nf_;
-  PacketPool* pool_;
-  Ring* in_;
-  Ring* out_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
+  memory::UnitQueue* out_;
   DeviceStageOptions options_;
   Ticker ticker_;
   std::deque<InFlightBatch> in_flight_;
   std::vector<InFlightBatch> idle_;
   InFlightBatch filling_;
-  Unit* next_ = nullptr;                     ///< taken from the ring, but did not fit into the last launch
-  Unit* host_fallback_ = nullptr;            ///< waits until the units in front of it are done
+  memory::Unit* next_ = nullptr;             ///< taken from the ring, but did not fit into the last launch
+  memory::Unit* host_fallback_ = nullptr;    ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   std::chrono::steady_clock::time_point last_submit_;
   DeviceUse own_use_;
@@ -197,20 +204,23 @@ class DeviceStage final : public Stage {
   std::chrono::steady_clock::time_point reading_since_;
 };
 
-/// Sends what is alive, writes record lines, measures latency, and gives slots and units back.
+/// Sends what is alive, writes the lines of each unit, measures latency, and gives slots and units back.
 class TxStage final : public Stage {
  public:
-  TxStage(Sink& sink, PacketPool& pool, Ring& in, Recorder* recorder);
+  /// `recorder` and `lines`: null in a chain that writes no lines.
+  TxStage(io::Sink& sink, memory::PacketPool& pool, memory::UnitQueue& in, Recorder* recorder = nullptr,
+          LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   LatencyHistogram const& latency() const { return latency_; }
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  Sink* sink_;
-  PacketPool* pool_;
-  Ring* in_;
+  io::Sink* sink_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
   Recorder* recorder_;
+  LineBook* lines_;
   LatencyHistogram latency_;
   std::atomic<std::uint64_t> dropped_{0};
 };

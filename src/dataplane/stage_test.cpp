@@ -29,7 +29,7 @@ using nf::testing::Frame;
 using ::testing::HasSubstr;
 
 /// Delivers frames in units of `unit` packets, `loops` times over.
-class VectorSource final : public Source {
+class VectorSource final : public io::Source {
  public:
   VectorSource(std::vector<Frame> const& frames, std::uint32_t unit, std::uint64_t loops, std::uint64_t fails_at,
                std::uint64_t fallback_from)
@@ -39,7 +39,7 @@ class VectorSource final : public Source {
         fails_at_(fails_at),
         fallback_from_(fallback_from) {}
 
-  Status receive(PacketPool& pool, Unit& unit, std::uint64_t& next_index, bool& starved) override {
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_, total_ - next_));
     if (!pool.acquire_slots(unit, count)) {
       starved = true;
@@ -47,8 +47,8 @@ class VectorSource final : public Source {
     }
     for (std::uint32_t i = 0; i < count; ++i) {
       Frame const& frame = (*frames_)[(next_ + i) % frames_->size()];
-      std::copy(frame.begin(), frame.end(), pool.slot(unit.slots[i]) + packet::kSlotHeadroom);
-      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index++, 0);
+      std::copy(frame.begin(), frame.end(), pool.slot(unit.slots()[i]) + packet::kSlotHeadroom);
+      pool.set_arrived(unit.slots()[i], static_cast<std::uint32_t>(frame.size()), next_index++, 0);
     }
     unit.count = count;
     unit.host_fallback = next_ >= fallback_from_;
@@ -56,7 +56,7 @@ class VectorSource final : public Source {
     return next_ >= fails_at_ ? absl::DataLossError("the capture is damaged here") : absl::OkStatus();
   }
   bool finished() const override { return next_ == total_; }
-  SourceCounts counts() const override { return {next_, {}}; }
+  io::SourceCounts counts() const override { return {next_, {}}; }
   std::string describe() const override { return "vector"; }
 
  private:
@@ -75,10 +75,10 @@ struct Sent {
 };
 
 /// Keeps what is sent; fails at packet `fail_at`.
-class VectorSink final : public Sink {
+class VectorSink final : public io::Sink {
  public:
   explicit VectorSink(std::uint64_t fail_at = UINT64_MAX) : fail_at_(fail_at) {}
-  Status send(PacketPool& pool, Unit& unit) override {
+  Status send(memory::PacketPool& pool, memory::Unit& unit) override {
     const packet::Batch batch = pool.batch(unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
       if (batch[i].verdict() != packet::Verdict::kDrop) {
@@ -89,7 +89,7 @@ class VectorSink final : public Sink {
     return sent_.size() > fail_at_ ? absl::DataLossError("disk full") : absl::OkStatus();
   }
   Status finish() override { return absl::OkStatus(); }
-  SinkCounts counts() const override { return {sent_.size(), {}}; }
+  io::SinkCounts counts() const override { return {sent_.size(), {}}; }
   std::string describe() const override { return "vector"; }
   std::vector<Sent> const& frames() const { return sent_; }
 
@@ -156,17 +156,17 @@ kernel::SharedStep step_for(Shared const& shared) {
 Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   EXPECT_TRUE(eal::start().ok());
   Outcome outcome;
-  auto pool = PacketPool::create(setup.pool_slots).value();
+  auto pool = memory::PacketPool::create(setup.pool_slots).value();
   outcome.all_units = pool->free_units();
   VectorSource source(frames, setup.unit, setup.loops, setup.source_fails_at, setup.fallback_from);
   VectorSink sink(setup.sink_fails_at);
   const nf::Descriptor descriptor = nf::testing::marker_descriptor();
   nf::Instance instance("mark", descriptor, nf::testing::make_marker(), nf::OnUnsupported::kPass, false);
   std::atomic<bool> stop{false};
-  const auto in = Ring::create(outcome.all_units).value();
-  const auto out = Ring::create(outcome.all_units).value();
-  RxStage rx(source, *pool, *in, stop);
-  TxStage tx(sink, *pool, *out, nullptr);
+  memory::UnitQueue in(pool->arena(), 0);
+  memory::UnitQueue out(pool->arena(), 1);
+  RxStage rx(source, *pool, in, stop);
+  TxStage tx(sink, *pool, out);
   std::unique_ptr<kernel::SharedBuffer> shared;
   std::unique_ptr<kernel::DeviceNf> device_nf;
   std::unique_ptr<Stage> middle;
@@ -182,11 +182,11 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
     }
     device_nf = kernel::DeviceNf::create(*setup.device, side.spec, instance.launch_plan(step), side.state, shared.get())
                     .value();
-    auto stage = DeviceStage::create(instance, 0, *device_nf, *pool, *in, *out, setup.options).value();
+    auto stage = DeviceStage::create(instance, 0, *device_nf, *pool, in, out, setup.options).value();
     device_stage = stage.get();
     middle = std::move(stage);
   } else {
-    middle = std::make_unique<CpuStage>(instance, 0, *pool, *in, *out);
+    middle = std::make_unique<CpuStage>(instance, 0, *pool, in, out);
   }
   setup.before_packets();
   std::thread stopper;
@@ -399,7 +399,7 @@ TEST_P(SharedStepTest, a_device_that_fails_costs_at_most_what_it_had_in_flight) 
       EXPECT_FALSE(actual.device_status.ok());
       expect_nothing_wrong(actual, kPool);
       // a launch has room for full units, and takes as many short ones as fit
-      constexpr std::uint32_t kLaunch = kDefaultUnitPackets;
+      constexpr std::uint32_t kLaunch = memory::kDefaultUnitPackets;
       const bool may_be_lost = shared().route != TransferMethod::kStaged;
       EXPECT_LE(actual.device_failed, may_be_lost ? (is_lost ? setup.options.in_flight : 1) * kLaunch : 0);
       EXPECT_LE(actual.quarantined_slots, may_be_lost && is_lost ? kPool : 0U) << "the device came to rest";

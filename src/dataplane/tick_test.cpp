@@ -26,7 +26,7 @@ constexpr std::uint64_t kDay = 86'400 * kSecond;
 std::uint64_t wall_now_ns = 0;
 std::uint64_t monotonic_now_ns = 0;
 
-LiveClock clock_started_at(std::uint64_t wall_ns, std::uint64_t monotonic_ns) {
+io::LiveClock clock_started_at(std::uint64_t wall_ns, std::uint64_t monotonic_ns) {
   wall_now_ns = wall_ns;
   monotonic_now_ns = monotonic_ns;
   return {[] { return wall_now_ns; }, [] { return monotonic_now_ns; }};
@@ -37,7 +37,7 @@ void let_pass(std::uint64_t ns) {
 }
 
 TEST(LiveClock, goes_on_as_the_monotonic_clock_whatever_becomes_of_the_wall_clock) {
-  const LiveClock clock = clock_started_at(1'700'000'000 * kSecond, 77 * kSecond);
+  const io::LiveClock clock = clock_started_at(1'700'000'000 * kSecond, 77 * kSecond);
   EXPECT_EQ(clock.now_ns(), 1'700'000'000 * kSecond);
   let_pass(3 * kSecond);
   wall_now_ns -= kDay;
@@ -47,7 +47,7 @@ TEST(LiveClock, goes_on_as_the_monotonic_clock_whatever_becomes_of_the_wall_cloc
 }
 
 TEST(LiveClock, works_where_the_wall_clock_is_behind_the_monotonic_one) {
-  const LiveClock clock = clock_started_at(5, 77 * kSecond);
+  const io::LiveClock clock = clock_started_at(5, 77 * kSecond);
   let_pass(kSecond);
   EXPECT_EQ(clock.now_ns(), kSecond + 5);
 }
@@ -58,7 +58,7 @@ TEST(LiveClock, is_the_wall_clock_at_the_start) {
         .count();
   };
   const auto before = static_cast<std::uint64_t>(wall_ns());
-  const std::uint64_t now = LiveClock().now_ns();
+  const std::uint64_t now = io::LiveClock().now_ns();
   EXPECT_LT(now - before, kDay) << "a clock of another epoch is years away";
 }
 
@@ -95,14 +95,14 @@ class Ticked final : public nf::Nf {
 /// A stage with the NF on the CPU or a device, its rings, and a pool.
 class Bench {
  public:
-  Bench(device::Device* device, std::optional<LiveClock> clock) {
+  Bench(device::Device* device, std::optional<io::LiveClock> clock) {
     EXPECT_TRUE(eal::start().ok());
-    pool_ = PacketPool::create(2048).value();
+    pool_ = memory::PacketPool::create(2048).value();
     auto nf = std::make_unique<Ticked>();
     nf_ = nf.get();
     instance_ = std::make_unique<nf::Instance>("mark", descriptor_, std::move(nf), nf::OnUnsupported::kPass, false);
-    in_ = Ring::create(pool_->free_units()).value();
-    out_ = Ring::create(pool_->free_units()).value();
+    in_.emplace(pool_->arena(), 0);
+    out_.emplace(pool_->arena(), 1);
     if (device == nullptr) {
       stage_ = std::make_unique<CpuStage>(*instance_, 0, *pool_, *in_, *out_, clock);
       return;
@@ -121,12 +121,12 @@ class Bench {
   }
   void send_unit() {
     const std::vector<nf::testing::Frame> frames = nf::testing::marker_frames(64);
-    Unit* unit = pool_->acquire_unit();
+    memory::Unit* unit = pool_->acquire_unit();
     ASSERT_NE(unit, nullptr);
     ASSERT_TRUE(pool_->acquire_slots(*unit, 64));
     for (std::uint32_t i = 0; i < 64; ++i) {
-      std::copy(frames[i].begin(), frames[i].end(), pool_->slot(unit->slots[i]) + packet::kSlotHeadroom);
-      pool_->set_arrived(unit->slots[i], static_cast<std::uint32_t>(frames[i].size()), i, 0);
+      std::copy(frames[i].begin(), frames[i].end(), pool_->slot(unit->slots()[i]) + packet::kSlotHeadroom);
+      pool_->set_arrived(unit->slots()[i], static_cast<std::uint32_t>(frames[i].size()), i, 0);
     }
     unit->count = 64;
     in_->push(unit);
@@ -134,7 +134,7 @@ class Bench {
   /// Units that came out since the last call; they are given back.
   std::uint32_t take_units() {
     std::uint32_t units = 0;
-    while (Unit* unit = out_->pop()) {
+    while (memory::Unit* unit = out_->pop()) {
       pool_->release_slots(*unit, 0, unit->count);
       pool_->release_unit(unit);
       ++units;
@@ -145,9 +145,9 @@ class Bench {
 
  private:
   nf::Descriptor descriptor_ = nf::testing::marker_descriptor();
-  std::unique_ptr<PacketPool> pool_;
-  std::unique_ptr<Ring> in_;
-  std::unique_ptr<Ring> out_;
+  std::unique_ptr<memory::PacketPool> pool_;
+  std::optional<memory::UnitQueue> in_;
+  std::optional<memory::UnitQueue> out_;
   std::unique_ptr<nf::Instance> instance_;
   Ticked* nf_ = nullptr;
   std::unique_ptr<kernel::DeviceNf> device_nf_;

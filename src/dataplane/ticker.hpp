@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "dataplane/io/live_clock.hpp"
+#include "io/live_clock.hpp"
 
 #include <catena/nf/nf.hpp>
 
@@ -18,7 +18,7 @@ inline constexpr std::chrono::nanoseconds kTickEvery = std::chrono::milliseconds
 /// it never does: there the packets' times are all the time there is, and the same input gives the same output.
 class Ticker {
  public:
-  Ticker(nf::Nf& nf, std::optional<LiveClock> clock) : nf_(&nf), clock_(clock) {}
+  Ticker(nf::Nf& nf, std::optional<io::LiveClock> clock) : nf_(&nf), clock_(clock) {}
 
   /// To be called while no batch of the NF is between prepare() and complete().
   void poll() {
@@ -33,7 +33,7 @@ class Ticker {
 
  private:
   nf::Nf* nf_;
-  std::optional<LiveClock> clock_;
+  std::optional<io::LiveClock> clock_;
   std::uint64_t next_ns_ = 0;
 };
 

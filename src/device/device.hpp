@@ -125,6 +125,14 @@ class CommandRecorder {
   virtual Status launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) = 0;
 };
 
+/// A part of a device's compute units. Recordings that keep to parts without a common unit run side by side whatever
+/// the others do. Must outlive the command buffers that were made for it, and not outlive its Device.
+class Partition {
+ public:
+  virtual ~Partition() = default;
+  virtual std::uint32_t compute_units() const = 0;
+};
+
 /// Recorded launches and timestamps that a stream runs in order, again and again with the same arguments. Where the
 /// device can record them (a CUDA graph) enqueueing them all costs the CPU less than a single launch. Must outlive its
 /// runs; belongs to one thread at a time.
@@ -204,8 +212,13 @@ class Device {
   ///                      other than the CPU
   virtual Result<std::unique_ptr<Buffer>> map_host(HostMemory const& memory) = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream(StreamOptions const& options = {}) = 0;
-  /// Without launches.
-  virtual Result<std::unique_ptr<CommandBuffer>> create_command_buffer() = 0;
+  /// Without launches. Those that are recorded keep to `partition`, in whichever stream they run; null: to none.
+  virtual Result<std::unique_ptr<CommandBuffer>> create_command_buffer(Partition* partition = nullptr) = 0;
+  /// Parts of this device that have no compute unit in common, of at least so many units each: a device divides its
+  /// units in groups (an H200: of 8). Slow (about 1 ms for each part).
+  ///   InvalidArgument  none are asked for, or more than there are; the text says how many there are
+  ///   Unimplemented    the device cannot be divided: OpenCL devices, and CUDA before 12.4
+  virtual Result<std::vector<std::unique_ptr<Partition>>> divide(std::span<const std::uint32_t> compute_units) = 0;
   /// Source to what this device loads. Slow (10 ms .. 1 s); kernel::build() keeps the results on disk.
   /// InvalidArgument with the compiler's log if the source is wrong; Unavailable if the compiler is missing;
   /// DeadlineExceeded if it does not come to an end within two minutes.

@@ -18,6 +18,7 @@
 #include <new>
 #include <numeric>
 #include <random>
+#include <set>
 #include <thread>
 
 #include <sys/mman.h>
@@ -51,6 +52,17 @@ KERNEL void add(GLOBAL unsigned* data, unsigned count, unsigned value) {
   if (INDEX < count) {
     data[INDEX] = sum(data[INDEX], value) + EXTRA;
   }
+}
+
+KERNEL void compute_unit(GLOBAL unsigned* seen) {
+#ifdef __CUDA_ARCH__
+  const long long begin = clock64();
+  while (clock64() - begin < 20000) {  // so long that groups spread over all that there are
+  }
+  unsigned unit;
+  asm("mov.u32 %0, %%smid;" : "=r"(unit));
+  seen[blockIdx.x] = unit;
+#endif
 }
 
 KERNEL void twice(GLOBAL unsigned* data, unsigned count) {
@@ -602,6 +614,56 @@ TEST_P(DeviceTest, timestamps_of_a_recording_tell_of_its_last_run) {
     EXPECT_GE(after->since(end).value().count(), 0) << "run " << run;
   }
   EXPECT_EQ(device().failed(), absl::OkStatus());
+}
+
+/// The compute units that a recording ran on, as its work-groups saw them.
+std::set<std::uint32_t> units_of(CommandBuffer& commands, Stream& stream, Buffer& seen) {
+  std::vector<std::uint32_t> units(seen.size() / sizeof(std::uint32_t));
+  EXPECT_EQ(stream.enqueue(commands), absl::OkStatus());
+  EXPECT_EQ(stream.copy_to_host(std::as_writable_bytes(std::span(units)), seen, 0), absl::OkStatus());
+  EXPECT_EQ(stream.record().value()->wait(kLimit, "test"), absl::OkStatus());
+  return {units.begin(), units.end()};
+}
+
+TEST_P(DeviceTest, recordings_keep_to_their_parts_of_a_device) {
+  const std::array<std::uint32_t, 2> wanted{12, 40};
+  auto parts = device().divide(wanted);
+  if (device().info().backend != "cuda") {
+    EXPECT_TRUE(absl::IsUnimplemented(parts.status())) << parts.status();
+    return;
+  }
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  ASSERT_EQ(parts->size(), 2U);
+  constexpr std::uint32_t kGroups = 4096;
+  const std::unique_ptr<Buffer> seen = device().allocate(kGroups * sizeof(std::uint32_t)).value();
+  const std::array<KernelArgument, 1> arguments{seen.get()};
+  const auto record = [&](Partition* part) {
+    std::unique_ptr<CommandBuffer> commands = device().create_command_buffer(part).value();
+    EXPECT_EQ(commands->launch(kernel("compute_unit"), {kGroups, 32, 0}, arguments), absl::OkStatus());
+    EXPECT_TRUE(commands->record_timestamp().ok());
+    EXPECT_EQ(commands->launch(kernel("compute_unit"), {kGroups, 32, 0}, arguments), absl::OkStatus());
+    return commands;
+  };
+  const auto whole = record(nullptr);
+  const auto first = record((*parts)[0].get());
+  const auto second = record((*parts)[1].get());
+  const std::unique_ptr<Stream> other = device().create_stream().value();
+  for (Stream* stream : {&this->stream(), other.get()}) {
+    const std::set<std::uint32_t> of_first = units_of(*first, *stream, *seen);
+    const std::set<std::uint32_t> of_second = units_of(*second, *stream, *seen);
+    EXPECT_EQ(of_first.size(), (*parts)[0]->compute_units());
+    EXPECT_EQ(of_second.size(), (*parts)[1]->compute_units());
+    EXPECT_GE(of_first.size(), 12U);
+    EXPECT_GE(of_second.size(), 40U);
+    for (const std::uint32_t unit : of_first) {
+      EXPECT_EQ(of_second.count(unit), 0U) << "unit " << unit;
+    }
+    EXPECT_EQ(units_of(*whole, *stream, *seen).size(), device().info().compute_units);
+  }
+  const std::array<std::uint32_t, 2> too_many{64, device().info().compute_units};
+  EXPECT_TRUE(absl::IsInvalidArgument(device().divide(too_many).status()));
+  const std::array<std::uint32_t, 1> none{0};
+  EXPECT_TRUE(absl::IsInvalidArgument(device().divide(none).status()));
 }
 
 TEST_P(DeviceTest, urgent_streams_work_as_others_do) {

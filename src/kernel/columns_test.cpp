@@ -23,13 +23,14 @@ constexpr std::uint32_t kPortAt = 36;
 constexpr std::uint32_t kIcmpAt = 34;
 
 constexpr packet::FieldSet kSet =
-    packet::fields(packet::kIpv4Src, packet::kL4Dport, packet::kIcmpHeader, packet::kMetaPort);
+    packet::fields(packet::kIpv4Src, packet::kIpv6Dst, packet::kL4Dport, packet::kIcmpHeader, packet::kMetaPort);
 // columns stand by size, larger ones first
-constexpr std::size_t kIcmpColumn = 0;
-constexpr std::size_t kSourceColumn = std::size_t{kPadded} * 6;
-constexpr std::size_t kPortColumn = std::size_t{kPadded} * 10;
-constexpr std::size_t kMetaColumn = std::size_t{kPadded} * 12;
-constexpr std::size_t kColumnsBytes = std::size_t{kPadded} * 14;
+constexpr std::size_t kAddress6Column = 0;
+constexpr std::size_t kIcmpColumn = std::size_t{kPadded} * 16;
+constexpr std::size_t kSourceColumn = std::size_t{kPadded} * 22;
+constexpr std::size_t kPortColumn = std::size_t{kPadded} * 26;
+constexpr std::size_t kMetaColumn = std::size_t{kPadded} * 28;
+constexpr std::size_t kColumnsBytes = std::size_t{kPadded} * 30;
 
 class ColumnsTest : public ::testing::Test {
  protected:
@@ -99,11 +100,14 @@ TEST_F(ColumnsTest, hold_the_fields_of_packets_in_a_row_and_of_scattered_ones) {
         EXPECT_EQ(entry(kPortColumn, 2, row, at), port_byte(slot, at)) << slot;
         EXPECT_EQ(entry(kMetaColumn, 2, row, at), port_[slot] >> 8 * at & 0xFF) << slot;
       }
+      for (std::uint32_t at = 0; at < 16; ++at) {
+        EXPECT_EQ(entry(kAddress6Column, 16, row, at), 0) << "no packet has an IPv6 header";
+      }
       for (std::uint32_t at = 0; at < 6; ++at) {
         EXPECT_EQ(entry(kIcmpColumn, 6, row, at), icmp_byte(slot, at)) << slot;
       }
     }
-    for (const std::size_t column : {kIcmpColumn, kSourceColumn, kPortColumn, kMetaColumn}) {
+    for (const std::size_t column : {kAddress6Column, kIcmpColumn, kSourceColumn, kPortColumn, kMetaColumn}) {
       EXPECT_EQ(columns[column], std::byte{0xEE}) << "rows in front of the batch are another batch's";
     }
   }

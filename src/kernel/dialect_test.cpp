@@ -238,6 +238,9 @@ TEST_P(DialectTest, fields_are_read_and_written_in_network_order_and_metadata_in
                                       packet::kL4Sport, packet::kTcpSeq}) {
       want.push_back(big_endian(before.batch, before.in_column(field, row), packet::field_size(field)));
     }
+    const std::size_t address = before.in_column(packet::kIpv6Dst, row);
+    want.push_back(big_endian(before.batch, address, 8));
+    want.push_back(big_endian(before.batch, address + 8, 8));
     want.push_back(get<std::uint8_t>(before.batch, before.in_column(packet::kMetaVerdict, row)));
     for (const packet::Field field : {packet::kMetaPort, packet::kMetaLength, packet::kMetaOffset}) {
       want.push_back(get<std::uint16_t>(before.batch, before.in_column(field, row)));
@@ -250,12 +253,14 @@ TEST_P(DialectTest, fields_are_read_and_written_in_network_order_and_metadata_in
     const std::size_t aux = before.aux_at + row * sizeof(Aux);
     want.push_back(get<std::uint32_t>(before.batch, aux));
     want.push_back(get<std::uint32_t>(before.batch, aux + 4));
-    EXPECT_EQ(std::vector<std::uint64_t>(wide.begin() + 16 * row, wide.begin() + 16 * row + 15), want);
+    EXPECT_EQ(std::vector<std::uint64_t>(wide.begin() + 20 * row, wide.begin() + 20 * row + 17), want);
 
     put_big_endian(expected, before.out_column(packet::kEthSrc, row), 6, 0x010203040500ULL + row);
     put_big_endian(expected, before.out_column(packet::kIpv4Ttl, row), 1, 100 + row);
     put_big_endian(expected, before.out_column(packet::kIpv4Id, row), 2, 0x1200 + row);
     put_big_endian(expected, before.out_column(packet::kIpv4Dst, row), 4, 0xC0A80000U + row);
+    put_big_endian(expected, before.out_column(packet::kIpv6Src, row), 8, 0x20010DB800000000ULL + row);
+    put_big_endian(expected, before.out_column(packet::kIpv6Src, row) + 8, 8, 0x1122334455667700ULL + row);
     put_big_endian(expected, before.out_column(packet::kL4Dport, row), 2, 0x3400 + row);
     put(expected, before.out_column(packet::kMetaVerdict, row), static_cast<std::uint8_t>(row));
     put(expected, before.out_column(packet::kMetaPort, row), static_cast<std::uint16_t>(0x5600 + row));

@@ -27,20 +27,23 @@ CATENA_KERNEL(layouts) {
   }
 }
 
-// wide[row * 16 + k] = field k; every written field = row + a constant
+// wide[row * 20 + k] = field k; every written field = row + a constant
 CATENA_KERNEL(fields) {
   const PacketView packet = ctx.packet();
   if (!packet.valid()) {
     return;
   }
   const u32 row = packet.row();
-  Appender put(ctx.array(ctx.state<State>().wide).sub(u64{16} * row, 16));
+  Appender put(ctx.array(ctx.state<State>().wide).sub(u64{20} * row, 20));
   put(packet.get<packet::kEthDst>());
   put(packet.get<packet::kIpv4Version>());
   put(packet.get<packet::kIpv4Length>());
   put(packet.get<packet::kIpv4Src>());
   put(packet.get<packet::kL4Sport>());
   put(packet.get<packet::kTcpSeq>());
+  const Address6 address = packet.get<packet::kIpv6Dst>();
+  put(address.high);
+  put(address.low);
   put(packet.get<packet::kMetaVerdict>());
   put(packet.get<packet::kMetaPort>());
   put(packet.get<packet::kMetaLength>());
@@ -57,6 +60,7 @@ CATENA_KERNEL(fields) {
   packet.set<packet::kIpv4Ttl>(static_cast<u8>(100 + row));
   packet.set<packet::kIpv4Id>(static_cast<u16>(0x1200 + row));
   packet.set<packet::kIpv4Dst>(0xC0A80000U + row);
+  packet.set<packet::kIpv6Src>({u64{0x20010DB800000000} + row, u64{0x1122334455667700} + row});
   packet.set<packet::kL4Dport>(static_cast<u16>(0x3400 + row));
   packet.set<packet::kMetaVerdict>(static_cast<u8>(row));
   packet.set<packet::kMetaPort>(static_cast<u16>(0x5600 + row));

@@ -16,10 +16,10 @@ namespace catena::kernel::dialect_test {
 /// The fields that the test kernels read and write.
 inline constexpr packet::FieldSet kReads =
     packet::kMetaFields | packet::fields(packet::kEthDst, packet::kIpv4Version, packet::kIpv4Length, packet::kIpv4Src,
-                                         packet::kL4Sport, packet::kTcpSeq, packet::kPayload);
+                                         packet::kL4Sport, packet::kTcpSeq, packet::kIpv6Dst, packet::kPayload);
 inline constexpr packet::FieldSet kWrites =
-    packet::fields(packet::kEthSrc, packet::kIpv4Ttl, packet::kIpv4Id, packet::kIpv4Dst, packet::kL4Dport,
-                   packet::kPayload, packet::kMetaVerdict, packet::kMetaPort, packet::kMetaLength);
+    packet::fields(packet::kEthSrc, packet::kIpv4Ttl, packet::kIpv4Id, packet::kIpv4Dst, packet::kIpv6Src,
+                   packet::kL4Dport, packet::kPayload, packet::kMetaVerdict, packet::kMetaPort, packet::kMetaLength);
 
 struct Aux {
   u32 first;

@@ -131,16 +131,21 @@ void define(device::ProgramSource& source, std::string_view name, std::uint32_t 
   source.defines.push_back(concat(name, "=", value, "U"));
 }
 
+/// `UL` is a u64 in every dialect.
+void define_fields(device::ProgramSource& source, std::string_view name, packet::FieldSet fields) {
+  source.defines.push_back(concat(name, "=", fields, "UL"));
+}
+
 }  // namespace
 
 device::ProgramSource adapt(KernelSpec const& spec, LaunchPlan const& plan) {
   device::ProgramSource source = with_sdk(spec.source);
   const Frames frames = frames_of(plan.reads | plan.writes);
   define(source, "CATENA_SHARED", plan.shared ? 1 : 0);
-  define(source, "CATENA_READS", plan.reads | (frames == Frames::kFrame ? kPlaces : packet::kNoFields));
-  define(source, "CATENA_WRITES", plan.writes);
-  define(source, "CATENA_IN_COLUMNS", in_columns(plan));
-  define(source, "CATENA_OUT_COLUMNS", out_columns(plan));
+  define_fields(source, "CATENA_READS", plan.reads | (frames == Frames::kFrame ? kPlaces : packet::kNoFields));
+  define_fields(source, "CATENA_WRITES", plan.writes);
+  define_fields(source, "CATENA_IN_COLUMNS", in_columns(plan));
+  define_fields(source, "CATENA_OUT_COLUMNS", out_columns(plan));
   define(source, "CATENA_FRAMES", static_cast<std::uint32_t>(frames));
   define(source, "CATENA_HEADROOM", spec.headroom);
   define(source, "CATENA_TAILROOM", spec.tailroom);
@@ -156,10 +161,11 @@ device::ProgramSource transfer_source(LaunchPlan const& plan, bool in) {
   const packet::FieldSet moved = in ? step.to_device : step.to_host;
   const TransferMethod route = in ? step.columns_in : step.columns_out;
   device::ProgramSource source = with_sdk(catena_kernel_transfer());
-  define(source, "CATENA_COLUMNS", in ? in_columns(plan) : out_columns(plan));
-  define(source, "CATENA_MAPPED_COLUMNS",
-         route == TransferMethod::kGather && !packet::has_frame(moved) ? fixed_size(moved & packet::kFrameFields) : 0);
-  define(source, "CATENA_WRITTEN", in ? 0 : out_columns(plan) & plan.writes);
+  define_fields(source, "CATENA_COLUMNS", in ? in_columns(plan) : out_columns(plan));
+  define_fields(
+      source, "CATENA_MAPPED_COLUMNS",
+      route == TransferMethod::kGather && !packet::has_frame(moved) ? fixed_size(moved & packet::kFrameFields) : 0);
+  define_fields(source, "CATENA_WRITTEN", in ? 0 : out_columns(plan) & plan.writes);
   define(source, "CATENA_BODY", static_cast<std::uint32_t>(frames_of(moved)));
   return source;
 }

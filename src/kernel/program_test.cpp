@@ -53,7 +53,7 @@ TEST(Columns, every_frame_field_is_the_frame_and_one_less_is_not) {
   EXPECT_EQ(frames_of(fields(packet::kIpv4Dst, packet::kMetaPort)), Frames::kNone);
   EXPECT_EQ(frames_of(fields(packet::kPayload)), Frames::kPayload);
   EXPECT_EQ(frames_of(packet::kFrameFields), Frames::kFrame);
-  EXPECT_EQ(frames_of(~packet::kNoFields), Frames::kFrame);
+  EXPECT_EQ(frames_of(packet::kAllFields), Frames::kFrame);
   EXPECT_EQ(frames_of(packet::kFrameFields & ~fields(packet::kEthDst)), Frames::kPayload);
   EXPECT_EQ(frames_of(packet::kFrameFields & ~fields(packet::kPayload)), Frames::kNone);
 }
@@ -138,9 +138,10 @@ TEST(Adapt, macros_carry_the_plan) {
   planned.kernel.spill_factor = 3;
   EXPECT_THAT(adapt(planned).defines,
               ::testing::UnorderedElementsAre(
-                  "CATENA_SHARED=0U", concat("CATENA_READS=", 1U << 11 | 1U << 31, "U"),
-                  concat("CATENA_WRITES=", 1U << 25, "U"), concat("CATENA_IN_COLUMNS=", 1U << 11 | 1U << 31, "U"),
-                  "CATENA_OUT_COLUMNS=0U", "CATENA_FRAMES=1U", "CATENA_HEADROOM=50U", "CATENA_TAILROOM=20U",
+                  "CATENA_SHARED=0U", concat("CATENA_READS=", fields(packet::kIpv4Src, packet::kMetaLayers), "UL"),
+                  concat("CATENA_WRITES=", fields(packet::kPayload), "UL"),
+                  concat("CATENA_IN_COLUMNS=", fields(packet::kIpv4Src, packet::kMetaLayers), "UL"),
+                  "CATENA_OUT_COLUMNS=0UL", "CATENA_FRAMES=1U", "CATENA_HEADROOM=50U", "CATENA_TAILROOM=20U",
                   "CATENA_LANES=16U", "CATENA_AUX_BYTES=8U", "CATENA_RESULT_BYTES=12U", "CATENA_SPILL_FACTOR=3U"));
   planned.plan.reads = packet::kFrameFields;
   EXPECT_THAT(adapt(planned).defines, Contains("CATENA_FRAMES=2U"));
@@ -159,13 +160,13 @@ TEST(Adapt, a_shared_step_has_columns_for_what_is_staged_and_for_metadata_that_t
   EXPECT_THAT(transfer_source(planned.plan, true).defines, Contains("CATENA_BODY=1U"));
   EXPECT_THAT(transfer_source(planned.plan, false).defines, Contains("CATENA_BODY=0U"));
   EXPECT_THAT(transfer_source(planned.plan, false).defines,
-              Contains(concat("CATENA_WRITTEN=", out_columns(planned.plan), "U")));
+              Contains(concat("CATENA_WRITTEN=", out_columns(planned.plan), "UL")));
 
   planned.plan.shared->columns_in = TransferMethod::kGather;
   EXPECT_EQ(in_columns(planned.plan), fields(packet::kMetaLayers))
       << "the transfer kernel takes the address from the pool";
   EXPECT_THAT(transfer_source(planned.plan, true).defines,
-              Contains(concat("CATENA_MAPPED_COLUMNS=", fields(packet::kIpv4Src), "U")));
+              Contains(concat("CATENA_MAPPED_COLUMNS=", fields(packet::kIpv4Src), "UL")));
 }
 
 TEST(Adapt, kernel_file_comes_first_and_the_sdk_is_there) {
@@ -195,9 +196,9 @@ device::ProgramSource source_of_header(const char* header) {
 }
 
 Planned dialect_test() {
-  Planned planned{.plan = plan_of(~packet::kNoFields & ~fields(packet::kEthType),
-                                  ~packet::kFrameFields | fields(packet::kEthSrc, packet::kIpv4Ttl, packet::kIpv4Id,
-                                                                 packet::kIpv4Dst, packet::kL4Dport))};
+  Planned planned{.plan = plan_of(packet::kAllFields & ~fields(packet::kEthType),
+                                  packet::kMetaFields | fields(packet::kEthSrc, packet::kIpv4Ttl, packet::kIpv4Id,
+                                                               packet::kIpv4Dst, packet::kIpv6Src, packet::kL4Dport))};
   planned.kernel.source = catena_kernel_dialect_test();
   planned.plan.aux_bytes = 8;
   planned.plan.result_bytes = 32;

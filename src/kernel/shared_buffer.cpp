@@ -7,9 +7,9 @@
 
 namespace catena::kernel {
 
-Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(device::Device& device, std::span<std::byte> pool) {
+Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(device::Device& device, device::HostMemory const& pool) {
   std::unique_ptr<SharedBuffer> shared(new SharedBuffer());
-  shared->pool_ = pool;
+  shared->pool_ = pool.bytes;
   const std::size_t bytes = shared_buffer_bytes(shared->slots());
   CATENA_ASSIGN_OR_RETURN(shared->buffer_, device.allocate(bytes));
   Result<std::unique_ptr<device::Buffer>> mapped = device.map_host(pool);

@@ -17,7 +17,7 @@ class SharedBuffer {
  public:
   /// `pool`: the pool's slots, kSlotBytes each; must outlive this and not move. Registers the pool with the device, so
   /// that copies from it run at full speed and, where the device can, kernels reach it. ResourceExhausted: no memory.
-  static Result<std::unique_ptr<SharedBuffer>> create(device::Device& device, std::span<std::byte> pool);
+  static Result<std::unique_ptr<SharedBuffer>> create(device::Device& device, device::HostMemory const& pool);
 
   device::Buffer& buffer() const { return *buffer_; }
   /// The packet pool as kernels see it; null where the device cannot, and why_not_mapped() says why.

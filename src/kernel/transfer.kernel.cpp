@@ -104,7 +104,7 @@ struct Where {
 };
 
 /// A metadata field as columns of `set` at `columns` have it, else as the shared buffer has it.
-template <typename T, u32 Field, u32 Set>
+template <typename T, u32 Field, packet::FieldSet Set>
 inline T meta_of(u8* shared, const u8* columns, Move const& move, Row const& row, bool from_column) {
   constexpr u32 kPrefix = packet::column_prefix(Set, Field);
   if constexpr (kPrefix != packet::kNoColumn) {
@@ -115,7 +115,7 @@ inline T meta_of(u8* shared, const u8* columns, Move const& move, Row const& row
   return *reinterpret_cast<const T*>(meta_entry<Field>(shared, move, row.slot));
 }
 
-template <u32 Set>
+template <packet::FieldSet Set>
 inline Where where(u8* shared, const u8* columns, Move const& move, Row const& row, bool from_column) {
   return {meta_of<u16, packet::kMetaOffset, Set>(shared, columns, move, row, from_column),
           meta_of<u16, packet::kMetaLength, Set>(shared, columns, move, row, from_column),
@@ -159,8 +159,9 @@ inline bool place_of(Where const& at, u32& place) {
   if (!packet::has_field(Field, at.layers.flags)) {
     return false;
   }
+  constexpr u32 kReach = Field == packet::kIcmpHeader ? 8 : packet::field_size(Field);
   place = at.offset + packet::field_offset(Field, at.layers);
-  return place + 8 <= packet::kSlotBytes;
+  return place + kReach <= packet::kSlotBytes;
 }
 
 template <u32 Field = 0>

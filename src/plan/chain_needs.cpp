@@ -7,8 +7,8 @@ namespace {
 using packet::FieldSet;
 
 /// Between the headers and after the datagram: they have no place of their own in a launch.
-constexpr FieldSet kVariableHeaderFields =
-    packet::fields(packet::kEthType, packet::kIpv4Options, packet::kTcpOptions, packet::kTrailer);
+constexpr FieldSet kVariableHeaderFields = packet::fields(
+    packet::kEthType, packet::kIpv4Options, packet::kIpv6Extensions, packet::kTcpOptions, packet::kTrailer);
 
 /// `few`: of the writes, those that few packets get, which are marked for the next shared step.
 HostStep host_step(FieldSet reads, FieldSet writes, bool every_packet, FieldSet few = packet::kNoFields) {

@@ -10,7 +10,7 @@
 /// worked out.
 namespace catena::plan {
 
-inline constexpr packet::FieldSet kAllFields = ~packet::FieldSet{0};
+using packet::kAllFields;
 /// Where a frame begins and ends in its slot.
 inline constexpr packet::FieldSet kFrameBounds = packet::fields(packet::kMetaOffset, packet::kMetaLength);
 /// Where a frame and its headers are.

@@ -332,10 +332,10 @@ std::string text_of(PlanInput const& input) {
   for (PlacedNf const& nf : input.nfs) {
     Hints const& hints = nf.hints;
     char line[200];
-    std::snprintf(line, sizeof line, "%s %s%s cr %x cw %x gr %x gw %x prepare %x %x complete %x %x\n", nf.name.c_str(),
-                  nf.on == Processor::kGpu ? "gpu" : "cpu", nf.writes_every_packet ? " every" : "", hints.cr, hints.cw,
-                  hints.gr, hints.gw, hints.prepare_reads, hints.prepare_writes, hints.complete_reads,
-                  hints.complete_writes);
+    std::snprintf(line, sizeof line, "%s %s%s cr %lx cw %lx gr %lx gw %lx prepare %lx %lx complete %lx %lx\n",
+                  nf.name.c_str(), nf.on == Processor::kGpu ? "gpu" : "cpu", nf.writes_every_packet ? " every" : "",
+                  hints.cr, hints.cw, hints.gr, hints.gw, hints.prepare_reads, hints.prepare_writes,
+                  hints.complete_reads, hints.complete_writes);
     text += line;
   }
   return text;

@@ -17,13 +17,12 @@ using device::testing::FaultyDevice;
 using nf::testing::Frame;
 
 /// Delivers frames in full units, and says how many it has delivered.
-class FrameSource final : public dataplane::Source {
+class FrameSource final : public io::Source {
  public:
   FrameSource(std::vector<Frame> const& frames, std::function<void(std::uint64_t)> progress)
       : frames_(&frames), progress_(std::move(progress)) {}
 
-  Status receive(dataplane::PacketPool& pool, dataplane::Unit& unit, std::uint64_t& next_index,
-                 bool& starved) override {
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
     progress_(next_);
     const auto count =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(pool.unit_packets(), frames_->size() - next_));
@@ -33,8 +32,8 @@ class FrameSource final : public dataplane::Source {
     }
     for (std::uint32_t i = 0; i < count; ++i) {
       Frame const& frame = (*frames_)[next_ + i];
-      std::copy(frame.begin(), frame.end(), pool.slot(unit.slots[i]) + packet::kSlotHeadroom);
-      pool.set_arrived(unit.slots[i], static_cast<std::uint32_t>(frame.size()), next_index, next_index);
+      std::copy(frame.begin(), frame.end(), pool.slot(unit.slots()[i]) + packet::kSlotHeadroom);
+      pool.set_arrived(unit.slots()[i], static_cast<std::uint32_t>(frame.size()), next_index, next_index);
       ++next_index;
     }
     unit.count = count;
@@ -42,7 +41,7 @@ class FrameSource final : public dataplane::Source {
     return absl::OkStatus();
   }
   bool finished() const override { return next_ == frames_->size(); }
-  dataplane::SourceCounts counts() const override { return {next_, {}}; }
+  io::SourceCounts counts() const override { return {next_, {}}; }
   std::string describe() const override { return "frames"; }
 
  private:
@@ -52,10 +51,10 @@ class FrameSource final : public dataplane::Source {
 };
 
 /// Keeps what is sent.
-class FrameSink final : public dataplane::Sink {
+class FrameSink final : public io::Sink {
  public:
   explicit FrameSink(std::vector<SentFrame>& sent) : sent_(&sent) {}
-  Status send(dataplane::PacketPool& pool, dataplane::Unit& unit) override {
+  Status send(memory::PacketPool& pool, memory::Unit& unit) override {
     const packet::Batch batch = pool.batch(unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
       if (batch[i].verdict() != packet::Verdict::kDrop) {
@@ -66,7 +65,7 @@ class FrameSink final : public dataplane::Sink {
     return absl::OkStatus();
   }
   Status finish() override { return absl::OkStatus(); }
-  dataplane::SinkCounts counts() const override { return {sent_->size(), {}}; }
+  io::SinkCounts counts() const override { return {sent_->size(), {}}; }
   std::string describe() const override { return "frames"; }
 
  private:
@@ -158,7 +157,7 @@ std::string name_of(Call call) {
 std::map<std::string, std::uint64_t> decisions(chain::Report const& report) {
   std::map<std::string, std::uint64_t> drops;
   for (chain::NfReport const& nf : report.nfs) {
-    for (dataplane::NamedCount const& drop : nf.drops) {
+    for (io::NamedCount const& drop : nf.drops) {
       if (drop.name != "device_failed") {
         drops[concat(nf.name, ": ", drop.name)] += drop.count;
       }
@@ -210,7 +209,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
     }
     return device;
   };
-  options.make_source = [&]() -> Result<std::unique_ptr<dataplane::Source>> {
+  options.make_source = [&]() -> Result<std::unique_ptr<io::Source>> {
     return std::make_unique<FrameSource>(frames, [&](std::uint64_t delivered) {
       if (faulty != nullptr && !is_armed && delivered >= run.armed_after) {
         is_armed = true;
@@ -219,9 +218,7 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
       }
     });
   };
-  options.make_sink = [&]() -> Result<std::unique_ptr<dataplane::Sink>> {
-    return std::make_unique<FrameSink>(result.sent);
-  };
+  options.make_sink = [&]() -> Result<std::unique_ptr<io::Sink>> { return std::make_unique<FrameSink>(result.sent); };
   CATENA_ASSIGN_OR_RETURN(const auto chain, chain::Chain::create(std::move(config), options, nfs_for_faults()));
   set_spill_requests(SpillRequests::kNone);
   result.status = chain->run();
@@ -268,7 +265,7 @@ std::string to_string(FaultRun const& run) {
 std::uint64_t FaultResult::device_failed() const {
   std::uint64_t sum = 0;
   for (chain::NfReport const& nf : report.nfs) {
-    for (dataplane::NamedCount const& drop : nf.drops) {
+    for (io::NamedCount const& drop : nf.drops) {
       sum += drop.name == "device_failed" ? drop.count : 0;
     }
   }

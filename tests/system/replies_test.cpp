@@ -92,7 +92,7 @@ TEST(Replies, are_seen_by_no_later_nf_and_written_to_the_capture) {
     EXPECT_EQ(nf.in, in) << nf.name << " sees what the one before it passed";
     EXPECT_EQ(nf.replies > 0, nf.type != "nids") << nf.name << "; IPsec answers what is too long for its tunnels";
     std::uint64_t dropped = 0;
-    for (dataplane::NamedCount const& drop : nf.drops) {
+    for (io::NamedCount const& drop : nf.drops) {
       dropped += drop.count;
     }
     EXPECT_EQ(nf.in, nf.passed + nf.replies + dropped) << nf.name;

@@ -19,6 +19,12 @@
 ///   CATENA_SPILL_FACTOR                    spill bytes per byte of the frames
 namespace catena::kernel {
 
+/// An IPv6 address as two integers: its first 8 bytes and its last.
+struct Address6 {
+  u64 high;
+  u64 low;
+};
+
 namespace detail {
 template <u32 Bytes>
 struct FieldValue;
@@ -38,21 +44,38 @@ template <>
 struct FieldValue<6> {
   using type = u64;
 };
+template <>
+struct FieldValue<16> {
+  using type = Address6;
+};
 
-/// Bytes in packet order <-> integer.
+/// Bytes in packet order <-> value.
 template <u32 Bytes>
 inline typename FieldValue<Bytes>::type from_network(IsoPtr<u8> bytes, u64 at) {
-  u64 value = 0;
-  for (u32 i = 0; i < Bytes; ++i) {
-    value = (value << 8) | bytes[at + i];
+  if constexpr (Bytes == 16) {
+    u64 halves[2] = {0, 0};
+    for (u32 i = 0; i < Bytes; ++i) {
+      halves[i / 8] = (halves[i / 8] << 8) | bytes[at + i];
+    }
+    return {halves[0], halves[1]};
+  } else {
+    u64 value = 0;
+    for (u32 i = 0; i < Bytes; ++i) {
+      value = (value << 8) | bytes[at + i];
+    }
+    return static_cast<typename FieldValue<Bytes>::type>(value);
   }
-  return static_cast<typename FieldValue<Bytes>::type>(value);
 }
 template <u32 Bytes>
 inline void to_network(IsoPtr<u8> bytes, u64 at, u64 value) {
   for (u32 i = 0; i < Bytes; ++i) {
     bytes.set(at + i, static_cast<u8>(value >> (8 * (Bytes - 1 - i))));
   }
+}
+template <u32 Bytes>
+inline void to_network(IsoPtr<u8> bytes, u64 at, Address6 value) {
+  to_network<8>(bytes, at, value.high);
+  to_network<8>(bytes, at + 8, value.low);
 }
 }  // namespace detail
 
@@ -181,9 +204,9 @@ class PacketView {
   bool valid() const { return row_ < ctx_->params_.count; }
   u32 row() const { return row_; }
 
-  /// The value of a fixed-size field in host order (a MAC address is the low 48 bits), 0 where the packet has no such
-  /// header; undefined after a set() of the same field. The NF's hints must name the field as read on the GPU;
-  /// otherwise this does not compile.
+  /// The value of a fixed-size field in host order (a MAC address is the low 48 bits, an IPv6 address an Address6),
+  /// 0 where the packet has no such header; undefined after a set() of the same field. The NF's hints must name the
+  /// field as read on the GPU; otherwise this does not compile.
   template <u32 Field>
   typename detail::FieldValue<packet::field_size(Field)>::type get() const {
     static_assert(((CATENA_READS >> Field) & 1U) != 0, "the NF's hints do not name this field as read on the GPU (GR)");
@@ -197,7 +220,7 @@ class PacketView {
     } else {
       const u64 at = place(Field);
       if (at == kAbsent) {
-        return 0;
+        return {};
       }
       if constexpr (Field == packet::kIcmpHeader) {  // is around the checksum
         const u64 kind = detail::from_network<2>(slot_bytes(), at);
@@ -207,7 +230,7 @@ class PacketView {
       }
     }
   }
-  template <u32 Reads = CATENA_READS>  // a template, so that it compiles only where it is used
+  template <packet::FieldSet Reads = CATENA_READS>  // a template, so that it compiles only where it is used
   packet::Layers layers() const {
     static_assert(((Reads >> packet::kMetaLayers) & 1U) != 0,
                   "the NF's hints do not name meta.layers as read on the GPU (GR)");

@@ -3,45 +3,52 @@
 
 #include <catena/core/types.hpp>
 
-/// The field table: the 32 parts of a packet that NFs declare to read or write and that plans move.
-/// Kernels include this file too.
+/// The field table: the parts of a packet that NFs declare to read or write and that plans move. Those of IPv6 are in
+/// no packet yet: parse() finds no IPv6 header. Kernels include this file too.
 namespace catena::packet {
 
 // clang-format off
-/// X(id, name, constant, bytes, what it is); bytes 0: of variable length.
-#define CATENA_PACKET_FIELDS(X)                                                             \
-  X(0,  "eth.dst",         kEthDst,         6, "destination MAC address")                   \
-  X(1,  "eth.src",         kEthSrc,         6, "source MAC address")                        \
-  X(2,  "eth.type",        kEthType,        0, "VLAN tags and EtherType")                   \
-  X(3,  "ipv4.version",    kIpv4Version,    1, "version and header length")                 \
-  X(4,  "ipv4.tos",        kIpv4Tos,        1, "DSCP and ECN")                              \
-  X(5,  "ipv4.length",     kIpv4Length,     2, "total length")                              \
-  X(6,  "ipv4.id",         kIpv4Id,         2, "identification")                            \
-  X(7,  "ipv4.fragment",   kIpv4Fragment,   2, "flags and fragment offset")                 \
-  X(8,  "ipv4.ttl",        kIpv4Ttl,        1, "time to live")                              \
-  X(9,  "ipv4.protocol",   kIpv4Protocol,   1, "protocol")                                  \
-  X(10, "ipv4.checksum",   kIpv4Checksum,   2, "header checksum")                           \
-  X(11, "ipv4.src",        kIpv4Src,        4, "source address")                            \
-  X(12, "ipv4.dst",        kIpv4Dst,        4, "destination address")                       \
-  X(13, "ipv4.options",    kIpv4Options,    0, "options")                                   \
-  X(14, "l4.sport",        kL4Sport,        2, "TCP or UDP source port")                    \
-  X(15, "l4.dport",        kL4Dport,        2, "TCP or UDP destination port")               \
-  X(16, "tcp.seq",         kTcpSeq,         4, "sequence number")                           \
-  X(17, "tcp.ack",         kTcpAck,         4, "acknowledgement number")                    \
-  X(18, "tcp.flags",       kTcpFlags,       2, "data offset and flags")                     \
-  X(19, "tcp.window",      kTcpWindow,      2, "window")                                    \
-  X(20, "tcp.urgent",      kTcpUrgent,      2, "urgent pointer")                            \
-  X(21, "tcp.options",     kTcpOptions,     0, "TCP options")                               \
-  X(22, "udp.length",      kUdpLength,      2, "UDP length")                                \
-  X(23, "l4.checksum",     kL4Checksum,     2, "TCP, UDP or ICMP checksum")                 \
-  X(24, "icmp.header",     kIcmpHeader,     6, "ICMP type, code and bytes 4 to 7")          \
-  X(25, "payload",         kPayload,        0, "what follows the last parsed header")       \
-  X(26, "trailer",         kTrailer,        0, "Ethernet padding behind the datagram")      \
-  X(27, "meta.verdict",    kMetaVerdict,    1, "what the NFs decided so far")               \
-  X(28, "meta.port",       kMetaPort,       2, "output port")                               \
-  X(29, "meta.length",     kMetaLength,     2, "frame length in bytes")                     \
-  X(30, "meta.offset",     kMetaOffset,     2, "first byte of the frame in its slot")       \
-  X(31, "meta.layers",     kMetaLayers,     8, "where the headers are (packet::Layers)")
+/// X(id, name, constant, bytes, what it is); bytes 0: of variable length. Metadata is last.
+#define CATENA_PACKET_FIELDS(X)                                                            \
+  X(0,  "eth.dst",         kEthDst,           6, "destination MAC address")                \
+  X(1,  "eth.src",         kEthSrc,           6, "source MAC address")                     \
+  X(2,  "eth.type",        kEthType,          0, "VLAN tags and EtherType")                \
+  X(3,  "ipv4.version",    kIpv4Version,      1, "version and header length")              \
+  X(4,  "ipv4.tos",        kIpv4Tos,          1, "DSCP and ECN")                           \
+  X(5,  "ipv4.length",     kIpv4Length,       2, "total length")                           \
+  X(6,  "ipv4.id",         kIpv4Id,           2, "identification")                         \
+  X(7,  "ipv4.fragment",   kIpv4Fragment,     2, "flags and fragment offset")              \
+  X(8,  "ipv4.ttl",        kIpv4Ttl,          1, "time to live")                           \
+  X(9,  "ipv4.protocol",   kIpv4Protocol,     1, "protocol")                               \
+  X(10, "ipv4.checksum",   kIpv4Checksum,     2, "header checksum")                        \
+  X(11, "ipv4.src",        kIpv4Src,          4, "source address")                         \
+  X(12, "ipv4.dst",        kIpv4Dst,          4, "destination address")                    \
+  X(13, "ipv4.options",    kIpv4Options,      0, "options")                                \
+  X(14, "ipv6.flow",       kIpv6Flow,         4, "version, traffic class and flow label")  \
+  X(15, "ipv6.length",     kIpv6Length,       2, "payload length")                         \
+  X(16, "ipv6.next",       kIpv6Next,         1, "next header")                            \
+  X(17, "ipv6.hop_limit",  kIpv6HopLimit,     1, "hop limit")                              \
+  X(18, "ipv6.src",        kIpv6Src,         16, "source address")                         \
+  X(19, "ipv6.dst",        kIpv6Dst,         16, "destination address")                    \
+  X(20, "ipv6.extensions", kIpv6Extensions,   0, "extension headers")                      \
+  X(21, "l4.sport",        kL4Sport,          2, "TCP or UDP source port")                 \
+  X(22, "l4.dport",        kL4Dport,          2, "TCP or UDP destination port")            \
+  X(23, "tcp.seq",         kTcpSeq,           4, "sequence number")                        \
+  X(24, "tcp.ack",         kTcpAck,           4, "acknowledgement number")                 \
+  X(25, "tcp.flags",       kTcpFlags,         2, "data offset and flags")                  \
+  X(26, "tcp.window",      kTcpWindow,        2, "window")                                 \
+  X(27, "tcp.urgent",      kTcpUrgent,        2, "urgent pointer")                         \
+  X(28, "tcp.options",     kTcpOptions,       0, "TCP options")                            \
+  X(29, "udp.length",      kUdpLength,        2, "UDP length")                             \
+  X(30, "l4.checksum",     kL4Checksum,       2, "TCP, UDP or ICMP checksum")              \
+  X(31, "icmp.header",     kIcmpHeader,       6, "ICMP type, code and bytes 4 to 7")       \
+  X(32, "payload",         kPayload,          0, "what follows the last parsed header")    \
+  X(33, "trailer",         kTrailer,          0, "Ethernet padding behind the datagram")   \
+  X(34, "meta.verdict",    kMetaVerdict,      1, "what the NFs decided so far")            \
+  X(35, "meta.port",       kMetaPort,         2, "output port")                            \
+  X(36, "meta.length",     kMetaLength,       2, "frame length in bytes")                  \
+  X(37, "meta.offset",     kMetaOffset,       2, "first byte of the frame in its slot")    \
+  X(38, "meta.layers",     kMetaLayers,       8, "where the headers are (packet::Layers)")
 // clang-format on
 
 enum Field : u8 {
@@ -49,10 +56,11 @@ enum Field : u8 {
   CATENA_PACKET_FIELDS(CATENA_FIELD_ENUM)
 #undef CATENA_FIELD_ENUM
 };
-inline constexpr u32 kFieldCount = 32;
+inline constexpr u32 kFieldCount = 39;
 
-/// A set of fields as a 32-bit vector: bit i stands for field i.
-using FieldSet = u32;
+/// A set of fields as a 64-bit vector: bit i stands for field i.
+using FieldSet = u64;
+static_assert(kFieldCount <= 64 && kMetaLayers == kFieldCount - 1);
 
 template <typename... Fields>
 constexpr FieldSet fields(Fields... list) {
@@ -60,9 +68,10 @@ constexpr FieldSet fields(Fields... list) {
 }
 
 inline constexpr FieldSet kNoFields = 0;
-inline constexpr FieldSet kMetaFields = 0xF8000000U;
+inline constexpr FieldSet kAllFields = (FieldSet{1} << kFieldCount) - 1;
+inline constexpr FieldSet kMetaFields = kAllFields & ~((FieldSet{1} << kMetaVerdict) - 1);
 /// Every byte of the frame. An NF that names all of these moves the frame as one piece.
-inline constexpr FieldSet kFrameFields = ~kMetaFields;
+inline constexpr FieldSet kFrameFields = kAllFields & ~kMetaFields;
 
 constexpr bool contains(FieldSet set, Field field) { return ((set >> field) & 1U) != 0; }
 constexpr bool has_frame(FieldSet set) { return (set & kFrameFields) == kFrameFields; }
@@ -132,6 +141,18 @@ constexpr u32 field_offset(u32 field, u32 l3, u32 l4) {
       return l3 + 12;
     case kIpv4Dst:
       return l3 + 16;
+    case kIpv6Flow:
+      return l3;
+    case kIpv6Length:
+      return l3 + 4;
+    case kIpv6Next:
+      return l3 + 6;
+    case kIpv6HopLimit:
+      return l3 + 7;
+    case kIpv6Src:
+      return l3 + 8;
+    case kIpv6Dst:
+      return l3 + 24;
     case kL4Sport:
     case kIcmpHeader:
       return l4;

@@ -29,6 +29,9 @@ constexpr bool has_field(u32 field, u32 flags) {
   if (field <= kIpv4Options) {
     return (flags & kIpv4) != 0;
   }
+  if (field <= kIpv6Extensions) {
+    return false;
+  }
   switch (field) {
     case kL4Sport:
     case kL4Dport:

@@ -4,15 +4,17 @@
 #include <catena/core/text.hpp>
 
 #include "device/backend.hpp"
+#include "device/cuda/partition.hpp"
 #include "device/cuda/program.hpp"
 
 namespace catena::device::cuda {
 
-Result<std::unique_ptr<CommandBuffer>> CudaDevice::create_command_buffer() {
+Result<std::unique_ptr<CommandBuffer>> CudaDevice::create_command_buffer(Partition* partition) {
   CATENA_CUDA_ENTER(*this);
   CUgraph graph = nullptr;
   CATENA_CUDA_TRY_ON(*this, cuGraphCreate(&graph, 0));
-  return std::make_unique<CudaCommandBuffer>(*this, graph);
+  return std::make_unique<CudaCommandBuffer>(
+      *this, graph, partition != nullptr ? static_cast<CudaPartition*>(partition)->context() : context_);
 }
 
 CudaCommandBuffer::~CudaCommandBuffer() {
@@ -29,7 +31,10 @@ CudaCommandBuffer::~CudaCommandBuffer() {
 Status CudaCommandBuffer::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
   CATENA_RETURN_IF_ERROR(check_shape(shape, device_->info()));
   CATENA_RETURN_IF_ERROR(check_recording("launch"));
-  CATENA_CUDA_ENTER(*device_);
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  // a kernel node keeps to the compute units of the context that is current when it is added
+  const ContextScope scope(*device_, context_);
+  CATENA_RETURN_IF_ERROR(scope.status());
   CATENA_ASSIGN_OR_RETURN(last_, static_cast<CudaKernel&>(kernel).add_to(graph_, last_, shape, arguments));
   return absl::OkStatus();
 }

@@ -12,7 +12,9 @@ namespace catena::device::cuda {
 /// A graph whose nodes follow one another. A run records the events of its timestamps anew.
 class CudaCommandBuffer final : public CommandBuffer {
  public:
-  CudaCommandBuffer(CudaDevice& device, CUgraph graph) : device_(&device), graph_(graph) {}
+  /// `context`: launches keep to its compute units.
+  CudaCommandBuffer(CudaDevice& device, CUgraph graph, CUcontext context)
+      : device_(&device), graph_(graph), context_(context) {}
   CudaCommandBuffer(CudaCommandBuffer const&) = delete;
   CudaCommandBuffer& operator=(CudaCommandBuffer const&) = delete;
   ~CudaCommandBuffer() override;
@@ -28,6 +30,7 @@ class CudaCommandBuffer final : public CommandBuffer {
   Status instantiate();
   CudaDevice* device_;
   CUgraph graph_;
+  CUcontext context_;
   CUgraphNode last_ = nullptr;
   std::vector<std::unique_ptr<CudaEvent>> timestamps_;
   CUgraphExec executable_ = nullptr;  ///< made by finalize() or the first enqueue()

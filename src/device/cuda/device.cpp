@@ -101,10 +101,9 @@ void CudaDevice::give_back_event(CUevent event, bool keeps_time) {
   (keeps_time ? idle_timestamps_ : idle_events_).push_back(event);
 }
 
-ContextScope::ContextScope(CudaDevice& device)
+ContextScope::ContextScope(CudaDevice& device, CUcontext context)
     : device_(&device),
-      status_(
-          device.check(device.driver().cuCtxPushCurrent(device.context()), "cuCtxPushCurrent", __FILE__, __LINE__)) {}
+      status_(device.check(device.driver().cuCtxPushCurrent(context), "cuCtxPushCurrent", __FILE__, __LINE__)) {}
 
 ContextScope::~ContextScope() {
   if (status_.ok()) {

@@ -26,12 +26,14 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
   Result<std::unique_ptr<Buffer>> map_host(HostMemory const& memory) override;
   Result<std::unique_ptr<Stream>> create_stream(StreamOptions const& options) override;
-  Result<std::unique_ptr<CommandBuffer>> create_command_buffer() override;
+  Result<std::unique_ptr<CommandBuffer>> create_command_buffer(Partition* partition) override;
+  Result<std::vector<std::unique_ptr<Partition>>> divide(std::span<const std::uint32_t> compute_units) override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override { return health_.status(); }
 
   Driver const& driver() const { return *driver_; }
+  CUdevice native() const { return device_; }
   CUcontext context() const { return context_; }
   Health& health() { return health_; }
   /// to_status(), and an error that means the end of the device takes it out of use.
@@ -59,7 +61,9 @@ class CudaDevice final : public Device {
 /// Makes a device's context the current one of this thread for as long as it lives, then the one that was.
 class ContextScope {
  public:
-  explicit ContextScope(CudaDevice& device);
+  explicit ContextScope(CudaDevice& device) : ContextScope(device, device.context()) {}
+  /// `context`: that of the device or one of a part of it.
+  ContextScope(CudaDevice& device, CUcontext context);
   ContextScope(ContextScope const&) = delete;
   ContextScope& operator=(ContextScope const&) = delete;
   ~ContextScope();

@@ -67,6 +67,14 @@ Result<Driver> open_driver() {
     return absl::UnavailableError(concat(kLibrary, " has no cuEventElapsedTime"));
   }
   find(driver.cuFuncGetParamInfo, CATENA_CUDA_SYMBOL(cuFuncGetParamInfo));
+  if (!find(driver.cuDeviceGetDevResource, CATENA_CUDA_SYMBOL(cuDeviceGetDevResource)) ||
+      !find(driver.cuDevSmResourceSplitByCount, CATENA_CUDA_SYMBOL(cuDevSmResourceSplitByCount)) ||
+      !find(driver.cuDevResourceGenerateDesc, CATENA_CUDA_SYMBOL(cuDevResourceGenerateDesc)) ||
+      !find(driver.cuGreenCtxDestroy, CATENA_CUDA_SYMBOL(cuGreenCtxDestroy)) ||
+      !find(driver.cuCtxFromGreenCtx, CATENA_CUDA_SYMBOL(cuCtxFromGreenCtx)) ||
+      !find(driver.cuGreenCtxCreate, CATENA_CUDA_SYMBOL(cuGreenCtxCreate))) {
+    driver.cuGreenCtxCreate = nullptr;
+  }
 
   if (const CUresult code = driver.cuInit(0); code != CUDA_SUCCESS) {
     const Status status = to_status(driver, code, "cuInit(0)", __FILE__, __LINE__);

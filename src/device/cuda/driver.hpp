@@ -66,7 +66,14 @@ struct Driver {
   /// By the name that every driver has: the header may mean cuEventElapsedTime_v2, which is younger (12.8).
   decltype(&::cuEventElapsedTime) cuEventElapsedTime = nullptr;
   decltype(&::cuFuncGetParamInfo) cuFuncGetParamInfo = nullptr;  ///< null before CUDA 12.4
-  std::string version;                                           ///< "NVIDIA 580.65.06, CUDA 13.0"
+  // Green contexts: cuGreenCtxCreate is null where the driver does not have all of them (before CUDA 12.4).
+  decltype(&::cuDeviceGetDevResource) cuDeviceGetDevResource = nullptr;
+  decltype(&::cuDevSmResourceSplitByCount) cuDevSmResourceSplitByCount = nullptr;
+  decltype(&::cuDevResourceGenerateDesc) cuDevResourceGenerateDesc = nullptr;
+  decltype(&::cuGreenCtxCreate) cuGreenCtxCreate = nullptr;
+  decltype(&::cuGreenCtxDestroy) cuGreenCtxDestroy = nullptr;
+  decltype(&::cuCtxFromGreenCtx) cuCtxFromGreenCtx = nullptr;
+  std::string version;  ///< "NVIDIA 580.65.06, CUDA 13.0"
 };
 
 /// The driver of this process; opened and initialized by the first call, never closed. Any thread.

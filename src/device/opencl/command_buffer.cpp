@@ -7,9 +7,14 @@
 
 namespace catena::device::opencl {
 
-Result<std::unique_ptr<CommandBuffer>> OpenClDevice::create_command_buffer() {
+Result<std::unique_ptr<CommandBuffer>> OpenClDevice::create_command_buffer(Partition* /*partition*/) {
   CATENA_RETURN_IF_ERROR(failed());
   return std::make_unique<OpenClCommandBuffer>(*this);
+}
+
+Result<std::vector<std::unique_ptr<Partition>>> OpenClDevice::divide(std::span<const std::uint32_t> /*compute_units*/) {
+  CATENA_RETURN_IF_ERROR(failed());
+  return absl::UnimplementedError(concat(info().name, " cannot be divided: only CUDA GPUs can"));
 }
 
 Status OpenClCommandBuffer::launch(Kernel& kernel, LaunchShape const& shape,

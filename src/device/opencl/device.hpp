@@ -50,7 +50,8 @@ class OpenClDevice final : public Device {
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
   Result<std::unique_ptr<Buffer>> map_host(HostMemory const& memory) override;
   Result<std::unique_ptr<Stream>> create_stream(StreamOptions const& options) override;
-  Result<std::unique_ptr<CommandBuffer>> create_command_buffer() override;
+  Result<std::unique_ptr<CommandBuffer>> create_command_buffer(Partition* partition) override;
+  Result<std::vector<std::unique_ptr<Partition>>> divide(std::span<const std::uint32_t> compute_units) override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override { return health_.status(); }

@@ -285,10 +285,15 @@ Result<std::unique_ptr<Stream>> FaultyDevice::create_stream(StreamOptions const&
   return std::make_unique<FaultyStream>(*faults_, std::move(stream));
 }
 
-Result<std::unique_ptr<CommandBuffer>> FaultyDevice::create_command_buffer() {
+Result<std::unique_ptr<CommandBuffer>> FaultyDevice::create_command_buffer(Partition* partition) {
   CATENA_RETURN_IF_ERROR(faults_->enter(Call::kCreateCommandBuffer));
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<CommandBuffer> commands, real_->create_command_buffer());
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<CommandBuffer> commands, real_->create_command_buffer(partition));
   return std::make_unique<FaultyCommandBuffer>(*faults_, std::move(commands));
+}
+
+Result<std::vector<std::unique_ptr<Partition>>> FaultyDevice::divide(std::span<const std::uint32_t> compute_units) {
+  CATENA_RETURN_IF_ERROR(faults_->enter(Call::kDivide));
+  return real_->divide(compute_units);
 }
 
 Result<Binary> FaultyDevice::compile(ProgramSource const& source) {

@@ -16,6 +16,7 @@ enum class Call {
   kMapHost,
   kCreateStream,
   kCreateCommandBuffer,
+  kDivide,
   kCompile,
   kLoad,
   kCopyToDevice,
@@ -31,7 +32,7 @@ enum class Call {
   kFlush,
   kReady,
 };
-inline constexpr std::size_t kCallCount = 19;
+inline constexpr std::size_t kCallCount = 20;
 
 /// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs, kernels
 /// and lists are its own. Its streams, events and pinned buffers must not outlive it. Thread rule: as every Device; the
@@ -69,7 +70,8 @@ class FaultyDevice final : public Device {
   Result<std::unique_ptr<PinnedBuffer>> allocate_pinned(std::size_t bytes) override;
   Result<std::unique_ptr<Buffer>> map_host(HostMemory const& memory) override;
   Result<std::unique_ptr<Stream>> create_stream(StreamOptions const& options) override;
-  Result<std::unique_ptr<CommandBuffer>> create_command_buffer() override;
+  Result<std::unique_ptr<CommandBuffer>> create_command_buffer(Partition* partition) override;
+  Result<std::vector<std::unique_ptr<Partition>>> divide(std::span<const std::uint32_t> compute_units) override;
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override;

@@ -152,7 +152,7 @@ void Simulation::work(std::size_t nf, Movement const* movement) {
 
 void Simulation::send() {
   for (SimulatedPacket const& packet : packets_) {
-    read(packet, packet.host, ~FieldSet{0}, nfs_.size(), "sending");
+    read(packet, packet.host, packet::kAllFields, nfs_.size(), "sending");
   }
 }
 
@@ -166,7 +166,7 @@ FieldSet Simulation::valid_on_host() const { return valid_in(&SimulatedPacket::h
 FieldSet Simulation::valid_on_device() const { return valid_in(&SimulatedPacket::device); }
 
 FieldSet Simulation::valid_in(Versions SimulatedPacket::*memory) const {
-  FieldSet valid = ~FieldSet{0};
+  FieldSet valid = packet::kAllFields;
   for (SimulatedPacket const& packet : packets_) {
     for (std::uint32_t field = 0; field < packet::kFieldCount; ++field) {
       const bool comes = memory == &SimulatedPacket::device && (packet.marked >> field & 1U) != 0;

@@ -68,11 +68,11 @@ std::string unequal(std::string_view what, Value const& actual, Value const& exp
   return actual == expected ? std::string() : concat(what, " is ", actual, ", ", expected, " expected");
 }
 
-std::string count_difference(std::string_view what, std::vector<dataplane::NamedCount> const& actual,
-                             std::vector<dataplane::NamedCount> const& expected) {
-  const auto text = [](std::vector<dataplane::NamedCount> const& counts) {
+std::string count_difference(std::string_view what, std::vector<io::NamedCount> const& actual,
+                             std::vector<io::NamedCount> const& expected) {
+  const auto text = [](std::vector<io::NamedCount> const& counts) {
     std::string all;
-    for (dataplane::NamedCount const& count : counts) {
+    for (io::NamedCount const& count : counts) {
       all += concat(" ", std::string(count.name), "=", count.count);
     }
     return all;

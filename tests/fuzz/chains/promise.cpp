@@ -18,7 +18,7 @@ constexpr std::size_t kFileHeader = 24;
 
 std::uint64_t lost_at(chain::NfReport const& nf) {
   std::uint64_t sum = 0;
-  for (dataplane::NamedCount const& drop : nf.drops) {
+  for (io::NamedCount const& drop : nf.drops) {
     sum += drop.name == kLost ? drop.count : 0;
   }
   return sum;

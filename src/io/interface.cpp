@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/interface.hpp"
+
+#include <linux/capability.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+#include <catena/packet/slot.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+namespace catena::io {
+namespace {
+
+constexpr std::string_view kDriver = "net_af_packet";
+constexpr std::string_view kInterfaceKey = ",iface=";
+/// Rings of a socket that are locked in memory; below this limit that takes cap_ipc_lock.
+constexpr rlim_t kLockedBytes = rlim_t{64} << 20;
+/// Frames that are inspected for checksums that a sender left to a NIC.
+constexpr std::uint32_t kWatchedFrames = 64;
+constexpr std::uint32_t kUsualMtu = 1500;
+
+/// A socket for requests about interfaces; closed with it.
+class RequestSocket {
+ public:
+  RequestSocket() : socket_(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
+  ~RequestSocket() {
+    if (socket_ >= 0) {
+      close(socket_);
+    }
+  }
+  RequestSocket(RequestSocket const&) = delete;
+  RequestSocket& operator=(RequestSocket const&) = delete;
+  bool ask(unsigned long request, ifreq& about) const { return socket_ >= 0 && ioctl(socket_, request, &about) == 0; }
+
+ private:
+  int socket_;
+};
+
+ifreq request_for(std::string const& interface) {
+  ifreq request{};
+  interface.copy(request.ifr_name, IFNAMSIZ - 1);
+  return request;
+}
+
+std::uint32_t ask_ethtool(RequestSocket const& kernel, std::string const& interface, std::uint32_t command) {
+  ifreq request = request_for(interface);
+  struct ethtool_value value {
+    command, 0
+  };
+  request.ifr_data = reinterpret_cast<char*>(&value);
+  return kernel.ask(SIOCETHTOOL, request) ? value.data : 0;
+}
+
+bool has_flag(std::string const& interface, int flag) {
+  ifreq request = request_for(interface);
+  return RequestSocket().ask(SIOCGIFFLAGS, request) && (request.ifr_flags & flag) != 0;
+}
+
+std::uint64_t effective_capabilities() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "CapEff:") {
+      std::uint64_t bits = 0;
+      status >> std::hex >> bits;
+      return bits;
+    }
+  }
+  return 0;
+}
+
+std::string own_program() {
+  std::array<char, 4096> path{};
+  const ssize_t bytes = readlink("/proc/self/exe", path.data(), path.size() - 1);
+  return bytes > 0 ? std::string(path.data(), static_cast<std::size_t>(bytes)) : "$(command -v catena)";
+}
+
+/// The checksum of a TCP or UDP header as Linux leaves it to a NIC: the folded sum of the pseudo header alone.
+bool is_only_begun(const std::uint8_t* frame, packet::Layers const& layers) {
+  const std::uint8_t* ip = frame + layers.l3;
+  const std::uint32_t bytes = layers.l3_length - (layers.l4 - layers.l3);
+  const bool tcp = (layers.flags & packet::kTcp) != 0;
+  std::uint64_t sum = packet::checksum_add(ip + 12, 8);
+  sum += (tcp ? packet::kProtocolTcp : packet::kProtocolUdp) + bytes;
+  const std::uint16_t begun = static_cast<std::uint16_t>(~packet::checksum_finish(sum));
+  if (packet::load_be16(frame + layers.l4 + (tcp ? 16 : 6)) != begun) {
+    return false;
+  }
+  return packet::checksum_finish(packet::checksum_add(frame + layers.l4, bytes, sum)) != 0;
+}
+
+}  // namespace
+
+std::string interface_device(std::string_view interface) {
+  return concat(kDriver, "_", interface, kInterfaceKey, interface);
+}
+
+std::string interface_of(std::string_view device) {
+  const std::size_t at = device.find(kInterfaceKey);
+  if (!device.starts_with(kDriver) || at == std::string_view::npos) {
+    return {};
+  }
+  const std::string_view value = device.substr(at + kInterfaceKey.size());
+  return std::string(value.substr(0, value.find(',')));
+}
+
+Status may_open_interfaces() {
+  const std::uint64_t held = effective_capabilities();
+  const auto has = [held](unsigned capability) { return (held >> capability & 1U) != 0; };
+  std::string missing;
+  const auto need = [&missing](std::string_view name) { missing += concat(missing.empty() ? "" : ", ", name); };
+  if (!has(CAP_NET_RAW)) {
+    need("cap_net_raw");
+  }
+  if (!has(CAP_NET_ADMIN)) {
+    need("cap_net_admin");
+  }
+  rlimit locked{};
+  if (!has(CAP_IPC_LOCK) && getrlimit(RLIMIT_MEMLOCK, &locked) == 0 && locked.rlim_cur < kLockedBytes) {
+    need("cap_ipc_lock");
+  }
+  if (missing.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(concat("this process lacks ", missing,
+                                            ", which packet sockets need: run it as root, or once: sudo setcap ",
+                                            "cap_net_raw,cap_net_admin,cap_ipc_lock+ep ", own_program()));
+}
+
+std::vector<std::string> interfaces() {
+  std::vector<std::string> names;
+  struct if_nameindex* list = if_nameindex();
+  for (struct if_nameindex* entry = list; entry != nullptr && entry->if_name != nullptr; ++entry) {
+    if (std::string_view(entry->if_name) != "lo") {
+      names.emplace_back(entry->if_name);
+    }
+  }
+  if_freenameindex(list);
+  return names;
+}
+
+Status find_interface(std::string const& interface) {
+  if (if_nametoindex(interface.c_str()) != 0) {
+    return absl::OkStatus();
+  }
+  std::string known;
+  for (std::string const& name : interfaces()) {
+    known += concat(known.empty() ? "" : ", ", name);
+  }
+  return absl::NotFoundError(concat("there is no interface '", interface, "' here; there ",
+                                    known.empty() ? "is none but lo" : "are: ", known));
+}
+
+std::vector<Advice> check_interface(std::string const& interface) {
+  const RequestSocket kernel;
+  std::vector<Advice> advice;
+  ifreq flags = request_for(interface);
+  if (kernel.ask(SIOCGIFFLAGS, flags) && (flags.ifr_flags & IFF_UP) == 0) {
+    advice.push_back({concat(interface, " is down"), concat("sudo ip link set ", interface, " up")});
+  }
+  const bool gro = ask_ethtool(kernel, interface, ETHTOOL_GGRO) != 0;
+  const bool lro = (ask_ethtool(kernel, interface, ETHTOOL_GFLAGS) & ETH_FLAG_LRO) != 0;
+  if (gro || lro) {
+    advice.push_back({concat(interface, " merges received packets into ones that are too long to forward (",
+                             gro ? "GRO" : "", gro && lro ? ", " : "", lro ? "LRO" : "", " is on)"),
+                      concat("sudo ethtool -K ", interface, gro ? " gro off" : "", lro ? " lro off" : "")});
+  }
+  return advice;
+}
+
+Status prepare_interface(std::string const& interface) {
+  CATENA_RETURN_IF_ERROR(may_open_interfaces());
+  CATENA_RETURN_IF_ERROR(find_interface(interface));
+  for (Advice const& advice : check_interface(interface)) {
+    spdlog::warn("{}: {}", advice.text, advice.fix);
+  }
+  return absl::OkStatus();
+}
+
+std::uint32_t interface_mtu(std::string const& interface) {
+  ifreq request = request_for(interface);
+  return RequestSocket().ask(SIOCGIFMTU, request) ? static_cast<std::uint32_t>(request.ifr_mtu) : kUsualMtu;
+}
+
+bool is_up(std::string const& interface) { return has_flag(interface, IFF_UP); }
+
+bool is_running(std::string const& interface) { return has_flag(interface, IFF_RUNNING); }
+
+bool cuts_segments(std::string const& interface) {
+  const RequestSocket kernel;
+  ifreq request = request_for(interface);
+  ethtool_drvinfo info{};
+  info.cmd = ETHTOOL_GDRVINFO;
+  request.ifr_data = reinterpret_cast<char*>(&info);
+  const bool is_known = kernel.ask(SIOCETHTOOL, request);
+  const std::string_view driver(info.driver, strnlen(info.driver, sizeof info.driver));
+  if (is_known && driver == "bridge") {
+    return false;  // its ports have offloads of their own, which change without it
+  }
+  if (ask_ethtool(kernel, interface, ETHTOOL_GTSO) == 0 && ask_ethtool(kernel, interface, ETHTOOL_GTXCSUM) == 0) {
+    return true;
+  }
+  // of the bus, virtual interfaces say "tun", "N/A" and the like. Those below are PCI devices, and their hosts cut late
+  const std::string bus(info.bus_info, strnlen(info.bus_info, sizeof info.bus_info));
+  std::error_code error;
+  return is_known && driver != "virtio_net" && driver != "vmxnet3" && !bus.empty() &&
+         std::filesystem::exists(std::filesystem::path("/sys/bus/pci/devices") / bus, error);
+}
+
+bool is_present(unsigned int index) {
+  std::array<char, IF_NAMESIZE> name{};
+  return if_indextoname(index, name.data()) != nullptr;
+}
+
+Status gone(std::string_view who, std::string_view interface) {
+  return absl::UnavailableError(
+      concat(who, ": interface ", interface, " is gone: somebody removed it, or moved it to another namespace"));
+}
+
+OffloadWatch::OffloadWatch(std::string interface)
+    : interface_(std::move(interface)), frames_left_(interface_.empty() ? 0 : kWatchedFrames) {}
+
+void OffloadWatch::saw(const std::uint8_t* frame, std::uint32_t bytes) {
+  const packet::Layers layers = packet::parse(frame, bytes);
+  if (frames_left_ == 0 || (layers.flags & packet::kPorts) == 0 || (layers.flags & packet::kFragment) != 0) {
+    return;
+  }
+  --frames_left_;
+  if (is_only_begun(frame, layers)) {
+    frames_left_ = 0;
+    spdlog::warn(
+        "{}: TCP or UDP packets arrive whose checksum was left to a NIC; receivers will drop them. Where they are sent "
+        "from (for a veth: its other end): ethtool -K INTERFACE tx off",
+        interface_);
+  }
+}
+
+void OffloadWatch::saw_too_long() {
+  if (!interface_.empty() && !std::exchange(told_too_long_, true)) {
+    spdlog::warn(
+        "{}: frames longer than {} bytes arrive and are dropped (too_long): segments that a NIC was to cut, or that "
+        "were "
+        "merged. Here: ethtool -K {} gro off lro off. Where they are sent from (for a veth: its other end): ethtool -K "
+        "INTERFACE tso off gso off",
+        interface_, packet::kMaxFrameBytes, interface_);
+  }
+}
+
+}  // namespace catena::io

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace catena::io {
+
+/// The clock of live packets: the monotonic clock plus what the wall clock was ahead of it when this object was made.
+/// Times are nanoseconds since 1970, and whoever sets the wall clock afterwards neither stops nor ends anything. Cheap
+/// to copy; all copies agree. Thread rule: any thread.
+class LiveClock {
+ public:
+  using Reading = std::uint64_t (*)();  ///< nanoseconds
+
+  LiveClock() : LiveClock(&read<std::chrono::system_clock>, &read<std::chrono::steady_clock>) {}
+  /// For tests: other clocks. `wall` is read once.
+  LiveClock(Reading wall, Reading monotonic) : monotonic_(monotonic), ahead_ns_(wall() - monotonic()) {}
+
+  std::uint64_t now_ns() const { return monotonic_() + ahead_ns_; }
+
+ private:
+  template <typename Clock>
+  static std::uint64_t read() {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count());
+  }
+
+  Reading monotonic_;
+  std::uint64_t ahead_ns_;  // wraps where the wall clock is behind
+};
+
+}  // namespace catena::io

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/capture.hpp"
+#include "io/source.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace catena::io {
+namespace {
+
+/// One receive() inspects no more frames than this, however many of them are too long.
+constexpr std::uint32_t kLooksPerPacket = 16;
+constexpr std::uint64_t kPassGapNs = 1000;
+constexpr std::uint64_t kPcapRecordBytes = 16;  // in front of each frame
+
+class PcapSource final : public Source {
+ public:
+  PcapSource(std::string path, std::uint64_t loops, Capture capture)
+      : path_(std::move(path)), loops_(loops), capture_(std::move(capture)) {
+    std::error_code error;
+    file_bytes_ = std::filesystem::file_size(path_, error);
+    file_bytes_ = error ? 0 : file_bytes_;
+  }
+
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
+    if (ended_) {
+      return failure_;
+    }
+    const std::uint32_t room = pool.unit_packets();
+    if (!pool.acquire_slots(unit, room)) {
+      starved = true;
+      return absl::OkStatus();
+    }
+    std::uint32_t filled = 0;
+    for (std::uint32_t looks = 0; looks < kLooksPerPacket * room && filled < room && !ended_; ++looks) {
+      pcap_pkthdr* header = nullptr;
+      const u_char* bytes = nullptr;
+      if (const int got = pcap_next_ex(capture_.pcap.get(), &header, &bytes); got != 1) {
+        end_pass(got);
+        continue;
+      }
+      ++seen_;
+      ++frames_in_pass_;
+      const std::uint64_t index = next_index++;
+      bytes_in_pass_ += kPcapRecordBytes + header->caplen;
+      if (header->caplen > packet::kMaxFrameBytes) {
+        ++too_long_;
+        continue;
+      }
+      const std::uint32_t slot = unit.slots()[filled];
+      std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, bytes, header->caplen);
+      pool.set_arrived(slot, header->caplen, index, arrival_ns(*header));
+      ++filled;
+    }
+    if (filled < room) {
+      pool.release_slots(unit, filled, room - filled);
+    }
+    unit.count = filled;
+    show_part_done();
+    return filled == 0 ? failure_ : absl::OkStatus();
+  }
+
+  bool finished() const override { return ended_ && failure_.ok(); }
+  SourceCounts counts() const override { return {seen_, {{"too_long", too_long_}}}; }
+  double part_done() const override { return part_done_.load(std::memory_order_relaxed); }
+  std::string describe() const override {
+    return loops_ == 1 ? concat("pcap ", path_) : concat("pcap ", path_, ", ", loops_, " times");
+  }
+
+ private:
+  /// By the bytes that a pcap file has for the frames; those of pcapng have a little more.
+  void show_part_done() {
+    if (file_bytes_ > 0) {
+      const double of_pass = std::min(1.0, static_cast<double>(bytes_in_pass_) / static_cast<double>(file_bytes_));
+      const double passes = static_cast<double>(passes_) + (ended_ ? 0 : of_pass);
+      part_done_.store(passes / static_cast<double>(loops_), std::memory_order_relaxed);
+    }
+  }
+
+  /// When the frame arrived; further passes follow the first.
+  std::uint64_t arrival_ns(pcap_pkthdr const& header) {
+    const std::uint64_t stamp = stamp_ns(header);
+    earliest_ns_ = std::min(earliest_ns_, stamp);
+    latest_ns_ = std::max(latest_ns_, stamp);
+    return stamp + passes_ * (latest_ns_ - earliest_ns_ + kPassGapNs);
+  }
+
+  /// After pcap_next_ex() gave no frame: starts the next pass, or ends.
+  void end_pass(int got) {
+    if (got != PCAP_ERROR_BREAK) {
+      ended_ = true;
+      failure_ = absl::DataLossError(
+          concat(path_, ": frame ", frames_in_pass_ + 1, " cannot be read: ", pcap_geterr(capture_.pcap.get())));
+      return;
+    }
+    ++passes_;
+    if (passes_ == loops_ || frames_in_pass_ == 0) {
+      ended_ = true;
+      return;
+    }
+    frames_in_pass_ = 0;
+    bytes_in_pass_ = 0;
+    Result<Capture> again = open_capture(path_);
+    if (again.ok()) {
+      capture_ = std::move(again).value();
+    } else {
+      ended_ = true;
+      failure_ = std::move(again).status();
+    }
+  }
+
+  std::string path_;
+  std::uint64_t loops_;
+  Capture capture_;
+  std::uint64_t passes_ = 0;
+  std::uint64_t earliest_ns_ = UINT64_MAX;
+  std::uint64_t latest_ns_ = 0;
+  std::uint64_t frames_in_pass_ = 0;
+  std::uint64_t bytes_in_pass_ = 0;
+  std::uint64_t file_bytes_ = 0;
+  std::atomic<double> part_done_{-1};
+  std::uint64_t seen_ = 0;
+  std::uint64_t too_long_ = 0;
+  bool ended_ = false;
+  Status failure_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Source>> open_pcap_source(std::string const& path, std::uint64_t loops) {
+  if (loops == 0) {
+    return absl::InvalidArgumentError(concat(path, ": 0 loops: write 1 or more"));
+  }
+  if (is_stream(path)) {
+    return loops == 1 ? open_stream_source(path)
+                      : absl::InvalidArgumentError(concat(path, ": no regular file, so it is read only once: write 1"));
+  }
+  CATENA_ASSIGN_OR_RETURN(Capture capture, open_capture(path));
+  return std::make_unique<PcapSource>(path, loops, std::move(capture));
+}
+
+Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most) {
+  CATENA_ASSIGN_OR_RETURN(const Capture capture, open_capture(path));
+  std::vector<SampledFrame> frames;
+  pcap_pkthdr* header = nullptr;
+  const u_char* bytes = nullptr;
+  for (std::size_t looks = 0; looks < most && pcap_next_ex(capture.pcap.get(), &header, &bytes) == 1; ++looks) {
+    if (header->caplen <= packet::kMaxFrameBytes) {
+      frames.push_back({header->caplen, packet::parse(bytes, header->caplen)});
+    }
+  }
+  return frames;
+}
+
+}  // namespace catena::io

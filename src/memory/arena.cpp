@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/arena.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <vector>
+
+namespace catena::memory {
+namespace {
+
+/// A device pins whole pages, and the columns without their neighbours.
+constexpr std::size_t kPageBytes = 4096;
+constexpr std::array<char, 8> kMagic{'c', 'a', 't', 'e', 'n', 'a', '\r', '\n'};
+/// Of the layout below. It changes whenever that does, or MetaColumns, Unit or RingState.
+constexpr std::uint32_t kVersion = 1;
+
+/// What an arena begins with.
+struct Header {
+  std::array<char, 8> magic;
+  std::uint32_t version;
+  ArenaShape shape;
+};
+static_assert(std::is_trivially_copyable_v<Header>);
+
+/// Where the parts of an arena begin, in bytes from its first one. Follows from the shape alone: a process believes
+/// another nothing else.
+struct Layout {
+  std::size_t slots;
+  std::size_t offset, length, layers, verdict, port, index, arrival_ns, rewritten, ingress, mtu;
+  std::size_t units, unit_bytes;
+  std::size_t free_slots, free_units, queues;
+  std::size_t bytes;
+};
+
+/// Hands out room behind what was handed out before.
+class Room {
+ public:
+  std::size_t take(std::size_t bytes, std::size_t align) {
+    const std::size_t begin = (end_ + align - 1) / align * align;
+    end_ = begin + bytes;
+    return begin;
+  }
+  template <typename T>
+  std::size_t column(std::uint32_t slots) {
+    return take(slots * sizeof(T), kPageBytes);
+  }
+  std::size_t ring(std::uint32_t entries) {
+    return take(sizeof(RingState) + std::size_t{entries} * sizeof(std::uint32_t), alignof(RingState));
+  }
+
+ private:
+  std::size_t end_ = 0;
+};
+
+/// Entries of the rings that units are in.
+std::uint32_t unit_entries(ArenaShape const& shape) { return std::bit_ceil(units_of(shape)); }
+
+Layout layout_of(ArenaShape const& shape) {
+  Room room;
+  Layout layout{};
+  room.take(sizeof(Header), kPageBytes);
+  layout.slots = room.take(std::size_t{shape.slots} * packet::kSlotBytes, kPageBytes);
+  layout.offset = room.column<std::uint16_t>(shape.slots);
+  layout.length = room.column<std::uint16_t>(shape.slots);
+  layout.layers = room.column<packet::Layers>(shape.slots);
+  layout.verdict = room.column<std::uint8_t>(shape.slots);
+  layout.port = room.column<std::uint16_t>(shape.slots);
+  layout.index = room.column<std::uint64_t>(shape.slots);
+  layout.arrival_ns = room.column<std::uint64_t>(shape.slots);
+  layout.rewritten = room.column<std::uint8_t>(shape.slots);
+  layout.ingress = room.column<std::uint16_t>(shape.slots);
+  layout.mtu = room.column<std::uint16_t>(shape.slots);
+  const std::size_t unit = sizeof(Unit) + shape.unit_packets * sizeof(std::uint32_t);
+  layout.unit_bytes = (unit + alignof(Unit) - 1) / alignof(Unit) * alignof(Unit);
+  layout.units = room.take(units_of(shape) * layout.unit_bytes, kPageBytes);
+  layout.free_slots = room.ring(shape.slots);
+  layout.free_units = room.ring(unit_entries(shape));
+  layout.queues = room.take(0, alignof(RingState));
+  for (std::uint32_t queue = 0; queue < shape.queues; ++queue) {
+    room.ring(unit_entries(shape));
+  }
+  layout.bytes = room.take(0, kPageBytes);
+  return layout;
+}
+
+Status check(ArenaShape const& shape) {
+  if (shape.slots < kMinSlots || shape.slots > kMaxSlots || !std::has_single_bit(shape.slots)) {
+    return absl::InvalidArgumentError(
+        concat("a packet pool of ", shape.slots, " slots: write a power of two from ", kMinSlots, " to ", kMaxSlots));
+  }
+  if (const std::uint32_t most = std::min(kMaxUnitPackets, shape.slots / 2);
+      shape.unit_packets == 0 || shape.unit_packets > most) {
+    return absl::InvalidArgumentError(concat("units of ", shape.unit_packets, " packets: write 1 to ", most,
+                                             " for a pool of ", shape.slots, " slots"));
+  }
+  if (shape.queues > kMaxQueues) {
+    return absl::InvalidArgumentError(
+        concat("a packet pool with ", shape.queues, " queues of units: at most ", kMaxQueues));
+  }
+  return absl::OkStatus();
+}
+
+Status refused(std::string_view call, std::size_t bytes, std::uint32_t slots) {
+  return absl::ResourceExhaustedError(concat("packet pool: ", (bytes + (1U << 20) - 1) >> 20, " MiB for ", slots,
+                                             " slots: ", call, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Arena>> Arena::create(ArenaShape const& shape) {
+  CATENA_RETURN_IF_ERROR(check(shape));
+  const std::size_t bytes = layout_of(shape).bytes;
+  std::unique_ptr<Arena> arena(new Arena);
+  arena->fd_ = memfd_create("catena_packets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (arena->fd_ < 0) {
+    return refused("memfd_create", bytes, shape.slots);
+  }
+  // fallocate takes the pages now: memory that runs out later would be a SIGBUS
+  if (fallocate(arena->fd_, 0, 0, static_cast<off_t>(bytes)) != 0) {
+    return refused("fallocate", bytes, shape.slots);
+  }
+  // so would pages that another process takes away
+  if (fcntl(arena->fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return refused("F_ADD_SEALS", bytes, shape.slots);
+  }
+  CATENA_RETURN_IF_ERROR(arena->map_memory(arena->fd_, shape, Access::kReadWrite));
+  arena->fill();
+  return arena;
+}
+
+Result<std::unique_ptr<Arena>> Arena::map(int fd, Access access) {
+  struct stat found {};
+  Header header{};
+  if (fstat(fd, &found) != 0 || pread(fd, &header, sizeof header, 0) != sizeof header || header.magic != kMagic) {
+    return absl::InvalidArgumentError(concat("file descriptor ", fd, " is no packet memory of Catena"));
+  }
+  if (header.version != kVersion) {
+    return absl::InvalidArgumentError(concat("packet memory of version ", header.version, "; this program has ",
+                                             kVersion, ": both processes must be of one version of Catena"));
+  }
+  CATENA_RETURN_IF_ERROR(check(header.shape));
+  if (static_cast<std::size_t>(found.st_size) != layout_of(header.shape).bytes) {
+    return absl::InvalidArgumentError(
+        concat("packet memory of ", found.st_size, " bytes says that it has ", layout_of(header.shape).bytes));
+  }
+  if (const int seals = fcntl(fd, F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
+    return absl::InvalidArgumentError("packet memory that its owner can still shrink: seal it with F_SEAL_SHRINK");
+  }
+  std::unique_ptr<Arena> arena(new Arena);
+  arena->fd_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (arena->fd_ < 0) {
+    return refused("dup", static_cast<std::size_t>(found.st_size), header.shape.slots);
+  }
+  CATENA_RETURN_IF_ERROR(arena->map_memory(arena->fd_, header.shape, access));
+  return arena;
+}
+
+Status Arena::map_memory(int fd, ArenaShape const& shape, Access access) {
+  const Layout layout = layout_of(shape);
+  const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* mapped = mmap(nullptr, layout.bytes, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+  if (mapped == MAP_FAILED) {
+    return refused("mmap", layout.bytes, shape.slots);
+  }
+  shape_ = shape;
+  bytes_ = layout.bytes;
+  memory_ = static_cast<std::byte*>(mapped);
+  const auto column = [this]<typename T>(T*& place, std::size_t at) { place = reinterpret_cast<T*>(memory_ + at); };
+  column(slots_, layout.slots);
+  column(meta_.offset, layout.offset);
+  column(meta_.length, layout.length);
+  column(meta_.layers, layout.layers);
+  column(meta_.verdict, layout.verdict);
+  column(meta_.port, layout.port);
+  column(meta_.index, layout.index);
+  column(meta_.arrival_ns, layout.arrival_ns);
+  column(meta_.rewritten, layout.rewritten);
+  column(meta_.ingress, layout.ingress);
+  column(meta_.mtu, layout.mtu);
+  first_unit_ = memory_ + layout.units;
+  unit_bytes_ = layout.unit_bytes;
+
+  const auto ring = [this](std::size_t at, std::uint32_t entries, std::uint32_t limit, IndexRing::Ends ends) {
+    auto* state = reinterpret_cast<RingState*>(memory_ + at);
+    return std::make_unique<IndexRing>(*state, std::span(reinterpret_cast<std::uint32_t*>(state + 1), entries), limit,
+                                       ends);
+  };
+  free_slots_ = ring(layout.free_slots, shape.slots, shape.slots, IndexRing::Ends::kManyEach);
+  free_units_ = ring(layout.free_units, unit_entries(shape), units_of(shape), IndexRing::Ends::kManyIn);
+  Room room;
+  room.take(layout.queues, 1);
+  for (std::uint32_t queue = 0; queue < shape.queues; ++queue) {
+    queues_.push_back(
+        ring(room.ring(unit_entries(shape)), unit_entries(shape), units_of(shape), IndexRing::Ends::kOneEach));
+  }
+  return absl::OkStatus();
+}
+
+/// Memory of a new object is zero: only what is not has to be written.
+void Arena::fill() {
+  for (std::uint32_t number = 0; number < units(); ++number) {
+    new (&unit(number)) Unit;
+    free_units_->push(std::span(&number, 1));
+  }
+  for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
+    free_slots_->push(std::span(&slot, 1));
+  }
+  const Header header{kMagic, kVersion, shape_};
+  std::memcpy(memory_, &header, sizeof header);
+}
+
+Arena::~Arena() {
+  if (memory_ != nullptr) {
+    munmap(memory_, bytes_);
+  }
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+std::span<std::byte> Arena::slot_bytes() const {
+  return std::as_writable_bytes(std::span(slots_, std::size_t{shape_.slots} * packet::kSlotBytes));
+}
+
+std::uint64_t Arena::slot_offset() const {
+  return static_cast<std::uint64_t>(reinterpret_cast<std::byte const*>(slots_) - memory_);
+}
+
+}  // namespace catena::memory

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "memory/index_ring.hpp"
+#include "memory/unit.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/packet/batch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace catena::memory {
+
+/// How much an arena holds: all that is needed to know where everything in it is.
+struct ArenaShape {
+  std::uint32_t slots = 0;         ///< a power of two from kMinSlots to kMaxSlots
+  std::uint32_t unit_packets = 0;  ///< room of each unit: 1 to kMaxUnitPackets, at most half of the slots
+  std::uint32_t queues = 0;        ///< of units, between stages: at most kMaxQueues
+
+  friend bool operator==(ArenaShape const&, ArenaShape const&) = default;
+};
+inline constexpr std::uint32_t kMinSlots = 512;
+inline constexpr std::uint32_t kMaxSlots = 1U << 20;
+inline constexpr std::uint32_t kMaxQueues = 256;
+
+/// Units of an arena: one for each `unit_packets` slots even if every second unit is only half full, and some on the
+/// way back.
+constexpr std::uint32_t units_of(ArenaShape const& shape) { return 2 * shape.slots / shape.unit_packets + 64; }
+
+/// Packet memory behind one file descriptor: slots, the metadata of the packets in them as one array per field, units,
+/// and rings of indices. Numbers stand for all of them and nothing inside is an address, so that every process that
+/// has the descriptor maps the same packets, wherever it has room for them. Whose they are, the rings say: an index
+/// is in one ring, or with one owner.
+///
+/// Thread rule: as for the parts. Everything but create() and map() may be called by any thread.
+class Arena {
+ public:
+  enum class Access : std::uint8_t { kReadWrite, kRead };
+
+  /// All memory is taken at once: no page of it is touched for the first time on the packet path. Every slot and every
+  /// unit is in its ring of free ones, in order; the queues are empty.
+  ///   InvalidArgument     another shape; the text says what may be written
+  ///   ResourceExhausted   the memory cannot be had; the text says how much was asked for
+  static Result<std::unique_ptr<Arena>> create(ArenaShape const& shape);
+  /// The arena behind `fd`, which stays the caller's. With Access::kRead nothing may be written, push() and pop()
+  /// included.
+  ///   InvalidArgument     `fd` is no arena of this version of Catena, or one that could shrink under the reader
+  ///   ResourceExhausted   no room to map it
+  static Result<std::unique_ptr<Arena>> map(int fd, Access access = Access::kReadWrite);
+  ~Arena();
+  Arena(Arena const&) = delete;
+  Arena& operator=(Arena const&) = delete;
+
+  ArenaShape const& shape() const { return shape_; }
+  /// Of the arena; for another process, which maps it with map(). Open as long as this.
+  int fd() const { return fd_; }
+
+  /// First byte of a slot; kSlotBytes long. Slots follow one another without a gap.
+  std::uint8_t* slot(std::uint32_t slot) const { return slots_ + std::size_t{slot} * packet::kSlotBytes; }
+  /// All slots, and where in the object behind fd() they begin.
+  std::span<std::byte> slot_bytes() const;
+  std::uint64_t slot_offset() const;
+  packet::MetaColumns const& meta() const { return meta_; }
+  packet::Batch batch(Unit const& unit) const { return {slots_, meta_, unit.used_slots()}; }
+
+  std::uint32_t units() const { return units_of(shape_); }
+  Unit& unit(std::uint32_t number) const {
+    return *reinterpret_cast<Unit*>(first_unit_ + std::size_t{number} * unit_bytes_);
+  }
+  std::uint32_t number_of(Unit const& unit) const {
+    return static_cast<std::uint32_t>(
+        static_cast<std::size_t>(reinterpret_cast<std::byte const*>(&unit) - first_unit_) / unit_bytes_);
+  }
+
+  /// Any thread may push and pop.
+  IndexRing& free_slots() const { return *free_slots_; }
+  /// Any thread may push, one at a time pop.
+  IndexRing& free_units() const { return *free_units_; }
+  /// Queue of unit numbers, with room for every unit; one thread at each end.
+  IndexRing& queue(std::uint32_t number) const { return *queues_[number]; }
+
+ private:
+  Arena() = default;
+  Status map_memory(int fd, ArenaShape const& shape, Access access);
+  void fill();
+
+  ArenaShape shape_;
+  int fd_ = -1;
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+  // parts of the memory
+  std::uint8_t* slots_ = nullptr;
+  packet::MetaColumns meta_{};
+  std::byte* first_unit_ = nullptr;
+  std::size_t unit_bytes_ = 0;
+  std::unique_ptr<IndexRing> free_slots_;
+  std::unique_ptr<IndexRing> free_units_;
+  std::vector<std::unique_ptr<IndexRing>> queues_;
+};
+
+}  // namespace catena::memory

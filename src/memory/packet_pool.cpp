@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "memory/packet_pool.hpp"
+
+namespace catena::memory {
+
+Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std::uint32_t unit_packets,
+                                                       std::uint32_t queues) {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena, Arena::create({slots, unit_packets, queues}));
+  return std::unique_ptr<PacketPool>(new PacketPool(std::move(arena)));
+}
+
+Unit* PacketPool::acquire_unit() {
+  std::uint32_t number = 0;
+  return arena_->free_units().pop(std::span(&number, 1)) ? &arena_->unit(number) : nullptr;
+}
+
+bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {
+  return arena_->free_slots().pop(std::span(unit.slots() + unit.count, count));
+}
+
+void PacketPool::release_unit(Unit* unit) {
+  unit->count = 0;
+  unit->host_fallback = false;
+  const std::uint32_t number = arena_->number_of(*unit);
+  arena_->free_units().push(std::span(&number, 1));
+}
+
+void PacketPool::quarantine(Unit const& unit) {
+  quarantined_slots_.fetch_add(unit.count, std::memory_order_relaxed);
+  quarantined_units_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool PacketPool::exhausted() const {
+  return slots() - quarantined_slots_.load(std::memory_order_relaxed) < unit_packets() ||
+         quarantined_units_.load(std::memory_order_relaxed) == arena_->units();
+}
+
+}  // namespace catena::memory
