@@ -26,7 +26,7 @@ constexpr int kChains = 2000;
 constexpr FieldSet kFrameBounds = fields(packet::kMetaOffset, packet::kMetaLength);
 constexpr FieldSet kWhereHeadersAre = kFrameBounds | fields(packet::kMetaLayers);
 constexpr FieldSet kNoPlaceOfTheirOwn =
-    fields(packet::kEthType, packet::kIpv4Options, packet::kTcpOptions, packet::kTrailer);
+    fields(packet::kEthType, packet::kIpv4Options, packet::kIpv6Extensions, packet::kTcpOptions, packet::kTrailer);
 
 /// Modes of which one enumeration finds the cheapest plans.
 struct Setting {

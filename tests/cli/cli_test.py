@@ -569,7 +569,7 @@ class CommandLine(unittest.TestCase):
     def test_show(self):
         nfs = json.loads(catena("show", "nfs", "--json").stdout)
         self.assertLessEqual({"firewall", "ipsec", "nids", "router"}, {nf["type"] for nf in nfs})
-        self.assertEqual(len(json.loads(catena("show", "fields", "--json").stdout)), 32)
+        self.assertEqual(len(json.loads(catena("show", "fields", "--json").stdout)), 39)
         devices = json.loads(catena("show", "devices", "--json").stdout)
         self.assertEqual({entry["backend"] for entry in devices}, {"cuda", "opencl"})
         for what in ("nfs", "fields", "devices"):
@@ -584,7 +584,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("CATENA_SHARED=1U", adaptive[0]["defines"])
         self.assertEqual(adaptive[0]["source"], copy[0]["source"], "a plan leaves the kernel's source as it is")
         text = catena("show", "program", chain, "fw").stdout
-        self.assertRegex(text, r"#define CATENA_READS +\d+U  // .*ipv4.src, ipv4.dst")
+        self.assertRegex(text, r"#define CATENA_READS +\d+UL  // .*ipv4.src, ipv4.dst")
         for nf, words in (("rt", "works on the CPU"), ("fx", "no NF named 'fx'")):
             wrong = catena("show", "program", chain, nf)
             self.assertEqual(wrong.returncode, 1)
