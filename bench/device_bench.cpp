@@ -78,7 +78,7 @@ void kernel_alone(benchmark::State& state, device::Device* device, Case const& t
   instance.select(store.all(), slots);
   instance.prepare(store.all(), slots, aux);
   (*launch)->begin();
-  (*launch)->add(store.all().subset(slots), aux);
+  (*launch)->add(store.all(), slots, aux);
   if (Status status = (*launch)->submit(); !status.ok()) {
     return fail(status);
   }

@@ -82,6 +82,7 @@ class DroppingDevice final : public device::Device {
     return real_->load(binary);
   }
   Status failed() const override { return absl::OkStatus(); }
+  void abandon(Status const& /*reason*/) override {}
 
  private:
   device::Device* real_;
@@ -139,7 +140,7 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
                                     "{rules: " CATENA_SOURCE_DIR "/examples/branch-office/fw.rules, default: allow}"));
   CATENA_ASSIGN_OR_RETURN(nf::KernelSide side, nf->kernel_side());
   nf::Instance instance("fw", **descriptor, std::move(nf), nf::OnUnsupported::kPass, false);
-  const kernel::SharedStep step{
+  const copy::SharedStep step{
       .to_device = way.fields | packet::fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers),
       .to_host = 0,
       .columns_in = way.route == TransferMethod::kStrided ? TransferMethod::kStaged : way.route,
@@ -147,7 +148,7 @@ Status measure(benchmark::State& state, device::Device& device, Way const& way) 
   const std::size_t slots_bytes = std::size_t{traffic->pool->slots()} * packet::kSlotBytes;
   CATENA_ASSIGN_OR_RETURN(
       const auto shared,
-      kernel::SharedBuffer::create(device, std::as_writable_bytes(std::span(traffic->pool->slot(0), slots_bytes))));
+      copy::SharedBuffer::create(device, std::as_writable_bytes(std::span(traffic->pool->slot(0), slots_bytes))));
   CATENA_ASSIGN_OR_RETURN(
       const auto device_nf,
       kernel::DeviceNf::create(device, std::move(side.spec), instance.launch_plan(step), side.state, shared.get()));

@@ -4,7 +4,6 @@
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
-#include "core/keep.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
@@ -64,23 +63,8 @@ Result<std::unique_ptr<Chain>> Chain::create(ChainConfig config, RunOptions cons
 }
 
 Chain::~Chain() {
-  // stages hold launches, which hold memory of the device
-  const bool abandoned = abandoned_device();
-  const bool lost = std::any_of(nfs_.begin(), nfs_.end(), [](ChainEntry const& entry) {
-    return entry.device_stage != nullptr && !entry.device_stage->device_status().ok();
-  });
+  // in front of the NFs and the device: they hold launches
   stages_.clear();
-  if (abandoned) {
-    for (ChainEntry& entry : nfs_) {
-      keep_until_exit(std::move(entry.device_nf));
-    }
-    keep_until_exit(std::move(device_));
-  }
-  if (lost && shared_) {
-    // what was enqueued on a lost device may still write to the packet pool
-    keep_until_exit(std::move(shared_));
-    keep_until_exit(std::move(pool_));
-  }
 }
 
 Status Chain::make_nfs(nf::Registry const& registry, RunOptions const& options) {
@@ -151,7 +135,7 @@ Status Chain::load_kernels(SyncOptions const& options) {
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, plan_input(config_, options));
   if (options.mode != plan::Mode::kCopy) {
     CATENA_ASSIGN_OR_RETURN(
-        shared_, kernel::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd(), arena.slot_offset()}));
+        shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd(), arena.slot_offset()}, pool_));
     if (shared_->mapped() == nullptr) {
       input.costs.available &= static_cast<plan::MethodSet>(~plan::method_bit(TransferMethod::kGather));
     }
@@ -480,7 +464,7 @@ Report Chain::report() const {
     for (auto const& [reason, count] : nf::count_by_reason(refusals_of(*entry.instance))) {
       row.refused_rules.push_back({reason, count});
     }
-    if (const kernel::TransferCounts& moved = counters.transfers; moved.packets > 0) {
+    if (const copy::TransferCounts& moved = counters.transfers; moved.packets > 0) {
       row.bytes_to_device_per_packet = static_cast<double>(moved.bytes_to_device) / static_cast<double>(moved.packets);
       row.bytes_to_host_per_packet = static_cast<double>(moved.bytes_to_host) / static_cast<double>(moved.packets);
     }

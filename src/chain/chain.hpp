@@ -79,8 +79,8 @@ class Chain {
   std::atomic<bool> stop_{false};
   std::unique_ptr<device::Device> device_;
   std::string no_device_reason_;
-  std::unique_ptr<memory::PacketPool> pool_;
-  std::unique_ptr<kernel::SharedBuffer> shared_;
+  std::shared_ptr<memory::PacketPool> pool_;  ///< a device that is lost keeps it
+  std::unique_ptr<copy::SharedBuffer> shared_;
   std::optional<plan::Plan> plan_;                ///< where there is a device
   std::string costs_from_;                        ///< what the plan's costs are, for people
   std::vector<packet::FieldSet> only_on_device_;  ///< of each NF

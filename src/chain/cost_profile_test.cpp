@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/cost_profile.hpp"
 
-#include "kernel/testing/environment.hpp"
+#include "program/testing/environment.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace catena::chain {
 namespace {
 
 namespace fs = std::filesystem;
-using kernel::testing::Environment;
+using program::testing::Environment;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

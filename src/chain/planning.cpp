@@ -2,6 +2,7 @@
 #include "chain/planning.hpp"
 
 #include "chain/instances.hpp"
+#include "kernel/adapt.hpp"
 #include "memory/unit.hpp"
 
 #include <catena/core/text.hpp>
@@ -124,11 +125,11 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
   return side;
 }
 
-std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step) {
+std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step) {
   if (!step.shared) {
     return std::nullopt;
   }
-  kernel::SharedStep result;
+  copy::SharedStep result;
   result.to_device = step.to_device;
   result.to_host = step.to_host;
   for (plan::Move const& move : step.moves) {
@@ -190,12 +191,12 @@ Result<std::vector<AdaptedProgram>> adapted_programs(ChainConfig const& config, 
   }
   CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(inputs.plan));
   kernel::KernelSpec const& spec = inputs.sides[position]->spec;
-  const kernel::LaunchPlan launch_plan = inputs.instances[position]->launch_plan(shared_step(*plan.nfs[position].step));
+  const copy::LaunchPlan launch_plan = inputs.instances[position]->launch_plan(shared_step(*plan.nfs[position].step));
   std::vector<AdaptedProgram> programs;
   programs.push_back({concat(name, ": ", spec.source.front().name), kernel::adapt(spec, launch_plan)});
   if (launch_plan.shared) {
-    programs.push_back({concat(name, ": moves to the device"), kernel::transfer_source(launch_plan, true)});
-    programs.push_back({concat(name, ": moves to the host"), kernel::transfer_source(launch_plan, false)});
+    programs.push_back({concat(name, ": moves to the device"), copy::transfer_source(launch_plan, true)});
+    programs.push_back({concat(name, ": moves to the host"), copy::transfer_source(launch_plan, false)});
   }
   return programs;
 }

@@ -22,7 +22,7 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx);
 bool is_mix_assumed(PortConfig const& rx);
 
 /// The plan's step as the kernel layer takes it; nothing for direct use.
-std::optional<kernel::SharedStep> shared_step(plan::GpuStep const& step);
+std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step);
 
 /// For each NF, the fields whose newest values are in the shared buffer alone when packets come to it.
 std::vector<packet::FieldSet> only_on_device(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan);

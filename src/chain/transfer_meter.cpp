@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/transfer_meter.hpp"
 
-#include "kernel/program.hpp"
-#include "kernel/transfer_params.hpp"
+#include "copy/launch_plan.hpp"
+#include "copy/staging_extent.hpp"
+#include "copy/transfer_params.hpp"
+#include "program/program.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/kernel/shared_layout.hpp>
@@ -51,18 +53,18 @@ constexpr std::chrono::microseconds kSleep{20};
 std::size_t index(Direction direction) { return static_cast<std::size_t>(direction); }
 
 /// log2 of the transfer kernel's work-items per packet.
-std::uint32_t lane_bits(Cargo cargo) { return cargo == Cargo::kField ? 0 : kernel::kTransferLaneBits; }
+std::uint32_t lane_bits(Cargo cargo) { return cargo == Cargo::kField ? 0 : copy::kTransferLaneBits; }
 
 std::size_t frame_at(std::uint32_t slot) { return std::size_t{slot} * packet::kSlotBytes + packet::kSlotHeadroom; }
 
-kernel::LaunchPlan plan_moving(packet::FieldSet fields) {
-  kernel::LaunchPlan plan;
-  plan.shared = kernel::SharedStep{.to_device = fields,
-                                   .to_host = fields,
-                                   .columns_in = TransferMethod::kGather,
-                                   .columns_out = TransferMethod::kGather,
-                                   .body_in = TransferMethod::kGather,
-                                   .body_out = TransferMethod::kGather};
+copy::LaunchPlan plan_moving(packet::FieldSet fields) {
+  copy::LaunchPlan plan;
+  plan.shared = copy::SharedStep{.to_device = fields,
+                                 .to_host = fields,
+                                 .columns_in = TransferMethod::kGather,
+                                 .columns_out = TransferMethod::kGather,
+                                 .body_in = TransferMethod::kGather,
+                                 .body_out = TransferMethod::kGather};
   return plan;
 }
 
@@ -94,7 +96,7 @@ Status TransferMeter::allocate() {
     return absl::ResourceExhaustedError(concat("no host memory for ", kPoolBytes, " bytes of packets"));
   }
   std::memset(pool_.get(), 1, kPoolBytes);
-  CATENA_ASSIGN_OR_RETURN(shared_, kernel::SharedBuffer::create(*device_, std::span(pool_.get(), kPoolBytes)));
+  CATENA_ASSIGN_OR_RETURN(shared_, copy::SharedBuffer::create(*device_, std::span(pool_.get(), kPoolBytes)));
   CATENA_ASSIGN_OR_RETURN(batch_, device_->allocate(kBatchBytes));
   for (std::size_t side = 0; side < 2; ++side) {
     CATENA_ASSIGN_OR_RETURN(staged_[side], device_->allocate(kFramesBytes));
@@ -138,9 +140,9 @@ Status TransferMeter::upload(device::Buffer& target, std::size_t at, std::span<c
 Status TransferMeter::build_programs() {
   const auto build = [this](packet::FieldSet fields, Direction direction, Programs& result) -> Status {
     const bool in = direction == Direction::kToDevice;
-    CATENA_ASSIGN_OR_RETURN(result.program, kernel::build(*device_, kernel::transfer_source(plan_moving(fields), in),
-                                                          "the transfer kernel"));
-    CATENA_ASSIGN_OR_RETURN(result.kernel, result.program->kernel(in ? kernel::kMoveIn : kernel::kMoveOut));
+    CATENA_ASSIGN_OR_RETURN(result.program, program::build(*device_, copy::transfer_source(plan_moving(fields), in),
+                                                           "the transfer kernel"));
+    CATENA_ASSIGN_OR_RETURN(result.kernel, result.program->kernel(in ? copy::kMoveIn : copy::kMoveOut));
     return absl::OkStatus();
   };
   for (const Direction direction : {Direction::kToDevice, Direction::kToHost}) {
@@ -157,7 +159,7 @@ Status TransferMeter::warm_up() {
     for (const Cargo cargo : {Cargo::kFrames, Cargo::kField}) {
       const Transfer nothing{TransferMethod::kGather, direction, cargo, 0, 0};
       CATENA_RETURN_IF_ERROR(
-          enqueue_kernel(nothing, 0, kMaxPackets << kernel::kTransferLaneBits, *streams_[index(direction)]));
+          enqueue_kernel(nothing, 0, kMaxPackets << copy::kTransferLaneBits, *streams_[index(direction)]));
       CATENA_RETURN_IF_ERROR(drain(*streams_[index(direction)]));
     }
   }
@@ -197,7 +199,7 @@ Status TransferMeter::set_frame_bytes(std::uint32_t bytes) {
 
 Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t first_slot, std::uint32_t work_items,
                                      device::Stream& stream) {
-  kernel::TransferParams params{};
+  copy::TransferParams params{};
   params.head_offset = kHeadsAt + transfer.packets * sizeof(kernel::LaunchHeader);
   params.slots = kSlots;
   params.slots_offset = first_slot * sizeof(std::uint32_t);
@@ -213,9 +215,8 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
                                                         shared_->mapped(), std::as_bytes(std::span(&params, 1))};
   const std::size_t side = index(transfer.direction);
   device::Kernel& kernel = transfer.cargo == Cargo::kField ? *field_[side].kernel : *frames_[side].kernel;
-  return stream.launch(kernel,
-                       {(work_items + kernel::kTransferGroup - 1) / kernel::kTransferGroup, kernel::kTransferGroup, 0},
-                       arguments);
+  return stream.launch(
+      kernel, {(work_items + copy::kTransferGroup - 1) / copy::kTransferGroup, copy::kTransferGroup, 0}, arguments);
 }
 
 Status TransferMeter::enqueue(Transfer const& transfer, std::uint32_t first_slot, device::Stream& stream) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "copy/shared_buffer.hpp"
 #include "device/device.hpp"
-#include "kernel/shared_buffer.hpp"
 #include "plan/cost_model.hpp"
 
 #include <array>
@@ -77,7 +77,7 @@ class TransferMeter {
 
   device::Device* device_;
   std::unique_ptr<std::byte, PoolDeleter> pool_;
-  std::unique_ptr<kernel::SharedBuffer> shared_;
+  std::unique_ptr<copy::SharedBuffer> shared_;
   std::unique_ptr<device::Buffer> batch_;                         ///< rows, flags, extents and frames of a launch
   std::array<std::unique_ptr<device::Buffer>, 2> staged_;         ///< [direction]
   std::array<std::unique_ptr<device::PinnedBuffer>, 2> staging_;  ///< [direction]

@@ -17,7 +17,7 @@
 #include "device/device.hpp"
 #include "eal/eal.hpp"
 #include "io/interface.hpp"
-#include "kernel/program_cache.hpp"
+#include "program/program_cache.hpp"
 
 namespace catena::cli {
 namespace {
@@ -117,7 +117,7 @@ void look_at_network(std::vector<Finding>& findings) {
 }
 
 Finding look_at_cache() {
-  const std::filesystem::path folder = kernel::ProgramCache::from_environment().folder();
+  const std::filesystem::path folder = program::ProgramCache::from_environment().folder();
   if (folder.empty()) {
     return {Level::kNote, "kernel cache", "there is none without HOME: kernels are compiled at each start",
             "export CATENA_CACHE_DIR=FOLDER_YOU_CAN_WRITE"};

@@ -7,8 +7,6 @@
 
 #include <utility>
 
-#include "core/keep.hpp"
-
 namespace catena::dataplane {
 namespace {
 
@@ -61,12 +59,8 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
 }
 
 DeviceStage::~DeviceStage() {
-  if (abandoned_) {
-    // the device may still write here
-    for (InFlightBatch& batch_in_flight : idle_) {
-      keep_until_exit(std::move(batch_in_flight.batch));
-    }
-    keep_until_exit(std::move(read_back_));
+  if (!use_->answers()) {
+    device_nf_->device().abandon(use_->reason());
   }
 }
 
@@ -157,8 +151,8 @@ DeviceStage::Rescue DeviceStage::rescue(memory::Unit const& unit) {
       return Rescue::kLost;
     }
     if (!read_back_) {
-      auto made = kernel::ReadBack::create(device_nf_->device(), *device_nf_->shared(), options_.only_on_device,
-                                           pool_->unit_packets());
+      auto made = copy::ReadBack::create(device_nf_->device(), *device_nf_->shared(), options_.only_on_device,
+                                         pool_->unit_packets());
       if (!made.ok()) {
         return lost(made.status());
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "copy/read_back.hpp"
 #include "dataplane/device_use.hpp"
 #include "dataplane/latency.hpp"
 #include "dataplane/recorder.hpp"
@@ -9,7 +10,6 @@
 #include "dataplane/unit_lines.hpp"
 #include "io/sink.hpp"
 #include "io/source.hpp"
-#include "kernel/read_back.hpp"
 #include "memory/packet_pool.hpp"
 #include "memory/unit_queue.hpp"
 #include "nf/instance.hpp"
@@ -198,7 +198,7 @@ class DeviceStage final : public Stage {
   DeviceUse* use_;
   Status device_status_;
   bool abandoned_ = false;
-  std::unique_ptr<kernel::ReadBack> read_back_;  ///< made when it is needed
+  std::unique_ptr<copy::ReadBack> read_back_;  ///< made when it is needed
   bool is_reading_ = false;
   bool warned_ = false;
   std::chrono::steady_clock::time_point reading_since_;

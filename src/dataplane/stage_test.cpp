@@ -136,10 +136,10 @@ struct Outcome {
   std::uint64_t device_failed = 0;  ///< packets dropped for it
 };
 
-kernel::SharedStep step_for(Shared const& shared) {
+copy::SharedStep step_for(Shared const& shared) {
   using packet::fields;
   constexpr packet::FieldSet kPlaces = fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers);
-  kernel::SharedStep step;
+  copy::SharedStep step;
   step.to_device = fields(packet::kIpv4Ttl, packet::kL4Dport, packet::kPayload) | kPlaces;
   step.to_host = fields(packet::kIpv4Ttl, packet::kMetaPort, packet::kPayload);
   if (shared.frames) {
@@ -156,7 +156,7 @@ kernel::SharedStep step_for(Shared const& shared) {
 Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   EXPECT_TRUE(eal::start().ok());
   Outcome outcome;
-  auto pool = memory::PacketPool::create(setup.pool_slots).value();
+  const std::shared_ptr<memory::PacketPool> pool = memory::PacketPool::create(setup.pool_slots).value();
   outcome.all_units = pool->free_units();
   VectorSource source(frames, setup.unit, setup.loops, setup.source_fails_at, setup.fallback_from);
   VectorSink sink(setup.sink_fails_at);
@@ -167,18 +167,16 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   memory::UnitQueue out(pool->arena(), 1);
   RxStage rx(source, *pool, in, stop);
   TxStage tx(sink, *pool, out);
-  std::unique_ptr<kernel::SharedBuffer> shared;
+  std::unique_ptr<copy::SharedBuffer> shared;
   std::unique_ptr<kernel::DeviceNf> device_nf;
   std::unique_ptr<Stage> middle;
   DeviceStage* device_stage = nullptr;
   if (setup.device != nullptr) {
     const nf::KernelSide side = instance.nf().kernel_side().value();
-    std::optional<kernel::SharedStep> step;
+    std::optional<copy::SharedStep> step;
     if (setup.shared) {
       step = step_for(*setup.shared);
-      shared = kernel::SharedBuffer::create(
-                   *setup.device, std::as_writable_bytes(std::span(pool->slot(0), pool->slots() * packet::kSlotBytes)))
-                   .value();
+      shared = copy::SharedBuffer::create(*setup.device, pool->arena().slot_bytes(), pool).value();
     }
     device_nf = kernel::DeviceNf::create(*setup.device, side.spec, instance.launch_plan(step), side.state, shared.get())
                     .value();
@@ -216,12 +214,6 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   outcome.counters = instance.counters();
   for (auto const& [reason, count] : instance.drops()) {
     outcome.device_failed += reason == "device_failed" ? count : 0;
-  }
-  if (outcome.abandoned || outcome.quarantined_slots > 0) {
-    // a stage leaves a hanging device its memory, and what was enqueued on a lost one may still write to the pool
-    keep_until_exit(std::move(pool));
-    keep_until_exit(std::move(shared));
-    keep_until_exit(std::move(device_nf));
   }
   return outcome;
 }

@@ -224,8 +224,11 @@ class Device {
   /// DeadlineExceeded if it does not come to an end within two minutes.
   virtual Result<Binary> compile(ProgramSource const& source) = 0;
   virtual Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) = 0;
-  /// Not OK once the device has failed for good (sticky error, lost): its text says why.
+  /// Not OK once the device has failed for good (sticky error, lost): its text says why. What it made may be destroyed
+  /// then as always: nothing waits for the device, and what it may still write to is never freed.
   virtual Status failed() const = 0;
+  /// Gives the device up, which does not answer: it has failed from now on. Its first reason stays.
+  virtual void abandon(Status const& reason) = 0;
 };
 
 /// What one backend found on this machine: its devices, or why there is none and what would help.

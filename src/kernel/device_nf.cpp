@@ -3,19 +3,27 @@
 
 #include <catena/core/text.hpp>
 
-#include "kernel/launch_support.hpp"
+#include <algorithm>
+#include <array>
+
+#include "copy/layout.hpp"
+#include "kernel/adapt.hpp"
 
 namespace catena::kernel {
 
-Result<std::unique_ptr<DeviceNf>> DeviceNf::create(device::Device& device, KernelSpec spec, LaunchPlan const& plan,
-                                                   std::span<const std::byte> state, SharedBuffer* shared) {
+Result<std::unique_ptr<DeviceNf>> DeviceNf::create(device::Device& device, KernelSpec spec,
+                                                   copy::LaunchPlan const& plan, std::span<const std::byte> state,
+                                                   copy::SharedBuffer* shared) {
   std::unique_ptr<DeviceNf> nf(new DeviceNf());
   nf->device_ = &device;
   nf->spec_ = std::move(spec);
   nf->plan_ = plan;
   nf->shared_ = shared;
   if (nf->plan_.shared) {
-    CATENA_RETURN_IF_ERROR(nf->load_transfers());
+    if (shared == nullptr) {
+      return absl::InvalidArgumentError(concat("kernel '", nf->spec_.name, "': a shared step needs a shared buffer"));
+    }
+    CATENA_ASSIGN_OR_RETURN(nf->moves_, copy::TransferKernels::load(device, plan, *shared, nf->spec_.name));
   }
   CATENA_ASSIGN_OR_RETURN(nf->program_, build(device, nf->spec_, plan));
   CATENA_ASSIGN_OR_RETURN(nf->kernel_, nf->program_->kernel(nf->spec_.name));
@@ -26,29 +34,29 @@ Result<std::unique_ptr<DeviceNf>> DeviceNf::create(device::Device& device, Kerne
     CATENA_ASSIGN_OR_RETURN(const auto done, stream->record());
     CATENA_RETURN_IF_ERROR(stream->flush());
     CATENA_RETURN_IF_ERROR(
-        done->wait(kSetUpLimit, concat("copying the state of ", nf->spec_.name, " to ", device.info().name)));
+        done->wait(copy::kSetUpLimit, concat("copying the state of ", nf->spec_.name, " to ", device.info().name)));
   }
   return nf;
 }
 
-Status DeviceNf::load_transfers() {
-  if (shared_ == nullptr) {
-    return absl::InvalidArgumentError(concat("kernel '", spec_.name, "': a shared step needs a shared buffer"));
-  }
-  SharedStep const& step = *plan_.shared;
-  for (const TransferMethod route : {step.columns_in, step.columns_out, step.body_in, step.body_out}) {
-    if (route == TransferMethod::kGather && shared_->mapped() == nullptr) {
-      return absl::InvalidArgumentError(
-          concat("kernel '", spec_.name, "': the packet pool is not mapped on ", device_->info().name));
-    }
-  }
-  CATENA_ASSIGN_OR_RETURN(move_in_program_, build(*device_, transfer_source(plan_, true), "the transfer kernel"));
-  CATENA_ASSIGN_OR_RETURN(move_in_, move_in_program_->kernel(kMoveIn));
-  CATENA_ASSIGN_OR_RETURN(move_out_program_, build(*device_, transfer_source(plan_, false), "the transfer kernel"));
-  CATENA_ASSIGN_OR_RETURN(move_out_, move_out_program_->kernel(kMoveOut));
-  CATENA_ASSIGN_OR_RETURN(upload_program_, build(*device_, upload_source(), "the copying kernel"));
-  CATENA_ASSIGN_OR_RETURN(upload_, upload_program_->kernel(kUpload));
-  return absl::OkStatus();
+Status DeviceNf::launch(device::CommandRecorder& target, copy::CallSite const& site, device::Buffer* spill,
+                        std::uint32_t packets, std::uint32_t work_packets) const {
+  LaunchParams params = site.params;
+  params.count = packets;
+  params.state_bytes = state_ ? state_->size() : 0;
+  params.spill_bytes = spill != nullptr ? spill->size() : 0;
+  params.local_bytes = spec_.local_bytes;
+  const std::array<device::KernelArgument, 6> arguments{site.batch,
+                                                        site.out,
+                                                        state_.get(),
+                                                        spill,
+                                                        plan_.shared ? &shared_->buffer() : nullptr,
+                                                        std::as_bytes(std::span(&params, 1))};
+  const std::uint64_t work_items = std::uint64_t{work_packets} * spec_.lanes;
+  const device::LaunchShape shape{
+      std::max(1U, static_cast<std::uint32_t>((work_items + spec_.group_size - 1) / spec_.group_size)),
+      spec_.group_size, spec_.local_bytes};
+  return target.launch(*kernel_, shape, arguments);
 }
 
 }  // namespace catena::kernel

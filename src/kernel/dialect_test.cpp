@@ -17,7 +17,7 @@
 #include <set>
 
 #include "catena_kernel_dialect_test.hpp"
-#include "kernel/program.hpp"
+#include "kernel/adapt.hpp"
 
 namespace catena::kernel {
 namespace {
@@ -48,7 +48,7 @@ KernelSpec test_kernel(std::uint32_t lanes) {
   return spec;
 }
 
-LaunchPlan test_plan() { return {kReads, kWrites, sizeof(Aux), sizeof(Output), {}}; }
+copy::LaunchPlan test_plan() { return {kReads, kWrites, sizeof(Aux), sizeof(Output), {}}; }
 
 constexpr std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
@@ -81,7 +81,7 @@ struct Memory {
     params.count = packets;
     params.padded = static_cast<u32>(round_up(packets, 16));
     const std::size_t extents =
-        std::size_t{params.padded} * (packet::columns_size(in_columns(test_plan())) + sizeof(Aux));
+        std::size_t{params.padded} * (packet::columns_size(copy::in_columns(test_plan())) + sizeof(Aux));
     params.frames_offset = round_up(extents + params.padded * sizeof(Extent), 64);
     std::size_t frame_bytes = 0;
     for (std::uint32_t row = 0; row < packets; ++row) {
@@ -92,11 +92,11 @@ struct Memory {
     params.frames_bytes = round_up(frame_bytes, 64);
     params.out_offset = params.frames_offset + params.frames_bytes;
     out_columns_at = params.out_offset + sizeof(FaultReport) + params.padded;
-    results_at = out_columns_at + std::size_t{params.padded} * packet::columns_size(out_columns(test_plan()));
+    results_at = out_columns_at + std::size_t{params.padded} * packet::columns_size(copy::out_columns(test_plan()));
     const std::size_t batch_bytes = results_at + std::size_t{params.padded} * sizeof(Output);
 
     batch.assign(batch_bytes, kPoison);
-    aux_at = std::size_t{params.padded} * packet::columns_size(in_columns(test_plan()));
+    aux_at = std::size_t{params.padded} * packet::columns_size(copy::in_columns(test_plan()));
     for (std::uint32_t row = 0; row < packets; ++row) {
       put(batch, extents + row * sizeof(Extent), extent_of[row]);
     }
@@ -115,11 +115,11 @@ struct Memory {
   }
 
   std::size_t in_column(packet::Field field, std::uint32_t row) const {
-    return std::size_t{params.padded} * packet::column_prefix(in_columns(test_plan()), field) +
+    return std::size_t{params.padded} * packet::column_prefix(copy::in_columns(test_plan()), field) +
            std::size_t{row} * packet::field_size(field);
   }
   std::size_t out_column(packet::Field field, std::uint32_t row) const {
-    return out_columns_at + std::size_t{params.padded} * packet::column_prefix(out_columns(test_plan()), field) +
+    return out_columns_at + std::size_t{params.padded} * packet::column_prefix(copy::out_columns(test_plan()), field) +
            std::size_t{row} * packet::field_size(field);
   }
   std::size_t frame(std::uint32_t row) const { return params.frames_offset + extent_of[row].begin; }

@@ -8,7 +8,7 @@
 #include <catena/packet/layers.hpp>
 
 #include "copy/staging_extent.hpp"
-#include "kernel/transfer_params.hpp"
+#include "copy/transfer_params.hpp"
 
 /// What dialect_test.cpp and its kernels share.
 namespace catena::kernel::dialect_test {
@@ -102,9 +102,9 @@ inline void put_layouts(Put put) {
     put(CATENA_TEST_OFFSET(object, slots));
   }
   {
-    TransferParams object = {};
+    copy::TransferParams object = {};
     put(sizeof(object));
-    put(alignof(TransferParams));
+    put(alignof(copy::TransferParams));
     put(CATENA_TEST_OFFSET(object, head_offset));
     put(CATENA_TEST_OFFSET(object, slots_offset));
     put(CATENA_TEST_OFFSET(object, extents_offset));

@@ -2,46 +2,87 @@
 #include "kernel/launch.hpp"
 
 #include <catena/core/text.hpp>
-#include <catena/kernel/launch_params.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <bit>
 #include <utility>
 
-#include "kernel/direct_launch.hpp"
-#include "kernel/launch_support.hpp"
-#include "kernel/shared_launch.hpp"
+#include "copy/layout.hpp"
 
 namespace catena::kernel {
 namespace {
 
 constexpr std::size_t kSpillChunkBytes = std::size_t{64} << 10;
+/// Commands are recorded for these many rows at least, and for twice as many, and so on: work-items without a row end
+/// at once.
+constexpr std::uint32_t kMinRecordedRows = 64;
 
 }  // namespace
 
 Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets) {
-  std::unique_ptr<Launch> launch;
-  if (nf.plan().shared) {
-    launch = std::make_unique<SharedLaunch>(nf, max_packets);
-  } else {
-    launch = std::make_unique<DirectLaunch>(nf, max_packets);
-  }
+  const copy::Cargo cargo{&nf.device(), &nf.spec(), &nf.plan(), nf.shared(), nf.moves()};
+  std::unique_ptr<Launch> launch(new Launch(nf, max_packets, copy::LaunchCopy::make(cargo, max_packets)));
+  launch->rows_.reserve(max_packets);
   CATENA_ASSIGN_OR_RETURN(launch->stream_, nf.device().create_stream());
-  CATENA_RETURN_IF_ERROR(launch->allocate());
-  // Drivers finish compiling a kernel when it is first launched (PoCL takes a second): not while packets wait for it.
-  // As many work-items as ever will be: PoCL makes another variant for a launch larger than all before it, and ends
-  // the process where that happens while the kernel runs.
-  launch->is_warming_up_ = true;
-  CATENA_RETURN_IF_ERROR(launch->enqueue_warm_up());
-  launch->is_warming_up_ = false;
+  CATENA_RETURN_IF_ERROR(launch->copy_->allocate(*launch->stream_));
+  if (nf.spec().spill_factor > 0) {
+    CATENA_ASSIGN_OR_RETURN(launch->spill_,
+                            nf.device().allocate(std::max<std::size_t>(1, launch->copy_->spill_bytes())));
+  }
+  CATENA_RETURN_IF_ERROR(launch->warm_up());
   CATENA_RETURN_IF_ERROR(launch->record_commands());
-  CATENA_RETURN_IF_ERROR(launch->wait(kSetUpLimit, concat("the first launch of ", nf.spec().name)));
+  CATENA_RETURN_IF_ERROR(launch->wait(copy::kSetUpLimit, concat("the first launch of ", nf.spec().name)));
   return launch;
 }
 
+/// Drivers finish compiling a kernel when it is first launched (PoCL takes a second): not while packets wait for it. As
+/// many work-items as ever will be: PoCL makes another variant for a launch larger than all before it, and ends the
+/// process where that happens while the kernel runs.
+Status Launch::warm_up() {
+  CATENA_RETURN_IF_ERROR(copy_->warm_up_in(*stream_));
+  CATENA_RETURN_IF_ERROR(launch_nf(*stream_, max_packets_));
+  return copy_->warm_up_out(*stream_);
+}
+
+Status Launch::record_commands() {
+  std::uint32_t max_rows = 0;
+  for (std::uint32_t rows = kMinRecordedRows; max_rows < max_packets_; rows *= 2) {
+    max_rows = std::min(rows, max_packets_);
+    copy_->assume_default(max_rows);
+    if (const std::optional<copy::BodyMethods> methods = copy_->repeatable()) {
+      CATENA_RETURN_IF_ERROR(kernels_for(max_rows, *methods).status());
+    }
+  }
+  return absl::OkStatus();
+}
+
+Result<Launch::Kernels const*> Launch::kernels_for(std::uint32_t max_rows, copy::BodyMethods const& methods) {
+  const KernelsKey key{max_rows, methods, timestamps_.started()};
+  const auto known = std::find_if(kernels_.begin(), kernels_.end(), [&](Kernels const& k) { return k.key == key; });
+  if (known != kernels_.end()) {
+    return &*known;
+  }
+  Kernels kernels{key};
+  CATENA_ASSIGN_OR_RETURN(auto commands, nf_->device().create_command_buffer());
+  CATENA_RETURN_IF_ERROR(copy_->launch_in(*commands, max_rows));
+  if (key.is_traced) {
+    CATENA_ASSIGN_OR_RETURN(kernels.moved_in, commands->record_timestamp());
+  }
+  CATENA_RETURN_IF_ERROR(launch_nf(*commands, max_rows));
+  if (key.is_traced) {
+    CATENA_ASSIGN_OR_RETURN(kernels.computed, commands->record_timestamp());
+  }
+  CATENA_RETURN_IF_ERROR(copy_->launch_out(*commands, max_rows));
+  CATENA_RETURN_IF_ERROR(stream_->finalize(*commands));
+  kernels.commands = commands.get();
+  command_buffers_.push_back(std::move(commands));
+  kernels_.push_back(kernels);
+  return &kernels_.back();
+}
+
 void Launch::begin() {
-  staged_.clear();
+  rows_.clear();
+  aux_.clear();
   spilled_.clear();
   if (!spill_staging_.empty()) {
     spill_staging_.resize(1);
@@ -49,56 +90,51 @@ void Launch::begin() {
   spill_staging_used_ = 0;
   event_.reset();
   drain_.reset();
-  count_ = 0;
   kernel_ran_ = false;
 }
 
-void Launch::add(packet::Batch const& batch, std::span<const std::byte> aux) {
-  staged_.push_back({batch, aux, count_});
-  count_ += batch.size();
+void Launch::add(packet::Batch const& unit, std::span<const std::uint32_t> decided, std::span<const std::byte> aux) {
+  rows_.add(unit, decided);
+  aux_.push_back(aux);
 }
 
-Status Launch::allocate_memory(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes,
-                               std::size_t spill_bytes) {
-  device::Device& device = nf_->device();
-  CATENA_ASSIGN_OR_RETURN(batch_, device.allocate(batch_bytes));
-  if (nf_->spec().spill_factor > 0) {
-    CATENA_ASSIGN_OR_RETURN(spill_, device.allocate(std::max<std::size_t>(1, spill_bytes)));
+Status Launch::launch_nf(device::CommandRecorder& target, std::uint32_t work_packets) {
+  return nf_->launch(target, copy_->call_site(), spill_.get(), rows_.decided(), work_packets);
+}
+
+Status Launch::enqueue_kernel() {
+  event_.reset();
+  return launch_nf(*stream_, rows_.decided());
+}
+
+Status Launch::enqueue_kernels() {
+  if (const std::optional<copy::BodyMethods> methods = copy_->repeatable()) {
+    const std::uint32_t max_rows = std::min(std::max(std::bit_ceil(rows_.size()), kMinRecordedRows), max_packets_);
+    CATENA_ASSIGN_OR_RETURN(Kernels const* const kernels, kernels_for(max_rows, *methods));
+    kernel_ran_ = true;
+    CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->commands));
+    timestamps_.use(LaunchTimestamps::kMovedIn, kernels->moved_in);
+    timestamps_.use(LaunchTimestamps::kComputed, kernels->computed);
+    return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(staging_, device.allocate_pinned(in_bytes));
-  CATENA_ASSIGN_OR_RETURN(staging_out_, device.allocate_pinned(out_bytes));
-  CATENA_RETURN_IF_ERROR(stream_->fill(*batch_, 0, batch_bytes, kPoison));
-  std::memset(staging_out_->bytes().data(), 0, staging_out_->bytes().size());
-  return absl::OkStatus();
+  CATENA_RETURN_IF_ERROR(copy_->launch_in(*stream_, rows_.size()));
+  CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kMovedIn));
+  kernel_ran_ = true;
+  CATENA_RETURN_IF_ERROR(launch_nf(*stream_, rows_.decided()));
+  CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kComputed));
+  return copy_->launch_out(*stream_, rows_.size());
 }
 
-Status Launch::check_fits(std::size_t batch_bytes, std::size_t in_bytes, std::size_t out_bytes) const {
-  if (batch_bytes > batch_->size() || in_bytes > staging_->bytes().size() || out_bytes > staging_out_->bytes().size()) {
-    return absl::InternalError(concat("a launch of ", nf_->spec().name, " needs ", batch_bytes, " bytes, ", in_bytes,
-                                      " in and ", out_bytes, " out; it has ", batch_->size(), ", ",
-                                      staging_->bytes().size(), " and ", staging_out_->bytes().size()));
-  }
-  return absl::OkStatus();
-}
-
-Status Launch::launch_nf_kernel(device::CommandRecorder& target, device::Buffer& out, LaunchParams params,
-                                std::uint32_t max_packets) {
-  KernelSpec const& spec = nf_->spec();
-  params.count = count_;
-  params.state_bytes = nf_->state_ ? nf_->state_->size() : 0;
-  params.spill_bytes = spill_ ? spill_->size() : 0;
-  params.local_bytes = spec.local_bytes;
-  const std::array<device::KernelArgument, 6> arguments{batch_.get(),
-                                                        &out,
-                                                        nf_->state_.get(),
-                                                        spill_.get(),
-                                                        nf_->shared_ != nullptr ? &nf_->shared_->buffer() : nullptr,
-                                                        std::as_bytes(std::span(&params, 1))};
-  const std::uint64_t work_items = std::uint64_t{is_warming_up_ ? max_packets_ : max_packets} * spec.lanes;
-  const device::LaunchShape shape{
-      std::max(1U, static_cast<std::uint32_t>((work_items + spec.group_size - 1) / spec.group_size)), spec.group_size,
-      spec.local_bytes};
-  return target.launch(*nf_->kernel_, shape, arguments);
+Status Launch::submit() {
+  rows_.arrange();
+  CATENA_RETURN_IF_ERROR(copy_->prepare(rows_, aux_));
+  CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kBegin));
+  CATENA_RETURN_IF_ERROR(copy_->enqueue_in(*stream_));
+  CATENA_RETURN_IF_ERROR(enqueue_kernels());
+  CATENA_RETURN_IF_ERROR(copy_->enqueue_out(*stream_));
+  CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kMovedBack));
+  CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
+  return stream_->flush();
 }
 
 Result<bool> Launch::poll() {
@@ -134,7 +170,7 @@ Result<std::span<std::byte>> Launch::spill_staging(std::size_t bytes) {
     spill_staging_used_ = 0;
   }
   const auto room = spill_staging_.back()->bytes().subspan(spill_staging_used_, bytes);
-  spill_staging_used_ += round_up(bytes, kRowAlign);
+  spill_staging_used_ += copy::round_up(bytes, copy::kRowAlign);
   spill_staging_used_ = std::min(spill_staging_used_, spill_staging_.back()->bytes().size());
   return room;
 }
@@ -142,15 +178,15 @@ Result<std::span<std::byte>> Launch::spill_staging(std::size_t bytes) {
 Status Launch::fetch_spill(std::uint32_t row, std::uint32_t bytes) {
   const std::uint64_t factor = nf_->spec().spill_factor;
   const bool in_order = spilled_.empty() || spilled_.back().row < row;
-  const Extent extent = row < count_ ? spill_extent(row) : Extent{};
+  const Extent extent = row < rows_.decided() ? copy_->spill_extent(row) : Extent{};
   if (!in_order || bytes > extent.length * factor) {
-    return absl::InvalidArgumentError(
-        concat("row ", row, " of ", count_, " has no ", bytes, " bytes of spill area, or was asked for out of order"));
+    return absl::InvalidArgumentError(concat("row ", row, " of ", rows_.decided(), " has no ", bytes,
+                                             " bytes of spill area, or was asked for out of order"));
   }
   CATENA_ASSIGN_OR_RETURN(const std::span<std::byte> room, spill_staging(bytes));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_host(room, *spill_, extent.begin * factor));
   spilled_.push_back({row, room});
-  transfers_.bytes_to_host += bytes;
+  spilled_bytes_.bytes_to_host += bytes;
   event_.reset();
   return absl::OkStatus();
 }
@@ -161,26 +197,10 @@ std::span<const std::byte> Launch::spill(std::uint32_t row) const {
   return found == spilled_.end() || found->row != row ? std::span<const std::byte>() : found->bytes;
 }
 
-FaultReport const& Launch::faults() const { return *reinterpret_cast<FaultReport const*>(faults_); }
-
-bool Launch::faulted(std::uint32_t row) const { return faults_[sizeof(FaultReport) + row] != std::byte{0}; }
-
-const std::byte* Launch::faulted_rows(std::uint32_t first_row) const {
-  return faults().count == 0 ? nullptr : faults_ + sizeof(FaultReport) + first_row;
+copy::TransferCounts Launch::take_transfers() {
+  copy::TransferCounts counts = copy_->take_transfers();
+  counts.bytes_to_host += std::exchange(spilled_bytes_, {}).bytes_to_host;
+  return counts;
 }
-
-void Launch::mark_faulted(std::uint32_t row, std::uint64_t offset) {
-  auto* report = reinterpret_cast<FaultReport*>(faults_);
-  if (report->count++ == 0) {
-    *report = {1, row, kAddressFrames, 0, offset, packet::kSlotBytes};
-  }
-  faults_[sizeof(FaultReport) + row] = std::byte{1};
-}
-
-std::span<const std::byte> Launch::results() const {
-  return {results_, std::size_t{count_} * nf_->plan().result_bytes};
-}
-
-TransferCounts Launch::take_transfers() { return std::exchange(transfers_, {}); }
 
 }  // namespace catena::kernel

@@ -3,8 +3,8 @@
 #include "kernel/launch.hpp"
 #include "device/testing/shared_device.hpp"
 
+#include "copy/layout.hpp"
 #include "device/testing/faulty_device.hpp"
-#include "kernel/launch_support.hpp"
 
 #include <gtest/gtest.h>
 
@@ -99,8 +99,8 @@ KernelSpec sum_frames() {
   return spec;
 }
 
-LaunchPlan plan_for(Use use) {
-  LaunchPlan plan;
+copy::LaunchPlan plan_for(Use use) {
+  copy::LaunchPlan plan;
   plan.reads = packet::kFrameFields | packet::fields(packet::kMetaOffset);
   plan.writes = packet::kFrameFields | packet::fields(packet::kMetaOffset, packet::kMetaLength);
   plan.result_bytes = 4;
@@ -109,12 +109,12 @@ LaunchPlan plan_for(Use use) {
                                 : use == Use::kStrided ? TransferMethod::kStrided
                                                        : TransferMethod::kGather;
     const packet::FieldSet places = packet::fields(packet::kMetaOffset, packet::kMetaLength, packet::kMetaLayers);
-    plan.shared = SharedStep{packet::kFrameFields | places,
-                             packet::kFrameFields | plan.writes,
-                             TransferMethod::kStaged,
-                             TransferMethod::kStaged,
-                             body,
-                             body};
+    plan.shared = copy::SharedStep{packet::kFrameFields | places,
+                                   packet::kFrameFields | plan.writes,
+                                   TransferMethod::kStaged,
+                                   TransferMethod::kStaged,
+                                   body,
+                                   body};
   }
   return plan;
 }
@@ -128,7 +128,7 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
       GTEST_SKIP() << backend << ": " << real.status().message();
     }
     device_.emplace(**real);
-    shared_ = SharedBuffer::create(*device_, pool_.bytes()).value();
+    shared_ = copy::SharedBuffer::create(*device_, pool_.bytes()).value();
   }
 
   /// The launch has room for every slot of the pool. `before`: the byte in front of each frame that the kernel writes.
@@ -141,9 +141,10 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
     ASSERT_TRUE(launch.ok()) << launch.status();
     launch_ = *std::move(launch);
     launch_->begin();
-    launch_->add(pool_.batch(), {});
+    launch_->add(pool_.batch(), pool_.batch().slots(), {});
   }
   void run() {
+    ASSERT_NE(launch_, nullptr);
     ASSERT_EQ(launch_->submit(), absl::OkStatus());
     ASSERT_EQ(launch_->wait(kLimit, "the test"), absl::OkStatus());
   }
@@ -155,7 +156,7 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
 
   Pool pool_;
   std::optional<device::testing::FaultyDevice> device_;
-  std::unique_ptr<SharedBuffer> shared_;
+  std::unique_ptr<copy::SharedBuffer> shared_;
   std::unique_ptr<DeviceNf> nf_;
   std::unique_ptr<Launch> launch_;
 };

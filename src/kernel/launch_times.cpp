@@ -3,7 +3,7 @@
 
 #include <catena/core/text.hpp>
 
-#include "kernel/launch_support.hpp"
+#include "copy/layout.hpp"
 
 #include <chrono>
 
@@ -19,7 +19,7 @@ Result<std::shared_ptr<DeviceClock const>> DeviceClock::create(device::Stream& s
     const Clock::time_point before = Clock::now();
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Event> event, stream.record_timestamp());
     CATENA_RETURN_IF_ERROR(stream.flush());
-    CATENA_RETURN_IF_ERROR(event->wait(kSetUpLimit, concat("the clock of ", device)));
+    CATENA_RETURN_IF_ERROR(event->wait(copy::kSetUpLimit, concat("the clock of ", device)));
     const Clock::time_point after = Clock::now();
     if (after - before < shortest) {
       shortest = after - before;

@@ -4,7 +4,7 @@
 #include <catena/core/text.hpp>
 #include <catena/kernel/launch_params.hpp>
 
-#include "kernel/launch_support.hpp"
+#include "copy/layout.hpp"
 
 #include <algorithm>
 #include <array>
@@ -33,17 +33,17 @@ Result<std::unique_ptr<PackedLaunch>> PackedLaunch::create(device::Device& devic
   CATENA_RETURN_IF_ERROR(launch->allocate(device));
   // drivers finish compiling at the first launch, PoCL for the number of work-items: see Launch::create()
   CATENA_RETURN_IF_ERROR(launch->enqueue_kernels(0, format.max_packets()));
-  CATENA_RETURN_IF_ERROR(launch->wait(kSetUpLimit));
+  CATENA_RETURN_IF_ERROR(launch->wait(copy::kSetUpLimit));
   return launch;
 }
 
 Status PackedLaunch::warm_up(DeviceNf& nf, std::uint32_t max_packets) {
   DeviceNf const* const only[] = {&nf};
-  CATENA_ASSIGN_OR_RETURN(const PackedFormat format, PackedFormat::create(only, 1, kFrameAlign));
+  CATENA_ASSIGN_OR_RETURN(const PackedFormat format, PackedFormat::create(only, 1, copy::kFrameAlign));
   const Nf nfs[] = {{&nf}};
   CATENA_ASSIGN_OR_RETURN(const auto launch, create(nf.device(), nfs, format));
   CATENA_RETURN_IF_ERROR(launch->enqueue_kernels(0, max_packets));
-  return launch->wait(kSetUpLimit);
+  return launch->wait(copy::kSetUpLimit);
 }
 
 Status PackedLaunch::wait(std::chrono::nanoseconds limit) {
@@ -57,8 +57,8 @@ Status PackedLaunch::allocate(device::Device& device) {
   CATENA_ASSIGN_OR_RETURN(out_, device.allocate(std::max<std::size_t>(1, format_->out_bytes())));
   CATENA_ASSIGN_OR_RETURN(staging_, device.allocate_pinned(format_->batch_bytes()));
   CATENA_ASSIGN_OR_RETURN(staging_out_, device.allocate_pinned(std::max<std::size_t>(1, format_->out_bytes())));
-  CATENA_RETURN_IF_ERROR(stream_->fill(*batch_, 0, format_->batch_bytes(), kPoison));
-  CATENA_RETURN_IF_ERROR(stream_->fill(*out_, 0, out_->size(), kPoison));
+  CATENA_RETURN_IF_ERROR(stream_->fill(*batch_, 0, format_->batch_bytes(), copy::kPoison));
+  CATENA_RETURN_IF_ERROR(stream_->fill(*out_, 0, out_->size(), copy::kPoison));
   std::memset(staging_out_->bytes().data(), 0, staging_out_->bytes().size());
   std::size_t longest_fetch = 0;
   for (Part& part : parts_) {
@@ -70,7 +70,7 @@ Status PackedLaunch::allocate(device::Device& device) {
     if (part.nf.returns_spill) {
       CATENA_ASSIGN_OR_RETURN(part.returned, device.allocate_pinned(spill_bytes));
       std::memset(part.returned->bytes().data(), 0, spill_bytes);
-      CATENA_RETURN_IF_ERROR(stream_->fill(*part.spill, 0, spill_bytes, kPoison));
+      CATENA_RETURN_IF_ERROR(stream_->fill(*part.spill, 0, spill_bytes, copy::kPoison));
     }
     if (!part.nf.returns_spill) {
       longest_fetch = std::max(longest_fetch, kLongestPacketBytes * part.nf.nf->spec().spill_factor);
@@ -91,29 +91,14 @@ Status PackedLaunch::enqueue_kernels(std::uint32_t count, std::uint32_t work_pac
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     Part const& part = parts_[i];
     PackedPart const& where = format_->parts()[i];
-    DeviceNf const& nf = *part.nf.nf;
-    KernelSpec const& spec = nf.spec_;
     LaunchParams params{};
-    params.count = count;
     params.padded = format_->padded();
     params.batch_offset = where.batch_offset;
     params.frames_offset = format_->contents() - where.batch_offset;
     params.frames_bytes = format_->max_bytes();
     params.out_offset = where.out_offset;
-    params.state_bytes = nf.state_ ? nf.state_->size() : 0;
-    params.spill_bytes = part.spill ? part.spill->size() : 0;
-    params.local_bytes = spec.local_bytes;
-    const std::array<device::KernelArgument, 6> arguments{batch_.get(),
-                                                          out_.get(),
-                                                          nf.state_.get(),
-                                                          part.spill.get(),
-                                                          static_cast<device::Buffer*>(nullptr),
-                                                          std::as_bytes(std::span(&params, 1))};
-    const std::uint64_t work_items = std::uint64_t{work_packets} * spec.lanes;
-    const device::LaunchShape shape{
-        std::max(1U, static_cast<std::uint32_t>((work_items + spec.group_size - 1) / spec.group_size)), spec.group_size,
-        spec.local_bytes};
-    CATENA_RETURN_IF_ERROR(stream_->launch(*nf.kernel_, shape, arguments));
+    CATENA_RETURN_IF_ERROR(
+        part.nf.nf->launch(*stream_, {batch_.get(), out_.get(), params}, part.spill.get(), count, work_packets));
   }
   return absl::OkStatus();
 }

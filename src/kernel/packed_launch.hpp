@@ -72,7 +72,7 @@ class PackedLaunch {
   /// What the last fetch_spill() brought for its need number `i`.
   std::span<const std::byte> spill(std::size_t i) const { return fetched_[i]; }
 
-  TransferCounts const& transfers() const { return transfers_; }
+  copy::TransferCounts const& transfers() const { return transfers_; }
 
  private:
   PackedLaunch() = default;
@@ -97,7 +97,7 @@ class PackedLaunch {
   std::unique_ptr<device::Event> event_;
   std::vector<std::span<const std::byte>> fetched_;
   LaunchTimestamps timestamps_;
-  TransferCounts transfers_;
+  copy::TransferCounts transfers_;
 };
 
 }  // namespace catena::kernel

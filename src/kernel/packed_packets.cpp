@@ -4,7 +4,7 @@
 #include <catena/core/text.hpp>
 #include <catena/packet/slot.hpp>
 
-#include "kernel/launch_support.hpp"
+#include "copy/layout.hpp"
 
 #include <cstring>
 #include <limits>
@@ -19,16 +19,16 @@ Result<PackedFormat> PackedFormat::create(std::span<DeviceNf const* const> nfs, 
   }
   PackedFormat format;
   format.max_packets_ = max_packets;
-  format.padded_ = static_cast<std::uint32_t>(round_up(max_packets, kRowAlign));
+  format.padded_ = static_cast<std::uint32_t>(copy::round_up(max_packets, copy::kRowAlign));
   format.max_bytes_ = max_bytes;
   std::size_t batch = 0;
   for (DeviceNf const* nf : nfs) {
     KernelSpec const& spec = nf->spec();
-    LaunchPlan const& plan = nf->plan();
-    const packet::FieldSet columns = in_columns(plan);
-    const bool whole = frames_of(plan.reads) == Frames::kPayload;
+    copy::LaunchPlan const& plan = nf->plan();
+    const packet::FieldSet columns = copy::in_columns(plan);
+    const bool whole = copy::frames_of(plan.reads) == copy::Frames::kPayload;
     if (plan.shared || plan.writes != 0 || plan.aux_bytes != 0 || spec.headroom != 0 || spec.tailroom != 0 ||
-        frames_of(plan.reads) == Frames::kFrame || whole == (columns != 0)) {
+        copy::frames_of(plan.reads) == copy::Frames::kFrame || whole == (columns != 0)) {
       return absl::InvalidArgumentError(
           concat("kernel '", spec.name, "': over packed packets a kernel reads header fields or payloads alone"));
     }
@@ -39,11 +39,12 @@ Result<PackedFormat> PackedFormat::create(std::span<DeviceNf const* const> nfs, 
         part.columns.push_back({field, packet::field_size(field), batch + std::size_t{format.padded_} * prefix});
       }
     }
-    batch = round_up(batch + std::size_t{format.padded_} * packet::columns_size(columns), kBufferAlign);
+    batch = copy::round_up(batch + std::size_t{format.padded_} * packet::columns_size(columns), copy::kBufferAlign);
     part.out_offset = format.out_bytes_;
     part.results_offset = part.out_offset + sizeof(FaultReport) + format.padded_;
     part.result_bytes = plan.result_bytes;
-    format.out_bytes_ = round_up(part.results_offset + std::size_t{format.padded_} * plan.result_bytes, kBufferAlign);
+    format.out_bytes_ =
+        copy::round_up(part.results_offset + std::size_t{format.padded_} * plan.result_bytes, copy::kBufferAlign);
     format.parts_.push_back(part);
   }
   format.extents_ = batch;
@@ -52,7 +53,7 @@ Result<PackedFormat> PackedFormat::create(std::span<DeviceNf const* const> nfs, 
       part.batch_offset = format.extents_;
     }
   }
-  format.contents_ = round_up(format.extents_ + std::size_t{format.padded_} * sizeof(Extent), kBufferAlign);
+  format.contents_ = copy::round_up(format.extents_ + std::size_t{format.padded_} * sizeof(Extent), copy::kBufferAlign);
   return format;
 }
 
@@ -75,7 +76,7 @@ bool PackedPackets::take_room(std::uint16_t length) {
     return false;
   }
   extents_[count_] = {static_cast<u32>(content_bytes_), length, 0};
-  content_bytes_ = std::min(round_up(content_bytes_ + length, kFrameAlign), format_->max_bytes());
+  content_bytes_ = std::min(copy::round_up(content_bytes_ + length, copy::kFrameAlign), format_->max_bytes());
   ++count_;
   return true;
 }

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "kernel/adapt.hpp"
 #include "kernel/packed_launch.hpp"
-#include "kernel/program.hpp"
 
 /// A network function of libnca: what it is on a device, and on the host.
 namespace catena::nca {
@@ -33,7 +33,7 @@ struct FunctionResults {
 /// What a device needs to run a function.
 struct FunctionKernel {
   kernel::KernelSpec spec;
-  kernel::LaunchPlan plan;
+  copy::LaunchPlan plan;
   std::vector<std::byte> state;
   bool returns_spill = false;  ///< see PackedLaunch::Nf
 };

@@ -63,7 +63,7 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
       link_local_(link_local),
       outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording) {}
 
-kernel::LaunchPlan Instance::launch_plan(std::optional<kernel::SharedStep> const& shared) const {
+copy::LaunchPlan Instance::launch_plan(std::optional<copy::SharedStep> const& shared) const {
   const Hints hints = nf_->hints();
   return {hints.gr, hints.gw, descriptor_->aux_bytes, descriptor_->result_bytes, shared};
 }
@@ -253,60 +253,21 @@ void DeviceBatch::add(packet::Batch const& unit) {
     launch_->begin();
     has_work_ = false;
   }
-  // the vectors of parts that are done are used again: no allocation on the packet path
-  if (used_ == parts_.size()) {
-    parts_.push_back({unit, {}, {}, {}, {}, 0});
+  // the vectors of units that are done are used again: no allocation on the packet path
+  if (used_ == aux_.size()) {
+    aux_.emplace_back();
   }
-  Part& part = parts_[used_++];
-  part.unit = unit;
-  part.first_row = launch_->rows();
-  part.slots.clear();
-  part.passthrough.clear();
-  instance_->select(unit, part.slots);
-  instance_->prepare(unit, part.slots, part.aux);
-  launch_->add_unit(without_replies(part));
-  launch_->add(unit.subset(part.slots), part.aux);
-  has_work_ = has_work_ || !part.slots.empty();
-  if (device_nf_->plan().shared) {
-    find_passthrough(part);
-    launch_->add_passthrough(unit.subset(part.passthrough));
-    has_work_ = has_work_ || !part.passthrough.empty();
-  }
+  std::vector<std::byte>& aux = aux_[used_++];
+  slots_.clear();
+  instance_->select(unit, slots_);
+  instance_->prepare(unit, slots_, aux);
+  launch_->add(unit, slots_, aux);
   packets_ += unit.size();
-}
-
-/// The packets of a part that copies of whole runs of slots may write to: a reply is on the host alone, and its twin is
-/// not to come back over it.
-packet::Batch DeviceBatch::without_replies(Part& part) {
-  constexpr auto kReply = static_cast<std::uint8_t>(packet::Verdict::kReply);
-  packet::Batch const& unit = part.unit;
-  const std::uint8_t* verdicts = unit.meta().verdict;
-  if (unit.size() == 0 || (unit.is_run() && std::memchr(verdicts + unit.slots()[0], kReply, unit.size()) == nullptr)) {
-    return unit;  // nearly always
-  }
-  part.own.clear();
-  std::copy_if(unit.slots().begin(), unit.slots().end(), std::back_inserter(part.own),
-               [verdicts](std::uint32_t slot) { return verdicts[slot] != kReply; });
-  return unit.subset(part.own);
-}
-
-void DeviceBatch::find_passthrough(Part& part) const {
-  if (part.slots.size() == part.unit.size()) {
-    return;  // nearly always
-  }
-  packet::MetaColumns const& meta = part.unit.meta();
-  auto processed = part.slots.begin();
-  for (const std::uint32_t slot : part.unit.slots()) {
-    if (processed != part.slots.end() && *processed == slot) {
-      ++processed;
-    } else if (packet::ended(meta.verdict[slot]) == 0) {
-      part.passthrough.push_back(slot);
-    }
-  }
 }
 
 Status DeviceBatch::submit() {
   spill_asked_ = false;
+  has_work_ = launch_->rows().has_any();
   return has_work_ ? launch_->submit() : absl::OkStatus();
 }
 
@@ -346,36 +307,37 @@ void DeviceBatch::complete() {
   const LaunchSpill spill(*launch_);
   std::uint64_t dropped = 0;  // for what the kernel did out of bounds
   launch_->apply();
-  for (Part& part : std::span(parts_).first(used_)) {
-    if (part.slots.empty()) {
+  for (std::size_t unit = 0; unit < used_; ++unit) {
+    const packet::Batch decided = launch_->rows().decided(unit);
+    if (decided.size() == 0) {
       continue;
     }
-    std::span<const std::byte> results =
-        launch_->results().subspan(std::size_t{part.first_row} * result_bytes, part.slots.size() * result_bytes);
-    instance_->counters_.device_packets += part.slots.size();
+    const std::uint32_t first_row = launch_->rows().first_decided(unit);
+    const std::span<const std::byte> aux = aux_[unit];
+    const std::span<const std::byte> results =
+        launch_->results().subspan(std::size_t{first_row} * result_bytes, decided.size() * result_bytes);
+    instance_->counters_.device_packets += decided.size();
     if (launch_->faults().count == 0) {
-      instance_->nf().complete(
-          {part.unit.subset(part.slots), part.aux, results, instance_->outcome_, &spill, part.first_row});
+      instance_->nf().complete({decided, aux, results, instance_->outcome_, &spill, first_row});
       continue;
     }
     // faulted rows are dropped; the others are complete()d one by one, so that their rows stay right
     const std::uint32_t aux_bytes = instance_->descriptor().aux_bytes;
-    for (std::uint32_t i = 0; i < part.slots.size(); ++i) {
-      const packet::Batch one = part.unit.subset(std::span(part.slots).subspan(i, 1));
-      if (launch_->faulted(part.first_row + i)) {
+    for (std::uint32_t i = 0; i < decided.size(); ++i) {
+      const packet::Batch one = decided.subset(decided.slots().subspan(i, 1));
+      if (launch_->faulted(first_row + i)) {
         instance_->drop(one[0], FrameworkReason::kKernelFault);
         ++dropped;
       } else {
-        instance_->nf().complete({one,
-                                  std::span<const std::byte>(part.aux).subspan(std::size_t{i} * aux_bytes, aux_bytes),
+        instance_->nf().complete({one, aux.subspan(std::size_t{i} * aux_bytes, aux_bytes),
                                   results.subspan(std::size_t{i} * result_bytes, result_bytes), instance_->outcome_,
-                                  &spill, part.first_row + i});
+                                  &spill, first_row + i});
       }
     }
   }
   instance_->counters_.transfers = [&] {
-    kernel::TransferCounts total = instance_->counters_.transfers;
-    const kernel::TransferCounts counts = launch_->take_transfers();
+    copy::TransferCounts total = instance_->counters_.transfers;
+    const copy::TransferCounts counts = launch_->take_transfers();
     total.packets += counts.packets;
     total.bytes_to_device += counts.bytes_to_device;
     total.bytes_to_host += counts.bytes_to_host;
@@ -387,8 +349,9 @@ void DeviceBatch::complete() {
     const std::uint64_t launches = ++faulty_launches_;
     if ((launches & (launches - 1)) == 0) {
       // work-items beyond the last packet run too, and no packet is theirs
-      const std::string first = report.packet < launch_->rows() ? concat("packet ", report.packet, " of the batch")
-                                                                : "no packet of the batch";
+      const std::string first = report.packet < launch_->rows().decided()
+                                    ? concat("packet ", report.packet, " of the batch")
+                                    : "no packet of the batch";
       spdlog::error(
           "NF {} on {}: its kernel accessed memory out of bounds {} times in one launch (launch {} that did); first: "
           "{}, {} + {} bytes, which has {} bytes. Packets dropped for it: {}.",
@@ -412,13 +375,10 @@ bool DeviceBatch::may_change_on_device(packet::FieldSet fields) const {
   return device_nf_->plan().shared && has_work_ && launch_->kernel_ran() && (device_nf_->plan().writes & fields) != 0;
 }
 
-void DeviceBatch::finish_on_cpu(std::size_t unit) {
-  Part const& part = parts_[unit];
-  instance_->compute(part.unit.subset(part.slots), part.aux);
-}
+void DeviceBatch::finish_on_cpu(std::size_t unit) { instance_->compute(launch_->rows().decided(unit), aux_[unit]); }
 
 void DeviceBatch::drop(std::size_t unit, bool with_replies) {
-  packet::Batch const& packets = parts_[unit].unit;
+  packet::Batch const& packets = launch_->rows().unit(unit);
   for (std::uint32_t i = 0; i < packets.size(); ++i) {
     const packet::Verdict verdict = packets[i].verdict();
     if (verdict != packet::Verdict::kDrop && (with_replies || verdict != packet::Verdict::kReply)) {

@@ -32,7 +32,7 @@ struct Counters {
   std::uint64_t link_local = 0;      ///< of those, control frames that it does not inspect
   std::uint64_t kernel_faults = 0;   ///< accesses out of bounds
   std::uint64_t device_packets = 0;  ///< processed on the device
-  kernel::TransferCounts transfers;
+  copy::TransferCounts transfers;
 };
 
 /// One NF of a chain with its counters. Belongs to one thread at a time.
@@ -45,7 +45,7 @@ class Instance {
   Descriptor const& descriptor() const { return *descriptor_; }
   Nf& nf() { return *nf_; }
   /// What the NF's kernel is compiled for: by its hints and descriptor, and by the plan's `shared` step if it has one.
-  kernel::LaunchPlan launch_plan(std::optional<kernel::SharedStep> const& shared = {}) const;
+  copy::LaunchPlan launch_plan(std::optional<copy::SharedStep> const& shared = {}) const;
   Counters& counters() { return counters_; }
   Outcome& outcome() { return outcome_; }
   /// Name and count of every drop reason, the framework's last.
@@ -129,22 +129,13 @@ class DeviceBatch {
 
  private:
   DeviceBatch() = default;
-  struct Part {
-    packet::Batch unit;
-    std::vector<std::uint32_t> slots;
-    std::vector<std::uint32_t> passthrough;  ///< alive, but not the NF's to decide; for a shared step
-    std::vector<std::uint32_t> own;          ///< see without_replies(); used where the unit has holes or replies
-    std::vector<std::byte> aux;
-    std::uint32_t first_row;
-  };
   void complete();
-  void find_passthrough(Part& part) const;
-  static packet::Batch without_replies(Part& part);
 
   Instance* instance_ = nullptr;
   kernel::DeviceNf* device_nf_ = nullptr;
   std::unique_ptr<kernel::Launch> launch_;
-  std::vector<Part> parts_;  ///< of this batch the first used_; the others wait for the next
+  std::vector<std::vector<std::byte>> aux_;  ///< of the first used_ units; the others wait for the next batch
+  std::vector<std::uint32_t> slots_;         ///< of the unit at hand, those that are decided
   std::size_t used_ = 0;
   std::uint32_t packets_ = 0;
   bool has_work_ = false;  ///< there is something to do on the device

@@ -31,6 +31,7 @@ class CudaDevice final : public Device {
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override { return health_.status(); }
+  void abandon(Status const& reason) override { health_.fail(reason); }
 
   Driver const& driver() const { return *driver_; }
   CUdevice native() const { return device_; }

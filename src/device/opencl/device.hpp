@@ -55,6 +55,7 @@ class OpenClDevice final : public Device {
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override { return health_.status(); }
+  void abandon(Status const& reason) override { health_.fail(reason); }
 
   cl_context context() const { return context_.get(); }
   cl_device_id native() const { return found_.device; }

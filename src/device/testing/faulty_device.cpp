@@ -316,4 +316,11 @@ Status FaultyDevice::failed() const {
   return real_->failed();
 }
 
+void FaultyDevice::abandon(Status const& reason) {
+  const std::scoped_lock lock(faults_->mutex);
+  if (faults_->lost.ok()) {
+    faults_->lost = reason;
+  }
+}
+
 }  // namespace catena::device::testing

@@ -75,6 +75,8 @@ class FaultyDevice final : public Device {
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override;
+  /// The real device goes on.
+  void abandon(Status const& reason) override;
 
   struct Faults;
 

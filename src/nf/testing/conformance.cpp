@@ -11,7 +11,7 @@
 #include <numeric>
 #include <optional>
 
-#include "kernel/program.hpp"
+#include "kernel/adapt.hpp"
 #include "nf/instance.hpp"
 
 namespace catena::nf::testing {

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/kernel/spec.hpp>
+#include <catena/packet/fields.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "device/device.hpp"
+
+/// From the source of a kernel to a loaded program.
+namespace catena::program {
+
+/// `files`, the first of which is compiled, and the headers that kernels may include; without macros.
+device::ProgramSource with_sdk(std::span<const kernel::EmbeddedFile> files);
+void define(device::ProgramSource& source, std::string_view name, std::uint32_t value);
+void define_fields(device::ProgramSource& source, std::string_view name, packet::FieldSet fields);
+
+/// Compiles (or takes from the disk cache) and loads; `what` names the source in messages. The cache is
+/// $CATENA_CACHE_DIR, else $XDG_CACHE_HOME/catena, else ~/.cache/catena; a cache that cannot be used is no error. A
+/// cached binary that does not load is compiled anew. Errors: as Device::compile() and load().
+Result<std::unique_ptr<device::Program>> build(device::Device& device, device::ProgramSource const& source,
+                                               std::string_view what);
+
+}  // namespace catena::program
