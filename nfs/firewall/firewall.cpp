@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "bit_vector.hpp"
-#include "catena_kernel_firewall.hpp"
-#include "device_state.hpp"
+#include "catena_kernel_classify.hpp"
+#include "functions/classify/bit_vector.hpp"
+#include "functions/classify/device_state.hpp"
 
 namespace catena::firewall {
 namespace {
@@ -30,9 +30,9 @@ constexpr std::array<nf::ConfigKey, 3> kConfig{{
     {"classbench_action", "allow | deny", "deny", "what ClassBench lines do, which name no action"},
 }};
 
-Result<Action> read_action(nf::Config& config, std::string_view key, std::string_view fallback) {
+Result<classify::Action> read_action(nf::Config& config, std::string_view key, std::string_view fallback) {
   CATENA_ASSIGN_OR_RETURN(const std::string word, config.one_of(key, {"allow", "deny"}, fallback));
-  return word == "allow" ? Action::kAllow : Action::kDeny;
+  return word == "allow" ? classify::Action::kAllow : classify::Action::kDeny;
 }
 
 /// rte_acl's answer, 0 or 1 + position, as ours.
@@ -40,23 +40,24 @@ std::int32_t rule_of(std::uint32_t match) { return static_cast<std::int32_t>(mat
 
 }  // namespace
 
-Firewall::Firewall(RuleFile file, Action fallback, Acl acl) : file_(std::move(file)), acl_(std::move(acl)) {
+Firewall::Firewall(classify::RuleFile file, classify::Action fallback, classify::Acl acl)
+    : file_(std::move(file)), acl_(std::move(acl)) {
   actions_.reserve(file_.rules.size() + 1);
   actions_.push_back(static_cast<std::uint8_t>(fallback));
-  for (Rule const& rule : file_.rules) {
+  for (classify::Rule const& rule : file_.rules) {
     actions_.push_back(static_cast<std::uint8_t>(rule.action));
   }
   std::transform(keys_.begin(), keys_.end(), key_pointers_.begin(),
-                 [](AclKey const& key) { return reinterpret_cast<const std::uint8_t*>(&key); });
+                 [](classify::AclKey const& key) { return reinterpret_cast<const std::uint8_t*>(&key); });
 }
 
 Result<std::unique_ptr<nf::Nf>> Firewall::create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("rules"));
-  CATENA_ASSIGN_OR_RETURN(const Action fallback, read_action(config, "default", ""));
-  CATENA_ASSIGN_OR_RETURN(const Action classbench_action, read_action(config, "classbench_action", "deny"));
+  CATENA_ASSIGN_OR_RETURN(const classify::Action fallback, read_action(config, "default", ""));
+  CATENA_ASSIGN_OR_RETURN(const classify::Action classbench_action, read_action(config, "classbench_action", "deny"));
   CATENA_RETURN_IF_ERROR(config.finish());
-  CATENA_ASSIGN_OR_RETURN(RuleFile file, load_rules(path, classbench_action));
-  CATENA_ASSIGN_OR_RETURN(Acl acl, Acl::create(file.rules));
+  CATENA_ASSIGN_OR_RETURN(classify::RuleFile file, classify::load_rules(path, classbench_action));
+  CATENA_ASSIGN_OR_RETURN(classify::Acl acl, classify::Acl::create(file.rules));
   return std::unique_ptr<nf::Nf>(new Firewall(std::move(file), fallback, std::move(acl)));
 }
 
@@ -69,7 +70,7 @@ nf::Hints Firewall::hints() const {
 }
 
 void Firewall::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {
-  std::int32_t* rules = &nf::array_of<FirewallResult>(results).data()->rule;
+  std::int32_t* rules = &nf::array_of<classify::ClassifyResult>(results).data()->rule;
   for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
     classify(batch, first, std::min(kChunk, batch.size() - first), rules + first);
   }
@@ -86,7 +87,7 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
     const std::uint8_t* ip = packet.l3();
     const bool has_ports = packet.is(packet::kPorts);
     const std::uint32_t at = has_ports ? with_ports++ : --without_ports;
-    AclKey& key = keys_[at];
+    classify::AclKey& key = keys_[at];
     key.protocol = ip[9];
     std::memcpy(&key.src, ip + 12, sizeof key.src + sizeof key.dst);
     if (has_ports) {
@@ -105,23 +106,23 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
     rules[positions_[at]] = rule_of(matches_[at]);
   }
   for (std::uint32_t at = without_ports; at < kChunk; ++at) {
-    const std::int32_t refused = refusal(packets[positions_[at]].layers().flags, keys_[at].protocol);
-    rules[positions_[at]] = refused != kNoRule ? refused : rule_of(matches_[at]);
+    const std::int32_t refused = classify::refusal(packets[positions_[at]].layers().flags, keys_[at].protocol);
+    rules[positions_[at]] = refused != classify::kNoRule ? refused : rule_of(matches_[at]);
   }
 }
 
-bool Firewall::allows(FirewallResult result) const {
+bool Firewall::allows(classify::ClassifyResult result) const {
   // a number that no rule has can only come from a device gone wrong: deny
   const std::uint32_t number = static_cast<std::uint32_t>(result.rule) + 1U;
-  return number < actions_.size() && actions_[number] == static_cast<std::uint8_t>(Action::kAllow);
+  return number < actions_.size() && actions_[number] == static_cast<std::uint8_t>(classify::Action::kAllow);
 }
 
 void Firewall::complete(nf::Completion const& completion) {
   packet::Batch const& batch = completion.batch();
   nf::Outcome& outcome = completion.outcome();
-  const std::span<const FirewallResult> decisions = completion.results<FirewallResult>();
+  const std::span<const classify::ClassifyResult> decisions = completion.results<classify::ClassifyResult>();
   std::size_t allowed = 0;
-  for (FirewallResult const& decision : decisions) {
+  for (classify::ClassifyResult const& decision : decisions) {
     allowed += allows(decision) ? 1U : 0U;
   }
   if (allowed == decisions.size() && !outcome.recording()) {
@@ -130,7 +131,9 @@ void Firewall::complete(nf::Completion const& completion) {
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     const std::int32_t rule = decisions[i].rule;
     const bool is_allowed = allows(decisions[i]);
-    const std::uint32_t reason = rule == kSplitFragment ? kFragment : rule == kUnreadable ? kMalformed : kDenied;
+    const std::uint32_t reason = rule == classify::kSplitFragment ? kFragment
+                                 : rule == classify::kUnreadable  ? kMalformed
+                                                                  : kDenied;
     if (!is_allowed) {
       outcome.drop(batch[i], reason);
     }
@@ -144,16 +147,17 @@ void Firewall::complete(nf::Completion const& completion) {
 
 Result<nf::KernelSide> Firewall::kernel_side() const {
   nf::KernelSide side;
-  side.spec.source = catena_kernel_firewall();
-  side.spec.name = "firewall";
-  side.state = device_state(build_bit_vector(file_.rules));
+  side.spec.source = catena_kernel_classify();
+  side.spec.name = "classify";
+  side.state = classify::device_state(classify::build_bit_vector(file_.rules));
   return side;
 }
 
 std::vector<std::string> Firewall::start_report() const {
-  const auto allowing = std::count_if(file_.rules.begin(), file_.rules.end(),
-                                      [](Rule const& rule) { return rule.action == Action::kAllow; });
-  const bool allows_others = actions_[0] == static_cast<std::uint8_t>(Action::kAllow);
+  const auto allowing = std::count_if(file_.rules.begin(), file_.rules.end(), [](classify::Rule const& rule) {
+    return rule.action == classify::Action::kAllow;
+  });
+  const bool allows_others = actions_[0] == static_cast<std::uint8_t>(classify::Action::kAllow);
   std::vector<std::string> lines{concat(file_.rules.size(), " rules: ", allowing, " allow, ",
                                         file_.rules.size() - static_cast<std::size_t>(allowing), " deny; default ",
                                         allows_others ? "allow" : "deny")};
@@ -175,7 +179,7 @@ catena::nf::Descriptor const& catena_nf_firewall() {
       .drop_reasons = catena::firewall::kDropReasons,
       .config = catena::firewall::kConfig,
       .aux_bytes = 0,
-      .result_bytes = sizeof(catena::firewall::FirewallResult),
+      .result_bytes = sizeof(catena::classify::ClassifyResult),
       .has_kernel = true,
       .create = &catena::firewall::Firewall::create,
   };

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "acl.hpp"
-#include "firewall.layout.hpp"
-#include "rule_parser.hpp"
+#include "functions/classify/classify.layout.hpp"
+#include "functions/classify/dpdk/acl.hpp"
+#include "functions/classify/rule_parser.hpp"
 
 /// A packet filter over addresses, ports and protocol: the first rule of the file that matches decides, `default`
 /// where none does. A denied packet drops as `denied`; no byte of any packet changes.
@@ -41,16 +41,16 @@ class Firewall final : public nf::Nf {
   /// Packets given to rte_acl at once: a whole unit.
   static constexpr std::uint32_t kChunk = 256;
 
-  Firewall(RuleFile file, Action fallback, Acl acl);
+  Firewall(classify::RuleFile file, classify::Action fallback, classify::Acl acl);
   void classify(packet::Batch const& batch, std::uint32_t first, std::uint32_t count, std::int32_t* rules);
-  bool allows(FirewallResult result) const;
+  bool allows(classify::ClassifyResult result) const;
 
-  RuleFile file_;
-  Acl acl_;
+  classify::RuleFile file_;
+  classify::Acl acl_;
   std::vector<std::uint8_t> actions_;  ///< Action of the default, then of each rule
 
   // of one chunk; packets with ports from the front, those without from the back
-  std::array<AclKey, kChunk> keys_{};
+  std::array<classify::AclKey, kChunk> keys_{};
   std::array<const std::uint8_t*, kChunk> key_pointers_{};  ///< to keys_
   std::array<std::uint32_t, kChunk> positions_{};           ///< in the chunk, of each key
   std::array<std::uint32_t, kChunk> matches_{};

@@ -23,7 +23,7 @@
 #include <stdexcept>
 
 #include "eal/eal.hpp"
-#include "rule_generator.hpp"
+#include "functions/classify/rule_generator.hpp"
 
 namespace {
 
@@ -101,11 +101,11 @@ class DirectFilter {
  public:
   explicit DirectFilter(std::string const& path) {
     const auto file = firewall::load_rules(path, firewall::Action::kAllow);
-    RTE_ACL_RULE_DEF(Rule, 5);
-    std::vector<Rule> rules;
+    RTE_ACL_RULE_DEF(classify::Rule, 5);
+    std::vector<classify::Rule> rules;
     verdicts_.push_back(packet::Verdict::kPass);
     for (firewall::Rule const& rule : file->rules) {
-      Rule next{};
+      classify::Rule next{};
       next.data = {1, static_cast<std::int32_t>(firewall::kMaxRules - rules.size()),
                    static_cast<std::uint32_t>(rules.size() + 1)};
       next.field[0].value.u8 = rule.protocol;
@@ -130,11 +130,11 @@ class DirectFilter {
     config.num_categories = 1;
     config.num_fields = 5;
     config.max_size = rules.size() <= 1000 ? std::size_t{64} << 20 : 0;  // as the firewall builds it
-    config.defs[0] = {RTE_ACL_FIELD_TYPE_BITMASK, 1, 0, 0, offsetof(Key, protocol)};
-    config.defs[1] = {RTE_ACL_FIELD_TYPE_MASK, 4, 1, 1, offsetof(Key, addresses)};
-    config.defs[2] = {RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(Key, addresses) + 4};
-    config.defs[3] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 3, 3, offsetof(Key, ports)};
-    config.defs[4] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 4, 3, offsetof(Key, ports) + 2};
+    config.defs[0] = {RTE_ACL_FIELD_TYPE_BITMASK, 1, 0, 0, offsetof(classify::Key, protocol)};
+    config.defs[1] = {RTE_ACL_FIELD_TYPE_MASK, 4, 1, 1, offsetof(classify::Key, addresses)};
+    config.defs[2] = {RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(classify::Key, addresses) + 4};
+    config.defs[3] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 3, 3, offsetof(classify::Key, ports)};
+    config.defs[4] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 4, 3, offsetof(classify::Key, ports) + 2};
     if (rte_acl_build(acl_, &config) != 0) {
       throw std::runtime_error("rte_acl does not take the rules");
     }
@@ -160,7 +160,7 @@ class DirectFilter {
   }
 
  private:
-  struct Key {
+  struct classify::Key {
     std::uint8_t protocol;
     std::uint8_t unused[3];
     std::uint8_t addresses[8];
@@ -169,7 +169,7 @@ class DirectFilter {
 
   rte_acl_ctx* acl_;
   std::vector<packet::Verdict> verdicts_;
-  std::array<Key, kBatch> keys_{};
+  std::array<classify::Key, kBatch> keys_{};
   std::array<const std::uint8_t*, kBatch> pointers_{};
   std::array<std::uint32_t, kBatch> matches_{};
 };

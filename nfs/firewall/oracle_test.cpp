@@ -15,21 +15,22 @@
 #include <sstream>
 
 #include "firewall_testing.hpp"
-#include "key_search.hpp"
-#include "rule_generator.hpp"
+#include "functions/classify/dpdk/acl_search.hpp"
+#include "functions/classify/key_search.hpp"
+#include "functions/classify/rule_generator.hpp"
 
 namespace catena::firewall {
 namespace {
 
+using classify::testing::find_by_acl;
+using classify::testing::find_by_bit_vector;
+using classify::testing::Tuple;
 using nf::testing::Frame;
 using nf::testing::make_frame;
-using testing::find_by_acl;
-using testing::find_by_bit_vector;
 using testing::rules_in;
-using testing::Tuple;
 
 /// A packet that reads as the tuple; one that is to have no ports but of TCP or UDP is a later fragment.
-Frame frame_of(Tuple const& tuple) {
+Frame frame_of(classify::testing::Tuple const& tuple) {
   Frame frame =
       make_frame(static_cast<std::uint8_t>(tuple.protocol), tuple.src, tuple.dst,
                  static_cast<std::uint16_t>(tuple.sport), static_cast<std::uint16_t>(tuple.dport), "twelve bytes");
@@ -43,7 +44,7 @@ Frame frame_of(Tuple const& tuple) {
 class ExpectedRules : public testing::FirewallTest {
  protected:
   struct Line {
-    Tuple tuple;
+    classify::testing::Tuple tuple;
     int rule;
   };
 
@@ -55,16 +56,16 @@ class ExpectedRules : public testing::FirewallTest {
 
   /// Expects of each line the same rule from bare tuples and from packets everywhere.
   void expect_rules(std::string const& rules_text, std::vector<Line> const& lines) {
-    const auto file = parse_rules(rules_text, "fw.rules");
+    const auto file = classify::parse_rules(rules_text, "fw.rules");
     ASSERT_TRUE(file.ok()) << file.status();
-    const auto acl = Acl::create(file->rules);
+    const auto acl = classify::Acl::create(file->rules);
     ASSERT_TRUE(acl.ok()) << acl.status();
-    const testing::HostTables tables(build_bit_vector(file->rules));
+    const classify::testing::HostTables tables(classify::build_bit_vector(file->rules));
     std::vector<Frame> frames;
     std::vector<int> expected;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-      ASSERT_EQ(find_by_acl(*acl, lines[i].tuple), lines[i].rule) << "tuple " << i;
-      ASSERT_EQ(find_by_bit_vector(tables, lines[i].tuple), lines[i].rule) << "tuple " << i;
+      ASSERT_EQ(classify::testing::find_by_acl(*acl, lines[i].tuple), lines[i].rule) << "tuple " << i;
+      ASSERT_EQ(classify::testing::find_by_bit_vector(tables, lines[i].tuple), lines[i].rule) << "tuple " << i;
       frames.push_back(frame_of(lines[i].tuple));
       expected.push_back(lines[i].rule);
     }
@@ -135,12 +136,12 @@ TEST_F(Oracle, dpdks_own_example_matches_as_dpdk_says) {
 class LinearSearch : public ExpectedRules, public ::testing::WithParamInterface<std::uint32_t> {};
 
 TEST_P(LinearSearch, finds_the_same_rule_for_packets_near_the_borders_of_rules) {
-  testing::RuleGenerator generator(GetParam());
+  classify::testing::RuleGenerator generator(GetParam());
   std::vector<Line> lines;
   std::set<int> found;
   while (lines.size() < 10000) {
-    const Tuple tuple = generator.tuple();
-    lines.push_back({tuple, testing::first_match(generator.rules(), tuple)});
+    const classify::testing::Tuple tuple = generator.tuple();
+    lines.push_back({tuple, classify::testing::first_match(generator.rules(), tuple)});
     found.insert(lines.back().rule);
   }
   // the packets are of use only if they reach many rules, and where rules are few also none

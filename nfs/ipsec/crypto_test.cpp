@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Published vectors: RFC 3686 (AES-CTR), NIST's known-answer tests (AES), RFC 2202 (HMAC-SHA1).
-#include "crypto.hpp"
+#include "functions/cipher/crypto.hpp"
 
 #include "catena_kernel_ipsec_vectors.hpp"
 #include "device_state.hpp"
@@ -97,7 +97,7 @@ class Vectors final : public nf::Nf {
 class CryptoVectors : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto crypto = CryptoBurst::create();
+    auto crypto = cipher::CryptoBurst::create();
     ASSERT_TRUE(crypto.ok()) << crypto.status();
     crypto_ = std::move(crypto).value();
   }
@@ -108,14 +108,14 @@ class CryptoVectors : public ::testing::Test {
     std::vector<std::uint32_t> words;
     std::vector<std::uint32_t> aux;
     for (Association const& association : associations) {
-      const Session session{association, crypto_->expand(association), OuterHeaders(association)};
+      const Session session{association, crypto_->expand(keys_of(association)), OuterHeaders(association)};
       const auto one = device_association(session);
       words.insert(words.end(), one.begin(), one.end());
       aux.push_back(static_cast<std::uint32_t>(aux.size()));
     }
     nf::StateBuilder state(sizeof(DeviceState));
     DeviceState header{};
-    header.t_table = state.add(std::span<const std::uint32_t>(aes_t_table()));
+    header.t_table = state.add(std::span<const std::uint32_t>(cipher::aes_t_table()));
     header.associations = state.add(std::span(words));
     nf::KernelSide side;
     side.spec.source = catena_kernel_ipsec_vectors();
@@ -129,7 +129,7 @@ class CryptoVectors : public ::testing::Test {
     return results;
   }
 
-  std::unique_ptr<CryptoBurst> crypto_;
+  std::unique_ptr<cipher::CryptoBurst> crypto_;
 };
 
 TEST_F(CryptoVectors, library_path_encrypts_as_rfc_3686_says) {
@@ -138,21 +138,21 @@ TEST_F(CryptoVectors, library_path_encrypts_as_rfc_3686_says) {
   for (Vector const& vector : vectors) {
     Association association = with_keys(vector.at("KEY"), {});
     std::copy_n(vector.at("IV").begin(), 4, association.salt.begin());
-    const SessionKeys keys = crypto_->expand(association);
+    const cipher::SessionKeys keys = crypto_->expand(keys_of(association));
     Bytes const& text = vector.at("PLAINTEXT");
-    Bytes esp(kTextOffset + text.size() + kIcvBytes);
+    Bytes esp(cipher::kTextOffset + text.size() + cipher::kIcvBytes);
     const std::uint8_t* iv_bytes = vector.at("IV").data() + 4;
     const std::uint64_t iv = std::uint64_t{packet::load_be32(iv_bytes)} << 32 | packet::load_be32(iv_bytes + 4);
-    std::copy(text.begin(), text.end(), esp.begin() + kTextOffset);
+    std::copy(text.begin(), text.end(), esp.begin() + cipher::kTextOffset);
     crypto_->add(keys, esp.data(), iv, static_cast<std::uint32_t>(text.size()));
     ASSERT_TRUE(crypto_->encrypt());
-    EXPECT_EQ(Bytes(esp.begin() + kTextOffset, esp.end() - kIcvBytes), vector.at("CIPHERTEXT"));
+    EXPECT_EQ(Bytes(esp.begin() + cipher::kTextOffset, esp.end() - cipher::kIcvBytes), vector.at("CIPHERTEXT"));
 
-    std::array<bool, CryptoBurst::kPackets> good{};
+    std::array<bool, cipher::CryptoBurst::kPackets> good{};
     crypto_->add(keys, esp.data(), iv, static_cast<std::uint32_t>(text.size()));
     ASSERT_TRUE(crypto_->decrypt(good));
     EXPECT_TRUE(good[0]);
-    EXPECT_EQ(Bytes(esp.begin() + kTextOffset, esp.end() - kIcvBytes), text);
+    EXPECT_EQ(Bytes(esp.begin() + cipher::kTextOffset, esp.end() - cipher::kIcvBytes), text);
   }
 }
 
@@ -172,19 +172,20 @@ TEST_F(CryptoVectors, network_function_decrypts_as_rfc_3686_says) {
                hex(vector.at("KEY")), ", salt: '", hex(vector.at("IV")).substr(0, 8),
                "', authentication_key: 0000000000000000000000000000000000000000}\n");
     Bytes const& cipher = vector.at("CIPHERTEXT");
-    Frame frame = nf::testing::make_frame(packet::kProtocolUdp, 0xC0000201, 0xC0000202, 0, 0,
-                                          std::string(kTextOffset - 8 + cipher.size() + kIcvBytes, '\0'));
+    Frame frame =
+        nf::testing::make_frame(packet::kProtocolUdp, 0xC0000201, 0xC0000202, 0, 0,
+                                std::string(cipher::kTextOffset - 8 + cipher.size() + cipher::kIcvBytes, '\0'));
     frame[23] = packet::kProtocolEsp;
     packet::store_be32(frame.data() + 34, 256);
     packet::store_be32(frame.data() + 38, 1);
-    std::copy_n(vector.at("IV").begin() + 4, kIvBytes, frame.begin() + 42);
+    std::copy_n(vector.at("IV").begin() + 4, cipher::kIvBytes, frame.begin() + 42);
     std::copy(cipher.begin(), cipher.end(), frame.begin() + 50);
     const RunResult result = run_everywhere("decrypt", sa_file, {frame}, "", {1});
     EXPECT_EQ(result.dropped("bad_icv"), 1U);
     ASSERT_EQ(result.packets.size(), 1U);
     Frame const& out = result.packets[0].frame;
     ASSERT_EQ(out.size(), frame.size());
-    EXPECT_EQ(Bytes(out.begin() + 50, out.end() - kIcvBytes), vector.at("PLAINTEXT"));
+    EXPECT_EQ(Bytes(out.begin() + 50, out.end() - cipher::kIcvBytes), vector.at("PLAINTEXT"));
   }
 }
 
@@ -245,7 +246,7 @@ TEST_F(CryptoVectors, library_path_hashes_as_rfc_2202_says) {
       continue;
     }
     // the two states that our key schedule makes, with the library's hash
-    const SessionKeys keys = crypto_->expand(with_keys({}, key));
+    const cipher::SessionKeys keys = crypto_->expand(keys_of(with_keys({}, key)));
     Bytes digest(20);
     IMB_JOB job{};
     job.src = vector.at("Msg").data();

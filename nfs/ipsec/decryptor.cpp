@@ -45,7 +45,7 @@ EspBytes find_in_udp(const std::uint8_t* frame, packet::Layers const& layers) {
   if (is_key_exchange(payload, length)) {
     return {.kind = EspBytes::Kind::kKeyExchange};
   }
-  if (length < kEspBytes) {
+  if (length < cipher::kEspBytes) {
     return {.kind = EspBytes::Kind::kMalformed};
   }
   return {EspBytes::Kind::kEsp, payload, length};
@@ -54,7 +54,7 @@ EspBytes find_in_udp(const std::uint8_t* frame, packet::Layers const& layers) {
 EspBytes find_esp(const std::uint8_t* frame, packet::Layers const& layers, InboundIndex const& index) {
   const std::uint8_t* ip = frame + layers.l3;
   if (ip[9] == packet::kProtocolEsp) {
-    if ((layers.flags & packet::kFragment) != 0 || layers.payload_length < kEspBytes) {
+    if ((layers.flags & packet::kFragment) != 0 || layers.payload_length < cipher::kEspBytes) {
       return {.kind = EspBytes::Kind::kMalformed};
     }
     return {EspBytes::Kind::kEsp, frame + layers.payload, layers.payload_length};
@@ -89,8 +89,8 @@ DropReasonId reason_of(std::uint32_t status) {
 
 }  // namespace
 
-Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::string state_folder,
-                     Cleartext cleartext)
+Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto,
+                     std::string state_folder, Cleartext cleartext)
     : IpsecNf(Direction::kDecrypt, std::move(sessions), std::move(crypto), std::move(state_folder)),
       index_(associations_of(sessions_)),
       cleartext_(cleartext),
@@ -159,15 +159,16 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     if (extended) {
       what.sequence = windows_[*association].extend(static_cast<std::uint32_t>(what.sequence));
     }
-    const std::uint32_t text = esp.length - kTextOffset - kIcvBytes;
-    if (esp.length < kTextOffset + kMinTextBytes + kIcvBytes || text % 4 != 0) {  // RFC 4303 section 2.4
+    const std::uint32_t text = esp.length - cipher::kTextOffset - cipher::kIcvBytes;
+    if (esp.length < cipher::kTextOffset + kMinTextBytes + cipher::kIcvBytes ||
+        text % 4 != 0) {  // RFC 4303 section 2.4
       drop(batch[i], kMalformed, what, outcome);
       continue;
     }
     out[i] = {.association = *association,
               .sequence = static_cast<std::uint32_t>(what.sequence),
               .sequence_high = static_cast<std::uint32_t>(what.sequence >> 32),
-              .shift = static_cast<std::uint16_t>(esp.begin + kTextOffset - ip),
+              .shift = static_cast<std::uint16_t>(esp.begin + cipher::kTextOffset - ip),
               .inner_length = 0,
               .text_length = static_cast<std::uint16_t>(text),
               .l3 = layers.l3,
@@ -178,8 +179,8 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
 void Decryptor::compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) {
   const auto in = nf::array_of<Aux>(aux);
   const auto out = nf::array_of<PacketResult>(results);
-  std::array<std::uint32_t, CryptoBurst::kPackets> rows;
-  std::array<bool, CryptoBurst::kPackets> good;
+  std::array<std::uint32_t, cipher::CryptoBurst::kPackets> rows;
+  std::array<bool, cipher::CryptoBurst::kPackets> good;
   for (std::uint32_t next = 0; next < batch.size();) {
     for (; next < batch.size() && !crypto_->full(); ++next) {
       if (in[next].action == kLeave) {
@@ -189,7 +190,7 @@ void Decryptor::compute(packet::Batch const& batch, std::span<const std::byte> a
       rows[crypto_->size()] = next;
       std::uint8_t* text = batch[next].frame() + in[next].l3 + in[next].shift;
       const std::uint64_t iv = std::uint64_t{packet::load_be32(text - 8)} << 32 | packet::load_be32(text - 4);
-      crypto_->add(sessions_[in[next].association].keys, text - kTextOffset, iv, in[next].text_length,
+      crypto_->add(sessions_[in[next].association].keys, text - cipher::kTextOffset, iv, in[next].text_length,
                    in[next].sequence_high);
     }
     const std::uint32_t packets = crypto_->size();

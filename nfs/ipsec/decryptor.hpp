@@ -14,7 +14,7 @@ enum class Cleartext { kPass, kDrop };
 /// protected it.
 class Decryptor final : public IpsecNf {
  public:
-  Decryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::string state_folder,
+  Decryptor(std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto, std::string state_folder,
             Cleartext cleartext);
 
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;

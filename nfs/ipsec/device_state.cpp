@@ -25,11 +25,11 @@ std::array<std::uint32_t, kAssociationWords> device_association(Session const& s
   Association const& association = session.association;
   std::array<std::uint32_t, kAssociationWords> words{};
   for (std::uint32_t i = 0; i < 44; ++i) {
-    words[kRoundKeys + i] = packet::load_be32(session.keys.round_keys.data() + 4 * i);
+    words[cipher::kRoundKeys + i] = packet::load_be32(session.keys.round_keys.data() + 4 * i);
   }
-  words[kSalt] = packet::load_be32(association.salt.data());
-  std::copy(session.keys.inner_state.begin(), session.keys.inner_state.end(), words.begin() + kInnerState);
-  std::copy(session.keys.outer_state.begin(), session.keys.outer_state.end(), words.begin() + kOuterState);
+  words[cipher::kSalt] = packet::load_be32(association.salt.data());
+  std::copy(session.keys.inner_state.begin(), session.keys.inner_state.end(), words.begin() + cipher::kInnerState);
+  std::copy(session.keys.outer_state.begin(), session.keys.outer_state.end(), words.begin() + cipher::kOuterState);
   words[kSpi] = association.spi;
   words[kSource] = association.source;
   words[kDestination] = association.destination;
@@ -52,7 +52,7 @@ nf::KernelSide make_kernel_side(Direction direction, std::span<const Session> se
   }
   nf::StateBuilder state(sizeof(DeviceState));
   DeviceState header{};
-  header.t_table = state.add(std::span<const std::uint32_t>(aes_t_table()));
+  header.t_table = state.add(std::span<const std::uint32_t>(cipher::aes_t_table()));
   header.associations = state.add(std::span(words));
   kernel::KernelSpec spec;
   spec.source = catena_kernel_ipsec();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "aes_table.hpp"
+#include "functions/cipher/aes_table.hpp"
 #include "ipsec.hpp"
 
 #include <array>

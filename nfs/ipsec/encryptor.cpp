@@ -24,8 +24,8 @@ constexpr std::uint32_t longest_inner(std::uint32_t text_bytes) {
 
 }  // namespace
 
-Encryptor::Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::string state_folder,
-                     std::uint32_t mtu)
+Encryptor::Encryptor(std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto,
+                     std::string state_folder, std::uint32_t mtu)
     : IpsecNf(Direction::kEncrypt, std::move(sessions), std::move(crypto), std::move(state_folder)), mtu_(mtu) {
   for (Session const& session : sessions_) {
     selectors_.push_back(session.association.selector);
@@ -60,8 +60,8 @@ bool Encryptor::may_be_cut(packet::Packet const& packet, std::uint32_t number, n
     packet.set_mtu(static_cast<std::uint16_t>(mtu_));
     return true;
   }
-  const std::uint32_t taken = fronts_[number] + kIcvBytes + kEspTrailerBytes + kMaxPadBytes;
-  const std::uint32_t fits = mtu_ > taken ? longest_inner(mtu_ - fronts_[number] - kIcvBytes) : 0;
+  const std::uint32_t taken = fronts_[number] + cipher::kIcvBytes + kEspTrailerBytes + kMaxPadBytes;
+  const std::uint32_t fits = mtu_ > taken ? longest_inner(mtu_ - fronts_[number] - cipher::kIcvBytes) : 0;
   // a sender that lets its packets be cut does not listen (RFC 1191 section 3)
   if (inner_df == 0 || fits < packet::kMinMtu || !packet::may_report(packet) || !errors_.take(packet.arrival_ns())) {
     drop(packet, kTooLong, std::nullopt, outcome);
@@ -130,12 +130,12 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     const std::uint32_t text = text_length(layers.l3_length);
     const std::uint32_t front = fronts_[number];
     // Ethernet padding after the datagram is overwritten, so only what is beyond it needs tailroom
-    const std::uint32_t end = offset + layers.l3 + text + kIcvBytes;
+    const std::uint32_t end = offset + layers.l3 + text + cipher::kIcvBytes;
     if (front > offset || end > packet::kSlotBytes) {
       drop(batch[i], kTooLong, std::nullopt, outcome);
       continue;
     }
-    if (front + text + kIcvBytes > mtu_ && !may_be_cut(batch[i], number, outcome)) {
+    if (front + text + cipher::kIcvBytes > mtu_ && !may_be_cut(batch[i], number, outcome)) {
       continue;
     }
     Numbers& numbers = numbers_[number];

@@ -11,7 +11,7 @@ namespace catena::ipsec {
 class Encryptor final : public IpsecNf {
  public:
   /// `mtu`: longest outer datagram, bytes.
-  Encryptor(std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto, std::string state_folder,
+  Encryptor(std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto, std::string state_folder,
             std::uint32_t mtu);
 
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;

@@ -65,7 +65,7 @@ std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHea
   std::uint8_t* ip = inner - aux.shift;
   std::memcpy(ip, outer.bytes.data(), outer.bytes.size());  // ends in front of the low half of the IV at the latest
   const HeaderPolicy& policy = outer.policy;
-  const std::uint32_t total = aux.shift + std::uint32_t{aux.text_length} + kIcvBytes;
+  const std::uint32_t total = aux.shift + std::uint32_t{aux.text_length} + cipher::kIcvBytes;
   const std::uint32_t tos = (inner_tos & policy.tos_keep) | policy.tos_set;
   const std::uint32_t id = aux.sequence & 0xFFFFU;
   const std::uint32_t flags = (inner_flags & policy.df_keep) | std::uint32_t{policy.df_set};
@@ -73,7 +73,7 @@ std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHea
   packet::store_be16(ip + 2, static_cast<std::uint16_t>(total));
   packet::store_be32(ip + 4, id << 16 | flags);
   packet::store_be16(ip + 10, packet::checksum_finish(std::uint64_t{outer.checksum} + tos + total + id + flags));
-  std::uint8_t* esp = inner - kTextOffset;
+  std::uint8_t* esp = inner - cipher::kTextOffset;
   if (outer.front > front_bytes(false)) {
     packet::store_be16(esp - kUdpBytes + 4, static_cast<std::uint16_t>(total - kIpv4Bytes));
   }

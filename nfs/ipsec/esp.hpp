@@ -20,7 +20,7 @@ constexpr std::uint32_t text_length(std::uint32_t inner_length) {
 }
 
 /// Bytes between the outer and the inner IPv4 header of what we encapsulate.
-constexpr std::uint32_t front_bytes(bool udp) { return kIpv4Bytes + (udp ? kUdpBytes : 0) + kTextOffset; }
+constexpr std::uint32_t front_bytes(bool udp) { return kIpv4Bytes + (udp ? kUdpBytes : 0) + cipher::kTextOffset; }
 
 /// The outer headers of one association up to the SPI, ready but for what each packet decides.
 struct OuterHeaders {
@@ -45,7 +45,7 @@ std::uint8_t* encapsulate(packet::Packet const& packet, Aux const& aux, OuterHea
 inline packet::Layers layers_after_encapsulation(Aux const& aux) {
   const bool udp = aux.shift > front_bytes(false);
   const std::uint32_t l4 = aux.l3 + kIpv4Bytes;
-  const std::uint32_t total = aux.shift + std::uint32_t{aux.text_length} + kIcvBytes;
+  const std::uint32_t total = aux.shift + std::uint32_t{aux.text_length} + cipher::kIcvBytes;
   const std::uint32_t udp_bytes = udp ? kUdpBytes : 0;
   const std::uint32_t transport = udp ? packet::kUdp | packet::kPorts : 0U;
   return {.l3 = static_cast<std::uint8_t>(aux.l3),

@@ -134,7 +134,7 @@ nf::Hints IpsecNf::hints() const {
 Result<nf::KernelSide> IpsecNf::kernel_side() const { return make_kernel_side(direction_, sessions_); }
 
 double IpsecNf::grows_by() const {
-  double bytes = kEspTrailerBytes + kMaxPadBytes / 2.0 + kIcvBytes;
+  double bytes = kEspTrailerBytes + kMaxPadBytes / 2.0 + cipher::kIcvBytes;
   for (Session const& session : sessions_) {
     bytes += session.outer.front / static_cast<double>(sessions_.size());
   }
@@ -184,11 +184,11 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   }
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<CryptoBurst> crypto, CryptoBurst::create());
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
   std::vector<Session> sessions;
   sessions.reserve(associations.size());
   for (Association const& association : associations) {
-    sessions.push_back({association, crypto->expand(association), OuterHeaders(association)});
+    sessions.push_back({association, crypto->expand(keys_of(association)), OuterHeaders(association)});
   }
   if (direction == Direction::kEncrypt) {
     return std::make_unique<Encryptor>(std::move(sessions), std::move(crypto), std::move(state_folder),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "crypto.hpp"
 #include "esp.hpp"
+#include "functions/cipher/crypto.hpp"
 #include "reservations.hpp"
 #include "sa.hpp"
 
@@ -50,7 +50,7 @@ enum DropReasonId : std::uint32_t {
 /// A configured association and what its keys expand to.
 struct Session {
   Association association;
-  SessionKeys keys;
+  cipher::SessionKeys keys;
   OuterHeaders outer;
 };
 
@@ -81,7 +81,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   std::vector<std::string> start_report() const override;
 
  protected:
-  IpsecNf(Direction direction, std::vector<Session> sessions, std::unique_ptr<CryptoBurst> crypto,
+  IpsecNf(Direction direction, std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto,
           std::string state_folder)
       : sessions_(std::move(sessions)),
         crypto_(std::move(crypto)),
@@ -102,7 +102,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   }
 
   std::vector<Session> sessions_;  ///< file order
-  std::unique_ptr<CryptoBurst> crypto_;
+  std::unique_ptr<cipher::CryptoBurst> crypto_;
 
  private:
   static constexpr std::uint32_t kNotKept = ~std::uint32_t{0};

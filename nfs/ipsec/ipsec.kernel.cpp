@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "aes128.kernel.hpp"
-#include "hmac_sha1.kernel.hpp"
+#include "functions/cipher/aes128.kernel.hpp"
+#include "functions/cipher/hmac_sha1.kernel.hpp"
 #include "ipsec.layout.hpp"
 
 #include <catena/kernel/context.hpp>
@@ -11,14 +11,16 @@
 // result depends on the number of lanes.
 namespace catena::ipsec {
 
+using kernel::Bytes;
 using kernel::Context;
+using kernel::IsoPtr;
 using kernel::PacketView;
 
 /// Copies the AES table into local memory; every work-item of the group must call it.
 inline void load_table(Context const& ctx) {
-  const IsoPtr<u32> table = ctx.local<u32>(0, kTableWords);
+  const IsoPtr<u32> table = ctx.local<u32>(0, cipher::kTableWords);
   const IsoPtr<u32> source = ctx.array(ctx.state<DeviceState>().t_table);
-  for (u32 i = kernel::local_id(); i < kTableWords; i += kernel::group_size()) {
+  for (u32 i = kernel::local_id(); i < cipher::kTableWords; i += kernel::group_size()) {
     table.set(i, source[i]);
   }
   kernel::barrier_all();
@@ -32,14 +34,14 @@ inline IsoPtr<u32> association_of(Context const& ctx, u32 number) {
 
 /// The ICV over ESP header, IV and text. The high half of an extended sequence number is covered too: it is written
 /// after the text for it, where the packet's ICV is or will be.
-inline Sha1State icv_of(Bytes frame, i32 esp, Aux const& aux, IsoPtr<u32> association) {
-  u32 length = kTextOffset + aux.text_length;
+inline cipher::Sha1State icv_of(Bytes frame, i32 esp, Aux const& aux, IsoPtr<u32> association) {
+  u32 length = cipher::kTextOffset + aux.text_length;
   if (aux.action == kProcessExtended) {
     frame.set_be32(esp + static_cast<i32>(length), aux.sequence_high);
-    length += kExtensionBytes;
+    length += cipher::kExtensionBytes;
   }
-  return hmac_sha1(frame.from(esp), length, load_sha1_state(association, kInnerState),
-                   load_sha1_state(association, kOuterState));
+  return cipher::hmac_sha1(frame.from(esp), length, cipher::load_sha1_state(association, cipher::kInnerState),
+                           cipher::load_sha1_state(association, cipher::kOuterState));
 }
 
 /// RFC 1071: folds and complements.
@@ -73,10 +75,10 @@ inline void move_l2(Bytes frame, u32 l3, i32 by) {
 
 /// Completes the words from byte `at` of the text to encrypt: after the datagram come the padding 1 2 3, pad length
 /// and next header. What the words hold there before does not count.
-inline void add_trailer(Aux const& aux, u32 at, u32 (&words)[kAesBlockWords]) {
+inline void add_trailer(Aux const& aux, u32 at, u32 (&words)[cipher::kAesBlockWords]) {
   const u32 pad = static_cast<u32>(aux.text_length) - aux.inner_length - kEspTrailerBytes;
   CATENA_UNROLL
-  for (u32 k = 0; k < kAesBlockWords; ++k) {
+  for (u32 k = 0; k < cipher::kAesBlockWords; ++k) {
     u32 word = 0;
     for (u32 i = at + 4 * k; i < at + 4 * k + 4; ++i) {
       u32 byte = i - aux.inner_length + 1;  // padding, unless one of the following
@@ -99,7 +101,7 @@ inline void write_headers(Bytes frame, Aux const& aux, IsoPtr<u32> association, 
   move_l2(frame, aux.l3, -static_cast<i32>(aux.shift));
   const i32 ip = static_cast<i32>(aux.l3) - static_cast<i32>(aux.shift);
   const u32 ports = association[kPorts];
-  const u32 total = static_cast<u32>(aux.shift) + aux.text_length + kIcvBytes;
+  const u32 total = static_cast<u32>(aux.shift) + aux.text_length + cipher::kIcvBytes;
   const u32 tos = ((inner_word0 >> 16) & association[kTosKeep]) | association[kTosSet];
   const u32 word0 = 0x45000000U | (tos << 16) | total;
   const u32 word1 = (aux.sequence << 16) | (inner_flags & association[kDfKeep]) | association[kDfSet];
@@ -114,7 +116,7 @@ inline void write_headers(Bytes frame, Aux const& aux, IsoPtr<u32> association, 
   frame.set_be32(ip + 8, word2 | finish_checksum(sum));
   frame.set_be32(ip + 12, source);
   frame.set_be32(ip + 16, destination);
-  const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(kTextOffset);
+  const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(cipher::kTextOffset);
   if (ports != 0) {
     frame.set_be32(esp - 8, ports);
     frame.set_be32(esp - 4, (total - kIpv4Bytes) << 16);  // no checksum: RFC 3948 section 2.1
@@ -184,34 +186,35 @@ inline u32 open_tunnel(Bytes frame, Aux const& aux, u32& inner_length) {
 template <typename Complete>
 inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_length, u32 known, IsoPtr<u32> association,
                        u32 iv_high, u32 iv_low, Complete complete) {
-  const IsoPtr<u32> table = ctx.local<u32>(0, kTableWords);
-  if (table.size() != kTableWords) {
+  const IsoPtr<u32> table = ctx.local<u32>(0, cipher::kTableWords);
+  if (table.size() != cipher::kTableWords) {
     return;  // load_table() has reached out of bounds, and the packet is dropped for it
   }
-  const KeyStream stream{table, load_round_keys(association, kRoundKeys), association[kSalt], iv_high, iv_low};
-  for (u32 number = ctx.lane(); number * kAesBlockBytes < text_length; number += CATENA_LANES) {
-    const u32 at = number * kAesBlockBytes;
+  const cipher::KeyStream stream{table, cipher::load_round_keys(association, cipher::kRoundKeys),
+                                 association[cipher::kSalt], iv_high, iv_low};
+  for (u32 number = ctx.lane(); number * cipher::kAesBlockBytes < text_length; number += CATENA_LANES) {
+    const u32 at = number * cipher::kAesBlockBytes;
     const u32 rest = at < known ? known - at : 0;
     // asked for before the rounds, which hide the way from memory
-    const kernel::Fetched<kAesBlockWords> fetched = frame.fetch<kAesBlockWords>(
-        text + static_cast<i32>(at), rest < kAesBlockBytes ? (rest + 3) / 4 : kAesBlockWords);
-    const Block key = stream.block(number);
-    u32 words[kAesBlockWords];
+    const kernel::Fetched<cipher::kAesBlockWords> fetched = frame.fetch<cipher::kAesBlockWords>(
+        text + static_cast<i32>(at), rest < cipher::kAesBlockBytes ? (rest + 3) / 4 : cipher::kAesBlockWords);
+    const cipher::Block key = stream.block(number);
+    u32 words[cipher::kAesBlockWords];
     CATENA_UNROLL
-    for (u32 k = 0; k < kAesBlockWords; ++k) {
+    for (u32 k = 0; k < cipher::kAesBlockWords; ++k) {
       words[k] = fetched[k];
     }
     complete(at, words);
     CATENA_UNROLL
-    for (u32 k = 0; k < kAesBlockWords; ++k) {
+    for (u32 k = 0; k < cipher::kAesBlockWords; ++k) {
       words[k] ^= key.words[k];
     }
-    if (at + kAesBlockBytes <= text_length) {
-      frame.put<kAesBlockWords>(text + static_cast<i32>(at), words);
+    if (at + cipher::kAesBlockBytes <= text_length) {
+      frame.put<cipher::kAesBlockWords>(text + static_cast<i32>(at), words);
       continue;
     }
     CATENA_UNROLL
-    for (u32 k = 0; k < kAesBlockWords; ++k) {
+    for (u32 k = 0; k < cipher::kAesBlockWords; ++k) {
       if (at + 4 * k < text_length) {
         frame.set_be32(text + static_cast<i32>(at + 4 * k), words[k]);
       }
@@ -221,7 +224,7 @@ inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_lengt
 
 /// What is kept of packet `i` of the group.
 inline IsoPtr<u32> kept_words(Context const& ctx, u32 i) {
-  return ctx.local<u32>(4 * (kTableWords + kKeptWords * i), kKeptWords);
+  return ctx.local<u32>(4 * (cipher::kTableWords + kKeptWords * i), kKeptWords);
 }
 
 inline void encrypt_text(Context const& ctx, PacketView const& packet) {
@@ -233,8 +236,8 @@ inline void encrypt_text(Context const& ctx, PacketView const& packet) {
     kept.set(1, frame.be16(static_cast<i32>(aux.l3) + 6));
   }
   crypt_text(ctx, frame, aux.l3, aux.text_length, aux.inner_length, association_of(ctx, aux.association),
-             aux.sequence_high, aux.sequence, [&](u32 at, u32(&words)[kAesBlockWords]) {
-               if (at + kAesBlockBytes > aux.inner_length) {
+             aux.sequence_high, aux.sequence, [&](u32 at, u32(&words)[cipher::kAesBlockWords]) {
+               if (at + cipher::kAesBlockBytes > aux.inner_length) {
                  add_trailer(aux, at, words);
                }
              });
@@ -245,13 +248,13 @@ inline void finish_encrypt(Context const& ctx, PacketView const& packet, IsoPtr<
   const Bytes frame = packet.frame();
   const IsoPtr<u32> association = association_of(ctx, aux.association);
   write_headers(frame, aux, association, kept[0], kept[1]);
-  const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(kTextOffset);
-  const Sha1State icv = icv_of(frame, esp, aux, association);
+  const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(cipher::kTextOffset);
+  const cipher::Sha1State icv = icv_of(frame, esp, aux, association);
   for (i32 i = 0; i < 3; ++i) {
     frame.set_be32(static_cast<i32>(aux.l3 + aux.text_length) + 4 * i, icv.words[i]);
   }
   packet.set<packet::kMetaOffset>(static_cast<u16>(packet.get<packet::kMetaOffset>() - aux.shift));
-  packet.set<packet::kMetaLength>(static_cast<u16>(u32{aux.l3} + aux.shift + aux.text_length + kIcvBytes));
+  packet.set<packet::kMetaLength>(static_cast<u16>(u32{aux.l3} + aux.shift + aux.text_length + cipher::kIcvBytes));
   packet.set_result(PacketResult{kDone});
 }
 
@@ -264,7 +267,8 @@ inline bool has_good_icv(Context const& ctx, PacketView const& packet) {
   const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
   const i32 end = text + static_cast<i32>(aux.text_length);
   const u32 first_word = frame.be32(end);
-  const Sha1State icv = icv_of(frame, text - static_cast<i32>(kTextOffset), aux, association_of(ctx, aux.association));
+  const cipher::Sha1State icv =
+      icv_of(frame, text - static_cast<i32>(cipher::kTextOffset), aux, association_of(ctx, aux.association));
   if (aux.action == kProcessExtended) {
     frame.set_be32(end, first_word);
   }
@@ -281,7 +285,7 @@ inline void decrypt_text(Context const& ctx, PacketView const& packet) {
   const Bytes frame = packet.frame();
   const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
   crypt_text(ctx, frame, text, aux.text_length, aux.text_length, association_of(ctx, aux.association),
-             frame.be32(text - 8), frame.be32(text - 4), [](u32, u32(&)[kAesBlockWords]) {});
+             frame.be32(text - 8), frame.be32(text - 4), [](u32, u32(&)[cipher::kAesBlockWords]) {});
 }
 
 inline void finish_decrypt(PacketView const& packet, bool good) {
@@ -305,6 +309,7 @@ inline void finish_decrypt(PacketView const& packet, bool good) {
 }  // namespace catena::ipsec
 
 CATENA_KERNEL(ipsec_encrypt) {
+  using namespace catena;
   using namespace catena::ipsec;
   load_table(ctx);
   const auto packet = ctx.packet();
@@ -323,6 +328,7 @@ CATENA_KERNEL(ipsec_encrypt) {
 }
 
 CATENA_KERNEL(ipsec_decrypt) {
+  using namespace catena;
   using namespace catena::ipsec;
   load_table(ctx);
   const auto packet = ctx.packet();

@@ -4,6 +4,8 @@
 #include <catena/core/types.hpp>
 #include <catena/kernel/fault.hpp>
 
+#include "functions/cipher/cipher.layout.hpp"
+
 /// What the host and the kernels of the ipsec NF share: sizes, the structs that travel with each packet, and the
 /// words that describe a security association on a device.
 ///
@@ -14,20 +16,15 @@ namespace catena::ipsec {
 
 inline constexpr u32 kIpv4Bytes = 20;
 inline constexpr u32 kUdpBytes = 8;
-inline constexpr u32 kEspBytes = 8;                       ///< SPI and sequence number
-inline constexpr u32 kIvBytes = 8;                        ///< RFC 3686: explicit IV
-inline constexpr u32 kIcvBytes = 12;                      ///< RFC 2404: HMAC-SHA1 cut to 96 bits
-inline constexpr u32 kExtensionBytes = 4;                 ///< RFC 4303 2.2.1: high half of a number, in the ICV only
-inline constexpr u32 kEspTrailerBytes = 2;                ///< pad length and next header
-inline constexpr u32 kMaxPadBytes = 3;                    ///< RFC 4303 2.4: text is a multiple of 4 bytes
-inline constexpr u32 kTextOffset = kEspBytes + kIvBytes;  ///< from the ESP header to the text
+inline constexpr u32 kEspTrailerBytes = 2;  ///< pad length and next header
+inline constexpr u32 kMaxPadBytes = 3;      ///< RFC 4303 2.4: text is a multiple of 4 bytes
 
 inline constexpr u8 kNextHeaderIpv4 = 4;    ///< tunnel mode
 inline constexpr u8 kNextHeaderDummy = 59;  ///< RFC 4303 2.6: traffic flow confidentiality, to be thrown away
 
 /// Most bytes that encapsulation adds at the front and at the end of a frame.
-inline constexpr u32 kMaxFrontBytes = kIpv4Bytes + kUdpBytes + kTextOffset;
-inline constexpr u32 kMaxBackBytes = kMaxPadBytes + kEspTrailerBytes + kIcvBytes;
+inline constexpr u32 kMaxFrontBytes = kIpv4Bytes + kUdpBytes + cipher::kTextOffset;
+inline constexpr u32 kMaxBackBytes = kMaxPadBytes + kEspTrailerBytes + cipher::kIcvBytes;
 
 /// What a packet needs; decided by prepare().
 enum Action : u8 {
@@ -63,13 +60,9 @@ struct PacketResult {
 };
 static_assert(sizeof(PacketResult) == 4);
 
-/// An association on a device is kAssociationWords words; these are their positions.
+/// An association on a device is kAssociationWords words: first those of its keys (cipher::KeyWord), then these.
 enum AssociationWord : u32 {
-  kRoundKeys = 0,    ///< 44: AES-128 key schedule, big-endian columns
-  kSalt = 44,        ///< RFC 3686 nonce
-  kInnerState = 45,  ///< 5: SHA-1 state after the block key ^ ipad
-  kOuterState = 50,  ///< 5: after key ^ opad
-  kSpi = 55,
+  kSpi = cipher::kKeyWords,
   kSource = 56,
   kDestination = 57,
   kPorts = 58,    ///< UDP source port << 16 | destination port; 0: no UDP encapsulation
@@ -86,12 +79,14 @@ struct DeviceState {
   kernel::StateArray<u32> t_table;       ///< 256: AES S-box and MixColumns of the first byte of a column
   kernel::StateArray<u32> associations;  ///< kAssociationWords each
 };
+static_assert(kSpi == 55);
 static_assert(sizeof(DeviceState) == 32);
 
-inline constexpr u32 kTableWords = 256;
 /// What encryption keeps of each packet's inner header until the outer one is written: its first word, and its flags.
 inline constexpr u32 kKeptWords = 2;
 /// Local memory of a group, in words: the table, then what is kept of each packet.
-inline constexpr u32 local_words(u32 group_size, u32 lanes) { return kTableWords + kKeptWords * (group_size / lanes); }
+inline constexpr u32 local_words(u32 group_size, u32 lanes) {
+  return cipher::kTableWords + kKeptWords * (group_size / lanes);
+}
 
 }  // namespace catena::ipsec

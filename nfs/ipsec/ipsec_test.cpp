@@ -270,7 +270,7 @@ TEST(Decrypt, fragments_of_esp_are_malformed) {
 
 TEST(Decrypt, every_wrong_size_is_malformed) {
   std::vector<Frame> frames;
-  for (std::uint32_t size = 0; size < kTextOffset + 4 + kIcvBytes; ++size) {
+  for (std::uint32_t size = 0; size < cipher::kTextOffset + 4 + cipher::kIcvBytes; ++size) {
     Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kTunnelEnd, 4500, 4500, std::string(size, '\x01'));
     if (size >= 4) {
       packet::store_be32(frame.data() + 42, 4096);
@@ -297,19 +297,19 @@ TEST(Decrypt, traffic_that_the_association_may_not_carry_is_dropped) {
 /// A packet of the first association, with a good ICV, whose text is `text`.
 Frame authentic(std::string const& text, std::uint32_t sequence) {
   Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kTunnelEnd, 0, 0,
-                           std::string(kTextOffset - 8 + text.size() + kIcvBytes, '\0'));
+                           std::string(cipher::kTextOffset - 8 + text.size() + cipher::kIcvBytes, '\0'));
   frame[23] = packet::kProtocolEsp;
   std::uint8_t* esp = frame.data() + 34;
   packet::store_be32(esp, 4096);
   packet::store_be32(esp + 4, sequence);
   packet::store_be32(esp + 12, sequence);
-  std::copy(text.begin(), text.end(), esp + kTextOffset);
+  std::copy(text.begin(), text.end(), esp + cipher::kTextOffset);
   Association association;
   std::iota(association.encryption_key.begin(), association.encryption_key.end(), std::uint8_t{0});
   std::iota(association.salt.begin(), association.salt.end(), std::uint8_t{0xF0});
   std::iota(association.authentication_key.begin(), association.authentication_key.end(), std::uint8_t{0x30});
-  auto crypto = CryptoBurst::create();
-  const SessionKeys keys = (*crypto)->expand(association);
+  auto crypto = cipher::CryptoBurst::create();
+  const cipher::SessionKeys keys = (*crypto)->expand(keys_of(association));
   (*crypto)->add(keys, esp, sequence, static_cast<std::uint32_t>(text.size()));
   EXPECT_TRUE((*crypto)->encrypt());
   return frame;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "functions/cipher/crypto.hpp"
 #include "selector.hpp"
 
 #include <catena/core/status.hpp>
@@ -51,6 +52,10 @@ struct Association {
   /// The first number that the association may not use: numbers must not cycle (RFC 4303 section 3.3.3).
   std::uint64_t sequence_end() const { return extended_sequence ? UINT64_MAX : std::uint64_t{UINT32_MAX} + 1; }
 };
+
+inline cipher::Keys keys_of(Association const& association) {
+  return {association.encryption_key, association.salt, association.authentication_key, association.extended_sequence};
+}
 
 /// Most associations of one file: they are searched in order for each packet.
 inline constexpr std::size_t kMaxAssociations = 4096;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "classification.hpp"
-#include "rule.hpp"
+#include "functions/match/rule.hpp"
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ namespace catena::nids {
 inline constexpr std::uint32_t kDefaultSeverity = 3;
 
 /// `category` is the description of the rule's class, or its name where `classes` knows none at all.
-std::string alert_of_rule(Rule const& rule, Classification const& classes);
+std::string alert_of_rule(match::Rule const& rule, Classification const& classes);
 /// Of a string list: `signature_id` is the line, from 0, `signature` the string; bytes that are no UTF-8 are replaced.
 std::string alert_of_string(std::uint32_t line, std::string_view string, bool dropped);
 

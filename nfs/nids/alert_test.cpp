@@ -14,13 +14,13 @@ constexpr std::string_view kClasses =
     "# NAME,DESCRIPTION,PRIORITY\n\nconfig classification: trojan-activity, A Network Trojan, was detected , 1\r\n"
     "config classification:misc-activity,Misc activity,3\nconfig classification: misc-activity,again,2";
 
-Rule rule_of(std::string classtype, std::optional<std::uint32_t> priority = {}) {
-  Rule rule;
+match::Rule rule_of(std::string classtype, std::optional<std::uint32_t> priority = {}) {
+  match::Rule rule;
   rule.sid = 7;
   rule.labels = {"message", std::move(classtype), priority, 1, 4};
   return rule;
 }
-nlohmann::json alert(Rule const& rule, Classification const& classes) {
+nlohmann::json alert(match::Rule const& rule, Classification const& classes) {
   return nlohmann::json::parse(alert_of_rule(rule, classes));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "classification.hpp"
 
-#include "rule_values.hpp"
+#include "functions/match/rule_values.hpp"
 
 #include <fmt/format.h>
 
@@ -40,8 +40,8 @@ std::optional<std::pair<std::string, Classification::Class>> class_in(std::strin
     return std::nullopt;
   }
   const std::string_view name = trimmed(line.substr(0, first));
-  const auto priority = read_number({trimmed(line.substr(last + 1)), 0}, 1, UINT8_MAX);
-  if (name.empty() || std::holds_alternative<TextError>(priority)) {
+  const auto priority = match::read_number({trimmed(line.substr(last + 1)), 0}, 1, UINT8_MAX);
+  if (name.empty() || std::holds_alternative<match::TextError>(priority)) {
     return std::nullopt;
   }
   return std::pair(std::string(name),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "configure.hpp"
 
+#include "functions/match/rule_parser.hpp"
+#include "functions/match/set_expression.hpp"
 #include "nids.hpp"
-#include "rule_parser.hpp"
-#include "set_expression.hpp"
 
 #include <catena/nf/refusal.hpp>
 #include <catena/nf/text_file.hpp>
@@ -35,20 +35,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kForRules
 }};
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 
-Result<Variables> read_variables(nf::Config& config) {
+Result<match::Variables> read_variables(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(nf::Config section, config.section_or_empty("variables"));
-  std::vector<Variables::Definition> definitions;
+  std::vector<match::Variables::Definition> definitions;
   for (std::string const& name : section.keys()) {
     CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> parts, section.strings(name));
     definitions.push_back(
         {name, parts.size() == 1 ? parts[0] : fmt::format("[{}]", fmt::join(parts, ",")), section.position(name)});
   }
   CATENA_RETURN_IF_ERROR(section.finish());
-  auto variables = Variables::create(definitions);
-  if (auto* failure = std::get_if<Variables::Failure>(&variables)) {
+  auto variables = match::Variables::create(definitions);
+  if (auto* failure = std::get_if<match::Variables::Failure>(&variables)) {
     return absl::InvalidArgumentError(fmt::format("{}: {}", failure->position, failure->message));
   }
-  return std::get<Variables>(std::move(variables));
+  return std::get<match::Variables>(std::move(variables));
 }
 
 Result<Classification> read_classification(nf::Config& config) {
@@ -65,14 +65,14 @@ std::string to_text(nf::Refusal const& refusal) {
 }
 
 /// "147 rules loaded, 3 refused: dsize 2, pcre 1" and what else an operator must know.
-std::vector<std::string> report_of(RuleFile const& file) {
+std::vector<std::string> report_of(match::RuleFile const& file) {
   std::vector<std::string> report{fmt::format("{} rules loaded, {} refused{}{}", file.rules.size(), file.refused.size(),
                                               file.refused.empty() ? "" : ": ", nf::reasons_of(file.refused))};
   if (!file.refused.empty()) {
     report.push_back(fmt::format("first refused: {}; `catena check -v` lists all", to_text(file.refused.front())));
   }
   const auto flows =
-      std::count_if(file.rules.begin(), file.rules.end(), [](Rule const& rule) { return rule.has_flow; });
+      std::count_if(file.rules.begin(), file.rules.end(), [](match::Rule const& rule) { return rule.has_flow; });
   if (flows > 0) {
     report.push_back(
         fmt::format("{} rules name flow, which is not evaluated: packets are looked at one by one", flows));
@@ -81,7 +81,7 @@ std::vector<std::string> report_of(RuleFile const& file) {
 }
 
 /// Why the chain must not start with what was refused; OK if it may.
-Status refusal_status(RuleFile const& file, std::string const& path, bool refuse_any) {
+Status refusal_status(match::RuleFile const& file, std::string const& path, bool refuse_any) {
   if (file.refused.empty() || (!refuse_any && !file.rules.empty())) {
     return absl::OkStatus();
   }
@@ -89,19 +89,19 @@ Status refusal_status(RuleFile const& file, std::string const& path, bool refuse
                                                  path, file.refused.size(), nf::reasons_of(file.refused))
                                    : fmt::format("{}: every rule is refused ({}): this NF would look for nothing", path,
                                                  nf::reasons_of(file.refused));
-  for (std::size_t i = 0; i < std::min(file.refused.size(), kMaxErrors); ++i) {
+  for (std::size_t i = 0; i < std::min(file.refused.size(), match::kMaxErrors); ++i) {
     message += fmt::format("\n{}", to_text(file.refused[i]));
   }
-  if (file.refused.size() > kMaxErrors) {
-    message += fmt::format("\n{}: {} more refused rules", path, file.refused.size() - kMaxErrors);
+  if (file.refused.size() > match::kMaxErrors) {
+    message += fmt::format("\n{}: {} more refused rules", path, file.refused.size() - match::kMaxErrors);
   }
   return absl::InvalidArgumentError(message);
 }
 
-Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, Variables const& variables,
+Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, match::Variables const& variables,
                                                   Classification classes, bool refuse_any) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
-  RuleFile file = parse_rules(text, path, variables);
+  match::RuleFile file = match::parse_rules(text, path, variables);
   if (file.error_count > 0) {
     std::string message = fmt::format("{}", fmt::join(file.errors, "\n"));
     if (file.error_count > file.errors.size()) {
@@ -111,7 +111,7 @@ Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, Varia
   }
   CATENA_RETURN_IF_ERROR(refusal_status(file, path, refuse_any));
   std::vector<std::string> report = report_of(file);
-  PatternSet patterns;
+  match::PatternSet patterns;
   RuleSet rules{Evaluator(std::move(file.rules), patterns)};
   return Nids::create(
       {path, std::move(patterns), std::move(rules), std::move(classes), std::move(report), std::move(file.refused)});
@@ -119,8 +119,8 @@ Result<std::unique_ptr<nf::Nf>> create_with_rules(std::string const& path, Varia
 
 Result<std::unique_ptr<nf::Nf>> create_with_strings(std::string const& path, bool nocase, packet::Verdict verdict) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
-  PatternSet patterns;
-  CATENA_ASSIGN_OR_RETURN(StringList list, StringList::parse(text, path, nocase, patterns));
+  match::PatternSet patterns;
+  CATENA_ASSIGN_OR_RETURN(match::StringList list, match::StringList::parse(text, path, nocase, patterns));
   std::vector<std::string> report{fmt::format("{} strings loaded{}", list.size(), nocase ? ", nocase" : "")};
   return Nids::create({path, std::move(patterns), StringSet{std::move(list), verdict}, {}, std::move(report), {}});
 }
@@ -142,7 +142,7 @@ Result<std::unique_ptr<nf::Nf>> create_nids(nf::Config& config) {
       }
     }
     CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("rules"));
-    CATENA_ASSIGN_OR_RETURN(const Variables variables, read_variables(config));
+    CATENA_ASSIGN_OR_RETURN(const match::Variables variables, read_variables(config));
     CATENA_ASSIGN_OR_RETURN(const std::string on_refused, config.one_of("on_refused", {"warn", "error"}, "warn"));
     CATENA_ASSIGN_OR_RETURN(Classification classes, read_classification(config));
     CATENA_RETURN_IF_ERROR(config.finish());

@@ -14,7 +14,7 @@ struct Window {
   std::int32_t first;
   std::int32_t last;
 };
-Window window_of(Content const& content, std::int32_t previous, std::int32_t payload_bytes) {
+Window window_of(match::Content const& content, std::int32_t previous, std::int32_t payload_bytes) {
   const auto length = static_cast<std::int32_t>(content.bytes.size());
   Window window{};
   if (content.relative) {
@@ -29,57 +29,39 @@ Window window_of(Content const& content, std::int32_t previous, std::int32_t pay
   return window;
 }
 
-bool side_matches(Rule const& rule, std::uint32_t source, std::uint16_t source_port, std::uint32_t destination,
+bool side_matches(match::Rule const& rule, std::uint32_t source, std::uint16_t source_port, std::uint32_t destination,
                   std::uint16_t destination_port, bool has_ports) {
   if (!rule.source->contains(source) || !rule.destination->contains(destination)) {
     return false;
   }
   if (!has_ports) {
-    return rule.source_ports->is_all(kMaxPort) && rule.destination_ports->is_all(kMaxPort);
+    return rule.source_ports->is_all(match::kMaxPort) && rule.destination_ports->is_all(match::kMaxPort);
   }
   return rule.source_ports->contains(source_port) && rule.destination_ports->contains(destination_port);
 }
 
-bool holds(SharedSet const& set, std::uint32_t value) { return set == nullptr || set->contains(value); }
+bool holds(match::SharedSet const& set, std::uint32_t value) { return set == nullptr || set->contains(value); }
 
 }  // namespace
 
-bool TcpFlags::match(std::uint8_t header) const {
-  if (flags == 0) {
-    return mode == Mode::kNotAll ? header != 0 : mode != Mode::kAny && header == 0;
-  }
-  const unsigned set = header & ~static_cast<unsigned>(ignored) & 0xFFU;
-  switch (mode) {
-    case Mode::kExactly:
-      return set == flags;
-    case Mode::kAll:
-      return (set & flags) == flags;
-    case Mode::kAny:
-      return (set & flags) != 0;
-    case Mode::kNotAll:
-      return (set & flags) != flags;
-  }
-  return false;
-}
-
-bool conditions_match(Conditions const& conditions, PacketHeader const& packet, std::uint32_t payload_bytes) {
+bool conditions_match(match::Conditions const& conditions, PacketHeader const& packet, std::uint32_t payload_bytes) {
   if (!holds(conditions.payload_bytes, payload_bytes)) {
     return false;
   }
   if (conditions.icmp_type != nullptr || conditions.icmp_code != nullptr) {
-    if (packet.protocol != Protocol::kIcmp || !holds(conditions.icmp_type, packet.icmp_type) ||
+    if (packet.protocol != match::Protocol::kIcmp || !holds(conditions.icmp_type, packet.icmp_type) ||
         !holds(conditions.icmp_code, packet.icmp_code)) {
       return false;
     }
   }
   return conditions.tcp_flags.empty() ||
-         (packet.protocol == Protocol::kTcp &&
+         (packet.protocol == match::Protocol::kTcp &&
           std::all_of(conditions.tcp_flags.begin(), conditions.tcp_flags.end(),
-                      [&](TcpFlags const& asked) { return asked.match(packet.tcp_flags); }));
+                      [&](match::TcpFlags const& asked) { return asked.match(packet.tcp_flags); }));
 }
 
-bool header_matches(Rule const& rule, PacketHeader const& packet) {
-  if (rule.protocol != Protocol::kIp && rule.protocol != packet.protocol) {
+bool header_matches(match::Rule const& rule, PacketHeader const& packet) {
+  if (rule.protocol != match::Protocol::kIp && rule.protocol != packet.protocol) {
     return false;
   }
   return side_matches(rule, packet.source, packet.source_port, packet.destination, packet.destination_port,
@@ -88,17 +70,17 @@ bool header_matches(Rule const& rule, PacketHeader const& packet) {
                                                packet.source_port, packet.has_ports));
 }
 
-Evaluator::Evaluator(std::vector<Rule> rules, PatternSet& patterns) : rules_(std::move(rules)) {
+Evaluator::Evaluator(std::vector<match::Rule> rules, match::PatternSet& patterns) : rules_(std::move(rules)) {
   for (std::uint32_t number = 0; number < rules_.size(); ++number) {
     first_content_.push_back(static_cast<std::uint32_t>(content_patterns_.size()));
-    Rule const& rule = rules_[number];
+    match::Rule const& rule = rules_[number];
     needs_tcp_flags_ = needs_tcp_flags_ || !rule.conditions.tcp_flags.empty();
     needs_icmp_ = needs_icmp_ || rule.conditions.icmp_type != nullptr || rule.conditions.icmp_code != nullptr;
     // The content that the rule calls its fast pattern, else the longest that must occur, is taken as the rarest.
     std::size_t longest = 0;
     std::uint32_t anchor = 0;
     for (std::size_t i = 0; i < rule.contents.size(); ++i) {
-      Content const& content = rule.contents[i];
+      match::Content const& content = rule.contents[i];
       const std::uint32_t pattern = patterns.add(content.bytes, content.nocase);
       content_patterns_.push_back(pattern);
       const bool named = rule.search_content == i;
@@ -117,7 +99,7 @@ Evaluator::Evaluator(std::vector<Rule> rules, PatternSet& patterns) : rules_(std
   rules_by_anchor_.resize(patterns.size());
 }
 
-bool Evaluator::may_match(MatchTable const& matches) const {
+bool Evaluator::may_match(match::MatchTable const& matches) const {
   return !always_.empty() || std::any_of(matches.found().begin(), matches.found().end(),
                                          [this](std::uint32_t pattern) { return !rules_by_anchor_[pattern].empty(); });
 }
@@ -135,7 +117,7 @@ std::vector<bool> Evaluator::deciding_patterns() const {
   return deciding;
 }
 
-void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches,
+void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, match::MatchTable& matches,
                       std::vector<std::uint32_t>& matched) {
   const auto add = [&](std::uint32_t rule) {
     if (this->matches(rule, header, payload_bytes, matches)) {
@@ -149,19 +131,19 @@ void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, M
 }
 
 bool Evaluator::matches(std::uint32_t rule, PacketHeader const& header, std::uint32_t payload_bytes,
-                        MatchTable& matches) {
-  Rule const& asked = rules_[rule];
+                        match::MatchTable& matches) {
+  match::Rule const& asked = rules_[rule];
   return (payload_bytes > 0 || !asked.needs_payload) && header_matches(asked, header) &&
          conditions_match(asked.conditions, header, payload_bytes) && contents_match(rule, payload_bytes, matches);
 }
 
-bool Evaluator::contents_match(std::uint32_t rule, std::uint32_t payload_bytes, MatchTable& matches) {
+bool Evaluator::contents_match(std::uint32_t rule, std::uint32_t payload_bytes, match::MatchTable& matches) {
   matches.index();
   const auto length = static_cast<std::int32_t>(payload_bytes);
-  std::vector<Content> const& contents = rules_[rule].contents;
+  std::vector<match::Content> const& contents = rules_[rule].contents;
   ends_.assign(1, 0);
   for (std::size_t i = 0; i < contents.size(); ++i) {
-    Content const& content = contents[i];
+    match::Content const& content = contents[i];
     const std::span<const std::uint16_t> found = matches.ends(content_patterns_[first_content_[rule] + i]);
     if (!content.relative) {
       const Window window = window_of(content, 0, length);
@@ -198,7 +180,7 @@ bool Evaluator::contents_match(std::uint32_t rule, std::uint32_t payload_bytes, 
       }
       ends_.swap(next_ends_);
     }
-    for (DataAt const& data : content.data_after) {
+    for (match::DataAt const& data : content.data_after) {
       std::erase_if(ends_, [&](std::int32_t previous) { return (previous + data.bytes <= length) == data.negated; });
     }
     if (ends_.empty()) {

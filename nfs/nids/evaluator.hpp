@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "match_table.hpp"
-#include "pattern_set.hpp"
-#include "rule.hpp"
+#include "functions/match/match_table.hpp"
+#include "functions/match/pattern_set.hpp"
+#include "functions/match/rule.hpp"
 
 #include <cstdint>
 #include <span>
@@ -13,7 +13,7 @@ namespace catena::nids {
 
 /// What rule headers inspect.
 struct PacketHeader {
-  Protocol protocol = Protocol::kIp;  ///< kIp: none of TCP, UDP, ICMP
+  match::Protocol protocol = match::Protocol::kIp;  ///< kIp: none of TCP, UDP, ICMP
   bool has_ports = false;
   std::uint32_t source = 0;
   std::uint32_t destination = 0;
@@ -36,10 +36,10 @@ struct PacketHeader {
 class Evaluator {
  public:
   /// Adds the contents of `rules` to `patterns`. Keeps a copy of the rules.
-  Evaluator(std::vector<Rule> rules, PatternSet& patterns);
+  Evaluator(std::vector<match::Rule> rules, match::PatternSet& patterns);
 
   /// False if no rule can match, whatever the header.
-  bool may_match(MatchTable const& matches) const;
+  bool may_match(match::MatchTable const& matches) const;
 
   /// For each pattern whether it can make a rule match: without any such pattern in a packet, only rules without
   /// contents match it, and no other match of the packet needs to be known.
@@ -47,19 +47,19 @@ class Evaluator {
 
   /// Appends the rules that match to `matched` (positions in rules()), in no order, each once.
   /// `payload_bytes`: length of the payload. Indexes `matches` where positions matter.
-  void match(PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches,
+  void match(PacketHeader const& header, std::uint32_t payload_bytes, match::MatchTable& matches,
              std::vector<std::uint32_t>& matched);
 
-  std::vector<Rule> const& rules() const { return rules_; }
+  std::vector<match::Rule> const& rules() const { return rules_; }
   /// Whether some rule inspects the flags of TCP, or type and code of ICMP.
   bool needs_tcp_flags() const { return needs_tcp_flags_; }
   bool needs_icmp() const { return needs_icmp_; }
 
  private:
-  bool matches(std::uint32_t rule, PacketHeader const& header, std::uint32_t payload_bytes, MatchTable& matches);
-  bool contents_match(std::uint32_t rule, std::uint32_t payload_bytes, MatchTable& matches);
+  bool matches(std::uint32_t rule, PacketHeader const& header, std::uint32_t payload_bytes, match::MatchTable& matches);
+  bool contents_match(std::uint32_t rule, std::uint32_t payload_bytes, match::MatchTable& matches);
 
-  std::vector<Rule> rules_;
+  std::vector<match::Rule> rules_;
   bool needs_tcp_flags_ = false;
   bool needs_icmp_ = false;
   std::vector<std::uint32_t> content_patterns_;              ///< pattern of every content, rule after rule
@@ -71,8 +71,8 @@ class Evaluator {
 };
 
 /// Whether the header of `rule` fits.
-bool header_matches(Rule const& rule, PacketHeader const& packet);
+bool header_matches(match::Rule const& rule, PacketHeader const& packet);
 /// Whether the conditions do, for a payload of `payload_bytes` bytes.
-bool conditions_match(Conditions const& conditions, PacketHeader const& packet, std::uint32_t payload_bytes);
+bool conditions_match(match::Conditions const& conditions, PacketHeader const& packet, std::uint32_t payload_bytes);
 
 }  // namespace catena::nids

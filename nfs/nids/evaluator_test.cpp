@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluator.hpp"
 
-#include "rule_parser.hpp"
+#include "functions/match/rule_parser.hpp"
 
 #include <catena/packet/headers.hpp>
 
@@ -16,23 +16,24 @@ namespace {
 constexpr const char* kAnyPacket = "ip any any -> any any";
 
 /// The rule `alert <header> (<options> sid:1;)`, alone in its file.
-RuleFile file_of(std::string const& options, std::string const& header = kAnyPacket) {
-  RuleFile file = parse_rules("alert " + header + " (" + options + " sid:1;)", "x.rules", Variables());
+match::RuleFile file_of(std::string const& options, std::string const& header = kAnyPacket) {
+  match::RuleFile file =
+      match::parse_rules("alert " + header + " (" + options + " sid:1;)", "x.rules", match::Variables());
   EXPECT_EQ(file.rules.size(), 1U) << header << " " << options;
   return file;
 }
 
 /// Whether the only rule, of these options, matches the payload.
 bool matches(std::string const& options, std::string const& payload) {
-  RuleFile file = file_of(options);
-  PatternSet patterns;
+  match::RuleFile file = file_of(options);
+  match::PatternSet patterns;
   Evaluator evaluator(std::move(file.rules), patterns);
-  MatchTable table(patterns.size());
+  match::MatchTable table(patterns.size());
   for (std::uint32_t number = 0; number < patterns.size(); ++number) {
-    Pattern const& pattern = patterns.patterns()[number];
+    match::Pattern const& pattern = patterns.patterns()[number];
     std::string text = payload;
     if (pattern.nocase) {
-      fold_case(text);
+      match::fold_case(text);
     }
     for (std::size_t at = 0; (at = text.find(pattern.bytes, at)) != std::string::npos; ++at) {
       table.add(number, static_cast<std::uint32_t>(at + pattern.bytes.size()));
@@ -174,11 +175,11 @@ TEST(Evaluator, dsize_asks_for_a_length) {
 /// *).
 TEST(Evaluator, flags_look_at_those_that_are_not_ignored) {
   const auto count = [](std::string const& flags) {
-    const RuleFile file = file_of("flags:" + flags + ";", "tcp any any -> any any");
+    const match::RuleFile file = file_of("flags:" + flags + ";", "tcp any any -> any any");
     int matching = 0;
     for (unsigned header = 0; header < 256; ++header) {
       PacketHeader packet;
-      packet.protocol = Protocol::kTcp;
+      packet.protocol = match::Protocol::kTcp;
       packet.tcp_flags = static_cast<std::uint8_t>(header);
       matching += conditions_match(file.rules.at(0).conditions, packet, 0) ? 1 : 0;
     }
@@ -195,11 +196,11 @@ TEST(Evaluator, flags_look_at_those_that_are_not_ignored) {
 TEST(Evaluator, conditions_of_a_protocol_fit_its_packets_alone) {
   const auto conditions = [](std::string const& options) { return file_of(options).rules.at(0).conditions; };
   PacketHeader icmp;
-  icmp.protocol = Protocol::kIcmp;
+  icmp.protocol = match::Protocol::kIcmp;
   icmp.icmp_type = 3;
   icmp.icmp_code = 1;
   PacketHeader tcp;
-  tcp.protocol = Protocol::kTcp;
+  tcp.protocol = match::Protocol::kTcp;
   EXPECT_TRUE(conditions_match(conditions("itype:3; icode:1;"), icmp, 0));
   EXPECT_FALSE(conditions_match(conditions("itype:3; icode:0;"), icmp, 0));
   EXPECT_FALSE(conditions_match(conditions("itype:0;"), tcp, 0));
@@ -210,8 +211,8 @@ TEST(Evaluator, conditions_of_a_protocol_fit_its_packets_alone) {
 }
 
 TEST(Evaluator, the_fast_pattern_is_the_content_that_a_rule_waits_for) {
-  RuleFile file = file_of("content:\"a\"; fast_pattern; content:\"long\";");
-  PatternSet patterns;
+  match::RuleFile file = file_of("content:\"a\"; fast_pattern; content:\"long\";");
+  match::PatternSet patterns;
   const Evaluator evaluator(std::move(file.rules), patterns);
   EXPECT_EQ(evaluator.deciding_patterns(), (std::vector<bool>{true, false}));
 }
@@ -233,11 +234,11 @@ TEST(Evaluator, long_chains_over_repeated_bytes_end) {
 }
 
 TEST(Evaluator, a_pattern_decides_if_a_rule_waits_for_it) {
-  RuleFile file = parse_rules(
+  match::RuleFile file = match::parse_rules(
       "alert ip any any -> any any (content:\"a\"; content:\"long\"; content:!\"no\"; sid:1;)\n"
       "alert ip any any -> any any (content:!\"never\"; sid:2;)\nalert ip any any -> any any (sid:3;)\n",
-      "x.rules", Variables());
-  PatternSet patterns;
+      "x.rules", match::Variables());
+  match::PatternSet patterns;
   const Evaluator evaluator(std::move(file.rules), patterns);
   std::map<std::string, bool> deciding;
   for (std::uint32_t pattern = 0; pattern < patterns.size(); ++pattern) {
@@ -248,9 +249,9 @@ TEST(Evaluator, a_pattern_decides_if_a_rule_waits_for_it) {
 
 TEST(HeaderMatch, protocol_addresses_and_ports_in_one_or_both_directions) {
   const auto rule = [](std::string const& header) { return file_of("", header).rules.at(0); };
-  const PacketHeader web{Protocol::kTcp, true, 0x0A000001, 0x0B000001, 4000, 80};
-  const PacketHeader reply{Protocol::kTcp, true, 0x0B000001, 0x0A000001, 80, 4000};
-  const PacketHeader other{Protocol::kIp, false, 0x0A000001, 0x0B000001, 0, 0};
+  const PacketHeader web{match::Protocol::kTcp, true, 0x0A000001, 0x0B000001, 4000, 80};
+  const PacketHeader reply{match::Protocol::kTcp, true, 0x0B000001, 0x0A000001, 80, 4000};
+  const PacketHeader other{match::Protocol::kIp, false, 0x0A000001, 0x0B000001, 0, 0};
   EXPECT_TRUE(header_matches(rule("tcp 10.0.0.0/8 any -> any 80"), web));
   EXPECT_FALSE(header_matches(rule("tcp 10.0.0.0/8 any -> any 80"), reply));
   EXPECT_TRUE(header_matches(rule("tcp 10.0.0.0/8 any <> any 80"), reply));

@@ -2,9 +2,9 @@
 #include "nids.hpp"
 
 #include "alert.hpp"
-#include "catena_kernel_nids.hpp"
+#include "catena_kernel_match.hpp"
 #include "configure.hpp"
-#include "device_state.hpp"
+#include "functions/match/device_state.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
@@ -38,14 +38,14 @@ PacketHeader header_of(packet::Packet const& packet, Evaluator const& evaluator)
     header.source_port = packet::load_be16(packet.l4());
     header.destination_port = packet::load_be16(packet.l4() + 2);
   }
-  header.protocol = packet.is(packet::kTcp)    ? Protocol::kTcp
-                    : packet.is(packet::kUdp)  ? Protocol::kUdp
-                    : packet.is(packet::kIcmp) ? Protocol::kIcmp
-                                               : Protocol::kIp;
-  if (evaluator.needs_tcp_flags() && header.protocol == Protocol::kTcp) {
+  header.protocol = packet.is(packet::kTcp)    ? match::Protocol::kTcp
+                    : packet.is(packet::kUdp)  ? match::Protocol::kUdp
+                    : packet.is(packet::kIcmp) ? match::Protocol::kIcmp
+                                               : match::Protocol::kIp;
+  if (evaluator.needs_tcp_flags() && header.protocol == match::Protocol::kTcp) {
     header.tcp_flags = packet.l4()[13];
   }
-  if (evaluator.needs_icmp() && header.protocol == Protocol::kIcmp) {
+  if (evaluator.needs_icmp() && header.protocol == match::Protocol::kIcmp) {
     header.icmp_type = packet.l4()[0];
     header.icmp_code = packet.l4()[1];
   }
@@ -55,13 +55,13 @@ PacketHeader header_of(packet::Packet const& packet, Evaluator const& evaluator)
 }  // namespace
 
 Result<std::unique_ptr<nf::Nf>> Nids::create(NidsFile file) {
-  CATENA_ASSIGN_OR_RETURN(LiteralMatcher matcher, LiteralMatcher::create(file.patterns.patterns()));
+  CATENA_ASSIGN_OR_RETURN(match::LiteralMatcher matcher, match::LiteralMatcher::create(file.patterns.patterns()));
   return std::unique_ptr<nf::Nf>(new Nids(std::move(file), std::move(matcher)));
 }
 
-Nids::Nids(NidsFile file, LiteralMatcher matcher)
+Nids::Nids(NidsFile file, match::LiteralMatcher matcher)
     : patterns_(std::move(file.patterns)),
-      suffixes_(suffix_links(patterns_.patterns())),
+      suffixes_(match::suffix_links(patterns_.patterns())),
       what_(std::move(file.what)),
       file_(std::move(file.path)),
       classes_(std::move(file.classes)),
@@ -86,7 +86,7 @@ nf::Hints Nids::hints() const {
 }
 
 void Nids::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {
-  auto rows = nf::array_of<NidsResult>(results);
+  auto rows = nf::array_of<match::MatchResult>(results);
   if (decisions_.size() < batch.size()) {
     decisions_.resize(batch.size());
   }
@@ -94,14 +94,14 @@ void Nids::compute(packet::Batch const& batch, std::span<const std::byte>, std::
     const packet::Packet packet = batch[i];
     matcher_.scan(packet.payload(), matches_);
     decide(packet, decisions_[i]);
-    rows[i].count = kDecidedByCpu;
+    rows[i].count = match::kDecidedByCpu;
   }
 }
 
 void Nids::complete(nf::Completion const& completion) {
   packet::Batch const& batch = completion.batch();
   nf::Outcome& outcome = completion.outcome();
-  const auto rows = completion.results<NidsResult>();
+  const auto rows = completion.results<match::MatchResult>();
   // most packets have no match, and then most rule files no rule for them
   auto const* rules = std::get_if<RuleSet>(&what_);
   const bool passes_without_matches = rules == nullptr || !rules->evaluator.may_match(matches_);
@@ -111,7 +111,7 @@ void Nids::complete(nf::Completion const& completion) {
       continue;
     }
     const packet::Packet packet = batch[i];
-    if (rows[i].count == kDecidedByCpu) {
+    if (rows[i].count == match::kDecidedByCpu) {
       report(packet, decisions_[i], outcome);
       continue;
     }
@@ -125,18 +125,19 @@ void Nids::complete(nf::Completion const& completion) {
   }
 }
 
-bool Nids::read_matches(NidsResult const& result, std::span<const std::byte> spilled, std::uint32_t payload_bytes) {
+bool Nids::read_matches(match::MatchResult const& result, std::span<const std::byte> spilled,
+                        std::uint32_t payload_bytes) {
   const auto rest = nf::array_of<u32>(spilled);
-  if (result.count > kListedMatches && rest.size() < result.count - kListedMatches) {
+  if (result.count > match::kListedMatches && rest.size() < result.count - match::kListedMatches) {
     return false;
   }
   for (std::uint32_t i = 0; i < result.count; ++i) {
-    const u32 entry = i < kListedMatches ? result.listed[i] : rest[i - kListedMatches];
-    if (pattern_of(entry) >= patterns_.size() || end_of(entry) > payload_bytes) {
+    const u32 entry = i < match::kListedMatches ? result.listed[i] : rest[i - match::kListedMatches];
+    if (match::pattern_of(entry) >= patterns_.size() || match::end_of(entry) > payload_bytes) {
       return false;
     }
-    for (std::uint32_t pattern = pattern_of(entry); pattern != kNoSuffix; pattern = suffixes_[pattern]) {
-      matches_.add(pattern, end_of(entry));
+    for (std::uint32_t pattern = match::pattern_of(entry); pattern != match::kNoSuffix; pattern = suffixes_[pattern]) {
+      matches_.add(pattern, match::end_of(entry));
     }
   }
   return true;
@@ -158,9 +159,10 @@ void Nids::decide(packet::Packet const& packet, Decision& decision) {
     if (evaluator.may_match(matches_)) {
       evaluator.match(header_of(packet, evaluator), packet.layers().payload_length, matches_, matched_rules_);
     }
-    std::vector<Rule> const& all = evaluator.rules();
+    std::vector<match::Rule> const& all = evaluator.rules();
     for (std::uint32_t number : matched_rules_) {
-      const auto verdict = all[number].action == Action::kDrop ? packet::Verdict::kDrop : packet::Verdict::kAlert;
+      const auto verdict =
+          all[number].action == match::Action::kDrop ? packet::Verdict::kDrop : packet::Verdict::kAlert;
       decision.verdict = std::max(decision.verdict, verdict);
     }
     std::sort(matched_rules_.begin(), matched_rules_.end(),
@@ -213,35 +215,35 @@ Result<nf::KernelSide> Nids::kernel_side() const {
   auto const* rules = std::get_if<RuleSet>(&what_);
   const std::vector<bool> deciding =
       rules != nullptr ? rules->evaluator.deciding_patterns() : std::vector<bool>(patterns_.size(), true);
-  nf::StateBuilder state(sizeof(NidsState));
-  std::array<NidsAutomaton, 2> automata{};
+  nf::StateBuilder state(sizeof(match::MatchState));
+  std::array<match::DeviceAutomaton, 2> automata{};
   std::uint32_t count = 0;
   for (const bool nocase : {false, true}) {
-    const auto automaton = build_automaton(patterns_.patterns(), nocase, deciding);
+    const auto automaton = match::build_automaton(patterns_.patterns(), nocase, deciding);
     if (!automaton.ok()) {
       return absl::InvalidArgumentError(concat(file_, ": ", std::string(automaton.status().message())));
     }
     if (!automaton->next.empty()) {
-      automata[count++] = add_automaton(state, *automaton);
+      automata[count++] = match::add_automaton(state, *automaton);
     }
   }
 
   nf::KernelSide side;
-  side.spec.source = catena_kernel_nids();
-  side.spec.name = count == 2 ? "nids_two" : "nids_one";
+  side.spec.source = catena_kernel_match();
+  side.spec.name = count == 2 ? "match_two" : "match_one";
   side.spec.lanes = kLanes;
   side.spec.group_size = kGroupSize;
-  side.spec.local_bytes = local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32));
+  side.spec.local_bytes = match::local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32));
   side.spec.spill_factor = 4 * count;
-  side.state = state.finish(NidsState{automata[0], automata[1]});
+  side.state = state.finish(match::MatchState{automata[0], automata[1]});
   return side;
 }
 
 void Nids::spill_requests(std::span<const std::byte> results, std::vector<nf::SpillRequest>& requests) const {
-  const auto rows = nf::array_of<NidsResult>(results);
+  const auto rows = nf::array_of<match::MatchResult>(results);
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
-    if (rows[row].count > kListedMatches && rows[row].count <= kMaxMatches) {
-      requests.push_back({row, (rows[row].count - kListedMatches) * static_cast<std::uint32_t>(sizeof(u32))});
+    if (rows[row].count > match::kListedMatches && rows[row].count <= kMaxMatches) {
+      requests.push_back({row, (rows[row].count - match::kListedMatches) * static_cast<std::uint32_t>(sizeof(u32))});
     }
   }
 }
@@ -256,7 +258,7 @@ catena::nf::Descriptor const& catena_nf_nids() {
       .drop_reasons = catena::nids::kDropReasons,
       .config = catena::nids::config_keys(),
       .aux_bytes = 0,
-      .result_bytes = sizeof(catena::nids::NidsResult),
+      .result_bytes = sizeof(catena::match::MatchResult),
       .has_kernel = true,
       .create = catena::nids::create_nids,
   };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "aho_corasick.hpp"
 #include "classification.hpp"
 #include "evaluator.hpp"
-#include "literal_matcher.hpp"
-#include "match_table.hpp"
-#include "nids.layout.hpp"
-#include "pattern_set.hpp"
-#include "string_list.hpp"
+#include "functions/match/aho_corasick.hpp"
+#include "functions/match/literal_matcher.hpp"
+#include "functions/match/match.layout.hpp"
+#include "functions/match/match_table.hpp"
+#include "functions/match/pattern_set.hpp"
+#include "functions/match/string_list.hpp"
 
 #include <catena/nf/alert.hpp>
 #include <catena/nf/nf.hpp>
@@ -43,14 +43,14 @@ struct RuleSet {
   Evaluator evaluator;
 };
 struct StringSet {
-  StringList list;
+  match::StringList list;
   packet::Verdict verdict;  ///< kAlert or kDrop
 };
 
 /// What a file of rules or strings says.
 struct NidsFile {
   std::string path;  ///< for messages
-  PatternSet patterns;
+  match::PatternSet patterns;
   std::variant<RuleSet, StringSet> what;  ///< its patterns are those in `patterns`
   Classification classes;                 ///< for alerts of rules
   std::vector<std::string> report;        ///< lines of the start-up report
@@ -73,17 +73,17 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
   std::vector<nf::AlertLine>& alerts() override { return alerts_; }
 
  private:
-  Nids(NidsFile file, LiteralMatcher matcher);
+  Nids(NidsFile file, match::LiteralMatcher matcher);
 
   /// Reads a device's match list into matches_. False if it is not complete or names what does not exist.
-  bool read_matches(NidsResult const& result, std::span<const std::byte> spilled, std::uint32_t payload_bytes);
+  bool read_matches(match::MatchResult const& result, std::span<const std::byte> spilled, std::uint32_t payload_bytes);
   /// Decides by matches_, and clears them.
   void decide(packet::Packet const& packet, Decision& decision);
   void report(packet::Packet const& packet, Decision const& decision, nf::Outcome& outcome);
   std::string record_fields(Decision const& decision) const;
   std::string alert_text(std::uint32_t match) const;
 
-  PatternSet patterns_;
+  match::PatternSet patterns_;
   std::vector<std::uint32_t> suffixes_;  ///< see suffix_links()
   std::variant<RuleSet, StringSet> what_;
   std::string file_;
@@ -92,8 +92,8 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
   std::vector<nf::Refusal> refused_;
   bool keeps_alerts_ = false;
   std::vector<nf::AlertLine> alerts_;
-  LiteralMatcher matcher_;
-  MatchTable matches_;
+  match::LiteralMatcher matcher_;
+  match::MatchTable matches_;
   std::vector<std::uint32_t> matched_rules_;
   std::vector<Decision> decisions_;  ///< of the batch that compute() saw last
 };

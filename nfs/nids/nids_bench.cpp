@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "functions/match/rule_parser.hpp"
 #include "nids.hpp"
-#include "rule_parser.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real captures, with the hits that pyahocorasick and Hyperscan agree on and the alerts that Suricata raised, at every
 // place. The data lies beside the checkout (see catena::nf::testing::shared_data()).
-#include "rule_parser.hpp"
+#include "functions/match/rule_parser.hpp"
 #include "test_support.hpp"
 
 #include <catena/packet/headers.hpp>
@@ -128,7 +128,8 @@ class SuricataAlerts : public SharedData, public ::testing::WithParamInterface<s
 TEST_P(SuricataAlerts, rules_alert_where_suricata_does) {
   const std::string name = GetParam();
   const auto frames = capture(name);
-  const RuleFile parsed = parse_rules(read_text(nids("et150_perpacket.rules")), "et150_perpacket.rules", Variables());
+  const match::RuleFile parsed =
+      match::parse_rules(read_text(nids("et150_perpacket.rules")), "et150_perpacket.rules", match::Variables());
   EXPECT_THAT(parsed.errors, ::testing::IsEmpty());
   EXPECT_THAT(parsed.refused, ::testing::IsEmpty());
   EXPECT_EQ(parsed.rules.size(), 150U);
@@ -143,7 +144,7 @@ TEST_P(SuricataAlerts, rules_alert_where_suricata_does) {
 INSTANTIATE_TEST_SUITE_P(, SuricataAlerts, ::testing::Values("mixed.pcap", "onvm_64B_download.pcap"));
 
 TEST_F(SharedData, rules_for_streams_with_ports_and_addresses_load_too) {
-  const RuleFile parsed = parse_rules(read_text(nids("et150.rules")), "et150.rules", Variables());
+  const match::RuleFile parsed = match::parse_rules(read_text(nids("et150.rules")), "et150.rules", match::Variables());
   EXPECT_THAT(parsed.errors, ::testing::IsEmpty());
   EXPECT_THAT(parsed.refused, ::testing::IsEmpty());
   EXPECT_EQ(parsed.rules.size(), 150U);
@@ -165,7 +166,8 @@ class SuricataVerify : public SharedData, public ::testing::WithParamInterface<V
 TEST_P(SuricataVerify, alerts_are_counted_as_expected) {
   VerifyCase const& verify = GetParam();
   const std::string folder = nids("suricata-verify/" + verify.folder);
-  const RuleFile parsed = parse_rules(read_text(folder + "/" + verify.rules), verify.rules, Variables());
+  const match::RuleFile parsed =
+      match::parse_rules(read_text(folder + "/" + verify.rules), verify.rules, match::Variables());
   EXPECT_THAT(parsed.errors, ::testing::IsEmpty());
   EXPECT_EQ(parsed.refused.size(), verify.refused);
   auto frames = read(folder + "/" + verify.capture);

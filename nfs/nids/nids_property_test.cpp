@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random rules, strings and payloads over tiny alphabets, so that almost every packet has more matches than its result
 // holds. The matchers and the evaluator are held to a search that tries everything.
-#include "rule_parser.hpp"
-#include "test_random.hpp"
+#include "functions/match/rule_parser.hpp"
+#include "functions/match/test_random.hpp"
 #include "test_support.hpp"
 
 #include <catena/packet/headers.hpp>
@@ -18,25 +18,25 @@ using namespace testing;
 using nf::testing::Frame;
 
 /// Whether `content` is at payload[at...].
-bool stands_at(Content const& content, std::string_view payload, std::int64_t at) {
+bool stands_at(match::Content const& content, std::string_view payload, std::int64_t at) {
   if (at < 0 || at + static_cast<std::int64_t>(content.bytes.size()) > static_cast<std::int64_t>(payload.size())) {
     return false;
   }
   std::string bytes(payload.substr(static_cast<std::size_t>(at), content.bytes.size()));
   if (content.nocase) {
-    fold_case(bytes);
+    match::fold_case(bytes);
   }
   return bytes == content.bytes;
 }
 
 /// The meaning of a chain, word by word: is there a place for content number `next` and all after it, if the last match
 /// ended at `previous`?
-bool chain_matches(std::vector<Content> const& contents, std::size_t next, std::int64_t previous,
+bool chain_matches(std::vector<match::Content> const& contents, std::size_t next, std::int64_t previous,
                    std::string_view payload) {
   if (next == contents.size()) {
     return true;
   }
-  Content const& content = contents[next];
+  match::Content const& content = contents[next];
   const auto length = static_cast<std::int64_t>(content.bytes.size());
   const std::int64_t begin = content.relative ? previous + content.distance : content.offset;
   const std::int64_t size = content.relative ? content.within.value_or(1 << 20) : content.depth.value_or(1 << 20);
@@ -53,7 +53,7 @@ bool chain_matches(std::vector<Content> const& contents, std::size_t next, std::
   return content.negated && !found && chain_matches(contents, next + 1, previous, payload);
 }
 
-std::string random_options(Random& random, std::string_view alphabet, std::string& previous) {
+std::string random_options(match::testing::Random& random, std::string_view alphabet, std::string& previous) {
   std::string options;
   const std::uint32_t contents = random.below(5);
   for (std::uint32_t i = 0; i < contents; ++i) {
@@ -78,7 +78,7 @@ std::string random_options(Random& random, std::string_view alphabet, std::strin
 }
 
 TEST(NidsProperty, rules_match_where_a_search_of_all_placements_does) {
-  Random random(20);
+  match::testing::Random random(20);
   std::size_t spilled = 0;
   for (int round = 0; round < 25; ++round) {
     const std::string_view alphabet = round % 3 == 0 ? "aA" : round % 3 == 1 ? "abAB" : "aabc";
@@ -88,16 +88,16 @@ TEST(NidsProperty, rules_match_where_a_search_of_all_placements_does) {
       text += fmt::format("{} udp any any -> any any ({}sid:{};)\n", random.chance(10) ? "drop" : "alert",
                           random_options(random, alphabet, previous), sid);
     }
-    const RuleFile file = parse_rules(text, "x.rules", Variables());
+    const match::RuleFile file = match::parse_rules(text, "x.rules", match::Variables());
     ASSERT_EQ(file.rules.size(), 40U) << file.errors.front();
 
     std::vector<Frame> frames;
     Hits expected;
     for (std::uint64_t frame = 1; frame <= 80; ++frame) {
       const std::string payload = random.text(alphabet, random.below(28));
-      spilled += payload.size() > kListedMatches ? 1 : 0;
+      spilled += payload.size() > match::kListedMatches ? 1 : 0;
       frames.push_back(nf::testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, payload));
-      for (Rule const& rule : file.rules) {
+      for (match::Rule const& rule : file.rules) {
         const bool possible = rule.contents.empty() || !payload.empty();
         if (possible && chain_matches(rule.contents, 0, 0, payload)) {
           expected[frame].insert(rule.sid);
@@ -115,7 +115,7 @@ TEST(NidsProperty, rules_match_where_a_search_of_all_placements_does) {
 }
 
 TEST(NidsProperty, strings_are_counted_like_a_plain_search_counts_them) {
-  Random random(21);
+  match::testing::Random random(21);
   for (int round = 0; round < 12; ++round) {
     const bool nocase = round % 3 == 0;
     const std::string alphabet = nocase ? "aAb" : round % 3 == 1 ? "ab" : std::string("a\0\x80\xFF", 4);
@@ -131,12 +131,12 @@ TEST(NidsProperty, strings_are_counted_like_a_plain_search_counts_them) {
       std::string payload = random.text(alphabet, random.below(1450));
       frames.push_back(nf::testing::make_frame(packet::kProtocolTcp, 1, 2, 3, 4, payload));
       if (nocase) {
-        fold_case(payload);
+        match::fold_case(payload);
       }
       for (std::uint32_t line = 0; line < strings.size(); ++line) {
         std::string string = strings[line];
         if (nocase) {
-          fold_case(string);
+          match::fold_case(string);
         }
         for (std::size_t at = 0; (at = payload.find(string, at)) != std::string::npos; ++at) {
           expected[packet].first.insert(line);
@@ -239,7 +239,7 @@ TEST(NidsProperty, strings_that_end_with_each_other_are_found_over_any_distance)
 }
 
 TEST(NidsProperty, pieces_of_payloads_are_found_whatever_their_length) {
-  Random random(22);
+  match::testing::Random random(22);
   for (int round = 0; round < 8; ++round) {
     const std::string_view alphabet = round % 2 == 0 ? "ab" : "abcdefgh";
     std::vector<std::string> payloads;
@@ -262,7 +262,7 @@ TEST(NidsProperty, pieces_of_payloads_are_found_whatever_their_length) {
 }
 
 TEST(NidsProperty, contents_with_and_without_case_match_at_their_places) {
-  Random random(23);
+  match::testing::Random random(23);
   for (int round = 0; round < 6; ++round) {
     std::vector<std::string> payloads;
     for (int i = 0; i < 30; ++i) {
@@ -277,13 +277,13 @@ TEST(NidsProperty, contents_with_and_without_case_match_at_their_places) {
       text += fmt::format("alert udp any any -> any any (content:\"{}\"; {}offset:{}; depth:{}; sid:{};)\n", bytes,
                           random.chance(50) ? "nocase; " : "", at, bytes.size() + random.below(3), sid);
     }
-    const RuleFile file = parse_rules(text, "x.rules", Variables());
+    const match::RuleFile file = match::parse_rules(text, "x.rules", match::Variables());
     ASSERT_EQ(file.rules.size(), 80U);
     std::vector<Frame> frames;
     Hits expected;
     for (std::string const& payload : payloads) {
       frames.push_back(nf::testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, payload));
-      for (Rule const& rule : file.rules) {
+      for (match::Rule const& rule : file.rules) {
         if (chain_matches(rule.contents, 0, 0, payload)) {
           expected[frames.size()].insert(rule.sid);
         }
@@ -300,7 +300,7 @@ TEST(NidsProperty, contents_with_and_without_case_match_at_their_places) {
 
 TEST(NidsProperty, long_runs_of_one_byte_hide_nothing) {
   // Like padding around shellcode. Strings of 33 bytes and more made such scans of Hyperscan 5.4.0 end early.
-  Random random(24);
+  match::testing::Random random(24);
   const auto text = [&random](std::uint32_t length) {
     std::string bytes;
     while (bytes.size() < length) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "test_random.hpp"
+#include "functions/match/test_random.hpp"
 
 #include <catena/packet/headers.hpp>
 
@@ -309,8 +309,9 @@ TEST(Nids, results_that_no_kernel_wrote_are_not_believed) {
   const packet::MetaColumns meta{&offset, &length, &layers, &verdict, &port, &index, &arrival_ns, &rewritten};
   const std::uint32_t number = 0;
   const packet::Batch batch(slot.data(), meta, {&number, 1});
-  for (NidsResult const& result : {NidsResult{1, {match_entry(7, 3)}}, NidsResult{1, {match_entry(0, 4)}},
-                                   NidsResult{8, {}}, NidsResult{0xFFFFFFFE, {}}}) {
+  for (match::MatchResult const& result :
+       {match::MatchResult{1, {match::match_entry(7, 3)}}, match::MatchResult{1, {match::match_entry(0, 4)}},
+        match::MatchResult{8, {}}, match::MatchResult{0xFFFFFFFE, {}}}) {
     nf::Outcome outcome(1, true);
     (*nf)->complete({batch, {}, std::as_bytes(std::span(&result, 1)), outcome});
     ASSERT_EQ(outcome.lines().size(), 1U);

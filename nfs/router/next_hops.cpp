@@ -7,16 +7,16 @@ namespace catena::router {
 
 namespace {
 
-bool before(Route const& a, Route const& b) {
+bool before(lpm::Route const& a, lpm::Route const& b) {
   return a.address != b.address ? a.address < b.address : a.length < b.length;
 }
 
 }  // namespace
 
-std::vector<Route> special_routes(PortTable const& ports) {
+std::vector<lpm::Route> special_routes(PortTable const& ports) {
   constexpr std::uint8_t kHost = 32;
   constexpr std::uint8_t kLongestWithBroadcast = 30;
-  std::vector<Route> routes;
+  std::vector<lpm::Route> routes;
   for (auto const& [port, entry] : ports) {
     auto const [address, length] = entry.address;
     if (address == 0) {
@@ -30,39 +30,35 @@ std::vector<Route> special_routes(PortTable const& ports) {
     }
   }
   // ports may share a network: its broadcast addresses once, and an own address before a broadcast one
-  std::stable_sort(routes.begin(), routes.end(), [](Route const& a, Route const& b) {
+  std::stable_sort(routes.begin(), routes.end(), [](lpm::Route const& a, lpm::Route const& b) {
     return a.address != b.address ? a.address < b.address : a.port < b.port;
   });
-  routes.erase(
-      std::unique(routes.begin(), routes.end(), [](Route const& a, Route const& b) { return a.address == b.address; }),
-      routes.end());
+  routes.erase(std::unique(routes.begin(), routes.end(),
+                           [](lpm::Route const& a, lpm::Route const& b) { return a.address == b.address; }),
+               routes.end());
   return routes;
 }
 
-std::vector<Route> with_special_routes(std::vector<Route> routes, std::vector<Route> const& special) {
+std::vector<lpm::Route> with_special_routes(std::vector<lpm::Route> routes, std::vector<lpm::Route> const& special) {
   if (special.empty()) {
     return routes;
   }
-  std::vector<Route> merged(routes.size() + special.size());
+  std::vector<lpm::Route> merged(routes.size() + special.size());
   // of equal prefixes the first range's comes first, and alone it stays
   std::merge(special.begin(), special.end(), routes.begin(), routes.end(), merged.begin(), before);
   merged.erase(std::unique(merged.begin(), merged.end(),
-                           [](Route const& a, Route const& b) { return !before(a, b) && !before(b, a); }),
+                           [](lpm::Route const& a, lpm::Route const& b) { return !before(a, b) && !before(b, a); }),
                merged.end());
   return merged;
 }
 
-NextHops::NextHops(std::span<const Route> routes, PortTable const& ports)
-    : numbers_(std::size_t{kBroadcastPort} + 1), hops_(1, Hop{{}, 0, false, kNoRoute}) {
-  for (Route const& route : routes) {
-    if (numbers_[route.port] != 0) {
-      continue;
-    }
-    numbers_[route.port] = static_cast<std::uint16_t>(hops_.size());
-    Hop hop{{}, route.port, false};
-    if (route.port > kMaxPort) {
-      hop = {{}, 0, false, route.port == kOwnAddressPort ? kToRouter : kBroadcast};
-    } else if (const auto entry = ports.find(route.port); entry != ports.end()) {
+NextHops::NextHops(std::span<const lpm::Route> routes, PortTable const& ports)
+    : numbers_(routes), hops_(1, Hop{{}, 0, false, kNoRoute}) {
+  for (const std::uint16_t port : std::span(numbers_.ports()).subspan(1)) {
+    Hop hop{{}, port, false};
+    if (port > lpm::kMaxPort) {
+      hop = {{}, 0, false, port == kOwnAddressPort ? kToRouter : kBroadcast};
+    } else if (const auto entry = ports.find(port); entry != ports.end()) {
       hop.rewrites_macs = true;
       std::copy(entry->second.next_hop.begin(), entry->second.next_hop.end(), hop.macs.begin());
       std::copy(entry->second.own.begin(), entry->second.own.end(), hop.macs.begin() + 6);

@@ -9,7 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "route_file.hpp"
+#include "functions/lpm/port_numbers.hpp"
+#include "functions/lpm/route_file.hpp"
 #include "router.layout.hpp"
 
 /// Output ports and the MAC addresses that go with them.
@@ -48,25 +49,24 @@ struct Hop {
 /// "Ports" of routes that lead nowhere: the router's own addresses, and broadcast addresses of networks at its ports.
 inline constexpr std::uint16_t kOwnAddressPort = 65534;
 inline constexpr std::uint16_t kBroadcastPort = 65535;
-static_assert(kOwnAddressPort > kMaxPort);
+static_assert(kOwnAddressPort > lpm::kMaxPort);
 
 /// Routes of length 32 to the addresses of `ports`: the router's own (kOwnAddressPort), and the first and the last one
 /// of each network that has more than two (kBroadcastPort; RFC 1812, section 4.2.2.11). Pure.
-std::vector<Route> special_routes(PortTable const& ports);
+std::vector<lpm::Route> special_routes(PortTable const& ports);
 /// `routes` with `special` among them, sorted; a route to the same single address gives way. Pure.
-std::vector<Route> with_special_routes(std::vector<Route> routes, std::vector<Route> const& special);
+std::vector<lpm::Route> with_special_routes(std::vector<lpm::Route> routes, std::vector<lpm::Route> const& special);
 
-/// The distinct ports of a route table, numbered from 1; number 0 stands for "no route".
+/// What becomes of packets by the number of their next hop (lpm::PortNumbers).
 class NextHops {
  public:
-  NextHops(std::span<const Route> routes, PortTable const& ports);
-
-  std::uint16_t number_of(std::uint16_t port) const { return numbers_[port]; }
+  NextHops(std::span<const lpm::Route> routes, PortTable const& ports);
+  lpm::PortNumbers const& numbers() const { return numbers_; }
   /// By number; entry 0 has the decision kNoRoute.
   std::vector<Hop> const& hops() const { return hops_; }
 
  private:
-  std::vector<std::uint16_t> numbers_;  // by port, 0: not used by a route
+  lpm::PortNumbers numbers_;
   std::vector<Hop> hops_;
 };
 

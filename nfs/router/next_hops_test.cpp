@@ -78,13 +78,13 @@ INSTANTIATE_TEST_SUITE_P(
     [](auto const& tested) { return tested.param.name; });
 
 TEST(NextHops, ports_are_numbered_from_one_and_know_their_addresses) {
-  const std::vector<Route> routes{{0, 1, 9, 0}, {0x0A000000, 2, 4, 8}, {0x0B000000, 3, 9, 8}};
+  const std::vector<lpm::Route> routes{{0, 1, 9, 0}, {0x0A000000, 2, 4, 8}, {0x0B000000, 3, 9, 8}};
   const PortTable ports{{4, {{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}}};
   const NextHops hops(routes, ports);
   ASSERT_EQ(hops.hops().size(), 3U);
-  EXPECT_EQ(hops.number_of(9), 1);
-  EXPECT_EQ(hops.number_of(4), 2);
-  EXPECT_EQ(hops.number_of(5), 0);
+  EXPECT_EQ(hops.numbers().number_of(9), 1);
+  EXPECT_EQ(hops.numbers().number_of(4), 2);
+  EXPECT_EQ(hops.numbers().number_of(5), 0);
   EXPECT_EQ(hops.hops()[1].port, 9);
   EXPECT_FALSE(hops.hops()[1].rewrites_macs);
   EXPECT_TRUE(hops.hops()[2].rewrites_macs);
@@ -97,10 +97,10 @@ TEST(SpecialRoutes, are_own_addresses_and_broadcasts_and_win_over_routes_to_the_
                         {1, {mac, mac, {0x0A0900FF, 8}}},  // a host's address in a larger network that overlaps
                         {2, {mac, mac, {}}},
                         {3, {mac, mac, {0xC0000200, 31}}}};
-  std::vector<Route> routes{{0, 1, 5, 0}, {0x0A090001, 2, 6, 32}, {0x0A090002, 3, 7, 32}, {0xC0000200, 4, 8, 31}};
+  std::vector<lpm::Route> routes{{0, 1, 5, 0}, {0x0A090001, 2, 6, 32}, {0x0A090002, 3, 7, 32}, {0xC0000200, 4, 8, 31}};
   routes = with_special_routes(routes, special_routes(ports));
   std::vector<std::tuple<std::uint32_t, int, int>> found;
-  for (Route const& route : routes) {
+  for (lpm::Route const& route : routes) {
     found.emplace_back(route.address, route.length, route.port);
   }
   using Found = std::tuple<std::uint32_t, int, int>;
@@ -111,9 +111,9 @@ TEST(SpecialRoutes, are_own_addresses_and_broadcasts_and_win_over_routes_to_the_
                           Found{0xC0000200, 31, 8}, Found{0xC0000200, 32, kOwnAddressPort}));
   const NextHops hops(routes, ports);
   EXPECT_EQ(hops.hops()[0].decision, kNoRoute);
-  EXPECT_EQ(hops.hops()[hops.number_of(kOwnAddressPort)].decision, kToRouter);
-  EXPECT_EQ(hops.hops()[hops.number_of(kBroadcastPort)].decision, kBroadcast);
-  EXPECT_EQ(hops.hops()[hops.number_of(5)].decision, kForward);
+  EXPECT_EQ(hops.hops()[hops.numbers().number_of(kOwnAddressPort)].decision, kToRouter);
+  EXPECT_EQ(hops.hops()[hops.numbers().number_of(kBroadcastPort)].decision, kBroadcast);
+  EXPECT_EQ(hops.hops()[hops.numbers().number_of(5)].decision, kForward);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ Result<PortTable> read_port_table(nf::Config& config) {
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<nf::Config> entries, config.sections("ports"));
   for (nf::Config& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(const std::int64_t port, entry.integer("port", 0, kMaxPort));
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t port, entry.integer("port", 0, lpm::kMaxPort));
     PortEntry macs{};
     CATENA_ASSIGN_OR_RETURN(macs.own, read_mac(entry, "mac"));
     CATENA_ASSIGN_OR_RETURN(macs.next_hop, read_mac(entry, "next_hop_mac"));

@@ -9,7 +9,7 @@
 
 #include "catena_kernel_router.hpp"
 #include "checks.hpp"
-#include "dir24_8.hpp"
+#include "functions/lpm/dir24_8.hpp"
 #include "router.layout.hpp"
 
 namespace catena::router {
@@ -130,15 +130,15 @@ Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const AnswerOptions answer_options, read_answer_options(config, ports));
   CATENA_ASSIGN_OR_RETURN(Options options, read_options(config, ports));
   CATENA_RETURN_IF_ERROR(config.finish());
-  CATENA_ASSIGN_OR_RETURN(std::vector<Route> routes, load_routes(path));
-  const auto has_mac = [&](Route const& route) { return ports.contains(route.port); };
+  CATENA_ASSIGN_OR_RETURN(std::vector<lpm::Route> routes, lpm::load_routes(path));
+  const auto has_mac = [&](lpm::Route const& route) { return ports.contains(route.port); };
   if (options.takes_own_where_known && !std::all_of(routes.begin(), routes.end(), has_mac)) {
     options.own_macs.clear();
   }
-  const std::vector<Route> special = special_routes(ports);
+  const std::vector<lpm::Route> special = special_routes(ports);
   routes = with_special_routes(std::move(routes), special);
   NextHops next_hops(routes, ports);
-  CATENA_ASSIGN_OR_RETURN(Fib fib, Fib::create(routes, next_hops));
+  CATENA_ASSIGN_OR_RETURN(lpm::Fib fib, lpm::Fib::create(routes, next_hops.numbers()));
   return std::unique_ptr<nf::Nf>(new Router(std::move(routes), special.size(), std::move(next_hops), std::move(fib),
                                             std::move(options), Answers(ports, answer_options)));
 }
@@ -270,16 +270,16 @@ Result<nf::KernelSide> Router::kernel_side() const {
 
   nf::StateBuilder state(sizeof(State));
   State header{};
-  const auto add_table = [&]<typename Entry>(LookupTable<Entry>& where) {
-    const Dir24_8<Entry> table = build_dir24_8<Entry>(routes_, next_hops_);
+  const auto add_table = [&]<typename Entry>(lpm::LookupTable<Entry>& where) {
+    const lpm::Dir24_8<Entry> table = lpm::build_dir24_8<Entry>(routes_, next_hops_.numbers());
     where.tbl24 = state.add(std::span(table.tbl24));
     where.tbl8 = state.add(std::span(table.tbl8));
   };
-  header.is_wide = std::max(count_groups(routes_), next_hops_.hops().size()) > entry_limit(16) ? 1 : 0;
-  if (header.is_wide != 0) {
-    add_table(header.wide);
+  header.routes.is_wide = std::max(lpm::count_groups(routes_), next_hops_.hops().size()) > lpm::entry_limit(16) ? 1 : 0;
+  if (header.routes.is_wide != 0) {
+    add_table(header.routes.wide);
   } else {
-    add_table(header.narrow);
+    add_table(header.routes.narrow);
   }
   const std::vector<KernelHop> hops = kernel_hops(next_hops_.hops());
   header.hops = state.add(std::span(hops));

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "answers.hpp"
-#include "fib.hpp"
+#include "functions/lpm/dpdk/fib.hpp"
+#include "functions/lpm/route_file.hpp"
 #include "next_hops.hpp"
-#include "route_file.hpp"
 
 /// IPv4 forwarding (RFC 1812, section 5.2.1), in this order:
 ///   1. A frame that is not for the router (where it knows): drop `other_mac`.
@@ -53,7 +53,8 @@ class Router final : public nf::Nf {
     bool takes_own_where_known = false;   ///< nobody said so: only where every port that a route uses has an entry
     std::vector<std::uint64_t> own_macs;  ///< sorted; empty: frames to any address are taken
   };
-  Router(std::vector<Route> routes, std::size_t special, NextHops next_hops, Fib fib, Options options, Answers answers)
+  Router(std::vector<lpm::Route> routes, std::size_t special, NextHops next_hops, lpm::Fib fib, Options options,
+         Answers answers)
       : routes_(std::move(routes)),
         special_routes_(special),
         next_hops_(std::move(next_hops)),
@@ -65,10 +66,10 @@ class Router final : public nf::Nf {
   Decision check(packet::Packet const& packet, const std::uint8_t* header) const;
   void finish(packet::Packet const& packet, std::uint32_t decision, nf::Outcome& outcome);
 
-  std::vector<Route> routes_;   ///< those of the file, and special_routes()
-  std::size_t special_routes_;  ///< how many of them are special
+  std::vector<lpm::Route> routes_;  ///< those of the file, and special_routes()
+  std::size_t special_routes_;      ///< how many of them are special
   NextHops next_hops_;
-  Fib fib_;
+  lpm::Fib fib_;
   Options options_;
   Answers answers_;
 };

@@ -5,7 +5,7 @@
 // is near.
 #include <catena/kernel/context.hpp>
 
-#include "lookup.kernel.hpp"
+#include "functions/lpm/lookup.kernel.hpp"
 #include "router.layout.hpp"
 
 namespace catena::router {
@@ -15,8 +15,8 @@ using kernel::IsoPtr;
 using kernel::PacketView;
 
 template <typename Entry>
-inline u32 find_hop(Context const& ctx, LookupTable<Entry> const& table, u32 address) {
-  return find_hop<Entry>(
+inline u32 find_hop(Context const& ctx, lpm::LookupTable<Entry> const& table, u32 address) {
+  return lpm::find_hop<Entry>(
       address, [&](u64 i) { return ctx.array(table.tbl24)[i]; }, [&](u64 i) { return ctx.array(table.tbl8)[i]; });
 }
 
@@ -107,7 +107,8 @@ inline void route(Context const& ctx, PacketView const& packet) {
   const u8 ttl = packet.get<packet::kIpv4Ttl>();
   const u8 version = packet.get<packet::kIpv4Version>();
   const u16 checksum = packet.get<packet::kIpv4Checksum>();
-  const u32 number = state.is_wide != 0 ? find_hop(ctx, state.wide, address) : find_hop(ctx, state.narrow, address);
+  const u32 number = state.routes.is_wide != 0 ? find_hop(ctx, state.routes.wide, address)
+                                               : find_hop(ctx, state.routes.narrow, address);
   const KernelHop hop = ctx.array(state.hops)[number];
 
   u32 decision = check(ctx, packet, state, packet.get<packet::kIpv4Src>(), address, version, ttl, checksum);

@@ -21,8 +21,8 @@
 #include <map>
 #include <random>
 
-#include "dir24_8.hpp"
 #include "eal/eal.hpp"
+#include "functions/lpm/dir24_8.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <random>
 
-#include "lpm_oracle.hpp"
+#include "functions/lpm/lpm_oracle.hpp"
 
 namespace catena::router {
 namespace {
@@ -187,10 +187,10 @@ TEST_F(Router, a_port_with_an_entry_gives_its_mac_addresses) {
 TEST_F(Router, every_port_number_can_be_a_next_hop) {
   std::string text;
   std::vector<Frame> frames;
-  for (std::uint32_t port = 0; port <= kMaxPort; ++port) {  // a /32 each, each in a /24 of its own
+  for (std::uint32_t port = 0; port <= lpm::kMaxPort; ++port) {  // a /32 each, each in a /24 of its own
     const std::uint32_t address = 0x0A000001 + (port << 8);
     text += concat(nf::to_string({address, 32}), " ", port, "\n");
-    if (port % 16 == 13 || port > kMaxPort - 3 || (port > 32760 && port < 32775)) {
+    if (port % 16 == 13 || port > lpm::kMaxPort - 3 || (port > 32760 && port < 32775)) {
       frames.push_back(frame_to(address));
       frames.push_back(frame_to(address + 1));
     }
@@ -304,7 +304,7 @@ class FullTable : public Router {
     return net == 0 || net == 127 || net >= 224 || (address & 0xFFFF0000) == 0xA9FE0000;
   }
 
-  testing::LpmOracle oracle_;
+  lpm::testing::LpmOracle oracle_;
   std::vector<std::pair<std::uint32_t, unsigned>> prefixes_;
 };
 

@@ -14,7 +14,6 @@
 
 namespace catena::copy {
 
-using kernel::Extent;
 using kernel::FaultReport;
 using kernel::LaunchHeader;
 using kernel::padded_rows;

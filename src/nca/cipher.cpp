@@ -4,9 +4,9 @@
 #include <catena/packet/headers.hpp>
 
 #include "catena_kernel_nca_cipher.hpp"
-#include "ipsec/aes_table.hpp"
-#include "ipsec/crypto.hpp"
-#include "ipsec/ipsec.layout.hpp"
+#include "functions/cipher/aes_table.hpp"
+#include "functions/cipher/cipher.layout.hpp"
+#include "functions/cipher/crypto.hpp"
 #include "nca/cipher.layout.hpp"
 #include "nca/function.hpp"
 
@@ -79,10 +79,10 @@ void finish(Settings const& settings, std::span<const std::uint8_t> packet, std:
   }
 }
 
-/// As ipsec::CryptoBurst, for headers of any length.
+/// As cipher::CryptoBurst, for headers of any length.
 class CipherWorker final : public HostWorker {
  public:
-  CipherWorker(Settings settings, ipsec::SessionKeys const& keys,
+  CipherWorker(Settings settings, cipher::SessionKeys const& keys,
                std::unique_ptr<IMB_MGR, decltype(&free_mb_mgr)> manager)
       : settings_(settings), keys_(keys), manager_(std::move(manager)) {
     for (IMB_JOB& job : jobs_) {
@@ -157,7 +157,7 @@ class CipherWorker final : public HostWorker {
   }
 
   Settings settings_;
-  ipsec::SessionKeys keys_;
+  cipher::SessionKeys keys_;
   std::unique_ptr<IMB_MGR, decltype(&free_mb_mgr)> manager_;
   std::array<IMB_JOB, IMB_MAX_BURST_SIZE> jobs_{};
   std::array<std::array<std::uint8_t, 16>, IMB_MAX_BURST_SIZE> ivs_{};
@@ -166,7 +166,7 @@ class CipherWorker final : public HostWorker {
 
 class CipherFunction final : public Function {
  public:
-  CipherFunction(Settings settings, ipsec::SessionKeys const& keys) : settings_(settings), keys_(keys) {}
+  CipherFunction(Settings settings, cipher::SessionKeys const& keys) : settings_(settings), keys_(keys) {}
 
   nca_kind kind() const override { return NCA_CIPHER; }
 
@@ -183,16 +183,16 @@ class CipherFunction final : public Function {
   }
 
   Result<FunctionKernel> kernel_side() const override {
-    std::array<std::uint32_t, ipsec::kAssociationWords> words{};
+    std::array<std::uint32_t, cipher::kKeyWords> words{};
     for (std::uint32_t i = 0; i < 44; ++i) {
-      words[ipsec::kRoundKeys + i] = packet::load_be32(keys_.round_keys.data() + std::size_t{4} * i);
+      words[cipher::kRoundKeys + i] = packet::load_be32(keys_.round_keys.data() + std::size_t{4} * i);
     }
-    words[ipsec::kSalt] = __builtin_bswap32(keys_.salt);
-    std::copy(keys_.inner_state.begin(), keys_.inner_state.end(), words.begin() + ipsec::kInnerState);
-    std::copy(keys_.outer_state.begin(), keys_.outer_state.end(), words.begin() + ipsec::kOuterState);
+    words[cipher::kSalt] = __builtin_bswap32(keys_.salt);
+    std::copy(keys_.inner_state.begin(), keys_.inner_state.end(), words.begin() + cipher::kInnerState);
+    std::copy(keys_.outer_state.begin(), keys_.outer_state.end(), words.begin() + cipher::kOuterState);
     nf::StateBuilder state(sizeof(CipherState));
     CipherState header{};
-    header.t_table = state.add(std::span<const std::uint32_t>(ipsec::aes_t_table()));
+    header.t_table = state.add(std::span<const std::uint32_t>(cipher::aes_t_table()));
     header.keys = state.add(std::span<const std::uint32_t>(words));
     header.text_offset = settings_.text_offset;
     header.iv_offset = settings_.iv_offset;
@@ -240,7 +240,7 @@ class CipherFunction final : public Function {
 
  private:
   Settings settings_;
-  ipsec::SessionKeys keys_;
+  cipher::SessionKeys keys_;
 };
 
 }  // namespace
@@ -256,11 +256,11 @@ Result<std::unique_ptr<Function>> make_cipher(nca_cipher_config const& config) {
                "of a text that begins at byte ",
                kMaxTextOffset, " at the latest"));
   }
-  ipsec::Association association;
+  cipher::Keys association;
   std::copy_n(config.key, sizeof config.key, association.encryption_key.begin());
   std::copy_n(config.nonce, sizeof config.nonce, association.salt.begin());
   std::copy_n(config.authentication_key, sizeof config.authentication_key, association.authentication_key.begin());
-  CATENA_ASSIGN_OR_RETURN(const auto burst, ipsec::CryptoBurst::create());
+  CATENA_ASSIGN_OR_RETURN(const auto burst, cipher::CryptoBurst::create());
   const Settings settings{config.direction == NCA_DECRYPT, config.text_offset, config.iv_offset};
   return std::make_unique<CipherFunction>(settings, burst->expand(association));
 }

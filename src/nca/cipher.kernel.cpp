@@ -5,15 +5,15 @@
 // alone. Local memory: the AES table. No result depends on the number of lanes.
 #include <catena/kernel/context.hpp>
 
-#include "aes128.kernel.hpp"
 #include "cipher.layout.hpp"
-#include "hmac_sha1.kernel.hpp"
-#include "ipsec.layout.hpp"
+#include "functions/cipher/aes128.kernel.hpp"
+#include "functions/cipher/cipher.layout.hpp"
+#include "functions/cipher/hmac_sha1.kernel.hpp"
 
 namespace catena::nca {
 
-using ipsec::kAesBlockBytes;
-using ipsec::kAesBlockWords;
+using cipher::kAesBlockBytes;
+using cipher::kAesBlockWords;
 using kernel::Bytes;
 using kernel::Context;
 using kernel::IsoPtr;
@@ -38,15 +38,15 @@ inline void crypt(Context const& ctx, CipherState const& state, PacketView const
     out.set(i, in[static_cast<i32>(i)]);
   }
   const i32 iv = static_cast<i32>(state.iv_offset);
-  const ipsec::KeyStream stream{table, ipsec::load_round_keys(keys, ipsec::kRoundKeys), keys[ipsec::kSalt], in.be32(iv),
-                                in.be32(iv + 4)};
+  const cipher::KeyStream stream{table, cipher::load_round_keys(keys, cipher::kRoundKeys), keys[cipher::kSalt],
+                                 in.be32(iv), in.be32(iv + 4)};
   for (u32 number = ctx.lane(); state.text_offset + number * kAesBlockBytes < covered; number += CATENA_LANES) {
     const u32 at = state.text_offset + number * kAesBlockBytes;
     const u32 rest = covered - at;
     // asked for before the rounds, which hide the way from memory
     const kernel::Fetched<kAesBlockWords> fetched =
         in.fetch<kAesBlockWords>(static_cast<i32>(at), rest < kAesBlockBytes ? 0 : kAesBlockWords);
-    const ipsec::Block key = stream.block(number);
+    const cipher::Block key = stream.block(number);
     if (rest >= kAesBlockBytes) {
       u32 words[kAesBlockWords];
       CATENA_UNROLL
@@ -73,9 +73,9 @@ inline void sign(Context const& ctx, CipherState const& state, PacketView const&
   CipherResult result{{0, 0, 0}};
   if (covered != 0) {
     const Bytes out = packet.spill_bytes(covered);
-    const ipsec::Sha1State digest =
-        ipsec::hmac_sha1(state.decrypts != 0 ? in : out, covered, ipsec::load_sha1_state(keys, ipsec::kInnerState),
-                         ipsec::load_sha1_state(keys, ipsec::kOuterState));
+    const cipher::Sha1State digest =
+        cipher::hmac_sha1(state.decrypts != 0 ? in : out, covered, cipher::load_sha1_state(keys, cipher::kInnerState),
+                          cipher::load_sha1_state(keys, cipher::kOuterState));
     for (u32 i = 0; i < 3; ++i) {
       result.icv[i] = digest.words[i];
     }

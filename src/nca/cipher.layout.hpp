@@ -12,7 +12,7 @@ inline constexpr u32 kCipherTableWords = 256;
 /// Head of the state of NCA_CIPHER's kernel.
 struct CipherState {
   kernel::StateArray<u32> t_table;  ///< see aes128.kernel.hpp
-  kernel::StateArray<u32> keys;  ///< an association of the ipsec NF; of its words those of keys, salt and SHA-1 count
+  kernel::StateArray<u32> keys;     ///< cipher::KeyWord
   u32 text_offset;
   u32 iv_offset;
   u32 decrypts;

@@ -3,12 +3,12 @@
 #include <catena/nf/nf.hpp>
 #include <catena/packet/headers.hpp>
 
-#include "catena_kernel_nca_classify.hpp"
-#include "firewall/bit_vector.hpp"
-#include "firewall/device_state.hpp"
-#include "firewall/firewall.layout.hpp"
-#include "firewall/rule_parser.hpp"
-#include "firewall/search.kernel.hpp"
+#include "catena_kernel_classify.hpp"
+#include "functions/classify/bit_vector.hpp"
+#include "functions/classify/classify.layout.hpp"
+#include "functions/classify/device_state.hpp"
+#include "functions/classify/rule_parser.hpp"
+#include "functions/classify/search.kernel.hpp"
 #include "nca/function.hpp"
 
 #include <bit>
@@ -20,15 +20,15 @@ namespace catena::nca {
 namespace {
 
 /// The tables as search.kernel.hpp takes them, on the host.
-struct HostTables : firewall::BitVector {
-  explicit HostTables(firewall::BitVector tables) : BitVector(std::move(tables)) {}
+struct HostTables : classify::BitVector {
+  explicit HostTables(classify::BitVector tables) : BitVector(std::move(tables)) {}
   static std::uint32_t lowest_bit(std::uint32_t value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
 };
 
 /// The first rule that matches; below 0 where none does, or none may.
 i32 find_rule(HostTables const& tables, std::span<const std::uint8_t> packet, packet::Layers const& layers) {
   const std::uint8_t* ip = packet.data() + layers.l3;
-  firewall::Key key{};
+  classify::Key key{};
   key.src = packet::load_be32(ip + 12);
   key.dst = packet::load_be32(ip + 16);
   key.protocol = ip[9];
@@ -36,10 +36,10 @@ i32 find_rule(HostTables const& tables, std::span<const std::uint8_t> packet, pa
     key.has_ports = 1;
     key.sport = packet::load_be16(packet.data() + layers.l4);
     key.dport = packet::load_be16(packet.data() + layers.l4 + 2);
-  } else if (const i32 refusal = firewall::refusal(layers.flags, key.protocol); refusal != firewall::kNoRule) {
+  } else if (const i32 refusal = classify::refusal(layers.flags, key.protocol); refusal != classify::kNoRule) {
     return refusal;
   }
-  return firewall::find_rule(tables, key);
+  return classify::find_rule(tables, key);
 }
 
 void list(std::uint32_t packet, i32 rule, FunctionResults& results) {
@@ -66,8 +66,8 @@ class ClassifyWorker final : public HostWorker {
 
 class ClassifyFunction final : public Function {
  public:
-  explicit ClassifyFunction(std::vector<firewall::Rule> const& rules)
-      : tables_(firewall::build_bit_vector(rules)), rules_(rules.size()) {}
+  explicit ClassifyFunction(std::vector<classify::Rule> const& rules)
+      : tables_(classify::build_bit_vector(rules)), rules_(rules.size()) {}
 
   nca_kind kind() const override { return NCA_CLASSIFY; }
   bool reads_headers() const override { return true; }
@@ -75,22 +75,22 @@ class ClassifyFunction final : public Function {
 
   Result<FunctionKernel> kernel_side() const override {
     FunctionKernel side;
-    side.spec.source = catena_kernel_nca_classify();
-    side.spec.name = "firewall";
+    side.spec.source = catena_kernel_classify();
+    side.spec.name = "classify";
     side.plan.reads = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,
                                      packet::kL4Dport, packet::kMetaLayers);
-    side.plan.result_bytes = sizeof(firewall::FirewallResult);
-    side.state = firewall::device_state(tables_);
+    side.plan.result_bytes = sizeof(classify::ClassifyResult);
+    side.state = classify::device_state(tables_);
     return side;
   }
 
   Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const override {
-    const auto rows = nf::array_of<firewall::FirewallResult>(launch.results(number));
+    const auto rows = nf::array_of<classify::ClassifyResult>(launch.results(number));
     for (std::uint32_t row = 0; row < rows.size(); ++row) {
       if (!has_result(launch, number, row, results)) {
         continue;
       }
-      if (rows[row].rule < firewall::kUnreadable || rows[row].rule >= static_cast<std::int64_t>(rules_)) {
+      if (rows[row].rule < classify::kUnreadable || rows[row].rule >= static_cast<std::int64_t>(rules_)) {
         return absl::InternalError(concat("the device found rule ", rows[row].rule, " of ", rules_));
       }
       list(row, rows[row].rule, results);
@@ -103,7 +103,7 @@ class ClassifyFunction final : public Function {
   std::size_t rules_;
 };
 
-Result<firewall::Rule> rule_of(nca_rule const& rule, std::size_t number) {
+Result<classify::Rule> rule_of(nca_rule const& rule, std::size_t number) {
   const nf::Ipv4Prefix source{rule.source, rule.source_length};
   const nf::Ipv4Prefix destination{rule.destination, rule.destination_length};
   const bool good = source.length <= 32 && destination.length <= 32 && (source.address & ~source.mask()) == 0 &&
@@ -115,13 +115,13 @@ Result<firewall::Rule> rule_of(nca_rule const& rule, std::size_t number) {
                                              ": bits set behind a prefix or outside the protocol's mask, a prefix "
                                              "longer than 32, or a range that ends before it begins"));
   }
-  return firewall::Rule{.src = source,
+  return classify::Rule{.src = source,
                         .dst = destination,
                         .sport = {rule.source_port_first, rule.source_port_last},
                         .dport = {rule.destination_port_first, rule.destination_port_last},
                         .protocol = rule.protocol,
                         .protocol_mask = rule.protocol_mask,
-                        .action = firewall::Action::kDeny};
+                        .action = classify::Action::kDeny};
 }
 
 }  // namespace
@@ -131,17 +131,17 @@ Result<std::unique_ptr<Function>> make_classify(nca_classify_config const& confi
     return absl::InvalidArgumentError("a classification needs one of rules and rules_file");
   }
   if (config.rules_file != nullptr) {
-    CATENA_ASSIGN_OR_RETURN(const firewall::RuleFile file,
-                            firewall::load_rules(config.rules_file, firewall::Action::kDeny));
+    CATENA_ASSIGN_OR_RETURN(const classify::RuleFile file,
+                            classify::load_rules(config.rules_file, classify::Action::kDeny));
     return std::make_unique<ClassifyFunction>(file.rules);
   }
-  if (config.rule_count == 0 || config.rule_count > firewall::kMaxRules) {
+  if (config.rule_count == 0 || config.rule_count > classify::kMaxRules) {
     return absl::InvalidArgumentError(
-        concat(config.rule_count, " rules; a classification takes 1 to ", firewall::kMaxRules));
+        concat(config.rule_count, " rules; a classification takes 1 to ", classify::kMaxRules));
   }
-  std::vector<firewall::Rule> rules;
+  std::vector<classify::Rule> rules;
   for (std::size_t i = 0; i < config.rule_count; ++i) {
-    CATENA_ASSIGN_OR_RETURN(const firewall::Rule rule, rule_of(config.rules[i], i));
+    CATENA_ASSIGN_OR_RETURN(const classify::Rule rule, rule_of(config.rules[i], i));
     rules.push_back(rule);
   }
   return std::make_unique<ClassifyFunction>(rules);

@@ -80,7 +80,7 @@ inline bool has_result(kernel::PackedLaunch& launch, std::size_t number, std::ui
 Result<std::unique_ptr<Function>> make_match(nca_match_config const& config);
 Result<std::unique_ptr<Function>> make_classify(nca_classify_config const& config);
 Result<std::unique_ptr<Function>> make_route(nca_route_config const& config);
-/// Also ResourceExhausted and Unavailable, as ipsec::CryptoBurst::create().
+/// Also ResourceExhausted and Unavailable, as cipher::CryptoBurst::create().
 Result<std::unique_ptr<Function>> make_cipher(nca_cipher_config const& config);
 Result<std::unique_ptr<Function>> make_custom(nca_kernel_config const& config);
 

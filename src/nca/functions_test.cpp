@@ -16,15 +16,15 @@
 #include <optional>
 #include <random>
 
-#include "firewall/linear_search.hpp"
+#include "functions/classify/linear_search.hpp"
+#include "functions/lpm/lpm_oracle.hpp"
 #include "nca/testing/session.hpp"
-#include "router/lpm_oracle.hpp"
 
 namespace catena::nca::testing {
 namespace {
 
-using firewall::testing::PlainRule;
-using firewall::testing::Tuple;
+using classify::testing::PlainRule;
+using classify::testing::Tuple;
 using nf::testing::read_vectors;
 using ::testing::HasSubstr;
 
@@ -154,9 +154,9 @@ TEST(Classify, finds_what_a_linear_search_finds) {
       frame[21] = 0x05;  // a later fragment: it has no ports
       Tuple later = tuple;
       later.has_ports = false;
-      expected.push_back(firewall::testing::first_match(plain, later));
+      expected.push_back(classify::testing::first_match(plain, later));
     } else {
-      expected.push_back(firewall::testing::first_match(plain, tuple));
+      expected.push_back(classify::testing::first_match(plain, tuple));
     }
     frames.push_back(frame);
     Packet datagram(frame.begin() + packet::kEthernetBytes, frame.end());
@@ -202,7 +202,7 @@ TEST(Route, finds_the_longest_prefix) {
   const std::string data = nf::testing::shared_data();
   // the table of the Internet, or a part of it; the file has no next hops, so that each takes one by its line
   std::vector<nca_prefix> prefixes;
-  router::testing::LpmOracle oracle;
+  lpm::testing::LpmOracle oracle;
   std::FILE* unzip = ::popen(("gzip -dc '" + data + "/routes/tier1_ipv4_901899.txt.gz'").c_str(), "r");
   ASSERT_NE(unzip, nullptr);
   std::array<unsigned, 5> part{};

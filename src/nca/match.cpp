@@ -3,15 +3,15 @@
 #include <catena/nf/nf.hpp>
 #include <catena/nf/text_file.hpp>
 
-#include "catena_kernel_nca_match.hpp"
+#include "catena_kernel_match.hpp"
+#include "functions/match/aho_corasick.hpp"
+#include "functions/match/device_state.hpp"
+#include "functions/match/literal_matcher.hpp"
+#include "functions/match/match.layout.hpp"
+#include "functions/match/pattern_set.hpp"
+#include "functions/match/rule_parser.hpp"
+#include "functions/match/string_list.hpp"
 #include "nca/function.hpp"
-#include "nids/aho_corasick.hpp"
-#include "nids/device_state.hpp"
-#include "nids/literal_matcher.hpp"
-#include "nids/nids.layout.hpp"
-#include "nids/pattern_set.hpp"
-#include "nids/rule_parser.hpp"
-#include "nids/string_list.hpp"
 
 #include <algorithm>
 #include <array>
@@ -30,14 +30,14 @@ constexpr std::uint32_t kGroupSize = 64;
 
 /// Distinct patterns, which matchers know, and the caller's numbers for each.
 struct Patterns {
-  nids::PatternSet set;
+  match::PatternSet set;
   std::vector<std::vector<std::uint32_t>> numbers;  ///< by pattern
   std::vector<std::uint32_t> patterns;              ///< by number
   std::vector<nf::Refusal> refused;                 ///< rules
 
   void add(std::string bytes, bool nocase) {
     if (nocase) {
-      nids::fold_case(bytes);
+      match::fold_case(bytes);
     }
     const std::uint32_t pattern = set.add(bytes, nocase);
     numbers.resize(set.size());
@@ -62,8 +62,8 @@ Status add_array(nca_match_config const& config, Patterns& patterns) {
 
 Status add_strings(std::string const& path, bool nocase, Patterns& patterns) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
-  nids::PatternSet checked;
-  CATENA_RETURN_IF_ERROR(nids::StringList::parse(text, path, nocase, checked).status());
+  match::PatternSet checked;
+  CATENA_RETURN_IF_ERROR(match::StringList::parse(text, path, nocase, checked).status());
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     patterns.add(std::string(rest.substr(0, end)), nocase);
@@ -74,14 +74,14 @@ Status add_strings(std::string const& path, bool nocase, Patterns& patterns) {
 
 Status add_rules(std::string const& path, Patterns& patterns) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
-  nids::RuleFile file = nids::parse_rules(text, path, nids::Variables());
+  match::RuleFile file = match::parse_rules(text, path, match::Variables());
   if (file.error_count > 0) {
     return absl::InvalidArgumentError(file.errors.front());
   }
   patterns.refused = std::move(file.refused);
-  for (nids::Rule const& rule : file.rules) {
-    for (nids::Content const& content : rule.contents) {
-      nids::PatternSet& set = patterns.set;
+  for (match::Rule const& rule : file.rules) {
+    for (match::Content const& content : rule.contents) {
+      match::PatternSet& set = patterns.set;
       const std::uint32_t known = set.size();
       if (!content.negated && set.add(content.bytes, content.nocase) == known) {
         patterns.numbers.push_back({static_cast<std::uint32_t>(patterns.patterns.size())});
@@ -108,25 +108,25 @@ class MatchFunction;
 
 class MatchWorker final : public HostWorker {
  public:
-  MatchWorker(MatchFunction const& function, nids::LiteralMatcher matcher, std::uint32_t patterns)
+  MatchWorker(MatchFunction const& function, match::LiteralMatcher matcher, std::uint32_t patterns)
       : function_(&function), matcher_(std::move(matcher)), found_(patterns) {}
   Status run(kernel::PackedPackets const& packets, FunctionResults& results) override;
 
  private:
   MatchFunction const* function_;
-  nids::LiteralMatcher matcher_;
-  nids::MatchTable found_;
+  match::LiteralMatcher matcher_;
+  match::MatchTable found_;
 };
 
 class MatchFunction final : public Function {
  public:
   explicit MatchFunction(Patterns patterns)
-      : patterns_(std::move(patterns)), suffixes_(nids::suffix_links(patterns_.set.patterns())) {}
+      : patterns_(std::move(patterns)), suffixes_(match::suffix_links(patterns_.set.patterns())) {}
 
   nca_kind kind() const override { return NCA_MATCH; }
   Result<FunctionKernel> kernel_side() const override;
   Result<std::unique_ptr<HostWorker>> host_worker() const override {
-    CATENA_ASSIGN_OR_RETURN(nids::LiteralMatcher matcher, nids::LiteralMatcher::create(patterns_.set.patterns()));
+    CATENA_ASSIGN_OR_RETURN(match::LiteralMatcher matcher, match::LiteralMatcher::create(patterns_.set.patterns()));
     return std::make_unique<MatchWorker>(*this, std::move(matcher), patterns_.set.size());
   }
   Status collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const override;
@@ -151,7 +151,7 @@ Status MatchWorker::run(kernel::PackedPackets const& packets, FunctionResults& r
   for (std::uint32_t row = 0; row < packets.count(); ++row) {
     matcher_.scan(packets.bytes(row), found_);
     const std::size_t first = results.matches.size();
-    for (nids::MatchTable::Match const& match : found_.matches()) {
+    for (match::MatchTable::Match const& match : found_.matches()) {
       function_->list(row, match.pattern, match.end, results.matches);
     }
     finish_packet(results.matches, first);
@@ -162,37 +162,37 @@ Status MatchWorker::run(kernel::PackedPackets const& packets, FunctionResults& r
 
 Result<FunctionKernel> MatchFunction::kernel_side() const {
   const std::vector<bool> deciding(patterns_.set.size(), true);
-  nf::StateBuilder state(sizeof(nids::NidsState));
-  std::array<nids::NidsAutomaton, 2> automata{};
+  nf::StateBuilder state(sizeof(match::MatchState));
+  std::array<match::DeviceAutomaton, 2> automata{};
   std::uint32_t count = 0;
   for (const bool nocase : {false, true}) {
-    CATENA_ASSIGN_OR_RETURN(const nids::Automaton automaton,
-                            nids::build_automaton(patterns_.set.patterns(), nocase, deciding));
+    CATENA_ASSIGN_OR_RETURN(const match::Automaton automaton,
+                            match::build_automaton(patterns_.set.patterns(), nocase, deciding));
     if (!automaton.next.empty()) {
-      automata[count++] = nids::add_automaton(state, automaton);
+      automata[count++] = match::add_automaton(state, automaton);
     }
   }
   FunctionKernel side;
-  side.spec.source = catena_kernel_nca_match();
-  side.spec.name = count == 2 ? "nids_two" : "nids_one";
+  side.spec.source = catena_kernel_match();
+  side.spec.name = count == 2 ? "match_two" : "match_one";
   side.plan.reads = packet::fields(packet::kPayload);
-  side.plan.result_bytes = sizeof(nids::NidsResult);
+  side.plan.result_bytes = sizeof(match::MatchResult);
   side.spec.lanes = kLanes;
   side.spec.group_size = kGroupSize;
-  side.spec.local_bytes = nids::local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32));
+  side.spec.local_bytes = match::local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32));
   side.spec.spill_factor = 4 * count;
-  side.state = state.finish(nids::NidsState{automata[0], automata[1]});
+  side.state = state.finish(match::MatchState{automata[0], automata[1]});
   return side;
 }
 
 Status MatchFunction::list_entry(std::uint32_t packet, std::uint32_t length, u32 entry,
                                  std::vector<nca_match>& matches) const {
-  const std::uint32_t end = nids::end_of(entry);
-  if (nids::pattern_of(entry) >= patterns_.set.size() || end > length) {
-    return absl::InternalError(concat("the device lists pattern ", nids::pattern_of(entry), " of ",
+  const std::uint32_t end = match::end_of(entry);
+  if (match::pattern_of(entry) >= patterns_.set.size() || end > length) {
+    return absl::InternalError(concat("the device lists pattern ", match::pattern_of(entry), " of ",
                                       patterns_.set.size(), " at byte ", end, " of ", length));
   }
-  for (std::uint32_t pattern = nids::pattern_of(entry); pattern != nids::kNoSuffix; pattern = suffixes_[pattern]) {
+  for (std::uint32_t pattern = match::pattern_of(entry); pattern != match::kNoSuffix; pattern = suffixes_[pattern]) {
     list(packet, pattern, end, matches);
   }
   return absl::OkStatus();
@@ -200,7 +200,7 @@ Status MatchFunction::list_entry(std::uint32_t packet, std::uint32_t length, u32
 
 Status MatchFunction::collect(kernel::PackedLaunch& launch, std::size_t number, FunctionResults& results) const {
   kernel::PackedPackets const& packets = launch.packets();
-  const auto rows = nf::array_of<nids::NidsResult>(launch.results(number));
+  const auto rows = nf::array_of<match::MatchResult>(launch.results(number));
   const bool any_fault = launch.faults(number).count != 0;
   const auto is_whole = [&](std::uint32_t row) { return !any_fault || !launch.faulted(number, row); };
 
@@ -210,15 +210,15 @@ Status MatchFunction::collect(kernel::PackedLaunch& launch, std::size_t number, 
       return absl::InternalError(
           concat("the device found ", rows[row].count, " matches in ", packets.extent(row).length, " bytes"));
     }
-    if (rows[row].count > nids::kListedMatches && is_whole(row)) {
-      needs.push_back({row, (rows[row].count - nids::kListedMatches) * std::uint32_t{sizeof(u32)}});
+    if (rows[row].count > match::kListedMatches && is_whole(row)) {
+      needs.push_back({row, (rows[row].count - match::kListedMatches) * std::uint32_t{sizeof(u32)}});
     }
   }
   std::size_t fetched = 0;  // needs whose bytes the launch holds: [fetched - held, fetched)
   std::size_t held = 0;
   std::size_t next_need = 0;
   for (std::uint32_t row = 0; row < rows.size(); ++row) {
-    nids::NidsResult const& result = rows[row];
+    match::MatchResult const& result = rows[row];
     if (!is_whole(row)) {
       ++results.out_of_bounds;
       continue;
@@ -227,7 +227,7 @@ Status MatchFunction::collect(kernel::PackedLaunch& launch, std::size_t number, 
       continue;
     }
     std::span<const u32> spilled;
-    if (result.count > nids::kListedMatches) {
+    if (result.count > match::kListedMatches) {
       if (next_need == fetched) {
         CATENA_ASSIGN_OR_RETURN(held, launch.fetch_spill(number, std::span(needs).subspan(fetched)));
         fetched += held;
@@ -237,7 +237,7 @@ Status MatchFunction::collect(kernel::PackedLaunch& launch, std::size_t number, 
     }
     const std::size_t first = results.matches.size();
     for (std::uint32_t i = 0; i < result.count; ++i) {
-      const u32 entry = i < nids::kListedMatches ? result.listed[i] : spilled[i - nids::kListedMatches];
+      const u32 entry = i < match::kListedMatches ? result.listed[i] : spilled[i - match::kListedMatches];
       CATENA_RETURN_IF_ERROR(list_entry(row, packets.extent(row).length, entry, results.matches));
     }
     finish_packet(results.matches, first);
@@ -289,7 +289,7 @@ Result<PatternView> pattern_of(Function const& function, std::uint32_t number) {
   if (number >= patterns->patterns.size()) {
     return absl::InvalidArgumentError(concat("pattern ", number, " of ", patterns->patterns.size()));
   }
-  nids::Pattern const& pattern = patterns->set.patterns()[patterns->patterns[number]];
+  match::Pattern const& pattern = patterns->set.patterns()[patterns->patterns[number]];
   return PatternView{pattern.bytes.data(), static_cast<std::uint32_t>(pattern.bytes.size()), pattern.nocase};
 }
 

@@ -4,13 +4,13 @@
 #include <catena/packet/headers.hpp>
 
 #include "catena_kernel_nca_route.hpp"
+#include "functions/lpm/dir24_8.hpp"
+#include "functions/lpm/lookup.kernel.hpp"
+#include "functions/lpm/lpm.layout.hpp"
+#include "functions/lpm/port_numbers.hpp"
+#include "functions/lpm/route_file.hpp"
 #include "nca/function.hpp"
 #include "nca/route.layout.hpp"
-#include "router/dir24_8.hpp"
-#include "router/lookup.kernel.hpp"
-#include "router/next_hops.hpp"
-#include "router/route_file.hpp"
-#include "router/router.layout.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -21,12 +21,12 @@
 namespace catena::nca {
 namespace {
 
-using Tables = std::variant<router::Dir24_8<u16>, router::Dir24_8<u32>>;
+using Tables = std::variant<lpm::Dir24_8<u16>, lpm::Dir24_8<u32>>;
 
 std::uint32_t find_hop(Tables const& tables, std::uint32_t address) {
   return std::visit(
-      [address]<typename Entry>(router::Dir24_8<Entry> const& table) -> std::uint32_t {
-        return router::find_hop<Entry>(
+      [address]<typename Entry>(lpm::Dir24_8<Entry> const& table) -> std::uint32_t {
+        return lpm::find_hop<Entry>(
             address, [&](std::uint64_t i) { return table.tbl24[i]; }, [&](std::uint64_t i) { return table.tbl8[i]; });
       },
       tables);
@@ -46,8 +46,7 @@ class RouteWorker final : public HostWorker {
 
 class RouteFunction final : public Function {
  public:
-  explicit RouteFunction(std::vector<router::Route> routes)
-      : routes_(std::move(routes)), next_hops_(routes_, router::PortTable()) {}
+  explicit RouteFunction(std::vector<lpm::Route> routes) : routes_(std::move(routes)), next_hops_(routes_) {}
 
   nca_kind kind() const override { return NCA_ROUTE; }
   bool reads_headers() const override { return true; }
@@ -62,17 +61,17 @@ class RouteFunction final : public Function {
     side.spec.name = "nca_route";
     side.plan.reads = packet::fields(packet::kIpv4Dst);
     side.plan.result_bytes = sizeof(RouteResult);
-    nf::StateBuilder state(sizeof(router::State));
-    router::State header{};
+    nf::StateBuilder state(sizeof(lpm::LookupState));
+    lpm::LookupState header{};
     const Tables tables = build();
-    const auto add = [&state]<typename Entry>(router::Dir24_8<Entry> const& table) {
-      return router::LookupTable<Entry>{state.add(std::span(table.tbl24)), state.add(std::span(table.tbl8))};
+    const auto add = [&state]<typename Entry>(lpm::Dir24_8<Entry> const& table) {
+      return lpm::LookupTable<Entry>{state.add(std::span(table.tbl24)), state.add(std::span(table.tbl8))};
     };
-    if (auto const* wide = std::get_if<router::Dir24_8<u32>>(&tables)) {
+    if (auto const* wide = std::get_if<lpm::Dir24_8<u32>>(&tables)) {
       header.wide = add(*wide);
       header.is_wide = 1;
     } else {
-      header.narrow = add(std::get<router::Dir24_8<u16>>(tables));
+      header.narrow = add(std::get<lpm::Dir24_8<u16>>(tables));
     }
     side.state = state.finish(header);
     return side;
@@ -84,9 +83,9 @@ class RouteFunction final : public Function {
       if (!has_result(launch, number, row, results)) {
         continue;
       }
-      if (rows[row].hop >= next_hops_.hops().size()) {
+      if (rows[row].hop >= next_hops_.ports().size()) {
         return absl::InternalError(
-            concat("the device found next hop ", rows[row].hop, " of ", next_hops_.hops().size()));
+            concat("the device found next hop ", rows[row].hop, " of ", next_hops_.ports().size()));
       }
       list(row, rows[row].hop, results);
     }
@@ -94,23 +93,23 @@ class RouteFunction final : public Function {
   }
 
   void list(std::uint32_t packet, std::uint32_t hop, FunctionResults& results) const {
-    if (hop != router::kNoHop) {
-      results.next_hops.push_back({packet, next_hops_.hops()[hop].port});
+    if (hop != lpm::kNoHop) {
+      results.next_hops.push_back({packet, next_hops_.ports()[hop]});
     }
   }
 
  private:
   /// 2 bytes an entry where that is enough, as the router NF has them.
   Tables build() const {
-    const std::size_t most = std::max(router::count_groups(routes_), next_hops_.hops().size());
-    if (most > router::entry_limit(16)) {
-      return router::build_dir24_8<u32>(routes_, next_hops_);
+    const std::size_t most = std::max(lpm::count_groups(routes_), next_hops_.ports().size());
+    if (most > lpm::entry_limit(16)) {
+      return lpm::build_dir24_8<u32>(routes_, next_hops_);
     }
-    return router::build_dir24_8<u16>(routes_, next_hops_);
+    return lpm::build_dir24_8<u16>(routes_, next_hops_);
   }
 
-  std::vector<router::Route> routes_;
-  router::NextHops next_hops_;
+  std::vector<lpm::Route> routes_;
+  lpm::PortNumbers next_hops_;
   mutable std::once_flag host_tables_once_;
   mutable std::unique_ptr<Tables> host_tables_;  ///< streams on the host share them
 };
@@ -126,22 +125,22 @@ Status RouteWorker::run(kernel::PackedPackets const& packets, FunctionResults& r
   return absl::OkStatus();
 }
 
-Result<std::vector<router::Route>> routes_of(nca_route_config const& config) {
-  std::vector<router::Route> routes;
+Result<std::vector<lpm::Route>> routes_of(nca_route_config const& config) {
+  std::vector<lpm::Route> routes;
   for (std::size_t i = 0; i < config.prefix_count; ++i) {
     nca_prefix const& prefix = config.prefixes[i];
     const std::uint32_t mask =
         prefix.length == 0 ? 0 : ~std::uint32_t{0} << (32U - std::uint32_t{std::min<std::uint8_t>(32, prefix.length)});
-    if (prefix.length > 32 || (prefix.address & ~mask) != 0 || prefix.next_hop > router::kMaxPort) {
+    if (prefix.length > 32 || (prefix.address & ~mask) != 0 || prefix.next_hop > lpm::kMaxPort) {
       return absl::InvalidArgumentError(
           concat("prefix ", i, ": /", +prefix.length, " to ", prefix.next_hop,
                  "; a prefix has at most 32 bits, none set behind them, and a next hop of "
                  "at most ",
-                 router::kMaxPort));
+                 lpm::kMaxPort));
     }
     routes.push_back({prefix.address, static_cast<std::uint32_t>(i), prefix.next_hop, prefix.length});
   }
-  const auto key = [](router::Route const& route) { return std::pair(route.address, route.length); };
+  const auto key = [](lpm::Route const& route) { return std::pair(route.address, route.length); };
   std::sort(routes.begin(), routes.end(), [&](auto const& a, auto const& b) { return key(a) < key(b); });
   const auto twice =
       std::adjacent_find(routes.begin(), routes.end(), [&](auto const& a, auto const& b) { return key(a) == key(b); });
@@ -158,8 +157,8 @@ Result<std::unique_ptr<Function>> make_route(nca_route_config const& config) {
       (config.prefixes != nullptr && config.prefix_count == 0)) {
     return absl::InvalidArgumentError("routes need one of prefixes and routes_file");
   }
-  CATENA_ASSIGN_OR_RETURN(std::vector<router::Route> routes,
-                          config.routes_file != nullptr ? router::load_routes(config.routes_file) : routes_of(config));
+  CATENA_ASSIGN_OR_RETURN(std::vector<lpm::Route> routes,
+                          config.routes_file != nullptr ? lpm::load_routes(config.routes_file) : routes_of(config));
   return std::make_unique<RouteFunction>(std::move(routes));
 }
 

@@ -3,14 +3,15 @@
 // is asked of a packet, too. The same text as a classification file.
 #include "classification.hpp"
 #include "evaluator.hpp"
-#include "rule_parser.hpp"
+#include "functions/match/rule_parser.hpp"
 
 #include <string>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  namespace match = catena::match;
   namespace nids = catena::nids;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  nids::RuleFile file = nids::parse_rules(text, "fuzz.rules", {});
+  match::RuleFile file = match::parse_rules(text, "fuzz.rules", {});
   for (std::string const& error : file.errors) {
     if (!error.starts_with("fuzz.rules:")) {
       __builtin_trap();
@@ -21,19 +22,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       __builtin_trap();
     }
   }
-  nids::PatternSet patterns;
+  match::PatternSet patterns;
   nids::Evaluator evaluator(std::move(file.rules), patterns);
   constexpr std::uint32_t kPayloadBytes = 100;
-  nids::MatchTable matches(patterns.size());
+  match::MatchTable matches(patterns.size());
   for (std::uint32_t pattern = 0; pattern < patterns.size(); ++pattern) {
     for (std::size_t end = patterns.patterns()[pattern].bytes.size(); end <= kPayloadBytes; end += 7) {
       matches.add(pattern, static_cast<std::uint32_t>(end));
     }
   }
   std::vector<std::uint32_t> matched;
-  evaluator.match({.protocol = nids::Protocol::kTcp, .has_ports = true, .tcp_flags = 2}, kPayloadBytes, matches,
+  evaluator.match({.protocol = match::Protocol::kTcp, .has_ports = true, .tcp_flags = 2}, kPayloadBytes, matches,
                   matched);
-  evaluator.match({.protocol = nids::Protocol::kIcmp, .icmp_type = 3}, kPayloadBytes, matches, matched);
+  evaluator.match({.protocol = match::Protocol::kIcmp, .icmp_type = 3}, kPayloadBytes, matches, matched);
   if (const auto classes = nids::Classification::parse(text, "fuzz.config");
       !classes.ok() && !std::string(classes.status().message()).starts_with("fuzz.config:")) {
     __builtin_trap();

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/types.hpp>
+#include <catena/kernel/fault.hpp>
+#include <catena/packet/layers.hpp>
+
+/// What the firewall's host code and its kernel share.
+namespace catena::classify {
+
+/// `rule` of a packet that no rule matches.
+inline constexpr i32 kNoRule = -1;
+/// `rule` of packets that no rule may decide, because a rule with ports could not tell whether it matches: fragments
+/// that hide or overwrite a transport header (packet::kSplitHeader), and other TCP and UDP whose header cannot be read.
+inline constexpr i32 kSplitFragment = -2;
+inline constexpr i32 kUnreadable = -3;
+
+struct ClassifyResult {
+  i32 rule;  ///< position of the first rule that matches, or one of the constants above
+};
+static_assert(sizeof(ClassifyResult) == 4);
+
+/// What classification inspects, in host order. The ports count only if has_ports is not 0.
+struct Key {
+  u32 src;
+  u32 dst;
+  u16 sport;
+  u16 dport;
+  u8 protocol;
+  u8 has_ports;
+  u16 reserved;
+};
+static_assert(sizeof(Key) == 16);
+
+/// For a packet without packet::kPorts: kSplitFragment, kUnreadable, or kNoRule where rules may decide it. That is any
+/// protocol but TCP and UDP, and later fragments: the ports of a datagram are in its first fragment, which is decided
+/// by them, and no other fragment that passes can change them.
+constexpr i32 refusal(u32 flags, u32 protocol) {
+  if ((flags & packet::kSplitHeader) != 0) {
+    return kSplitFragment;
+  }
+  constexpr u32 kTcpProtocol = 6;
+  constexpr u32 kUdpProtocol = 17;
+  const bool has_ports = protocol == kTcpProtocol || protocol == kUdpProtocol;
+  return has_ports && (flags & packet::kFragment) == 0 ? kUnreadable : kNoRule;
+}
+
+/// A trie entry with this bit set is the number of a node, else of a row.
+inline constexpr u32 kNodeFlag = 0x80000000U;
+inline constexpr u32 kNodeEntries = 256;
+
+/// The rules as bit vectors (Lakshman and Stiliadis, "High-speed policy-based packet forwarding using efficient
+/// multi-dimensional range matching", SIGCOMM 1998), aggregated one level (Baboescu and Varghese, "Scalable packet
+/// classification", SIGCOMM 2001). Each field maps its value to a row; bit i of a row says that rule i takes the value.
+/// A row is `summary_words` words of summary, then `words` words of rules; bit i of the summary: word i is not zero.
+struct State {
+  kernel::StateArray<u32> src_trie;       ///< [nodes][256], one address byte a level; node 0 is the root
+  kernel::StateArray<u32> dst_trie;       ///< the same
+  kernel::StateArray<u32> sport_rows;     ///< [65536]
+  kernel::StateArray<u32> dport_rows;     ///< [65536]
+  kernel::StateArray<u32> protocol_rows;  ///< [256]
+  kernel::StateArray<u32> rows;           ///< [rows][summary_words + words]
+  u32 words;
+  u32 summary_words;
+  u32 no_ports_row;  ///< stands for both ports of a packet without ports
+  u32 reserved;
+};
+static_assert(sizeof(State) == 112);
+
+}  // namespace catena::classify

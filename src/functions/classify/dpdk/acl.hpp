@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+
+#include "functions/classify/rule.hpp"
+
+struct rte_acl_ctx;
+
+namespace catena::classify {
+
+/// What rte_acl reads of a packet; all values in network order, as they are in the packet. rte_acl takes one byte
+/// and then groups of four.
+struct AclKey {
+  std::uint8_t protocol;
+  std::uint8_t unused[3];
+  std::uint32_t src;
+  std::uint32_t dst;
+  std::uint16_t sport;
+  std::uint16_t dport;
+};
+static_assert(sizeof(AclKey) == 16);
+
+/// The rules of one firewall in rte_acl, which chooses the vector instructions by the CPU. Two tables: one with all
+/// rules for packets with ports, and one without port fields for packets that have none, which holds only the rules
+/// that can match such packets. So "has ports" costs a packet nothing, where a field of its own would be a whole
+/// four-byte step. Lookups are safe from any thread; it must not outlive the EAL.
+class Acl {
+ public:
+  /// At most kMaxRules rules. Starts the EAL where it does not run; Unavailable where it cannot. ResourceExhausted if
+  /// rte_acl cannot hold the rules in the EAL's memory or in its number of tries; Internal for any other refusal.
+  static Result<Acl> create(std::span<const Rule> rules);
+
+  /// For each key 1 + the position of the first rule that matches, 0 where none does. `keys` point to AclKey; both
+  /// arrays have `count` elements.
+  void find_with_ports(const std::uint8_t** keys, std::uint32_t* matches, std::uint32_t count) const;
+  /// The same for packets without ports; sport and dport of the keys are not read.
+  void find_without_ports(const std::uint8_t** keys, std::uint32_t* matches, std::uint32_t count) const;
+
+ private:
+  struct Free {
+    void operator()(rte_acl_ctx* context) const;
+  };
+  using Table = std::unique_ptr<rte_acl_ctx, Free>;
+  static Result<Table> build(std::span<const Rule> rules, bool with_ports);
+  static void find(Table const& table, const std::uint8_t** keys, std::uint32_t* matches, std::uint32_t count);
+
+  Acl(Table with_ports, Table without_ports)
+      : with_ports_(std::move(with_ports)), without_ports_(std::move(without_ports)) {}
+
+  Table with_ports_;
+  Table without_ports_;  ///< null: no rule is for packets without ports
+};
+
+}  // namespace catena::classify

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include "functions/classify/bit_vector.hpp"
+#include "functions/classify/linear_search.hpp"
+#include "functions/classify/search.kernel.hpp"
+
+/// What the kernel's search finds for a tuple that need not be possible as a packet.
+namespace catena::classify::testing {
+
+/// The tables as search.kernel.hpp takes them, on the host.
+struct HostTables : BitVector {
+  explicit HostTables(BitVector tables) : BitVector(std::move(tables)) {}
+  static std::uint32_t lowest_bit(std::uint32_t value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
+};
+
+inline int find_by_bit_vector(HostTables const& tables, Tuple const& tuple) {
+  Key key{};
+  key.src = tuple.src;
+  key.dst = tuple.dst;
+  key.sport = static_cast<std::uint16_t>(tuple.sport);
+  key.dport = static_cast<std::uint16_t>(tuple.dport);
+  key.protocol = static_cast<std::uint8_t>(tuple.protocol);
+  key.has_ports = tuple.has_ports ? 1 : 0;
+  return find_rule(tables, key);
+}
+
+}  // namespace catena::classify::testing

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "functions/lpm/lpm.layout.hpp"
+#include "functions/lpm/port_numbers.hpp"
+
+/// The kernel's lookup table. The CPU has its own: rte_fib.
+namespace catena::lpm {
+
+/// How many /24 hold prefixes longer than that: each needs a group of 256 entries. `routes` sorted as parse_routes()
+/// leaves them. Pure.
+std::size_t count_groups(std::span<const Route> routes);
+
+/// Next hops, and groups, that an entry of `bits` bits can number: one bit tells the two apart.
+constexpr std::size_t entry_limit(unsigned bits) { return (std::size_t{1} << (bits - 1)) - 1; }
+
+template <typename Entry>
+struct Dir24_8 {
+  std::vector<Entry> tbl24;  ///< [1 << 24]
+  std::vector<Entry> tbl8;   ///< [groups][256]
+};
+
+/// Builds the table. `routes` sorted as parse_routes() leaves them; `hops` made from the same routes, its hops and
+/// count_groups(routes) at most entry_limit(). Pure.
+template <typename Entry>
+Dir24_8<Entry> build_dir24_8(std::span<const Route> routes, PortNumbers const& hops);
+
+extern template Dir24_8<u16> build_dir24_8(std::span<const Route> routes, PortNumbers const& hops);
+extern template Dir24_8<u32> build_dir24_8(std::span<const Route> routes, PortNumbers const& hops);
+
+}  // namespace catena::lpm

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functions/lpm/route_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+
+namespace catena::lpm {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::vector<std::tuple<std::uint32_t, int, int, std::uint32_t>> tuples(std::vector<Route> const& routes) {
+  std::vector<std::tuple<std::uint32_t, int, int, std::uint32_t>> result;
+  for (Route const& route : routes) {
+    result.emplace_back(route.address, route.length, route.port, route.line);
+  }
+  return result;
+}
+
+TEST(RouteFile, lines_comments_and_blanks_are_read_and_sorted) {
+  const auto routes = parse_routes(
+      "# a comment\n"
+      "\n"
+      "10.1.0.0/16 3\n"
+      "  \t \r\n"
+      "\t10.0.0.0/8\t 65533  # trailing comment\r\n"
+      "0.0.0.0/0 0#close comment\n"
+      "10.1.2.3 7\n"
+      "255.255.255.255/32 1",
+      "r.txt");
+  ASSERT_TRUE(routes.ok()) << routes.status();
+  EXPECT_THAT(tuples(*routes),
+              ::testing::ElementsAre(std::tuple(0U, 0, 0, 6U), std::tuple(0x0A000000U, 8, 65533, 5U),
+                                     std::tuple(0x0A010000U, 16, 3, 3U), std::tuple(0x0A010203U, 32, 7, 7U),
+                                     std::tuple(0xFFFFFFFFU, 32, 1, 8U)));
+}
+
+struct BadCase {
+  std::string name;
+  std::string text;
+  std::string position;
+  std::string message;
+};
+class BadRouteFile : public ::testing::TestWithParam<BadCase> {};
+
+TEST_P(BadRouteFile, is_an_error_with_position_and_advice) {
+  const auto routes = parse_routes(GetParam().text, "r.txt");
+  ASSERT_EQ(routes.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(routes.status().message()), StartsWith(GetParam().position));
+  EXPECT_THAT(std::string(routes.status().message()), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Lines, BadRouteFile,
+    ::testing::Values(
+        BadCase{"word", "10.0.0.0/8 1\nhello 3\n", "r.txt:2:1:", "'hello' is no IPv4 prefix"},
+        BadCase{"octet_too_large", "10.0.0.256/8 1\n", "r.txt:1:1:", "'10.0.0.256/8' is no IPv4 prefix"},
+        BadCase{"three_octets", " 10.0.0/8 1\n", "r.txt:1:2:", "is no IPv4 prefix"},
+        BadCase{"five_octets", "10.0.0.0.0/8 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
+        BadCase{"length_33", "10.0.0.0/33 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
+        BadCase{"length_missing", "10.0.0.0/ 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
+        BadCase{"negative", "-1.0.0.0/8 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
+        BadCase{"ipv6", "2001:db8::/32 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
+        BadCase{"glued_to_port", "10.0.0.0/8,1\n", "r.txt:1:1:", "is no IPv4 prefix"},
+        BadCase{"overflowing_octet", "18446744073709551626.0.0.0/8 1\n", "r.txt:1:1:", "is no IPv4 prefix"},
+        BadCase{"nul_byte", std::string("10.0.0.0/8 1\n\0\n", 15), "r.txt:2:1:", "'?' is no IPv4 prefix"},
+        BadCase{"host_bits", "10.1.2.3/16 1\n", "r.txt:1:12:", "write 10.1.0.0/16"},
+        BadCase{"host_bits_under_default", "0.0.0.1/0 1\n", "r.txt:1:10:", "write 0.0.0.0/0"},
+        BadCase{"no_port", "10.0.0.0/8\n", "r.txt:1:11:", "the output port is missing; write e.g. `10.0.0.0/8 3`"},
+        BadCase{"no_port_but_comment", "10.0.0.0/8 # 3\n", "r.txt:1:12:", "the output port is missing"},
+        BadCase{"port_65534", "10.0.0.0/8 65534\n", "r.txt:1:12:", "'65534' is no output port"},
+        BadCase{"port_word", "10.0.0.0/8 eth0\n", "r.txt:1:12:", "'eth0' is no output port"},
+        BadCase{"port_fraction", "10.0.0.0/8 1.5\n", "r.txt:1:12:", "'1.5' is no output port"},
+        BadCase{"three_columns", "10.0.0.0/8 1 2\n", "r.txt:1:14:", "unexpected '2' after the port"},
+        BadCase{"empty", "", "r.txt:", "no routes"}, BadCase{"only_comments", "# nothing\n\n", "r.txt:", "no routes"},
+        BadCase{"duplicate", "10.0.0.0/8 1\n10.0.0.0/9 1\n10.0.0.0/8 2\n",
+                "r.txt:3:1:", "prefix 10.0.0.0/8 stands on line 1 already"},
+        BadCase{"duplicate_unsorted", "11.0.0.0/8 1\n10.0.0.0/8 1\n11.0.0.0/8 1\n",
+                "r.txt:3:1:", "prefix 11.0.0.0/8 stands on line 1 already"}),
+    [](auto const& tested) { return tested.param.name; });
+
+TEST(RouteFile, a_file_that_is_not_there_is_not_found) {
+  EXPECT_EQ(load_routes("/nonexistent/routes.txt").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(RouteFile, any_cut_of_a_file_is_read_or_refused) {
+  const std::string text = "10.1.0.0/16 3 # x\r\n\n10.0.0.0/8 65533\n1.2.3.4 5\n";
+  for (std::size_t length = 0; length <= text.size(); ++length) {
+    const auto routes = parse_routes(std::string_view(text).substr(0, length), "r.txt");
+    EXPECT_TRUE(routes.ok() || routes.status().code() == absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace catena::lpm

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/nf/nf.hpp>
+
+#include <span>
+
+#include "functions/match/aho_corasick.hpp"
+#include "functions/match/match.layout.hpp"
+
+namespace catena::match {
+
+/// Puts an automaton's tables into the state of the kernel and says where they are.
+inline DeviceAutomaton add_automaton(nf::StateBuilder& state, Automaton const& automaton) {
+  return {.classes = state.add(std::span<const std::uint8_t>(automaton.classes)),
+          .next = state.add(std::span(automaton.next)),
+          .longest = state.add(std::span(automaton.longest)),
+          .depths = state.add(std::span(automaton.depths)),
+          .class_count = automaton.class_count,
+          .start = automaton.start,
+          .deciding_rows = automaton.deciding_rows,
+          .match_rows = automaton.match_rows};
+}
+
+}  // namespace catena::match

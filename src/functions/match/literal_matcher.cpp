@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "functions/match/literal_matcher.hpp"
+
+#include <fmt/format.h>
+#include <hs.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace catena::match {
+namespace {
+
+bool is_same(std::uint8_t byte, char wanted, bool nocase) {
+  const bool upper = nocase && byte >= 'A' && byte <= 'Z';
+  return static_cast<std::uint8_t>(upper ? byte - 'A' + 'a' : byte) == static_cast<std::uint8_t>(wanted);
+}
+
+}  // namespace
+
+struct LiteralMatcher::Scan {
+  std::span<const std::uint8_t> payload;
+  std::span<const Head> heads;
+  MatchTable* matches;
+};
+
+int LiteralMatcher::on_match(unsigned pattern, unsigned long long, unsigned long long end, unsigned, void* scan) {
+  Scan const& at = *static_cast<Scan const*>(scan);
+  Head const& head = at.heads[pattern];
+  if (!head.bytes.empty()) {
+    const std::size_t length = head.bytes.size() + kLibraryBytes;
+    if (end < length ||
+        !std::equal(head.bytes.begin(), head.bytes.end(), at.payload.data() + (end - length),
+                    [&](char wanted, std::uint8_t byte) { return is_same(byte, wanted, head.nocase); })) {
+      return 0;
+    }
+  }
+  at.matches->add(pattern, static_cast<std::uint32_t>(end));
+  return 0;
+}
+
+void LiteralMatcher::FreeDatabase::operator()(hs_database* database) const { hs_free_database(database); }
+void LiteralMatcher::FreeScratch::operator()(hs_scratch* scratch) const { hs_free_scratch(scratch); }
+
+Result<LiteralMatcher> LiteralMatcher::create(std::span<const Pattern> patterns) {
+  LiteralMatcher matcher;
+  if (patterns.empty()) {
+    return matcher;
+  }
+  if (hs_valid_platform() != HS_SUCCESS) {
+    return absl::UnavailableError(fmt::format("{} does not run on this processor: it needs SSSE3", hs_version()));
+  }
+  std::vector<const char*> texts;
+  std::vector<std::size_t> lengths;
+  std::vector<unsigned> flags;
+  std::vector<unsigned> numbers;
+  for (std::size_t number = 0; number < patterns.size(); ++number) {
+    std::string const& bytes = patterns[number].bytes;
+    const std::size_t head = bytes.size() - std::min(bytes.size(), kLibraryBytes);
+    matcher.heads_.push_back({bytes.substr(0, head), patterns[number].nocase});
+    texts.push_back(bytes.data() + head);
+    lengths.push_back(bytes.size() - head);
+    flags.push_back(patterns[number].nocase ? HS_FLAG_CASELESS : 0);
+    numbers.push_back(static_cast<unsigned>(number));
+  }
+  hs_database* database = nullptr;
+  hs_compile_error* problem = nullptr;
+  if (hs_compile_lit_multi(texts.data(), flags.data(), numbers.data(), lengths.data(),
+                           static_cast<unsigned>(patterns.size()), HS_MODE_BLOCK, nullptr, &database,
+                           &problem) != HS_SUCCESS) {
+    const std::string text = fmt::format("{} refuses the patterns: {}", hs_version(), problem->message);
+    hs_free_compile_error(problem);
+    return absl::InvalidArgumentError(text);
+  }
+  matcher.database_.reset(database);
+  hs_scratch* scratch = nullptr;
+  if (const hs_error_t error = hs_alloc_scratch(database, &scratch); error != HS_SUCCESS) {
+    return absl::ResourceExhaustedError(fmt::format("{} gets no scratch memory (error {})", hs_version(), error));
+  }
+  matcher.scratch_.reset(scratch);
+  return matcher;
+}
+
+void LiteralMatcher::scan(std::span<const std::uint8_t> payload, MatchTable& matches) {
+  if (database_ == nullptr || payload.empty()) {
+    return;
+  }
+  Scan scan{payload, heads_, &matches};
+  hs_scan(database_.get(), reinterpret_cast<const char*>(payload.data()), static_cast<unsigned>(payload.size()), 0,
+          scratch_.get(), on_match, &scan);
+}
+
+}  // namespace catena::match

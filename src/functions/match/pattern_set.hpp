@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace catena::match {
+
+/// A literal that the matchers look for.
+struct Pattern {
+  std::string bytes;  ///< not empty; in lower case where nocase
+  bool nocase = false;
+};
+
+/// Makes ASCII letters small, as nocase patterns are stored.
+inline void fold_case(std::string& bytes) {
+  for (char& c : bytes) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+}
+
+/// The distinct literals of a rule file or string list. A pattern's number is its position; matches speak in numbers.
+class PatternSet {
+ public:
+  /// The number of the pattern, which is added if it is new.
+  std::uint32_t add(std::string const& bytes, bool nocase) {
+    const auto [found, added] = numbers_.try_emplace({bytes, nocase}, static_cast<std::uint32_t>(patterns_.size()));
+    if (added) {
+      patterns_.push_back({bytes, nocase});
+    }
+    return found->second;
+  }
+  std::vector<Pattern> const& patterns() const { return patterns_; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(patterns_.size()); }
+
+ private:
+  std::vector<Pattern> patterns_;
+  std::map<std::pair<std::string, bool>, std::uint32_t> numbers_;
+};
+
+}  // namespace catena::match
