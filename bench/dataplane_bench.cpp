@@ -136,11 +136,11 @@ void receive(benchmark::State& state, Result<std::unique_ptr<io::Source>> source
 
 void generator(benchmark::State& state) {
   static_cast<void>(eal::start());
-  receive(state, make_generator({.packet_bytes = static_cast<std::uint32_t>(state.range(0))}));
+  receive(state, io::make_generator({.packet_bytes = static_cast<std::uint32_t>(state.range(0))}));
 }
 void replay(benchmark::State& state) {
   static_cast<void>(eal::start());
-  receive(state, make_replay({.packet_bytes = {static_cast<std::uint32_t>(state.range(0))}}));
+  receive(state, io::make_replay({.packet_bytes = {static_cast<std::uint32_t>(state.range(0))}}));
 }
 BENCHMARK(generator)->ArgName("bytes")->Arg(60)->Arg(508)->Arg(1514)->UseRealTime();
 BENCHMARK(replay)->ArgName("bytes")->Arg(60)->Arg(508)->Arg(1514)->UseRealTime();

@@ -14,6 +14,7 @@
 #include <iostream>
 
 #include "kernel/launch.hpp"
+#include "nf/instance.hpp"
 #include "nf/registry.hpp"
 
 namespace catena {

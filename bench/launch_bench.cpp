@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <iostream>
 
+#include "core/transfer.hpp"
 #include "memory/packet_pool.hpp"
+#include "nf/instance.hpp"
 #include "nf/registry.hpp"
 #include "open_device.hpp"
 
@@ -43,8 +45,8 @@ class DroppingStream final : public device::Stream {
   Status launch(device::Kernel&, device::LaunchShape const&, std::span<const device::KernelArgument>) override {
     return absl::OkStatus();
   }
-  Status run(device::CommandBuffer&) override { return absl::OkStatus(); }
-  Status prepare(device::CommandBuffer&) override { return absl::OkStatus(); }
+  Status enqueue(device::CommandBuffer&) override { return absl::OkStatus(); }
+  Status finalize(device::CommandBuffer&) override { return absl::OkStatus(); }
   Result<std::unique_ptr<device::Event>> record() override { return std::make_unique<Done>(); }
   Result<std::unique_ptr<device::Event>> record_timestamp() override { return std::make_unique<Done>(); }
   Status flush() override { return absl::OkStatus(); }

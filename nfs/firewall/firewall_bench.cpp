@@ -61,7 +61,7 @@ class Workload {
   std::vector<nf::testing::Frame> frames(std::size_t count) {
     std::vector<nf::testing::Frame> result;
     while (result.size() < count) {
-      if (const firewall::testing::Tuple tuple = generator_.tuple(); tuple.has_ports) {
+      if (const catena::classify::testing::Tuple tuple = generator_.tuple(); tuple.has_ports) {
         result.push_back(nf::testing::make_frame(
             static_cast<std::uint8_t>(tuple.protocol), tuple.src, tuple.dst, static_cast<std::uint16_t>(tuple.sport),
             static_cast<std::uint16_t>(tuple.dport), tuple.protocol == packet::kProtocolTcp ? "012345" : "0123456789"));
@@ -71,7 +71,7 @@ class Workload {
   }
 
  private:
-  firewall::testing::RuleGenerator generator_;
+  catena::classify::testing::RuleGenerator generator_;
   std::string path_;
 };
 
@@ -100,13 +100,13 @@ void firewall_nf(benchmark::State& state) {
 class DirectFilter {
  public:
   explicit DirectFilter(std::string const& path) {
-    const auto file = firewall::load_rules(path, firewall::Action::kAllow);
-    RTE_ACL_RULE_DEF(classify::Rule, 5);
-    std::vector<classify::Rule> rules;
+    const auto file = catena::classify::load_rules(path, catena::classify::Action::kAllow);
+    RTE_ACL_RULE_DEF(Rule, 5);
+    std::vector<Rule> rules;
     verdicts_.push_back(packet::Verdict::kPass);
-    for (firewall::Rule const& rule : file->rules) {
-      classify::Rule next{};
-      next.data = {1, static_cast<std::int32_t>(firewall::kMaxRules - rules.size()),
+    for (catena::classify::Rule const& rule : file->rules) {
+      Rule next{};
+      next.data = {1, static_cast<std::int32_t>(catena::classify::kMaxRules - rules.size()),
                    static_cast<std::uint32_t>(rules.size() + 1)};
       next.field[0].value.u8 = rule.protocol;
       next.field[0].mask_range.u8 = rule.protocol_mask;
@@ -119,7 +119,8 @@ class DirectFilter {
       next.field[4].value.u16 = rule.dport.first;
       next.field[4].mask_range.u16 = rule.dport.last;
       rules.push_back(next);
-      verdicts_.push_back(rule.action == firewall::Action::kAllow ? packet::Verdict::kPass : packet::Verdict::kDrop);
+      verdicts_.push_back(rule.action == catena::classify::Action::kAllow ? packet::Verdict::kPass
+                                                                          : packet::Verdict::kDrop);
     }
     const rte_acl_param parameters{"bench", SOCKET_ID_ANY, RTE_ACL_RULE_SZ(5),
                                    static_cast<std::uint32_t>(rules.size())};
@@ -130,11 +131,11 @@ class DirectFilter {
     config.num_categories = 1;
     config.num_fields = 5;
     config.max_size = rules.size() <= 1000 ? std::size_t{64} << 20 : 0;  // as the firewall builds it
-    config.defs[0] = {RTE_ACL_FIELD_TYPE_BITMASK, 1, 0, 0, offsetof(classify::Key, protocol)};
-    config.defs[1] = {RTE_ACL_FIELD_TYPE_MASK, 4, 1, 1, offsetof(classify::Key, addresses)};
-    config.defs[2] = {RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(classify::Key, addresses) + 4};
-    config.defs[3] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 3, 3, offsetof(classify::Key, ports)};
-    config.defs[4] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 4, 3, offsetof(classify::Key, ports) + 2};
+    config.defs[0] = {RTE_ACL_FIELD_TYPE_BITMASK, 1, 0, 0, offsetof(Key, protocol)};
+    config.defs[1] = {RTE_ACL_FIELD_TYPE_MASK, 4, 1, 1, offsetof(Key, addresses)};
+    config.defs[2] = {RTE_ACL_FIELD_TYPE_MASK, 4, 2, 2, offsetof(Key, addresses) + 4};
+    config.defs[3] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 3, 3, offsetof(Key, ports)};
+    config.defs[4] = {RTE_ACL_FIELD_TYPE_RANGE, 2, 4, 3, offsetof(Key, ports) + 2};
     if (rte_acl_build(acl_, &config) != 0) {
       throw std::runtime_error("rte_acl does not take the rules");
     }
@@ -160,7 +161,7 @@ class DirectFilter {
   }
 
  private:
-  struct classify::Key {
+  struct Key {
     std::uint8_t protocol;
     std::uint8_t unused[3];
     std::uint8_t addresses[8];
@@ -169,7 +170,7 @@ class DirectFilter {
 
   rte_acl_ctx* acl_;
   std::vector<packet::Verdict> verdicts_;
-  std::array<classify::Key, kBatch> keys_{};
+  std::array<Key, kBatch> keys_{};
   std::array<const std::uint8_t*, kBatch> pointers_{};
   std::array<std::uint32_t, kBatch> matches_{};
 };
@@ -207,8 +208,8 @@ void load_kernel(benchmark::State& state) {
     benchmark::DoNotOptimize(nf->kernel_side());
   }
 }
-BENCHMARK(load_cpu)->Arg(188)->Arg(firewall::kMaxRules)->Unit(benchmark::kMillisecond)->Iterations(3);
-BENCHMARK(load_kernel)->Arg(188)->Arg(firewall::kMaxRules)->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK(load_cpu)->Arg(188)->Arg(catena::classify::kMaxRules)->Unit(benchmark::kMillisecond)->Iterations(3);
+BENCHMARK(load_kernel)->Arg(188)->Arg(catena::classify::kMaxRules)->Unit(benchmark::kMillisecond)->Iterations(3);
 
 }  // namespace
 

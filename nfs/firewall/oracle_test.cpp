@@ -22,9 +22,6 @@
 namespace catena::firewall {
 namespace {
 
-using classify::testing::find_by_acl;
-using classify::testing::find_by_bit_vector;
-using classify::testing::Tuple;
 using nf::testing::Frame;
 using nf::testing::make_frame;
 using testing::rules_in;

@@ -50,7 +50,8 @@ std::unique_ptr<nf::Nf> make_nf(std::string const& direction) {
 ipsec::Session make_session() {
   auto config = value_or_throw(nf::Config::parse(kSaFile, "sa.yaml"));
   const auto associations = value_or_throw(ipsec::read_associations(config, ipsec::Direction::kEncrypt));
-  return {associations[0], value_or_throw(cipher::CryptoBurst::create())->expand(ipsec::keys_of(associations[0])),
+  return {associations[0],
+          value_or_throw(catena::cipher::CryptoBurst::create())->expand(ipsec::keys_of(associations[0])),
           ipsec::OuterHeaders(associations[0])};
 }
 

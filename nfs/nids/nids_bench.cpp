@@ -94,14 +94,14 @@ catena::Status run_nf(benchmark::State& state, Case const& what) {
 }
 
 /// The literals of the case, as the NF finds them in its file.
-catena::Result<std::vector<nids::Pattern>> patterns_of(Case const& what) {
+catena::Result<std::vector<catena::match::Pattern>> patterns_of(Case const& what) {
   const std::string path = what.config.substr(what.config.find(": ") + 2);
   CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(path, kMaxFileBytes));
-  nids::PatternSet patterns;
+  catena::match::PatternSet patterns;
   if (what.config.starts_with("strings")) {
-    CATENA_RETURN_IF_ERROR(nids::StringList::parse(text, path, false, patterns).status());
+    CATENA_RETURN_IF_ERROR(catena::match::StringList::parse(text, path, false, patterns).status());
   } else {
-    nids::Evaluator(nids::parse_rules(text, path, {}).rules, patterns);
+    nids::Evaluator(catena::match::parse_rules(text, path, {}).rules, patterns);
   }
   return patterns.patterns();
 }
@@ -115,12 +115,12 @@ int on_match(unsigned pattern, unsigned long long, unsigned long long end, unsig
 
 catena::Status run_library(benchmark::State& state, Case const& what) {
   CATENA_ASSIGN_OR_RETURN(const auto store, load(what.capture));
-  CATENA_ASSIGN_OR_RETURN(const std::vector<nids::Pattern> patterns, patterns_of(what));
+  CATENA_ASSIGN_OR_RETURN(const std::vector<catena::match::Pattern> patterns, patterns_of(what));
   std::vector<const char*> texts;
   std::vector<std::size_t> lengths;
   std::vector<unsigned> flags;
   std::vector<unsigned> numbers;
-  for (nids::Pattern const& pattern : patterns) {
+  for (catena::match::Pattern const& pattern : patterns) {
     texts.push_back(pattern.bytes.data());
     lengths.push_back(pattern.bytes.size());
     flags.push_back(pattern.nocase ? HS_FLAG_CASELESS : 0);

@@ -75,7 +75,7 @@ RouteFile const& route_file() {
 
 /// UDP packets to addresses that some route matches.
 std::vector<nf::testing::Frame> frames(std::size_t count) {
-  const auto routes = router::load_routes(route_file().path());
+  const auto routes = catena::lpm::load_routes(route_file().path());
   std::mt19937 random(1);
   std::vector<nf::testing::Frame> result;
   for (std::size_t i = 0; i < count; ++i) {
@@ -141,15 +141,15 @@ class DirectForwarder {
   static constexpr std::uint32_t kBurst = 32;
 
   DirectForwarder() {
-    const auto routes = router::load_routes(route_file().path());
+    const auto routes = catena::lpm::load_routes(route_file().path());
     rte_fib_conf config{};
     config.type = RTE_FIB_DIR24_8;
     config.default_nh = kPorts;
     config.max_routes = static_cast<int>(routes->size());
     config.dir24_8.nh_sz = RTE_FIB_DIR24_8_2B;
-    config.dir24_8.num_tbl8 = static_cast<std::uint32_t>(std::max<std::size_t>(1, router::count_groups(*routes)));
+    config.dir24_8.num_tbl8 = static_cast<std::uint32_t>(std::max<std::size_t>(1, catena::lpm::count_groups(*routes)));
     fib_ = rte_fib_create("bench", SOCKET_ID_ANY, &config);
-    for (router::Route const& route : *routes) {
+    for (catena::lpm::Route const& route : *routes) {
       rte_fib_add(fib_, route.address, route.length, route.port);
     }
   }

@@ -82,7 +82,7 @@ struct MbufPool::Operations {
   /// Makes them known to DPDK, once.
   static constexpr const char* kName = "catena_slots";
   static int known() {
-    static const int index = [] {
+    static const int kIndex = [] {
       rte_mempool_ops operations{};
       std::snprintf(operations.name, sizeof operations.name, "%s", kName);
       operations.alloc = alloc;
@@ -92,7 +92,7 @@ struct MbufPool::Operations {
       operations.get_count = count;
       return rte_mempool_register_ops(&operations);
     }();
-    return index;
+    return kIndex;
   }
 };
 
