@@ -2,6 +2,7 @@
 #include "io/kernel_port.hpp"
 
 #include "io/interface.hpp"
+#include "io/vlan.hpp"
 
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -31,11 +32,8 @@ constexpr std::size_t kRingBytes = std::size_t{kFrames} * kFrameBytes;
 static_assert(kRingBytes % kBlockBytes == 0 && kBlockBytes % kFrameBytes == 0);
 /// What the kernel writes before a frame in the ring, at most.
 constexpr std::uint32_t kBeforeFrame = 80;
-constexpr std::uint32_t kVlanBytes = 4;
 static_assert(kFrameBytes - kBeforeFrame > packet::kMaxFrameBytes + kVlanBytes, "longer frames are seen as such");
 static_assert(kFrameBytes - kBeforeFrame + kVlanBytes <= packet::kSlotBytes - packet::kSlotHeadroom);
-constexpr std::uint32_t kMacBytes = 12;
-constexpr std::uint16_t kVlanType = 0x8100;
 
 }  // namespace
 

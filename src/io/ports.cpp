@@ -5,6 +5,7 @@
 #include "io/kernel_port.hpp"
 #include "io/sink.hpp"
 #include "io/source.hpp"
+#include "io/vlan.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/packet/fragments.hpp>
@@ -32,10 +33,6 @@ constexpr std::uint32_t kMinTxBytes = 17;
 constexpr std::chrono::milliseconds kInterfaceCheck{250};
 /// What a NIC still has to send when the run ends.
 constexpr std::chrono::milliseconds kMaxTxDrain{100};
-
-constexpr std::uint16_t kVlanType = 0x8100;
-constexpr std::uint32_t kVlanBytes = 4;
-constexpr std::uint32_t kMacBytes = 12;
 
 std::string describe_all(std::span<const std::shared_ptr<Port>> ports) {
   std::string text;

@@ -3,6 +3,7 @@
 
 #include "eal/eal.hpp"
 #include "io/interface.hpp"
+#include "io/vlan.hpp"
 
 #include <rte_bus.h>
 #include <rte_dev.h>
@@ -51,10 +52,6 @@ static_assert(kAfPacketBlockBytes % kAfPacketFrameBytes == 0);
 
 /// Frames handed to or taken from a driver at once.
 constexpr std::size_t kBurst = 256;
-
-constexpr std::uint16_t kVlanType = 0x8100;
-constexpr std::uint32_t kVlanBytes = 4;
-constexpr std::uint32_t kMacBytes = 12;
 
 /// Puts a VLAN tag back that the driver took out of the frame. (rte_vlan_insert refuses mbufs with external buffers.)
 void restore_vlan_tag(rte_mbuf& mbuf) {

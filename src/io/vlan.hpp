@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+/// Where the VLAN tag of an Ethernet frame stands (IEEE 802.1Q): behind both MAC addresses.
+namespace catena::io {
+
+inline constexpr std::uint32_t kMacBytes = 12;  ///< both addresses
+inline constexpr std::uint32_t kVlanBytes = 4;  ///< type and TCI
+inline constexpr std::uint16_t kVlanType = 0x8100;
+
+}  // namespace catena::io
