@@ -24,6 +24,13 @@ struct TransferCounts {
   std::uint64_t packets = 0;
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
+
+  TransferCounts& operator+=(TransferCounts const& other) {
+    packets += other.packets;
+    bytes_to_device += other.bytes_to_device;
+    bytes_to_host += other.bytes_to_host;
+    return *this;
+  }
 };
 
 /// What a launch moves for: an NF on a device. All of it outlives the copies.

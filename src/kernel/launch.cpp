@@ -186,7 +186,7 @@ Status Launch::fetch_spill(std::uint32_t row, std::uint32_t bytes) {
   CATENA_ASSIGN_OR_RETURN(const std::span<std::byte> room, spill_staging(bytes));
   CATENA_RETURN_IF_ERROR(stream_->copy_to_host(room, *spill_, extent.begin * factor));
   spilled_.push_back({row, room});
-  spilled_bytes_.bytes_to_host += bytes;
+  spilled_bytes_ += bytes;
   event_.reset();
   return absl::OkStatus();
 }
@@ -199,7 +199,7 @@ std::span<const std::byte> Launch::spill(std::uint32_t row) const {
 
 copy::TransferCounts Launch::take_transfers() {
   copy::TransferCounts counts = copy_->take_transfers();
-  counts.bytes_to_host += std::exchange(spilled_bytes_, {}).bytes_to_host;
+  counts.bytes_to_host += std::exchange(spilled_bytes_, 0);
   return counts;
 }
 

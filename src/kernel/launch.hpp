@@ -168,7 +168,7 @@ class Launch {
   std::vector<std::span<const std::byte>> aux_;  ///< of each unit
   std::vector<Kernels> kernels_;
   LaunchTimestamps timestamps_;
-  copy::TransferCounts spilled_bytes_;
+  std::uint64_t spilled_bytes_ = 0;     ///< that fetch_spill() asked for since take_transfers()
   std::size_t spill_staging_used_ = 0;  ///< bytes of the last entry
   std::vector<Spilled> spilled_;
   bool kernel_ran_ = false;  ///< since begin(), or it may have

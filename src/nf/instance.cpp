@@ -335,14 +335,7 @@ void DeviceBatch::complete() {
       }
     }
   }
-  instance_->counters_.transfers = [&] {
-    copy::TransferCounts total = instance_->counters_.transfers;
-    const copy::TransferCounts counts = launch_->take_transfers();
-    total.packets += counts.packets;
-    total.bytes_to_device += counts.bytes_to_device;
-    total.bytes_to_host += counts.bytes_to_host;
-    return total;
-  }();
+  instance_->counters_.transfers += launch_->take_transfers();
   if (kernel::FaultReport const& report = launch_->faults(); report.count > 0) {
     instance_->counters_.kernel_faults += report.count;
     // loud, but a hostile kernel must not fill the log: the 1st, 2nd, 4th, 8th ... launch with a fault
