@@ -15,6 +15,7 @@
 #include <string>
 
 #include "bench/data.hpp"
+#include "bench/measure.hpp"
 #include "bench/nca_page.hpp"
 #include "bench/nca_run.hpp"
 #include "bench/nca_traffic.hpp"
@@ -188,6 +189,24 @@ TEST_F(ReferenceTest, no_traffic_of_the_benchmark_is_dropped_or_raises_an_alert)
       return sample.verdict == packet::Verdict::kPass && !sample.bytes.empty();
     })) << chain.name;
   }
+}
+
+TEST_F(ReferenceTest, a_run_is_timed_from_its_first_packet_on) {
+  RunSpec spec;
+  spec.chain = &empty_chain();
+  spec.text.device = "none";
+  spec.text.packets_per_s = 1000000;
+  spec.replicas = 2;
+  spec.seconds = 0;  // threads need longer than that to begin
+  for (int i = 0; i < 5; ++i) {
+    const RunResult run = run_for(spec, workplace_);
+    ASSERT_TRUE(run.status.ok()) << run.status;
+    EXPECT_GT(run.sent, 0U);
+    EXPECT_EQ(run.sent, run.received);
+  }
+  spec.chain = *find_chain("C4");
+  spec.text.device = "no such device";
+  EXPECT_FALSE(run_for(spec, workplace_).status.ok());
 }
 
 TEST(PaperChains, missing_data_and_unknown_names_are_errors_that_say_what_there_is) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -16,8 +17,8 @@ constexpr double kWarmUpShare = 0.25;
 /// A copy of the chain and the thread that runs it.
 struct Copy {
   std::unique_ptr<chain::Chain> chain;
-  SampleSink* sink = nullptr;  ///< the chain's
-  Status status;
+  SampleSink* sink = nullptr;   ///< the chain's
+  std::future<Status> outcome;  ///< of its run; the last member, as its destructor waits for the thread
 };
 
 Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t workers, Workplace const& workplace) {
@@ -49,6 +50,20 @@ std::uint64_t sent_by(std::vector<Copy> const& copies) {
     sent += copy.chain->progress().sent;
   }
   return sent;
+}
+
+/// Until each of `copies` is done with its first packet, or its run ended. Threads and devices need a moment to begin,
+/// which is no part of a speed; and of a short run it can be all.
+void wait_for_first_packets(std::vector<Copy> const& copies) {
+  constexpr std::chrono::microseconds kPeriod{100};
+  for (Copy const& copy : copies) {
+    const auto has_begun = [&copy] {
+      const chain::RunProgress progress = copy.chain->progress();
+      return progress.sent + progress.dropped > 0;
+    };
+    while (!has_begun() && copy.outcome.wait_for(kPeriod) != std::future_status::ready) {
+    }
+  }
 }
 
 Status check(chain::Report const& report) {
@@ -111,10 +126,10 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
     }
     copies.push_back(*std::move(copy));
   }
-  std::vector<std::thread> threads;
   for (Copy& copy : copies) {
-    threads.emplace_back([&copy] { copy.status = copy.chain->run(); });
+    copy.outcome = std::async(std::launch::async, [chain = copy.chain.get()] { return chain->run(); });
   }
+  wait_for_first_packets(copies);
   std::this_thread::sleep_for(std::chrono::duration<double>(spec.seconds * kWarmUpShare));
   const std::uint64_t before = sent_by(copies);
   const Clock::time_point from = Clock::now();
@@ -124,13 +139,12 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   for (Copy const& copy : copies) {
     copy.chain->stop();
   }
-  for (std::thread& thread : threads) {
-    thread.join();
+  for (Copy& copy : copies) {
+    result.status.Update(copy.outcome.get());
   }
   result.packets_per_s = static_cast<double>(after - before) / result.seconds;
   for (Copy const& copy : copies) {
     const chain::Report report = copy.chain->report();
-    result.status.Update(copy.status);
     result.status.Update(check(report));
     result.abandoned = result.abandoned || copy.chain->abandoned_device();
     add(report, result);

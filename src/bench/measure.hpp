@@ -19,7 +19,7 @@ struct RunSpec {
   PaperChain const* chain = nullptr;
   ChainText text;  ///< without the file of associations, which each copy has its own of
   chain::SyncOptions sync;
-  double seconds = 1;  ///< a quarter of it is warm-up
+  double seconds = 1;  ///< from the first packet out on; a quarter of it is warm-up
   std::uint32_t replicas = 1;
   std::uint32_t sample_every = 1024;
   std::uint64_t sample_runs = 4;
