@@ -69,7 +69,8 @@ void kernel_alone(benchmark::State& state, device::Device* device, Case const& t
   if (!device_nf.ok()) {
     return fail(device_nf.status());
   }
-  auto launch = kernel::Launch::create(**device_nf, count);
+  copy::HostMover mover;
+  auto launch = kernel::Launch::create(**device_nf, count, mover);
   if (!launch.ok()) {
     return fail(launch.status());
   }

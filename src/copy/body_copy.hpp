@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "copy/engine.hpp"
 #include "copy/staging_extent.hpp"
 #include "core/transfer.hpp"
 #include "device/device.hpp"
@@ -39,8 +40,8 @@ struct Bodies {
 
 /// One transfer method for bodies, in one direction. Call order for each launch:
 ///
-///   kToDevice: prepare() -> write_staging() -> enqueue() -> the caller's kernel
-///   kToHost:   prepare() -> the caller's kernel -> enqueue() -> wait -> read_staging()
+///   kToDevice: prepare() -> moves_in() -> enqueue() -> the caller's kernel
+///   kToHost:   prepare() -> the caller's kernel -> enqueue() -> wait -> moves_out()
 ///
 /// The caller's kernel copies on the device (kStaged) or across the bus (kGather); kStrided needs none.
 ///
@@ -55,10 +56,11 @@ class BodyCopy {
   virtual std::size_t prepare(Bodies const& bodies) = 0;
   /// Of prepare(): the place of each row in staging; empty where nothing is staged.
   virtual std::span<const StagingExtent> staging_extents() const { return {}; }
-  /// Copies rows into `staging` (as many bytes as prepare() said).
-  virtual void write_staging(std::span<std::byte> /*staging*/) {}
-  /// Copies row `row` out of `staging` into its slot: its payload, or the frame where the metadata has it by now.
-  virtual void read_staging(std::uint32_t /*row*/, std::span<const std::byte> /*staging*/) {}
+  /// Appends the moves of all rows into `staging` (as many bytes as prepare() said).
+  virtual void moves_in(std::span<std::byte> /*staging*/, std::vector<Move>& /*moves*/) {}
+  /// Appends the move of row `row` out of `staging` into its slot: of its payload, or of the frame where the metadata
+  /// has it by now.
+  virtual void moves_out(std::uint32_t /*row*/, std::span<const std::byte> /*staging*/, std::vector<Move>& /*moves*/) {}
   /// Enqueues what crosses the bus beside staging and kernels. Errors: the device's.
   virtual Status enqueue(device::Stream& /*stream*/) { return absl::OkStatus(); }
   /// Bytes that cross the bus in this launch, those in staging left out.

@@ -73,7 +73,7 @@ void DirectCopy::place_frames() {
   layout_ = layout_for(rows_->decided(), frame_bytes);
 }
 
-void DirectCopy::fill_staging(std::span<const std::span<const std::byte>> aux) {
+void DirectCopy::fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) {
   std::byte* host = staging_->bytes().data();
   LaunchPlan const& plan = *cargo_.plan;
   for (std::size_t i = 0; i < rows_->units(); ++i) {
@@ -92,7 +92,8 @@ void DirectCopy::fill_staging(std::span<const std::span<const std::byte>> aux) {
       for (const std::uint32_t slot : batch.slots()) {
         const std::uint32_t skip = frames_ == Frames::kFrame ? 0U : meta.layers[slot].payload;
         const std::uint8_t* from = batch.memory() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot] + skip;
-        std::memcpy(host + layout_.frames + extents_[row].begin, from, extents_[row].length);
+        moves.push_back({reinterpret_cast<const std::byte*>(from), host + layout_.frames + extents_[row].begin,
+                         extents_[row].length});
         ++row;
       }
     }
@@ -109,11 +110,12 @@ CallSite DirectCopy::call_site() const {
   return {batch_.get(), batch_.get(), params};
 }
 
-Status DirectCopy::prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux) {
+Status DirectCopy::prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
+                           std::vector<Move>& moves) {
   rows_ = &rows;
   place_frames();
   CATENA_RETURN_IF_ERROR(check_fits(layout_.end, layout_.out_columns, layout_.end - back_from()));
-  fill_staging(aux);
+  fill_staging(aux, moves);
   return absl::OkStatus();
 }
 
@@ -132,7 +134,7 @@ Status DirectCopy::enqueue_out(device::Stream& stream) {
   return absl::OkStatus();
 }
 
-void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_row) {
+void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves) {
   kernel::KernelSpec const& spec = *cargo_.spec;
   packet::MetaColumns const& meta = batch.meta();
   const bool whole = frames_ == Frames::kFrame;
@@ -145,14 +147,14 @@ void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_r
   std::uint32_t row = first_row;
   for (const std::uint32_t slot : batch.slots()) {
     Extent const& extent = extents_[row];
-    std::uint8_t* slot_bytes = batch.memory() + std::size_t{slot} * packet::kSlotBytes;
+    auto* slot_bytes = reinterpret_cast<std::byte*>(batch.memory() + std::size_t{slot} * packet::kSlotBytes);
     if (faulted(row)) {
       ++row;
       continue;
     }
     if (!whole) {
-      std::memcpy(slot_bytes + meta.offset[slot] + meta.layers[slot].payload, out(layout_.frames + extent.begin),
-                  extent.length);
+      moves.push_back({out(layout_.frames + extent.begin), slot_bytes + meta.offset[slot] + meta.layers[slot].payload,
+                       extent.length});
       ++row;
       continue;
     }
@@ -163,7 +165,7 @@ void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_r
                         end <= old_offset + extent.length + spec.tailroom && end <= packet::kSlotBytes &&
                         lengths[row] >= packet::kEthernetBytes;
     if (inside) {
-      std::memcpy(slot_bytes + offset, out(layout_.frames + extent.begin + offset - old_offset), end - offset);
+      moves.push_back({out(layout_.frames + extent.begin + offset - old_offset), slot_bytes + offset, end - offset});
       batch[row - first_row].set_extent(offset, lengths[row]);
     } else {
       mark_faulted(row, offset);
@@ -174,14 +176,14 @@ void DirectCopy::scatter_bytes(packet::Batch const& batch, std::uint32_t first_r
 
 Extent DirectCopy::spill_extent(std::uint32_t row) const { return extents_.empty() ? Extent{} : extents_[row]; }
 
-void DirectCopy::apply() {
+void DirectCopy::apply(std::vector<Move>& moves) {
   for (std::size_t i = 0; i < rows_->units(); ++i) {
     const packet::Batch batch = rows_->decided(i);
     const std::uint32_t first_row = rows_->first_decided(i);
     // what a faulted row says about its packet is not believed
     columns_out_.scatter(batch, out(layout_.out_columns), layout_.padded, first_row, faulted_rows(first_row));
     if (frames_written_) {
-      scatter_bytes(batch, first_row);
+      scatter_bytes(batch, first_row, moves);
     }
   }
 }

@@ -12,11 +12,11 @@ class DirectCopy final : public LaunchCopy {
   DirectCopy(Cargo const& cargo, std::uint32_t max_packets);
 
   Status allocate(device::Stream& stream) override;
-  Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux) override;
+  Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) override;
   Status enqueue_in(device::Stream& stream) override;
   CallSite call_site() const override;
   Status enqueue_out(device::Stream& stream) override;
-  void apply() override;
+  void apply(std::vector<Move>& moves) override;
   kernel::Extent spill_extent(std::uint32_t row) const override;
   std::size_t spill_bytes() const override { return max_frame_bytes() * cargo_.spec->spill_factor; }
 
@@ -36,8 +36,8 @@ class DirectCopy final : public LaunchCopy {
   std::size_t max_frame_bytes() const;
   /// Where each frame will be, and with that the layout.
   void place_frames();
-  void fill_staging(std::span<const std::span<const std::byte>> aux);
-  void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row);
+  void fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves);
+  void scatter_bytes(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves);
   std::size_t back_from() const { return frames_written_ ? layout_.frames : layout_.out; }
   std::byte* out(std::size_t buffer_offset) const {
     return staging_out_->bytes().data() + (buffer_offset - back_from());

@@ -11,7 +11,9 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "copy/engine.hpp"
 #include "copy/launch_plan.hpp"
 #include "copy/rows.hpp"
 #include "copy/shared_buffer.hpp"
@@ -81,7 +83,8 @@ struct BodyMethods {
 /// state and its spill area. Call order, with the NF's kernel in between:
 ///
 ///   allocate() -> warm_up_in() -> the kernel -> warm_up_out()                    once
-///   prepare() -> enqueue_in() -> launch_in() -> the kernel -> launch_out() -> enqueue_out() -> wait -> apply()
+///   prepare() -> its moves are made -> enqueue_in() -> launch_in() -> the kernel -> launch_out() -> enqueue_out() ->
+///   wait -> apply() -> its moves are made
 ///
 /// launch_in() and launch_out() are what kernels do, and may be recorded; the others are for engines and the CPU.
 /// Belongs to one thread at a time; what is enqueued must be done before it ends.
@@ -102,10 +105,11 @@ class LaunchCopy {
   virtual Status warm_up_in(device::Stream& /*stream*/) { return absl::OkStatus(); }
   virtual Status warm_up_out(device::Stream& /*stream*/) { return absl::OkStatus(); }
 
-  /// Lays out a batch and writes what goes through staging. `rows` is arranged; `aux`: of the decided rows of each
-  /// unit, plan.aux_bytes a row. Both must live until apply(). Internal, and nothing is written or enqueued, where the
-  /// packets need more memory than there is: a defect of what sized it.
-  virtual Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux) = 0;
+  /// Lays out a batch, writes what goes through staging, and appends to `moves` what is left of that: bodies. `rows` is
+  /// arranged; `aux`: of the decided rows of each unit, plan.aux_bytes a row. Both must live until apply(). Internal,
+  /// and nothing is written or enqueued, where the packets need more memory than there is: a defect of what sized it.
+  virtual Status prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
+                         std::vector<Move>& moves) = 0;
   virtual Status enqueue_in(device::Stream& stream) = 0;
   /// For at most `max_rows` rows: how many there are, the LaunchHeader says. So are launch_out() and the NF's kernel.
   virtual Status launch_in(device::CommandRecorder& /*target*/, std::uint32_t /*max_rows*/) { return absl::OkStatus(); }
@@ -114,9 +118,9 @@ class LaunchCopy {
     return absl::OkStatus();
   }
   virtual Status enqueue_out(device::Stream& stream) = 0;
-  /// Writes what came back through staging into the packets. A frame whose bounds do not fit the place that it had in
-  /// staging marks the row as faulted instead.
-  virtual void apply() = 0;
+  /// Writes what came back through staging into the packets, and appends to `moves` what is left of that: bodies. A
+  /// frame whose bounds do not fit the place that it had in staging marks the row as faulted instead.
+  virtual void apply(std::vector<Move>& moves) = 0;
 
   /// The batch's methods, where what launch_in(), the kernel and launch_out() enqueue is the same for all batches of
   /// these methods and as many rows at most.

@@ -110,7 +110,7 @@ void SharedCopy::write_head() {
   std::memcpy(staging_->bytes().data(), &head, sizeof head);
 }
 
-void SharedCopy::fill_staging(std::span<const std::span<const std::byte>> aux) {
+void SharedCopy::fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves) {
   write_head();
   std::byte* host = staging_->bytes().data();
   std::byte* columns = host + layout_.columns;
@@ -133,7 +133,7 @@ void SharedCopy::fill_staging(std::span<const std::span<const std::byte>> aux) {
   write_extents(in_, layout_.extents_in);
   write_extents(out_, layout_.extents_out);
   if (in_.body_copy != nullptr) {
-    in_.body_copy->write_staging({host + layout_.frames_in, in_.frames_bytes});
+    in_.body_copy->moves_in({host + layout_.frames_in, in_.frames_bytes}, moves);
   }
   std::byte* faults = writes_to_host() ? out(layout_.out) : host + layout_.out;
   std::memset(faults, 0, layout_.out_columns - layout_.out);
@@ -242,13 +242,14 @@ Status SharedCopy::warm_up_out(device::Stream& stream) {
   return absl::OkStatus();
 }
 
-Status SharedCopy::prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux) {
+Status SharedCopy::prepare(Rows const& rows, std::span<const std::span<const std::byte>> aux,
+                           std::vector<Move>& moves) {
   rows_ = &rows;
   choose_method(in_);
   choose_method(out_);
   layout_ = layout_for(rows.size(), in_.frames_bytes, out_.frames_bytes);
   CATENA_RETURN_IF_ERROR(check_fits(layout_.end, bytes_in(), layout_.end - layout_.out));
-  fill_staging(aux);
+  fill_staging(aux, moves);
   return absl::OkStatus();
 }
 
@@ -323,7 +324,7 @@ void SharedCopy::check_frame_bounds(packet::Batch const& batch, std::uint32_t fi
   }
 }
 
-void SharedCopy::apply_rows(packet::Batch const& batch, std::uint32_t first_row) {
+void SharedCopy::apply_rows(packet::Batch const& batch, std::uint32_t first_row, std::vector<Move>& moves) {
   const bool moves_frame_bounds = (cargo_.plan->writes & packet::fields(packet::kMetaOffset, packet::kMetaLength)) != 0;
   if (moves_frame_bounds && first_row < rows_->decided()) {
     check_frame_bounds(batch, first_row);
@@ -336,15 +337,15 @@ void SharedCopy::apply_rows(packet::Batch const& batch, std::uint32_t first_row)
   const std::span<const std::byte> frames{out(layout_.frames_out), out_.frames_bytes};
   for (std::uint32_t row = first_row; row < first_row + batch.size(); ++row) {
     if (!faulted(row)) {
-      out_.body_copy->read_staging(row, frames);
+      out_.body_copy->moves_out(row, frames, moves);
     }
   }
 }
 
-void SharedCopy::apply() {
+void SharedCopy::apply(std::vector<Move>& moves) {
   for (std::size_t i = 0; i < rows_->units(); ++i) {
-    apply_rows(rows_->decided(i), rows_->first_decided(i));
-    apply_rows(rows_->passed(i), rows_->first_passed(i));
+    apply_rows(rows_->decided(i), rows_->first_decided(i), moves);
+    apply_rows(rows_->passed(i), rows_->first_passed(i), moves);
   }
 }
 

@@ -2,7 +2,6 @@
 #include "copy/methods.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace catena::copy {
 namespace {
@@ -32,20 +31,20 @@ class Staged final : public BodyCopy {
     return bytes;
   }
 
-  void write_staging(std::span<std::byte> staging) override {
+  void moves_in(std::span<std::byte> staging, std::vector<Move>& moves) override {
     for (std::size_t row = 0; row < extents_.size(); ++row) {
       StagingExtent const& extent = extents_[row];
-      std::memcpy(staging.data() + extent.begin, slot(row) + extent.slot_begin, extent.bytes);
+      moves.push_back({slot(row) + extent.slot_begin, staging.data() + extent.begin, extent.bytes});
     }
   }
 
-  void read_staging(std::uint32_t row, std::span<const std::byte> staging) override {
+  void moves_out(std::uint32_t row, std::span<const std::byte> staging, std::vector<Move>& moves) override {
     StagingExtent const& extent = extents_[row];
     const Place place = place_of(*bodies_, bodies_->slots[row]);
     // the device cannot make a place that lies elsewhere: where the frame is has been held to its extent before
     if (place.begin >= extent.slot_begin && place.end <= std::uint32_t{extent.slot_begin} + extent.bytes) {
-      std::memcpy(slot(row) + place.begin, staging.data() + extent.begin + (place.begin - extent.slot_begin),
-                  place.end - place.begin);
+      moves.push_back({staging.data() + extent.begin + (place.begin - extent.slot_begin), slot(row) + place.begin,
+                       place.end - place.begin});
     }
   }
 

@@ -33,6 +33,9 @@ DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel:
       out_(&out),
       options_(options),
       ticker_(instance.nf(), options.live_clock),
+      // a device that does not answer is another matter, and has more time
+      mover_(options.make_engine ? options.make_engine() : copy::make_cpu_engine(),
+             {options.in_flight, options.units_per_launch * pool.unit_packets()}, options.limit / 2),
       use_(options.use != nullptr ? options.use : &own_use_) {}
 
 Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
@@ -48,7 +51,7 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
     InFlightBatch batch_in_flight;
     CATENA_ASSIGN_OR_RETURN(
         batch_in_flight.batch,
-        nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * pool.unit_packets()));
+        nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * pool.unit_packets(), stage->mover_));
     if (options.trace != nullptr) {
       CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
       batch_in_flight.trace.lane = options.in_flight - 1 - i;  // the last one made is the first one used

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "copy/host_mover.hpp"
 #include "copy/read_back.hpp"
 #include "dataplane/device_use.hpp"
 #include "dataplane/latency.hpp"
@@ -20,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -122,6 +124,8 @@ struct DeviceStageOptions {
   std::optional<io::LiveClock> live_clock = {};
   /// Where the NF's lines go; null in a chain that writes none.
   LineBook* lines = nullptr;
+  /// Makes what copies between packets and staging; null: the CPU does.
+  std::function<std::unique_ptr<copy::Engine>()> make_engine = {};
 };
 
 /// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order.
@@ -190,6 +194,7 @@ class DeviceStage final : public Stage {
   std::deque<InFlightBatch> in_flight_;
   std::vector<InFlightBatch> idle_;
   InFlightBatch filling_;
+  copy::HostMover mover_;                    ///< for the batches above, and gone before them
   memory::Unit* next_ = nullptr;             ///< taken from the ring, but did not fit into the last launch
   memory::Unit* host_fallback_ = nullptr;    ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataplane/stage.hpp"
 
+#include "copy/testing/late_engine.hpp"
 #include "core/keep.hpp"
 #include "dataplane/pipeline.hpp"
 #include "device/testing/faulty_device.hpp"
@@ -252,6 +253,32 @@ TEST(Stages, a_device_gives_the_packets_of_the_cpu_in_order) {
       expect_same_and_nothing_lost(actual);
       EXPECT_GT(actual.counters.device_packets, 0U);
     }
+  }
+}
+
+TEST(Stages, a_copy_engine_may_be_late_refuse_or_fail) {
+  const std::optional<Shared> staged = Shared{TransferMethod::kStaged, true};
+  for (std::optional<Shared> const& shared : {std::optional<Shared>(), staged}) {
+    copy::testing::LateEngineScript late;
+    copy::testing::LateEngineScript small{.max_jobs = 1};
+    copy::testing::LateEngineScript failing{.fails_after = 7};
+    copy::testing::LateEngineScript stuck{.is_stuck = true};
+    for (copy::testing::LateEngineScript* script : {&late, &small, &failing, &stuck}) {
+      Scenario setup{.device = &device_here(), .shared = shared, .unit = 64};
+      setup.options.units_per_launch = 2;
+      setup.options.make_engine = [script] { return std::make_unique<copy::testing::LateEngine>(*script); };
+      if (script == &stuck) {
+        setup.options.limit = std::chrono::seconds(4);  // half of it for the engine
+      }
+      const Outcome actual = run(frames(), setup);
+      expect_same_and_nothing_lost(actual);
+      EXPECT_EQ(actual.device_status, absl::OkStatus()) << "it is not the device's fault";
+      EXPECT_GT(script->submitted, 0U);
+    }
+    EXPECT_GT(late.done, 20U) << "into staging and out of it";
+    EXPECT_EQ(late.refused, 0U);
+    EXPECT_GT(small.refused, 0U);
+    EXPECT_EQ(failing.done, 7U);
   }
 }
 

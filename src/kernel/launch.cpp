@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <thread>
 #include <utility>
 
 #include "copy/layout.hpp"
@@ -19,9 +20,9 @@ constexpr std::uint32_t kMinRecordedRows = 64;
 
 }  // namespace
 
-Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets) {
+Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets, copy::HostMover& mover) {
   const copy::Cargo cargo{&nf.device(), &nf.spec(), &nf.plan(), nf.shared(), nf.moves()};
-  std::unique_ptr<Launch> launch(new Launch(nf, max_packets, copy::LaunchCopy::make(cargo, max_packets)));
+  std::unique_ptr<Launch> launch(new Launch(nf, max_packets, mover, copy::LaunchCopy::make(cargo, max_packets)));
   launch->rows_.reserve(max_packets);
   CATENA_ASSIGN_OR_RETURN(launch->stream_, nf.device().create_stream());
   CATENA_RETURN_IF_ERROR(launch->copy_->allocate(*launch->stream_));
@@ -90,7 +91,10 @@ void Launch::begin() {
   spill_staging_used_ = 0;
   event_.reset();
   drain_.reset();
+  moving_.reset();
+  is_staging_ = false;
   kernel_ran_ = false;
+  applying_ = Applying::kNo;
 }
 
 void Launch::add(packet::Batch const& unit, std::span<const std::uint32_t> decided, std::span<const std::byte> aux) {
@@ -125,9 +129,29 @@ Status Launch::enqueue_kernels() {
   return copy_->launch_out(*stream_, rows_.size());
 }
 
+void Launch::start_moves() {
+  if (!moves_.empty()) {
+    moving_ = mover_->start(moves_);
+  }
+}
+
+bool Launch::moves_are_done() {
+  if (moving_ && mover_->is_done(*moving_)) {
+    moving_.reset();
+  }
+  return !moving_;
+}
+
 Status Launch::submit() {
   rows_.arrange();
-  CATENA_RETURN_IF_ERROR(copy_->prepare(rows_, aux_));
+  moves_.clear();
+  CATENA_RETURN_IF_ERROR(copy_->prepare(rows_, aux_, moves_));
+  start_moves();
+  is_staging_ = !moves_are_done();
+  return is_staging_ ? absl::OkStatus() : enqueue();
+}
+
+Status Launch::enqueue() {
   CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kBegin));
   CATENA_RETURN_IF_ERROR(copy_->enqueue_in(*stream_));
   CATENA_RETURN_IF_ERROR(enqueue_kernels());
@@ -138,6 +162,13 @@ Status Launch::submit() {
 }
 
 Result<bool> Launch::poll() {
+  if (is_staging_) {
+    is_staging_ = !moves_are_done();
+    if (is_staging_) {
+      return false;
+    }
+    CATENA_RETURN_IF_ERROR(enqueue());
+  }
   if (!event_) {
     CATENA_ASSIGN_OR_RETURN(event_, stream_->record());
     CATENA_RETURN_IF_ERROR(stream_->flush());
@@ -145,7 +176,23 @@ Result<bool> Launch::poll() {
   return event_->ready();
 }
 
+bool Launch::apply() {
+  if (applying_ == Applying::kNo) {
+    applying_ = Applying::kMoving;
+    moves_.clear();
+    copy_->apply(moves_);
+    start_moves();
+  }
+  if (applying_ == Applying::kMoving && moves_are_done()) {
+    applying_ = Applying::kDone;
+  }
+  return applying_ == Applying::kDone;
+}
+
 Result<bool> Launch::drained() {
+  if (!moves_are_done()) {
+    return false;
+  }
   if (!drain_) {
     CATENA_ASSIGN_OR_RETURN(drain_, stream_->record());
   }
@@ -153,7 +200,15 @@ Result<bool> Launch::drained() {
 }
 
 Status Launch::wait(std::chrono::nanoseconds limit, std::string_view what) {
-  CATENA_ASSIGN_OR_RETURN(const bool done, poll());
+  const auto until = std::chrono::steady_clock::now() + limit;
+  CATENA_ASSIGN_OR_RETURN(bool done, poll());
+  while (is_staging_) {
+    if (std::chrono::steady_clock::now() > until) {
+      return absl::DeadlineExceededError(concat(what, ": ", mover_->engine().name(), " did not fill the staging"));
+    }
+    std::this_thread::yield();
+    CATENA_ASSIGN_OR_RETURN(done, poll());
+  }
   return done ? absl::OkStatus() : event_->wait(limit, concat(what, " on ", nf_->device().info().name));
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "copy/host_mover.hpp"
 #include "copy/launch_copy.hpp"
 #include "kernel/launch_times.hpp"
 
@@ -55,15 +56,16 @@ class DeviceNf {
   std::unique_ptr<copy::TransferKernels> moves_;
 };
 
-/// One batch in flight: [copy in] [the NF's kernel] [copy out] on a stream of its own. Call order:
-/// begin() -> add() .. -> submit() -> poll() until true -> fetch_spill()? -> apply() -> results().
-/// Belongs to one thread at a time.
+/// One batch in flight: [copy in] [the NF's kernel] [copy out] on a stream of its own, between moves into staging and
+/// out of it that a host's copy engine makes. Call order: begin() -> add() .. -> submit() -> poll() until true ->
+/// fetch_spill()? -> apply() until true -> results(). Belongs to one thread at a time.
 class Launch {
  public:
   /// Room for `max_packets` packets, each as long as its slot: earlier NFs may have made it longer than rx takes it.
-  /// Launches the kernel once without packets and waits for it. Errors: ResourceExhausted; DeadlineExceeded if that
-  /// first launch hangs.
-  static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, std::uint32_t max_packets);
+  /// Launches the kernel once without packets and waits for it. `mover`, of the same thread, is used as long as batches
+  /// run: it is to end before the launch does, so that nothing is moved into memory that is gone. Errors:
+  /// ResourceExhausted; DeadlineExceeded if that first launch hangs.
+  static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, std::uint32_t max_packets, copy::HostMover& mover);
   Launch(Launch const&) = delete;
   Launch& operator=(Launch const&) = delete;
 
@@ -78,8 +80,9 @@ class Launch {
   void add(packet::Batch const& unit, std::span<const std::uint32_t> decided, std::span<const std::byte> aux);
   /// Which packets were added.
   copy::Rows const& rows() const { return rows_; }
-  /// Enqueues the moves to the device, the kernel and the moves back. Does not wait. Internal, and nothing is written
-  /// or enqueued, where the packets need more memory than the launch has: a defect of what sized it.
+  /// Starts the moves into staging; behind them, here or in poll(), the moves to the device, the kernel and the moves
+  /// back are enqueued. Does not wait. Internal, and nothing is written or enqueued, where the packets need more memory
+  /// than the launch has: a defect of what sized it.
   Status submit();
   /// Enqueues the kernel once more over the packets that submit() brought to the device, without any copy; poll() is
   /// true when it is done. For measuring a kernel alone.
@@ -91,6 +94,8 @@ class Launch {
   Result<bool> drained();
   /// Whether the kernel may have run since begin(), and what is behind it: the moves back.
   bool kernel_ran() const { return kernel_ran_; }
+  /// Whether apply() was called since begin(): packets may have changed.
+  bool is_applied() const { return applying_ != Applying::kNo; }
   /// Waits for poll() to be true; DeadlineExceeded names `what` and the device.
   Status wait(std::chrono::nanoseconds limit, std::string_view what);
 
@@ -115,8 +120,8 @@ class Launch {
   bool faulted(std::uint32_t row) const { return copy_->faulted(row); }
 
   /// Completes the moves back: writes what came through staging into the packets. A frame whose bounds do not fit its
-  /// staging extent marks the row as faulted instead.
-  void apply() { copy_->apply(); }
+  /// staging extent marks the row as faulted instead. True when all of it is there. Never waits.
+  bool apply();
   /// The result structs of the decided rows, `result_bytes` apart.
   std::span<const std::byte> results() const {
     return {copy_->results(), std::size_t{rows_.decided()} * nf_->plan().result_bytes};
@@ -142,8 +147,9 @@ class Launch {
     std::uint32_t row;
     std::span<std::byte> bytes;
   };
-  Launch(DeviceNf& nf, std::uint32_t max_packets, std::unique_ptr<copy::LaunchCopy> copy)
-      : nf_(&nf), max_packets_(max_packets), copy_(std::move(copy)), rows_(copy_->needs()) {}
+  enum class Applying : std::uint8_t { kNo, kMoving, kDone };
+  Launch(DeviceNf& nf, std::uint32_t max_packets, copy::HostMover& mover, std::unique_ptr<copy::LaunchCopy> copy)
+      : nf_(&nf), max_packets_(max_packets), mover_(&mover), copy_(std::move(copy)), rows_(copy_->needs()) {}
   Status warm_up();
   /// Command buffers for batches of every size whose bodies take the default methods; others are recorded when needed.
   Status record_commands();
@@ -151,11 +157,15 @@ class Launch {
   Result<Kernels const*> kernels_for(std::uint32_t max_rows, copy::BodyMethods const& methods);
   Status launch_nf(device::CommandRecorder& target, std::uint32_t work_packets);
   Status enqueue_kernels();
+  void start_moves();
+  bool moves_are_done();
+  Status enqueue();
   Status record_timestamp(LaunchTimestamps::Point point) { return timestamps_.put(*stream_, point); }
   Result<std::span<std::byte>> spill_staging(std::size_t bytes);
 
   DeviceNf* nf_;
   std::uint32_t max_packets_;
+  copy::HostMover* mover_;
   std::unique_ptr<copy::LaunchCopy> copy_;
   std::unique_ptr<device::Buffer> spill_;
   std::vector<std::unique_ptr<device::PinnedBuffer>> spill_staging_;     ///< of fetch_spill()
@@ -166,12 +176,16 @@ class Launch {
   std::unique_ptr<device::Event> drain_;  ///< of drained()
   copy::Rows rows_;
   std::vector<std::span<const std::byte>> aux_;  ///< of each unit
+  std::vector<copy::Move> moves_;                ///< into staging or out of it
+  std::optional<copy::HostMover::Ticket> moving_;
   std::vector<Kernels> kernels_;
   LaunchTimestamps timestamps_;
   std::uint64_t spilled_bytes_ = 0;     ///< that fetch_spill() asked for since take_transfers()
   std::size_t spill_staging_used_ = 0;  ///< bytes of the last entry
   std::vector<Spilled> spilled_;
+  bool is_staging_ = false;  ///< the moves into staging are under way, and nothing is enqueued yet
   bool kernel_ran_ = false;  ///< since begin(), or it may have
+  Applying applying_ = Applying::kNo;
 };
 
 }  // namespace catena::kernel

@@ -137,7 +137,7 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
                                                             std::as_bytes(std::span(&before, 1)), shared_.get());
     ASSERT_TRUE(nf.ok()) << nf.status();
     nf_ = *std::move(nf);
-    Result<std::unique_ptr<Launch>> launch = Launch::create(*nf_, kSlots);
+    Result<std::unique_ptr<Launch>> launch = Launch::create(*nf_, kSlots, *mover_);
     ASSERT_TRUE(launch.ok()) << launch.status();
     launch_ = *std::move(launch);
     launch_->begin();
@@ -147,6 +147,12 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
     ASSERT_NE(launch_, nullptr);
     ASSERT_EQ(launch_->submit(), absl::OkStatus());
     ASSERT_EQ(launch_->wait(kLimit, "the test"), absl::OkStatus());
+  }
+  void apply() {
+    const auto until = std::chrono::steady_clock::now() + kLimit;
+    while (!launch_->apply()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), until);
+    }
   }
   std::uint32_t result(std::uint32_t row) const {
     std::uint32_t value = 0;
@@ -159,6 +165,7 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
   std::unique_ptr<copy::SharedBuffer> shared_;
   std::unique_ptr<DeviceNf> nf_;
   std::unique_ptr<Launch> launch_;
+  std::unique_ptr<copy::HostMover> mover_ = std::make_unique<copy::HostMover>();
 };
 
 TEST_P(LaunchTest, has_room_for_frames_that_fill_their_slots) {
@@ -179,7 +186,7 @@ TEST_P(LaunchTest, takes_frames_with_less_room_around_them_than_the_kernel_may_u
   make_launch();
   run();
   EXPECT_EQ(launch_->faults().count, 0U);
-  launch_->apply();
+  apply();
   EXPECT_EQ(launch_->faults().count, 0U);
   for (std::uint32_t row = 0; row < kSlots; ++row) {
     EXPECT_EQ(result(row), pool_.sum(row)) << row;
@@ -198,7 +205,7 @@ TEST_P(LaunchTest, a_kernel_that_grows_a_frame_beyond_the_front_of_its_slot_is_s
     // a launch's own buffer has the space; that nothing of it lands in another slot, apply() sees to
     EXPECT_EQ(launch_->faulted(row), !is_direct && pool_.offset[row] < 16) << row;
   }
-  launch_->apply();
+  apply();
   for (std::uint32_t row = 0; row < kSlots; ++row) {
     EXPECT_EQ(pool_.memory.get()[row * packet::kSlotBytes + packet::kSlotBytes - 1],
               std::byte(17 * row + packet::kSlotBytes - 1))

@@ -240,11 +240,11 @@ void Instance::process(packet::Batch const& unit) {
 }
 
 Result<std::unique_ptr<DeviceBatch>> DeviceBatch::create(Instance& instance, kernel::DeviceNf& device_nf,
-                                                         std::uint32_t max_packets) {
+                                                         std::uint32_t max_packets, copy::HostMover& mover) {
   std::unique_ptr<DeviceBatch> batch(new DeviceBatch());
   batch->instance_ = &instance;
   batch->device_nf_ = &device_nf;
-  CATENA_ASSIGN_OR_RETURN(batch->launch_, kernel::Launch::create(device_nf, max_packets));
+  CATENA_ASSIGN_OR_RETURN(batch->launch_, kernel::Launch::create(device_nf, max_packets, mover));
   return batch;
 }
 
@@ -288,6 +288,9 @@ Result<bool> DeviceBatch::poll() {
         return false;
       }
     }
+    if (!launch_->apply()) {
+      return false;
+    }
     complete();
   }
   clear();
@@ -306,7 +309,6 @@ void DeviceBatch::complete() {
   const std::uint32_t result_bytes = instance_->descriptor().result_bytes;
   const LaunchSpill spill(*launch_);
   std::uint64_t dropped = 0;  // for what the kernel did out of bounds
-  launch_->apply();
   for (std::size_t unit = 0; unit < used_; ++unit) {
     const packet::Batch decided = launch_->rows().decided(unit);
     if (decided.size() == 0) {
@@ -356,12 +358,16 @@ void DeviceBatch::complete() {
 
 bool DeviceBatch::may_write_packets() const {
   auto const& step = device_nf_->plan().shared;
+  if (has_work_ && launch_->is_applied()) {
+    return true;
+  }
   return step && has_work_ && launch_->kernel_ran() && step->to_host != 0 &&
          (step->body_out != TransferMethod::kStaged || step->columns_out != TransferMethod::kStaged);
 }
 
 bool DeviceBatch::may_change_packets() const {
-  return may_write_packets() && (device_nf_->plan().shared->to_host & device_nf_->plan().writes) != 0;
+  auto const& step = device_nf_->plan().shared;
+  return may_write_packets() && (launch_->is_applied() || (step->to_host & device_nf_->plan().writes) != 0);
 }
 
 bool DeviceBatch::may_change_on_device(packet::FieldSet fields) const {

@@ -93,8 +93,9 @@ class Instance {
 /// still run -> finish_on_cpu() or drop() for each unit in the order of add() -> clear().
 class DeviceBatch {
  public:
+  /// `mover`: as Launch::create().
   static Result<std::unique_ptr<DeviceBatch>> create(Instance& instance, kernel::DeviceNf& device_nf,
-                                                     std::uint32_t max_packets);
+                                                     std::uint32_t max_packets, copy::HostMover& mover);
 
   std::uint32_t room() const { return launch_->capacity() - packets_; }
   bool empty() const { return used_ == 0; }
@@ -120,9 +121,9 @@ class DeviceBatch {
   void drop(std::size_t unit, bool with_replies);
   /// The batch is empty again.
   void clear();
-  /// Whether the device may have written into the packets themselves since add(), or may still.
+  /// Whether the device or a copy engine may have written into the packets themselves since add(), or may still.
   bool may_write_packets() const;
-  /// Whether it may have put there what its kernel wrote: the host's bytes are then neither the old ones nor the new.
+  /// Whether it may have put there what the kernel wrote: the host's bytes are then neither the old ones nor the new.
   bool may_change_packets() const;
   /// Whether the kernel may have written any of `fields` in the shared buffer since add().
   bool may_change_on_device(packet::FieldSet fields) const;
