@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole chains end to end: generator -> NFs -> null, one worker a stage. S_d of G-NET is firewall, IPsec, NIDS, router.
 // CATENA_BENCH_DEVICE=cuda|opencl chooses the device, CATENA_BENCH_DATA the folder of the chain's files.
-#include "chain/chain.hpp"
+#include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -57,21 +57,21 @@ void chain(benchmark::State& state, std::string const& on, std::string const& nf
     options.sync.mode = mode;
     options.workers =
         std::max(1U, std::min(std::thread::hardware_concurrency(), static_cast<std::uint32_t>(nfs.size() + 2)));
-    auto made = chain::Chain::create(*std::move(config), options, nf::builtin_nfs());
+    auto made = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
     if (!made.ok()) {
       return state.SkipWithError(made.status().ToString().c_str());
     }
     if (const Status status = (*made)->run(); !status.ok()) {
       return state.SkipWithError(status.ToString().c_str());
     }
-    const chain::Report report = (*made)->report();
+    const runtime::Report report = (*made)->report();
     if (!report.accounted() || report.sent == 0) {
       return state.SkipWithError("the chain lost packets");
     }
     state.SetIterationTime(report.seconds);
     p50_us = report.latency.p50_us;
     to_device = to_host = 0;
-    for (chain::NfReport const& nf : report.nfs) {
+    for (runtime::NfReport const& nf : report.nfs) {
       to_device += nf.bytes_to_device_per_packet;
       to_host += nf.bytes_to_host_per_packet;
     }

@@ -25,10 +25,10 @@
 #include "bench/results.hpp"
 #include "bench/sample_sink.hpp"
 #include "bench/timeline.hpp"
-#include "chain/chain.hpp"
 #include "device/subprocess.hpp"
 #include "eal/eal.hpp"
 #include "nf/registry.hpp"
+#include "runtime/session.hpp"
 
 namespace catena::bench {
 namespace {
@@ -118,7 +118,7 @@ class ReferenceTest : public ::testing::Test {
     SampleSink const& kept = *sink;
     chain::RunOptions options;
     options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
-    auto made = chain::Chain::create(*std::move(config), options, registry_);
+    auto made = runtime::Session::create(*std::move(config), options, registry_);
     EXPECT_TRUE(made.ok()) << made.status();
     EXPECT_TRUE((*made)->run().ok());
     EXPECT_EQ((*made)->report().dropped(), 0U) << chain.name;
@@ -312,13 +312,21 @@ TEST(Charts, there_is_none_without_anything_in_it) {
 TEST(Timeline, shows_the_middle_of_a_run) {
   constexpr std::int64_t kMs = 1'000'000;
   // launches every millisecond, from 1 s on, for ten milliseconds: the middle is at 1 s and 5 ms
-  std::vector<dataplane::LaunchTrace> launches;
-  for (std::int64_t i = 0; i < 10; ++i) {
+  trace::SpanLog ids;
+  trace::SpanLog idle;
+  for (std::uint32_t i = 0; i < 10; ++i) {
     const std::int64_t at = 1000 * kMs + i * kMs;
-    launches.push_back({static_cast<std::uint32_t>(i % 2), 64, at, at + 100'000, at + 200'000, at + 700'000, at + kMs,
-                        kernel::LaunchTimes{at + 150'000, at + 250'000, at + 450'000, at + 600'000}});
+    const auto add = [&](const char* what, std::uint32_t track, std::int64_t begin_us, std::int64_t end_us) {
+      ids.add({what, track, i, 64, at + begin_us * 1000, at + end_us * 1000});
+    };
+    add("fill", 0, 0, 100);
+    add("submit", 0, 100, 200);
+    add("deliver", 0, 700, 1000);
+    add("to device", 1 + i % 2, 150, 250);
+    add("kernel", 1 + i % 2, 250, 450);
+    add("to host", 1 + i % 2, 450, 600);
   }
-  const std::vector<chain::StageTrace> stages{{"ids", launches}, {"idle", {}}};
+  const std::vector<runtime::StageTrace> stages{{"ids", &ids}, {"idle", &idle}};
   const std::vector<TimeRow> rows = timeline_rows(stages);
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[0].name, "ids");

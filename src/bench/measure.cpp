@@ -16,7 +16,7 @@ constexpr double kWarmUpShare = 0.25;
 
 /// A copy of the chain and the thread that runs it.
 struct Copy {
-  std::unique_ptr<chain::Chain> chain;
+  std::unique_ptr<runtime::Session> chain;
   SampleSink* sink = nullptr;   ///< the chain's
   std::future<Status> outcome;  ///< of its run; the last member, as its destructor waits for the thread
 };
@@ -40,7 +40,7 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   if (spec.chain->esp_input) {
     options.make_source = [&] { return io::make_frame_replay((*spec.esp_frames)[replica], text.packets_per_s, 0); };
   }
-  CATENA_ASSIGN_OR_RETURN(copy.chain, chain::Chain::create(std::move(config), options, *workplace.registry));
+  CATENA_ASSIGN_OR_RETURN(copy.chain, runtime::Session::create(std::move(config), options, *workplace.registry));
   return copy;
 }
 
@@ -58,7 +58,7 @@ void wait_for_first_packets(std::vector<Copy> const& copies) {
   constexpr std::chrono::microseconds kPeriod{100};
   for (Copy const& copy : copies) {
     const auto has_begun = [&copy] {
-      const chain::RunProgress progress = copy.chain->progress();
+      const runtime::RunProgress progress = copy.chain->progress();
       return progress.sent + progress.dropped > 0;
     };
     while (!has_begun() && copy.outcome.wait_for(kPeriod) != std::future_status::ready) {
@@ -66,7 +66,7 @@ void wait_for_first_packets(std::vector<Copy> const& copies) {
   }
 }
 
-Status check(chain::Report const& report) {
+Status check(runtime::Report const& report) {
   if (report.cpu_instead_of_gpu) {
     return absl::UnavailableError(concat("there is no device: ", report.device_note));
   }
@@ -74,7 +74,7 @@ Status check(chain::Report const& report) {
     return absl::DataLossError(
         concat(report.seen, " packets in, but ", report.sent, " out and ", report.dropped(), " dropped"));
   }
-  for (chain::NfReport const& nf : report.nfs) {
+  for (runtime::NfReport const& nf : report.nfs) {
     if (!nf.device_error.empty() || nf.kernel_faults > 0) {
       return absl::DataLossError(concat("NF ", nf.name, ": ", nf.device_error,
                                         nf.kernel_faults > 0 ? " its kernel read or wrote out of bounds" : ""));
@@ -83,7 +83,7 @@ Status check(chain::Report const& report) {
   return absl::OkStatus();
 }
 
-void add(chain::Report const& report, RunResult& result) {
+void add(runtime::Report const& report, RunResult& result) {
   result.received += report.received;
   result.sent += report.sent;
   result.dropped += report.dropped();
@@ -91,7 +91,7 @@ void add(chain::Report const& report, RunResult& result) {
   result.costs_from = report.costs_from;
   double to_device = 0;
   double to_host = 0;
-  for (chain::NfReport const& nf : report.nfs) {
+  for (runtime::NfReport const& nf : report.nfs) {
     to_device += nf.bytes_to_device_per_packet;
     to_host += nf.bytes_to_host_per_packet;
   }
@@ -144,11 +144,11 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   }
   result.packets_per_s = static_cast<double>(after - before) / result.seconds;
   for (Copy const& copy : copies) {
-    const chain::Report report = copy.chain->report();
+    const runtime::Report report = copy.chain->report();
     result.status.Update(check(report));
     result.abandoned = result.abandoned || copy.chain->abandoned_device();
     add(report, result);
-    result.latency.merge(copy.chain->latency());
+    result.latency.merge(report.latency);
   }
   result.timeline = timeline_rows(copies.front().chain->traces());
   result.samples = copies.front().sink->samples();

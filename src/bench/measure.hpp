@@ -5,7 +5,7 @@
 #include "bench/reference.hpp"
 #include "bench/sample_sink.hpp"
 #include "bench/timeline.hpp"
-#include "chain/chain.hpp"
+#include "runtime/session.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -42,10 +42,10 @@ struct RunResult {
   std::uint64_t dropped = 0;
   double bytes_to_device = 0;  ///< a packet, all NFs together
   double bytes_to_host = 0;
-  dataplane::LatencyHistogram latency;  ///< of the whole run
-  std::vector<StageTime> stages;        ///< of all copies together
-  std::vector<Sample> samples;          ///< of copy 0
-  std::vector<TimeRow> timeline;        ///< of copy 0, where it was asked for
+  Histogram latency;              ///< of the whole run
+  std::vector<StageTime> stages;  ///< of all copies together
+  std::vector<Sample> samples;    ///< of copy 0
+  std::vector<TimeRow> timeline;  ///< of copy 0, where it was asked for
   std::string device;
   std::string costs_from;     ///< the cost profile that plans were made by
   std::uint32_t workers = 1;  ///< of each copy

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/reference.hpp"
 
-#include "chain/chain.hpp"
+#include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
@@ -26,7 +26,7 @@ Result<std::vector<Sample>> run_on_cpu(PaperChain const& chain, ChainText const&
   chain::RunOptions options;
   options.make_source = source;
   options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
-  CATENA_ASSIGN_OR_RETURN(const auto made, chain::Chain::create(std::move(config), options, *workplace.registry));
+  CATENA_ASSIGN_OR_RETURN(const auto made, runtime::Session::create(std::move(config), options, *workplace.registry));
   CATENA_RETURN_IF_ERROR(made->run());
   return kept.samples();
 }

@@ -12,16 +12,15 @@
 namespace catena::bench {
 namespace {
 
-enum Kind : std::size_t { kFill, kSubmit, kDeliver, kToDevice, kKernel, kToHost };
 constexpr double kNsPerUs = 1000;
 
 /// Adds what lies in the picture.
 class RowFiller {
  public:
   explicit RowFiller(std::int64_t from_ns) : from_ns_(from_ns) {}
-  void add(TimeRow& row, Kind kind, std::int64_t begin_ns, std::int64_t end_ns) const {
-    const double begin = static_cast<double>(begin_ns - from_ns_) / kNsPerUs;
-    const double end = static_cast<double>(end_ns - from_ns_) / kNsPerUs;
+  void add(TimeRow& row, std::size_t kind, trace::Span const& span) const {
+    const double begin = static_cast<double>(span.begin_ns - from_ns_) / kNsPerUs;
+    const double end = static_cast<double>(span.end_ns - from_ns_) / kNsPerUs;
     if (end >= 0 && begin <= kTimelineUs) {
       row.boxes.push_back({kind, begin, end});
     }
@@ -33,45 +32,36 @@ class RowFiller {
 
 }  // namespace
 
-std::vector<std::string> timeline_kinds() { return {"fill", "submit", "deliver", "to device", "kernel", "to host"}; }
+std::vector<std::string> timeline_kinds() {
+  // fill first: a stage delivers a launch while it fills another one, and that is to be seen upon it
+  return {"fill", "submit", "deliver", "to device", "kernel", "to host", "work"};
+}
 
-std::vector<TimeRow> timeline_rows(std::span<const chain::StageTrace> stages) {
+std::vector<TimeRow> timeline_rows(std::span<const runtime::StageTrace> stages) {
   std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
-  for (chain::StageTrace const& stage : stages) {
-    if (!stage.launches.empty()) {
-      first_ns = std::min(first_ns, stage.launches.front().first_unit_ns);
-      last_ns = std::max(last_ns, stage.launches.back().delivered_ns);
+  for (runtime::StageTrace const& stage : stages) {
+    for (trace::Span const& span : stage.log->spans()) {
+      first_ns = std::min(first_ns, span.begin_ns);
+      last_ns = std::max(last_ns, span.end_ns);
     }
   }
+  const std::vector<std::string> kinds = timeline_kinds();
   std::vector<TimeRow> rows;
   const RowFiller filler(first_ns / 2 + last_ns / 2 - static_cast<std::int64_t>(kTimelineUs * kNsPerUs / 2));
-  for (chain::StageTrace const& stage : stages) {
-    if (stage.launches.empty()) {
-      continue;
-    }
-    TimeRow host{stage.stage, {}};
-    std::vector<TimeRow> lanes;
-    // a stage delivers a launch while it fills another one: that is to be seen upon it
-    for (dataplane::LaunchTrace const& launch : stage.launches) {
-      filler.add(host, kFill, launch.first_unit_ns, launch.submit_begin_ns);
-    }
-    for (dataplane::LaunchTrace const& launch : stage.launches) {
-      filler.add(host, kSubmit, launch.submit_begin_ns, launch.submit_end_ns);
-      filler.add(host, kDeliver, launch.ready_ns, launch.delivered_ns);
-      if (!launch.device) {
-        continue;
+  for (runtime::StageTrace const& stage : stages) {
+    std::vector<TimeRow> tracks;
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      for (trace::Span const& span : stage.log->spans()) {
+        while (tracks.size() <= span.track) {
+          tracks.push_back({tracks.empty() ? stage.name : concat(stage.name, " device ", tracks.size()), {}});
+        }
+        if (span.what == kinds[kind]) {
+          filler.add(tracks[span.track], kind, span);
+        }
       }
-      while (lanes.size() <= launch.lane) {
-        lanes.push_back({concat(stage.stage, " device ", lanes.size() + 1), {}});
-      }
-      TimeRow& lane = lanes[launch.lane];
-      filler.add(lane, kToDevice, launch.device->begin_ns, launch.device->moved_in_ns);
-      filler.add(lane, kKernel, launch.device->moved_in_ns, launch.device->computed_ns);
-      filler.add(lane, kToHost, launch.device->computed_ns, launch.device->moved_back_ns);
     }
-    rows.push_back(std::move(host));
-    std::move(lanes.begin(), lanes.end(), std::back_inserter(rows));
+    std::move(tracks.begin(), tracks.end(), std::back_inserter(rows));
   }
   return rows;
 }

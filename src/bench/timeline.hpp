@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/chart.hpp"
-#include "chain/trace.hpp"
+#include "runtime/chrome_trace.hpp"
 
 #include <span>
 #include <string>
@@ -18,7 +18,7 @@ std::vector<std::string> timeline_kinds();
 
 /// kTimelineUs microseconds out of the middle of a run, as rows of a chart: for each stage what the host does, then
 /// what the device does, in as many rows as launches of the stage run beside each other. Boxes are in microseconds from
-/// the beginning of that part, and reach beyond it where they do. No launches: no rows. Pure.
-std::vector<TimeRow> timeline_rows(std::span<const chain::StageTrace> stages);
+/// the beginning of that part, and reach beyond it where they do. A stage without spans has no row. Pure.
+std::vector<TimeRow> timeline_rows(std::span<const runtime::StageTrace> stages);
 
 }  // namespace catena::bench

@@ -12,7 +12,6 @@ namespace catena::chain {
 
 Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
              std::vector<RefusedRules>& refused) {
-  CATENA_RETURN_IF_ERROR(start_eal({}, {}));
   config.rx = options.rx.value_or(config.rx);
   config.tx = options.tx.value_or(config.tx);
   Findings findings;

@@ -2,42 +2,10 @@
 #include "chain/instances.hpp"
 
 #include "chain/findings.hpp"
-#include "eal/eal.hpp"
 
 #include <catena/core/text.hpp>
 
-#include <algorithm>
-
 namespace catena::chain {
-namespace {
-
-/// "0000:03:00.0" or "03:00.0", with or without parameters after it.
-bool is_pci_address(std::string const& device) {
-  const std::string head = device.substr(0, device.find(','));
-  return std::count(head.begin(), head.end(), ':') >= 1 && head.find('.') != std::string::npos &&
-         head.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
-}
-
-}  // namespace
-
-Status start_eal(PortConfig const& rx, PortConfig const& tx) {
-  std::vector<std::string> arguments;
-  for (PortConfig const* port : {&rx, &tx}) {
-    for (std::string const& device : port->devices) {
-      if (!is_pci_address(device)) {
-        continue;
-      }
-      if (arguments.empty()) {
-        arguments.emplace_back("--in-memory");
-      }
-      if (std::string allow = concat("--allow=", device);
-          std::find(arguments.begin(), arguments.end(), allow) == arguments.end()) {
-        arguments.push_back(std::move(allow));
-      }
-    }
-  }
-  return eal::start(arguments);
-}
 
 nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx) {
   return {.live_rx = rx.kind == PortKind::kDpdk, .live_tx = tx.kind == PortKind::kDpdk};

@@ -12,9 +12,6 @@
 /// From the entries of a chain file to NFs.
 namespace catena::chain {
 
-/// PCI devices must be allowed when the EAL starts, and need its hugepages; everything else runs without either.
-Status start_eal(PortConfig const& rx, PortConfig const& tx);
-
 /// Which ends of a chain are live: those that are ports.
 nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx);
 

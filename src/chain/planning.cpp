@@ -61,7 +61,6 @@ struct Inputs {
 };
 
 Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, nf::Registry const& registry) {
-  CATENA_RETURN_IF_ERROR(start_eal({}, {}));
   Inputs inputs;
   CATENA_ASSIGN_OR_RETURN(inputs.plan, plan_input(config, options));
   for (NfConfig const& entry : config.nfs) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "chain/cost_measure.hpp"
 #include "chain/cost_profile.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
+#include "profile/cost_measure.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -30,7 +30,7 @@ class ProgressLine {
  public:
   ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 
-  void show(chain::MeasureProgress const& progress) {
+  void show(profile::MeasureProgress const& progress) {
     constexpr unsigned kWidth = 30;
     constexpr unsigned kTenths = 10;
     const unsigned total = std::max(1U, progress.total);
@@ -171,7 +171,7 @@ int profile(std::string const& device, std::string const& output, bool json) {
   }
   ProgressLine line;
   const Result<plan::CostModel> costs =
-      chain::measure(**opened, [&line](chain::MeasureProgress const& progress) { line.show(progress); });
+      profile::measure(**opened, [&line](profile::MeasureProgress const& progress) { line.show(progress); });
   if (!costs.ok()) {
     return fail(costs.status(), json);
   }

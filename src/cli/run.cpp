@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "chain/chain.hpp"
 #include "chain/named_files.hpp"
-#include "chain/scale.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
 #include "cli/run_options.hpp"
 #include "cli/style.hpp"
+#include "runtime/scale.hpp"
+#include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -24,14 +24,14 @@
 namespace catena::cli {
 namespace {
 
-using chain::Chain;
+using runtime::Session;
 
-std::atomic<Chain*> running{nullptr};
-static_assert(std::atomic<Chain*>::is_always_lock_free, "used in a signal handler");
+std::atomic<Session*> running{nullptr};
+static_assert(std::atomic<Session*>::is_always_lock_free, "used in a signal handler");
 
 void on_signal(int signal) {
-  if (Chain* chain = running.load(); chain != nullptr) {
-    chain->stop();
+  if (Session* session = running.load(); session != nullptr) {
+    session->stop();
   }
   // `timeout -s INT` and terminals may signal twice at once: only the third ends the process without a report
   if (static std::atomic<int> signals{0}; ++signals == 2) {
@@ -58,9 +58,9 @@ std::string outlook(double part_done, int seconds) {
 /// Prints a line a second while a chain runs, unless it is to be quiet.
 class LiveLine {
  public:
-  LiveLine(Chain const& chain, bool quiet) {
+  LiveLine(Session const& session, bool quiet) {
     if (!quiet) {
-      thread_ = std::thread([this, &chain] { work(chain); });
+      thread_ = std::thread([this, &session] { work(session); });
     }
   }
   ~LiveLine() {
@@ -73,18 +73,18 @@ class LiveLine {
   LiveLine& operator=(LiveLine const&) = delete;
 
  private:
-  void work(Chain const& chain) {
+  void work(Session const& session) {
     constexpr std::chrono::milliseconds kTick{20};
-    chain::RunProgress last;
+    runtime::RunProgress last;
     auto next = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     for (int seconds = 1; !done_; std::this_thread::sleep_for(kTick)) {
       if (std::chrono::steady_clock::now() < next) {
         continue;
       }
-      const chain::RunProgress now = chain.progress();
+      const runtime::RunProgress now = session.progress();
       std::cerr << fmt::format("{:>5} s  received {:>12}  sent {:>12}  dropped {:>10}  {:>9}{}\n", seconds,
                                now.received, now.sent, now.dropped,
-                               chain::scaled(static_cast<double>(now.received - last.received), "pps"),
+                               runtime::scaled(static_cast<double>(now.received - last.received), "pps"),
                                outlook(now.part_done, seconds));
       last = now;
       next += std::chrono::seconds(1);
@@ -113,35 +113,35 @@ int run(RunArguments const& arguments) {
   }
   // where packets or lines go to standard output, nothing else must
   const bool to_stderr = chain::writes_to_standard_output(*config, *options);
-  Result<std::unique_ptr<Chain>> chain = Chain::create(*std::move(config), *options, *registry);
-  if (!chain.ok()) {
-    return fail(chain.status(), arguments.json, to_stderr ? std::cerr : std::cout);
+  Result<std::unique_ptr<Session>> session = Session::create(*std::move(config), *options, *registry);
+  if (!session.ok()) {
+    return fail(session.status(), arguments.json, to_stderr ? std::cerr : std::cout);
   }
-  for (std::string const& line : (*chain)->start_report()) {
+  for (std::string const& line : (*session)->start_report()) {
     if (!arguments.quiet || line.starts_with("WARNING")) {
       print(std::cerr, line, has_colours(STDERR_FILENO));
     }
   }
-  running = chain->get();
+  running = session->get();
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   Status status;
   {
-    const LiveLine live(**chain, arguments.quiet);
-    status = (*chain)->run();
+    const LiveLine live(**session, arguments.quiet);
+    status = (*session)->run();
   }
   running = nullptr;
-  chain::Report report = (*chain)->report();
+  runtime::Report report = (*session)->report();
   report.error = std::string(status.message());
   print(to_stderr ? std::cerr : std::cout,
-        arguments.json ? chain::to_json(report)
-                       : concat(chain::to_text(report), arguments.verbose ? chain::stages_text(report) : ""),
+        arguments.json ? runtime::to_json(report)
+                       : concat(runtime::to_text(report), arguments.verbose ? runtime::stages_text(report) : ""),
         !arguments.json && has_colours(to_stderr ? STDERR_FILENO : STDOUT_FILENO));
   if (!status.ok()) {
     static_cast<void>(fail(status));
   }
   const int exit_status = status.ok() ? kExitOk : kExitFailed;
-  if ((*chain)->abandoned_device()) {
+  if ((*session)->abandoned_device()) {
     // a kernel that never ended would keep the driver's own clean-up waiting for ever
     std::_Exit(exit_status);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/counter.hpp>
 #include <catena/core/status.hpp>
 #include <catena/kernel/fault.hpp>
 #include <catena/kernel/launch_params.hpp>
@@ -23,9 +24,9 @@ namespace catena::copy {
 
 /// Bytes that crossed the bus, and packets they were for.
 struct TransferCounts {
-  std::uint64_t packets = 0;
-  std::uint64_t bytes_to_device = 0;
-  std::uint64_t bytes_to_host = 0;
+  Counter packets;
+  Counter bytes_to_device;
+  Counter bytes_to_host;
 
   TransferCounts& operator+=(TransferCounts const& other) {
     packets += other.packets;

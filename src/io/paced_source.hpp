@@ -4,10 +4,10 @@
 #include "io/source.hpp"
 #include "io/token_bucket.hpp"
 
+#include <catena/core/counter.hpp>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -67,7 +67,6 @@ class PacedSource : public Source {
     fill(pool, unit, next_index);
     next_index += packets;
     made_ += packets;
-    shown_made_.store(made_, std::memory_order_relaxed);
     if (rate_.has_value()) {
       rate_->take(packets);
     }
@@ -78,8 +77,7 @@ class PacedSource : public Source {
   SourceCounts counts() const final { return {made_, {}}; }
   std::uint64_t offered_per_second() const final { return packets_per_s_; }
   double part_done() const final {
-    return count_ == 0 ? -1
-                       : static_cast<double>(shown_made_.load(std::memory_order_relaxed)) / static_cast<double>(count_);
+    return count_ == 0 ? -1 : static_cast<double>(std::uint64_t{made_}) / static_cast<double>(count_);
   }
 
  protected:
@@ -117,8 +115,7 @@ class PacedSource : public Source {
   std::uint64_t count_;
   EvenTimes times_;
   std::optional<TokenBucket> rate_;
-  std::uint64_t made_ = 0;
-  std::atomic<std::uint64_t> shown_made_{0};  ///< made_ for other threads
+  Counter made_;
 };
 
 }  // namespace catena::io

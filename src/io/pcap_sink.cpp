@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/counter.hpp"
+#include <catena/core/counter.hpp>
 #include "io/sink.hpp"
 
 #include <spdlog/spdlog.h>

@@ -2,6 +2,7 @@
 #include "io/capture.hpp"
 #include "io/source.hpp"
 
+#include <catena/core/counter.hpp>
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -125,8 +126,8 @@ class PcapSource final : public Source {
   std::uint64_t bytes_in_pass_ = 0;
   std::uint64_t file_bytes_ = 0;
   std::atomic<double> part_done_{-1};
-  std::uint64_t seen_ = 0;
-  std::uint64_t too_long_ = 0;
+  Counter seen_;
+  Counter too_long_;
   bool ended_ = false;
   Status failure_;
 };

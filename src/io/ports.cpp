@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/counter.hpp"
+#include <catena/core/counter.hpp>
 #include "io/dpdk/ethdev_port.hpp"
 #include "io/interface.hpp"
 #include "io/kernel_port.hpp"
@@ -152,8 +152,8 @@ class PortSource final : public Source {
   std::vector<OffloadWatch> watches_;  ///< one for each port
   InterfaceChecks checks_;
   std::size_t next_port_ = 0;
-  std::uint64_t delivered_ = 0;
-  std::uint64_t too_long_ = 0;
+  Counter delivered_;
+  Counter too_long_;
 };
 
 /// One port as the sink uses it: packets of the unit that are to leave there, and what became of earlier ones.

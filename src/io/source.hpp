@@ -26,7 +26,7 @@ struct SourceCounts {
   std::vector<NamedCount> drops;  ///< seen and not delivered, by reason: "too_long" ...
 };
 
-/// Where packets come from. Called by one thread at a time.
+/// Where packets come from. Called by one thread at a time, but for what says otherwise.
 class Source {
  public:
   virtual ~Source() = default;
@@ -40,6 +40,7 @@ class Source {
   virtual Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) = 0;
   /// True when no packet will ever come again. False for live sources.
   virtual bool finished() const = 0;
+  /// By any thread.
   virtual SourceCounts counts() const = 0;
   /// Packets that the source would bring if the chain always took them; 0: as many as are taken, or not known.
   virtual std::uint64_t offered_per_second() const { return 0; }

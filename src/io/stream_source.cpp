@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <catena/core/counter.hpp>
 #include <catena/core/text.hpp>
 
 #include <cerrno>
@@ -194,8 +195,8 @@ class StreamSource final : public Source {
   Frames taken_;  ///< receive()'s, as all that follow
   std::size_t next_ = 0;
   std::size_t next_byte_ = 0;
-  std::uint64_t seen_ = 0;
-  std::uint64_t too_long_ = 0;
+  Counter seen_;
+  Counter too_long_;
   bool ended_ = false;
   Status failure_;
   std::thread reader_;  ///< last: it uses the others

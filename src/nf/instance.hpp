@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernel/launch.hpp"
+#include "nf/statistics_board.hpp"
 
 /// Runs an NF over batches: the part that every NF has in common, on the CPU and on a device.
 namespace catena::nf {
@@ -26,16 +27,16 @@ enum class FrameworkReason : std::uint32_t {
 std::span<const DropReason> framework_reasons();
 
 struct Counters {
-  std::uint64_t in = 0;              ///< live packets that reached the NF
-  std::uint64_t processed = 0;       ///< of those, given to the NF
-  std::uint64_t unsupported = 0;     ///< of those, not given to it, but for the next
-  std::uint64_t link_local = 0;      ///< of those, control frames that it does not inspect
-  std::uint64_t kernel_faults = 0;   ///< accesses out of bounds
-  std::uint64_t device_packets = 0;  ///< processed on the device
+  Counter in;              ///< live packets that reached the NF
+  Counter processed;       ///< of those, given to the NF
+  Counter unsupported;     ///< of those, not given to it, but for the next
+  Counter link_local;      ///< of those, control frames that it does not inspect
+  Counter kernel_faults;   ///< accesses out of bounds
+  Counter device_packets;  ///< processed on the device
   copy::TransferCounts transfers;
 };
 
-/// One NF of a chain with its counters. Belongs to one thread at a time.
+/// One NF of a chain with its counters. Belongs to one thread at a time, but for what says otherwise.
 class Instance {
  public:
   Instance(std::string name, Descriptor const& descriptor, std::unique_ptr<Nf> nf, OnUnsupported on_unsupported,
@@ -46,9 +47,12 @@ class Instance {
   Nf& nf() { return *nf_; }
   /// What the NF's kernel is compiled for: by its hints and descriptor, and by the plan's `shared` step if it has one.
   copy::LaunchPlan launch_plan(std::optional<copy::SharedStep> const& shared = {}) const;
-  Counters& counters() { return counters_; }
+  /// By any thread.
+  Counters const& counters() const { return counters_; }
   Outcome& outcome() { return outcome_; }
-  /// Name and count of every drop reason, the framework's last.
+  /// For the NF's own statistics.
+  StatisticsBoard& board() { return board_; }
+  /// Name and count of every drop reason, the framework's last. Any thread.
   std::vector<std::pair<std::string_view, std::uint64_t>> drops() const;
   /// The name of drop reason `reason` as Outcome::drop() takes it.
   std::string_view reason_name(std::uint32_t reason) const;
@@ -82,6 +86,7 @@ class Instance {
   LinkLocal link_local_;
   Outcome outcome_;
   Counters counters_;
+  StatisticsBoard board_;
   std::vector<std::uint32_t> slots_;
   std::vector<std::byte> aux_;
   std::vector<std::byte> results_;

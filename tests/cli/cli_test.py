@@ -144,7 +144,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn(path, result.stderr)
         self.assertNotIn("account", result.stdout)
 
-    def test_trace_is_a_time_line_of_launches_in_order(self):
+    def test_trace_is_a_time_line_of_stages_and_launches_in_order(self):
         path = self.path("trace.json")
         result = catena("run", self.chain(tx="null"), "--trace", path, "--json")
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -153,6 +153,7 @@ class CommandLine(unittest.TestCase):
             events = json.load(file)["traceEvents"]
         tracks = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
         stages = {}
+        work = {}
         for event in events:
             if event["ph"] != "X":
                 self.assertEqual(event["ph"], "M")
@@ -160,11 +161,16 @@ class CommandLine(unittest.TestCase):
             self.assertGreaterEqual(event["ts"], 0)
             self.assertGreaterEqual(event["dur"], 0)
             stage, *device = tracks[event["tid"]].split(" ")
+            if event["name"] == "work":
+                work[stage] = work.get(stage, 0) + event["args"]["packets"]
+                continue
             self.assertEqual(device[:1] == ["device"], event["name"] in ("to device", "kernel", "to host"))
-            launch = stages.setdefault(stage, {}).setdefault(event["args"]["launch"], {"packets": event["args"]["packets"]})
+            launch = stages.setdefault(stage, {}).setdefault(event["args"]["number"], {"packets": event["args"]["packets"]})
             self.assertNotIn(event["name"], launch)
             launch[event["name"]] = (event["ts"], event["ts"] + event["dur"])
         self.assertEqual(set(stages), {"fw", "vpn"})
+        self.assertEqual(set(work), {"rx", "ids", "rt", "tx"})
+        self.assertEqual((work["rx"], work["ids"]), (5000, 5000))
         rounding_us = 0.002
         for launches in stages.values():
             self.assertEqual(sum(launch["packets"] for launch in launches.values()), 5000)

@@ -48,7 +48,7 @@ void expect_survival(std::vector<Frame> const& frames, std::string const& name) 
         EXPECT_EQ(actual->report.slots_in_use, 0U);
         EXPECT_TRUE(actual->capture == expected->capture) << "placement " << mask << " on " << device;
         EXPECT_EQ(first_difference(actual->records, expected->records), "") << "placement " << mask << " on " << device;
-        for (chain::NfReport const& nf : actual->report.nfs) {
+        for (runtime::NfReport const& nf : actual->report.nfs) {
           EXPECT_EQ(nf.kernel_faults, 0U) << nf.name;
         }
       }

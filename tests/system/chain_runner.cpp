@@ -47,7 +47,7 @@ void make_capture(std::string const& rx, std::string const& nfs, fs::path const&
   Result<chain::ChainConfig> config = chain::parse_chain(text, (scratch_folder() / "make.yaml").string());
   Status status = config.status();
   if (status.ok()) {
-    auto chain = chain::Chain::create(*std::move(config), {}, nf::builtin_nfs());
+    auto chain = runtime::Session::create(*std::move(config), {}, nf::builtin_nfs());
     status = chain.ok() ? (*chain)->run() : chain.status();
   }
   if (!status.ok()) {
@@ -142,7 +142,7 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   options.sync = run.sync;
   ChainOutput output;
   {
-    CATENA_ASSIGN_OR_RETURN(const auto chain, chain::Chain::create(std::move(config), options, *run.registry));
+    CATENA_ASSIGN_OR_RETURN(const auto chain, runtime::Session::create(std::move(config), options, *run.registry));
     CATENA_RETURN_IF_ERROR(chain->run());
     output.report = chain->report();
     output.plan = chain->plan();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "chain/chain.hpp"
+#include "runtime/session.hpp"
 
 #include <catena/nf/testing/harness.hpp>
 
@@ -26,7 +26,7 @@ struct NfText {
 struct ChainOutput {
   std::string capture;  ///< bytes of the output pcap
   std::string records;  ///< bytes of the record file
-  chain::Report report;
+  runtime::Report report;
   std::optional<plan::Plan> plan;
 };
 

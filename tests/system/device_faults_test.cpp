@@ -139,7 +139,7 @@ TEST(DeviceFaults, all_nfs_of_a_chain_leave_the_device_together_and_say_why) {
   for (std::size_t failing = 0; failing < 3; ++failing) {
     const FaultResult result =
         expect_kept(chain, fault_run(chain, Crossing::kGather, failing, {Fault::Kind::kOnce, Call::kReady, 1}));
-    for (chain::NfReport const& nf : result.report.nfs) {
+    for (runtime::NfReport const& nf : result.report.nfs) {
       EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
       EXPECT_THAT(nf.device_error, HasSubstr("NF " + chain.nfs[failing].name + ": a call failed"));
     }
@@ -152,7 +152,7 @@ TEST(DeviceFaults, an_nf_that_was_done_when_the_device_failed_is_shown_to_have_l
   run.armed_after = 0;
   const FaultResult result = run_with_fault(run, unique_frames(run.unit_packets, 1)).value();  // one unit, one launch
   ASSERT_TRUE(result.has_failed);
-  for (chain::NfReport const& nf : result.report.nfs) {
+  for (runtime::NfReport const& nf : result.report.nfs) {
     EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
   }
 }
@@ -195,7 +195,7 @@ TEST(DeviceFaults, a_device_without_memory_at_the_start_is_an_error) {
     run.device = "opencl";
     auto config = chain::parse_chain(chain_text(run, (scratch_folder() / "out.pcap").string()), data_file("x.yaml"));
     ASSERT_TRUE(config.ok()) << config.status();
-    const auto created = chain::Chain::create(*std::move(config), options, nfs_for_faults());
+    const auto created = runtime::Session::create(*std::move(config), options, nfs_for_faults());
     EXPECT_THAT(created.status().ToString(), HasSubstr("no memory on the device")) << static_cast<int>(call);
   }
 }

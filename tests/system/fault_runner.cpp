@@ -154,9 +154,9 @@ std::string name_of(Call call) {
 }
 
 /// Drops by "NF: reason", and those for the device apart.
-std::map<std::string, std::uint64_t> decisions(chain::Report const& report) {
+std::map<std::string, std::uint64_t> decisions(runtime::Report const& report) {
   std::map<std::string, std::uint64_t> drops;
-  for (chain::NfReport const& nf : report.nfs) {
+  for (runtime::NfReport const& nf : report.nfs) {
     for (io::NamedCount const& drop : nf.drops) {
       if (drop.name != "device_failed") {
         drops[concat(nf.name, ": ", drop.name)] += drop.count;
@@ -219,13 +219,13 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
     });
   };
   options.make_sink = [&]() -> Result<std::unique_ptr<io::Sink>> { return std::make_unique<FrameSink>(result.sent); };
-  CATENA_ASSIGN_OR_RETURN(const auto chain, chain::Chain::create(std::move(config), options, nfs_for_faults()));
+  CATENA_ASSIGN_OR_RETURN(const auto chain, runtime::Session::create(std::move(config), options, nfs_for_faults()));
   set_spill_requests(SpillRequests::kNone);
   result.status = chain->run();
   result.report = chain->report();
   result.plan = chain->plan();
   result.has_failed = std::any_of(result.report.nfs.begin(), result.report.nfs.end(),
-                                  [](chain::NfReport const& nf) { return !nf.device_error.empty(); });
+                                  [](runtime::NfReport const& nf) { return !nf.device_error.empty(); });
   return result;
 }
 
@@ -264,7 +264,7 @@ std::string to_string(FaultRun const& run) {
 
 std::uint64_t FaultResult::device_failed() const {
   std::uint64_t sum = 0;
-  for (chain::NfReport const& nf : report.nfs) {
+  for (runtime::NfReport const& nf : report.nfs) {
     for (io::NamedCount const& drop : nf.drops) {
       sum += drop.name == "device_failed" ? drop.count : 0;
     }
@@ -304,7 +304,7 @@ Result<FaultResult> run_on_cpu(FaultRun const& run, std::vector<Frame> const& fr
 
 std::string broken_promise(FaultRun const& run, FaultResult const& result, FaultResult const& on_cpu,
                            std::size_t frames) {
-  chain::Report const& report = result.report;
+  runtime::Report const& report = result.report;
   if (std::string wrong = wrong_frame(result.sent, on_cpu.sent); !wrong.empty()) {
     return wrong;
   }

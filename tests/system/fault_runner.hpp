@@ -60,7 +60,7 @@ struct SentFrame {
 struct FaultResult {
   Status status;
   std::vector<SentFrame> sent;
-  chain::Report report;
+  runtime::Report report;
   std::optional<plan::Plan> plan;
   bool has_failed = false;  ///< the fault came about
   std::uint64_t device_failed() const;

@@ -85,10 +85,10 @@ void expect_same(ChainOutput const& actual, ChainOutput const& expected, std::st
 
 TEST(Replies, are_seen_by_no_later_nf_and_written_to_the_capture) {
   const ChainOutput output = run(0, "none");
-  chain::Report const& report = output.report;
+  runtime::Report const& report = output.report;
   ASSERT_EQ(report.nfs.size(), kNfs.size());
   std::uint64_t in = report.received;
-  for (chain::NfReport const& nf : report.nfs) {
+  for (runtime::NfReport const& nf : report.nfs) {
     EXPECT_EQ(nf.in, in) << nf.name << " sees what the one before it passed";
     EXPECT_EQ(nf.replies > 0, nf.type != "nids") << nf.name << "; IPsec answers what is too long for its tunnels";
     std::uint64_t dropped = 0;

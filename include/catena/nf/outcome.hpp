@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/counter.hpp>
 #include <catena/packet/batch.hpp>
 
 #include <cstdint>
@@ -22,10 +23,10 @@ struct RecordLine {
 };
 
 /// Where an NF's decisions go: verdicts, counted drop reasons, record lines. One for each NF instance; the framework
-/// owns it. Not thread safe.
+/// owns it. One thread at a time, but for the counts, which any thread may read.
 class Outcome {
  public:
-  Outcome(std::size_t reason_count, bool recording) : drops_(reason_count, 0), recording_(recording) {}
+  Outcome(std::size_t reason_count, bool recording) : drops_(reason_count), recording_(recording) {}
 
   /// Drops the packet for reason number `reason` of the descriptor's list.
   void drop(packet::Packet const& packet, std::uint32_t reason) {
@@ -51,15 +52,15 @@ class Outcome {
     lines_.push_back({packet.index(), verdict, reason, std::move(fields)});
   }
 
-  std::span<const std::uint64_t> drops() const { return drops_; }
+  std::span<const Counter> drops() const { return drops_; }
   std::uint64_t alerts() const { return alerts_; }
   std::uint64_t replies() const { return replies_; }
   std::vector<RecordLine>& lines() { return lines_; }
 
  private:
-  std::vector<std::uint64_t> drops_;
-  std::uint64_t alerts_ = 0;
-  std::uint64_t replies_ = 0;
+  std::vector<Counter> drops_;
+  Counter alerts_;
+  Counter replies_;
   bool recording_;
   std::vector<RecordLine> lines_;
 };

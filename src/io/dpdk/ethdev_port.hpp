@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "io/counter.hpp"
+#include <catena/core/counter.hpp>
 #include "io/dpdk/mbuf_pool.hpp"
 #include "io/port.hpp"
 #include "memory/packet_pool.hpp"

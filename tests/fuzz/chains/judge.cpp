@@ -103,7 +103,8 @@ Result<RunOutput> run_chain(fs::path const& folder, FuzzChain const& chain, Vari
   }
   RunOutput output;
   {
-    CATENA_ASSIGN_OR_RETURN(const auto running, chain::Chain::create(std::move(config), options, nf::builtin_nfs()));
+    CATENA_ASSIGN_OR_RETURN(const auto running,
+                            runtime::Session::create(std::move(config), options, nf::builtin_nfs()));
     if (faulty != nullptr) {  // no NF is on the device otherwise
       arm(*faulty, *variant.fault);
     }
@@ -122,7 +123,7 @@ Result<RunOutput> run_chain(fs::path const& folder, FuzzChain const& chain, Vari
 }
 
 std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t gpu_mask) {
-  chain::Report const& report = run.report;
+  runtime::Report const& report = run.report;
   if (!report.accounted()) {
     return concat("not balanced: ", report.seen, " seen, ", report.sent, " sent, ", report.dropped(), " dropped");
   }
@@ -130,7 +131,7 @@ std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t
     return concat(report.slots_in_use, " slots did not come back");
   }
   for (std::size_t i = 0; i < chain.nfs.size(); ++i) {
-    chain::NfReport const& nf = report.nfs[i];
+    runtime::NfReport const& nf = report.nfs[i];
     if (nf.kernel_faults != 0) {
       return concat("NF ", nf.name, ": its kernel reached out of bounds ", nf.kernel_faults, " times");
     }
@@ -141,7 +142,7 @@ std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t
   return {};
 }
 
-std::string nf_difference(chain::NfReport const& actual, chain::NfReport const& expected) {
+std::string nf_difference(runtime::NfReport const& actual, runtime::NfReport const& expected) {
   for (std::string const& wrong :
        {unequal("in", actual.in, expected.in), unequal("passed", actual.passed, expected.passed),
         unequal("alerts", actual.alerts, expected.alerts), unequal("replies", actual.replies, expected.replies),

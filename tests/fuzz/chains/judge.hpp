@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "chain/chain.hpp"
 #include "fuzz/chains/random_chain.hpp"
 #include "fuzz/chains/traffic.hpp"
+#include "runtime/session.hpp"
 
 #include <filesystem>
 #include <string>
@@ -17,7 +17,7 @@ struct RunOutput {
   std::string capture;
   std::string records;
   std::vector<std::string> flows;  ///< of each NF; empty where it writes none
-  chain::Report report;
+  runtime::Report report;
   Status status;  ///< of the run; OK where the device is sound
 };
 
@@ -31,7 +31,7 @@ Result<RunOutput> run_chain(std::filesystem::path const& folder, FuzzChain const
 std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t gpu_mask);
 
 /// Where an NF counted something else than `expected`. Empty if nowhere.
-std::string nf_difference(chain::NfReport const& actual, chain::NfReport const& expected);
+std::string nf_difference(runtime::NfReport const& actual, runtime::NfReport const& expected);
 
 /// Where a run differs first from the one on the CPU: packets, records, flows, what NFs counted. Empty if nowhere.
 std::string difference(RunOutput const& run, RunOutput const& expected);

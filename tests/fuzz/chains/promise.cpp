@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kLost = "device_failed";
 constexpr std::size_t kFileHeader = 24;
 
-std::uint64_t lost_at(chain::NfReport const& nf) {
+std::uint64_t lost_at(runtime::NfReport const& nf) {
   std::uint64_t sum = 0;
   for (io::NamedCount const& drop : nf.drops) {
     sum += drop.name == kLost ? drop.count : 0;
@@ -122,9 +122,9 @@ std::uint64_t max_lost(Variant const& variant) {
 
 /// All NFs of the chain leave the device together, or none.
 std::string wrong_place(RunOutput const& run, FuzzChain const& chain, std::uint32_t gpu_mask) {
-  std::vector<chain::NfReport> const& nfs = run.report.nfs;
+  std::vector<runtime::NfReport> const& nfs = run.report.nfs;
   const bool has_failed =
-      std::any_of(nfs.begin(), nfs.end(), [](chain::NfReport const& nf) { return !nf.device_error.empty(); });
+      std::any_of(nfs.begin(), nfs.end(), [](runtime::NfReport const& nf) { return !nf.device_error.empty(); });
   for (std::size_t i = 0; i < chain.nfs.size(); ++i) {
     const std::string_view place = (gpu_mask >> i & 1U) == 0 ? "cpu" : has_failed ? "gpu -> cpu" : "gpu";
     if (nfs[i].placement != place) {
@@ -146,7 +146,7 @@ bool is_out_of_slots(Status const& status) {
 
 std::string broken_promise(RunOutput const& run, RunOutput const& expected, FuzzChain const& chain,
                            std::vector<CapturedFrame> const& frames, Variant const& variant) {
-  chain::Report const& report = run.report;
+  runtime::Report const& report = run.report;
   const bool is_sound = variant.fault->kind == DeviceFault::Kind::kOnce;
   if (!run.status.ok() && (is_sound || !is_out_of_slots(run.status))) {
     return concat("the run failed: ", run.status.ToString());

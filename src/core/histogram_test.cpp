@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/histogram.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+namespace catena {
+namespace {
+
+/// Times from nanoseconds to minutes, about as many in each power of two.
+std::vector<std::uint64_t> random_times(std::size_t count) {
+  std::mt19937_64 random(7);
+  std::vector<std::uint64_t> times(count);
+  for (std::uint64_t& time : times) {
+    time = random() >> (27 + random() % 37);
+  }
+  return times;
+}
+
+/// Nearest rank by sorting: what percentile() promises to come close to.
+std::uint64_t exact_percentile(std::vector<std::uint64_t> times, std::uint64_t per_mille) {
+  std::sort(times.begin(), times.end());
+  const std::size_t rank = std::max<std::size_t>((times.size() * per_mille + 999) / 1000, 1);
+  return times[rank - 1];
+}
+
+TEST(Histogram, empty_has_no_times) {
+  const Histogram empty;
+  EXPECT_EQ(empty.count(), 0U);
+  EXPECT_EQ(empty.percentile(50), 0U);
+  EXPECT_EQ(empty.max(), 0U);
+  EXPECT_EQ(empty.mean(), 0.0);
+}
+
+TEST(Histogram, times_below_64_ns_are_exact) {
+  Histogram histogram;
+  for (std::uint64_t ns = 0; ns < 64; ++ns) {
+    histogram.add(ns);
+  }
+  EXPECT_EQ(histogram.percentile(0), 0U);
+  EXPECT_EQ(histogram.percentile(50), 31U);
+  EXPECT_EQ(histogram.percentile(75), 47U);
+  EXPECT_EQ(histogram.percentile(100), 63U);
+}
+
+TEST(Histogram, percentiles_are_at_most_a_64th_above_the_true_ones) {
+  const std::vector<std::uint64_t> times = random_times(20'000);
+  Histogram histogram;
+  for (const std::uint64_t ns : times) {
+    histogram.add(ns);
+  }
+  for (const std::uint64_t per_mille : {0U, 1U, 10U, 250U, 500U, 900U, 950U, 990U, 999U, 1000U}) {
+    const std::uint64_t exact = exact_percentile(times, per_mille);
+    const std::uint64_t found = histogram.percentile(static_cast<double>(per_mille) / 10.0);
+    EXPECT_GE(found, exact) << per_mille;
+    EXPECT_LE(found, exact + exact / 64) << per_mille;
+  }
+  EXPECT_EQ(histogram.max(), *std::max_element(times.begin(), times.end()));
+  EXPECT_EQ(histogram.percentile(100), histogram.max());
+  const double sum = std::accumulate(times.begin(), times.end(), 0.0);
+  EXPECT_NEAR(histogram.mean(), sum / static_cast<double>(times.size()), sum * 1e-12);
+}
+
+TEST(Histogram, bucket_borders_hold_over_the_whole_range) {
+  for (unsigned bit = 0; bit < 64; ++bit) {
+    for (const std::uint64_t ns : {(std::uint64_t{1} << bit) - 1, std::uint64_t{1} << bit,
+                                   (std::uint64_t{1} << bit) + ((std::uint64_t{1} << bit) >> 1)}) {
+      Histogram histogram;
+      histogram.add(ns);
+      histogram.add(std::numeric_limits<std::uint64_t>::max());
+      const std::uint64_t found = histogram.percentile(50);
+      EXPECT_GE(found, ns);
+      EXPECT_LE(found - ns, ns / 64) << ns;
+    }
+  }
+}
+
+TEST(Histogram, a_count_stands_for_as_many_times) {
+  Histogram at_once;
+  at_once.add(1000, 3);
+  at_once.add(5'000'000, 0);
+  at_once.add(2000, 1);
+  Histogram one_by_one;
+  for (const std::uint64_t ns : {1000U, 1000U, 1000U, 2000U}) {
+    one_by_one.add(ns);
+  }
+  EXPECT_EQ(at_once.count(), 4U);
+  EXPECT_EQ(at_once.max(), 2000U) << "a count of 0 adds nothing";
+  EXPECT_DOUBLE_EQ(at_once.mean(), 1250.0);
+  for (const double percent : {25.0, 75.0, 76.0, 100.0}) {
+    EXPECT_EQ(at_once.percentile(percent), one_by_one.percentile(percent));
+  }
+}
+
+TEST(Histogram, merged_parts_are_the_whole) {
+  const std::vector<std::uint64_t> times = random_times(3000);
+  Histogram whole;
+  Histogram first;
+  Histogram second;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    whole.add(times[i]);
+    (i % 3 == 0 ? first : second).add(times[i]);
+  }
+  first.merge(second);
+  EXPECT_EQ(first.count(), whole.count());
+  EXPECT_EQ(first.max(), whole.max());
+  EXPECT_DOUBLE_EQ(first.mean(), whole.mean());
+  for (int percent = 0; percent <= 100; ++percent) {
+    EXPECT_EQ(first.percentile(percent), whole.percentile(percent));
+  }
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/device.hpp"
+#include "plan/cost_model.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+/// Measures what moving packets costs on this machine.
+namespace catena::profile {
+
+/// How far measure() is: `done` of `total` steps, and what it does next.
+struct MeasureProgress {
+  std::string what;  ///< "gather h2d, 8192 frames of 64 bytes"
+  std::uint32_t done = 0;
+  std::uint32_t total = 0;
+};
+using MeasureObserver = std::function<void(MeasureProgress const&)>;
+
+/// The coefficients of `device` on this machine, some seconds' work. What is timed is what launches do: bulk copies of
+/// pinned memory, row copies between slots and their twins, and the transfer kernel of a shared step, over 64 to 8,192
+/// packets of 64 to 1,514 bytes and over one header field of 4 bytes, with at least four transfers in flight. Each time
+/// is the median of seven samples; bytes are timed with both directions busy, everything else with the other one idle;
+/// plan/cost_fit.hpp says how coefficients follow. What one core needs for batching is timed over 256 MiB of packets,
+/// more than the caches of most machines hold. Where the device cannot map host memory, gather is not `available`, and
+/// its coefficients are 0.
+///
+/// `observer` is called by the calling thread in front of every step and after the last one; it may be empty. Nothing
+/// else should run on the machine and the device meanwhile. Thread rule: as a Device.
+/// Errors: as kernel::build(), Device and Stream; DeadlineExceeded where the device hangs; ResourceExhausted where
+/// there is no host memory; Internal if bytes do not arrive as they were sent.
+Result<plan::CostModel> measure(device::Device& device, MeasureObserver const& observer);
+
+}  // namespace catena::profile

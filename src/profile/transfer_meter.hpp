@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "copy/shared_buffer.hpp"
+#include "device/device.hpp"
+#include "plan/cost_model.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace catena::profile {
+
+/// What a timed transfer moves.
+enum class Cargo : std::uint8_t {
+  kFrames,  ///< between slots and their twins; staged: between pinned staging and a buffer of the device
+  kField,   ///< one aligned header field of 4 bytes; gather only
+  kWithin,  ///< frames from a buffer of the device into twins: the device's part of the staged method
+};
+
+struct Transfer {
+  TransferMethod method = TransferMethod::kStaged;
+  Direction direction = Direction::kToDevice;
+  Cargo cargo = Cargo::kFrames;
+  std::uint32_t packets = 0;  ///< at most TransferMeter::kMaxPackets
+  std::uint32_t bytes = 0;    ///< of each packet; at most kMaxBytes
+};
+
+/// Times the transfers of a device: the very copies and kernels that launches enqueue, one after another.
+/// One thread.
+class TransferMeter {
+ public:
+  static constexpr std::uint32_t kMaxPackets = 8192;
+  static constexpr std::uint32_t kMaxBytes = 1514;
+
+  /// Takes about 32 MiB of host memory, as much pinned memory and twice as much of the device, and compiles the
+  /// transfer kernels. `device` must outlive this. Errors: as kernel::build() and Device; ResourceExhausted where there
+  /// is no host memory; DeadlineExceeded where the first launch hangs.
+  static Result<std::unique_ptr<TransferMeter>> create(device::Device& device);
+
+  /// Whether kernels reach host memory; if not, only kStaged and kStrided may be timed.
+  bool can_gather() const { return shared_->mapped() != nullptr; }
+  /// Pinned memory that holds kMaxPackets frames; no transfer uses it between calls of time().
+  std::span<std::byte> staging() { return staging_[0]->bytes(); }
+
+  /// Median time of one transfer in ns, for each of the one or two `transfers`; two run at the same time, in opposite
+  /// directions, for as long as each other, and have the same bytes. Errors: as Stream; DeadlineExceeded where the
+  /// device hangs.
+  Result<std::vector<double>> time(std::span<const Transfer> transfers);
+
+  /// Sends frames to the device and back by each available method. Internal: they are not what they were.
+  Status check_bytes();
+
+ private:
+  struct PoolDeleter {
+    device::Device* device;
+    void operator()(std::byte* memory) const;
+  };
+  struct Programs {
+    std::unique_ptr<device::Program> program;
+    device::Kernel* kernel = nullptr;
+  };
+  explicit TransferMeter(device::Device& device) : device_(&device), pool_(nullptr, PoolDeleter{&device}) {}
+  Status allocate();
+  Status build_programs();
+  Status warm_up();
+  Status upload(device::Buffer& target, std::size_t at, std::span<const std::byte> bytes);
+  Status set_frame_bytes(std::uint32_t bytes);
+  Status enqueue(Transfer const& transfer, std::uint32_t first_slot, device::Stream& stream);
+  Status enqueue_kernel(Transfer const& transfer, std::uint32_t first_slot, std::uint32_t work_items,
+                        device::Stream& stream);
+  Result<std::vector<double>> run(std::span<const Transfer> transfers, std::span<const std::uint32_t> launches);
+  Status drain(device::Stream& stream);
+
+  device::Device* device_;
+  std::unique_ptr<std::byte, PoolDeleter> pool_;
+  std::unique_ptr<copy::SharedBuffer> shared_;
+  std::unique_ptr<device::Buffer> batch_;                         ///< rows, flags, extents and frames of a launch
+  std::array<std::unique_ptr<device::Buffer>, 2> staged_;         ///< [direction]
+  std::array<std::unique_ptr<device::PinnedBuffer>, 2> staging_;  ///< [direction]
+  std::array<Programs, 2> frames_;                                ///< [direction]
+  std::array<Programs, 2> field_;                                 ///< [direction]
+  std::array<std::unique_ptr<device::Stream>, 2> streams_;        ///< [direction]
+  std::array<std::uint32_t, 2> next_slot_{};                      ///< [direction]
+  std::uint32_t frame_bytes_ = 0;
+};
+
+}  // namespace catena::profile

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/counts.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace catena::runtime {
+namespace {
+
+using metrics::Label;
+using metrics::Snapshot;
+
+void add(Snapshot& counts, std::string_view name, std::vector<io::NamedCount> const& drops) {
+  for (io::NamedCount const& drop : drops) {
+    counts.add(name, {{"reason", drop.name}}, drop.count);
+  }
+}
+
+}  // namespace
+
+void collect(RxStage const& rx, Snapshot& counts) {
+  // before what the source saw, so that it never saw fewer than it brought
+  counts.add(counts::kReceived, {}, rx.packets());
+  counts.add(counts::kReceivedBytes, {}, rx.bytes());
+  const io::SourceCounts source = rx.source().counts();
+  counts.add(counts::kSeen, {}, source.seen);
+  add(counts, counts::kRxDrops, source.drops);
+  counts.add(counts::kBacklogFull, {}, rx.starved_polls());
+}
+
+void collect(nf::Instance& nf, Snapshot& counts) {
+  const Label name{"nf", nf.name()};
+  nf::Counters const& of = nf.counters();
+  counts.add(counts::kIn, {name}, of.in);
+  for (auto const& [reason, count] : nf.drops()) {
+    counts.add(counts::kDrops, {name, {"reason", std::string(reason)}}, count);
+  }
+  counts.add(counts::kReplies, {name}, nf.outcome().replies());
+  counts.add(counts::kAlerts, {name}, nf.outcome().alerts());
+  counts.add(counts::kUnsupported, {name}, of.unsupported);
+  counts.add(counts::kLinkLocal, {name}, of.link_local);
+  counts.add(counts::kKernelFaults, {name}, of.kernel_faults);
+  counts.add(counts::kDevicePackets, {name}, of.device_packets);
+  counts.add(counts::kTransferPackets, {name}, of.transfers.packets);
+  counts.add(counts::kTransferBytes, {name, {"direction", "h2d"}}, of.transfers.bytes_to_device);
+  counts.add(counts::kTransferBytes, {name, {"direction", "d2h"}}, of.transfers.bytes_to_host);
+  for (nf::Statistic const& statistic : nf.board().read()) {
+    counts.add(counts::kStatistic, {name, {"name", statistic.name}}, statistic.value);
+  }
+}
+
+void collect(TxStage const& tx, Snapshot& counts) {
+  const io::SinkCounts sink = tx.sink().counts();
+  counts.add(counts::kSent, {}, sink.sent);
+  add(counts, counts::kTxDrops, sink.drops);
+  counts.add(counts::kFragments, {}, sink.fragments);
+  counts.add(counts::kLatency, tx.latency());
+}
+
+void collect(Stage const& stage, bool is_nf, Snapshot& counts) {
+  metrics::Labels labels{{"stage", stage.name()}};
+  if (is_nf) {
+    labels.push_back({"nf", stage.name()});
+  }
+  counts.add(counts::kBusy, std::move(labels), stage.busy_ns());
+}
+
+void collect(memory::PacketPool const& pool, Snapshot& counts) {
+  counts.add(counts::kSlotsInUse, {}, pool.slots() - pool.free_slots());
+}
+
+}  // namespace catena::runtime

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/metrics.hpp"
+#include "memory/packet_pool.hpp"
+#include "nf/instance.hpp"
+#include "runtime/stage.hpp"
+
+#include <string_view>
+
+/// What a session counts, by name, and who has the counts.
+namespace catena::runtime {
+
+namespace counts {
+// rx
+inline constexpr std::string_view kSeen = "catena_rx_seen_packets_total";  ///< received + every drop of the source
+inline constexpr std::string_view kReceived = "catena_rx_packets_total";
+inline constexpr std::string_view kReceivedBytes = "catena_rx_bytes_total";
+inline constexpr std::string_view kRxDrops = "catena_rx_dropped_packets_total";  ///< by reason
+inline constexpr std::string_view kBacklogFull = "catena_rx_backlog_full_polls_total";
+// by nf
+inline constexpr std::string_view kIn = "catena_nf_packets_total";
+inline constexpr std::string_view kDrops = "catena_nf_dropped_packets_total";  ///< by reason
+inline constexpr std::string_view kReplies = "catena_nf_replies_total";
+inline constexpr std::string_view kAlerts = "catena_nf_alerts_total";
+inline constexpr std::string_view kUnsupported = "catena_nf_unsupported_packets_total";
+inline constexpr std::string_view kLinkLocal = "catena_nf_link_local_packets_total";
+inline constexpr std::string_view kKernelFaults = "catena_nf_kernel_faults_total";
+inline constexpr std::string_view kDevicePackets = "catena_nf_device_packets_total";
+inline constexpr std::string_view kTransferPackets = "catena_transfer_packets_total";
+inline constexpr std::string_view kTransferBytes = "catena_transfer_bytes_total";  ///< by direction: h2d, d2h
+inline constexpr std::string_view kStatistic = "catena_nf_statistic";              ///< by name: the NF's own
+// tx
+inline constexpr std::string_view kSent = "catena_tx_packets_total";
+inline constexpr std::string_view kTxDrops = "catena_tx_dropped_packets_total";  ///< by reason
+inline constexpr std::string_view kFragments = "catena_tx_fragments_total";
+inline constexpr std::string_view kLatency = "catena_latency_ns";  ///< times from rx to tx, of packets that were sent
+// all
+inline constexpr std::string_view kBusy = "catena_stage_busy_ns_total";  ///< by stage; of those of NFs by nf, too
+inline constexpr std::string_view kSlotsInUse = "catena_slots_in_use";
+}  // namespace counts
+
+// Each adds what it names, from whichever thread.
+void collect(RxStage const& rx, metrics::Snapshot& counts);
+void collect(nf::Instance& nf, metrics::Snapshot& counts);
+void collect(TxStage const& tx, metrics::Snapshot& counts);
+void collect(Stage const& stage, bool is_nf, metrics::Snapshot& counts);
+void collect(memory::PacketPool const& pool, metrics::Snapshot& counts);
+
+}  // namespace catena::runtime

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/planning.hpp"
+#include "chain/run_options.hpp"
+#include "copy/shared_buffer.hpp"
+#include "device/device.hpp"
+#include "kernel/launch.hpp"
+#include "memory/packet_pool.hpp"
+#include "nf/instance.hpp"
+#include "runtime/device_use.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace catena::runtime {
+
+/// A device as a chain uses it: the plan, the twin of the packet pool, and of each NF placed there its kernel and
+/// state.
+class DeviceSide {
+ public:
+  /// Makes all of it on `device`. `nfs`: the chain's, in its order. `pool` is kept where the device is lost. Errors: as
+  /// chain::plan_input(), chain::add_nf(), plan::make_plan(), SharedBuffer and DeviceNf.
+  static Result<std::unique_ptr<DeviceSide>> create(std::unique_ptr<device::Device> device,
+                                                    chain::ChainConfig const& config, chain::RunOptions const& options,
+                                                    std::span<nf::Instance* const> nfs,
+                                                    std::shared_ptr<memory::PacketPool> pool);
+
+  device::Device& device() const { return *device_; }
+  plan::Plan const& plan() const { return *plan_; }
+  /// What the plan's costs are, for people.
+  std::string const& costs_from() const { return costs_from_; }
+  /// Of NF number `nf`; null: it works on the CPU.
+  kernel::DeviceNf* kernel_of(std::size_t nf) const { return kernels_[nf].get(); }
+  /// Fields whose newest values are in the shared buffer alone when packets come to NF number `nf`.
+  packet::FieldSet only_on_device(std::size_t nf) const { return only_on_device_[nf]; }
+  /// Whether the chain still uses it.
+  DeviceUse& use() { return use_; }
+
+ private:
+  explicit DeviceSide(std::unique_ptr<device::Device> device) : device_(std::move(device)) {}
+  Status load(chain::ChainConfig const& config, chain::SyncOptions const& options, std::span<nf::Instance* const> nfs,
+              std::shared_ptr<memory::PacketPool> const& pool);
+
+  std::unique_ptr<device::Device> device_;
+  std::unique_ptr<copy::SharedBuffer> shared_;
+  std::optional<plan::Plan> plan_;
+  std::string costs_from_;
+  std::vector<packet::FieldSet> only_on_device_;
+  std::vector<std::unique_ptr<kernel::DeviceNf>> kernels_;
+  DeviceUse use_;
+};
+
+}  // namespace catena::runtime

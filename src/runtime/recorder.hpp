@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "io/output_file.hpp"
+#include "nf/instance.hpp"
+#include "runtime/unit_lines.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace catena::runtime {
+
+/// Moves the record lines and alerts of `instance` that are about the packets of `unit` to `lines`.
+void take_lines(nf::Instance& instance, std::uint32_t position, memory::Unit const& unit, UnitLines& lines);
+
+struct RecorderOptions {
+  std::string chain;                     ///< its name
+  bool numbers_frames = false;           ///< rx is a capture: alerts name their frame, from 1
+  std::vector<nf::Instance const*> nfs;  ///< the chain's, by position
+};
+
+/// Writes what NFs say about packets, in packet order, within a packet in chain order: `--record FILE.jsonl`, a line
+/// per packet and decision, and `--eve FILE`, a line per alert. Thread rule: one thread at a time.
+class Recorder {
+ public:
+  /// `record` and `eve`: opened and started, where there are such.
+  Recorder(RecorderOptions options, std::optional<io::OutputFile> record, std::optional<io::OutputFile> eve)
+      : options_(std::move(options)), record_(std::move(record)), eve_(std::move(eve)) {}
+  /// Writes a unit's lines, which are in the files then, and empties `lines`. DataLoss if a file cannot be written.
+  Status write(UnitLines& lines);
+  /// Closes the files; often is no harm. DataLoss as write().
+  Status finish();
+
+ private:
+  RecorderOptions options_;
+  std::optional<io::OutputFile> record_;
+  std::optional<io::OutputFile> eve_;
+  std::string text_;  ///< a unit's lines, on their way to a file
+};
+
+}  // namespace catena::runtime

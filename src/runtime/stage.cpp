@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/stage.hpp"
+
+#include <catena/core/text.hpp>
+
+namespace catena::runtime {
+namespace {
+
+/// That rx takes in one poll, at most.
+constexpr std::uint32_t kUnitsPerPoll = 4;
+
+std::uint64_t now_ns() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+}  // namespace
+
+void HostStage::worked(std::int64_t begin_ns, std::int64_t end_ns) {
+  Stage::worked(begin_ns, end_ns);
+  if (trace_ != nullptr && trace_->wants(begin_ns)) {
+    const std::uint64_t packets = this->packets();
+    trace_->add({"work", 0, polls_, static_cast<std::uint32_t>(packets - traced_packets_), begin_ns, end_ns});
+    traced_packets_ = packets;
+  }
+  ++polls_;
+}
+
+RxStage::RxStage(io::Source& source, memory::PacketPool& pool, memory::UnitQueue& out, std::atomic<bool> const& stop,
+                 LineBook* lines)
+    : HostStage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop), lines_(lines) {}
+
+Result<Progress> RxStage::poll() {
+  // a worker that has other stages too comes back late: a source that gives full units is asked again at once
+  bool worked = false;
+  for (std::uint32_t units = 0; units < kUnitsPerPoll; ++units) {
+    bool is_full = false;
+    const Progress progress = receive(is_full);
+    if (progress == Progress::kFinished) {
+      return progress;
+    }
+    worked = worked || progress == Progress::kWorked;
+    if (!is_full) {
+      break;
+    }
+  }
+  return worked ? Progress::kWorked : Progress::kIdle;
+}
+
+Progress RxStage::receive(bool& is_full) {
+  if (stop_->load(std::memory_order_relaxed) || source_->finished() || !error_.ok()) {
+    out_->close();
+    return Progress::kFinished;
+  }
+  memory::Unit* unit = pool_->acquire_unit();
+  if (unit == nullptr) {
+    ++starved_polls_;
+    find_exhausted();
+    return Progress::kIdle;
+  }
+  bool starved = false;
+  const std::uint64_t first_index = next_index_;
+  error_ = source_->receive(*pool_, *unit, next_index_, starved);
+  starved_polls_ += starved ? 1 : 0;
+  if (unit->count == 0) {
+    pool_->release_unit(unit);
+    if (starved) {
+      find_exhausted();
+    }
+    return Progress::kIdle;
+  }
+  unit->first_index = first_index;
+  unit->end_index = next_index_;
+  unit->arrival_ns = now_ns();
+  for (const std::uint32_t slot : unit->used_slots()) {
+    bytes_ += pool_->meta().length[slot];
+  }
+  if (lines_ != nullptr) {
+    std::vector<nf::Arrival>& arrivals = lines_->of(*unit).arrivals;
+    const packet::Batch batch = pool_->batch(*unit);
+    for (std::uint32_t i = 0; i < batch.size(); ++i) {
+      arrivals.push_back(nf::arrival_of(batch[i]));
+    }
+  }
+  count(unit->count);
+  is_full = unit->count == pool_->unit_packets();
+  out_->push(unit);
+  return Progress::kWorked;
+}
+
+/// Ends the source where packets would be waited for in vain.
+void RxStage::find_exhausted() {
+  if (error_.ok() && pool_->exhausted()) {
+    error_ = absl::ResourceExhaustedError(
+        concat("device work that never ended keeps ", pool_->quarantined_slots(), " of the ", pool_->slots(),
+               " slots of the packet pool, and what is left does not hold a unit of ", pool_->unit_packets(),
+               " packets: the run cannot go on. A larger tuning.pool_slots lets it, or a longer tuning.device_limit_ms "
+               "if the device is slow"));
+  }
+}
+
+CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
+                   memory::UnitQueue& out, std::optional<io::LiveClock> live_clock, LineBook* lines)
+    : HostStage(instance.name()),
+      instance_(&instance),
+      position_(position),
+      pool_(&pool),
+      in_(&in),
+      out_(&out),
+      ticker_(instance.nf(), live_clock),
+      lines_(lines) {}
+
+Result<Progress> CpuStage::poll() {
+  ticker_.poll();
+  instance_->board().answer(instance_->nf());
+  memory::Unit* unit = in_->pop();
+  if (unit == nullptr) {
+    if (in_->drained()) {
+      out_->close();
+      return Progress::kFinished;
+    }
+    return Progress::kIdle;
+  }
+  instance_->process(pool_->batch(*unit));
+  if (lines_ != nullptr) {
+    take_lines(*instance_, position_, *unit, lines_->of(*unit));
+  }
+  count(unit->count);
+  out_->push(unit);
+  return Progress::kWorked;
+}
+
+TxStage::TxStage(io::Sink& sink, memory::PacketPool& pool, memory::UnitQueue& in, Recorder* recorder, LineBook* lines)
+    : HostStage("tx"), sink_(&sink), pool_(&pool), in_(&in), recorder_(recorder), lines_(lines) {}
+
+Result<Progress> TxStage::poll() {
+  memory::Unit* unit = in_->pop();
+  if (unit == nullptr) {
+    if (!in_->drained()) {
+      return Progress::kIdle;
+    }
+    CATENA_RETURN_IF_ERROR(sink_->finish());
+    CATENA_RETURN_IF_ERROR(recorder_ != nullptr ? recorder_->finish() : absl::OkStatus());
+    return Progress::kFinished;
+  }
+  std::uint64_t dropped = 0;
+  packet::MetaColumns const& meta = pool_->meta();
+  for (const std::uint32_t slot : unit->used_slots()) {
+    dropped += meta.verdict[slot] == static_cast<std::uint8_t>(packet::Verdict::kDrop) ? 1 : 0;
+  }
+  const Status recorded = recorder_ != nullptr ? recorder_->write(lines_->of(*unit)) : absl::OkStatus();
+  const std::uint32_t packets = unit->count;
+  const std::uint64_t arrival_ns = unit->arrival_ns;
+  // a quarantined unit has nothing to send
+  const Status sent = unit->quarantined ? absl::OkStatus() : sink_->send(*pool_, *unit);
+  latency_.add(now_ns() - arrival_ns, packets - dropped);
+  count(packets - dropped);
+  if (unit->quarantined) {
+    pool_->quarantine(*unit);
+  } else {
+    pool_->release_unit(unit);
+  }
+  CATENA_RETURN_IF_ERROR(sent);
+  CATENA_RETURN_IF_ERROR(recorded);
+  return Progress::kWorked;
+}
+
+}  // namespace catena::runtime

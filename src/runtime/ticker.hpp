@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "io/live_clock.hpp"
+
+#include <catena/nf/nf.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace catena::runtime {
+
+/// How often an NF is told the time of a live link: time-outs are in seconds, so this is often enough for all of them.
+inline constexpr std::chrono::nanoseconds kTickEvery = std::chrono::milliseconds(250);
+
+/// Calls Nf::tick() for a stage, with the clock that stamps the packets. Without a clock (captures, artificial traffic)
+/// it never does: there the packets' times are all the time there is, and the same input gives the same output.
+class Ticker {
+ public:
+  Ticker(nf::Nf& nf, std::optional<io::LiveClock> clock) : nf_(&nf), clock_(clock) {}
+
+  /// To be called while no batch of the NF is between prepare() and complete().
+  void poll() {
+    if (!clock_.has_value()) {
+      return;
+    }
+    if (const std::uint64_t now_ns = clock_->now_ns(); now_ns >= next_ns_) {
+      next_ns_ = now_ns + static_cast<std::uint64_t>(kTickEvery.count());
+      nf_->tick(now_ns);
+    }
+  }
+
+ private:
+  nf::Nf* nf_;
+  std::optional<io::LiveClock> clock_;
+  std::uint64_t next_ns_ = 0;
+};
+
+}  // namespace catena::runtime

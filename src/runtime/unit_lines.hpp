@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "memory/arena.hpp"
+#include "nf/record.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace catena::runtime {
+
+/// A line of `--record` and the NF (position in the chain) that wrote it.
+struct UnitRecord {
+  std::uint32_t nf;
+  nf::RecordLine line;
+};
+
+/// An alert for `--eve` and the NF (position in the chain) that raised it.
+struct UnitAlert {
+  std::uint32_t nf;
+  nf::AlertLine line;
+};
+
+/// What NFs said about the packets of a unit. Belongs to who has the unit.
+struct UnitLines {
+  std::vector<UnitRecord> records;
+  std::vector<UnitAlert> alerts;
+  std::vector<nf::Arrival> arrivals;  ///< of its packets, in order
+
+  void clear() {
+    records.clear();
+    alerts.clear();
+    arrivals.clear();
+  }
+};
+
+/// The lines of every unit of an arena, for chains that write some. They stay in this process; the arena holds what
+/// processes share.
+class LineBook {
+ public:
+  /// `arena` must outlive this.
+  explicit LineBook(memory::Arena const& arena) : arena_(&arena), lines_(arena.units()) {}
+  UnitLines& of(memory::Unit const& unit) { return lines_[arena_->number_of(unit)]; }
+
+ private:
+  memory::Arena const* arena_;
+  std::vector<UnitLines> lines_;
+};
+
+}  // namespace catena::runtime
