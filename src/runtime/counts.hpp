@@ -4,7 +4,7 @@
 #include "core/metrics.hpp"
 #include "memory/packet_pool.hpp"
 #include "nf/instance.hpp"
-#include "runtime/stage.hpp"
+#include "runtime/host_stages.hpp"
 
 #include <string_view>
 

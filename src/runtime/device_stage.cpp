@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/stage.hpp"
+#include "runtime/device_stage.hpp"
+
+#include "runtime/recorder.hpp"
 
 #include <catena/core/text.hpp>
-
-#include <spdlog/spdlog.h>
 
 #include <utility>
 
@@ -36,7 +36,8 @@ DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel:
       // a device that does not answer is another matter, and has more time
       mover_(options.make_engine ? options.make_engine() : copy::make_cpu_engine(),
              {options.in_flight, options.units_per_launch * pool.unit_packets()}, options.limit / 2),
-      use_(options.use != nullptr ? options.use : &own_use_) {}
+      use_(options.use != nullptr ? options.use : &own_use_),
+      rescue_(instance.name(), device_nf, pool, *use_, options.only_on_device, options.limit) {}
 
 Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
                                                          kernel::DeviceNf& device_nf, memory::PacketPool& pool,
@@ -103,163 +104,9 @@ void DeviceStage::log(InFlightBatch& batch_in_flight, std::int64_t ready_ns) {
   }
 }
 
-/// Takes the device out of use for the whole chain.
-void DeviceStage::fail(Status const& status) {
-  if (absl::IsDeadlineExceeded(status)) {
-    abandoned_ = true;
-    use_->give_up();
-  }
-  if (use_->stop(Status(status.code(), concat("NF ", instance_->name(), ": ", std::string(status.message()))))) {
-    spdlog::error(
-        "NF {}: device {} is out of use for this chain: {}. From now on the CPU implementations of its NFs decide. "
-        "Packets whose newest bytes are on the device are brought back; those that it does not give back, and those "
-        "that "
-        "it may have half changed, are dropped (device_failed).",
-        instance_->name(), device_nf_->device().info().name, status.ToString());
-  }
-  notice();
-}
-
-/// Keeps why the device is out of use, and hands on what waited for a launch.
-void DeviceStage::notice() {
-  if (device_status_.ok()) {
-    device_status_ = use_->reason();
-  }
-  if (filling_.batch) {
-    filling_.state = InFlightBatch::State::kSettling;
-    in_flight_.push_back(std::move(filling_));
-    filling_ = InFlightBatch{};
-  }
-}
-
-Status DeviceStage::too_late() const {
-  return absl::DeadlineExceededError(
-      concat("stage ", name(), " waited more than ",
-             std::chrono::duration_cast<std::chrono::milliseconds>(options_.limit).count(), " ms for device ",
-             device_nf_->device().info().name));
-}
-
 memory::Unit* DeviceStage::take_unit() { return next_ != nullptr ? std::exchange(next_, nullptr) : in_->pop(); }
 
 bool DeviceStage::is_drained() const { return next_ == nullptr && in_->drained(); }
-
-/// Brings to the host what it does not have of the unit.
-DeviceStage::Rescue DeviceStage::rescue(memory::Unit const& unit) {
-  if (options_.only_on_device == 0) {
-    return Rescue::kSaved;
-  }
-  const auto lost = [this](Status const& why) {
-    is_reading_ = false;
-    if (!std::exchange(warned_, true)) {
-      spdlog::warn("NF {}: packets that only device {} has cannot be brought back: {}", instance_->name(),
-                   device_nf_->device().info().name, why.ToString());
-    }
-    if (absl::IsDeadlineExceeded(why)) {
-      abandoned_ = true;
-      use_->give_up();
-    }
-    return Rescue::kLost;
-  };
-  if (!is_reading_) {
-    if (!use_->answers() || !device_nf_->device().failed().ok()) {
-      return Rescue::kLost;
-    }
-    if (!read_back_) {
-      auto made = copy::ReadBack::create(device_nf_->device(), *device_nf_->shared(), options_.only_on_device,
-                                         pool_->unit_packets());
-      if (!made.ok()) {
-        return lost(made.status());
-      }
-      read_back_ = *std::move(made);
-    }
-    if (const Status started = read_back_->start(pool_->batch(unit)); !started.ok()) {
-      return lost(started);
-    }
-    is_reading_ = true;
-    reading_since_ = Clock::now();
-  }
-  const Result<bool> done = read_back_->poll();
-  if (!done.ok()) {
-    return lost(done.status());
-  }
-  if (!*done) {
-    return Clock::now() - reading_since_ > options_.limit ? lost(too_late()) : Rescue::kWaiting;
-  }
-  is_reading_ = false;
-  read_back_->apply();
-  return Rescue::kSaved;
-}
-
-/// The next unit that the CPU implementation is to decide though a device is there, or was. True if there was one.
-bool DeviceStage::take_host_fallback() {
-  if (host_fallback_ == nullptr && !use_->allowed()) {
-    host_fallback_ = take_unit();
-  }
-  if (host_fallback_ == nullptr || !in_flight_.empty() || filling_.batch) {
-    return false;
-  }
-  const Rescue rescued = host_fallback_->host_fallback ? Rescue::kSaved : rescue(*host_fallback_);
-  if (rescued == Rescue::kWaiting) {
-    return false;
-  }
-  InFlightBatch single;
-  single.units.push_back(std::exchange(host_fallback_, nullptr));
-  memory::Unit& unit = *single.units.front();
-  if (rescued == Rescue::kSaved) {
-    instance_->process(pool_->batch(unit));
-  } else {
-    instance_->drop_alive(pool_->batch(unit), nf::FrameworkReason::kDeviceFailed);
-  }
-  unit.host_fallback = true;
-  deliver(single);
-  return true;
-}
-
-/// Waits until nothing of a batch that failed runs any more. False: not known yet.
-bool DeviceStage::drain(InFlightBatch& batch_in_flight) {
-  if (batch_in_flight.state != InFlightBatch::State::kDraining) {
-    return true;
-  }
-  const Result<bool> drained = batch_in_flight.batch->drained();
-  if (drained.ok() && !*drained && use_->answers()) {
-    if (Clock::now() - batch_in_flight.since <= options_.limit) {
-      return false;
-    }
-    fail(too_late());
-  }
-  batch_in_flight.may_still_run = !drained.ok() || !*drained;
-  batch_in_flight.state = InFlightBatch::State::kSettling;
-  return true;
-}
-
-/// Ends a batch that the device has not: by the CPU implementation where the host has its packets, or can have them.
-/// False: not yet.
-bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
-  if (!drain(batch_in_flight)) {
-    return false;
-  }
-  nf::DeviceBatch& batch = *batch_in_flight.batch;
-  const bool quarantined = batch_in_flight.may_still_run && batch.may_write_packets();
-  const bool is_lost = quarantined || batch.may_change_packets() || batch.may_change_on_device(options_.only_on_device);
-  for (; batch_in_flight.settled < batch_in_flight.units.size(); ++batch_in_flight.settled) {
-    memory::Unit& unit = *batch_in_flight.units[batch_in_flight.settled];
-    const Rescue rescued = is_lost ? Rescue::kLost : rescue(unit);
-    if (rescued == Rescue::kWaiting) {
-      return false;
-    }
-    if (rescued == Rescue::kSaved) {
-      batch.finish_on_cpu(batch_in_flight.settled);
-    } else {
-      batch.drop(batch_in_flight.settled, quarantined);
-    }
-    unit.host_fallback = true;
-    unit.quarantined = quarantined;
-  }
-  batch.clear();
-  batch_in_flight.settled = 0;
-  deliver(batch_in_flight);
-  return true;
-}
 
 bool DeviceStage::collect() {
   bool worked = false;
@@ -281,7 +128,7 @@ bool DeviceStage::collect() {
           break;
         }
         oldest.state = InFlightBatch::State::kDraining;
-        fail(too_late());
+        fail(rescue_.too_late());
         continue;
       }
       launch_time_ += (took - launch_time_) / kLaunchTimeWeight;

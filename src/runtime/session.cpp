@@ -6,7 +6,7 @@
 #include "chain/named_files.hpp"
 #include "runtime/counts.hpp"
 #include "runtime/ends.hpp"
-#include "runtime/pipeline.hpp"
+#include "runtime/workers.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>

@@ -8,9 +8,10 @@
 #include "nf/registry.hpp"
 #include "runtime/chrome_trace.hpp"
 #include "runtime/device_side.hpp"
+#include "runtime/device_stage.hpp"
+#include "runtime/host_stages.hpp"
 #include "runtime/outputs.hpp"
 #include "runtime/report.hpp"
-#include "runtime/stage.hpp"
 
 #include <catena/core/status.hpp>
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/stage.hpp"
+#include "runtime/device_stage.hpp"
+#include "runtime/host_stages.hpp"
 
 #include "copy/testing/late_engine.hpp"
 #include "core/keep.hpp"
 #include "device/testing/faulty_device.hpp"
 #include "eal/eal.hpp"
 #include "nf/testing/marker.hpp"
-#include "runtime/pipeline.hpp"
+#include "runtime/workers.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>

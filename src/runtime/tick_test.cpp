@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The clock of live packets, and the ticks that stages give their NFs by it.
-#include "runtime/stage.hpp"
+#include "runtime/device_stage.hpp"
+
+#include "runtime/host_stages.hpp"
 
 #include <catena/nf/testing/harness.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/pipeline.hpp"
+#include "runtime/workers.hpp"
 
 #include <catena/core/text.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/stage.hpp"
+#include "runtime/host_stages.hpp"
 
 #include <catena/core/text.hpp>
 

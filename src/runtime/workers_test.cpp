@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/pipeline.hpp"
+#include "runtime/workers.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a DeviceStage does when its device is lost, or when packets come that left the device before.
+#include "runtime/device_stage.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace catena::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+/// Takes the device out of use for the whole chain.
+void DeviceStage::fail(Status const& status) {
+  if (absl::IsDeadlineExceeded(status)) {
+    abandoned_ = true;
+    use_->give_up();
+  }
+  if (use_->stop(Status(status.code(), concat("NF ", instance_->name(), ": ", std::string(status.message()))))) {
+    spdlog::error(
+        "NF {}: device {} is out of use for this chain: {}. From now on the CPU implementations of its NFs decide. "
+        "Packets whose newest bytes are on the device are brought back; those that it does not give back, and those "
+        "that it may have half changed, are dropped (device_failed).",
+        instance_->name(), device_nf_->device().info().name, status.ToString());
+  }
+  notice();
+}
+
+/// Keeps why the device is out of use, and hands on what waited for a launch.
+void DeviceStage::notice() {
+  if (device_status_.ok()) {
+    device_status_ = use_->reason();
+  }
+  if (filling_.batch) {
+    filling_.state = InFlightBatch::State::kSettling;
+    in_flight_.push_back(std::move(filling_));
+    filling_ = InFlightBatch{};
+  }
+}
+
+/// The next unit that the CPU implementation is to decide though a device is there, or was. True if there was one.
+bool DeviceStage::take_host_fallback() {
+  if (host_fallback_ == nullptr && !use_->allowed()) {
+    host_fallback_ = take_unit();
+  }
+  if (host_fallback_ == nullptr || !in_flight_.empty() || filling_.batch) {
+    return false;
+  }
+  const Rescue::Outcome rescued =
+      host_fallback_->host_fallback ? Rescue::Outcome::kSaved : rescue_.poll(*host_fallback_);
+  if (rescued == Rescue::Outcome::kWaiting) {
+    return false;
+  }
+  InFlightBatch single;
+  single.units.push_back(std::exchange(host_fallback_, nullptr));
+  memory::Unit& unit = *single.units.front();
+  if (rescued == Rescue::Outcome::kSaved) {
+    instance_->process(pool_->batch(unit));
+  } else {
+    instance_->drop_alive(pool_->batch(unit), nf::FrameworkReason::kDeviceFailed);
+  }
+  unit.host_fallback = true;
+  deliver(single);
+  return true;
+}
+
+/// Waits until nothing of a batch that failed runs any more. False: not known yet.
+bool DeviceStage::drain(InFlightBatch& batch_in_flight) {
+  if (batch_in_flight.state != InFlightBatch::State::kDraining) {
+    return true;
+  }
+  const Result<bool> drained = batch_in_flight.batch->drained();
+  if (drained.ok() && !*drained && use_->answers()) {
+    if (Clock::now() - batch_in_flight.since <= options_.limit) {
+      return false;
+    }
+    fail(rescue_.too_late());
+  }
+  batch_in_flight.may_still_run = !drained.ok() || !*drained;
+  batch_in_flight.state = InFlightBatch::State::kSettling;
+  return true;
+}
+
+/// Ends a batch that the device has not: by the CPU implementation where the host has its packets, or can have them.
+/// False: not yet.
+bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
+  if (!drain(batch_in_flight)) {
+    return false;
+  }
+  nf::DeviceBatch& batch = *batch_in_flight.batch;
+  const bool quarantined = batch_in_flight.may_still_run && batch.may_write_packets();
+  const bool is_lost = quarantined || batch.may_change_packets() || batch.may_change_on_device(options_.only_on_device);
+  for (; batch_in_flight.settled < batch_in_flight.units.size(); ++batch_in_flight.settled) {
+    memory::Unit& unit = *batch_in_flight.units[batch_in_flight.settled];
+    const Rescue::Outcome rescued = is_lost ? Rescue::Outcome::kLost : rescue_.poll(unit);
+    if (rescued == Rescue::Outcome::kWaiting) {
+      return false;
+    }
+    if (rescued == Rescue::Outcome::kSaved) {
+      batch.finish_on_cpu(batch_in_flight.settled);
+    } else {
+      batch.drop(batch_in_flight.settled, quarantined);
+    }
+    unit.host_fallback = true;
+    unit.quarantined = quarantined;
+  }
+  batch.clear();
+  batch_in_flight.settled = 0;
+  deliver(batch_in_flight);
+  return true;
+}
+
+}  // namespace catena::runtime

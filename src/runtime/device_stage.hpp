@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "copy/host_mover.hpp"
+#include "core/trace.hpp"
+#include "io/live_clock.hpp"
+#include "memory/packet_pool.hpp"
+#include "memory/unit_queue.hpp"
+#include "nf/instance.hpp"
+#include "runtime/device_use.hpp"
+#include "runtime/rescue.hpp"
+#include "runtime/stage.hpp"
+#include "runtime/ticker.hpp"
+#include "runtime/unit_lines.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace catena::runtime {
+
+struct DeviceStageOptions {
+  std::uint32_t units_per_launch = 8;
+  std::uint32_t in_flight = 3;
+  /// A launch that takes longer counts as a lost device.
+  std::chrono::nanoseconds limit = std::chrono::seconds(10);
+  /// A launch that is not full waits at most this long for more packets, and not at all when the device is idle.
+  std::chrono::nanoseconds max_batch_delay = std::chrono::microseconds(50);
+  /// Fields whose newest values the plan leaves in the shared buffer alone when a unit comes to this NF. Without the
+  /// device the stage brings them back first. None: a unit that waits for this NF can go on without the device.
+  packet::FieldSet only_on_device = 0;
+  /// Shared by the device stages of a chain; must outlive them. Null: the stage leaves the plan alone.
+  DeviceUse* use = nullptr;
+  /// Where given, gets the launches of this stage, as spans of these tracks; must outlive it. Launches that the device
+  /// fails are not in it.
+  ///   0           on the host: fill (its first unit was taken .. it was full or due), submit (.. everything was
+  ///               enqueued), deliver (it was found done .. its units had gone on)
+  ///   1, 2, ..    on the device: to device, kernel, to host; launches that run side by side are on tracks of their own
+  trace::SpanLog* trace = nullptr;
+  /// The source's, for Nf::tick().
+  std::optional<io::LiveClock> live_clock = {};
+  /// Where the NF's lines go; null in a chain that writes none.
+  LineBook* lines = nullptr;
+  /// Makes what copies between packets and staging; null: the CPU does.
+  std::function<std::unique_ptr<copy::Engine>()> make_engine = {};
+};
+
+/// An NF on a device: fills a batch of units, starts copy + kernel + copy, and polls. Units leave in order.
+///
+/// When the device fails or exceeds its limit, here or at another stage of its DeviceUse, no launch is started any
+/// more, and the log says so at once. Launches that run may end well. Of one that failed the stage waits, within the
+/// limit, until nothing of it runs any more; its units, and all later ones, are decided by the NF's CPU implementation,
+/// after a ReadBack where the plan needs one. Packets are dropped with reason device_failed where the device may have
+/// half changed them, or has the newest bytes and does not give them back. Where it may still write to the packets,
+/// their slots are never given out again.
+class DeviceStage final : public Stage {
+ public:
+  static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,
+                                                     kernel::DeviceNf& device_nf, memory::PacketPool& pool,
+                                                     memory::UnitQueue& in, memory::UnitQueue& out,
+                                                     DeviceStageOptions const& options);
+  ~DeviceStage() override;
+  Result<Progress> poll() override;
+  /// OK, or why the device is out of use for the chain, whether this stage still had work or not. Read after the run.
+  Status device_status() const { return use_->reason(); }
+  /// True if the device never answered: work on it may still run, and its memory was left to it.
+  bool abandoned() const { return abandoned_ || rescue_.gave_up(); }
+
+ private:
+  /// A launch on its way, for the trace.
+  struct LaunchTimeline {
+    std::uint32_t number = 0;
+    std::uint32_t lane = 0;  ///< which of the stage's batches it is: launches of one lane follow one another
+    std::uint32_t packets = 0;
+    std::int64_t first_unit_ns = 0;    ///< its first unit was taken
+    std::int64_t submit_begin_ns = 0;  ///< it was full, or due
+    std::int64_t submit_end_ns = 0;    ///< everything was enqueued
+  };
+  struct InFlightBatch {
+    enum class State : std::uint8_t {
+      kRunning,
+      kDraining,  ///< failed: what was enqueued may still run
+      kSettling,  ///< ends without the device
+    };
+    std::unique_ptr<nf::DeviceBatch> batch;
+    std::vector<memory::Unit*> units;
+    std::chrono::steady_clock::time_point since;  ///< filled, submitted, or failed
+    LaunchTimeline timeline;
+    State state = State::kRunning;
+    bool may_still_run = false;  ///< of one that is settling
+    std::size_t settled = 0;     ///< so many units are
+  };
+  DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, memory::PacketPool& pool,
+              memory::UnitQueue& in, memory::UnitQueue& out, DeviceStageOptions const& options);
+  bool collect();
+  bool fill();
+  void submit();
+  void deliver(InFlightBatch& flight);
+  void log(InFlightBatch& flight, std::int64_t ready_ns);
+  bool is_traced(InFlightBatch const& flight) const;
+  void fail(Status const& status);
+  void notice();
+  bool drain(InFlightBatch& flight);
+  bool settle(InFlightBatch& flight);
+  bool take_host_fallback();
+  memory::Unit* take_unit();
+  bool is_drained() const;
+  bool waited_enough() const;
+
+  nf::Instance* instance_;
+  std::uint32_t position_;
+  kernel::DeviceNf* device_nf_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
+  memory::UnitQueue* out_;
+  DeviceStageOptions options_;
+  Ticker ticker_;
+  std::deque<InFlightBatch> in_flight_;
+  std::vector<InFlightBatch> idle_;
+  InFlightBatch filling_;
+  std::uint32_t launches_ = 0;               ///< that were begun
+  copy::HostMover mover_;                    ///< for the batches above, and gone before them
+  memory::Unit* next_ = nullptr;             ///< taken from the ring, but did not fit into the last launch
+  memory::Unit* host_fallback_ = nullptr;    ///< waits until the units in front of it are done
+  std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
+  std::chrono::steady_clock::time_point last_submit_;
+  DeviceUse own_use_;
+  DeviceUse* use_;
+  Status device_status_;
+  bool abandoned_ = false;
+  Rescue rescue_;
+};
+
+}  // namespace catena::runtime

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/histogram.hpp"
+#include "io/sink.hpp"
+#include "io/source.hpp"
+#include "memory/packet_pool.hpp"
+#include "memory/unit_queue.hpp"
+#include "nf/instance.hpp"
+#include "runtime/recorder.hpp"
+#include "runtime/stage.hpp"
+#include "runtime/ticker.hpp"
+#include "runtime/unit_lines.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+/// The stages that a chain has on the CPU: its ends, and NFs that are placed there.
+namespace catena::runtime {
+
+/// Takes packets from the source. When no slot or unit is free it waits and counts. When the source fails, what came
+/// before goes on through the chain, and error() says why nothing follows.
+class RxStage final : public HostStage {
+ public:
+  /// `lines`: where it notes what each packet was on arrival; null in a chain that writes no lines.
+  RxStage(io::Source& source, memory::PacketPool& pool, memory::UnitQueue& out, std::atomic<bool> const& stop,
+          LineBook* lines = nullptr);
+  Result<Progress> poll() override;
+  bool is_passive() const override { return !sockets().empty(); }
+  std::vector<int> sockets() const override { return source_->sockets(); }
+  /// OK, or why the source ended. Read after the run.
+  Status const& error() const { return error_; }
+  io::Source const& source() const { return *source_; }
+  /// Polls that found the pool exhausted. Any thread.
+  std::uint64_t starved_polls() const { return starved_polls_; }
+  /// Bytes of the packets that were received. Any thread.
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  Progress receive(bool& is_full);
+  void find_exhausted();
+
+  io::Source* source_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* out_;
+  std::atomic<bool> const* stop_;
+  LineBook* lines_;
+  Status error_;
+  std::uint64_t next_index_ = 0;
+  Counter starved_polls_;
+  Counter bytes_;
+};
+
+/// An NF on the CPU. `live_clock`: that of the source, for Nf::tick(). `lines`: where those of the NF go; null in a
+/// chain that writes none.
+class CpuStage final : public HostStage {
+ public:
+  CpuStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
+           memory::UnitQueue& out, std::optional<io::LiveClock> live_clock = std::nullopt, LineBook* lines = nullptr);
+  Result<Progress> poll() override;
+  bool is_passive() const override { return true; }  // ticks are rare
+
+ private:
+  nf::Instance* instance_;
+  std::uint32_t position_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
+  memory::UnitQueue* out_;
+  Ticker ticker_;
+  LineBook* lines_;
+};
+
+/// Sends what is alive, writes the lines of each unit, measures latency, and gives slots and units back.
+class TxStage final : public HostStage {
+ public:
+  /// `recorder` and `lines`: null in a chain that writes no lines.
+  TxStage(io::Sink& sink, memory::PacketPool& pool, memory::UnitQueue& in, Recorder* recorder = nullptr,
+          LineBook* lines = nullptr);
+  Result<Progress> poll() override;
+  bool is_passive() const override { return true; }
+  io::Sink const& sink() const { return *sink_; }
+  /// The time from rx to tx of every packet that was sent. Any thread.
+  Histogram const& latency() const { return latency_; }
+
+ private:
+  io::Sink* sink_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
+  Recorder* recorder_;
+  LineBook* lines_;
+  Histogram latency_;
+};
+
+}  // namespace catena::runtime

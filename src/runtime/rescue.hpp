@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "copy/read_back.hpp"
+#include "kernel/launch.hpp"
+#include "memory/packet_pool.hpp"
+#include "runtime/device_use.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace catena::runtime {
+
+/// Brings to the host what the device alone has of units that go on without it, one unit at a time. Belongs to one
+/// thread at a time.
+class Rescue {
+ public:
+  enum class Outcome : std::uint8_t { kSaved, kLost, kWaiting };
+  /// `stage`: its name, for messages. `only_on_device`: the fields whose newest values the device alone has; none:
+  /// every unit is saved as it is. `limit`: a device that takes longer does not answer. All else outlives this.
+  Rescue(std::string stage, kernel::DeviceNf& device_nf, memory::PacketPool& pool, DeviceUse& use,
+         packet::FieldSet only_on_device, std::chrono::nanoseconds limit)
+      : stage_(std::move(stage)),
+        device_nf_(&device_nf),
+        pool_(&pool),
+        use_(&use),
+        only_on_device_(only_on_device),
+        limit_(limit) {}
+
+  /// To be asked about the same unit until it is not kWaiting. kLost: the device does not give the bytes back; the
+  /// first time the log says why. Never waits.
+  Outcome poll(memory::Unit const& unit);
+  /// Whether the device did not answer: `use` was given up.
+  bool gave_up() const { return gave_up_; }
+  /// The device took longer than `limit`.
+  Status too_late() const;
+
+ private:
+  Outcome lost(Status const& why);
+  Status start(memory::Unit const& unit);
+
+  std::string stage_;
+  kernel::DeviceNf* device_nf_;
+  memory::PacketPool* pool_;
+  DeviceUse* use_;
+  packet::FieldSet only_on_device_;
+  std::chrono::nanoseconds limit_;
+  std::unique_ptr<copy::ReadBack> read_back_;  ///< made when it is needed
+  bool is_reading_ = false;
+  std::chrono::steady_clock::time_point since_;
+  bool warned_ = false;
+  bool gave_up_ = false;
+};
+
+}  // namespace catena::runtime
