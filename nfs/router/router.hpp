@@ -38,6 +38,10 @@ class Router final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
+  /// Answers have one budget.
+  nf::Sharding sharding() const override {
+    return answers_.has_addresses() ? nf::Sharding::kNone : nf::Sharding::kFlow;
+  }
   void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;

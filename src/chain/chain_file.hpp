@@ -41,6 +41,9 @@ struct NfConfig {
   std::string position;  ///< file:line:column of the entry, for messages
 };
 
+/// Parts that a chain may run in.
+inline constexpr std::uint32_t kMaxShards = 16;
+
 /// Numbers that a user may turn; the defaults are made for a laptop.
 struct Tuning {
   std::uint32_t pool_slots = 16384;
@@ -58,6 +61,7 @@ struct ChainConfig {
   PortConfig tx;
   device::DevicePreference device;
   std::vector<NfConfig> nfs;
+  std::uint32_t shards = 1;
   Tuning tuning;
 };
 

@@ -34,6 +34,11 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
     findings.add(add_nf(config.nfs[i], *instances[i], input).status());
   }
   CATENA_RETURN_IF_ERROR(findings.status());
+  std::vector<nf::Instance*> all;
+  for (auto const& instance : instances) {
+    all.push_back(instance.get());
+  }
+  CATENA_RETURN_IF_ERROR(check_shards(config, all));
   const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),
                                       [](NfConfig const& entry) { return entry.on == plan::Processor::kGpu; });
   return is_planned ? plan::make_plan(input).status() : absl::OkStatus();

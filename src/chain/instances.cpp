@@ -39,6 +39,19 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
                                         recording, config.link_local);
 }
 
+Status check_shards(ChainConfig const& config, std::span<nf::Instance* const> instances) {
+  Findings findings;
+  for (std::size_t i = 0; i < instances.size() && config.shards > 1; ++i) {
+    if (instances[i]->nf().sharding() == nf::Sharding::kNone) {
+      NfConfig const& entry = config.nfs[i];
+      findings.add(absl::InvalidArgumentError(
+          concat(entry.position, ": NF '", entry.name, "' (", entry.type,
+                 ") has to see all packets: what it does depends on packets of other flows; write `shards: 1`")));
+    }
+  }
+  return findings.status();
+}
+
 std::vector<nf::Refusal> refusals_of(nf::Instance& instance) {
   auto const* refusing = dynamic_cast<nf::Refusing const*>(&instance.nf());
   return refusing == nullptr ? std::vector<nf::Refusal>() : refusing->refusals();

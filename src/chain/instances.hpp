@@ -7,6 +7,7 @@
 #include <catena/nf/refusal.hpp>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 /// From the entries of a chain file to NFs.
@@ -19,6 +20,10 @@ nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx);
 /// position; else as the NF's create().
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
                                                     bool recording, nf::Ends ends);
+
+/// Whether the chain may run in as many shards as it says. InvalidArgument names each NF that has to see all packets,
+/// with its position.
+Status check_shards(ChainConfig const& config, std::span<nf::Instance* const> instances);
 
 /// The rules that the NF does not apply.
 std::vector<nf::Refusal> refusals_of(nf::Instance& instance);

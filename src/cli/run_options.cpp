@@ -35,7 +35,7 @@ Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::C
   if (!arguments.cores.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.cores, chain::parse_cores(arguments.cores));
   }
-  const std::size_t stages = config.nfs.size() + 2;  // rx and tx
+  const std::size_t stages = config.shards * config.nfs.size() + 2;  // rx and tx
   if (arguments.workers != 0) {
     options.workers = std::min(arguments.workers, static_cast<std::uint32_t>(stages));
   } else if (!options.cores.empty()) {

@@ -3,6 +3,8 @@
 
 #include <catena/core/text.hpp>
 
+#include <utility>
+
 namespace catena::runtime {
 namespace {
 
@@ -26,9 +28,9 @@ void HostStage::worked(std::int64_t begin_ns, std::int64_t end_ns) {
   ++polls_;
 }
 
-RxStage::RxStage(io::Source& source, memory::PacketPool& pool, memory::UnitQueue& out, std::atomic<bool> const& stop,
+RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool> const& stop,
                  LineBook* lines)
-    : HostStage("rx"), source_(&source), pool_(&pool), out_(&out), stop_(&stop), lines_(lines) {}
+    : HostStage("rx"), source_(&source), pool_(&pool), out_(std::move(out)), stop_(&stop), lines_(lines) {}
 
 Result<Progress> RxStage::poll() {
   // a worker that has other stages too comes back late: a source that gives full units is asked again at once
@@ -49,10 +51,10 @@ Result<Progress> RxStage::poll() {
 
 Progress RxStage::receive(bool& is_full) {
   if (stop_->load(std::memory_order_relaxed) || source_->finished() || !error_.ok()) {
-    out_->close();
+    out_.close();
     return Progress::kFinished;
   }
-  memory::Unit* unit = pool_->acquire_unit();
+  memory::Unit* unit = out_.is_ready() ? pool_->acquire_unit() : nullptr;
   if (unit == nullptr) {
     ++starved_polls_;
     find_exhausted();
@@ -84,7 +86,7 @@ Progress RxStage::receive(bool& is_full) {
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();
-  out_->push(unit);
+  out_.push(unit);
   return Progress::kWorked;
 }
 
@@ -130,13 +132,13 @@ Result<Progress> CpuStage::poll() {
   return Progress::kWorked;
 }
 
-TxStage::TxStage(io::Sink& sink, memory::PacketPool& pool, memory::UnitQueue& in, Recorder* recorder, LineBook* lines)
-    : HostStage("tx"), sink_(&sink), pool_(&pool), in_(&in), recorder_(recorder), lines_(lines) {}
+TxStage::TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder, LineBook* lines)
+    : HostStage("tx"), sink_(&sink), pool_(&pool), in_(std::move(in)), recorder_(recorder), lines_(lines) {}
 
 Result<Progress> TxStage::poll() {
-  memory::Unit* unit = in_->pop();
+  memory::Unit* unit = in_.pop();
   if (unit == nullptr) {
-    if (!in_->drained()) {
+    if (!in_.drained()) {
       return Progress::kIdle;
     }
     CATENA_RETURN_IF_ERROR(sink_->finish());

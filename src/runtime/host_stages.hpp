@@ -8,6 +8,7 @@
 #include "memory/unit_queue.hpp"
 #include "nf/instance.hpp"
 #include "runtime/recorder.hpp"
+#include "runtime/split.hpp"
 #include "runtime/stage.hpp"
 #include "runtime/ticker.hpp"
 #include "runtime/unit_lines.hpp"
@@ -24,8 +25,9 @@ namespace catena::runtime {
 /// before goes on through the chain, and error() says why nothing follows.
 class RxStage final : public HostStage {
  public:
-  /// `lines`: where it notes what each packet was on arrival; null in a chain that writes no lines.
-  RxStage(io::Source& source, memory::PacketPool& pool, memory::UnitQueue& out, std::atomic<bool> const& stop,
+  /// `out`: where units go. `lines`: where it notes what each packet was on arrival; null in a chain that writes no
+  /// lines.
+  RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool> const& stop,
           LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return !sockets().empty(); }
@@ -44,7 +46,7 @@ class RxStage final : public HostStage {
 
   io::Source* source_;
   memory::PacketPool* pool_;
-  memory::UnitQueue* out_;
+  Splitter out_;
   std::atomic<bool> const* stop_;
   LineBook* lines_;
   Status error_;
@@ -76,7 +78,7 @@ class CpuStage final : public HostStage {
 class TxStage final : public HostStage {
  public:
   /// `recorder` and `lines`: null in a chain that writes no lines.
-  TxStage(io::Sink& sink, memory::PacketPool& pool, memory::UnitQueue& in, Recorder* recorder = nullptr,
+  TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder = nullptr,
           LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
@@ -87,7 +89,7 @@ class TxStage final : public HostStage {
  private:
   io::Sink* sink_;
   memory::PacketPool* pool_;
-  memory::UnitQueue* in_;
+  Merger in_;
   Recorder* recorder_;
   LineBook* lines_;
   Histogram latency_;

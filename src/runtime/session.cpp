@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <random>
 #include <utility>
 
 namespace catena::runtime {
@@ -37,10 +38,8 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   session->config_.rx = options.rx.value_or(session->config_.rx);
   session->config_.tx = options.tx.value_or(session->config_.tx);
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
-  const nf::NamedFiles of_nfs;
-  CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
-  CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(session->config_, options, of_nfs.files())));
-  const auto queues = static_cast<std::uint32_t>(session->nfs_.size() + 1);
+  CATENA_RETURN_IF_ERROR(session->make_shards(registry, options));
+  const auto queues = static_cast<std::uint32_t>(session->shards_.size() * (session->config_.nfs.size() + 1));
   CATENA_ASSIGN_OR_RETURN(session->pool_, memory::PacketPool::create(session->config_.tuning.pool_slots,
                                                                      session->config_.tuning.unit_packets, queues));
   CATENA_RETURN_IF_ERROR(session->open_device(options));
@@ -57,49 +56,77 @@ Session::~Session() {
   stages_.clear();
 }
 
-std::vector<nf::Instance*> Session::instances() const {
+std::vector<nf::Instance*> Session::instances(Shard const& shard) {
   std::vector<nf::Instance*> instances;
-  for (Entry const& entry : nfs_) {
+  for (Entry const& entry : shard.nfs) {
     instances.push_back(entry.instance.get());
   }
   return instances;
 }
 
-Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
+/// The first of each shard, or the last.
+std::vector<memory::UnitQueue*> Session::queues(bool first) {
+  std::vector<memory::UnitQueue*> queues;
+  for (Shard& shard : shards_) {
+    queues.push_back(first ? &shard.queues.front() : &shard.queues.back());
+  }
+  return queues;
+}
+
+Status Session::make_shards(nf::Registry const& registry, chain::RunOptions const& options) {
+  {
+    const nf::NamedFiles of_nfs;  // of one shard: the others read the same
+    CATENA_ASSIGN_OR_RETURN(Shard first, make_shard(registry, options));
+    shards_.push_back(std::move(first));
+    CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
+  }
+  CATENA_RETURN_IF_ERROR(chain::check_shards(config_, instances(shards_.front())));
+  while (shards_.size() < config_.shards) {
+    CATENA_ASSIGN_OR_RETURN(Shard shard, make_shard(registry, options));
+    shards_.push_back(std::move(shard));
+  }
+  return absl::OkStatus();
+}
+
+Result<Session::Shard> Session::make_shard(nf::Registry const& registry, chain::RunOptions const& options) const {
+  Shard shard;
   chain::Findings findings;
   for (chain::NfConfig const& config : config_.nfs) {
     Entry entry{config, nullptr};
-    entry.instance = findings.take(
-        chain::make_instance(config, registry, !options.record_path.empty(), chain::ends_of(config_.rx, config_.tx)));
+    entry.instance = findings.take(chain::make_instance(config, registry, !options.record_path.empty(),
+                                                        chain::ends_of(config_.rx, config_.tx)));
     if (entry.instance != nullptr && !options.eve_path.empty()) {
       if (auto* alerting = dynamic_cast<nf::Alerting*>(&entry.instance->nf()); alerting != nullptr) {
         alerting->keep_alerts();
       }
     }
-    nfs_.push_back(std::move(entry));
+    shard.nfs.push_back(std::move(entry));
   }
-  return findings.status();
+  CATENA_RETURN_IF_ERROR(findings.status());
+  return shard;
 }
 
 Status Session::start_nfs(chain::RunOptions const& options) {
   const nf::RunContext context{.live_tx = !options.make_sink && config_.tx.kind == chain::PortKind::kDpdk,
                                .new_keys = options.new_keys};
-  for (Entry& entry : nfs_) {
-    auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
-    if (persistent == nullptr) {
-      continue;
-    }
-    if (Status status = persistent->start(context); !status.ok()) {
-      return Status(status.code(),
-                    concat(entry.config.position, ": NF '", entry.config.name, "': ", std::string(status.message())));
+  for (Shard& shard : shards_) {
+    for (Entry& entry : shard.nfs) {
+      auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
+      if (persistent == nullptr) {
+        continue;
+      }
+      if (Status status = persistent->start(context); !status.ok()) {
+        return Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
+                                            "': ", std::string(status.message())));
+      }
     }
   }
   return absl::OkStatus();
 }
 
 bool Session::wants_device() const {
-  return std::any_of(nfs_.begin(), nfs_.end(),
-                     [](Entry const& entry) { return entry.config.on == plan::Processor::kGpu; });
+  return std::any_of(config_.nfs.begin(), config_.nfs.end(),
+                     [](chain::NfConfig const& entry) { return entry.on == plan::Processor::kGpu; });
 }
 
 Status Session::open_device(chain::RunOptions const& options) {
@@ -116,7 +143,7 @@ Status Session::open_device(chain::RunOptions const& options) {
     }
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(device_, DeviceSide::create(std::move(device), config_, options, instances(), pool_));
+  CATENA_ASSIGN_OR_RETURN(device_, DeviceSide::create(std::move(device), config_, options, instances(shards_.front()), pool_));
   return absl::OkStatus();
 }
 
@@ -130,30 +157,46 @@ void Session::add_host_stage(std::unique_ptr<HostStage> stage) {
 }
 
 Status Session::make_stages(chain::RunOptions const& options, std::unique_ptr<io::Sink> sink) {
-  for (std::uint32_t i = 0; i <= nfs_.size(); ++i) {
-    queues_.emplace_back(pool_->arena(), i);
+  std::uint32_t queue = 0;
+  for (Shard& shard : shards_) {
+    for (std::size_t i = 0; i <= shard.nfs.size(); ++i) {
+      shard.queues.emplace_back(pool_->arena(), queue++);
+    }
   }
   if (!options.record_path.empty() || !options.eve_path.empty()) {
     lines_.emplace(pool_->arena());
   }
   LineBook* const lines = lines_ ? &*lines_ : nullptr;
-  auto rx = std::make_unique<RxStage>(*source_, *pool_, queues_.front(), stop_, lines);
-  rx_ = rx.get();
-  add_host_stage(std::move(rx));
-  for (std::uint32_t i = 0; i < nfs_.size(); ++i) {
-    CATENA_RETURN_IF_ERROR(add_nf_stage(i, lines));
+  add_rx(lines);
+  for (Shard& shard : shards_) {
+    for (std::uint32_t i = 0; i < shard.nfs.size(); ++i) {
+      CATENA_RETURN_IF_ERROR(add_nf_stage(shard, i, lines));
+    }
   }
   return add_tx(options, std::move(sink), lines);
 }
 
-Status Session::add_nf_stage(std::uint32_t position, LineBook* lines) {
-  Entry& entry = nfs_[position];
-  memory::UnitQueue& in = queues_[position];
-  memory::UnitQueue& out = queues_[position + 1];
+void Session::add_rx(LineBook* lines) {
+  std::unique_ptr<RxStage> rx;
+  if (shards_.size() == 1) {
+    rx = std::make_unique<RxStage>(*source_, *pool_, shards_.front().queues.front(), stop_, lines);
+  } else {
+    order_.emplace(pool_->arena().units());
+    Splitter splitter(queues(true), *pool_, *order_, std::random_device{}(), lines);
+    rx = std::make_unique<RxStage>(*source_, *pool_, std::move(splitter), stop_, lines);
+  }
+  rx_ = rx.get();
+  add_host_stage(std::move(rx));
+}
+
+Status Session::add_nf_stage(Shard& shard, std::uint32_t position, LineBook* lines) {
+  Entry& entry = shard.nfs[position];
+  memory::UnitQueue& in = shard.queues[position];
+  memory::UnitQueue& out = shard.queues[position + 1];
   kernel::DeviceNf* const kernel = device_ ? device_->kernel_of(position) : nullptr;
   if (kernel == nullptr) {
-    add_host_stage(
-        std::make_unique<CpuStage>(*entry.instance, position, *pool_, in, out, source_->live_clock(), lines));
+    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, *pool_, in, out, source_->live_clock(), lines));
+    entry.stage = stages_.back().get();
     return absl::OkStatus();
   }
   DeviceStageOptions options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,
@@ -167,34 +210,44 @@ Status Session::add_nf_stage(std::uint32_t position, LineBook* lines) {
   CATENA_ASSIGN_OR_RETURN(auto stage,
                           DeviceStage::create(*entry.instance, position, *kernel, *pool_, in, out, options));
   entry.device_stage = stage.get();
+  entry.stage = stage.get();
   stages_.push_back(std::move(stage));
   return absl::OkStatus();
 }
 
 Status Session::add_tx(chain::RunOptions const& options, std::unique_ptr<io::Sink> sink, LineBook* lines) {
   std::vector<nf::Instance const*> nfs;
-  for (Entry const& entry : nfs_) {
+  for (Entry const& entry : shards_.front().nfs) {
     nfs.push_back(entry.instance.get());
   }
   CATENA_ASSIGN_OR_RETURN(outputs_, Outputs::open(config_, options, std::move(sink), std::move(nfs)));
-  auto tx = std::make_unique<TxStage>(outputs_->sink(), *pool_, queues_.back(), outputs_->recorder(), lines);
+  Merger in = order_ ? Merger(queues(false), *pool_, *order_, lines) : Merger(shards_.front().queues.back());
+  auto tx = std::make_unique<TxStage>(outputs_->sink(), *pool_, std::move(in), outputs_->recorder(), lines);
   tx_ = tx.get();
   add_host_stage(std::move(tx));
   return absl::OkStatus();
 }
 
 void Session::register_counts() {
+  const auto of_nfs = [this](auto collect_entry) {
+    for (std::size_t i = 0; i < shards_.size(); ++i) {
+      metrics_.add({{"shard", std::to_string(i)}}, [shard = &shards_[i], collect_entry](metrics::Snapshot& counts) {
+        for (Entry const& entry : shard->nfs) {
+          collect_entry(entry, counts);
+        }
+      });
+    }
+  };
+  // tx before rx: never more out than in
+  metrics_.add({}, [this](metrics::Snapshot& counts) { collect(*tx_, counts); });
+  of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
   metrics_.add({}, [this](metrics::Snapshot& counts) {
-    collect(*tx_, counts);  // before rx: never more out than in
-    for (Entry const& entry : nfs_) {
-      collect(*entry.instance, counts);
-    }
     collect(*rx_, counts);
-    for (auto const& stage : stages_) {
-      collect(*stage, stage.get() != rx_ && stage.get() != tx_, counts);
-    }
     collect(*pool_, counts);
+    collect(*rx_, false, counts);
   });
+  of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.stage, true, counts); });
+  metrics_.add({}, [this](metrics::Snapshot& counts) { collect(*tx_, false, counts); });
 }
 
 Status Session::run() {
@@ -212,14 +265,13 @@ Status Session::run_stages() {
     stages.push_back(stage.get());
   }
   Status status = runtime::run_stages(stages, workers_, cores_);
-  for (Entry& entry : nfs_) {
-    if (status.ok()) {
-      const Status finished = entry.instance->nf().finish();
-      status = finished.ok()
-                   ? finished
-                   : Status(finished.code(), concat("NF '", entry.config.name, "': ", std::string(finished.message())));
+  for (Shard& shard : shards_) {
+    for (Entry& entry : shard.nfs) {
+      if (const Status end = status.ok() ? entry.instance->nf().finish() : status; status.ok() && !end.ok()) {
+        status = Status(end.code(), concat("NF '", entry.config.name, "': ", std::string(end.message())));
+      }
+      entry.instance->board().end(entry.instance->nf());
     }
-    entry.instance->board().end(entry.instance->nf());
   }
   CATENA_RETURN_IF_ERROR(status);
   return rx_->error();
@@ -228,7 +280,10 @@ Status Session::run_stages() {
 std::vector<StageTrace> Session::traces() const {
   std::vector<StageTrace> traces;
   for (std::size_t i = 0; i < trace_logs_.size(); ++i) {
-    traces.push_back({stages_[i]->name(), trace_logs_[i].get()});
+    // the NFs of the shards, one shard behind the other
+    const bool is_nf = i > 0 && i + 1 < trace_logs_.size();
+    const std::string shard = is_nf && shards_.size() > 1 ? concat("/", (i - 1) / config_.nfs.size()) : std::string();
+    traces.push_back({stages_[i]->name() + shard, trace_logs_[i].get()});
   }
   return traces;
 }
@@ -236,8 +291,10 @@ std::vector<StageTrace> Session::traces() const {
 std::optional<plan::Plan> Session::plan() const { return device_ ? std::optional(device_->plan()) : std::nullopt; }
 
 bool Session::abandoned_device() const {
-  return std::any_of(nfs_.begin(), nfs_.end(), [](Entry const& entry) {
-    return entry.device_stage != nullptr && entry.device_stage->abandoned();
+  return std::any_of(shards_.begin(), shards_.end(), [](Shard const& shard) {
+    return std::any_of(shard.nfs.begin(), shard.nfs.end(), [](Entry const& entry) {
+      return entry.device_stage != nullptr && entry.device_stage->abandoned();
+    });
   });
 }
 
@@ -260,7 +317,10 @@ std::vector<std::string> Session::start_report() const {
     lines.push_back(concat("device   none (", no_device_reason_, ")"));
   }
   lines.push_back(concat("rx       ", source_->describe()));
-  for (Entry const& entry : nfs_) {
+  if (shards_.size() > 1) {
+    lines.push_back(concat("shards   ", shards_.size(), ", by flow"));
+  }
+  for (Entry const& entry : shards_.front().nfs) {
     std::string line = fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type,
                                    entry.device_stage != nullptr ? "gpu" : "cpu");
     for (std::string const& detail : entry.instance->nf().start_report()) {
@@ -306,23 +366,28 @@ Report Session::report() const {
     report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
   }
   report.offered_per_second = source_->offered_per_second();
-  for (Entry const& entry : nfs_) {
-    report.nfs.push_back(report_of(entry, counts));
+  for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
+    report.nfs.push_back(report_of(nf, counts));
   }
   return report;
 }
 
-NfReport Session::report_of(Entry const& entry, metrics::Snapshot const& counts) const {
-  NfReport row = runtime::report_of(entry.config.name, counts);
-  row.type = entry.config.type;
-  row.placement = entry.device_stage != nullptr ? "gpu" : "cpu";
-  if (entry.device_stage != nullptr && !entry.device_stage->device_status().ok()) {
+NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) const {
+  Entry const& first = shards_.front().nfs[nf];
+  NfReport row = runtime::report_of(first.config.name, counts);
+  row.type = first.config.type;
+  row.placement = first.device_stage != nullptr ? "gpu" : "cpu";
+  // a device is in use for all shards, or for none
+  if (first.device_stage != nullptr && !first.device_stage->device_status().ok()) {
     row.placement = "gpu -> cpu";
-    row.device_error = entry.device_stage->device_status().ToString();
+    row.device_error = first.device_stage->device_status().ToString();
   }
   if (has_ended_) {
-    row.lines = entry.instance->nf().end_report();
-    for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*entry.instance))) {
+    for (Shard const& shard : shards_) {
+      const std::vector<std::string> lines = shard.nfs[nf].instance->nf().end_report();
+      row.lines.insert(row.lines.end(), lines.begin(), lines.end());
+    }
+    for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*first.instance))) {
       row.refused_rules.push_back({reason, count});
     }
   }

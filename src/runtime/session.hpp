@@ -60,21 +60,30 @@ class Session {
     chain::NfConfig config;
     std::unique_ptr<nf::Instance> instance;
     DeviceStage* device_stage = nullptr;  ///< null: on the CPU
+    Stage const* stage = nullptr;
+  };
+  /// A part of the chain that has the packets of some flows: NFs, stages and queues of its own.
+  struct Shard {
+    std::vector<Entry> nfs;
+    std::vector<memory::UnitQueue> queues;  ///< in front of each NF, and behind the last
   };
   Session() = default;
   bool wants_device() const;
-  std::vector<nf::Instance*> instances() const;
-  Status make_nfs(nf::Registry const& registry, chain::RunOptions const& options);
+  static std::vector<nf::Instance*> instances(Shard const& shard);
+  std::vector<memory::UnitQueue*> queues(bool first);
+  Status make_shards(nf::Registry const& registry, chain::RunOptions const& options);
+  Result<Shard> make_shard(nf::Registry const& registry, chain::RunOptions const& options) const;
   Status open_device(chain::RunOptions const& options);
   Status start_nfs(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options, std::unique_ptr<io::Sink> sink);
-  Status add_nf_stage(std::uint32_t position, LineBook* lines);
+  Status add_nf_stage(Shard& shard, std::uint32_t position, LineBook* lines);
+  void add_rx(LineBook* lines);
   Status add_tx(chain::RunOptions const& options, std::unique_ptr<io::Sink> sink, LineBook* lines);
   void add_host_stage(std::unique_ptr<HostStage> stage);
   trace::SpanLog* trace_of_next_stage();
   void register_counts();
   Status run_stages();
-  NfReport report_of(Entry const& entry, metrics::Snapshot const& counts) const;
+  NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
   chain::ChainConfig config_;
   std::uint32_t workers_ = 1;
@@ -84,12 +93,12 @@ class Session {
   std::atomic<bool> has_ended_{false};
   std::string no_device_reason_;
   std::shared_ptr<memory::PacketPool> pool_;  ///< a device that is lost keeps it
-  std::vector<Entry> nfs_;
+  std::vector<Shard> shards_;           ///< at least one
   std::unique_ptr<DeviceSide> device_;  ///< null where there is none
   std::unique_ptr<io::Source> source_;
   std::optional<Outputs> outputs_;
   std::optional<LineBook> lines_;
-  std::vector<memory::UnitQueue> queues_;
+  std::optional<SplitOrder> order_;                          ///< with several shards
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced
   std::vector<std::unique_ptr<Stage>> stages_;
   RxStage* rx_ = nullptr;

@@ -97,6 +97,12 @@ class Completion {
   std::uint32_t first_row_;
 };
 
+/// Whether a chain may run in shards, each with an NF of its own that sees a part of the packets.
+enum class Sharding : std::uint8_t {
+  kNone,  ///< what the NF decides depends on packets of other flows: one NF has to see them all
+  kFlow,  ///< on those of the same flow, in both directions, and ICMP errors about it, at most
+};
+
 struct Statistic {
   std::string name;  ///< snake_case, stable: it is a metric name
   std::uint64_t value;
@@ -116,6 +122,9 @@ class Nf {
   /// Bytes by which the NF lets an average frame grow, for plans to reckon with; below 0 where frames shrink. Must not
   /// change.
   virtual double grows_by() const { return 0; }
+
+  /// How the packets of one such NF may be divided among several with the same configuration. Must not change.
+  virtual Sharding sharding() const { return Sharding::kNone; }
 
   /// A packet that is not this NF's to decide, for an NF whose descriptor says `takes_unsupported`: it may drop or
   /// answer it through `outcome`. What it leaves alone goes by the chain's on_unsupported. Reads what prepare() reads.

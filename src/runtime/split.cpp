@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/split.hpp"
+
+#include "runtime/flow_hash.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+
+namespace catena::runtime {
+
+SplitOrder::SplitOrder(std::uint32_t units) : ring_(std::bit_ceil(units)) {}
+
+void SplitOrder::push(std::uint64_t shards) {
+  const std::uint64_t at = pushed_.load(std::memory_order_relaxed);
+  ring_[at % ring_.size()] = shards;
+  pushed_.store(at + 1, std::memory_order_release);
+}
+
+std::uint64_t SplitOrder::pop() {
+  const std::uint64_t at = popped_.load(std::memory_order_relaxed);
+  if (at == pushed_.load(std::memory_order_acquire)) {
+    return 0;
+  }
+  const std::uint64_t shards = ring_[at % ring_.size()];
+  popped_.store(at + 1, std::memory_order_release);
+  return shards;
+}
+
+Splitter::Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order,
+                   std::uint64_t key, LineBook* lines)
+    : queues_(std::move(queues)), pool_(&pool), order_(&order), key_(key), lines_(lines), parts_(queues_.size()) {}
+
+bool Splitter::is_ready() {
+  for (memory::Unit*& part : parts_) {
+    if (part == nullptr) {
+      part = pool_->acquire_unit();
+    }
+    if (part == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Splitter::start_part(memory::Unit& part, memory::Unit const& unit) const {
+  part.first_index = unit.first_index;
+  part.end_index = unit.end_index;
+  part.arrival_ns = unit.arrival_ns;
+  part.host_fallback = unit.host_fallback;
+}
+
+std::uint32_t Splitter::shard_of(memory::Unit const& unit, std::uint32_t i) const {
+  const packet::Packet packet = pool_->batch(unit)[i];
+  return runtime::shard_of(flow_hash(packet, key_), static_cast<std::uint32_t>(queues_.size()));
+}
+
+void Splitter::push(memory::Unit* unit) {
+  if (pool_ == nullptr) {
+    queues_.front()->push(unit);
+    return;
+  }
+  std::uint64_t shards = 0;
+  for (std::uint32_t i = 0; i < unit->count; ++i) {
+    const std::uint32_t shard = shard_of(*unit, i);
+    memory::Unit& part = *parts_[shard];
+    if (part.count == 0) {
+      start_part(part, *unit);
+      shards |= std::uint64_t{1} << shard;
+    }
+    part.slots()[part.count++] = unit->slots()[i];
+    if (lines_ != nullptr) {
+      lines_->of(part).arrivals.push_back(std::move(lines_->of(*unit).arrivals[i]));
+    }
+  }
+  if (lines_ != nullptr) {
+    lines_->of(*unit).clear();
+  }
+  pool_->release_unit(unit);
+  order_->push(shards);  // before its parts: whoever has one must know of the others
+  for (std::uint64_t left = shards; left != 0; left &= left - 1) {
+    const auto shard = static_cast<std::size_t>(std::countr_zero(left));
+    queues_[shard]->push(std::exchange(parts_[shard], nullptr));
+  }
+}
+
+void Splitter::close() {
+  for (memory::Unit*& part : parts_) {
+    if (part != nullptr) {
+      pool_->release_unit(std::exchange(part, nullptr));
+    }
+  }
+  for (memory::UnitQueue* queue : queues_) {
+    queue->close();
+  }
+}
+
+Merger::Merger(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order, LineBook* lines)
+    : queues_(std::move(queues)), pool_(&pool), order_(&order), lines_(lines) {}
+
+bool Merger::drained() const {
+  return ready_.empty() && missing_ == 0 && parts_.empty() &&
+         std::all_of(queues_.begin(), queues_.end(), [](memory::UnitQueue const* queue) { return queue->drained(); });
+}
+
+memory::Unit* Merger::pop() {
+  if (pool_ == nullptr) {
+    return queues_.front()->pop();
+  }
+  if (ready_.empty()) {
+    collect();
+  }
+  if (ready_.empty()) {
+    return nullptr;
+  }
+  memory::Unit* const unit = ready_.front();
+  ready_.pop_front();
+  return unit;
+}
+
+/// Takes what has come of the next unit.
+void Merger::collect() {
+  if (missing_ == 0) {
+    missing_ = order_->pop();
+  }
+  for (std::uint64_t left = missing_; left != 0; left &= left - 1) {
+    const auto shard = static_cast<std::size_t>(std::countr_zero(left));
+    if (memory::Unit* part = queues_[shard]->pop(); part != nullptr) {
+      parts_.push_back(part);
+      missing_ &= ~(std::uint64_t{1} << shard);
+    }
+  }
+  if (missing_ == 0 && !parts_.empty()) {
+    merge();
+  }
+}
+
+void Merger::merge() {
+  const auto sound =
+      std::stable_partition(parts_.begin(), parts_.end(), [](memory::Unit const* part) { return part->quarantined; });
+  ready_.insert(ready_.end(), parts_.begin(), sound);
+  parts_.erase(parts_.begin(), sound);
+  if (!parts_.empty()) {
+    memory::Unit& whole = *parts_.front();
+    if (parts_.size() > 1) {
+      if (lines_ != nullptr) {
+        merge_lines(whole);
+      }
+      merge_slots(whole);
+    }
+    ready_.push_back(&whole);
+  }
+  parts_.clear();
+}
+
+/// All slots into the first part, in the order of their packets; the other parts are given back.
+void Merger::merge_slots(memory::Unit& whole) {
+  slots_.clear();
+  for (memory::Unit* part : parts_) {
+    slots_.insert(slots_.end(), part->slots(), part->slots() + part->count);
+    if (part != &whole) {
+      pool_->release_unit(part);
+    }
+  }
+  std::uint64_t const* const index = pool_->meta().index;
+  std::sort(slots_.begin(), slots_.end(), [index](std::uint32_t a, std::uint32_t b) { return index[a] < index[b]; });
+  std::copy(slots_.begin(), slots_.end(), whole.slots());
+  whole.count = static_cast<std::uint32_t>(slots_.size());
+}
+
+void Merger::merge_lines(memory::Unit& whole) {
+  UnitLines& lines = lines_->of(whole);
+  for (memory::Unit* part : parts_) {
+    if (part == &whole) {
+      continue;
+    }
+    UnitLines& more = lines_->of(*part);
+    std::move(more.records.begin(), more.records.end(), std::back_inserter(lines.records));
+    std::move(more.alerts.begin(), more.alerts.end(), std::back_inserter(lines.alerts));
+    std::move(more.arrivals.begin(), more.arrivals.end(), std::back_inserter(lines.arrivals));
+    more.clear();
+  }
+  std::sort(lines.arrivals.begin(), lines.arrivals.end(),
+            [](nf::Arrival const& a, nf::Arrival const& b) { return a.packet < b.packet; });
+}
+
+}  // namespace catena::runtime
