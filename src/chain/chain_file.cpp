@@ -209,9 +209,9 @@ Status read_spec(Section& spec, ChainConfig& chain) {
   }
   chain.shards = static_cast<std::uint32_t>(findings.take(spec.integer("shards"), std::int64_t{1}));
   if (const std::size_t queues = chain.shards * (chain.nfs.size() + 1); queues > memory::kMaxQueues) {
-    findings.add(spec.config().error("shards", concat("'shards' is ", chain.shards, ", which with ", chain.nfs.size(),
-                                                      " NFs needs ", queues, " queues; there are ",
-                                                      memory::kMaxQueues)));
+    findings.add(
+        spec.config().error("shards", concat("'shards' is ", chain.shards, ", which with ", chain.nfs.size(),
+                                             " NFs needs ", queues, " queues; there are ", memory::kMaxQueues)));
   }
   return findings.status();
 }

@@ -92,7 +92,7 @@ std::uint32_t hash(Frame const& ip, std::uint64_t key = kKey) {
   put16(frame, 0x0800);
   frame.insert(frame.end(), ip.begin(), ip.end());
   frame.resize(std::max<std::size_t>(frame.size(), 60));
-  const nf::testing::PacketStore store(std::array{frame});
+  nf::testing::PacketStore store(std::array{frame});
   return flow_hash(store.all()[0], key);
 }
 
@@ -137,7 +137,7 @@ TEST(FlowHash, icmp_errors_are_with_the_flow_that_they_quote) {
 }
 
 TEST(FlowHash, what_is_not_ipv4_has_none) {
-  const nf::testing::PacketStore store(std::array{Frame(60, 0), Frame(20, 0xFF)});
+  nf::testing::PacketStore store(std::array{Frame(60, 0), Frame(20, 0xFF)});
   EXPECT_EQ(flow_hash(store.all()[0], kKey), 0U);
   EXPECT_EQ(flow_hash(store.all()[1], kKey), 0U);
 }

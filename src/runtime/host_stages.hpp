@@ -78,8 +78,7 @@ class CpuStage final : public HostStage {
 class TxStage final : public HostStage {
  public:
   /// `recorder` and `lines`: null in a chain that writes no lines.
-  TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder = nullptr,
-          LineBook* lines = nullptr);
+  TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* recorder = nullptr, LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   io::Sink const& sink() const { return *sink_; }

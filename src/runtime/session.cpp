@@ -93,8 +93,8 @@ Result<Session::Shard> Session::make_shard(nf::Registry const& registry, chain::
   chain::Findings findings;
   for (chain::NfConfig const& config : config_.nfs) {
     Entry entry{config, nullptr};
-    entry.instance = findings.take(chain::make_instance(config, registry, !options.record_path.empty(),
-                                                        chain::ends_of(config_.rx, config_.tx)));
+    entry.instance = findings.take(
+        chain::make_instance(config, registry, !options.record_path.empty(), chain::ends_of(config_.rx, config_.tx)));
     if (entry.instance != nullptr && !options.eve_path.empty()) {
       if (auto* alerting = dynamic_cast<nf::Alerting*>(&entry.instance->nf()); alerting != nullptr) {
         alerting->keep_alerts();
@@ -116,8 +116,8 @@ Status Session::start_nfs(chain::RunOptions const& options) {
         continue;
       }
       if (Status status = persistent->start(context); !status.ok()) {
-        return Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
-                                            "': ", std::string(status.message())));
+        return Status(status.code(),
+                      concat(entry.config.position, ": NF '", entry.config.name, "': ", std::string(status.message())));
       }
     }
   }
@@ -143,7 +143,8 @@ Status Session::open_device(chain::RunOptions const& options) {
     }
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(device_, DeviceSide::create(std::move(device), config_, options, instances(shards_.front()), pool_));
+  CATENA_ASSIGN_OR_RETURN(device_,
+                          DeviceSide::create(std::move(device), config_, options, instances(shards_.front()), pool_));
   return absl::OkStatus();
 }
 
@@ -195,7 +196,8 @@ Status Session::add_nf_stage(Shard& shard, std::uint32_t position, LineBook* lin
   memory::UnitQueue& out = shard.queues[position + 1];
   kernel::DeviceNf* const kernel = device_ ? device_->kernel_of(position) : nullptr;
   if (kernel == nullptr) {
-    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, *pool_, in, out, source_->live_clock(), lines));
+    add_host_stage(
+        std::make_unique<CpuStage>(*entry.instance, position, *pool_, in, out, source_->live_clock(), lines));
     entry.stage = stages_.back().get();
     return absl::OkStatus();
   }

@@ -93,8 +93,8 @@ class Session {
   std::atomic<bool> has_ended_{false};
   std::string no_device_reason_;
   std::shared_ptr<memory::PacketPool> pool_;  ///< a device that is lost keeps it
-  std::vector<Shard> shards_;           ///< at least one
-  std::unique_ptr<DeviceSide> device_;  ///< null where there is none
+  std::vector<Shard> shards_;                 ///< at least one
+  std::unique_ptr<DeviceSide> device_;        ///< null where there is none
   std::unique_ptr<io::Source> source_;
   std::optional<Outputs> outputs_;
   std::optional<LineBook> lines_;

@@ -11,8 +11,8 @@
 #include <vector>
 
 /// From one source to the shards of a chain, and back to one sink. A unit that rx took becomes parts, one for each
-/// shard that has packets in it; tx puts them together again. So packets leave in the order in which they came, and what
-/// a chain writes does not depend on how many shards it has.
+/// shard that has packets in it; tx puts them together again. So packets leave in the order in which they came, and
+/// what a chain writes does not depend on how many shards it has.
 namespace catena::runtime {
 
 /// Which shards have a part of each unit, in the order of units. One thread pushes, one pops.
