@@ -196,6 +196,10 @@ std::string stages_text(Report const& report) {
     fmt::format_to(std::back_inserter(text), "stage     {}: busy {}, {:.1f} % of the run\n", stage.name,
                    scaled(stage.busy_seconds, "s"), rate(stage.busy_seconds * 100, report.seconds));
   }
+  for (std::size_t i = 0; i < report.shards.size(); ++i) {
+    fmt::format_to(std::back_inserter(text), "shard     {}: {} packets, busy {}\n", i, report.shards[i].packets,
+                   scaled(report.shards[i].busy_seconds, "s"));
+  }
   fmt::format_to(std::back_inserter(text), "rx        waited {} times for a free slot\n", report.backlog_full);
   return text;
 }
@@ -243,6 +247,10 @@ std::string to_json(Report const& report) {
   json["stages"] = nlohmann::ordered_json::array();
   for (StageReport const& stage : report.stages) {
     json["stages"].push_back({{"name", stage.name}, {"busy_seconds", stage.busy_seconds}});
+  }
+  json["shards"] = nlohmann::ordered_json::array();
+  for (ShardReport const& shard : report.shards) {
+    json["shards"].push_back({{"in_packets", shard.packets}, {"busy_seconds", shard.busy_seconds}});
   }
   json["dropped_packets"] = report.dropped();
   json["accounted"] = report.accounted();

@@ -48,6 +48,12 @@ struct StageReport {
   double busy_seconds = 0;
 };
 
+/// What one of several shards did.
+struct ShardReport {
+  std::uint64_t packets = 0;  ///< that its first NF was given
+  double busy_seconds = 0;    ///< of the stages of its NFs, together
+};
+
 /// A run so far, or its end: then in == sent + every drop.
 struct Report {
   std::string error;  ///< why the run ended; empty: it did what it should
@@ -71,6 +77,7 @@ struct Report {
   std::uint64_t tx_fragments = 0;  ///< frames that packets were cut into
   std::vector<NfReport> nfs;
   std::vector<StageReport> stages;  ///< rx, each NF, tx
+  std::vector<ShardReport> shards;  ///< empty where there is one
   double seconds = 0;
   std::uint64_t offered_per_second = 0;  ///< packets that rx was told to bring; 0: as many as the chain takes
   Histogram latency;                     ///< times from rx to tx, ns

@@ -21,6 +21,8 @@
 namespace catena::runtime {
 namespace {
 
+constexpr double kNsPerSecond = 1e9;
+
 std::int64_t now_ns() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
@@ -362,7 +364,6 @@ Report Session::report() const {
   report.rx = describe(config_.rx);
   report.tx = describe(config_.tx);
   report.workers = workers_;
-  constexpr double kNsPerSecond = 1e9;
   if (const std::int64_t began_ns = began_ns_; began_ns != 0) {
     const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();
     report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
@@ -370,6 +371,11 @@ Report Session::report() const {
   report.offered_per_second = source_->offered_per_second();
   for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
     report.nfs.push_back(report_of(nf, counts));
+  }
+  for (std::size_t i = 0; i < shards_.size() && shards_.size() > 1 && !config_.nfs.empty(); ++i) {
+    const metrics::Label shard{"shard", std::to_string(i)};
+    report.shards.push_back({counts.sum(counts::kIn, {shard, {"nf", config_.nfs.front().name}}),
+                             static_cast<double>(counts.sum(counts::kBusy, {shard})) / kNsPerSecond});
   }
   return report;
 }

@@ -38,7 +38,14 @@ TEST_P(ShardsOf, give_the_bytes_and_lines_of_one_for_every_placement) {
   ASSERT_GT(expected.report.sent, 0U);
   for (const std::uint32_t shards : {2U, 3U, 8U}) {
     for (const std::uint32_t workers : {1U, 3U}) {
-      expect_same(run(shards, 0, "none", workers, capture), expected, fmt::format("{} shards, CPU", shards));
+      const ChainOutput actual = run(shards, 0, "none", workers, capture);
+      expect_same(actual, expected, fmt::format("{} shards, CPU", shards));
+      std::uint64_t packets = 0;
+      for (runtime::ShardReport const& shard : actual.report.shards) {
+        packets += shard.packets;
+      }
+      EXPECT_EQ(actual.report.shards.size(), shards);
+      EXPECT_EQ(packets, actual.report.nfs.front().in);
     }
     for (std::string const& device : device_names()) {
       for (const std::uint32_t mask : {0b1111U, 0b1001U, 0b0110U}) {

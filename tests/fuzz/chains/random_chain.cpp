@@ -85,6 +85,14 @@ chain::CostProfile random_costs(Random& random, bool one_method) {
   return profile;
 }
 
+/// Whether no NF needs to see all packets.
+bool can_be_divided(FuzzChain const& chain) {
+  return std::all_of(chain.nfs.begin(), chain.nfs.end(), [](FuzzNf const& nf) {
+    return nf.type == "firewall" || nf.type == "nids" || nf.type == "remark" ||
+           (nf.type == "router" && nf.config.find("address:") == std::string::npos);
+  });
+}
+
 void choose_sync(Random& random, bool grows, Variant& variant) {
   const std::uint32_t mode = random.below(grows ? 8 : 10);
   variant.sync.mode = mode < 3 ? plan::Mode::kCopy : mode < 5 ? plan::Mode::kShared : plan::Mode::kAdaptive;
@@ -162,6 +170,7 @@ Variant make_variant(Random& random, FuzzChain const& chain, Variant const* like
   }
   variant.tuning = random_tuning(random, chain.growing_nfs > 0);
   variant.workers = random.chance(60) ? 1 : random.between(2, 4);
+  variant.shards = can_be_divided(chain) && random.chance(40) ? random.between(2, 6) : 1;
   return variant;
 }
 
@@ -183,7 +192,7 @@ std::string chain_text(FuzzChain const& chain, Variant const& variant, std::stri
       "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: fuzz}\nspec:\n  rx: {pcap: in.pcap}\n  tx: {pcap: "
       "out.pcap}\n"
       "  device: ",
-      device, "\n", chain.spec, "  tuning: ", to_yaml(variant.tuning), "\n",
+      device, "\n", chain.spec, "  shards: ", variant.shards, "\n  tuning: ", to_yaml(variant.tuning), "\n",
       chain.nfs.empty() ? "  nfs: []\n" : "  nfs:\n");
   for (std::size_t i = 0; i < chain.nfs.size(); ++i) {
     FuzzNf const& nf = chain.nfs[i];

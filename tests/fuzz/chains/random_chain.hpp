@@ -15,13 +15,14 @@
 /// Random chains for the chain fuzzer, and the files that they name.
 namespace catena::fuzz {
 
-/// What must not change what comes out: where NFs are, what moves how, and in which portions.
+/// What must not change what comes out: where NFs are, what moves how, in which portions, and in how many shards.
 struct Variant {
   std::uint32_t gpu_mask = 0;  ///< bit i: NF i is placed on the gpu
   chain::SyncOptions sync;
   std::string sync_options;  ///< the same as options of `catena run`, without the profile
   chain::Tuning tuning;
   std::uint32_t workers = 1;
+  std::uint32_t shards = 1;
   std::optional<DeviceFault> fault;  ///< what comes out may differ then, as far as docs/concepts.md allows
 };
 
