@@ -49,7 +49,6 @@ class Splitter {
   void close();
 
  private:
-  std::uint32_t shard_of(memory::Unit const& unit, std::uint32_t i) const;
   void start_part(memory::Unit& part, memory::Unit const& unit) const;
 
   std::vector<memory::UnitQueue*> queues_;
