@@ -11,7 +11,7 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::unique_ptr<device::D
                                                        chain::ChainConfig const& config,
                                                        chain::RunOptions const& options,
                                                        std::span<nf::Instance* const> nfs,
-                                                       std::shared_ptr<memory::PacketPool> pool) {
+                                                       std::shared_ptr<memory::PacketPool> const& pool) {
   std::unique_ptr<DeviceSide> side(new DeviceSide(std::move(device)));
   device::DeviceInfo const& info = side->device_->info();
   chain::SyncOptions sync = options.sync;

@@ -27,7 +27,7 @@ class DeviceSide {
   static Result<std::unique_ptr<DeviceSide>> create(std::unique_ptr<device::Device> device,
                                                     chain::ChainConfig const& config, chain::RunOptions const& options,
                                                     std::span<nf::Instance* const> nfs,
-                                                    std::shared_ptr<memory::PacketPool> pool);
+                                                    std::shared_ptr<memory::PacketPool> const& pool);
 
   device::Device& device() const { return *device_; }
   plan::Plan const& plan() const { return *plan_; }

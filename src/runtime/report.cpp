@@ -41,10 +41,10 @@ nlohmann::ordered_json object(std::vector<io::NamedCount> const& counts) {
   return json;
 }
 
-std::vector<io::NamedCount> named(std::vector<std::pair<std::string, std::uint64_t>> counts) {
+std::vector<io::NamedCount> named(std::vector<std::pair<std::string, std::uint64_t>> const& counts) {
   std::vector<io::NamedCount> named;
-  for (auto& [name, count] : counts) {
-    named.push_back({std::move(name), count});
+  for (auto const& [name, count] : counts) {
+    named.push_back({name, count});
   }
   return named;
 }

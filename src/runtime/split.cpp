@@ -78,7 +78,7 @@ void Splitter::push(memory::Unit* unit) {
     }
     part.slots()[part.count++] = unit->slots()[i];
     if (lines_ != nullptr) {
-      lines_->of(part).arrivals.push_back(std::move(lines_->of(*unit).arrivals[i]));
+      lines_->of(part).arrivals.push_back(lines_->of(*unit).arrivals[i]);
     }
   }
   if (lines_ != nullptr) {
@@ -185,7 +185,7 @@ void Merger::merge_lines(memory::Unit& whole) {
     UnitLines& more = lines_->of(*part);
     std::move(more.records.begin(), more.records.end(), std::back_inserter(lines.records));
     std::move(more.alerts.begin(), more.alerts.end(), std::back_inserter(lines.alerts));
-    std::move(more.arrivals.begin(), more.arrivals.end(), std::back_inserter(lines.arrivals));
+    lines.arrivals.insert(lines.arrivals.end(), more.arrivals.begin(), more.arrivals.end());
     more.clear();
   }
   std::sort(lines.arrivals.begin(), lines.arrivals.end(),
