@@ -19,6 +19,15 @@ struct Copy {
   std::unique_ptr<runtime::Session> chain;
   SampleSink* sink = nullptr;   ///< the chain's
   std::future<Status> outcome;  ///< of its run; the last member, as its destructor waits for the thread
+
+  Copy() = default;
+  Copy(Copy&&) = default;
+  Copy& operator=(Copy&&) = default;
+  ~Copy() {
+    if (chain != nullptr) {
+      chain->stop();
+    }
+  }
 };
 
 Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t workers, Workplace const& workplace) {
@@ -52,16 +61,18 @@ std::uint64_t sent_by(std::vector<Copy> const& copies) {
   return sent;
 }
 
-/// Until each of `copies` is done with its first packet, or its run ended. Threads and devices need a moment to begin,
-/// which is no part of a speed; and of a short run it can be all.
+/// Until each of `copies` is done with its first packet, or its run ended, or that takes too long. Threads and devices
+/// need a moment to begin, which is no part of a speed; and of a short run it can be all.
 void wait_for_first_packets(std::vector<Copy> const& copies) {
   constexpr std::chrono::microseconds kPeriod{100};
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   for (Copy const& copy : copies) {
     const auto has_begun = [&copy] {
       const runtime::RunProgress progress = copy.chain->progress();
       return progress.sent + progress.dropped > 0;
     };
-    while (!has_begun() && copy.outcome.wait_for(kPeriod) != std::future_status::ready) {
+    while (!has_begun() && std::chrono::steady_clock::now() < until &&
+           copy.outcome.wait_for(kPeriod) != std::future_status::ready) {
     }
   }
 }

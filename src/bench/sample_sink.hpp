@@ -3,6 +3,8 @@
 
 #include "io/sink.hpp"
 
+#include <catena/core/counter.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,7 +38,7 @@ class SampleSink final : public io::Sink {
 
   std::uint32_t every_;
   std::uint64_t runs_;
-  std::uint64_t sent_ = 0;
+  Counter sent_;
   std::vector<Sample> samples_;
 };
 

@@ -161,13 +161,18 @@ Status Launch::enqueue() {
   return stream_->flush();
 }
 
+Status Launch::advance() {
+  if (!is_staging_ || !moves_are_done()) {
+    return absl::OkStatus();
+  }
+  is_staging_ = false;
+  return enqueue();
+}
+
 Result<bool> Launch::poll() {
+  CATENA_RETURN_IF_ERROR(advance());
   if (is_staging_) {
-    is_staging_ = !moves_are_done();
-    if (is_staging_) {
-      return false;
-    }
-    CATENA_RETURN_IF_ERROR(enqueue());
+    return false;
   }
   if (!event_) {
     CATENA_ASSIGN_OR_RETURN(event_, stream_->record());

@@ -87,6 +87,10 @@ class Launch {
   /// Enqueues the kernel once more over the packets that submit() brought to the device, without any copy; poll() is
   /// true when it is done. For measuring a kernel alone.
   Status enqueue_kernel();
+  /// Enqueues what waits for the moves into staging, where they are done; poll() does it, too. Never waits.
+  Status advance();
+  /// Whether a host's copy engine has work of the batch: how long that takes is not the device's matter.
+  bool is_moving() const { return moving_.has_value(); }
   /// True when results are on the host. Never waits.
   Result<bool> poll();
   /// After an error of submit(), poll() or fetch_spill(): true when nothing of the batch runs any more. Never waits. An

@@ -30,9 +30,9 @@ void PacketPool::quarantine(Unit const& unit) {
   quarantined_units_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool PacketPool::exhausted() const {
+bool PacketPool::exhausted(std::uint32_t units) const {
   return slots() - quarantined_slots_.load(std::memory_order_relaxed) < unit_packets() ||
-         quarantined_units_.load(std::memory_order_relaxed) == arena_->units();
+         arena_->units() - quarantined_units_.load(std::memory_order_relaxed) < units;
 }
 
 }  // namespace catena::memory

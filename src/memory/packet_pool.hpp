@@ -77,8 +77,9 @@ class PacketPool {
   std::uint32_t free_units() const { return arena_->free_units().size(); }
   /// Slots that quarantine() has taken out of use.
   std::uint32_t quarantined_slots() const { return quarantined_slots_.load(std::memory_order_relaxed); }
-  /// Whether quarantine() has left too little for a unit of full size ever to come again.
-  bool exhausted() const;
+  /// Whether quarantine() has left too little for a unit of full size ever to come again, where that takes `units`
+  /// units: as many as must be there at one time.
+  bool exhausted(std::uint32_t units = 1) const;
 
  private:
   explicit PacketPool(std::unique_ptr<Arena> arena) : arena_(std::move(arena)), meta_(arena_->meta()) {}

@@ -66,6 +66,8 @@ TEST(PacketPool, a_pool_whose_units_are_all_quarantined_is_exhausted) {
   const std::uint32_t units = pool->free_units();
   for (std::uint32_t i = 0; i < units; ++i) {
     EXPECT_FALSE(pool->exhausted());
+    EXPECT_FALSE(pool->exhausted(units - i));
+    EXPECT_TRUE(pool->exhausted(units - i + 1)) << "so many are never there again";
     Unit* unit = pool->acquire_unit();
     ASSERT_TRUE(pool->acquire_slots(*unit, 1));
     unit->count = 1;

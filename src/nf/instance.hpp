@@ -108,6 +108,9 @@ class DeviceBatch {
   void add(packet::Batch const& unit);
   /// Starts the device work; a batch without packets needs none and is done at once.
   Status submit();
+  /// As Launch::advance() and is_moving().
+  Status advance() { return has_work_ ? launch_->advance() : absl::OkStatus(); }
+  bool is_moving() const { return has_work_ && launch_->is_moving(); }
   /// True when every unit is complete: verdicts, records and fields are in place, and the batch is empty again.
   Result<bool> poll();
   /// From the next batch on keeps the times(). As Launch::start_trace().

@@ -32,11 +32,12 @@ void collect(RxStage const& rx, Snapshot& counts) {
 void collect(nf::Instance& nf, Snapshot& counts) {
   const Label name{"nf", nf.name()};
   nf::Counters const& of = nf.counters();
-  counts.add(counts::kIn, {name}, of.in);
+  // what became of packets before how many there were: never more than that
   for (auto const& [reason, count] : nf.drops()) {
     counts.add(counts::kDrops, {name, {"reason", std::string(reason)}}, count);
   }
   counts.add(counts::kReplies, {name}, nf.outcome().replies());
+  counts.add(counts::kIn, {name}, of.in);
   counts.add(counts::kAlerts, {name}, nf.outcome().alerts());
   counts.add(counts::kUnsupported, {name}, of.unsupported);
   counts.add(counts::kLinkLocal, {name}, of.link_local);

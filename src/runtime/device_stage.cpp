@@ -108,7 +108,23 @@ memory::Unit* DeviceStage::take_unit() { return next_ != nullptr ? std::exchange
 
 bool DeviceStage::is_drained() const { return next_ == nullptr && in_->drained(); }
 
+/// A launch whose packets are in staging goes to the device, whether those before it are done or not.
+void DeviceStage::advance() {
+  for (InFlightBatch& batch_in_flight : in_flight_) {
+    if (batch_in_flight.state != InFlightBatch::State::kRunning || !batch_in_flight.batch->is_moving()) {
+      continue;
+    }
+    if (const Status status = batch_in_flight.batch->advance(); !status.ok()) {
+      batch_in_flight.state = InFlightBatch::State::kDraining;
+      batch_in_flight.since = Clock::now();
+      fail(status);
+      return;
+    }
+  }
+}
+
 bool DeviceStage::collect() {
+  advance();
   bool worked = false;
   while (!in_flight_.empty()) {
     InFlightBatch& oldest = in_flight_.front();
@@ -124,7 +140,7 @@ bool DeviceStage::collect() {
       }
       const Clock::duration took = Clock::now() - oldest.since;
       if (!*done) {
-        if (took <= options_.limit) {
+        if (took <= options_.limit || oldest.batch->is_moving()) {
           break;
         }
         oldest.state = InFlightBatch::State::kDraining;

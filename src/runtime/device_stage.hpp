@@ -97,6 +97,7 @@ class DeviceStage final : public Stage {
   DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, memory::PacketPool& pool,
               memory::UnitQueue& in, memory::UnitQueue& out, DeviceStageOptions const& options);
   bool collect();
+  void advance();
   bool fill();
   void submit();
   void deliver(InFlightBatch& flight);

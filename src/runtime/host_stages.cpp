@@ -92,10 +92,11 @@ Progress RxStage::receive(bool& is_full) {
 
 /// Ends the source where packets would be waited for in vain.
 void RxStage::find_exhausted() {
-  if (error_.ok() && pool_->exhausted()) {
+  if (error_.ok() && pool_->exhausted(out_.units_needed())) {
     error_ = absl::ResourceExhaustedError(
         concat("device work that never ended keeps ", pool_->quarantined_slots(), " of the ", pool_->slots(),
-               " slots of the packet pool, and what is left does not hold a unit of ", pool_->unit_packets(),
+               " slots of the packet pool, and what is left does not hold ", out_.units_needed(), " units, or one of ",
+               pool_->unit_packets(),
                " packets: the run cannot go on. A larger tuning.pool_slots lets it, or a longer tuning.device_limit_ms "
                "if the device is slow"));
   }

@@ -83,7 +83,7 @@ NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
   row.replies = counts.sum(counts::kReplies, nf);
   row.drops = named(counts.sums(counts::kDrops, "reason", nf));
   std::erase_if(row.drops, [](io::NamedCount const& drop) { return drop.count == 0; });
-  row.passed = row.in - total(row.drops) - row.replies;
+  row.passed = row.in - std::min(row.in, total(row.drops) + row.replies);  // they are not of quite one moment
   row.statistics = named(counts.sums(counts::kStatistic, "name", nf));
   row.busy_seconds = static_cast<double>(counts.sum(counts::kBusy, nf)) / kNsPerSecond;
   if (const auto moved = static_cast<double>(counts.sum(counts::kTransferPackets, nf)); moved > 0) {

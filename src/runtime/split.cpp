@@ -146,14 +146,14 @@ void Merger::collect() {
 void Merger::merge() {
   const auto sound =
       std::stable_partition(parts_.begin(), parts_.end(), [](memory::Unit const* part) { return part->quarantined; });
+  if (lines_ != nullptr && parts_.size() > 1) {
+    merge_lines(*parts_.front());
+  }
   ready_.insert(ready_.end(), parts_.begin(), sound);
   parts_.erase(parts_.begin(), sound);
   if (!parts_.empty()) {
     memory::Unit& whole = *parts_.front();
     if (parts_.size() > 1) {
-      if (lines_ != nullptr) {
-        merge_lines(whole);
-      }
       merge_slots(whole);
     }
     ready_.push_back(&whole);
@@ -176,10 +176,11 @@ void Merger::merge_slots(memory::Unit& whole) {
   whole.count = static_cast<std::uint32_t>(slots_.size());
 }
 
-void Merger::merge_lines(memory::Unit& whole) {
-  UnitLines& lines = lines_->of(whole);
+/// All lines to the part that is written first: they go into files in the order of packets.
+void Merger::merge_lines(memory::Unit& first) {
+  UnitLines& lines = lines_->of(first);
   for (memory::Unit* part : parts_) {
-    if (part == &whole) {
+    if (part == &first) {
       continue;
     }
     UnitLines& more = lines_->of(*part);

@@ -43,6 +43,8 @@ class Splitter {
   /// Whether push() has the empty units that it needs. To be asked in front of it; where it is not, units are in flight
   /// that will come back.
   bool is_ready();
+  /// Units that must be there at one time for rx to go on: that which it takes, and one for each part.
+  std::uint32_t units_needed() const { return 1 + static_cast<std::uint32_t>(parts_.size()); }
   /// Takes the unit, which is not empty.
   void push(memory::Unit* unit);
   /// Nothing comes any more.
@@ -66,7 +68,8 @@ class Merger {
   Merger(memory::UnitQueue& only) : queues_{&only} {}  // NOLINT: tx needs not know that there may be more
   Merger(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order, LineBook* lines);
 
-  /// The next unit; null: none yet. Parts that are quarantined come one by one, in front of the rest of their unit.
+  /// The next unit; null: none yet. Parts that are quarantined come one by one, in front of the rest of their unit, and
+  /// the lines of all of them with the first.
   memory::Unit* pop();
   /// Nothing comes any more.
   bool drained() const;
@@ -75,7 +78,7 @@ class Merger {
   void collect();
   void merge();
   void merge_slots(memory::Unit& whole);
-  void merge_lines(memory::Unit& whole);
+  void merge_lines(memory::Unit& first);
 
   std::vector<memory::UnitQueue*> queues_;
   memory::PacketPool* pool_ = nullptr;  ///< null with one queue

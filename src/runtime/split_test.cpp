@@ -193,12 +193,16 @@ TEST_P(SplitTest, quarantined_parts_come_by_themselves) {
     if (i == 0) {
       part->quarantined = true;
       lost = part->count;
+    } else {
+      lines_.of(*part).records.push_back({0, {part->first_index, packet::Verdict::kPass, -1, ""}});
     }
     out_[i].push(part);
   }
   memory::Unit* first = merger_->pop();
   ASSERT_NE(first, nullptr);
   EXPECT_TRUE(first->quarantined);
+  EXPECT_EQ(lines_.of(*first).records.size(), GetParam() - 1) << "lines of all parts are written together";
+  EXPECT_EQ(lines_.of(*first).arrivals.size(), kUnitPackets);
   EXPECT_EQ(first->count, lost);
   if (GetParam() > 1) {
     memory::Unit* rest = merger_->pop();

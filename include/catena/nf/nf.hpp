@@ -100,7 +100,9 @@ class Completion {
 /// Whether a chain may run in shards, each with an NF of its own that sees a part of the packets.
 enum class Sharding : std::uint8_t {
   kNone,  ///< what the NF decides depends on packets of other flows: one NF has to see them all
-  kFlow,  ///< on those of the same flow, in both directions, and ICMP errors about it, at most
+  /// On those of the same flow, in both directions, and ICMP errors about it, at most. Fragments have no ports and
+  /// count as a flow of their own: that of their two addresses.
+  kFlow,
 };
 
 struct Statistic {
