@@ -69,7 +69,7 @@ void chain(benchmark::State& state, std::string const& on, std::string const& nf
       return state.SkipWithError("the chain lost packets");
     }
     state.SetIterationTime(report.seconds);
-    p50_us = report.latency.p50_us;
+    p50_us = static_cast<double>(report.latency.percentile(50)) / 1e3;
     to_device = to_host = 0;
     for (runtime::NfReport const& nf : report.nfs) {
       to_device += nf.bytes_to_device_per_packet;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the data path itself costs: an empty chain, and hops through NFs that do nothing, all on one core.
+#include "runtime/host_stages.hpp"
 #include "runtime/workers.hpp"
 
 #include <benchmark/benchmark.h>
