@@ -233,6 +233,11 @@ Status Session::add_tx(chain::RunOptions const& options, std::unique_ptr<io::Sin
 }
 
 void Session::register_counts() {
+  for (Shard const& shard : shards_) {
+    for (Entry const& entry : shard.nfs) {
+      entry.instance->board().publish(entry.instance->nf());  // a first reader finds them, too
+    }
+  }
   const auto of_nfs = [this](auto collect_entry) {
     for (std::size_t i = 0; i < shards_.size(); ++i) {
       metrics_.add({{"shard", std::to_string(i)}}, [shard = &shards_[i], collect_entry](metrics::Snapshot& counts) {
