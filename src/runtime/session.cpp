@@ -347,10 +347,22 @@ std::vector<std::string> Session::start_report() const {
   return lines;
 }
 
+/// Not from a snapshot: that asks each NF's thread for what it alone knows, which takes time.
 RunProgress Session::progress() const {
-  const metrics::Snapshot counts = metrics_.read();
-  return {counts.sum(counts::kReceived), counts.sum(counts::kSent),
-          counts.sum(counts::kDrops) + counts.sum(counts::kTxDrops), source_->part_done()};
+  const io::SinkCounts sink = tx_->sink().counts();
+  RunProgress progress{0, sink.sent, 0, source_->part_done()};
+  for (io::NamedCount const& drop : sink.drops) {
+    progress.dropped += drop.count;
+  }
+  for (Shard const& shard : shards_) {
+    for (Entry const& entry : shard.nfs) {
+      for (auto const& [reason, count] : entry.instance->drops()) {
+        progress.dropped += count;
+      }
+    }
+  }
+  progress.received = rx_->packets();  // last: never more out than in
+  return progress;
 }
 
 Report Session::report() const {
