@@ -7,18 +7,11 @@
 #include <cstring>
 #include <numeric>
 
-#include "copy/host_mover.hpp"
-
 namespace catena::copy {
 namespace {
 
 constexpr std::uint32_t kSlots = 1024;
 constexpr std::chrono::seconds kLimit{30};
-
-void make(std::vector<Move> const& moves) {
-  HostMover mover;
-  EXPECT_TRUE(mover.is_done(mover.start(moves)));
-}
 
 /// A packet pool and its twin, on the OpenCL device that is everywhere.
 class BodyCopies : public ::testing::Test {
@@ -214,7 +207,7 @@ TEST_F(BodyCopies, staging_holds_each_body_at_its_room) {
     std::vector<std::byte> staging(bytes);
     std::vector<Move> moves;
     copy.moves_in(staging, moves);
-    make(moves);
+    make_moves(moves);
     ASSERT_EQ(copy.staging_extents().size(), 3U);
     for (std::size_t row = 0; row < 3; ++row) {
       StagingExtent const& extent = copy.staging_extents()[row];
@@ -243,7 +236,7 @@ TEST_F(BodyCopies, staging_gives_back_frames_where_the_metadata_has_them) {
   const std::vector<std::byte> before(original(7).begin(), original(7).end());
   std::vector<Move> moves;
   copy.moves_out(0, staging, moves);
-  make(moves);
+  make_moves(moves);
   for (std::uint32_t at = 0; at < packet::kSlotBytes; ++at) {
     const bool inside = at >= offset_[7] && at < std::uint32_t{offset_[7]} + length_[7];
     ASSERT_EQ(original(7)[at], inside ? std::byte{0x5A} : before[at]) << at;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy/engine.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -21,12 +20,7 @@ class CpuEngine final : public Engine {
   }
 
   Result<Job> submit(std::span<const Move> moves) override {
-    for (std::size_t i = 0; i < moves.size(); ++i) {
-      if (i + kPrefetchAhead < moves.size()) {
-        __builtin_prefetch(moves[i + kPrefetchAhead].from);
-      }
-      std::memcpy(moves[i].to, moves[i].from, moves[i].bytes);
-    }
+    make_moves(moves);
     done_.push_back(next_);
     return next_++;
   }
@@ -46,6 +40,15 @@ class CpuEngine final : public Engine {
 };
 
 }  // namespace
+
+void make_moves(std::span<const Move> moves) {
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    if (i + kPrefetchAhead < moves.size()) {
+      __builtin_prefetch(moves[i + kPrefetchAhead].from);
+    }
+    std::memcpy(moves[i].to, moves[i].from, moves[i].bytes);
+  }
+}
 
 std::unique_ptr<Engine> make_cpu_engine() { return std::make_unique<CpuEngine>(); }
 

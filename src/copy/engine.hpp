@@ -20,6 +20,9 @@ struct Move {
   std::uint32_t bytes;
 };
 
+/// Makes the moves, now, on the thread that calls.
+void make_moves(std::span<const Move> moves);
+
 /// Makes moves while its caller does something else: the CPU (at once, and then there is nothing to wait for), a DMA
 /// engine, or what a test needs. Call order: configure() once, then submit() and poll() as often as wanted. Belongs to
 /// one thread at a time. Destroying it stops it: no byte is moved afterwards.

@@ -13,7 +13,7 @@ namespace catena::copy {
 using Clock = std::chrono::steady_clock;
 
 HostMover::HostMover(std::unique_ptr<Engine> engine, Engine::Limits const& limits, std::chrono::nanoseconds patience)
-    : patience_(patience), engine_(std::move(engine)), cpu_(make_cpu_engine()) {
+    : patience_(patience), engine_(std::move(engine)) {
   if (const Status configured = engine_->configure(limits); !configured.ok()) {
     lose(configured);
   }
@@ -24,15 +24,10 @@ void HostMover::lose(Status const& why) {
   engine_ = make_cpu_engine();
   for (Entry& entry : entries_) {
     if (entry.state == Entry::State::kInFlight) {
-      copy_by_cpu(entry.moves);  // from the start: the sources are as they were
+      make_moves(entry.moves);  // from the start: the sources are as they were
       entry.state = Entry::State::kDone;
     }
   }
-}
-
-void HostMover::copy_by_cpu(std::span<const Move> moves) {
-  cpu_->submit(moves).IgnoreError();  // cannot fail
-  cpu_->poll().IgnoreError();
 }
 
 HostMover::Ticket HostMover::start(std::span<const Move> moves) {
@@ -51,7 +46,7 @@ HostMover::Ticket HostMover::start(std::span<const Move> moves) {
     if (!absl::IsResourceExhausted(job.status())) {
       lose(job.status());
     }
-    copy_by_cpu(moves);
+    make_moves(moves);
     entry->state = Entry::State::kDone;
   }
   return static_cast<Ticket>(entry - entries_.begin());

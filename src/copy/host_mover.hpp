@@ -41,12 +41,10 @@ class HostMover {
   void collect();
   void check_patience();
   void lose(Status const& why);
-  void copy_by_cpu(std::span<const Move> moves);
 
   std::chrono::nanoseconds patience_;
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Engine> cpu_;  ///< for what `engine_` has no room for
-  std::vector<Entry> entries_;   ///< by ticket
+  std::vector<Entry> entries_;  ///< by ticket
 };
 
 }  // namespace catena::copy

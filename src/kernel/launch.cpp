@@ -94,7 +94,7 @@ void Launch::begin() {
   moving_.reset();
   is_staging_ = false;
   kernel_ran_ = false;
-  applying_ = Applying::kNo;
+  is_applied_ = false;
 }
 
 void Launch::add(packet::Batch const& unit, std::span<const std::uint32_t> decided, std::span<const std::byte> aux) {
@@ -182,16 +182,13 @@ Result<bool> Launch::poll() {
 }
 
 bool Launch::apply() {
-  if (applying_ == Applying::kNo) {
-    applying_ = Applying::kMoving;
+  if (!is_applied_) {
+    is_applied_ = true;
     moves_.clear();
     copy_->apply(moves_);
     start_moves();
   }
-  if (applying_ == Applying::kMoving && moves_are_done()) {
-    applying_ = Applying::kDone;
-  }
-  return applying_ == Applying::kDone;
+  return moves_are_done();
 }
 
 Result<bool> Launch::drained() {

@@ -99,7 +99,7 @@ class Launch {
   /// Whether the kernel may have run since begin(), and what is behind it: the moves back.
   bool kernel_ran() const { return kernel_ran_; }
   /// Whether apply() was called since begin(): packets may have changed.
-  bool is_applied() const { return applying_ != Applying::kNo; }
+  bool is_applied() const { return is_applied_; }
   /// Waits for poll() to be true; DeadlineExceeded names `what` and the device.
   Status wait(std::chrono::nanoseconds limit, std::string_view what);
 
@@ -151,7 +151,6 @@ class Launch {
     std::uint32_t row;
     std::span<std::byte> bytes;
   };
-  enum class Applying : std::uint8_t { kNo, kMoving, kDone };
   Launch(DeviceNf& nf, std::uint32_t max_packets, copy::HostMover& mover, std::unique_ptr<copy::LaunchCopy> copy)
       : nf_(&nf), max_packets_(max_packets), mover_(&mover), copy_(std::move(copy)), rows_(copy_->needs()) {}
   Status warm_up();
@@ -189,7 +188,7 @@ class Launch {
   std::vector<Spilled> spilled_;
   bool is_staging_ = false;  ///< the moves into staging are under way, and nothing is enqueued yet
   bool kernel_ran_ = false;  ///< since begin(), or it may have
-  Applying applying_ = Applying::kNo;
+  bool is_applied_ = false;
 };
 
 }  // namespace catena::kernel

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -52,7 +51,7 @@ class LateEngine final : public Engine {
   Result<std::optional<Job>> poll() override {
     if (script_->done >= script_->fails_after && !jobs_.empty()) {
       for (Entry const& entry : jobs_) {
-        make(entry.moves.first(entry.moves.size() / 2));
+        make_moves(entry.moves.first(entry.moves.size() / 2));
       }
       return absl::UnavailableError("the channel halted");
     }
@@ -61,7 +60,7 @@ class LateEngine final : public Engine {
     }
     const auto entry = jobs_.begin() + static_cast<std::ptrdiff_t>(random_() % jobs_.size());
     const Job job = entry->job;
-    make(entry->moves);
+    make_moves(entry->moves);
     script_->out_of_order += entry == jobs_.begin() ? 0 : 1;
     ++script_->done;
     jobs_.erase(entry);
@@ -73,11 +72,6 @@ class LateEngine final : public Engine {
     Job job;
     std::span<const Move> moves;
   };
-  static void make(std::span<const Move> moves) {
-    for (Move const& move : moves) {
-      std::memcpy(move.to, move.from, move.bytes);
-    }
-  }
 
   LateEngineScript* script_;
   std::minstd_rand random_;
