@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "catena_kernel_classify.hpp"
 #include "functions/classify/bit_vector.hpp"
@@ -35,18 +36,20 @@ Result<classify::Action> read_action(nf::Config& config, std::string_view key, s
   return word == "allow" ? classify::Action::kAllow : classify::Action::kDeny;
 }
 
+/// The Action of the default, then of each rule.
+std::vector<std::uint8_t> actions_of(std::vector<classify::Rule> const& rules, classify::Action fallback) {
+  std::vector<std::uint8_t> actions{static_cast<std::uint8_t>(fallback)};
+  std::transform(rules.begin(), rules.end(), std::back_inserter(actions),
+                 [](classify::Rule const& rule) { return static_cast<std::uint8_t>(rule.action); });
+  return actions;
+}
+
 /// rte_acl's answer, 0 or 1 + position, as ours.
 std::int32_t rule_of(std::uint32_t match) { return static_cast<std::int32_t>(match) - 1; }
 
 }  // namespace
 
-Firewall::Firewall(classify::RuleFile file, classify::Action fallback, classify::Acl acl)
-    : file_(std::move(file)), acl_(std::move(acl)) {
-  actions_.reserve(file_.rules.size() + 1);
-  actions_.push_back(static_cast<std::uint8_t>(fallback));
-  for (classify::Rule const& rule : file_.rules) {
-    actions_.push_back(static_cast<std::uint8_t>(rule.action));
-  }
+Firewall::Firewall(std::shared_ptr<const Tables> tables) : tables_(std::move(tables)) {
   std::transform(keys_.begin(), keys_.end(), key_pointers_.begin(),
                  [](classify::AclKey const& key) { return reinterpret_cast<const std::uint8_t*>(&key); });
 }
@@ -58,7 +61,13 @@ Result<std::unique_ptr<nf::Nf>> Firewall::create(nf::Config& config) {
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(classify::RuleFile file, classify::load_rules(path, classbench_action));
   CATENA_ASSIGN_OR_RETURN(classify::Acl acl, classify::Acl::create(file.rules));
-  return std::unique_ptr<nf::Nf>(new Firewall(std::move(file), fallback, std::move(acl)));
+  std::vector<std::uint8_t> actions = actions_of(file.rules, fallback);
+  return std::unique_ptr<nf::Nf>(
+      new Firewall(std::make_shared<const Tables>(Tables{std::move(file), std::move(acl), std::move(actions)})));
+}
+
+Result<std::unique_ptr<nf::Nf>> Firewall::replicate(std::uint32_t /*shard*/) const {
+  return std::unique_ptr<nf::Nf>(new Firewall(tables_));
 }
 
 nf::Hints Firewall::hints() const {
@@ -95,13 +104,13 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
     }
     positions_[at] = i;
   }
-  acl_.find_with_ports(key_pointers_.data(), matches_.data(), with_ports);
+  tables_->acl.find_with_ports(key_pointers_.data(), matches_.data(), with_ports);
   if (with_ports == count) {
     std::transform(matches_.begin(), matches_.begin() + count, rules, rule_of);
     return;
   }
-  acl_.find_without_ports(key_pointers_.data() + without_ports, matches_.data() + without_ports,
-                          kChunk - without_ports);
+  tables_->acl.find_without_ports(key_pointers_.data() + without_ports, matches_.data() + without_ports,
+                                  kChunk - without_ports);
   for (std::uint32_t at = 0; at < with_ports; ++at) {
     rules[positions_[at]] = rule_of(matches_[at]);
   }
@@ -114,7 +123,8 @@ void Firewall::classify(packet::Batch const& batch, std::uint32_t first, std::ui
 bool Firewall::allows(classify::ClassifyResult result) const {
   // a number that no rule has can only come from a device gone wrong: deny
   const std::uint32_t number = static_cast<std::uint32_t>(result.rule) + 1U;
-  return number < actions_.size() && actions_[number] == static_cast<std::uint8_t>(classify::Action::kAllow);
+  std::vector<std::uint8_t> const& actions = tables_->actions;
+  return number < actions.size() && actions[number] == static_cast<std::uint8_t>(classify::Action::kAllow);
 }
 
 void Firewall::complete(nf::Completion const& completion) {
@@ -149,20 +159,21 @@ Result<nf::KernelSide> Firewall::kernel_side() const {
   nf::KernelSide side;
   side.spec.source = catena_kernel_classify();
   side.spec.name = "classify";
-  side.state = classify::device_state(classify::build_bit_vector(file_.rules));
+  side.state = classify::device_state(classify::build_bit_vector(tables_->file.rules));
   return side;
 }
 
 std::vector<std::string> Firewall::start_report() const {
-  const auto allowing = std::count_if(file_.rules.begin(), file_.rules.end(), [](classify::Rule const& rule) {
+  classify::RuleFile const& file = tables_->file;
+  const auto allowing = std::count_if(file.rules.begin(), file.rules.end(), [](classify::Rule const& rule) {
     return rule.action == classify::Action::kAllow;
   });
-  const bool allows_others = actions_[0] == static_cast<std::uint8_t>(classify::Action::kAllow);
-  std::vector<std::string> lines{concat(file_.rules.size(), " rules: ", allowing, " allow, ",
-                                        file_.rules.size() - static_cast<std::size_t>(allowing), " deny; default ",
+  const bool allows_others = tables_->actions[0] == static_cast<std::uint8_t>(classify::Action::kAllow);
+  std::vector<std::string> lines{concat(file.rules.size(), " rules: ", allowing, " allow, ",
+                                        file.rules.size() - static_cast<std::size_t>(allowing), " deny; default ",
                                         allows_others ? "allow" : "deny")};
-  if (file_.flagged_lines > 0) {
-    lines.push_back(concat("the TCP flags of ", file_.flagged_lines, " ClassBench rules are not looked at"));
+  if (file.flagged_lines > 0) {
+    lines.push_back(concat("the TCP flags of ", file.flagged_lines, " ClassBench rules are not looked at"));
   }
   return lines;
 }

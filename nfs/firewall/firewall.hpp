@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "functions/classify/classify.layout.hpp"
@@ -32,7 +33,11 @@ class Firewall final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
-  nf::Sharding sharding() const override { return nf::Sharding::kFlow; }
+  nf::Sharding sharding() const override { return nf::Sharding::kPacket; }
+  /// Decides by the same tables, whatever has become of the rules file.
+  Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
+  /// Whether both have the same tables in the same memory.
+  bool shares_tables_with(Firewall const& other) const { return tables_ == other.tables_; }
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
@@ -42,13 +47,17 @@ class Firewall final : public nf::Nf {
   /// Packets given to rte_acl at once: a whole unit.
   static constexpr std::uint32_t kChunk = 256;
 
-  Firewall(classify::RuleFile file, classify::Action fallback, classify::Acl acl);
+  /// Immutable: any number of threads.
+  struct Tables {
+    classify::RuleFile file;
+    classify::Acl acl;
+    std::vector<std::uint8_t> actions;  ///< Action of the default, then of each rule
+  };
+  explicit Firewall(std::shared_ptr<const Tables> tables);
   void classify(packet::Batch const& batch, std::uint32_t first, std::uint32_t count, std::int32_t* rules);
   bool allows(classify::ClassifyResult result) const;
 
-  classify::RuleFile file_;
-  classify::Acl acl_;
-  std::vector<std::uint8_t> actions_;  ///< Action of the default, then of each rule
+  std::shared_ptr<const Tables> tables_;
 
   // of one chunk; packets with ports from the front, those without from the back
   std::array<classify::AclKey, kChunk> keys_{};

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <future>
 #include <random>
 
 #include "firewall_testing.hpp"
@@ -290,6 +292,47 @@ TEST_F(Firewall, start_report_counts_rules_and_names_flags_that_are_ignored_once
       "@0.0.0.0/0 0.0.0.0/0 0 : 65535 0 : 65535 0x06/0xFF 0x0000/0x0000\n");
   EXPECT_THAT((*make())->start_report(),
               ElementsAre(HasSubstr("3 rules"), HasSubstr("TCP flags of 2 ClassBench rules")));
+}
+
+TEST_F(Firewall, replicas_share_the_rules_whatever_becomes_of_their_file) {
+  write_rules("deny udp any any any 53\nallow tcp any any any any\n");
+  const Result<std::unique_ptr<nf::Nf>> first = make();
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::vector<Frame> frames{udp(1, 2, 3, 53), tcp(1, 2, 3, 4), udp(1, 2, 3, 54), other(47, 1, 2)};
+  write_rules("deny udp any any any 54\n");
+  for (const char* file : {"replaced", "deleted"}) {
+    const RunResult result = nf::testing::run_everywhere(
+        catena_nf_firewall(), [&] { return (*first)->replicate(1); }, frames);
+    EXPECT_THAT(rules_in(result), ElementsAre(0, 1, -1, -1)) << file;
+    std::filesystem::remove(folder_.path("fw.rules"));
+  }
+  const Result<std::unique_ptr<nf::Nf>> replica = (*first)->replicate(2);
+  ASSERT_TRUE(replica.ok()) << replica.status();
+  const auto& whole = dynamic_cast<catena::firewall::Firewall&>(**first);
+  EXPECT_TRUE(whole.shares_tables_with(dynamic_cast<catena::firewall::Firewall&>(**replica)));
+  EXPECT_EQ((*first)->start_report(), (*replica)->start_report());
+  EXPECT_EQ((*first)->sharding(), nf::Sharding::kPacket);
+}
+
+TEST_F(Firewall, replicas_classify_beside_each_other) {
+  write_rules("deny udp 10.0.0.0/9 any any 0-1023\nallow udp 10.0.0.0/8 any any any\n");
+  const Result<std::unique_ptr<nf::Nf>> first = make("{rules: fw.rules, default: deny}");
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::vector<Frame> frames;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    frames.push_back(udp(0x0A000000 + i * 0x4321, 2, 3, static_cast<std::uint16_t>(i * 5)));
+  }
+  const auto run_replica = [&](std::uint32_t shard) {
+    return nf::testing::run(catena_nf_firewall(), std::move((*first)->replicate(shard)).value(), frames);
+  };
+  const RunResult expected = run_replica(1).value();
+  std::vector<std::future<Result<RunResult>>> replicas;
+  for (std::uint32_t shard = 1; shard < 4; ++shard) {
+    replicas.push_back(std::async(std::launch::async, run_replica, shard));
+  }
+  for (auto& replica : replicas) {
+    EXPECT_EQ(replica.get().value().records, expected.records);
+  }
 }
 
 }  // namespace

@@ -11,14 +11,6 @@ constexpr std::uint8_t kNatKeepalive = 0xFF;
 constexpr std::uint16_t kIkePort = 500;
 constexpr std::uint16_t kIkeNatPort = 4500;  // RFC 3947
 
-std::vector<Association> associations_of(std::vector<Session> const& sessions) {
-  std::vector<Association> associations;
-  for (Session const& session : sessions) {
-    associations.push_back(session.association);
-  }
-  return associations;
-}
-
 /// The ESP part of a packet, or why there is none.
 struct EspBytes {
   enum class Kind {
@@ -87,19 +79,51 @@ DropReasonId reason_of(std::uint32_t status) {
   }
 }
 
+class InboundDivider final : public nf::Divider {
+ public:
+  InboundDivider(std::shared_ptr<const InboundIndex> index, std::uint32_t shards)
+      : index_(std::move(index)), recent_(*index_), shards_(shards) {}
+
+  std::optional<std::uint32_t> shard_of(packet::Packet const& packet) override {
+    const EspBytes esp = find_esp(packet.frame(), packet.layers(), *index_);
+    if (esp.kind != EspBytes::Kind::kEsp) {
+      return std::nullopt;
+    }
+    const auto number = recent_.find(packet::load_be32(esp.begin), packet::load_be32(packet.l3() + 16));
+    return number ? std::optional(*number % shards_) : std::nullopt;
+  }
+
+ private:
+  std::shared_ptr<const InboundIndex> index_;
+  RecentInbound recent_;
+  std::uint32_t shards_;
+};
+
 }  // namespace
 
-Decryptor::Decryptor(std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto,
-                     std::string state_folder, Cleartext cleartext)
-    : IpsecNf(Direction::kDecrypt, std::move(sessions), std::move(crypto), std::move(state_folder)),
-      index_(associations_of(sessions_)),
-      cleartext_(cleartext),
-      limits_(sessions_.size(), UINT64_MAX) {
-  for (Session const& session : sessions_) {
+Decryptor::Decryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
+                     std::shared_ptr<const InboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto,
+                     nf::Shard shard, Cleartext cleartext)
+    : IpsecNf(std::move(tunnels), std::move(states), std::move(crypto), shard),
+      index_(std::move(index)),
+      recent_(*index_),
+      cleartext_(cleartext) {
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     // where numbers are extended both ends must agree on the high half of the first one
-    Association const& association = session.association;
+    Association const& association = sessions_[i].association;
     windows_.emplace_back(association.extended_sequence ? association.first_sequence - 1 : 0);
+    limits_.push_back(owns(i) ? UINT64_MAX : 0);
   }
+}
+
+Result<std::unique_ptr<nf::Nf>> Decryptor::replicate(std::uint32_t shard) const {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
+  return std::make_unique<Decryptor>(tunnels_, states_, index_, std::move(crypto), nf::Shard{shard, shard_.count},
+                                     cleartext_);
+}
+
+std::unique_ptr<nf::Divider> Decryptor::divider() const {
+  return std::make_unique<InboundDivider>(index_, shard_.count);
 }
 
 void Decryptor::resume(std::uint32_t number, SavedState const& state) {
@@ -111,14 +135,15 @@ SavedState Decryptor::state_of(std::uint32_t number) const {
   return {.next = windows_[number].highest() + 1, .seen = windows_[number].seen()};
 }
 
-std::optional<std::uint32_t> Decryptor::find(std::uint32_t spi, std::uint32_t destination) {
-  Association const& last = sessions_[last_found_].association;
-  if (last.spi == spi && last.destination == destination) {
-    return last_found_;
+bool Decryptor::may_go_on(std::uint32_t number, std::uint64_t sequence) {
+  if (!owns(number)) {
+    return false;
   }
-  const auto found = index_.find(spi, destination);
-  last_found_ = found.value_or(last_found_);
-  return found;
+  if (!is_kept(number)) {
+    return true;
+  }
+  limits_[number] = take(number, sequence);
+  return sequence < limits_[number];
 }
 
 bool Decryptor::is_protected(FlowKey const& flow) const {
@@ -134,7 +159,7 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     const std::uint32_t slot = slots[i];
     const packet::Layers layers = meta.layers[slot];
     const std::uint8_t* frame = batch.memory() + std::size_t{slot} * packet::kSlotBytes + meta.offset[slot];
-    const EspBytes esp = find_esp(frame, layers, index_);
+    const EspBytes esp = find_esp(frame, layers, *index_);
     if (esp.kind == EspBytes::Kind::kNone && cleartext_ == Cleartext::kDrop && is_protected(flow_key(frame, layers))) {
       drop(batch[i], kCleartext, std::nullopt, outcome);
       continue;
@@ -150,7 +175,7 @@ void Decryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
     }
     const std::uint8_t* ip = frame + layers.l3;
     RecordedPacket what{packet::load_be32(esp.begin), packet::load_be32(esp.begin + 4)};
-    const auto association = find(what.spi, packet::load_be32(ip + 16));
+    const auto association = recent_.find(what.spi, packet::load_be32(ip + 16));
     if (!association) {
       drop(batch[i], kNoSa, what, outcome);
       continue;
@@ -223,11 +248,8 @@ void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32
   if (status == kBadIcv) {
     return drop(packet, kDropBadIcv, what, outcome);
   }
-  if (what.sequence >= limits_[aux.association] && is_kept(aux.association)) {
-    limits_[aux.association] = take(aux.association, what.sequence);
-    if (what.sequence >= limits_[aux.association]) {
-      return drop(packet, kStateFailed, what, outcome);
-    }
+  if (what.sequence >= limits_[aux.association] && !may_go_on(aux.association, what.sequence)) {
+    return drop(packet, kStateFailed, what, outcome);
   }
   // RFC 4303 section 3.4.3: only an authentic packet may move the window
   if (association.anti_replay && !windows_[aux.association].accept(what.sequence)) {

@@ -14,27 +14,33 @@ enum class Cleartext { kPass, kDrop };
 /// protected it.
 class Decryptor final : public IpsecNf {
  public:
-  Decryptor(std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto, std::string state_folder,
+  Decryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
+            std::shared_ptr<const InboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard,
             Cleartext cleartext);
 
+  Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
+  /// By the association that prepare() is going to find.
+  std::unique_ptr<nf::Divider> divider() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
 
  private:
-  /// As InboundIndex::find(); remembers the last answer, because packets of one tunnel come one after the other.
-  std::optional<std::uint32_t> find(std::uint32_t spi, std::uint32_t destination);
   /// Whether some association protects such packets (RFC 4301 section 5.2, step 4).
   bool is_protected(FlowKey const& flow) const;
+  /// Whether an authentic packet of the association with this number, which has come to its limit, may be accepted.
+  /// Moves the limit on if so.
+  bool may_go_on(std::uint32_t number, std::uint64_t sequence);
   void resume(std::uint32_t number, SavedState const& state) override;
   SavedState state_of(std::uint32_t number) const override;
   void finish(packet::Packet const& packet, Aux const& aux, std::uint32_t status, nf::Outcome& outcome);
 
-  InboundIndex index_;
+  std::shared_ptr<const InboundIndex> index_;
+  RecentInbound recent_;
   Cleartext cleartext_;
-  std::uint32_t last_found_ = 0;
   std::vector<ReplayWindow> windows_;  // by association
-  std::vector<std::uint64_t> limits_;  // by association: the first number that take() must be asked for
+  // by association: the first number that may_go_on() must be asked for; 0 for one of another shard
+  std::vector<std::uint64_t> limits_;
 };
 
 }  // namespace catena::ipsec

@@ -22,34 +22,52 @@ constexpr std::uint32_t longest_inner(std::uint32_t text_bytes) {
   return (text_bytes & ~std::uint32_t{3}) - kEspTrailerBytes;
 }
 
+class OutboundDivider final : public nf::Divider {
+ public:
+  OutboundDivider(std::shared_ptr<const OutboundIndex> index, std::uint32_t shards)
+      : index_(std::move(index)), first_takes_all_(index_->first_takes_all()), shards_(shards) {}
+
+  std::optional<std::uint32_t> shard_of(packet::Packet const& packet) override {
+    if (first_takes_all_) {
+      return 0;
+    }
+    const std::uint32_t number = index_->find(flow_key(packet.frame(), packet.layers()));
+    return number < index_->size() ? std::optional(number % shards_) : std::nullopt;
+  }
+
+ private:
+  std::shared_ptr<const OutboundIndex> index_;
+  bool first_takes_all_;
+  std::uint32_t shards_;
+};
+
 }  // namespace
 
-Encryptor::Encryptor(std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto,
-                     std::string state_folder, std::uint32_t mtu)
-    : IpsecNf(Direction::kEncrypt, std::move(sessions), std::move(crypto), std::move(state_folder)), mtu_(mtu) {
-  for (Session const& session : sessions_) {
-    selectors_.push_back(session.association.selector);
-    fronts_.push_back(session.outer.front);
-    Association const& association = session.association;
+Encryptor::Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
+                     std::shared_ptr<const OutboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto,
+                     nf::Shard shard, std::uint32_t mtu)
+    : IpsecNf(std::move(tunnels), std::move(states), std::move(crypto), shard),
+      index_(std::move(index)),
+      errors_(static_cast<std::uint32_t>(shard.part_of(kErrorsPerSecond)),
+              static_cast<std::uint32_t>(shard.part_of(kErrorBurst))),
+      mtu_(mtu) {
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    fronts_.push_back(sessions_[i].outer.front);
+    Association const& association = sessions_[i].association;
     numbers_.push_back({.next = association.first_sequence,
-                        .limit = std::min(association.soft_limit, association.sequence_end()),
+                        .limit = owns(i) ? std::min(association.soft_limit, association.sequence_end()) : 0,
                         .extended = association.extended_sequence});
   }
 }
 
-inline std::uint32_t Encryptor::find(FlowKey const& flow) const {
-  const auto count = static_cast<std::uint32_t>(selectors_.size());
-  std::uint32_t i = 0;
-  while (i < count && !selectors_[i].matches(flow)) {
-    ++i;
-  }
-  return i;
+Result<std::unique_ptr<nf::Nf>> Encryptor::replicate(std::uint32_t shard) const {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
+  return std::make_unique<Encryptor>(tunnels_, states_, index_, std::move(crypto), nf::Shard{shard, shard_.count},
+                                     mtu_);
 }
 
-bool Encryptor::may_belong_to_one(packet::Packet const& packet) const {
-  const FlowKey flow = flow_key(packet.frame(), packet.layers());
-  return std::any_of(selectors_.begin(), selectors_.end(),
-                     [&flow](Selector const& selector) { return selector.may_match(flow); });
+std::unique_ptr<nf::Divider> Encryptor::divider() const {
+  return std::make_unique<OutboundDivider>(index_, shard_.count);
 }
 
 bool Encryptor::may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome) {
@@ -82,6 +100,9 @@ nf::Hints Encryptor::hints() const {
 }
 
 bool Encryptor::may_go_on(std::uint32_t number) {
+  if (!owns(number)) {
+    return false;
+  }
   Numbers& numbers = numbers_[number];
   Association const& association = sessions_[number].association;
   if (numbers.next >= association.soft_limit && !numbers.soft_limit_passed) {
@@ -111,7 +132,8 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
   const auto out = nf::array_of<Aux>(aux);
   const packet::MetaColumns meta = batch.meta();
   const auto slots = batch.slots();
-  const bool first_takes_all = !selectors_.empty() && selectors_.front().matches_all();
+  OutboundIndex const& index = *index_;
+  const bool first_takes_all = index.first_takes_all();
   for (std::uint32_t i = 0; i < slots.size(); ++i) {
     const std::uint32_t slot = slots[i];
     const packet::Layers layers = meta.layers[slot];
@@ -122,9 +144,12 @@ void Encryptor::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf
                          packet::kEthernetBytes);
     }
     const std::uint32_t number =
-        first_takes_all ? 0 : find(flow_key(batch.memory() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
-    if (number == selectors_.size()) {
-      drop(batch[i], may_belong_to_one(batch[i]) ? kDropFragment : kNoSa, std::nullopt, outcome);
+        first_takes_all
+            ? 0
+            : index.find(flow_key(batch.memory() + std::size_t{slot} * packet::kSlotBytes + offset, layers));
+    if (number == index.size()) {
+      const bool is_part = index.may_match(flow_key(batch[i].frame(), layers));
+      drop(batch[i], is_part ? kDropFragment : kNoSa, std::nullopt, outcome);
       continue;
     }
     const std::uint32_t text = text_length(layers.l3_length);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ipsec.hpp"
+#include "outbound_index.hpp"
 
 #include <catena/packet/icmp.hpp>
 
@@ -11,9 +12,13 @@ namespace catena::ipsec {
 class Encryptor final : public IpsecNf {
  public:
   /// `mtu`: longest outer datagram, bytes.
-  Encryptor(std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto, std::string state_folder,
+  Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
+            std::shared_ptr<const OutboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard,
             std::uint32_t mtu);
 
+  Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
+  /// By the association that prepare() is going to find.
+  std::unique_ptr<nf::Divider> divider() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
@@ -23,10 +28,6 @@ class Encryptor final : public IpsecNf {
  private:
   static constexpr std::uint32_t kErrorsPerSecond = 1000;
   static constexpr std::uint32_t kErrorBurst = 1000;
-  /// Position of the first association whose selector matches; their number if none does.
-  std::uint32_t find(FlowKey const& flow) const;
-  /// Of a packet that no selector matches: whether one may match the datagram that it is a part of.
-  bool may_belong_to_one(packet::Packet const& packet) const;
   /// What becomes of a packet whose outer datagram exceeds the MTU. True: it goes on, and tx writes fragments. Else it
   /// is dropped, or turned into the ICMP error that tells its sender (RFC 1191, RFC 4301 section 8.2.1).
   bool may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome);
@@ -35,9 +36,9 @@ class Encryptor final : public IpsecNf {
   void resume(std::uint32_t number, SavedState const& state) override;
   SavedState state_of(std::uint32_t number) const override;
 
-  std::vector<Selector> selectors_;    // by association
+  std::shared_ptr<const OutboundIndex> index_;
   std::vector<std::uint32_t> fronts_;  // by association: bytes that it puts in front
-  /// What an association has of sequence numbers.
+  /// What an association has of sequence numbers. One of another shard has a limit of 0: no number may be used twice.
   struct Numbers {
     std::uint64_t next;   ///< to be assigned
     std::uint64_t limit;  ///< the first number that may_go_on() must be asked for
@@ -46,7 +47,7 @@ class Encryptor final : public IpsecNf {
   };
   std::vector<Numbers> numbers_;  // by association
   std::uint64_t soft_limits_passed_ = 0;
-  packet::ErrorBudget errors_{kErrorsPerSecond, kErrorBurst};
+  packet::ErrorBudget errors_;  // this shard's part
   std::uint32_t mtu_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace catena::ipsec {
 
-/// Finds the association of an arriving packet (RFC 4301 section 4.1). Immutable.
+/// Finds the association of an arriving packet (RFC 4301 section 4.1). Immutable: any number of threads.
 class InboundIndex {
  public:
   explicit InboundIndex(std::span<const Association> associations);
@@ -32,6 +32,32 @@ class InboundIndex {
   };
   std::vector<Entry> by_spi_;             // sorted by destination << 32 | SPI
   std::vector<std::uint64_t> udp_ports_;  // sorted: destination << 16 | port
+};
+
+/// An InboundIndex, which outlives it, and the last association that was found there: packets of one tunnel come one
+/// after the other. One thread at a time.
+class RecentInbound {
+ public:
+  explicit RecentInbound(InboundIndex const& index) : index_(&index) {}
+
+  /// As InboundIndex::find().
+  std::optional<std::uint32_t> find(std::uint32_t spi, std::uint32_t destination) {
+    const std::uint64_t key = std::uint64_t{destination} << 32 | spi;
+    if (key == last_key_) {
+      return last_;
+    }
+    const auto found = index_->find(spi, destination);
+    if (found) {
+      last_key_ = key;
+      last_ = found;
+    }
+    return found;
+  }
+
+ private:
+  InboundIndex const* index_;
+  std::uint64_t last_key_ = 0;  // SPI 0 is no association's (RFC 4303 section 2.1)
+  std::optional<std::uint32_t> last_;
 };
 
 }  // namespace catena::ipsec

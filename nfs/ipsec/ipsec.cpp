@@ -55,7 +55,7 @@ Result<Cleartext> read_cleartext(nf::Config& config) {
 std::string IpsecNf::state_name(Association const& association) {
   std::vector<std::uint8_t> identity;
   const auto add = [&identity](auto const& bytes) { identity.insert(identity.end(), bytes.begin(), bytes.end()); };
-  if (direction_ == Direction::kEncrypt) {
+  if (tunnels_->direction == Direction::kEncrypt) {
     // a number is used up with the key, whatever the association's name is
     add(association.encryption_key);
     add(association.salt);
@@ -69,28 +69,42 @@ std::string IpsecNf::state_name(Association const& association) {
   return concat("decrypt-", crypto_->fingerprint(identity));
 }
 
+std::optional<Reservations::Entry> IpsecNf::entry_for(Association const& association) {
+  const bool encrypts = tunnels_->direction == Direction::kEncrypt;
+  if (!encrypts && !association.anti_replay) {
+    return std::nullopt;
+  }
+  const bool from_file = encrypts || association.extended_sequence;
+  return Reservations::Entry{.name = state_name(association),
+                             .spi = association.spi,
+                             .first = from_file ? association.first_sequence : 1,
+                             .end = association.sequence_end()};
+}
+
 Status IpsecNf::start(nf::RunContext const& context) {
   if (!context.live_tx) {
     return absl::OkStatus();
   }
-  std::vector<Reservations::Entry> entries;
-  for (Session const& session : sessions_) {
-    Association const& association = session.association;
-    const bool kept = direction_ == Direction::kEncrypt || association.anti_replay;
-    entry_of_.push_back(kept ? static_cast<std::uint32_t>(entries.size()) : kNotKept);
-    if (kept) {
-      const bool from_file = direction_ == Direction::kEncrypt || association.extended_sequence;
-      entries.push_back({.name = state_name(association),
-                         .spi = association.spi,
-                         .first = from_file ? association.first_sequence : 1,
-                         .end = association.sequence_end()});
+  std::vector<Reservations::Entry> own;
+  std::vector<Reservations::Entry> of_others;
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    std::optional<Reservations::Entry> entry = entry_for(sessions_[i].association);
+    entry_of_.push_back(entry && owns(i) ? static_cast<std::uint32_t>(own.size()) : kNotKept);
+    if (entry) {
+      (owns(i) ? own : of_others).push_back(std::move(*entry));
     }
   }
-  if (entries.empty()) {
+  if (!context.new_keys) {
+    // a run that another shard is going to refuse must not cost numbers of this one
+    CATENA_RETURN_IF_ERROR(Reservations::check(tunnels_->state_folder, of_others));
+  }
+  if (own.empty()) {
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(reservations_,
-                          Reservations::open(state_folder_, direction_, context.new_keys, std::move(entries)));
+  CATENA_ASSIGN_OR_RETURN(
+      reservations_, Reservations::open(tunnels_->state_folder, tunnels_->direction, context.new_keys, std::move(own)));
+  states_->kept += reservations_->size();
+  states_->fresh += reservations_->new_states();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     if (is_kept(i)) {
       resume(i, reservations_->start(entry_of_[i]));
@@ -122,7 +136,7 @@ nf::Hints IpsecNf::hints() const {
   hints.gr = hints.gw = kMoved;
   hints.complete_reads = hints.complete_writes = kLayers;
   hints.prepare_reads = kFlow;
-  if (direction_ == Direction::kDecrypt) {
+  if (tunnels_->direction == Direction::kDecrypt) {
     // prepare() looks for ESP where the payload begins; complete() parses what came out and holds it to the selector
     hints.prepare_reads |= packet::fields(packet::kPayload);
     hints.complete_reads |= kFlow | packet::fields(packet::kEthType, packet::kIpv4Version, packet::kIpv4Length,
@@ -131,23 +145,23 @@ nf::Hints IpsecNf::hints() const {
   return hints;
 }
 
-Result<nf::KernelSide> IpsecNf::kernel_side() const { return make_kernel_side(direction_, sessions_); }
+Result<nf::KernelSide> IpsecNf::kernel_side() const { return make_kernel_side(tunnels_->direction, sessions_); }
 
 double IpsecNf::grows_by() const {
   double bytes = kEspTrailerBytes + kMaxPadBytes / 2.0 + cipher::kIcvBytes;
   for (Session const& session : sessions_) {
     bytes += session.outer.front / static_cast<double>(sessions_.size());
   }
-  return direction_ == Direction::kEncrypt ? bytes : -bytes;
+  return tunnels_->direction == Direction::kEncrypt ? bytes : -bytes;
 }
 
 std::vector<std::string> IpsecNf::start_report() const {
-  std::vector<std::string> lines{concat(direction_ == Direction::kEncrypt ? "encrypt, " : "decrypt, ", sessions_.size(),
-                                        sessions_.size() == 1 ? " association" : " associations",
+  std::vector<std::string> lines{concat(tunnels_->direction == Direction::kEncrypt ? "encrypt, " : "decrypt, ",
+                                        sessions_.size(), sessions_.size() == 1 ? " association" : " associations",
                                         ", aes-128-ctr, hmac-sha1-96")};
-  if (reservations_) {
-    lines.push_back(concat("sequence numbers kept in ", state_folder_, ": ", reservations_->new_states(), " new, ",
-                           reservations_->size() - reservations_->new_states(), " go on where they ended"));
+  if (states_->kept > 0) {
+    lines.push_back(concat("sequence numbers kept in ", tunnels_->state_folder, ": ", states_->fresh.load(), " new, ",
+                           states_->kept - states_->fresh, " go on where they ended"));
   }
   return lines;
 }
@@ -185,16 +199,22 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
-  std::vector<Session> sessions;
-  sessions.reserve(associations.size());
+  auto tunnels = std::make_shared<Tunnels>();
+  tunnels->direction = direction;
+  tunnels->state_folder = std::move(state_folder);
+  tunnels->sessions.reserve(associations.size());
   for (Association const& association : associations) {
-    sessions.push_back({association, crypto->expand(keys_of(association)), OuterHeaders(association)});
+    tunnels->sessions.push_back({association, crypto->expand(keys_of(association)), OuterHeaders(association)});
   }
+  auto states = std::make_shared<StateCounts>();
   if (direction == Direction::kEncrypt) {
-    return std::make_unique<Encryptor>(std::move(sessions), std::move(crypto), std::move(state_folder),
-                                       static_cast<std::uint32_t>(mtu));
+    return std::make_unique<Encryptor>(std::move(tunnels), std::move(states),
+                                       std::make_shared<const OutboundIndex>(associations), std::move(crypto),
+                                       config.shard(), static_cast<std::uint32_t>(mtu));
   }
-  return std::make_unique<Decryptor>(std::move(sessions), std::move(crypto), std::move(state_folder), cleartext);
+  return std::make_unique<Decryptor>(std::move(tunnels), std::move(states),
+                                     std::make_shared<const InboundIndex>(associations), std::move(crypto),
+                                     config.shard(), cleartext);
 }
 
 }  // namespace catena::ipsec

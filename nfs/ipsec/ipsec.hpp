@@ -9,8 +9,11 @@
 #include <catena/nf/nf.hpp>
 #include <catena/nf/persistent.hpp>
 
+#include <atomic>
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,10 @@
 /// A worked packet: an untagged frame of 14 + 84 bytes (a ping), no UDP encapsulation. text_length = 84 + 2 rounded up
 /// to 88, so the padding is 1 2 and the trailer 2 4. The datagram stays where it is in its slot; the frame begins
 /// shift = 20 + 16 bytes earlier and ends 4 + 12 bytes later: 14 + 20 + 8 + 8 + 88 + 12 = 150 bytes.
+///
+/// Shards. What is sequential is so within one association, so association number a (file order) belongs to shard a % N
+/// with its numbers, window and state file, and the divider sends its packets there. Packets of no association are
+/// decided one by one, by any shard.
 ///
 /// Clauses: encapsulation RFC 4303 3.3, decapsulation 3.4, header fields RFC 4301 5.1.2.1, UDP RFC 3948 2 and 3.
 namespace catena::ipsec {
@@ -54,6 +61,19 @@ struct Session {
   OuterHeaders outer;
 };
 
+/// What the NFs with one configuration share. Immutable: any number of threads.
+struct Tunnels {
+  Direction direction = Direction::kEncrypt;
+  std::vector<Session> sessions;  ///< file order
+  std::string state_folder;
+};
+
+/// How many states these NFs keep between runs, counted by start().
+struct StateCounts {
+  std::atomic<std::size_t> kept{0};
+  std::atomic<std::size_t> fresh{0};  ///< of those, there was no file
+};
+
 /// What a record line says of a packet besides its verdict.
 struct RecordedPacket {
   std::uint32_t spi = 0;
@@ -75,19 +95,25 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   Status start(nf::RunContext const& context) override;
   Status finish() override;
   nf::Hints hints() const override;
+  nf::Sharding sharding() const override { return nf::Sharding::kOwn; }
   /// Outer headers, ESP, padding and ICV, as if all associations had as much traffic, and all lengths were as frequent.
   double grows_by() const override;
+  /// With all associations, whichever shard this is: a device has these tables once for all shards.
   Result<nf::KernelSide> kernel_side() const override;
+  /// Of all shards, if they have started.
   std::vector<std::string> start_report() const override;
 
  protected:
-  IpsecNf(Direction direction, std::vector<Session> sessions, std::unique_ptr<cipher::CryptoBurst> crypto,
-          std::string state_folder)
-      : sessions_(std::move(sessions)),
+  IpsecNf(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
+          std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard)
+      : tunnels_(std::move(tunnels)),
+        states_(std::move(states)),
+        sessions_(tunnels_->sessions),
         crypto_(std::move(crypto)),
-        direction_(direction),
-        state_folder_(std::move(state_folder)) {}
+        shard_(shard) {}
 
+  /// Whether this shard is the one that assigns the association's numbers, or keeps its window.
+  bool owns(std::uint32_t number) const { return number % shard_.count == shard_.index; }
   /// Takes association `number` up where the run before left it.
   virtual void resume(std::uint32_t number, SavedState const& state) = 0;
   /// Where it is now.
@@ -101,16 +127,19 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
     return {sessions_[aux.association].association.spi, whole_sequence(aux)};
   }
 
-  std::vector<Session> sessions_;  ///< file order
+  std::shared_ptr<const Tunnels> tunnels_;
+  std::shared_ptr<StateCounts> states_;
+  std::span<const Session> sessions_;  ///< those of tunnels_
   std::unique_ptr<cipher::CryptoBurst> crypto_;
+  nf::Shard shard_;
 
  private:
   static constexpr std::uint32_t kNotKept = ~std::uint32_t{0};
   std::string state_name(Association const& association);
+  /// What is kept of the association between runs; none where it needs nothing.
+  std::optional<Reservations::Entry> entry_for(Association const& association);
 
-  Direction direction_;
-  std::string state_folder_;
-  std::unique_ptr<Reservations> reservations_;  ///< in a run whose packets leave for a network
+  std::unique_ptr<Reservations> reservations_;  ///< of what it owns, in a run whose packets leave for a network
   std::vector<std::uint32_t> entry_of_;         ///< by association: its entry there
 };
 

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -20,9 +21,9 @@ constexpr int kTooLong = 8;
 /// After a failure the disk is asked again no sooner, so that a full disk does not stop the other associations.
 constexpr std::chrono::seconds kAfterFailure{1};
 
-Status no_state(StateFile const& file, std::uint32_t spi) {
+Status no_state(std::string const& path, std::uint32_t spi) {
   return absl::FailedPreconditionError(concat(
-      file.path(), ": there is no state of the association with SPI ", spi,
+      path, ": there is no state of the association with SPI ", spi,
       ": whether its keys were used before is not known, and the same sequence numbers would be used again. Give "
       "it new keys and run with --new-keys, or bring back the folder that the last run wrote"));
 }
@@ -37,7 +38,7 @@ Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& fold
     auto slot = std::make_unique<Slot>(std::move(entry), std::move(file));
     if (slot->file.is_new()) {
       if (!new_keys) {
-        return no_state(slot->file, slot->entry.spi);
+        return no_state(slot->file.path(), slot->entry.spi);
       }
       ++made->new_states_;
       // of numbers before the first one none was seen, as RFC 4303 section 3.4.3 has it
@@ -63,6 +64,18 @@ Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& fold
     return absl::ResourceExhaustedError(concat("ipsec: no thread for its state: ", error.what()));
   }
   return made;
+}
+
+Status Reservations::check(std::string const& folder, std::span<const Entry> entries) {
+  for (Entry const& entry : entries) {
+    const std::string path = StateFile::path_of(folder, entry.name);
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) {
+      return error ? absl::ErrnoToStatus(error.value(), concat(path, ": cannot be looked for"))
+                   : no_state(path, entry.spi);
+    }
+  }
+  return absl::OkStatus();
 }
 
 Reservations::~Reservations() { stop(); }

@@ -40,6 +40,9 @@ class Reservations {
   /// yet; without it that is an error (FailedPrecondition). Errors else: as StateFile.
   static Result<std::unique_ptr<Reservations>> open(std::string const& folder, Direction direction, bool new_keys,
                                                     std::vector<Entry> entries);
+  /// FailedPrecondition, as open() without `new_keys` has it, if an entry has no state. Reserves nothing, and takes no
+  /// right to a file: for entries that somebody else is about to open.
+  static Status check(std::string const& folder, std::span<const Entry> entries);
   ~Reservations();
   Reservations(Reservations const&) = delete;
   Reservations& operator=(Reservations const&) = delete;

@@ -100,6 +100,10 @@ StateFile::~StateFile() {
   }
 }
 
+std::string StateFile::path_of(std::string const& folder, std::string const& name) {
+  return (fs::path(folder) / name).string();
+}
+
 Result<StateFile> StateFile::open(std::string const& folder, std::string const& name, Direction direction) {
   std::error_code error;
   const bool made = fs::create_directories(folder, error);
@@ -111,7 +115,7 @@ Result<StateFile> StateFile::open(std::string const& folder, std::string const& 
   }
   StateFile file;
   file.folder_ = folder;
-  file.path_ = (fs::path(folder) / name).string();
+  file.path_ = path_of(folder, name);
   file.direction_ = direction;
   // A file of its own: save() replaces the other one, and a lock belongs to the file behind the name.
   const std::string lock_path = file.path_ + ".lock";

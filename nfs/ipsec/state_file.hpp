@@ -27,6 +27,8 @@ class StateFile {
   /// FailedPrecondition if somebody else has it; what the system says if that cannot be done; InvalidArgument with
   /// file:line:column where the file is there and no state of `direction`.
   static Result<StateFile> open(std::string const& folder, std::string const& name, Direction direction);
+  /// The file `name` of `folder`, whether it is there or not.
+  static std::string path_of(std::string const& folder, std::string const& name);
   StateFile(StateFile&& other) noexcept;
   StateFile& operator=(StateFile&& other) = delete;
   ~StateFile();

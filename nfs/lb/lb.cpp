@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 #include <variant>
 
 #include "catena_kernel_lb.hpp"
@@ -104,6 +105,11 @@ void translate(std::uint8_t* l3, std::uint8_t* l4, Aux const& aux) {
   packet::store_be16(port, aux.port);
 }
 
+FlowLimits part_of(FlowLimits const& limits, nf::Shard shard) {
+  return {static_cast<std::uint32_t>(shard.part_of(limits.flows)),
+          static_cast<std::uint32_t>(shard.part_of(limits.half_open))};
+}
+
 /// "web-1" as part of a metric's name.
 std::string metric_part(std::string name) {
   std::replace_if(
@@ -114,20 +120,42 @@ std::string metric_part(std::string name) {
 }  // namespace
 
 Result<std::unique_ptr<nf::Nf>> Lb::create(nf::Config& config) {
-  CATENA_ASSIGN_OR_RETURN(const Settings settings, read_settings(config));
-  std::unique_ptr<Lb> lb(new Lb(settings));
-  CATENA_RETURN_IF_ERROR(lb->update(settings.services));
+  CATENA_ASSIGN_OR_RETURN(Settings settings, read_settings(config));
+  const std::vector<Service> services = std::exchange(settings.services, {});
+  auto table = std::make_shared<ServiceTable>(settings.table_size);
+  auto shards = std::make_shared<Shards>(config.shard().count);
+  std::unique_ptr<Lb> lb(new Lb(std::move(settings), std::move(table), std::move(shards), config.shard()));
+  CATENA_RETURN_IF_ERROR(lb->update(services));
   return lb;
 }
 
-Lb::Lb(Settings const& settings)
-    : translates_without_flow_(settings.translates_without_flow),
-      translates_errors_(settings.translates_errors),
-      services_(settings.table_size),
-      flows_(settings.limits, ServiceTable::kBackendNumbers, settings.timeouts) {}
+Lb::Lb(Settings settings, std::shared_ptr<ServiceTable> services, std::shared_ptr<Shards> shards, nf::Shard shard)
+    : settings_(std::move(settings)),
+      shard_(shard),
+      shards_(std::move(shards)),
+      table_(std::move(services)),
+      services_(*table_),
+      flows_(part_of(settings_.limits, shard), ServiceTable::kBackendNumbers, settings_.timeouts) {
+  shards_->add(table_);
+}
 
 Status Lb::update(std::span<const Service> services) {
-  return services_.update(services, [this](std::uint16_t backend) { return flows_.flows_of(backend); });
+  CATENA_RETURN_IF_ERROR(
+      services_.update(services, [this](std::uint16_t backend) { return flows_.flows_of(backend); }));
+  shares_maglev_ = false;
+  shards_->tables_changed();
+  return absl::OkStatus();
+}
+
+std::unique_ptr<nf::Divider> Lb::divider() const {
+  return std::make_unique<ClientDivider>(shards_, settings_.translates_errors);
+}
+
+Result<std::unique_ptr<nf::Nf>> Lb::replicate(std::uint32_t shard) const {
+  std::unique_ptr<Lb> lb(
+      new Lb(settings_, std::make_shared<ServiceTable>(services_), shards_, {shard, shards_->count()}));
+  lb->shares_maglev_ = true;
+  return lb;
 }
 
 nf::Hints Lb::hints() const {
@@ -135,7 +163,7 @@ nf::Hints Lb::hints() const {
   hints.cr = hints.cw = hints.gr = hints.gw = kRewritten;
   hints.prepare_reads = packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
                                        packet::kL4Dport, packet::kTcpFlags, packet::kMetaLayers);
-  if (translates_errors_) {
+  if (settings_.translates_errors) {
     hints.prepare_reads |= packet::fields(packet::kIpv4Checksum, packet::kIpv4Fragment, packet::kL4Checksum,
                                           packet::kIcmpHeader, packet::kPayload);
     hints.prepare_writes = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Checksum,
@@ -147,6 +175,9 @@ nf::Hints Lb::hints() const {
 
 void Lb::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
   const auto out = nf::array_of<Aux>(aux);
+  if (!has_started_ && batch.size() > 0) {
+    start_clock(batch[0].arrival_ns());
+  }
   std::array<Sighting, kChunk> seen;
   for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
     const std::uint32_t count = std::min(kChunk, batch.size() - first);
@@ -181,7 +212,7 @@ Lb::Sighting Lb::look_at(packet::Packet const& packet) const {
     return seen;
   }
   if (!packet.is(packet::kPorts)) {
-    if (translates_errors_ && packet.is(packet::kIcmp) && packet::is_icmp_error(packet.l4()[0])) {
+    if (settings_.translates_errors && packet.is(packet::kIcmp) && packet::is_icmp_error(packet.l4()[0])) {
       seen.side = Side::kIcmpError;
     }
     return seen;
@@ -200,7 +231,17 @@ Lb::Sighting Lb::look_at(packet::Packet const& packet) const {
   return seen;
 }
 
-void Lb::tick(std::uint64_t now_ns) { flows_.advance(clock_.advance(now_ns), kExpirePerTick); }
+void Lb::start_clock(std::uint64_t stamp_ns) {
+  flows_.advance(clock_.advance(shards_->first_stamp(stamp_ns)));
+  has_started_ = true;
+}
+
+void Lb::tick(std::uint64_t now_ns) {
+  if (!has_started_) {
+    start_clock(now_ns);
+  }
+  flows_.advance(clock_.advance(now_ns), kExpirePerTick);
+}
 
 void Lb::decide(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
   flows_.advance(clock_.advance(packet.arrival_ns()));
@@ -285,9 +326,9 @@ std::uint16_t Lb::start_flow(Sighting const& seen, std::uint8_t tcp_flags) {
 
 void Lb::decide_from_backend(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome) {
   const FlowTable::Id flow = flow_to_client(seen.source, seen.destination);
-  const std::uint16_t number = flow != FlowTable::kNone   ? flows_[flow].backend
-                               : translates_without_flow_ ? services_.only_backend_at(seen.source)
-                                                          : ServiceTable::kNone;
+  const std::uint16_t number = flow != FlowTable::kNone            ? flows_[flow].backend
+                               : settings_.translates_without_flow ? services_.only_backend_at(seen.source)
+                                                                   : ServiceTable::kNone;
   if (number == ServiceTable::kNone) {
     aux.action = kKeep;
     return;
@@ -337,9 +378,9 @@ void Lb::translate_error(packet::Packet const& packet, nf::Outcome& outcome) {
     ends.outer_destination = backend.address;
   } else {
     const FlowTable::Id flow = flow_to_client(destination, source);
-    number = flow != FlowTable::kNone   ? flows_[flow].backend
-             : translates_without_flow_ ? services_.only_backend_at(destination)
-                                        : ServiceTable::kNone;
+    number = flow != FlowTable::kNone            ? flows_[flow].backend
+             : settings_.translates_without_flow ? services_.only_backend_at(destination)
+                                                 : ServiceTable::kNone;
     if (number == ServiceTable::kNone) {
       return;
     }
@@ -399,22 +440,27 @@ std::vector<std::string> Lb::start_report() const {
     by_state[static_cast<std::size_t>(backend.state)] += backend.listed ? 1 : 0;
   }
   return {concat(services, services == 1 ? " service; backends: " : " services; backends: ", by_state[0], " up, ",
-                 by_state[1], " draining, ", by_state[2], " down; memory ", (services_.bytes() + flows_.bytes()) >> 20,
-                 " MiB")};
+                 by_state[1], " draining, ", by_state[2], " down; memory ",
+                 (services_.record_bytes() + services_.maglev_bytes() + shard_.count * flows_.bytes()) >> 20, " MiB")};
 }
 
 std::vector<std::string> Lb::end_report() const {
   std::vector<std::string> lines;
+  if (shard_.index != 0) {
+    return lines;
+  }
+  const std::vector<std::uint64_t> packets = shards_->packets(services_);
+  const auto backends = services_.backends();
   for (std::size_t i = 0; i < services_.services().size(); ++i) {
     std::uint64_t total = 0;
-    for (ServiceTable::BackendRecord const& backend : services_.backends()) {
-      total += backend.service == i ? backend.packets : 0;
+    for (std::size_t j = 0; j < backends.size(); ++j) {
+      total += backends[j].service == i ? packets[j] : 0;
     }
     std::string line = concat(to_string(services_.services()[i].endpoint), ": ", total, " packets");
-    for (ServiceTable::BackendRecord const& backend : services_.backends()) {
-      if (backend.service == i && total > 0) {
-        const double percent = 100.0 * static_cast<double>(backend.packets) / static_cast<double>(total);
-        line += fmt::format(", {} {:.1f} %", backend.name, percent);
+    for (std::size_t j = 0; j < backends.size(); ++j) {
+      if (backends[j].service == i && total > 0) {
+        const double percent = 100.0 * static_cast<double>(packets[j]) / static_cast<double>(total);
+        line += fmt::format(", {} {:.1f} %", backends[j].name, percent);
       }
     }
     lines.push_back(std::move(line));
@@ -430,7 +476,7 @@ std::vector<nf::Statistic> Lb::statistics() const {
       {"flows_evicted", flows_.evicted()},
       {"half_open", flows_.half_open()},
       {"flows_not_tracked", flows_not_tracked_},
-      {"memory_bytes", services_.bytes() + flows_.bytes()},
+      {"memory_bytes", services_.record_bytes() + (shares_maglev_ ? 0 : services_.maglev_bytes()) + flows_.bytes()},
   };
   std::map<std::string, std::uint64_t> packets;
   for (ServiceTable::BackendRecord const& backend : services_.backends()) {

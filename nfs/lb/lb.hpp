@@ -4,11 +4,13 @@
 #include <catena/nf/nf.hpp>
 #include <catena/nf/packet_clock.hpp>
 
+#include <memory>
 #include <vector>
 
 #include "flow_table.hpp"
 #include "lb.layout.hpp"
 #include "service_table.hpp"
+#include "shards.hpp"
 
 /// Layer-4 load balancer. A service is an address, port and protocol that clients use; its backends do the work.
 ///
@@ -34,9 +36,16 @@ class Lb final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   /// Puts `services` in force for the packets of later batches; flows stay with backends that are not down. To be
-  /// called while no batch is between prepare() and complete(). Errors, which change nothing: as
-  /// ServiceTable::update().
+  /// called while no batch is between prepare() and complete(). Where packets are divided among several: on each of
+  /// these, with the same services, while no packet is between divider and complete(), so that all of them have the
+  /// same in force for the same packets. Errors, which change nothing: as ServiceTable::update().
   Status update(std::span<const Service> services);
+
+  /// By the client's end; see shards.hpp.
+  nf::Sharding sharding() const override { return nf::Sharding::kOwn; }
+  std::unique_ptr<nf::Divider> divider() const override;
+  /// With a copy of the services as they are now, but for the Maglev tables, which both use.
+  Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
 
   nf::Hints hints() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
@@ -45,6 +54,7 @@ class Lb final : public nf::Nf {
   Result<nf::KernelSide> kernel_side() const override;
   void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;
+  /// Of all shards, by the first. To be asked when none of these is called any more.
   std::vector<std::string> end_report() const override;
   std::vector<nf::Statistic> statistics() const override;
 
@@ -59,8 +69,12 @@ class Lb final : public nf::Nf {
     std::uint16_t service;  // for kClient
   };
 
-  explicit Lb(Settings const& settings);
+  /// `settings`: those of the chain, whose limits are those of all shards; their services are not read. `services`:
+  /// this shard's own.
+  Lb(Settings settings, std::shared_ptr<ServiceTable> services, std::shared_ptr<Shards> shards, nf::Shard shard);
 
+  /// Sets the time at the first packet or tick.
+  void start_clock(std::uint64_t stamp_ns);
   Sighting look_at(packet::Packet const& packet) const;
   void decide(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
   void decide_from_client(packet::Packet const& packet, Sighting const& seen, Aux& aux, nf::Outcome& outcome);
@@ -72,10 +86,14 @@ class Lb final : public nf::Nf {
   FlowTable::Id flow_to_backend(Endpoint const& client, Endpoint const& service_end, std::uint16_t service);
   FlowTable::Id flow_to_client(Endpoint const& backend, Endpoint const& client);
 
-  bool translates_without_flow_;
-  bool translates_errors_;
-  ServiceTable services_;
+  Settings settings_;  // without services
+  nf::Shard shard_;
+  std::shared_ptr<Shards> shards_;
+  std::shared_ptr<ServiceTable> table_;
+  ServiceTable& services_;      // *table_
+  bool shares_maglev_ = false;  // with the first shard, which counts their memory
   FlowTable flows_;
+  bool has_started_ = false;
   nf::PacketClock clock_;
   std::uint64_t flows_not_tracked_ = 0;
 };

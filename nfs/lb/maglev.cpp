@@ -71,7 +71,7 @@ MaglevTable::MaglevTable(std::span<const MaglevMember> members, std::uint32_t si
                             .weight = member.weight,
                             .number = member.number});
   }
-  entries_ = fill_maglev_table(permutations, size);
+  entries_ = std::make_shared<const std::vector<std::uint16_t>>(fill_maglev_table(permutations, size));
 }
 
 bool is_prime(std::uint32_t number) {

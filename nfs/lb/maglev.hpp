@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,7 @@ struct MaglevMember {
   std::uint16_t number;   ///< below 0xFFFF
 };
 
+/// Copies share the entries, which never change.
 class MaglevTable {
  public:
   /// Without entries: empty().
@@ -43,13 +45,15 @@ class MaglevTable {
   /// empty().
   MaglevTable(std::span<const MaglevMember> members, std::uint32_t size);
 
-  bool empty() const { return entries_.empty(); }
+  bool empty() const { return entries_ == nullptr; }
   /// The number of the backend for a flow whose hash is `hash`. Precondition: not empty().
-  std::uint16_t find(std::uint64_t hash) const { return entries_[((hash >> 32) * entries_.size()) >> 32]; }
-  std::span<const std::uint16_t> entries() const { return entries_; }
+  std::uint16_t find(std::uint64_t hash) const { return (*entries_)[((hash >> 32) * entries_->size()) >> 32]; }
+  std::span<const std::uint16_t> entries() const {
+    return empty() ? std::span<const std::uint16_t>() : std::span(*entries_);
+  }
 
  private:
-  std::vector<std::uint16_t> entries_;
+  std::shared_ptr<const std::vector<std::uint16_t>> entries_;
 };
 
 /// Whether `number` is a prime.

@@ -164,8 +164,12 @@ void ServiceTable::rebuild_indexes() {
   backend_endpoints_ = EndpointIndex(backends);
 }
 
-std::uint64_t ServiceTable::bytes() const {
-  std::uint64_t bytes = backends_.size() * sizeof(BackendRecord) + services_.size() * sizeof(ServiceRecord);
+std::uint64_t ServiceTable::record_bytes() const {
+  return backends_.size() * sizeof(BackendRecord) + services_.size() * sizeof(ServiceRecord);
+}
+
+std::uint64_t ServiceTable::maglev_bytes() const {
+  std::uint64_t bytes = 0;
   for (ServiceRecord const& service : services_) {
     bytes += service.maglev.entries().size_bytes();
   }

@@ -16,7 +16,8 @@
 namespace catena::lb {
 
 /// The services in force, with a Maglev table each. Services and backends have numbers that stay the same as long as
-/// flows use them, through every update().
+/// flows use them, through every update(). A copy counts packets of its own, and shares the Maglev tables until the
+/// next update().
 class ServiceTable {
  public:
   static constexpr std::uint16_t kNone = EndpointIndex::kNone;
@@ -71,8 +72,9 @@ class ServiceTable {
   std::span<const BackendRecord> backends() const { return backends_; }
   BackendRecord& backend(std::uint16_t number) { return backends_[number]; }
 
-  /// Memory of tables and indexes, bytes.
-  std::uint64_t bytes() const;
+  /// Memory of records, bytes, and that of the Maglev tables.
+  std::uint64_t record_bytes() const;
+  std::uint64_t maglev_bytes() const;
 
  private:
   struct Draft;  // numbers for an update that may still fail

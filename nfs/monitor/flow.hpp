@@ -28,6 +28,24 @@ struct FlowKey {
   bool operator==(FlowKey const&) const = default;
 };
 
+/// A hash of keys under random numbers, because senders choose the keys. Two of these have nothing in common.
+class FlowHash {
+ public:
+  FlowHash();
+  std::uint64_t operator()(FlowKey const& key) const {
+    return fold(fold(key.addresses ^ seeds_[0], key.transport ^ seeds_[1]) ^ seeds_[0], seeds_[2]);
+  }
+
+ private:
+  /// Both halves of the product of two words, which depend on all bits of both.
+  static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = Wide{a} * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  }
+  std::uint64_t seeds_[3];
+};
+
 /// "192.0.2.1" of an address in host order.
 std::string dotted(std::uint32_t address);
 
@@ -40,6 +58,8 @@ struct Observation {
   std::uint8_t tos;
 };
 
+/// The flow that a packet belongs to. Precondition: packet.is(packet::kIpv4).
+FlowKey key_of(packet::Packet const& packet);
 /// Precondition: packet.is(packet::kIpv4).
 Observation observe(packet::Packet const& packet);
 

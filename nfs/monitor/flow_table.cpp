@@ -5,7 +5,6 @@
 #include <catena/core/text.hpp>
 
 #include <bit>
-#include <random>
 
 namespace catena::monitor {
 
@@ -31,10 +30,6 @@ Result<FlowTable> FlowTable::create(std::uint32_t capacity) {
   CATENA_ASSIGN_OR_RETURN(table.order_, reserve<Order>(std::size_t{capacity} + 1));
   CATENA_ASSIGN_OR_RETURN(table.heads_, reserve<std::uint32_t>(heads));
   table.order_[capacity] = {0, capacity, capacity};
-  std::random_device random;
-  for (std::uint64_t& seed : table.seeds_) {
-    seed = std::uint64_t{random()} << 32 | random() | 1;
-  }
   return table;
 }
 

@@ -39,8 +39,7 @@ struct Unmap {
 /// three cache lines of counters. The last node is the anchor: after it comes the oldest, before it the newest flow.
 /// Memory is reserved once and taken by the kernel page by page, when entries are first used.
 ///
-/// The hash is keyed with random numbers, because senders choose the keys. Nothing that this class gives out depends
-/// on it. Not thread safe.
+/// Nothing that this class gives out depends on the hash. Not thread safe.
 class FlowTable {
  public:
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
@@ -49,9 +48,7 @@ class FlowTable {
   /// `capacity`: 1 to kMaxCapacity. ResourceExhausted if the memory cannot be reserved.
   static Result<FlowTable> create(std::uint32_t capacity);
 
-  std::uint64_t hash(FlowKey const& key) const {
-    return fold(fold(key.addresses ^ seeds_[0], key.transport ^ seeds_[1]) ^ seeds_[0], seeds_[2]);
-  }
+  std::uint64_t hash(FlowKey const& key) const { return hash_(key); }
   /// The three steps that bring what find() and touch() need into the caches, for several keys side by side: each
   /// one loads what the one before it has asked for.
   void prefetch_head(std::uint64_t hash) const { __builtin_prefetch(&heads_[hash & mask_]); }
@@ -102,12 +99,6 @@ class FlowTable {
   template <typename T>
   static Result<Array<T>> reserve(std::size_t count);
 
-  /// Both halves of the product of two words, which depend on all bits of both.
-  static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
-    __extension__ using Wide = unsigned __int128;
-    const Wide product = Wide{a} * b;
-    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-  }
   std::uint32_t anchor() const { return capacity_; }
   void unlink(std::uint32_t flow) {
     order_[order_[flow].older].newer = order_[flow].newer;
@@ -125,7 +116,7 @@ class FlowTable {
   Array<Order> order_;          // [capacity_ + 1]
   Array<std::uint32_t> heads_;  // [mask_ + 1] position + 1, so that fresh memory reads as "none"
   std::uint64_t mask_ = 0;
-  std::uint64_t seeds_[3] = {};
+  FlowHash hash_;
   std::uint32_t capacity_ = 0;
   std::uint32_t size_ = 0;
   std::uint32_t free_ = kNone;    // entries that were used and erased, a list through Flow::next

@@ -114,10 +114,12 @@ void Meter::end_flow(std::uint32_t flow, EndReason reason) {
   table_.erase(flow);
 }
 
-void Meter::finish() {
-  expire(table_.size());
+void Meter::finish(std::uint64_t latest_ns) {
+  const std::uint64_t end_ns = std::max(clock_ns(), latest_ns);
   while (table_.size() > 0) {
-    end_flow(table_.oldest(), EndReason::kForcedEnd);
+    const std::uint32_t oldest = table_.oldest();
+    const bool is_idle = end_ns - table_.used_ns(oldest) >= timeouts_.idle_ns;
+    end_flow(oldest, is_idle ? EndReason::kIdle : EndReason::kForcedEnd);
   }
 }
 

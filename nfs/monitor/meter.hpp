@@ -38,8 +38,9 @@ class Meter {
   /// The time of a live link on which packets may be rare: exports up to kExpiriesPerTick flows that are idle by then.
   void tick(std::uint64_t now_ns);
   static constexpr std::uint32_t kExpiriesPerTick = 8192;
-  /// Exports all flows that are left, least recently used first.
-  void finish();
+  /// Exports all flows that are left, least recently used first. `latest_ns`: the time at the end, if it is later than
+  /// the meter's clock.
+  void finish(std::uint64_t latest_ns = 0);
 
   MeterCounts const& counts() const { return counts_; }
   std::size_t memory_bytes() const { return table_.memory_bytes(); }

@@ -17,6 +17,8 @@ constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::size_t kTalkerCounters = 65'536;
 // Packets whose headers are fetched side by side before they are read.
 constexpr std::uint32_t kChunk = 64;
+// Records that are given to the exporters together, which is one turn at their lock where monitors share them.
+constexpr std::size_t kMaxWaiting = 64;
 
 constexpr std::array<nf::ConfigKey, 6> kConfig{{
     {"max_flows", "integer 1..100000000", "1000000", "flows kept; more evict the least recently used one"},
@@ -47,27 +49,46 @@ Result<std::unique_ptr<nf::Nf>> Monitor::create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(const std::int64_t top, config.integer_or("top", 10, 0, kMaxTop));
   CATENA_ASSIGN_OR_RETURN(std::vector<NamedExporter> exporters, read_exporters(config));
   CATENA_RETURN_IF_ERROR(config.finish());
-  auto table = FlowTable::create(static_cast<std::uint32_t>(flows));
-  if (!table.ok()) {
-    return absl::ResourceExhaustedError(concat(config.position("max_flows"), ": ",
-                                               std::string(table.status().message()), "; write a smaller 'max_flows'"));
-  }
-  const Timeouts timeouts{static_cast<std::uint64_t>(idle) * kSecondNs, static_cast<std::uint64_t>(active) * kSecondNs};
-  return std::unique_ptr<nf::Nf>(
-      new Monitor(std::move(table).value(), timeouts, static_cast<std::size_t>(top), std::move(exporters)));
+  const Settings settings{
+      .max_flows = static_cast<std::uint64_t>(flows),
+      .max_flows_place = config.position("max_flows"),
+      .timeouts = {static_cast<std::uint64_t>(idle) * kSecondNs, static_cast<std::uint64_t>(active) * kSecondNs},
+      .top = static_cast<std::size_t>(top)};
+  return make(settings, std::make_shared<Group>(std::move(exporters), config.shard().count), config.shard());
 }
 
-Monitor::Monitor(FlowTable table, Timeouts timeouts, std::size_t top, std::vector<NamedExporter> exporters)
-    : meter_(std::move(table), timeouts, *this),
-      talkers_(kTalkerCounters),
-      top_(top),
-      exporters_(std::move(exporters)) {}
+Result<std::unique_ptr<nf::Nf>> Monitor::make(Settings const& settings, std::shared_ptr<Group> group, nf::Shard shard) {
+  auto table = FlowTable::create(static_cast<std::uint32_t>(shard.part_of(settings.max_flows)));
+  if (!table.ok()) {
+    return absl::ResourceExhaustedError(
+        concat(settings.max_flows_place, ": ", std::string(table.status().message()), "; write a smaller 'max_flows'"));
+  }
+  return std::unique_ptr<nf::Nf>(new Monitor(std::move(table).value(), settings, std::move(group), shard));
+}
+
+Monitor::Monitor(FlowTable table, Settings settings, std::shared_ptr<Group> group, nf::Shard shard)
+    : settings_(std::move(settings)),
+      shard_(shard),
+      group_(std::move(group)),
+      meter_(std::move(table), settings_.timeouts, *this),
+      talkers_(std::make_shared<TopTalkers>(kTalkerCounters)) {
+  waiting_.reserve(kMaxWaiting);
+  group_->add_talkers(talkers_);
+}
+
+Result<std::unique_ptr<nf::Nf>> Monitor::replicate(std::uint32_t shard) const {
+  return make(settings_, group_, {shard, shard_.count});
+}
 
 nf::Hints Monitor::hints() const {
   nf::Hints hints;
-  hints.complete_reads =
-      packet::fields(packet::kIpv4Tos, packet::kIpv4Length, packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst,
-                     packet::kL4Sport, packet::kL4Dport, packet::kTcpFlags, packet::kIcmpHeader, packet::kMetaLayers);
+  const packet::FieldSet key =
+      packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport, packet::kL4Dport,
+                     packet::kIcmpHeader, packet::kMetaLayers);
+  hints.complete_reads = key | packet::fields(packet::kIpv4Tos, packet::kIpv4Length, packet::kTcpFlags);
+  if (shard_.count > 1) {
+    hints.prepare_reads = key;  // the divider does
+  }
   return hints;
 }
 
@@ -85,43 +106,59 @@ void Monitor::complete(nf::Completion const& completion) {
     }
     meter_.observe(std::span(packets).first(count));
   }
+  hand_over();
+  group_->set_clock(shard_.index, meter_.clock_ns());
+}
+
+void Monitor::tick(std::uint64_t now_ns) {
+  meter_.tick(now_ns);
+  hand_over();
+  group_->set_clock(shard_.index, meter_.clock_ns());
 }
 
 void Monitor::add(FlowRecord const& record, std::uint64_t clock_ns) {
-  talkers_.add(record.key.src(), record.key.dst(), record.packets, record.bytes);
-  for (NamedExporter const& named : exporters_) {
-    named.exporter->add(record, clock_ns);
+  talkers_->add(record.key.src(), record.key.dst(), record.packets, record.bytes);
+  if (!group_->exports()) {
+    return;
+  }
+  waiting_.push_back({record, clock_ns});
+  if (waiting_.size() == kMaxWaiting) {
+    hand_over();
+  }
+}
+
+void Monitor::hand_over() {
+  if (!waiting_.empty()) {
+    lost_records_ += group_->add(waiting_);
+    waiting_.clear();
   }
 }
 
 void Monitor::second_passed(std::uint64_t clock_ns) {
-  for (NamedExporter const& named : exporters_) {
-    named.exporter->flush(clock_ns);
-  }
+  hand_over();
+  lost_records_ += group_->flush_each_second(clock_ns);
 }
 
 Status Monitor::finish() {
-  meter_.finish();
-  std::string failures;
-  for (NamedExporter const& named : exporters_) {
-    if (const Status status = named.exporter->finish(meter_.clock_ns()); !status.ok()) {
-      failures += concat(failures.empty() ? "" : "; ", std::string(status.message()));
-    }
-  }
-  return failures.empty() ? absl::OkStatus() : absl::DataLossError(failures);
+  meter_.finish(group_->latest_ns());
+  hand_over();
+  Group::Finish end = group_->finish(meter_.clock_ns());
+  lost_records_ += end.lost;
+  return std::move(end.status);
 }
 
 std::vector<std::string> Monitor::start_report() const {
-  std::vector<std::string> lines{concat("flow table of ", meter_.memory_bytes() >> 20, " MiB")};
-  for (NamedExporter const& named : exporters_) {
-    lines.push_back(named.name);
-  }
+  std::vector<std::string> lines{concat("flow table of ", shard_.count * meter_.memory_bytes() >> 20, " MiB")};
+  lines.insert(lines.end(), group_->names().begin(), group_->names().end());
   return lines;
 }
 
 std::vector<std::string> Monitor::end_report() const {
   std::vector<std::string> lines;
-  for (Talker const& talker : talkers_.top(top_)) {
+  if (shard_.index != 0) {
+    return lines;
+  }
+  for (Talker const& talker : group_->top(settings_.top)) {
     const std::string excess =
         talker.excess_bytes == 0 ? "" : concat(" (at most ", talker.excess_bytes, " bytes too many)");
     lines.push_back(concat(dotted(talker.src), " -> ", dotted(talker.dst), ": ", talker.bytes, " bytes, ",
@@ -131,17 +168,13 @@ std::vector<std::string> Monitor::end_report() const {
 }
 
 std::vector<nf::Statistic> Monitor::statistics() const {
-  std::uint64_t lost = 0;
-  for (NamedExporter const& named : exporters_) {
-    lost += named.exporter->lost_records();
-  }
   MeterCounts const& counts = meter_.counts();
   return {{"flows", counts.flows},
           {"flows_peak", counts.peak},
           {"flows_exported", counts.exported},
           {"flows_evicted", counts.evicted},
-          {"export_errors", lost},
-          {"memory_bytes", meter_.memory_bytes() + talkers_.memory_bytes()}};
+          {"export_errors", lost_records_},
+          {"memory_bytes", meter_.memory_bytes() + talkers_->memory_bytes()}};
 }
 
 }  // namespace catena::monitor

@@ -6,6 +6,37 @@
 #include <tuple>
 
 namespace catena::monitor {
+namespace {
+
+std::uint64_t pair_of(Talker const& talker) { return std::uint64_t{talker.src} << 32 | talker.dst; }
+
+/// Adds to the counts of `to`, which may go below 0 and come back: all is modulo 2^64.
+void add_counts(Talker& to, Talker const& more) {
+  to.packets += more.packets;
+  to.bytes += more.bytes;
+  to.excess_bytes += more.excess_bytes;
+}
+void subtract_counts(Talker& from, Talker const& less) {
+  from.packets -= less.packets;
+  from.bytes -= less.bytes;
+  from.excess_bytes -= less.excess_bytes;
+}
+
+/// Adds up the entries of each pair.
+std::vector<Talker> by_pair(std::vector<Talker> entries) {
+  std::sort(entries.begin(), entries.end(), [](Talker const& a, Talker const& b) { return pair_of(a) < pair_of(b); });
+  std::vector<Talker> sums;
+  for (Talker const& entry : entries) {
+    if (!sums.empty() && pair_of(sums.back()) == pair_of(entry)) {
+      add_counts(sums.back(), entry);
+    } else {
+      sums.push_back(entry);
+    }
+  }
+  return sums;
+}
+
+}  // namespace
 
 std::size_t TopTalkers::Hash::operator()(Pair pair) const {
   __extension__ using Wide = unsigned __int128;
@@ -65,6 +96,7 @@ void TopTalkers::add(std::uint32_t src, std::uint32_t dst, std::uint64_t packets
     sift_up(position);
     return;
   }
+  has_shared_ = true;
   Talker& least = heap_[0].talker;
   auto entry = positions_.extract(pair_of(least));  // its memory serves the new pair, at the same address
   entry.key() = pair;
@@ -73,25 +105,51 @@ void TopTalkers::add(std::uint32_t src, std::uint32_t dst, std::uint64_t packets
   sift_down(0);
 }
 
-std::vector<Talker> TopTalkers::top(std::size_t count) const {
-  std::vector<Talker> sorted;
-  sorted.reserve(heap_.size());
+std::vector<Talker> TopTalkers::all() const {
+  std::vector<Talker> talkers;
+  talkers.reserve(heap_.size());
   for (Counter const& counter : heap_) {
-    sorted.push_back(counter.talker);
+    talkers.push_back(counter.talker);
   }
-  const std::size_t kept = std::min(count, sorted.size());
-  std::partial_sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(kept), sorted.end(),
-                    [](Talker const& a, Talker const& b) {
-                      return a.bytes != b.bytes ? a.bytes > b.bytes : pair_of(a) < pair_of(b);
-                    });
-  sorted.resize(kept);
-  return sorted;
+  return talkers;
+}
+
+Talker TopTalkers::missing() const {
+  if (!has_shared_) {
+    return {};
+  }
+  Talker const& least = heap_[0].talker;
+  return {0, 0, least.packets, least.bytes, least.bytes};
 }
 
 std::size_t TopTalkers::memory_bytes() const {
   // what a node of the map takes: key, value, hash value and link
   constexpr std::size_t kNodeBytes = 4 * sizeof(std::uint64_t);
   return counters_ * (sizeof(Counter) + kNodeBytes) + positions_.bucket_count() * sizeof(void*);
+}
+
+std::vector<Talker> top_of(std::span<const std::shared_ptr<const TopTalkers>> parts, std::size_t count) {
+  Talker missing_everywhere{};
+  std::vector<Talker> entries;
+  for (auto const& part : parts) {
+    const Talker missing = part->missing();
+    add_counts(missing_everywhere, missing);
+    for (Talker talker : part->all()) {
+      subtract_counts(talker, missing);
+      entries.push_back(talker);
+    }
+  }
+  std::vector<Talker> sums = by_pair(std::move(entries));
+  for (Talker& sum : sums) {
+    add_counts(sum, missing_everywhere);
+  }
+  const std::size_t kept = std::min(count, sums.size());
+  std::partial_sort(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(kept), sums.end(),
+                    [](Talker const& a, Talker const& b) {
+                      return a.bytes != b.bytes ? a.bytes > b.bytes : pair_of(a) < pair_of(b);
+                    });
+  sums.resize(kept);
+  return sums;
 }
 
 }  // namespace catena::monitor

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -28,8 +30,10 @@ class TopTalkers {
   explicit TopTalkers(std::size_t counters);
 
   void add(std::uint32_t src, std::uint32_t dst, std::uint64_t packets, std::uint64_t bytes);
-  /// The first `count`, most bytes first; equal ones in the order of their addresses.
-  std::vector<Talker> top(std::size_t count) const;
+  /// All pairs that have a counter, in no order.
+  std::vector<Talker> all() const;
+  /// What a pair without a counter may have sent at most, as `excess_bytes`: nothing, while no counter was taken over.
+  Talker missing() const;
   std::size_t memory_bytes() const;
 
  private:
@@ -46,7 +50,6 @@ class TopTalkers {
     std::size_t* position;  ///< of this counter in heap_; lives in positions_
   };
 
-  static Pair pair_of(Talker const& talker) { return Pair{talker.src} << 32 | talker.dst; }
   /// Whether `a` has to be above `b` in the heap: the pair with the fewest bytes on top.
   static bool is_above(Counter const& a, Counter const& b);
   void sift_down(std::size_t at);
@@ -57,8 +60,13 @@ class TopTalkers {
   }
 
   std::size_t counters_;
+  bool has_shared_ = false;  // a counter was taken over
   std::vector<Counter> heap_;
   std::unordered_map<Pair, std::size_t, Hash> positions_;  // in heap_
 };
+
+/// The first `count` pairs over all of `parts`, most bytes first; equal ones in the order of their addresses. A pair
+/// without a counter in some of these gets what it may have sent there, as if it had taken over a counter now.
+std::vector<Talker> top_of(std::span<const std::shared_ptr<const TopTalkers>> parts, std::size_t count);
 
 }  // namespace catena::monitor

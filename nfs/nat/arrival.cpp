@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arrival.hpp"
 
-#include <catena/packet/icmp_error.hpp>
 #include <catena/packet/rewrite.hpp>
 
 namespace catena::nat {
@@ -86,6 +85,19 @@ Arrival classify(packet::Packet const& packet, Realms const& realms) {
     arrival.kind = Kind::kToInside;
   }
   return arrival;
+}
+
+DatagramKey datagram_key(packet::Packet const& packet) {
+  const std::uint8_t* ip = packet.l3();
+  return {packet::load_be32(ip + packet::kIpSourceAt), packet::load_be32(ip + packet::kIpDestinationAt),
+          packet::load_be16(ip + 4), ip[9]};
+}
+
+Endpoint endpoint_of(packet::QuotedEnd const& end, packet::Quote const& quote) {
+  const Protocol protocol = quote.protocol == packet::kProtocolTcp   ? Protocol::kTcp
+                            : quote.protocol == packet::kProtocolUdp ? Protocol::kUdp
+                                                                     : Protocol::kIcmp;
+  return {end.address, end.port, protocol};
 }
 
 }  // namespace catena::nat

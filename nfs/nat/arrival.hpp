@@ -2,9 +2,11 @@
 #pragma once
 
 #include <catena/packet/batch.hpp>
+#include <catena/packet/icmp_error.hpp>
 
 #include <cstdint>
 
+#include "fragment_table.hpp"
 #include "nat_config.hpp"
 
 namespace catena::nat {
@@ -36,5 +38,9 @@ struct Arrival {
 
 /// Pure function of the packet's bytes and the two sides. Precondition: packet.is(kIpv4).
 Arrival classify(packet::Packet const& packet, Realms const& realms);
+/// What the fragments of the packet's datagram have in common. The same.
+DatagramKey datagram_key(packet::Packet const& packet);
+/// One end of a quoted datagram.
+Endpoint endpoint_of(packet::QuotedEnd const& end, packet::Quote const& quote);
 
 }  // namespace catena::nat

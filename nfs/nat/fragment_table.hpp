@@ -18,25 +18,38 @@ struct DatagramKey {
   bool operator==(DatagramKey const&) const = default;
 };
 
-/// The addresses that a datagram's first fragment was given.
-struct AddressPair {
-  std::uint32_t source;
-  std::uint32_t destination;
-};
-
-/// Remembers translated first fragments for those that follow (RFC 4787 section 11). A ring: each entry counts for
-/// kFragmentSeconds, and where there are more datagrams than room the oldest is evicted. All memory is taken at
-/// creation. Not thread safe.
-class FragmentTable {
+/// Remembers what was decided about first fragments for those that follow (RFC 4787 section 11). A ring: each entry
+/// counts for kFragmentSeconds, and where there are more datagrams than room the oldest is evicted. All memory is taken
+/// at creation. Not thread safe.
+template <typename Decision>
+class DatagramTable {
  public:
   static constexpr std::uint64_t kFragmentSeconds = 30;
   static constexpr std::uint32_t kDatagrams = 16384;
 
-  explicit FragmentTable(std::uint32_t capacity = kDatagrams) : ring_(capacity), index_(capacity) {}
+  explicit DatagramTable(std::uint32_t capacity = kDatagrams) : ring_(capacity), index_(capacity) {}
 
   /// Remembers a datagram; what was known under the same key is forgotten.
-  void remember(DatagramKey const& key, AddressPair const& addresses, std::uint64_t now_s);
-  std::optional<AddressPair> find(DatagramKey const& key, std::uint64_t now_s) const;
+  void remember(DatagramKey const& key, Decision const& decision, std::uint64_t now_s) {
+    if (const std::uint32_t known = position_of(key); known != HashIndex::kNone) {
+      forget(known);
+    }
+    Entry& oldest = ring_[next_];
+    if (oldest.is_indexed) {
+      evicted_ += is_current(oldest, now_s) ? 1 : 0;
+      forget(next_);
+    }
+    oldest = {.key = key, .decision = decision, .since_s = now_s, .is_indexed = true};
+    index_.insert(hash(key), next_);
+    next_ = next_ + 1 == ring_.size() ? 0 : next_ + 1;
+  }
+  std::optional<Decision> find(DatagramKey const& key, std::uint64_t now_s) const {
+    const std::uint32_t position = position_of(key);
+    if (position == HashIndex::kNone || !is_current(ring_[position], now_s)) {
+      return std::nullopt;
+    }
+    return ring_[position].decision;
+  }
 
   /// Entries that had to go before their time.
   std::uint64_t evicted() const { return evicted_; }
@@ -45,7 +58,7 @@ class FragmentTable {
  private:
   struct Entry {
     DatagramKey key{};
-    AddressPair addresses{};
+    Decision decision{};
     std::uint64_t since_s = 0;
     bool is_indexed = false;
   };
@@ -57,7 +70,10 @@ class FragmentTable {
     return index_.find(hash(key), [&](std::uint32_t position) { return ring_[position].key == key; });
   }
   static bool is_current(Entry const& entry, std::uint64_t now_s) { return now_s - entry.since_s <= kFragmentSeconds; }
-  void forget(std::uint32_t position);
+  void forget(std::uint32_t position) {
+    index_.erase(hash(ring_[position].key), position, [this](std::uint32_t other) { return hash(ring_[other].key); });
+    ring_[position].is_indexed = false;
+  }
 
   std::vector<Entry> ring_;
   KeyedHash hash_;
@@ -65,5 +81,12 @@ class FragmentTable {
   std::uint32_t next_ = 0;
   std::uint64_t evicted_ = 0;
 };
+
+/// The addresses that a datagram's first fragment was given.
+struct AddressPair {
+  std::uint32_t source;
+  std::uint32_t destination;
+};
+using FragmentTable = DatagramTable<AddressPair>;
 
 }  // namespace catena::nat

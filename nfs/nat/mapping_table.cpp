@@ -27,7 +27,7 @@ MappingTable::MappingTable(Settings const& settings)
   for (std::size_t i = 0; i < settings.external_addresses.size(); ++i) {
     pools_.emplace_back(settings.ports.first, settings.ports.last);
     pools_.emplace_back(settings.ports.first, settings.ports.last);
-    pools_.emplace_back(std::uint16_t{0}, std::uint16_t{65535});
+    pools_.emplace_back(settings.identifiers.first, settings.identifiers.last);
   }
   for (std::uint32_t i = 0; i < mappings_.size(); ++i) {
     mappings_[i].newer = i + 1 < mappings_.size() ? i + 1 : kNone;

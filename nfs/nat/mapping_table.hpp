@@ -77,7 +77,8 @@ class MappingTable {
  public:
   struct Settings {
     std::vector<std::uint32_t> external_addresses;  ///< not empty, at most 65536
-    PortRange ports;                                ///< of TCP and UDP; any ICMP identifier is used
+    PortRange ports;                                ///< of TCP and UDP
+    PortRange identifiers{0, 65535};                ///< of ICMP echoes
     std::uint32_t max_mappings = 1'000'000;         ///< at most HashIndex::kMaxEntries
     std::uint32_t max_half_open = 500'000;          ///< at least 1
     Timeouts timeouts;

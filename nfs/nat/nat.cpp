@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "catena_kernel_nat.hpp"
+#include "divider.hpp"
 
 namespace catena::nat {
 namespace {
@@ -98,12 +99,6 @@ std::string record_of_error(packet::Packet const& packet, Arrival const& arrival
                           text_of(ends.source)));
 }
 
-Endpoint endpoint(packet::QuotedEnd const& end, packet::Quote const& quote) {
-  const Protocol protocol = quote.protocol == packet::kProtocolTcp   ? Protocol::kTcp
-                            : quote.protocol == packet::kProtocolUdp ? Protocol::kUdp
-                                                                     : Protocol::kIcmp;
-  return {end.address, end.port, protocol};
-}
 /// Whether a quoted datagram can have come from, or gone to, a mapped endpoint: echo requests leave one, replies reach
 /// one.
 bool may_be_from_mapping(packet::Quote const& quote) {
@@ -111,12 +106,6 @@ bool may_be_from_mapping(packet::Quote const& quote) {
 }
 bool may_be_to_mapping(packet::Quote const& quote) {
   return quote.protocol != packet::kProtocolIcmp || !quote.is_echo_request;
-}
-
-DatagramKey datagram_key(packet::Packet const& packet) {
-  const std::uint8_t* ip = packet.l3();
-  return {packet::load_be32(ip + packet::kIpSourceAt), packet::load_be32(ip + packet::kIpDestinationAt),
-          packet::load_be16(ip + 4), ip[9]};
 }
 
 /// The CPU implementation of one packet.
@@ -148,9 +137,16 @@ void rewrite(packet::Packet const& packet, Aux const& aux) {
 }  // namespace
 
 Result<std::unique_ptr<nf::Nf>> Nat::create(nf::Config& config) {
-  CATENA_ASSIGN_OR_RETURN(const NatConfig read, read_nat_config(config));
-  return std::make_unique<Nat>(read);
+  CATENA_ASSIGN_OR_RETURN(NatConfig read, read_nat_config(config));
+  const std::uint32_t shard = read.shard.index;
+  return std::make_unique<Nat>(std::make_shared<Shards>(std::move(read)), shard);
 }
+
+Result<std::unique_ptr<nf::Nf>> Nat::replicate(std::uint32_t shard) const {
+  return std::make_unique<Nat>(shards_, shard);
+}
+
+std::unique_ptr<nf::Divider> Nat::divider() const { return std::make_unique<NatDivider>(shards_); }
 
 nf::Hints Nat::hints() const {
   nf::Hints hints;
@@ -166,7 +162,29 @@ nf::Hints Nat::hints() const {
 
 std::uint64_t Nat::now_s() const { return clock_.now_ns() / kNsPerSecond; }
 
-void Nat::tick(std::uint64_t now_ns) { mappings_.advance(clock_.advance(now_ns), kExpirePerTick); }
+std::unique_lock<std::mutex> Nat::hold_mappings() const {
+  return shards_->count() == 1 ? std::unique_lock<std::mutex>() : std::unique_lock(own_.mutex);
+}
+
+/// Gives `work` the table that has the external endpoint. If that is another shard's, ours is released for a moment:
+/// nothing that was found in it counts after this.
+template <typename Work>
+auto Nat::with_table_of(Endpoint const& external, Work work) {
+  const std::uint32_t shard = shards_->shard_of_external(external).value_or(shard_);
+  if (shard == shard_) {
+    return work(mappings_);
+  }
+  Shards::Table& other = shards_->table(shard);
+  own_.mutex.unlock();  // two NATs that wait for each other would wait for ever
+  std::lock(own_.mutex, other.mutex);
+  const std::lock_guard held(other.mutex, std::adopt_lock);
+  return work(other.mappings);
+}
+
+void Nat::tick(std::uint64_t now_ns) {
+  const std::unique_lock held = hold_mappings();
+  mappings_.advance(clock_.advance(now_ns), kExpirePerTick);
+}
 
 void Nat::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) {
   const std::span<Aux> out = nf::array_of<Aux>(aux);
@@ -180,6 +198,7 @@ void Nat::prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outc
       }
       arrivals[i] = classify(batch[first + i], realms_);
     }
+    const std::unique_lock held = hold_mappings();  // not for the whole batch: others may wait for it
     bring_near(std::span(arrivals).first(count));
     for (std::uint32_t i = 0; i < count; ++i) {
       decide(batch[first + i], arrivals[i], out[first + i], outcome);
@@ -239,7 +258,8 @@ Nat::Drop Nat::translate(packet::Packet const& packet, Arrival const& arrival, A
     case Kind::kSpoofed:
       return kSpoofedSource;
     case Kind::kTcpOrUdp:
-      return translate_session(arrival, aux);
+      return arrival.is_inbound && arrival.is_outbound ? translate_hairpin(arrival, aux)
+                                                       : translate_session(arrival, mappings_, aux);
     case Kind::kEchoRequest:
     case Kind::kEchoReply:
       return translate_echo(arrival, aux);
@@ -270,9 +290,15 @@ Mapping const* Nat::mapping_for(Endpoint const& internal) {
   return known != nullptr ? known : mappings_.create(internal);
 }
 
-Nat::Drop Nat::translate_session(Arrival const& arrival, Aux& aux) {
+Nat::Drop Nat::translate_hairpin(Arrival const& arrival, Aux& aux) {
+  return with_table_of(arrival.destination,
+                       [&](MappingTable& receivers) { return translate_session(arrival, receivers, aux); });
+}
+
+/// `receivers`: the table with the mapping of the destination, if that is external.
+Nat::Drop Nat::translate_session(Arrival const& arrival, MappingTable& receivers, Aux& aux) {
   // the receiver first: a packet that reaches nobody makes no mapping
-  Mapping const* receiver = arrival.is_inbound ? mappings_.find_external(arrival.destination) : nullptr;
+  Mapping const* receiver = arrival.is_inbound ? receivers.find_external(arrival.destination) : nullptr;
   if (arrival.is_inbound && receiver == nullptr) {
     return kNoMapping;
   }
@@ -281,14 +307,14 @@ Nat::Drop Nat::translate_session(Arrival const& arrival, Aux& aux) {
     return kPoolExhausted;
   }
   if (arrival.is_inbound && arrival.is_outbound) {
-    receiver = mappings_.find_external(arrival.destination);  // may have given way to the sender's
+    receiver = receivers.find_external(arrival.destination);  // may have given way to the sender's
     if (receiver == nullptr) {
       return kNoMapping;
     }
   }
   const Use use{arrival.tcp_flags, arrival.has_data};
   if (receiver != nullptr) {
-    mappings_.note_inbound(*receiver, use);
+    receivers.note_inbound(*receiver, use);
     aux.destination = receiver->internal_address;
     aux.destination_port = receiver->internal_port;
   }
@@ -328,6 +354,13 @@ Nat::Drop Nat::translate_echo(Arrival const& arrival, Aux& aux) {
   return kNotDropped;
 }
 
+std::optional<Endpoint> Nat::internal_of(Endpoint const& external) {
+  return with_table_of(external, [&](MappingTable& mappings) {
+    Mapping const* mapping = mappings.find_external(external);
+    return mapping == nullptr ? std::nullopt : std::optional(mapping->internal());
+  });
+}
+
 /// An error goes to the source of the datagram that it quotes. One that goes out quotes what came in to an internal
 /// endpoint; one that comes in quotes what went out from an external one; a hairpinned one is both. Errors leave
 /// mappings and their time-outs as they are (RFC 4787 REQ-12).
@@ -342,17 +375,17 @@ Nat::Drop Nat::translate_error(packet::Packet const& packet, Arrival const& arri
   }
   packet::QuoteEnds ends{quote.source, quote.destination, arrival.source.address, arrival.destination.address};
   if (arrival.is_inbound) {
-    Mapping const* sender =
-        may_be_from_mapping(quote) ? mappings_.find_external(endpoint(quote.source, quote)) : nullptr;
-    if (sender == nullptr) {
+    const std::optional<Endpoint> sender =
+        may_be_from_mapping(quote) ? internal_of(endpoint_of(quote.source, quote)) : std::nullopt;
+    if (!sender) {
       return kNoMapping;
     }
-    ends.source = {sender->internal_address, sender->internal_port};
-    ends.outer_destination = sender->internal_address;
+    ends.source = {sender->address, sender->port};
+    ends.outer_destination = sender->address;
   }
   if (arrival.is_outbound) {
     Mapping const* receiver =
-        may_be_to_mapping(quote) ? mappings_.find_internal(endpoint(quote.destination, quote)) : nullptr;
+        may_be_to_mapping(quote) ? mappings_.find_internal(endpoint_of(quote.destination, quote)) : nullptr;
     if (receiver == nullptr) {
       return kNoMapping;
     }
@@ -397,16 +430,18 @@ Result<nf::KernelSide> Nat::kernel_side() const {
 }
 
 std::vector<std::string> Nat::start_report() const {
-  MappingTable::Settings const& settings = mappings_.settings();
+  MappingTable::Settings const& settings = shards_->config().mappings;  // of all shards: reports of one speak for all
   constexpr std::size_t kMegabyte = 1'000'000;
+  const std::size_t bytes = shards_->memory_bytes() + shards_->count() * fragments_.memory_bytes();
   return {concat(settings.external_addresses.size(), " external addresses with ports ", settings.ports.first, " to ",
                  settings.ports.last, ", at most ", settings.max_mappings, " mappings in ",
-                 (memory_bytes() + kMegabyte - 1) / kMegabyte, " MB")};
+                 (bytes + kMegabyte - 1) / kMegabyte, " MB")};
 }
 
 std::size_t Nat::memory_bytes() const { return mappings_.memory_bytes() + fragments_.memory_bytes(); }
 
 std::vector<nf::Statistic> Nat::statistics() const {
+  const std::unique_lock held = hold_mappings();
   MappingTable::Counts const& counts = mappings_.counts();
   return {{"mappings", counts.live},
           {"mappings_peak", counts.peak},

@@ -5,13 +5,18 @@
 #include <catena/nf/packet_clock.hpp>
 #include <catena/packet/icmp_error.hpp>
 
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "arrival.hpp"
 #include "fragment_table.hpp"
 #include "mapping_table.hpp"
 #include "nat.layout.hpp"
 #include "nat_config.hpp"
+#include "shards.hpp"
 
 /// Network address and port translation for TCP, UDP and ICMP (RFC 3022; behaviour by RFC 4787, 5382 and 5508).
 ///
@@ -25,6 +30,10 @@
 /// prepare() holds all state: it finds or makes the mapping and writes into Aux how the headers are to be. compute(),
 /// on the CPU or as a kernel, writes them and corrects the checksums. ICMP errors carry a second header that no field
 /// names; they are rare and prepare() rewrites them itself.
+///
+/// Several NATs divide the packets as NatDivider says, so that each finds all that it needs in its own table, but for
+/// the receiver of a hairpinned packet. Of that one's table it finds and notes what an inbound packet would: it makes
+/// and ends no mapping there, and the time there is that of its owner.
 namespace catena::nat {
 
 class Nat final : public nf::Nf {
@@ -32,10 +41,19 @@ class Nat final : public nf::Nf {
   /// Errors: as read_nat_config().
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
-  explicit Nat(NatConfig const& config)
-      : realms_(config.realms), drops_to_inside_(config.drops_to_inside), mappings_(config.mappings) {}
+  /// Number `shard` of those that share `shards`.
+  Nat(std::shared_ptr<Shards> shards, std::uint32_t shard)
+      : shards_(std::move(shards)),
+        shard_(shard),
+        realms_(shards_->config().realms),
+        drops_to_inside_(shards_->config().drops_to_inside),
+        own_(shards_->table(shard)),
+        mappings_(own_.mappings) {}
 
   nf::Hints hints() const override;
+  nf::Sharding sharding() const override { return nf::Sharding::kOwn; }
+  Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
+  std::unique_ptr<nf::Divider> divider() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   Result<nf::KernelSide> kernel_side() const override;
@@ -62,18 +80,26 @@ class Nat final : public nf::Nf {
   void bring_near(std::span<const Arrival> arrivals) const;
   void decide(packet::Packet const& packet, Arrival const& arrival, Aux& aux, nf::Outcome& outcome);
   Drop translate(packet::Packet const& packet, Arrival const& arrival, Aux& aux, std::string& record);
-  Drop translate_session(Arrival const& arrival, Aux& aux);
+  Drop translate_hairpin(Arrival const& arrival, Aux& aux);
+  Drop translate_session(Arrival const& arrival, MappingTable& receivers, Aux& aux);
   Drop translate_echo(Arrival const& arrival, Aux& aux);
   Drop translate_error(packet::Packet const& packet, Arrival const& arrival, std::string& record);
   static Drop drop_for(packet::QuoteProblem problem);
   Drop follow_first_fragment(packet::Packet const& packet, Aux& aux) const;
   Mapping const* mapping_for(Endpoint const& internal);
+  std::optional<Endpoint> internal_of(Endpoint const& external);
+  std::unique_lock<std::mutex> hold_mappings() const;
+  template <typename Work>
+  auto with_table_of(Endpoint const& external, Work work);
   std::uint64_t now_s() const;
   std::size_t memory_bytes() const;
 
-  Realms realms_;
+  std::shared_ptr<Shards> shards_;
+  std::uint32_t shard_;
+  Realms const& realms_;  // this and the next three are of shards_
   bool drops_to_inside_;
-  MappingTable mappings_;
+  Shards::Table& own_;
+  MappingTable& mappings_;
   FragmentTable fragments_;
   nf::PacketClock clock_;
   bool is_recording_ = false;  // of the batch in hand

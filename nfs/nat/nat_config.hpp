@@ -43,9 +43,10 @@ struct Realms {
 };
 
 struct NatConfig {
+  nf::Shard shard;
   Realms realms;
-  bool drops_to_inside = true;  ///< what comes from outside to an inside address
-  MappingTable::Settings mappings;
+  bool drops_to_inside = true;      ///< what comes from outside to an inside address
+  MappingTable::Settings mappings;  ///< of all shards
 };
 
 inline constexpr std::uint32_t kMaxExternalAddresses = 1024;

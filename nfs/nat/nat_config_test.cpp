@@ -11,8 +11,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Result<NatConfig> read(std::string_view yaml) {
+Result<NatConfig> read(std::string_view yaml, std::uint32_t shards = 1) {
   CATENA_ASSIGN_OR_RETURN(nf::Config config, nf::Config::parse(yaml, "test.yaml"));
+  config.set_shard({0, shards});
   return read_nat_config(config);
 }
 std::string error_of(std::string_view yaml) {
@@ -91,6 +92,19 @@ TEST(NatConfig, wrong_external_addresses_are_refused_with_their_position) {
   EXPECT_THAT(external_error("[203.0.113.1, 203.0.113.0-203.0.113.2]"), HasSubstr("'external' names 203.0.113.1"));
   EXPECT_THAT(external_error("[]"), HasSubstr("0 addresses; write 1 to 1024"));
   EXPECT_THAT(external_error("[11.0.0.0-126.0.0.0]"), HasSubstr("write 1 to 1024"));
+}
+
+TEST(NatConfig, every_shard_needs_a_port) {
+  constexpr std::string_view kThreePorts = "inside: [10.0.0.0/8]\nexternal: [203.0.113.1]\nports: 2000-2002\n";
+  const auto enough = read(kThreePorts, 3);
+  ASSERT_TRUE(enough.ok()) << enough.status();
+  EXPECT_EQ(enough->mappings.ports.last, 2002) << "it is that of all shards";
+  EXPECT_EQ(enough->shard.count, 3U);
+  const auto too_few = read(kThreePorts, 4);
+  EXPECT_EQ(too_few.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(too_few.status().message()),
+              HasSubstr("test.yaml:3:8: 'ports' is '2000-2002', less than one port for each of 4 shards; write a range "
+                        "of 4 ports or more"));
 }
 
 TEST(NatConfig, wrong_values_and_unknown_keys_are_refused) {

@@ -467,22 +467,6 @@ TEST(Nat, hours_of_short_flows_reuse_the_memory_of_a_few_mappings) {
 
 // ---- Fragments
 
-/// `frame` in two parts; the first has `first_bytes` bytes after the IPv4 header, a multiple of 8.
-std::pair<Frame, Frame> in_two(Frame const& frame, std::uint16_t id, std::size_t first_bytes) {
-  Frame first = frame;
-  first.resize(kL4 + first_bytes);
-  Frame second = frame;
-  second.erase(second.begin() + kL4, second.begin() + static_cast<std::ptrdiff_t>(kL4 + first_bytes));
-  for (Frame* part : {&first, &second}) {
-    set16(*part, kL3 + 2, static_cast<std::uint16_t>(part->size() - kL3));
-    set16(*part, kL3 + 4, id);
-    set16(*part, kL3 + 6, part == &first ? std::uint16_t{0x2000} : static_cast<std::uint16_t>(first_bytes / 8));
-    set16(*part, kL3 + 10, 0);
-    set16(*part, kL3 + 10, rfc1071(std::span(*part).subspan(kL3, 20)));
-  }
-  return {first, second};
-}
-
 TEST(Nat, later_fragments_follow_the_first_one_in_both_directions) {
   const Frame out = udp(kHost, 1234, kServer, 53, std::string(100, 'x'));
   const Frame in = udp(kServer, 53, kExternal, 1234, std::string(90, 'y'));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/packet_store.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -165,6 +166,21 @@ Frame with_ends(Frame frame, std::uint32_t source, std::uint16_t source_port, st
   return frame;
 }
 
+std::pair<Frame, Frame> in_two(Frame const& frame, std::uint16_t id, std::size_t first_bytes) {
+  Frame first = frame;
+  first.resize(kL4 + first_bytes);
+  Frame second = frame;
+  second.erase(second.begin() + kL4, second.begin() + static_cast<std::ptrdiff_t>(kL4 + first_bytes));
+  for (Frame* part : {&first, &second}) {
+    set16(*part, kL3 + 2, static_cast<std::uint16_t>(part->size() - kL3));
+    set16(*part, kL3 + 4, id);
+    set16(*part, kL3 + 6, part == &first ? std::uint16_t{0x2000} : static_cast<std::uint16_t>(first_bytes / 8));
+    set16(*part, kL3 + 10, 0);
+    set16(*part, kL3 + 10, rfc1071(std::span(*part).subspan(kL3, 20)));
+  }
+  return {first, second};
+}
+
 Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml) { return nf::testing::make_nf(catena_nf_nat(), yaml); }
 
 RunResult run_everywhere(std::vector<Frame> const& frames, std::string_view yaml,
@@ -198,6 +214,58 @@ RunResult run_everywhere(std::vector<Frame> const& frames, std::string_view yaml
     }
   }
   return std::move(*first);
+}
+
+DividedNat::DividedNat(std::string_view yaml, std::uint32_t shards) {
+  nf::Config config = nf::Config::parse(yaml, "test.yaml").value();
+  config.set_shard({0, shards});
+  std::unique_ptr<nf::Nf> first = Nat::create(config).value();
+  divider_ = first->divider();
+  std::vector<std::unique_ptr<nf::Nf>> others;
+  for (std::uint32_t shard = 1; shard < shards; ++shard) {
+    others.push_back(first->replicate(shard).value());
+  }
+  nats_.push_back(std::make_unique<nf::testing::CpuNf>(catena_nf_nat(), std::move(first)));
+  for (std::unique_ptr<nf::Nf>& other : others) {
+    nats_.push_back(std::make_unique<nf::testing::CpuNf>(catena_nf_nat(), std::move(other)));
+  }
+}
+
+DividedNat::Sent DividedNat::send(Frame const& frame, std::uint64_t arrival_ns) {
+  nf::testing::PacketStore store(std::span(&frame, 1), std::span(&arrival_ns, 1));
+  const packet::Packet packet = store.all()[0];
+  Sent sent;
+  // what any shard may have goes to all in turn
+  sent.shard = divider_->shard_of(packet).value_or(static_cast<std::uint32_t>(++sent_ % nats_.size()));
+  nf::testing::CpuNf& nat = *nats_.at(sent.shard);
+  const std::vector<std::uint64_t> before = drops(nat);
+  nat.process(store.all());
+  if (packet.verdict() == packet::Verdict::kDrop) {
+    const std::vector<std::uint64_t> after = drops(nat);
+    const auto at = std::mismatch(before.begin(), before.end(), after.begin()).first - before.begin();
+    sent.drop_reason = catena_nf_nat().drop_reasons[static_cast<std::size_t>(at)].name;
+  } else {
+    sent.frame.assign(packet.frame(), packet.frame() + packet.length());
+  }
+  return sent;
+}
+
+std::vector<std::uint64_t> DividedNat::drops(nf::testing::CpuNf const& nat) {
+  std::vector<std::uint64_t> counts;
+  for (nf::DropReason const& reason : catena_nf_nat().drop_reasons) {
+    counts.push_back(nat.dropped(reason.name));
+  }
+  return counts;
+}
+
+std::uint64_t DividedNat::statistic(std::string_view name) {
+  std::uint64_t sum = 0;
+  for (auto const& nat : nats_) {
+    for (nf::Statistic const& entry : nat->nf().statistics()) {
+      sum += entry.name == name ? entry.value : 0;
+    }
+  }
+  return sum;
 }
 
 std::uint64_t statistic(RunResult const& result, std::string_view name) {

@@ -7,9 +7,11 @@
 #include <catena/nf/testing/harness.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// What the tests of this NF share. Frames are plain Ethernet, so IPv4 starts at kL3.
@@ -68,6 +70,9 @@ Frame answer_to(Frame const& frame);
 Frame with_ends(Frame frame, std::uint32_t source, std::uint16_t source_port, std::uint32_t destination,
                 std::uint16_t destination_port);
 
+/// `frame` in two parts; the first has `first_bytes` bytes after the IPv4 header, a multiple of 8.
+std::pair<Frame, Frame> in_two(Frame const& frame, std::uint16_t id, std::size_t first_bytes);
+
 /// An NF of this configuration.
 Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = kOneAddress);
 /// Runs the NF over the frames on the CPU and on every device, with units of several sizes, and expects the same
@@ -75,6 +80,32 @@ Result<std::unique_ptr<nf::Nf>> make(std::string_view yaml = kOneAddress);
 /// nf::testing::RunOptions.
 RunResult run_everywhere(std::vector<Frame> const& frames, std::string_view yaml = kOneAddress,
                          std::vector<std::uint64_t> const& arrivals_ns = {});
+
+/// Several NATs of one configuration, each with the packets that the divider gives it, on the CPU and one by one.
+class DividedNat {
+ public:
+  struct Sent {
+    Frame frame;                   ///< as it leaves; empty: it was dropped
+    std::string_view drop_reason;  ///< empty: it passed
+    std::uint32_t shard = 0;       ///< that had it
+  };
+
+  /// `yaml` must be right.
+  DividedNat(std::string_view yaml, std::uint32_t shards);
+
+  Sent send(Frame const& frame, std::uint64_t arrival_ns);
+  /// The sum of all shards.
+  std::uint64_t statistic(std::string_view name);
+  nf::testing::CpuNf& nat(std::uint32_t shard) { return *nats_[shard]; }
+  nf::Divider& divider() { return *divider_; }
+
+ private:
+  static std::vector<std::uint64_t> drops(nf::testing::CpuNf const& nat);
+
+  std::vector<std::unique_ptr<nf::testing::CpuNf>> nats_;
+  std::unique_ptr<nf::Divider> divider_;
+  std::uint64_t sent_ = 0;
+};
 
 std::uint64_t statistic(RunResult const& result, std::string_view name);
 inline bool passed(RunResult const& result, std::size_t i) {

@@ -70,19 +70,25 @@ bool header_matches(match::Rule const& rule, PacketHeader const& packet) {
                                                packet.source_port, packet.has_ports));
 }
 
-Evaluator::Evaluator(std::vector<match::Rule> rules, match::PatternSet& patterns) : rules_(std::move(rules)) {
-  for (std::uint32_t number = 0; number < rules_.size(); ++number) {
-    first_content_.push_back(static_cast<std::uint32_t>(content_patterns_.size()));
-    match::Rule const& rule = rules_[number];
-    needs_tcp_flags_ = needs_tcp_flags_ || !rule.conditions.tcp_flags.empty();
-    needs_icmp_ = needs_icmp_ || rule.conditions.icmp_type != nullptr || rule.conditions.icmp_code != nullptr;
+Evaluator::Evaluator(std::vector<match::Rule> rules, match::PatternSet& patterns)
+    : tables_(std::make_shared<const Tables>(make_tables(std::move(rules), patterns))) {}
+
+Evaluator::Tables Evaluator::make_tables(std::vector<match::Rule> rules, match::PatternSet& patterns) {
+  Tables tables;
+  tables.rules = std::move(rules);
+  for (std::uint32_t number = 0; number < tables.rules.size(); ++number) {
+    tables.first_content.push_back(static_cast<std::uint32_t>(tables.content_patterns.size()));
+    match::Rule const& rule = tables.rules[number];
+    tables.needs_tcp_flags = tables.needs_tcp_flags || !rule.conditions.tcp_flags.empty();
+    tables.needs_icmp =
+        tables.needs_icmp || rule.conditions.icmp_type != nullptr || rule.conditions.icmp_code != nullptr;
     // The content that the rule calls its fast pattern, else the longest that must occur, is taken as the rarest.
     std::size_t longest = 0;
     std::uint32_t anchor = 0;
     for (std::size_t i = 0; i < rule.contents.size(); ++i) {
       match::Content const& content = rule.contents[i];
       const std::uint32_t pattern = patterns.add(content.bytes, content.nocase);
-      content_patterns_.push_back(pattern);
+      tables.content_patterns.push_back(pattern);
       const bool named = rule.search_content == i;
       if (!content.negated && (named || (!rule.search_content && content.bytes.size() > longest))) {
         longest = content.bytes.size();
@@ -90,28 +96,30 @@ Evaluator::Evaluator(std::vector<match::Rule> rules, match::PatternSet& patterns
       }
     }
     if (longest == 0) {
-      always_.push_back(number);
+      tables.always.push_back(number);
       continue;
     }
-    rules_by_anchor_.resize(std::max<std::size_t>(rules_by_anchor_.size(), patterns.size()));
-    rules_by_anchor_[anchor].push_back(number);
+    tables.rules_by_anchor.resize(std::max<std::size_t>(tables.rules_by_anchor.size(), patterns.size()));
+    tables.rules_by_anchor[anchor].push_back(number);
   }
-  rules_by_anchor_.resize(patterns.size());
+  tables.rules_by_anchor.resize(patterns.size());
+  return tables;
 }
 
 bool Evaluator::may_match(match::MatchTable const& matches) const {
-  return !always_.empty() || std::any_of(matches.found().begin(), matches.found().end(),
-                                         [this](std::uint32_t pattern) { return !rules_by_anchor_[pattern].empty(); });
+  return !tables_->always.empty() ||
+         std::any_of(matches.found().begin(), matches.found().end(),
+                     [this](std::uint32_t pattern) { return !tables_->rules_by_anchor[pattern].empty(); });
 }
 
 std::vector<bool> Evaluator::deciding_patterns() const {
-  std::vector<bool> deciding(rules_by_anchor_.size());
+  std::vector<bool> deciding(tables_->rules_by_anchor.size());
   for (std::size_t pattern = 0; pattern < deciding.size(); ++pattern) {
-    deciding[pattern] = !rules_by_anchor_[pattern].empty();
+    deciding[pattern] = !tables_->rules_by_anchor[pattern].empty();
   }
-  for (std::uint32_t rule : always_) {
-    for (std::size_t i = 0; i < rules_[rule].contents.size(); ++i) {
-      deciding[content_patterns_[first_content_[rule] + i]] = true;
+  for (std::uint32_t rule : tables_->always) {
+    for (std::size_t i = 0; i < tables_->rules[rule].contents.size(); ++i) {
+      deciding[tables_->content_patterns[tables_->first_content[rule] + i]] = true;
     }
   }
   return deciding;
@@ -125,14 +133,14 @@ void Evaluator::match(PacketHeader const& header, std::uint32_t payload_bytes, m
     }
   };
   for (std::uint32_t pattern : matches.found()) {
-    std::for_each(rules_by_anchor_[pattern].begin(), rules_by_anchor_[pattern].end(), add);
+    std::for_each(tables_->rules_by_anchor[pattern].begin(), tables_->rules_by_anchor[pattern].end(), add);
   }
-  std::for_each(always_.begin(), always_.end(), add);
+  std::for_each(tables_->always.begin(), tables_->always.end(), add);
 }
 
 bool Evaluator::matches(std::uint32_t rule, PacketHeader const& header, std::uint32_t payload_bytes,
                         match::MatchTable& matches) {
-  match::Rule const& asked = rules_[rule];
+  match::Rule const& asked = tables_->rules[rule];
   return (payload_bytes > 0 || !asked.needs_payload) && header_matches(asked, header) &&
          conditions_match(asked.conditions, header, payload_bytes) && contents_match(rule, payload_bytes, matches);
 }
@@ -140,11 +148,12 @@ bool Evaluator::matches(std::uint32_t rule, PacketHeader const& header, std::uin
 bool Evaluator::contents_match(std::uint32_t rule, std::uint32_t payload_bytes, match::MatchTable& matches) {
   matches.index();
   const auto length = static_cast<std::int32_t>(payload_bytes);
-  std::vector<match::Content> const& contents = rules_[rule].contents;
+  std::vector<match::Content> const& contents = tables_->rules[rule].contents;
   ends_.assign(1, 0);
   for (std::size_t i = 0; i < contents.size(); ++i) {
     match::Content const& content = contents[i];
-    const std::span<const std::uint16_t> found = matches.ends(content_patterns_[first_content_[rule] + i]);
+    const std::span<const std::uint16_t> found =
+        matches.ends(tables_->content_patterns[tables_->first_content[rule] + i]);
     if (!content.relative) {
       const Window window = window_of(content, 0, length);
       const auto first = std::lower_bound(found.begin(), found.end(), window.first);

@@ -6,6 +6,7 @@
 #include "functions/match/rule.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,10 +33,11 @@ struct PacketHeader {
 /// A rule without contents and `isdataat` matches by its header and conditions alone; the others need a payload of at
 /// least one byte, even if all their contents are negated (as in Suricata).
 ///
-/// Not thread safe: match() uses memory of the object.
+/// Not thread safe: match() uses memory of the object. A copy shares the rules, which do not change, and has such
+/// memory of its own: one for another thread.
 class Evaluator {
  public:
-  /// Adds the contents of `rules` to `patterns`. Keeps a copy of the rules.
+  /// Adds the contents of `rules` to `patterns`.
   Evaluator(std::vector<match::Rule> rules, match::PatternSet& patterns);
 
   /// False if no rule can match, whatever the header.
@@ -50,23 +52,28 @@ class Evaluator {
   void match(PacketHeader const& header, std::uint32_t payload_bytes, match::MatchTable& matches,
              std::vector<std::uint32_t>& matched);
 
-  std::vector<match::Rule> const& rules() const { return rules_; }
+  std::vector<match::Rule> const& rules() const { return tables_->rules; }
   /// Whether some rule inspects the flags of TCP, or type and code of ICMP.
-  bool needs_tcp_flags() const { return needs_tcp_flags_; }
-  bool needs_icmp() const { return needs_icmp_; }
+  bool needs_tcp_flags() const { return tables_->needs_tcp_flags; }
+  bool needs_icmp() const { return tables_->needs_icmp; }
 
  private:
+  /// Immutable: any number of threads.
+  struct Tables {
+    std::vector<match::Rule> rules;
+    bool needs_tcp_flags = false;
+    bool needs_icmp = false;
+    std::vector<std::uint32_t> content_patterns;              ///< pattern of every content, rule after rule
+    std::vector<std::uint32_t> first_content;                 ///< of each rule, in content_patterns
+    std::vector<std::vector<std::uint32_t>> rules_by_anchor;  ///< by pattern: rules that are inspected where it occurs
+    std::vector<std::uint32_t> always;                        ///< rules without a content that must occur
+  };
+  static Tables make_tables(std::vector<match::Rule> rules, match::PatternSet& patterns);
   bool matches(std::uint32_t rule, PacketHeader const& header, std::uint32_t payload_bytes, match::MatchTable& matches);
   bool contents_match(std::uint32_t rule, std::uint32_t payload_bytes, match::MatchTable& matches);
 
-  std::vector<match::Rule> rules_;
-  bool needs_tcp_flags_ = false;
-  bool needs_icmp_ = false;
-  std::vector<std::uint32_t> content_patterns_;              ///< pattern of every content, rule after rule
-  std::vector<std::uint32_t> first_content_;                 ///< of each rule, in content_patterns_
-  std::vector<std::vector<std::uint32_t>> rules_by_anchor_;  ///< by pattern: rules that are inspected where it occurs
-  std::vector<std::uint32_t> always_;                        ///< rules without a content that must occur
-  std::vector<std::int32_t> ends_;                           ///< ends that the chain so far can have, ascending
+  std::shared_ptr<const Tables> tables_;
+  std::vector<std::int32_t> ends_;  ///< ends that the chain so far can have, ascending
   std::vector<std::int32_t> next_ends_;
 };
 

@@ -56,28 +56,31 @@ PacketHeader header_of(packet::Packet const& packet, Evaluator const& evaluator)
 
 Result<std::unique_ptr<nf::Nf>> Nids::create(NidsFile file) {
   CATENA_ASSIGN_OR_RETURN(match::LiteralMatcher matcher, match::LiteralMatcher::create(file.patterns.patterns()));
-  return std::unique_ptr<nf::Nf>(new Nids(std::move(file), std::move(matcher)));
+  std::vector<std::uint32_t> suffixes = match::suffix_links(file.patterns.patterns());
+  auto tables = std::make_shared<const Tables>(Tables{std::move(file), std::move(suffixes)});
+  return std::unique_ptr<nf::Nf>(new Nids(std::move(tables), std::move(matcher)));
 }
 
-Nids::Nids(NidsFile file, match::LiteralMatcher matcher)
-    : patterns_(std::move(file.patterns)),
-      suffixes_(match::suffix_links(patterns_.patterns())),
-      what_(std::move(file.what)),
-      file_(std::move(file.path)),
-      classes_(std::move(file.classes)),
-      report_(std::move(file.report)),
-      refused_(std::move(file.refused)),
-      matcher_(std::move(matcher)),
-      matches_(patterns_.size()) {}
+Nids::Nids(std::shared_ptr<const Tables> tables, match::LiteralMatcher matcher)
+    : tables_(std::move(tables)), matcher_(std::move(matcher)), matches_(tables_->file.patterns.size()) {
+  if (auto const* rules = std::get_if<RuleSet>(&tables_->file.what)) {
+    evaluator_ = rules->evaluator;
+  }
+}
+
+Result<std::unique_ptr<nf::Nf>> Nids::replicate(std::uint32_t /*shard*/) const {
+  CATENA_ASSIGN_OR_RETURN(match::LiteralMatcher matcher, matcher_.replicate());
+  return std::unique_ptr<nf::Nf>(new Nids(tables_, std::move(matcher)));
+}
 
 nf::Hints Nids::hints() const {
   using packet::fields;
   // complete() reads the header fields; the payload is read where matching is done.
   packet::FieldSet header = fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
                                    packet::kL4Dport, packet::kMetaLayers);
-  if (auto const* rules = std::get_if<RuleSet>(&what_)) {
-    header |= rules->evaluator.needs_tcp_flags() ? fields(packet::kTcpFlags) : packet::kNoFields;
-    header |= rules->evaluator.needs_icmp() ? fields(packet::kIcmpHeader) : packet::kNoFields;
+  if (evaluator_) {
+    header |= evaluator_->needs_tcp_flags() ? fields(packet::kTcpFlags) : packet::kNoFields;
+    header |= evaluator_->needs_icmp() ? fields(packet::kIcmpHeader) : packet::kNoFields;
   }
   return {.cr = header | fields(packet::kPayload),
           .gr = fields(packet::kPayload),
@@ -103,8 +106,7 @@ void Nids::complete(nf::Completion const& completion) {
   nf::Outcome& outcome = completion.outcome();
   const auto rows = completion.results<match::MatchResult>();
   // most packets have no match, and then most rule files no rule for them
-  auto const* rules = std::get_if<RuleSet>(&what_);
-  const bool passes_without_matches = rules == nullptr || !rules->evaluator.may_match(matches_);
+  const bool passes_without_matches = !evaluator_ || !evaluator_->may_match(matches_);
   Decision decision;
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     if (rows[i].count == 0 && passes_without_matches) {
@@ -133,10 +135,11 @@ bool Nids::read_matches(match::MatchResult const& result, std::span<const std::b
   }
   for (std::uint32_t i = 0; i < result.count; ++i) {
     const u32 entry = i < match::kListedMatches ? result.listed[i] : rest[i - match::kListedMatches];
-    if (match::pattern_of(entry) >= patterns_.size() || match::end_of(entry) > payload_bytes) {
+    if (match::pattern_of(entry) >= tables_->file.patterns.size() || match::end_of(entry) > payload_bytes) {
       return false;
     }
-    for (std::uint32_t pattern = match::pattern_of(entry); pattern != match::kNoSuffix; pattern = suffixes_[pattern]) {
+    for (std::uint32_t pattern = match::pattern_of(entry); pattern != match::kNoSuffix;
+         pattern = tables_->suffixes[pattern]) {
       matches_.add(pattern, match::end_of(entry));
     }
   }
@@ -147,14 +150,14 @@ void Nids::decide(packet::Packet const& packet, Decision& decision) {
   decision.verdict = packet::Verdict::kPass;
   decision.matches.clear();
   decision.occurrences = 0;
-  if (auto* strings = std::get_if<StringSet>(&what_)) {
-    decision.occurrences = strings->list.match(matches_, decision.matches);
+  if (StringSet const* set = strings()) {
+    decision.occurrences = set->list.match(matches_, decision.matches);
     std::sort(decision.matches.begin(), decision.matches.end());
     if (!decision.matches.empty()) {
-      decision.verdict = strings->verdict;
+      decision.verdict = set->verdict;
     }
   } else {
-    Evaluator& evaluator = std::get<RuleSet>(what_).evaluator;
+    Evaluator& evaluator = *evaluator_;
     matched_rules_.clear();
     if (evaluator.may_match(matches_)) {
       evaluator.match(header_of(packet, evaluator), packet.layers().payload_length, matches_, matched_rules_);
@@ -193,35 +196,36 @@ void Nids::report(packet::Packet const& packet, Decision const& decision, nf::Ou
 }
 
 std::string Nids::record_fields(Decision const& decision) const {
-  if (std::holds_alternative<StringSet>(what_)) {
+  if (!evaluator_) {
     return fmt::format(R"("matches":[{}],"occurrences":{})", fmt::join(decision.matches, ","), decision.occurrences);
   }
   std::vector<std::uint32_t> sids;
   for (std::uint32_t rule : decision.matches) {
-    sids.push_back(std::get<RuleSet>(what_).evaluator.rules()[rule].sid);
+    sids.push_back(evaluator_->rules()[rule].sid);
   }
   return fmt::format(R"("matches":[{}])", fmt::join(sids, ","));
 }
 
 std::string Nids::alert_text(std::uint32_t match) const {
-  if (auto const* strings = std::get_if<StringSet>(&what_)) {
-    return alert_of_string(match, patterns_.patterns()[strings->list.pattern(match)].bytes,
-                           strings->verdict == packet::Verdict::kDrop);
+  NidsFile const& file = tables_->file;
+  if (StringSet const* set = strings()) {
+    return alert_of_string(match, file.patterns.patterns()[set->list.pattern(match)].bytes,
+                           set->verdict == packet::Verdict::kDrop);
   }
-  return alert_of_rule(std::get<RuleSet>(what_).evaluator.rules()[match], classes_);
+  return alert_of_rule(evaluator_->rules()[match], file.classes);
 }
 
 Result<nf::KernelSide> Nids::kernel_side() const {
-  auto const* rules = std::get_if<RuleSet>(&what_);
+  NidsFile const& file = tables_->file;
   const std::vector<bool> deciding =
-      rules != nullptr ? rules->evaluator.deciding_patterns() : std::vector<bool>(patterns_.size(), true);
+      evaluator_ ? evaluator_->deciding_patterns() : std::vector<bool>(file.patterns.size(), true);
   nf::StateBuilder state(sizeof(match::MatchState));
   std::array<match::DeviceAutomaton, 2> automata{};
   std::uint32_t count = 0;
   for (const bool nocase : {false, true}) {
-    const auto automaton = match::build_automaton(patterns_.patterns(), nocase, deciding);
+    const auto automaton = match::build_automaton(file.patterns.patterns(), nocase, deciding);
     if (!automaton.ok()) {
-      return absl::InvalidArgumentError(concat(file_, ": ", std::string(automaton.status().message())));
+      return absl::InvalidArgumentError(concat(file.path, ": ", std::string(automaton.status().message())));
     }
     if (!automaton->next.empty()) {
       automata[count++] = match::add_automaton(state, *automaton);

@@ -15,6 +15,8 @@
 #include <catena/nf/refusal.hpp>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -63,18 +65,30 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
   static Result<std::unique_ptr<nf::Nf>> create(NidsFile file);
 
   nf::Hints hints() const override;
-  nf::Sharding sharding() const override { return nf::Sharding::kFlow; }
+  nf::Sharding sharding() const override { return nf::Sharding::kPacket; }
+  /// Decides by the same rules or strings, whatever has become of their file. ResourceExhausted without memory.
+  Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
+  /// Whether both have the same tables in the same memory.
+  bool shares_tables_with(Nids const& other) const {
+    return tables_ == other.tables_ && matcher_.shares_patterns_with(other.matcher_);
+  }
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
   void spill_requests(std::span<const std::byte> results, std::vector<nf::SpillRequest>& requests) const override;
-  std::vector<std::string> start_report() const override { return report_; }
-  std::vector<nf::Refusal> const& refusals() const override { return refused_; }
+  std::vector<std::string> start_report() const override { return tables_->file.report; }
+  std::vector<nf::Refusal> const& refusals() const override { return tables_->file.refused; }
   void keep_alerts() override { keeps_alerts_ = true; }
   std::vector<nf::AlertLine>& alerts() override { return alerts_; }
 
  private:
-  Nids(NidsFile file, match::LiteralMatcher matcher);
+  /// Immutable: any number of threads.
+  struct Tables {
+    NidsFile file;                        ///< match() of its evaluator is for copies alone
+    std::vector<std::uint32_t> suffixes;  ///< see suffix_links()
+  };
+  Nids(std::shared_ptr<const Tables> tables, match::LiteralMatcher matcher);
+  StringSet const* strings() const { return std::get_if<StringSet>(&tables_->file.what); }
 
   /// Reads a device's match list into matches_. False if it is not complete or names what does not exist.
   bool read_matches(match::MatchResult const& result, std::span<const std::byte> spilled, std::uint32_t payload_bytes);
@@ -84,13 +98,8 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
   std::string record_fields(Decision const& decision) const;
   std::string alert_text(std::uint32_t match) const;
 
-  match::PatternSet patterns_;
-  std::vector<std::uint32_t> suffixes_;  ///< see suffix_links()
-  std::variant<RuleSet, StringSet> what_;
-  std::string file_;
-  Classification classes_;
-  std::vector<std::string> report_;
-  std::vector<nf::Refusal> refused_;
+  std::shared_ptr<const Tables> tables_;
+  std::optional<Evaluator> evaluator_;  ///< a copy of the file's; none where it has strings
   bool keeps_alerts_ = false;
   std::vector<nf::AlertLine> alerts_;
   match::LiteralMatcher matcher_;

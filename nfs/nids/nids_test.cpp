@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <future>
+
 #include "test_support.hpp"
 
 namespace catena::nids {
@@ -316,6 +319,71 @@ TEST(Nids, results_that_no_kernel_wrote_are_not_believed) {
     (*nf)->complete({batch, {}, std::as_bytes(std::span(&result, 1)), outcome});
     ASSERT_EQ(outcome.lines().size(), 1U);
     EXPECT_EQ(outcome.lines()[0].fields, "\"matches\":[0],\"occurrences\":1");
+  }
+}
+
+/// Rules and strings, and frames that some match.
+struct Lookout {
+  const char* yaml;
+  const char* file;
+  const char* text;
+  const char* other_text;
+};
+constexpr Lookout kLookouts[] = {
+    {"rules: x.rules", "x.rules",
+     "alert udp any any -> any 53 (content:\"abc\"; content:\"d\"; distance:1; sid:20;)\n"
+     "drop udp any any -> any any (content:\"a string of more than thirty-two bytes\"; sid:30;)\n",
+     "alert udp any any -> any any (content:\"nothing\"; sid:99;)\n"},
+    {"strings: x.txt", "x.txt", "abc\na string of more than thirty-two bytes\n", "nothing\n"},
+};
+std::vector<Frame> watched_frames() {
+  return {udp("abc"), udp("abcxd"), udp("nothing"), udp("a string of more than thirty-two bytes, abc d", 54), udp("")};
+}
+
+TEST(Nids, replicas_share_what_they_look_for_whatever_becomes_of_its_file) {
+  for (Lookout const& lookout : kLookouts) {
+    const ScratchFolder folder;
+    folder.write(lookout.file, lookout.text);
+    const auto expected = run_at(nullptr, lookout.yaml, folder.path(), watched_frames());
+    EXPECT_GE(expected.records.size(), 2U);
+    const auto first = nf::testing::make_nf(catena_nf_nids(), lookout.yaml, folder.path());
+    ASSERT_TRUE(first.ok()) << first.status();
+    folder.write(lookout.file, lookout.other_text);
+    for (device::Device* device : places()) {
+      auto replica = (*first)->replicate(1);
+      ASSERT_TRUE(replica.ok()) << replica.status();
+      auto const& whole = dynamic_cast<Nids const&>(**first);
+      EXPECT_TRUE(whole.shares_tables_with(dynamic_cast<Nids const&>(**replica)));
+      const auto result = nf::testing::run(catena_nf_nids(), std::move(*replica), watched_frames(), device);
+      ASSERT_TRUE(result.ok()) << result.status();
+      EXPECT_EQ(result->records, expected.records) << name_of(device);
+      std::filesystem::remove(folder.path(lookout.file));
+    }
+  }
+}
+
+TEST(Nids, replicas_search_beside_each_other) {
+  for (Lookout const& lookout : kLookouts) {
+    const ScratchFolder folder;
+    folder.write(lookout.file, lookout.text);
+    const auto first = nf::testing::make_nf(catena_nf_nids(), lookout.yaml, folder.path());
+    ASSERT_TRUE(first.ok()) << first.status();
+    std::vector<Frame> frames;
+    for (std::uint32_t i = 0; i < 200; ++i) {
+      const std::vector<Frame> more = watched_frames();
+      frames.insert(frames.end(), more.begin(), more.end());
+    }
+    const auto run_replica = [&](std::uint32_t shard) {
+      return nf::testing::run(catena_nf_nids(), std::move((*first)->replicate(shard)).value(), frames);
+    };
+    const auto expected = run_replica(1).value();
+    std::vector<std::future<Result<nf::testing::RunResult>>> replicas;
+    for (std::uint32_t shard = 1; shard < 4; ++shard) {
+      replicas.push_back(std::async(std::launch::async, run_replica, shard));
+    }
+    for (auto& replica : replicas) {
+      EXPECT_EQ(replica.get().value().records, expected.records);
+    }
   }
 }
 

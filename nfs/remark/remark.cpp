@@ -49,7 +49,7 @@ class Remark final : public nf::Nf {
     return std::make_unique<Remark>(table);
   }
 
-  nf::Sharding sharding() const override { return nf::Sharding::kFlow; }
+  nf::Sharding sharding() const override { return nf::Sharding::kPacket; }
   nf::Hints hints() const override {
     constexpr packet::FieldSet kUsed = packet::fields(packet::kIpv4Tos, packet::kIpv4Checksum);
     return {.cr = kUsed, .cw = kUsed, .gr = kUsed, .gw = kUsed, .complete_reads = packet::fields(packet::kIpv4Tos)};

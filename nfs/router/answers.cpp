@@ -63,8 +63,10 @@ void note_reply(packet::Packet const& packet, std::string_view with, nf::Outcome
 
 }  // namespace
 
-Answers::Answers(PortTable const& ports, AnswerOptions const& options)
-    : options_(options), budget_(options.icmp_rate, std::min(options.icmp_rate, kErrorBurst)) {
+Answers::Answers(PortTable const& ports, AnswerOptions const& options, nf::Shard shard)
+    : options_(options),
+      budget_(static_cast<std::uint32_t>(shard.part_of(options.icmp_rate)),
+              static_cast<std::uint32_t>(shard.part_of(std::min(options.icmp_rate, kErrorBurst)))) {
   for (auto const& [port, entry] : ports) {
     if (entry.address.address != 0) {
       interfaces_.push_back({port, entry.address.address, entry.own});

@@ -17,13 +17,13 @@ namespace catena::router {
 struct AnswerOptions {
   bool live = false;            ///< rx is ports: packets have an ingress, and an address belongs to its own port
   bool arp = false;             ///< answer ARP, and let no control frame of a link pass
-  std::uint32_t icmp_rate = 0;  ///< ICMP errors a second; 0: none
+  std::uint32_t icmp_rate = 0;  ///< ICMP errors a second, of all shards; 0: none
 };
 
-/// Not thread safe; one for each router.
+/// Not thread safe; one for each router, which sends its part of the errors a second.
 class Answers {
  public:
-  Answers(PortTable const& ports, AnswerOptions const& options);
+  Answers(PortTable const& ports, AnswerOptions const& options, nf::Shard shard);
 
   AnswerOptions const& options() const { return options_; }
   bool has_addresses() const { return !interfaces_.empty(); }

@@ -343,5 +343,28 @@ TEST_F(Rfc1812, wrong_configuration_says_what_to_write) {
   }
 }
 
+TEST_F(Rfc1812, shards_divide_the_rate_of_errors_and_answer_each_packet_as_one_router) {
+  nf::Config config =
+      nf::Config::parse(std::string(kWithAddresses) + "icmp_rate: 7\n", folder_.path("test.yaml")).value();
+  config.set_shard({.index = 0, .count = 3});
+  std::vector<std::unique_ptr<nf::Nf>> shards;
+  shards.push_back(std::move(catena_nf_router().create(config)).value());
+  shards.push_back(std::move(shards[0]->replicate(1)).value());
+  shards.push_back(std::move(shards[0]->replicate(2)).value());
+  const std::vector<Frame> frames(50, from_host(kHost, kServer, 1));
+  nf::testing::RunOptions options;
+  options.arrivals_ns.assign(frames.size(), 1000);  // all at once
+  const RunResult whole = run(frames, std::string(kWithAddresses) + "icmp_rate: 7\n", options);
+  std::vector<std::size_t> errors;
+  for (auto& shard : shards) {
+    EXPECT_EQ(shard->sharding(), nf::Sharding::kPacket);
+    const RunResult part = nf::testing::run(catena_nf_router(), std::move(shard), frames, nullptr, options).value();
+    EXPECT_EQ(part.packets[0], whole.packets[0]);
+    errors.push_back(frames.size() - part.dropped("ttl_expired"));
+  }
+  EXPECT_THAT(errors, ::testing::ElementsAre(3, 2, 2));
+  EXPECT_EQ(whole.dropped("ttl_expired"), frames.size() - 7);
+}
+
 }  // namespace
 }  // namespace catena::router

@@ -139,14 +139,20 @@ Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   routes = with_special_routes(std::move(routes), special);
   NextHops next_hops(routes, ports);
   CATENA_ASSIGN_OR_RETURN(lpm::Fib fib, lpm::Fib::create(routes, next_hops.numbers()));
-  return std::unique_ptr<nf::Nf>(new Router(std::move(routes), special.size(), std::move(next_hops), std::move(fib),
-                                            std::move(options), Answers(ports, answer_options)));
+  auto tables = std::make_shared<const Tables>(Tables{std::move(routes), special.size(), std::move(next_hops),
+                                                      std::move(fib), std::move(options), ports, answer_options});
+  return std::unique_ptr<nf::Nf>(new Router(std::move(tables), config.shard()));
+}
+
+Result<std::unique_ptr<nf::Nf>> Router::replicate(std::uint32_t shard) const {
+  return std::unique_ptr<nf::Nf>(new Router(tables_, {shard, shard_.count}));
 }
 
 nf::Hints Router::hints() const {
+  Options const& options = tables_->options;
   const packet::FieldSet macs =
-      options_.port_entries > 0 ? packet::fields(packet::kEthDst, packet::kEthSrc) : packet::kNoFields;
-  const packet::FieldSet checked_mac = options_.own_macs.empty() ? packet::kNoFields : packet::fields(packet::kEthDst);
+      options.port_entries > 0 ? packet::fields(packet::kEthDst, packet::kEthSrc) : packet::kNoFields;
+  const packet::FieldSet checked_mac = options.own_macs.empty() ? packet::kNoFields : packet::fields(packet::kEthDst);
   const packet::FieldSet rewritten = packet::fields(packet::kIpv4Ttl, packet::kIpv4Checksum);
   const packet::FieldSet header = packet::fields(
       packet::kIpv4Version, packet::kIpv4Tos, packet::kIpv4Length, packet::kIpv4Id, packet::kIpv4Fragment,
@@ -172,13 +178,12 @@ void Router::take_unsupported(packet::Packet const& packet, nf::Outcome& outcome
 }
 
 /// What can be said of a packet before its route is known.
-inline Decision Router::check(packet::Packet const& packet, const std::uint8_t* header) const {
+inline Decision Router::check(packet::Packet const& packet, const std::uint8_t* header, Options const& options) {
   const std::uint32_t src = packet::load_be32(header + 12);
   const std::uint32_t dst = packet::load_be32(header + 16);
-  if (!options_.own_macs.empty()) {
-    const bool to_group = options_.forwards_multicast && is_multicast(dst) && (packet.frame()[0] & 1U) != 0;
-    if (!to_group &&
-        !std::binary_search(options_.own_macs.begin(), options_.own_macs.end(), mac_value(packet.frame()))) {
+  if (!options.own_macs.empty()) {
+    const bool to_group = options.forwards_multicast && is_multicast(dst) && (packet.frame()[0] & 1U) != 0;
+    if (!to_group && !std::binary_search(options.own_macs.begin(), options.own_macs.end(), mac_value(packet.frame()))) {
       return kOtherMac;
     }
   }
@@ -186,12 +191,14 @@ inline Decision Router::check(packet::Packet const& packet, const std::uint8_t* 
   if (header[0] == 0x45 && !checksum_is_right(header, packet::kIpv4MinBytes)) {
     return kBadChecksum;
   }
-  return check_addresses(src, dst, options_.forwards_multicast);
+  return check_addresses(src, dst, options.forwards_multicast);
 }
 
 void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std::span<std::byte> results) {
   RouteResult* decisions = nf::array_of<RouteResult>(results).data();
-  const Hop* hops = next_hops_.hops().data();
+  const Hop* hops = tables_->next_hops.hops().data();
+  lpm::Fib const& fib = tables_->fib;
+  Options const& options = tables_->options;
   std::array<std::uint8_t*, kChunk> headers;
   std::array<std::uint32_t, kChunk> addresses;
   std::array<std::uint64_t, kChunk> numbers;
@@ -205,11 +212,11 @@ void Router::compute(packet::Batch const& batch, std::span<const std::byte>, std
     for (std::uint32_t i = first + kChunk; i < std::min(first + 2 * kChunk, batch.size()); ++i) {
       __builtin_prefetch(batch[i].l3(), 1);
     }
-    fib_.lookup(addresses.data(), numbers.data(), count);
+    fib.lookup(addresses.data(), numbers.data(), count);
     for (std::uint32_t i = 0; i < count; ++i) {
       const packet::Packet packet = batch[first + i];
       Hop const& hop = hops[numbers[i]];
-      std::uint32_t decision = check(packet, headers[i]);
+      std::uint32_t decision = check(packet, headers[i], options);
       if (decision == kForward) {
         const bool at_its_end = headers[i][8] <= 1 && (hop.decision == kForward || hop.decision == kNoRoute);
         decision = at_its_end ? kTtlExpired : hop.decision;
@@ -268,33 +275,36 @@ Result<nf::KernelSide> Router::kernel_side() const {
   side.spec.source = catena_kernel_router();
   side.spec.name = "router";
 
+  Tables const& tables = *tables_;
   nf::StateBuilder state(sizeof(State));
   State header{};
   const auto add_table = [&]<typename Entry>(lpm::LookupTable<Entry>& where) {
-    const lpm::Dir24_8<Entry> table = lpm::build_dir24_8<Entry>(routes_, next_hops_.numbers());
+    const lpm::Dir24_8<Entry> table = lpm::build_dir24_8<Entry>(tables.routes, tables.next_hops.numbers());
     where.tbl24 = state.add(std::span(table.tbl24));
     where.tbl8 = state.add(std::span(table.tbl8));
   };
-  header.routes.is_wide = std::max(lpm::count_groups(routes_), next_hops_.hops().size()) > lpm::entry_limit(16) ? 1 : 0;
+  const std::size_t numbered = std::max(lpm::count_groups(tables.routes), tables.next_hops.hops().size());
+  header.routes.is_wide = numbered > lpm::entry_limit(16) ? 1 : 0;
   if (header.routes.is_wide != 0) {
     add_table(header.routes.wide);
   } else {
     add_table(header.routes.narrow);
   }
-  const std::vector<KernelHop> hops = kernel_hops(next_hops_.hops());
+  const std::vector<KernelHop> hops = kernel_hops(tables.next_hops.hops());
   header.hops = state.add(std::span(hops));
-  header.own_macs = state.add(std::span(options_.own_macs));
-  header.forwards_multicast = options_.forwards_multicast ? 1 : 0;
+  header.own_macs = state.add(std::span(tables.options.own_macs));
+  header.forwards_multicast = tables.options.forwards_multicast ? 1 : 0;
   side.state = state.finish(header);
   return side;
 }
 
 std::vector<std::string> Router::start_report() const {
   const auto is_port = [](Hop const& hop) { return hop.decision == kForward; };
-  const auto ports = std::count_if(next_hops_.hops().begin(), next_hops_.hops().end(), is_port);
-  std::vector<std::string> lines{concat(routes_.size() - special_routes_, " routes to ", ports,
-                                        " ports, MAC addresses for ", options_.port_entries)};
-  lines.push_back(concat(options_.own_macs.empty()
+  std::vector<Hop> const& hops = tables_->next_hops.hops();
+  const auto ports = std::count_if(hops.begin(), hops.end(), is_port);
+  std::vector<std::string> lines{concat(tables_->routes.size() - tables_->special_routes, " routes to ", ports,
+                                        " ports, MAC addresses for ", tables_->options.port_entries)};
+  lines.push_back(concat(tables_->options.own_macs.empty()
                              ? "takes frames to any MAC address (`frames: own` is the default of live ports)"
                              : "takes frames to its own MAC addresses alone",
                          answers_.options().arp ? "; answers ARP" : "; passes ARP on",

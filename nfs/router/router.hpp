@@ -3,6 +3,8 @@
 
 #include <catena/nf/nf.hpp>
 
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "answers.hpp"
@@ -38,10 +40,12 @@ class Router final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
-  /// Answers have one budget.
-  nf::Sharding sharding() const override {
-    return answers_.has_addresses() ? nf::Sharding::kNone : nf::Sharding::kFlow;
-  }
+  /// An answer is made of its packet alone; how many errors there are a second, each shard has a part of.
+  nf::Sharding sharding() const override { return nf::Sharding::kPacket; }
+  /// Forwards by the same tables, whatever has become of the routes file.
+  Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
+  /// Whether both have the same tables in the same memory.
+  bool shares_tables_with(Router const& other) const { return tables_ == other.tables_; }
   void take_unsupported(packet::Packet const& packet, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
@@ -57,24 +61,25 @@ class Router final : public nf::Nf {
     bool takes_own_where_known = false;   ///< nobody said so: only where every port that a route uses has an entry
     std::vector<std::uint64_t> own_macs;  ///< sorted; empty: frames to any address are taken
   };
-  Router(std::vector<lpm::Route> routes, std::size_t special, NextHops next_hops, lpm::Fib fib, Options options,
-         Answers answers)
-      : routes_(std::move(routes)),
-        special_routes_(special),
-        next_hops_(std::move(next_hops)),
-        fib_(std::move(fib)),
-        options_(std::move(options)),
-        answers_(std::move(answers)) {}
+  /// Immutable: any number of threads.
+  struct Tables {
+    std::vector<lpm::Route> routes;  ///< those of the file, and special_routes()
+    std::size_t special_routes;      ///< how many of them are special
+    NextHops next_hops;
+    lpm::Fib fib;
+    Options options;
+    PortTable ports;
+    AnswerOptions answers;
+  };
+  Router(std::shared_ptr<const Tables> tables, nf::Shard shard)
+      : tables_(std::move(tables)), shard_(shard), answers_(tables_->ports, tables_->answers, shard) {}
   static Result<Options> read_options(nf::Config& config, PortTable const& ports);
   static Result<AnswerOptions> read_answer_options(nf::Config& config, PortTable const& ports);
-  Decision check(packet::Packet const& packet, const std::uint8_t* header) const;
+  static Decision check(packet::Packet const& packet, const std::uint8_t* header, Options const& options);
   void finish(packet::Packet const& packet, std::uint32_t decision, nf::Outcome& outcome);
 
-  std::vector<lpm::Route> routes_;  ///< those of the file, and special_routes()
-  std::size_t special_routes_;      ///< how many of them are special
-  NextHops next_hops_;
-  lpm::Fib fib_;
-  Options options_;
+  std::shared_ptr<const Tables> tables_;
+  nf::Shard shard_;
   Answers answers_;
 };
 

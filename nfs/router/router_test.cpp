@@ -11,7 +11,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <future>
 #include <random>
 
 #include "functions/lpm/lpm_oracle.hpp"
@@ -328,6 +330,48 @@ TEST_F(FullTable, every_lookup_equals_the_plain_longest_prefix_match) {
   const std::uint64_t special =
       result.dropped("multicast") + result.dropped("broadcast") + result.dropped("martian_destination");
   EXPECT_EQ(result.dropped("no_route") + special, frames.size() - forwarded_packets);
+}
+
+TEST_F(Router, replicas_share_the_routes_whatever_becomes_of_their_file) {
+  write_routes("10.0.0.0/8 1\n10.1.0.0/16 3\n");
+  const Result<std::unique_ptr<nf::Nf>> first = make();
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::vector<Frame> frames{frame_to(0x0A000001), frame_to(0x0A010001), frame_to(0x0B000001)};
+  write_routes("0.0.0.0/0 7\n");
+  for (const char* file : {"replaced", "deleted"}) {
+    const RunResult result = nf::testing::run_everywhere(
+        catena_nf_router(), [&] { return (*first)->replicate(1); }, frames);
+    EXPECT_EQ(result.packets[0].port, 1U) << file;
+    EXPECT_EQ(result.packets[1].port, 3U) << file;
+    EXPECT_EQ(result.dropped("no_route"), 1U) << file;
+    std::filesystem::remove(folder_.path("routes.txt"));
+  }
+  const Result<std::unique_ptr<nf::Nf>> replica = (*first)->replicate(2);
+  ASSERT_TRUE(replica.ok()) << replica.status();
+  const auto& whole = dynamic_cast<catena::router::Router&>(**first);
+  EXPECT_TRUE(whole.shares_tables_with(dynamic_cast<catena::router::Router&>(**replica)));
+  EXPECT_EQ((*first)->start_report(), (*replica)->start_report());
+}
+
+TEST_F(Router, replicas_forward_beside_each_other) {
+  write_routes("10.0.0.0/8 1\n10.1.0.0/16 3\n10.1.2.0/25 4\n");
+  const Result<std::unique_ptr<nf::Nf>> first = make();
+  ASSERT_TRUE(first.ok()) << first.status();
+  std::vector<Frame> frames;
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    frames.push_back(frame_to(0x0A000000 + i * 0x1234));
+  }
+  const auto run_replica = [&](std::uint32_t shard) {
+    return nf::testing::run(catena_nf_router(), std::move((*first)->replicate(shard)).value(), frames);
+  };
+  const RunResult expected = run_replica(1).value();
+  std::vector<std::future<Result<RunResult>>> replicas;
+  for (std::uint32_t shard = 1; shard < 4; ++shard) {
+    replicas.push_back(std::async(std::launch::async, run_replica, shard));
+  }
+  for (auto& replica : replicas) {
+    EXPECT_TRUE(replica.get().value().packets == expected.packets);
+  }
 }
 
 }  // namespace

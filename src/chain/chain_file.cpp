@@ -189,12 +189,33 @@ Result<Tuning> read_tuning(Section section) {
   return tuning;
 }
 
+Result<std::uint32_t> read_shards(Section& spec, ChainConfig const& chain) {
+  const bool is_given = spec.has("shards");
+  CATENA_ASSIGN_OR_RETURN(const std::string text, spec.text("shards"));
+  if (text == "auto" || (!is_given && chain.rx.kind == PortKind::kDpdk)) {
+    return kAutoShards;
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t number, is_given ? spec.integer("shards") : std::int64_t{1});
+  const auto shards = static_cast<std::uint32_t>(number);
+  if (shards < chain.devices.size()) {
+    return spec.config().error(
+        "shards", concat("'shards' is ", shards, ", and each of the ", chain.devices.size(),
+                         " devices has one at least; write `shards: auto`, or ", chain.devices.size(), " or more"));
+  }
+  if (const std::size_t queues = shards * (chain.nfs.size() + 1); queues > memory::kMaxQueues) {
+    return spec.config().error("shards", concat("'shards' is ", shards, ", which with ", chain.nfs.size(),
+                                                " NFs needs ", queues, " queues; there are ", memory::kMaxQueues));
+  }
+  return shards;
+}
+
 /// What the table cannot say, of a chain whose keys are fine one by one.
 Status read_spec(Section& spec, ChainConfig& chain) {
   Findings findings;
   chain.rx = findings.take(read_rx(spec));
   chain.tx = findings.take(read_tx(spec));
-  chain.device = findings.take(device::parse_preference(findings.take(spec.text("device"))));
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> devices, spec.texts("device"));
+  chain.devices = findings.take(device::parse_preferences(devices));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
   CATENA_ASSIGN_OR_RETURN(Section tuning, spec.section("tuning"));
   chain.tuning = findings.take(read_tuning(std::move(tuning)));
@@ -207,12 +228,7 @@ Status read_spec(Section& spec, ChainConfig& chain) {
     }
     chain.nfs.push_back(std::move(nf));
   }
-  chain.shards = static_cast<std::uint32_t>(findings.take(spec.integer("shards"), std::int64_t{1}));
-  if (const std::size_t queues = chain.shards * (chain.nfs.size() + 1); queues > memory::kMaxQueues) {
-    findings.add(
-        spec.config().error("shards", concat("'shards' is ", chain.shards, ", which with ", chain.nfs.size(),
-                                             " NFs needs ", queues, " queues; there are ", memory::kMaxQueues)));
-  }
+  chain.shards = findings.take(read_shards(spec, chain));
   return findings.status();
 }
 

@@ -44,6 +44,9 @@ struct NfConfig {
 /// Parts that a chain may run in.
 inline constexpr std::uint32_t kMaxShards = 16;
 
+/// `shards: auto`.
+inline constexpr std::uint32_t kAutoShards = 0;
+
 /// Numbers that a user may turn; the defaults are made for a laptop.
 struct Tuning {
   std::uint32_t pool_slots = 16384;
@@ -53,15 +56,14 @@ struct Tuning {
   std::uint32_t device_limit_ms = 10'000;
   std::uint32_t max_batch_delay_us = 50;
 };
-
 struct ChainConfig {
   std::string file;
   std::string name;
   PortConfig rx;
   PortConfig tx;
-  device::DevicePreference device;
+  std::vector<device::DevicePreference> devices = {{}};  ///< at least one; of several each has some of the shards
   std::vector<NfConfig> nfs;
-  std::uint32_t shards = 1;
+  std::uint32_t shards = 1;  ///< kAutoShards: see auto_shards()
   Tuning tuning;
 };
 

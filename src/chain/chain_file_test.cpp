@@ -39,7 +39,7 @@ TEST(ChainFile, reads_every_part) {
   EXPECT_EQ(chain->rx.generator.seed, 7U);
   EXPECT_EQ(chain->rx.generator.count, 99U);
   EXPECT_EQ(chain->tx.target, "/somewhere/out.pcap") << "relative to the chain file";
-  EXPECT_EQ(chain->device, device::DevicePreference::of("opencl"));
+  EXPECT_THAT(chain->devices, ::testing::ElementsAre(device::DevicePreference::of("opencl")));
   ASSERT_EQ(chain->nfs.size(), 2U);
   EXPECT_EQ(chain->nfs[0].on, plan::Processor::kGpu);
   EXPECT_EQ(chain->nfs[0].on_unsupported, nf::OnUnsupported::kDrop) << "the chain's default";
@@ -239,6 +239,37 @@ TEST(ChainFile, text_that_is_no_document_is_refused) {
   // yaml-cpp consumes nothing of it: whoever asks for document after document never ends
   EXPECT_THAT(std::string(parse_chain(",", "c.yaml").status().message()), HasSubstr("c.yaml:1:1: expected a mapping"));
   EXPECT_FALSE(parse_chain(std::string(kGood) + ",", "c.yaml").ok());
+}
+
+Result<ChainConfig> chain_with(std::string const& spec) {
+  return parse_chain(
+      concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: x}\nspec:\n  ", spec, "\n  nfs: []\n"), "c.yaml");
+}
+
+TEST(ChainFile, shards_are_one_or_so_many_or_for_catena_to_choose) {
+  EXPECT_EQ(chain_with("rx: {generator: {}}\n  tx: null")->shards, 1U);
+  EXPECT_EQ(chain_with("rx: {generator: {}}\n  tx: null\n  shards: 3")->shards, 3U);
+  EXPECT_EQ(chain_with("rx: {generator: {}}\n  tx: null\n  shards: auto")->shards, kAutoShards);
+  EXPECT_EQ(chain_with("rx: {dpdk: net_null0}\n  tx: null")->shards, kAutoShards) << "a port";
+  EXPECT_EQ(chain_with("rx: {dpdk: net_null0}\n  tx: null\n  shards: 1")->shards, 1U);
+  EXPECT_THAT(std::string(chain_with("rx: {generator: {}}\n  tx: null\n  shards: many").status().message()),
+              HasSubstr("c.yaml:7:11: 'shards' is 'many'"));
+  EXPECT_FALSE(chain_with("rx: {generator: {}}\n  tx: null\n  shards: 17").ok());
+}
+
+TEST(ChainFile, each_of_several_devices_has_a_shard) {
+  const std::string two = "rx: {generator: {}}\n  tx: null\n  device: [opencl:1, opencl:0]\n  shards: ";
+  EXPECT_THAT(chain_with(two + "2")->devices, ::testing::ElementsAre(device::DevicePreference::of("opencl", 1),
+                                                                     device::DevicePreference::of("opencl")));
+  EXPECT_TRUE(chain_with(two + "auto").ok());
+  EXPECT_THAT(std::string(chain_with(two + "1").status().message()), HasSubstr("each of the 2 devices has one"));
+  const auto message = [](std::string const& devices) {
+    return std::string(chain_with("rx: {generator: {}}\n  tx: null\n  device: " + devices).status().message());
+  };
+  EXPECT_THAT(message("[auto, cuda]"), HasSubstr("c.yaml:7:"));
+  EXPECT_THAT(message("[auto, cuda]"), HasSubstr("write each by its name"));
+  EXPECT_THAT(message("[cuda, cuda]"), HasSubstr("twice"));
+  EXPECT_THAT(message("gpu"), HasSubstr("allowed"));
 }
 
 TEST(ChainFile, tx_may_be_null) {

@@ -20,6 +20,7 @@ constexpr std::int64_t kMaxDevices = 32;
 
 constexpr std::array<string_view, 1> kVersions{"catena/v1"};
 constexpr std::array<string_view, 1> kKinds{"Chain"};
+constexpr std::array<string_view, 1> kAuto{"auto"};
 constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
 constexpr std::array<string_view, 2> kProcessors{"cpu", "gpu"};
 constexpr std::array<string_view, 1> kImix{"imix"};
@@ -162,9 +163,12 @@ constexpr std::array kSpec{
         .keys = kTx,
         .alternatives = kTxAlternatives},
     Key{.name = "device",
-        .kind = kDevice,
-        .help = "the device for NFs placed on: gpu; one of several by its number: cuda:1",
-        .fallback = "auto"},
+        .kind = kDevices,
+        .help =
+            "the device for NFs placed on: gpu; one of several by its number: cuda:1; of a list each has some shards",
+        .fallback = "auto",
+        .minimum = 1,
+        .maximum = kMaxShards},
     Key{.name = "on_unsupported",
         .kind = kWord,
         .help = "for NFs that do not say it themselves; default: drop for firewall and ipsec, pass for the others",
@@ -176,10 +180,12 @@ constexpr std::array kSpec{
         .words = kPassOrDrop},
     Key{.name = "shards",
         .kind = kInteger,
-        .help = "parts that the chain runs in, side by side, each with the packets of some flows",
-        .fallback = "1",
+        .help =
+            "parts that the chain runs in, side by side, each with the packets of some flows; default: auto where rx "
+            "is a port, else 1",
         .minimum = 1,
-        .maximum = kMaxShards},
+        .maximum = kMaxShards,
+        .words = kAuto},
     Key{.name = "tuning",
         .kind = kSection,
         .help = "numbers that change speed, and nothing else",

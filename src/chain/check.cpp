@@ -33,11 +33,7 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
   for (std::size_t i = 0; i < instances.size(); ++i) {
     findings.add(add_nf(config.nfs[i], *instances[i], input).status());
   }
-  std::vector<nf::Instance*> all;
-  for (auto const& instance : instances) {
-    all.push_back(instance.get());
-  }
-  findings.add(check_shards(config, all));
+  add_hand_overs(config, instances, input);
   CATENA_RETURN_IF_ERROR(findings.status());
   const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),
                                       [](NfConfig const& entry) { return entry.on == plan::Processor::kGpu; });

@@ -12,13 +12,14 @@ nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx) {
 }
 
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
-                                                    bool recording, nf::Ends ends) {
+                                                    bool recording, nf::Ends ends, nf::Shard shard) {
   Result<nf::Descriptor const*> descriptor = registry.find(config.type);
   if (!descriptor.ok()) {
     return absl::NotFoundError(concat(config.position, ": ", std::string(descriptor.status().message())));
   }
   nf::Config own = config.config;
   own.set_ends(ends);
+  own.set_shard(shard);
   Result<std::unique_ptr<nf::Nf>> nf = (*descriptor)->create(own);
   if (!nf.ok()) {
     // create() ends with its first error: keys that are unknown are said with it
@@ -39,17 +40,16 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
                                         recording, config.link_local);
 }
 
-Status check_shards(ChainConfig const& config, std::span<nf::Instance* const> instances) {
-  Findings findings;
-  for (std::size_t i = 0; i < instances.size() && config.shards > 1; ++i) {
-    if (instances[i]->nf().sharding() == nf::Sharding::kNone) {
-      NfConfig const& entry = config.nfs[i];
-      findings.add(absl::InvalidArgumentError(
-          concat(entry.position, ": NF '", entry.name, "' (", entry.type,
-                 ") has to see all packets: what it does depends on packets of other flows; write `shards: 1`")));
-    }
+Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard) {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf::Nf> nf, first.nf().replicate(shard.index));
+  if (nf == nullptr) {
+    nf::Config own = config.config;  // with the ends that the first one had
+    own.set_shard(shard);
+    CATENA_ASSIGN_OR_RETURN(nf, first.descriptor().create(own));
   }
-  return findings.status();
+  return std::make_unique<nf::Instance>(config.name, first.descriptor(), std::move(nf),
+                                        config.on_unsupported.value_or(first.descriptor().on_unsupported_default),
+                                        first.outcome().recording(), config.link_local);
 }
 
 std::vector<nf::Refusal> refusals_of(nf::Instance& instance) {

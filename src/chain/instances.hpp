@@ -7,7 +7,6 @@
 #include <catena/nf/refusal.hpp>
 
 #include <memory>
-#include <span>
 #include <vector>
 
 /// From the entries of a chain file to NFs.
@@ -16,14 +15,13 @@ namespace catena::chain {
 /// Which ends of a chain are live: those that are ports.
 nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx);
 
-/// Errors: NotFound for an unknown type, InvalidArgument for `on: gpu` of an NF without a kernel, both with the entry's
-/// position; else as the NF's create().
+/// The NF of an entry, in the place `shard`. Errors: NotFound for an unknown type, InvalidArgument for `on: gpu` of an
+/// NF without a kernel, both with the entry's position; else as the NF's create().
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
-                                                    bool recording, nf::Ends ends);
+                                                    bool recording, nf::Ends ends, nf::Shard shard = {});
 
-/// Whether the chain may run in as many shards as it says. InvalidArgument names each NF that has to see all packets,
-/// with its position.
-Status check_shards(ChainConfig const& config, std::span<nf::Instance* const> instances);
+/// Another one of the same entry beside `first`, which has shard 0. Errors: as make_instance().
+Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard);
 
 /// The rules that the NF does not apply.
 std::vector<nf::Refusal> refusals_of(nf::Instance& instance);

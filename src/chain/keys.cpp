@@ -70,6 +70,17 @@ Result<std::vector<std::string>> read_texts(nf::Config& section, Key const& key)
   return texts;
 }
 
+Status check_devices(nf::Config& section, Key const& key) {
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, read_texts(section, key));
+  Status status = device::parse_preferences(texts).status();
+  if (status.ok()) {
+    return status;
+  }
+  // of one text the nearest word is said, too
+  return texts.size() == 1 ? section.one_of(key.name, device::preference_names()).status()
+                           : section.error(key.name, concat("'", key.name, "': ", std::string(status.message())));
+}
+
 Status check_value(nf::Config& section, Key const& key) {
   switch (key.kind) {
     case KeyKind::kText:
@@ -86,11 +97,8 @@ Status check_value(nf::Config& section, Key const& key) {
       return read_texts(section, key).status();
     case KeyKind::kWord:
       return section.one_of(key.name, words_of(key)).status();
-    case KeyKind::kDevice: {
-      CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
-      return device::parse_preference(text).ok() ? absl::OkStatus()
-                                                 : section.one_of(key.name, device::preference_names()).status();
-    }
+    case KeyKind::kDevices:
+      return check_devices(section, key);
     case KeyKind::kInteger: {
       CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
       return is_word(key, text) ? absl::OkStatus() : section.integer(key.name, key.minimum, key.maximum).status();
@@ -171,7 +179,13 @@ Result<std::vector<std::int64_t>> Section::integers(std::string_view name) {
   return read_integers(config_, key(name));
 }
 
-Result<std::vector<std::string>> Section::texts(std::string_view name) { return read_texts(config_, key(name)); }
+Result<std::vector<std::string>> Section::texts(std::string_view name) {
+  Key const& own = key(name);
+  if (!config_.has(name) && !own.fallback.empty()) {
+    return std::vector{std::string(own.fallback)};
+  }
+  return read_texts(config_, own);
+}
 
 Result<Section> Section::section(std::string_view name) {
   CATENA_ASSIGN_OR_RETURN(nf::Config inner, config_.section_or_empty(name));

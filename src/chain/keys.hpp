@@ -20,7 +20,7 @@ enum class KeyKind {
   kFile,      ///< text that names a file
   kTexts,     ///< one text, or a list of `minimum` to `maximum`
   kWord,      ///< one of `words`
-  kDevice,    ///< what device::parse_preference() takes
+  kDevices,   ///< what device::parse_preferences() takes: one text, or a list of up to `maximum`
   kInteger,   ///< `minimum` to `maximum`, or one of `words` where there are some
   kIntegers,  ///< one such number, or a list of 1 to `most`
   kSection,   ///< a mapping with the keys `keys`

@@ -2,6 +2,7 @@
 #include "chain/planning.hpp"
 
 #include "chain/instances.hpp"
+#include "chain/sections.hpp"
 #include "kernel/adapt.hpp"
 #include "memory/unit.hpp"
 
@@ -69,6 +70,7 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
     inputs.sides.push_back(std::move(side));
     inputs.instances.push_back(std::move(instance));
   }
+  add_hand_overs(config, inputs.instances, inputs.plan);
   return inputs;
 }
 
@@ -122,6 +124,30 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
   }
   input.nfs.push_back(std::move(nf));
   return side;
+}
+
+void add_hand_overs(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input) {
+  for (Section const& section : sections_of(instances, config.shards)) {
+    if (section.first == 0) {
+      continue;
+    }
+    nf::Hints& hints = input.nfs[section.first].hints;
+    hints.prepare_reads |= packet::kAllFields;
+    if (config.devices.size() > 1) {
+      // the next may be another one, which has nothing of the packet: as if the host wrote all of each
+      hints.prepare_writes |= packet::kAllFields;
+      hints.prepare_writes_few = packet::kNoFields;
+    }
+  }
+}
+
+void add_hand_overs(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
+                    plan::PlanInput& input) {
+  std::vector<nf::Instance*> all;
+  for (auto const& instance : instances) {
+    all.push_back(instance.get());
+  }
+  add_hand_overs(config, all, input);
 }
 
 std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step) {

@@ -7,7 +7,9 @@
 #include "nf/registry.hpp"
 #include "plan/planner.hpp"
 
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 /// Between a chain and its plan.
@@ -41,6 +43,12 @@ Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const&
 /// Adds an NF to what the planner is told, and gives its device side where it is placed on the gpu. Errors: as
 /// make_kernel_side().
 Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input);
+
+/// Tells the planner where packets change hands between shards: there all of a packet has to be on the host, as whoever
+/// gets it may have another device, or none any more. `instances`: all of the chain's, which `input` has.
+void add_hand_overs(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
+                    plan::PlanInput& input);
+void add_hand_overs(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input);
 
 /// "copy", "shared" or "adaptive". InvalidArgument says what is allowed.
 Result<plan::Mode> parse_sync_option(std::string_view text);

@@ -21,9 +21,9 @@ namespace catena::chain {
 struct RunOptions {
   std::optional<PortConfig> rx;
   std::optional<PortConfig> tx;
-  std::optional<device::DevicePreference> device;
-  std::string record_path;   ///< empty: no record
-  std::string eve_path;      ///< where alerts go as EVE JSON lines; empty: nowhere
+  std::vector<device::DevicePreference> devices;  ///< empty: the file's
+  std::string record_path;                        ///< empty: no record
+  std::string eve_path;                           ///< where alerts go as EVE JSON lines; empty: nowhere
   std::string trace_path;    ///< where run() writes the time line of launches (see to_chrome_trace()); empty: nowhere
   std::string profile_path;  ///< where sync.profile was read from, so that nothing is written there
   bool trace = false;        ///< keeps the time line for traces() where no file is wanted
@@ -35,7 +35,7 @@ struct RunOptions {
   /// measure. The plan is still made for what rx says.
   std::function<Result<std::unique_ptr<io::Source>>()> make_source;
   std::function<Result<std::unique_ptr<io::Sink>>()> make_sink;
-  /// Where given, what takes the place of the device that `device` names; for tests.
+  /// Where given, what takes the place of each device that is named; for tests.
   std::function<Result<std::unique_ptr<device::Device>>()> open_device;
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };

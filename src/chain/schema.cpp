@@ -47,12 +47,18 @@ Json value_of(Key const& key) {
     }
     case KeyKind::kWord:
       return {{"enum", key.words}};
-    case KeyKind::kDevice: {
+    case KeyKind::kDevices: {
       std::vector<std::string_view> names;
       for (device::Backend const& backend : device::backends()) {
         names.push_back(backend.name);
       }
-      return {{"type", "string"}, {"pattern", fmt::format("^(auto|none|({})(:[0-9]+)?)$", fmt::join(names, "|"))}};
+      const std::string device = fmt::format("({})(:[0-9]+)?", fmt::join(names, "|"));
+      return {{"anyOf", Json::array({Json{{"type", "string"}, {"pattern", concat("^(auto|none|", device, ")$")}},
+                                     Json{{"type", "array"},
+                                          {"items", {{"type", "string"}, {"pattern", concat("^", device, "$")}}},
+                                          {"minItems", key.minimum},
+                                          {"maxItems", key.maximum},
+                                          {"uniqueItems", true}}})}};
     }
     case KeyKind::kInteger:
       return key.words.empty()
@@ -88,7 +94,7 @@ Json schema_of(std::span<const Key> keys) {
     value["description"] = key.help;
     if (!key.fallback.empty()) {
       value["default"] =
-          key.kind == KeyKind::kWord || key.kind == KeyKind::kDevice ? Json(key.fallback) : Json::parse(key.fallback);
+          key.kind == KeyKind::kWord || key.kind == KeyKind::kDevices ? Json(key.fallback) : Json::parse(key.fallback);
     }
     schema["properties"][std::string(key.name)] = std::move(value);
     if (key.is_required) {

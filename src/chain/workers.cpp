@@ -27,6 +27,13 @@ bool parse_range(std::string_view text, std::uint32_t& first, std::uint32_t& las
   return error == std::errc() && at == end && !text.empty() && first <= last && last < CPU_SETSIZE;
 }
 
+/// Where the kernel has the interface of rx it works as much as we do.
+std::uint32_t cores_beside_kernel(PortConfig const& rx, std::uint32_t cores) {
+  const bool by_kernel = std::any_of(rx.devices.begin(), rx.devices.end(),
+                                     [](std::string const& device) { return !io::interface_of(device).empty(); });
+  return std::max(1U, by_kernel ? cores / 2 : cores);
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> usable_cores() {
@@ -78,10 +85,25 @@ Result<std::vector<std::uint32_t>> parse_cores(std::string_view text) {
 }
 
 std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uint32_t cores) {
-  const bool by_kernel = std::any_of(rx.devices.begin(), rx.devices.end(),
-                                     [](std::string const& device) { return !io::interface_of(device).empty(); });
-  const std::uint32_t most = std::max(1U, by_kernel ? cores / 2 : cores);
-  return std::min(most, static_cast<std::uint32_t>(stages));
+  return std::min(cores_beside_kernel(rx, cores), static_cast<std::uint32_t>(stages));
+}
+
+std::uint32_t auto_shards(ChainConfig const& config, PortConfig const& rx, PortConfig const& tx, std::uint32_t cores) {
+  const bool has_own_sources =
+      (rx.kind == PortKind::kGenerator || rx.kind == PortKind::kReplay) && tx.kind == PortKind::kNull;
+  const auto is_any = [&config](plan::Processor on) {
+    return std::any_of(config.nfs.begin(), config.nfs.end(), [on](NfConfig const& nf) { return nf.on == on; });
+  };
+  cores = cores_beside_kernel(rx, cores);
+  // dividing costs rx what a device would gain
+  std::uint32_t shards = 1;
+  if (has_own_sources) {
+    shards = is_any(plan::Processor::kGpu) ? cores / 4 : cores;
+  } else if (is_any(plan::Processor::kCpu) && cores > 2) {
+    shards = cores - 2;
+  }
+  const auto least = static_cast<std::uint32_t>(std::max<std::size_t>(1, config.devices.size()));
+  return std::clamp(shards, least, std::max(least, kMaxShards));
 }
 
 }  // namespace catena::chain

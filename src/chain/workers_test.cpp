@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/workers.hpp"
 
+#include "io/interface.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <gmock/gmock.h>
@@ -34,6 +36,34 @@ TEST(Cores, other_texts_are_errors_that_say_what_to_write) {
   }
   EXPECT_THAT(std::string(parse_cores(core + "," + core).status().message()), HasSubstr("stands there twice"));
   EXPECT_THAT(std::string(parse_cores("1023").status().message()), HasSubstr("core 1023 is not one of them"));
+}
+
+TEST(AutoShards, are_as_many_as_may_gain) {
+  const nf::Config empty = *nf::Config::parse("{}", "c.yaml");
+  ChainConfig config;
+  for (const plan::Processor on : {plan::Processor::kGpu, plan::Processor::kCpu}) {
+    config.nfs.push_back({"a", "router", on, std::nullopt, nf::LinkLocal::kPass, empty, ""});
+  }
+  PortConfig replay;
+  replay.kind = PortKind::kReplay;
+  PortConfig capture;
+  capture.kind = PortKind::kPcap;
+  PortConfig nowhere;
+  nowhere.kind = PortKind::kNull;
+  EXPECT_EQ(auto_shards(config, replay, nowhere, 16), 4U) << "with sources of their own, for a gpu";
+  EXPECT_EQ(auto_shards(config, replay, capture, 16), 14U) << "rx and tx have a core each";
+  EXPECT_EQ(auto_shards(config, capture, nowhere, 2), 1U);
+  config.nfs[0].on = plan::Processor::kCpu;
+  EXPECT_EQ(auto_shards(config, replay, nowhere, 12), 12U);
+  EXPECT_EQ(auto_shards(config, replay, nowhere, 64), kMaxShards);
+  PortConfig interface;
+  interface.kind = PortKind::kDpdk;
+  interface.devices = {io::interface_device("eth0")};
+  EXPECT_EQ(auto_shards(config, interface, nowhere, 16), 6U) << "the kernel has half of the cores";
+  config.nfs[0].on = config.nfs[1].on = plan::Processor::kGpu;
+  EXPECT_EQ(auto_shards(config, capture, capture, 16), 1U) << "dividing costs what a gpu would gain";
+  config.devices.resize(3);
+  EXPECT_EQ(auto_shards(config, capture, capture, 16), 3U) << "each device has one";
 }
 
 TEST(DefaultWorkers, are_one_per_core_and_half_as_many_beside_the_kernel) {

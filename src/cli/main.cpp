@@ -3,6 +3,7 @@
 
 #include "chain/workers.hpp"
 #include "cli/commands.hpp"
+#include "cli/run_options.hpp"
 #include "cli/style.hpp"
 #include "cli/usage.hpp"
 #include "device/device.hpp"
@@ -72,7 +73,7 @@ int main(int argc, char** argv) {
   CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
   const CLI::Validator device_names(
       [](std::string& text) {
-        const catena::Status parsed = catena::device::parse_preference(text).status();
+        const catena::Status parsed = catena::cli::parse_devices(text).status();
         return parsed.ok() ? std::string() : std::string(parsed.message());
       },
       "");
@@ -89,7 +90,7 @@ int main(int argc, char** argv) {
         ->check(taken_by(catena::chain::parse_tx_option));
     command
         .add_option("--device", arguments.device,
-                    "Instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none")
+                    "Instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none; several: cuda:0,cuda:1")
         ->check(device_names);
     command.add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
     command.add_option("--eve", arguments.eve,

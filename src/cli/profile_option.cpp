@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/profile_option.hpp"
 
+#include "cli/run_options.hpp"
+
 #include <catena/core/text.hpp>
 
 namespace catena::cli {
 
 Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config) {
-  device::DevicePreference choice = config.device;
+  std::vector<device::DevicePreference> devices = config.devices;
   if (!arguments.device.empty()) {
-    CATENA_ASSIGN_OR_RETURN(choice, device::parse_preference(arguments.device));
+    CATENA_ASSIGN_OR_RETURN(devices, parse_devices(arguments.device));
   }
   if (!arguments.profile.empty()) {
     return chain::load_profile(arguments.profile);
   }
-  return chain::ProfileStore::from_environment().find(choice);
+  return chain::ProfileStore::from_environment().find(devices.front());
 }
 
 std::string of_device(chain::CostProfile const& profile) {

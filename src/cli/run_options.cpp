@@ -4,10 +4,24 @@
 #include "chain/workers.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace catena::cli {
 
-Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::ChainConfig const& config) {
+Result<std::vector<device::DevicePreference>> parse_devices(std::string_view text) {
+  std::vector<std::string> names;
+  for (std::size_t comma = 0; comma != std::string_view::npos; text.remove_prefix(comma + 1)) {
+    comma = text.find(',');
+    names.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) {
+      break;
+    }
+  }
+  return device::parse_preferences(names);
+}
+
+Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::ChainConfig& config) {
   chain::RunOptions options;
   if (!arguments.rx.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.rx, chain::parse_rx_option(arguments.rx));
@@ -16,7 +30,7 @@ Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::C
     CATENA_ASSIGN_OR_RETURN(options.tx, chain::parse_tx_option(arguments.tx));
   }
   if (!arguments.device.empty()) {
-    CATENA_ASSIGN_OR_RETURN(options.device, device::parse_preference(arguments.device));
+    CATENA_ASSIGN_OR_RETURN(options.devices, parse_devices(arguments.device));
   }
   if (!arguments.sync.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.sync.mode, chain::parse_sync_option(arguments.sync));
@@ -35,7 +49,13 @@ Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::C
   if (!arguments.cores.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.cores, chain::parse_cores(arguments.cores));
   }
-  const std::size_t stages = config.shards * config.nfs.size() + 2;  // rx and tx
+  if (config.shards == chain::kAutoShards) {
+    const std::vector<std::uint32_t> cores = options.cores.empty() ? chain::usable_cores() : options.cores;
+    config.shards =
+        chain::auto_shards(config, options.rx.value_or(config.rx), options.tx.value_or(config.tx),
+                           arguments.workers != 0 ? arguments.workers : static_cast<std::uint32_t>(cores.size()));
+  }
+  const std::size_t stages = config.shards * (config.nfs.size() + 2);  // where each has an rx and a tx
   if (arguments.workers != 0) {
     options.workers = std::min(arguments.workers, static_cast<std::uint32_t>(stages));
   } else if (!options.cores.empty()) {

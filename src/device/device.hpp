@@ -267,6 +267,9 @@ struct DevicePreference {
 /// "auto", "none", "cuda", "opencl:1". InvalidArgument with what may be written.
 Result<DevicePreference> parse_preference(std::string_view text);
 std::string to_string(DevicePreference const& preference);
+/// The same of one text, or of several that each name another device. InvalidArgument as above, and where a list has
+/// "auto" or "none", or one device twice. Precondition: there is a text.
+Result<std::vector<DevicePreference>> parse_preferences(std::span<const std::string> texts);
 /// All that parse_preference() takes, without numbers.
 std::vector<std::string> preference_names();
 

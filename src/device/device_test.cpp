@@ -348,6 +348,32 @@ TEST_P(DeviceTest, rows_of_no_shape_or_out_of_range_are_refused) {
   EXPECT_EQ(device().failed(), absl::OkStatus());
 }
 
+TEST_P(DeviceTest, several_devices_map_the_same_memory) {
+  Pages pages(std::size_t{1} << 16);
+  const std::span<std::uint32_t> words = pages.words();
+  std::ranges::fill(words, 1U);
+  const auto count = static_cast<std::uint32_t>(words.size());
+  const std::uint32_t value = 5;
+  const auto add = [&](Device& device, Buffer& memory) {
+    const std::unique_ptr<Program> program = device.load(device.compile(test_program()).value()).value();
+    const std::unique_ptr<Stream> stream = device.create_stream().value();
+    const std::array<KernelArgument, 3> arguments{&memory, bytes_of(count), bytes_of(value)};
+    ASSERT_EQ(stream->launch(*program->kernel("add").value(), {count / 64, 64, 0}, arguments), absl::OkStatus());
+    finish(*stream);
+  };
+  const std::unique_ptr<Buffer> mapped = device().map_host(pages.bytes()).value();
+  {
+    const auto second = open(DevicePreference::of(GetParam() == "faulty" ? "opencl" : GetParam())).value();
+    const Result<std::unique_ptr<Buffer>> again = second->map_host(pages.bytes());
+    ASSERT_TRUE(again.ok()) << again.status();
+    add(*second, **again);
+    add(device(), *mapped);
+    EXPECT_THAT(words, ::testing::Each(1 + 2 * 1005U));
+  }
+  add(device(), *mapped);
+  EXPECT_THAT(words, ::testing::Each(1 + 3 * 1005U)) << "what is left of two still has it";
+}
+
 TEST_P(DeviceTest, kernels_and_the_host_work_on_the_same_mapped_memory) {
   Pages pages(std::size_t{1} << 20);
   const std::span<std::uint32_t> words = pages.words();
@@ -910,6 +936,17 @@ TEST(DevicePreference, names_are_parsed_and_others_are_answered_with_the_list) {
     EXPECT_THAT(parse_preference(wrong).status().ToString(),
                 AllOf(HasSubstr(concat("'", wrong, "'")), HasSubstr("auto, cuda, opencl, none"), HasSubstr("cuda:1")));
   }
+}
+
+TEST(DevicePreference, of_a_list_each_names_another_device) {
+  const auto parsed = [](std::vector<std::string> const& texts) { return parse_preferences(texts); };
+  EXPECT_THAT(parsed({"auto"}).value(), ::testing::ElementsAre(DevicePreference()));
+  EXPECT_THAT(parsed({"cuda:1", "cuda:0"}).value(),
+              ::testing::ElementsAre(DevicePreference::of("cuda", 1), DevicePreference::of("cuda")));
+  EXPECT_THAT(parsed({"cuda", "cuda:0"}).status().ToString(), HasSubstr("stands there twice"));
+  EXPECT_THAT(parsed({"cuda", "auto"}).status().ToString(), HasSubstr("write each by its name"));
+  EXPECT_THAT(parsed({"none", "cuda"}).status().ToString(), HasSubstr("write each by its name"));
+  EXPECT_THAT(parsed({"cuda", "vulkan"}).status().ToString(), HasSubstr("device 'vulkan' is not known"));
 }
 
 TEST(DevicePreference, text_is_what_was_parsed) {

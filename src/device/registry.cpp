@@ -75,6 +75,22 @@ Result<DevicePreference> parse_preference(std::string_view text) {
   return preference;
 }
 
+Result<std::vector<DevicePreference>> parse_preferences(std::span<const std::string> texts) {
+  std::vector<DevicePreference> preferences;
+  for (std::string const& text : texts) {
+    CATENA_ASSIGN_OR_RETURN(const DevicePreference preference, parse_preference(text));
+    if (texts.size() > 1 && preference.kind != DevicePreference::Kind::kOne) {
+      return absl::InvalidArgumentError(
+          concat("'", text, "' in a list of devices: write each by its name, ", kBackends.front().name, ":0"));
+    }
+    if (std::find(preferences.begin(), preferences.end(), preference) != preferences.end()) {
+      return absl::InvalidArgumentError(concat("device '", text, "' stands there twice"));
+    }
+    preferences.push_back(preference);
+  }
+  return preferences;
+}
+
 std::string to_string(DevicePreference const& preference) {
   switch (preference.kind) {
     case DevicePreference::Kind::kAuto:

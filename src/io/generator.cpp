@@ -56,48 +56,60 @@ class SizeOrder {
 
 class Generator final : public PacedSource {
  public:
-  explicit Generator(GeneratorConfig const& config)
-      : PacedSource(config.packets_per_s, config.count),
+  /// `random`: as the templates left it.
+  Generator(GeneratorConfig const& config, std::shared_ptr<const FlowTemplates> templates, std::mt19937_64 random,
+            FlowTurns turns)
+      : PacedSource(config.packets_per_s, config.count, turns),
         config_(config),
-        random_(config.seed),
-        templates_(config.flows, sizes(config), random_),
-        size_order_(config.packet_bytes == 0, random_) {}
+        templates_(std::move(templates)),
+        random_(random),
+        size_order_(config.packet_bytes == 0, random_),
+        turns_(std::move(turns)) {}
 
   std::string describe() const override {
     const std::string size = config_.packet_bytes == 0 ? "IMIX" : concat(config_.packet_bytes, " B");
-    return concat("generator ", size, describe_traffic(config_.flows, config_.seed));
+    return concat("generator ", size,
+                  describe_traffic(config_.flows, config_.packets_per_s, config_.count, config_.seed));
   }
 
  protected:
-  void fill(memory::PacketPool& pool, memory::Unit const& unit, std::uint64_t next_index) override {
+  std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) override {
     for (std::uint32_t i = 0; i < unit.count; ++i) {
-      const std::uint64_t number = made() + i;
+      const FlowTurns::Turn turn = turns_.next();
       const std::uint32_t slot = unit.slots()[i];
-      const std::uint32_t length = templates_.write(flow_, size_order_.next(), static_cast<std::uint16_t>(number),
-                                                    pool.slot(slot) + packet::kSlotHeadroom);
-      pool.set_arrived(slot, length, next_index + i, next_arrival_ns());
-      flow_ = flow_ + 1 == config_.flows ? 0 : flow_ + 1;
+      const std::uint32_t length =
+          templates_->write(turn.flow, size_of(turn.number), static_cast<std::uint16_t>(turn.number),
+                            pool.slot(slot) + packet::kSlotHeadroom);
+      pool.set_arrived(slot, length, index_of(turn.number), arrival_ns(turn.number));
     }
+    return sized_;
   }
 
  private:
-  static std::vector<std::uint32_t> sizes(GeneratorConfig const& config) {
-    if (config.packet_bytes == 0) {
-      return {kImixBytes.begin(), kImixBytes.end()};
+  std::uint32_t size_of(std::uint64_t number) {
+    for (; sized_ < number; ++sized_) {
+      size_order_.next();  // of another source's packet
     }
-    return {config.packet_bytes};
+    ++sized_;
+    return size_order_.next();
   }
 
   GeneratorConfig config_;
+  std::shared_ptr<const FlowTemplates> templates_;
   std::mt19937_64 random_;
-  FlowTemplates templates_;
   SizeOrder size_order_;
-  std::uint32_t flow_ = 0;
+  FlowTurns turns_;
+  std::uint64_t sized_ = 0;  ///< packets that have a size, those of other sources too
 };
 
-}  // namespace
+std::vector<std::uint32_t> sizes_of(GeneratorConfig const& config) {
+  if (config.packet_bytes == 0) {
+    return {kImixBytes.begin(), kImixBytes.end()};
+  }
+  return {config.packet_bytes};
+}
 
-Result<std::unique_ptr<Source>> make_generator(GeneratorConfig const& config) {
+Status check(GeneratorConfig const& config) {
   if (config.packet_bytes != 0 &&
       (config.packet_bytes < kMinGeneratedBytes || config.packet_bytes > packet::kMaxFrameBytes)) {
     return absl::InvalidArgumentError(concat("generator: packets of ", config.packet_bytes, " bytes: write ",
@@ -106,7 +118,29 @@ Result<std::unique_ptr<Source>> make_generator(GeneratorConfig const& config) {
   if (config.flows == 0 || config.flows > kMaxGeneratedFlows) {
     return absl::InvalidArgumentError(concat("generator: ", config.flows, " flows: write 1 to ", kMaxGeneratedFlows));
   }
-  return std::make_unique<Generator>(config);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Source>> make_generator(GeneratorConfig const& config) {
+  CATENA_RETURN_IF_ERROR(check(config));
+  std::mt19937_64 random(config.seed);
+  auto templates = std::make_shared<const FlowTemplates>(config.flows, sizes_of(config), random);
+  return std::make_unique<Generator>(config, std::move(templates), random, FlowTurns(config.flows));
+}
+
+Result<std::vector<std::unique_ptr<Source>>> make_generators(GeneratorConfig const& config, std::uint32_t parts,
+                                                             PartOf const& part_of) {
+  CATENA_RETURN_IF_ERROR(check(config));
+  std::mt19937_64 random(config.seed);
+  const auto templates = std::make_shared<const FlowTemplates>(config.flows, sizes_of(config), random);
+  CATENA_ASSIGN_OR_RETURN(std::vector<FlowTurns> turns, divide_flows(*templates, config.flows, parts, part_of));
+  std::vector<std::unique_ptr<Source>> sources;
+  for (FlowTurns& of_part : turns) {
+    sources.push_back(std::make_unique<Generator>(config, templates, random, std::move(of_part)));
+  }
+  return sources;
 }
 
 }  // namespace catena::io

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "io/flow_turns.hpp"
 #include "io/source.hpp"
 #include "io/token_bucket.hpp"
 
@@ -22,15 +23,17 @@ class EvenTimes {
   explicit EvenTimes(std::uint64_t per_second)
       : per_second_(per_second), step_ns_(kNsPerSecond / per_second), step_rest_(kNsPerSecond % per_second) {}
 
-  /// The next packet's, in ns.
-  std::uint64_t next() {
-    const std::uint64_t now = ns_;
-    ns_ += step_ns_;
-    rest_ += step_rest_;
-    const bool carry = rest_ >= per_second_;
-    ns_ += carry ? 1 : 0;
-    rest_ -= carry ? per_second_ : 0;
-    return now;
+  /// That of packet `number`, in ns. Numbers never go back, nor forward by more than 2^24.
+  std::uint64_t at(std::uint64_t number) {
+    const std::uint64_t steps = number - number_;
+    number_ = number;
+    ns_ += steps * step_ns_;
+    rest_ += steps * step_rest_;
+    if (rest_ >= per_second_) {
+      ns_ += rest_ / per_second_;
+      rest_ %= per_second_;
+    }
+    return ns_;
   }
 
  private:
@@ -39,6 +42,7 @@ class EvenTimes {
   std::uint64_t per_second_;
   std::uint64_t step_ns_;
   std::uint64_t step_rest_;  ///< of a ns, in parts of per_second_
+  std::uint64_t number_ = 0;
   std::uint64_t ns_ = 0;
   std::uint64_t rest_ = 0;
 };
@@ -49,8 +53,8 @@ class PacedSource : public Source {
  public:
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) final {
     std::uint64_t allowed = pool.unit_packets();
-    if (count_ != 0) {
-      allowed = std::min(allowed, count_ - made_);
+    if (count_) {
+      allowed = std::min(allowed, *count_ - made_);
     }
     if (rate_.has_value()) {
       allowed = std::min(allowed, rate_->available(TokenBucket::Clock::now()));
@@ -64,8 +68,10 @@ class PacedSource : public Source {
       return absl::OkStatus();
     }
     unit.count = packets;
-    fill(pool, unit, next_index);
-    next_index += packets;
+    if (made_ == 0) {
+      first_index_ = next_index;
+    }
+    next_index = first_index_ + fill(pool, unit);
     made_ += packets;
     if (rate_.has_value()) {
       rate_->take(packets);
@@ -73,49 +79,62 @@ class PacedSource : public Source {
     return absl::OkStatus();
   }
 
-  bool finished() const final { return count_ != 0 && made_ == count_; }
+  bool finished() const final { return count_ && made_ == *count_; }
   SourceCounts counts() const final { return {made_, {}}; }
   std::uint64_t offered_per_second() const final { return packets_per_s_; }
   double part_done() const final {
-    return count_ == 0 ? -1 : static_cast<double>(std::uint64_t{made_}) / static_cast<double>(count_);
+    if (!count_) {
+      return -1;
+    }
+    return *count_ == 0 ? 1 : static_cast<double>(std::uint64_t{made_}) / static_cast<double>(*count_);
   }
 
  protected:
   /// `packets_per_s` 0: as fast as the chain takes them; `count` 0: without end.
   PacedSource(std::uint64_t packets_per_s, std::uint64_t count)
-      : packets_per_s_(packets_per_s),
-        count_(count),
-        times_(packets_per_s != 0 ? packets_per_s : kNominalPacketsPerSecond) {
-    if (packets_per_s != 0) {
-      rate_.emplace(packets_per_s, memory::kDefaultUnitPackets, TokenBucket::Clock::now());
-    }
-  }
+      : PacedSource(packets_per_s, packets_per_s, count != 0 ? std::optional(count) : std::nullopt) {}
+  /// The packets that `turns` gives of all of them.
+  PacedSource(std::uint64_t packets_per_s, std::uint64_t count, FlowTurns const& turns)
+      : PacedSource(packets_per_s, packets_per_s != 0 ? turns.part_of(packets_per_s) : 0,
+                    count != 0 || turns.empty() ? std::optional(turns.of_first(count)) : std::nullopt) {}
 
-  /// Enters the unit's packets, each with the next_arrival_ns(); packet 0 has the number made().
-  virtual void fill(memory::PacketPool& pool, memory::Unit const& unit, std::uint64_t next_index) = 0;
+  /// Enters the unit's packets, each with index_of() its number and the arrival_ns() of that. Gives the number behind
+  /// the last.
+  virtual std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) = 0;
   std::uint64_t made() const { return made_; }
-  std::uint64_t next_arrival_ns() { return times_.next(); }
+  std::uint64_t index_of(std::uint64_t number) const { return first_index_ + number; }
+  std::uint64_t arrival_ns(std::uint64_t number) { return times_.at(number); }
 
   /// ", 1024 flows, 1000 packets/s, 5 packets, seed 1", without what is not limited.
-  std::string describe_traffic(std::uint32_t flows, std::uint64_t seed) const {
+  static std::string describe_traffic(std::uint32_t flows, std::uint64_t packets_per_s, std::uint64_t count,
+                                      std::uint64_t seed) {
     std::string text = concat(", ", flows, flows == 1 ? " flow" : " flows");
-    if (packets_per_s_ != 0) {
-      text += concat(", ", packets_per_s_, " packets/s");
+    if (packets_per_s != 0) {
+      text += concat(", ", packets_per_s, " packets/s");
     }
-    if (count_ != 0) {
-      text += concat(", ", count_, count_ == 1 ? " packet" : " packets");
+    if (count != 0) {
+      text += concat(", ", count, count == 1 ? " packet" : " packets");
     }
     return text + concat(", seed ", seed);
   }
 
  private:
+  /// `all_per_s`: of all packets, for their times; `packets_per_s`: of its own.
+  PacedSource(std::uint64_t all_per_s, std::uint64_t packets_per_s, std::optional<std::uint64_t> count)
+      : packets_per_s_(packets_per_s), count_(count), times_(all_per_s != 0 ? all_per_s : kNominalPacketsPerSecond) {
+    if (packets_per_s != 0) {
+      rate_.emplace(packets_per_s, memory::kDefaultUnitPackets, TokenBucket::Clock::now());
+    }
+  }
+
   static constexpr std::uint64_t kNominalPacketsPerSecond = 10'000'000;  ///< where the configuration gives no rate
 
   std::uint64_t packets_per_s_;
-  std::uint64_t count_;
+  std::optional<std::uint64_t> count_;  ///< none: without end
   EvenTimes times_;
   std::optional<TokenBucket> rate_;
   Counter made_;
+  std::uint64_t first_index_ = 0;  ///< of packet 0
 };
 
 }  // namespace catena::io

@@ -63,7 +63,7 @@ class InterfaceChecks {
 
 class PortSource final : public Source {
  public:
-  explicit PortSource(std::vector<std::shared_ptr<Port>> ports) : ports_(std::move(ports)) {
+  PortSource(std::vector<std::shared_ptr<Port>> ports, LiveClock clock) : ports_(std::move(ports)), clock_(clock) {
     for (auto const& port : ports_) {
       watches_.emplace_back(port->interface());
     }
@@ -384,48 +384,91 @@ class PortSink final : public Sink {
 };
 
 /// An interface of the kernel through sockets of our own, unless the device string wants something of DPDK's driver.
-Result<std::shared_ptr<Port>> open_port(std::string const& device, memory::PacketPool& pool) {
-  if (!interface_of(device).empty() && std::count(device.begin(), device.end(), ',') == 1) {
-    return KernelPort::open(device, pool);
+bool is_kernel_port(std::string const& device) {
+  return !interface_of(device).empty() && std::count(device.begin(), device.end(), ',') == 1;
+}
+
+/// A port for each of `pools`.
+Result<std::vector<std::shared_ptr<Port>>> open_port(std::string const& device,
+                                                     std::span<memory::PacketPool* const> pools) {
+  if (!is_kernel_port(device)) {
+    return EthdevPort::open(device, pools);
   }
-  return EthdevPort::open(device, pool);
+  if (pools.size() > 1) {
+    return absl::InvalidArgumentError(concat("dpdk ", device, ": an interface of the kernel has one queue"));
+  }
+  CATENA_ASSIGN_OR_RETURN(std::shared_ptr<Port> port, KernelPort::open(device, *pools.front()));
+  return std::vector{std::move(port)};
+}
+
+using Ports = std::vector<std::shared_ptr<Port>>;
+
+std::unique_ptr<Sink> make_sink(Ports const& rx, Ports tx) {
+  const std::size_t numbered = tx.size();
+  std::vector<std::size_t> reply_ports;
+  for (auto const& port : rx) {
+    const auto found = std::find(tx.begin(), tx.end(), port);
+    reply_ports.push_back(static_cast<std::size_t>(found - tx.begin()));
+    if (found == tx.end()) {
+      tx.push_back(port);
+    }
+  }
+  return std::make_unique<PortSink>(std::move(tx), numbered, std::move(reply_ports));
 }
 
 }  // namespace
 
-Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
-                                 memory::PacketPool& pool) {
-  std::map<std::string, std::shared_ptr<Port>> opened;
-  const auto open_all = [&](std::vector<std::string> const& devices) -> Result<std::vector<std::shared_ptr<Port>>> {
-    std::vector<std::shared_ptr<Port>> ports;
-    for (std::string const& device : devices) {
-      std::shared_ptr<Port>& port = opened[device];
-      if (!port) {
-        CATENA_ASSIGN_OR_RETURN(port, open_port(device, pool));
+Result<bool> can_divide(std::vector<std::string> const& rx, std::vector<std::string> const& tx, std::uint32_t parts) {
+  for (std::vector<std::string> const* devices : {&rx, &tx}) {
+    for (std::string const& device : *devices) {
+      if (is_kernel_port(device)) {
+        return false;
       }
-      ports.push_back(port);
-    }
-    return ports;
-  };
-  DpdkPort ends;
-  CATENA_ASSIGN_OR_RETURN(auto rx_ports, open_all(rx));
-  if (!tx.empty()) {
-    CATENA_ASSIGN_OR_RETURN(auto tx_ports, open_all(tx));
-    const std::size_t numbered = tx_ports.size();
-    std::vector<std::size_t> reply_ports;
-    for (auto const& port : rx_ports) {
-      const auto found = std::find(tx_ports.begin(), tx_ports.end(), port);
-      reply_ports.push_back(static_cast<std::size_t>(found - tx_ports.begin()));
-      if (found == tx_ports.end()) {
-        tx_ports.push_back(port);
+      CATENA_ASSIGN_OR_RETURN(const bool can, EthdevPort::can_divide(device, parts));
+      if (!can) {
+        return false;
       }
     }
-    ends.sink = std::make_unique<PortSink>(std::move(tx_ports), numbered, std::move(reply_ports));
   }
-  if (!rx.empty()) {
-    ends.source = std::make_unique<PortSource>(std::move(rx_ports));
+  return !rx.empty();
+}
+
+Result<std::vector<DpdkPort>> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
+                                              std::span<memory::PacketPool* const> pools) {
+  std::map<std::string, Ports> opened;
+  for (std::vector<std::string> const* devices : {&rx, &tx}) {
+    for (std::string const& device : *devices) {
+      if (Ports& ports = opened[device]; ports.empty()) {
+        CATENA_ASSIGN_OR_RETURN(ports, open_port(device, pools));
+      }
+    }
+  }
+  const LiveClock clock;
+  std::vector<DpdkPort> ends(pools.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const auto ports_of = [&](std::vector<std::string> const& devices) {
+      Ports ports;
+      for (std::string const& device : devices) {
+        ports.push_back(opened[device][i]);
+      }
+      return ports;
+    };
+    const Ports rx_ports = ports_of(rx);
+    if (!tx.empty()) {
+      ends[i].sink = make_sink(rx_ports, ports_of(tx));
+    }
+    if (!rx.empty()) {
+      ends[i].source = std::make_unique<PortSource>(rx_ports, clock);
+    }
   }
   return ends;
+}
+
+Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
+                                 memory::PacketPool& pool) {
+  memory::PacketPool* const only = &pool;
+  CATENA_ASSIGN_OR_RETURN(std::vector<DpdkPort> ends, open_dpdk_ports(rx, tx, std::span(&only, 1)));
+  return std::move(ends.front());
 }
 
 Result<DpdkPort> open_dpdk_port(std::string const& device, memory::PacketPool& pool) {

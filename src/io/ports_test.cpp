@@ -7,20 +7,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <rte_thash.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "eal/eal.hpp"
+#include "io/dpdk/ethdev_port.hpp"
+#include "io/interface.hpp"
 #include "io/test_support.hpp"
 
 namespace catena::io {
@@ -281,6 +287,65 @@ TEST(DpdkPort, what_cannot_be_opened_is_an_error_that_says_why) {
     }
   }
   EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(DpdkPort, each_of_several_queues_is_an_end_of_its_own) {
+  const std::vector<std::shared_ptr<memory::PacketPool>> pools{make_pool(4096), make_pool(4096), make_pool(4096)};
+  const std::vector<memory::PacketPool*> of{pools[0].get(), pools[1].get(), pools[2].get()};
+  {
+    // a ring joins the queues of one number
+    Result<std::vector<DpdkPort>> ends = open_dpdk_ports({"net_ring_queues"}, {"net_ring_queues"}, of);
+    ASSERT_TRUE(ends.ok()) << ends.status();
+    ASSERT_EQ(ends->size(), 3U);
+    EXPECT_THAT((*ends)[0].source->describe(), HasSubstr("3 queues"));
+    std::vector<std::vector<Frame>> frames;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      frames.push_back(make_frames(100 * (i + 1), 60 + i, 800));
+      ASSERT_TRUE(send_frames(*(*ends)[i].sink, *pools[i], frames.back()).ok());
+      ASSERT_TRUE((*ends)[i].sink->finish().ok());
+    }
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      EXPECT_TRUE(same_frames(receive_all(*(*ends)[i].source, *pools[i]).frames, frames[i])) << i;
+      EXPECT_EQ((*ends)[i].sink->sent(), 100 * (i + 1));
+      EXPECT_EQ((*ends)[i].source->seen(), 100 * (i + 1));
+    }
+    EXPECT_EQ(open_dpdk_port("net_ring_queues", *pools[0]).status().code(), absl::StatusCode::kAlreadyExists);
+    (*ends)[0] = {};
+    ASSERT_TRUE(send_frames(*(*ends)[1].sink, *pools[1], frames[1]).ok()) << "the port is there until its last end goes";
+    EXPECT_EQ(receive_all(*(*ends)[1].source, *pools[1]).frames.size(), 200U);
+  }
+  for (auto const& pool : pools) {
+    EXPECT_EQ(pool->free_slots(), pool->slots());
+  }
+}
+
+TEST(DpdkPort, divides_by_flow_where_its_driver_has_a_hash) {
+  EXPECT_TRUE(can_divide({"net_null_hash"}, {}, 4).value());
+  EXPECT_TRUE(can_divide({"net_null_hash"}, {"net_null_hash"}, 4).value());
+  EXPECT_FALSE(can_divide({"net_ring_hash"}, {}, 4).value()) << "a ring has queues, and no hash";
+  EXPECT_FALSE(can_divide({"net_null_hash"}, {"net_ring_hash"}, 17).value()) << "more than it has queues";
+  EXPECT_FALSE(can_divide({"net_null_hash"}, {interface_device("eth0")}, 2).value());
+  EXPECT_FALSE(can_divide({}, {"net_null_hash"}, 2).value());
+  EXPECT_EQ(can_divide({"net_nonsense0"}, {}, 2).status().code(), absl::StatusCode::kNotFound);
+}
+
+/// By DPDK's own Toeplitz hash.
+TEST(SymmetricKey, hashes_both_directions_of_a_flow_alike_and_spreads_flows) {
+  const std::vector<std::uint8_t> key = symmetric_key(40);
+  std::mt19937 engine(1);
+  std::uniform_int_distribution<std::uint32_t> any;
+  std::array<std::uint32_t, 16> queues{};
+  for (int i = 0; i < 16'000; ++i) {
+    std::array<std::uint32_t, 3> there{any(engine), any(engine), any(engine)};  // addresses, then both ports
+    std::array<std::uint32_t, 3> back{there[1], there[0], there[2] >> 16U | there[2] << 16U};
+    const std::uint32_t hashed = rte_softrss(there.data(), 3, key.data());
+    EXPECT_EQ(rte_softrss(back.data(), 3, key.data()), hashed);
+    EXPECT_EQ(rte_softrss(back.data(), 2, key.data()), rte_softrss(there.data(), 2, key.data())) << "addresses alone";
+    ++queues[hashed % queues.size()];
+  }
+  for (const std::uint32_t packets : queues) {
+    EXPECT_NEAR(packets, 1000, 200);
+  }
 }
 
 /// A network namespace that only this thread sees.

@@ -45,19 +45,19 @@ struct FrameFacts {
   std::uint32_t ipv4_sum;  ///< of the IPv4 header without identification and checksum
 };
 
-class FlowReplay final : public PacedSource {
+/// What all sources of one replay share. Any thread, once made.
+class ReplayFrames {
  public:
-  explicit FlowReplay(ReplayConfig const& config)
-      : PacedSource(config.packets_per_s, config.count),
-        config_(config),
-        random_(config.seed),
+  explicit ReplayFrames(ReplayConfig const& config)
+      : random_(config.seed),
+        sizes_(static_cast<std::uint32_t>(config.packet_bytes.size())),
         flow_frames_(config.flows, config.packet_bytes, random_) {
     std::vector<std::uint8_t> frame(packet::kMaxFrameBytes);
-    const std::size_t templates = std::size_t{config.flows} * config.packet_bytes.size();
+    const std::size_t templates = std::size_t{config.flows} * sizes_;
     heads_.reserve(templates);
     facts_.reserve(templates);
     for (std::uint32_t flow = 0; flow < config.flows; ++flow) {
-      for (std::uint32_t size = 0; size < config.packet_bytes.size(); ++size) {
+      for (std::uint32_t size = 0; size < sizes_; ++size) {
         const std::uint32_t length = flow_frames_.write(flow, size, 0, frame.data());
         const packet::Layers layers = packet::parse(frame.data(), length);
         std::uint8_t* l3 = frame.data() + packet::kEthernetBytes;
@@ -70,81 +70,93 @@ class FlowReplay final : public PacedSource {
     }
   }
 
+  /// Number of a frame of `flow`: [flow][size].
+  std::uint32_t number(FlowTurns::Turn const& turn) const {
+    // each round of the flows starts one size further, so that no flow is tied to a size
+    return turn.flow * sizes_ + static_cast<std::uint32_t>((turn.round + turn.flow) % sizes_);
+  }
+  FrameFacts const& facts(std::uint32_t frame) const { return facts_[frame]; }
+  std::uint8_t const* head(std::uint32_t frame) const { return heads_[frame].bytes.data(); }
+  void write(std::uint32_t frame, std::uint8_t* to) const { flow_frames_.write(frame / sizes_, frame % sizes_, 0, to); }
+  /// Templates are in no near cache where there are many.
+  void fetch(std::uint32_t frame) const {
+    __builtin_prefetch(&facts_[frame]);
+    __builtin_prefetch(heads_[frame].bytes.data());
+  }
+  FlowTemplates const& flow_frames() const { return flow_frames_; }
+
+ private:
+  std::mt19937_64 random_;
+  std::uint32_t sizes_;
+  FlowTemplates flow_frames_;
+  std::vector<Head> heads_;
+  std::vector<FrameFacts> facts_;
+};
+
+class FlowReplay final : public PacedSource {
+ public:
+  FlowReplay(ReplayConfig const& config, std::shared_ptr<const ReplayFrames> frames, FlowTurns turns)
+      : PacedSource(config.packets_per_s, config.count, turns),
+        config_(config),
+        frames_(std::move(frames)),
+        turns_(std::move(turns)) {}
+
   std::string describe() const override {
     std::string text = "replay of ";
     for (const std::uint32_t bytes : config_.packet_bytes) {
       text += concat(bytes, ", ");
     }
     text.resize(text.size() - 2);
-    return text + " B" + describe_traffic(config_.flows, config_.seed);
+    return text + " B" + describe_traffic(config_.flows, config_.packets_per_s, config_.count, config_.seed);
   }
 
  protected:
-  void fill(memory::PacketPool& pool, memory::Unit const& unit, std::uint64_t next_index) override {
+  std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) override {
     filled_.resize(pool.slots());
-    const auto frame_of = [&](std::uint32_t i) { return pool.slot(unit.slots()[i]) + packet::kSlotHeadroom; };
-    std::array<std::uint32_t, memory::kMaxUnitPackets> turns;
-    for (std::uint32_t i = 0; i < unit.count; ++i) {
-      turns[i] = flow_ * sizes() + size_;
-      advance();
-    }
-    // templates are in no near cache where there are many
-    const auto fetch = [&](std::uint32_t i) {
-      __builtin_prefetch(&facts_[turns[i]]);
-      __builtin_prefetch(heads_[turns[i]].bytes.data());
+    struct Next {
+      std::uint64_t number;
+      std::uint32_t frame;
     };
+    std::array<Next, memory::kMaxUnitPackets> packets;
+    for (std::uint32_t i = 0; i < unit.count; ++i) {
+      const FlowTurns::Turn turn = turns_.next();
+      packets[i] = {turn.number, frames_->number(turn)};
+    }
     for (std::uint32_t i = 0; i < std::min(kAhead, unit.count); ++i) {
-      fetch(i);
+      frames_->fetch(packets[i].frame);
     }
     for (std::uint32_t i = 0; i < unit.count; ++i) {
       if (i + kAhead < unit.count) {
-        fetch(i + kAhead);
+        frames_->fetch(packets[i + kAhead].frame);
       }
-      const std::uint64_t number = made() + i;
-      const std::uint32_t slot = unit.slots()[i];
-      FrameFacts const& facts = facts_[turns[i]];
-      const std::uint8_t* head = heads_[turns[i]].bytes.data();
-      std::uint8_t* frame = frame_of(i);
-      if (facts.length > filled_[slot] || is_replay_sample(number, config_.sample_every)) {
-        flow_frames_.write(turns[i] / sizes(), turns[i] % sizes(), 0, frame);
-        filled_[slot] = std::max(filled_[slot], static_cast<std::uint16_t>(facts.length));
-      }
-      Head fresh;
-      std::memcpy(fresh.bytes.data(), head, kHeadBytes);
-      const auto identification = static_cast<std::uint16_t>(number);
-      std::uint8_t* l3 = fresh.bytes.data() + packet::kEthernetBytes;
-      packet::store_be16(l3 + kIpv4Identification, identification);
-      packet::store_be16(l3 + kIpv4Checksum, packet::checksum_finish(std::uint64_t{facts.ipv4_sum} + identification));
-      write_line(frame, fresh);
-      pool.set_arrived(slot, facts.length, facts.layers, next_index + i, next_arrival_ns());
+      put(pool, unit.slots()[i], packets[i].number, packets[i].frame);
     }
     finish_lines();
+    return packets[unit.count - 1].number + 1;
   }
 
  private:
-  std::uint32_t sizes() const { return static_cast<std::uint32_t>(config_.packet_bytes.size()); }
-  void advance() {
-    const auto after = [this](std::uint32_t size) { return size + 1 == sizes() ? 0 : size + 1; };
-    if (flow_ + 1 < config_.flows) {
-      ++flow_;
-      size_ = after(size_);
-    } else {
-      // each turn of the flows starts one size further, so that no flow is tied to a size
-      flow_ = 0;
-      first_size_ = after(first_size_);
-      size_ = first_size_;
+  void put(memory::PacketPool& pool, std::uint32_t slot, std::uint64_t number, std::uint32_t which) {
+    FrameFacts const& facts = frames_->facts(which);
+    std::uint8_t* frame = pool.slot(slot) + packet::kSlotHeadroom;
+    if (facts.length > filled_[slot] || is_replay_sample(number, config_.sample_every)) {
+      frames_->write(which, frame);
+      filled_[slot] = std::max(filled_[slot], static_cast<std::uint16_t>(facts.length));
     }
+    Head fresh;
+    std::memcpy(fresh.bytes.data(), frames_->head(which), kHeadBytes);
+    const auto identification = static_cast<std::uint16_t>(number);
+    std::uint8_t* l3 = fresh.bytes.data() + packet::kEthernetBytes;
+    packet::store_be16(l3 + kIpv4Identification, identification);
+    packet::store_be16(l3 + kIpv4Checksum, packet::checksum_finish(std::uint64_t{facts.ipv4_sum} + identification));
+    write_line(frame, fresh);
+    pool.set_arrived(slot, facts.length, facts.layers, index_of(number), arrival_ns(number));
   }
 
   ReplayConfig config_;
-  std::mt19937_64 random_;
-  FlowTemplates flow_frames_;
-  std::vector<Head> heads_;            ///< [flow][size]
-  std::vector<FrameFacts> facts_;      ///< [flow][size]
+  std::shared_ptr<const ReplayFrames> frames_;
+  FlowTurns turns_;
   std::vector<std::uint16_t> filled_;  ///< by slot: how long a frame its bytes are good for
-  std::uint32_t flow_ = 0;
-  std::uint32_t size_ = 0;
-  std::uint32_t first_size_ = 0;
 };
 
 class FrameReplay final : public PacedSource {
@@ -158,15 +170,17 @@ class FrameReplay final : public PacedSource {
   std::string describe() const override { return concat("replay of ", frames_.size(), " captured frames"); }
 
  protected:
-  void fill(memory::PacketPool& pool, memory::Unit const& unit, std::uint64_t next_index) override {
+  std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) override {
     for (std::uint32_t i = 0; i < unit.count; ++i) {
+      const std::uint64_t number = made() + i;
       const std::uint32_t slot = unit.slots()[i];
       std::vector<std::uint8_t> const& frame = frames_[turn_];
       std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, frame.data(), frame.size());
-      pool.set_arrived(slot, static_cast<std::uint32_t>(frame.size()), layers_[turn_], next_index + i,
-                       next_arrival_ns());
+      pool.set_arrived(slot, static_cast<std::uint32_t>(frame.size()), layers_[turn_], index_of(number),
+                       arrival_ns(number));
       turn_ = turn_ + 1 == frames_.size() ? 0 : turn_ + 1;
     }
+    return made() + unit.count;
   }
 
  private:
@@ -175,9 +189,7 @@ class FrameReplay final : public PacedSource {
   std::size_t turn_ = 0;
 };
 
-}  // namespace
-
-Result<std::unique_ptr<Source>> make_replay(ReplayConfig const& config) {
+Status check(ReplayConfig const& config) {
   if (config.packet_bytes.empty() || config.packet_bytes.size() > kMaxReplaySizes) {
     return absl::InvalidArgumentError(
         concat("replay: ", config.packet_bytes.size(), " sizes: write 1 to ", kMaxReplaySizes));
@@ -195,7 +207,27 @@ Result<std::unique_ptr<Source>> make_replay(ReplayConfig const& config) {
   if (config.sample_every == 0) {
     return absl::InvalidArgumentError("replay: sample_every is 0: write at least 1");
   }
-  return std::make_unique<FlowReplay>(config);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Source>> make_replay(ReplayConfig const& config) {
+  CATENA_RETURN_IF_ERROR(check(config));
+  return std::make_unique<FlowReplay>(config, std::make_shared<const ReplayFrames>(config), FlowTurns(config.flows));
+}
+
+Result<std::vector<std::unique_ptr<Source>>> make_replays(ReplayConfig const& config, std::uint32_t parts,
+                                                          PartOf const& part_of) {
+  CATENA_RETURN_IF_ERROR(check(config));
+  const auto frames = std::make_shared<const ReplayFrames>(config);
+  CATENA_ASSIGN_OR_RETURN(std::vector<FlowTurns> turns,
+                          divide_flows(frames->flow_frames(), config.flows, parts, part_of));
+  std::vector<std::unique_ptr<Source>> sources;
+  for (FlowTurns& of_part : turns) {
+    sources.push_back(std::make_unique<FlowReplay>(config, frames, std::move(of_part)));
+  }
+  return sources;
 }
 
 Result<std::unique_ptr<Source>> make_frame_replay(std::vector<std::vector<std::uint8_t>> frames,

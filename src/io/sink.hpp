@@ -4,6 +4,12 @@
 #include "io/output_file.hpp"
 #include "io/source.hpp"
 
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
 namespace catena::io {
 
 /// What became of packets, read at one moment: sent + every drop == the live packets that send() was given.
@@ -70,5 +76,17 @@ Result<DpdkPort> open_dpdk_port(std::string const& device, memory::PacketPool& p
 /// null.
 Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
                                  memory::PacketPool& pool);
+
+/// Whether the ports can divide what arrives into so many parts by themselves: they have as many queues each way, and
+/// all packets of a flow, of both its directions, arrive in one of them, fragments and ICMP errors by their addresses
+/// alone (receive-side scaling with a symmetric key). False for interfaces of the kernel. Errors: as opening them where
+/// a device is not there.
+Result<bool> can_divide(std::vector<std::string> const& rx, std::vector<std::string> const& tx, std::uint32_t parts);
+/// The same ports with a queue each way for each of `pools`, and so as many ends: number i takes what arrives in the
+/// queues with number i, into slots of pool i, and sends packets of that pool. Each is used by threads of its own; one
+/// clock stamps all. What drivers count for a whole port stands with the first. Where not can_divide(), what arrives is
+/// spread as the driver likes. InvalidArgument for an interface of the kernel with several pools.
+Result<std::vector<DpdkPort>> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
+                                              std::span<memory::PacketPool* const> pools);
 
 }  // namespace catena::io

@@ -7,6 +7,7 @@
 #include <catena/core/status.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,6 +82,9 @@ bool is_stream(std::string const& path);
 /// before.
 Result<std::vector<SampledFrame>> sample_capture(std::string const& path, std::size_t most);
 
+/// Which part of a source's packets one belongs to, below the number of parts. All packets of a flow belong to one.
+using PartOf = std::function<std::uint32_t(packet::Packet const&)>;
+
 struct GeneratorConfig {
   std::uint32_t packet_bytes = 64;  ///< frame without FCS; 0: IMIX (7 x 64, 4 x 594, 1 x 1518)
   std::uint32_t flows = 1024;
@@ -98,6 +102,10 @@ inline constexpr std::uint32_t kMaxGeneratedFlows = 1U << 20;
 /// InvalidArgument for sizes outside kMinGeneratedBytes .. kMaxFrameBytes and for flows outside 1 ..
 /// kMaxGeneratedFlows.
 Result<std::unique_ptr<Source>> make_generator(GeneratorConfig const& config);
+/// The same traffic from several sources, each with the packets of some flows, their numbers and their arrival times; a
+/// rate is divided as flows are. ResourceExhausted as memory::PacketPool::create().
+Result<std::vector<std::unique_ptr<Source>>> make_generators(GeneratorConfig const& config, std::uint32_t parts,
+                                                             PartOf const& part_of);
 
 /// Packets are numbered in runs of so many; every n-th run of a replay is sampled.
 inline constexpr std::uint32_t kReplaySampleRun = 256;
@@ -129,6 +137,9 @@ constexpr bool is_replay_sample(std::uint64_t index, std::uint32_t sample_every)
 /// frame. Errors: InvalidArgument for no or too many sizes or flows, or one outside the generator's bounds, and for a
 /// sample_every of 0.
 Result<std::unique_ptr<Source>> make_replay(ReplayConfig const& config);
+/// As make_generators().
+Result<std::vector<std::unique_ptr<Source>>> make_replays(ReplayConfig const& config, std::uint32_t parts,
+                                                          PartOf const& part_of);
 
 /// Frames of a capture, from memory and in turn, whole each time: for chains that only know what to do with a payload
 /// that is right, as decryption. Arrival times as the generator's. `packets_per_s` and `count` as in ReplayConfig.

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::array<char, 8> kMagic{'c', 'a', 't', 'e', 'n', 'a', '\r', '\n'};
 /// Of the layout below. It changes whenever that does, or MetaColumns, Unit or RingState.
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 /// What an arena begins with.
 struct Header {
@@ -64,7 +64,7 @@ class Room {
 };
 
 /// Entries of the rings that units are in.
-std::uint32_t unit_entries(ArenaShape const& shape) { return std::bit_ceil(units_of(shape)); }
+std::uint32_t unit_entries(ArenaShape const& shape) { return std::bit_ceil(shape.units); }
 
 Layout layout_of(ArenaShape const& shape) {
   Room room;
@@ -83,7 +83,7 @@ Layout layout_of(ArenaShape const& shape) {
   layout.mtu = room.column<std::uint16_t>(shape.slots);
   const std::size_t unit = sizeof(Unit) + shape.unit_packets * sizeof(std::uint32_t);
   layout.unit_bytes = (unit + alignof(Unit) - 1) / alignof(Unit) * alignof(Unit);
-  layout.units = room.take(units_of(shape) * layout.unit_bytes, kPageBytes);
+  layout.units = room.take(shape.units * layout.unit_bytes, kPageBytes);
   layout.free_slots = room.ring(shape.slots);
   layout.free_units = room.ring(unit_entries(shape));
   layout.queues = room.take(0, alignof(RingState));
@@ -107,6 +107,9 @@ Status check(ArenaShape const& shape) {
   if (shape.queues > kMaxQueues) {
     return absl::InvalidArgumentError(
         concat("a packet pool with ", shape.queues, " queues of units: at most ", kMaxQueues));
+  }
+  if (shape.units == 0 || shape.units > kMaxUnits) {
+    return absl::InvalidArgumentError(concat("a packet pool with ", shape.units, " units: write 1 to ", kMaxUnits));
   }
   return absl::OkStatus();
 }
@@ -197,12 +200,12 @@ Status Arena::map_memory(int fd, ArenaShape const& shape, Access access) {
                                        ends);
   };
   free_slots_ = ring(layout.free_slots, shape.slots, shape.slots, IndexRing::Ends::kManyEach);
-  free_units_ = ring(layout.free_units, unit_entries(shape), units_of(shape), IndexRing::Ends::kManyIn);
+  free_units_ = ring(layout.free_units, unit_entries(shape), shape.units, IndexRing::Ends::kManyEach);
   Room room;
   room.take(layout.queues, 1);
   for (std::uint32_t queue = 0; queue < shape.queues; ++queue) {
     queues_.push_back(
-        ring(room.ring(unit_entries(shape)), unit_entries(shape), units_of(shape), IndexRing::Ends::kOneEach));
+        ring(room.ring(unit_entries(shape)), unit_entries(shape), shape.units, IndexRing::Ends::kOneEach));
   }
   return absl::OkStatus();
 }

@@ -20,16 +20,14 @@ struct ArenaShape {
   std::uint32_t slots = 0;         ///< a power of two from kMinSlots to kMaxSlots
   std::uint32_t unit_packets = 0;  ///< room of each unit: 1 to kMaxUnitPackets, at most half of the slots
   std::uint32_t queues = 0;        ///< of units, between stages: at most kMaxQueues
+  std::uint32_t units = 0;         ///< at least 1, at most kMaxUnits
 
   friend bool operator==(ArenaShape const&, ArenaShape const&) = default;
 };
 inline constexpr std::uint32_t kMinSlots = 512;
 inline constexpr std::uint32_t kMaxSlots = 1U << 20;
-inline constexpr std::uint32_t kMaxQueues = 256;
-
-/// Units of an arena: one for each `unit_packets` slots even if every second unit is only half full, and some on the
-/// way back.
-constexpr std::uint32_t units_of(ArenaShape const& shape) { return 2 * shape.slots / shape.unit_packets + 64; }
+inline constexpr std::uint32_t kMaxQueues = 1024;
+inline constexpr std::uint32_t kMaxUnits = 1U << 21;
 
 /// Packet memory behind one file descriptor: slots, the metadata of the packets in them as one array per field, units,
 /// and rings of indices. Numbers stand for all of them and nothing inside is an address, so that every process that
@@ -67,7 +65,7 @@ class Arena {
   packet::MetaColumns const& meta() const { return meta_; }
   packet::Batch batch(Unit const& unit) const { return {slots_, meta_, unit.used_slots()}; }
 
-  std::uint32_t units() const { return units_of(shape_); }
+  std::uint32_t units() const { return shape_.units; }
   Unit& unit(std::uint32_t number) const {
     return *reinterpret_cast<Unit*>(first_unit_ + std::size_t{number} * unit_bytes_);
   }
@@ -78,7 +76,6 @@ class Arena {
 
   /// Any thread may push and pop.
   IndexRing& free_slots() const { return *free_slots_; }
-  /// Any thread may push, one at a time pop.
   IndexRing& free_units() const { return *free_units_; }
   /// Queue of unit numbers, with room for every unit; one thread at each end.
   IndexRing& queue(std::uint32_t number) const { return *queues_[number]; }

@@ -26,7 +26,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::line;
 
-constexpr ArenaShape kShape{512, 8, 3};
+constexpr ArenaShape kShape{512, 8, 3, 192};
 
 std::unique_ptr<PacketPool> make_pool() {
   return PacketPool::create(kShape.slots, kShape.unit_packets, kShape.queues).value();
@@ -224,13 +224,15 @@ TEST(Arena, what_is_none_is_refused) {
     return map_changed([=](auto& front, int /*fd*/) { std::memcpy(front.data() + at, &number, sizeof number); });
   };
   refused(map_changed([](auto& front, int /*fd*/) { front[0] = 'C'; }), "no packet memory");
-  refused(with_number(8, 2), "version 2; this program has 1");
+  refused(with_number(8, 1), "version 1; this program has 2");
   refused(with_number(12, 1000), "1000 slots");
   refused(with_number(12, 1024), "says that it has");
   refused(with_number(16, 0), "units of 0 packets");
   refused(with_number(16, 257), "units of 257 packets");
-  refused(with_number(20, 257), "257 queues");
+  refused(with_number(20, 1025), "1025 queues");
   refused(with_number(20, 0xFFFFFFFF), "queues");
+  refused(with_number(24, 0), "0 units");
+  refused(with_number(24, 0xFFFFFFFF), "units");
   refused(map_changed([](auto& /*front*/, int fd) { EXPECT_EQ(ftruncate(fd, 8192), 0); }), "says that it has");
   refused(map_changed([](auto& /*front*/, int /*fd*/) {}, F_SEAL_GROW), "F_SEAL_SHRINK");
   refused(Arena::map(-1).status(), "no packet memory");

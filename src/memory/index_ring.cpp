@@ -54,7 +54,7 @@ bool IndexRing::push(std::span<const std::uint32_t> indices) {
 }
 
 bool IndexRing::pop(std::span<std::uint32_t> indices) {
-  const EndLock lock(out_lock_, ends_ == Ends::kManyEach);
+  const EndLock lock(out_lock_, ends_ != Ends::kOneEach);
   const std::uint32_t out = state_->out.load(std::memory_order_relaxed);
   const std::uint32_t inside = state_->in.load(std::memory_order_acquire) - out;
   if (inside > capacity()) {

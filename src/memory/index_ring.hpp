@@ -25,7 +25,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free, "what processes s
 /// through the same IndexRing.
 class IndexRing {
  public:
-  enum class Ends : std::uint8_t { kOneEach, kManyIn, kManyEach };
+  enum class Ends : std::uint8_t { kOneEach, kManyEach };
 
   /// `entries`: a power of two of them, in the same memory as `state`; both outlive this.
   IndexRing(RingState& state, std::span<std::uint32_t> entries, std::uint32_t limit, Ends ends)

@@ -168,7 +168,7 @@ void pass_through(IndexRing::Ends ends, std::size_t givers, std::size_t takers) 
 }
 
 TEST(IndexRing, one_thread_at_each_end) { pass_through(IndexRing::Ends::kOneEach, 1, 1); }
-TEST(IndexRing, many_threads_put_in) { pass_through(IndexRing::Ends::kManyIn, 4, 1); }
+TEST(IndexRing, many_threads_put_in) { pass_through(IndexRing::Ends::kManyEach, 4, 1); }
 TEST(IndexRing, many_threads_at_each_end) { pass_through(IndexRing::Ends::kManyEach, 3, 3); }
 
 }  // namespace

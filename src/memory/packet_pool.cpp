@@ -1,11 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory/packet_pool.hpp"
 
+#include <algorithm>
+
 namespace catena::memory {
+namespace {
+
+/// Beside those that packets are in.
+constexpr std::uint32_t kSpareUnits = 64;
+
+std::uint32_t units_for(std::uint32_t slots, std::uint32_t unit_packets, std::uint32_t parts) {
+  if (unit_packets == 0) {
+    return kSpareUnits;  // a shape that is refused
+  }
+  // a part has a packet at least
+  const std::uint64_t in_use = std::uint64_t{2} * slots / unit_packets * parts;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(in_use, std::max(slots, 2 * slots / unit_packets))) +
+         kSpareUnits * parts;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std::uint32_t unit_packets,
-                                                       std::uint32_t queues) {
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena, Arena::create({slots, unit_packets, queues}));
+                                                       std::uint32_t queues, std::uint32_t parts) {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena,
+                          Arena::create({slots, unit_packets, queues, units_for(slots, unit_packets, parts)}));
   return std::unique_ptr<PacketPool>(new PacketPool(std::move(arena)));
 }
 

@@ -16,17 +16,17 @@ namespace catena::memory {
 /// Hands out the slots and units of an arena, and takes them back. Slots are handed out in order, so a unit is normally
 /// a run of consecutive slots; what is released last is handed out last.
 ///
-/// Thread rule: acquire_unit() and set_arrived() by one thread at a time; everything else by any thread, about a unit
-/// by its owner.
+/// Thread rule: any thread, about a unit or a slot its owner.
 class PacketPool {
  public:
   /// Queues of units that a pool has unless more are asked for.
   static constexpr std::uint32_t kDefaultQueues = 32;
 
-  /// See Arena::create(), also for the errors.
+  /// Has units for full ones even if every second is only half full and some are on the way back; `parts`: of each
+  /// there may be so many parts at a time, each with packets of its own. See Arena::create(), also for the errors.
   static Result<std::unique_ptr<PacketPool>> create(std::uint32_t slots,
                                                     std::uint32_t unit_packets = kDefaultUnitPackets,
-                                                    std::uint32_t queues = kDefaultQueues);
+                                                    std::uint32_t queues = kDefaultQueues, std::uint32_t parts = 1);
   PacketPool(PacketPool const&) = delete;
   PacketPool& operator=(PacketPool const&) = delete;
 

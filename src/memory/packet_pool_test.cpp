@@ -122,6 +122,15 @@ TEST(PacketPool, an_exhausted_pool_changes_nothing_and_recovers) {
   EXPECT_EQ(acquired_slots(*first, 256), run_from(0, 256));
 }
 
+TEST(PacketPool, units_do_not_bound_what_is_in_flight_where_they_come_in_parts) {
+  constexpr std::uint32_t kParts = 16;
+  const auto pool = PacketPool::create(8192, kDefaultUnitPackets, PacketPool::kDefaultQueues, kParts).value();
+  EXPECT_GE(pool->free_units(), 2 * 8192 / kDefaultUnitPackets * kParts + kParts);
+  const auto ones = PacketPool::create(512, 1, PacketPool::kDefaultQueues, kParts).value();
+  EXPECT_GE(ones->free_units(), 512U + kParts) << "each part has a packet";
+  EXPECT_LE(ones->free_units(), 2048U + 64 * kParts) << "no more than can be there";
+}
+
 TEST(PacketPool, there_are_units_for_slots_in_half_empty_units_and_they_come_back_empty) {
   const auto pool = make_pool(1024);
   const std::uint32_t units = pool->free_units();

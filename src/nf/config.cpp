@@ -130,6 +130,7 @@ struct Config::State {
   YAML::Node node;
   std::set<std::string, std::less<>> asked;
   Ends ends;
+  Shard shard;
 
   /// That `key` is missing; where a key that nobody asked for is nearly the same word, that it is misspelt.
   Status missing(std::string_view key) const {
@@ -158,6 +159,9 @@ struct Config::State {
 
 Ends Config::ends() const { return state_->ends; }
 void Config::set_ends(Ends ends) { state_->ends = ends; }
+
+Shard Config::shard() const { return state_->shard; }
+void Config::set_shard(Shard shard) { state_->shard = shard; }
 
 Config::Config(std::shared_ptr<State> state) : state_(std::move(state)) {}
 

@@ -45,11 +45,13 @@ class Instance {
   std::string const& name() const { return name_; }
   Descriptor const& descriptor() const { return *descriptor_; }
   Nf& nf() { return *nf_; }
+  Nf const& nf() const { return *nf_; }
   /// What the NF's kernel is compiled for: by its hints and descriptor, and by the plan's `shared` step if it has one.
   copy::LaunchPlan launch_plan(std::optional<copy::SharedStep> const& shared = {}) const;
   /// By any thread.
   Counters const& counters() const { return counters_; }
   Outcome& outcome() { return outcome_; }
+  Outcome const& outcome() const { return outcome_; }
   /// For the NF's own statistics.
   StatisticsBoard& board() { return board_; }
   /// Name and count of every drop reason, the framework's last. Any thread.
@@ -63,6 +65,10 @@ class Instance {
   /// What this NF lets through without inspecting it, as a line for the start report; empty if nothing.
   std::string passes_unseen() const;
 
+  /// Whether prepare() would get the packet. Any thread.
+  bool decides(packet::Packet const& packet) const {
+    return packet::ended(static_cast<std::uint8_t>(packet.verdict())) == 0 && supports(packet.layers().flags);
+  }
   /// Appends to `slots` the packets of `unit` that the NF is to decide: alive, and such as its descriptor asks for.
   /// Counts the others, and drops them where the chain says so.
   void select(packet::Batch const& unit, std::vector<std::uint32_t>& slots);

@@ -3,6 +3,8 @@
 
 namespace catena::nf {
 
+Result<std::unique_ptr<Nf>> Nf::replicate(std::uint32_t /*shard*/) const { return nullptr; }
+
 void Nf::prepare(packet::Batch const& /*batch*/, std::span<std::byte> /*aux*/, Outcome& /*outcome*/) {}
 
 void Nf::complete(Completion const& /*completion*/) {}

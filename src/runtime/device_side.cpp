@@ -7,7 +7,7 @@
 
 namespace catena::runtime {
 
-Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::unique_ptr<device::Device> device,
+Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::shared_ptr<device::Device> device,
                                                        chain::ChainConfig const& config,
                                                        chain::RunOptions const& options,
                                                        std::span<nf::Instance* const> nfs,
@@ -41,6 +41,7 @@ Status DeviceSide::load(chain::ChainConfig const& config, chain::SyncOptions con
   for (std::size_t i = 0; i < nfs.size(); ++i) {
     CATENA_ASSIGN_OR_RETURN(sides[i], chain::add_nf(config.nfs[i], *nfs[i], input));
   }
+  chain::add_hand_overs(config, nfs, input);
   if (options.plan) {
     plan_ = options.plan;
   } else {

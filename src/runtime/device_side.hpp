@@ -22,9 +22,9 @@ namespace catena::runtime {
 /// state.
 class DeviceSide {
  public:
-  /// Makes all of it on `device`. `nfs`: the chain's, in its order. `pool` is kept where the device is lost. Errors: as
-  /// chain::plan_input(), chain::add_nf(), plan::make_plan(), SharedBuffer and DeviceNf.
-  static Result<std::unique_ptr<DeviceSide>> create(std::unique_ptr<device::Device> device,
+  /// Makes all of it on `device`, which others may use too. `nfs`: the chain's, in its order. `pool` is kept where the
+  /// device is lost. Errors: as chain::plan_input(), chain::add_nf(), plan::make_plan(), SharedBuffer and DeviceNf.
+  static Result<std::unique_ptr<DeviceSide>> create(std::shared_ptr<device::Device> device,
                                                     chain::ChainConfig const& config, chain::RunOptions const& options,
                                                     std::span<nf::Instance* const> nfs,
                                                     std::shared_ptr<memory::PacketPool> const& pool);
@@ -41,11 +41,11 @@ class DeviceSide {
   DeviceUse& use() { return use_; }
 
  private:
-  explicit DeviceSide(std::unique_ptr<device::Device> device) : device_(std::move(device)) {}
+  explicit DeviceSide(std::shared_ptr<device::Device> device) : device_(std::move(device)) {}
   Status load(chain::ChainConfig const& config, chain::SyncOptions const& options, std::span<nf::Instance* const> nfs,
               std::shared_ptr<memory::PacketPool> const& pool);
 
-  std::unique_ptr<device::Device> device_;
+  std::shared_ptr<device::Device> device_;
   std::unique_ptr<copy::SharedBuffer> shared_;
   std::optional<plan::Plan> plan_;
   std::string costs_from_;

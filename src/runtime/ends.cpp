@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ bool is_pci_address(std::string const& device) {
          head.find_first_not_of("0123456789abcdefABCDEF:.") == std::string::npos;
 }
 
-Result<std::unique_ptr<io::Source>> open_source(PortConfig const& rx, io::DpdkPort& ports) {
+Result<std::unique_ptr<io::Source>> open_source(PortConfig const& rx, io::DpdkPort& port) {
   switch (rx.kind) {
     case PortKind::kPcap:
       return io::open_pcap_source(rx.target, rx.loops);
@@ -34,22 +35,39 @@ Result<std::unique_ptr<io::Source>> open_source(PortConfig const& rx, io::DpdkPo
     case PortKind::kReplay:
       return io::make_replay(rx.replay);
     case PortKind::kDpdk:
-      return std::move(ports.source);
+      return std::move(port.source);
     case PortKind::kNull:
       break;
   }
   return absl::InvalidArgumentError("rx cannot be null");
 }
 
-std::unique_ptr<io::Sink> open_sink(PortConfig const& tx, io::DpdkPort& ports) {
+std::unique_ptr<io::Sink> open_sink(PortConfig const& tx, io::DpdkPort& port) {
   switch (tx.kind) {
     case PortKind::kDpdk:
-      return std::move(ports.sink);
+      return std::move(port.sink);
     case PortKind::kPcap:
       return nullptr;
     default:
       return io::make_null_sink();
   }
+}
+
+Result<std::vector<std::unique_ptr<io::Source>>> open_sources(PortConfig const& rx, std::vector<io::DpdkPort>& ports,
+                                                              Division& division) {
+  const auto parts = static_cast<std::uint32_t>(ports.size());
+  const io::PartOf part_of = [&division](packet::Packet const& packet) { return division.shard_of(packet); };
+  if (parts > 1 && rx.kind == PortKind::kGenerator) {
+    return io::make_generators(rx.generator, parts, part_of);
+  }
+  if (parts > 1 && rx.kind == PortKind::kReplay) {
+    return io::make_replays(rx.replay, parts, part_of);
+  }
+  std::vector<std::unique_ptr<io::Source>> sources;
+  for (io::DpdkPort& port : ports) {
+    CATENA_ASSIGN_OR_RETURN(sources.emplace_back(), open_source(rx, port));
+  }
+  return sources;
 }
 
 }  // namespace
@@ -73,16 +91,40 @@ Status start_eal_for(PortConfig const& rx, PortConfig const& tx) {
   return arguments.empty() ? absl::OkStatus() : eal::start(arguments);
 }
 
-Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options, memory::PacketPool& pool) {
+Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions const& options, bool by_packet,
+                             std::uint32_t parts) {
+  const bool is_ordered = config.tx.kind == PortKind::kPcap || !options.record_path.empty() || !options.eve_path.empty();
+  if (is_ordered || options.make_source || options.make_sink) {
+    return false;
+  }
+  if (config.rx.kind == PortKind::kDpdk && by_packet) {
+    return io::can_divide(config.rx.devices, config.tx.devices, parts);
+  }
+  const bool is_artificial = config.rx.kind == PortKind::kGenerator || config.rx.kind == PortKind::kReplay;
+  return is_artificial && config.tx.kind == PortKind::kNull;
+}
+
+Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options,
+                       std::span<const std::shared_ptr<memory::PacketPool>> pools, Division division) {
   const std::vector<std::string> none;
-  CATENA_ASSIGN_OR_RETURN(io::DpdkPort ports, io::open_dpdk_ports(options.make_source ? none : config.rx.devices,
-                                                                  options.make_sink ? none : config.tx.devices, pool));
+  std::vector<memory::PacketPool*> of;
+  for (auto const& pool : pools) {
+    of.push_back(pool.get());
+  }
+  CATENA_ASSIGN_OR_RETURN(std::vector<io::DpdkPort> ports,
+                          io::open_dpdk_ports(options.make_source ? none : config.rx.devices,
+                                              options.make_sink ? none : config.tx.devices, of));
   Ends ends;
-  CATENA_ASSIGN_OR_RETURN(ends.source, options.make_source ? options.make_source() : open_source(config.rx, ports));
-  if (options.make_sink) {
-    CATENA_ASSIGN_OR_RETURN(ends.sink, options.make_sink());
+  if (options.make_source) {
+    CATENA_ASSIGN_OR_RETURN(ends.sources.emplace_back(), options.make_source());
   } else {
-    ends.sink = open_sink(config.tx, ports);
+    CATENA_ASSIGN_OR_RETURN(ends.sources, open_sources(config.rx, ports, division));
+  }
+  if (options.make_sink) {
+    CATENA_ASSIGN_OR_RETURN(ends.sinks.emplace_back(), options.make_sink());
+  } else {
+    std::transform(ports.begin(), ports.end(), std::back_inserter(ends.sinks),
+                   [&config](io::DpdkPort& port) { return open_sink(config.tx, port); });
   }
   return ends;
 }

@@ -16,6 +16,19 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
+/// Why packets would be waited for in vain: what is left of the pool is less than `units`, or than a full one. OK:
+/// they will come.
+Status exhausted(memory::PacketPool const& pool, std::uint32_t units) {
+  if (!pool.exhausted(units)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(concat(
+      "device work that never ended keeps ", pool.quarantined_slots(), " of the ", pool.slots(),
+      " slots of the packet pool, and what is left does not hold ", units, " units, or one of ", pool.unit_packets(),
+      " packets: the run cannot go on. A larger tuning.pool_slots lets it, or a longer tuning.device_limit_ms "
+      "if the device is slow"));
+}
+
 }  // namespace
 
 void HostStage::worked(std::int64_t begin_ns, std::int64_t end_ns) {
@@ -54,7 +67,7 @@ Progress RxStage::receive(bool& is_full) {
     out_.close();
     return Progress::kFinished;
   }
-  memory::Unit* unit = out_.is_ready() ? pool_->acquire_unit() : nullptr;
+  memory::Unit* unit = acquire_unit();
   if (unit == nullptr) {
     ++starved_polls_;
     find_exhausted();
@@ -90,15 +103,18 @@ Progress RxStage::receive(bool& is_full) {
   return Progress::kWorked;
 }
 
+/// An empty unit, and those that it is divided into; null where that would leave too few for stages behind.
+memory::Unit* RxStage::acquire_unit() {
+  if (!out_.is_ready() || (out_.units_spare() != 0 && pool_->free_units() <= out_.units_spare())) {
+    return nullptr;
+  }
+  return pool_->acquire_unit();
+}
+
 /// Ends the source where packets would be waited for in vain.
 void RxStage::find_exhausted() {
-  if (error_.ok() && pool_->exhausted(out_.units_needed())) {
-    error_ = absl::ResourceExhaustedError(
-        concat("device work that never ended keeps ", pool_->quarantined_slots(), " of the ", pool_->slots(),
-               " slots of the packet pool, and what is left does not hold ", out_.units_needed(), " units, or one of ",
-               pool_->unit_packets(),
-               " packets: the run cannot go on. A larger tuning.pool_slots lets it, or a longer tuning.device_limit_ms "
-               "if the device is slow"));
+  if (error_.ok()) {
+    error_ = exhausted(*pool_, 1 + out_.units_taken() + out_.units_spare());
   }
 }
 
@@ -130,6 +146,27 @@ Result<Progress> CpuStage::poll() {
   }
   count(unit->count);
   out_->push(unit);
+  return Progress::kWorked;
+}
+
+HandOverStage::HandOverStage(memory::PacketPool& pool, Merger in, Splitter out)
+    : HostStage("hand-over"), pool_(&pool), in_(std::move(in)), out_(std::move(out)) {}
+
+Result<Progress> HandOverStage::poll() {
+  if (in_.drained()) {
+    out_.close();
+    return Progress::kFinished;
+  }
+  if (!out_.is_ready()) {
+    CATENA_RETURN_IF_ERROR(exhausted(*pool_, out_.units_taken() + out_.units_spare()));
+    return Progress::kIdle;
+  }
+  memory::Unit* unit = in_.pop();
+  if (unit == nullptr) {
+    return Progress::kIdle;
+  }
+  count(unit->count);
+  out_.push(unit);
   return Progress::kWorked;
 }
 

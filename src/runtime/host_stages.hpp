@@ -42,6 +42,7 @@ class RxStage final : public HostStage {
 
  private:
   Progress receive(bool& is_full);
+  memory::Unit* acquire_unit();
   void find_exhausted();
 
   io::Source* source_;
@@ -72,6 +73,20 @@ class CpuStage final : public HostStage {
   memory::UnitQueue* out_;
   Ticker ticker_;
   LineBook* lines_;
+};
+
+/// Between NFs whose packets are divided in different ways: puts units together and divides them anew.
+class HandOverStage final : public HostStage {
+ public:
+  HandOverStage(memory::PacketPool& pool, Merger in, Splitter out);
+  /// ResourceExhausted where a device that never answered keeps so many units that it could not go on.
+  Result<Progress> poll() override;
+  bool is_passive() const override { return true; }
+
+ private:
+  memory::PacketPool* pool_;
+  Merger in_;
+  Splitter out_;
 };
 
 /// Sends what is alive, writes the lines of each unit, measures latency, and gives slots and units back.

@@ -2,6 +2,7 @@
 #include "runtime/recorder.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace catena::runtime {
 namespace {
@@ -22,8 +23,9 @@ void take(std::vector<Line>& lines, std::uint32_t position, memory::Unit const& 
 template <typename UnitLine, typename Format>
 void put_in_order(std::vector<UnitLine>& lines, std::vector<nf::Arrival> const& arrivals, std::string& text,
                   Format format) {
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](UnitLine const& a, UnitLine const& b) { return a.line.packet < b.line.packet; });
+  std::stable_sort(lines.begin(), lines.end(), [](UnitLine const& a, UnitLine const& b) {
+    return std::tie(a.line.packet, a.nf) < std::tie(b.line.packet, b.nf);
+  });
   text.clear();
   auto arrival = arrivals.begin();
   for (UnitLine const& line : lines) {

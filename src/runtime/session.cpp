@@ -4,6 +4,7 @@
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
+#include "chain/workers.hpp"
 #include "runtime/counts.hpp"
 #include "runtime/ends.hpp"
 #include "runtime/workers.hpp"
@@ -12,10 +13,14 @@
 #include <catena/nf/persistent.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
+#include <future>
+#include <iterator>
 #include <random>
+#include <system_error>
 #include <utility>
 
 namespace catena::runtime {
@@ -28,6 +33,8 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
 }
 
+std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& options,
@@ -39,16 +46,18 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   session->is_traced_ = options.trace || !options.trace_path.empty();
   session->config_.rx = options.rx.value_or(session->config_.rx);
   session->config_.tx = options.tx.value_or(session->config_.tx);
+  if (!options.devices.empty()) {
+    session->config_.devices = options.devices;
+  }
+  CATENA_RETURN_IF_ERROR(session->choose_shards());
+  session->flow_key_ = std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
-  CATENA_RETURN_IF_ERROR(session->make_shards(registry, options));
-  const auto queues = static_cast<std::uint32_t>(session->shards_.size() * (session->config_.nfs.size() + 1));
-  CATENA_ASSIGN_OR_RETURN(session->pool_, memory::PacketPool::create(session->config_.tuning.pool_slots,
-                                                                     session->config_.tuning.unit_packets, queues));
-  CATENA_RETURN_IF_ERROR(session->open_device(options));
-  CATENA_ASSIGN_OR_RETURN(Ends ends, open_ends(session->config_, options, *session->pool_));
-  session->source_ = std::move(ends.source);
+  CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
+  CATENA_RETURN_IF_ERROR(session->make_pools(options));
+  CATENA_RETURN_IF_ERROR(session->open_devices(options));
+  CATENA_RETURN_IF_ERROR(session->open_ends(options));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options));
-  CATENA_RETURN_IF_ERROR(session->make_stages(options, std::move(ends.sink)));
+  CATENA_RETURN_IF_ERROR(session->make_stages(options));
   session->register_counts();
   return session;
 }
@@ -58,72 +67,141 @@ Session::~Session() {
   stages_.clear();
 }
 
-std::vector<nf::Instance*> Session::instances(Shard const& shard) {
-  std::vector<nf::Instance*> instances;
-  for (Entry const& entry : shard.nfs) {
-    instances.push_back(entry.instance.get());
+Status Session::choose_shards() {
+  if (config_.shards == chain::kAutoShards) {
+    config_.shards = chain::auto_shards(config_, config_.rx, config_.tx, workers_);
   }
-  return instances;
-}
-
-/// The first of each shard, or the last.
-std::vector<memory::UnitQueue*> Session::queues(bool first) {
-  std::vector<memory::UnitQueue*> queues;
-  for (Shard& shard : shards_) {
-    queues.push_back(first ? &shard.queues.front() : &shard.queues.back());
-  }
-  return queues;
-}
-
-Status Session::make_shards(nf::Registry const& registry, chain::RunOptions const& options) {
-  {
-    const nf::NamedFiles of_nfs;  // of one shard: the others read the same
-    CATENA_ASSIGN_OR_RETURN(Shard first, make_shard(registry, options));
-    shards_.push_back(std::move(first));
-    CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
-  }
-  CATENA_RETURN_IF_ERROR(chain::check_shards(config_, instances(shards_.front())));
-  while (shards_.size() < config_.shards) {
-    CATENA_ASSIGN_OR_RETURN(Shard shard, make_shard(registry, options));
-    shards_.push_back(std::move(shard));
+  if (config_.shards < config_.devices.size()) {
+    return absl::InvalidArgumentError(concat(config_.file, ": ", config_.devices.size(),
+                                             " devices, and each has a shard at least; write `shards: auto`, or ",
+                                             config_.devices.size(), " or more"));
   }
   return absl::OkStatus();
 }
 
-Result<Session::Shard> Session::make_shard(nf::Registry const& registry, chain::RunOptions const& options) const {
-  Shard shard;
-  chain::Findings findings;
-  for (chain::NfConfig const& config : config_.nfs) {
-    Entry entry{config, nullptr};
-    entry.instance = findings.take(
-        chain::make_instance(config, registry, !options.record_path.empty(), chain::ends_of(config_.rx, config_.tx)));
-    if (entry.instance != nullptr && !options.eve_path.empty()) {
-      if (auto* alerting = dynamic_cast<nf::Alerting*>(&entry.instance->nf()); alerting != nullptr) {
-        alerting->keep_alerts();
+template <typename Visit>
+void Session::for_each_entry(Visit visit) const {
+  for (Section const& section : sections_) {
+    for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {
+      for (Entry const& entry : section.shards[shard].nfs) {
+        visit(shard, entry);
       }
     }
-    shard.nfs.push_back(std::move(entry));
+  }
+}
+
+std::vector<nf::Instance*> Session::first_instances() const {
+  std::vector<nf::Instance*> instances;
+  for (std::vector<Entry*> const& entries : entries_) {
+    instances.push_back(entries.front()->instance.get());
+  }
+  return instances;
+}
+
+namespace {
+
+void keep_alerts(nf::Instance& instance) {
+  if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {
+    alerting->keep_alerts();
+  }
+}
+
+}  // namespace
+
+/// The NFs of the first shard from their configuration; those of the others from them.
+Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
+  const nf::NamedFiles of_nfs;
+  const nf::Shard shard{0, config_.shards};
+  std::vector<Entry> first;
+  chain::Findings findings;
+  for (chain::NfConfig const& config : config_.nfs) {
+    first.push_back({config, findings.take(chain::make_instance(config, registry, !options.record_path.empty(),
+                                                                chain::ends_of(config_.rx, config_.tx), shard))});
   }
   CATENA_RETURN_IF_ERROR(findings.status());
-  return shard;
+  CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
+  return make_sections(std::move(first), !options.eve_path.empty());
+}
+
+Status Session::make_sections(std::vector<Entry> first, bool with_alerts) {
+  std::vector<nf::Instance*> instances;
+  for (Entry const& entry : first) {
+    instances.push_back(entry.instance.get());
+  }
+  for (chain::Section const& part : chain::sections_of(instances, config_.shards)) {
+    Section& section = sections_.emplace_back();
+    section.part = part;
+    section.shards.resize(part.shards);
+    for (std::size_t nf = part.first; nf < part.end; ++nf) {
+      for (std::uint32_t shard = 1; shard < part.shards; ++shard) {
+        CATENA_ASSIGN_OR_RETURN(auto instance,
+                                chain::replicate(first[nf].config, *first[nf].instance, {shard, part.shards}));
+        section.shards[shard].nfs.push_back({first[nf].config, std::move(instance)});
+      }
+      section.shards[0].nfs.push_back(std::move(first[nf]));
+    }
+  }
+  entries_.resize(first.size());
+  for (Section& section : sections_) {
+    for (Shard& shard : section.shards) {
+      for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
+        entries_[section.part.first + i].push_back(&shard.nfs[i]);
+        if (with_alerts) {
+          keep_alerts(*shard.nfs[i].instance);
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status Session::make_pools(chain::RunOptions const& options) {
+  std::uint32_t queues = 0;
+  std::uint32_t shards = 1;
+  for (Section const& section : sections_) {
+    queues += section.part.shards * static_cast<std::uint32_t>(section.part.end - section.part.first + 1);
+    shards = std::max(shards, section.part.shards);
+  }
+  if (shards > 1 && sections_.size() == 1) {
+    bool by_packet = true;
+    for_each_entry([&by_packet](std::size_t /*shard*/, Entry const& entry) {
+      by_packet = by_packet && entry.instance->nf().sharding() == nf::Sharding::kPacket;
+    });
+    CATENA_ASSIGN_OR_RETURN(has_own_ends_, may_divide_ends(config_, options, by_packet, shards));
+  }
+  const std::uint32_t pools = has_own_ends_ ? shards : 1;
+  for (std::uint32_t i = 0; i < pools; ++i) {
+    CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(),
+                            memory::PacketPool::create(config_.tuning.pool_slots, config_.tuning.unit_packets,
+                                                       queues / pools, shards / pools));
+  }
+  std::vector<std::uint32_t> used(pools);
+  for (Section& section : sections_) {
+    for (std::size_t i = 0; i < section.shards.size(); ++i) {
+      Shard& shard = section.shards[i];
+      for (std::size_t queue = 0; queue <= shard.nfs.size(); ++queue) {
+        shard.queues.emplace_back(pool_of(i).arena(), used[i % pools]++);
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 Status Session::start_nfs(chain::RunOptions const& options) {
   const nf::RunContext context{.live_tx = !options.make_sink && config_.tx.kind == chain::PortKind::kDpdk,
                                .new_keys = options.new_keys};
-  for (Shard& shard : shards_) {
-    for (Entry& entry : shard.nfs) {
-      auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
-      if (persistent == nullptr) {
-        continue;
-      }
-      if (Status status = persistent->start(context); !status.ok()) {
-        return Status(status.code(),
-                      concat(entry.config.position, ": NF '", entry.config.name, "': ", std::string(status.message())));
-      }
+  Status first_error;
+  for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
+    auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
+    if (persistent == nullptr || !first_error.ok()) {
+      return;
     }
-  }
-  return absl::OkStatus();
+    if (const Status status = persistent->start(context); !status.ok()) {
+      first_error = Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
+                                                 "': ", std::string(status.message())));
+    }
+  });
+  return first_error;
 }
 
 bool Session::wants_device() const {
@@ -131,132 +209,227 @@ bool Session::wants_device() const {
                      [](chain::NfConfig const& entry) { return entry.on == plan::Processor::kGpu; });
 }
 
-Status Session::open_device(chain::RunOptions const& options) {
-  const device::DevicePreference choice = options.device.value_or(config_.device);
+Status Session::open_devices(chain::RunOptions const& options) {
   if (!wants_device()) {
     no_device_reason_ = "no NF of the chain is placed on the gpu";
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device,
-                          options.open_device ? options.open_device() : device::open(choice, &no_device_reason_));
-  if (!device) {
-    if (choice.kind == device::DevicePreference::Kind::kNone) {
-      no_device_reason_ = "the device is 'none'";
+  for (device::DevicePreference const& choice : config_.devices) {
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device,
+                            options.open_device ? options.open_device() : device::open(choice, &no_device_reason_));
+    if (!device) {
+      if (choice.kind == device::DevicePreference::Kind::kNone) {
+        no_device_reason_ = "the device is 'none'";
+      }
+      return absl::OkStatus();
     }
-    return absl::OkStatus();
+    opened_.push_back(std::move(device));
   }
-  CATENA_ASSIGN_OR_RETURN(device_,
-                          DeviceSide::create(std::move(device), config_, options, instances(shards_.front()), pool_));
+  // where each shard has a pool of its own, each has the twin of it, and tables beside it
+  for (std::size_t i = 0; i < std::max(opened_.size(), pools_.size()); ++i) {
+    CATENA_ASSIGN_OR_RETURN(devices_.emplace_back(), DeviceSide::create(opened_[i % opened_.size()], config_, options,
+                                                                        first_instances(), pools_[i % pools_.size()]));
+  }
   return absl::OkStatus();
 }
 
-trace::SpanLog* Session::trace_of_next_stage() {
-  return is_traced_ ? trace_logs_.emplace_back(std::make_unique<trace::SpanLog>()).get() : nullptr;
+Status Session::open_ends(chain::RunOptions const& options) {
+  CATENA_ASSIGN_OR_RETURN(Ends ends, runtime::open_ends(config_, options, pools_, division_of(sections_.front())));
+  sources_ = std::move(ends.sources);
+  sink_ = std::move(ends.sinks.front());
+  more_sinks_.assign(std::make_move_iterator(ends.sinks.begin() + 1), std::make_move_iterator(ends.sinks.end()));
+  return absl::OkStatus();
 }
 
-void Session::add_host_stage(std::unique_ptr<HostStage> stage) {
-  stage->trace_to(trace_of_next_stage());
+trace::SpanLog* Session::trace_of_next_stage(std::string name) {
+  if (!is_traced_) {
+    return nullptr;
+  }
+  trace_names_.push_back(std::move(name));
+  return trace_logs_.emplace_back(std::make_unique<trace::SpanLog>()).get();
+}
+
+/// `shard`: what is put behind its name in traces.
+void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard) {
+  stage->trace_to(trace_of_next_stage(concat(stage->name(), shard)));
   stages_.push_back(std::move(stage));
 }
 
-Status Session::make_stages(chain::RunOptions const& options, std::unique_ptr<io::Sink> sink) {
-  std::uint32_t queue = 0;
-  for (Shard& shard : shards_) {
-    for (std::size_t i = 0; i <= shard.nfs.size(); ++i) {
-      shard.queues.emplace_back(pool_->arena(), queue++);
-    }
-  }
+Status Session::make_stages(chain::RunOptions const& options) {
   if (!options.record_path.empty() || !options.eve_path.empty()) {
-    lines_.emplace(pool_->arena());
+    lines_.emplace(pools_.front()->arena());
   }
   LineBook* const lines = lines_ ? &*lines_ : nullptr;
-  add_rx(lines);
-  for (Shard& shard : shards_) {
-    for (std::uint32_t i = 0; i < shard.nfs.size(); ++i) {
-      CATENA_RETURN_IF_ERROR(add_nf_stage(shard, i, lines));
+  for (Section& section : sections_) {
+    if (section.part.shards > 1 && !has_own_ends_) {
+      section.order = std::make_unique<SplitOrder>(pools_.front()->arena().units());
     }
   }
-  return add_tx(options, std::move(sink), lines);
+  add_rx(lines);
+  for (Section& section : sections_) {
+    if (section.part.first != 0) {
+      auto stage = std::make_unique<HandOverStage>(*pools_.front(), merger_of(*(&section - 1), lines),
+                                                   splitter_to(section, lines));
+      hand_overs_.push_back(stage.get());
+      add_host_stage(std::move(stage));
+    }
+    CATENA_RETURN_IF_ERROR(add_nf_stages(section, lines));
+  }
+  std::vector<nf::Instance const*> nfs;
+  for (nf::Instance* instance : first_instances()) {
+    nfs.push_back(instance);
+  }
+  CATENA_ASSIGN_OR_RETURN(outputs_, Outputs::open(config_, options, std::move(sink_), std::move(nfs)));
+  add_tx(lines);
+  if (has_own_ends_) {
+    group_by_shard();
+  }
+  return absl::OkStatus();
+}
+
+/// Where each shard has all stages of its own: those of one beside each other, so that a worker has whole shards.
+void Session::group_by_shard() {
+  const std::size_t shards = sources_.size();
+  const std::size_t nfs = config_.nfs.size();
+  std::vector<std::unique_ptr<Stage>> grouped;
+  for (std::size_t shard = 0; shard < shards; ++shard) {
+    grouped.push_back(std::move(stages_[shard]));
+    for (std::size_t nf = 0; nf < nfs; ++nf) {
+      grouped.push_back(std::move(stages_[shards + shard * nfs + nf]));
+    }
+    grouped.push_back(std::move(stages_[shards + shards * nfs + shard]));
+  }
+  stages_ = std::move(grouped);
+}
+
+Division Session::division_of(Section const& section) const {
+  if (!section.part.divided_by) {
+    return {section.part.shards, flow_key_};
+  }
+  return {section.part.shards, flow_key_, *first_of(*section.part.divided_by).instance};
+}
+
+namespace {
+
+std::vector<memory::UnitQueue*> ends_of(auto& shards, bool first) {
+  std::vector<memory::UnitQueue*> queues;
+  for (auto& shard : shards) {
+    queues.push_back(first ? &shard.queues.front() : &shard.queues.back());
+  }
+  return queues;
+}
+
+}  // namespace
+
+Splitter Session::splitter_to(Section& section, LineBook* lines) {
+  // what those behind it take, so that they can always go on and give units back
+  std::uint32_t spare = 0;
+  for (Section const& behind : sections_) {
+    spare += behind.part.first > section.part.first && behind.order ? behind.part.shards : 0;
+  }
+  if (!section.order) {
+    return {section.shards.front().queues.front(), spare};
+  }
+  return {ends_of(section.shards, true), *pools_.front(), *section.order, division_of(section), lines, spare};
+}
+
+Merger Session::merger_of(Section& section, LineBook* lines) {
+  return section.order ? Merger(ends_of(section.shards, false), *pools_.front(), *section.order, lines)
+                       : Merger(section.shards.front().queues.back());
 }
 
 void Session::add_rx(LineBook* lines) {
-  std::unique_ptr<RxStage> rx;
-  if (shards_.size() == 1) {
-    rx = std::make_unique<RxStage>(*source_, *pool_, shards_.front().queues.front(), stop_, lines);
-  } else {
-    order_.emplace(pool_->arena().units());
-    Splitter splitter(queues(true), *pool_, *order_, std::random_device{}(), lines);
-    rx = std::make_unique<RxStage>(*source_, *pool_, std::move(splitter), stop_, lines);
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    Splitter out =
+        has_own_ends_ ? Splitter(sections_.front().shards[i].queues.front()) : splitter_to(sections_.front(), lines);
+    auto rx = std::make_unique<RxStage>(*sources_[i], pool_of(i), std::move(out), stop_, lines);
+    rx_.push_back(rx.get());
+    add_host_stage(std::move(rx), has_own_ends_ ? concat("/", i) : std::string());
   }
-  rx_ = rx.get();
-  add_host_stage(std::move(rx));
 }
 
-Status Session::add_nf_stage(Shard& shard, std::uint32_t position, LineBook* lines) {
-  Entry& entry = shard.nfs[position];
-  memory::UnitQueue& in = shard.queues[position];
-  memory::UnitQueue& out = shard.queues[position + 1];
-  kernel::DeviceNf* const kernel = device_ ? device_->kernel_of(position) : nullptr;
+void Session::add_tx(LineBook* lines) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    Merger in = has_own_ends_ ? Merger(sections_.front().shards[i].queues.back()) : merger_of(sections_.back(), lines);
+    io::Sink& sink = i == 0 ? outputs_->sink() : *more_sinks_[i - 1];
+    auto tx = std::make_unique<TxStage>(sink, pool_of(i), std::move(in), outputs_->recorder(), lines);
+    tx_.push_back(tx.get());
+    add_host_stage(std::move(tx), has_own_ends_ ? concat("/", i) : std::string());
+  }
+}
+
+Status Session::add_nf_stages(Section& section, LineBook* lines) {
+  for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {
+    for (std::size_t i = 0; i < section.shards[shard].nfs.size(); ++i) {
+      CATENA_RETURN_IF_ERROR(add_nf_stage(section, shard, i, lines));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines) {
+  Entry& entry = section.shards[shard].nfs[number];
+  const auto position = static_cast<std::uint32_t>(section.part.first + number);
+  memory::UnitQueue& in = section.shards[shard].queues[number];
+  memory::UnitQueue& out = section.shards[shard].queues[number + 1];
+  const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
+  const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
+  DeviceSide* const device = devices_.empty() ? nullptr : devices_[shard % devices_.size()].get();
+  kernel::DeviceNf* const kernel = device != nullptr ? device->kernel_of(position) : nullptr;
   if (kernel == nullptr) {
-    add_host_stage(
-        std::make_unique<CpuStage>(*entry.instance, position, *pool_, in, out, source_->live_clock(), lines));
+    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, pool_of(shard), in, out, live_clock, lines),
+                   suffix);
     entry.stage = stages_.back().get();
     return absl::OkStatus();
   }
   DeviceStageOptions options{config_.tuning.units_per_launch, config_.tuning.launches_in_flight,
                              std::chrono::milliseconds(config_.tuning.device_limit_ms),
                              std::chrono::microseconds(config_.tuning.max_batch_delay_us)};
-  options.only_on_device = device_->only_on_device(position);
-  options.use = &device_->use();
-  options.trace = trace_of_next_stage();
-  options.live_clock = source_->live_clock();
+  options.only_on_device = device->only_on_device(position);
+  options.use = &device->use();
+  options.trace = trace_of_next_stage(concat(entry.config.name, suffix));
+  options.live_clock = live_clock;
   options.lines = lines;
   CATENA_ASSIGN_OR_RETURN(auto stage,
-                          DeviceStage::create(*entry.instance, position, *kernel, *pool_, in, out, options));
+                          DeviceStage::create(*entry.instance, position, *kernel, pool_of(shard), in, out, options));
   entry.device_stage = stage.get();
   entry.stage = stage.get();
   stages_.push_back(std::move(stage));
   return absl::OkStatus();
 }
 
-Status Session::add_tx(chain::RunOptions const& options, std::unique_ptr<io::Sink> sink, LineBook* lines) {
-  std::vector<nf::Instance const*> nfs;
-  for (Entry const& entry : shards_.front().nfs) {
-    nfs.push_back(entry.instance.get());
-  }
-  CATENA_ASSIGN_OR_RETURN(outputs_, Outputs::open(config_, options, std::move(sink), std::move(nfs)));
-  Merger in = order_ ? Merger(queues(false), *pool_, *order_, lines) : Merger(shards_.front().queues.back());
-  auto tx = std::make_unique<TxStage>(outputs_->sink(), *pool_, std::move(in), outputs_->recorder(), lines);
-  tx_ = tx.get();
-  add_host_stage(std::move(tx));
-  return absl::OkStatus();
-}
-
 void Session::register_counts() {
-  for (Shard const& shard : shards_) {
-    for (Entry const& entry : shard.nfs) {
-      entry.instance->board().publish(entry.instance->nf());  // a first reader finds them, too
-    }
-  }
+  for_each_entry([](std::size_t /*shard*/, Entry const& entry) {
+    entry.instance->board().publish(entry.instance->nf());  // a first reader finds them, too
+  });
   const auto of_nfs = [this](auto collect_entry) {
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
-      metrics_.add({{"shard", std::to_string(i)}}, [shard = &shards_[i], collect_entry](metrics::Snapshot& counts) {
-        for (Entry const& entry : shard->nfs) {
-          collect_entry(entry, counts);
-        }
+    for (std::size_t i = 0; i < config_.shards; ++i) {
+      metrics_.add({{"shard", std::to_string(i)}}, [this, i, collect_entry](metrics::Snapshot& counts) {
+        for_each_entry([&](std::size_t shard, Entry const& entry) {
+          if (shard == i) {
+            collect_entry(entry, counts);
+          }
+        });
       });
     }
   };
+  const auto of_ends = [this](auto const& ends, auto collect_end) {
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      metrics_.add(ends.size() > 1 ? metrics::Labels{{"shard", std::to_string(i)}} : metrics::Labels(),
+                   [end = &*ends[i], collect_end](metrics::Snapshot& counts) { collect_end(*end, counts); });
+    }
+  };
   // tx before rx: never more out than in
-  metrics_.add({}, [this](metrics::Snapshot& counts) { collect(*tx_, counts); });
+  of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
-  metrics_.add({}, [this](metrics::Snapshot& counts) {
-    collect(*rx_, counts);
-    collect(*pool_, counts);
-    collect(*rx_, false, counts);
-  });
+  of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
+  of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
+  of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });
+  for (HandOverStage const* stage : hand_overs_) {
+    metrics_.add({}, [stage](metrics::Snapshot& counts) { collect(*stage, false, counts); });
+  }
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.stage, true, counts); });
-  metrics_.add({}, [this](metrics::Snapshot& counts) { collect(*tx_, false, counts); });
+  of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, false, counts); });
 }
 
 Status Session::run() {
@@ -265,57 +438,118 @@ Status Session::run() {
   ended_ns_ = now_ns();
   has_ended_ = true;
   status.Update(outputs_->finish(traces()));
+  for (auto const& sink : more_sinks_) {
+    status.Update(sink->finish());
+  }
+  return status;
+}
+
+/// Stages and workers of group number `group` of `groups`: whole shards. As runtime::run_stages().
+Status Session::work_on(std::size_t group, std::size_t groups) {
+  const auto begin_of = [groups](std::size_t of, std::size_t all) { return of * all / groups; };
+  const std::size_t stages_of_source = stages_.size() / sources_.size();
+  std::vector<Stage*> stages;
+  const std::size_t end = begin_of(group + 1, sources_.size()) * stages_of_source;
+  for (std::size_t i = begin_of(group, sources_.size()) * stages_of_source; i < end; ++i) {
+    stages.push_back(stages_[i].get());
+  }
+  const std::size_t first_worker = begin_of(group, workers_);
+  const std::size_t workers = begin_of(group + 1, workers_) - first_worker;
+  std::vector<std::uint32_t> cores;
+  for (std::size_t i = 0; i < workers && !cores_.empty(); ++i) {
+    cores.push_back(cores_[(first_worker + i) % cores_.size()]);
+  }
+  Status status = runtime::run_stages(stages, static_cast<std::uint32_t>(workers), cores);
+  if (!status.ok()) {
+    stop();  // the other groups need not go on
+  }
+  return status;
+}
+
+/// Lets workers poll the stages to their end. Where shards have nothing in common each has workers of its own, so that
+/// its packets stay near them.
+Status Session::work() {
+  const std::size_t groups = has_own_ends_ ? std::min<std::size_t>(workers_, sources_.size()) : 1;
+  std::vector<std::future<Status>> others;
+  Status status;
+  for (std::size_t group = 1; group < groups && status.ok(); ++group) {
+    try {
+      others.push_back(std::async(std::launch::async, [this, group, groups] { return work_on(group, groups); }));
+    } catch (std::system_error const& error) {
+      stop();
+      status = absl::ResourceExhaustedError(concat("no thread for the workers of a shard: ", error.what()));
+    }
+  }
+  status.Update(work_on(0, groups));
+  for (std::future<Status>& group : others) {
+    status.Update(group.get());
+  }
   return status;
 }
 
 Status Session::run_stages() {
-  std::vector<Stage*> stages;
-  for (auto const& stage : stages_) {
-    stages.push_back(stage.get());
-  }
-  Status status = runtime::run_stages(stages, workers_, cores_);
-  for (Shard& shard : shards_) {
-    for (Entry& entry : shard.nfs) {
-      if (const Status end = status.ok() ? entry.instance->nf().finish() : status; status.ok() && !end.ok()) {
-        status = Status(end.code(), concat("NF '", entry.config.name, "': ", std::string(end.message())));
-      }
-      entry.instance->board().end(entry.instance->nf());
+  Status status = work();
+  for_each_entry([&status](std::size_t /*shard*/, Entry const& entry) {
+    if (const Status end = status.ok() ? entry.instance->nf().finish() : status; status.ok() && !end.ok()) {
+      status = Status(end.code(), concat("NF '", entry.config.name, "': ", std::string(end.message())));
     }
+  });
+  for_each_entry([](std::size_t /*shard*/, Entry const& entry) { entry.instance->board().end(entry.instance->nf()); });
+  for (RxStage const* rx : rx_) {
+    status.Update(rx->error());
   }
-  CATENA_RETURN_IF_ERROR(status);
-  return rx_->error();
+  return status;
 }
 
 std::vector<StageTrace> Session::traces() const {
   std::vector<StageTrace> traces;
   for (std::size_t i = 0; i < trace_logs_.size(); ++i) {
-    // the NFs of the shards, one shard behind the other
-    const bool is_nf = i > 0 && i + 1 < trace_logs_.size();
-    const std::string shard = is_nf && shards_.size() > 1 ? concat("/", (i - 1) / config_.nfs.size()) : std::string();
-    traces.push_back({stages_[i]->name() + shard, trace_logs_[i].get()});
+    traces.push_back({trace_names_[i], trace_logs_[i].get()});
   }
   return traces;
 }
 
-std::optional<plan::Plan> Session::plan() const { return device_ ? std::optional(device_->plan()) : std::nullopt; }
+std::optional<plan::Plan> Session::plan() const {
+  return devices_.empty() ? std::nullopt : std::optional(devices_.front()->plan());
+}
 
 bool Session::abandoned_device() const {
-  return std::any_of(shards_.begin(), shards_.end(), [](Shard const& shard) {
-    return std::any_of(shard.nfs.begin(), shard.nfs.end(), [](Entry const& entry) {
-      return entry.device_stage != nullptr && entry.device_stage->abandoned();
-    });
+  bool abandoned = false;
+  for_each_entry([&abandoned](std::size_t /*shard*/, Entry const& entry) {
+    abandoned = abandoned || (entry.device_stage != nullptr && entry.device_stage->abandoned());
   });
+  return abandoned;
+}
+
+/// "2: fw and ids by flow, nat in one, rt by flow".
+std::string Session::describe_shards() const {
+  std::vector<std::string> parts;
+  for (Section const& section : sections_) {
+    std::vector<std::string> names;
+    for (Entry const& entry : section.shards.front().nfs) {
+      names.push_back(entry.config.name);
+    }
+    const std::string how = section.part.shards == 1 ? "in one"
+                            : section.part.divided_by
+                                ? concat("as ", first_of(*section.part.divided_by).config.name, " says")
+                                : "by flow";
+    parts.push_back(fmt::format("{} {}", fmt::join(names, " and "), how));
+  }
+  return fmt::format("{}: {}{}", config_.shards, fmt::join(parts, ", "),
+                     has_own_ends_ ? ", each with its part of rx and a tx of its own" : "");
 }
 
 std::vector<std::string> Session::start_report() const {
   std::vector<std::string> lines;
-  if (device_) {
-    device::DeviceInfo const& info = device_->device().info();
-    lines.push_back(concat("device   ", info.name, " (", info.backend, ")"));
+  for (auto const& device : opened_) {
+    lines.push_back(concat("device   ", describe(device->info())));
+  }
+  if (!devices_.empty()) {
+    DeviceSide const& first = *devices_.front();
     if (!no_device_reason_.empty()) {
       lines.push_back(concat("         not used: ", no_device_reason_));
     }
-    lines.push_back(concat("sync     ", plan::to_string(device_->plan().mode), ", by ", device_->costs_from()));
+    lines.push_back(concat("sync     ", plan::to_string(first.plan().mode), ", by ", first.costs_from()));
     if (chain::is_mix_assumed(config_.rx)) {
       lines.emplace_back("         for a simple IMIX: what rx brings is not known before it runs");
     }
@@ -325,11 +559,12 @@ std::vector<std::string> Session::start_report() const {
   } else {
     lines.push_back(concat("device   none (", no_device_reason_, ")"));
   }
-  lines.push_back(concat("rx       ", source_->describe()));
-  if (shards_.size() > 1) {
-    lines.push_back(concat("shards   ", shards_.size(), ", by flow"));
+  lines.push_back(concat("rx       ", sources_.front()->describe()));
+  if (config_.shards > 1) {
+    lines.push_back(concat("shards   ", describe_shards()));
   }
-  for (Entry const& entry : shards_.front().nfs) {
+  for (std::vector<Entry*> const& entries : entries_) {
+    Entry const& entry = *entries.front();
     std::string line = fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type,
                                    entry.device_stage != nullptr ? "gpu" : "cpu");
     for (std::string const& detail : entry.instance->nf().start_report()) {
@@ -349,20 +584,33 @@ std::vector<std::string> Session::start_report() const {
 
 /// Not from a snapshot: that asks each NF's thread for what it alone knows, which takes time.
 RunProgress Session::progress() const {
-  const io::SinkCounts sink = tx_->sink().counts();
-  RunProgress progress{0, sink.sent, 0, source_->part_done()};
-  for (io::NamedCount const& drop : sink.drops) {
-    progress.dropped += drop.count;
-  }
-  for (Shard const& shard : shards_) {
-    for (Entry const& entry : shard.nfs) {
-      for (auto const& [reason, count] : entry.instance->drops()) {
-        progress.dropped += count;
-      }
+  RunProgress progress;
+  for (TxStage const* tx : tx_) {
+    const io::SinkCounts sink = tx->sink().counts();
+    progress.sent += sink.sent;
+    for (io::NamedCount const& drop : sink.drops) {
+      progress.dropped += drop.count;
     }
   }
-  progress.received = rx_->packets();  // last: never more out than in
+  for_each_entry([&progress](std::size_t /*shard*/, Entry const& entry) {
+    for (auto const& [reason, count] : entry.instance->drops()) {
+      progress.dropped += count;
+    }
+  });
+  progress.part_done = part_done();
+  for (RxStage const* rx : rx_) {  // last: never more out than in
+    progress.received += rx->packets();
+  }
   return progress;
+}
+
+/// The slowest source's.
+double Session::part_done() const {
+  double part = sources_.front()->part_done();
+  for (auto const& source : sources_) {
+    part = std::min(part, source->part_done());
+  }
+  return part;
 }
 
 Report Session::report() const {
@@ -371,12 +619,15 @@ Report Session::report() const {
   report.chain = config_.name;
   report.device_note = no_device_reason_;
   report.device = "none";
-  report.cpu_instead_of_gpu = !device_ && wants_device();
-  if (device_) {
-    device::DeviceInfo const& info = device_->device().info();
-    report.device = fmt::format("{} ({})", info.name, info.backend);
-    report.sync = plan::to_string(device_->plan().mode);
-    report.costs_from = device_->costs_from();
+  report.cpu_instead_of_gpu = devices_.empty() && wants_device();
+  if (!devices_.empty()) {
+    std::vector<std::string> names;
+    for (auto const& device : opened_) {
+      names.push_back(describe(device->info()));
+    }
+    report.device = fmt::format("{}", fmt::join(names, " + "));
+    report.sync = plan::to_string(devices_.front()->plan().mode);
+    report.costs_from = devices_.front()->costs_from();
   }
   report.rx = describe(config_.rx);
   report.tx = describe(config_.tx);
@@ -385,31 +636,37 @@ Report Session::report() const {
     const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();
     report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
   }
-  report.offered_per_second = source_->offered_per_second();
+  for (auto const& source : sources_) {
+    report.offered_per_second += source->offered_per_second();
+  }
   for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
     report.nfs.push_back(report_of(nf, counts));
   }
-  for (std::size_t i = 0; i < shards_.size() && shards_.size() > 1 && !config_.nfs.empty(); ++i) {
+  const auto divided =
+      std::find_if(sections_.begin(), sections_.end(), [](Section const& section) { return section.part.shards > 1; });
+  for (std::size_t i = 0; divided != sections_.end() && i < config_.shards; ++i) {
     const metrics::Label shard{"shard", std::to_string(i)};
-    report.shards.push_back({counts.sum(counts::kIn, {shard, {"nf", config_.nfs.front().name}}),
+    std::string const& first = divided->shards.front().nfs.front().config.name;
+    report.shards.push_back({counts.sum(counts::kIn, {shard, {"nf", first}}),
                              static_cast<double>(counts.sum(counts::kBusy, {shard})) / kNsPerSecond});
   }
   return report;
 }
 
 NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) const {
-  Entry const& first = shards_.front().nfs[nf];
+  Entry const& first = first_of(nf);
   NfReport row = runtime::report_of(first.config.name, counts);
   row.type = first.config.type;
   row.placement = first.device_stage != nullptr ? "gpu" : "cpu";
-  // a device is in use for all shards, or for none
-  if (first.device_stage != nullptr && !first.device_stage->device_status().ok()) {
-    row.placement = "gpu -> cpu";
-    row.device_error = first.device_stage->device_status().ToString();
+  for (Entry const* entry : entries_[nf]) {
+    if (entry->device_stage != nullptr && !entry->device_stage->device_status().ok()) {
+      row.placement = "gpu -> cpu";
+      row.device_error = entry->device_stage->device_status().ToString();
+    }
   }
   if (has_ended_) {
-    for (Shard const& shard : shards_) {
-      const std::vector<std::string> lines = shard.nfs[nf].instance->nf().end_report();
+    for (Entry const* entry : entries_[nf]) {
+      const std::vector<std::string> lines = entry->instance->nf().end_report();
       row.lines.insert(row.lines.end(), lines.begin(), lines.end());
     }
     for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*first.instance))) {

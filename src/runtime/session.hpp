@@ -3,6 +3,7 @@
 
 #include "chain/chain_file.hpp"
 #include "chain/run_options.hpp"
+#include "chain/sections.hpp"
 #include "core/metrics.hpp"
 #include "core/trace.hpp"
 #include "nf/registry.hpp"
@@ -38,7 +39,7 @@ class Session {
 
   /// What a user should know before packets run: device, placements, NFs' start reports. Loud lines first.
   std::vector<std::string> start_report() const;
-  /// What moves between host and device; nothing where there is no device.
+  /// What moves between host and device, of several the first; nothing where there is no device.
   std::optional<plan::Plan> plan() const;
   /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report(). Whatever
   /// became of the run, outputs have what came to them when it returns; DataLoss where that fails.
@@ -67,42 +68,73 @@ class Session {
     std::vector<Entry> nfs;
     std::vector<memory::UnitQueue> queues;  ///< in front of each NF, and behind the last
   };
+  /// NFs whose packets are divided in the same way.
+  struct Section {
+    chain::Section part;
+    std::vector<Shard> shards;          ///< at least one
+    std::unique_ptr<SplitOrder> order;  ///< of several with one source
+  };
   Session() = default;
   bool wants_device() const;
-  static std::vector<nf::Instance*> instances(Shard const& shard);
-  std::vector<memory::UnitQueue*> queues(bool first);
-  Status make_shards(nf::Registry const& registry, chain::RunOptions const& options);
-  Result<Shard> make_shard(nf::Registry const& registry, chain::RunOptions const& options) const;
-  Status open_device(chain::RunOptions const& options);
+  Status choose_shards();
+  /// Calls `visit(shard, entry)` for every NF of every shard, section by section.
+  template <typename Visit>
+  void for_each_entry(Visit visit) const;
+  std::vector<nf::Instance*> first_instances() const;
+  Entry const& first_of(std::size_t nf) const { return *entries_[nf].front(); }
+  Status make_nfs(nf::Registry const& registry, chain::RunOptions const& options);
+  Status make_sections(std::vector<Entry> first, bool with_alerts);
+  Status make_pools(chain::RunOptions const& options);
+  /// Of a shard.
+  memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
+  Status open_devices(chain::RunOptions const& options);
   Status start_nfs(chain::RunOptions const& options);
-  Status make_stages(chain::RunOptions const& options, std::unique_ptr<io::Sink> sink);
-  Status add_nf_stage(Shard& shard, std::uint32_t position, LineBook* lines);
+  Status open_ends(chain::RunOptions const& options);
+  Status make_stages(chain::RunOptions const& options);
   void add_rx(LineBook* lines);
-  Status add_tx(chain::RunOptions const& options, std::unique_ptr<io::Sink> sink, LineBook* lines);
-  void add_host_stage(std::unique_ptr<HostStage> stage);
-  trace::SpanLog* trace_of_next_stage();
+  Status add_nf_stages(Section& section, LineBook* lines);
+  Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);
+  Division division_of(Section const& section) const;
+  Splitter splitter_to(Section& section, LineBook* lines);
+  Merger merger_of(Section& section, LineBook* lines);
+  void add_tx(LineBook* lines);
+  void group_by_shard();
+  void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
+  trace::SpanLog* trace_of_next_stage(std::string name);
   void register_counts();
   Status run_stages();
+  Status work();
+  Status work_on(std::size_t group, std::size_t groups);
+  std::string describe_shards() const;
+  double part_done() const;
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
   chain::ChainConfig config_;
   std::uint32_t workers_ = 1;
+  std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;
   bool is_traced_ = false;
+  bool has_own_ends_ = false;  ///< each shard has a source, a sink and a pool of its own
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
   std::string no_device_reason_;
-  std::shared_ptr<memory::PacketPool> pool_;  ///< a device that is lost keeps it
-  std::vector<Shard> shards_;                 ///< at least one
-  std::unique_ptr<DeviceSide> device_;        ///< null where there is none
-  std::unique_ptr<io::Source> source_;
+  std::vector<std::shared_ptr<memory::PacketPool>>
+      pools_;                                            ///< one, or one for each shard; a device that is lost keeps it
+  std::vector<std::shared_ptr<device::Device>> opened_;  ///< may be none
+  std::vector<Section> sections_;                        ///< at least one
+  std::vector<std::vector<Entry*>> entries_;             ///< of each NF of the chain: one for each of its shards
+  std::vector<std::unique_ptr<DeviceSide>> devices_;     ///< of shard i number i modulo their number; may be none
+  std::vector<std::unique_ptr<io::Source>> sources_;     ///< one, or one for each shard
   std::optional<Outputs> outputs_;
+  std::unique_ptr<io::Sink> sink_;                     ///< until outputs_ has it
+  std::vector<std::unique_ptr<io::Sink>> more_sinks_;  ///< of the second shard and those behind it, where each has one
   std::optional<LineBook> lines_;
-  std::optional<SplitOrder> order_;                          ///< with several shards
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced
+  std::vector<std::string> trace_names_;
   std::vector<std::unique_ptr<Stage>> stages_;
-  RxStage* rx_ = nullptr;
-  TxStage* tx_ = nullptr;
+  std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
+  std::vector<TxStage*> tx_;
+  std::vector<HandOverStage*> hand_overs_;
   metrics::Registry metrics_;
   std::atomic<std::int64_t> began_ns_{0};  ///< 0: not yet
   std::atomic<std::int64_t> ended_ns_{0};

@@ -35,11 +35,30 @@ std::uint64_t SplitOrder::pop() {
   return shards;
 }
 
+std::uint32_t Division::shard_of(packet::Packet const& packet) {
+  if (divider_ != nullptr && nf_->decides(packet)) {
+    if (const std::optional<std::uint32_t> shard = divider_->shard_of(packet)) {
+      return *shard % shards_;  // an NF may be wrong
+    }
+  }
+  return runtime::shard_of(flow_hash(packet, key_), shards_);
+}
+
 Splitter::Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order,
-                   std::uint64_t key, LineBook* lines)
-    : queues_(std::move(queues)), pool_(&pool), order_(&order), key_(key), lines_(lines), parts_(queues_.size()) {}
+                   Division division, LineBook* lines, std::uint32_t spare)
+    : queues_(std::move(queues)),
+      spare_(spare),
+      pool_(&pool),
+      order_(&order),
+      division_(std::move(division)),
+      lines_(lines),
+      parts_(queues_.size()) {}
 
 bool Splitter::is_ready() {
+  const auto missing = static_cast<std::uint32_t>(std::count(parts_.begin(), parts_.end(), nullptr));
+  if (missing != 0 && pool_->free_units() < missing + spare_) {
+    return false;
+  }
   for (memory::Unit*& part : parts_) {
     if (part == nullptr) {
       part = pool_->acquire_unit();
@@ -58,31 +77,43 @@ void Splitter::start_part(memory::Unit& part, memory::Unit const& unit) const {
   part.host_fallback = unit.host_fallback;
 }
 
+/// Puts the unit's packets into parts_. A bit for each that has some.
+std::uint64_t Splitter::divide(memory::Unit const& unit) {
+  const packet::Batch packets = pool_->batch(unit);
+  std::uint64_t shards = 0;
+  std::uint32_t shard = 0;
+  for (std::uint32_t i = 0; i < packets.size(); ++i) {
+    if (i + kPrefetchAhead < packets.size()) {
+      __builtin_prefetch(packets[i + kPrefetchAhead].l3());
+    }
+    // nobody looks at one that was dropped: it stays with the packet before
+    if (packets[i].verdict() != packet::Verdict::kDrop || shards == 0) {
+      shard = division_->shard_of(packets[i]);
+    }
+    memory::Unit& part = *parts_[shard];
+    if (part.count == 0) {
+      start_part(part, unit);
+      shards |= std::uint64_t{1} << shard;
+    }
+    part.slots()[part.count++] = unit.slots()[i];
+  }
+  return shards;
+}
+
 void Splitter::push(memory::Unit* unit) {
   if (pool_ == nullptr) {
     queues_.front()->push(unit);
     return;
   }
-  const packet::Batch packets = pool_->batch(*unit);
-  const auto queues = static_cast<std::uint32_t>(queues_.size());
-  std::uint64_t shards = 0;
-  for (std::uint32_t i = 0; i < packets.size(); ++i) {
-    if (i + kPrefetchAhead < packets.size()) {
-      __builtin_prefetch(packets[i + kPrefetchAhead].l3());
-    }
-    const std::uint32_t shard = shard_of(flow_hash(packets[i], key_), queues);
-    memory::Unit& part = *parts_[shard];
-    if (part.count == 0) {
-      start_part(part, *unit);
-      shards |= std::uint64_t{1} << shard;
-    }
-    part.slots()[part.count++] = unit->slots()[i];
-    if (lines_ != nullptr) {
-      lines_->of(part).arrivals.push_back(lines_->of(*unit).arrivals[i]);
-    }
+  if (unit->quarantined) {
+    order_->push(1);  // there is no packet in it that anybody may look at
+    queues_.front()->push(unit);
+    return;
   }
+  const std::uint64_t shards = divide(*unit);
   if (lines_ != nullptr) {
-    lines_->of(*unit).clear();
+    // all with one part: they are put in order where the parts meet again
+    std::swap(lines_->of(*parts_[static_cast<std::size_t>(std::countr_zero(shards))]), lines_->of(*unit));
   }
   pool_->release_unit(unit);
   order_->push(shards);  // before its parts: whoever has one must know of the others
@@ -147,7 +178,7 @@ void Merger::merge() {
   const auto sound =
       std::stable_partition(parts_.begin(), parts_.end(), [](memory::Unit const* part) { return part->quarantined; });
   if (lines_ != nullptr && parts_.size() > 1) {
-    merge_lines(*parts_.front());
+    merge_lines(sound != parts_.end() ? **sound : *parts_.back());
   }
   ready_.insert(ready_.end(), parts_.begin(), sound);
   parts_.erase(parts_.begin(), sound);
@@ -165,6 +196,8 @@ void Merger::merge() {
 void Merger::merge_slots(memory::Unit& whole) {
   slots_.clear();
   for (memory::Unit* part : parts_) {
+    // what the device was to do for a part of it was done on the host: so it is for the rest from here on
+    whole.host_fallback = whole.host_fallback || part->host_fallback;
     slots_.insert(slots_.end(), part->slots(), part->slots() + part->count);
     if (part != &whole) {
       pool_->release_unit(part);
@@ -176,11 +209,11 @@ void Merger::merge_slots(memory::Unit& whole) {
   whole.count = static_cast<std::uint32_t>(slots_.size());
 }
 
-/// All lines to the part that is written first: they go into files in the order of packets.
-void Merger::merge_lines(memory::Unit& first) {
-  UnitLines& lines = lines_->of(first);
+/// All lines to the part that goes on last: they go into files in the order of packets.
+void Merger::merge_lines(memory::Unit& last) {
+  UnitLines& lines = lines_->of(last);
   for (memory::Unit* part : parts_) {
-    if (part == &first) {
+    if (part == &last) {
       continue;
     }
     UnitLines& more = lines_->of(*part);

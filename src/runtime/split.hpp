@@ -3,16 +3,20 @@
 
 #include "memory/packet_pool.hpp"
 #include "memory/unit_queue.hpp"
+#include "nf/instance.hpp"
 #include "runtime/unit_lines.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <vector>
 
 /// From one source to the shards of a chain, and back to one sink. A unit that rx took becomes parts, one for each
-/// shard that has packets in it; tx puts them together again. So packets leave in the order in which they came, and
-/// what a chain writes does not depend on how many shards it has.
+/// shard that has packets in it; tx puts them together again, and so does a hand-over between NFs that want them
+/// divided in different ways. So packets leave in the order in which they came, and what a chain writes does not depend
+/// on how many shards it has.
 namespace catena::runtime {
 
 /// Which shards have a part of each unit, in the order of units. One thread pushes, one pops.
@@ -31,45 +35,72 @@ class SplitOrder {
   alignas(64) std::atomic<std::uint64_t> popped_{0};
 };
 
-/// The end of rx: hands units to one queue, or parts of them to several. Belongs to one thread at a time.
+/// Which shard has to see a packet. Belongs to one thread at a time.
+class Division {
+ public:
+  /// By flow_hash() with `key`.
+  Division(std::uint32_t shards, std::uint64_t key) : shards_(shards), key_(key) {}
+  /// As the divider of `nf`, which outlives this, says of packets that it decides; by flow where that leaves it open.
+  Division(std::uint32_t shards, std::uint64_t key, nf::Instance const& nf)
+      : shards_(shards), key_(key), nf_(&nf), divider_(nf.nf().divider()) {}
+
+  std::uint32_t shards() const { return shards_; }
+  std::uint32_t shard_of(packet::Packet const& packet);
+
+ private:
+  std::uint32_t shards_;
+  std::uint64_t key_;
+  nf::Instance const* nf_ = nullptr;
+  std::unique_ptr<nf::Divider> divider_;
+};
+
+/// The end of rx, or of a hand-over: hands units to one queue, or parts of them to several. Belongs to one thread at a
+/// time.
 class Splitter {
  public:
-  /// All units to one queue, as they are.
-  Splitter(memory::UnitQueue& only) : queues_{&only} {}  // NOLINT: rx needs not know that there may be more
-  /// Parts by flow_hash() with `key`; everything else outlives this. `lines`: null in a chain that writes none.
-  Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order, std::uint64_t key,
-           LineBook* lines);
+  /// All units to one queue, as they are. `spare`: empty units that stages behind this need to go on, so that this one
+  /// must leave them.
+  Splitter(memory::UnitQueue& only, std::uint32_t spare = 0)  // NOLINT: rx needs not know that there may be more
+      : queues_{&only}, spare_(spare) {}
+  /// Parts, one queue for each shard of the division; everything else outlives this. `lines`: null in a chain that
+  /// writes none.
+  Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order, Division division,
+           LineBook* lines, std::uint32_t spare = 0);
 
+  /// Empty units that it has to take from the pool while it works on one.
+  std::uint32_t units_taken() const { return static_cast<std::uint32_t>(parts_.size()); }
+  /// And that must be left for those behind it.
+  std::uint32_t units_spare() const { return spare_; }
   /// Whether push() has the empty units that it needs. To be asked in front of it; where it is not, units are in flight
   /// that will come back.
   bool is_ready();
-  /// Units that must be there at one time for rx to go on: that which it takes, and one for each part.
-  std::uint32_t units_needed() const { return 1 + static_cast<std::uint32_t>(parts_.size()); }
   /// Takes the unit, which is not empty.
   void push(memory::Unit* unit);
   /// Nothing comes any more.
   void close();
 
  private:
+  std::uint64_t divide(memory::Unit const& unit);
   void start_part(memory::Unit& part, memory::Unit const& unit) const;
 
   std::vector<memory::UnitQueue*> queues_;
+  std::uint32_t spare_;
   memory::PacketPool* pool_ = nullptr;  ///< null with one queue
   SplitOrder* order_ = nullptr;
-  std::uint64_t key_ = 0;
+  std::optional<Division> division_;
   LineBook* lines_ = nullptr;
   std::vector<memory::Unit*> parts_;  ///< an empty unit for each queue; null: to be taken
 };
 
-/// The beginning of tx: takes units from one queue, or puts parts from several together. Belongs to one thread at a
-/// time.
+/// The beginning of tx, or of a hand-over: takes units from one queue, or puts parts from several together. Belongs to
+/// one thread at a time.
 class Merger {
  public:
   Merger(memory::UnitQueue& only) : queues_{&only} {}  // NOLINT: tx needs not know that there may be more
   Merger(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order, LineBook* lines);
 
   /// The next unit; null: none yet. Parts that are quarantined come one by one, in front of the rest of their unit, and
-  /// the lines of all of them with the first.
+  /// the lines of all of them with the last.
   memory::Unit* pop();
   /// Nothing comes any more.
   bool drained() const;
@@ -78,7 +109,7 @@ class Merger {
   void collect();
   void merge();
   void merge_slots(memory::Unit& whole);
-  void merge_lines(memory::Unit& first);
+  void merge_lines(memory::Unit& last);
 
   std::vector<memory::UnitQueue*> queues_;
   memory::PacketPool* pool_ = nullptr;  ///< null with one queue

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/split.hpp"
 
+#include "runtime/host_stages.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +44,7 @@ class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
       in_.emplace_back(pool_->arena(), i);
       out_.emplace_back(pool_->arena(), GetParam() + i);
     }
-    splitter_.emplace(all(in_), *pool_, order_, 1, &lines_);
+    splitter_.emplace(all(in_), *pool_, order_, Division(GetParam(), 1), &lines_);
     merger_.emplace(all(out_), *pool_, order_, &lines_);
   }
   static std::vector<memory::UnitQueue*> all(std::vector<memory::UnitQueue>& queues) {
@@ -201,12 +203,13 @@ TEST_P(SplitTest, quarantined_parts_come_by_themselves) {
   memory::Unit* first = merger_->pop();
   ASSERT_NE(first, nullptr);
   EXPECT_TRUE(first->quarantined);
-  EXPECT_EQ(lines_.of(*first).records.size(), GetParam() - 1) << "lines of all parts are written together";
-  EXPECT_EQ(lines_.of(*first).arrivals.size(), kUnitPackets);
   EXPECT_EQ(first->count, lost);
+  EXPECT_EQ(lines_.of(*first).arrivals.size(), GetParam() > 1 ? 0 : kUnitPackets);
   if (GetParam() > 1) {
     memory::Unit* rest = merger_->pop();
     ASSERT_NE(rest, nullptr);
+    EXPECT_EQ(lines_.of(*rest).records.size(), GetParam() - 1) << "lines of all parts are written together";
+    EXPECT_EQ(lines_.of(*rest).arrivals.size(), kUnitPackets);
     EXPECT_FALSE(rest->quarantined);
     EXPECT_EQ(rest->count, kUnitPackets - lost);
     release(rest);
@@ -214,6 +217,101 @@ TEST_P(SplitTest, quarantined_parts_come_by_themselves) {
   EXPECT_EQ(merger_->pop(), nullptr);
   release(first);
 }
+
+/// Shards that hand packets over to shards that are divided in another way: rx -> shards -> hand-over -> shards -> tx.
+class HandOverTest : public ::testing::TestWithParam<std::uint32_t> {
+ protected:
+  void run(std::uint32_t slots, std::uint32_t unit_packets, std::uint32_t packets) {
+    const std::uint32_t shards = GetParam();
+    const auto pool = memory::PacketPool::create(slots, unit_packets, 4 * shards, shards).value();
+    SplitOrder first_order(pool->arena().units());
+    SplitOrder second_order(pool->arena().units());
+    std::vector<std::vector<memory::UnitQueue>> queues(4);
+    for (std::uint32_t i = 0; i < 4 * shards; ++i) {
+      queues[i / shards].emplace_back(pool->arena(), i);
+    }
+    Splitter rx(all(queues[0]), *pool, first_order, Division(shards, 1), nullptr, shards);
+    HandOverStage hand_over(*pool, Merger(all(queues[1]), *pool, first_order, nullptr),
+                            Splitter(all(queues[2]), *pool, second_order, Division(shards, 2), nullptr));
+    Merger tx(all(queues[3]), *pool, second_order, nullptr);
+    std::vector<std::thread> threads;
+    for (std::uint32_t i = 0; i < 2 * shards; ++i) {
+      threads.emplace_back(pass_all, std::ref(queues[i / shards * 2][i % shards]),
+                           std::ref(queues[i / shards * 2 + 1][i % shards]));
+    }
+    threads.emplace_back([&] {
+      for (Result<Progress> progress = Progress::kIdle; progress.ok() && *progress != Progress::kFinished;) {
+        progress = hand_over.poll();
+        EXPECT_TRUE(progress.ok()) << progress.status();
+      }
+    });
+    threads.emplace_back([&] { receive(*pool, rx, packets); });
+    std::uint64_t next = 0;
+    while (!tx.drained()) {
+      if (memory::Unit* unit = tx.pop(); unit != nullptr) {
+        for (std::uint32_t i = 0; i < unit->count; ++i) {
+          ASSERT_EQ(pool->batch(*unit)[i].index(), next++) << "order is that of arrival";
+        }
+        pool->release_slots(*unit, 0, unit->count);
+        pool->release_unit(unit);
+      } else {
+        std::this_thread::yield();
+      }
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    EXPECT_EQ(next, packets);
+    EXPECT_EQ(pool->free_slots(), slots);
+    EXPECT_EQ(pool->free_units(), pool->arena().units());
+  }
+
+ private:
+  static std::vector<memory::UnitQueue*> all(std::vector<memory::UnitQueue>& queues) {
+    std::vector<memory::UnitQueue*> pointers;
+    for (memory::UnitQueue& queue : queues) {
+      pointers.push_back(&queue);
+    }
+    return pointers;
+  }
+  static void pass_all(memory::UnitQueue& in, memory::UnitQueue& out) {
+    while (!in.drained()) {
+      if (memory::Unit* unit = in.pop(); unit != nullptr) {
+        out.push(unit);
+      } else {
+        std::this_thread::yield();
+      }
+    }
+    out.close();
+  }
+  static void receive(memory::PacketPool& pool, Splitter& rx, std::uint32_t packets) {
+    std::mt19937 random(5);
+    for (std::uint64_t index = 0; index < packets;) {
+      const auto count =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + random() % pool.unit_packets(), packets - index));
+      memory::Unit* unit = rx.is_ready() && pool.free_units() > rx.units_spare() ? pool.acquire_unit() : nullptr;
+      if (unit == nullptr || !pool.acquire_slots(*unit, count)) {
+        if (unit != nullptr) {
+          pool.release_unit(unit);
+        }
+        std::this_thread::yield();
+        continue;
+      }
+      unit->count = count;
+      for (const std::uint32_t slot : unit->used_slots()) {
+        put_frame(pool, slot, index++);
+      }
+      rx.push(unit);
+    }
+    rx.close();
+  }
+};
+
+TEST_P(HandOverTest, keeps_the_order_of_arrival) { run(2048, 64, 50'000); }
+
+TEST_P(HandOverTest, goes_on_where_units_are_scarce) { run(512, 256, 20'000); }
+
+INSTANTIATE_TEST_SUITE_P(Shards, HandOverTest, ::testing::Values(2U, 3U, 8U, 16U));
 
 INSTANTIATE_TEST_SUITE_P(Shards, SplitTest, ::testing::Values(1U, 2U, 3U, 8U, 16U));
 

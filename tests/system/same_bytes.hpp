@@ -9,6 +9,41 @@
 /// compared.
 namespace catena::testing {
 
+inline const NfText kFirewall{"fw", "firewall", "rules: fw.rules, default: allow"};
+inline const NfText kNids{"ids", "nids", "rules: ids.rules"};
+inline const NfText kEncrypt{"vpn", "ipsec", "direction: encrypt, sa: sa.yaml, mtu: 2034"};
+inline const NfText kDecrypt{"vpn", "ipsec", "direction: decrypt, sa: sa.yaml"};
+inline const NfText kRouter{"rt", "router", "routes: routes.txt"};
+inline const NfText kNat{"nat", "nat", "inside: [10.0.0.0/8], external: [203.0.113.1-203.0.113.3]"};
+inline const NfText kMonitor{"flows", "monitor", "max_flows: 1000", false};
+inline const NfText kLb{"lb", "lb", ""};  // its services depend on the traffic
+
+struct ChainCase {
+  const char* name;
+  std::vector<NfText> nfs;
+  bool esp_input;
+};
+
+/// The branch office's outbound chain, S_a .. S_d of G-NET with IPsec in both directions, and C1 .. C5 of AdaptChain.
+/// C1 and C4 are S_b and S_d, decrypting.
+inline std::vector<ChainCase> const& chains() {
+  static const std::vector<ChainCase> kChains{
+      {"branch_office", {kFirewall, kNids, kEncrypt, kRouter}, false},
+      {"Sa_encrypt", {kEncrypt, kNids}, false},
+      {"Sa_decrypt", {kDecrypt, kNids}, true},
+      {"Sb_encrypt", {kFirewall, kEncrypt, kNids}, false},
+      {"C1_Sb_decrypt", {kFirewall, kDecrypt, kNids}, true},
+      {"Sc_encrypt", {kEncrypt, kNids, kRouter}, false},
+      {"Sc_decrypt", {kDecrypt, kNids, kRouter}, true},
+      {"Sd_encrypt", {kFirewall, kEncrypt, kNids, kRouter}, false},
+      {"C4_Sd_decrypt", {kFirewall, kDecrypt, kNids, kRouter}, true},
+      {"C2", {kNids, kNat, kEncrypt}, false},
+      {"C3", {kDecrypt, kLb, kNids}, true},
+      {"C5", {kFirewall, kMonitor, kNat, kEncrypt, kNids}, false},
+  };
+  return kChains;
+}
+
 /// Ways to synchronize host and device, besides the default.
 struct SyncCase {
   const char* name;

@@ -26,6 +26,19 @@ struct Ends {
   bool live_tx = false;
 };
 
+/// Which NF of those that divide a chain's packets among them. Limits of what an NF keeps (mappings, flows, answers a
+/// second) are those of all: each takes its part of them.
+struct Shard {
+  std::uint32_t index = 0;
+  std::uint32_t count = 1;
+
+  /// This one's part of `limit`: the parts add up to it, but that none is 0.
+  std::uint64_t part_of(std::uint64_t limit) const {
+    const std::uint64_t part = limit / count + (index < limit % count ? 1 : 0);
+    return part == 0 ? 1 : part;
+  }
+};
+
 class Config {
  public:
   /// Parses `path`. NotFound if it cannot be read; InvalidArgument with position if it is not a YAML mapping.
@@ -60,6 +73,10 @@ class Config {
   /// The ends of the chain that this configuration is part of. Set before the NF is made, at the NF's own mapping.
   Ends ends() const;
   void set_ends(Ends ends);
+  /// The NF's place among those that divide the chain's packets. As ends(). An NF that cannot be divided sees all
+  /// packets and has nothing to do with it.
+  Shard shard() const;
+  void set_shard(Shard shard);
 
   /// InvalidArgument for the first key that nobody asked for; names the nearest known key.
   Status finish() const;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -97,12 +98,25 @@ class Completion {
   std::uint32_t first_row_;
 };
 
-/// Whether a chain may run in shards, each with an NF of its own that sees a part of the packets.
+/// How the packets of a chain may be divided among several NFs with one configuration.
 enum class Sharding : std::uint8_t {
-  kNone,  ///< what the NF decides depends on packets of other flows: one NF has to see them all
-  /// On those of the same flow, in both directions, and ICMP errors about it, at most. Fragments have no ports and
-  /// count as a flow of their own: that of their two addresses.
+  kNone,    ///< not at all: what the NF decides depends on packets of other flows, so one NF has to see them all
+  kPacket,  ///< in any way: what the NF makes of a packet depends on that packet alone
+  /// What it makes of one depends on those of the same flow, in both directions, and ICMP errors about it, at most.
+  /// Fragments have no ports and count as a flow of their own: that of their two addresses.
   kFlow,
+  kOwn,  ///< as the NF's divider() says
+};
+
+/// Says which of several NFs with one configuration has to see a packet. May keep state of the packets before, e.g.
+/// where the first fragment of a datagram went. Belongs to one thread at a time, which is another one than that of the
+/// NFs, and works beside them: of what they own it reads what never changes.
+class Divider {
+ public:
+  virtual ~Divider() = default;
+  /// The number of the NF, below Config::shard().count; nothing: any will do, and the flow decides. Called in packet
+  /// order, for packets that prepare() would get. Reads what prepare() reads.
+  virtual std::optional<std::uint32_t> shard_of(packet::Packet const& packet) = 0;
 };
 
 struct Statistic {
@@ -127,6 +141,12 @@ class Nf {
 
   /// How the packets of one such NF may be divided among several with the same configuration. Must not change.
   virtual Sharding sharding() const { return Sharding::kNone; }
+  /// Of an NF that was made for shard 0 (Config::shard()): one for shard `shard`, which shares with it what does not
+  /// change. Null: it is made from its configuration, as the first was. Asked before packets come. This NF lives as
+  /// long as the other. Errors: as the descriptor's create().
+  virtual Result<std::unique_ptr<Nf>> replicate(std::uint32_t shard) const;
+  /// Of an NF with Sharding::kOwn, which outlives it; else null.
+  virtual std::unique_ptr<Divider> divider() const { return nullptr; }
 
   /// A packet that is not this NF's to decide, for an NF whose descriptor says `takes_unsupported`: it may drop or
   /// answer it through `outcome`. What it leaves alone goes by the chain's on_unsupported. Reads what prepare() reads.

@@ -6,6 +6,9 @@
 #include "device/backend.hpp"
 
 #include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
 
 namespace catena::device::cuda {
 
@@ -32,10 +35,46 @@ class DeviceMemory final : public CudaBuffer {
   CudaDevice* device_;
 };
 
+/// What is registered in this process, and for how many devices: the driver takes memory once, for all of them.
+class Registered {
+ public:
+  static Registered& all() {
+    static Registered registered;
+    return registered;
+  }
+  /// In the context of `device`, which is entered.
+  CUresult add(CudaDevice& device, std::span<std::byte> memory) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = users_.find({memory.data(), memory.size()});
+    if (found != users_.end()) {
+      ++found->second;
+      return CUDA_SUCCESS;
+    }
+    const CUresult code = device.driver().cuMemHostRegister(memory.data(), memory.size(),
+                                                            CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+    if (code == CUDA_SUCCESS) {
+      users_[{memory.data(), memory.size()}] = 1;
+    }
+    return code;
+  }
+  void remove(CudaDevice& device, std::span<std::byte> memory) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = users_.find({memory.data(), memory.size()});
+    if (--found->second == 0) {
+      device.driver().cuMemHostUnregister(memory.data());
+      users_.erase(found);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::byte*, std::size_t>, std::uint32_t> users_;
+};
+
 /// The registration of host memory that belongs to somebody else.
 class HostRegistration {
  public:
-  HostRegistration(CudaDevice& device, void* memory) : device_(&device), memory_(memory) {}
+  HostRegistration(CudaDevice& device, std::span<std::byte> memory) : device_(&device), memory_(memory) {}
   HostRegistration(HostRegistration const&) = delete;
   HostRegistration& operator=(HostRegistration const&) = delete;
   ~HostRegistration() {
@@ -43,12 +82,12 @@ class HostRegistration {
       return;  // the device may still write to it
     }
     const ContextScope scope(*device_);
-    device_->driver().cuMemHostUnregister(memory_);
+    Registered::all().remove(*device_, memory_);
   }
 
  private:
   CudaDevice* device_;
-  void* memory_;
+  std::span<std::byte> memory_;
 };
 
 /// Registered host memory under the address that kernels use for it.
@@ -129,14 +168,13 @@ Result<std::unique_ptr<Buffer>> CudaDevice::map_host(HostMemory const& host) {
   const std::span<std::byte> memory = host.bytes;
   CATENA_RETURN_IF_ERROR(check_mappable(memory));
   CATENA_CUDA_ENTER(*this);
-  const CUresult code = driver().cuMemHostRegister(memory.data(), memory.size(),
-                                                   CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  const CUresult code = Registered::all().add(*this, memory);
   if (const Status status = check(code, "cuMemHostRegister", __FILE__, __LINE__); !status.ok()) {
     // the driver's codes for memory that it cannot register say little about why, and differ between its versions
     return with_size(absl::IsUnavailable(status) ? status : absl::ResourceExhaustedError(status.message()),
                      memory.size());
   }
-  auto registration = std::make_unique<HostRegistration>(*this, memory.data());
+  auto registration = std::make_unique<HostRegistration>(*this, memory);
   CUdeviceptr address = 0;
   CATENA_CUDA_TRY_ON(*this, cuMemHostGetDevicePointer(&address, memory.data(), 0));
   return std::make_unique<MappedMemory>(std::move(registration), address, memory.size());

@@ -42,13 +42,32 @@ void LiteralMatcher::FreeDatabase::operator()(hs_database* database) const { hs_
 void LiteralMatcher::FreeScratch::operator()(hs_scratch* scratch) const { hs_free_scratch(scratch); }
 
 Result<LiteralMatcher> LiteralMatcher::create(std::span<const Pattern> patterns) {
-  LiteralMatcher matcher;
-  if (patterns.empty()) {
+  Patterns compiled;
+  if (!patterns.empty()) {
+    CATENA_ASSIGN_OR_RETURN(compiled, compile(patterns));
+  }
+  return LiteralMatcher(std::make_shared<const Patterns>(std::move(compiled))).replicate();
+}
+
+Result<LiteralMatcher> LiteralMatcher::replicate() const {
+  LiteralMatcher matcher(patterns_);
+  if (patterns_->database == nullptr) {
     return matcher;
   }
+  // not a clone of this one's, which may be in use
+  hs_scratch* scratch = nullptr;
+  if (const hs_error_t error = hs_alloc_scratch(patterns_->database.get(), &scratch); error != HS_SUCCESS) {
+    return absl::ResourceExhaustedError(fmt::format("{} gets no scratch memory (error {})", hs_version(), error));
+  }
+  matcher.scratch_.reset(scratch);
+  return matcher;
+}
+
+Result<LiteralMatcher::Patterns> LiteralMatcher::compile(std::span<const Pattern> patterns) {
   if (hs_valid_platform() != HS_SUCCESS) {
     return absl::UnavailableError(fmt::format("{} does not run on this processor: it needs SSSE3", hs_version()));
   }
+  Patterns compiled;
   std::vector<const char*> texts;
   std::vector<std::size_t> lengths;
   std::vector<unsigned> flags;
@@ -56,7 +75,7 @@ Result<LiteralMatcher> LiteralMatcher::create(std::span<const Pattern> patterns)
   for (std::size_t number = 0; number < patterns.size(); ++number) {
     std::string const& bytes = patterns[number].bytes;
     const std::size_t head = bytes.size() - std::min(bytes.size(), kLibraryBytes);
-    matcher.heads_.push_back({bytes.substr(0, head), patterns[number].nocase});
+    compiled.heads.push_back({bytes.substr(0, head), patterns[number].nocase});
     texts.push_back(bytes.data() + head);
     lengths.push_back(bytes.size() - head);
     flags.push_back(patterns[number].nocase ? HS_FLAG_CASELESS : 0);
@@ -71,22 +90,17 @@ Result<LiteralMatcher> LiteralMatcher::create(std::span<const Pattern> patterns)
     hs_free_compile_error(problem);
     return absl::InvalidArgumentError(text);
   }
-  matcher.database_.reset(database);
-  hs_scratch* scratch = nullptr;
-  if (const hs_error_t error = hs_alloc_scratch(database, &scratch); error != HS_SUCCESS) {
-    return absl::ResourceExhaustedError(fmt::format("{} gets no scratch memory (error {})", hs_version(), error));
-  }
-  matcher.scratch_.reset(scratch);
-  return matcher;
+  compiled.database.reset(database);
+  return compiled;
 }
 
 void LiteralMatcher::scan(std::span<const std::uint8_t> payload, MatchTable& matches) {
-  if (database_ == nullptr || payload.empty()) {
+  if (scratch_ == nullptr || payload.empty()) {
     return;
   }
-  Scan scan{payload, heads_, &matches};
-  hs_scan(database_.get(), reinterpret_cast<const char*>(payload.data()), static_cast<unsigned>(payload.size()), 0,
-          scratch_.get(), on_match, &scan);
+  Scan scan{payload, patterns_->heads, &matches};
+  hs_scan(patterns_->database.get(), reinterpret_cast<const char*>(payload.data()),
+          static_cast<unsigned>(payload.size()), 0, scratch_.get(), on_match, &scan);
 }
 
 }  // namespace catena::match

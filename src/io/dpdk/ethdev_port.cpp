@@ -23,6 +23,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -52,6 +53,13 @@ static_assert(kAfPacketBlockBytes % kAfPacketFrameBytes == 0);
 
 /// Frames handed to or taken from a driver at once.
 constexpr std::size_t kBurst = 256;
+
+/// Of a driver that does not say.
+constexpr std::size_t kUsualKeyBytes = 40;
+/// What is hashed with its ports, and the rest of IP with its addresses.
+constexpr std::uint64_t kLeastHashed = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP | RTE_ETH_RSS_NONFRAG_IPV4_UDP;
+constexpr std::uint64_t kHashed = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
+static_assert((kHashed & kLeastHashed) == kLeastHashed);
 
 /// Puts a VLAN tag back that the driver took out of the frame. (rte_vlan_insert refuses mbufs with external buffers.)
 void restore_vlan_tag(rte_mbuf& mbuf) {
@@ -147,7 +155,48 @@ Status check_interface_of(std::string const& device, std::string const& interfac
 
 }  // namespace
 
-Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, memory::PacketPool& pool) {
+std::vector<std::uint8_t> symmetric_key(std::size_t bytes) {
+  std::vector<std::uint8_t> key;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    key.push_back(i % 2 == 0 ? 0x6d : 0x5a);
+  }
+  return key;
+}
+
+/// One queue each way of a port.
+class EthdevPort::Queue final : public Port {
+ public:
+  Queue(std::shared_ptr<EthdevPort> port, std::uint16_t number)
+      : port_(std::move(port)),
+        id_(port_->probed_.id),
+        number_(number),
+        mbufs_(port_->mbufs_[number].get()),
+        refused_(&port_->refused_[number]),
+        taken_(&port_->taken_[number]) {}
+
+  std::size_t receive(std::span<SlotFrame> frames) override;
+  std::size_t send(std::span<const SlotFrame> frames) override;
+  PortCounters counters() const override { return port_->counters_of(number_); }
+  std::uint32_t max_tx_bytes() const override { return port_->max_tx_bytes_; }
+  std::string const& interface() const override { return port_->probed_.interface; }
+  Status check_interface() override {
+    return port_->if_index_ == 0 || is_present(port_->if_index_) ? absl::OkStatus()
+                                                                 : gone(concat("dpdk ", port_->probed_.name), interface());
+  }
+  std::string describe() const override { return port_->describe(); }
+
+ private:
+  SlotFrame take(rte_mbuf& mbuf) const;
+
+  std::shared_ptr<EthdevPort> port_;
+  std::uint16_t id_;
+  std::uint16_t number_;
+  MbufPool* mbufs_;
+  Counter* refused_;
+  Counter* taken_;
+};
+
+Result<EthdevPort::Probed> EthdevPort::probe(std::string const& device) {
   CATENA_RETURN_IF_ERROR(eal::start());
   std::string name = device.substr(0, device.find(','));
   rte_pci_addr address{};
@@ -158,8 +207,8 @@ Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, 
     name = full;
     CATENA_RETURN_IF_ERROR(check_pci(name));
   }
-  CATENA_ASSIGN_OR_RETURN(const std::string arguments, with_defaults(device));
-  const std::string interface = interface_of(device);
+  CATENA_ASSIGN_OR_RETURN(std::string arguments, with_defaults(device));
+  std::string interface = interface_of(device);
   CATENA_RETURN_IF_ERROR(check_interface_of(device, interface));
   std::optional<Found> found = find_port(name);
   if (!found.has_value()) {
@@ -173,20 +222,42 @@ Result<std::shared_ptr<EthdevPort>> EthdevPort::open(std::string const& device, 
   if (!found.has_value()) {
     return absl::NotFoundError(concat("dpdk ", device, ": the device has no Ethernet port"));
   }
-  if (found->owned) {
-    return absl::AlreadyExistsError(concat("dpdk ", name, ": is open already"));
+  return Probed{std::move(arguments), std::move(name), std::move(interface), found->id, found->device, found->owned};
+}
+
+Result<std::vector<std::shared_ptr<Port>>> EthdevPort::open(std::string const& device,
+                                                            std::span<memory::PacketPool* const> pools) {
+  CATENA_ASSIGN_OR_RETURN(Probed probed, probe(device));
+  if (probed.is_open) {
+    return absl::AlreadyExistsError(concat("dpdk ", probed.name, ": is open already"));
   }
-  std::shared_ptr<EthdevPort> port(new EthdevPort(arguments, std::move(name), found->id, found->device, pool));
-  port->interface_ = interface;
+  const std::shared_ptr<EthdevPort> port(new EthdevPort(std::move(probed), pools));
   CATENA_RETURN_IF_ERROR(port->set_up());
-  return port;
+  std::vector<std::shared_ptr<Port>> queues;
+  for (std::uint16_t i = 0; i < pools.size(); ++i) {
+    queues.push_back(std::make_shared<Queue>(port, i));
+  }
+  return queues;
+}
+
+Result<bool> EthdevPort::can_divide(std::string const& device, std::uint32_t queues) {
+  if (!interface_of(device).empty()) {
+    return false;  // drivers over the kernel's interfaces spread packets by its hash, which knows directions
+  }
+  CATENA_ASSIGN_OR_RETURN(const Probed probed, probe(device));
+  rte_eth_dev_info info{};
+  CATENA_RETURN_IF_ERROR(rte_eth_dev_info_get(probed.id, &info) == 0
+                             ? absl::OkStatus()
+                             : absl::UnavailableError(concat("dpdk ", probed.name, ": no device info")));
+  return info.max_rx_queues >= queues && info.max_tx_queues >= queues &&
+         (info.flow_type_rss_offloads & kLeastHashed) == kLeastHashed;
 }
 
 Status EthdevPort::check(int rc, std::string_view what) const {
   if (rc == 0) {
     return absl::OkStatus();
   }
-  return absl::UnavailableError(concat("dpdk ", name_, ": ", what, ": ", rte_strerror(std::abs(rc))));
+  return absl::UnavailableError(concat("dpdk ", probed_.name, ": ", what, ": ", rte_strerror(std::abs(rc))));
 }
 
 Status EthdevPort::set_up() {
@@ -194,73 +265,95 @@ Status EthdevPort::set_up() {
   CATENA_RETURN_IF_ERROR(check(rte_eth_dev_owner_new(&owner.id), "no owner number"));
   const std::size_t length = std::string_view("catena").copy(owner.name, sizeof owner.name - 1);
   owner.name[length] = '\0';
-  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_owner_set(id_, &owner), "cannot be owned"));
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_owner_set(probed_.id, &owner), "cannot be owned"));
   owned_ = true;
-  CATENA_ASSIGN_OR_RETURN(mbufs_, MbufPool::of(*pool_));
-  CATENA_RETURN_IF_ERROR(map_pool());
-  CATENA_RETURN_IF_ERROR(set_up_queues());
-  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_start(id_), "does not start"));
+  for (memory::PacketPool* pool : pools_) {
+    CATENA_ASSIGN_OR_RETURN(mbufs_.emplace_back(), MbufPool::of(*pool));
+    refused_.emplace_back();
+    taken_.emplace_back();
+  }
+  CATENA_RETURN_IF_ERROR(map_pools());
+  CATENA_RETURN_IF_ERROR(configure());
+  for (std::uint16_t i = 0; i < pools_.size(); ++i) {
+    CATENA_RETURN_IF_ERROR(set_up_queue(i));
+  }
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_start(probed_.id), "does not start"));
   started_ = true;
-  if (const int rc = rte_eth_promiscuous_enable(id_); rc != 0 && rc != -ENOTSUP) {
+  if (const int rc = rte_eth_promiscuous_enable(probed_.id); rc != 0 && rc != -ENOTSUP) {
     return check(rc, "cannot be made promiscuous");
   }
-  rte_eth_stats_reset(id_);
+  rte_eth_stats_reset(probed_.id);
   if (!wait_for_link()) {
-    spdlog::warn("dpdk {}: the link is down; frames sent to it are dropped until it is up", name_);
+    spdlog::warn("dpdk {}: the link is down; frames sent to it are dropped until it is up", probed_.name);
   }
   return absl::OkStatus();
 }
 
-Status EthdevPort::map_pool() {
-  std::uint8_t* pool_memory = pool_->slot(0);
-  const std::size_t bytes = std::size_t{pool_->slots()} * packet::kSlotBytes;
-  const int rc = rte_dev_dma_map(device_, pool_memory, reinterpret_cast<std::uint64_t>(pool_memory), bytes);
-  mapped_ = rc == 0;
-  // software devices need no mapping, and their bus says so
-  return rc == 0 || rte_errno == ENOTSUP ? absl::OkStatus()
-                                         : check(rte_errno, "the packet pool cannot be mapped for DMA");
+Status EthdevPort::map_pools() {
+  for (memory::PacketPool* pool : pools_) {
+    const std::span<std::byte> memory = pool->arena().slot_bytes();
+    const int rc =
+        rte_dev_dma_map(probed_.device, memory.data(), reinterpret_cast<std::uint64_t>(memory.data()), memory.size());
+    if (rc != 0) {
+      // software devices need no mapping, and their bus says so
+      return rte_errno == ENOTSUP ? absl::OkStatus() : check(rte_errno, "the packet pool cannot be mapped for DMA");
+    }
+    ++mapped_;
+  }
+  return absl::OkStatus();
 }
 
-Status EthdevPort::set_up_queues() {
+Status EthdevPort::configure() {
   rte_eth_dev_info info{};
-  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_info_get(id_, &info), "no device info"));
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_info_get(probed_.id, &info), "no device info"));
   driver_ = info.driver_name != nullptr ? info.driver_name : "?";
   rte_eth_conf config{};
   if (driver_ == kAfPacket) {
     // else the driver tries to put tags back itself, which it cannot in external buffers; restore_vlan_tag() does
     config.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN_STRIP;
-    const std::uint32_t room = argument(arguments_, "framesz").value_or(kAfPacketFrameBytes) - kAfPacketOverhead;
+    const std::uint32_t room = argument(probed_.arguments, "framesz").value_or(kAfPacketFrameBytes) - kAfPacketOverhead;
     if_index_ = info.if_index;
-    max_tx_bytes_ = std::min(interface_mtu(interface_) + RTE_ETHER_HDR_LEN, room - RTE_VLAN_HLEN);
+    max_tx_bytes_ = std::min(interface_mtu(probed_.interface) + RTE_ETHER_HDR_LEN, room - RTE_VLAN_HLEN);
   }
   // a NIC of our own may carry every frame that a slot can hold; an interface of the kernel keeps its MTU
   constexpr std::uint32_t kMtu = packet::kMaxFrameBytes - kMaxL2Bytes;
   if (info.if_index == 0 && info.max_mtu >= kMtu && info.max_mtu != UINT16_MAX) {
     config.rxmode.mtu = kMtu;
   }
-  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_configure(id_, 1, 1, &config), "cannot be configured"));
-
-  // slots that wait in the driver are missing in the chain: at most half of a small pool
-  auto rx_descriptors = static_cast<std::uint16_t>(std::min<std::uint32_t>(kDescriptors, pool_->slots() / 4));
-  std::uint16_t tx_descriptors = rx_descriptors;
-  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_descriptors, &tx_descriptors),
-                               "the number of descriptors cannot be adjusted"));
-  const std::uint32_t needed = std::uint32_t{rx_descriptors} + tx_descriptors + pool_->unit_packets();
-  if (needed > pool_->slots()) {
-    return absl::InvalidArgumentError(
-        concat("dpdk ", name_, ": the driver keeps up to ", needed - pool_->unit_packets(),
-               " packets: use a packet pool of more than ", needed, " slots, not ", pool_->slots()));
+  std::vector<std::uint8_t> key = symmetric_key(info.hash_key_size != 0 ? info.hash_key_size : kUsualKeyBytes);
+  if (pools_.size() > 1 && info.flow_type_rss_offloads != 0) {
+    config.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    config.rx_adv_conf.rss_conf = {key.data(), static_cast<std::uint8_t>(key.size()),
+                                   kHashed & info.flow_type_rss_offloads};
   }
-  const auto socket = static_cast<unsigned int>(rte_eth_dev_socket_id(id_));
-  CATENA_RETURN_IF_ERROR(
-      check(rte_eth_rx_queue_setup(id_, 0, rx_descriptors, socket, nullptr, mbufs_->mempool()), "no receive queue"));
-  return check(rte_eth_tx_queue_setup(id_, 0, tx_descriptors, socket, nullptr), "no transmit queue");
+  const auto queues = static_cast<std::uint16_t>(pools_.size());
+  return check(rte_eth_dev_configure(probed_.id, queues, queues, &config), "cannot be configured");
+}
+
+Status EthdevPort::set_up_queue(std::uint16_t number) {
+  memory::PacketPool const& pool = *pools_[number];
+  // slots that wait in the driver are missing in the chain: at most half of a small pool
+  auto rx_descriptors = static_cast<std::uint16_t>(std::min<std::uint32_t>(kDescriptors, pool.slots() / 4));
+  std::uint16_t tx_descriptors = rx_descriptors;
+  CATENA_RETURN_IF_ERROR(check(rte_eth_dev_adjust_nb_rx_tx_desc(probed_.id, &rx_descriptors, &tx_descriptors),
+                               "the number of descriptors cannot be adjusted"));
+  const std::uint32_t needed = std::uint32_t{rx_descriptors} + tx_descriptors + pool.unit_packets();
+  if (needed > pool.slots()) {
+    return absl::InvalidArgumentError(
+        concat("dpdk ", probed_.name, ": the driver keeps up to ", needed - pool.unit_packets(),
+               " packets: use a packet pool of more than ", needed, " slots, not ", pool.slots()));
+  }
+  const auto socket = static_cast<unsigned int>(rte_eth_dev_socket_id(probed_.id));
+  CATENA_RETURN_IF_ERROR(check(
+      rte_eth_rx_queue_setup(probed_.id, number, rx_descriptors, socket, nullptr, mbufs_[number]->mempool()),
+      "no receive queue"));
+  return check(rte_eth_tx_queue_setup(probed_.id, number, tx_descriptors, socket, nullptr), "no transmit queue");
 }
 
 bool EthdevPort::wait_for_link() const {
   for (auto waited = std::chrono::milliseconds{0}; waited < kLinkWait; waited += kLinkPoll) {
     rte_eth_link link{};
-    if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
+    if (rte_eth_link_get_nowait(probed_.id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP) {
       return true;
     }
     std::this_thread::sleep_for(kLinkPoll);
@@ -268,21 +361,17 @@ bool EthdevPort::wait_for_link() const {
   return false;
 }
 
-Status EthdevPort::check_interface() {
-  return if_index_ == 0 || is_present(if_index_) ? absl::OkStatus() : gone(concat("dpdk ", name_), interface_);
-}
-
-std::size_t EthdevPort::receive(std::span<SlotFrame> frames) {
+std::size_t EthdevPort::Queue::receive(std::span<SlotFrame> frames) {
   std::array<rte_mbuf*, kBurst> mbufs;
   const std::size_t received =
-      rte_eth_rx_burst(id_, 0, mbufs.data(), static_cast<std::uint16_t>(std::min(frames.size(), mbufs.size())));
+      rte_eth_rx_burst(id_, number_, mbufs.data(), static_cast<std::uint16_t>(std::min(frames.size(), mbufs.size())));
   for (std::size_t i = 0; i < received; ++i) {
     frames[i] = take(*mbufs[i]);
   }
   return received;
 }
 
-SlotFrame EthdevPort::take(rte_mbuf& mbuf) const {
+SlotFrame EthdevPort::Queue::take(rte_mbuf& mbuf) const {
   restore_vlan_tag(mbuf);
   if (mbuf.nb_segs != 1 || mbuf.data_len > packet::kMaxFrameBytes) {
     rte_pktmbuf_free(&mbuf);
@@ -291,7 +380,7 @@ SlotFrame EthdevPort::take(rte_mbuf& mbuf) const {
   return {mbufs_->slot_of(mbuf), mbuf.data_off, mbuf.data_len};
 }
 
-std::size_t EthdevPort::send(std::span<const SlotFrame> frames) {
+std::size_t EthdevPort::Queue::send(std::span<const SlotFrame> frames) {
   std::array<rte_mbuf*, kBurst> mbufs;
   const std::size_t offered = std::min(frames.size(), mbufs.size());
   for (std::size_t i = 0; i < offered; ++i) {
@@ -302,26 +391,41 @@ std::size_t EthdevPort::send(std::span<const SlotFrame> frames) {
     mbuf.ol_flags = RTE_MBUF_F_EXTERNAL;  // nothing of what a receiving driver noted
     mbufs[i] = &mbuf;
   }
-  const std::size_t taken = rte_eth_tx_burst(id_, 0, mbufs.data(), static_cast<std::uint16_t>(offered));
-  refused_ += offered - taken;
+  const std::size_t taken = rte_eth_tx_burst(id_, number_, mbufs.data(), static_cast<std::uint16_t>(offered));
+  *refused_ += offered - taken;
+  *taken_ += taken;
   return taken;
 }
 
-PortCounters EthdevPort::counters() const {
+PortCounters EthdevPort::counters_of(std::size_t queue) const {
   rte_eth_stats stats{};
-  rte_eth_stats_get(id_, &stats);
+  rte_eth_stats_get(probed_.id, &stats);
+  const auto sum = [](std::deque<Counter> const& counters) {
+    return std::accumulate(counters.begin(), counters.end(), std::uint64_t{0});
+  };
   // some drivers count as an error what they did not take, too
+  const std::uint64_t refused = sum(refused_);
+  const std::uint64_t tx_errors = stats.oerrors - std::min<std::uint64_t>(stats.oerrors, refused);
+  // of what the device has still to send, all may be this queue's
+  const std::uint64_t taken = sum(taken_);
+  const std::uint64_t waiting = taken - std::min<std::uint64_t>(taken, stats.opackets + tx_errors);
+  const std::uint64_t own = taken_[queue];
+  const std::uint64_t sent = own - std::min(own, waiting);
+  if (queue != 0) {
+    return {.sent = sent};
+  }
   return {.missed = stats.imissed,
           .no_slot = stats.rx_nombuf,
           .rx_errors = stats.ierrors,
-          .sent = stats.opackets,
-          .tx_errors = stats.oerrors - std::min<std::uint64_t>(stats.oerrors, refused_)};
+          .sent = sent - std::min(sent, tx_errors),
+          .tx_errors = tx_errors};
 }
 
 std::string EthdevPort::describe() const {
   rte_eth_link link{};
-  const bool up = rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-  return concat("dpdk ", name_, " (", driver_, ", link ", up ? "up)" : "down)");
+  const bool up = rte_eth_link_get_nowait(probed_.id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  const std::string queues = pools_.size() > 1 ? concat(", ", pools_.size(), " queues") : "";
+  return concat("dpdk ", probed_.name, " (", driver_, queues, ", link ", up ? "up)" : "down)");
 }
 
 EthdevPort::~EthdevPort() {
@@ -329,15 +433,14 @@ EthdevPort::~EthdevPort() {
     return;
   }
   if (started_) {
-    rte_eth_dev_stop(id_);
+    rte_eth_dev_stop(probed_.id);
   }
-  rte_eth_dev_close(id_);
-  if (mapped_) {
-    std::uint8_t* pool_memory = pool_->slot(0);
-    rte_dev_dma_unmap(device_, pool_memory, reinterpret_cast<std::uint64_t>(pool_memory),
-                      std::size_t{pool_->slots()} * packet::kSlotBytes);
+  rte_eth_dev_close(probed_.id);
+  for (memory::PacketPool* pool : std::span(pools_).first(mapped_)) {
+    const std::span<std::byte> memory = pool->arena().slot_bytes();
+    rte_dev_dma_unmap(probed_.device, memory.data(), reinterpret_cast<std::uint64_t>(memory.data()), memory.size());
   }
-  rte_dev_remove(device_);  // so that the device can be opened again
+  rte_dev_remove(probed_.device);  // so that the device can be opened again
 }
 
 }  // namespace catena::io

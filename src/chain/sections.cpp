@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/sections.hpp"
+
+namespace catena::chain {
+namespace {
+
+using nf::Sharding;
+
+packet::FieldSet written_by(nf::Hints const& hints) {
+  return hints.cw | hints.gw | hints.prepare_writes | hints.complete_writes;
+}
+
+/// A section as it grows.
+class Growing {
+ public:
+  Growing(std::size_t first, nf::Instance& nf, std::uint32_t shards)
+      : section_{first, first + 1, nf.nf().sharding() == Sharding::kNone ? 1 : shards, std::nullopt},
+        sharding_(nf.nf().sharding()),
+        written_(written_by(nf.nf().hints())) {
+    if (sharding_ == Sharding::kOwn) {
+      section_.divided_by = first;
+    }
+  }
+
+  /// Whether the NF behind it may be a part of it.
+  bool takes(nf::Instance& nf) const {
+    switch (nf.nf().sharding()) {
+      case Sharding::kNone:
+        return sharding_ == Sharding::kNone;
+      case Sharding::kPacket:
+        return sharding_ != Sharding::kNone;
+      case Sharding::kFlow:
+        return sharding_ == Sharding::kPacket || sharding_ == Sharding::kFlow;
+      case Sharding::kOwn:
+        // asked about packets at the begin of the section: at that of the chain, all of them is on the host
+        return section_.first == 0 && sharding_ == Sharding::kPacket && (written_ & nf.nf().hints().prepare_reads) == 0;
+    }
+    return false;
+  }
+
+  void add(nf::Instance& nf) {
+    if (nf.nf().sharding() == Sharding::kOwn) {
+      section_.divided_by = section_.end;
+    }
+    if (nf.nf().sharding() != Sharding::kPacket) {
+      sharding_ = nf.nf().sharding();
+    }
+    written_ |= written_by(nf.nf().hints());
+    ++section_.end;
+  }
+
+  Section const& section() const { return section_; }
+
+ private:
+  Section section_;
+  Sharding sharding_;  ///< the strictest of its NFs'
+  packet::FieldSet written_;
+};
+
+}  // namespace
+
+std::vector<Section> sections_of(std::span<nf::Instance* const> nfs, std::uint32_t shards) {
+  if (shards <= 1 || nfs.empty()) {
+    return {{0, nfs.size(), 1, std::nullopt}};
+  }
+  std::vector<Section> sections;
+  Growing growing(0, *nfs[0], shards);
+  for (std::size_t i = 1; i < nfs.size(); ++i) {
+    if (growing.takes(*nfs[i])) {
+      growing.add(*nfs[i]);
+    } else {
+      sections.push_back(growing.section());
+      growing = Growing(i, *nfs[i], shards);
+    }
+  }
+  sections.push_back(growing.section());
+  return sections;
+}
+
+}  // namespace catena::chain
