@@ -45,11 +45,10 @@ class OutboundDivider final : public nf::Divider {
 
 Encryptor::Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
                      std::shared_ptr<const OutboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto,
-                     nf::Shard shard, std::uint32_t mtu)
+                     nf::Shard shard, std::uint32_t mtu, std::shared_ptr<packet::ErrorBudget> errors)
     : IpsecNf(std::move(tunnels), std::move(states), std::move(crypto), shard),
       index_(std::move(index)),
-      errors_(static_cast<std::uint32_t>(shard.part_of(kErrorsPerSecond)),
-              static_cast<std::uint32_t>(shard.part_of(kErrorBurst))),
+      errors_(std::move(errors)),
       mtu_(mtu) {
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     fronts_.push_back(sessions_[i].outer.front);
@@ -63,7 +62,12 @@ Encryptor::Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<Sta
 Result<std::unique_ptr<nf::Nf>> Encryptor::replicate(std::uint32_t shard) const {
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
   return std::make_unique<Encryptor>(tunnels_, states_, index_, std::move(crypto), nf::Shard{shard, shard_.count},
-                                     mtu_);
+                                     mtu_, errors_);
+}
+
+std::shared_ptr<packet::ErrorBudget> Encryptor::make_budget() {
+  constexpr std::uint32_t kErrorsPerSecond = 1000;
+  return std::make_shared<packet::ErrorBudget>(kErrorsPerSecond, kErrorsPerSecond);
 }
 
 std::unique_ptr<nf::Divider> Encryptor::divider() const {
@@ -81,7 +85,7 @@ bool Encryptor::may_be_cut(packet::Packet const& packet, std::uint32_t number, n
   const std::uint32_t taken = fronts_[number] + cipher::kIcvBytes + kEspTrailerBytes + kMaxPadBytes;
   const std::uint32_t fits = mtu_ > taken ? longest_inner(mtu_ - fronts_[number] - cipher::kIcvBytes) : 0;
   // a sender that lets its packets be cut does not listen (RFC 1191 section 3)
-  if (inner_df == 0 || fits < packet::kMinMtu || !packet::may_report(packet) || !errors_.take(packet.arrival_ns())) {
+  if (inner_df == 0 || fits < packet::kMinMtu || !packet::may_report(packet) || !errors_->take(packet.arrival_ns())) {
     drop(packet, kTooLong, std::nullopt, outcome);
     return false;
   }

@@ -14,7 +14,7 @@ class Encryptor final : public IpsecNf {
   /// `mtu`: longest outer datagram, bytes.
   Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<StateCounts> states,
             std::shared_ptr<const OutboundIndex> index, std::unique_ptr<cipher::CryptoBurst> crypto, nf::Shard shard,
-            std::uint32_t mtu);
+            std::uint32_t mtu, std::shared_ptr<packet::ErrorBudget> errors = make_budget());
 
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   /// By the association that prepare() is going to find.
@@ -26,8 +26,7 @@ class Encryptor final : public IpsecNf {
   std::vector<nf::Statistic> statistics() const override;
 
  private:
-  static constexpr std::uint32_t kErrorsPerSecond = 1000;
-  static constexpr std::uint32_t kErrorBurst = 1000;
+  static std::shared_ptr<packet::ErrorBudget> make_budget();
   /// What becomes of a packet whose outer datagram exceeds the MTU. True: it goes on, and tx writes fragments. Else it
   /// is dropped, or turned into the ICMP error that tells its sender (RFC 1191, RFC 4301 section 8.2.1).
   bool may_be_cut(packet::Packet const& packet, std::uint32_t number, nf::Outcome& outcome);
@@ -47,7 +46,7 @@ class Encryptor final : public IpsecNf {
   };
   std::vector<Numbers> numbers_;  // by association
   std::uint64_t soft_limits_passed_ = 0;
-  packet::ErrorBudget errors_;  // this shard's part
+  std::shared_ptr<packet::ErrorBudget> errors_;  // of all shards
   std::uint32_t mtu_;
 };
 

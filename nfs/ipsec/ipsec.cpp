@@ -94,9 +94,10 @@ Status IpsecNf::start(nf::RunContext const& context) {
       (owns(i) ? own : of_others).push_back(std::move(*entry));
     }
   }
-  if (!context.new_keys) {
+  if (shard_.index == 0) {
     // a run that another shard is going to refuse must not cost numbers of this one
-    CATENA_RETURN_IF_ERROR(Reservations::check(tunnels_->state_folder, of_others));
+    CATENA_RETURN_IF_ERROR(
+        Reservations::check(tunnels_->state_folder, tunnels_->direction, context.new_keys, std::move(of_others)));
   }
   if (own.empty()) {
     return absl::OkStatus();

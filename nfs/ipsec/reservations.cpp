@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -30,7 +29,8 @@ Status no_state(std::string const& path, std::uint32_t spi) {
 
 }  // namespace
 
-Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& folder, Direction direction, bool new_keys,
+/// Opens the states, and reserves nothing.
+Result<std::unique_ptr<Reservations>> Reservations::load(std::string const& folder, Direction direction, bool new_keys,
                                                          std::vector<Entry> entries) {
   std::unique_ptr<Reservations> made(new Reservations(direction));
   for (Entry& entry : entries) {
@@ -52,6 +52,12 @@ Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& fold
     slot->block = direction == Direction::kEncrypt ? smallest_block(direction) : kFirstDecryptBlock;
     made->slots_.push_back(std::move(slot));
   }
+  return made;
+}
+
+Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& folder, Direction direction, bool new_keys,
+                                                         std::vector<Entry> entries) {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Reservations> made, load(folder, direction, new_keys, std::move(entries)));
   // only now, when nothing refuses any more
   for (auto& slot : made->slots_) {
     slot->reserved = slot->start.next;
@@ -66,16 +72,8 @@ Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& fold
   return made;
 }
 
-Status Reservations::check(std::string const& folder, std::span<const Entry> entries) {
-  for (Entry const& entry : entries) {
-    const std::string path = StateFile::path_of(folder, entry.name);
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) {
-      return error ? absl::ErrnoToStatus(error.value(), concat(path, ": cannot be looked for"))
-                   : no_state(path, entry.spi);
-    }
-  }
-  return absl::OkStatus();
+Status Reservations::check(std::string const& folder, Direction direction, bool new_keys, std::vector<Entry> entries) {
+  return load(folder, direction, new_keys, std::move(entries)).status();
 }
 
 Reservations::~Reservations() { stop(); }

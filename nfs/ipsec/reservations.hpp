@@ -40,9 +40,9 @@ class Reservations {
   /// yet; without it that is an error (FailedPrecondition). Errors else: as StateFile.
   static Result<std::unique_ptr<Reservations>> open(std::string const& folder, Direction direction, bool new_keys,
                                                     std::vector<Entry> entries);
-  /// FailedPrecondition, as open() without `new_keys` has it, if an entry has no state. Reserves nothing, and takes no
-  /// right to a file: for entries that somebody else is about to open.
-  static Status check(std::string const& folder, std::span<const Entry> entries);
+  /// What open() would refuse, for entries that somebody else of this process is about to open. Reserves nothing, and
+  /// keeps no right to a file.
+  static Status check(std::string const& folder, Direction direction, bool new_keys, std::vector<Entry> entries);
   ~Reservations();
   Reservations(Reservations const&) = delete;
   Reservations& operator=(Reservations const&) = delete;
@@ -63,6 +63,8 @@ class Reservations {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static Result<std::unique_ptr<Reservations>> load(std::string const& folder, Direction direction, bool new_keys,
+                                                    std::vector<Entry> entries);
   struct Slot {
     Slot(Entry known, StateFile opened) : entry(std::move(known)), file(std::move(opened)) {}
     Entry entry;

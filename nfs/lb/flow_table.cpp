@@ -46,7 +46,7 @@ void FlowTable::advance(std::uint64_t now_ns, std::uint32_t limit) {
     started_ = true;
     first_ns_ = now_ns;
   }
-  now_tick_ = static_cast<std::uint32_t>(std::min((now_ns - first_ns_) / kTickNs, kLastTick));
+  now_tick_ = static_cast<std::uint32_t>(std::min(now_ns / kTickNs - first_ns_ / kTickNs, kLastTick));
   for (List const& list : lists_) {
     while (list.oldest != kNone && has_expired(flows_[list.oldest])) {
       if (limit-- == 0) {

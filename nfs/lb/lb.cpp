@@ -232,7 +232,7 @@ Lb::Sighting Lb::look_at(packet::Packet const& packet) const {
 }
 
 void Lb::start_clock(std::uint64_t stamp_ns) {
-  flows_.advance(clock_.advance(shards_->first_stamp(stamp_ns)));
+  flows_.advance(clock_.advance(stamp_ns));
   has_started_ = true;
 }
 

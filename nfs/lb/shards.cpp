@@ -65,10 +65,6 @@ std::vector<std::uint64_t> Shards::packets(ServiceTable const& table) const {
 }
 
 std::optional<std::uint32_t> ClientDivider::shard_of(packet::Packet const& packet) {
-  if (!has_started_) {
-    shards_->first_stamp(packet.arrival_ns());
-    has_started_ = true;
-  }
   const std::optional<Endpoint> client = client_of(packet);
   return client ? std::optional(shards_->shard_of(*client)) : std::nullopt;
 }

@@ -3,9 +3,7 @@
 
 #include <catena/nf/nf.hpp>
 
-#include <atomic>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -22,7 +20,7 @@
 /// the client end in what they quote. All else is decided from the packet alone.
 namespace catena::lb {
 
-/// What the load balancers of one chain share. Thread rule: first_stamp() and shard_of() from any thread. All else
+/// What the load balancers of one chain share. Thread rule: shard_of() from any thread. All else
 /// belongs to the thread that sets the chain up and updates it; the others only read it, while that does not happen.
 class Shards {
  public:
@@ -32,13 +30,6 @@ class Shards {
   /// choose their ports.
   std::uint32_t shard_of(Endpoint const& client) const {
     return static_cast<std::uint32_t>((mix(mix(client.key() ^ key_) + key_) >> 32) * count_ >> 32);
-  }
-
-  /// The stamp of the first call of all. Flows expire in whole seconds since the first packet: with this one for all
-  /// shards they do so at the packets at which they would in one.
-  std::uint64_t first_stamp(std::uint64_t stamp_ns) {
-    std::uint64_t first_ns = kNoStamp;
-    return first_stamp_ns_.compare_exchange_strong(first_ns, stamp_ns) ? stamp_ns : first_ns;
   }
 
   /// Another shard's table.
@@ -55,11 +46,8 @@ class Shards {
   std::vector<std::uint64_t> packets(ServiceTable const& table) const;
 
  private:
-  static constexpr std::uint64_t kNoStamp = std::numeric_limits<std::uint64_t>::max();
-
   std::uint32_t count_;
   std::uint64_t key_;
-  std::atomic<std::uint64_t> first_stamp_ns_{kNoStamp};
   std::vector<std::shared_ptr<const ServiceTable>> tables_;
   EndpointIndex services_;
   EndpointIndex backends_;
@@ -79,7 +67,6 @@ class ClientDivider final : public nf::Divider {
 
   std::shared_ptr<Shards> shards_;
   bool translates_errors_;
-  bool has_started_ = false;
 };
 
 }  // namespace catena::lb

@@ -56,6 +56,17 @@ TEST_F(Dividing, hosts_spread_evenly_and_nobody_can_tell_where) {
   EXPECT_GT(differ, 6000U) << "of another run";
 }
 
+TEST(FewPorts, are_those_of_as_many_shards) {
+  const std::shared_ptr<const Shards> shards = make_shards("ports: 2000-2002\n");
+  for (std::uint32_t host = 0x0A000000; host < 0x0A000000 + 1000; ++host) {
+    EXPECT_LT(shards->shard_of_inside(host), 3U);
+  }
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(shards->shard_of_external({kExternal, static_cast<std::uint16_t>(2000 + i), Protocol::kUdp}), i);
+  }
+  EXPECT_EQ(shards->shard_of_external({kExternal, 2003, Protocol::kUdp}), std::nullopt);
+}
+
 TEST_F(Dividing, outbound_packets_go_by_their_host_whatever_they_are) {
   for (std::uint32_t host = kHost; host < kHost + 20; ++host) {
     const std::uint32_t shard = host_shard(host);

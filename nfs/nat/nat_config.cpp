@@ -106,11 +106,6 @@ Result<PortRange> read_ports(nf::Config& config) {
     return config.error(
         kPorts, concat("'ports' is '", text.substr(0, 40), "'; write a range of ports from 1 to 65535 as 1024-65535"));
   }
-  const std::uint32_t shards = config.shard().count;
-  if (last - first + 1 < shards) {
-    return config.error(kPorts, concat("'ports' is '", text, "', less than one port for each of ", shards,
-                                       " shards; write a range of ", shards, " ports or more"));
-  }
   return PortRange{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
 }
 

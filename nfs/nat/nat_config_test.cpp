@@ -94,19 +94,6 @@ TEST(NatConfig, wrong_external_addresses_are_refused_with_their_position) {
   EXPECT_THAT(external_error("[11.0.0.0-126.0.0.0]"), HasSubstr("write 1 to 1024"));
 }
 
-TEST(NatConfig, every_shard_needs_a_port) {
-  constexpr std::string_view kThreePorts = "inside: [10.0.0.0/8]\nexternal: [203.0.113.1]\nports: 2000-2002\n";
-  const auto enough = read(kThreePorts, 3);
-  ASSERT_TRUE(enough.ok()) << enough.status();
-  EXPECT_EQ(enough->mappings.ports.last, 2002) << "it is that of all shards";
-  EXPECT_EQ(enough->shard.count, 3U);
-  const auto too_few = read(kThreePorts, 4);
-  EXPECT_EQ(too_few.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(too_few.status().message()),
-              HasSubstr("test.yaml:3:8: 'ports' is '2000-2002', less than one port for each of 4 shards; write a range "
-                        "of 4 ports or more"));
-}
-
 TEST(NatConfig, wrong_values_and_unknown_keys_are_refused) {
   for (const std::string_view ports : {"0-100", "100", "5-4", "1-65536", "a-b", "1-2-3", "1 - 2", "''"}) {
     EXPECT_THAT(line_error(concat("ports: ", ports)), HasSubstr("test.yaml:3:8: 'ports'"));

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shards.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace catena::nat {
+namespace {
+
+std::uint32_t size_of(PortRange const& range) { return std::uint32_t{range.last} - range.first + 1; }
+
+}  // namespace
 
 Shards::Shards(NatConfig config)
     : config_(std::move(config)),
-      ports_(config_.mappings.ports, config_.shard.count),
-      identifiers_(config_.mappings.identifiers, config_.shard.count) {
-  for (std::uint32_t shard = 0; shard < count(); ++shard) {
-    tables_.emplace_back(settings_of(shard));
+      count_(std::min(
+          {config_.shard.count, size_of(config_.mappings.ports), size_of(config_.mappings.identifiers)})),
+      ports_(config_.mappings.ports, count_),
+      identifiers_(config_.mappings.identifiers, count_) {
+  for (std::uint32_t shard = 0; shard < config_.shard.count; ++shard) {
+    tables_.emplace_back(settings_of(std::min(shard, count_ - 1)));  // one for each, used or not
   }
 }
 

@@ -17,7 +17,7 @@ namespace catena::nat {
 /// What the NATs of one configuration share, be it one or several that divide the packets. An inside host belongs to
 /// one shard, by a keyed hash of its address, and all its mappings are in that shard's table. Each shard gives out a
 /// part of the ports of every external address, and a part of the identifiers of echoes; so an external endpoint tells
-/// its shard, too.
+/// its shard, too. Where there are fewer ports than shards, the last shards have no mappings.
 ///
 /// Any thread may read all but the tables, which never changes.
 class Shards {
@@ -34,7 +34,8 @@ class Shards {
   explicit Shards(NatConfig config);
 
   NatConfig const& config() const { return config_; }
-  std::uint32_t count() const { return config_.shard.count; }
+  /// Of shards with mappings.
+  std::uint32_t count() const { return count_; }
   Table& table(std::uint32_t shard) { return tables_[shard]; }
 
   /// Who does not know the key cannot choose it.
@@ -52,6 +53,7 @@ class Shards {
   MappingTable::Settings settings_of(std::uint32_t shard) const;
 
   NatConfig config_;
+  std::uint32_t count_;
   PortParts ports_;
   PortParts identifiers_;
   KeyedHash hash_;

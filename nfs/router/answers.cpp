@@ -63,10 +63,12 @@ void note_reply(packet::Packet const& packet, std::string_view with, nf::Outcome
 
 }  // namespace
 
-Answers::Answers(PortTable const& ports, AnswerOptions const& options, nf::Shard shard)
-    : options_(options),
-      budget_(static_cast<std::uint32_t>(shard.part_of(options.icmp_rate)),
-              static_cast<std::uint32_t>(shard.part_of(std::min(options.icmp_rate, kErrorBurst)))) {
+std::shared_ptr<packet::ErrorBudget> make_budget(AnswerOptions const& options) {
+  return std::make_shared<packet::ErrorBudget>(options.icmp_rate, std::min(options.icmp_rate, kErrorBurst));
+}
+
+Answers::Answers(PortTable const& ports, AnswerOptions const& options, std::shared_ptr<packet::ErrorBudget> budget)
+    : options_(options), budget_(std::move(budget)) {
   for (auto const& [port, entry] : ports) {
     if (entry.address.address != 0) {
       interfaces_.push_back({port, entry.address.address, entry.own});
@@ -141,7 +143,7 @@ bool Answers::answer(packet::Packet const& packet, Decision decision, nf::Outcom
   if (!is_told || options_.icmp_rate == 0 || !packet::may_report(packet)) {
     return false;
   }
-  if (!budget_.take(packet.arrival_ns())) {
+  if (!budget_->take(packet.arrival_ns())) {
     ++over_rate_;
     return false;
   }

@@ -20,10 +20,14 @@ struct AnswerOptions {
   std::uint32_t icmp_rate = 0;  ///< ICMP errors a second, of all shards; 0: none
 };
 
-/// Not thread safe; one for each router, which sends its part of the errors a second.
+/// How many errors the routers of one configuration may send, all together.
+std::shared_ptr<packet::ErrorBudget> make_budget(AnswerOptions const& options);
+
+/// Not thread safe; one for each router.
 class Answers {
  public:
-  Answers(PortTable const& ports, AnswerOptions const& options, nf::Shard shard);
+  /// `budget`: shared with other routers of the same configuration.
+  Answers(PortTable const& ports, AnswerOptions const& options, std::shared_ptr<packet::ErrorBudget> budget);
 
   AnswerOptions const& options() const { return options_; }
   bool has_addresses() const { return !interfaces_.empty(); }
@@ -51,7 +55,7 @@ class Answers {
 
   AnswerOptions options_;
   std::vector<Interface> interfaces_;  ///< those with an address, by port
-  packet::ErrorBudget budget_;
+  std::shared_ptr<packet::ErrorBudget> budget_;
   std::uint64_t arp_replies_ = 0;
   std::uint64_t echo_replies_ = 0;
   std::uint64_t errors_ = 0;

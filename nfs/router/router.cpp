@@ -140,12 +140,13 @@ Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   NextHops next_hops(routes, ports);
   CATENA_ASSIGN_OR_RETURN(lpm::Fib fib, lpm::Fib::create(routes, next_hops.numbers()));
   auto tables = std::make_shared<const Tables>(Tables{std::move(routes), special.size(), std::move(next_hops),
-                                                      std::move(fib), std::move(options), ports, answer_options});
-  return std::unique_ptr<nf::Nf>(new Router(std::move(tables), config.shard()));
+                                                      std::move(fib), std::move(options), ports, answer_options,
+                                                      make_budget(answer_options)});
+  return std::unique_ptr<nf::Nf>(new Router(std::move(tables)));
 }
 
-Result<std::unique_ptr<nf::Nf>> Router::replicate(std::uint32_t shard) const {
-  return std::unique_ptr<nf::Nf>(new Router(tables_, {shard, shard_.count}));
+Result<std::unique_ptr<nf::Nf>> Router::replicate(std::uint32_t /*shard*/) const {
+  return std::unique_ptr<nf::Nf>(new Router(tables_));
 }
 
 nf::Hints Router::hints() const {

@@ -70,16 +70,16 @@ class Router final : public nf::Nf {
     Options options;
     PortTable ports;
     AnswerOptions answers;
+    std::shared_ptr<packet::ErrorBudget> budget;
   };
-  Router(std::shared_ptr<const Tables> tables, nf::Shard shard)
-      : tables_(std::move(tables)), shard_(shard), answers_(tables_->ports, tables_->answers, shard) {}
+  explicit Router(std::shared_ptr<const Tables> tables)
+      : tables_(std::move(tables)), answers_(tables_->ports, tables_->answers, tables_->budget) {}
   static Result<Options> read_options(nf::Config& config, PortTable const& ports);
   static Result<AnswerOptions> read_answer_options(nf::Config& config, PortTable const& ports);
   static Decision check(packet::Packet const& packet, const std::uint8_t* header, Options const& options);
   void finish(packet::Packet const& packet, std::uint32_t decision, nf::Outcome& outcome);
 
   std::shared_ptr<const Tables> tables_;
-  nf::Shard shard_;
   Answers answers_;
 };
 

@@ -202,9 +202,10 @@ Result<std::uint32_t> read_shards(Section& spec, ChainConfig const& chain) {
         "shards", concat("'shards' is ", shards, ", and each of the ", chain.devices.size(),
                          " devices has one at least; write `shards: auto`, or ", chain.devices.size(), " or more"));
   }
-  if (const std::size_t queues = shards * (chain.nfs.size() + 1); queues > memory::kMaxQueues) {
+  if (const std::size_t queues = shards * queues_of(chain); queues > memory::kMaxQueues) {
     return spec.config().error("shards", concat("'shards' is ", shards, ", which with ", chain.nfs.size(),
-                                                " NFs needs ", queues, " queues; there are ", memory::kMaxQueues));
+                                                " NFs may need ", queues, " queues; there are ", memory::kMaxQueues, "; write ",
+                                                memory::kMaxQueues / queues_of(chain), " or less"));
   }
   return shards;
 }

@@ -67,6 +67,9 @@ struct ChainConfig {
   Tuning tuning;
 };
 
+/// Queues of units that a shard may need: in front of each NF and behind it, where each changes hands.
+constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.nfs.size(); }
+
 /// Reads a chain file. The NFs' own configurations are read later, when the NFs are made. Every error is
 /// `file:line:column: ...` and names the key, the value and what is allowed.
 Result<ChainConfig> load_chain(std::string const& path);

@@ -12,13 +12,13 @@ namespace catena::chain {
 
 Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
              std::vector<RefusedRules>& refused) {
-  config.rx = options.rx.value_or(config.rx);
-  config.tx = options.tx.value_or(config.tx);
   Findings findings;
+  findings.add(apply(options, config));
   const nf::NamedFiles of_nfs;
   std::vector<std::unique_ptr<nf::Instance>> instances;
   for (NfConfig const& entry : config.nfs) {
-    instances.push_back(findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx))));
+    instances.push_back(findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx),
+                                                  {0, config.shards})));
     if (instances.back() == nullptr) {
       continue;
     }

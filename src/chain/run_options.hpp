@@ -28,7 +28,7 @@ struct RunOptions {
   std::string profile_path;  ///< where sync.profile was read from, so that nothing is written there
   bool trace = false;        ///< keeps the time line for traces() where no file is wanted
   std::vector<std::uint32_t> cores;  ///< where workers stay, worker i on cores[i % size]; empty: anywhere
-  std::uint32_t workers = 1;
+  std::uint32_t workers = 1;         ///< 0, for apply(): as many as there are cores
   bool new_keys = false;  ///< no key of the chain was used before
   SyncOptions sync;
   /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
@@ -39,5 +39,12 @@ struct RunOptions {
   std::function<Result<std::unique_ptr<device::Device>>()> open_device;
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };
+
+/// Whether nobody sees in which order packets of several flows leave.
+bool hides_order(ChainConfig const& config, RunOptions const& options);
+
+/// Puts into `config` what `options` say, and the number of shards where it is open. A second time changes nothing.
+/// InvalidArgument for fewer shards than devices.
+Status apply(RunOptions const& options, ChainConfig& config);
 
 }  // namespace catena::chain

@@ -88,22 +88,21 @@ std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uin
   return std::min(cores_beside_kernel(rx, cores), static_cast<std::uint32_t>(stages));
 }
 
-std::uint32_t auto_shards(ChainConfig const& config, PortConfig const& rx, PortConfig const& tx, std::uint32_t cores) {
-  const bool has_own_sources =
-      (rx.kind == PortKind::kGenerator || rx.kind == PortKind::kReplay) && tx.kind == PortKind::kNull;
+std::uint32_t auto_shards(ChainConfig const& config, bool own_ends, std::uint32_t cores) {
   const auto is_any = [&config](plan::Processor on) {
     return std::any_of(config.nfs.begin(), config.nfs.end(), [on](NfConfig const& nf) { return nf.on == on; });
   };
-  cores = cores_beside_kernel(rx, cores);
+  cores = cores_beside_kernel(config.rx, cores);
   // dividing costs rx what a device would gain
   std::uint32_t shards = 1;
-  if (has_own_sources) {
+  if (own_ends) {
     shards = is_any(plan::Processor::kGpu) ? cores / 4 : cores;
   } else if (is_any(plan::Processor::kCpu) && cores > 2) {
     shards = cores - 2;
   }
   const auto least = static_cast<std::uint32_t>(std::max<std::size_t>(1, config.devices.size()));
-  return std::clamp(shards, least, std::max(least, kMaxShards));
+  const auto most = static_cast<std::uint32_t>(memory::kMaxQueues / std::max<std::size_t>(1, queues_of(config)));
+  return std::max(least, std::min({shards, kMaxShards, most}));
 }
 
 }  // namespace catena::chain

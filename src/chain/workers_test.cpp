@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/workers.hpp"
 
+#include "chain/run_options.hpp"
 #include "io/interface.hpp"
 
 #include <catena/core/text.hpp>
@@ -44,26 +45,36 @@ TEST(AutoShards, are_as_many_as_may_gain) {
   for (const plan::Processor on : {plan::Processor::kGpu, plan::Processor::kCpu}) {
     config.nfs.push_back({"a", "router", on, std::nullopt, nf::LinkLocal::kPass, empty, ""});
   }
-  PortConfig replay;
-  replay.kind = PortKind::kReplay;
-  PortConfig capture;
-  capture.kind = PortKind::kPcap;
-  PortConfig nowhere;
-  nowhere.kind = PortKind::kNull;
-  EXPECT_EQ(auto_shards(config, replay, nowhere, 16), 4U) << "with sources of their own, for a gpu";
-  EXPECT_EQ(auto_shards(config, replay, capture, 16), 14U) << "rx and tx have a core each";
-  EXPECT_EQ(auto_shards(config, capture, nowhere, 2), 1U);
+  EXPECT_EQ(auto_shards(config, true, 16), 4U) << "with sources of their own, for a gpu";
+  EXPECT_EQ(auto_shards(config, false, 16), 14U) << "rx and tx have a core each";
+  EXPECT_EQ(auto_shards(config, false, 2), 1U);
   config.nfs[0].on = plan::Processor::kCpu;
-  EXPECT_EQ(auto_shards(config, replay, nowhere, 12), 12U);
-  EXPECT_EQ(auto_shards(config, replay, nowhere, 64), kMaxShards);
-  PortConfig interface;
-  interface.kind = PortKind::kDpdk;
-  interface.devices = {io::interface_device("eth0")};
-  EXPECT_EQ(auto_shards(config, interface, nowhere, 16), 6U) << "the kernel has half of the cores";
+  EXPECT_EQ(auto_shards(config, true, 12), 12U);
+  EXPECT_EQ(auto_shards(config, true, 64), kMaxShards);
+  ChainConfig of_interface = config;
+  of_interface.rx.kind = PortKind::kDpdk;
+  of_interface.rx.devices = {io::interface_device("eth0")};
+  EXPECT_EQ(auto_shards(of_interface, false, 16), 6U) << "the kernel has half of the cores";
+  ChainConfig of_many = config;
+  of_many.nfs.resize(64, config.nfs[0]);
+  EXPECT_EQ(auto_shards(of_many, true, 16), 8U) << "a pool has 1024 queues";
   config.nfs[0].on = config.nfs[1].on = plan::Processor::kGpu;
-  EXPECT_EQ(auto_shards(config, capture, capture, 16), 1U) << "dividing costs what a gpu would gain";
+  EXPECT_EQ(auto_shards(config, false, 16), 1U) << "dividing costs what a gpu would gain";
   config.devices.resize(3);
-  EXPECT_EQ(auto_shards(config, capture, capture, 16), 3U) << "each device has one";
+  EXPECT_EQ(auto_shards(config, false, 16), 3U) << "each device has one";
+}
+
+TEST(Apply, gives_each_of_several_devices_a_shard_of_those_that_a_file_leaves_open) {
+  ChainConfig config;
+  config.rx.kind = PortKind::kDpdk;
+  config.shards = kAutoShards;
+  RunOptions options;
+  options.devices = {device::DevicePreference::of("cuda", 0), device::DevicePreference::of("cuda", 1)};
+  ASSERT_TRUE(apply(options, config).ok());
+  EXPECT_EQ(config.devices.size(), 2U);
+  EXPECT_EQ(config.shards, 2U);
+  ChainConfig one;
+  EXPECT_THAT(std::string(apply(options, one).message()), HasSubstr("each has a shard at least"));
 }
 
 TEST(DefaultWorkers, are_one_per_core_and_half_as_many_beside_the_kernel) {

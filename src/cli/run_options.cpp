@@ -49,12 +49,8 @@ Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::C
   if (!arguments.cores.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.cores, chain::parse_cores(arguments.cores));
   }
-  if (config.shards == chain::kAutoShards) {
-    const std::vector<std::uint32_t> cores = options.cores.empty() ? chain::usable_cores() : options.cores;
-    config.shards =
-        chain::auto_shards(config, options.rx.value_or(config.rx), options.tx.value_or(config.tx),
-                           arguments.workers != 0 ? arguments.workers : static_cast<std::uint32_t>(cores.size()));
-  }
+  options.workers = arguments.workers;
+  CATENA_RETURN_IF_ERROR(chain::apply(options, config));
   const std::size_t stages = config.shards * (config.nfs.size() + 2);  // where each has an rx and a tx
   if (arguments.workers != 0) {
     options.workers = std::min(arguments.workers, static_cast<std::uint32_t>(stages));
@@ -62,7 +58,7 @@ Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::C
     options.workers = static_cast<std::uint32_t>(std::min(options.cores.size(), stages));
   } else {
     const auto usable = static_cast<std::uint32_t>(chain::usable_cores().size());
-    options.workers = chain::default_workers(options.rx.value_or(config.rx), stages, usable);
+    options.workers = chain::default_workers(config.rx, stages, usable);
   }
   return options;
 }

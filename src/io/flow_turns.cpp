@@ -17,9 +17,8 @@ std::uint64_t FlowTurns::of_first(std::uint64_t packets) const {
   return packets / flows_ * own_.size() + static_cast<std::uint64_t>(in_last_round);
 }
 
-std::uint64_t FlowTurns::part_of(std::uint64_t per_second) const {
-  const auto part = static_cast<unsigned __int128>(per_second) * own_.size() / flows_;
-  return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(part));
+double FlowTurns::part_of(std::uint64_t per_second) const {
+  return static_cast<double>(per_second) * static_cast<double>(own_.size()) / flows_;
 }
 
 Result<std::vector<FlowTurns>> divide_flows(FlowTemplates const& frames, std::uint32_t flows, std::uint32_t parts,

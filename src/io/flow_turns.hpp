@@ -37,8 +37,8 @@ class FlowTurns {
   bool empty() const { return own_.empty(); }
   /// How many of the first `packets` packets it gives.
   std::uint64_t of_first(std::uint64_t packets) const;
-  /// Its part of a rate that all flows have together, at least 1.
-  std::uint64_t part_of(std::uint64_t per_second) const;
+  /// Its part of a rate that all flows have together.
+  double part_of(std::uint64_t per_second) const;
 
  private:
   static std::vector<std::uint32_t> all(std::uint32_t flows);

@@ -81,7 +81,7 @@ class PacedSource : public Source {
 
   bool finished() const final { return count_ && made_ == *count_; }
   SourceCounts counts() const final { return {made_, {}}; }
-  std::uint64_t offered_per_second() const final { return packets_per_s_; }
+  double offered_per_second() const final { return packets_per_s_; }
   double part_done() const final {
     if (!count_) {
       return -1;
@@ -92,10 +92,10 @@ class PacedSource : public Source {
  protected:
   /// `packets_per_s` 0: as fast as the chain takes them; `count` 0: without end.
   PacedSource(std::uint64_t packets_per_s, std::uint64_t count)
-      : PacedSource(packets_per_s, packets_per_s, count != 0 ? std::optional(count) : std::nullopt) {}
+      : PacedSource(packets_per_s, static_cast<double>(packets_per_s), count != 0 ? std::optional(count) : std::nullopt) {}
   /// The packets that `turns` gives of all of them.
   PacedSource(std::uint64_t packets_per_s, std::uint64_t count, FlowTurns const& turns)
-      : PacedSource(packets_per_s, packets_per_s != 0 ? turns.part_of(packets_per_s) : 0,
+      : PacedSource(packets_per_s, turns.part_of(packets_per_s),
                     count != 0 || turns.empty() ? std::optional(turns.of_first(count)) : std::nullopt) {}
 
   /// Enters the unit's packets, each with index_of() its number and the arrival_ns() of that. Gives the number behind
@@ -120,7 +120,7 @@ class PacedSource : public Source {
 
  private:
   /// `all_per_s`: of all packets, for their times; `packets_per_s`: of its own.
-  PacedSource(std::uint64_t all_per_s, std::uint64_t packets_per_s, std::optional<std::uint64_t> count)
+  PacedSource(std::uint64_t all_per_s, double packets_per_s, std::optional<std::uint64_t> count)
       : packets_per_s_(packets_per_s), count_(count), times_(all_per_s != 0 ? all_per_s : kNominalPacketsPerSecond) {
     if (packets_per_s != 0) {
       rate_.emplace(packets_per_s, memory::kDefaultUnitPackets, TokenBucket::Clock::now());
@@ -129,7 +129,7 @@ class PacedSource : public Source {
 
   static constexpr std::uint64_t kNominalPacketsPerSecond = 10'000'000;  ///< where the configuration gives no rate
 
-  std::uint64_t packets_per_s_;
+  double packets_per_s_;
   std::optional<std::uint64_t> count_;  ///< none: without end
   EvenTimes times_;
   std::optional<TokenBucket> rate_;

@@ -323,7 +323,8 @@ TEST(DpdkPort, divides_by_flow_where_its_driver_has_a_hash) {
   EXPECT_TRUE(can_divide({"net_null_hash"}, {}, 4).value());
   EXPECT_TRUE(can_divide({"net_null_hash"}, {"net_null_hash"}, 4).value());
   EXPECT_FALSE(can_divide({"net_ring_hash"}, {}, 4).value()) << "a ring has queues, and no hash";
-  EXPECT_FALSE(can_divide({"net_null_hash"}, {"net_ring_hash"}, 17).value()) << "more than it has queues";
+  EXPECT_FALSE(can_divide({"net_null_hash"}, {"net_ring_hash"}, 4).value()) << "both ends have to";
+  EXPECT_FALSE(can_divide({"net_null_hash"}, {}, RTE_MAX_QUEUES_PER_PORT + 1).value()) << "more than it has queues";
   EXPECT_FALSE(can_divide({"net_null_hash"}, {interface_device("eth0")}, 2).value());
   EXPECT_FALSE(can_divide({}, {"net_null_hash"}, 2).value());
   EXPECT_EQ(can_divide({"net_nonsense0"}, {}, 2).status().code(), absl::StatusCode::kNotFound);

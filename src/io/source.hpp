@@ -44,7 +44,7 @@ class Source {
   /// By any thread.
   virtual SourceCounts counts() const = 0;
   /// Packets that the source would bring if the chain always took them; 0: as many as are taken, or not known.
-  virtual std::uint64_t offered_per_second() const { return 0; }
+  virtual double offered_per_second() const { return 0; }
   /// About which part of its packets the source has brought, 0 to 1; below 0 where nobody knows how many will come. Any
   /// thread.
   virtual double part_done() const { return -1; }

@@ -13,8 +13,8 @@ class TokenBucket {
  public:
   using Clock = std::chrono::steady_clock;
 
-  TokenBucket(std::uint64_t per_second, std::uint32_t min_burst, Clock::time_point start)
-      : per_second_(static_cast<double>(per_second)),
+  TokenBucket(double per_second, std::uint32_t min_burst, Clock::time_point start)
+      : per_second_(per_second),
         burst_(std::max(static_cast<double>(min_burst), per_second_ / 1000.0)),
         last_(start) {}
 

@@ -107,19 +107,28 @@ void make_echo_reply(Packet const& packet) {
 }
 
 bool ErrorBudget::take(std::uint64_t now_ns) {
+  if (now_ns < next_ns_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  const std::scoped_lock lock(mutex_);
+  return take_locked(now_ns);
+}
+
+bool ErrorBudget::take_locked(std::uint64_t now_ns) {
   if (now_ns > last_ns_) {
     // before the product can overflow the bucket is full
     const std::uint64_t full = burst_ * kNsPerSecond;
     const std::uint64_t elapsed = now_ns - last_ns_;
     const bool fills = per_second_ != 0 && elapsed >= (full - tokens_ns_) / per_second_ + 1;
     tokens_ns_ = fills ? full : tokens_ns_ + elapsed * per_second_;
+    last_ns_ = now_ns;
   }
-  last_ns_ = now_ns;
-  if (tokens_ns_ < kNsPerSecond) {
-    return false;
+  const bool took = tokens_ns_ >= kNsPerSecond;
+  tokens_ns_ -= took ? kNsPerSecond : 0;
+  if (tokens_ns_ < kNsPerSecond && per_second_ != 0) {
+    next_ns_.store(last_ns_ + (kNsPerSecond - tokens_ns_ + per_second_ - 1) / per_second_, std::memory_order_relaxed);
   }
-  tokens_ns_ -= kNsPerSecond;
-  return true;
+  return took;
 }
 
 }  // namespace catena::packet

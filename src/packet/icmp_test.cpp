@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+#include <vector>
+
 namespace catena::packet {
 namespace {
 
@@ -69,6 +73,35 @@ TEST(ErrorBudget, gives_a_burst_and_then_a_rate) {
   EXPECT_TRUE(budget.take(kStart + 100 * kTenth) && budget.take(kStart + 100 * kTenth) &&
               budget.take(kStart + 100 * kTenth));
   EXPECT_FALSE(budget.take(kStart + 100 * kTenth)) << "no more than the burst is saved up";
+}
+
+TEST(ErrorBudget, that_shards_share_is_that_of_one_though_their_times_go_back_and_forth) {
+  ErrorBudget budget(10, 3);
+  constexpr std::uint64_t kStart = 1'700'000'000'000'000'000;
+  constexpr std::uint64_t kTenth = 100'000'000;
+  std::uint32_t taken = 0;
+  for (std::uint64_t tenth = 0; tenth < 100; ++tenth) {
+    for (const std::uint64_t behind : {0U, 1U, 0U, 1U, 0U}) {
+      taken += budget.take(kStart + (tenth + 1 - behind) * kTenth) ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(taken, 3U + 99U);
+
+  constexpr std::uint32_t kThreads = 4;
+  std::atomic<std::uint32_t> by_threads{0};
+  ErrorBudget shared(1000, 50);
+  std::vector<std::thread> threads;
+  for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&] {
+      for (std::uint64_t us = 0; us < 100'000; ++us) {
+        by_threads += shared.take(kStart + us * 1000) ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(by_threads, 50U + 99U) << "a tenth of a second";
 }
 
 TEST(ErrorBudget, of_nothing_gives_nothing) {

@@ -93,8 +93,7 @@ Status start_eal_for(PortConfig const& rx, PortConfig const& tx) {
 
 Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions const& options, bool by_packet,
                              std::uint32_t parts) {
-  const bool is_ordered = config.tx.kind == PortKind::kPcap || !options.record_path.empty() || !options.eve_path.empty();
-  if (is_ordered || options.make_source || options.make_sink) {
+  if (!chain::hides_order(config, options)) {
     return false;
   }
   if (config.rx.kind == PortKind::kDpdk && by_packet) {

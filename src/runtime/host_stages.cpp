@@ -41,7 +41,7 @@ void HostStage::worked(std::int64_t begin_ns, std::int64_t end_ns) {
   ++polls_;
 }
 
-RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool> const& stop,
+RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop,
                  LineBook* lines)
     : HostStage("rx"), source_(&source), pool_(&pool), out_(std::move(out)), stop_(&stop), lines_(lines) {}
 
@@ -63,11 +63,14 @@ Result<Progress> RxStage::poll() {
 }
 
 Progress RxStage::receive(bool& is_full) {
-  if (stop_->load(std::memory_order_relaxed) || source_->finished() || !error_.ok()) {
+  if (!error_.ok()) {
+    *stop_ = true;  // other sources of the chain must not go on without this one's packets
+  }
+  if (stop_->load(std::memory_order_relaxed) || source_->finished()) {
     out_.close();
     return Progress::kFinished;
   }
-  memory::Unit* unit = acquire_unit();
+  memory::Unit* unit = out_.take_unit(*pool_);
   if (unit == nullptr) {
     ++starved_polls_;
     find_exhausted();
@@ -103,18 +106,10 @@ Progress RxStage::receive(bool& is_full) {
   return Progress::kWorked;
 }
 
-/// An empty unit, and those that it is divided into; null where that would leave too few for stages behind.
-memory::Unit* RxStage::acquire_unit() {
-  if (!out_.is_ready() || (out_.units_spare() != 0 && pool_->free_units() <= out_.units_spare())) {
-    return nullptr;
-  }
-  return pool_->acquire_unit();
-}
-
 /// Ends the source where packets would be waited for in vain.
 void RxStage::find_exhausted() {
   if (error_.ok()) {
-    error_ = exhausted(*pool_, 1 + out_.units_taken() + out_.units_spare());
+    error_ = exhausted(*pool_, 1 + out_.units_wanted());
   }
 }
 
@@ -149,8 +144,12 @@ Result<Progress> CpuStage::poll() {
   return Progress::kWorked;
 }
 
-HandOverStage::HandOverStage(memory::PacketPool& pool, Merger in, Splitter out)
-    : HostStage("hand-over"), pool_(&pool), in_(std::move(in)), out_(std::move(out)) {}
+HandOverStage::HandOverStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change)
+    : HostStage("hand-over"),
+      pool_(&pool),
+      in_(std::move(in)),
+      out_(std::move(out)),
+      devices_change_(devices_change) {}
 
 Result<Progress> HandOverStage::poll() {
   if (in_.drained()) {
@@ -158,7 +157,7 @@ Result<Progress> HandOverStage::poll() {
     return Progress::kFinished;
   }
   if (!out_.is_ready()) {
-    CATENA_RETURN_IF_ERROR(exhausted(*pool_, out_.units_taken() + out_.units_spare()));
+    CATENA_RETURN_IF_ERROR(exhausted(*pool_, out_.units_wanted()));
     return Progress::kIdle;
   }
   memory::Unit* unit = in_.pop();
@@ -166,6 +165,7 @@ Result<Progress> HandOverStage::poll() {
     return Progress::kIdle;
   }
   count(unit->count);
+  unit->host_fallback = unit->host_fallback && !devices_change_;
   out_.push(unit);
   return Progress::kWorked;
 }

@@ -25,9 +25,9 @@ namespace catena::runtime {
 /// before goes on through the chain, and error() says why nothing follows.
 class RxStage final : public HostStage {
  public:
-  /// `out`: where units go. `lines`: where it notes what each packet was on arrival; null in a chain that writes no
+  /// `out`: where units go. `stop`: ends it, and what reads the same, as does an error of the source. `lines`: where it notes what each packet was on arrival; null in a chain that writes no
   /// lines.
-  RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool> const& stop,
+  RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop,
           LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return !sockets().empty(); }
@@ -42,13 +42,12 @@ class RxStage final : public HostStage {
 
  private:
   Progress receive(bool& is_full);
-  memory::Unit* acquire_unit();
   void find_exhausted();
 
   io::Source* source_;
   memory::PacketPool* pool_;
   Splitter out_;
-  std::atomic<bool> const* stop_;
+  std::atomic<bool>* stop_;
   LineBook* lines_;
   Status error_;
   std::uint64_t next_index_ = 0;
@@ -78,7 +77,8 @@ class CpuStage final : public HostStage {
 /// Between NFs whose packets are divided in different ways: puts units together and divides them anew.
 class HandOverStage final : public HostStage {
  public:
-  HandOverStage(memory::PacketPool& pool, Merger in, Splitter out);
+  /// `devices_change`: what NFs behind it have on a device crosses anew, whatever became of a device in front of it.
+  HandOverStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change = false);
   /// ResourceExhausted where a device that never answered keeps so many units that it could not go on.
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
@@ -87,6 +87,7 @@ class HandOverStage final : public HostStage {
   memory::PacketPool* pool_;
   Merger in_;
   Splitter out_;
+  bool devices_change_;
 };
 
 /// Sends what is alive, writes the lines of each unit, measures latency, and gives slots and units back.

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <future>
 #include <iterator>
 #include <random>
@@ -44,12 +45,7 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   session->workers_ = options.workers;
   session->cores_ = options.cores;
   session->is_traced_ = options.trace || !options.trace_path.empty();
-  session->config_.rx = options.rx.value_or(session->config_.rx);
-  session->config_.tx = options.tx.value_or(session->config_.tx);
-  if (!options.devices.empty()) {
-    session->config_.devices = options.devices;
-  }
-  CATENA_RETURN_IF_ERROR(session->choose_shards());
+  CATENA_RETURN_IF_ERROR(chain::apply(options, session->config_));
   session->flow_key_ = std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
   CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
@@ -65,18 +61,6 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
 Session::~Session() {
   // in front of the NFs and the device: they hold launches
   stages_.clear();
-}
-
-Status Session::choose_shards() {
-  if (config_.shards == chain::kAutoShards) {
-    config_.shards = chain::auto_shards(config_, config_.rx, config_.tx, workers_);
-  }
-  if (config_.shards < config_.devices.size()) {
-    return absl::InvalidArgumentError(concat(config_.file, ": ", config_.devices.size(),
-                                             " devices, and each has a shard at least; write `shards: auto`, or ",
-                                             config_.devices.size(), " or more"));
-  }
-  return absl::OkStatus();
 }
 
 template <typename Visit>
@@ -260,6 +244,7 @@ Status Session::make_stages(chain::RunOptions const& options) {
     lines_.emplace(pools_.front()->arena());
   }
   LineBook* const lines = lines_ ? &*lines_ : nullptr;
+  reserve_ = std::make_unique<UnitReserve>(*pools_.front());
   for (Section& section : sections_) {
     if (section.part.shards > 1 && !has_own_ends_) {
       section.order = std::make_unique<SplitOrder>(pools_.front()->arena().units());
@@ -269,7 +254,7 @@ Status Session::make_stages(chain::RunOptions const& options) {
   for (Section& section : sections_) {
     if (section.part.first != 0) {
       auto stage = std::make_unique<HandOverStage>(*pools_.front(), merger_of(*(&section - 1), lines),
-                                                   splitter_to(section, lines));
+                                                   splitter_to(section, lines), config_.devices.size() > 1);
       hand_overs_.push_back(stage.get());
       add_host_stage(std::move(stage));
     }
@@ -322,15 +307,10 @@ std::vector<memory::UnitQueue*> ends_of(auto& shards, bool first) {
 }  // namespace
 
 Splitter Session::splitter_to(Section& section, LineBook* lines) {
-  // what those behind it take, so that they can always go on and give units back
-  std::uint32_t spare = 0;
-  for (Section const& behind : sections_) {
-    spare += behind.part.first > section.part.first && behind.order ? behind.part.shards : 0;
-  }
   if (!section.order) {
-    return {section.shards.front().queues.front(), spare};
+    return {section.shards.front().queues.front(), sections_.size() > 1 ? reserve_.get() : nullptr};
   }
-  return {ends_of(section.shards, true), *pools_.front(), *section.order, division_of(section), lines, spare};
+  return {ends_of(section.shards, true), *pools_.front(), *section.order, division_of(section), lines, *reserve_};
 }
 
 Merger Session::merger_of(Section& section, LineBook* lines) {
@@ -489,11 +469,14 @@ Status Session::work() {
 
 Status Session::run_stages() {
   Status status = work();
-  for_each_entry([&status](std::size_t /*shard*/, Entry const& entry) {
-    if (const Status end = status.ok() ? entry.instance->nf().finish() : status; status.ok() && !end.ok()) {
-      status = Status(end.code(), concat("NF '", entry.config.name, "': ", std::string(end.message())));
-    }
-  });
+  if (status.ok()) {
+    // all are asked: one that cannot write its state is no reason to lose those of others
+    for_each_entry([&status](std::size_t /*shard*/, Entry const& entry) {
+      if (const Status end = entry.instance->nf().finish(); !end.ok()) {
+        status.Update(Status(end.code(), concat("NF '", entry.config.name, "': ", std::string(end.message()))));
+      }
+    });
+  }
   for_each_entry([](std::size_t /*shard*/, Entry const& entry) { entry.instance->board().end(entry.instance->nf()); });
   for (RxStage const* rx : rx_) {
     status.Update(rx->error());
@@ -636,9 +619,11 @@ Report Session::report() const {
     const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();
     report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
   }
+  double offered_per_second = 0;
   for (auto const& source : sources_) {
-    report.offered_per_second += source->offered_per_second();
+    offered_per_second += source->offered_per_second();
   }
+  report.offered_per_second = static_cast<std::uint64_t>(std::llround(offered_per_second));
   for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
     report.nfs.push_back(report_of(nf, counts));
   }

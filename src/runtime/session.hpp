@@ -76,7 +76,6 @@ class Session {
   };
   Session() = default;
   bool wants_device() const;
-  Status choose_shards();
   /// Calls `visit(shard, entry)` for every NF of every shard, section by section.
   template <typename Visit>
   void for_each_entry(Visit visit) const;
@@ -128,6 +127,7 @@ class Session {
   std::optional<Outputs> outputs_;
   std::unique_ptr<io::Sink> sink_;                     ///< until outputs_ has it
   std::vector<std::unique_ptr<io::Sink>> more_sinks_;  ///< of the second shard and those behind it, where each has one
+  std::unique_ptr<UnitReserve> reserve_;  ///< of the pool, where there is one
   std::optional<LineBook> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced
   std::vector<std::string> trace_names_;

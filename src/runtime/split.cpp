@@ -45,9 +45,10 @@ std::uint32_t Division::shard_of(packet::Packet const& packet) {
 }
 
 Splitter::Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order,
-                   Division division, LineBook* lines, std::uint32_t spare)
+                   Division division, LineBook* lines, UnitReserve& reserve)
     : queues_(std::move(queues)),
-      spare_(spare),
+      reserve_(&reserve),
+      number_(reserve.add(static_cast<std::uint32_t>(queues_.size()))),
       pool_(&pool),
       order_(&order),
       division_(std::move(division)),
@@ -55,19 +56,14 @@ Splitter::Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& p
       parts_(queues_.size()) {}
 
 bool Splitter::is_ready() {
-  const auto missing = static_cast<std::uint32_t>(std::count(parts_.begin(), parts_.end(), nullptr));
-  if (missing != 0 && pool_->free_units() < missing + spare_) {
-    return false;
+  return std::find(parts_.begin(), parts_.end(), nullptr) == parts_.end() || reserve_->take(number_, parts_);
+}
+
+memory::Unit* Splitter::take_unit(memory::PacketPool& pool) {
+  if (!is_ready()) {
+    return nullptr;
   }
-  for (memory::Unit*& part : parts_) {
-    if (part == nullptr) {
-      part = pool_->acquire_unit();
-    }
-    if (part == nullptr) {
-      return false;
-    }
-  }
-  return true;
+  return reserve_ != nullptr ? reserve_->take_one() : pool.acquire_unit();
 }
 
 void Splitter::start_part(memory::Unit& part, memory::Unit const& unit) const {
@@ -121,6 +117,7 @@ void Splitter::push(memory::Unit* unit) {
     const auto shard = static_cast<std::size_t>(std::countr_zero(left));
     queues_[shard]->push(std::exchange(parts_[shard], nullptr));
   }
+  reserve_->used(number_, static_cast<std::uint32_t>(std::popcount(shards)));
 }
 
 void Splitter::close() {

@@ -5,6 +5,7 @@
 #include "memory/unit_queue.hpp"
 #include "nf/instance.hpp"
 #include "runtime/unit_lines.hpp"
+#include "runtime/unit_reserve.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -58,22 +59,21 @@ class Division {
 /// time.
 class Splitter {
  public:
-  /// All units to one queue, as they are. `spare`: empty units that stages behind this need to go on, so that this one
-  /// must leave them.
-  Splitter(memory::UnitQueue& only, std::uint32_t spare = 0)  // NOLINT: rx needs not know that there may be more
-      : queues_{&only}, spare_(spare) {}
+  /// All units to one queue, as they are. `reserve`: of splitters behind it; null: there are none.
+  Splitter(memory::UnitQueue& only, UnitReserve* reserve = nullptr)  // NOLINT: rx needs not know that there may be more
+      : queues_{&only}, reserve_(reserve) {}
   /// Parts, one queue for each shard of the division; everything else outlives this. `lines`: null in a chain that
-  /// writes none.
+  /// writes none. To be made behind the splitters that packets pass before it.
   Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order, Division division,
-           LineBook* lines, std::uint32_t spare = 0);
+           LineBook* lines, UnitReserve& reserve);
 
-  /// Empty units that it has to take from the pool while it works on one.
-  std::uint32_t units_taken() const { return static_cast<std::uint32_t>(parts_.size()); }
-  /// And that must be left for those behind it.
-  std::uint32_t units_spare() const { return spare_; }
+  /// Empty units that it and those behind it may have at once.
+  std::uint32_t units_wanted() const { return reserve_ == nullptr ? 0 : reserve_->wanted_from(number_); }
   /// Whether push() has the empty units that it needs. To be asked in front of it; where it is not, units are in flight
   /// that will come back.
   bool is_ready();
+  /// An empty unit of `pool` for what rx receives, with those that push() needs for it; null: not now.
+  memory::Unit* take_unit(memory::PacketPool& pool);
   /// Takes the unit, which is not empty.
   void push(memory::Unit* unit);
   /// Nothing comes any more.
@@ -84,7 +84,8 @@ class Splitter {
   void start_part(memory::Unit& part, memory::Unit const& unit) const;
 
   std::vector<memory::UnitQueue*> queues_;
-  std::uint32_t spare_;
+  UnitReserve* reserve_;                ///< null where nobody else takes units
+  std::uint32_t number_ = 0;            ///< in the reserve
   memory::PacketPool* pool_ = nullptr;  ///< null with one queue
   SplitOrder* order_ = nullptr;
   std::optional<Division> division_;

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <thread>
@@ -38,13 +41,14 @@ class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   SplitTest()
       : pool_(memory::PacketPool::create(kSlots, kUnitPackets, 2 * GetParam()).value()),
+        reserve_(*pool_),
         order_(pool_->arena().units()),
         lines_(pool_->arena()) {
     for (std::uint32_t i = 0; i < GetParam(); ++i) {
       in_.emplace_back(pool_->arena(), i);
       out_.emplace_back(pool_->arena(), GetParam() + i);
     }
-    splitter_.emplace(all(in_), *pool_, order_, Division(GetParam(), 1), &lines_);
+    splitter_.emplace(all(in_), *pool_, order_, Division(GetParam(), 1), &lines_, reserve_);
     merger_.emplace(all(out_), *pool_, order_, &lines_);
   }
   static std::vector<memory::UnitQueue*> all(std::vector<memory::UnitQueue>& queues) {
@@ -66,7 +70,7 @@ class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
   }
   /// A unit of `count` packets; every third number is that of a frame that rx dropped. Null: not now.
   memory::Unit* next_unit(std::uint32_t count) {
-    memory::Unit* unit = splitter_->is_ready() ? pool_->acquire_unit() : nullptr;
+    memory::Unit* unit = splitter_->take_unit(*pool_);
     if (unit == nullptr) {
       return nullptr;
     }
@@ -105,6 +109,7 @@ class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
   }
 
   std::unique_ptr<memory::PacketPool> pool_;
+  UnitReserve reserve_;
   SplitOrder order_;
   LineBook lines_;
   std::vector<memory::UnitQueue> in_;   ///< of each shard
@@ -218,98 +223,211 @@ TEST_P(SplitTest, quarantined_parts_come_by_themselves) {
   release(first);
 }
 
-/// Shards that hand packets over to shards that are divided in another way: rx -> shards -> hand-over -> shards -> tx.
+/// Shards that hand packets over to shards that are divided in another way: rx -> shards -> hand-over -> shards -> tx,
+/// and so on.
 class HandOverTest : public ::testing::TestWithParam<std::uint32_t> {
  protected:
-  void run(std::uint32_t slots, std::uint32_t unit_packets, std::uint32_t packets) {
-    const std::uint32_t shards = GetParam();
-    const auto pool = memory::PacketPool::create(slots, unit_packets, 4 * shards, shards).value();
-    SplitOrder first_order(pool->arena().units());
-    SplitOrder second_order(pool->arena().units());
-    std::vector<std::vector<memory::UnitQueue>> queues(4);
-    for (std::uint32_t i = 0; i < 4 * shards; ++i) {
-      queues[i / shards].emplace_back(pool->arena(), i);
-    }
-    Splitter rx(all(queues[0]), *pool, first_order, Division(shards, 1), nullptr, shards);
-    HandOverStage hand_over(*pool, Merger(all(queues[1]), *pool, first_order, nullptr),
-                            Splitter(all(queues[2]), *pool, second_order, Division(shards, 2), nullptr));
-    Merger tx(all(queues[3]), *pool, second_order, nullptr);
-    std::vector<std::thread> threads;
-    for (std::uint32_t i = 0; i < 2 * shards; ++i) {
-      threads.emplace_back(pass_all, std::ref(queues[i / shards * 2][i % shards]),
-                           std::ref(queues[i / shards * 2 + 1][i % shards]));
-    }
-    threads.emplace_back([&] {
-      for (Result<Progress> progress = Progress::kIdle; progress.ok() && *progress != Progress::kFinished;) {
-        progress = hand_over.poll();
-        EXPECT_TRUE(progress.ok()) << progress.status();
+  struct Shape {
+    std::uint32_t slots;
+    std::uint32_t unit_packets;
+    std::uint32_t parts;  ///< that the pool has units for
+    std::uint32_t sections;
+  };
+  /// The stages of such a chain.
+  struct Chain {
+    Chain(Shape const& of, std::uint32_t shards) : shape(of) {
+      const std::uint32_t count = 2 * shape.sections * shards;
+      pool = memory::PacketPool::create(shape.slots, shape.unit_packets, count, shape.parts).value();
+      reserve.emplace(*pool);
+      queues.resize(2 * shape.sections);
+      for (std::uint32_t i = 0; i < count; ++i) {
+        queues[i / shards].emplace_back(pool->arena(), i);
       }
-    });
-    threads.emplace_back([&] { receive(*pool, rx, packets); });
-    std::uint64_t next = 0;
-    while (!tx.drained()) {
-      if (memory::Unit* unit = tx.pop(); unit != nullptr) {
-        for (std::uint32_t i = 0; i < unit->count; ++i) {
-          ASSERT_EQ(pool->batch(*unit)[i].index(), next++) << "order is that of arrival";
+      for (std::uint32_t section = 0; section < shape.sections; ++section) {
+        orders.emplace_back(pool->arena().units());
+        Splitter splitter(all(queues[2 * section]), *pool, orders.back(), Division(shards, section + 1), nullptr,
+                          *reserve);
+        if (section == 0) {
+          rx.emplace(std::move(splitter));
+        } else {
+          hand_overs.emplace_back(*pool, Merger(all(queues[2 * section - 1]), *pool, orders[section - 1], nullptr),
+                                  std::move(splitter));
         }
-        pool->release_slots(*unit, 0, unit->count);
-        pool->release_unit(unit);
-      } else {
-        std::this_thread::yield();
       }
+      tx.emplace(all(queues.back()), *pool, orders.back(), nullptr);
     }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
-    EXPECT_EQ(next, packets);
-    EXPECT_EQ(pool->free_slots(), slots);
-    EXPECT_EQ(pool->free_units(), pool->arena().units());
-  }
-
- private:
-  static std::vector<memory::UnitQueue*> all(std::vector<memory::UnitQueue>& queues) {
-    std::vector<memory::UnitQueue*> pointers;
-    for (memory::UnitQueue& queue : queues) {
-      pointers.push_back(&queue);
-    }
-    return pointers;
-  }
-  static void pass_all(memory::UnitQueue& in, memory::UnitQueue& out) {
-    while (!in.drained()) {
-      if (memory::Unit* unit = in.pop(); unit != nullptr) {
-        out.push(unit);
-      } else {
-        std::this_thread::yield();
+    static std::vector<memory::UnitQueue*> all(std::vector<memory::UnitQueue>& queues) {
+      std::vector<memory::UnitQueue*> pointers;
+      for (memory::UnitQueue& queue : queues) {
+        pointers.push_back(&queue);
       }
+      return pointers;
     }
-    out.close();
-  }
-  static void receive(memory::PacketPool& pool, Splitter& rx, std::uint32_t packets) {
-    std::mt19937 random(5);
-    for (std::uint64_t index = 0; index < packets;) {
-      const auto count =
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(1 + random() % pool.unit_packets(), packets - index));
-      memory::Unit* unit = rx.is_ready() && pool.free_units() > rx.units_spare() ? pool.acquire_unit() : nullptr;
-      if (unit == nullptr || !pool.acquire_slots(*unit, count)) {
+    /// A unit of at most `most` packets. False: not now.
+    bool receive(std::uint32_t most) {
+      memory::Unit* unit = rx->take_unit(*pool);
+      const auto count = static_cast<std::uint32_t>(1 + random() % most);
+      if (unit == nullptr || !pool->acquire_slots(*unit, count)) {
         if (unit != nullptr) {
-          pool.release_unit(unit);
+          pool->release_unit(unit);
         }
-        std::this_thread::yield();
-        continue;
+        return false;
       }
       unit->count = count;
       for (const std::uint32_t slot : unit->used_slots()) {
-        put_frame(pool, slot, index++);
+        put_frame(*pool, slot, received++);
       }
-      rx.push(unit);
+      rx->push(unit);
+      return true;
     }
-    rx.close();
-  }
+    bool pass(std::size_t section, std::size_t shard) {
+      memory::UnitQueue& in = queues[2 * section][shard];
+      memory::UnitQueue& out = queues[2 * section + 1][shard];
+      if (memory::Unit* unit = in.pop(); unit != nullptr) {
+        out.push(unit);
+        return true;
+      }
+      if (in.drained()) {
+        out.close();
+      }
+      return false;
+    }
+    bool send() {
+      memory::Unit* unit = tx->pop();
+      if (unit == nullptr) {
+        return false;
+      }
+      for (std::uint32_t i = 0; i < unit->count; ++i) {
+        EXPECT_EQ(pool->batch(*unit)[i].index(), sent++) << "order is that of arrival";
+      }
+      pool->release_slots(*unit, 0, unit->count);
+      pool->release_unit(unit);
+      return true;
+    }
+    void expect_nothing_left() const {
+      EXPECT_EQ(sent, received);
+      EXPECT_EQ(pool->free_slots(), shape.slots);
+      EXPECT_EQ(pool->free_units(), pool->arena().units());
+    }
+
+    Shape shape;
+    std::mt19937 random{5};
+    std::unique_ptr<memory::PacketPool> pool;
+    std::optional<UnitReserve> reserve;
+    std::vector<std::vector<memory::UnitQueue>> queues;
+    std::deque<SplitOrder> orders;
+    std::optional<Splitter> rx;
+    std::deque<HandOverStage> hand_overs;
+    std::optional<Merger> tx;
+    std::uint64_t received = 0;
+    std::uint64_t sent = 0;
+  };
 };
 
-TEST_P(HandOverTest, keeps_the_order_of_arrival) { run(2048, 64, 50'000); }
+TEST_P(HandOverTest, keeps_the_order_of_arrival) {
+  constexpr std::uint32_t kSections = 3;
+  constexpr std::uint64_t kPackets = 30'000;
+  Chain chain({2048, 64, GetParam(), kSections}, GetParam());
+  std::vector<std::thread> threads;
+  const auto until_done = [&threads](auto poll) {
+    threads.emplace_back([poll] {
+      while (!poll()) {
+        std::this_thread::yield();
+      }
+    });
+  };
+  for (std::size_t section = 0; section < kSections; ++section) {
+    until_done([&chain, section] {
+      bool done = true;
+      for (std::size_t shard = 0; shard < GetParam(); ++shard) {
+        done = done && chain.queues[2 * section][shard].drained();  // first: the last pass() has to see it
+        chain.pass(section, shard);
+      }
+      return done;
+    });
+  }
+  for (HandOverStage& hand_over : chain.hand_overs) {
+    until_done([&hand_over] { return hand_over.poll().value() == Progress::kFinished; });
+  }
+  until_done([&chain] {
+    if (chain.received < kPackets) {
+      chain.receive(64);
+      return false;
+    }
+    chain.rx->close();
+    return true;
+  });
+  while (!chain.tx->drained()) {
+    if (!chain.send()) {
+      std::this_thread::yield();
+    }
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  chain.expect_nothing_left();
+}
 
-TEST_P(HandOverTest, goes_on_where_units_are_scarce) { run(512, 256, 20'000); }
+/// Every stage of the last section has just done what there was when rx takes all that it may.
+TEST_P(HandOverTest, goes_on_where_rx_takes_all_units_while_those_behind_it_have_none) {
+  Chain chain({32768, 1024, 1, 3}, GetParam());
+  const auto pass = [&chain](std::size_t section) {
+    for (std::size_t shard = 0; shard < GetParam(); ++shard) {
+      while (chain.pass(section, shard)) {
+      }
+    }
+  };
+  ASSERT_TRUE(chain.receive(64));
+  pass(0);
+  ASSERT_EQ(chain.hand_overs[0].poll().value(), Progress::kWorked);
+  pass(1);
+  ASSERT_EQ(chain.hand_overs[1].poll().value(), Progress::kWorked);
+  pass(2);
+  ASSERT_TRUE(chain.send());
+  while (chain.receive(64)) {
+  }
+  pass(0);
+  EXPECT_EQ(chain.hand_overs[1].poll().value(), Progress::kIdle) << "it has no packets, and takes what it needs for some";
+  EXPECT_EQ(chain.hand_overs[0].poll().value(), Progress::kWorked);
+}
+
+/// More slots than parts can have, and stages that are asked in an order of no good will.
+TEST_P(HandOverTest, goes_on_where_units_are_scarce) {
+  constexpr std::uint64_t kPackets = 20'000;
+  for (const std::uint32_t sections : {1U, 2U, 3U, 4U}) {
+    Chain chain({32768, 1024, 1, sections}, GetParam());
+    std::vector<std::function<bool()>> stages;
+    stages.emplace_back([&chain] { return chain.received < kPackets && chain.receive(64); });
+    for (std::size_t section = 0; section < sections; ++section) {
+      stages.emplace_back([&chain, section] {
+        bool worked = false;
+        for (std::size_t shard = 0; shard < GetParam(); ++shard) {
+          worked = chain.pass(section, shard) || worked;
+        }
+        return worked;
+      });
+    }
+    for (HandOverStage& hand_over : chain.hand_overs) {
+      stages.emplace_back([&hand_over] { return hand_over.poll().value() == Progress::kWorked; });
+    }
+    stages.emplace_back([&chain] { return chain.send(); });
+    const auto moves = [](std::function<bool()> const& stage) { return stage(); };
+    for (std::uint32_t idle = 0; idle < 1000;) {
+      // a few times, or until it is stuck
+      std::function<bool()> const& any = stages[chain.random() % stages.size()];
+      for (auto polls = chain.random() % 2 == 0 ? 1 + chain.random() % 3 : 10'000; polls != 0 && any(); --polls) {
+        idle = 0;
+      }
+      ++idle;
+    }
+    EXPECT_GE(chain.received, kPackets) << sections << " sections: nothing moves any more";
+    chain.rx->close();
+    for (std::uint32_t i = 0; i < 100; ++i) {
+      std::count_if(stages.begin(), stages.end(), moves);
+    }
+    chain.expect_nothing_left();
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Shards, HandOverTest, ::testing::Values(2U, 3U, 8U, 16U));
 

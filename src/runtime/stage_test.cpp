@@ -126,6 +126,7 @@ struct Outcome {
   Status status;
   std::vector<Sent> sent;
   Status rx_error;
+  bool is_stopped = false;
   std::uint64_t received = 0;
   std::uint64_t dropped = 0;
   Status device_status;
@@ -204,6 +205,7 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   }
   outcome.sent = sink.frames();
   outcome.rx_error = rx.error();
+  outcome.is_stopped = stop;
   outcome.received = rx.packets();
   if (device_stage != nullptr) {
     outcome.device_status = device_stage->device_status();
@@ -540,6 +542,7 @@ TEST(Run, packets_before_a_failure_of_the_source_still_go_through) {
   const Outcome actual = run(frames(), {.device = &device_here(), .workers = 3, .source_fails_at = 640});
   EXPECT_TRUE(actual.status.ok()) << actual.status;
   EXPECT_TRUE(absl::IsDataLoss(actual.rx_error)) << actual.rx_error;
+  EXPECT_TRUE(actual.is_stopped) << "sources of other shards go on for nothing";
   EXPECT_EQ(actual.received, 640U);
   EXPECT_EQ(actual.sent.size() + actual.dropped, 640U);
   EXPECT_EQ(actual.free_units, actual.all_units);

@@ -400,25 +400,24 @@ std::size_t EthdevPort::Queue::send(std::span<const SlotFrame> frames) {
 PortCounters EthdevPort::counters_of(std::size_t queue) const {
   rte_eth_stats stats{};
   rte_eth_stats_get(probed_.id, &stats);
-  const auto sum = [](std::deque<Counter> const& counters) {
-    return std::accumulate(counters.begin(), counters.end(), std::uint64_t{0});
-  };
-  // some drivers count as an error what they did not take, too
-  const std::uint64_t refused = sum(refused_);
-  const std::uint64_t tx_errors = stats.oerrors - std::min<std::uint64_t>(stats.oerrors, refused);
-  // of what the device has still to send, all may be this queue's
-  const std::uint64_t taken = sum(taken_);
-  const std::uint64_t waiting = taken - std::min<std::uint64_t>(taken, stats.opackets + tx_errors);
+  const std::uint64_t refused = std::accumulate(refused_.begin(), refused_.end(), std::uint64_t{0});
+  const std::uint64_t taken = std::accumulate(taken_.begin(), taken_.end(), std::uint64_t{0});
+  const auto before = std::accumulate(taken_.begin(), taken_.begin() + static_cast<std::ptrdiff_t>(queue), std::uint64_t{0});
   const std::uint64_t own = taken_[queue];
-  const std::uint64_t sent = own - std::min(own, waiting);
-  if (queue != 0) {
-    return {.sent = sent};
+  // some drivers count as an error what they did not take, too. Whose the others were nobody says: the first queues'
+  const std::uint64_t errors = stats.oerrors - std::min<std::uint64_t>(stats.oerrors, refused);
+  const std::uint64_t own_errors = std::min(errors - std::min(errors, before), own);
+  // of what the device has still to send, all may be this queue's
+  const std::uint64_t waiting = taken - std::min<std::uint64_t>(taken, stats.opackets + errors);
+  PortCounters counters;
+  counters.tx_errors = own_errors;
+  counters.sent = own - own_errors - std::min(own - own_errors, waiting);
+  if (queue == 0) {
+    counters.missed = stats.imissed;
+    counters.no_slot = stats.rx_nombuf;
+    counters.rx_errors = stats.ierrors;
   }
-  return {.missed = stats.imissed,
-          .no_slot = stats.rx_nombuf,
-          .rx_errors = stats.ierrors,
-          .sent = sent - std::min(sent, tx_errors),
-          .tx_errors = tx_errors};
+  return counters;
 }
 
 std::string EthdevPort::describe() const {

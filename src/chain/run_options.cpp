@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/run_options.hpp"
+
+#include "chain/workers.hpp"
+
+#include <catena/core/text.hpp>
+
+namespace catena::chain {
+namespace {
+
+std::uint32_t cores_for(RunOptions const& options) {
+  if (options.workers != 0) {
+    return options.workers;
+  }
+  return static_cast<std::uint32_t>(options.cores.empty() ? usable_cores().size() : options.cores.size());
+}
+
+}  // namespace
+
+bool hides_order(ChainConfig const& config, RunOptions const& options) {
+  return config.tx.kind != PortKind::kPcap && options.record_path.empty() && options.eve_path.empty() &&
+         !options.make_source && !options.make_sink;
+}
+
+Status apply(RunOptions const& options, ChainConfig& config) {
+  config.rx = options.rx.value_or(config.rx);
+  config.tx = options.tx.value_or(config.tx);
+  if (!options.devices.empty()) {
+    config.devices = options.devices;
+  }
+  if (config.shards == kAutoShards) {
+    const bool is_artificial = config.rx.kind == PortKind::kGenerator || config.rx.kind == PortKind::kReplay;
+    config.shards =
+        auto_shards(config, is_artificial && config.tx.kind == PortKind::kNull && hides_order(config, options),
+                    cores_for(options));
+  }
+  if (config.shards < config.devices.size()) {
+    return absl::InvalidArgumentError(concat(config.file, ": ", config.devices.size(),
+                                             " devices, and each has a shard at least; write `shards: auto`, or ",
+                                             config.devices.size(), " or more"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace catena::chain
