@@ -156,11 +156,10 @@ class Shards {
   std::size_t size() const { return instances_.size(); }
   nf::Nf& nf(std::size_t shard) { return instances_[shard]->nf(); }
   Status start(nf::RunContext const& context) {
-    Status status;
     for (auto const& instance : instances_) {
-      status.Update(dynamic_cast<nf::Persistent&>(instance->nf()).start(context));
+      CATENA_RETURN_IF_ERROR(dynamic_cast<nf::Persistent&>(instance->nf()).start(context));
     }
-    return status;
+    return absl::OkStatus();
   }
   Status finish() {
     Status status;
@@ -532,6 +531,23 @@ TEST(ShardStates, that_another_shard_lacks_cost_nothing) {
   ASSERT_EQ(after.size(), kAssociations - 1);
   for (auto const& [name, text] : after) {
     EXPECT_EQ(text, before.at(name));
+  }
+}
+
+TEST(ShardStates, that_another_shard_cannot_take_cost_nothing) {
+  const ScratchFolder folder;
+  live_run(folder, "decrypt", 3, kLiveNewKeys, {}, 0, 0);
+  auto before = states_in(folder);
+  for (auto& [name, text] : before) {
+    if (text.find("spi: 4097\n") != std::string::npos) {
+      text = "spi: 4097\nnonsense\n";
+      folder.write("sa.yaml.state/" + name, text);
+    }
+  }
+  for (nf::RunContext const& context : {kLive, kLiveNewKeys}) {
+    Shards shards("decrypt", kFive, 3, "", &folder);
+    EXPECT_EQ(shards.start(context).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(states_in(folder), before);
   }
 }
 

@@ -274,7 +274,7 @@ TEST_P(Sharded, statistics_and_the_report_are_those_of_one) {
 }
 
 TEST_P(Sharded, flows_expire_at_the_packets_at_which_they_do_in_one) {
-  // the clients' queries come half a second after the first packet of all: whole seconds count from that one
+  // the clients' queries come half a second after the first packet of all, which one shard alone has
   constexpr std::uint32_t kClients = 60;
   const Chosen chosen(kClients);
   std::set<bool> seen;
