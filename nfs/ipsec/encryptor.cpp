@@ -61,8 +61,8 @@ Encryptor::Encryptor(std::shared_ptr<const Tunnels> tunnels, std::shared_ptr<Sta
 
 Result<std::unique_ptr<nf::Nf>> Encryptor::replicate(std::uint32_t shard) const {
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
-  return std::make_unique<Encryptor>(tunnels_, states_, index_, std::move(crypto), nf::Shard{shard, shard_.count},
-                                     mtu_, errors_);
+  return std::make_unique<Encryptor>(tunnels_, states_, index_, std::move(crypto), nf::Shard{shard, shard_.count}, mtu_,
+                                     errors_);
 }
 
 std::shared_ptr<packet::ErrorBudget> Encryptor::make_budget() {

@@ -13,8 +13,7 @@ std::uint32_t size_of(PortRange const& range) { return std::uint32_t{range.last}
 
 Shards::Shards(NatConfig config)
     : config_(std::move(config)),
-      count_(std::min(
-          {config_.shard.count, size_of(config_.mappings.ports), size_of(config_.mappings.identifiers)})),
+      count_(std::min({config_.shard.count, size_of(config_.mappings.ports), size_of(config_.mappings.identifiers)})),
       ports_(config_.mappings.ports, count_),
       identifiers_(config_.mappings.identifiers, count_) {
   for (std::uint32_t shard = 0; shard < config_.shard.count; ++shard) {

@@ -139,9 +139,9 @@ Result<std::unique_ptr<nf::Nf>> Router::create(nf::Config& config) {
   routes = with_special_routes(std::move(routes), special);
   NextHops next_hops(routes, ports);
   CATENA_ASSIGN_OR_RETURN(lpm::Fib fib, lpm::Fib::create(routes, next_hops.numbers()));
-  auto tables = std::make_shared<const Tables>(Tables{std::move(routes), special.size(), std::move(next_hops),
-                                                      std::move(fib), std::move(options), ports, answer_options,
-                                                      make_budget(answer_options)});
+  auto tables =
+      std::make_shared<const Tables>(Tables{std::move(routes), special.size(), std::move(next_hops), std::move(fib),
+                                            std::move(options), ports, answer_options, make_budget(answer_options)});
   return std::unique_ptr<nf::Nf>(new Router(std::move(tables)));
 }
 

@@ -344,6 +344,15 @@ TEST(Timeline, shows_the_middle_of_a_run) {
   EXPECT_TRUE(timeline_rows({}).empty());
 }
 
+TEST(Timeline, shows_something_of_a_run_that_rests_in_its_middle) {
+  trace::SpanLog log;
+  log.add({"work", 0, 0, 1, 1'000'000'000, 1'000'010'000});
+  log.add({"work", 0, 1, 1, 1'090'000'000, 1'090'010'000});
+  const std::vector<TimeRow> rows = timeline_rows(std::vector<runtime::StageTrace>{{"rx", &log}});
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].boxes.size(), 1U);
+}
+
 // ---- nca
 
 std::string_view bytes_of(nca_packet const& packet) { return {static_cast<const char*>(packet.data), packet.length}; }

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace catena::bench {
@@ -30,6 +32,19 @@ class RowFiller {
   std::int64_t from_ns_;
 };
 
+/// Of the spans the begin that is nearest to `ns`: on a slow machine nothing may happen around the middle of a run.
+std::int64_t nearest_begin(std::span<const runtime::StageTrace> stages, std::int64_t ns) {
+  std::optional<std::int64_t> nearest;
+  for (runtime::StageTrace const& stage : stages) {
+    for (trace::Span const& span : stage.log->spans()) {
+      if (!nearest || std::abs(span.begin_ns - ns) < std::abs(*nearest - ns)) {
+        nearest = span.begin_ns;
+      }
+    }
+  }
+  return nearest.value_or(ns);
+}
+
 }  // namespace
 
 std::vector<std::string> timeline_kinds() {
@@ -46,9 +61,10 @@ std::vector<TimeRow> timeline_rows(std::span<const runtime::StageTrace> stages) 
       last_ns = std::max(last_ns, span.end_ns);
     }
   }
+  const std::int64_t middle_ns = nearest_begin(stages, first_ns / 2 + last_ns / 2);
   const std::vector<std::string> kinds = timeline_kinds();
   std::vector<TimeRow> rows;
-  const RowFiller filler(first_ns / 2 + last_ns / 2 - static_cast<std::int64_t>(kTimelineUs * kNsPerUs / 2));
+  const RowFiller filler(middle_ns - static_cast<std::int64_t>(kTimelineUs * kNsPerUs / 2));
   for (runtime::StageTrace const& stage : stages) {
     std::vector<TimeRow> tracks;
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {

@@ -204,8 +204,8 @@ Result<std::uint32_t> read_shards(Section& spec, ChainConfig const& chain) {
   }
   if (const std::size_t queues = shards * queues_of(chain); queues > memory::kMaxQueues) {
     return spec.config().error("shards", concat("'shards' is ", shards, ", which with ", chain.nfs.size(),
-                                                " NFs may need ", queues, " queues; there are ", memory::kMaxQueues, "; write ",
-                                                memory::kMaxQueues / queues_of(chain), " or less"));
+                                                " NFs may need ", queues, " queues; there are ", memory::kMaxQueues,
+                                                "; write ", memory::kMaxQueues / queues_of(chain), " or less"));
   }
   return shards;
 }

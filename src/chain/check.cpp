@@ -17,8 +17,8 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
   const nf::NamedFiles of_nfs;
   std::vector<std::unique_ptr<nf::Instance>> instances;
   for (NfConfig const& entry : config.nfs) {
-    instances.push_back(findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx),
-                                                  {0, config.shards})));
+    instances.push_back(
+        findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx), {0, config.shards})));
     if (instances.back() == nullptr) {
       continue;
     }

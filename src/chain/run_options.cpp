@@ -30,9 +30,8 @@ Status apply(RunOptions const& options, ChainConfig& config) {
   }
   if (config.shards == kAutoShards) {
     const bool is_artificial = config.rx.kind == PortKind::kGenerator || config.rx.kind == PortKind::kReplay;
-    config.shards =
-        auto_shards(config, is_artificial && config.tx.kind == PortKind::kNull && hides_order(config, options),
-                    cores_for(options));
+    config.shards = auto_shards(
+        config, is_artificial && config.tx.kind == PortKind::kNull && hides_order(config, options), cores_for(options));
   }
   if (config.shards < config.devices.size()) {
     return absl::InvalidArgumentError(concat(config.file, ": ", config.devices.size(),

@@ -29,7 +29,7 @@ struct RunOptions {
   bool trace = false;        ///< keeps the time line for traces() where no file is wanted
   std::vector<std::uint32_t> cores;  ///< where workers stay, worker i on cores[i % size]; empty: anywhere
   std::uint32_t workers = 1;         ///< 0, for apply(): as many as there are cores
-  bool new_keys = false;  ///< no key of the chain was used before
+  bool new_keys = false;             ///< no key of the chain was used before
   SyncOptions sync;
   /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
   /// measure. The plan is still made for what rx says.

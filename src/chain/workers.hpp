@@ -23,8 +23,9 @@ Result<std::vector<std::uint32_t>> parse_cores(std::string_view text);
 std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uint32_t cores);
 
 /// Shards of a chain that leaves their number open, on so many cores: as many as may gain from it. `own_ends`: where
-/// each has a source of its own. Then one for each core, or for each four where an NF is on a gpu, so that launches stay
-/// large; else one for each core but those of rx and tx, where there is an NF on the CPU. At least one for each device.
+/// each has a source of its own. Then one for each core, or for each four where an NF is on a gpu, so that launches
+/// stay large; else one for each core but those of rx and tx, where there is an NF on the CPU. At least one for each
+/// device.
 std::uint32_t auto_shards(ChainConfig const& config, bool own_ends, std::uint32_t cores);
 
 }  // namespace catena::chain

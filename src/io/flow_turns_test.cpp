@@ -98,13 +98,13 @@ TEST_P(Parts, share_a_rate) {
   GeneratorConfig config;
   config.count = 3000;
   for (const std::uint64_t rate : {1U, 31U, 1'000'000U}) {
-  config.packets_per_s = rate;
-  const std::vector<std::unique_ptr<Source>> parts = *make_generators(config, GetParam(), by_source(GetParam()));
-  double together = 0;
-  for (auto const& part : parts) {
-    together += part->offered_per_second();
-  }
-  EXPECT_NEAR(together, static_cast<double>(rate), 1e-6 * static_cast<double>(rate));
+    config.packets_per_s = rate;
+    const std::vector<std::unique_ptr<Source>> parts = *make_generators(config, GetParam(), by_source(GetParam()));
+    double together = 0;
+    for (auto const& part : parts) {
+      together += part->offered_per_second();
+    }
+    EXPECT_NEAR(together, static_cast<double>(rate), 1e-6 * static_cast<double>(rate));
   }
 }
 

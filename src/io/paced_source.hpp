@@ -92,7 +92,8 @@ class PacedSource : public Source {
  protected:
   /// `packets_per_s` 0: as fast as the chain takes them; `count` 0: without end.
   PacedSource(std::uint64_t packets_per_s, std::uint64_t count)
-      : PacedSource(packets_per_s, static_cast<double>(packets_per_s), count != 0 ? std::optional(count) : std::nullopt) {}
+      : PacedSource(packets_per_s, static_cast<double>(packets_per_s),
+                    count != 0 ? std::optional(count) : std::nullopt) {}
   /// The packets that `turns` gives of all of them.
   PacedSource(std::uint64_t packets_per_s, std::uint64_t count, FlowTurns const& turns)
       : PacedSource(packets_per_s, turns.part_of(packets_per_s),

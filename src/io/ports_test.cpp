@@ -311,7 +311,8 @@ TEST(DpdkPort, each_of_several_queues_is_an_end_of_its_own) {
     }
     EXPECT_EQ(open_dpdk_port("net_ring_queues", *pools[0]).status().code(), absl::StatusCode::kAlreadyExists);
     (*ends)[0] = {};
-    ASSERT_TRUE(send_frames(*(*ends)[1].sink, *pools[1], frames[1]).ok()) << "the port is there until its last end goes";
+    ASSERT_TRUE(send_frames(*(*ends)[1].sink, *pools[1], frames[1]).ok())
+        << "the port is there until its last end goes";
     EXPECT_EQ(receive_all(*(*ends)[1].source, *pools[1]).frames.size(), 200U);
   }
   for (auto const& pool : pools) {

@@ -14,9 +14,7 @@ class TokenBucket {
   using Clock = std::chrono::steady_clock;
 
   TokenBucket(double per_second, std::uint32_t min_burst, Clock::time_point start)
-      : per_second_(per_second),
-        burst_(std::max(static_cast<double>(min_burst), per_second_ / 1000.0)),
-        last_(start) {}
+      : per_second_(per_second), burst_(std::max(static_cast<double>(min_burst), per_second_ / 1000.0)), last_(start) {}
 
   /// Whole packets allowed at `now`.
   std::uint64_t available(Clock::time_point now) {

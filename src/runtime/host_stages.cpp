@@ -41,8 +41,7 @@ void HostStage::worked(std::int64_t begin_ns, std::int64_t end_ns) {
   ++polls_;
 }
 
-RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop,
-                 LineBook* lines)
+RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop, LineBook* lines)
     : HostStage("rx"), source_(&source), pool_(&pool), out_(std::move(out)), stop_(&stop), lines_(lines) {}
 
 Result<Progress> RxStage::poll() {
@@ -145,11 +144,7 @@ Result<Progress> CpuStage::poll() {
 }
 
 HandOverStage::HandOverStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change)
-    : HostStage("hand-over"),
-      pool_(&pool),
-      in_(std::move(in)),
-      out_(std::move(out)),
-      devices_change_(devices_change) {}
+    : HostStage("hand-over"), pool_(&pool), in_(std::move(in)), out_(std::move(out)), devices_change_(devices_change) {}
 
 Result<Progress> HandOverStage::poll() {
   if (in_.drained()) {

@@ -25,8 +25,8 @@ namespace catena::runtime {
 /// before goes on through the chain, and error() says why nothing follows.
 class RxStage final : public HostStage {
  public:
-  /// `out`: where units go. `stop`: ends it, and what reads the same, as does an error of the source. `lines`: where it notes what each packet was on arrival; null in a chain that writes no
-  /// lines.
+  /// `out`: where units go. `stop`: ends it, and what reads the same, as does an error of the source. `lines`: where it
+  /// notes what each packet was on arrival; null in a chain that writes no lines.
   RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std::atomic<bool>& stop,
           LineBook* lines = nullptr);
   Result<Progress> poll() override;

@@ -78,7 +78,15 @@ class Session {
   bool wants_device() const;
   /// Calls `visit(shard, entry)` for every NF of every shard, section by section.
   template <typename Visit>
-  void for_each_entry(Visit visit) const;
+  void for_each_entry(Visit visit) const {
+    for (Section const& section : sections_) {
+      for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {
+        for (Entry const& entry : section.shards[shard].nfs) {
+          visit(shard, entry);
+        }
+      }
+    }
+  }
   std::vector<nf::Instance*> first_instances() const;
   Entry const& first_of(std::size_t nf) const { return *entries_[nf].front(); }
   Status make_nfs(nf::Registry const& registry, chain::RunOptions const& options);
@@ -127,7 +135,7 @@ class Session {
   std::optional<Outputs> outputs_;
   std::unique_ptr<io::Sink> sink_;                     ///< until outputs_ has it
   std::vector<std::unique_ptr<io::Sink>> more_sinks_;  ///< of the second shard and those behind it, where each has one
-  std::unique_ptr<UnitReserve> reserve_;  ///< of the pool, where there is one
+  std::unique_ptr<UnitReserve> reserve_;               ///< of the pool, where there is one
   std::optional<LineBook> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced
   std::vector<std::string> trace_names_;

@@ -387,7 +387,8 @@ TEST_P(HandOverTest, goes_on_where_rx_takes_all_units_while_those_behind_it_have
   while (chain.receive(64)) {
   }
   pass(0);
-  EXPECT_EQ(chain.hand_overs[1].poll().value(), Progress::kIdle) << "it has no packets, and takes what it needs for some";
+  EXPECT_EQ(chain.hand_overs[1].poll().value(), Progress::kIdle)
+      << "it has no packets, and takes what it needs for some";
   EXPECT_EQ(chain.hand_overs[0].poll().value(), Progress::kWorked);
 }
 

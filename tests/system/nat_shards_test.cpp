@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A NAT in several shards of a real chain, with packets that come back: which inside host gets what is known beforehand,
-// whatever ports were chosen. tests/system/shards_test.cpp cannot have answers in its captures, as their ports differ.
+// A NAT in several shards of a real chain, with packets that come back: which inside host gets what is known
+// beforehand, whatever ports were chosen. tests/system/shards_test.cpp cannot have answers in its captures, as their
+// ports differ.
 #include "system/chain_runner.hpp"
 #include "system/same_bytes.hpp"
 
@@ -192,7 +193,8 @@ std::vector<Frame> run_two_rounds(std::vector<NfText> const& nfs, Placed const& 
   return {sent.begin() + std::min<std::ptrdiff_t>(kHosts, std::ssize(sent)), sent.end()};
 }
 
-/// For each host an answer, an error about its datagram, and a datagram that another host sends to where it seems to be.
+/// For each host an answer, an error about its datagram, and a datagram that another host sends to where it seems to
+/// be.
 std::vector<Frame> round_of(std::vector<Frame> const& out, std::map<std::uint32_t, Ends>& outside) {
   std::vector<Frame> in;
   for (Frame const& frame : out) {
@@ -255,7 +257,8 @@ TEST(NatInShards, brings_answers_errors_and_hairpinned_packets_to_their_hosts) {
         const auto second = [&outside](std::vector<Frame> const& out) { return round_of(out, outside); };
         const std::uint32_t mask = device == "none" ? 0 : kernels;
         const std::vector<Frame> delivered = run_two_rounds(nfs, {shards, mask, device}, second);
-        expect_delivered(delivered, outside, fmt::format("{} NFs from {}, {} shards, {}", nfs.size(), nfs[0].name, shards, device));
+        expect_delivered(delivered, outside,
+                         fmt::format("{} NFs from {}, {} shards, {}", nfs.size(), nfs[0].name, shards, device));
       }
     }
   }

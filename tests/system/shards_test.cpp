@@ -265,8 +265,9 @@ TEST(Shards, a_source_for_each_brings_the_packets_of_one) {
 /// Ports that divide by themselves: each shard has a queue each way. (DPDK's null port claims to, and brings frames of
 /// zeros to each of its queues.)
 TEST(Shards, have_queues_of_their_own_where_ports_divide_what_arrives) {
-  for (auto const& [nf, has_queues] : {std::pair<std::string, bool>{"{name: dscp, type: remark, config: {map: [{from: 0, to: 10}]}}", true},
-                                 {"{name: mon, type: monitor, config: {}}", false}}) {
+  for (auto const& [nf, has_queues] :
+       {std::pair<std::string, bool>{"{name: dscp, type: remark, config: {map: [{from: 0, to: 10}]}}", true},
+        {"{name: mon, type: monitor, config: {}}", false}}) {
     Result<chain::ChainConfig> config = chain::parse_chain(
         fmt::format("apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: queues}}\nspec:\n  shards: 3\n"
                     "  rx: {{dpdk: net_null_queues}}\n  tx: {{dpdk: net_null_queues}}\n  nfs:\n    - {}\n",

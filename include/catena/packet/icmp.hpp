@@ -44,8 +44,8 @@ void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t
 void make_echo_reply(Packet const& packet);
 
 /// How many errors may be sent (RFC 1812, section 4.3.2.8): `burst` at once, then `per_second`. By the packets' own
-/// arrival times, so that a capture gives the same answers at any speed. Any thread: shards of an NF share one. Where it
-/// has nothing left, asking costs a load.
+/// arrival times, so that a capture gives the same answers at any speed. Any thread: shards of an NF share one. Where
+/// it has nothing left, asking costs a load.
 class ErrorBudget {
  public:
   ErrorBudget(std::uint32_t per_second, std::uint32_t burst)
@@ -61,7 +61,7 @@ class ErrorBudget {
   std::uint64_t burst_;
   std::atomic<std::uint64_t> next_ns_{0};  ///< before this time nothing is left
   std::mutex mutex_;                       ///< of what follows
-  std::uint64_t tokens_ns_;  ///< in 1 / kNsPerSecond of a message
+  std::uint64_t tokens_ns_;                ///< in 1 / kNsPerSecond of a message
   std::uint64_t last_ns_ = 0;
 };
 

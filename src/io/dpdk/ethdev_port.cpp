@@ -180,8 +180,9 @@ class EthdevPort::Queue final : public Port {
   std::uint32_t max_tx_bytes() const override { return port_->max_tx_bytes_; }
   std::string const& interface() const override { return port_->probed_.interface; }
   Status check_interface() override {
-    return port_->if_index_ == 0 || is_present(port_->if_index_) ? absl::OkStatus()
-                                                                 : gone(concat("dpdk ", port_->probed_.name), interface());
+    return port_->if_index_ == 0 || is_present(port_->if_index_)
+               ? absl::OkStatus()
+               : gone(concat("dpdk ", port_->probed_.name), interface());
   }
   std::string describe() const override { return port_->describe(); }
 
@@ -234,8 +235,8 @@ Result<std::vector<std::shared_ptr<Port>>> EthdevPort::open(std::string const& d
   const std::shared_ptr<EthdevPort> port(new EthdevPort(std::move(probed), pools));
   CATENA_RETURN_IF_ERROR(port->set_up());
   std::vector<std::shared_ptr<Port>> queues;
-  for (std::uint16_t i = 0; i < pools.size(); ++i) {
-    queues.push_back(std::make_shared<Queue>(port, i));
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    queues.push_back(std::make_shared<Queue>(port, static_cast<std::uint16_t>(i)));
   }
   return queues;
 }
@@ -274,8 +275,8 @@ Status EthdevPort::set_up() {
   }
   CATENA_RETURN_IF_ERROR(map_pools());
   CATENA_RETURN_IF_ERROR(configure());
-  for (std::uint16_t i = 0; i < pools_.size(); ++i) {
-    CATENA_RETURN_IF_ERROR(set_up_queue(i));
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    CATENA_RETURN_IF_ERROR(set_up_queue(static_cast<std::uint16_t>(i)));
   }
   CATENA_RETURN_IF_ERROR(check(rte_eth_dev_start(probed_.id), "does not start"));
   started_ = true;
@@ -339,14 +340,14 @@ Status EthdevPort::set_up_queue(std::uint16_t number) {
                                "the number of descriptors cannot be adjusted"));
   const std::uint32_t needed = std::uint32_t{rx_descriptors} + tx_descriptors + pool.unit_packets();
   if (needed > pool.slots()) {
-    return absl::InvalidArgumentError(
-        concat("dpdk ", probed_.name, ": the driver keeps up to ", needed - pool.unit_packets(),
-               " packets: use a packet pool of more than ", needed, " slots, not ", pool.slots()));
+    return absl::InvalidArgumentError(concat("dpdk ", probed_.name, ": the driver keeps up to ",
+                                             needed - pool.unit_packets(), " packets: use a packet pool of more than ",
+                                             needed, " slots, not ", pool.slots()));
   }
   const auto socket = static_cast<unsigned int>(rte_eth_dev_socket_id(probed_.id));
-  CATENA_RETURN_IF_ERROR(check(
-      rte_eth_rx_queue_setup(probed_.id, number, rx_descriptors, socket, nullptr, mbufs_[number]->mempool()),
-      "no receive queue"));
+  CATENA_RETURN_IF_ERROR(
+      check(rte_eth_rx_queue_setup(probed_.id, number, rx_descriptors, socket, nullptr, mbufs_[number]->mempool()),
+            "no receive queue"));
   return check(rte_eth_tx_queue_setup(probed_.id, number, tx_descriptors, socket, nullptr), "no transmit queue");
 }
 
@@ -402,7 +403,8 @@ PortCounters EthdevPort::counters_of(std::size_t queue) const {
   rte_eth_stats_get(probed_.id, &stats);
   const std::uint64_t refused = std::accumulate(refused_.begin(), refused_.end(), std::uint64_t{0});
   const std::uint64_t taken = std::accumulate(taken_.begin(), taken_.end(), std::uint64_t{0});
-  const auto before = std::accumulate(taken_.begin(), taken_.begin() + static_cast<std::ptrdiff_t>(queue), std::uint64_t{0});
+  const auto before =
+      std::accumulate(taken_.begin(), taken_.begin() + static_cast<std::ptrdiff_t>(queue), std::uint64_t{0});
   const std::uint64_t own = taken_[queue];
   // some drivers count as an error what they did not take, too. Whose the others were nobody says: the first queues'
   const std::uint64_t errors = stats.oerrors - std::min<std::uint64_t>(stats.oerrors, refused);

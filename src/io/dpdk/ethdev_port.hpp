@@ -26,9 +26,10 @@ namespace catena::io {
 /// are its users, and the port lives as long as one of them.
 class EthdevPort {
  public:
-  /// A queue each way for each of `pools`, which outlive them: the driver keeps slots of them. Each queue is a Port, and
-  /// they may be used by threads of their own. What the device counts for all of them on receiving stands with the first. With several queues the device spreads what arrives as can_divide() says; where
-  /// it cannot, by whatever its driver does. Errors: see open_dpdk_port().
+  /// A queue each way for each of `pools`, which outlive them: the driver keeps slots of them. Each queue is a Port,
+  /// and they may be used by threads of their own. What the device counts for all of them on receiving stands with the
+  /// first. With several queues the device spreads what arrives as can_divide() says; where it cannot, by whatever its
+  /// driver does. Errors: see open_dpdk_port().
   static Result<std::vector<std::shared_ptr<Port>>> open(std::string const& device,
                                                          std::span<memory::PacketPool* const> pools);
   /// Whether the device has so many queues each way and gives all packets of a flow, of both its directions, to one of
