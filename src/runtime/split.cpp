@@ -111,13 +111,14 @@ void Splitter::push(memory::Unit* unit) {
     // all with one part: they are put in order where the parts meet again
     std::swap(lines_->of(*parts_[static_cast<std::size_t>(std::countr_zero(shards))]), lines_->of(*unit));
   }
+  // before units may come back: whoever takes them has to know that parts are missing
+  reserve_->used(number_, static_cast<std::uint32_t>(std::popcount(shards)));
   pool_->release_unit(unit);
   order_->push(shards);  // before its parts: whoever has one must know of the others
   for (std::uint64_t left = shards; left != 0; left &= left - 1) {
     const auto shard = static_cast<std::size_t>(std::countr_zero(left));
     queues_[shard]->push(std::exchange(parts_[shard], nullptr));
   }
-  reserve_->used(number_, static_cast<std::uint32_t>(std::popcount(shards)));
 }
 
 void Splitter::close() {

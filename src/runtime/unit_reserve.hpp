@@ -24,7 +24,7 @@ class UnitReserve {
 
   /// Fills what is null in the parts of a splitter. False: there are too few units now.
   bool take(std::uint32_t number, std::span<memory::Unit*> parts);
-  /// The splitter has handed on so many of its parts.
+  /// The splitter is about to hand on so many of its parts. To be said in front of that: they come back.
   void used(std::uint32_t number, std::uint32_t parts);
   /// One for the source, which is in front of all splitters; null: not now.
   memory::Unit* take_one();
