@@ -26,15 +26,6 @@ constexpr std::string_view kFourAddresses = "inside: [10.0.0.0/8]\nexternal: [20
 constexpr std::uint64_t kStart = 1'700'000'000 * kSecond;
 constexpr std::uint32_t kInnerRouter = 0x0A0000FE;
 constexpr std::uint32_t kOuterRouter = 0xC0000201;
-constexpr std::uint8_t kSyn = 0x02;
-constexpr std::uint8_t kAck = 0x10;
-constexpr std::uint8_t kFin = 0x01;
-constexpr std::uint8_t kRst = 0x04;
-
-Frame udp(std::uint32_t source, std::uint16_t source_port, std::uint32_t destination, std::uint16_t destination_port,
-          std::string_view payload = "payload") {
-  return make_frame(kUdpProtocol, source, destination, source_port, destination_port, payload);
-}
 bool is_external(std::uint32_t address) { return address >= kExternal && address < kExternal + 4; }
 bool is_icmp_error(Frame const& frame, std::size_t l3) {
   return frame[l3 + 9] == kIcmpProtocol && frame[l3 + 20] != 0 && frame[l3 + 20] != 8;

@@ -37,10 +37,6 @@ class Dividing : public ::testing::Test {
   NatDivider divider_{shards_};
 };
 
-Frame udp(std::uint32_t source, std::uint16_t source_port, std::uint32_t destination, std::uint16_t destination_port) {
-  return make_frame(kUdpProtocol, source, destination, source_port, destination_port, "0123456789abcdef");
-}
-
 TEST_F(Dividing, hosts_spread_evenly_and_nobody_can_tell_where) {
   const std::shared_ptr<const Shards> others = make_shards();
   std::vector<std::uint32_t> hosts(kShards);

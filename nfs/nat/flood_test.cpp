@@ -13,7 +13,6 @@
 namespace catena::nat::testing {
 namespace {
 
-constexpr std::uint8_t kSyn = 0x02;
 constexpr std::uint8_t kAck = 0x10;
 constexpr std::uint32_t kFlooder = 0x0A630000;  // 10.99.0.0
 

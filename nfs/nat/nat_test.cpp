@@ -17,15 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::uint32_t kOtherHost = 0x0A000009;
-constexpr std::uint8_t kSyn = 0x02;
-constexpr std::uint8_t kAck = 0x10;
-constexpr std::uint8_t kFin = 0x01;
-constexpr std::uint8_t kRst = 0x04;
-
-Frame udp(std::uint32_t source, std::uint16_t source_port, std::uint32_t destination, std::uint16_t destination_port,
-          std::string_view payload = "payload") {
-  return make_frame(kUdpProtocol, source, destination, source_port, destination_port, payload);
-}
 
 TEST(Nat, an_outbound_datagram_gets_the_external_address_and_keeps_its_port) {
   const Frame out = udp(kHost, 1234, kServer, 53);

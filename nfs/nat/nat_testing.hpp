@@ -29,6 +29,11 @@ inline constexpr std::uint8_t kIcmpProtocol = 1;
 inline constexpr std::uint8_t kTcpProtocol = 6;
 inline constexpr std::uint8_t kUdpProtocol = 17;
 
+inline constexpr std::uint8_t kSyn = 0x02;
+inline constexpr std::uint8_t kAck = 0x10;
+inline constexpr std::uint8_t kFin = 0x01;
+inline constexpr std::uint8_t kRst = 0x04;
+
 inline constexpr std::uint32_t kHost = 0x0A000005;      // 10.0.0.5
 inline constexpr std::uint32_t kServer = 0xC6336407;    // 198.51.100.7
 inline constexpr std::uint32_t kExternal = 0xCB007101;  // 203.0.113.1
@@ -54,6 +59,10 @@ void set_checksums(Frame& frame, std::size_t l3 = kL3);
 /// header of an ICMP error.
 ::testing::AssertionResult has_right_checksums(Frame const& frame);
 
+inline Frame udp(std::uint32_t source, std::uint16_t source_port, std::uint32_t destination,
+                 std::uint16_t destination_port, std::string_view payload = "payload") {
+  return make_frame(kUdpProtocol, source, destination, source_port, destination_port, payload);
+}
 /// An ICMP message from `source` to `destination`; `rest`: bytes 4 to 7.
 Frame make_icmp(std::uint8_t type, std::uint8_t code, std::uint32_t source, std::uint32_t destination,
                 std::uint32_t rest, std::span<const std::uint8_t> body);

@@ -56,6 +56,7 @@ struct Tuning {
   std::uint32_t device_limit_ms = 10'000;
   std::uint32_t max_batch_delay_us = 50;
 };
+
 struct ChainConfig {
   std::string file;
   std::string name;

@@ -22,6 +22,11 @@ bool hides_order(ChainConfig const& config, RunOptions const& options) {
          !options.make_source && !options.make_sink;
 }
 
+bool may_divide_traffic(ChainConfig const& config, RunOptions const& options) {
+  const bool is_artificial = config.rx.kind == PortKind::kGenerator || config.rx.kind == PortKind::kReplay;
+  return is_artificial && config.tx.kind == PortKind::kNull && hides_order(config, options);
+}
+
 Status apply(RunOptions const& options, ChainConfig& config) {
   config.rx = options.rx.value_or(config.rx);
   config.tx = options.tx.value_or(config.tx);
@@ -29,9 +34,7 @@ Status apply(RunOptions const& options, ChainConfig& config) {
     config.devices = options.devices;
   }
   if (config.shards == kAutoShards) {
-    const bool is_artificial = config.rx.kind == PortKind::kGenerator || config.rx.kind == PortKind::kReplay;
-    config.shards = auto_shards(
-        config, is_artificial && config.tx.kind == PortKind::kNull && hides_order(config, options), cores_for(options));
+    config.shards = auto_shards(config, may_divide_traffic(config, options), cores_for(options));
   }
   if (config.shards < config.devices.size()) {
     return absl::InvalidArgumentError(concat(config.file, ": ", config.devices.size(),

@@ -43,6 +43,9 @@ struct RunOptions {
 /// Whether nobody sees in which order packets of several flows leave.
 bool hides_order(ChainConfig const& config, RunOptions const& options);
 
+/// The same, and rx is artificial traffic that goes nowhere: each shard may make its part of the packets by itself.
+bool may_divide_traffic(ChainConfig const& config, RunOptions const& options);
+
 /// Puts into `config` what `options` say, and the number of shards where it is open. A second time changes nothing.
 /// InvalidArgument for fewer shards than devices.
 Status apply(RunOptions const& options, ChainConfig& config);

@@ -93,14 +93,10 @@ Status start_eal_for(PortConfig const& rx, PortConfig const& tx) {
 
 Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions const& options, bool by_packet,
                              std::uint32_t parts) {
-  if (!chain::hides_order(config, options)) {
-    return false;
-  }
-  if (config.rx.kind == PortKind::kDpdk && by_packet) {
+  if (config.rx.kind == PortKind::kDpdk && by_packet && chain::hides_order(config, options)) {
     return io::can_divide(config.rx.devices, config.tx.devices, parts);
   }
-  const bool is_artificial = config.rx.kind == PortKind::kGenerator || config.rx.kind == PortKind::kReplay;
-  return is_artificial && config.tx.kind == PortKind::kNull;
+  return chain::may_divide_traffic(config, options);
 }
 
 Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const& options,

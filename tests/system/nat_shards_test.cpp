@@ -241,9 +241,8 @@ void expect_delivered(std::vector<Frame> const& delivered, std::map<std::uint32_
 
 /// In front of the NAT and behind it: NFs that share its shards, and such as want others.
 TEST(NatInShards, brings_answers_errors_and_hairpinned_packets_to_their_hosts) {
-  const NfText nat{"nat", "nat", "inside: [10.0.0.0/8], external: [203.0.113.1-203.0.113.3]"};
   const NfText mark{"dscp", "remark", "map: [{from: 0, to: 10}]"};
-  const std::vector<std::vector<NfText>> chains{{mark, nat}, {kMonitor, nat, mark}, {nat, kMonitor}};
+  const std::vector<std::vector<NfText>> chains{{mark, kNat}, {kMonitor, kNat, mark}, {kNat, kMonitor}};
   std::vector<std::string> devices{"none"};
   devices.insert(devices.end(), device_names().begin(), device_names().end());
   for (std::vector<NfText> const& nfs : chains) {
