@@ -16,7 +16,7 @@ export CCACHE_NOHASHDIR := 1
 # It needs to be told that precompiled headers are as fine as their text.
 export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
-CONFIGURE = cmake --log-level=WARNING $$(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
+CONFIGURE = cmake --log-level=WARNING $$(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=$(CURDIR)/tools/cached-compiler) --preset
 CTEST = ctest --output-on-failure --test-output-size-passed 65536 -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
 # Tests labelled `soak` run for as long as one likes: `make soak`.
 NO_SOAK = -LE soak

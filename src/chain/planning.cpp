@@ -8,7 +8,10 @@
 
 #include <catena/core/text.hpp>
 
+#include <absl/strings/str_split.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <span>
@@ -104,6 +107,7 @@ Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const&
   CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config.rx));
   input.costs = options.profile.costs;
   input.costs.packets_per_transfer = config.tuning.units_per_launch * config.tuning.unit_packets;
+  input.costs.available &= static_cast<plan::MethodSet>(options.methods | plan::method_bit(TransferMethod::kStaged));
   input.mode = options.mode;
   input.pushdown = options.pushdown;
   return input;
@@ -194,6 +198,21 @@ Result<plan::Mode> parse_sync_option(std::string_view text) {
     }
   }
   return absl::InvalidArgumentError(concat("--sync is '", text, "'; allowed: copy, shared, adaptive"));
+}
+
+Result<plan::MethodSet> parse_methods_option(std::string_view text) {
+  constexpr std::array kMethods{TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather};
+  plan::MethodSet set = 0;
+  for (std::string const& name : std::vector<std::string>(absl::StrSplit(std::string(text), ','))) {
+    const auto* const known = std::find_if(kMethods.begin(), kMethods.end(),
+                                           [&name](TransferMethod method) { return name == to_string(method); });
+    if (known == kMethods.end()) {
+      return absl::InvalidArgumentError(
+          concat("--methods has '", name, "'; allowed: staged, strided, gather, with commas in between"));
+    }
+    set = static_cast<plan::MethodSet>(set | plan::method_bit(*known));
+  }
+  return set;
 }
 
 Result<plan::Comparison> plan_chain(ChainConfig const& config, SyncOptions const& options,

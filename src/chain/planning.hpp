@@ -29,11 +29,12 @@ std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step);
 /// For each NF, the fields whose newest values are in the shared buffer alone when packets come to it.
 std::vector<packet::FieldSet> only_on_device(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan);
 
-/// How a chain synchronizes host and device: `--sync` and `--pushdown`.
+/// How a chain synchronizes host and device: `--sync`, `--pushdown` and `--methods`.
 struct SyncOptions {
   plan::Mode mode = plan::Mode::kAdaptive;
   bool pushdown = true;
   CostProfile profile = CostProfile::built_in();
+  plan::MethodSet methods = plan::kAllMethods;    ///< that plans may use; kStaged always
   std::optional<plan::Plan> plan = std::nullopt;  ///< to use instead of the planner's; must fit the chain
 };
 
@@ -52,6 +53,9 @@ void add_hand_overs(ChainConfig const& config, std::span<nf::Instance* const> in
 
 /// "copy", "shared" or "adaptive". InvalidArgument says what is allowed.
 Result<plan::Mode> parse_sync_option(std::string_view text);
+
+/// Transfer methods with commas in between. InvalidArgument says what is allowed.
+Result<plan::MethodSet> parse_methods_option(std::string_view text);
 
 /// The plans of a chain in every mode, as if a device were there that can do everything; for `catena plan`. Opens no
 /// port and no device. Errors: as check().

@@ -23,6 +23,7 @@ struct RunArguments {
   std::string trace;
   std::string sync;      ///< empty: adaptive
   std::string pushdown;  ///< "on" or "off"; empty: on
+  std::string methods;   ///< empty: all
   std::string profile;   ///< file; empty: that of the device, else the built-in one
   std::string nf_path;
   bool json = false;
@@ -33,54 +34,19 @@ struct RunArguments {
   std::string cores;          ///< empty: any
 };
 
-/// `catena bench paper`; empty lists are everything.
-struct PaperArguments {
-  std::string device = "auto";
-  std::vector<std::string> chains;
-  std::vector<std::uint32_t> sizes;
-  std::vector<std::string> parts;
-  double seconds = 2;
-  std::uint32_t repeats = 5;
-  std::string replicas = "1";  ///< a number, or "auto"
-  std::string output = "bench-paper";
-  std::string data;
-  std::string tuning;
-  bool quick = false;
-  std::string command;  ///< as it was typed
-};
-
-/// `catena bench nca`; 0 is what the benchmark takes by itself.
-struct NcaArguments {
-  std::string device = "auto";
-  std::vector<std::string> parts;
-  double seconds = 1;
-  std::uint32_t repeats = 5;
-  std::uint32_t streams = 0;
-  std::uint32_t threads = 0;
-  std::uint32_t queues = 3;
-  std::string output = "bench-nca";
-  std::string data;
-  bool quick = false;
-  std::string command;  ///< as it was typed
-};
-
 int run(RunArguments const& arguments);
 /// Of `arguments` everything that a run takes counts, but for quiet; no device is opened.
 int check(RunArguments const& arguments);
-/// Of `arguments` the chain file, device, pushdown, profile, json and nf_path count.
+/// Of `arguments` the chain file, device, pushdown, methods, profile, json and nf_path count.
 int plan(RunArguments const& arguments);
 /// Measures `device` ("auto", "cuda" or "opencl") and keeps the result in `output`; empty: among this user's profiles.
 int profile(std::string const& device, std::string const& output, bool json);
-/// Prints the kernels of an NF and the macros they are compiled with; of `arguments` sync, pushdown, device and profile
-/// count.
+/// Prints the kernels of an NF and the macros they are compiled with; of `arguments` sync, pushdown, methods, device
+/// and profile count.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
 /// Prints the JSON Schema of a chain file.
 int show_schema(std::string const& nf_path);
 int doctor(bool json);
-/// Fails where a measurement failed, or where a device made other packets than the CPU.
-int bench_paper(PaperArguments const& arguments, std::string const& nf_path);
-/// Fails where a measurement failed, or where the library found other matches than Hyperscan.
-int bench_nca(NcaArguments const& arguments);
 /// `what`: "nfs", "devices" or "fields".
 int show(std::string const& what, bool json, std::string const& nf_path);
 

@@ -77,7 +77,13 @@ int main(int argc, char** argv) {
         return parsed.ok() ? std::string() : std::string(parsed.message());
       },
       "");
-  const auto add_run_options = [&arguments, &device_names](CLI::App& command) {
+  const auto add_methods_option = [&arguments](CLI::App& command) {
+    command
+        .add_option("--methods", arguments.methods,
+                    "Transfer methods that plans may use, besides staged: strided, gather; default: all")
+        ->check(taken_by(catena::chain::parse_methods_option));
+  };
+  const auto add_run_options = [&](CLI::App& command) {
     command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
     command
         .add_option(
@@ -104,6 +110,7 @@ int main(int argc, char** argv) {
     command
         .add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
         ->check(CLI::IsMember({"on", "off"}));
+    add_methods_option(command);
     command.add_option("--profile", arguments.profile,
                        "Cost profile (file of `catena profile`) instead of the device's");
     command
@@ -146,6 +153,7 @@ int main(int argc, char** argv) {
   plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
   plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
       ->check(CLI::IsMember({"on", "off"}));
+  add_methods_option(*plan);
   plan->add_flag("--json", arguments.json, "Result as one JSON object");
   plan->callback([&] {
     arguments.nf_path = nf_path;
@@ -183,67 +191,13 @@ int main(int argc, char** argv) {
   program->add_option("nf", nf, "Name of an NF of the chain that is placed on the gpu")->required();
   program->add_option("--sync", arguments.sync, "As for run")->check(CLI::IsMember({"copy", "shared", "adaptive"}));
   program->add_option("--pushdown", arguments.pushdown, "As for run")->check(CLI::IsMember({"on", "off"}));
+  add_methods_option(*program);
   program->add_option("--device", arguments.device, "As for plan")->check(device_names);
   program->add_option("--profile", arguments.profile, "As for plan");
   program->add_flag("--json", json, "Result as one JSON object");
   program->callback([&] {
     arguments.nf_path = nf_path;
     status = cli::show_program(chain_file, nf, arguments, json);
-  });
-
-  CLI::App* bench = app.add_subcommand("bench", "Measure this machine");
-  bench->require_subcommand(1);
-  cli::PaperArguments paper;
-  CLI::App* compare = bench->add_subcommand("paper", "The comparisons of the AdaptChain paper, as a page with figures");
-  compare->add_option("--device", paper.device, "auto (default), cuda or opencl")
-      ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
-  compare->add_option("--chains", paper.chains, "Of C1,C2,C3,C4,C5,C1-decrypt,C4-decrypt; default: all")
-      ->delimiter(',');
-  compare->add_option("--sizes", paper.sizes, "Frames in bytes with FCS; default: 64,128,256,512,1024,1518")
-      ->delimiter(',');
-  compare->add_option("--parts", paper.parts, "Of source,throughput,decrypt,units,latency; default: all")
-      ->delimiter(',');
-  compare->add_option("--seconds", paper.seconds, "Length of a run, of which a quarter is warm-up; default: 2")
-      ->check(CLI::Range(0.01, 3600.0));
-  compare->add_option("--repeats", paper.repeats, "Runs of each measurement; default: 5")->check(CLI::Range(1, 100));
-  compare->add_option("--replicas", paper.replicas, "Copies of the chain side by side, or auto: one a core a stage")
-      ->check(CLI::Range(1, 64) | CLI::IsMember({"auto"}));
-  compare->add_option("--output", paper.output, "Folder for results.json, README.md and figures; default: bench-paper");
-  compare->add_option("--data", paper.data, "Folder with rules, routes and keys; default: Catena's own");
-  compare->add_option("--tuning", paper.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
-  compare->add_flag("--quick", paper.quick, "One short repeat of two sizes");
-  const auto typed = [&] {
-    std::string command;
-    for (int i = 0; i < argc; ++i) {
-      command += (i == 0 ? "" : " ") + std::string(argv[i]);
-    }
-    return command;
-  };
-  compare->callback([&] {
-    paper.command = typed();
-    status = cli::bench_paper(paper, nf_path);
-  });
-
-  cli::NcaArguments nca;
-  CLI::App* draft = bench->add_subcommand(
-      "nca", "The C library, as the NFV Compute Acceleration draft measures it, as a page with figures");
-  draft->add_option("--device", nca.device, "auto (default), cuda, opencl or cpu")
-      ->check(CLI::IsMember({"auto", "cuda", "opencl", "cpu"}));
-  draft->add_option("--parts", nca.parts, "Of draft,queues,kernel; default: all")->delimiter(',');
-  draft->add_option("--seconds", nca.seconds, "Length of a run, of which a quarter is warm-up; default: 1")
-      ->check(CLI::Range(0.01, 3600.0));
-  draft->add_option("--repeats", nca.repeats, "Runs of each measurement; default: 5")->check(CLI::Range(1, 100));
-  draft->add_option("--streams", nca.streams, "Streams of the application; default: 4 with CUDA, else 1")
-      ->check(CLI::Range(1, 64));
-  draft->add_option("--threads", nca.threads, "Threads that add packets, a stream; default: 2 with CUDA, else 1")
-      ->check(CLI::Range(1, 64));
-  draft->add_option("--queues", nca.queues, "Queues of a stream; default: 3")->check(CLI::Range(1, 62));
-  draft->add_option("--output", nca.output, "Folder for results.json, README.md and figures; default: bench-nca");
-  draft->add_option("--data", nca.data, "Folder with strings.txt; default: Catena's own");
-  draft->add_flag("--quick", nca.quick, "One short repeat of fewer and smaller buffers");
-  draft->callback([&] {
-    nca.command = typed();
-    status = cli::bench_nca(nca);
   });
 
   std::vector<std::string> asked;

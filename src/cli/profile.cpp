@@ -124,7 +124,7 @@ void print(chain::CostProfile const& profile) {
     std::cout << fmt::format("  {:<21}", question.what);
     for (const Direction direction : kDirections) {
       plan::MoveCost cost;
-      const TransferMethod method = costs.cheapest(plan::kAllMethods, direction, question.shape, cost);
+      const TransferMethod method = costs.cheapest(direction, question.shape, cost);
       std::cout << fmt::format("  {} {:<7} {:>8.2f} ns", to_string(direction), to_string(method), cost.total_ns);
     }
     std::cout << '\n';
@@ -138,7 +138,7 @@ nlohmann::ordered_json as_json(chain::CostProfile const& profile, std::string co
   for (Question const& question : questions()) {
     for (const Direction direction : kDirections) {
       plan::MoveCost cost;
-      const TransferMethod method = profile.costs.cheapest(plan::kAllMethods, direction, question.shape, cost);
+      const TransferMethod method = profile.costs.cheapest(direction, question.shape, cost);
       json["choices"].push_back({{"what", question.what},
                                  {"direction", to_string(direction)},
                                  {"method", to_string(method)},

@@ -36,6 +36,9 @@ Result<chain::RunOptions> run_options_of(RunArguments const& arguments, chain::C
     CATENA_ASSIGN_OR_RETURN(options.sync.mode, chain::parse_sync_option(arguments.sync));
   }
   options.sync.pushdown = arguments.pushdown != "off";
+  if (!arguments.methods.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.sync.methods, chain::parse_methods_option(arguments.methods));
+  }
   if (arguments.profile.empty()) {
     options.profiles = chain::ProfileStore::from_environment();
   } else {

@@ -9,8 +9,8 @@
 namespace catena::copy {
 
 Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(device::Device& device, device::HostMemory const& pool,
-                                                           std::shared_ptr<const void> owner) {
-  std::unique_ptr<SharedBuffer> shared(new SharedBuffer(device));
+                                                           std::shared_ptr<const void> owner, bool kernels_reach_host) {
+  std::unique_ptr<SharedBuffer> shared(new SharedBuffer(device, kernels_reach_host));
   shared->pool_ = pool.bytes;
   shared->owner_ = std::move(owner);
   const std::size_t bytes = kernel::shared_buffer_bytes(shared->slots());
@@ -18,6 +18,9 @@ Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(device::Device& devic
   Result<std::unique_ptr<device::Buffer>> mapped = device.map_host(pool);
   if (mapped.ok()) {
     shared->mapped_ = std::move(mapped).value();
+    if (!kernels_reach_host) {
+      shared->why_not_mapped_ = absl::FailedPreconditionError("kernels are to stay off the host's memory");
+    }
   } else {
     CATENA_RETURN_IF_ERROR(device.failed());
     shared->why_not_mapped_ = mapped.status();

@@ -69,10 +69,13 @@ class SharedCopy final : public LaunchCopy {
   void choose_method(Side& side);
   void write_head();
   void fill_staging(std::span<const std::span<const std::byte>> aux, std::vector<Move>& moves);
+  device::Buffer* window(device::PinnedBuffer& staging) const {
+    return cargo_.shared->kernels_reach_host() ? staging.window() : nullptr;
+  }
   std::size_t bytes_in() const { return writes_to_host() ? layout_.out : layout_.out_columns; }
   /// Whether kernels read the launch buffer in the host's memory. With bodies in it a bulk copy brings it; without them
   /// it is small, and a copy of its own would wait in the copy engine behind megabytes of packets.
-  bool reads_host_memory() const { return staging_->window() != nullptr && in_.frames_bytes == 0; }
+  bool reads_host_memory() const { return window(*staging_) != nullptr && in_.frames_bytes == 0; }
   static std::uint32_t lane_bits(Side const& side, std::uint32_t max_rows);
   /// Of a launch buffer with `rows` rows and this batch's methods.
   std::uint32_t max_upload_blocks(std::uint32_t rows) const;
@@ -82,7 +85,7 @@ class SharedCopy final : public LaunchCopy {
   Status launch_upload(device::CommandRecorder& target, std::uint32_t max_rows);
   /// Where the kernels of this batch write what goes back beside the bodies. What few bytes there are, they write into
   /// the host's memory themselves; where bodies go back through staging, into the launch buffer, which one copy moves.
-  bool writes_to_host() const { return staging_out_->window() != nullptr && out_.frames_bytes == 0; }
+  bool writes_to_host() const { return window(*staging_out_) != nullptr && out_.frames_bytes == 0; }
   device::Buffer& out_buffer() const { return writes_to_host() ? *staging_out_->window() : *batch_; }
   std::size_t offset_in_out_buffer(std::size_t buffer_offset) const {
     return writes_to_host() ? buffer_offset - layout_.out : buffer_offset;

@@ -83,12 +83,11 @@ MoveCost CostModel::cost(TransferMethod method, Direction direction, TransferSha
   return cost;
 }
 
-TransferMethod CostModel::cheapest(MethodSet allowed, Direction direction, TransferShape const& shape,
-                                   MoveCost& cost_of_it) const {
+TransferMethod CostModel::cheapest(Direction direction, TransferShape const& shape, MoveCost& cost_of_it) const {
   TransferMethod best = TransferMethod::kStaged;
   cost_of_it = cost(best, direction, shape);
   for (const TransferMethod method : {TransferMethod::kStrided, TransferMethod::kGather}) {
-    if ((allowed & available & method_bit(method)) == 0 || !can_carry(method, shape)) {
+    if ((available & method_bit(method)) == 0 || !can_carry(method, shape)) {
       continue;
     }
     if (const MoveCost other = cost(method, direction, shape); other.total_ns < cost_of_it.total_ns) {

@@ -75,9 +75,8 @@ struct CostModel {
   static bool can_carry(TransferMethod method, TransferShape const& shape);
   /// Precondition: can_carry(method, shape).
   MoveCost cost(TransferMethod method, Direction direction, TransferShape const& shape) const;
-  /// The cheapest of the available methods that `allowed` names; kStaged is always allowed. First one if equal.
-  TransferMethod cheapest(MethodSet allowed, Direction direction, TransferShape const& shape,
-                          MoveCost& cost_of_it) const;
+  /// The cheapest of the available methods. The first one if equal.
+  TransferMethod cheapest(Direction direction, TransferShape const& shape, MoveCost& cost_of_it) const;
 };
 
 }  // namespace catena::plan

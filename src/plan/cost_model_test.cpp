@@ -94,14 +94,14 @@ TEST(CostModel, MethodsCarryWhatTheyCan) {
 TEST(CostModel, CheapestIsTheCheapestOfThoseThatMay) {
   CostModel model = round_figures();
   MoveCost cost;
-  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(true), cost),
+  EXPECT_EQ(model.cheapest(kIn, frames(true), cost),
             TransferMethod::kStrided);  // 120; gather 130, staged 1090
   EXPECT_EQ(cost.total_ns, 120);
-  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(false), cost), TransferMethod::kStaged);
-  EXPECT_EQ(model.cheapest(method_bit(TransferMethod::kGather), kIn, frames(true), cost), TransferMethod::kGather);
-  EXPECT_EQ(model.cheapest(method_bit(TransferMethod::kStaged), kIn, frames(true), cost), TransferMethod::kStaged);
+  EXPECT_EQ(model.cheapest(kIn, frames(false), cost), TransferMethod::kStaged);
+  model.available = method_bit(TransferMethod::kGather);
+  EXPECT_EQ(model.cheapest(kIn, frames(true), cost), TransferMethod::kGather);
   model.available = 0;
-  EXPECT_EQ(model.cheapest(kAllMethods, kIn, frames(true), cost), TransferMethod::kStaged);
+  EXPECT_EQ(model.cheapest(kIn, frames(true), cost), TransferMethod::kStaged);
 }
 
 }  // namespace

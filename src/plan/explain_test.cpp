@@ -56,6 +56,7 @@ TEST(Explain, DirectUseBringsBackWhatWasWritten) {
   PlanInput input;
   input.nfs = {testing::router(Processor::kGpu)};
   input.mode = Mode::kCopy;
+  input.costs.available = method_bit(TransferMethod::kStaged);
   const Result<Plan> plan = make_plan(input);
   ASSERT_TRUE(plan.ok());
   const std::string text = explain(*plan);

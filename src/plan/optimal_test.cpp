@@ -215,7 +215,7 @@ bool BruteForce::is_allowed(Setting const& setting, Candidate const& candidate, 
                             Movement const& movement) const {
   switch (setting.mode) {
     case Mode::kCopy:
-      return !movement.shared;
+      return !gsb && !candidate.gsb_after && (!movement.shared || candidate.d2h != D2hRow::kNeeded);
     case Mode::kShared: {
       const auto in_part = [](FieldSet set) {
         return (set & packet::kFrameFields) != 0 && (set & packet::kFrameFields) != packet::kFrameFields;

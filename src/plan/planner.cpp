@@ -112,7 +112,7 @@ bool Search::is_allowed(Candidate const& candidate, NfNeeds const& nf, Views con
   const bool is_direct = candidate.h2d == H2dRow::kDirect;
   switch (input_->mode) {
     case Mode::kCopy:
-      return is_direct;
+      return !before.gsb && !candidate.gsb_after;
     case Mode::kShared: {
       const bool gsb = before.gsb || nf.needs_whole;
       return is_direct != gsb && candidate.gsb_after == gsb &&

@@ -49,7 +49,9 @@ struct PlacedNf {
 };
 
 enum class Mode : std::uint8_t {
-  kCopy,  ///< every GPU NF copies in what it reads and copies out what it wrote (G-NET)
+  /// Every GPU NF copies in what it reads and copies out what it wrote (G-NET): by direct use, or on the shared buffer
+  /// where nothing is there before and nothing stays.
+  kCopy,
   /// Direct use up to the first GPU NF that needs packets whole; from there on the shared buffer, to and from which
   /// frames move as a whole or not at all (Gaviss).
   kShared,

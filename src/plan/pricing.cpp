@@ -52,17 +52,15 @@ TransferShape body_load(bool frames, Body const& at, Body const& staged, bool sh
 
 }  // namespace
 
-Pricing::Pricing(PlanInput const& input)
-    : costs_(&input.costs),
-      // the papers' systems batch on the CPU
-      allowed_(input.mode == Mode::kCopy ? method_bit(TransferMethod::kStaged) : kAllMethods) {
+Pricing::Pricing(PlanInput const& input) : costs_(&input.costs) {
   double grown = 0;
   for (std::size_t nf = 0; nf < input.nfs.size(); ++nf) {
     PlacedNf const& placed = input.nfs[nf];
     const std::uint32_t growth = placed.headroom + placed.tailroom;
     const Body before = body_of(input.profile, grown, growth);
+    const Body compact = body_of(input.profile, grown, 0);
     grown += placed.grows_by;
-    sites_.push_back({&placed, before, body_of(input.profile, grown, growth)});
+    sites_.push_back({&placed, before, compact, body_of(input.profile, grown, growth)});
   }
 }
 
@@ -83,7 +81,7 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
   const auto add = [&](TransferShape const& shape, FieldSet fields) {
     Move& move = bill.moves[bill.count++];
     move = {direction, shape.kind, TransferMethod::kStaged, fields, {}};
-    move.method = costs_->cheapest(allowed_, direction, shape, move.cost);
+    move.method = costs_->cheapest(direction, shape, move.cost);
   };
   TransferShape launch;
   launch.bytes = in ? site.nf->aux_bytes : site.nf->result_bytes;
@@ -99,18 +97,20 @@ void Pricing::add_direction(Site const& site, Movement const& movement, Directio
   // apart.
   const FieldSet in_packets = columns & packet::kFrameFields;
   MoveCost alone;
-  const bool apart = in_packets != 0 && in_packets != columns &&
-                     costs_->cheapest(allowed_, direction, columns_load(in_packets, movement.shared), alone) !=
-                         TransferMethod::kStaged;
+  const bool apart =
+      in_packets != 0 && in_packets != columns &&
+      costs_->cheapest(direction, columns_load(in_packets, movement.shared), alone) != TransferMethod::kStaged;
   for (const FieldSet part : {apart ? in_packets : columns, apart ? columns & ~in_packets : packet::kNoFields}) {
     if (part != 0) {
       add(columns_load(part, movement.shared), part);
     }
   }
   if (has_body) {
-    // frames keep the room that they may grow into while they are in a launch buffer, in both directions
+    // Direct use works on frames where they are in the launch buffer, with the room that they may grow into. A shared
+    // step spreads them, but what a kernel made of a frame is laid out before it ran.
     Body const& at = in ? site.before : site.after;
-    add(body_load(packet::has_frame(set), at, movement.shared ? at : site.before, movement.shared), set & ~columns);
+    Body const& staged = in && movement.shared ? site.compact : site.before;
+    add(body_load(packet::has_frame(set), at, staged, movement.shared), set & ~columns);
   }
 }
 

@@ -30,13 +30,13 @@ class Pricing {
  private:
   struct Site {
     PlacedNf const* nf;
-    Body before;  ///< at the kernel's input
-    Body after;   ///< and output
+    Body before;   ///< at the kernel's input
+    Body compact;  ///< the same without room to grow in a launch buffer
+    Body after;    ///< at its output
   };
   void add_direction(Site const& site, Movement const& movement, Direction direction, Bill& bill) const;
 
   CostModel const* costs_;
-  MethodSet allowed_;
   std::vector<Site> sites_;  ///< one an NF
 };
 

@@ -44,6 +44,8 @@ inline std::vector<ChainCase> const& chains() {
   return kChains;
 }
 
+inline constexpr plan::MethodSet kStagedAlone = plan::method_bit(TransferMethod::kStaged);
+
 /// Ways to synchronize host and device, besides the default.
 struct SyncCase {
   const char* name;
@@ -52,6 +54,9 @@ struct SyncCase {
 inline std::vector<SyncCase> const& sync_cases() {
   static const std::vector<SyncCase> kCases{
       {"copy", {plan::Mode::kCopy}},
+      {"copy, staged", {plan::Mode::kCopy, true, chain::CostProfile::built_in(), kStagedAlone}},
+      {"adaptive, no kernel in the host's memory",
+       {plan::Mode::kAdaptive, true, chain::CostProfile::built_in(), plan::method_bit(TransferMethod::kStrided)}},
       {"shared", {plan::Mode::kShared}},
       {"adaptive without pushdown", {plan::Mode::kAdaptive, false}},
       {"adaptive, staged", {plan::Mode::kAdaptive, true, costs_for(TransferMethod::kStaged)}},

@@ -103,6 +103,12 @@ void choose_sync(Random& random, bool grows, Variant& variant) {
   variant.sync.pushdown = random.chance(70);
   variant.sync_options =
       concat("--sync ", plan::to_string(variant.sync.mode), variant.sync.pushdown ? "" : " --pushdown off");
+  if (random.chance(20)) {
+    constexpr std::array<std::string_view, 3> kMethods{"staged", "strided", "gather"};
+    const std::string_view methods = kMethods[random.below(kMethods.size())];
+    variant.sync.methods = *chain::parse_methods_option(methods);
+    variant.sync_options += concat(" --methods ", methods);
+  }
   if (random.chance(75)) {
     variant.sync.profile = random_costs(random, grows);  // few programs, and so more cases, where chains are alike
   }

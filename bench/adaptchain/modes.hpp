@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "plan/planner.hpp"
+
+#include <array>
+#include <string_view>
+
+namespace catena::bench {
+
+/// Names of modes. What is not "staged" may use every transfer method.
+inline constexpr const char* kCopyStaged = "copy, staged";
+inline constexpr const char* kCopy = "copy";
+inline constexpr const char* kSharedStaged = "shared, staged";
+inline constexpr const char* kShared = "shared";
+inline constexpr const char* kAdaptiveStaged = "adaptive, staged";
+inline constexpr const char* kAdaptive = "adaptive";
+inline constexpr const char* kWithoutPushdown = "adaptive without pushdown";
+
+/// A way to synchronize that is measured. Against "copy, staged", which stands for G-NET, "adaptive, staged" shows what
+/// the plan brings by itself, "copy" what the transfer methods do, and "adaptive" both; "shared" stands for Gaviss.
+struct SyncMode {
+  const char* name;
+  plan::Mode mode;
+  bool pushdown;
+  plan::MethodSet methods;
+};
+inline constexpr plan::MethodSet kStagedAlone = plan::method_bit(TransferMethod::kStaged);
+inline constexpr std::array<SyncMode, 7> kModes{{{kCopyStaged, plan::Mode::kCopy, true, kStagedAlone},
+                                                 {kCopy, plan::Mode::kCopy, true, plan::kAllMethods},
+                                                 {kSharedStaged, plan::Mode::kShared, true, kStagedAlone},
+                                                 {kShared, plan::Mode::kShared, true, plan::kAllMethods},
+                                                 {kAdaptiveStaged, plan::Mode::kAdaptive, true, kStagedAlone},
+                                                 {kAdaptive, plan::Mode::kAdaptive, true, plan::kAllMethods},
+                                                 {kWithoutPushdown, plan::Mode::kAdaptive, false, plan::kAllMethods}}};
+
+/// Null where there is no such mode.
+inline SyncMode const* find_mode(std::string_view name) {
+  for (SyncMode const& mode : kModes) {
+    if (name == mode.name) {
+      return &mode;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace catena::bench

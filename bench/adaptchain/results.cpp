@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/adaptchain/results.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace catena::bench {
+namespace {
+
+nlohmann::ordered_json to_json(Repeat const& repeat) {
+  nlohmann::ordered_json stages = nlohmann::ordered_json::array();
+  for (auto const& [name, seconds] : repeat.stage_seconds) {
+    stages.push_back({{"name", name}, {"busy_seconds", seconds}});
+  }
+  return {{"packets_per_second", repeat.packets_per_s},
+          {"host_to_device_bytes_per_packet", repeat.bytes_to_device},
+          {"device_to_host_bytes_per_packet", repeat.bytes_to_host},
+          {"latency_us", {{"p50", repeat.p50_us}, {"p95", repeat.p95_us}, {"p99", repeat.p99_us}}},
+          {"received_packets", repeat.received},
+          {"sent_packets", repeat.sent},
+          {"dropped_packets", repeat.dropped},
+          {"workers", repeat.workers},
+          {"stages", std::move(stages)}};
+}
+
+nlohmann::ordered_json to_json(Cell const& cell) {
+  nlohmann::ordered_json json{
+      {"part", to_string(cell.part)},  {"chain", cell.chain},       {"mode", cell.mode},
+      {"wire_bytes", cell.wire_bytes}, {"replicas", cell.replicas}, {"planned_ns_per_packet", cell.planned_ns}};
+  if (cell.unit_packets != 0) {
+    json["unit_packets"] = cell.unit_packets;
+  }
+  if (cell.offered_gbps != 0) {
+    json["offered_gbps"] = cell.offered_gbps;
+  }
+  if (!cell.error.empty()) {
+    json["error"] = cell.error;
+  }
+  json["packets_per_second"] = to_json(packets_per_s(cell));
+  json["gbps"] = to_json(gbps(cell));
+  json["samples"] = {{"compared", cell.samples.compared}, {"different", cell.samples.different}};
+  if (cell.samples.different > 0) {
+    json["samples"]["first_difference"] = cell.samples.first_difference;
+  }
+  json["repeats"] = nlohmann::ordered_json::array();
+  for (Repeat const& repeat : cell.repeats) {
+    json["repeats"].push_back(to_json(repeat));
+  }
+  if (!cell.cdf_us.empty()) {
+    json["latency_cdf"] = nlohmann::ordered_json::array();
+    for (auto const& [us, percent] : cell.cdf_us) {
+      json["latency_cdf"].push_back({{"us", us}, {"percent", percent}});
+    }
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string_view to_string(Part part) {
+  switch (part) {
+    case Part::kSource:
+      return "source";
+    case Part::kThroughput:
+      return "throughput";
+    case Part::kDecrypt:
+      return "decrypt";
+    case Part::kUnits:
+      return "units";
+    case Part::kLatency:
+      return "latency";
+  }
+  return {};
+}
+
+Spread over(Cell const& cell, double Repeat::*value) {
+  std::vector<double> values;
+  for (Repeat const& repeat : cell.repeats) {
+    values.push_back(repeat.*value);
+  }
+  return spread_of(std::move(values));
+}
+
+Spread packets_per_s(Cell const& cell) { return over(cell, &Repeat::packets_per_s); }
+
+Spread gbps(Cell const& cell) {
+  Spread spread = packets_per_s(cell);
+  constexpr double kBitsPerByte = 8;
+  constexpr double kGiga = 1e9;
+  const double scale = kBitsPerByte * cell.wire_bytes / kGiga;
+  return {spread.median * scale, spread.low * scale, spread.high * scale};
+}
+
+std::uint64_t Results::samples_compared() const {
+  std::uint64_t sum = 0;
+  for (Cell const& cell : cells) {
+    sum += cell.samples.compared;
+  }
+  return sum;
+}
+
+std::uint64_t Results::samples_different() const {
+  std::uint64_t sum = 0;
+  for (Cell const& cell : cells) {
+    sum += cell.samples.different;
+  }
+  return sum;
+}
+
+std::uint64_t Results::failed_cells() const {
+  return static_cast<std::uint64_t>(
+      std::count_if(cells.begin(), cells.end(), [](Cell const& cell) { return !cell.error.empty(); }));
+}
+
+Cell const* find(Results const& results, Part part, std::string_view chain, std::string_view mode,
+                 std::uint32_t wire_bytes, std::uint32_t unit_packets, double offered_gbps) {
+  for (Cell const& cell : results.cells) {
+    if (cell.part == part && cell.chain == chain && cell.mode == mode && cell.wire_bytes == wire_bytes &&
+        cell.unit_packets == unit_packets && cell.offered_gbps == offered_gbps && !cell.repeats.empty()) {
+      return &cell;
+    }
+  }
+  return nullptr;
+}
+
+std::string to_json(Results const& results) {
+  nlohmann::ordered_json json{
+      {"benchmark", "adaptchain"},
+      {"machine", results.machine},
+      {"device", results.device},
+      {"cost_profile", results.costs_from},
+      {"commit", results.commit},
+      {"command", results.command},
+      {"seconds", results.seconds},
+      {"tuning", results.tuning},
+      {"sample_every_runs", results.sample_every},
+      {"samples", {{"compared", results.samples_compared()}, {"different", results.samples_different()}}},
+      {"failed_cells", results.failed_cells()},
+      {"notes", results.notes}};
+  json["cells"] = nlohmann::ordered_json::array();
+  for (Cell const& cell : results.cells) {
+    json["cells"].push_back(to_json(cell));
+  }
+  return json.dump(1);
+}
+
+}  // namespace catena::bench

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bench/chains/sample_sink.hpp"
+#include "bench/common/chart.hpp"
+#include "bench/common/spread.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace catena::bench {
+
+/// What a cell is measured for.
+enum class Part {
+  kSource,      ///< rx and tx alone
+  kThroughput,  ///< C1 to C5 as fast as they can
+  kDecrypt,     ///< C1 and C4 on ESP
+  kUnits,       ///< unit sizes
+  kLatency,     ///< at an offered rate
+};
+std::string_view to_string(Part part);
+
+/// One repeat of a cell.
+struct Repeat {
+  double packets_per_s = 0;
+  double bytes_to_device = 0;  ///< a packet
+  double bytes_to_host = 0;
+  double p50_us = 0;
+  double p95_us = 0;
+  double p99_us = 0;
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t dropped = 0;
+  std::uint32_t workers = 1;
+  std::vector<std::pair<std::string, double>> stage_seconds;  ///< busy, in chain order
+};
+
+/// One measurement and its repeats.
+struct Cell {
+  Part part = Part::kThroughput;
+  std::string chain;
+  std::string mode;                ///< see kModes; "-" for a source
+  std::uint32_t wire_bytes = 64;   ///< of an arriving frame with its FCS; where the chain decrypts, of what is inside
+  std::uint32_t unit_packets = 0;  ///< 0: the default
+  double offered_gbps = 0;         ///< 0: as fast as the chain takes
+  std::uint32_t replicas = 1;
+  double planned_ns = 0;  ///< a packet, as the plan reckons
+  std::vector<Repeat> repeats;
+  SampleCheck samples;                            ///< of all repeats
+  std::vector<std::pair<double, double>> cdf_us;  ///< latency in microseconds and percent, of the last repeat
+  std::vector<TimeRow> timeline;                  ///< see timeline_rows(); of a run of its own
+  std::string error;                              ///< why it could not be measured
+};
+
+/// Over a cell's repeats.
+Spread packets_per_s(Cell const& cell);
+/// Bits of frames with FCS, without preamble and gap. For a chain that decrypts, of what is inside.
+Spread gbps(Cell const& cell);
+Spread over(Cell const& cell, double Repeat::*value);
+
+struct Results {
+  std::string command;
+  std::string commit;   ///< of the source tree, or "unknown"
+  std::string machine;  ///< processor, cores, kernel
+  std::string device;
+  std::string costs_from;  ///< the cost profile that plans were made by
+  double seconds = 0;
+  std::string tuning;
+  std::uint32_t sample_every = 0;
+  std::vector<Cell> cells;
+  std::vector<std::string> notes;  ///< what was left out, and why
+  bool abandoned = false;          ///< a device never answered: the process must not tear it down
+
+  std::uint64_t samples_compared() const;
+  std::uint64_t samples_different() const;
+  std::uint64_t failed_cells() const;
+};
+
+/// The cell of that kind, or null.
+Cell const* find(Results const& results, Part part, std::string_view chain, std::string_view mode,
+                 std::uint32_t wire_bytes, std::uint32_t unit_packets = 0, double offered_gbps = 0);
+
+/// Everything but the time lines, as one JSON object.
+std::string to_json(Results const& results);
+
+}  // namespace catena::bench

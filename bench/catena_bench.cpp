@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// catena-bench: measures whole chains and the C library on this machine, and writes a page for each.
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "bench/adaptchain/adaptchain.hpp"
+#include "bench/nca/nca.hpp"
+#include "nf/registry.hpp"
+
+namespace catena::bench {
+namespace {
+
+enum ExitStatus : int { kOk = 0, kFailed = 1, kUsage = 2 };
+
+int fail(Status const& status) {
+  std::cerr << "catena-bench: " << status.message() << '\n';
+  return kFailed;
+}
+
+void say(std::string const& line) { std::cerr << line << std::endl; }
+
+/// Fails where a measurement failed, or where a device made other packets than the CPU.
+int run(PaperOptions options, std::string const& device, std::string const& replicas) {
+  const Result<device::DevicePreference> preference = device::parse_preference(device);
+  if (!preference.ok()) {
+    return fail(preference.status());
+  }
+  options.device = *preference;
+  options.replicas = replicas == "best" ? kBestReplicas : static_cast<std::uint32_t>(std::stoul(replicas));
+  const nf::Registry registry = nf::builtin_nfs();
+  const Result<Results> results = run_paper(options, registry, say);
+  if (!results.ok()) {
+    return fail(results.status());
+  }
+  std::cout << options.output << "/README.md: " << results->cells.size() << " measurements, " << results->failed_cells()
+            << " failed; " << results->samples_compared() << " packets compared with the CPU's, "
+            << results->samples_different() << " different" << std::endl;
+  const int status = results->failed_cells() == 0 && results->samples_different() == 0 ? kOk : kFailed;
+  if (results->abandoned) {
+    // a kernel that never ended would keep the driver's own clean-up waiting for ever
+    std::_Exit(status);
+  }
+  return status;
+}
+
+/// Fails where a measurement failed, or where the library found other matches than Hyperscan.
+int run(NcaOptions const& options) {
+  const Result<NcaResults> results = run_nca_bench(options, say);
+  if (!results.ok()) {
+    return fail(results.status());
+  }
+  std::cout << options.output << "/README.md: " << results->cells.size() << " measurements, " << results->failed_cells()
+            << " failed" << std::endl;
+  return results->failed_cells() == 0 ? kOk : kFailed;
+}
+
+/// What both benchmarks take.
+template <typename Options>
+void add_common_options(CLI::App& command, Options& options) {
+  command.add_option("--parts", options.parts, "Parts of the benchmark, with commas; default: all")->delimiter(',');
+  command.add_option("--seconds", options.seconds, "Length of a run, of which a quarter is warm-up")
+      ->check(CLI::Range(0.01, 3600.0))
+      ->capture_default_str();
+  command.add_option("--repeats", options.repeats, "Runs of each measurement")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command.add_option("--output", options.output, "Folder for results.json, README.md and figures")
+      ->capture_default_str();
+  command.add_option("--data", options.data, "Folder of the benchmark's files; default: that of the source tree");
+}
+
+int bench(int argc, char** argv) {
+  CLI::App app{"Measures whole chains, and the C library, on this machine."};
+  app.require_subcommand(1);
+  std::string typed;
+  for (int i = 0; i < argc; ++i) {
+    typed += (i == 0 ? "" : " ") + std::string(argv[i]);
+  }
+  int status = kOk;
+
+  PaperOptions paper;
+  paper.output = "bench-adaptchain";
+  paper.command = typed;
+  std::string device = "auto";
+  std::string replicas = "best";
+  CLI::App* adaptchain =
+      app.add_subcommand("adaptchain", "The comparisons of the AdaptChain paper, as a page with figures");
+  adaptchain->add_option("--device", device, "auto, cuda or opencl")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl"}))
+      ->capture_default_str();
+  adaptchain->add_option("--chains", paper.chains, "Of C1 to C5, C1-decrypt ...; default: all")->delimiter(',');
+  adaptchain->add_option("--modes", paper.modes, "Of the page's modes, with ';' in between; default: all")
+      ->delimiter(';');
+  adaptchain->add_option("--sizes", paper.wire_bytes, "Frames in bytes with FCS; default: 64,128,256,512,1024,1518")
+      ->delimiter(',');
+  adaptchain->add_option("--replicas", replicas, "Copies of the chain side by side, or best: the fastest of 1, 2 and 3")
+      ->check(CLI::Range(1, 64) | CLI::IsMember({"best"}))
+      ->capture_default_str();
+  adaptchain->add_option("--tuning", paper.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
+  adaptchain->add_flag("--quick", paper.quick, "One short repeat of two sizes");
+  add_common_options(*adaptchain, paper);
+  adaptchain->callback([&] { status = run(paper, device, replicas); });
+
+  NcaOptions nca;
+  nca.output = "bench-nca";
+  nca.command = typed;
+  CLI::App* draft = app.add_subcommand(
+      "nca", "The C library, as the NFV Compute Acceleration draft measures it, as a page with figures");
+  draft->add_option("--device", nca.device, "auto, cuda, opencl or cpu")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl", "cpu"}))
+      ->capture_default_str();
+  draft->add_option("--streams", nca.streams, "Streams of the application; default: 4 with CUDA, else 1")
+      ->check(CLI::Range(1, 64));
+  draft->add_option("--threads", nca.threads, "Threads that add packets, a stream; default: 2 with CUDA, else 1")
+      ->check(CLI::Range(1, 64));
+  draft->add_option("--queues", nca.queues, "Queues of a stream")->check(CLI::Range(1, 62))->capture_default_str();
+  draft->add_flag("--quick", nca.quick, "One short repeat of fewer and smaller buffers");
+  add_common_options(*draft, nca);
+  draft->callback([&] { status = run(nca); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (CLI::ParseError const& error) {
+    return app.exit(error) == 0 ? kOk : kUsage;
+  } catch (std::exception const& error) {
+    // libraries below may throw (out of memory); nothing of ours does
+    std::cerr << "catena-bench: " << error.what() << '\n';
+    return kFailed;
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace catena::bench
+
+int main(int argc, char** argv) { return catena::bench::bench(argc, argv); }

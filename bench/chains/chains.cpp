@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/chains/chains.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
+namespace catena::bench {
+namespace {
+
+constexpr const char* kFirewallRules = "rules: fw.rules, default: allow";
+constexpr const char* kEncrypt = "direction: encrypt, sa: %SA%, mtu: 2034";
+constexpr const char* kDecrypt = "direction: decrypt, sa: %SA%";
+constexpr const char* kRules = "rules: ids.rules";
+constexpr const char* kRoutes = "routes: routes.txt";
+constexpr const char* kNatConfig = "inside: [10.0.0.0/8], external: [203.0.113.1-203.0.113.4]";
+constexpr const char* kLbConfig =
+    "services: [{address: 172.16.0.10, port: 80, protocol: tcp, backends: [{name: a, address: 172.31.0.1}, "
+    "{name: b, address: 172.31.0.2}]}], icmp_errors: pass";
+constexpr const char* kMonitorConfig = "max_flows: 65536";
+
+void replace(std::string& text, std::string_view what, std::string_view by) {
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+    text.replace(at, what.size(), by);
+  }
+}
+
+}  // namespace
+
+std::string PaperChain::title() const {
+  std::string text;
+  for (PaperNf const& nf : nfs) {
+    text += concat(text.empty() ? "" : " ", nf.type, nf.on_gpu ? "(G)" : "(C)");
+  }
+  return text;
+}
+
+std::vector<PaperChain> const& paper_chains() {
+  static const std::vector<PaperChain> kChains{
+      {"C1",
+       {{"fw", "firewall", kFirewallRules, false}, {"vpn", "ipsec", kEncrypt, true}, {"ids", "nids", kRules, true}}},
+      {"C2", {{"ids", "nids", kRules, true}, {"nat", "nat", kNatConfig, false}, {"vpn", "ipsec", kEncrypt, true}}},
+      {"C3", {{"vpn", "ipsec", kEncrypt, true}, {"lb", "lb", kLbConfig, false}, {"ids", "nids", kRules, true}}},
+      {"C4",
+       {{"fw", "firewall", kFirewallRules, true},
+        {"vpn", "ipsec", kEncrypt, true},
+        {"ids", "nids", kRules, true},
+        {"rt", "router", kRoutes, false}}},
+      {"C5",
+       {{"fw", "firewall", kFirewallRules, true},
+        {"flows", "monitor", kMonitorConfig, false},
+        {"nat", "nat", kNatConfig, true},
+        {"vpn", "ipsec", kEncrypt, true},
+        {"ids", "nids", kRules, true}}},
+      {"C1-decrypt",
+       {{"fw", "firewall", kFirewallRules, false}, {"vpn", "ipsec", kDecrypt, true}, {"ids", "nids", kRules, true}},
+       true},
+      {"C3-decrypt",
+       {{"vpn", "ipsec", kDecrypt, true}, {"lb", "lb", kLbConfig, false}, {"ids", "nids", kRules, true}},
+       true},
+      {"C4-decrypt",
+       {{"fw", "firewall", kFirewallRules, true},
+        {"vpn", "ipsec", kDecrypt, true},
+        {"ids", "nids", kRules, true},
+        {"rt", "router", kRoutes, false}},
+       true},
+  };
+  return kChains;
+}
+
+Result<PaperChain const*> find_chain(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (PaperChain const& chain : paper_chains()) {
+    if (chain.name == name) {
+      return &chain;
+    }
+    names.emplace_back(chain.name);
+  }
+  return absl::NotFoundError(fmt::format("there is no chain '{}'; allowed: {}", name, fmt::join(names, ", ")));
+}
+
+PaperChain const& empty_chain(bool esp_input) {
+  static const PaperChain kEmpty{"rx-tx", {}};
+  static const PaperChain kEmptyEsp{"rx-tx-esp", {}, true};
+  return esp_input ? kEmptyEsp : kEmpty;
+}
+
+PaperChain const& encrypting_chain() {
+  static const PaperChain kChain{"encrypt", {{"vpn", "ipsec", kEncrypt, false}}};
+  return kChain;
+}
+
+std::string chain_text(PaperChain const& chain, ChainText const& text) {
+  std::string result = fmt::format(
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: {}}}\nspec:\n"
+      "  rx: {{replay: {{packet: {}, flows: {}, rate: {}}}}}\n  tx: null\n  device: {}\n  tuning: {{{}}}\n  nfs:{}\n",
+      chain.name, text.frame_bytes, kFlows, text.packets_per_s, text.device, text.tuning,
+      chain.nfs.empty() ? " []" : "");
+  for (PaperNf const& nf : chain.nfs) {
+    std::string config = nf.config;
+    replace(config, "%SA%", text.sa_file);
+    result += fmt::format("    - {{name: {}, type: {}, on: {}, config: {{{}}}}}\n", nf.name, nf.type,
+                          nf.on_gpu && text.device != "none" ? "gpu" : "cpu", config);
+  }
+  return result;
+}
+
+Result<std::string> write_sa(std::filesystem::path const& data, std::filesystem::path const& folder, std::uint32_t spi,
+                             std::uint32_t first_sequence) {
+  std::ifstream in(data / "sa.yaml.in");
+  std::stringstream read;
+  read << in.rdbuf();
+  std::string text = read.str();
+  if (!in || text.find("@SPI@") == std::string::npos || text.find("@FIRST_SEQUENCE@") == std::string::npos) {
+    return absl::NotFoundError(
+        concat((data / "sa.yaml.in").string(), " cannot be read, or lacks @SPI@ or @FIRST_SEQUENCE@"));
+  }
+  replace(text, "@SPI@", std::to_string(spi));
+  replace(text, "@FIRST_SEQUENCE@", std::to_string(first_sequence));
+  const std::filesystem::path path = folder / concat("sa-", spi, "-", first_sequence, ".yaml");
+  std::ofstream out(path);
+  out << text << std::flush;
+  if (!out) {
+    return absl::PermissionDeniedError(concat("cannot write ", path.string()));
+  }
+  return path.string();
+}
+
+}  // namespace catena::bench

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The chains of "AdaptChain: Adaptive Data Sharing and Synchronization for NFV Systems on Heterogeneous Architectures"
+/// (IEEE TPDS 2024), section VI, as chain files.
+namespace catena::bench {
+
+/// Frames of the benchmark belong to so many flows, which take turns.
+inline constexpr std::uint32_t kFlows = 1024;
+/// Bytes of the frame check sequence: the paper counts it, Catena's frames are without it.
+inline constexpr std::uint32_t kFcsBytes = 4;
+
+struct PaperNf {
+  const char* name;
+  const char* type;
+  const char* config;  ///< YAML flow text; %SA% stands for the file of associations
+  bool on_gpu;
+};
+
+struct PaperChain {
+  const char* name;
+  std::vector<PaperNf> nfs;
+  bool esp_input = false;  ///< takes ESP and decrypts it
+
+  /// "firewall(C) ipsec(G) nids(G)".
+  std::string title() const;
+};
+
+/// C1 to C5, which encrypt, then C1, C3 and C4 decrypting.
+std::vector<PaperChain> const& paper_chains();
+/// NotFound names the chains that there are.
+Result<PaperChain const*> find_chain(std::string_view name);
+/// rx and tx alone: what the source can give at most; with ESP, or without.
+PaperChain const& empty_chain(bool esp_input = false);
+/// IPsec alone, encrypting: what makes the input of the chains that decrypt.
+PaperChain const& encrypting_chain();
+
+/// What a chain file says besides its NFs.
+struct ChainText {
+  std::uint32_t frame_bytes = 60;   ///< of the replay, and what the plan is made for
+  std::uint64_t packets_per_s = 0;  ///< 0: no limit
+  std::string device = "none";      ///< "none": every NF on the CPU
+  std::string sa_file;              ///< where the chain has IPsec
+  std::string tuning;               ///< YAML flow text without its braces
+};
+std::string chain_text(PaperChain const& chain, ChainText const& text);
+
+/// What the folder of data has: rules, routes and associations (see find_data()).
+inline constexpr std::array<std::string_view, 4> kPaperFiles{"fw.rules", "ids.rules", "routes.txt", "sa.yaml.in"};
+/// Writes a file of associations from the data folder's sa.yaml.in into `folder`, and gives its path. Errors: NotFound,
+/// PermissionDenied.
+Result<std::string> write_sa(std::filesystem::path const& data, std::filesystem::path const& folder, std::uint32_t spi,
+                             std::uint32_t first_sequence);
+
+}  // namespace catena::bench

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/chains/measure.hpp"
+
+#include "bench/chains/filled_ahead.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <utility>
+
+namespace catena::bench {
+namespace {
+
+constexpr double kWarmUpShare = 0.25;
+
+/// A copy of the chain and the thread that runs it.
+struct Copy {
+  std::unique_ptr<runtime::Session> chain;
+  SampleSink* sink = nullptr;   ///< the chain's
+  std::future<Status> outcome;  ///< of its run; the last member, as its destructor waits for the thread
+
+  Copy() = default;
+  Copy(Copy&&) = default;
+  Copy& operator=(Copy&&) = default;
+  ~Copy() {
+    if (chain != nullptr) {
+      chain->stop();
+    }
+  }
+};
+
+Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t workers, Workplace const& workplace) {
+  ChainText text = spec.text;
+  text.packets_per_s = spec.text.packets_per_s / spec.replicas;
+  CATENA_ASSIGN_OR_RETURN(text.sa_file, write_sa(workplace.data, workplace.folder, spi_of(replica), 1));
+  CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
+                          chain::parse_chain(chain_text(*spec.chain, text), (workplace.data / "paper.yaml").string()));
+  config.rx.replay.sample_every = spec.sample_every;
+  Copy copy;
+  auto sink = std::make_unique<SampleSink>(spec.sample_every, replica == 0 ? spec.sample_runs : 0);
+  copy.sink = sink.get();
+  chain::RunOptions options;
+  options.workers = workers;
+  options.sync = spec.sync;
+  options.profiles = chain::ProfileStore::from_environment();
+  options.trace = spec.trace && replica == 0;
+  options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
+  if (spec.chain->esp_input) {
+    options.make_source = [&] { return make_filled_ahead((*spec.esp_frames)[replica], spec.fillers, 0); };
+  }
+  CATENA_ASSIGN_OR_RETURN(copy.chain, runtime::Session::create(std::move(config), options, *workplace.registry));
+  return copy;
+}
+
+std::uint64_t sent_by(std::vector<Copy> const& copies) {
+  std::uint64_t sent = 0;
+  for (Copy const& copy : copies) {
+    sent += copy.chain->progress().sent;
+  }
+  return sent;
+}
+
+/// Until each of `copies` is done with its first packet, or its run ended, or that takes too long. Threads and devices
+/// need a moment to begin, which is no part of a speed; and of a short run it can be all.
+void wait_for_first_packets(std::vector<Copy> const& copies) {
+  constexpr std::chrono::microseconds kPeriod{100};
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  for (Copy const& copy : copies) {
+    const auto has_begun = [&copy] {
+      const runtime::RunProgress progress = copy.chain->progress();
+      return progress.sent + progress.dropped > 0;
+    };
+    while (!has_begun() && std::chrono::steady_clock::now() < until &&
+           copy.outcome.wait_for(kPeriod) != std::future_status::ready) {
+    }
+  }
+}
+
+Status check(runtime::Report const& report) {
+  if (report.cpu_instead_of_gpu) {
+    return absl::UnavailableError(concat("there is no device: ", report.device_note));
+  }
+  if (!report.accounted()) {
+    return absl::DataLossError(
+        concat(report.seen, " packets in, but ", report.sent, " out and ", report.dropped(), " dropped"));
+  }
+  for (runtime::NfReport const& nf : report.nfs) {
+    if (!nf.device_error.empty() || nf.kernel_faults > 0) {
+      return absl::DataLossError(concat("NF ", nf.name, ": ", nf.device_error,
+                                        nf.kernel_faults > 0 ? " its kernel read or wrote out of bounds" : ""));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void add(runtime::Report const& report, RunResult& result) {
+  result.received += report.received;
+  result.sent += report.sent;
+  result.dropped += report.dropped();
+  result.device = report.device;
+  result.costs_from = report.costs_from;
+  double to_device = 0;
+  double to_host = 0;
+  for (runtime::NfReport const& nf : report.nfs) {
+    to_device += nf.bytes_to_device_per_packet;
+    to_host += nf.bytes_to_host_per_packet;
+  }
+  // copies do the same: any of them speaks for all
+  result.bytes_to_device = to_device;
+  result.bytes_to_host = to_host;
+  result.stages.resize(report.stages.size());
+  for (std::size_t i = 0; i < report.stages.size(); ++i) {
+    result.stages[i].name = report.stages[i].name;
+    result.stages[i].busy_seconds += report.stages[i].busy_seconds;
+  }
+}
+
+}  // namespace
+
+RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
+  using Clock = std::chrono::steady_clock;
+  RunResult result;
+  const auto stages = static_cast<std::uint32_t>(spec.chain->nfs.size() + 2);
+  result.workers = std::clamp(std::thread::hardware_concurrency() / spec.replicas, 1U, stages);
+  std::vector<Copy> copies;
+  for (std::uint32_t replica = 0; replica < spec.replicas; ++replica) {
+    Result<Copy> copy = make_copy(spec, replica, result.workers, workplace);
+    if (!copy.ok()) {
+      result.status = copy.status();
+      return result;
+    }
+    copies.push_back(*std::move(copy));
+  }
+  for (Copy& copy : copies) {
+    copy.outcome = std::async(std::launch::async, [chain = copy.chain.get()] { return chain->run(); });
+  }
+  wait_for_first_packets(copies);
+  std::this_thread::sleep_for(std::chrono::duration<double>(spec.seconds * kWarmUpShare));
+  const std::uint64_t before = sent_by(copies);
+  const Clock::time_point from = Clock::now();
+  std::this_thread::sleep_for(std::chrono::duration<double>(spec.seconds * (1 - kWarmUpShare)));
+  const std::uint64_t after = sent_by(copies);
+  result.seconds = std::chrono::duration<double>(Clock::now() - from).count();
+  for (Copy const& copy : copies) {
+    copy.chain->stop();
+  }
+  for (Copy& copy : copies) {
+    result.status.Update(copy.outcome.get());
+  }
+  result.packets_per_s = static_cast<double>(after - before) / result.seconds;
+  for (Copy const& copy : copies) {
+    const runtime::Report report = copy.chain->report();
+    result.status.Update(check(report));
+    result.abandoned = result.abandoned || copy.chain->abandoned_device();
+    add(report, result);
+    result.latency.merge(report.latency);
+  }
+  if (const std::optional<plan::Plan> plan = copies.front().chain->plan()) {
+    result.planned_ns = plan->cost_ns;
+  }
+  result.timeline = timeline_rows(copies.front().chain->traces());
+  result.samples = copies.front().sink->samples();
+  return result;
+}
+
+}  // namespace catena::bench

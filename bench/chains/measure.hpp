@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bench/chains/chains.hpp"
+#include "bench/chains/reference.hpp"
+#include "bench/chains/sample_sink.hpp"
+#include "bench/chains/timeline.hpp"
+#include "runtime/session.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena::bench {
+
+/// One run: copies of a chain side by side, for a time.
+struct RunSpec {
+  PaperChain const* chain = nullptr;
+  ChainText text;  ///< without the file of associations, which each copy has its own of
+  chain::SyncOptions sync;
+  double seconds = 1;  ///< from the first packet out on; a quarter of it is warm-up
+  std::uint32_t replicas = 1;
+  std::uint32_t sample_every = 1024;
+  std::uint64_t sample_runs = 4;
+  /// What decrypting chains get, for each copy; else empty.
+  std::vector<std::vector<Frame>> const* esp_frames = nullptr;
+  std::uint32_t fillers = 1;  ///< threads of each copy that write ESP into packets
+  bool trace = false;         ///< keeps a time line, which costs a little
+};
+
+struct StageTime {
+  std::string name;
+  double busy_seconds = 0;
+};
+
+struct RunResult {
+  Status status;             ///< the rest counts where this is OK
+  double packets_per_s = 0;  ///< that left the chains after the warm-up
+  double seconds = 0;        ///< after the warm-up, until the source was stopped
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t dropped = 0;
+  double bytes_to_device = 0;  ///< a packet, all NFs together
+  double bytes_to_host = 0;
+  Histogram latency;              ///< of the whole run
+  std::vector<StageTime> stages;  ///< of all copies together
+  std::vector<Sample> samples;    ///< of copy 0
+  std::vector<TimeRow> timeline;  ///< of copy 0, where it was asked for
+  std::string device;
+  std::string costs_from;     ///< the cost profile that plans were made by
+  double planned_ns = 0;      ///< a packet, as the plan reckons; 0 without a device
+  std::uint32_t workers = 1;  ///< of each copy
+  bool abandoned = false;     ///< a device never answered: the process must not tear it down
+};
+
+/// Errors, in `status`: as the chain's; Unavailable if there is no device for NFs placed on one; DataLoss if packets
+/// are not accounted for, a kernel read or wrote out of bounds, or the device failed under way.
+RunResult run_for(RunSpec const& spec, Workplace const& workplace);
+
+}  // namespace catena::bench

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""catena-bench as one types it, on OpenCL and with short runs. CATENA_BENCH names the program."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+import xml.dom.minidom
+
+BENCH = os.environ["CATENA_BENCH"]
+TIMEOUT_S = 240
+
+
+def bench(*arguments):
+    return subprocess.run([BENCH, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+
+
+class Benchmarks(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        # not the profiles of whoever runs the tests
+        os.environ["CATENA_DATA_DIR"] = self.path("data")
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def adaptchain(self, *arguments):
+        return bench("adaptchain", "--quick", "--device", "opencl", "--seconds", "0.1", "--tuning",
+                      "pool_slots: 2048, units_per_launch: 2", "--output", self.path("adaptchain"), *arguments)
+
+    def plot(self, folder, figures):
+        """tools/plot draws each figure, as SVG and PNG; with Debian's Python, as Matplotlib is Debian's."""
+        tool = pathlib.Path(__file__).resolve().parents[2] / "tools" / "plot"
+        subprocess.run(["/usr/bin/python3", tool, self.path(folder)], check=True, capture_output=True)
+        for figure in figures:
+            xml.dom.minidom.parse(self.path(f"{folder}/{figure}.svg"))
+            with open(self.path(f"{folder}/{figure}.png"), "rb") as file:
+                self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    def test_adaptchain_measures_checks_and_writes_its_page(self):
+        result = self.adaptchain("--chains", "C4,C4-decrypt", "--sizes", "64,512", "--parts", "source,throughput,decrypt,latency",
+                                  "--replicas", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("adaptchain/results.json"), encoding="utf-8") as file:
+            results = json.load(file)
+        kinds = {}
+        for cell in results["cells"]:
+            kinds.setdefault(cell["part"], []).append(cell)
+            self.assertNotIn("error", cell)
+            self.assertEqual(cell["replicas"], 2)
+            self.assertGreaterEqual(cell["samples"]["compared"], 256, cell)
+            self.assertEqual(cell["samples"]["different"], 0, cell)
+            for repeat in cell["repeats"]:
+                self.assertGreater(repeat["received_packets"], 0)
+                self.assertEqual(repeat["received_packets"], repeat["sent_packets"])
+                self.assertEqual(repeat["dropped_packets"], 0)
+                self.assertLessEqual(repeat["latency_us"]["p50"], repeat["latency_us"]["p95"])
+                self.assertEqual([stage["name"] for stage in repeat["stages"]],
+                                 ["rx", "tx"] if cell["part"] == "source" else ["rx", "fw", "vpn", "ids", "rt", "tx"])
+            self.assertLessEqual(cell["gbps"]["min"], cell["gbps"]["median"])
+            self.assertAlmostEqual(cell["gbps"]["median"],
+                                   cell["packets_per_second"]["median"] * cell["wire_bytes"] * 8 / 1e9, places=6)
+        self.assertEqual({part: len(cells) for part, cells in kinds.items()},
+                         {"source": 2, "throughput": 8, "decrypt": 6, "latency": 4})
+        self.assertEqual(results["samples"], {"compared": sum(cell["samples"]["compared"] for cell in results["cells"]),
+                                              "different": 0})
+        by_mode = {cell["mode"]: cell["repeats"][0] for cell in kinds["throughput"] if cell["wire_bytes"] == 512}
+        # copy moves the frame for IPsec and again the payload for the NIDS
+        self.assertGreater(by_mode["copy"]["host_to_device_bytes_per_packet"], 508 + 400)
+        self.assertLess(by_mode["adaptive"]["host_to_device_bytes_per_packet"],
+                        by_mode["copy"]["host_to_device_bytes_per_packet"])
+        for cell in kinds["latency"]:
+            percents = [point["percent"] for point in cell["latency_cdf"]]
+            times = [point["us"] for point in cell["latency_cdf"]]
+            self.assertEqual((percents, times), (list(range(101)), sorted(times)))
+        with open(self.path("adaptchain/README.md"), encoding="utf-8") as file:
+            page = file.read()
+        figures = results["figures"]
+        for rate in (10, 100):
+            self.assertIn(f"c4-timeline-{rate}.svg", page)
+            self.assertIn("vpn device 1", [row["name"] for row in figures[f"c4-timeline-{rate}"]["rows"]])
+        self.plot("adaptchain", figures)
+        for figure in re.findall(r"\(([^)]*\.svg)\)", page):
+            self.assertTrue(os.path.exists(self.path("adaptchain/" + figure)), figure)
+        self.assertIn(f"[{len(results['cells'])}/{len(results['cells'])}]", result.stderr)
+
+    def test_adaptchain_says_what_it_does_not_know(self):
+        for arguments, words in ((("--chains", "C6"), "there is no chain 'C6'; allowed: C1, C2"),
+                                 (("--parts", "cost"), "there is no part 'cost'; allowed: source"),
+                                 (("--sizes", "63"), "frames of 63 bytes: write 64 to 1518"),
+                                 (("--data", self.path("no")), "fw.rules; give the folder bench/chains/data")):
+            result = self.adaptchain(*arguments)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(words, result.stderr)
+        self.assertEqual(self.adaptchain("--replicas", "none").returncode, 2)
+
+    def nca(self, *arguments):
+        return bench("nca", "--quick", "--output", self.path("nca"), *arguments)
+
+    def test_nca_measures_checks_and_writes_its_page(self):
+        result = self.nca("--device", "opencl", "--streams", "2", "--threads", "2")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("nca/results.json"), encoding="utf-8") as file:
+            results = json.load(file)
+        self.assertTrue(results["device"].startswith("opencl: "))
+        self.assertEqual(results["failed_cells"], 0)
+        kinds = {}
+        for cell in results["cells"]:
+            kinds.setdefault(cell["part"], []).append(cell)
+            self.assertNotIn("error", cell)
+            self.assertGreater(cell["hyperscan_core_gbps"]["median"], 0)
+            for repeat in cell["repeats"]:
+                self.assertGreater(repeat["gbps"], 0)
+                # the warm-up's last, three that are measured, and what is in flight
+                self.assertGreaterEqual(repeat["buffers"], 4 * cell["streams"])
+                if cell["matching_percent"] == 0:
+                    self.assertEqual(repeat["matches"], 0)
+                else:
+                    # a packet that matches has a string, and few have another one in it
+                    self.assertAlmostEqual(repeat["matches"] / repeat["packets"], 0.4, delta=0.1)
+            bytes_each = repeat["gbps"] / repeat["mpps"] * 1000 / 8
+            self.assertAlmostEqual(bytes_each, cell["packet_bytes"] or 583, delta=0.001 if cell["packet_bytes"] else 40)
+        self.assertEqual([(cell["strings"], cell["packet_bytes"], cell["matching_percent"]) for cell in kinds["draft"]],
+                         [(1000, 0, 0), (1000, 0, 35), (1000, 64, 0), (1000, 64, 35)])
+        self.assertEqual([(cell["queues"], cell["streams"], cell["threads"]) for cell in kinds["queues"]],
+                         [(1, 1, 4), (2, 1, 4), (3, 1, 4), (4, 1, 4)])
+        for cell in kinds["queues"]:
+            self.assertTrue(0 <= cell["hidden_share"]["median"] <= 1, cell)
+        # with one buffer nothing is left that a copy could hide behind
+        self.assertAlmostEqual(kinds["queues"][0]["hidden_share"]["median"], 0, places=6)
+        for cell in kinds["kernel"]:
+            self.assertAlmostEqual(cell["ratio"], cell["gbps"]["median"] / cell["kernel_gbps"]["median"], places=6)
+        with open(self.path("nca/README.md"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertNotIn("failed:", page)
+        self.assertIn("copy time hidden with 3 queues | 95 % on an H200", page)
+        self.assertLessEqual({"queues-gbps", "timeline-3"}, set(results["figures"]))
+        self.plot("nca", results["figures"])
+
+    def test_nca_leaves_out_what_a_device_does_not_have_and_says_so(self):
+        result = self.nca("--device", "cpu", "--parts", "queues,kernel")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("nca/results.json"), encoding="utf-8") as file:
+            results = json.load(file)
+        self.assertEqual([cell["part"] for cell in results["cells"]], ["queues"] * 4)
+        self.assertIn("The part kernel is left out", result.stderr)
+
+    def test_nca_says_what_it_does_not_know(self):
+        for arguments, words in ((("--parts", "cost"), "there is no part 'cost'; allowed: draft"),
+                                 (("--data", self.path("no")), "strings.txt; give the folder bench/nca/data")):
+            result = self.nca("--device", "cpu", *arguments)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(words, result.stderr)
+        self.assertEqual(self.nca("--device", "gpu").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
