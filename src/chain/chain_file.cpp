@@ -14,8 +14,6 @@
 namespace catena::chain {
 namespace {
 
-constexpr std::uint32_t kMaxLaunchPackets = 65'536;
-
 /// The keys that a generator and a replay have in common.
 template <typename Traffic>
 Status read_traffic(Section& section, Traffic& traffic) {
@@ -170,11 +168,18 @@ Result<Tuning> read_tuning(Section section) {
     std::uint32_t* value;
   };
   for (Number const& number :
-       {Number{"pool_slots", &tuning.pool_slots}, Number{"unit_packets", &tuning.unit_packets},
-        Number{"units_per_launch", &tuning.units_per_launch}, Number{"launches_in_flight", &tuning.launches_in_flight},
-        Number{"device_limit_ms", &tuning.device_limit_ms}, Number{"max_batch_delay_us", &tuning.max_batch_delay_us}}) {
+       {Number{"pool_slots", &tuning.pool_slots}, Number{"units_per_launch", &tuning.units_per_launch},
+        Number{"launches_in_flight", &tuning.launches_in_flight}, Number{"device_limit_ms", &tuning.device_limit_ms},
+        Number{"max_batch_delay_us", &tuning.max_batch_delay_us}}) {
     CATENA_ASSIGN_OR_RETURN(const std::int64_t value, section.integer(number.key));
     *number.value = static_cast<std::uint32_t>(value);
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string unit_packets, section.text("unit_packets"));
+  if (unit_packets == "auto") {
+    tuning.unit_packets = kAutoUnitPackets;
+  } else {
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t value, section.integer("unit_packets"));
+    tuning.unit_packets = static_cast<std::uint32_t>(value);
   }
   nf::Config& config = section.config();
   if ((tuning.pool_slots & (tuning.pool_slots - 1)) != 0) {

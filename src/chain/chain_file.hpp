@@ -47,6 +47,12 @@ inline constexpr std::uint32_t kMaxShards = 16;
 /// `shards: auto`.
 inline constexpr std::uint32_t kAutoShards = 0;
 
+/// Packets of a launch, `units_per_launch` times `unit_packets`, at most.
+inline constexpr std::uint32_t kMaxLaunchPackets = 65'536;
+
+/// `unit_packets: auto`: as many as the chain's plan and the costs ask for.
+inline constexpr std::uint32_t kAutoUnitPackets = 0;
+
 /// Numbers that a user may turn; the defaults are made for a laptop.
 struct Tuning {
   std::uint32_t pool_slots = 16384;

@@ -246,6 +246,16 @@ Result<ChainConfig> chain_with(std::string const& spec) {
       concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: x}\nspec:\n  ", spec, "\n  nfs: []\n"), "c.yaml");
 }
 
+TEST(ChainFile, units_have_so_many_packets_or_what_catena_chooses) {
+  const std::string ends = "rx: {generator: {}}\n  tx: null\n  tuning: ";
+  EXPECT_EQ(chain_with(ends + "{}")->tuning.unit_packets, 256U);
+  EXPECT_EQ(chain_with(ends + "{unit_packets: 64}")->tuning.unit_packets, 64U);
+  EXPECT_EQ(chain_with(ends + "{unit_packets: auto, units_per_launch: 1024}")->tuning.unit_packets, kAutoUnitPackets);
+  EXPECT_THAT(std::string(chain_with(ends + "{unit_packets: few}").status().message()),
+              HasSubstr("c.yaml:7:27: 'unit_packets' is 'few'"));
+  EXPECT_FALSE(chain_with(ends + "{unit_packets: 0}").ok());
+}
+
 TEST(ChainFile, shards_are_one_or_so_many_or_for_catena_to_choose) {
   EXPECT_EQ(chain_with("rx: {generator: {}}\n  tx: null")->shards, 1U);
   EXPECT_EQ(chain_with("rx: {generator: {}}\n  tx: null\n  shards: 3")->shards, 3U);

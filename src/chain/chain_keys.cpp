@@ -119,7 +119,13 @@ constexpr Key number(string_view name, string_view help, string_view fallback, s
 
 constexpr std::array kTuning{
     number("pool_slots", "packets that can be inside the chain at once, a power of two", "16384", 2048, 1 << 20),
-    number("unit_packets", "packets of a unit at most", "256", 4, memory::kMaxUnitPackets),
+    Key{.name = "unit_packets",
+        .kind = kInteger,
+        .help = "packets of a unit at most; auto: a quarter of what a transfer needs for nine tenths of its speed",
+        .fallback = "256",
+        .minimum = 4,
+        .maximum = memory::kMaxUnitPackets,
+        .words = kAuto},
     number("units_per_launch", "full units that one launch on the device has room for", "8", 1, 1024),
     number("launches_in_flight", "launches of one NF that are on the device at once", "3", 1, 16),
     number("device_limit_ms", "milliseconds after which a launch that does not end counts as a failed device", "10000",

@@ -5,6 +5,7 @@
 #include "chain/sections.hpp"
 #include "kernel/adapt.hpp"
 #include "memory/unit.hpp"
+#include "plan/unit_size.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -75,6 +76,7 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
     inputs.instances.push_back(std::move(instance));
   }
   add_hand_overs(config, inputs.instances, inputs.plan);
+  CATENA_RETURN_IF_ERROR(settle_unit_packets(config, inputs.plan).status());
   return inputs;
 }
 
@@ -106,11 +108,25 @@ Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const&
   plan::PlanInput input;
   CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config.rx));
   input.costs = options.profile.costs;
-  input.costs.packets_per_transfer = config.tuning.units_per_launch * config.tuning.unit_packets;
+  const bool is_auto = config.tuning.unit_packets == kAutoUnitPackets;
+  input.costs.packets_per_transfer =
+      config.tuning.units_per_launch * (is_auto ? memory::kDefaultUnitPackets : config.tuning.unit_packets);
   input.costs.available &= static_cast<plan::MethodSet>(options.methods | plan::method_bit(TransferMethod::kStaged));
   input.mode = options.mode;
   input.pushdown = options.pushdown;
   return input;
+}
+
+Result<std::uint32_t> settle_unit_packets(ChainConfig const& config, plan::PlanInput& input) {
+  static_assert(plan::kMaxAutoUnitPackets == memory::kMaxUnitPackets);
+  if (config.tuning.unit_packets != kAutoUnitPackets) {
+    return config.tuning.unit_packets;
+  }
+  CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(input));
+  const std::uint32_t packets =
+      std::min(plan::unit_packets_for(input.costs, plan), kMaxLaunchPackets / config.tuning.units_per_launch);
+  input.costs.packets_per_transfer = config.tuning.units_per_launch * packets;
+  return packets;
 }
 
 Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input) {

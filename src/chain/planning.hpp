@@ -41,6 +41,10 @@ struct SyncOptions {
 /// What the planner is told of a chain, but for its NFs. Errors: as profile_of().
 Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const& options);
 
+/// Packets of a unit: what the chain says or, for `auto`, what suits the plan. `input` has all NFs; it learns how many
+/// packets a transfer has. Errors: as plan::make_plan().
+Result<std::uint32_t> settle_unit_packets(ChainConfig const& config, plan::PlanInput& input);
+
 /// Adds an NF to what the planner is told, and gives its device side where it is placed on the gpu. Errors: as
 /// make_kernel_side().
 Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input);

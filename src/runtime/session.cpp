@@ -28,8 +28,10 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   session->flow_key_ = std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
   CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
-  CATENA_RETURN_IF_ERROR(session->make_pools(options));
   CATENA_RETURN_IF_ERROR(session->open_devices(options));
+  CATENA_RETURN_IF_ERROR(session->settle_unit_packets(options));
+  CATENA_RETURN_IF_ERROR(session->make_pools(options));
+  CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options));
   CATENA_RETURN_IF_ERROR(session->make_stages(options));
@@ -173,9 +175,40 @@ Status Session::open_devices(chain::RunOptions const& options) {
       if (choice.kind == device::DevicePreference::Kind::kNone) {
         no_device_reason_ = "the device is 'none'";
       }
+      opened_.clear();  // one that is missing is missed by the whole chain
       return absl::OkStatus();
     }
     opened_.push_back(std::move(device));
+  }
+  return absl::OkStatus();
+}
+
+Status Session::settle_unit_packets(chain::RunOptions const& options) {
+  if (config_.tuning.unit_packets != chain::kAutoUnitPackets) {
+    return absl::OkStatus();
+  }
+  has_chosen_units_ = true;
+  if (opened_.empty()) {
+    config_.tuning.unit_packets = memory::kDefaultUnitPackets;
+    return absl::OkStatus();
+  }
+  chain::SyncOptions sync = options.sync;
+  if (options.profiles) {
+    sync.profile = options.profiles->find(opened_.front()->info());
+  }
+  CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, chain::plan_input(config_, sync));
+  const std::vector<nf::Instance*> instances = first_instances();
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    CATENA_RETURN_IF_ERROR(chain::add_nf(config_.nfs[i], *instances[i], input).status());
+  }
+  chain::add_hand_overs(config_, instances, input);
+  CATENA_ASSIGN_OR_RETURN(config_.tuning.unit_packets, chain::settle_unit_packets(config_, input));
+  return absl::OkStatus();
+}
+
+Status Session::make_device_sides(chain::RunOptions const& options) {
+  if (opened_.empty()) {
+    return absl::OkStatus();
   }
   // where each shard has a pool of its own, each has the twin of it, and tables beside it
   for (std::size_t i = 0; i < std::max(opened_.size(), pools_.size()); ++i) {

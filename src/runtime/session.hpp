@@ -95,6 +95,8 @@ class Session {
   /// Of a shard.
   memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
   Status open_devices(chain::RunOptions const& options);
+  Status settle_unit_packets(chain::RunOptions const& options);
+  Status make_device_sides(chain::RunOptions const& options);
   Status start_nfs(chain::RunOptions const& options);
   Status open_ends(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options);
@@ -121,7 +123,8 @@ class Session {
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;
   bool is_traced_ = false;
-  bool has_own_ends_ = false;  ///< each shard has a source, a sink and a pool of its own
+  bool has_chosen_units_ = false;  ///< how large units are, nobody said
+  bool has_own_ends_ = false;      ///< each shard has a source, a sink and a pool of its own
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
   std::string no_device_reason_;

@@ -184,6 +184,9 @@ std::vector<std::string> Session::start_report() const {
       lines.push_back(concat("         not used: ", no_device_reason_));
     }
     lines.push_back(concat("sync     ", plan::to_string(first.plan().mode), ", by ", first.costs_from()));
+    if (has_chosen_units_) {
+      lines.push_back(concat("         in units of ", config_.tuning.unit_packets, " packets"));
+    }
     if (chain::is_mix_assumed(config_.rx)) {
       lines.emplace_back("         for a simple IMIX: what rx brings is not known before it runs");
     }
