@@ -123,15 +123,6 @@ std::uint32_t Meter::enter(FlowKey const& key, std::uint8_t tos, std::uint64_t h
   return flow;
 }
 
-void Meter::count(FlowSum const& sum, std::uint32_t flow) {
-  Flow& counters = table_[flow];
-  counters.packets += sum.packets;
-  counters.bytes += sum.bytes;
-  counters.first_ns = std::min(counters.first_ns, sum.first_ns);
-  counters.last_ns = std::max(counters.last_ns, sum.last_ns);
-  counters.tcp_flags |= sum.tcp_flags;
-}
-
 void Meter::advance_clock(std::uint64_t stamp_ns) {
   const std::uint64_t now_ns = clock_.advance(stamp_ns);
   if (now_ns - second_ns_ >= kSecondNs) {

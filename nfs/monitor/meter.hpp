@@ -6,6 +6,7 @@
 
 #include <catena/nf/packet_clock.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -78,7 +79,15 @@ class Meter {
   void expire(std::uint32_t at_most);
   /// The flow's entry, now the newest; begun now where there is none, or where its time is over.
   std::uint32_t enter(FlowKey const& key, std::uint8_t tos, std::uint64_t hash);
-  void count(FlowSum const& sum, std::uint32_t flow);
+  /// Here for the compiler: it makes no sum of a packet alone.
+  void count(FlowSum const& sum, std::uint32_t flow) {
+    Flow& counters = table_[flow];
+    counters.packets += sum.packets;
+    counters.bytes += sum.bytes;
+    counters.first_ns = std::min(counters.first_ns, sum.first_ns);
+    counters.last_ns = std::max(counters.last_ns, sum.last_ns);
+    counters.tcp_flags |= sum.tcp_flags;
+  }
   std::uint32_t begin_flow(FlowKey const& key, std::uint8_t tos, std::uint64_t hash);
   void end_flow(std::uint32_t flow, EndReason reason);
   bool is_idle(std::uint32_t flow) const { return clock_ns() - table_.used_ns(flow) >= timeouts_.idle_ns; }
