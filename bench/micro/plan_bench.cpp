@@ -12,16 +12,8 @@ using plan::Processor;
 std::vector<plan::PlacedNf> ten_nfs() {
   namespace nf = plan::testing;
   constexpr Processor kGpu = Processor::kGpu;
-  return {nf::firewall(kGpu),
-          nf::decrypt(kGpu),
-          nf::nids(kGpu),
-          nf::lb(kGpu),
-          nf::nat(kGpu),
-          nf::router(kGpu),
-          nf::monitor(Processor::kCpu),
-          nf::firewall(kGpu),
-          nf::encrypt(kGpu),
-          nf::nids(kGpu)};
+  return {nf::firewall(kGpu), nf::decrypt(kGpu), nf::nids(kGpu),     nf::lb(kGpu),      nf::nat(kGpu),
+          nf::router(kGpu),   nf::monitor(kGpu), nf::firewall(kGpu), nf::encrypt(kGpu), nf::nids(kGpu)};
 }
 
 void plan_chain(benchmark::State& state, std::vector<plan::PlacedNf> const& nfs) {

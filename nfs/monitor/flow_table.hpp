@@ -81,6 +81,7 @@ class FlowTable {
   Flow& operator[](std::uint32_t flow) { return flows_[flow]; }
   Flow const& operator[](std::uint32_t flow) const { return flows_[flow]; }
 
+  std::uint32_t capacity() const { return capacity_; }
   std::uint32_t size() const { return size_; }
   bool full() const { return size_ == capacity_; }
   /// Reserved bytes, whether they were ever used or not.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace catena::monitor {
 namespace {
@@ -18,50 +19,108 @@ constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
 }  // namespace
 
+template <typename Counted>
+void Meter::fetch(std::span<const Counted> of, std::uint64_t* hashes) const {
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    hashes[i] = table_.hash(of[i].key);
+    table_.prefetch_head(hashes[i]);
+  }
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    table_.prefetch_flow(hashes[i]);
+  }
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    table_.prefetch_order(of[i].key, hashes[i]);
+  }
+}
+
 void Meter::observe(std::span<const Observation> packets) {
   std::array<std::uint64_t, kChunk> hashes;
   while (!packets.empty()) {
     const auto chunk = packets.first(std::min(kChunk, packets.size()));
+    fetch(chunk, hashes.data());
     for (std::size_t i = 0; i < chunk.size(); ++i) {
-      hashes[i] = table_.hash(chunk[i].key);
-      table_.prefetch_head(hashes[i]);
-    }
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      table_.prefetch_flow(hashes[i]);
-    }
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      table_.prefetch_order(chunk[i].key, hashes[i]);
-    }
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      observe_one(chunk[i], hashes[i]);
+      begin_packet(chunk[i].arrival_ns);
+      count(sum_of(chunk[i]), enter(chunk[i].key, chunk[i].tos, hashes[i]));
     }
     packets = packets.subspan(chunk.size());
   }
 }
 
-void Meter::observe_one(Observation const& packet, std::uint64_t hash) {
-  advance_clock(packet.arrival_ns);
+void Meter::observe(SummedBatch const& batch, ReadPacket const& read) {
+  const std::uint64_t end_ns = clock_after(batch.stamps_ns);
+  if (!can_add_up(batch, end_ns)) {
+    observe_one_by_one(static_cast<std::uint32_t>(batch.stamps_ns.size()), read);
+    return;
+  }
+  const std::span<const FlowSum> sums = batch.sums;
+  sum_hashes_.resize(sums.size());
+  sum_flows_.resize(sums.size());
+  for (std::uint32_t i = 0; i < batch.stamps_ns.size(); ++i) {
+    const std::uint32_t number = batch.sum_of_packet[i];
+    FlowSum const& sum = sums[number];
+    begin_packet(batch.stamps_ns[i]);
+    if (i == sum.first) {
+      if (number % kChunk == 0) {
+        fetch(sums.subspan(number, std::min(kChunk, sums.size() - number)), &sum_hashes_[number]);
+      }
+      const std::uint32_t flow = enter(sum.key, sum.tos, sum_hashes_[number]);
+      const bool is_exact = !is_due(flow, end_ns);
+      count(is_exact ? sum : sum_of(read(i)), flow);
+      sum_flows_[number] = is_exact ? flow : FlowTable::kNone;
+    } else if (sum_flows_[number] == FlowTable::kNone) {
+      const Observation packet = read(i);
+      count(sum_of(packet), enter(packet.key, packet.tos, sum_hashes_[number]));
+    } else if (i == sum.last) {
+      table_.touch(sum_flows_[number], clock_ns());
+    }
+  }
+}
+
+void Meter::observe_one_by_one(std::uint32_t packets, ReadPacket const& read) {
+  std::array<Observation, kChunk> chunk;
+  for (std::uint32_t first = 0; first < packets; first += kChunk) {
+    const std::size_t count = std::min<std::size_t>(kChunk, packets - first);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      chunk[i] = read(first + i);
+    }
+    observe(std::span(chunk).first(count));
+  }
+}
+
+bool Meter::can_add_up(SummedBatch const& batch, std::uint64_t end_ns) const {
+  return end_ns - clock_ns() < timeouts_.idle_ns && batch.sums.size() <= table_.capacity();
+}
+
+std::uint64_t Meter::clock_after(std::span<const std::uint64_t> stamps_ns) const {
+  nf::PacketClock clock = clock_;
+  for (const std::uint64_t stamp_ns : stamps_ns) {
+    clock.advance(stamp_ns);
+  }
+  return clock.now_ns();
+}
+
+void Meter::begin_packet(std::uint64_t stamp_ns) {
+  advance_clock(stamp_ns);
   expire(kExpiriesPerPacket);
-  std::uint32_t flow = table_.find(packet.key, hash);
+}
+
+std::uint32_t Meter::enter(FlowKey const& key, std::uint8_t tos, std::uint64_t hash) {
+  const std::uint32_t flow = table_.find(key, hash);
   if (flow == FlowTable::kNone) {
     ++counts_.flows;
-    flow = begin_flow(packet, hash);
-  } else if (is_idle(flow)) {
+    return begin_flow(key, tos, hash);
+  }
+  if (is_idle(flow)) {
     end_flow(flow, EndReason::kIdle);
     ++counts_.flows;
-    flow = begin_flow(packet, hash);
-  } else if (is_due(flow)) {
-    end_flow(flow, EndReason::kActive);
-    flow = begin_flow(packet, hash);
-  } else {
-    table_.touch(flow, clock_ns());
+    return begin_flow(key, tos, hash);
   }
-  Flow& counters = table_[flow];
-  ++counters.packets;
-  counters.bytes += packet.length;
-  counters.first_ns = std::min(counters.first_ns, packet.arrival_ns);
-  counters.last_ns = std::max(counters.last_ns, packet.arrival_ns);
-  counters.tcp_flags |= packet.tcp_flags;
+  if (is_due(flow, clock_ns())) {
+    end_flow(flow, EndReason::kActive);
+    return begin_flow(key, tos, hash);
+  }
+  table_.touch(flow, clock_ns());
+  return flow;
 }
 
 void Meter::advance_clock(std::uint64_t stamp_ns) {
@@ -87,14 +146,14 @@ void Meter::expire(std::uint32_t at_most) {
   }
 }
 
-std::uint32_t Meter::begin_flow(Observation const& packet, std::uint64_t hash) {
+std::uint32_t Meter::begin_flow(FlowKey const& key, std::uint8_t tos, std::uint64_t hash) {
   if (table_.full()) {
     ++counts_.evicted;
     end_flow(table_.oldest(), EndReason::kLackOfResources);
   }
-  const std::uint32_t flow = table_.insert(packet.key, hash, clock_ns());
-  table_[flow].tos = packet.tos;
-  table_[flow].first_ns = packet.arrival_ns;
+  const std::uint32_t flow = table_.insert(key, hash, clock_ns());
+  table_[flow].tos = tos;
+  table_[flow].first_ns = std::numeric_limits<std::uint64_t>::max();  // of no packet yet
   counts_.peak = std::max<std::uint64_t>(counts_.peak, table_.size());
   return flow;
 }

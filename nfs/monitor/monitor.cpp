@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <array>
 
+#include "catena_kernel_monitor.hpp"
+#include "monitor.layout.hpp"
+
 namespace catena::monitor {
 namespace {
 
@@ -80,22 +83,47 @@ Result<std::unique_ptr<nf::Nf>> Monitor::replicate(std::uint32_t shard) const {
   return make(settings_, group_, {shard, shard_.count});
 }
 
+// complete() takes keys from the headers on the host, of one packet per flow and group, and not from the kernel: those
+// would be 13 bytes more of every result, whereas a header field moves back only where an NF on the device has written
+// it, and then tx needs it on the host anyway. The same goes for what is counted, of packets that the kernel's sums are
+// no help with.
 nf::Hints Monitor::hints() const {
   nf::Hints hints;
-  const packet::FieldSet key =
-      packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport, packet::kL4Dport,
-                     packet::kIcmpHeader, packet::kMetaLayers);
-  hints.complete_reads = key | packet::fields(packet::kIpv4Tos, packet::kIpv4Length, packet::kTcpFlags);
+  const packet::FieldSet key = packet::fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst,
+                                              packet::kL4Sport, packet::kL4Dport, packet::kIcmpHeader);
+  const packet::FieldSet counted = packet::fields(packet::kIpv4Length, packet::kTcpFlags);
+  hints.gr = key | counted;
+  hints.complete_reads = key | counted | packet::fields(packet::kIpv4Tos, packet::kMetaLayers);
   if (shard_.count > 1) {
-    hints.prepare_reads = key;  // the divider does
+    hints.prepare_reads = key | packet::fields(packet::kMetaLayers);  // the divider does
   }
   return hints;
+}
+
+Result<nf::KernelSide> Monitor::kernel_side() const {
+  nf::KernelSide side;
+  side.spec.source = catena_kernel_monitor();
+  side.spec.name = "monitor";
+  side.spec.group_size = kGroupPackets;
+  side.spec.local_bytes = kGroupPackets * kLocalBytesPerPacket;
+  return side;
 }
 
 void Monitor::compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) {}
 
 void Monitor::complete(nf::Completion const& completion) {
   packet::Batch const& batch = completion.batch();
+  if (completion.from_device()) {
+    meter_.observe(sums_.add_up(batch, completion.results<FlowResult>()),
+                   [&batch](std::uint32_t i) { return observe(batch[i]); });
+  } else {
+    observe_headers(batch);
+  }
+  hand_over();
+  group_->set_clock(shard_.index, meter_.clock_ns());
+}
+
+void Monitor::observe_headers(packet::Batch const& batch) {
   std::array<Observation, kChunk> packets;
   prefetch_headers(batch, 0);
   for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
@@ -106,8 +134,6 @@ void Monitor::complete(nf::Completion const& completion) {
     }
     meter_.observe(std::span(packets).first(count));
   }
-  hand_over();
-  group_->set_clock(shard_.index, meter_.clock_ns());
 }
 
 void Monitor::tick(std::uint64_t now_ns) {
@@ -188,8 +214,8 @@ catena::nf::Descriptor const& catena_nf_monitor() {
       .drop_reasons = {},
       .config = catena::monitor::kConfig,
       .aux_bytes = 0,
-      .result_bytes = 0,
-      .has_kernel = false,
+      .result_bytes = sizeof(catena::monitor::FlowResult),
+      .has_kernel = true,
       .create = &catena::monitor::Monitor::create,
   };
   return kDescriptor;

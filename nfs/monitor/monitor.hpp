@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "flow_sums.hpp"
 #include "group.hpp"
 #include "meter.hpp"
 #include "top_talkers.hpp"
@@ -33,6 +34,7 @@ class Monitor final : public nf::Nf, private RecordSink {
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
+  Result<nf::KernelSide> kernel_side() const override;
   void tick(std::uint64_t now_ns) override;
   /// Exports what is left. Where several divide the packets: after the last packet of all of them. DataLoss, of the
   /// last one, naming each file that could not be written.
@@ -55,6 +57,7 @@ class Monitor final : public nf::Nf, private RecordSink {
   void add(FlowRecord const& record, std::uint64_t clock_ns) override;
   void second_passed(std::uint64_t clock_ns) override;
 
+  void observe_headers(packet::Batch const& batch);
   /// Gives the exporters what waits for them.
   void hand_over();
 
@@ -62,6 +65,7 @@ class Monitor final : public nf::Nf, private RecordSink {
   nf::Shard shard_;
   std::shared_ptr<Group> group_;
   Meter meter_;
+  FlowSums sums_;
   std::shared_ptr<TopTalkers> talkers_;
   std::vector<EndedFlow> waiting_;  // for export, until the end of the batch at most
   std::uint64_t lost_records_ = 0;  // found at our calls of the group

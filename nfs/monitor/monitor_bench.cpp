@@ -3,6 +3,7 @@
 // same keys up. items_per_second is packets per second on one core.
 //   meter/N                 observations that lie in memory -> table
 //   monitor_nf/N            frames in a pool of 64 Ki slots -> table
+//   after_kernel/N          the same with what the kernel says of them: what is left for the host with `on: gpu`
 //   rte_hash_lookup_bulk/N  what a monitor on top of it pays before it counts anything
 //   new_flows/N             every packet begins a flow in a full table: eviction, top talkers, IPFIX to a null device
 #include "monitor.hpp"
@@ -17,6 +18,7 @@
 #include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
 
+#include <map>
 #include <random>
 
 #include "eal/eal.hpp"
@@ -89,22 +91,72 @@ void set_flow(std::uint8_t* frame, std::uint32_t flow) {
   packet::store_be16(frame + 36, key.dport());
 }
 
+/// A monitor on the CPU.
+class OnCpu {
+ public:
+  explicit OnCpu(std::string_view yaml) : nf_(catena_nf_monitor(), make_monitor(yaml)) {}
+  void look_at(packet::Batch const& /*packets*/) {}
+  void process(packet::Batch const& batch, std::size_t /*first*/) { nf_.process(batch); }
+
+ private:
+  nf::testing::CpuNf nf_;
+};
+
+/// The host's part of one on a device.
+class AfterKernel {
+ public:
+  explicit AfterKernel(std::string_view yaml) : nf_(make_monitor(yaml)) {}
+  /// Does what the kernel does, with packets that are a launch.
+  void look_at(packet::Batch const& packets) {
+    results_.assign(packets.size(), {});
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> first_of;  // of the group
+    for (std::uint32_t i = 0; i < packets.size(); ++i) {
+      if (i % monitor::kGroupPackets == 0) {
+        first_of.clear();
+      }
+      const monitor::Observation packet = monitor::observe(packets[i]);
+      const auto [found, is_first] = first_of.emplace(std::pair(packet.key.addresses, packet.key.transport), i);
+      results_[i] = {packet.length, packet.tcp_flags, 0, static_cast<catena::u8>(i - found->second)};
+      if (monitor::FlowResult& first = results_[found->second]; !is_first) {
+        first.bytes += packet.length;
+        first.tcp_flags = static_cast<catena::u16>(first.tcp_flags | packet.tcp_flags);
+        ++first.others;
+        first.distance = static_cast<catena::u8>(i - found->second);
+      }
+    }
+  }
+  void process(packet::Batch const& batch, std::size_t first) {
+    const auto results = std::as_bytes(std::span(results_).subspan(first, batch.size()));
+    nf_->complete({batch, {}, results, outcome_, &no_spill_});
+  }
+
+ private:
+  class NoSpill final : public nf::SpillRows {
+    std::span<const std::byte> row(std::uint32_t /*row*/) const override { return {}; }
+  };
+  std::unique_ptr<nf::Nf> nf_;
+  nf::Outcome outcome_{0, false};
+  NoSpill no_spill_;
+  std::vector<monitor::FlowResult> results_;
+};
+
 /// Runs the NF over the pool, which gets the flows that `next_flow` gives, unmeasured, before each pass.
-template <typename NextFlow>
+template <typename Runner, typename NextFlow>
 void run_nf(benchmark::State& state, std::string_view yaml, std::uint32_t warm_up_passes, NextFlow next_flow) {
   const std::vector<nf::testing::Frame> frames(kSlots,
                                                nf::testing::make_frame(packet::kProtocolTcp, 1, 2, 3, 4, "0123456"));
   const std::vector<std::uint64_t> arrivals_ns(kSlots, 1'000'000);
   nf::testing::PacketStore store(frames, arrivals_ns);
-  nf::testing::CpuNf runner(catena_nf_monitor(), make_monitor(yaml));
+  Runner runner(yaml);
   const auto refill = [&] {
     for (std::uint32_t i = 0; i < kSlots; ++i) {
       set_flow(store.all()[i].frame(), next_flow());
     }
+    runner.look_at(store.all());
   };
   for (std::uint32_t pass = 0; pass < warm_up_passes; ++pass) {
     refill();
-    runner.process(store.all());
+    runner.process(store.all(), 0);
   }
   std::size_t first = 0;
   for (auto _ : state) {
@@ -113,19 +165,20 @@ void run_nf(benchmark::State& state, std::string_view yaml, std::uint32_t warm_u
       refill();
       state.ResumeTiming();
     }
-    runner.process(store.batch(first, kBatch));
+    runner.process(store.batch(first, kBatch), first);
     first = (first + kBatch) % kSlots;
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * kBatch);
 }
 
-void monitor_nf(benchmark::State& state) {
+template <typename Runner>
+void count_flows(benchmark::State& state) {
   const auto flows = static_cast<std::uint32_t>(state.range(0));
   const std::vector<std::uint32_t> order = random_flows(std::size_t{4} << 20, flows);
   const std::uint32_t warm_up_passes = flows / kSlots + 1;
   std::uint32_t started = 0;
   std::size_t at = 0;
-  run_nf(state, concat("{max_flows: ", flows, ", active_timeout_s: 0}"), warm_up_passes, [&] {
+  run_nf<Runner>(state, concat("{max_flows: ", std::max(flows, kBatch), ", active_timeout_s: 0}"), warm_up_passes, [&] {
     if (started < flows) {
       return started++;
     }
@@ -134,11 +187,14 @@ void monitor_nf(benchmark::State& state) {
   });
 }
 
+void monitor_nf(benchmark::State& state) { count_flows<OnCpu>(state); }
+void after_kernel(benchmark::State& state) { count_flows<AfterKernel>(state); }
+
 void new_flows(benchmark::State& state) {
   const auto flows = static_cast<std::uint32_t>(state.range(0));
   std::uint32_t flow = 0;
-  run_nf(state, concat("{max_flows: ", flows, ", export: [{format: ipfix, file: /dev/null}]}"), flows / kSlots + 1,
-         [&] { return flow++; });
+  run_nf<OnCpu>(state, concat("{max_flows: ", flows, ", export: [{format: ipfix, file: /dev/null}]}"),
+                flows / kSlots + 1, [&] { return flow++; });
 }
 
 void rte_hash_lookup_bulk(benchmark::State& state) {
@@ -185,7 +241,8 @@ void rte_hash_lookup_bulk(benchmark::State& state) {
 
 BENCHMARK(rte_hash_lookup_bulk)->Arg(kMillion)->Arg(10'000);
 BENCHMARK(meter)->Arg(kMillion)->Arg(10'000);
-BENCHMARK(monitor_nf)->Arg(kMillion)->Arg(10'000);
+BENCHMARK(monitor_nf)->Arg(kMillion)->Arg(10'000)->Arg(1000)->Arg(100)->Arg(10);
+BENCHMARK(after_kernel)->Arg(kMillion)->Arg(10'000)->Arg(1000)->Arg(100)->Arg(10);
 BENCHMARK(new_flows)->Arg(kMillion);
 
 }  // namespace

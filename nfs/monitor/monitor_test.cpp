@@ -10,7 +10,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <set>
 #include <sstream>
 
@@ -47,33 +46,6 @@ class MonitorTest : public ::testing::Test {
     return records;
   }
   testing::ScratchFolder folder_;
-};
-
-/// Traffic of many flows with pauses, stamps that go back, several protocols, and frames that are cut short.
-struct Traffic {
-  explicit Traffic(std::size_t packets) {
-    auto random = [engine = std::mt19937(11)]() mutable { return static_cast<std::uint32_t>(engine()); };
-    std::uint64_t now = 1'700'000'000 * kTestSecond;
-    for (std::size_t i = 0; i < packets; ++i) {
-      const std::uint8_t protocol = random() % 2 == 0 ? 6 : 17;
-      const bool is_busy = random() % 4 == 0;  // one flow goes on all the time
-      Frame frame =
-          make_frame(protocol, 0x0A000000 + (is_busy ? 0 : random() % 50), 0x0B000000,
-                     static_cast<std::uint16_t>(is_busy ? 0 : random() % 9), 80, std::string(random() % 200, 'x'));
-      if (random() % 20 == 0) {
-        frame.resize(random() % frame.size());
-      } else if (random() % 20 == 0) {
-        frame[23] = static_cast<std::uint8_t>(random());
-      } else if (random() % 20 == 0) {
-        frame[14 + random() % (frame.size() - 14)] = static_cast<std::uint8_t>(random());
-      }
-      frames.push_back(std::move(frame));
-      now += random() % 500 == 0 ? 20 * kTestSecond : random() % 100'000'000;
-      arrivals_ns.push_back(random() % 10 == 0 ? now - random() % (30 * kTestSecond) : now);
-    }
-  }
-  std::vector<Frame> frames;
-  std::vector<std::uint64_t> arrivals_ns;
 };
 
 TEST_F(MonitorTest, a_record_is_one_json_line) {
@@ -183,7 +155,7 @@ TEST_F(MonitorTest, frames_that_are_not_ipv4_pass_uncounted) {
 }
 
 TEST_F(MonitorTest, hostile_frames_survive_and_every_ipv4_packet_is_counted_once) {
-  const Traffic traffic(20'000);
+  const testing::Traffic traffic(20'000);
   RunOptions options;
   options.arrivals_ns = traffic.arrivals_ns;
   const RunResult result =
@@ -209,7 +181,7 @@ TEST_F(MonitorTest, hostile_frames_survive_and_every_ipv4_packet_is_counted_once
 }
 
 TEST_F(MonitorTest, cutting_packets_into_other_batches_changes_no_byte) {
-  const Traffic traffic(5000);
+  const testing::Traffic traffic(5000);
   std::string json;
   std::string ipfix;
   std::vector<nf::Statistic> statistics;
@@ -266,12 +238,16 @@ TEST_F(MonitorTest, a_collector_that_is_not_there_does_not_end_the_run) {
   EXPECT_EQ(testing::statistic(result, "flows_exported"), 300U);
 }
 
-TEST_F(MonitorTest, hints_name_what_the_host_reads_and_nothing_that_a_device_does) {
+TEST_F(MonitorTest, hints_name_what_is_read_and_that_nothing_is_written) {
   const auto monitor = nf::testing::make_nf(catena_nf_monitor(), "{}", folder_.path());
   const nf::Hints hints = (*monitor)->hints();
-  EXPECT_EQ(hints.cr | hints.cw | hints.gr | hints.gw | hints.complete_writes, packet::kNoFields);
-  EXPECT_TRUE(packet::contains(hints.complete_reads, packet::kIpv4Src));
-  EXPECT_TRUE(packet::contains(hints.complete_reads, packet::kTcpFlags));
+  EXPECT_EQ(hints.cr | hints.cw | hints.gw | hints.complete_writes | hints.prepare_reads, packet::kNoFields);
+  for (const packet::FieldSet reads : {hints.gr, hints.complete_reads}) {
+    EXPECT_TRUE(packet::contains(reads, packet::kIpv4Src));
+    EXPECT_TRUE(packet::contains(reads, packet::kTcpFlags));
+    EXPECT_FALSE(packet::contains(reads, packet::kPayload));
+  }
+  EXPECT_FALSE(packet::contains(hints.gr, packet::kIpv4Tos)) << "the host has it of the first packet";
 }
 
 TEST_F(MonitorTest, wrong_configuration_is_an_error_with_position) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "flow_sums.hpp"
 #include "monitor.hpp"
 
 #include <catena/nf/testing/harness.hpp>
@@ -8,6 +9,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +20,8 @@ namespace catena::monitor {
 inline constexpr std::uint64_t kTestSecond = 1'000'000'000;
 
 std::ostream& operator<<(std::ostream& out, FlowRecord const& record);
+
+std::ostream& operator<<(std::ostream& out, FlowSum const& sum);
 
 /// Keeps the records that it is given, and when.
 class RecordingSink final : public RecordSink {
@@ -37,10 +41,23 @@ namespace testing {
 
 using nf::testing::ScratchFolder;
 
-/// Runs a monitor with this configuration over the frames; relative file names start in `folder`. Expects that no
-/// packet was dropped or changed.
+/// Runs a monitor with this configuration over the frames, on the CPU or on a device; relative file names start in
+/// `folder`. Expects that it dropped and changed no packet, and that the kernel did the work of a device.
 nf::testing::RunResult run(std::string_view yaml, std::vector<nf::testing::Frame> const& frames,
-                           ScratchFolder const& folder, nf::testing::RunOptions const& options = {});
+                           ScratchFolder const& folder, nf::testing::RunOptions const& options = {},
+                           device::Device* device = nullptr);
+
+/// Traffic of many flows with pauses, stamps that go back, several protocols, and frames that are cut short.
+struct Traffic {
+  explicit Traffic(std::size_t packets, std::uint32_t seed = 11);
+  std::vector<nf::testing::Frame> frames;
+  std::vector<std::uint64_t> arrivals_ns;
+};
+
+/// What the kernel has to say of the packets of a launch, by the definition of FlowResult.
+std::vector<FlowResult> results_of(std::span<const Observation> launch);
+/// What is to be made of it for the packets of a batch that begins in row `first_row` of its launch.
+SummedBatch summed(std::span<const Observation> batch, std::uint32_t first_row = 0);
 
 std::uint64_t statistic(nf::testing::RunResult const& result, std::string_view name);
 

@@ -46,14 +46,14 @@ GpuStep const& step_of(Plan const& plan, std::string_view name) {
   return found->step.value();
 }
 
-/// Calls `function` with AdaptChain's five chains, each with every placement. The monitor has no kernel.
+/// Calls `function` with AdaptChain's five chains, each with every placement.
 template <typename Function>
 void for_each_placement(Function const& function) {
   for (int number = 1; number <= 5; ++number) {
     std::vector<PlacedNf> nfs = chain_c(number);
     for (unsigned placement = 0; placement < 1U << nfs.size(); ++placement) {
       for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
-        nfs[nf].on = (placement >> nf & 1U) != 0 && nfs[nf].name != "monitor" ? kG : kC;
+        nfs[nf].on = (placement >> nf & 1U) != 0 ? kG : kC;
       }
       SCOPED_TRACE(::testing::Message() << "C" << number << ", placement " << placement);
       function(nfs);
@@ -316,7 +316,7 @@ TEST(EveryPlacement, NoFieldThatMovesForItsOwnSakeCanStay) {
 // Planning takes well below a microsecond a node, so this bound keeps 10 NFs below 1 ms; bench/plan_bench measures it.
 TEST(Planner, VisitsFewNodesForTenNfs) {
   PlanInput input = input_of({testing::firewall(kG), testing::decrypt(kG), testing::nids(kG), testing::lb(kG),
-                              testing::nat(kG), testing::monitor(kC), testing::router(kG), testing::firewall(kG),
+                              testing::nat(kG), testing::monitor(kG), testing::router(kG), testing::firewall(kG),
                               testing::encrypt(kG), testing::nids(kG)});
   for (const std::uint32_t bytes : {60U, 508U, 1514U}) {
     input.profile = PacketProfile::fixed(bytes);

@@ -40,6 +40,8 @@ class ScratchFolder {
   fs::path path_;
 };
 
+std::string flows_file(std::string const& output) { return output + ".flows"; }
+
 /// Runs a chain from a generator or capture into `output`; the tests cannot go on if that fails.
 void make_capture(std::string const& rx, std::string const& nfs, fs::path const& output) {
   const std::string text = concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: make}\nspec:\n  rx: ", rx,
@@ -126,6 +128,9 @@ std::string chain_text(ChainRun const& run, std::string const& output) {
     text += concat("    - {name: ", run.nfs[i].name, ", type: ", run.nfs[i].type,
                    ", on: ", (run.gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu", ", config: {", run.nfs[i].config, "}}\n");
   }
+  if (const std::size_t at = text.find(kFlowsFile); at != std::string::npos) {
+    text.replace(at, kFlowsFile.size(), flows_file(output));
+  }
   return text;
 }
 
@@ -149,9 +154,11 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   }
   output.capture = read_file(capture);
   output.records = read_file(records);
+  output.flows = read_file(flows_file(capture));
   std::error_code error;
   fs::remove(capture, error);
   fs::remove(records, error);
+  fs::remove(flows_file(capture), error);
   return output;
 }
 

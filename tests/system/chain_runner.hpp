@@ -9,23 +9,27 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// Runs whole chains in this process, from capture file to capture file, for the system tests.
 namespace catena::testing {
+
+/// Stands in configs for the file to which an NF writes flows, at most one of a chain.
+inline constexpr std::string_view kFlowsFile = "@flows";
 
 /// One NF of a chain under test: name, type, and its `config:` as YAML flow text.
 struct NfText {
   std::string name;
   std::string type;
   std::string config;
-  bool has_kernel = true;
 };
 
 /// What a run gave.
 struct ChainOutput {
   std::string capture;  ///< bytes of the output pcap
   std::string records;  ///< bytes of the record file
+  std::string flows;    ///< bytes of kFlowsFile, if there was one
   runtime::Report report;
   std::optional<plan::Plan> plan;
 };

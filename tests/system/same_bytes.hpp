@@ -4,6 +4,7 @@
 #include "system/chain_runner.hpp"
 
 #include <gtest/gtest.h>
+#include <catena/core/text.hpp>
 
 /// What the tests of "the same bytes everywhere" have in common: the ways to run a chain, and how two runs are
 /// compared.
@@ -15,7 +16,8 @@ inline const NfText kEncrypt{"vpn", "ipsec", "direction: encrypt, sa: sa.yaml, m
 inline const NfText kDecrypt{"vpn", "ipsec", "direction: decrypt, sa: sa.yaml"};
 inline const NfText kRouter{"rt", "router", "routes: routes.txt"};
 inline const NfText kNat{"nat", "nat", "inside: [10.0.0.0/8], external: [203.0.113.1-203.0.113.3]"};
-inline const NfText kMonitor{"flows", "monitor", "max_flows: 1000", false};
+inline const NfText kMonitor{"flows", "monitor",
+                             concat("max_flows: 1000, export: [{format: json, file: \"", kFlowsFile, "\"}]")};
 inline const NfText kLb{"lb", "lb", ""};  // its services depend on the traffic
 
 struct ChainCase {
@@ -25,7 +27,7 @@ struct ChainCase {
 };
 
 /// The branch office's outbound chain, S_a .. S_d of G-NET with IPsec in both directions, and C1 .. C5 of AdaptChain.
-/// C1 and C4 are S_b and S_d, decrypting.
+/// C1 and C4 are S_b and S_d, decrypting. Last a monitor whose keys two NFs before it have written.
 inline std::vector<ChainCase> const& chains() {
   static const std::vector<ChainCase> kChains{
       {"branch_office", {kFirewall, kNids, kEncrypt, kRouter}, false},
@@ -40,6 +42,7 @@ inline std::vector<ChainCase> const& chains() {
       {"C2", {kNids, kNat, kEncrypt}, false},
       {"C3", {kDecrypt, kLb, kNids}, true},
       {"C5", {kFirewall, kMonitor, kNat, kEncrypt, kNids}, false},
+      {"monitor_last", {kDecrypt, kNat, kMonitor}, true},
   };
   return kChains;
 }
@@ -72,6 +75,7 @@ inline void expect_same(ChainOutput const& actual, ChainOutput const& expected, 
   EXPECT_TRUE(actual.capture == expected.capture) << what << ": the output capture differs, " << actual.capture.size()
                                                   << " bytes against " << expected.capture.size();
   EXPECT_EQ(first_difference(actual.records, expected.records), "") << what << ": the record lines differ";
+  EXPECT_EQ(first_difference(actual.flows, expected.flows), "") << what << ": the exported flows differ";
   EXPECT_TRUE(actual.report.accounted()) << what;
   EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
   EXPECT_EQ(actual.report.sent, expected.report.sent) << what;

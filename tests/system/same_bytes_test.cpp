@@ -19,22 +19,11 @@ namespace {
 
 constexpr const char* kTrafficNames[] = {"mixed", "imix", "64", "512", "1518"};
 
-/// Bit i: NF i has a kernel.
-std::uint32_t kernels_of(std::vector<NfText> const& nfs) {
-  std::uint32_t mask = 0;
-  for (std::size_t i = 0; i < nfs.size(); ++i) {
-    mask |= nfs[i].has_kernel ? 1U << i : 0;
-  }
-  return mask;
-}
-
 /// The placements with at least one NF on the device.
 std::vector<std::uint32_t> device_placements(std::vector<NfText> const& nfs) {
   std::vector<std::uint32_t> masks;
   for (std::uint32_t mask = 1; mask < 1U << nfs.size(); ++mask) {
-    if ((mask & ~kernels_of(nfs)) == 0) {
-      masks.push_back(mask);
-    }
+    masks.push_back(mask);
   }
   return masks;
 }
@@ -62,7 +51,7 @@ class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::s
     }
     return nfs;
   }
-  std::uint32_t kernels() const { return kernels_of(chain().nfs); }
+  std::uint32_t all() const { return (1U << chain().nfs.size()) - 1; }
 };
 
 TEST_P(SameBytes, for_every_placement_and_device) {
@@ -70,6 +59,8 @@ TEST_P(SameBytes, for_every_placement_and_device) {
   ASSERT_GT(expected.report.seen, 1000U);
   ASSERT_GT(expected.report.sent, 0U);
   ASSERT_FALSE(expected.records.empty());
+  ASSERT_EQ(expected.flows.empty(), std::none_of(chain().nfs.begin(), chain().nfs.end(),
+                                                 [](NfText const& nf) { return nf.type == "monitor"; }));
   ASSERT_TRUE(expected.report.accounted());
   ASSERT_FALSE(device_names().empty()) << "at least PoCL must be there";
   for (std::string const& device : device_names()) {
@@ -90,7 +81,7 @@ TEST_P(SameBytes, for_every_way_to_synchronize) {
     for (std::size_t i = 0; i < sync_cases().size(); ++i) {
       SyncCase const& sync = sync_cases()[i];
       if (traffic_number == 0 || (i + chain_number + traffic_number) % 3 == 0) {
-        expect_same(run(kernels(), device, 1, "", sync.options), expected, fmt::format("{} on {}", sync.name, device));
+        expect_same(run(all(), device, 1, "", sync.options), expected, fmt::format("{} on {}", sync.name, device));
       }
     }
   }
@@ -122,16 +113,16 @@ TEST_P(SameBytes, for_every_number_of_workers_and_batch_shape) {
     GTEST_SKIP() << "this chain meets another traffic";
   }
   const ChainOutput expected = run(0, "none");
-  const std::uint32_t all = kernels();
   for (const std::uint32_t workers : {2U, 6U}) {
     expect_same(run(0, "none", workers), expected, fmt::format("cpu, {} workers", workers));
-    expect_same(run(all, device_names().front(), workers, "  tuning: {units_per_launch: 1, launches_in_flight: 5}\n"),
+    expect_same(run(all(), device_names().front(), workers, "  tuning: {units_per_launch: 1, launches_in_flight: 5}\n"),
                 expected, fmt::format("gpu, {} workers, small launches", workers));
   }
-  expect_same(run(all, device_names().front(), 2, "  tuning: {unit_packets: auto}\n"), expected, "units by the plan");
-  expect_same(
-      run(all, device_names().front(), 1, "  tuning: {pool_slots: 2048, units_per_launch: 3, launches_in_flight: 1}\n"),
-      expected, "small pool");
+  expect_same(run(all(), device_names().front(), 2, "  tuning: {unit_packets: auto}\n"), expected,
+              "units by the plan");
+  expect_same(run(all(), device_names().front(), 1,
+                  "  tuning: {pool_slots: 2048, units_per_launch: 3, launches_in_flight: 1}\n"),
+              expected, "small pool");
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, SameBytes,

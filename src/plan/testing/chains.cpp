@@ -85,9 +85,9 @@ PlacedNf lb(Processor on) {
 }
 
 PlacedNf monitor(Processor on) {
-  PlacedNf nf{.name = "monitor", .on = on};
-  nf.hints.complete_reads =
-      kFiveTuple | kLayers | fields(packet::kIpv4Tos, packet::kIpv4Length, packet::kTcpFlags, packet::kIcmpHeader);
+  PlacedNf nf{.name = "monitor", .on = on, .result_bytes = 8};
+  nf.hints.gr = kFiveTuple | fields(packet::kIpv4Length, packet::kTcpFlags, packet::kIcmpHeader);
+  nf.hints.complete_reads = nf.hints.gr | kLayers | fields(packet::kIpv4Tos);
   return nf;
 }
 

@@ -133,7 +133,7 @@ Result<std::optional<Failure>> CaseRunner::run(Random& random, FuzzCase const& t
       return failure;
     }
   }
-  if (variant->gpu_mask != 0 && random.chance(60) && faulty_runs < kMaxFaultyRuns) {
+  if (random.chance(60) && faulty_runs < kMaxFaultyRuns) {
     ++faulty_runs;
     return run_on_all(test, make_faulty(random, *variant), expected);
   }

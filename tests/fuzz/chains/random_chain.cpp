@@ -165,16 +165,13 @@ Variant make_variant(Random& random, FuzzChain const& chain, Variant const* like
   if (like != nullptr) {
     variant = *like;
   } else {
-    std::uint32_t kernels = 0;
-    for (std::size_t i = 0; i < chain.nfs.size(); ++i) {
-      kernels |= chain.nfs[i].has_kernel ? 1U << i : 0U;
-    }
-    const std::uint32_t grown = kernels & ~((1U << chain.growing_nfs) - 1);
+    const std::uint32_t all = (1U << chain.nfs.size()) - 1;
+    const std::uint32_t grown = all & ~((1U << chain.growing_nfs) - 1);
     if (chain.growing_nfs > 0 && random.chance(75)) {
-      variant.gpu_mask = grown;  // nothing, where no NF after them has a kernel
+      variant.gpu_mask = grown;
     }
-    while (variant.gpu_mask == 0 && kernels != 0) {
-      variant.gpu_mask = kernels & static_cast<std::uint32_t>(random.chance(40) ? ~0U : random.bits());
+    while (variant.gpu_mask == 0) {
+      variant.gpu_mask = all & static_cast<std::uint32_t>(random.chance(40) ? ~0U : random.bits());
     }
     choose_sync(random, chain.growing_nfs > 0, variant);
   }

@@ -116,8 +116,7 @@ FuzzNf make_lb(Random& random) {
 FuzzNf make_monitor(Random& random) {
   return {"monitor",
           concat("max_flows: ", random.chance(30) ? 3 : 1000, random.chance(20) ? ", idle_timeout_s: 1" : "",
-                 random.chance(20) ? ", active_timeout_s: 2" : "", ", export: [{format: json, file: ", kFlows, "}]"),
-          "", false};
+                 random.chance(20) ? ", active_timeout_s: 2" : "", ", export: [{format: json, file: ", kFlows, "}]")};
 }
 
 }  // namespace

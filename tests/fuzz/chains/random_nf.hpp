@@ -18,7 +18,6 @@ struct FuzzNf {
   std::string type;
   std::string config;     ///< YAML flow text; file names are relative to the folder of the chain file
   std::string more = {};  ///< further keys beside `type`, ", key: value"
-  bool has_kernel = true;
 };
 
 /// Files of associations; any one takes off the tunnels that it has put on.
