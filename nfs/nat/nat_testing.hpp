@@ -60,7 +60,7 @@ void set_checksums(Frame& frame, std::size_t l3 = kL3);
 ::testing::AssertionResult has_right_checksums(Frame const& frame);
 
 inline Frame udp(std::uint32_t source, std::uint16_t source_port, std::uint32_t destination,
-                 std::uint16_t destination_port, std::string_view payload = "payload") {
+                 std::uint16_t destination_port, std::string_view payload = "0123456789abcdef") {
   return make_frame(kUdpProtocol, source, destination, source_port, destination_port, payload);
 }
 /// An ICMP message from `source` to `destination`; `rest`: bytes 4 to 7.
