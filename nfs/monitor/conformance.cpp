@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catena/nf/testing/conformance.hpp>
+#include <catena/nf/testing/traffic.hpp>
+
+#include "monitor.hpp"
+
+namespace {
+
+catena::nf::testing::Frame marked(catena::nf::testing::Frame frame) {
+  frame[15] = 46 << 2;
+  return frame;
+}
+
+}  // namespace
+
+CATENA_NF_CONFORMANCE(monitor, catena_nf_monitor(), [] {
+  return Subject{.yaml =
+                     "max_flows: 3\n"
+                     "export: [{format: json, file: flows.jsonl}, {format: ipfix, file: flows.ipfix}]\n",
+                 .frames = {make_frame(6, 0x0A000001, 0x0B000001, 40000, 80, "request"),
+                            make_frame(6, 0x0B000001, 0x0A000001, 80, 40000, "answer"),
+                            marked(make_frame(17, 0x0A000002, 0x0B000001, 40000, 53, "query")),
+                            make_echo(0x0A000001, 0x0B000001, 7, 1, "ping")}};
+});
