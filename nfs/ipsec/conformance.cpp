@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catena/nf/testing/conformance.hpp>
+#include <catena/nf/testing/traffic.hpp>
 
 #include <string>
 
@@ -52,9 +53,13 @@ std::vector<Frame> esp_frames() {
 }  // namespace
 
 CATENA_NF_CONFORMANCE(ipsec_encrypt, catena_nf_ipsec(), [] {
+  std::vector<Frame> frames = plain_frames(100);
+  constexpr std::uint16_t kDontFragment = 0x4000;
+  frames.push_back(
+      with_fragment(make_frame(6, 0x0A000001, 0x0C000001, 1000, 2000, std::string(1480, 'p')), kDontFragment));
   return Subject{.yaml = "direction: encrypt\nsa: sa.yaml\nmtu: 1500\n",
                  .files = {{"sa.yaml", kAssociations}},
-                 .frames = plain_frames(100),
+                 .frames = frames,
                  .reached = {{"no_sa", 1}, {"too_long", 1}}};
 });
 

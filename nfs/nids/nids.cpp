@@ -75,7 +75,6 @@ Result<std::unique_ptr<nf::Nf>> Nids::replicate(std::uint32_t /*shard*/) const {
 
 nf::Hints Nids::hints() const {
   using packet::fields;
-  // complete() reads the header fields; the payload is read where matching is done.
   packet::FieldSet header = fields(packet::kIpv4Protocol, packet::kIpv4Src, packet::kIpv4Dst, packet::kL4Sport,
                                    packet::kL4Dport, packet::kMetaLayers);
   if (evaluator_) {
@@ -84,7 +83,9 @@ nf::Hints Nids::hints() const {
   }
   return {.cr = header | fields(packet::kPayload),
           .gr = fields(packet::kPayload),
-          .complete_reads = header,
+          // the payload of packets whose list the device did not give back as the kernel makes it; plans bring it back
+          // anyway, for whoever comes next
+          .complete_reads = header | fields(packet::kPayload),
           .complete_writes = fields(packet::kMetaVerdict)};
 }
 
@@ -113,7 +114,7 @@ void Nids::complete(nf::Completion const& completion) {
       continue;
     }
     const packet::Packet packet = batch[i];
-    if (rows[i].count == match::kDecidedByCpu) {
+    if (!completion.from_device()) {
       report(packet, decisions_[i], outcome);
       continue;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functions/match/test_random.hpp"
 
+#include <catena/nf/testing/packet_store.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <gmock/gmock.h>
@@ -292,31 +293,26 @@ TEST(Nids, more_contents_than_a_kernel_takes_are_an_error_of_the_device_side) {
   EXPECT_THAT(std::string(side.status().message()), HasSubstr("x.txt: 65536 different"));
 }
 
-/// Results as a kernel would never write them: complete() must decide by the packet all the same.
+/// Spill rows of which nothing came back.
+class NoSpill final : public nf::SpillRows {
+ public:
+  std::span<const std::byte> row(std::uint32_t /*row*/) const override { return {}; }
+};
+
+/// complete() must decide by the packet all the same.
 TEST(Nids, results_that_no_kernel_wrote_are_not_believed) {
   const ScratchFolder folder;
   folder.write("x.txt", "abc");
-  auto nf = nf::testing::make_nf(catena_nf_nids(), "strings: x.txt", folder.path());
-  ASSERT_TRUE(nf.ok()) << nf.status();
-  std::vector<std::uint8_t> slot(packet::kSlotBytes);
-  const Frame frame = udp("abc");
-  std::copy(frame.begin(), frame.end(), slot.begin());
-  std::uint16_t offset = 0;
-  auto length = static_cast<std::uint16_t>(frame.size());
-  packet::Layers layers = packet::parse(frame.data(), length);
-  std::uint8_t verdict = 0;
-  std::uint16_t port = 0;
-  std::uint64_t index = 0;
-  std::uint64_t arrival_ns = 0;
-  std::uint8_t rewritten = 0;
-  const packet::MetaColumns meta{&offset, &length, &layers, &verdict, &port, &index, &arrival_ns, &rewritten};
-  const std::uint32_t number = 0;
-  const packet::Batch batch(slot.data(), meta, {&number, 1});
+  const auto nids = nf::testing::make_nf(catena_nf_nids(), "strings: x.txt", folder.path());
+  ASSERT_TRUE(nids.ok()) << nids.status();
+  EXPECT_TRUE(packet::contains((*nids)->hints().complete_reads, packet::kPayload)) << "it decides by the payload then";
+  nf::testing::PacketStore store(std::vector<Frame>{udp("abc")});
+  const NoSpill spill;
   for (match::MatchResult const& result :
        {match::MatchResult{1, {match::match_entry(7, 3)}}, match::MatchResult{1, {match::match_entry(0, 4)}},
-        match::MatchResult{8, {}}, match::MatchResult{0xFFFFFFFE, {}}}) {
+        match::MatchResult{8, {}}, match::MatchResult{0xFFFFFFFE, {}}, match::MatchResult{match::kDecidedByCpu, {}}}) {
     nf::Outcome outcome(1, true);
-    (*nf)->complete({batch, {}, std::as_bytes(std::span(&result, 1)), outcome});
+    (*nids)->complete({store.all(), {}, std::as_bytes(std::span(&result, 1)), outcome, &spill});
     ASSERT_EQ(outcome.lines().size(), 1U);
     EXPECT_EQ(outcome.lines()[0].fields, "\"matches\":[0],\"occurrences\":1");
   }

@@ -261,7 +261,6 @@ void Router::complete(nf::Completion const& completion) {
     if ((decisions[i].decision & kHasOptions) != 0 && decision != kOtherMac &&
         !checksum_is_right(packet.l3(), (packet.l3()[0] & 0x0FU) * 4U)) {
       decision = kBadChecksum;
-      packet.set_port(0);
     }
     if (decision != kForward) {
       finish(packet, decision, outcome);

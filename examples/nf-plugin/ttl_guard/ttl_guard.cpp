@@ -33,7 +33,7 @@ class TtlGuard final : public nf::Nf {
 
   nf::Hints hints() const override {
     constexpr packet::FieldSet kUsed = packet::fields(packet::kIpv4Ttl);
-    return {.cr = kUsed, .gr = kUsed};
+    return {.cr = kUsed, .gr = kUsed, .complete_reads = kUsed};
   }
 
   void compute(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<std::byte> results) override {

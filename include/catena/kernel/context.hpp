@@ -81,12 +81,13 @@ inline void to_network(IsoPtr<u8> bytes, u64 at, Address6 value) {
 
 /// Variable-length bytes of one packet (its payload or its frame). Index 0 is the first byte; with head- and tailroom
 /// index -headroom .. length + tailroom - 1 may be used, as far as that is inside the packet's slot: how much there is,
-/// prepare() sees in meta.offset and meta.length.
+/// prepare() sees in meta.offset and meta.length. Where the NF's hints do not name the payload as written on the GPU, a
+/// write counts as one out of bounds.
 class Bytes {
  public:
   u32 length() const { return length_; }
   u8 operator[](i32 i) const { return reach_[static_cast<u64>(static_cast<i64>(start_) + i)]; }
-  void set(i32 i, u8 value) const { reach_.set(static_cast<u64>(static_cast<i64>(start_) + i), value); }
+  void set(i32 i, u8 value) const { reach_.set(to_write(i), value); }
   u32 be32(i32 i) const { return reach_.be32(static_cast<u64>(static_cast<i64>(start_) + i)); }
   /// `words` words, at most Words, from index i on; see IsoPtr::fetch(). put() writes some.
   template <u32 Words>
@@ -95,25 +96,27 @@ class Bytes {
   }
   template <u32 Words>
   void put(i32 i, u32 const (&words)[Words]) const {
-    reach_.put<Words>(static_cast<u64>(static_cast<i64>(start_) + i), words);
+    reach_.put<Words>(to_write(i), words);
   }
   u16 be16(i32 i) const { return detail::from_network<2>(reach_, static_cast<u64>(static_cast<i64>(start_) + i)); }
-  void set_be32(i32 i, u32 value) const { reach_.set_be32(static_cast<u64>(static_cast<i64>(start_) + i), value); }
-  void set_be16(i32 i, u16 value) const {
-    detail::to_network<2>(reach_, static_cast<u64>(static_cast<i64>(start_) + i), value);
-  }
+  void set_be32(i32 i, u32 value) const { reach_.set_be32(to_write(i), value); }
+  void set_be16(i32 i, u16 value) const { detail::to_network<2>(reach_, to_write(i), value); }
   /// The same bytes seen from `by` further on.
   Bytes from(i32 by) const {
-    return {reach_, static_cast<u32>(static_cast<i32>(start_) + by), length_ - static_cast<u32>(by)};
+    return {reach_, static_cast<u32>(static_cast<i32>(start_) + by), length_ - static_cast<u32>(by), writable_};
   }
 
  private:
   friend class PacketView;
-  Bytes(IsoPtr<u8> reach, u32 start, u32 length) : reach_(reach), start_(start), length_(length) {}
+  Bytes(IsoPtr<u8> reach, u32 start, u32 length, bool writable)
+      : reach_(reach), start_(start), length_(length), writable_(writable) {}
+  /// Of index i; beyond the end where nothing may be written.
+  u64 to_write(i32 i) const { return writable_ ? static_cast<u64>(static_cast<i64>(start_) + i) : reach_.size(); }
 
   IsoPtr<u8> reach_;
   u32 start_;
   u32 length_;
+  bool writable_;  ///< a constant wherever the compiler sees where the bytes come from
 };
 
 class PacketView;
@@ -305,7 +308,7 @@ class PacketView {
             ctx_->sink()};
   }
   /// The first `length` bytes of the packet's part of the spill area, for what works on Bytes.
-  Bytes spill_bytes(u32 length) const { return {spill<u8>(), 0, length}; }
+  Bytes spill_bytes(u32 length) const { return {spill<u8>(), 0, length, true}; }
   /// The packet's part of the spill area: CATENA_SPILL_FACTOR bytes for each payload or frame byte.
   template <typename T>
   IsoPtr<T> spill() const {
@@ -332,6 +335,7 @@ class PacketView {
   PacketView(Context const& context, u32 row) : ctx_(&context), row_(row) {}
 
   static constexpr u32 kOutHeader = sizeof(FaultReport);
+  static constexpr bool writes_bytes() { return packet::contains(CATENA_WRITES, packet::kPayload); }
   /// Where the first packet's bytes start in the frames; the others start multiples of 16 further on.
   static constexpr u32 kFirstByte = CATENA_HEADROOM + (CATENA_FRAMES == 2 ? kFrameShift : 0);
   u64 in_column(u32 prefix) const { return static_cast<u64>(ctx_->params_.padded) * prefix; }
@@ -363,7 +367,7 @@ class PacketView {
       const u64 begin = inside ? static_cast<u64>(number) * packet::kSlotBytes + where.begin - front : 0;
       return {IsoPtr<u8>(ctx_->shared_ + begin, inside ? u64{front} + where.length + back : 0, kAddressFrames,
                          ctx_->sink()),
-              front, where.length};
+              front, where.length, writes_bytes()};
     } else {
       const Extent where = extent();
       const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
@@ -372,7 +376,7 @@ class PacketView {
                           begin <= ctx_->params_.frames_bytes && reach <= ctx_->params_.frames_bytes - begin;
       return {IsoPtr<u8>(ctx_->batch_ + ctx_->params_.frames_offset + (inside ? begin : 0), inside ? reach : 0,
                          kAddressFrames, ctx_->sink()),
-              CATENA_HEADROOM, where.length};
+              CATENA_HEADROOM, where.length, writes_bytes()};
     }
   }
 

@@ -8,11 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <numeric>
 #include <optional>
 
 #include "kernel/adapt.hpp"
 #include "nf/instance.hpp"
+#include "nf/testing/hint_check.hpp"
 
 namespace catena::nf::testing {
 namespace {
@@ -35,15 +37,14 @@ class ConformanceTest : public ::testing::Test {
   void packets_dropped_before_are_left_alone();
   void hostile_frames_are_survived();
   void counters_add_up_and_records_stand_in_order();
+  void hints_name_what_is_read_and_written();
   void an_unknown_key_is_refused_with_its_position();
   void the_kernel_compiles_for_cuda();
 
  protected:
   void SetUp() override {
     subject_.emplace(make_());
-    for (auto const& [name, text] : subject_->files) {
-      folder_.write(name, text);
-    }
+    write_files(folder_.path());
     if (processor_ != "cpu" && device() == nullptr) {
       GTEST_SKIP() << "there is no " << processor_ << " device here";
     }
@@ -59,6 +60,11 @@ class ConformanceTest : public ::testing::Test {
       }
     }
     return nullptr;
+  }
+  void write_files(std::string const& folder) const {
+    for (auto const& [name, text] : subject_->files) {
+      std::ofstream(folder + "/" + name, std::ios::binary) << text;
+    }
   }
   Result<std::unique_ptr<Nf>> make_nf() const { return testing::make_nf(descriptor_, subject_->yaml, folder_.path()); }
   RunResult run(std::vector<Frame> const& frames, device::Device* device, RunOptions const& options) const {
@@ -186,6 +192,24 @@ void ConformanceTest::counters_add_up_and_records_stand_in_order() {
   }
 }
 
+void ConformanceTest::hints_name_what_is_read_and_written() {
+  const auto make = [this](std::string const& folder) {
+    write_files(folder);
+    return testing::make_nf(descriptor_, subject_->yaml, folder);
+  };
+  const auto expect_none_in = [&](std::vector<Frame> const& input) {
+    const Result<std::vector<std::string>> lies = find_lies({descriptor_, make, input}, device());
+    ASSERT_TRUE(lies.ok()) << lies.status();
+    for (std::string const& lie : *lies) {
+      ADD_FAILURE() << lie;
+    }
+  };
+  expect_none_in(frames());
+  if (device() == nullptr) {  // a kernel sees them in other tests; complete() is the same
+    expect_none_in(hostile_frames());
+  }
+}
+
 void ConformanceTest::an_unknown_key_is_refused_with_its_position() {
   const std::string yaml = subject_->yaml + (subject_->yaml.empty() || subject_->yaml.back() == '\n' ? "" : "\n");
   const auto line = std::count(yaml.begin(), yaml.end(), '\n') + 1;
@@ -232,6 +256,8 @@ bool register_conformance(std::string const& name, Descriptor const& descriptor,
     add("hostile_frames_are_survived_on_" + processor, processor, &ConformanceTest::hostile_frames_are_survived);
     add("counters_add_up_and_records_stand_in_order_on_" + processor, processor,
         &ConformanceTest::counters_add_up_and_records_stand_in_order);
+    add("hints_name_what_is_read_and_written_on_" + processor, processor,
+        &ConformanceTest::hints_name_what_is_read_and_written);
   }
   add("an_unknown_key_is_refused_with_its_position", "cpu",
       &ConformanceTest::an_unknown_key_is_refused_with_its_position);

@@ -21,8 +21,9 @@
 /// The suite adds hostile frames of its own and checks: the same output for batches of 0, 1, 31, 32, 33, 255, 256 and
 /// 257 packets and for launches of several of them; packets that were dropped before are left alone, all of a batch
 /// too; truncated headers, IP options, VLAN tags and fragments; records in packet order; counters that add up; the same
-/// bytes, verdicts, ports, records and counts from the kernel as from the CPU; a kernel that compiles for CUDA; an
-/// unknown configuration key refused with its position.
+/// bytes, verdicts, ports, records and counts from the kernel as from the CPU; a kernel that compiles for CUDA; hints
+/// that name all that is read and written on the CPU (docs/writing-an-nf.md says how); an unknown configuration key
+/// refused with its position.
 namespace catena::nf::testing {
 
 /// One configuration of an NF, and traffic that it decides in as many ways as it can.
