@@ -56,6 +56,7 @@ class Function {
   /// ResourceExhausted: tables that are too large for a device.
   virtual Result<FunctionKernel> kernel_side() const = 0;
   /// Unavailable: this processor lacks what a library needs. Unimplemented: the function has no host side.
+  /// ResourceExhausted: more than its tables hold.
   virtual Result<std::unique_ptr<HostWorker>> host_worker() const = 0;
   /// Turns what a kernel wrote, as function number `number` of `launch`, into the empty `results`: the same as a
   /// HostWorker does. Internal: a device returned what no kernel writes. Other errors as PackedLaunch::fetch_spill().
