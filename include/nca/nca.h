@@ -34,9 +34,13 @@
  *
  * Results do not depend on the device: "cuda", "opencl" and "cpu" give the same bytes.
  *
+ * Where the host has no memory any call may return NCA_ERROR_MEMORY: what it was to do is not done, but for packets that
+ * nca_add_packets() counts as accepted. No C++ exception leaves the library, and none may leave a callback.
+ *
  * Every struct that may grow begins with its own size, which the caller sets: `nca_stream_config c = {sizeof c};`.
  * Members that are 0 or NULL have the default that is named with them. A struct of another version works as far as
- * both know it: NCA_ERROR_ARGUMENT where the caller sets a member that this version does not know.
+ * both know it: NCA_ERROR_ARGUMENT where the caller sets a member that this version does not know. None has more than
+ * 4096 bytes.
  */
 
 #ifdef __cplusplus
@@ -181,8 +185,9 @@ typedef struct nca_prefix {
   uint8_t reserved;  /* 0 */
 } nca_prefix;
 
-/* Finds for each IPv4 packet the longest prefix of its destination. Either `prefixes`, each once, or `routes_file`:
- * `prefix next-hop` a line. */
+/* Finds for each IPv4 packet the longest prefix of its destination. Either `prefixes`, each once and at most 33,554,432,
+ * or `routes_file`: `prefix next-hop` a line. A device takes prefixes longer than /24 in at most 1,048,576 networks of
+ * 256 addresses. */
 typedef struct nca_route_config {
   size_t size;
   const nca_prefix* prefixes;
@@ -233,7 +238,8 @@ typedef struct nca_kernel_config {
  *   NCA_ERROR_ARGUMENT     a null pointer, a kind that is none, or a configuration that makes no sense; the text of a
  *                          wrong file begins with file:line:column
  *   NCA_ERROR_FILE         a file cannot be read
- *   NCA_ERROR_MEMORY       out of memory on the host or the device, or patterns whose automaton would be too large
+ *   NCA_ERROR_MEMORY       out of memory on the host or the device, or patterns or prefixes whose table would be too
+ *                          large for the device
  *   NCA_ERROR_KERNEL       NCA_KERNEL: the source does not compile, or defines no kernel of this name
  *   NCA_ERROR_UNSUPPORTED  NCA_KERNEL on "cpu", or a processor that lacks what a library needs
  *   NCA_ERROR_DEVICE       the device failed
@@ -314,7 +320,8 @@ typedef struct nca_stream_config {
  * Makes a stream through functions of `context`. Takes all memory that the stream will need on the device: for each
  * buffer its bytes, and 4 (NCA_MATCH; 8 with patterns of both cases) or 1 (NCA_CIPHER) times as many for each function.
  * On failure *stream is NULL.
- *   NCA_ERROR_ARGUMENT     a null pointer, a function of another context or given twice, or a value out of its range
+ *   NCA_ERROR_ARGUMENT     a null pointer, a function of another context, one that was removed or is given twice, or a
+ *                          value out of its range
  *   NCA_ERROR_MEMORY       out of memory on the host or the device, out of descriptors or threads
  *   NCA_ERROR_UNSUPPORTED  a processor that lacks what a library needs
  *   NCA_ERROR_DEVICE       the device failed
@@ -435,14 +442,15 @@ typedef struct nca_results {
  * handing over. Never waits. What *results points to lives until nca_release_results(). Until then the buffer cannot
  * take packets: a caller who does not release comes to NCA_ERROR_FULL.
  *
- *   NCA_ERROR_ARGUMENT  a null pointer, or results->size is not set
+ *   NCA_ERROR_ARGUMENT  a null pointer, or results->size is not set, or does not hold `buffer`
  *   NCA_ERROR_EMPTY     there are none
  */
 nca_status nca_read_results(nca_stream* stream, nca_results* results);
 
 /*
  * Gives the buffer of `results` back to the stream.
- *   NCA_ERROR_ARGUMENT  a null pointer, or results that are not read, or released already
+ *   NCA_ERROR_ARGUMENT  a null pointer, a size as for nca_read_results(), or results that are not read, or released
+ *                       already
  */
 nca_status nca_release_results(nca_stream* stream, const nca_results* results);
 

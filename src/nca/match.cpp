@@ -46,7 +46,15 @@ struct Patterns {
   }
 };
 
+Status check_count(std::size_t count) {
+  if (count == 0 || count > NCA_MAX_PATTERNS) {
+    return absl::InvalidArgumentError(concat(count, " patterns; a match takes 1 to ", std::uint32_t{NCA_MAX_PATTERNS}));
+  }
+  return absl::OkStatus();
+}
+
 Status add_array(nca_match_config const& config, Patterns& patterns) {
+  CATENA_RETURN_IF_ERROR(check_count(config.pattern_count));
   for (std::size_t i = 0; i < config.pattern_count; ++i) {
     nca_pattern const& pattern = config.patterns[i];
     if (pattern.bytes == nullptr || pattern.length == 0 || pattern.length > NCA_MAX_PATTERN_BYTES ||
@@ -149,13 +157,13 @@ class MatchFunction final : public Function {
 
 Status MatchWorker::run(kernel::PackedPackets const& packets, FunctionResults& results) {
   for (std::uint32_t row = 0; row < packets.count(); ++row) {
+    found_.clear();
     matcher_.scan(packets.bytes(row), found_);
     const std::size_t first = results.matches.size();
     for (match::MatchTable::Match const& match : found_.matches()) {
       function_->list(row, match.pattern, match.end, results.matches);
     }
     finish_packet(results.matches, first);
-    found_.clear();
   }
   return absl::OkStatus();
 }
@@ -265,10 +273,7 @@ Result<std::unique_ptr<Function>> make_match(nca_match_config const& config) {
   } else {
     CATENA_RETURN_IF_ERROR(add_rules(config.rules_file, patterns));
   }
-  if (patterns.patterns.empty() || patterns.patterns.size() > NCA_MAX_PATTERNS) {
-    return absl::InvalidArgumentError(
-        concat(patterns.patterns.size(), " patterns; a match takes 1 to ", std::uint32_t{NCA_MAX_PATTERNS}));
-  }
+  CATENA_RETURN_IF_ERROR(check_count(patterns.patterns.size()));
   return std::make_unique<MatchFunction>(std::move(patterns));
 }
 

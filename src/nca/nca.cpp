@@ -7,10 +7,12 @@
 #include "nca/stream.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -29,6 +31,8 @@ constexpr std::uint32_t kDefaultBufferPackets = 16384;
 constexpr std::uint32_t kDefaultPacketBytes = 2048;
 constexpr std::uint64_t kDefaultBytesEach = 640;
 constexpr std::uint64_t kPacketAlign = 16;
+/// No struct of any version is larger: a size beyond it was not set.
+constexpr std::size_t kMaxStructBytes = 4096;
 
 /// Runs `body`; what it throws becomes a code, with its text in `error`.
 template <typename Body>
@@ -37,6 +41,8 @@ nca_status guarded(LastError& error, Body const& body) {
     return body();
   } catch (std::bad_alloc const&) {
     return error.set(NCA_ERROR_MEMORY, "the host is out of memory");
+  } catch (std::length_error const&) {
+    return error.set(NCA_ERROR_MEMORY, "no memory holds that much");
   } catch (std::exception const& thrown) {
     return error.set(NCA_ERROR_INTERNAL, thrown.what());
   }
@@ -48,7 +54,7 @@ template <typename T>
 std::optional<T> read_struct(const void* from) {
   std::size_t size = 0;
   std::memcpy(&size, from, sizeof size);
-  if (size <= sizeof size) {
+  if (size <= sizeof size || size > kMaxStructBytes) {
     return std::nullopt;
   }
   const auto* bytes = static_cast<const std::uint8_t*>(from);
@@ -71,7 +77,11 @@ void write_struct(T const& value, void* to) {
 }
 template <typename T>
 bool has_size(T const* value) {
-  return value->size > sizeof value->size;
+  return value->size > sizeof value->size && value->size <= kMaxStructBytes;
+}
+/// Results without their buffer could not be released again.
+bool has_size(nca_results const* value) {
+  return value->size >= offsetof(nca_results, packet_count) && value->size <= kMaxStructBytes;
 }
 
 template <typename Config>
@@ -159,8 +169,8 @@ nca_status add_function(nca_context& context, int kind, const void* config, nca_
     return fail(worker.status(), lacks(worker.status()) ? NCA_ERROR_UNSUPPORTED : status_of(worker.status()));
   }
   const std::lock_guard lock(context.mutex);
-  out = function.get();
   context.functions.push_back(std::move(function));
+  out = context.functions.back().get();
   return NCA_OK;
 }
 
@@ -198,6 +208,21 @@ Result<StreamShape> shape_of(nca_stream_config const& config) {
   return shape;
 }
 
+/// The functions of a stream; false unless all are of the context, each once. Reads none that is not.
+bool take_functions(nca_context& context, nca_stream_config const& config, std::vector<nca_function*>& functions) {
+  const std::lock_guard lock(context.mutex);
+  if (config.function_count > context.functions.size()) {
+    return false;
+  }
+  functions.assign(config.functions, config.functions + config.function_count);
+  const std::set<nca_function const*> distinct(functions.begin(), functions.end());
+  return distinct.size() == functions.size() &&
+         std::all_of(functions.begin(), functions.end(), [&](nca_function const* function) {
+           return std::any_of(context.functions.begin(), context.functions.end(),
+                              [&](auto const& own) { return own.get() == function; });
+         });
+}
+
 nca_status init_stream(nca_context& context, const void* raw, nca_stream*& out) {
   const auto config = read_struct<nca_stream_config>(raw);
   if (!config || config->functions == nullptr || config->function_count == 0) {
@@ -205,14 +230,9 @@ nca_status init_stream(nca_context& context, const void* raw, nca_stream*& out) 
                                                         : "the configuration's size is not set, or it sets members "
                                                           "that this version of the library does not know");
   }
-  std::vector<nca_function*> functions(config->functions, config->functions + config->function_count);
-  const std::set<nca_function*> distinct(functions.begin(), functions.end());
-  const bool good = distinct.size() == functions.size() &&
-                    std::all_of(functions.begin(), functions.end(), [&](nca_function const* function) {
-                      return function != nullptr && function->context == &context;
-                    });
-  if (!good) {
-    return context.error.set(NCA_ERROR_ARGUMENT, "a function is null, of another context, or given twice");
+  std::vector<nca_function*> functions;
+  if (!take_functions(context, *config, functions)) {
+    return context.error.set(NCA_ERROR_ARGUMENT, "a function is null, removed, of another context, or given twice");
   }
   const auto shape = shape_of(*config);
   if (!shape.ok()) {
@@ -482,8 +502,8 @@ nca_status nca_release_results(nca_stream* stream, const nca_results* results) {
     return NCA_ERROR_ARGUMENT;
   }
   return nca::guarded(stream->error(), [&] {
-    if (results == nullptr) {
-      return stream->error().set(NCA_ERROR_ARGUMENT, "null results");
+    if (results == nullptr || !nca::has_size(results)) {
+      return stream->error().set(NCA_ERROR_ARGUMENT, "null results, or their size is not set");
     }
     return stream->release(*results);
   });
