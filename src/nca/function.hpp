@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "kernel/adapt.hpp"
@@ -92,7 +93,7 @@ struct PatternView {
 };
 /// The pattern of that number of a function that make_match() made. Errors: InvalidArgument if there is none.
 Result<PatternView> pattern_of(Function const& function, std::uint32_t number);
-/// The same for the rules that it refused.
-Result<nf::Refusal const*> refusal_of(Function const& function, std::uint32_t number);
+/// The rules that a function refused; none of a function that make_match() did not make.
+std::span<const nf::Refusal> refusals_of(Function const& function);
 
 }  // namespace catena::nca

@@ -97,6 +97,12 @@ Status add_rules(std::string const& path, Patterns& patterns) {
       }
     }
   }
+  if (patterns.patterns.empty() && !patterns.refused.empty()) {
+    nf::Refusal const& first = patterns.refused.front();
+    return absl::InvalidArgumentError(concat(path, ":", first.line, ":", first.column,
+                                             ": nothing is left to search for: ", patterns.refused.size(),
+                                             " rules are refused (", nf::reasons_of(patterns.refused), ")"));
+  }
   return absl::OkStatus();
 }
 
@@ -277,33 +283,22 @@ Result<std::unique_ptr<Function>> make_match(nca_match_config const& config) {
   return std::make_unique<MatchFunction>(std::move(patterns));
 }
 
-namespace {
-
-Result<Patterns const*> patterns_of(Function const& function) {
+Result<PatternView> pattern_of(Function const& function, std::uint32_t number) {
   auto const* match = dynamic_cast<MatchFunction const*>(&function);
   if (match == nullptr) {
     return absl::InvalidArgumentError("the function is no NCA_MATCH");
   }
-  return &match->patterns();
-}
-
-}  // namespace
-
-Result<PatternView> pattern_of(Function const& function, std::uint32_t number) {
-  CATENA_ASSIGN_OR_RETURN(Patterns const* const patterns, patterns_of(function));
-  if (number >= patterns->patterns.size()) {
-    return absl::InvalidArgumentError(concat("pattern ", number, " of ", patterns->patterns.size()));
+  Patterns const& patterns = match->patterns();
+  if (number >= patterns.patterns.size()) {
+    return absl::InvalidArgumentError(concat("pattern ", number, " of ", patterns.patterns.size()));
   }
-  match::Pattern const& pattern = patterns->set.patterns()[patterns->patterns[number]];
+  match::Pattern const& pattern = patterns.set.patterns()[patterns.patterns[number]];
   return PatternView{pattern.bytes.data(), static_cast<std::uint32_t>(pattern.bytes.size()), pattern.nocase};
 }
 
-Result<nf::Refusal const*> refusal_of(Function const& function, std::uint32_t number) {
-  CATENA_ASSIGN_OR_RETURN(Patterns const* const patterns, patterns_of(function));
-  if (number >= patterns->refused.size()) {
-    return absl::InvalidArgumentError(concat("refused rule ", number, " of ", patterns->refused.size()));
-  }
-  return &patterns->refused[number];
+std::span<const nf::Refusal> refusals_of(Function const& function) {
+  auto const* match = dynamic_cast<MatchFunction const*>(&function);
+  return match == nullptr ? std::span<const nf::Refusal>() : match->patterns().refused;
 }
 
 }  // namespace catena::nca

@@ -12,6 +12,7 @@
 #include <new>
 #include <optional>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -410,6 +411,10 @@ nca_status nca_function_pattern(const nca_function* function, uint32_t number, n
   });
 }
 
+size_t nca_function_refusals(const nca_function* function) {
+  return function == nullptr ? 0 : nca::refusals_of(*function->what).size();
+}
+
 nca_status nca_function_refusal(const nca_function* function, uint32_t number, nca_refusal_info* info) {
   if (function == nullptr) {
     return NCA_ERROR_ARGUMENT;
@@ -419,11 +424,13 @@ nca_status nca_function_refusal(const nca_function* function, uint32_t number, n
     if (info == nullptr || !nca::has_size(info)) {
       return error.set(NCA_ERROR_ARGUMENT, "nowhere to put the refused rule, or its size is not set");
     }
-    const auto refusal = nca::refusal_of(*function->what, number);
-    if (!refusal.ok()) {
-      return error.set(NCA_ERROR_ARGUMENT, std::string(refusal.status().message()));
+    const std::span<const catena::nf::Refusal> refusals = nca::refusals_of(*function->what);
+    if (number >= refusals.size()) {
+      return error.set(NCA_ERROR_ARGUMENT, catena::concat("refused rule ", number, " of ", refusals.size()));
     }
-    nca::write_struct(nca_refusal_info{0, (*refusal)->reason.c_str(), (*refusal)->line, (*refusal)->column}, info);
+    catena::nf::Refusal const& refusal = refusals[number];
+    nca::write_struct(nca_refusal_info{0, refusal.reason.c_str(), refusal.line, refusal.column, refusal.file.c_str()},
+                      info);
     return NCA_OK;
   });
 }
