@@ -34,9 +34,13 @@
  *
  * Results do not depend on the device: "cuda", "opencl" and "cpu" give the same bytes.
  *
+ * Where the host has no memory any call may return NCA_ERROR_MEMORY: what it was to do is not done, but for packets
+ * that nca_add_packets() counts as accepted. No C++ exception leaves the library, and none may leave a callback.
+ *
  * Every struct that may grow begins with its own size, which the caller sets: `nca_stream_config c = {sizeof c};`.
  * Members that are 0 or NULL have the default that is named with them. A struct of another version works as far as
- * both know it: NCA_ERROR_ARGUMENT where the caller sets a member that this version does not know.
+ * both know it: NCA_ERROR_ARGUMENT where the caller sets a member that this version does not know. None has more than
+ * 4096 bytes.
  */
 
 #ifdef __cplusplus
@@ -181,8 +185,9 @@ typedef struct nca_prefix {
   uint8_t reserved;  /* 0 */
 } nca_prefix;
 
-/* Finds for each IPv4 packet the longest prefix of its destination. Either `prefixes`, each once, or `routes_file`:
- * `prefix next-hop` a line. */
+/* Finds for each IPv4 packet the longest prefix of its destination. Either `prefixes`, each once and at most
+ * 33,554,432, or `routes_file`: `prefix next-hop` a line. A device takes prefixes longer than /24 in at most 1,048,576
+ * networks of 256 addresses. */
 typedef struct nca_route_config {
   size_t size;
   const nca_prefix* prefixes;
@@ -231,9 +236,11 @@ typedef struct nca_kernel_config {
  * *function is NULL.
  *
  *   NCA_ERROR_ARGUMENT     a null pointer, a kind that is none, or a configuration that makes no sense; the text of a
- *                          wrong file begins with file:line:column
+ *                          wrong file begins with file:line:column. Also a rules_file of which nothing is left to
+ *                          search for: the text counts the refused rules by reason, and names the place of the first
  *   NCA_ERROR_FILE         a file cannot be read
- *   NCA_ERROR_MEMORY       out of memory on the host or the device, or patterns whose automaton would be too large
+ *   NCA_ERROR_MEMORY       out of memory on the host or the device, or patterns or prefixes whose table would be too
+ *                          large for the device
  *   NCA_ERROR_KERNEL       NCA_KERNEL: the source does not compile, or defines no kernel of this name
  *   NCA_ERROR_UNSUPPORTED  NCA_KERNEL on "cpu", or a processor that lacks what a library needs
  *   NCA_ERROR_DEVICE       the device failed
@@ -267,11 +274,18 @@ typedef struct nca_refusal_info {
   const char* reason; /* what the library does not know, e.g. "pcre"; the same words for the same reason */
   uint32_t line;      /* of rules_file, from 1 */
   uint32_t column;    /* from 1, in bytes */
+  const char* file;   /* rules_file, as it was given */
 } nca_refusal_info;
 
 /*
- * Rule number `number`, from 0, of those in the rules_file of an NCA_MATCH function that were refused, in the order of
- * the file. `reason` lives as long as the function.
+ * How many rules of a function's files were refused. Only the rules_file of an NCA_MATCH function can have any: 0 for
+ * every other function, where what the library does not know is an error of the whole file, and for a null handle.
+ */
+size_t nca_function_refusals(const nca_function* function);
+
+/*
+ * Refused rule number `number`, from 0 to nca_function_refusals() - 1, in the order of the file. The texts live as long
+ * as the function.
  *   NCA_ERROR_ARGUMENT  a null pointer, a function of another kind, or a number that no refused rule has
  */
 nca_status nca_function_refusal(const nca_function* function, uint32_t number, nca_refusal_info* info);
@@ -314,7 +328,8 @@ typedef struct nca_stream_config {
  * Makes a stream through functions of `context`. Takes all memory that the stream will need on the device: for each
  * buffer its bytes, and 4 (NCA_MATCH; 8 with patterns of both cases) or 1 (NCA_CIPHER) times as many for each function.
  * On failure *stream is NULL.
- *   NCA_ERROR_ARGUMENT     a null pointer, a function of another context or given twice, or a value out of its range
+ *   NCA_ERROR_ARGUMENT     a null pointer, a function of another context, one that was removed or is given twice, or a
+ *                          value out of its range
  *   NCA_ERROR_MEMORY       out of memory on the host or the device, out of descriptors or threads
  *   NCA_ERROR_UNSUPPORTED  a processor that lacks what a library needs
  *   NCA_ERROR_DEVICE       the device failed
@@ -435,14 +450,15 @@ typedef struct nca_results {
  * handing over. Never waits. What *results points to lives until nca_release_results(). Until then the buffer cannot
  * take packets: a caller who does not release comes to NCA_ERROR_FULL.
  *
- *   NCA_ERROR_ARGUMENT  a null pointer, or results->size is not set
+ *   NCA_ERROR_ARGUMENT  a null pointer, or results->size is not set, or does not hold `buffer`
  *   NCA_ERROR_EMPTY     there are none
  */
 nca_status nca_read_results(nca_stream* stream, nca_results* results);
 
 /*
  * Gives the buffer of `results` back to the stream.
- *   NCA_ERROR_ARGUMENT  a null pointer, or results that are not read, or released already
+ *   NCA_ERROR_ARGUMENT  a null pointer, a size as for nca_read_results(), or results that are not read, or released
+ *                       already
  */
 nca_status nca_release_results(nca_stream* stream, const nca_results* results);
 

@@ -18,6 +18,7 @@
 #include "functions/classify/dpdk/acl_search.hpp"
 #include "functions/classify/key_search.hpp"
 #include "functions/classify/rule_generator.hpp"
+#include "functions/classify/trace_file.hpp"
 
 namespace catena::firewall {
 namespace {
@@ -40,10 +41,7 @@ Frame frame_of(classify::testing::Tuple const& tuple) {
 
 class ExpectedRules : public testing::FirewallTest {
  protected:
-  struct Line {
-    classify::testing::Tuple tuple;
-    int rule;
-  };
+  using Line = classify::testing::TraceLine;
 
   static std::string read(std::string const& path) {
     std::ostringstream text;
@@ -84,27 +82,9 @@ class ClassBenchTrace : public Oracle, public ::testing::WithParamInterface<std:
 
 TEST_P(ClassBenchTrace, every_line_matches_the_expected_rule) {
   auto const& [name, count] = GetParam();
-  std::ifstream trace(data_ + name + ".trace_expected.tsv");
-  if (!trace) {
+  const std::vector<Line> lines = classify::testing::read_trace(data_ + name + ".trace_expected.tsv");
+  if (lines.empty()) {
     GTEST_SKIP() << "ClassBench's rules may not be redistributed and are not beside the checkout";
-  }
-  std::string heading;
-  std::getline(trace, heading);
-  std::vector<Line> lines;
-  std::string row;
-  while (std::getline(trace, row)) {
-    std::array<unsigned, 8> octets{};
-    Line line{};
-    ASSERT_EQ(std::sscanf(row.c_str(), "%u.%u.%u.%u %u.%u.%u.%u %u %u %u %d", &octets[0], &octets[1], &octets[2],
-                          &octets[3], &octets[4], &octets[5], &octets[6], &octets[7], &line.tuple.sport,
-                          &line.tuple.dport, &line.tuple.protocol, &line.rule),
-              12)
-        << row;
-    for (std::size_t i = 0; i < 4; ++i) {
-      line.tuple.src = line.tuple.src << 8 | octets[i];
-      line.tuple.dst = line.tuple.dst << 8 | octets[4 + i];
-    }
-    lines.push_back(line);
   }
   ASSERT_EQ(lines.size(), count);
   expect_rules(read(data_ + name + ".rules"), lines);

@@ -8,25 +8,19 @@
 #include "functions/classify/classify.layout.hpp"
 #include "functions/classify/device_state.hpp"
 #include "functions/classify/rule_parser.hpp"
-#include "functions/classify/search.kernel.hpp"
+#include "functions/classify/rule_tree.hpp"
 #include "nca/function.hpp"
 
-#include <bit>
 #include <memory>
+#include <mutex>
 #include <utility>
 
-// The kernel of the firewall NF.
+// The kernel of the firewall NF; on the host another algorithm, so that each judges the other.
 namespace catena::nca {
 namespace {
 
-/// The tables as search.kernel.hpp takes them, on the host.
-struct HostTables : classify::BitVector {
-  explicit HostTables(classify::BitVector tables) : BitVector(std::move(tables)) {}
-  static std::uint32_t lowest_bit(std::uint32_t value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
-};
-
 /// The first rule that matches; below 0 where none does, or none may.
-i32 find_rule(HostTables const& tables, std::span<const std::uint8_t> packet, packet::Layers const& layers) {
+i32 find_rule(classify::RuleTree const& tree, std::span<const std::uint8_t> packet, packet::Layers const& layers) {
   const std::uint8_t* ip = packet.data() + layers.l3;
   classify::Key key{};
   key.src = packet::load_be32(ip + 12);
@@ -39,7 +33,7 @@ i32 find_rule(HostTables const& tables, std::span<const std::uint8_t> packet, pa
   } else if (const i32 refusal = classify::refusal(layers.flags, key.protocol); refusal != classify::kNoRule) {
     return refusal;
   }
-  return classify::find_rule(tables, key);
+  return tree.find(key);
 }
 
 void list(std::uint32_t packet, i32 rule, FunctionResults& results) {
@@ -50,28 +44,34 @@ void list(std::uint32_t packet, i32 rule, FunctionResults& results) {
 
 class ClassifyWorker final : public HostWorker {
  public:
-  explicit ClassifyWorker(HostTables const& tables) : tables_(&tables) {}
+  explicit ClassifyWorker(classify::RuleTree const& tree) : tree_(&tree) {}
   Status run(kernel::PackedPackets const& packets, FunctionResults& results) override {
     for (std::uint32_t row = 0; row < packets.count(); ++row) {
       if ((packets.layers(row).flags & packet::kIpv4) != 0) {
-        list(row, find_rule(*tables_, packets.bytes(row), packets.layers(row)), results);
+        list(row, find_rule(*tree_, packets.bytes(row), packets.layers(row)), results);
       }
     }
     return absl::OkStatus();
   }
 
  private:
-  HostTables const* tables_;
+  classify::RuleTree const* tree_;
 };
 
 class ClassifyFunction final : public Function {
  public:
-  explicit ClassifyFunction(std::vector<classify::Rule> const& rules)
-      : tables_(classify::build_bit_vector(rules)), rules_(rules.size()) {}
+  explicit ClassifyFunction(std::vector<classify::Rule> rules) : rules_(std::move(rules)) {}
 
   nca_kind kind() const override { return NCA_CLASSIFY; }
   bool reads_headers() const override { return true; }
-  Result<std::unique_ptr<HostWorker>> host_worker() const override { return std::make_unique<ClassifyWorker>(tables_); }
+  Result<std::unique_ptr<HostWorker>> host_worker() const override {
+    const std::lock_guard lock(mutex_);
+    if (!tree_) {
+      CATENA_ASSIGN_OR_RETURN(classify::RuleTree tree, classify::RuleTree::create(rules_));
+      tree_ = std::make_unique<classify::RuleTree>(std::move(tree));
+    }
+    return std::make_unique<ClassifyWorker>(*tree_);
+  }
 
   Result<FunctionKernel> kernel_side() const override {
     FunctionKernel side;
@@ -80,7 +80,7 @@ class ClassifyFunction final : public Function {
     side.plan.reads = packet::fields(packet::kIpv4Src, packet::kIpv4Dst, packet::kIpv4Protocol, packet::kL4Sport,
                                      packet::kL4Dport, packet::kMetaLayers);
     side.plan.result_bytes = sizeof(classify::ClassifyResult);
-    side.state = classify::device_state(tables_);
+    side.state = classify::device_state(classify::build_bit_vector(rules_));
     return side;
   }
 
@@ -90,8 +90,8 @@ class ClassifyFunction final : public Function {
       if (!has_result(launch, number, row, results)) {
         continue;
       }
-      if (rows[row].rule < classify::kUnreadable || rows[row].rule >= static_cast<std::int64_t>(rules_)) {
-        return absl::InternalError(concat("the device found rule ", rows[row].rule, " of ", rules_));
+      if (rows[row].rule < classify::kUnreadable || rows[row].rule >= static_cast<std::int64_t>(rules_.size())) {
+        return absl::InternalError(concat("the device found rule ", rows[row].rule, " of ", rules_.size()));
       }
       list(row, rows[row].rule, results);
     }
@@ -99,8 +99,9 @@ class ClassifyFunction final : public Function {
   }
 
  private:
-  HostTables tables_;
-  std::size_t rules_;
+  std::vector<classify::Rule> rules_;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<classify::RuleTree> tree_;  ///< streams on the host share it
 };
 
 Result<classify::Rule> rule_of(nca_rule const& rule, std::size_t number) {
@@ -131,9 +132,8 @@ Result<std::unique_ptr<Function>> make_classify(nca_classify_config const& confi
     return absl::InvalidArgumentError("a classification needs one of rules and rules_file");
   }
   if (config.rules_file != nullptr) {
-    CATENA_ASSIGN_OR_RETURN(const classify::RuleFile file,
-                            classify::load_rules(config.rules_file, classify::Action::kDeny));
-    return std::make_unique<ClassifyFunction>(file.rules);
+    CATENA_ASSIGN_OR_RETURN(classify::RuleFile file, classify::load_rules(config.rules_file, classify::Action::kDeny));
+    return std::make_unique<ClassifyFunction>(std::move(file.rules));
   }
   if (config.rule_count == 0 || config.rule_count > classify::kMaxRules) {
     return absl::InvalidArgumentError(
@@ -144,7 +144,7 @@ Result<std::unique_ptr<Function>> make_classify(nca_classify_config const& confi
     CATENA_ASSIGN_OR_RETURN(const classify::Rule rule, rule_of(config.rules[i], i));
     rules.push_back(rule);
   }
-  return std::make_unique<ClassifyFunction>(rules);
+  return std::make_unique<ClassifyFunction>(std::move(rules));
 }
 
 }  // namespace catena::nca

@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "core/wipe.hpp"
 #include "kernel/adapt.hpp"
 #include "kernel/packed_launch.hpp"
 
@@ -32,10 +34,20 @@ struct FunctionResults {
 
 /// What a device needs to run a function.
 struct FunctionKernel {
+  FunctionKernel() = default;
+  FunctionKernel(FunctionKernel&&) = default;
+  FunctionKernel& operator=(FunctionKernel&&) = default;
+  ~FunctionKernel() {
+    if (has_keys) {
+      wipe(state.data(), state.size());
+    }
+  }
+
   kernel::KernelSpec spec;
   copy::LaunchPlan plan;
   std::vector<std::byte> state;
   bool returns_spill = false;  ///< see PackedLaunch::Nf
+  bool has_keys = false;       ///< the state holds keys, and is to be wiped
 };
 
 /// A function on the host, for one stream: belongs to its thread.
@@ -56,6 +68,7 @@ class Function {
   /// ResourceExhausted: tables that are too large for a device.
   virtual Result<FunctionKernel> kernel_side() const = 0;
   /// Unavailable: this processor lacks what a library needs. Unimplemented: the function has no host side.
+  /// ResourceExhausted: more than its tables hold.
   virtual Result<std::unique_ptr<HostWorker>> host_worker() const = 0;
   /// Turns what a kernel wrote, as function number `number` of `launch`, into the empty `results`: the same as a
   /// HostWorker does. Internal: a device returned what no kernel writes. Other errors as PackedLaunch::fetch_spill().
@@ -91,7 +104,7 @@ struct PatternView {
 };
 /// The pattern of that number of a function that make_match() made. Errors: InvalidArgument if there is none.
 Result<PatternView> pattern_of(Function const& function, std::uint32_t number);
-/// The same for the rules that it refused.
-Result<nf::Refusal const*> refusal_of(Function const& function, std::uint32_t number);
+/// The rules that a function refused; none of a function that make_match() did not make.
+std::span<const nf::Refusal> refusals_of(Function const& function);
 
 }  // namespace catena::nca

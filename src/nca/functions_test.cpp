@@ -17,6 +17,7 @@
 #include <random>
 
 #include "functions/classify/linear_search.hpp"
+#include "functions/classify/trace_file.hpp"
 #include "functions/lpm/lpm_oracle.hpp"
 #include "nca/testing/session.hpp"
 
@@ -69,28 +70,18 @@ INSTANTIATE_TEST_SUITE_P(Files, ClassBenchTrace, ::testing::Values("classbench_f
 TEST_P(ClassBenchTrace, every_packet_matches_the_expected_rule) {
   const std::string data = nf::testing::shared_data();
   const std::string base = data + "/firewall/" + GetParam();
-  std::ifstream trace(base + ".trace_expected.tsv");
-  if (!trace) {
+  const std::vector<classify::testing::TraceLine> lines = classify::testing::read_trace(base + ".trace_expected.tsv");
+  if (lines.empty()) {
     GTEST_SKIP() << "ClassBench's rules may not be redistributed and are not beside the checkout";
   }
   std::vector<Packet> packets;
   std::vector<std::int64_t> expected;
-  for (std::string row; std::getline(trace, row);) {
-    std::array<unsigned, 8> octets{};
-    Tuple tuple;
-    int rule = 0;
-    if (std::sscanf(row.c_str(), "%u.%u.%u.%u %u.%u.%u.%u %u %u %u %d", &octets[0], &octets[1], &octets[2], &octets[3],
-                    &octets[4], &octets[5], &octets[6], &octets[7], &tuple.sport, &tuple.dport, &tuple.protocol,
-                    &rule) != 12 ||
-        (tuple.protocol != packet::kProtocolTcp && tuple.protocol != packet::kProtocolUdp)) {
-      continue;  // packets of other protocols have no ports, which these lines have
+  for (auto const& [tuple, rule] : lines) {
+    // packets of other protocols have no ports, which these lines have
+    if (tuple.protocol == packet::kProtocolTcp || tuple.protocol == packet::kProtocolUdp) {
+      packets.push_back(frame_of(tuple));
+      expected.push_back(rule);
     }
-    for (std::size_t i = 0; i < 4; ++i) {
-      tuple.src = tuple.src << 8 | octets[i];
-      tuple.dst = tuple.dst << 8 | octets[4 + i];
-    }
-    packets.push_back(frame_of(tuple));
-    expected.push_back(rule);
   }
   ASSERT_GT(packets.size(), 2000U);
   const std::string rules = base + ".rules";
@@ -253,6 +244,24 @@ TEST(Route, takes_more_next_hops_than_entries_of_two_bytes_name) {
     config.prefixes = prefixes.data();
     config.prefix_count = prefixes.size();
     EXPECT_EQ(run_lookup(device, NCA_ROUTE, config, packets), expected);
+  }
+}
+
+TEST(Route, a_table_too_large_for_a_device_is_refused_there) {
+  std::vector<nca_prefix> prefixes;
+  for (std::uint32_t i = 0; i <= 1U << 20; ++i) {
+    prefixes.push_back({i << 8, 5, 25, 0});
+  }
+  const nca_route_config config{sizeof config, prefixes.data(), prefixes.size(), nullptr};
+  for (std::string const& device : device_names()) {
+    SCOPED_TRACE(device);
+    const Context context = open(device);
+    nca_function* function = nullptr;
+    EXPECT_EQ(nca_add_network_function(context.get(), NCA_ROUTE, &config, &function),
+              device == "cpu" ? NCA_OK : NCA_ERROR_MEMORY);
+    if (device != "cpu") {
+      EXPECT_THAT(text_of(*context), HasSubstr("in 1048577 networks; a device takes 1048576"));
+    }
   }
 }
 

@@ -46,7 +46,15 @@ struct Patterns {
   }
 };
 
+Status check_count(std::size_t count) {
+  if (count == 0 || count > NCA_MAX_PATTERNS) {
+    return absl::InvalidArgumentError(concat(count, " patterns; a match takes 1 to ", std::uint32_t{NCA_MAX_PATTERNS}));
+  }
+  return absl::OkStatus();
+}
+
 Status add_array(nca_match_config const& config, Patterns& patterns) {
+  CATENA_RETURN_IF_ERROR(check_count(config.pattern_count));
   for (std::size_t i = 0; i < config.pattern_count; ++i) {
     nca_pattern const& pattern = config.patterns[i];
     if (pattern.bytes == nullptr || pattern.length == 0 || pattern.length > NCA_MAX_PATTERN_BYTES ||
@@ -88,6 +96,12 @@ Status add_rules(std::string const& path, Patterns& patterns) {
         patterns.patterns.push_back(known);
       }
     }
+  }
+  if (patterns.patterns.empty() && !patterns.refused.empty()) {
+    nf::Refusal const& first = patterns.refused.front();
+    return absl::InvalidArgumentError(concat(path, ":", first.line, ":", first.column,
+                                             ": nothing is left to search for: ", patterns.refused.size(),
+                                             " rules are refused (", nf::reasons_of(patterns.refused), ")"));
   }
   return absl::OkStatus();
 }
@@ -149,13 +163,13 @@ class MatchFunction final : public Function {
 
 Status MatchWorker::run(kernel::PackedPackets const& packets, FunctionResults& results) {
   for (std::uint32_t row = 0; row < packets.count(); ++row) {
+    found_.clear();
     matcher_.scan(packets.bytes(row), found_);
     const std::size_t first = results.matches.size();
     for (match::MatchTable::Match const& match : found_.matches()) {
       function_->list(row, match.pattern, match.end, results.matches);
     }
     finish_packet(results.matches, first);
-    found_.clear();
   }
   return absl::OkStatus();
 }
@@ -265,40 +279,26 @@ Result<std::unique_ptr<Function>> make_match(nca_match_config const& config) {
   } else {
     CATENA_RETURN_IF_ERROR(add_rules(config.rules_file, patterns));
   }
-  if (patterns.patterns.empty() || patterns.patterns.size() > NCA_MAX_PATTERNS) {
-    return absl::InvalidArgumentError(
-        concat(patterns.patterns.size(), " patterns; a match takes 1 to ", std::uint32_t{NCA_MAX_PATTERNS}));
-  }
+  CATENA_RETURN_IF_ERROR(check_count(patterns.patterns.size()));
   return std::make_unique<MatchFunction>(std::move(patterns));
 }
 
-namespace {
-
-Result<Patterns const*> patterns_of(Function const& function) {
+Result<PatternView> pattern_of(Function const& function, std::uint32_t number) {
   auto const* match = dynamic_cast<MatchFunction const*>(&function);
   if (match == nullptr) {
     return absl::InvalidArgumentError("the function is no NCA_MATCH");
   }
-  return &match->patterns();
-}
-
-}  // namespace
-
-Result<PatternView> pattern_of(Function const& function, std::uint32_t number) {
-  CATENA_ASSIGN_OR_RETURN(Patterns const* const patterns, patterns_of(function));
-  if (number >= patterns->patterns.size()) {
-    return absl::InvalidArgumentError(concat("pattern ", number, " of ", patterns->patterns.size()));
+  Patterns const& patterns = match->patterns();
+  if (number >= patterns.patterns.size()) {
+    return absl::InvalidArgumentError(concat("pattern ", number, " of ", patterns.patterns.size()));
   }
-  match::Pattern const& pattern = patterns->set.patterns()[patterns->patterns[number]];
+  match::Pattern const& pattern = patterns.set.patterns()[patterns.patterns[number]];
   return PatternView{pattern.bytes.data(), static_cast<std::uint32_t>(pattern.bytes.size()), pattern.nocase};
 }
 
-Result<nf::Refusal const*> refusal_of(Function const& function, std::uint32_t number) {
-  CATENA_ASSIGN_OR_RETURN(Patterns const* const patterns, patterns_of(function));
-  if (number >= patterns->refused.size()) {
-    return absl::InvalidArgumentError(concat("refused rule ", number, " of ", patterns->refused.size()));
-  }
-  return &patterns->refused[number];
+std::span<const nf::Refusal> refusals_of(Function const& function) {
+  auto const* match = dynamic_cast<MatchFunction const*>(&function);
+  return match == nullptr ? std::span<const nf::Refusal>() : match->patterns().refused;
 }
 
 }  // namespace catena::nca

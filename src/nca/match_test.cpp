@@ -299,6 +299,7 @@ TEST(Match, rules_that_are_refused_can_be_listed) {
     const nca_match_config config = of_rules(path);
     nca_function* function = add(*context, NCA_MATCH, &config);
     ASSERT_NE(function, nullptr);
+    EXPECT_EQ(nca_function_refusals(function), 2U);
     nca_refusal_info info{};
     EXPECT_EQ(nca_function_refusal(function, 0, &info), NCA_ERROR_ARGUMENT) << "no size";
     info.size = sizeof info;
@@ -306,6 +307,7 @@ TEST(Match, rules_that_are_refused_can_be_listed) {
     EXPECT_STREQ(info.reason, "pcre");
     EXPECT_EQ(info.line, 1U);
     EXPECT_EQ(info.column, 48U);
+    EXPECT_EQ(info.file, path);
     ASSERT_EQ(nca_function_refusal(function, 1, &info), NCA_OK);
     EXPECT_STREQ(info.reason, "action pass");
     EXPECT_EQ(info.line, 3U);
@@ -318,6 +320,32 @@ TEST(Match, rules_that_are_refused_can_be_listed) {
     EXPECT_EQ(std::string_view(static_cast<const char*>(pattern.bytes), pattern.length), "second");
     EXPECT_EQ(nca_function_pattern(function, 1, &pattern), NCA_ERROR_ARGUMENT);
   }
+}
+
+TEST(Match, a_file_of_refused_rules_alone_says_why) {
+  const std::string path = ::testing::TempDir() + "nca_match_all_refused.rules";
+  std::ofstream(path) << "# one rule a line\n"
+                         "alert http any any -> any any (content:\"first\"; sid:1;)\n"
+                         "alert tcp any any -> any any (content:\"second\"; pcre:\"/x/\"; sid:2;)\n"
+                         "alert tcp any any -> any any (content:\"third\"; pcre:\"/y/\"; sid:3;)\n";
+  const Context context = open("cpu");
+  const nca_match_config config = of_rules(path);
+  nca_function* function = nullptr;
+  EXPECT_EQ(nca_add_network_function(context.get(), NCA_MATCH, &config, &function), NCA_ERROR_ARGUMENT);
+  EXPECT_EQ(text_of(*context),
+            path + ":2:7: nothing is left to search for: 3 rules are refused (pcre 2, protocol http 1)");
+}
+
+TEST(Match, functions_that_refuse_no_rules_have_none) {
+  const Context context = open("cpu");
+  EXPECT_EQ(nca_function_refusals(nullptr), 0U);
+  const nca_prefix prefix{0, 1, 0, 0};
+  const nca_route_config route{sizeof route, &prefix, 1, nullptr};
+  nca_function* function = add(*context, NCA_ROUTE, &route);
+  EXPECT_EQ(nca_function_refusals(function), 0U);
+  nca_refusal_info info{};
+  info.size = sizeof info;
+  EXPECT_EQ(nca_function_refusal(function, 0, &info), NCA_ERROR_ARGUMENT);
 }
 
 TEST(Match, a_list_without_regard_to_case_is_looked_for_so) {

@@ -7,10 +7,13 @@
 #include "nca/stream.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <optional>
 #include <set>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -29,6 +32,8 @@ constexpr std::uint32_t kDefaultBufferPackets = 16384;
 constexpr std::uint32_t kDefaultPacketBytes = 2048;
 constexpr std::uint64_t kDefaultBytesEach = 640;
 constexpr std::uint64_t kPacketAlign = 16;
+/// No struct of any version is larger: a size beyond it was not set.
+constexpr std::size_t kMaxStructBytes = 4096;
 
 /// Runs `body`; what it throws becomes a code, with its text in `error`.
 template <typename Body>
@@ -37,27 +42,28 @@ nca_status guarded(LastError& error, Body const& body) {
     return body();
   } catch (std::bad_alloc const&) {
     return error.set(NCA_ERROR_MEMORY, "the host is out of memory");
+  } catch (std::length_error const&) {
+    return error.set(NCA_ERROR_MEMORY, "no memory holds that much");
   } catch (std::exception const& thrown) {
     return error.set(NCA_ERROR_INTERNAL, thrown.what());
   }
 }
 
-/// A struct of the caller, of whatever version, as this one knows it. Empty where the caller sets what this version
-/// does not know, or the size cannot be right.
+/// Reads a struct of the caller, of whatever version, as far as this one knows it. False where the caller sets what
+/// this version does not know, or the size cannot be right.
 template <typename T>
-std::optional<T> read_struct(const void* from) {
+bool read_struct(const void* from, T& value) {
   std::size_t size = 0;
   std::memcpy(&size, from, sizeof size);
-  if (size <= sizeof size) {
-    return std::nullopt;
+  if (size <= sizeof size || size > kMaxStructBytes) {
+    return false;
   }
   const auto* bytes = static_cast<const std::uint8_t*>(from);
   if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](std::uint8_t byte) { return byte != 0; })) {
-    return std::nullopt;
+    return false;
   }
-  T value{};
   std::memcpy(&value, from, std::min(size, sizeof(T)));
-  return value;
+  return true;
 }
 
 /// Gives a struct out as far as the caller knows it; its size stays as it is.
@@ -71,17 +77,30 @@ void write_struct(T const& value, void* to) {
 }
 template <typename T>
 bool has_size(T const* value) {
-  return value->size > sizeof value->size;
+  return value->size > sizeof value->size && value->size <= kMaxStructBytes;
 }
+/// Results without their buffer could not be released again.
+bool has_size(nca_results const* value) {
+  return value->size >= offsetof(nca_results, packet_count) && value->size <= kMaxStructBytes;
+}
+
+template <typename T>
+struct Wiped {
+  T value{};
+  Wiped() = default;
+  Wiped(Wiped const&) = delete;
+  Wiped& operator=(Wiped const&) = delete;
+  ~Wiped() { wipe(&value, sizeof value); }
+};
 
 template <typename Config>
 Result<std::unique_ptr<Function>> make(const void* config, Result<std::unique_ptr<Function>> (*maker)(Config const&)) {
-  const std::optional<Config> known = read_struct<Config>(config);
-  if (!known) {
+  Wiped<Config> known;  // it may have keys
+  if (!read_struct(config, known.value)) {
     return absl::InvalidArgumentError(
         "the configuration's size is not set, or it sets members that this version of the library does not know");
   }
-  return maker(*known);
+  return maker(known.value);
 }
 
 Result<std::unique_ptr<Function>> make_function(int kind, const void* config) {
@@ -144,6 +163,7 @@ nca_status add_function(nca_context& context, int kind, const void* config, nca_
       return fail(side.status(), status_of(side.status()));
     }
     function->returns_spill = side->returns_spill;
+    function->has_keys = side->has_keys;
     auto device_nf = kernel::DeviceNf::create(*context.device, std::move(side->spec), side->plan, side->state);
     if (!device_nf.ok()) {
       const absl::StatusCode code = device_nf.status().code();
@@ -159,8 +179,8 @@ nca_status add_function(nca_context& context, int kind, const void* config, nca_
     return fail(worker.status(), lacks(worker.status()) ? NCA_ERROR_UNSUPPORTED : status_of(worker.status()));
   }
   const std::lock_guard lock(context.mutex);
-  out = function.get();
   context.functions.push_back(std::move(function));
+  out = context.functions.back().get();
   return NCA_OK;
 }
 
@@ -198,27 +218,38 @@ Result<StreamShape> shape_of(nca_stream_config const& config) {
   return shape;
 }
 
+/// The functions of a stream; false unless all are of the context, each once. Reads none that is not.
+bool take_functions(nca_context& context, nca_stream_config const& config, std::vector<nca_function*>& functions) {
+  const std::lock_guard lock(context.mutex);
+  if (config.function_count > context.functions.size()) {
+    return false;
+  }
+  functions.assign(config.functions, config.functions + config.function_count);
+  const std::set<nca_function const*> distinct(functions.begin(), functions.end());
+  return distinct.size() == functions.size() &&
+         std::all_of(functions.begin(), functions.end(), [&](nca_function const* function) {
+           return std::any_of(context.functions.begin(), context.functions.end(),
+                              [&](auto const& own) { return own.get() == function; });
+         });
+}
+
 nca_status init_stream(nca_context& context, const void* raw, nca_stream*& out) {
-  const auto config = read_struct<nca_stream_config>(raw);
-  if (!config || config->functions == nullptr || config->function_count == 0) {
-    return context.error.set(NCA_ERROR_ARGUMENT, config ? "a stream needs a function at least"
-                                                        : "the configuration's size is not set, or it sets members "
-                                                          "that this version of the library does not know");
+  nca_stream_config config{};
+  const bool is_known = read_struct(raw, config);
+  if (!is_known || config.functions == nullptr || config.function_count == 0) {
+    return context.error.set(NCA_ERROR_ARGUMENT, is_known ? "a stream needs a function at least"
+                                                          : "the configuration's size is not set, or it sets members "
+                                                            "that this version of the library does not know");
   }
-  std::vector<nca_function*> functions(config->functions, config->functions + config->function_count);
-  const std::set<nca_function*> distinct(functions.begin(), functions.end());
-  const bool good = distinct.size() == functions.size() &&
-                    std::all_of(functions.begin(), functions.end(), [&](nca_function const* function) {
-                      return function != nullptr && function->context == &context;
-                    });
-  if (!good) {
-    return context.error.set(NCA_ERROR_ARGUMENT, "a function is null, of another context, or given twice");
+  std::vector<nca_function*> functions;
+  if (!take_functions(context, config, functions)) {
+    return context.error.set(NCA_ERROR_ARGUMENT, "a function is null, removed, of another context, or given twice");
   }
-  const auto shape = shape_of(*config);
+  const auto shape = shape_of(config);
   if (!shape.ok()) {
     return context.error.set(NCA_ERROR_ARGUMENT, std::string(shape.status().message()));
   }
-  auto stream = nca_stream::create(context, functions, *shape, config->notify, config->user);
+  auto stream = nca_stream::create(context, functions, *shape, config.notify, config.user);
   if (!stream.ok()) {
     const bool on_host = context.device == nullptr;
     return context.error.set(on_host && lacks(stream.status()) ? NCA_ERROR_UNSUPPORTED : status_of(stream.status()),
@@ -390,6 +421,10 @@ nca_status nca_function_pattern(const nca_function* function, uint32_t number, n
   });
 }
 
+size_t nca_function_refusals(const nca_function* function) {
+  return function == nullptr ? 0 : nca::refusals_of(*function->what).size();
+}
+
 nca_status nca_function_refusal(const nca_function* function, uint32_t number, nca_refusal_info* info) {
   if (function == nullptr) {
     return NCA_ERROR_ARGUMENT;
@@ -399,11 +434,13 @@ nca_status nca_function_refusal(const nca_function* function, uint32_t number, n
     if (info == nullptr || !nca::has_size(info)) {
       return error.set(NCA_ERROR_ARGUMENT, "nowhere to put the refused rule, or its size is not set");
     }
-    const auto refusal = nca::refusal_of(*function->what, number);
-    if (!refusal.ok()) {
-      return error.set(NCA_ERROR_ARGUMENT, std::string(refusal.status().message()));
+    const std::span<const catena::nf::Refusal> refusals = nca::refusals_of(*function->what);
+    if (number >= refusals.size()) {
+      return error.set(NCA_ERROR_ARGUMENT, catena::concat("refused rule ", number, " of ", refusals.size()));
     }
-    nca::write_struct(nca_refusal_info{0, (*refusal)->reason.c_str(), (*refusal)->line, (*refusal)->column}, info);
+    catena::nf::Refusal const& refusal = refusals[number];
+    nca::write_struct(nca_refusal_info{0, refusal.reason.c_str(), refusal.line, refusal.column, refusal.file.c_str()},
+                      info);
     return NCA_OK;
   });
 }
@@ -482,8 +519,8 @@ nca_status nca_release_results(nca_stream* stream, const nca_results* results) {
     return NCA_ERROR_ARGUMENT;
   }
   return nca::guarded(stream->error(), [&] {
-    if (results == nullptr) {
-      return stream->error().set(NCA_ERROR_ARGUMENT, "null results");
+    if (results == nullptr || !nca::has_size(results)) {
+      return stream->error().set(NCA_ERROR_ARGUMENT, "null results, or their size is not set");
     }
     return stream->release(*results);
   });

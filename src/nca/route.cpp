@@ -5,9 +5,9 @@
 
 #include "catena_kernel_nca_route.hpp"
 #include "functions/lpm/dir24_8.hpp"
-#include "functions/lpm/lookup.kernel.hpp"
 #include "functions/lpm/lpm.layout.hpp"
 #include "functions/lpm/port_numbers.hpp"
+#include "functions/lpm/range_table.hpp"
 #include "functions/lpm/route_file.hpp"
 #include "nca/function.hpp"
 #include "nca/route.layout.hpp"
@@ -16,32 +16,35 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <variant>
 
 namespace catena::nca {
 namespace {
 
-using Tables = std::variant<lpm::Dir24_8<u16>, lpm::Dir24_8<u32>>;
+/// Networks of 256 addresses with longer prefixes that the kernel's table may hold: 1 GiB.
+constexpr std::size_t kMaxGroups = std::size_t{1} << 20;
 
-std::uint32_t find_hop(Tables const& tables, std::uint32_t address) {
-  return std::visit(
-      [address]<typename Entry>(lpm::Dir24_8<Entry> const& table) -> std::uint32_t {
-        return lpm::find_hop<Entry>(
-            address, [&](std::uint64_t i) { return table.tbl24[i]; }, [&](std::uint64_t i) { return table.tbl8[i]; });
-      },
-      tables);
+void list(std::uint32_t packet, std::uint16_t next_hop, FunctionResults& results) {
+  results.next_hops.push_back({packet, next_hop});
 }
-
-class RouteFunction;
 
 class RouteWorker final : public HostWorker {
  public:
-  RouteWorker(RouteFunction const& function, Tables const& tables) : function_(&function), tables_(&tables) {}
-  Status run(kernel::PackedPackets const& packets, FunctionResults& results) override;
+  explicit RouteWorker(lpm::RangeTable const& table) : table_(&table) {}
+  Status run(kernel::PackedPackets const& packets, FunctionResults& results) override {
+    for (std::uint32_t row = 0; row < packets.count(); ++row) {
+      packet::Layers const& layers = packets.layers(row);
+      if ((layers.flags & packet::kIpv4) == 0) {
+        continue;
+      }
+      if (const auto next_hop = table_->find(packet::load_be32(packets.bytes(row).data() + layers.l3 + 16))) {
+        list(row, *next_hop, results);
+      }
+    }
+    return absl::OkStatus();
+  }
 
  private:
-  RouteFunction const* function_;
-  Tables const* tables_;
+  lpm::RangeTable const* table_;
 };
 
 class RouteFunction final : public Function {
@@ -51,8 +54,12 @@ class RouteFunction final : public Function {
   nca_kind kind() const override { return NCA_ROUTE; }
   bool reads_headers() const override { return true; }
   Result<std::unique_ptr<HostWorker>> host_worker() const override {
-    std::call_once(host_tables_once_, [this] { host_tables_ = std::make_unique<Tables>(build()); });
-    return std::make_unique<RouteWorker>(*this, *host_tables_);
+    const std::lock_guard lock(mutex_);
+    if (!table_) {
+      CATENA_ASSIGN_OR_RETURN(lpm::RangeTable table, lpm::RangeTable::create(routes_));
+      table_ = std::make_unique<lpm::RangeTable>(std::move(table));
+    }
+    return std::make_unique<RouteWorker>(*table_);
   }
 
   Result<FunctionKernel> kernel_side() const override {
@@ -61,17 +68,22 @@ class RouteFunction final : public Function {
     side.spec.name = "nca_route";
     side.plan.reads = packet::fields(packet::kIpv4Dst);
     side.plan.result_bytes = sizeof(RouteResult);
+    const std::size_t groups = lpm::count_groups(routes_);
+    if (groups > kMaxGroups) {
+      return absl::ResourceExhaustedError(concat("prefixes longer than /24 in ", groups, " networks; a device takes ",
+                                                 kMaxGroups, ", \"cpu\" any number"));
+    }
     nf::StateBuilder state(sizeof(lpm::LookupState));
     lpm::LookupState header{};
-    const Tables tables = build();
     const auto add = [&state]<typename Entry>(lpm::Dir24_8<Entry> const& table) {
       return lpm::LookupTable<Entry>{state.add(std::span(table.tbl24)), state.add(std::span(table.tbl8))};
     };
-    if (auto const* wide = std::get_if<lpm::Dir24_8<u32>>(&tables)) {
-      header.wide = add(*wide);
-      header.is_wide = 1;
+    // 2 bytes an entry where that is enough, as the router NF has them
+    header.is_wide = std::max(groups, next_hops_.ports().size()) > lpm::entry_limit(16) ? 1 : 0;
+    if (header.is_wide != 0) {
+      header.wide = add(lpm::build_dir24_8<u32>(routes_, next_hops_));
     } else {
-      header.narrow = add(std::get<lpm::Dir24_8<u16>>(tables));
+      header.narrow = add(lpm::build_dir24_8<u16>(routes_, next_hops_));
     }
     side.state = state.finish(header);
     return side;
@@ -87,45 +99,25 @@ class RouteFunction final : public Function {
         return absl::InternalError(
             concat("the device found next hop ", rows[row].hop, " of ", next_hops_.ports().size()));
       }
-      list(row, rows[row].hop, results);
+      if (rows[row].hop != lpm::kNoHop) {
+        list(row, next_hops_.ports()[rows[row].hop], results);
+      }
     }
     return absl::OkStatus();
   }
 
-  void list(std::uint32_t packet, std::uint32_t hop, FunctionResults& results) const {
-    if (hop != lpm::kNoHop) {
-      results.next_hops.push_back({packet, next_hops_.ports()[hop]});
-    }
-  }
-
  private:
-  /// 2 bytes an entry where that is enough, as the router NF has them.
-  Tables build() const {
-    const std::size_t most = std::max(lpm::count_groups(routes_), next_hops_.ports().size());
-    if (most > lpm::entry_limit(16)) {
-      return lpm::build_dir24_8<u32>(routes_, next_hops_);
-    }
-    return lpm::build_dir24_8<u16>(routes_, next_hops_);
-  }
-
   std::vector<lpm::Route> routes_;
   lpm::PortNumbers next_hops_;
-  mutable std::once_flag host_tables_once_;
-  mutable std::unique_ptr<Tables> host_tables_;  ///< streams on the host share them
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<lpm::RangeTable> table_;  ///< streams on the host share it
 };
 
-Status RouteWorker::run(kernel::PackedPackets const& packets, FunctionResults& results) {
-  for (std::uint32_t row = 0; row < packets.count(); ++row) {
-    packet::Layers const& layers = packets.layers(row);
-    if ((layers.flags & packet::kIpv4) != 0) {
-      const std::uint32_t address = packet::load_be32(packets.bytes(row).data() + layers.l3 + 16);
-      function_->list(row, find_hop(*tables_, address), results);
-    }
-  }
-  return absl::OkStatus();
-}
-
 Result<std::vector<lpm::Route>> routes_of(nca_route_config const& config) {
+  if (config.prefix_count > lpm::RangeTable::kMaxRoutes) {
+    return absl::InvalidArgumentError(
+        concat(config.prefix_count, " prefixes; a table takes 1 to ", lpm::RangeTable::kMaxRoutes));
+  }
   std::vector<lpm::Route> routes;
   for (std::size_t i = 0; i < config.prefix_count; ++i) {
     nca_prefix const& prefix = config.prefixes[i];

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <exception>
 #include <new>
 #include <system_error>
 
@@ -29,6 +30,37 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
+
+/// Without a text, which would take memory.
+Status no_memory() { return {absl::StatusCode::kResourceExhausted, ""}; }
+
+/// What `body` returns; what it throws becomes a status: nothing may leave the stream's thread.
+template <typename Body>
+auto caught(Body const& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (std::bad_alloc const&) {
+    return no_memory();
+  } catch (std::exception const&) {
+    return Status(absl::StatusCode::kInternal, "");
+  }
+}
+
+/// While it is there signals go to other threads, those of the application.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(BlockedSignals const&) = delete;
+  BlockedSignals& operator=(BlockedSignals const&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 }  // namespace
 
@@ -64,6 +96,9 @@ Status nca_stream::allocate() {
   }
   CATENA_ASSIGN_OR_RETURN(format_,
                           catena::kernel::PackedFormat::create(device_nfs, shape_.buffer_packets, shape_.buffer_bytes));
+  for (catena::nca::BufferQueue* queue : {&free_, &handed_over_, &running_, &complete_}) {
+    queue->reserve(shape_.buffers);
+  }
   for (std::uint32_t i = 0; i < shape_.buffers; ++i) {
     auto buffer = std::make_unique<Buffer>();
     if (context_->device == nullptr) {
@@ -81,8 +116,8 @@ Status nca_stream::allocate() {
     for (nca_function_results const& view : buffer->views) {
       buffer->view_pointers.push_back(&view);
     }
-    free_.push_back(buffer.get());
     buffers_.push_back(std::move(buffer));
+    free_.push(*buffers_.back());
   }
   if (shape_.times && context_->device != nullptr) {
     CATENA_ASSIGN_OR_RETURN(const auto clock, buffers_.front()->launch->make_clock());
@@ -98,19 +133,13 @@ Status nca_stream::start() {
   if (descriptor_ < 0) {
     return absl::ResourceExhaustedError("the process has no descriptor left for the stream");
   }
-  // signals are for the application's threads
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
+  const catena::nca::BlockedSignals blocked;
   try {
     thread_ = std::thread(&nca_stream::run, this);
   } catch (std::system_error const& error) {
-    status = absl::ResourceExhaustedError(concat("the stream gets no thread: ", error.what()));
+    return absl::ResourceExhaustedError(concat("the stream gets no thread: ", error.what()));
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return status;
+  return absl::OkStatus();
 }
 
 nca_stream::~nca_stream() {
@@ -128,18 +157,17 @@ nca_stream::~nca_stream() {
   }
 }
 
-void nca_stream::hand_over() {
+void nca_stream::hand_over() noexcept {
   Buffer& buffer = *open_;
   open_ = nullptr;
   buffer.state = Buffer::kHandedOver;
   buffer.number = next_number_++;
   ++counts_.buffers_handed_over;
-  handed_over_.push_back(&buffer);
+  handed_over_.push(buffer);
   work_.notify_one();
 }
 
 nca_status nca_stream::refuse(nca_packet const& packet, std::size_t position) {
-  ++counts_.packets_refused;
   return error_.set(NCA_ERROR_PACKET, packet.data == nullptr
                                           ? concat("packet ", position, " has no data")
                                           : concat("packet ", position, " has ", packet.length,
@@ -159,8 +187,7 @@ nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& acc
         counts_.packets_full += packets.size() - accepted;
         return NCA_ERROR_FULL;
       }
-      open_ = free_.front();
-      free_.pop_front();
+      open_ = &free_.pop();
       open_->state = Buffer::kOpen;
     }
     Buffer& buffer = *open_;
@@ -170,7 +197,8 @@ nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& acc
     while (accepted < packets.size()) {
       nca_packet const& packet = packets[accepted];
       if (packet.data == nullptr || packet.length == 0 || packet.length > shape_.packet_bytes) {
-        status = refuse(packet, accepted);
+        ++counts_.packets_refused;
+        status = NCA_ERROR_PACKET;
         break;
       }
       if (!buffer.packets->take_room(static_cast<std::uint16_t>(packet.length))) {
@@ -203,7 +231,7 @@ nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& acc
       work_.notify_one();
     }
   }
-  return status;
+  return status == NCA_OK ? NCA_OK : refuse(packets[accepted], accepted);
 }
 
 void nca_stream::buffer_ready() {
@@ -234,8 +262,7 @@ nca_status nca_stream::read(nca_results& results) {
   if (complete_.empty()) {
     return NCA_ERROR_EMPTY;
   }
-  Buffer& buffer = *complete_.front();
-  complete_.pop_front();
+  Buffer& buffer = complete_.pop();
   buffer.state = Buffer::kRead;
   std::uint64_t one = 0;
   [[maybe_unused]] const ssize_t bytes = ::read(descriptor_, &one, sizeof one);
@@ -261,7 +288,7 @@ nca_status nca_stream::release(nca_results const& results) {
   Buffer& buffer = **found;
   buffer.state = Buffer::kFree;
   buffer.packets->clear();
-  free_.push_back(&buffer);
+  free_.push(buffer);
   return NCA_OK;
 }
 
@@ -306,19 +333,18 @@ void nca_stream::run() {
 /// Whether a buffer waits whose packets are all there, and a queue is free for it.
 bool nca_stream::may_submit() const {
   const std::size_t queues = context_->device == nullptr ? 1 : shape_.queues;
-  return running_.size() < queues && !handed_over_.empty() && handed_over_.front()->writers == 0;
+  return running_.size() < queues && !handed_over_.empty() && handed_over_.front().writers == 0;
 }
 
 /// Gives buffers that were handed over to the device, in order, as long as it has queues.
 void nca_stream::submit(std::unique_lock<std::mutex>& lock) {
   while (may_submit()) {
-    Buffer& buffer = *handed_over_.front();
-    handed_over_.pop_front();
+    Buffer& buffer = handed_over_.pop();
     buffer.state = Buffer::kRunning;
-    running_.push_back(&buffer);
+    running_.push(buffer);
     if (context_->device != nullptr && failed_ == NCA_OK) {
       lock.unlock();
-      const Status status = buffer.launch->submit();
+      const Status status = catena::nca::caught([&] { return buffer.launch->submit(); });
       lock.lock();
       if (!status.ok()) {
         fail(status);
@@ -329,16 +355,16 @@ void nca_stream::submit(std::unique_lock<std::mutex>& lock) {
 
 /// Completes the oldest buffer that runs, if it is done.
 void nca_stream::work(std::unique_lock<std::mutex>& lock) {
-  Buffer& buffer = *running_.front();
+  Buffer& buffer = running_.front();
   if (failed_ != NCA_OK) {
-    running_.pop_front();
+    running_.pop();
     buffer.status = failed_;
     complete(buffer, lock);
     return;
   }
   if (context_->device != nullptr) {
     lock.unlock();
-    const catena::Result<bool> done = buffer.launch->poll();
+    const catena::Result<bool> done = catena::nca::caught([&] { return buffer.launch->poll(); });
     lock.lock();
     if (!done.ok()) {
       fail(done.status());
@@ -347,7 +373,7 @@ void nca_stream::work(std::unique_lock<std::mutex>& lock) {
       return;
     }
   }
-  running_.pop_front();
+  running_.pop();
   buffer.state = Buffer::kCollecting;
   if (context_->device != nullptr) {
     submit(lock);  // the device is not to wait while lists are made
@@ -360,16 +386,12 @@ void nca_stream::work(std::unique_lock<std::mutex>& lock) {
 
 /// Fills in the results of a buffer whose packets, or kernels' results, are there.
 void nca_stream::compute(Buffer& buffer) {
-  Status status;
-  try {
-    status = collect(buffer);
-  } catch (std::bad_alloc const&) {
+  const Status status = catena::nca::caught([&] { return collect(buffer); });
+  buffer.status = NCA_OK;
+  if (status == catena::nca::no_memory()) {
     error_.set(NCA_ERROR_MEMORY, "the host has no memory for the results of a buffer");
     buffer.status = NCA_ERROR_MEMORY;
-    return;
-  }
-  buffer.status = NCA_OK;
-  if (!status.ok()) {
+  } else if (!status.ok()) {
     const std::lock_guard lock(mutex_);
     fail(status);
     buffer.status = failed_;
@@ -402,7 +424,7 @@ Status nca_stream::collect(Buffer& buffer) {
 
 void nca_stream::complete(Buffer& buffer, std::unique_lock<std::mutex>& lock) {
   buffer.state = Buffer::kComplete;
-  complete_.push_back(&buffer);
+  complete_.push(buffer);
   ++counts_.buffers_completed;
   counts_.packets_completed += buffer.packets->count();
   if (buffer.launch) {
@@ -423,9 +445,16 @@ void nca_stream::complete(Buffer& buffer, std::unique_lock<std::mutex>& lock) {
   }
 }
 
-void nca_stream::fail(Status const& status) {
-  if (failed_ == NCA_OK) {
-    failure_ = concat(context_->name, " failed, and the stream with it: ", std::string(status.message()));
-    failed_ = error_.set(NCA_ERROR_DEVICE, failure_);
+void nca_stream::fail(Status const& status) noexcept {
+  if (failed_ != NCA_OK) {
+    return;
   }
+  failed_ = NCA_ERROR_DEVICE;
+  try {
+    const std::string why = status.message().empty() ? status.ToString() : std::string(status.message());
+    failure_ = concat(context_->name, " failed, and the stream with it: ", why);
+  } catch (std::exception const&) {
+    failure_ = "out of memory";  // short enough to be in the string itself
+  }
+  error_.set(failed_, failure_);
 }

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -62,6 +61,26 @@ struct Buffer {
   nca_times times{};
 };
 
+/// Buffers in the order in which they came. Once it is made it takes no memory: nothing can fail where a buffer changes
+/// hands.
+class BufferQueue {
+ public:
+  void reserve(std::size_t buffers) { buffers_.reserve(buffers); }
+  bool empty() const { return buffers_.empty(); }
+  std::size_t size() const { return buffers_.size(); }
+  Buffer& front() const { return *buffers_.front(); }
+  /// Precondition: fewer are in it than reserve() was told.
+  void push(Buffer& buffer) noexcept { buffers_.push_back(&buffer); }
+  Buffer& pop() noexcept {
+    Buffer& first = *buffers_.front();
+    buffers_.erase(buffers_.begin());
+    return first;
+  }
+
+ private:
+  std::vector<Buffer*> buffers_;
+};
+
 }  // namespace catena::nca
 
 /// What the stream's thread and the callers share is guarded by `mutex_`, which nobody holds while packets are copied,
@@ -101,9 +120,9 @@ struct nca_stream {
       : context_(&context), functions_(std::move(functions)), shape_(shape), notify_(notify), user_(user) {}
   catena::Status allocate();
   catena::Status start();
-  // by callers that hold the mutex
-  void hand_over();
   nca_status refuse(nca_packet const& packet, std::size_t position);
+  // by callers that hold the mutex
+  void hand_over() noexcept;
   // by the stream's thread
   void run();
   bool may_submit() const;
@@ -112,7 +131,7 @@ struct nca_stream {
   void compute(Buffer& buffer);
   catena::Status collect(Buffer& buffer);
   void complete(Buffer& buffer, std::unique_lock<std::mutex>& lock);
-  void fail(catena::Status const& status);
+  void fail(catena::Status const& status) noexcept;
 
   nca_context* context_;
   std::vector<nca_function*> functions_;
@@ -134,10 +153,10 @@ struct nca_stream {
   nca_status failed_ = NCA_OK;  ///< once the device is lost
   std::string failure_;         ///< why
   Buffer* open_ = nullptr;
-  std::deque<Buffer*> free_;
-  std::deque<Buffer*> handed_over_;
-  std::deque<Buffer*> running_;
-  std::deque<Buffer*> complete_;
+  catena::nca::BufferQueue free_;
+  catena::nca::BufferQueue handed_over_;
+  catena::nca::BufferQueue running_;
+  catena::nca::BufferQueue complete_;
   std::uint64_t next_number_ = 0;
   nca_statistics counts_{};
   std::thread thread_;

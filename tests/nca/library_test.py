@@ -65,12 +65,12 @@ class Library(unittest.TestCase):
         cls.expected = matches_in(cls.packets)
         assert len(cls.expected) > 1000
 
-    def build(self, name, *packages, options=()):
+    def build(self, name, *packages, options=(), folder=ROOT / "examples" / "nca"):
         program = self.folder / name
         flags = call("pkg-config", "--cflags", "--libs", "nca", *packages, env=self.env).stdout.split()
         # headers of DPDK are GNU C
         call("cc", "-std=gnu99" if "libdpdk" in packages else "-std=c99", "-Wall", "-Wextra", "-Wno-missing-field-initializers", "-Werror",
-             "-o", program, ROOT / "examples" / "nca" / f"{name}.c", *options, *flags)
+             "-o", program, folder / f"{name}.c", *options, *flags)
         return program
 
     def parse(self, output):
@@ -107,6 +107,16 @@ class Library(unittest.TestCase):
         done = call(program, self.folder / "missing.txt", CAPTURE, "cpu", env=self.env, fails=True)
         self.assertIn("missing.txt", done.stderr)
         self.assertIn("gpu", call(program, self.strings, CAPTURE, "gpu", env=self.env, fails=True).stderr)
+
+    def test_refused_rules_are_listed(self):
+        rules = self.folder / "some.rules"
+        rules.write_text('# by reason\n'
+                         'alert tcp any any -> any any (msg:"a"; content:"one"; pcre:"/x/"; sid:1;)\n'
+                         'alert tcp any any -> any any (content:"two"; sid:2;)\n'
+                         'alert \\\n  http any any -> any any (content:"three"; sid:3;)\n')
+        program = self.build("refused_rules", folder=ROOT / "tests" / "nca")
+        self.assertEqual(call(program, rules, env=self.env).stdout,
+                         f"2 rules refused\n{rules}:2:55: pcre\n{rules}:5:3: protocol http\n")
 
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_valgrind_finds_no_leak_and_no_byte_that_nobody_wrote(self):

@@ -118,8 +118,7 @@ TEST_P(SameBytes, for_every_number_of_workers_and_batch_shape) {
     expect_same(run(all(), device_names().front(), workers, "  tuning: {units_per_launch: 1, launches_in_flight: 5}\n"),
                 expected, fmt::format("gpu, {} workers, small launches", workers));
   }
-  expect_same(run(all(), device_names().front(), 2, "  tuning: {unit_packets: auto}\n"), expected,
-              "units by the plan");
+  expect_same(run(all(), device_names().front(), 2, "  tuning: {unit_packets: auto}\n"), expected, "units by the plan");
   expect_same(run(all(), device_names().front(), 1,
                   "  tuning: {pool_slots: 2048, units_per_launch: 3, launches_in_flight: 1}\n"),
               expected, "small pool");

@@ -9,7 +9,7 @@
 #include "functions/lpm/lpm.layout.hpp"
 #include "functions/lpm/port_numbers.hpp"
 
-/// The kernel's lookup table. The CPU has its own: rte_fib.
+/// The kernel's lookup table. The CPU has its own: rte_fib, and range_table.hpp where there is no DPDK.
 namespace catena::lpm {
 
 /// How many /24 hold prefixes longer than that: each needs a group of 256 entries. `routes` sorted as parse_routes()

@@ -5,6 +5,7 @@
 #include <hs.h>
 
 #include <algorithm>
+#include <exception>
 #include <vector>
 
 namespace catena::match {
@@ -21,10 +22,11 @@ struct LiteralMatcher::Scan {
   std::span<const std::uint8_t> payload;
   std::span<const Head> heads;
   MatchTable* matches;
+  std::exception_ptr thrown = {};
 };
 
 int LiteralMatcher::on_match(unsigned pattern, unsigned long long, unsigned long long end, unsigned, void* scan) {
-  Scan const& at = *static_cast<Scan const*>(scan);
+  Scan& at = *static_cast<Scan*>(scan);
   Head const& head = at.heads[pattern];
   if (!head.bytes.empty()) {
     const std::size_t length = head.bytes.size() + kLibraryBytes;
@@ -34,7 +36,12 @@ int LiteralMatcher::on_match(unsigned pattern, unsigned long long, unsigned long
       return 0;
     }
   }
-  at.matches->add(pattern, static_cast<std::uint32_t>(end));
+  try {
+    at.matches->add(pattern, static_cast<std::uint32_t>(end));
+  } catch (...) {
+    at.thrown = std::current_exception();  // not through the library, whose scratch memory would stay in use
+    return 1;
+  }
   return 0;
 }
 
@@ -86,9 +93,10 @@ Result<LiteralMatcher::Patterns> LiteralMatcher::compile(std::span<const Pattern
   if (hs_compile_lit_multi(texts.data(), flags.data(), numbers.data(), lengths.data(),
                            static_cast<unsigned>(patterns.size()), HS_MODE_BLOCK, nullptr, &database,
                            &problem) != HS_SUCCESS) {
+    const std::unique_ptr<hs_compile_error, decltype(&hs_free_compile_error)> owned(problem, &hs_free_compile_error);
     const std::string text = fmt::format("{} refuses the patterns: {}", hs_version(), problem->message);
-    hs_free_compile_error(problem);
-    return absl::InvalidArgumentError(text);
+    const bool lacks_memory = std::string_view(problem->message).find("allocate memory") != std::string_view::npos;
+    return lacks_memory ? absl::ResourceExhaustedError(text) : absl::InvalidArgumentError(text);
   }
   compiled.database.reset(database);
   return compiled;
@@ -101,6 +109,9 @@ void LiteralMatcher::scan(std::span<const std::uint8_t> payload, MatchTable& mat
   Scan scan{payload, patterns_->heads, &matches};
   hs_scan(patterns_->database.get(), reinterpret_cast<const char*>(payload.data()),
           static_cast<unsigned>(payload.size()), 0, scratch_.get(), on_match, &scan);
+  if (scan.thrown) {
+    std::rethrow_exception(scan.thrown);
+  }
 }
 
 }  // namespace catena::match

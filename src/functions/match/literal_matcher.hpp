@@ -36,7 +36,7 @@ class LiteralMatcher {
   /// Whether both have the same patterns in the same memory.
   bool shares_patterns_with(LiteralMatcher const& other) const { return patterns_ == other.patterns_; }
 
-  /// Adds every occurrence to `matches`, in any order.
+  /// Adds every occurrence to `matches`, in any order. What MatchTable::add() throws comes out; the matcher stays good.
   void scan(std::span<const std::uint8_t> payload, MatchTable& matches);
 
  private:

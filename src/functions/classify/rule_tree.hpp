@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "functions/classify/classify.layout.hpp"
+#include "functions/classify/rule.hpp"
+
+namespace catena::classify {
+
+/// The first rule that matches, on the CPU without DPDK, by a decision tree (as HyperSplit: Qi, Xu, Yang, Xue, Li:
+/// "Packet classification algorithms: from theory to practice", INFOCOM 2009). A node compares one field with a value:
+/// rules that lie below it, rules that lie above it, and those that hold both sides. A few of the latter are copied to
+/// both sides; more are a third subtree, which is searched besides, unless all its rules come after one that was found.
+/// It shares nothing with the kernel's bit vectors, so that each can judge the other.
+///
+/// However the rules overlap, each takes at most 1,152 bytes, and a lookup compares a packet with all of them at most.
+/// Immutable: lookups are safe from any thread.
+class RuleTree {
+ public:
+  /// ResourceExhausted: more than kMaxRules.
+  static Result<RuleTree> create(std::span<const Rule> rules);
+
+  /// Position of the first rule that takes all fields of the key, or kNoRule.
+  i32 find(Key const& key) const;
+
+  /// Memory that it takes.
+  std::size_t bytes() const;
+
+ private:
+  friend class RuleTreeBuilder;
+
+  enum Field : std::uint32_t { kSrc, kDst, kSport, kDport, kProtocol, kFields };
+  using Values = std::array<std::uint32_t, kFields>;
+
+  /// A subtree. Its lowest rule number tells whether it needs to be searched.
+  struct Child {
+    std::uint32_t first_rule;
+    std::uint32_t at;  ///< of a node, or with kLeafFlag of the first entry of a leaf
+  };
+  struct Node {
+    std::uint32_t field;
+    std::uint32_t value;  ///< rules of sides[0] take no value above it, those of sides[1] only such
+    std::array<Child, 2> sides;
+    Child both;
+  };
+  /// A rule in a leaf, which lists its rules in rising order. Ranges as their first value and what may be added to it.
+  struct Entry {
+    std::uint32_t src, src_more, dst, dst_more;
+    std::uint16_t sport, sport_more, dport, dport_more;
+    std::uint8_t protocol, protocol_mask;
+    std::uint16_t is_last;  ///< of its leaf
+    std::uint32_t rule;
+
+    bool matches(Values const& values) const;
+  };
+  static_assert(sizeof(Entry) == 32);
+
+  struct Tree {
+    std::vector<Node> nodes;
+    std::vector<Entry> entries;
+    Child root{};
+    i32 find(Values const& values) const;
+  };
+
+  Tree with_ports_;
+  Tree without_ports_;  ///< of the rules that match packets without ports
+};
+
+}  // namespace catena::classify
