@@ -59,4 +59,16 @@ Status DeviceNf::launch(device::CommandRecorder& target, copy::CallSite const& s
   return target.launch(*kernel_, shape, arguments);
 }
 
+Status DeviceNf::wipe_state() {
+  if (!state_) {
+    return absl::OkStatus();
+  }
+  CATENA_RETURN_IF_ERROR(device_->failed());
+  CATENA_ASSIGN_OR_RETURN(const auto stream, device_->create_stream());
+  CATENA_RETURN_IF_ERROR(stream->fill(*state_, 0, state_->size(), 0));
+  CATENA_ASSIGN_OR_RETURN(const auto done, stream->record());
+  CATENA_RETURN_IF_ERROR(stream->flush());
+  return done->wait(copy::kSetUpLimit, concat("wiping the state of ", spec_.name, " on ", device_->info().name));
+}
+
 }  // namespace catena::kernel

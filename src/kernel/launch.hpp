@@ -43,6 +43,9 @@ class DeviceNf {
   /// are filled in here. `work_packets`: those that it has work-items for.
   Status launch(device::CommandRecorder& target, copy::CallSite const& site, device::Buffer* spill,
                 std::uint32_t packets, std::uint32_t work_packets) const;
+  /// Overwrites the state with zeros, because it holds keys, and waits for that; nothing may be launched after it.
+  /// Errors: those of the device, a lost one among them, whose memory cannot be reached any more.
+  Status wipe_state();
 
  private:
   DeviceNf() = default;

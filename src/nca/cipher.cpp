@@ -82,8 +82,7 @@ void finish(Settings const& settings, std::span<const std::uint8_t> packet, std:
 /// As cipher::CryptoBurst, for headers of any length.
 class CipherWorker final : public HostWorker {
  public:
-  CipherWorker(Settings settings, cipher::SessionKeys const& keys,
-               std::unique_ptr<IMB_MGR, decltype(&free_mb_mgr)> manager)
+  CipherWorker(Settings settings, cipher::SessionKeys const& keys, cipher::Manager manager)
       : settings_(settings), keys_(keys), manager_(std::move(manager)) {
     for (IMB_JOB& job : jobs_) {
       job.enc_keys = keys_.round_keys.data();
@@ -98,6 +97,8 @@ class CipherWorker final : public HostWorker {
       job.hash_alg = IMB_AUTH_HMAC_SHA_1;
     }
   }
+
+  ~CipherWorker() override { wipe(ivs_.data(), sizeof ivs_); }  // each begins with the nonce
 
   Status run(kernel::PackedPackets const& packets, FunctionResults& results) override {
     lay_out(settings_, packets, results);
@@ -158,7 +159,7 @@ class CipherWorker final : public HostWorker {
 
   Settings settings_;
   cipher::SessionKeys keys_;
-  std::unique_ptr<IMB_MGR, decltype(&free_mb_mgr)> manager_;
+  cipher::Manager manager_;
   std::array<IMB_JOB, IMB_MAX_BURST_SIZE> jobs_{};
   std::array<std::array<std::uint8_t, 16>, IMB_MAX_BURST_SIZE> ivs_{};
   std::array<std::uint32_t, IMB_MAX_BURST_SIZE> rows_{};
@@ -171,14 +172,7 @@ class CipherFunction final : public Function {
   nca_kind kind() const override { return NCA_CIPHER; }
 
   Result<std::unique_ptr<HostWorker>> host_worker() const override {
-    std::unique_ptr<IMB_MGR, decltype(&free_mb_mgr)> manager(alloc_mb_mgr(0), &free_mb_mgr);
-    if (manager == nullptr) {
-      return absl::ResourceExhaustedError("intel-ipsec-mb: no memory for its state");
-    }
-    init_mb_mgr_auto(manager.get(), nullptr);
-    if (const int error = imb_get_errno(manager.get()); error != 0) {
-      return absl::UnavailableError(concat("intel-ipsec-mb cannot run here: ", imb_get_strerror(error)));
-    }
+    CATENA_ASSIGN_OR_RETURN(cipher::Manager manager, cipher::make_manager());
     return std::make_unique<CipherWorker>(settings_, keys_, std::move(manager));
   }
 
@@ -197,7 +191,9 @@ class CipherFunction final : public Function {
     header.text_offset = settings_.text_offset;
     header.iv_offset = settings_.iv_offset;
     header.decrypts = settings_.decrypts ? 1 : 0;
+    wipe(words.data(), sizeof words);
     FunctionKernel side;
+    side.has_keys = true;
     side.spec.source = catena_kernel_nca_cipher();
     side.spec.name = "nca_cipher";
     side.plan.reads = packet::fields(packet::kPayload);

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "core/wipe.hpp"
 #include "kernel/adapt.hpp"
 #include "kernel/packed_launch.hpp"
 
@@ -33,10 +34,20 @@ struct FunctionResults {
 
 /// What a device needs to run a function.
 struct FunctionKernel {
+  FunctionKernel() = default;
+  FunctionKernel(FunctionKernel&&) = default;
+  FunctionKernel& operator=(FunctionKernel&&) = default;
+  ~FunctionKernel() {
+    if (has_keys) {
+      wipe(state.data(), state.size());
+    }
+  }
+
   kernel::KernelSpec spec;
   copy::LaunchPlan plan;
   std::vector<std::byte> state;
   bool returns_spill = false;  ///< see PackedLaunch::Nf
+  bool has_keys = false;       ///< the state holds keys, and is to be wiped
 };
 
 /// A function on the host, for one stream: belongs to its thread.

@@ -59,3 +59,9 @@ nca_context* open_on(device::Device* device, std::string name) {
 }
 
 }  // namespace catena::nca
+
+nca_function::~nca_function() {
+  if (has_keys && device_nf != nullptr) {
+    device_nf->wipe_state().IgnoreError();  // of a device that is lost, with which nothing can be done
+  }
+}

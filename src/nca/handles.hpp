@@ -43,10 +43,13 @@ nca_context* open_on(device::Device* device, std::string name);
 }  // namespace catena::nca
 
 struct nca_function {
+  ~nca_function();
+
   nca_context* context = nullptr;
   std::unique_ptr<catena::nca::Function> what;
   std::unique_ptr<catena::kernel::DeviceNf> device_nf;  ///< null on the host
   bool returns_spill = false;
+  bool has_keys = false;    ///< in the state of `device_nf`
   std::size_t streams = 0;  ///< that have it; guarded by the context's mutex
 };
 

@@ -49,22 +49,21 @@ nca_status guarded(LastError& error, Body const& body) {
   }
 }
 
-/// A struct of the caller, of whatever version, as this one knows it. Empty where the caller sets what this version
-/// does not know, or the size cannot be right.
+/// Reads a struct of the caller, of whatever version, as far as this one knows it. False where the caller sets what
+/// this version does not know, or the size cannot be right.
 template <typename T>
-std::optional<T> read_struct(const void* from) {
+bool read_struct(const void* from, T& value) {
   std::size_t size = 0;
   std::memcpy(&size, from, sizeof size);
   if (size <= sizeof size || size > kMaxStructBytes) {
-    return std::nullopt;
+    return false;
   }
   const auto* bytes = static_cast<const std::uint8_t*>(from);
   if (size > sizeof(T) && std::any_of(bytes + sizeof(T), bytes + size, [](std::uint8_t byte) { return byte != 0; })) {
-    return std::nullopt;
+    return false;
   }
-  T value{};
   std::memcpy(&value, from, std::min(size, sizeof(T)));
-  return value;
+  return true;
 }
 
 /// Gives a struct out as far as the caller knows it; its size stays as it is.
@@ -85,14 +84,23 @@ bool has_size(nca_results const* value) {
   return value->size >= offsetof(nca_results, packet_count) && value->size <= kMaxStructBytes;
 }
 
+template <typename T>
+struct Wiped {
+  T value{};
+  Wiped() = default;
+  Wiped(Wiped const&) = delete;
+  Wiped& operator=(Wiped const&) = delete;
+  ~Wiped() { wipe(&value, sizeof value); }
+};
+
 template <typename Config>
 Result<std::unique_ptr<Function>> make(const void* config, Result<std::unique_ptr<Function>> (*maker)(Config const&)) {
-  const std::optional<Config> known = read_struct<Config>(config);
-  if (!known) {
+  Wiped<Config> known;  // it may have keys
+  if (!read_struct(config, known.value)) {
     return absl::InvalidArgumentError(
         "the configuration's size is not set, or it sets members that this version of the library does not know");
   }
-  return maker(*known);
+  return maker(known.value);
 }
 
 Result<std::unique_ptr<Function>> make_function(int kind, const void* config) {
@@ -155,6 +163,7 @@ nca_status add_function(nca_context& context, int kind, const void* config, nca_
       return fail(side.status(), status_of(side.status()));
     }
     function->returns_spill = side->returns_spill;
+    function->has_keys = side->has_keys;
     auto device_nf = kernel::DeviceNf::create(*context.device, std::move(side->spec), side->plan, side->state);
     if (!device_nf.ok()) {
       const absl::StatusCode code = device_nf.status().code();
@@ -225,21 +234,22 @@ bool take_functions(nca_context& context, nca_stream_config const& config, std::
 }
 
 nca_status init_stream(nca_context& context, const void* raw, nca_stream*& out) {
-  const auto config = read_struct<nca_stream_config>(raw);
-  if (!config || config->functions == nullptr || config->function_count == 0) {
-    return context.error.set(NCA_ERROR_ARGUMENT, config ? "a stream needs a function at least"
-                                                        : "the configuration's size is not set, or it sets members "
-                                                          "that this version of the library does not know");
+  nca_stream_config config{};
+  const bool is_known = read_struct(raw, config);
+  if (!is_known || config.functions == nullptr || config.function_count == 0) {
+    return context.error.set(NCA_ERROR_ARGUMENT, is_known ? "a stream needs a function at least"
+                                                          : "the configuration's size is not set, or it sets members "
+                                                            "that this version of the library does not know");
   }
   std::vector<nca_function*> functions;
-  if (!take_functions(context, *config, functions)) {
+  if (!take_functions(context, config, functions)) {
     return context.error.set(NCA_ERROR_ARGUMENT, "a function is null, removed, of another context, or given twice");
   }
-  const auto shape = shape_of(*config);
+  const auto shape = shape_of(config);
   if (!shape.ok()) {
     return context.error.set(NCA_ERROR_ARGUMENT, std::string(shape.status().message()));
   }
-  auto stream = nca_stream::create(context, functions, *shape, config->notify, config->user);
+  auto stream = nca_stream::create(context, functions, *shape, config.notify, config.user);
   if (!stream.ok()) {
     const bool on_host = context.device == nullptr;
     return context.error.set(on_host && lacks(stream.status()) ? NCA_ERROR_UNSUPPORTED : status_of(stream.status()),

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace catena::cipher {
 namespace {
@@ -28,7 +29,19 @@ bool equal_icv(const std::uint8_t* a, const std::uint8_t* b) {
 
 }  // namespace
 
-CryptoBurst::CryptoBurst(IMB_MGR* manager) : manager_(manager) {
+Result<Manager> make_manager() {
+  Manager manager(alloc_mb_mgr(0));
+  if (!manager) {
+    return absl::ResourceExhaustedError("intel-ipsec-mb: no memory for its state");
+  }
+  init_mb_mgr_auto(manager.get(), nullptr);
+  if (const int error = imb_get_errno(manager.get()); error != 0) {
+    return absl::UnavailableError(concat("intel-ipsec-mb cannot run here: ", imb_get_strerror(error)));
+  }
+  return manager;
+}
+
+CryptoBurst::CryptoBurst(Manager manager) : manager_(std::move(manager)) {
   for (std::uint32_t i = 0; i < kPackets; ++i) {
     IMB_JOB& job = jobs_[i];
     job.key_len_in_bytes = IMB_KEY_128_BYTES;
@@ -43,21 +56,15 @@ CryptoBurst::CryptoBurst(IMB_MGR* manager) : manager_(manager) {
 }
 
 Result<std::unique_ptr<CryptoBurst>> CryptoBurst::create() {
-  std::unique_ptr<IMB_MGR, Free> manager(alloc_mb_mgr(0));
-  if (!manager) {
-    return absl::ResourceExhaustedError("intel-ipsec-mb: no memory for its state");
-  }
-  init_mb_mgr_auto(manager.get(), nullptr);
-  if (const int error = imb_get_errno(manager.get()); error != 0) {
-    return absl::UnavailableError(concat("intel-ipsec-mb cannot run here: ", imb_get_strerror(error)));
-  }
-  return std::unique_ptr<CryptoBurst>(new CryptoBurst(manager.release()));
+  CATENA_ASSIGN_OR_RETURN(Manager manager, make_manager());
+  return std::unique_ptr<CryptoBurst>(new CryptoBurst(std::move(manager)));
 }
 
 SessionKeys CryptoBurst::expand(Keys const& secret) {
   SessionKeys keys;
   alignas(16) std::array<std::uint8_t, 176> backwards;
   IMB_AES_KEYEXP_128(manager_.get(), secret.encryption_key.data(), keys.round_keys.data(), backwards.data());
+  wipe(backwards.data(), backwards.size());
   std::memcpy(&keys.salt, secret.salt.data(), sizeof keys.salt);
   keys.extended_sequence = secret.extended_sequence;
   // RFC 2104: the state after the block (key ^ pad) is the same for every packet
@@ -68,6 +75,7 @@ SessionKeys CryptoBurst::expand(Keys const& secret) {
       block[i] = static_cast<std::uint8_t>(block[i] ^ secret.authentication_key[i]);
     }
     IMB_SHA1_ONE_BLOCK(manager_.get(), block.data(), state.data());
+    wipe(block.data(), block.size());
   };
   hash_pad(0x36, keys.inner_state);
   hash_pad(0x5C, keys.outer_state);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/wipe.hpp"
 #include "functions/cipher/cipher.layout.hpp"
 
 #include <catena/core/status.hpp>
@@ -17,22 +18,38 @@
 /// AES-128-CTR and HMAC-SHA1-96 by intel-ipsec-mb, many packets at a time.
 namespace catena::cipher {
 
-/// The keys of one direction between two peers.
+/// The keys of one direction between two peers. Wiped when they go.
 struct Keys {
   std::array<std::uint8_t, 16> encryption_key{};
   std::array<std::uint8_t, 4> salt{};  ///< RFC 3686 nonce
   std::array<std::uint8_t, 20> authentication_key{};
   bool extended_sequence = false;  ///< RFC 4303 section 2.2.1
+
+  ~Keys() { wipe(this, sizeof *this); }
 };
 
-/// What they expand to.
+/// What they expand to. Wiped when they go.
 struct SessionKeys {
   alignas(16) std::array<std::uint8_t, 176> round_keys{};  ///< AES-128 key schedule, bytes in FIPS 197 order
   std::array<std::uint32_t, 5> inner_state{};              ///< SHA-1 after the block key ^ ipad
   std::array<std::uint32_t, 5> outer_state{};              ///< SHA-1 after the block key ^ opad
   std::uint32_t salt = 0;                                  ///< RFC 3686 nonce, as it is in memory
   bool extended_sequence = false;                          ///< RFC 4303 section 2.2.1
+
+  ~SessionKeys() { wipe(this, sizeof *this); }
 };
+
+/// Frees intel-ipsec-mb's state, in which hashes may leave what keys expand to.
+struct FreeManager {
+  void operator()(IMB_MGR* manager) const {
+    wipe(manager, imb_get_mb_mgr_size());
+    free_mb_mgr(manager);
+  }
+};
+using Manager = std::unique_ptr<IMB_MGR, FreeManager>;
+/// The library's state for one thread at a time. ResourceExhausted: no memory. Unavailable: the library cannot run on
+/// this processor.
+Result<Manager> make_manager();
 
 /// A burst of ESP packets for the library. Call order: add() up to kPackets times, then encrypt() or decrypt(), which
 /// empty the burst again. Belongs to one thread at a time; owns the library's state.
@@ -92,10 +109,7 @@ class CryptoBurst {
   bool decrypt(std::array<bool, kPackets>& good);
 
  private:
-  struct Free {
-    void operator()(IMB_MGR* manager) const { free_mb_mgr(manager); }
-  };
-  explicit CryptoBurst(IMB_MGR* manager);
+  explicit CryptoBurst(Manager manager);
 
   /// The bytes that a half of a sequence number took the place of.
   struct Displaced {
@@ -103,7 +117,7 @@ class CryptoBurst {
     std::array<std::uint8_t, kExtensionBytes> bytes;
   };
 
-  std::unique_ptr<IMB_MGR, Free> manager_;
+  Manager manager_;
   std::uint32_t size_ = 0;
   std::uint32_t displaced_size_ = 0;
   std::array<IMB_JOB, kPackets> jobs_{};
