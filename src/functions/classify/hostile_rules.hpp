@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <span>
@@ -63,7 +64,7 @@ class HostileRules {
   Rule rule(std::string const& kind, std::uint32_t i, std::uint32_t count) {
     Rule rule;
     if (kind == "nested_ports" || kind == "nested_ports_widest_first") {
-      // each holds the one before, or after, and what no rule covers leaves none of them out
+      // each holds the one before, or after; packets to other destination ports match none of them
       const std::uint32_t width = kind == "nested_ports" ? i : count - 1 - i;
       rule.sport = ports(30'000 - width, 30'000 + width);
       rule.dport = ports(1, 60'000);
@@ -82,7 +83,7 @@ class HostileRules {
       rule.src = prefix(8, 0x0A000000);
       rule.dport = ports(80, 90);
     } else {
-      // every second rule is one source to any port, every other any source to one port: each pair overlaps
+      // every second rule has one source port, every other one destination port: any two of both kinds overlap
       (i % 2 == 0 ? rule.sport : rule.dport) = ports(i, i);
     }
     return rule;
