@@ -14,9 +14,11 @@
 #include <set>
 #include <string>
 
+#include "bench/adaptchain/modes.hpp"
 #include "bench/adaptchain/page.hpp"
 #include "bench/adaptchain/results.hpp"
 #include "bench/chains/chains.hpp"
+#include "bench/chains/filled_ahead.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/chains/reference.hpp"
 #include "bench/chains/sample_sink.hpp"
@@ -155,10 +157,29 @@ TEST_F(ReferenceTest, is_what_a_run_from_the_start_gives) {
   }
 }
 
-TEST_F(ReferenceTest, esp_frames_decrypt_to_the_clear_ones) {
-  const auto clear = clear_frames(508, workplace_);
+/// Of the frames of busy_frames().
+bool holds_a_string(std::uint64_t flow) { return flow % kServiceEvery != 0 && flow % kMatchEvery == 1; }
+
+TEST_F(ReferenceTest, the_load_balancer_and_the_nids_have_something_to_do_at_every_size) {
+  for (const std::uint32_t bytes : {60U, 124U, 1514U}) {
+    const auto busy = busy_frames(bytes, workplace_);
+    const auto esp = esp_frames(bytes, 0, workplace_);
+    ASSERT_TRUE(busy.ok() && esp.ok());
+    const auto out = reference_run(**find_chain("C3-decrypt"), *esp, false, 8, workplace_);
+    ASSERT_TRUE(out.ok()) << out.status();
+    ASSERT_EQ(out->size(), io::kReplaySampleRun);
+    for (Sample const& sample : *out) {
+      const std::uint64_t flow = sample.index % kFlows;
+      EXPECT_EQ(sample.bytes != (*busy)[flow], flow % kServiceEvery == 0) << "rewritten to a backend";
+      EXPECT_EQ(sample.verdict, holds_a_string(flow) ? packet::Verdict::kAlert : packet::Verdict::kPass) << flow;
+    }
+  }
+}
+
+TEST_F(ReferenceTest, esp_frames_decrypt_to_the_busy_ones) {
+  const auto busy = busy_frames(508, workplace_);
   const auto esp = esp_frames(508, 0, workplace_);
-  ASSERT_TRUE(clear.ok() && esp.ok());
+  ASSERT_TRUE(busy.ok() && esp.ok());
   ASSERT_EQ(esp->size(), kFlows);
   std::set<std::uint32_t> sequence_numbers;
   for (Frame const& frame : *esp) {
@@ -172,18 +193,22 @@ TEST_F(ReferenceTest, esp_frames_decrypt_to_the_clear_ones) {
   ASSERT_TRUE(decrypted.ok()) << decrypted.status();
   ASSERT_EQ(decrypted->size(), io::kReplaySampleRun);
   for (Sample const& sample : *decrypted) {
-    EXPECT_EQ(sample.bytes, (*clear)[sample.index % kFlows]);
+    EXPECT_EQ(sample.bytes, (*busy)[sample.index % kFlows]);
+    EXPECT_EQ(sample.verdict == packet::Verdict::kAlert, holds_a_string(sample.index % kFlows)) << sample.index;
   }
   const auto other = esp_frames(508, 1, workplace_);
   ASSERT_TRUE(other.ok());
   EXPECT_EQ(packet::load_be32(other->front().data() + 34), spi_of(1)) << "each copy has an association of its own";
 }
 
-TEST_F(ReferenceTest, no_traffic_of_the_benchmark_is_dropped_or_raises_an_alert) {
+TEST_F(ReferenceTest, no_traffic_of_the_chains_that_encrypt_is_dropped_or_raises_an_alert) {
   for (PaperChain const& chain : paper_chains()) {
-    const auto frames = chain.esp_input ? esp_frames(1514, 0, workplace_) : clear_frames(1514, workplace_);
+    if (chain.esp_input) {
+      continue;
+    }
+    const auto frames = clear_frames(1514, workplace_);
     ASSERT_TRUE(frames.ok()) << frames.status();
-    const auto samples = reference_run(chain, *frames, !chain.esp_input, 5, workplace_);
+    const auto samples = reference_run(chain, *frames, true, 5, workplace_);
     ASSERT_TRUE(samples.ok()) << samples.status();
     EXPECT_TRUE(std::all_of(samples->begin(), samples->end(), [](Sample const& sample) {
       return sample.verdict == packet::Verdict::kPass && !sample.bytes.empty();
@@ -209,10 +234,76 @@ TEST_F(ReferenceTest, a_run_is_timed_from_its_first_packet_on) {
   EXPECT_FALSE(run_for(spec, workplace_).status.ok());
 }
 
+// ---- the source of frames that are right to the last byte
+
+TEST(FilledAhead, gives_the_frames_in_turn_with_their_numbers) {
+  std::vector<Frame> frames;
+  for (std::uint8_t i = 0; i < 7; ++i) {
+    frames.emplace_back(60 + 100 * i, static_cast<std::uint8_t>(i + 1));
+  }
+  ASSERT_TRUE(eal::start().ok());
+  for (const std::uint32_t threads : {1U, 3U}) {
+    constexpr std::uint64_t kCount = 10'000;
+    auto pool = memory::PacketPool::create(2048);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    {
+      auto source = make_filled_ahead(frames, threads, kCount);
+      ASSERT_TRUE(source.ok()) << source.status();
+      std::uint64_t next_index = 5;
+      std::uint64_t number = 0;
+      while (!(*source)->finished()) {
+        memory::Unit* unit = (*pool)->acquire_unit();
+        bool starved = false;
+        ASSERT_TRUE((*source)->receive(**pool, *unit, next_index, starved).ok());
+        const packet::Batch batch = (*pool)->batch(*unit);
+        for (std::uint32_t i = 0; i < batch.size(); ++i, ++number) {
+          Frame const& expected = frames[number % frames.size()];
+          ASSERT_TRUE(
+              std::equal(expected.begin(), expected.end(), batch[i].frame(), batch[i].frame() + batch[i].length()))
+              << number;
+          ASSERT_EQ((*pool)->meta().index[unit->slots()[i]], 5 + number);
+        }
+        (*pool)->release_slots(*unit, 0, unit->count);
+        (*pool)->release_unit(unit);
+      }
+      EXPECT_EQ(number, kCount);
+      EXPECT_EQ(next_index, 5 + kCount);
+      EXPECT_EQ((*source)->seen(), kCount);
+    }
+    EXPECT_EQ((*pool)->free_slots(), (*pool)->slots());
+  }
+}
+
+TEST(FilledAhead, gives_back_what_it_filled_in_vain) {
+  ASSERT_TRUE(eal::start().ok());
+  auto pool = memory::PacketPool::create(2048);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  {
+    auto source = make_filled_ahead({Frame(60)}, 2, 0);
+    ASSERT_TRUE(source.ok()) << source.status();
+    memory::Unit* unit = (*pool)->acquire_unit();
+    std::uint64_t next_index = 0;
+    bool starved = false;
+    while (unit->count == 0) {
+      ASSERT_TRUE((*source)->receive(**pool, *unit, next_index, starved).ok());
+    }
+    EXPECT_FALSE((*source)->finished());
+    (*pool)->release_slots(*unit, 0, unit->count);
+    (*pool)->release_unit(unit);
+    EXPECT_LT((*pool)->free_slots(), (*pool)->slots());
+  }
+  EXPECT_EQ((*pool)->free_slots(), (*pool)->slots());
+  EXPECT_FALSE(make_filled_ahead({}, 1, 0).ok());
+  EXPECT_FALSE(make_filled_ahead({Frame(60)}, 0, 0).ok());
+  EXPECT_FALSE(make_filled_ahead({Frame()}, 1, 0).ok());
+  EXPECT_FALSE(make_filled_ahead({Frame(2000)}, 1, 0).ok());
+}
+
 TEST(PaperChains, missing_data_and_unknown_names_are_errors_that_say_what_there_is) {
   EXPECT_THAT(std::string(find_data("/not/there", "chains", kPaperFiles).status().message()), HasSubstr("--data"));
   EXPECT_EQ(find_data("/not/there", "chains", kPaperFiles).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(find_chain("C6").status().message()), HasSubstr("C1, C2, C3, C4, C5, C1-decrypt"));
+  EXPECT_THAT(std::string(find_chain("C6").status().message()),
+              HasSubstr("C1, C2, C3, C4, C5, C1-decrypt, C3-decrypt"));
   EXPECT_EQ((*find_chain("C4"))->title(), "firewall(G) ipsec(G) nids(G) router(C)");
 }
 
@@ -247,17 +338,25 @@ TEST(Results, count_frames_with_fcs) {
 
 TEST(PaperPage, sets_ratios_and_savings_beside_the_papers) {
   Results results;
-  results.cells = {cell("copy", 64, {1e6, 2e6, 3e6}, 100), cell("adaptive", 64, {3e6}, 80),
-                   cell("copy", 1518, {1e6}, 2000), cell("adaptive", 1518, {4e6}, 1000)};
+  results.cells = {cell(kCopyStaged, 64, {1e6, 2e6, 3e6}, 100),
+                   cell(kAdaptiveStaged, 64, {3e6}, 80),
+                   cell(kCopy, 64, {4e6}, 60),
+                   cell(kAdaptive, 64, {5e6}, 50),
+                   cell(kShared, 64, {2e6}, 50),
+                   cell(kCopyStaged, 1518, {1e6}, 2000),
+                   cell(kAdaptiveStaged, 1518, {4e6}, 1000)};
   const PageText written = paper_page(results, {64, 1518});
   std::string const& page = written.markdown;
   EXPECT_THAT(
       page, HasSubstr("| C1 | 9 | up to 3.2x | 1.50x .. 4.00x | 13.9 % (64 B) .. 49.1 % (1518 B) | 20.0 .. 50.0 % |"));
-  EXPECT_THAT(page, HasSubstr("| 64 | copy | 2.000 | 1.02 (0.51 .. 1.54) |"));
+  EXPECT_THAT(page, HasSubstr("| C1 | 64 | 1.50 | 2.00 | 2.50 | 1.25 | 2.50 | - |"))
+      << "plan, method, both, over others";
+  EXPECT_THAT(page, HasSubstr("| C1 | 1518 | 4.00 | - | - | - | - | - |"));
+  EXPECT_THAT(page, HasSubstr("| 64 | copy, staged | 1 | 2.000 | 1.02 (0.51 .. 1.54) |"));
   EXPECT_THAT(page, Not(HasSubstr("C2:"))) << "nothing was measured of it";
   ASSERT_EQ(written.figures.size(), 2U);
   EXPECT_EQ(written.figures["c1-throughput"]["labels"], (std::vector<std::string>{"64", "1518"}));
-  EXPECT_EQ(written.figures["c1-to-device"]["series"][0]["name"], "copy");
+  EXPECT_EQ(written.figures["c1-to-device"]["series"][0]["name"], kCopyStaged);
   EXPECT_THAT(page, HasSubstr("](c1-throughput.svg)"));
 }
 

@@ -102,6 +102,7 @@ int bench(int argc, char** argv) {
       ->check(CLI::Range(1, 64) | CLI::IsMember({"best"}))
       ->capture_default_str();
   adaptchain->add_option("--tuning", paper.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
+  adaptchain->add_flag("--resume", paper.resume, "Keep the tables that the output folder has as a whole");
   adaptchain->add_flag("--quick", paper.quick, "One short repeat of two sizes");
   add_common_options(*adaptchain, paper);
   adaptchain->callback([&] { status = run(paper, device, replicas); });

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/adaptchain/adaptchain.hpp"
 
+#include "bench/common/copy_rate.hpp"
 #include "bench/common/data.hpp"
 
 #include "bench/adaptchain/modes.hpp"
 #include "bench/adaptchain/page.hpp"
+#include "bench/adaptchain/resume.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/common/machine.hpp"
 #include "device/subprocess.hpp"
@@ -34,6 +36,8 @@ constexpr std::uint32_t kQuickSampleEvery = 16;
 constexpr std::uint64_t kSampleRuns = 4;
 constexpr double kQuickSeconds = 0.4;
 constexpr double kTraceSeconds = 0.4;
+constexpr double kCopySeconds = 0.5;
+constexpr double kGiga = 1e9;
 constexpr std::uint32_t kMaxFillers = 4;
 constexpr std::uint32_t kMaxTriedReplicas = 3;
 constexpr double kTrialShare = 0.3;  ///< of a run's length
@@ -112,6 +116,9 @@ void Paper::add(Part part, std::string chain, std::string mode, std::uint32_t wi
 
 void Paper::list_cells() {
   std::vector<std::uint32_t> const& sizes = options_.wire_bytes;
+  for (const std::uint32_t size : {sizes.front(), sizes.back()}) {
+    add(Part::kAnchor, "C4", kAdaptive, size);
+  }
   const bool tries = options_.replicas == kBestReplicas;
   for (const bool esp : {false, true}) {
     for (const std::uint32_t size : wants(Part::kSource) ? sizes : std::vector<std::uint32_t>()) {
@@ -355,24 +362,34 @@ Status Paper::write_output() const {
 }
 
 Result<Results> Paper::run() {
-  results_.command = options_.command;
   results_.seconds = options_.seconds;
   results_.tuning = options_.tuning;
   results_.sample_every = sample_every();
-  results_.machine = describe_machine();
   results_.commit = source_commit(workplace_.folder);
   std::string why_not;
   CATENA_ASSIGN_OR_RETURN(const auto device, device::open(options_.device, &why_not));
   if (!device) {
     return absl::UnavailableError(concat("there is no device to compare ways to: ", why_not));
   }
+  CATENA_ASSIGN_OR_RETURN(const double copy_rate, copy_bytes_per_s(*device, options_.quick ? 0 : kCopySeconds));
+  results_.runs.push_back({describe_machine(), concat(device->info().name, ", ", device->info().driver),
+                           copy_rate / kGiga, options_.command});
   list_cells();
+  if (options_.resume) {
+    CATENA_ASSIGN_OR_RETURN(Results earlier, read_results(concat(options_.output, "/results.json")));
+    CATENA_ASSIGN_OR_RETURN(const std::size_t kept, take_over(std::move(earlier), options_.repeats, results_));
+    progress_(concat("kept ", kept, " measurements of earlier runs"));
+  }
   CATENA_RETURN_IF_ERROR(write_output());
   for (std::string const& note : results_.notes) {
     progress_(note);
   }
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < results_.cells.size(); ++i) {
+    if (!results_.cells[i].repeats.empty()) {
+      continue;
+    }
+    results_.cells[i].run = results_.runs.size() - 1;
     measure(results_.cells[i]);
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
     progress_(line_for(i + 1, results_.cells[i], passed.count()));

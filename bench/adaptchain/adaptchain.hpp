@@ -31,6 +31,7 @@ struct PaperOptions {
   std::string output;   ///< folder for results.json, README.md and the figures; made where it is not there
   std::string data;     ///< see find_data()
   std::string tuning;   ///< of the chain files, without braces; empty: that of the benchmark
+  bool resume = false;  ///< goes on with what the output folder has
   bool quick = false;   ///< one short repeat of two sizes, smaller launches: for machines without a GPU, and tests
   std::string command;  ///< for the record
 };
@@ -45,12 +46,14 @@ inline constexpr const char* kTimelineChain = "C4";
 inline constexpr const char* kTimelineMode = kAdaptive;
 inline constexpr std::uint32_t kUnitSizes[] = {4, 16, 64, 256, 1024};
 
-/// Runs everything that the options ask for and writes the output folder after every cell. `progress` gets a line for
-/// each. A cell that fails has its error in it, and the others go on. Errors:
+/// Runs everything that the options ask for and writes the output folder after every cell. With `resume` tables that
+/// are there as a whole are kept. `progress` gets a line for each. A cell that fails has its error in it, and the
+/// others go on. Errors:
 ///   InvalidArgument   an option is out of range or names what there is not
 ///   NotFound          the data folder is not there
 ///   Unavailable       a temporary folder cannot be made
 ///   PermissionDenied  the output cannot be written
+///   FailedPrecondition  the results to resume are of another commit, or were measured with other options
 Result<Results> run_paper(PaperOptions const& options, nf::Registry const& registry,
                           std::function<void(std::string const&)> const& progress);
 

@@ -87,6 +87,7 @@ class Page final : private MarkdownPage {
   std::string ratios(Part part, std::string_view chain, std::string_view mode, std::string_view other,
                      Value const& value, bool saved) const;
 
+  void anchors();
   void head();
   std::string ratio(Part part, std::string_view chain, std::uint32_t bytes, const char* mode, const char* base) const;
   double ceiling(Cell const& cell) const;
@@ -123,19 +124,40 @@ std::string Page::ratios(Part part, std::string_view chain, std::string_view mod
   return saved ? fmt::format("{:.1f} .. {:.1f} %", *low, *high) : fmt::format("{:.2f}x .. {:.2f}x", *low, *high);
 }
 
+/// Which machines measured, and how fast each was at the same few things.
+void Page::anchors() {
+  add("Measured in {} runs. Each began with the same three measurements; a table is of one run.\n\n"
+      "| run | machine | device | copies, GB/s each way | C4, adaptive, one copy of the chain | command |\n"
+      "| --- | --- | --- | --- | --- | --- |\n",
+      results_.runs.size());
+  for (std::size_t run = 0; run < results_.runs.size(); ++run) {
+    RunOrigin const& origin = results_.runs[run];
+    std::string speeds;
+    for (Cell const& cell : results_.cells) {
+      if (cell.part == Part::kAnchor && cell.run == run && !cell.repeats.empty()) {
+        speeds += fmt::format("{}{} B: {:.1f} Mpps, {:.1f} Gbps", speeds.empty() ? "" : "; ", cell.wire_bytes,
+                              packets_per_s(cell).median / kMega, gbps(cell).median);
+      }
+    }
+    add("| {} | {} | {} | {:.1f} | {} | `{}` |\n", run + 1, origin.machine, origin.device, origin.copy_gb_per_s, speeds,
+        origin.command);
+  }
+  add("\n");
+}
+
 void Page::head() {
   add("# The comparisons of AdaptChain on this machine\n\n"
       "Written by `catena-bench adaptchain`; `docs/performance.md` says how it measures. The paper is\n"
       "\"AdaptChain: Adaptive Data Sharing and Synchronization for NFV Systems on Heterogeneous Architectures\"\n"
       "(IEEE TPDS 2024), whose machine has a Titan X (Pascal), a Xeon E5-2695 v4 and a 100 Gbps link; figures beside\n"
       "ours are those of its text.\n\n"
-      "| | |\n| --- | --- |\n| device | {} |\n| plans by | {} |\n| machine | {} |\n| commit | {} |\n| command | `{}` "
-      "|\n"
+      "| | |\n| --- | --- |\n| plans by | {} |\n| commit | {} |\n"
       "| runs | {:.6g} s each, a quarter of it warm-up; median (smallest .. largest) of the repeats |\n"
       "| tuning | `{}` |\n"
       "| output checked | {} sampled packets against the chain on the CPU, {} different |\n\n",
-      results_.device, results_.costs_from, results_.machine, results_.commit, results_.command, results_.seconds,
-      results_.tuning, results_.samples_compared(), results_.samples_different());
+      results_.costs_from, results_.commit, results_.seconds, results_.tuning, results_.samples_compared(),
+      results_.samples_different());
+  anchors();
   add("Sizes are those of arriving frames with FCS (Catena's own figures are without its 4 bytes), and Gbps counts\n"
       "them so. Modes: `copy` stands for G-NET, the paper's baseline; `shared` for Gaviss; `adaptive` for AdaptChain.\n"
       "`staged`: everything is batched by the CPU, as in the papers; else plans may use every transfer method.\nIPsec "
@@ -288,6 +310,10 @@ void Page::chain(Part part, PaperChain const& chain, std::string const& figure_n
     return;
   }
   add("## {}: {}{}\n\n", chain.name, chain.title(), figure_name.empty() ? "" : concat(", figure ", figure_name));
+  const auto measured = std::find_if(results_.cells.begin(), results_.cells.end(), [&](Cell const& cell) {
+    return cell.part == part && cell.chain == chain.name && !cell.repeats.empty();
+  });
+  add("Run {}. ", measured->run + 1);
   if (chain.esp_input) {
     add("Not in the paper's figures: real ESP comes in, and is decrypted. Sizes are those of the frames inside. Every\n"
         "{}th flow is a connection to the load balancer's service, every {}th packet holds a string of the NIDS's "

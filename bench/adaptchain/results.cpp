@@ -25,9 +25,13 @@ nlohmann::ordered_json to_json(Repeat const& repeat) {
 }
 
 nlohmann::ordered_json to_json(Cell const& cell) {
-  nlohmann::ordered_json json{
-      {"part", to_string(cell.part)},  {"chain", cell.chain},       {"mode", cell.mode},
-      {"wire_bytes", cell.wire_bytes}, {"replicas", cell.replicas}, {"planned_ns_per_packet", cell.planned_ns}};
+  nlohmann::ordered_json json{{"part", to_string(cell.part)},
+                              {"chain", cell.chain},
+                              {"mode", cell.mode},
+                              {"wire_bytes", cell.wire_bytes},
+                              {"run", cell.run},
+                              {"replicas", cell.replicas},
+                              {"planned_ns_per_packet", cell.planned_ns}};
   if (cell.unit_packets != 0) {
     json["unit_packets"] = cell.unit_packets;
   }
@@ -60,6 +64,8 @@ nlohmann::ordered_json to_json(Cell const& cell) {
 
 std::string_view to_string(Part part) {
   switch (part) {
+    case Part::kAnchor:
+      return "anchor";
     case Part::kSource:
       return "source";
     case Part::kThroughput:
@@ -72,6 +78,15 @@ std::string_view to_string(Part part) {
       return "latency";
   }
   return {};
+}
+
+Part part_of(std::string_view name) {
+  for (const Part part : {Part::kAnchor, Part::kThroughput, Part::kDecrypt, Part::kUnits, Part::kLatency}) {
+    if (name == to_string(part)) {
+      return part;
+    }
+  }
+  return Part::kSource;
 }
 
 Spread over(Cell const& cell, double Repeat::*value) {
@@ -127,17 +142,22 @@ Cell const* find(Results const& results, Part part, std::string_view chain, std:
 std::string to_json(Results const& results) {
   nlohmann::ordered_json json{
       {"benchmark", "adaptchain"},
-      {"machine", results.machine},
       {"device", results.device},
       {"cost_profile", results.costs_from},
       {"commit", results.commit},
-      {"command", results.command},
       {"seconds", results.seconds},
       {"tuning", results.tuning},
       {"sample_every_runs", results.sample_every},
       {"samples", {{"compared", results.samples_compared()}, {"different", results.samples_different()}}},
       {"failed_cells", results.failed_cells()},
       {"notes", results.notes}};
+  json["runs"] = nlohmann::ordered_json::array();
+  for (RunOrigin const& run : results.runs) {
+    json["runs"].push_back({{"machine", run.machine},
+                            {"device", run.device},
+                            {"copy_gb_per_s", run.copy_gb_per_s},
+                            {"command", run.command}});
+  }
   json["cells"] = nlohmann::ordered_json::array();
   for (Cell const& cell : results.cells) {
     json["cells"].push_back(to_json(cell));

@@ -14,6 +14,7 @@ namespace catena::bench {
 
 /// What a cell is measured for.
 enum class Part {
+  kAnchor,      ///< C4 at two sizes at the head of each run: by them runs on several machines can be compared
   kSource,      ///< rx and tx alone
   kThroughput,  ///< C1 to C5 as fast as they can
   kDecrypt,     ///< C1 and C4 on ESP
@@ -21,6 +22,16 @@ enum class Part {
   kLatency,     ///< at an offered rate
 };
 std::string_view to_string(Part part);
+/// The part of that name; kSource where there is none.
+Part part_of(std::string_view name);
+
+/// One time that the benchmark ran, of those that made a set of results.
+struct RunOrigin {
+  std::string machine;  ///< processor, cores, kernel
+  std::string device;
+  double copy_gb_per_s = 0;  ///< see copy_bytes_per_s()
+  std::string command;
+};
 
 /// One repeat of a cell.
 struct Repeat {
@@ -45,6 +56,7 @@ struct Cell {
   std::uint32_t wire_bytes = 64;   ///< of an arriving frame with its FCS; where the chain decrypts, of what is inside
   std::uint32_t unit_packets = 0;  ///< 0: the default
   double offered_gbps = 0;         ///< 0: as fast as the chain takes
+  std::size_t run = 0;             ///< which of Results::runs measured it
   std::uint32_t replicas = 1;
   double planned_ns = 0;  ///< a packet, as the plan reckons
   std::vector<Repeat> repeats;
@@ -61,9 +73,8 @@ Spread gbps(Cell const& cell);
 Spread over(Cell const& cell, double Repeat::*value);
 
 struct Results {
-  std::string command;
-  std::string commit;   ///< of the source tree, or "unknown"
-  std::string machine;  ///< processor, cores, kernel
+  std::vector<RunOrigin> runs;
+  std::string commit;  ///< of the source tree, or "unknown"
   std::string device;
   std::string costs_from;  ///< the cost profile that plans were made by
   double seconds = 0;

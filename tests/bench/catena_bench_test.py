@@ -43,7 +43,8 @@ class Benchmarks(unittest.TestCase):
                 self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
 
     def test_adaptchain_measures_checks_and_writes_its_page(self):
-        result = self.adaptchain("--chains", "C4,C4-decrypt", "--sizes", "64,512", "--parts", "source,throughput,decrypt,latency",
+        result = self.adaptchain("--chains", "C4,C4-decrypt", "--sizes", "64,512", "--modes", "copy, staged;adaptive", "--parts",
+                                 "source,throughput,decrypt,latency",
                                   "--replicas", "2")
         self.assertEqual(result.returncode, 0, result.stderr)
         with open(self.path("adaptchain/results.json"), encoding="utf-8") as file:
@@ -66,14 +67,16 @@ class Benchmarks(unittest.TestCase):
             self.assertAlmostEqual(cell["gbps"]["median"],
                                    cell["packets_per_second"]["median"] * cell["wire_bytes"] * 8 / 1e9, places=6)
         self.assertEqual({part: len(cells) for part, cells in kinds.items()},
-                         {"source": 2, "throughput": 8, "decrypt": 6, "latency": 4})
+                         {"anchor": 2, "source": 4, "throughput": 4, "decrypt": 4, "latency": 4})
+        self.assertEqual(len(results["runs"]), 1)
+        self.assertGreater(results["runs"][0]["copy_gb_per_s"], 0)
         self.assertEqual(results["samples"], {"compared": sum(cell["samples"]["compared"] for cell in results["cells"]),
                                               "different": 0})
         by_mode = {cell["mode"]: cell["repeats"][0] for cell in kinds["throughput"] if cell["wire_bytes"] == 512}
         # copy moves the frame for IPsec and again the payload for the NIDS
-        self.assertGreater(by_mode["copy"]["host_to_device_bytes_per_packet"], 508 + 400)
+        self.assertGreater(by_mode["copy, staged"]["host_to_device_bytes_per_packet"], 508 + 400)
         self.assertLess(by_mode["adaptive"]["host_to_device_bytes_per_packet"],
-                        by_mode["copy"]["host_to_device_bytes_per_packet"])
+                        by_mode["copy, staged"]["host_to_device_bytes_per_packet"])
         for cell in kinds["latency"]:
             percents = [point["percent"] for point in cell["latency_cdf"]]
             times = [point["us"] for point in cell["latency_cdf"]]
@@ -88,6 +91,38 @@ class Benchmarks(unittest.TestCase):
         for figure in re.findall(r"\(([^)]*\.svg)\)", page):
             self.assertTrue(os.path.exists(self.path("adaptchain/" + figure)), figure)
         self.assertIn(f"[{len(results['cells'])}/{len(results['cells'])}]", result.stderr)
+
+    def test_adaptchain_keeps_whole_tables_and_measures_the_others(self):
+        options = ("--chains", "C1", "--sizes", "64", "--modes", "copy;adaptive", "--parts", "throughput")
+        self.assertEqual(self.adaptchain(*options).returncode, 0)
+        path = self.path("adaptchain/results.json")
+        with open(path, encoding="utf-8") as file:
+            first = json.load(file)
+        more = ("--chains", "C1,C4", *options[2:], "--resume")
+        result = self.adaptchain(*more)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("kept 2 measurements of earlier runs", result.stderr)
+        with open(path, encoding="utf-8") as file:
+            second = json.load(file)
+        self.assertEqual([(cell["part"], cell["chain"], cell["run"]) for cell in second["cells"]],
+                         [("anchor", "C4", 0)] * 2 + [("anchor", "C4", 1)] * 2 + [("throughput", "C1", 0)] * 2 +
+                         [("throughput", "C4", 1)] * 2)
+        self.assertEqual([cell for cell in first["cells"] if cell["part"] == "throughput"], second["cells"][4:6])
+        # a table that lacks something is measured as a whole
+        del second["cells"][5]["repeats"][0]
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(second, file)
+        self.assertIn("kept 2 measurements of earlier runs", self.adaptchain(*more).stderr)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual([cell["run"] for cell in json.load(file)["cells"][6:]], [2, 2, 1, 1])
+        second["commit"] = "another"
+        for text, words in ((json.dumps(second), "are of commit another"), ("{}", "is no result of this benchmark"),
+                            (json.dumps({"benchmark": "adaptchain"}), "results.json: ")):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            result = self.adaptchain(*more)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(words, result.stderr)
 
     def test_adaptchain_says_what_it_does_not_know(self):
         for arguments, words in ((("--chains", "C6"), "there is no chain 'C6'; allowed: C1, C2"),
