@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/common/copy_rate.hpp"
 
-#include <array>
 #include <chrono>
+#include <vector>
 
 namespace catena::bench {
 namespace {
@@ -24,10 +24,24 @@ Result<Lane> make_lane(device::Device& device) {
   return lane;
 }
 
+/// Bytes a second of a copy of `bytes` that is made again and again.
+template <typename Copy>
+Result<double> rate_of(Copy const& copy, std::size_t bytes, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  std::chrono::duration<double> passed{};
+  std::uint64_t copies = 0;
+  do {
+    CATENA_RETURN_IF_ERROR(copy());
+    ++copies;
+    passed = Clock::now() - begin;
+  } while (passed.count() < seconds);
+  return static_cast<double>(copies * bytes) / passed.count();
+}
+
 }  // namespace
 
 Result<double> copy_bytes_per_s(device::Device& device, double seconds) {
-  using Clock = std::chrono::steady_clock;
   CATENA_ASSIGN_OR_RETURN(const Lane in, make_lane(device));
   CATENA_ASSIGN_OR_RETURN(const Lane out, make_lane(device));
   const auto copy_both = [&]() -> Status {
@@ -40,15 +54,27 @@ Result<double> copy_bytes_per_s(device::Device& device, double seconds) {
     return absl::OkStatus();
   };
   CATENA_RETURN_IF_ERROR(copy_both());
-  const Clock::time_point begin = Clock::now();
-  std::chrono::duration<double> passed{};
-  std::uint64_t copies = 0;
-  do {
-    CATENA_RETURN_IF_ERROR(copy_both());
-    ++copies;
-    passed = Clock::now() - begin;
-  } while (passed.count() < seconds);
-  return static_cast<double>(copies * kBytes) / passed.count();
+  return rate_of(copy_both, kBytes, seconds);
+}
+
+Result<double> copy_in_bytes_per_s(device::Device& device, std::size_t bytes, bool pinned, double seconds) {
+  CATENA_ASSIGN_OR_RETURN(const auto buffer, device.allocate(bytes));
+  CATENA_ASSIGN_OR_RETURN(const auto stream, device.create_stream());
+  std::unique_ptr<device::PinnedBuffer> memory;
+  std::vector<std::byte> pageable;
+  if (pinned) {
+    CATENA_ASSIGN_OR_RETURN(memory, device.allocate_pinned(bytes));
+  } else {
+    pageable.resize(bytes);
+  }
+  const std::span<const std::byte> source = pinned ? memory->bytes().first(bytes) : std::span(pageable);
+  const auto copy = [&]() -> Status {
+    CATENA_RETURN_IF_ERROR(stream->copy_to_device(*buffer, 0, source));
+    CATENA_ASSIGN_OR_RETURN(const auto done, stream->record());
+    return done->wait(kLimit, "a copy to the device");
+  };
+  CATENA_RETURN_IF_ERROR(copy());
+  return rate_of(copy, bytes, seconds);
 }
 
 }  // namespace catena::bench

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/nca/nca.hpp"
 
+#include "bench/common/copy_rate.hpp"
 #include "bench/common/data.hpp"
 #include "bench/common/machine.hpp"
 #include "bench/nca/page.hpp"
@@ -20,9 +21,10 @@
 namespace catena::bench {
 namespace {
 
-constexpr std::array<const char*, 3> kParts{"draft", "queues", "kernel"};
+constexpr std::array<const char*, 4> kParts{"draft", "streams", "queues", "kernel"};
 constexpr std::array<std::uint32_t, 3> kStrings{1000, 2500, 5000};
-constexpr std::array<std::uint32_t, 3> kBytes{64, 583, 1450};
+constexpr std::array<std::uint32_t, 4> kBytes{0, 64, 583, 1450};  // 0: sizes vary
+constexpr std::array<std::uint32_t, 3> kStreams{1, 2, 4};
 constexpr std::array<std::uint32_t, 2> kMatchingPercent{0, 35};
 constexpr std::uint32_t kMaxQueues = 4;
 constexpr std::uint32_t kTimelineQueues = 3;
@@ -31,6 +33,9 @@ constexpr std::uint32_t kQuickBufferPackets = 512;
 /// So many buffers of packets are different.
 constexpr std::uint32_t kBuffersOfTraffic = 4;
 constexpr double kQuickSeconds = 0.05;
+constexpr double kBatchShare = 0.3;  ///< of a run's length
+constexpr double kCopySeconds = 0.5;
+constexpr double kNsPerUs = 1000;
 constexpr double kHyperscanSeconds = 0.5;
 constexpr double kGbpsPerByte = 8e-9;
 constexpr double kMega = 1e6;
@@ -56,6 +61,8 @@ class NcaBench {
   void measure(NcaCell& cell);
   Status measure_all(NcaCell& cell);
   Status measure_once(NcaCell& cell, NcaLoad const& load);
+  Status measure_batch(NcaCell& cell, NcaLoad load);
+  Status measure_copies();
   Status prepare_strings(std::uint32_t count);
   Status prepare_traffic(NcaCell const& cell);
   std::string line_for(NcaCell const& cell) const;
@@ -100,17 +107,23 @@ void NcaBench::list_cells() {
   const std::uint32_t max_strings = options_.quick ? kStrings.front() : kStrings.back();
   if (wants("draft")) {
     for (const std::uint32_t strings : kStrings) {
-      for (const std::uint32_t percent : kMatchingPercent) {
-        if (strings <= max_strings) {
-          add("draft", strings, 0, percent);
+      for (const std::uint32_t bytes : kBytes) {
+        for (const std::uint32_t percent : kMatchingPercent) {
+          if (!options_.quick || (strings <= max_strings && bytes <= kBytes[1])) {
+            add("draft", strings, bytes, percent);
+          }
         }
       }
     }
-    for (const std::uint32_t bytes : kBytes) {
-      for (const std::uint32_t percent : kMatchingPercent) {
-        if (!options_.quick || bytes == kBytes.front()) {
-          add("draft", max_strings, bytes, percent);
-        }
+  }
+  for (const std::uint32_t streams : kStreams) {
+    for (const std::uint32_t percent : kMatchingPercent) {
+      if (wants("streams") && (!options_.quick || streams == 1)) {
+        add("streams", max_strings, 0, percent);
+        // as many threads in all as the other parts have
+        NcaCell& cell = results_.cells.back();
+        cell.threads = std::max(1U, options_.streams * options_.threads / streams);
+        cell.streams = streams;
       }
     }
   }
@@ -187,6 +200,49 @@ Status NcaBench::measure_once(NcaCell& cell, NcaLoad const& load) {
   return absl::OkStatus();
 }
 
+/// Buffers one at a time, for what each part of the work takes by itself.
+Status NcaBench::measure_batch(NcaCell& cell, NcaLoad load) {
+  if (results_.device == "cpu") {
+    return absl::OkStatus();
+  }
+  load.streams = 1;
+  load.queues = 1;
+  load.seconds *= kBatchShare;
+  load.times = true;
+  CATENA_ASSIGN_OR_RETURN(const NcaSpeed speed, run_nca(*context_, *function_, load));
+  const auto median_us = [&speed](std::int64_t nca_times::*from, std::int64_t nca_times::*to) {
+    std::vector<double> us;
+    for (nca_times const& buffer : speed.times) {
+      us.push_back(static_cast<double>(buffer.*to - buffer.*from) / kNsPerUs);
+    }
+    return spread_of(std::move(us)).median;
+  };
+  cell.batch = {median_us(&nca_times::begin_ns, &nca_times::moved_in_ns),
+                median_us(&nca_times::moved_in_ns, &nca_times::computed_ns),
+                median_us(&nca_times::computed_ns, &nca_times::moved_back_ns)};
+  return absl::OkStatus();
+}
+
+Status NcaBench::measure_copies() {
+  const std::string name =
+      options_.device == "auto" ? results_.device.substr(0, results_.device.find(':')) : options_.device;
+  if (name == "cpu") {
+    return absl::OkStatus();
+  }
+  CATENA_ASSIGN_OR_RETURN(const device::DevicePreference preference, device::parse_preference(name));
+  std::string why_not;
+  CATENA_ASSIGN_OR_RETURN(const auto device, device::open(preference, &why_not));
+  if (!device) {
+    return absl::UnavailableError(why_not);
+  }
+  const std::size_t bytes = std::size_t{results_.buffer_packets} * kAverageBytes;
+  const double seconds = std::min(kCopySeconds, options_.seconds);
+  CATENA_ASSIGN_OR_RETURN(const double pinned, copy_in_bytes_per_s(*device, bytes, true, seconds));
+  CATENA_ASSIGN_OR_RETURN(const double pageable, copy_in_bytes_per_s(*device, bytes, false, seconds));
+  results_.copies = {pinned * kGbpsPerByte, pageable * kGbpsPerByte};
+  return absl::OkStatus();
+}
+
 Status NcaBench::measure_all(NcaCell& cell) {
   CATENA_RETURN_IF_ERROR(prepare_traffic(cell));
   cell.hyperscan_gbps = hyperscan_gbps_;
@@ -201,6 +257,9 @@ Status NcaBench::measure_all(NcaCell& cell) {
   load.times = cell.part == "queues";
   for (std::uint32_t i = 0; i < options_.repeats; ++i) {
     CATENA_RETURN_IF_ERROR(measure_once(cell, load));
+  }
+  if (cell.part == "draft") {
+    CATENA_RETURN_IF_ERROR(measure_batch(cell, load));
   }
   return absl::OkStatus();
 }
@@ -259,6 +318,7 @@ Result<NcaResults> NcaBench::run() {
     CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder temporary, device::TemporaryFolder::create());
     results_.commit = source_commit(temporary.path());
   }
+  CATENA_RETURN_IF_ERROR(measure_copies());
   list_cells();
   CATENA_RETURN_IF_ERROR(write_output());
   for (std::string const& note : results_.notes) {
@@ -275,7 +335,8 @@ Result<NcaResults> NcaBench::run() {
 Status check(NcaOptions const& options) {
   for (std::string const& name : options.parts) {
     if (std::find(kParts.begin(), kParts.end(), name) == kParts.end()) {
-      return absl::InvalidArgumentError(concat("there is no part '", name, "'; allowed: draft, queues, kernel"));
+      return absl::InvalidArgumentError(
+          concat("there is no part '", name, "'; allowed: draft, streams, queues, kernel"));
     }
   }
   if (!(options.seconds > 0) || options.repeats == 0) {

@@ -17,7 +17,7 @@ namespace catena::bench {
 
 struct NcaOptions {
   std::string device = "auto";     ///< as nca_open() takes it
-  std::vector<std::string> parts;  ///< of draft, queues, kernel; empty: all
+  std::vector<std::string> parts;  ///< of draft, streams, queues, kernel; empty: all
   double seconds = 1;              ///< of each run; a quarter is warm-up
   std::uint32_t repeats = 5;
   std::uint32_t streams = 0;  ///< 0: 4 with CUDA, else 1
@@ -42,6 +42,19 @@ struct NcaRepeat {
   std::uint64_t matches = 0;
 };
 
+/// What a buffer takes with nothing beside it: one stream that hands over the next one when the last is back.
+struct NcaBatch {
+  double in_us = 0;      ///< to the device; medians of all buffers
+  double kernel_us = 0;  ///< until all functions are done
+  double back_us = 0;    ///< results to the host
+};
+
+/// Bulk copies of as many bytes as a buffer of packets of 583 bytes has, to the device and one after another.
+struct NcaCopies {
+  double pinned_gbps = 0;
+  double pageable_gbps = 0;
+};
+
 /// One measurement and its repeats.
 struct NcaCell {
   std::string part;
@@ -53,6 +66,7 @@ struct NcaCell {
   std::uint32_t queues = 3;
   std::vector<NcaRepeat> repeats;
   std::vector<double> hyperscan_gbps;  ///< one core, the same packets
+  NcaBatch batch;                      ///< part draft; 0 on "cpu", which copies nothing
   double timeline_us = 0;
   std::vector<TimeRow> timeline;  ///< a row for each buffer in flight; see nca_timeline()
   std::string error;              ///< why it could not be measured, or what came out wrong
@@ -66,6 +80,7 @@ struct NcaResults {
   std::string device;
   double seconds = 0;
   std::uint32_t buffer_packets = 0;
+  NcaCopies copies;  ///< 0 on "cpu"
   std::vector<NcaCell> cells;
   std::vector<std::string> notes;  ///< what was left out, and why
 

@@ -17,14 +17,23 @@ namespace {
 
 constexpr double kPercent = 100;
 constexpr double kNsPerUs = 1000;
+constexpr double kMega = 1e6;
 constexpr std::size_t kTimelineBuffers = 8;
 constexpr std::uint32_t kDraftStrings = 5000;
 constexpr double kBarHidden = 95;
-constexpr double kBarGbps = 300;
+constexpr double kBarOneStream = 0.75;
+constexpr double kBarFourStreams = 0.9;
 constexpr double kBarRatio = 0.8;
-/// What the draft measured with 5,000 strings and packets of variable size, in Gbps.
-constexpr double kDraftMatching = 33.02;
-constexpr double kDraftNone = 14.9;
+/// What the draft measured with 5,000 strings and packets of variable size.
+struct DraftRow {
+  double gbps;
+  double in_us;
+  double kernel_us;
+  double back_us;
+  double iterations_per_s;
+};
+constexpr DraftRow kDraftNone{14.9, 903, 9784, 161, 209};
+constexpr DraftRow kDraftMatching{33.02, 923, 4380, 168, 464};
 
 enum Kind : std::size_t { kToDevice, kKernel, kToHost };
 
@@ -71,6 +80,7 @@ class Page final : private MarkdownPage {
   void head();
   void bars();
   void draft();
+  void streams();
   void queues();
   void kernel();
 
@@ -113,9 +123,10 @@ void Page::bars() {
       continue;
     }
     const Spread gbps = over(cell, &NcaRepeat::gbps);
-    if (cell.part == "draft" && cell.strings == kDraftStrings && cell.bytes == 0) {
-      add("| {} strings, variable size, {} % matching | {} Gbps on an H200 | {:.2f} Gbps |\n", cell.strings,
-          cell.matching_percent, kBarGbps, gbps.median);
+    if (cell.part == "streams" && cell.streams != 2 && results_.copies.pinned_gbps > 0) {
+      add("| {} streams of {} adding threads, {} % matching, against bare copies | {}x on an H200 | {:.2f}x |\n",
+          cell.streams, cell.threads, cell.matching_percent, cell.streams == 1 ? kBarOneStream : kBarFourStreams,
+          gbps.median / results_.copies.pinned_gbps);
     } else if (cell.part == "queues" && cell.queues == 3 && has_copies(cell)) {
       add("| copy time hidden with 3 queues | {} % on an H200 | {:.1f} % |\n", kBarHidden,
           kPercent * over(cell, &NcaRepeat::hidden).median);
@@ -134,19 +145,44 @@ void Page::draft() {
     return;
   }
   add("## The draft's measurement\n\n"
-      "| strings | bytes | matching | Gbps | Mpps | one Hyperscan core, Gbps | against it | the draft, Gbps |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+      "| strings | bytes | matching | Gbps | Mpps | buffers/s | one Hyperscan core, Gbps | against it | copy in, us | "
+      "kernel, us | copy back, us |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (NcaCell const& cell : results_.cells) {
     if (cell.part != "draft" || !is_measured(cell)) {
       continue;
     }
     const Spread gbps = over(cell, &NcaRepeat::gbps);
     const double hyperscan = spread_of(cell.hyperscan_gbps).median;
-    const bool of_draft = cell.strings == kDraftStrings && cell.bytes == 0;
-    add("| {} | {} | {} % | {} | {:.2f} | {} | {:.2f}x | {} |\n", cell.strings, size_text(cell), cell.matching_percent,
-        text_of(gbps), over(cell, &NcaRepeat::mpps).median, text_of(spread_of(cell.hyperscan_gbps)),
-        hyperscan > 0 ? gbps.median / hyperscan : 0,
-        of_draft ? fmt::format("{}", cell.matching_percent == 0 ? kDraftNone : kDraftMatching) : "");
+    const double mpps = over(cell, &NcaRepeat::mpps).median;
+    add("| {} | {} | {} % | {} | {:.2f} | {:.0f} | {} | {:.2f}x | {:.0f} | {:.0f} | {:.0f} |\n", cell.strings,
+        size_text(cell), cell.matching_percent, text_of(gbps), mpps, mpps * kMega / results_.buffer_packets,
+        text_of(spread_of(cell.hyperscan_gbps)), hyperscan > 0 ? gbps.median / hyperscan : 0, cell.batch.in_us,
+        cell.batch.kernel_us, cell.batch.back_us);
+  }
+  for (auto const& [percent, row] : {std::pair(0, kDraftNone), std::pair(35, kDraftMatching)}) {
+    add("| {}, the draft | variable | {} % | {} | | {} | | | {} | {} | {} |\n", kDraftStrings, percent, row.gbps,
+        row.iterations_per_s, row.in_us, row.kernel_us, row.back_us);
+  }
+  add("\nSpeeds are of {} streams with {} adding threads each; times are medians of buffers by themselves, one stream "
+      "with one queue.\n\n",
+      results_.cells.front().streams, results_.cells.front().threads);
+}
+
+void Page::streams() {
+  if (!has("streams")) {
+    return;
+  }
+  add("## Streams, and what the bus gives\n\n"
+      "Bare copies of {} packets of {} bytes to the device, one after another: {:.1f} Gbps from pinned memory, {:.1f} "
+      "from pageable (the draft: pinned is 3x as fast).\n\n"
+      "| streams | adding threads of each | matching | Gbps | against bare copies |\n| --- | --- | --- | --- | --- |\n",
+      results_.buffer_packets, kAverageBytes, results_.copies.pinned_gbps, results_.copies.pageable_gbps);
+  for (NcaCell const& cell : results_.cells) {
+    if (cell.part == "streams" && is_measured(cell)) {
+      const Spread gbps = over(cell, &NcaRepeat::gbps);
+      add("| {} | {} | {} % | {} | {} |\n", cell.streams, cell.threads, cell.matching_percent, text_of(gbps),
+          results_.copies.pinned_gbps > 0 ? fmt::format("{:.2f}x", gbps.median / results_.copies.pinned_gbps) : "-");
+    }
   }
   add("\n");
 }
@@ -217,6 +253,7 @@ PageText Page::make() {
   head();
   bars();
   draft();
+  streams();
   queues();
   kernel();
   return take();
@@ -233,6 +270,10 @@ nlohmann::ordered_json json_of(NcaCell const& cell) {
   json["gbps"] = to_json(over(cell, &NcaRepeat::gbps));
   json["mpps"] = to_json(over(cell, &NcaRepeat::mpps));
   json["hyperscan_core_gbps"] = to_json(spread_of(cell.hyperscan_gbps));
+  if (cell.part == "draft") {
+    json["batch_us"] = {
+        {"copy_in", cell.batch.in_us}, {"kernel", cell.batch.kernel_us}, {"copy_back", cell.batch.back_us}};
+  }
   if (cell.part == "queues") {
     json["copy_share"] = to_json(over(cell, &NcaRepeat::copy));
     json["kernel_share"] = to_json(over(cell, &NcaRepeat::kernel));
@@ -260,15 +301,17 @@ nlohmann::ordered_json json_of(NcaCell const& cell) {
 PageText nca_page(NcaResults const& results) { return Page(results).make(); }
 
 std::string to_json(NcaResults const& results) {
-  nlohmann::ordered_json json{{"benchmark", "nca"},
-                              {"machine", results.machine},
-                              {"device", results.device},
-                              {"commit", results.commit},
-                              {"command", results.command},
-                              {"seconds", results.seconds},
-                              {"buffer_packets", results.buffer_packets},
-                              {"failed_cells", results.failed_cells()},
-                              {"notes", results.notes}};
+  nlohmann::ordered_json json{
+      {"benchmark", "nca"},
+      {"machine", results.machine},
+      {"device", results.device},
+      {"commit", results.commit},
+      {"command", results.command},
+      {"seconds", results.seconds},
+      {"buffer_packets", results.buffer_packets},
+      {"copies_gbps", {{"pinned", results.copies.pinned_gbps}, {"pageable", results.copies.pageable_gbps}}},
+      {"failed_cells", results.failed_cells()},
+      {"notes", results.notes}};
   json["cells"] = nlohmann::ordered_json::array();
   for (NcaCell const& cell : results.cells) {
     json["cells"].push_back(json_of(cell));

@@ -164,6 +164,11 @@ class Benchmarks(unittest.TestCase):
                          [(1000, 0, 0), (1000, 0, 35), (1000, 64, 0), (1000, 64, 35)])
         self.assertEqual([(cell["queues"], cell["streams"], cell["threads"]) for cell in kinds["queues"]],
                          [(1, 1, 4), (2, 1, 4), (3, 1, 4), (4, 1, 4)])
+        self.assertEqual([(cell["streams"], cell["threads"], cell["matching_percent"]) for cell in kinds["streams"]],
+                         [(1, 4, 0), (1, 4, 35)])
+        self.assertGreater(min(results["copies_gbps"].values()), 0)
+        for cell in kinds["draft"]:
+            self.assertGreater(min(cell["batch_us"].values()), 0, cell)
         for cell in kinds["queues"]:
             self.assertTrue(0 <= cell["hidden_share"]["median"] <= 1, cell)
         # with one buffer nothing is left that a copy could hide behind
