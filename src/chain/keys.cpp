@@ -168,7 +168,12 @@ Result<std::int64_t> Section::integer(std::string_view name) {
     std::from_chars(own.fallback.data(), own.fallback.data() + own.fallback.size(), value);
     return value;
   }
-  return config_.integer(name, own.minimum, own.maximum);
+  Result<std::int64_t> value = config_.integer(name, own.minimum, own.maximum);
+  if (!value.ok() && !own.words.empty()) {
+    return Status(value.status().code(),
+                  concat(std::string(value.status().message()), ", or ", std::string(own.words.front())));
+  }
+  return value;
 }
 
 Result<std::vector<std::int64_t>> Section::integers(std::string_view name) {

@@ -61,7 +61,9 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
       told_by_(static_cast<std::uint8_t>(descriptor.needs | descriptor.refuses)),
       on_unsupported_(on_unsupported),
       link_local_(link_local),
-      outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording) {}
+      outcome_(descriptor.drop_reasons.size() + kFrameworkReasons.size(), recording,
+               static_cast<std::uint32_t>(descriptor.drop_reasons.size()) +
+                   static_cast<std::uint32_t>(FrameworkReason::kKernelFault)) {}
 
 copy::LaunchPlan Instance::launch_plan(std::optional<copy::SharedStep> const& shared) const {
   const Hints hints = nf_->hints();

@@ -103,6 +103,28 @@ TEST(Instance, the_type_says_what_becomes_of_unsupported_packets_where_nobody_el
   }
 }
 
+/// Drops by a number that a result holds, as NFs do whose kernels decide: here one that no honest device gives.
+class WildReason final : public Nf {
+ public:
+  Hints hints() const override { return {}; }
+  void compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) override {}
+  void complete(Completion const& completion) override {
+    completion.outcome().drop(completion.batch()[0], 0xFFFFFFFE);
+    completion.outcome().record(completion.batch()[0], packet::Verdict::kDrop, 0x7FFFFFFF, "");
+  }
+};
+
+TEST(Instance, a_drop_for_a_reason_that_is_none_counts_as_a_fault_of_the_kernel) {
+  const std::vector<Frame> input{testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "abc")};
+  const Descriptor descriptor{.type = "wild"};
+  const auto result = testing::run(descriptor, std::make_unique<WildReason>(), input);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->packets[0].verdict, packet::Verdict::kDrop);
+  EXPECT_EQ(result->dropped("kernel_fault"), 1U);
+  EXPECT_THAT(result->records,
+              ::testing::ElementsAre(R"({"packet":0,"nf":"wild","verdict":"drop","reason":"kernel_fault"})"));
+}
+
 TEST(Instance, layers_that_an_nf_refuses_make_a_packet_unsupported) {
   std::vector<Frame> input{testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "whole"),
                            testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "cut short")};

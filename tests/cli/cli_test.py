@@ -451,12 +451,17 @@ class CommandLine(unittest.TestCase):
 
     def test_show_program_prints_what_the_plan_made_of_an_nf(self):
         chain = self.chain()
-        copy = json.loads(catena("show", "program", chain, "fw", "--sync", "copy", "--json").stdout)
+        copy = json.loads(catena("show", "program", chain, "fw", "--sync", "copy", "--methods", "staged", "--json").stdout)
         self.assertEqual(len(copy), 1)
         self.assertIn("CATENA_SHARED=0U", copy[0]["defines"])
         adaptive = json.loads(catena("show", "program", chain, "fw", "--json").stdout)
         self.assertIn("CATENA_SHARED=1U", adaptive[0]["defines"])
         self.assertEqual(adaptive[0]["source"], copy[0]["source"], "a plan leaves the kernel's source as it is")
+        strided = json.loads(catena("show", "program", chain, "fw", "--sync", "copy", "--json").stdout)
+        self.assertIn("CATENA_SHARED=1U", strided[0]["defines"], "on the twins of slots, and nothing stays there")
+        wrong = catena("show", "program", chain, "fw", "--methods", "dma")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn("--methods has 'dma'; allowed: staged, strided, gather", wrong.stderr)
         text = catena("show", "program", chain, "fw").stdout
         self.assertRegex(text, r"#define CATENA_READS +\d+UL  // .*ipv4.src, ipv4.dst")
         for nf, words in (("rt", "works on the CPU"), ("fx", "no NF named 'fx'")):

@@ -26,12 +26,14 @@ struct RecordLine {
 /// owns it. One thread at a time, but for the counts, which any thread may read.
 class Outcome {
  public:
-  Outcome(std::size_t reason_count, bool recording) : drops_(reason_count), recording_(recording) {}
+  /// `no_reason`: what counts where a number is none of the `reason_count` reasons, as a device gone wrong may give.
+  Outcome(std::size_t reason_count, bool recording, std::uint32_t no_reason = 0)
+      : drops_(reason_count), no_reason_(no_reason), recording_(recording) {}
 
   /// Drops the packet for reason number `reason` of the descriptor's list.
   void drop(packet::Packet const& packet, std::uint32_t reason) {
     packet.set_verdict(packet::Verdict::kDrop);
-    ++drops_[reason];
+    ++drops_[reason < drops_.size() ? reason : no_reason_];
   }
   /// The packet is an answer now, rewritten in place by prepare() or complete(): later NFs do not see it, and it leaves
   /// through the port that it came in on. What the answer is made of must be among the reads of the step that makes it
@@ -49,7 +51,9 @@ class Outcome {
   bool recording() const { return recording_; }
   /// Adds a line; call after drop(), reply() or alert(). `reason` as given to drop(), else -1.
   void record(packet::Packet const& packet, packet::Verdict verdict, std::int32_t reason, std::string fields) {
-    lines_.push_back({packet.index(), verdict, reason, std::move(fields)});
+    const bool is_known = reason < 0 || static_cast<std::size_t>(reason) < drops_.size();
+    lines_.push_back(
+        {packet.index(), verdict, is_known ? reason : static_cast<std::int32_t>(no_reason_), std::move(fields)});
   }
 
   std::span<const Counter> drops() const { return drops_; }
@@ -59,6 +63,7 @@ class Outcome {
 
  private:
   std::vector<Counter> drops_;
+  std::uint32_t no_reason_;
   Counter alerts_;
   Counter replies_;
   bool recording_;
