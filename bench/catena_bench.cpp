@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// catena-bench: measures whole chains and the C library on this machine, and writes a page for each.
+// catena-bench: measures whole chains, the checks of kernels and the C library on this machine, and writes a page for
+// each.
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <string>
 
 #include "bench/adaptchain/adaptchain.hpp"
+#include "bench/isoptr/isoptr.hpp"
 #include "bench/nca/nca.hpp"
 #include "nf/registry.hpp"
 
@@ -24,6 +26,20 @@ int fail(Status const& status) {
 
 void say(std::string const& line) { std::cerr << line << std::endl; }
 
+/// The exit status of chains that were measured, after a line about them.
+template <typename ChainResults>
+int finish(ChainResults const& results, std::string const& output) {
+  std::cout << output << "/README.md: " << results.cells.size() << " measurements, " << results.failed_cells()
+            << " failed; " << results.samples_compared() << " packets compared with the CPU's, "
+            << results.samples_different() << " different" << std::endl;
+  const int status = results.failed_cells() == 0 && results.samples_different() == 0 ? kOk : kFailed;
+  if (results.abandoned) {
+    // a kernel that never ended would keep the driver's own clean-up waiting for ever
+    std::_Exit(status);
+  }
+  return status;
+}
+
 /// Fails where a measurement failed, or where a device made other packets than the CPU.
 int run(PaperOptions options, std::string const& device, std::string const& replicas) {
   const Result<device::DevicePreference> preference = device::parse_preference(device);
@@ -37,15 +53,22 @@ int run(PaperOptions options, std::string const& device, std::string const& repl
   if (!results.ok()) {
     return fail(results.status());
   }
-  std::cout << options.output << "/README.md: " << results->cells.size() << " measurements, " << results->failed_cells()
-            << " failed; " << results->samples_compared() << " packets compared with the CPU's, "
-            << results->samples_different() << " different" << std::endl;
-  const int status = results->failed_cells() == 0 && results->samples_different() == 0 ? kOk : kFailed;
-  if (results->abandoned) {
-    // a kernel that never ended would keep the driver's own clean-up waiting for ever
-    std::_Exit(status);
+  return finish(*results, options.output);
+}
+
+/// Fails where a measurement failed, or where a kernel made other packets than the CPU.
+int run(IsoPtrOptions options, std::string const& device) {
+  const Result<device::DevicePreference> preference = device::parse_preference(device);
+  if (!preference.ok()) {
+    return fail(preference.status());
   }
-  return status;
+  options.device = *preference;
+  const nf::Registry registry = nf::builtin_nfs();
+  const Result<IsoPtrResults> results = run_isoptr(options, registry, say);
+  if (!results.ok()) {
+    return fail(results.status());
+  }
+  return finish(*results, options.output);
 }
 
 /// Fails where a measurement failed, or where the library found other matches than Hyperscan.
@@ -59,7 +82,7 @@ int run(NcaOptions const& options) {
   return results->failed_cells() == 0 ? kOk : kFailed;
 }
 
-/// What both benchmarks take.
+/// What all benchmarks take.
 template <typename Options>
 void add_common_options(CLI::App& command, Options& options) {
   command.add_option("--parts", options.parts, "Parts of the benchmark, with commas; default: all")->delimiter(',');
@@ -75,7 +98,7 @@ void add_common_options(CLI::App& command, Options& options) {
 }
 
 int bench(int argc, char** argv) {
-  CLI::App app{"Measures whole chains, and the C library, on this machine."};
+  CLI::App app{"Measures whole chains, the checks of kernels, and the C library, on this machine."};
   app.require_subcommand(1);
   std::string typed;
   for (int i = 0; i < argc; ++i) {
@@ -106,6 +129,26 @@ int bench(int argc, char** argv) {
   adaptchain->add_flag("--quick", paper.quick, "One short repeat of two sizes");
   add_common_options(*adaptchain, paper);
   adaptchain->callback([&] { status = run(paper, device, replicas); });
+
+  IsoPtrOptions isoptr;
+  isoptr.output = "bench-isoptr";
+  isoptr.command = typed;
+  CLI::App* checks = app.add_subcommand(
+      "isoptr", "What the checks of pointers in kernels cost: kernels and chains of G-NET, as a page with figures");
+  checks->add_option("--device", device, "auto, cuda or opencl")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl"}))
+      ->capture_default_str();
+  checks->add_option("--names", isoptr.names, "Of firewall, ipsec-encrypt ... and S_a to S_d; default: all")
+      ->delimiter(',');
+  checks->add_option("--sizes", isoptr.wire_bytes, "Frames in bytes with FCS; default: 64,512,1518")->delimiter(',');
+  checks->add_option("--packets", isoptr.packets, "Of a kernel's launch; default: 4096,65536")->delimiter(',');
+  checks->add_option("--kernel-seconds", isoptr.kernel_seconds, "Length of a run of a kernel")
+      ->check(CLI::Range(0.0001, 60.0))
+      ->capture_default_str();
+  checks->add_option("--tuning", isoptr.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
+  checks->add_flag("--quick", isoptr.quick, "One short repeat and smaller launches");
+  add_common_options(*checks, isoptr);
+  checks->callback([&] { status = run(isoptr, device); });
 
   NcaOptions nca;
   nca.output = "bench-nca";

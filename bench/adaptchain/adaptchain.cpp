@@ -21,7 +21,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 namespace catena::bench {
@@ -48,7 +47,10 @@ constexpr std::array<Part, 5> kParts{Part::kSource, Part::kThroughput, Part::kDe
 class Paper {
  public:
   Paper(PaperOptions const& options, Workplace workplace, std::function<void(std::string const&)> const& progress)
-      : options_(options), workplace_(std::move(workplace)), progress_(progress) {
+      : options_(options),
+        workplace_(std::move(workplace)),
+        progress_(progress),
+        references_(workplace_, options.quick ? kQuickSampleEvery : kSampleEvery) {
     if (options_.quick) {
       options_.seconds = std::min(options_.seconds, kQuickSeconds);
       options_.repeats = 1;
@@ -87,9 +89,6 @@ class Paper {
   Status measure_once(Cell& cell);
   Status trace(Cell& cell);
   Result<RunSpec> spec_for(Cell& cell);
-  Result<std::vector<std::vector<Frame>> const*> esp_for(std::uint32_t frame_bytes, std::uint32_t replicas);
-  Result<std::vector<Sample> const*> reference_for(PaperChain const& chain, std::uint32_t frame_bytes,
-                                                   std::uint64_t runs);
   Status write_output() const;
   std::string line_for(std::size_t done, Cell const& cell, double seconds_so_far) const;
   std::uint32_t sample_every() const { return options_.quick ? kQuickSampleEvery : kSampleEvery; }
@@ -98,8 +97,7 @@ class Paper {
   Workplace workplace_;
   std::function<void(std::string const&)> const& progress_;
   Results results_;
-  std::map<std::uint32_t, std::vector<std::vector<Frame>>> esp_;  ///< by frame size; for each copy
-  std::map<std::pair<std::string, std::uint32_t>, std::vector<Sample>> references_;
+  References references_;
 };
 
 void Paper::add(Part part, std::string chain, std::string mode, std::uint32_t wire_bytes, std::uint32_t unit_packets,
@@ -168,36 +166,6 @@ void Paper::list_cells() {
   }
 }
 
-Result<std::vector<std::vector<Frame>> const*> Paper::esp_for(std::uint32_t frame_bytes, std::uint32_t replicas) {
-  std::vector<std::vector<Frame>>& copies = esp_[frame_bytes];
-  while (copies.size() < replicas) {
-    CATENA_ASSIGN_OR_RETURN(auto frames,
-                            esp_frames(frame_bytes, static_cast<std::uint32_t>(copies.size()), workplace_));
-    copies.push_back(std::move(frames));
-  }
-  return &copies;
-}
-
-Result<std::vector<Sample> const*> Paper::reference_for(PaperChain const& chain, std::uint32_t frame_bytes,
-                                                        std::uint64_t runs) {
-  std::vector<Sample>& samples = references_[{chain.name, frame_bytes}];
-  std::vector<Frame> frames;
-  while (samples.size() / io::kReplaySampleRun < runs) {
-    const std::uint64_t run = samples.size() / io::kReplaySampleRun * sample_every();
-    if (frames.empty() && chain.esp_input) {
-      frames = esp_.at(frame_bytes).front();
-    } else if (frames.empty()) {
-      CATENA_ASSIGN_OR_RETURN(frames, clear_frames(frame_bytes, workplace_));
-    }
-    CATENA_ASSIGN_OR_RETURN(auto more, reference_run(chain, frames, !chain.esp_input, run, workplace_));
-    if (more.size() != io::kReplaySampleRun) {
-      return absl::InternalError(concat("the chain on the CPU gave ", more.size(), " packets to compare with"));
-    }
-    std::move(more.begin(), more.end(), std::back_inserter(samples));
-  }
-  return &samples;
-}
-
 /// The run that a cell asks for; `cell` learns how many copies of the chain it has.
 Result<RunSpec> Paper::spec_for(Cell& cell) {
   const bool alone = cell.part == Part::kSource;
@@ -231,7 +199,7 @@ Result<RunSpec> Paper::spec_for(Cell& cell) {
   spec.sample_every = sample_every();
   spec.sample_runs = kSampleRuns;
   if (chain.esp_input) {
-    CATENA_ASSIGN_OR_RETURN(spec.esp_frames, esp_for(frame_bytes, cell.replicas));
+    CATENA_ASSIGN_OR_RETURN(spec.esp_frames, references_.esp(frame_bytes, cell.replicas));
     spec.text.frame_bytes = static_cast<std::uint32_t>(spec.esp_frames->front().front().size());
     spec.fillers = std::max(1U, kMaxFillers / cell.replicas);
   }
@@ -262,8 +230,8 @@ Status Paper::measure_once(Cell& cell) {
     results_.costs_from = run.costs_from;
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<Sample> const* expected,
-                          reference_for(chain, cell.wire_bytes - kFcsBytes,
-                                        (run.samples.size() + io::kReplaySampleRun - 1) / io::kReplaySampleRun));
+                          references_.samples(chain, cell.wire_bytes - kFcsBytes,
+                                              (run.samples.size() + io::kReplaySampleRun - 1) / io::kReplaySampleRun));
   const SampleCheck check = compare(run.samples, *expected);
   cell.samples.compared += check.compared;
   cell.samples.different += check.different;

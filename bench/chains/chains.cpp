@@ -22,6 +22,7 @@ constexpr const char* kLbConfig =
     "services: [{address: 172.16.0.10, port: 80, protocol: tcp, backends: [{name: a, address: 172.31.0.1}, "
     "{name: b, address: 172.31.0.2}]}], icmp_errors: pass";
 constexpr const char* kMonitorConfig = "max_flows: 65536";
+constexpr const char* kRemarkConfig = "map: [{from: 0, to: 10}]";
 
 void replace(std::string& text, std::string_view what, std::string_view by) {
   for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
@@ -72,6 +73,30 @@ std::vector<PaperChain> const& paper_chains() {
   return kChains;
 }
 
+std::vector<PaperChain> const& gnet_chains() {
+  static const PaperNf kFirewall{"fw", "firewall", kFirewallRules, true};
+  static const PaperNf kIpsec{"vpn", "ipsec", kDecrypt, true};
+  static const PaperNf kNids{"ids", "nids", kRules, true};
+  static const PaperNf kRouter{"rt", "router", kRoutes, true};
+  static const std::vector<PaperChain> kChains{{"S_a", {kIpsec, kNids}, true},
+                                               {"S_b", {kFirewall, kIpsec, kNids}, true},
+                                               {"S_c", {kIpsec, kNids, kRouter}, true},
+                                               {"S_d", {kFirewall, kIpsec, kNids, kRouter}, true}};
+  return kChains;
+}
+
+std::vector<PaperChain> const& kernel_chains() {
+  static const std::vector<PaperChain> kChains{{"firewall", {{"fw", "firewall", kFirewallRules, true}}},
+                                               {"ipsec-encrypt", {{"vpn", "ipsec", kEncrypt, true}}},
+                                               {"ipsec-decrypt", {{"vpn", "ipsec", kDecrypt, true}}, true},
+                                               {"nids", {{"ids", "nids", kRules, true}}},
+                                               {"nat", {{"nat", "nat", kNatConfig, true}}},
+                                               {"lb", {{"lb", "lb", kLbConfig, true}}},
+                                               {"router", {{"rt", "router", kRoutes, true}}},
+                                               {"remark", {{"mark", "remark", kRemarkConfig, true}}}};
+  return kChains;
+}
+
 Result<PaperChain const*> find_chain(std::string_view name) {
   std::vector<std::string_view> names;
   for (PaperChain const& chain : paper_chains()) {
@@ -101,12 +126,16 @@ std::string chain_text(PaperChain const& chain, ChainText const& text) {
       chain.name, text.frame_bytes, kFlows, text.packets_per_s, text.device, text.tuning,
       chain.nfs.empty() ? " []" : "");
   for (PaperNf const& nf : chain.nfs) {
-    std::string config = nf.config;
-    replace(config, "%SA%", text.sa_file);
-    result += fmt::format("    - {{name: {}, type: {}, on: {}, config: {{{}}}}}\n", nf.name, nf.type,
-                          nf.on_gpu && text.device != "none" ? "gpu" : "cpu", config);
+    result += fmt::format("    - {{name: {}, type: {}, on: {}, config: {}}}\n", nf.name, nf.type,
+                          nf.on_gpu && text.device != "none" ? "gpu" : "cpu", config_text(nf, text.sa_file));
   }
   return result;
+}
+
+std::string config_text(PaperNf const& nf, std::string const& sa_file) {
+  std::string config = nf.config;
+  replace(config, "%SA%", sa_file);
+  return concat("{", config, "}");
 }
 
 Result<std::string> write_sa(std::filesystem::path const& data, std::filesystem::path const& folder, std::uint32_t spi,

@@ -37,6 +37,11 @@ struct PaperChain {
 
 /// C1 to C5, which encrypt, then C1, C3 and C4 decrypting.
 std::vector<PaperChain> const& paper_chains();
+/// S_a to S_d of "G-NET: Effective GPU Sharing in NFV Systems" (NSDI 2018), which decrypt, every NF on the GPU; see
+/// examples/chains.
+std::vector<PaperChain> const& gnet_chains();
+/// Every kernel of an NF of this tree by itself, as the chains above have it: chains of one NF, with the kernel's name.
+std::vector<PaperChain> const& kernel_chains();
 /// NotFound names the chains that there are.
 Result<PaperChain const*> find_chain(std::string_view name);
 /// rx and tx alone: what the source can give at most; with ESP, or without.
@@ -53,6 +58,8 @@ struct ChainText {
   std::string tuning;               ///< YAML flow text without its braces
 };
 std::string chain_text(PaperChain const& chain, ChainText const& text);
+/// The NF's configuration with its file of associations, as YAML.
+std::string config_text(PaperNf const& nf, std::string const& sa_file);
 
 /// What the folder of data has: rules, routes and associations (see find_data()).
 inline constexpr std::array<std::string_view, 4> kPaperFiles{"fw.rules", "ids.rules", "routes.txt", "sa.yaml.in"};

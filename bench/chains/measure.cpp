@@ -47,6 +47,7 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   options.sync = spec.sync;
   options.profiles = chain::ProfileStore::from_environment();
   options.trace = spec.trace && replica == 0;
+  options.open_device = spec.open_device;
   options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
   if (spec.chain->esp_input) {
     options.make_source = [&] { return make_filled_ahead((*spec.esp_frames)[replica], spec.fillers, 0); };
@@ -161,7 +162,9 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   if (const std::optional<plan::Plan> plan = copies.front().chain->plan()) {
     result.planned_ns = plan->cost_ns;
   }
-  result.timeline = timeline_rows(copies.front().chain->traces());
+  const std::vector<runtime::StageTrace> traces = copies.front().chain->traces();
+  result.timeline = timeline_rows(traces);
+  result.busy = busy_shares(traces);
   result.samples = copies.front().sink->samples();
   return result;
 }

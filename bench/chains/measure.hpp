@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bench/chains/busy.hpp"
 #include "bench/chains/chains.hpp"
 #include "bench/chains/reference.hpp"
 #include "bench/chains/sample_sink.hpp"
@@ -8,6 +9,7 @@
 #include "runtime/session.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +29,8 @@ struct RunSpec {
   std::vector<std::vector<Frame>> const* esp_frames = nullptr;
   std::uint32_t fillers = 1;  ///< threads of each copy that write ESP into packets
   bool trace = false;         ///< keeps a time line, which costs a little
+  /// Where given, what takes the place of each copy's device; see chain::RunOptions.
+  std::function<Result<std::unique_ptr<device::Device>>()> open_device = nullptr;
 };
 
 struct StageTime {
@@ -47,6 +51,7 @@ struct RunResult {
   std::vector<StageTime> stages;  ///< of all copies together
   std::vector<Sample> samples;    ///< of copy 0
   std::vector<TimeRow> timeline;  ///< of copy 0, where it was asked for
+  std::vector<BusyShare> busy;    ///< the same
   std::string device;
   std::string costs_from;     ///< the cost profile that plans were made by
   double planned_ns = 0;      ///< a packet, as the plan reckons; 0 without a device

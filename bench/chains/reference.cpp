@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <memory>
 
@@ -140,6 +141,36 @@ Result<std::vector<Sample>> reference_run(PaperChain const& chain, std::vector<F
     sample.index += first - before;
   }
   return samples;
+}
+
+Result<std::vector<std::vector<Frame>> const*> References::esp(std::uint32_t frame_bytes, std::uint32_t copies) {
+  std::vector<std::vector<Frame>>& made = esp_[frame_bytes];
+  while (made.size() < copies) {
+    CATENA_ASSIGN_OR_RETURN(auto frames, esp_frames(frame_bytes, static_cast<std::uint32_t>(made.size()), *workplace_));
+    made.push_back(std::move(frames));
+  }
+  return &made;
+}
+
+Result<std::vector<Sample> const*> References::samples(PaperChain const& chain, std::uint32_t frame_bytes,
+                                                       std::uint64_t runs) {
+  std::vector<Sample>& samples = samples_[{chain.name, frame_bytes}];
+  std::vector<Frame> frames;
+  while (samples.size() / io::kReplaySampleRun < runs) {
+    const std::uint64_t run = samples.size() / io::kReplaySampleRun * sample_every_;
+    if (frames.empty() && chain.esp_input) {
+      CATENA_ASSIGN_OR_RETURN(const auto* const copies, esp(frame_bytes, 1));
+      frames = copies->front();
+    } else if (frames.empty()) {
+      CATENA_ASSIGN_OR_RETURN(frames, clear_frames(frame_bytes, *workplace_));
+    }
+    CATENA_ASSIGN_OR_RETURN(auto more, reference_run(chain, frames, !chain.esp_input, run, *workplace_));
+    if (more.size() != io::kReplaySampleRun) {
+      return absl::InternalError(concat("the chain on the CPU gave ", more.size(), " packets to compare with"));
+    }
+    std::move(more.begin(), more.end(), std::back_inserter(samples));
+  }
+  return &samples;
 }
 
 }  // namespace catena::bench

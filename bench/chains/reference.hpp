@@ -8,6 +8,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 /// What comes out of a chain whose NFs all work on the CPU: with that the benchmark compares what devices make.
@@ -41,5 +44,26 @@ Result<std::vector<Frame>> esp_frames(std::uint32_t frame_bytes, std::uint32_t r
 /// Errors: as the chain's.
 Result<std::vector<Sample>> reference_run(PaperChain const& chain, std::vector<Frame> const& frames, bool counted,
                                           std::uint64_t run, Workplace const& workplace);
+
+/// What runs of chains get and what must come out of them, each made once. One thread at a time.
+class References {
+ public:
+  /// `sample_every`: as that of the runs. `workplace` must outlive this.
+  References(Workplace const& workplace, std::uint32_t sample_every)
+      : workplace_(&workplace), sample_every_(sample_every) {}
+
+  /// esp_frames() of each of `copies` copies, and of those that were asked for before. Good until the next call.
+  Result<std::vector<std::vector<Frame>> const*> esp(std::uint32_t frame_bytes, std::uint32_t copies);
+  /// What leaves the chain of packets that have `frame_bytes` without ESP: `runs` sampled runs, the first ones, and
+  /// those that were asked for before. Good until the next call. Errors: as reference_run(); Internal where packets are
+  /// missing.
+  Result<std::vector<Sample> const*> samples(PaperChain const& chain, std::uint32_t frame_bytes, std::uint64_t runs);
+
+ private:
+  Workplace const* workplace_;
+  std::uint32_t sample_every_;
+  std::map<std::uint32_t, std::vector<std::vector<Frame>>> esp_;  ///< by frame size; for each copy
+  std::map<std::pair<std::string, std::uint32_t>, std::vector<Sample>> samples_;
+};
 
 }  // namespace catena::bench

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kernel alone: packets already on the device, no copies. CATENA_BENCH_DEVICE=cuda|opencl chooses the device,
 // CATENA_BENCH_DATA the folder of the chain's files (examples/branch-office by default).
+#include "bench/common/kernel_alone.hpp"
 #include "bench/micro/open_device.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
-#include <catena/nf/testing/packet_store.hpp>
 
 #include <benchmark/benchmark.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
 
-#include "kernel/launch.hpp"
-#include "nf/instance.hpp"
 #include "nf/registry.hpp"
 
 namespace catena {
 namespace {
 
-constexpr std::chrono::seconds kLimit{60};
 constexpr int kLaunchesPerSample = 20;
 constexpr int kRepeats = 7;
 
@@ -60,45 +56,17 @@ void kernel_alone(benchmark::State& state, device::Device* device, Case const& t
   if (!nf.ok()) {
     return fail(nf.status());
   }
-  auto side = (*nf)->kernel_side();
-  if (!side.ok()) {
-    return fail(side.status());
-  }
-  nf::Instance instance(test.name, **descriptor, std::move(*nf), nf::OnUnsupported::kPass, false);
-  auto device_nf = kernel::DeviceNf::create(*device, std::move(side->spec), instance.launch_plan(), side->state);
-  if (!device_nf.ok()) {
-    return fail(device_nf.status());
-  }
-  copy::HostMover mover;
-  auto launch = kernel::Launch::create(**device_nf, count, mover);
-  if (!launch.ok()) {
-    return fail(launch.status());
-  }
-  nf::testing::PacketStore store(frames(count, bytes));
-  std::vector<std::uint32_t> slots;
-  std::vector<std::byte> aux;
-  instance.select(store.all(), slots);
-  instance.prepare(store.all(), slots, aux);
-  (*launch)->begin();
-  (*launch)->add(store.all(), slots, aux);
-  if (Status status = (*launch)->submit(); !status.ok()) {
-    return fail(status);
-  }
-  if (Status status = (*launch)->wait(kLimit, test.name); !status.ok()) {
-    return fail(status);
+  const auto kernel = bench::KernelAlone::create(*device, **descriptor, *std::move(nf), frames(count, bytes));
+  if (!kernel.ok()) {
+    return fail(kernel.status());
   }
   for (auto _ : state) {
-    for (int i = 0; i < kLaunchesPerSample; ++i) {
-      if (Status status = (*launch)->enqueue_kernel(); !status.ok()) {
-        return fail(status);
-      }
-    }
-    if (Status status = (*launch)->wait(kLimit, test.name); !status.ok()) {
+    if (Status status = (*kernel)->run(kLaunchesPerSample); !status.ok()) {
       return fail(status);
     }
   }
   const double packets =
-      static_cast<double>(state.iterations()) * kLaunchesPerSample * static_cast<double>(slots.size());
+      static_cast<double>(state.iterations()) * kLaunchesPerSample * static_cast<double>((*kernel)->packets());
   state.counters["packets_per_second"] = benchmark::Counter(packets, benchmark::Counter::kIsRate);
   state.counters["bits_per_second"] = benchmark::Counter(packets * bytes * 8, benchmark::Counter::kIsRate);
   state.counters["us_per_launch"] =

@@ -116,7 +116,8 @@ class WildReason final : public Nf {
 
 TEST(Instance, a_drop_for_a_reason_that_is_none_counts_as_a_fault_of_the_kernel) {
   const std::vector<Frame> input{testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "abc")};
-  const Descriptor descriptor{.type = "wild"};
+  Descriptor descriptor{};
+  descriptor.type = "wild";
   const auto result = testing::run(descriptor, std::make_unique<WildReason>(), input);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->packets[0].verdict, packet::Verdict::kDrop);

@@ -134,6 +134,61 @@ class Benchmarks(unittest.TestCase):
             self.assertIn(words, result.stderr)
         self.assertEqual(self.adaptchain("--replicas", "none").returncode, 2)
 
+    def isoptr(self, *arguments):
+        return bench("isoptr", "--quick", "--device", "opencl", "--seconds", "0.1", "--tuning",
+                     "pool_slots: 2048, units_per_launch: 2", "--output", self.path("isoptr"), *arguments)
+
+    def test_isoptr_measures_with_checks_and_without_and_writes_its_page(self):
+        result = self.isoptr("--sizes", "64,512", "--packets", "256")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("isoptr/results.json"), encoding="utf-8") as file:
+            results = json.load(file)
+        self.assertEqual(results["failed_cells"], 0)
+        names = {}
+        for cell in results["cells"]:
+            names.setdefault(cell["part"], []).append((cell["name"], cell["wire_bytes"]))
+            for checks in ("checked", "unchecked"):
+                samples = cell["samples"][checks]
+                self.assertEqual(samples["different"], 0, cell)
+                # of a kernel a packet of each flow, of a chain at least a run
+                self.assertGreaterEqual(samples["compared"], 1024 if cell["part"] == "kernels" else 256, cell)
+            repeat, = cell["repeats"]
+            self.assertAlmostEqual(cell["overhead_percent"]["median"],
+                                   100 * (repeat["checked_ns_per_packet"] / repeat["unchecked_ns_per_packet"] - 1), places=6)
+            self.assertNotEqual(cell["limit"], "-", cell)
+            if cell["part"] == "chains":
+                self.assertLessEqual({"moves", "kernels", "rx", "vpn", "ids", "tx"}, set(cell["busy"]))
+        kernels = ["firewall", "ipsec-encrypt", "ipsec-decrypt", "nids", "nat", "lb", "router", "remark"]
+        self.assertEqual(names["kernels"], [(name, size) for name in kernels for size in (64, 512)])
+        self.assertEqual(names["chains"], [(name, size) for name in ("S_a", "S_b", "S_c", "S_d") for size in (64, 512)])
+        with open(self.path("isoptr/README.md"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertNotIn("failed:", page)
+        self.assertIn("- S_d: firewall(G) ipsec(G) nids(G) router(G)", page)
+        self.plot("isoptr", results["figures"])
+        for figure in re.findall(r"\(([^)]*\.svg)\)", page):
+            self.assertTrue(os.path.exists(self.path("isoptr/" + figure)), figure)
+
+    def test_isoptr_says_what_it_does_not_know(self):
+        for arguments, words in ((("--parts", "all"), "there is no part 'all'; allowed: kernels, chains"),
+                                 (("--names", "monitor"), "there is no kernel or chain 'monitor'; allowed: firewall"),
+                                 (("--data", self.path("no")), "fw.rules; give the folder bench/chains/data")):
+            result = self.isoptr(*arguments)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(words, result.stderr)
+        self.assertEqual(self.isoptr("--repeats", "0").returncode, 2)
+
+    def test_catena_has_no_way_to_run_without_checks(self):
+        """No option, and nothing of the program that changes the header."""
+        catena = pathlib.Path(BENCH).parent.parent / "src" / "cli" / "catena"
+        with open(BENCH, "rb") as file:
+            self.assertIn(b"accesses not checked", file.read())
+        with open(catena, "rb") as file:
+            text = file.read()
+        self.assertIn(b"bool kChecked = true;", text, "the header that it compiles")
+        self.assertNotIn(b"kChecked = false", text)
+        self.assertNotIn(b"accesses not checked", text)
+
     def nca(self, *arguments):
         return bench("nca", "--quick", "--output", self.path("nca"), *arguments)
 

@@ -21,6 +21,10 @@ template <typename T>
 struct IsPointer<T*> {
   static constexpr bool kValue = true;
 };
+
+/// Accesses are checked. No option, variable or macro changes that: the benchmark that measures what the checks cost
+/// (bench/isoptr) changes this line in the copy of this text that it compiles.
+inline constexpr bool kChecked = true;
 }  // namespace detail
 
 /// Where the faults of one work-item go. Lives in Context and PacketView.
@@ -70,14 +74,14 @@ class IsoPtr {
   u64 size() const { return count_; }
 
   T operator[](u64 i) const {
-    if (i >= count_) {
+    if (detail::kChecked && i >= count_) {
       sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
       return T{};
     }
     return base_[i];
   }
   void set(u64 i, T value) const {
-    if (i >= count_) {
+    if (detail::kChecked && i >= count_) {
       sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
       return;
     }
@@ -86,7 +90,7 @@ class IsoPtr {
   /// Elements i .. i + Count - 1, all of them read before any is waited for; as [] where they are not inside.
   template <u32 Count>
   void read(u64 i, T (&values)[Count]) const {
-    const bool inside = count_ >= Count && i <= count_ - Count;
+    const bool inside = !detail::kChecked || (count_ >= Count && i <= count_ - Count);
     if (!inside) {
       sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
     }
@@ -100,7 +104,8 @@ class IsoPtr {
   Fetched<Words> fetch(u64 i, u32 words) const {
     static_assert(sizeof(T) == 1, "words are fetched from bytes");
     Fetched<Words> fetched{};
-    if (words > Words || (words != 0 && (count_ < 4 * u64{words} || i > count_ - 4 * u64{words}))) {
+    if (detail::kChecked &&
+        (words > Words || (words != 0 && (count_ < 4 * u64{words} || i > count_ - 4 * u64{words})))) {
       sink_.raise(address_space_, i, count_);
       return fetched;
     }
@@ -125,7 +130,7 @@ class IsoPtr {
   template <u32 Words>
   void put(u64 i, u32 const (&words)[Words]) const {
     static_assert(sizeof(T) == 1, "words are put into bytes");
-    if (count_ < 4 * Words || i > count_ - 4 * Words) {
+    if (detail::kChecked && (count_ < 4 * Words || i > count_ - 4 * Words)) {
       sink_.raise(address_space_, i, count_);
       return;
     }
@@ -157,7 +162,7 @@ class IsoPtr {
   /// Adds atomically; returns the value before. T is u32.
   u32 add(u64 i, u32 value) const {
     static_assert(sizeof(T) == 4, "atomic_add() is for u32");
-    if (i >= count_) {
+    if (detail::kChecked && i >= count_) {
       sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
       return 0;
     }
@@ -165,7 +170,7 @@ class IsoPtr {
   }
   /// Elements [first, first + count) as a pointer of their own; cut to what this one may reach.
   IsoPtr sub(u64 first, u64 count) const {
-    if (first > count_ || count > count_ - first) {
+    if (detail::kChecked && (first > count_ || count > count_ - first)) {
       sink_.raise(address_space_, (first + count) * sizeof(T), count_ * sizeof(T));
       return {base_, 0, address_space_, sink_};
     }
