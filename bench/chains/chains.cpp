@@ -93,6 +93,7 @@ std::vector<PaperChain> const& kernel_chains() {
                                                {"nat", {{"nat", "nat", kNatConfig, true}}},
                                                {"lb", {{"lb", "lb", kLbConfig, true}}},
                                                {"router", {{"rt", "router", kRoutes, true}}},
+                                               {"monitor", {{"flows", "monitor", kMonitorConfig, true}}},
                                                {"remark", {{"mark", "remark", kRemarkConfig, true}}}};
   return kChains;
 }

@@ -70,6 +70,15 @@ Result<std::vector<std::string>> read_texts(nf::Config& section, Key const& key)
   return texts;
 }
 
+Result<std::int64_t> read_integer(nf::Config& section, Key const& key) {
+  Result<std::int64_t> value = section.integer(key.name, key.minimum, key.maximum);
+  if (!value.ok() && !key.words.empty()) {
+    return Status(value.status().code(),
+                  concat(std::string(value.status().message()), ", or ", std::string(key.words.front())));
+  }
+  return value;
+}
+
 Status check_devices(nf::Config& section, Key const& key) {
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, read_texts(section, key));
   Status status = device::parse_preferences(texts).status();
@@ -101,7 +110,7 @@ Status check_value(nf::Config& section, Key const& key) {
       return check_devices(section, key);
     case KeyKind::kInteger: {
       CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
-      return is_word(key, text) ? absl::OkStatus() : section.integer(key.name, key.minimum, key.maximum).status();
+      return is_word(key, text) ? absl::OkStatus() : read_integer(section, key).status();
     }
     case KeyKind::kIntegers:
       return read_integers(section, key).status();
@@ -168,12 +177,7 @@ Result<std::int64_t> Section::integer(std::string_view name) {
     std::from_chars(own.fallback.data(), own.fallback.data() + own.fallback.size(), value);
     return value;
   }
-  Result<std::int64_t> value = config_.integer(name, own.minimum, own.maximum);
-  if (!value.ok() && !own.words.empty()) {
-    return Status(value.status().code(),
-                  concat(std::string(value.status().message()), ", or ", std::string(own.words.front())));
-  }
-  return value;
+  return read_integer(config_, own);
 }
 
 Result<std::vector<std::int64_t>> Section::integers(std::string_view name) {

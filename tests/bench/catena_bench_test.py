@@ -158,7 +158,7 @@ class Benchmarks(unittest.TestCase):
             self.assertNotEqual(cell["limit"], "-", cell)
             if cell["part"] == "chains":
                 self.assertLessEqual({"moves", "kernels", "rx", "vpn", "ids", "tx"}, set(cell["busy"]))
-        kernels = ["firewall", "ipsec-encrypt", "ipsec-decrypt", "nids", "nat", "lb", "router", "remark"]
+        kernels = ["firewall", "ipsec-encrypt", "ipsec-decrypt", "nids", "nat", "lb", "router", "monitor", "remark"]
         self.assertEqual(names["kernels"], [(name, size) for name in kernels for size in (64, 512)])
         self.assertEqual(names["chains"], [(name, size) for name in ("S_a", "S_b", "S_c", "S_d") for size in (64, 512)])
         with open(self.path("isoptr/README.md"), encoding="utf-8") as file:
@@ -171,7 +171,7 @@ class Benchmarks(unittest.TestCase):
 
     def test_isoptr_says_what_it_does_not_know(self):
         for arguments, words in ((("--parts", "all"), "there is no part 'all'; allowed: kernels, chains"),
-                                 (("--names", "monitor"), "there is no kernel or chain 'monitor'; allowed: firewall"),
+                                 (("--names", "cipher"), "there is no kernel or chain 'cipher'; allowed: firewall"),
                                  (("--data", self.path("no")), "fw.rules; give the folder bench/chains/data")):
             result = self.isoptr(*arguments)
             self.assertEqual(result.returncode, 1)
