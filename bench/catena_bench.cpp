@@ -48,7 +48,7 @@ int run(PaperOptions options, std::string const& device, std::string const& repl
   }
   options.device = *preference;
   options.replicas = replicas == "best" ? kBestReplicas : static_cast<std::uint32_t>(std::stoul(replicas));
-  const nf::Registry registry = nf::builtin_nfs();
+  nf::Registry const& registry = nf::builtin_nfs();
   const Result<Results> results = run_paper(options, registry, say);
   if (!results.ok()) {
     return fail(results.status());
@@ -63,7 +63,7 @@ int run(IsoPtrOptions options, std::string const& device) {
     return fail(preference.status());
   }
   options.device = *preference;
-  const nf::Registry registry = nf::builtin_nfs();
+  nf::Registry const& registry = nf::builtin_nfs();
   const Result<IsoPtrResults> results = run_isoptr(options, registry, say);
   if (!results.ok()) {
     return fail(results.status());
