@@ -148,16 +148,16 @@ class Context {
   /// An array of the NF's state, as the host wrote it; of no elements if it does not lie in the state.
   template <typename T>
   IsoPtr<T> array(StateArray<T> const& where) const {
-    const bool inside = where.offset % alignof(T) == 0 && where.offset <= params_.state_bytes &&
-                        where.count <= (params_.state_bytes - where.offset) / sizeof(T);
+    const bool inside = !detail::kChecked || (where.offset % alignof(T) == 0 && where.offset <= params_.state_bytes &&
+                                              where.count <= (params_.state_bytes - where.offset) / sizeof(T));
     return {reinterpret_cast<T*>(state_ + (inside ? where.offset : 0)), inside ? where.count : 0, kAddressState,
             sink()};
   }
   /// `count` elements of the work-group's local memory, `offset` bytes into it; none if they do not lie in it.
   template <typename T>
   IsoPtr<T> local(u32 offset, u32 count) const {
-    const bool inside = offset % alignof(T) == 0 && offset <= params_.local_bytes &&
-                        count <= (params_.local_bytes - offset) / sizeof(T);
+    const bool inside = !detail::kChecked || (offset % alignof(T) == 0 && offset <= params_.local_bytes &&
+                                              count <= (params_.local_bytes - offset) / sizeof(T));
     return {reinterpret_cast<T*>(local_ + (inside ? offset : 0)), inside ? count : 0, kAddressLocal, sink()};
   }
 
@@ -302,7 +302,7 @@ class PacketView {
   template <typename T>
   IsoPtr<T> result_array() const {
     static_assert(CATENA_RESULT_BYTES % alignof(T) == 0, "result_bytes is not a multiple of the alignment of T");
-    const bool inside = row_ < ctx_->params_.padded;
+    const bool inside = !detail::kChecked || (row_ < ctx_->params_.padded);
     const u64 begin = inside ? result_offset() + static_cast<u64>(row_) * CATENA_RESULT_BYTES : 0;
     return {reinterpret_cast<T*>(ctx_->out_ + begin), inside ? CATENA_RESULT_BYTES / sizeof(T) : 0, kAddressResults,
             ctx_->sink()};
@@ -325,7 +325,8 @@ class PacketView {
       begin = static_cast<u64>(where.begin) * CATENA_SPILL_FACTOR;
       length = static_cast<u64>(where.length) * CATENA_SPILL_FACTOR;
     }
-    const bool inside = begin <= ctx_->params_.spill_bytes && length <= ctx_->params_.spill_bytes - begin;
+    const bool inside =
+        !detail::kChecked || (begin <= ctx_->params_.spill_bytes && length <= ctx_->params_.spill_bytes - begin);
     return {reinterpret_cast<T*>(ctx_->spill_ + (inside ? begin : 0)), inside ? length / sizeof(T) : 0, kAddressSpill,
             ctx_->sink()};
   }
@@ -362,7 +363,7 @@ class PacketView {
       const u32 end = where.begin + where.length;
       const u32 front = smaller(where.begin, CATENA_HEADROOM);
       const u32 number = slot();
-      const bool inside = end <= packet::kSlotBytes && number < ctx_->params_.slots;
+      const bool inside = !detail::kChecked || (end <= packet::kSlotBytes && number < ctx_->params_.slots);
       const u32 back = inside ? smaller(packet::kSlotBytes - end, CATENA_TAILROOM) : 0;
       const u64 begin = inside ? static_cast<u64>(number) * packet::kSlotBytes + where.begin - front : 0;
       return {IsoPtr<u8>(ctx_->shared_ + begin, inside ? u64{front} + where.length + back : 0, kAddressFrames,
@@ -372,8 +373,9 @@ class PacketView {
       const Extent where = extent();
       const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
       const u64 begin = static_cast<u64>(where.begin) - CATENA_HEADROOM;
-      const bool inside = row_ < ctx_->params_.padded && where.begin >= CATENA_HEADROOM &&
-                          begin <= ctx_->params_.frames_bytes && reach <= ctx_->params_.frames_bytes - begin;
+      const bool inside =
+          !detail::kChecked || (row_ < ctx_->params_.padded && where.begin >= CATENA_HEADROOM &&
+                                begin <= ctx_->params_.frames_bytes && reach <= ctx_->params_.frames_bytes - begin);
       return {IsoPtr<u8>(ctx_->batch_ + ctx_->params_.frames_offset + (inside ? begin : 0), inside ? reach : 0,
                          kAddressFrames, ctx_->sink()),
               CATENA_HEADROOM, where.length, writes_bytes()};
@@ -390,15 +392,15 @@ class PacketView {
   };
   /// The packet's slot number; one after the last for a row or number that is none.
   u32 slot() const {
-    if (row_ >= ctx_->params_.padded) {
+    if (detail::kChecked && row_ >= ctx_->params_.padded) {
       return ctx_->params_.slots;
     }
     const u32 slot = reinterpret_cast<const u32*>(ctx_->batch_ + extent_offset())[row_];
-    return slot < ctx_->params_.slots ? slot : ctx_->params_.slots;
+    return !detail::kChecked || slot < ctx_->params_.slots ? slot : ctx_->params_.slots;
   }
   IsoPtr<u8> slot_bytes() const {
     const u32 number = slot();
-    const bool inside = number < ctx_->params_.slots;
+    const bool inside = !detail::kChecked || (number < ctx_->params_.slots);
     return {ctx_->shared_ + (inside ? static_cast<u64>(number) * packet::kSlotBytes : 0),
             inside ? packet::kSlotBytes : 0U, kAddressFrames, ctx_->sink()};
   }
