@@ -47,7 +47,9 @@ std::vector<Frame> kernel_traffic() {
     frames.push_back(make_frame(i % 2 == 0 ? 6 : 17, 1 + (i >> 1 & 1), 2 + (i >> 2 & 1),
                                 static_cast<std::uint16_t>(3 + (i >> 3 & 1)),
                                 static_cast<std::uint16_t>(4 + (i >> 4 & 1)), std::string(i % 7, 'x')));
-    frames.back()[47] = static_cast<std::uint8_t>(1U << i % 8);
+    if (i % 2 == 0) {
+      frames.back()[47] = static_cast<std::uint8_t>(1U << i % 8);  // TCP's flags
+    }
   }
   for (std::uint32_t i = 0; i < 600; ++i) {
     frames.push_back(make_frame(17, i, 2, 3, 4, ""));

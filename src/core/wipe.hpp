@@ -8,6 +8,11 @@
 namespace catena {
 
 /// Overwrites memory that held a key with zeros, also where nobody reads it again and a compiler would leave that out.
-inline void wipe(void* memory, std::size_t bytes) { ::explicit_bzero(memory, bytes); }
+/// Of no bytes `memory` may be null.
+inline void wipe(void* memory, std::size_t bytes) {
+  if (bytes != 0) {
+    ::explicit_bzero(memory, bytes);
+  }
+}
 
 }  // namespace catena
