@@ -9,6 +9,7 @@
 #include "bench/adaptchain/resume.hpp"
 #include "bench/chains/measure.hpp"
 #include "bench/common/machine.hpp"
+#include "bench/common/wanted.hpp"
 #include "device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
@@ -68,18 +69,8 @@ class Paper {
   Result<Results> run();
 
  private:
-  bool wants(Part part) const {
-    return options_.parts.empty() ||
-           std::find(options_.parts.begin(), options_.parts.end(), to_string(part)) != options_.parts.end();
-  }
-  bool wants(std::string_view chain) const {
-    return options_.chains.empty() ||
-           std::find(options_.chains.begin(), options_.chains.end(), chain) != options_.chains.end();
-  }
-  bool wants_mode(std::string_view mode) const {
-    return options_.modes.empty() ||
-           std::find(options_.modes.begin(), options_.modes.end(), mode) != options_.modes.end();
-  }
+  bool wants(Part part) const { return is_wanted(options_.parts, to_string(part)); }
+  bool wants(std::string_view chain) const { return is_wanted(options_.chains, chain); }
   void list_cells();
   void add(Part part, std::string chain, std::string mode, std::uint32_t wire_bytes, std::uint32_t unit_packets = 0,
            double offered_gbps = 0);
@@ -133,7 +124,7 @@ void Paper::list_cells() {
     }
     for (const std::uint32_t size : sizes) {
       for (SyncMode const& mode : kModes) {
-        if (wants_mode(mode.name)) {
+        if (is_wanted(options_.modes, mode.name)) {
           add(part, chain.name, mode.name, size);
         }
       }

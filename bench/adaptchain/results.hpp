@@ -17,7 +17,7 @@ enum class Part {
   kAnchor,      ///< C4 at two sizes at the head of each run: by them runs on several machines can be compared
   kSource,      ///< rx and tx alone
   kThroughput,  ///< C1 to C5 as fast as they can
-  kDecrypt,     ///< C1 and C4 on ESP
+  kDecrypt,     ///< C1, C3 and C4 on ESP
   kUnits,       ///< unit sizes
   kLatency,     ///< at an offered rate
 };

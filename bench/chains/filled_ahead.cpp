@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/chains/filled_ahead.hpp"
 
-#include <emmintrin.h>
+#include "io/cache_line.hpp"
+
 #include <catena/core/counter.hpp>
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
@@ -23,23 +24,12 @@ constexpr std::uint64_t kNsPerPacket = 100;
 constexpr std::chrono::microseconds kRest{20};
 static_assert(packet::kSlotHeadroom % kLine == 0, "frames begin a line");
 
-struct alignas(kLine) Line {
-  std::array<std::uint8_t, kLine> bytes;
-};
-
 /// A frame in whole lines.
 struct Template {
-  std::vector<Line> lines;
+  std::vector<io::CacheLine> lines;
   std::uint32_t length;
   packet::Layers layers;
 };
-
-void write_line(Line const& from, std::uint8_t* to) {
-  for (std::size_t at = 0; at < kLine; at += sizeof(__m128i)) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
-                     _mm_load_si128(reinterpret_cast<const __m128i*>(from.bytes.data() + at)));
-  }
-}
 
 Template template_of(std::vector<std::uint8_t> const& frame) {
   const auto length = static_cast<std::uint32_t>(frame.size());
@@ -155,13 +145,13 @@ class FilledAhead final : public io::Source {
       Template const& frame = templates_[(chunk.first + i) % templates_.size()];
       const std::uint32_t slot = chunk.slots[i];
       std::uint8_t* to = pool_->slot(slot) + packet::kSlotHeadroom;
-      for (Line const& line : frame.lines) {
-        write_line(line, to);
+      for (io::CacheLine const& line : frame.lines) {
+        io::write_line(to, line);
         to += kLine;
       }
       pool_->set_arrived(slot, frame.length, frame.layers, chunk.first_index + i, (chunk.first + i) * kNsPerPacket);
     }
-    _mm_sfence();
+    io::finish_lines();
   }
 
   std::vector<Template> templates_;

@@ -57,21 +57,25 @@ SourceMaker one_of_each_flow(std::uint32_t frame_bytes) {
   return [frame_bytes] { return io::make_generator({.packet_bytes = frame_bytes, .flows = kFlows, .count = kFlows}); };
 }
 
+/// Of an IPv4 header without options.
+void set_header_checksum(std::uint8_t* l3) {
+  packet::store_be16(l3 + 10, 0);
+  packet::store_be16(l3 + 10, packet::checksum_finish(packet::checksum_add(l3, packet::kIpv4MinBytes)));
+}
+
 /// The same packet with the identification of packet `number` of a replay.
 Frame numbered(Frame frame, std::uint64_t number) {
   std::uint8_t* l3 = frame.data() + packet::kEthernetBytes;
   const auto identification = static_cast<std::uint16_t>(number);
   packet::store_be16(l3 + 4, identification);
-  packet::store_be16(l3 + 10, 0);
-  packet::store_be16(l3 + 10, packet::checksum_finish(packet::checksum_add(l3, packet::kIpv4MinBytes)));
+  set_header_checksum(l3);
   return frame;
 }
 
 /// Makes the checksums of a frame without options right.
 void set_checksums(Frame& frame) {
   std::uint8_t* l3 = frame.data() + packet::kEthernetBytes;
-  packet::store_be16(l3 + 10, 0);
-  packet::store_be16(l3 + 10, packet::checksum_finish(packet::checksum_add(l3, packet::kIpv4MinBytes)));
+  set_header_checksum(l3);
   const bool is_tcp = l3[9] == packet::kProtocolTcp;
   std::uint8_t* l4 = l3 + packet::kIpv4MinBytes;
   std::uint8_t* checksum = l4 + (is_tcp ? 16 : 6);

@@ -31,7 +31,7 @@ Result<device::ProgramSource> without_checks(device::ProgramSource source) {
   return source;
 }
 
-ChecksDevice::ChecksDevice(device::Device& real, Checks checks) : real_(&real), checks_(checks), info_(real.info()) {
+ChecksDevice::ChecksDevice(device::Device& real, Checks checks) : ForwardingDevice(real), checks_(checks) {
   if (checks_ == Checks::kOff) {
     info_.target += ", accesses not checked";
   }
@@ -39,10 +39,10 @@ ChecksDevice::ChecksDevice(device::Device& real, Checks checks) : real_(&real), 
 
 Result<device::Binary> ChecksDevice::compile(device::ProgramSource const& source) {
   if (checks_ == Checks::kOn) {
-    return real_->compile(source);
+    return ForwardingDevice::compile(source);
   }
   CATENA_ASSIGN_OR_RETURN(const device::ProgramSource unchecked, without_checks(source));
-  return real_->compile(unchecked);
+  return ForwardingDevice::compile(unchecked);
 }
 
 }  // namespace catena::bench

@@ -5,6 +5,7 @@
 #include "bench/common/data.hpp"
 #include "bench/common/kernel_alone.hpp"
 #include "bench/common/machine.hpp"
+#include "bench/common/wanted.hpp"
 #include "bench/isoptr/checks_device.hpp"
 #include "bench/isoptr/page.hpp"
 #include "device/subprocess.hpp"
@@ -85,10 +86,7 @@ class IsoPtrBench {
 
  private:
   bool wants(IsoPtrPart part, std::string_view name) const {
-    const auto has = [](std::vector<std::string> const& names, std::string_view wanted) {
-      return names.empty() || std::find(names.begin(), names.end(), wanted) != names.end();
-    };
-    return has(options_.parts, to_string(part)) && has(options_.names, name);
+    return is_wanted(options_.parts, to_string(part)) && is_wanted(options_.names, name);
   }
   void fill_in_options();
   void list_cells();

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "bench/common/forwarding_device.hpp"
 #include "bench/micro/open_device.hpp"
 #include "core/transfer.hpp"
 #include "memory/packet_pool.hpp"
@@ -59,36 +60,14 @@ class DroppingStream final : public device::Stream {
 };
 
 /// A real device's memory and programs, after streams that drop every command.
-class DroppingDevice final : public device::Device {
+class DroppingDevice final : public bench::ForwardingDevice {
  public:
-  explicit DroppingDevice(device::Device& real) : real_(&real), info_(real.info()) { info_.name = "commands dropped"; }
-  device::DeviceInfo const& info() const override { return info_; }
-  Result<std::unique_ptr<device::Buffer>> allocate(std::size_t bytes) override { return real_->allocate(bytes); }
-  Result<std::unique_ptr<device::PinnedBuffer>> allocate_pinned(std::size_t bytes) override {
-    return real_->allocate_pinned(bytes);
-  }
-  Result<std::unique_ptr<device::Buffer>> map_host(device::HostMemory const& memory) override {
-    return real_->map_host(memory);
-  }
+  explicit DroppingDevice(device::Device& real) : ForwardingDevice(real) { info_.name = "commands dropped"; }
   Result<std::unique_ptr<device::Stream>> create_stream(device::StreamOptions const& /*options*/) override {
     return std::make_unique<DroppingStream>();
   }
-  Result<std::unique_ptr<device::CommandBuffer>> create_command_buffer(device::Partition* partition) override {
-    return real_->create_command_buffer(partition);
-  }
-  Result<std::vector<std::unique_ptr<device::Partition>>> divide(std::span<const std::uint32_t> units) override {
-    return real_->divide(units);
-  }
-  Result<device::Binary> compile(device::ProgramSource const& source) override { return real_->compile(source); }
-  Result<std::unique_ptr<device::Program>> load(std::span<const std::byte> binary) override {
-    return real_->load(binary);
-  }
   Status failed() const override { return absl::OkStatus(); }
   void abandon(Status const& /*reason*/) override {}
-
- private:
-  device::Device* real_;
-  device::DeviceInfo info_;
 };
 
 /// A pool full of packets in units, as rx would have left them.

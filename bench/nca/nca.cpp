@@ -4,6 +4,7 @@
 #include "bench/common/copy_rate.hpp"
 #include "bench/common/data.hpp"
 #include "bench/common/machine.hpp"
+#include "bench/common/wanted.hpp"
 #include "bench/nca/page.hpp"
 #include "bench/nca/run.hpp"
 #include "bench/nca/traffic.hpp"
@@ -51,10 +52,7 @@ class NcaBench {
   Result<NcaResults> run();
 
  private:
-  bool wants(const char* part) const {
-    return options_.parts.empty() ||
-           std::find(options_.parts.begin(), options_.parts.end(), part) != options_.parts.end();
-  }
+  bool wants(const char* part) const { return is_wanted(options_.parts, part); }
   void list_cells();
   void add(const char* part, std::uint32_t strings, std::uint32_t bytes, std::uint32_t percent);
   void add_queues(std::uint32_t queues);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "io/cache_line.hpp"
 #include "io/flow_templates.hpp"
 #include "io/paced_source.hpp"
 
-#include <emmintrin.h>
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -21,22 +21,6 @@ constexpr std::uint32_t kHeadBytes = packet::kCacheLineBytes;
 constexpr std::uint32_t kAhead = 12;
 constexpr std::uint32_t kIpv4Identification = 4;
 constexpr std::uint32_t kIpv4Checksum = 10;
-
-/// The first bytes of a frame.
-struct alignas(packet::kCacheLineBytes) Head {
-  std::array<std::uint8_t, kHeadBytes> bytes;
-};
-
-/// Writes a whole line past the caches, as a network card does: what stood there, in no cache since the device wrote
-/// it, is not read first. `to` begins a line.
-void write_line(std::uint8_t* to, Head const& head) {
-  for (std::size_t at = 0; at < kHeadBytes; at += sizeof(__m128i)) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
-                     _mm_load_si128(reinterpret_cast<const __m128i*>(head.bytes.data() + at)));
-  }
-}
-/// Other threads see the lines after this.
-void finish_lines() { _mm_sfence(); }
 
 /// What else is known of a frame before it is replayed.
 struct FrameFacts {
@@ -64,7 +48,7 @@ class ReplayFrames {
         packet::store_be16(l3 + kIpv4Checksum, 0);
         const std::uint64_t sum = packet::checksum_add(l3, packet::kIpv4MinBytes);
         facts_.push_back({layers, length, static_cast<std::uint32_t>(sum)});
-        Head& head = heads_.emplace_back();
+        CacheLine& head = heads_.emplace_back();
         std::memcpy(head.bytes.data(), frame.data(), std::min(length, kHeadBytes));
       }
     }
@@ -89,7 +73,7 @@ class ReplayFrames {
   std::mt19937_64 random_;
   std::uint32_t sizes_;
   FlowTemplates flow_frames_;
-  std::vector<Head> heads_;
+  std::vector<CacheLine> heads_;
   std::vector<FrameFacts> facts_;
 };
 
@@ -143,7 +127,7 @@ class FlowReplay final : public PacedSource {
       frames_->write(which, frame);
       filled_[slot] = std::max(filled_[slot], static_cast<std::uint16_t>(facts.length));
     }
-    Head fresh;
+    CacheLine fresh;
     std::memcpy(fresh.bytes.data(), frames_->head(which), kHeadBytes);
     const auto identification = static_cast<std::uint16_t>(number);
     std::uint8_t* l3 = fresh.bytes.data() + packet::kEthernetBytes;

@@ -7,6 +7,14 @@
 
 namespace catena::runtime {
 
+chain::SyncOptions sync_for(chain::RunOptions const& options, device::DeviceInfo const& info) {
+  chain::SyncOptions sync = options.sync;
+  if (options.profiles) {
+    sync.profile = options.profiles->find(info);
+  }
+  return sync;
+}
+
 Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::shared_ptr<device::Device> device,
                                                        chain::ChainConfig const& config,
                                                        chain::RunOptions const& options,
@@ -14,10 +22,7 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::shared_ptr<device::D
                                                        std::shared_ptr<memory::PacketPool> const& pool) {
   std::unique_ptr<DeviceSide> side(new DeviceSide(std::move(device)));
   device::DeviceInfo const& info = side->device_->info();
-  chain::SyncOptions sync = options.sync;
-  if (options.profiles) {
-    sync.profile = options.profiles->find(info);
-  }
+  const chain::SyncOptions sync = sync_for(options, info);
   side->costs_from_ = chain::describe(sync.profile);
   if (!sync.profile.measured.empty() && !sync.profile.is_of(info)) {
     side->costs_from_ += concat(" on another device, ", sync.profile.device);

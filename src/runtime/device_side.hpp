@@ -18,6 +18,9 @@
 
 namespace catena::runtime {
 
+/// The options with the costs of that device, where profiles are kept.
+chain::SyncOptions sync_for(chain::RunOptions const& options, device::DeviceInfo const& info);
+
 /// A device as a chain uses it: the plan, the twin of the packet pool, and of each NF placed there its kernel and
 /// state.
 class DeviceSide {

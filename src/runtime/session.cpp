@@ -192,11 +192,8 @@ Status Session::settle_unit_packets(chain::RunOptions const& options) {
     config_.tuning.unit_packets = memory::kDefaultUnitPackets;
     return absl::OkStatus();
   }
-  chain::SyncOptions sync = options.sync;
-  if (options.profiles) {
-    sync.profile = options.profiles->find(opened_.front()->info());
-  }
-  CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, chain::plan_input(config_, sync));
+  CATENA_ASSIGN_OR_RETURN(plan::PlanInput input,
+                          chain::plan_input(config_, sync_for(options, opened_.front()->info())));
   const std::vector<nf::Instance*> instances = first_instances();
   for (std::size_t i = 0; i < instances.size(); ++i) {
     CATENA_RETURN_IF_ERROR(chain::add_nf(config_.nfs[i], *instances[i], input).status());

@@ -17,7 +17,8 @@ struct HostTables : BitVector {
   static std::uint32_t lowest_bit(std::uint32_t value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
 };
 
-inline int find_by_bit_vector(HostTables const& tables, Tuple const& tuple) {
+/// Of a tuple that need not be possible as a packet.
+inline Key key_of(Tuple const& tuple) {
   Key key{};
   key.src = tuple.src;
   key.dst = tuple.dst;
@@ -25,7 +26,9 @@ inline int find_by_bit_vector(HostTables const& tables, Tuple const& tuple) {
   key.dport = static_cast<std::uint16_t>(tuple.dport);
   key.protocol = static_cast<std::uint8_t>(tuple.protocol);
   key.has_ports = tuple.has_ports ? 1 : 0;
-  return find_rule(tables, key);
+  return key;
 }
+
+inline int find_by_bit_vector(HostTables const& tables, Tuple const& tuple) { return find_rule(tables, key_of(tuple)); }
 
 }  // namespace catena::classify::testing
