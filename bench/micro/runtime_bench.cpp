@@ -75,7 +75,7 @@ void empty_chain(benchmark::State& state) {
     }
     PrefilledSource source(**pool, 64);
     const std::unique_ptr<io::Sink> sink = io::make_null_sink();
-    const std::atomic<bool> stop{false};
+    std::atomic<bool> stop{false};
     std::vector<memory::UnitQueue> rings;
     for (std::uint32_t i = 0; i <= hops; ++i) {
       rings.emplace_back((*pool)->arena(), i);
