@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the data path itself costs: an empty chain, and hops through NFs that do nothing, all on one core.
+// What the data path itself costs: an empty chain, and hops through NFs that do nothing, on one core and with a core for
+// each stage.
 #include "runtime/host_stages.hpp"
 #include "runtime/workers.hpp"
 
@@ -30,15 +31,15 @@ class PrefilledSource final : public io::Source {
     }
   }
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
-    if (!pool.acquire_slots(unit, memory::kDefaultUnitPackets)) {
+    if (!pool.acquire_slots(unit, pool.unit_packets())) {
       starved = true;
       return absl::OkStatus();
     }
-    for (std::uint32_t i = 0; i < memory::kDefaultUnitPackets; ++i) {
+    for (std::uint32_t i = 0; i < pool.unit_packets(); ++i) {
       pool.set_arrived(unit.slots()[i], bytes_, next_index++, 0);
     }
-    unit.count = memory::kDefaultUnitPackets;
-    seen_ += memory::kDefaultUnitPackets;
+    unit.count = pool.unit_packets();
+    seen_ += pool.unit_packets();
     return absl::OkStatus();
   }
   bool finished() const override { return seen_ >= kPackets; }
@@ -57,7 +58,7 @@ class NothingNf final : public nf::Nf {
                std::span<std::byte> /*results*/) override {}
 };
 
-/// range(0): hops (NFs that do nothing) between rx and tx. Reported: ns per packet for the whole chain.
+/// range(0): hops (NFs that do nothing) between rx and tx. range(1): packets of a unit. range(2): workers.
 void empty_chain(benchmark::State& state) {
   if (const Status status = eal::start(); !status.ok()) {
     state.SkipWithError(status.ToString().c_str());
@@ -68,7 +69,7 @@ void empty_chain(benchmark::State& state) {
   descriptor.type = "nothing";
   for (auto _ : state) {
     state.PauseTiming();
-    auto pool = memory::PacketPool::create(kPoolSlots);
+    auto pool = memory::PacketPool::create(kPoolSlots, static_cast<std::uint32_t>(state.range(1)));
     if (!pool.ok()) {
       state.SkipWithError(pool.status().ToString().c_str());
       return;
@@ -94,7 +95,7 @@ void empty_chain(benchmark::State& state) {
       stages.push_back(stage.get());
     }
     state.ResumeTiming();
-    if (const Status status = run_stages(stages, 1); !status.ok()) {
+    if (const Status status = run_stages(stages, static_cast<std::uint32_t>(state.range(2))); !status.ok()) {
       state.SkipWithError(status.ToString().c_str());
       return;
     }
@@ -102,10 +103,15 @@ void empty_chain(benchmark::State& state) {
   state.counters["ns_per_packet"] =
       benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(kPackets) * 1e-9,
                          benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
-  state.counters["hops"] = static_cast<double>(hops);
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(kPackets));
 }
-BENCHMARK(empty_chain)->Arg(0)->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(empty_chain)
+    ->ArgNames({"hops", "unit", "workers"})
+    ->ArgsProduct({{0, 1, 2, 4, 8}, {256}, {1}})
+    ->ArgsProduct({{0, 4}, {16, 64, 256, 1024}, {1, 2}})
+    ->ArgsProduct({{4}, {16, 64, 256, 1024}, {6}})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 /// A source alone, on slots that have left the caches when they come again. range(0): frame bytes.
 void receive(benchmark::State& state, Result<std::unique_ptr<io::Source>> source) {

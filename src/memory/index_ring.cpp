@@ -38,7 +38,10 @@ class EndLock {
 bool IndexRing::push(std::span<const std::uint32_t> indices) {
   const EndLock lock(in_lock_, ends_ != Ends::kOneEach);
   const std::uint32_t in = state_->in.load(std::memory_order_relaxed);
-  const std::uint32_t inside = in - state_->out.load(std::memory_order_acquire);
+  if (in - seen_out_ > capacity() || indices.size() > capacity() - (in - seen_out_)) {
+    seen_out_ = state_->out.load(std::memory_order_acquire);
+  }
+  const std::uint32_t inside = in - seen_out_;
   if (inside > capacity()) {
     return found_broken();
   }
@@ -56,7 +59,10 @@ bool IndexRing::push(std::span<const std::uint32_t> indices) {
 bool IndexRing::pop(std::span<std::uint32_t> indices) {
   const EndLock lock(out_lock_, ends_ != Ends::kOneEach);
   const std::uint32_t out = state_->out.load(std::memory_order_relaxed);
-  const std::uint32_t inside = state_->in.load(std::memory_order_acquire) - out;
+  if (indices.size() > seen_in_ - out || seen_in_ - out > capacity()) {
+    seen_in_ = state_->in.load(std::memory_order_acquire);
+  }
+  const std::uint32_t inside = seen_in_ - out;
   if (inside > capacity()) {
     return found_broken();
   }
@@ -81,6 +87,15 @@ bool IndexRing::copy_out(std::uint32_t position, std::span<std::uint32_t> indice
     wrong |= index >= limit_ ? 1U : 0U;
   }
   return wrong == 0;
+}
+
+std::optional<std::uint32_t> IndexRing::known_next() const {
+  const std::uint32_t out = state_->out.load(std::memory_order_relaxed);
+  std::uint32_t index = 0;
+  if (seen_in_ == out || !copy_out(out, std::span(&index, 1))) {
+    return std::nullopt;
+  }
+  return index;
 }
 
 bool IndexRing::peek(std::span<std::uint32_t> indices) const {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace catena::memory {
@@ -29,7 +30,12 @@ class IndexRing {
 
   /// `entries`: a power of two of them, in the same memory as `state`; both outlive this.
   IndexRing(RingState& state, std::span<std::uint32_t> entries, std::uint32_t limit, Ends ends)
-      : state_(&state), entries_(entries), limit_(limit), ends_(ends) {}
+      : state_(&state),
+        entries_(entries),
+        limit_(limit),
+        ends_(ends),
+        seen_out_(state.out.load(std::memory_order_acquire)),
+        seen_in_(state.in.load(std::memory_order_acquire)) {}
   IndexRing(IndexRing const&) = delete;
   IndexRing& operator=(IndexRing const&) = delete;
 
@@ -37,6 +43,8 @@ class IndexRing {
   bool push(std::span<const std::uint32_t> indices);
   /// As many as `indices` has room for or, where there are fewer, none. What it holds after a failure is undefined.
   bool pop(std::span<std::uint32_t> indices);
+  /// What comes out next, if the popping end knows of it already: it asks nobody, so that it costs nothing.
+  std::optional<std::uint32_t> known_next() const;
   /// As pop(), but they stay inside: for who looks on. Under way at the same time, pop() makes it a guess.
   bool peek(std::span<std::uint32_t> indices) const;
   std::uint32_t size() const;
@@ -60,9 +68,12 @@ class IndexRing {
   std::uint32_t limit_;
   Ends ends_;
   std::atomic<bool> is_broken_{false};
-  // where no other process can hold them
+  // Each end in a line of its own: its lock, where no other process can hold it, and how far it has seen the other end
+  // get. To look there takes a line from the other core, so an end looks only where what it knows does not do.
   alignas(packet::kCacheLineBytes) std::atomic<bool> in_lock_{false};
+  std::uint32_t seen_out_;
   alignas(packet::kCacheLineBytes) std::atomic<bool> out_lock_{false};
+  std::uint32_t seen_in_;
 };
 
 }  // namespace catena::memory

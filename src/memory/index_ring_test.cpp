@@ -79,6 +79,19 @@ TEST(IndexRing, who_looks_on_takes_nothing) {
   EXPECT_FALSE(ring.peek(seen));
 }
 
+TEST(IndexRing, who_takes_knows_what_comes_next_once_it_has_looked) {
+  Memory memory;
+  IndexRing ring(memory.state, memory.entries, kLimit, IndexRing::Ends::kOneEach);
+  ASSERT_TRUE(push(ring, {4, 5}));
+  EXPECT_EQ(ring.known_next(), std::nullopt) << "nobody has looked yet";
+  ASSERT_THAT(pop(ring, 1), ElementsAre(4));
+  EXPECT_EQ(ring.known_next(), 5U);
+  EXPECT_EQ(ring.size(), 1U);
+  memory.entries[1] = kLimit;
+  EXPECT_EQ(ring.known_next(), std::nullopt) << "another process made it up";
+  EXPECT_FALSE(ring.is_broken()) << "it is found where it comes out";
+}
+
 TEST(IndexRing, a_closed_ring_still_gives_what_is_inside) {
   Memory memory;
   IndexRing ring(memory.state, memory.entries, kLimit, IndexRing::Ends::kOneEach);
@@ -106,12 +119,13 @@ TEST(IndexRing, an_index_that_another_process_made_up_never_comes_out) {
 
 TEST(IndexRing, positions_that_another_process_made_up_end_it) {
   for (const bool at_in : {true, false}) {
-    for (const std::uint32_t position : {9U, 100U, 0x80000000U, 0xFFFFFFFFU}) {
+    for (const std::uint32_t position : {9U, 100U, 0x80000000U, 0xFFFFFFF0U}) {
       Memory memory;
       IndexRing giving(memory.state, memory.entries, kLimit, IndexRing::Ends::kOneEach);
       IndexRing taking(memory.state, memory.entries, kLimit, IndexRing::Ends::kOneEach);
       (at_in ? memory.state.in : memory.state.out) = at_in ? position : 0U - position;
       std::vector<std::uint32_t> indices(8);
+      giving.push(indices);  // may go where it knew of room before
       EXPECT_FALSE(giving.push(indices)) << position;
       EXPECT_FALSE(taking.pop(indices)) << position;
       EXPECT_TRUE(giving.is_broken()) << position;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace catena::memory {
@@ -35,7 +36,16 @@ class UnitQueue {
   /// Null when empty.
   Unit* pop() {
     std::uint32_t number = 0;
-    return ring_->pop(std::span(&number, 1)) ? &arena_->unit(number) : nullptr;
+    if (!ring_->pop(std::span(&number, 1))) {
+      return nullptr;
+    }
+    // another core wrote it: it comes while this one works on the unit in front of it
+    if (const std::optional<std::uint32_t> next = ring_->known_next()) {
+      Unit const& unit = arena_->unit(*next);
+      __builtin_prefetch(&unit);
+      __builtin_prefetch(unit.slots());
+    }
+    return &arena_->unit(number);
   }
   bool empty() const { return ring_->size() == 0; }
   /// The pushing side is done: nothing comes after what is inside.

@@ -8,8 +8,8 @@
 namespace catena::runtime {
 namespace {
 
-/// That rx takes in one poll, at most.
-constexpr std::uint32_t kUnitsPerPoll = 4;
+/// That rx takes in one poll, at most, but for those of the last unit.
+constexpr std::uint32_t kPacketsPerPoll = 4 * kPacketsAtOnce;
 
 std::uint64_t now_ns() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
@@ -47,21 +47,20 @@ RxStage::RxStage(io::Source& source, memory::PacketPool& pool, Splitter out, std
 Result<Progress> RxStage::poll() {
   // a worker that has other stages too comes back late: a source that gives full units is asked again at once
   bool worked = false;
-  for (std::uint32_t units = 0; units < kUnitsPerPoll; ++units) {
-    bool is_full = false;
+  bool is_full = true;
+  for (std::uint32_t packets = 0; is_full && packets < kPacketsPerPoll; packets += pool_->unit_packets()) {
     const Progress progress = receive(is_full);
     if (progress == Progress::kFinished) {
       return progress;
     }
     worked = worked || progress == Progress::kWorked;
-    if (!is_full) {
-      break;
-    }
   }
+  out_.flush();
   return worked ? Progress::kWorked : Progress::kIdle;
 }
 
 Progress RxStage::receive(bool& is_full) {
+  is_full = false;
   if (!error_.ok()) {
     *stop_ = true;  // other sources of the chain must not go on without this one's packets
   }
@@ -126,21 +125,33 @@ CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, memory::Packe
 Result<Progress> CpuStage::poll() {
   ticker_.poll();
   instance_->board().answer(instance_->nf());
-  memory::Unit* unit = in_->pop();
-  if (unit == nullptr) {
-    if (in_->drained()) {
-      out_->close();
-      return Progress::kFinished;
+  for (std::uint32_t packets = 0; packets < kPacketsAtOnce;) {
+    memory::Unit* unit = in_->pop();
+    if (unit == nullptr) {
+      break;
     }
-    return Progress::kIdle;
+    process(*unit);
+    packets += unit->count;
+    done_.push_back(unit);
   }
-  instance_->process(pool_->batch(*unit));
+  if (!done_.empty()) {
+    out_->push(done_);
+    done_.clear();
+    return Progress::kWorked;
+  }
+  if (in_->drained()) {
+    out_->close();
+    return Progress::kFinished;
+  }
+  return Progress::kIdle;
+}
+
+void CpuStage::process(memory::Unit& unit) {
+  instance_->process(pool_->batch(unit));
   if (lines_ != nullptr) {
-    take_lines(*instance_, position_, *unit, lines_->of(*unit));
+    take_lines(*instance_, position_, unit, lines_->of(unit));
   }
-  count(unit->count);
-  out_->push(unit);
-  return Progress::kWorked;
+  count(unit.count);
 }
 
 HandOverStage::HandOverStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change)
@@ -162,6 +173,7 @@ Result<Progress> HandOverStage::poll() {
   count(unit->count);
   unit->host_fallback = unit->host_fallback && !devices_change_;
   out_.push(unit);
+  out_.flush();
   return Progress::kWorked;
 }
 
@@ -169,35 +181,44 @@ TxStage::TxStage(io::Sink& sink, memory::PacketPool& pool, Merger in, Recorder* 
     : HostStage("tx"), sink_(&sink), pool_(&pool), in_(std::move(in)), recorder_(recorder), lines_(lines) {}
 
 Result<Progress> TxStage::poll() {
-  memory::Unit* unit = in_.pop();
-  if (unit == nullptr) {
-    if (!in_.drained()) {
-      return Progress::kIdle;
+  bool worked = false;
+  for (std::uint32_t packets = 0; packets < kPacketsAtOnce;) {
+    memory::Unit* unit = in_.pop();
+    if (unit == nullptr) {
+      break;
     }
-    CATENA_RETURN_IF_ERROR(sink_->finish());
-    CATENA_RETURN_IF_ERROR(recorder_ != nullptr ? recorder_->finish() : absl::OkStatus());
-    return Progress::kFinished;
+    worked = true;
+    packets += unit->count;
+    CATENA_RETURN_IF_ERROR(send(*unit));
   }
+  if (worked || !in_.drained()) {
+    return worked ? Progress::kWorked : Progress::kIdle;
+  }
+  CATENA_RETURN_IF_ERROR(sink_->finish());
+  CATENA_RETURN_IF_ERROR(recorder_ != nullptr ? recorder_->finish() : absl::OkStatus());
+  return Progress::kFinished;
+}
+
+Status TxStage::send(memory::Unit& unit) {
   std::uint64_t dropped = 0;
   packet::MetaColumns const& meta = pool_->meta();
-  for (const std::uint32_t slot : unit->used_slots()) {
+  for (const std::uint32_t slot : unit.used_slots()) {
     dropped += meta.verdict[slot] == static_cast<std::uint8_t>(packet::Verdict::kDrop) ? 1 : 0;
   }
-  const Status recorded = recorder_ != nullptr ? recorder_->write(lines_->of(*unit)) : absl::OkStatus();
-  const std::uint32_t packets = unit->count;
-  const std::uint64_t arrival_ns = unit->arrival_ns;
+  const Status recorded = recorder_ != nullptr ? recorder_->write(lines_->of(unit)) : absl::OkStatus();
+  const std::uint32_t packets = unit.count;
+  const std::uint64_t arrival_ns = unit.arrival_ns;
   // a quarantined unit has nothing to send
-  const Status sent = unit->quarantined ? absl::OkStatus() : sink_->send(*pool_, *unit);
+  const Status sent = unit.quarantined ? absl::OkStatus() : sink_->send(*pool_, unit);
   latency_.add(now_ns() - arrival_ns, packets - dropped);
   count(packets - dropped);
-  if (unit->quarantined) {
-    pool_->quarantine(*unit);
+  if (unit.quarantined) {
+    pool_->quarantine(unit);
   } else {
-    pool_->release_unit(unit);
+    pool_->release_unit(&unit);
   }
   CATENA_RETURN_IF_ERROR(sent);
-  CATENA_RETURN_IF_ERROR(recorded);
-  return Progress::kWorked;
+  return recorded;
 }
 
 }  // namespace catena::runtime

@@ -65,6 +65,8 @@ class CpuStage final : public HostStage {
   bool is_passive() const override { return true; }  // ticks are rare
 
  private:
+  void process(memory::Unit& unit);
+
   nf::Instance* instance_;
   std::uint32_t position_;
   memory::PacketPool* pool_;
@@ -72,6 +74,7 @@ class CpuStage final : public HostStage {
   memory::UnitQueue* out_;
   Ticker ticker_;
   LineBook* lines_;
+  std::vector<memory::Unit*> done_;  ///< that go on together
 };
 
 /// Between NFs whose packets are divided in different ways: puts units together and divides them anew.
@@ -102,6 +105,8 @@ class TxStage final : public HostStage {
   Histogram const& latency() const { return latency_; }
 
  private:
+  Status send(memory::Unit& unit);
+
   io::Sink* sink_;
   memory::PacketPool* pool_;
   Merger in_;

@@ -2,6 +2,7 @@
 #include "runtime/split.hpp"
 
 #include "runtime/flow_hash.hpp"
+#include "runtime/stage.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -98,7 +99,11 @@ std::uint64_t Splitter::divide(memory::Unit const& unit) {
 
 void Splitter::push(memory::Unit* unit) {
   if (pool_ == nullptr) {
-    queues_.front()->push(unit);
+    waiting_.push_back(unit);
+    waiting_packets_ += unit->count;
+    if (waiting_packets_ >= kPacketsAtOnce) {
+      flush();
+    }
     return;
   }
   if (unit->quarantined) {
@@ -121,7 +126,16 @@ void Splitter::push(memory::Unit* unit) {
   }
 }
 
+void Splitter::flush() {
+  if (!waiting_.empty()) {
+    queues_.front()->push(waiting_);
+    waiting_.clear();
+    waiting_packets_ = 0;
+  }
+}
+
 void Splitter::close() {
+  flush();
   for (memory::Unit*& part : parts_) {
     if (part != nullptr) {
       pool_->release_unit(std::exchange(part, nullptr));

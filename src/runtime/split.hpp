@@ -74,8 +74,10 @@ class Splitter {
   bool is_ready();
   /// An empty unit of `pool` for what rx receives, with those that push() needs for it; null: not now.
   memory::Unit* take_unit(memory::PacketPool& pool);
-  /// Takes the unit, which is not empty.
+  /// Takes the unit, which is not empty. Where all go to one queue they may wait for others until flush().
   void push(memory::Unit* unit);
+  /// What was pushed can be popped from here on. To be called when nothing more is at hand.
+  void flush();
   /// Nothing comes any more.
   void close();
 
@@ -90,7 +92,9 @@ class Splitter {
   SplitOrder* order_ = nullptr;
   std::optional<Division> division_;
   LineBook* lines_ = nullptr;
-  std::vector<memory::Unit*> parts_;  ///< an empty unit for each queue; null: to be taken
+  std::vector<memory::Unit*> parts_;    ///< an empty unit for each queue; null: to be taken
+  std::vector<memory::Unit*> waiting_;  ///< with one queue: what goes into it together
+  std::uint32_t waiting_packets_ = 0;
 };
 
 /// The beginning of tx, or of a hand-over: takes units from one queue, or puts parts from several together. Belongs to

@@ -37,6 +37,35 @@ void put_frame(memory::PacketPool& pool, std::uint32_t slot, std::uint64_t index
   pool.set_arrived(slot, 60, index, index * 1000);
 }
 
+TEST(Splitter, small_units_go_into_one_queue_together_and_none_stays_behind) {
+  const auto pool = memory::PacketPool::create(kSlots, kUnitPackets, 1).value();
+  memory::UnitQueue queue(pool->arena(), 0);
+  Splitter splitter(queue);
+  const auto push = [&](std::uint32_t packets) {
+    memory::Unit* unit = pool->acquire_unit();
+    unit->count = packets;
+    splitter.push(unit);
+    return unit;
+  };
+  memory::Unit* const first = push(kUnitPackets);
+  EXPECT_TRUE(queue.empty()) << "others may follow at once";
+  splitter.flush();
+  EXPECT_EQ(queue.pop(), first);
+  std::vector<memory::Unit*> units;
+  for (std::uint32_t packets = 0; packets < kPacketsAtOnce; packets += kUnitPackets) {
+    units.push_back(push(kUnitPackets));
+  }
+  for (memory::Unit const* unit : units) {
+    EXPECT_EQ(queue.pop(), unit) << "enough are together";
+  }
+  EXPECT_EQ(queue.pop(), nullptr);
+  memory::Unit* const last = push(1);
+  splitter.close();
+  EXPECT_FALSE(queue.drained());
+  EXPECT_EQ(queue.pop(), last);
+  EXPECT_TRUE(queue.drained());
+}
+
 class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   SplitTest()

@@ -13,6 +13,10 @@
 
 namespace catena::runtime {
 
+/// A stage on the CPU takes and hands on units until they have so many packets, where they are there: what it costs to
+/// get them from one core to the next is then the same whatever the size of a unit.
+inline constexpr std::uint32_t kPacketsAtOnce = 256;
+
 enum class Progress { kIdle, kWorked, kFinished };
 
 /// One pollable step of the data path. poll() never blocks and is called by one thread at a time; after kFinished it
