@@ -353,11 +353,14 @@ TEST_P(DialectTest, an_access_out_of_bounds_is_stopped_counted_and_reported) {
   static_assert(kSmallState < sizeof(BigState));
   const ExpectedFault faults[] = {
       {kArrayRead, kAddressState, words, words},
+      {kArrayLookUp, kAddressState, words + 4, words},
       {kArrayWrite, kAddressState, words + 4, words},
       {kArrayAdd, kAddressState, words + 8, words},
       {kArraySub, kAddressState, words + 4, words},
       {kArrayElsewhere, kAddressState, 0, 0},
       {kArrayUnaligned, kAddressState, 0, 0},
+      {kPayloadBe16, kAddressFrames, reach - 1, reach},
+      {kPayloadSetBe16, kAddressFrames, reach - 1, reach},
       {kPayloadRead, kAddressFrames, reach, reach},
       {kPayloadWrite, kAddressFrames, reach, reach},
       {kPayloadBefore, kAddressFrames, ~std::uint64_t{0}, reach},

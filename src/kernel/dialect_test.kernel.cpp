@@ -134,6 +134,12 @@ CATENA_KERNEL(reach) {
       case kArrayRead:
         seen = words[words.size()];
         break;
+      case kArrayLookUp: {
+        auto look_up = words.lookups();
+        const u32 beyond = static_cast<u32>(words.size());
+        seen = look_up[beyond] + look_up[beyond + 1] + look_up[beyond];  // reported when look_up ends
+        break;
+      }
       case kArrayWrite:
         words.set(words.size() + 1, 1);
         break;
@@ -148,6 +154,12 @@ CATENA_KERNEL(reach) {
         break;
       case kArrayUnaligned:
         ctx.array(state.unaligned).set(0, 1);
+        break;
+      case kPayloadBe16:
+        seen = payload.be16(length + static_cast<i32>(CATENA_TAILROOM) - 1);
+        break;
+      case kPayloadSetBe16:
+        payload.set_be16(length + static_cast<i32>(CATENA_TAILROOM) - 1, 1);
         break;
       case kPayloadRead:
         seen = payload[length + static_cast<i32>(CATENA_TAILROOM)];

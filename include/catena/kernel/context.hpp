@@ -53,29 +53,74 @@ struct FieldValue<16> {
 template <u32 Bytes>
 inline typename FieldValue<Bytes>::type from_network(IsoPtr<u8> bytes, u64 at) {
   if constexpr (Bytes == 16) {
-    u64 halves[2] = {0, 0};
-    for (u32 i = 0; i < Bytes; ++i) {
-      halves[i / 8] = (halves[i / 8] << 8) | bytes[at + i];
-    }
-    return {halves[0], halves[1]};
+    return {bytes.big_endian<8>(at), bytes.big_endian<8>(at + 8)};
   } else {
-    u64 value = 0;
-    for (u32 i = 0; i < Bytes; ++i) {
-      value = (value << 8) | bytes[at + i];
-    }
-    return static_cast<typename FieldValue<Bytes>::type>(value);
+    return static_cast<typename FieldValue<Bytes>::type>(bytes.big_endian<Bytes>(at));
   }
 }
 template <u32 Bytes>
 inline void to_network(IsoPtr<u8> bytes, u64 at, u64 value) {
-  for (u32 i = 0; i < Bytes; ++i) {
-    bytes.set(at + i, static_cast<u8>(value >> (8 * (Bytes - 1 - i))));
-  }
+  bytes.set_big_endian<Bytes>(at, value);
 }
 template <u32 Bytes>
 inline void to_network(IsoPtr<u8> bytes, u64 at, Address6 value) {
   to_network<8>(bytes, at, value.high);
   to_network<8>(bytes, at + 8, value.low);
+}
+
+/// A fixed-size field in a column, where every column is aligned: whole words of it are read, one check for all.
+template <u32 Bytes>
+struct ColumnEntry {
+  using Word = u32;
+  Word words[Bytes / sizeof(Word)];
+};
+template <>
+struct ColumnEntry<1> {
+  using Word = u8;
+  Word words[1];
+};
+template <>
+struct ColumnEntry<2> {
+  using Word = u16;
+  Word words[1];
+};
+template <>
+struct ColumnEntry<6> {
+  using Word = u16;
+  Word words[3];
+};
+inline u8 swap(u8 word) { return word; }
+inline u16 swap(u16 word) { return static_cast<u16>(word >> 8 | word << 8); }
+inline u32 swap(u32 word) { return byte_swap(word); }
+
+template <u32 Bytes>
+inline typename FieldValue<Bytes>::type from_entry(ColumnEntry<Bytes> const& entry) {
+  if constexpr (Bytes == 16) {
+    return {static_cast<u64>(swap(entry.words[0])) << 32 | swap(entry.words[1]),
+            static_cast<u64>(swap(entry.words[2])) << 32 | swap(entry.words[3])};
+  } else {
+    u64 value = 0;
+    for (const auto word : entry.words) {
+      value = value << (8 * sizeof word) | swap(word);
+    }
+    return static_cast<typename FieldValue<Bytes>::type>(value);
+  }
+}
+template <u32 Bytes>
+inline ColumnEntry<Bytes> to_entry(typename FieldValue<Bytes>::type value) {
+  using Word = typename ColumnEntry<Bytes>::Word;
+  ColumnEntry<Bytes> entry{};
+  if constexpr (Bytes == 16) {
+    entry = {{swap(static_cast<u32>(value.high >> 32)), swap(static_cast<u32>(value.high)),
+              swap(static_cast<u32>(value.low >> 32)), swap(static_cast<u32>(value.low))}};
+  } else {
+    constexpr u32 kWords = Bytes / sizeof(Word);
+    CATENA_UNROLL
+    for (u32 k = 0; k < kWords; ++k) {
+      entry.words[k] = swap(static_cast<Word>(static_cast<u64>(value) >> (8 * sizeof(Word) * (kWords - 1 - k))));
+    }
+  }
+  return entry;
 }
 }  // namespace detail
 
@@ -143,7 +188,7 @@ class Context {
   /// The struct at the start of the NF's state. Out of bounds, and T{}, where an NF has less state.
   template <typename T>
   T state() const {
-    return IsoPtr<T>(reinterpret_cast<T*>(state_), params_.state_bytes / sizeof(T), kAddressState, sink())[0];
+    return IsoPtr<T>(reinterpret_cast<T*>(state_), params_.state_bytes >= sizeof(T) ? 1 : 0, kAddressState, sink())[0];
   }
   /// An array of the NF's state, as the host wrote it; of no elements if it does not lie in the state.
   template <typename T>
@@ -204,7 +249,8 @@ struct KernelEntry {
 /// One packet of the batch. Must not outlive the Context that it came from.
 class PacketView {
  public:
-  bool valid() const { return row_ < ctx_->params_.count; }
+  /// The second condition holds where the first does; a compiler that has seen it needs no check of a column.
+  bool valid() const { return row_ < ctx_->params_.count && row_ < ctx_->params_.padded; }
   u32 row() const { return row_; }
 
   /// The value of a fixed-size field in host order (a MAC address is the low 48 bits, an IPv6 address an Address6),
@@ -218,8 +264,7 @@ class PacketView {
     if constexpr (Field >= packet::kMetaVerdict) {  // metadata is in host order
       return meta<typename detail::FieldValue<kBytes>::type, Field>();
     } else if constexpr (kPrefix != packet::kNoColumn) {
-      return detail::from_network<kBytes>(column(ctx_->batch_, in_column(kPrefix), kBytes),
-                                          static_cast<u64>(row_) * kBytes);
+      return detail::from_entry<kBytes>(column<detail::ColumnEntry<kBytes>>(ctx_->batch_, in_column(kPrefix))[row_]);
     } else {
       const u64 at = place(Field);
       if (at == kAbsent) {
@@ -250,13 +295,10 @@ class PacketView {
     constexpr u32 kBytes = packet::field_size(Field);
     if constexpr (Field >= packet::kMetaVerdict) {
       using Value = typename detail::FieldValue<kBytes>::type;
-      IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->out_ + out_column(kPrefix)), ctx_->params_.padded, kAddressColumns,
-                    ctx_->sink())
-          .set(row_, value);
+      column<Value>(ctx_->out_, out_column(kPrefix)).set(row_, value);
     } else {
       if constexpr (kPrefix != packet::kNoColumn) {
-        detail::to_network<kBytes>(column(ctx_->out_, out_column(kPrefix), kBytes), static_cast<u64>(row_) * kBytes,
-                                   value);
+        column<detail::ColumnEntry<kBytes>>(ctx_->out_, out_column(kPrefix)).set(row_, detail::to_entry<kBytes>(value));
       }
       if constexpr (CATENA_SHARED != 0) {
         const u64 at = place(Field);
@@ -289,8 +331,7 @@ class PacketView {
   template <typename T>
   T aux() const {
     static_assert(sizeof(T) == CATENA_AUX_BYTES, "not the descriptor's aux struct");
-    return IsoPtr<T>(reinterpret_cast<T*>(ctx_->batch_ + aux_offset()), ctx_->params_.padded, kAddressColumns,
-                     ctx_->sink())[row_];
+    return column<T>(ctx_->batch_, aux_offset())[row_];
   }
   template <typename T>
   void set_result(T value) const {
@@ -302,7 +343,7 @@ class PacketView {
   template <typename T>
   IsoPtr<T> result_array() const {
     static_assert(CATENA_RESULT_BYTES % alignof(T) == 0, "result_bytes is not a multiple of the alignment of T");
-    const bool inside = !detail::kChecked || (row_ < ctx_->params_.padded);
+    const bool inside = !detail::kChecked || row_ < ctx_->params_.padded;
     const u64 begin = inside ? result_offset() + static_cast<u64>(row_) * CATENA_RESULT_BYTES : 0;
     return {reinterpret_cast<T*>(ctx_->out_ + begin), inside ? CATENA_RESULT_BYTES / sizeof(T) : 0, kAddressResults,
             ctx_->sink()};
@@ -348,13 +389,11 @@ class PacketView {
     return ctx_->params_.out_offset + kOutHeader + static_cast<u64>(ctx_->params_.padded) * (1 + prefix);
   }
   u64 result_offset() const { return out_column(kOutBytes); }
-  IsoPtr<u8> column(u8* buffer, u64 offset, u32 bytes) const {
-    return {buffer + offset, static_cast<u64>(ctx_->params_.padded) * bytes, kAddressColumns, ctx_->sink()};
+  template <typename T>
+  IsoPtr<T> column(u8* buffer, u64 offset) const {
+    return {reinterpret_cast<T*>(buffer + offset), ctx_->params_.padded, kAddressColumns, ctx_->sink()};
   }
-  Extent extent() const {
-    return IsoPtr<Extent>(reinterpret_cast<Extent*>(ctx_->batch_ + extent_offset()), ctx_->params_.padded,
-                          kAddressColumns, ctx_->sink())[row_];
-  }
+  Extent extent() const { return column<Extent>(ctx_->batch_, extent_offset())[row_]; }
   Bytes bytes() const {
     if constexpr (CATENA_SHARED != 0) {
       // head- and tailroom end with the slot: after other NFs that made it longer a packet may have less than it asks
@@ -400,7 +439,7 @@ class PacketView {
   }
   IsoPtr<u8> slot_bytes() const {
     const u32 number = slot();
-    const bool inside = !detail::kChecked || (number < ctx_->params_.slots);
+    const bool inside = !detail::kChecked || number < ctx_->params_.slots;
     return {ctx_->shared_ + (inside ? static_cast<u64>(number) * packet::kSlotBytes : 0),
             inside ? packet::kSlotBytes : 0U, kAddressFrames, ctx_->sink()};
   }
@@ -409,8 +448,7 @@ class PacketView {
   Value meta() const {
     constexpr u32 kPrefix = packet::column_prefix(CATENA_IN_COLUMNS, Field);
     if constexpr (kPrefix != packet::kNoColumn) {
-      return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->batch_ + in_column(kPrefix)), ctx_->params_.padded,
-                           kAddressColumns, ctx_->sink())[row_];
+      return column<Value>(ctx_->batch_, in_column(kPrefix))[row_];
     } else {
       constexpr u32 kArray = shared_meta_prefix(Field);
       return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->shared_ + static_cast<u64>(ctx_->params_.slots) * kArray),

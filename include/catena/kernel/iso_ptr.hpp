@@ -99,6 +99,32 @@ class IsoPtr {
       values[k] = inside ? base_[i + k] : T{};
     }
   }
+  /// Elements i .. i + Bytes - 1, at most 8, as one big-endian number; T is u8. One access: 0 unless all are inside.
+  template <u32 Bytes>
+  u64 big_endian(u64 i) const {
+    static_assert(sizeof(T) == 1 && Bytes <= sizeof(u64), "a number is of at most 8 bytes");
+    T bytes[Bytes];
+    read<Bytes>(i, bytes);
+    u64 value = 0;
+    CATENA_UNROLL
+    for (u32 k = 0; k < Bytes; ++k) {
+      value = value << 8 | bytes[k];
+    }
+    return value;
+  }
+  /// Elements i .. i + Bytes - 1 become the low bytes of `value`, the highest first; T is u8. One access.
+  template <u32 Bytes>
+  void set_big_endian(u64 i, u64 value) const {
+    static_assert(sizeof(T) == 1 && Bytes <= sizeof(u64), "a number is of at most 8 bytes");
+    if (detail::kChecked && (count_ < Bytes || i > count_ - Bytes)) {
+      sink_.raise(address_space_, i, count_);
+      return;
+    }
+    CATENA_UNROLL
+    for (u32 k = 0; k < Bytes; ++k) {
+      base_[i + k] = static_cast<T>(value >> (8 * (Bytes - 1 - k)));
+    }
+  }
   /// `words` (at most Words) big-endian words from element i on; T is u8. For any address. Of none, i may be any.
   template <u32 Words>
   Fetched<Words> fetch(u64 i, u32 words) const {
@@ -168,6 +194,11 @@ class IsoPtr {
     }
     return atomic_add(base_ + i, value);
   }
+  /// Reads of which each needs the one before. Each is checked, as by [], but what was outside is reported when the
+  /// object ends, so that there is no branch between two. The furthest is described, and counts once. The first
+  /// 2^32 - 1 elements are reached.
+  class Lookups;
+  Lookups lookups() const;
   /// Elements [first, first + count) as a pointer of their own; cut to what this one may reach.
   IsoPtr sub(u64 first, u64 count) const {
     if (detail::kChecked && (first > count_ || count > count_ - first)) {
@@ -188,5 +219,37 @@ class IsoPtr {
   AddressSpace address_space_;
   FaultSink sink_;
 };
+
+template <typename T>
+class IsoPtr<T>::Lookups {
+ public:
+  explicit Lookups(IsoPtr<T> const& array)
+      : array_(array), limit_(array.count_ < kMax ? static_cast<u32>(array.count_) : kMax) {}
+  Lookups(Lookups const&) = delete;
+  Lookups& operator=(Lookups const&) = delete;
+  ~Lookups() {
+    if (detail::kChecked && used_ && furthest_ >= limit_) {
+      array_.sink_.raise(array_.address_space_, furthest_ * sizeof(T), array_.count_ * sizeof(T));
+    }
+  }
+  T operator[](u32 i) {
+    used_ = true;
+    furthest_ = i > furthest_ ? i : furthest_;
+    return !detail::kChecked || i < limit_ ? array_.base_[i] : T{};
+  }
+
+ private:
+  static constexpr u32 kMax = 0xFFFFFFFFU;
+
+  IsoPtr<T> array_;
+  u32 limit_;
+  u32 furthest_ = 0;
+  bool used_ = false;
+};
+
+template <typename T>
+inline typename IsoPtr<T>::Lookups IsoPtr<T>::lookups() const {
+  return Lookups(*this);
+}
 
 }  // namespace catena::kernel

@@ -111,11 +111,13 @@ class Automata {
         second[i] = second_.classes[byte];
       }
     }
+    auto first_next = first_.next.lookups();
+    auto second_next = second_.next.lookups();
     CATENA_UNROLL
     for (u32 i = 0; i < kBlockBytes; ++i) {
-      rows.first = first_.next[rows.first + first[i]];
+      rows.first = first_next[rows.first + first[i]];
       if constexpr (Both) {
-        rows.second = second_.next[rows.second + second[i]];
+        rows.second = second_next[rows.second + second[i]];
       }
       note(rows, lowest);
     }
