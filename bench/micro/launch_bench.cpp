@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step on the shared buffer costs the CPU for each packet, by the way that packets take to the device. A launch
-// of the firewall's kernel over units of 256 packets, after which nothing comes back:
+// of the firewall's kernel, after which nothing comes back:
 //   to_device_ns  from units to a launch that the device has: choosing packets, slot numbers, columns, ways, commands
 //   back_ns       from its results to decided packets
 // "commands dropped" is a device that takes commands and does nothing: what is left is Catena's own part. With
@@ -82,9 +82,9 @@ struct Traffic {
   }
 };
 
-Result<std::unique_ptr<Traffic>> make_traffic(std::uint32_t packets) {
+Result<std::unique_ptr<Traffic>> make_traffic(std::uint32_t packets, std::uint32_t unit_packets) {
   auto traffic = std::make_unique<Traffic>();
-  CATENA_ASSIGN_OR_RETURN(traffic->pool, memory::PacketPool::create(kSlots));
+  CATENA_ASSIGN_OR_RETURN(traffic->pool, memory::PacketPool::create(kSlots, unit_packets));
   memory::PacketPool& pool = *traffic->pool;
   for (std::uint32_t first = 0; first < packets; first += pool.unit_packets()) {
     memory::Unit* unit = pool.acquire_unit();
@@ -114,7 +114,7 @@ struct Way {
 
 Status measure(benchmark::State& state, device::Device& device, Way const& way) {
   const auto packets = static_cast<std::uint32_t>(state.range(0));
-  CATENA_ASSIGN_OR_RETURN(const auto traffic, make_traffic(kSlots / 2));
+  CATENA_ASSIGN_OR_RETURN(const auto traffic, make_traffic(kSlots / 2, static_cast<std::uint32_t>(state.range(1))));
   const auto descriptor = nf::builtin_nfs().find("firewall");
   CATENA_ASSIGN_OR_RETURN(
       auto nf, nf::testing::make_nf(**descriptor,
@@ -180,9 +180,9 @@ void register_ways(device::Device& device) {
                                      state.SkipWithError(status.ToString().c_str());
                                    }
                                  })
-        ->ArgName("packets")
-        ->Arg(256)
-        ->Arg(4096)
+        ->ArgNames({"packets", "unit"})
+        ->Args({256, 256})
+        ->ArgsProduct({{4096}, {16, 256}})
         ->Repetitions(kRepeats)
         ->ReportAggregatesOnly()
         ->UseManualTime()

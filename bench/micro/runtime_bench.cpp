@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the data path itself costs: an empty chain, and hops through NFs that do nothing, on one core and with a core for
-// each stage.
+// What the data path itself costs: an empty chain, and hops through NFs that do nothing, on one core and with a core
+// for each stage.
 #include "runtime/host_stages.hpp"
 #include "runtime/workers.hpp"
 
@@ -113,10 +113,11 @@ BENCHMARK(empty_chain)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
-/// A source alone, on slots that have left the caches when they come again. range(0): frame bytes.
+/// A source alone, on slots that have left the caches when they come again. range(0): frame bytes. range(1): packets of
+/// a unit.
 void receive(benchmark::State& state, Result<std::unique_ptr<io::Source>> source) {
   constexpr std::uint32_t kLargePool = 1U << 16;  // 128 MiB of slots
-  auto pool = memory::PacketPool::create(kLargePool);
+  auto pool = memory::PacketPool::create(kLargePool, static_cast<std::uint32_t>(state.range(1)));
   if (!pool.ok() || !source.ok()) {
     state.SkipWithError((pool.ok() ? source.status() : pool.status()).ToString().c_str());
     return;
@@ -136,9 +137,9 @@ void receive(benchmark::State& state, Result<std::unique_ptr<io::Source>> source
     once();
   }
   (*pool)->release_unit(unit);
-  state.counters["ns_per_packet"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * static_cast<double>(memory::kDefaultUnitPackets) * 1e-9,
-      benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_packet"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(state.range(1)) * 1e-9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void generator(benchmark::State& state) {
@@ -149,8 +150,8 @@ void replay(benchmark::State& state) {
   static_cast<void>(eal::start());
   receive(state, io::make_replay({.packet_bytes = {static_cast<std::uint32_t>(state.range(0))}}));
 }
-BENCHMARK(generator)->ArgName("bytes")->Arg(60)->Arg(508)->Arg(1514)->UseRealTime();
-BENCHMARK(replay)->ArgName("bytes")->Arg(60)->Arg(508)->Arg(1514)->UseRealTime();
+BENCHMARK(generator)->ArgNames({"bytes", "unit"})->ArgsProduct({{60, 508, 1514}, {16, 256}})->UseRealTime();
+BENCHMARK(replay)->ArgNames({"bytes", "unit"})->ArgsProduct({{60, 508, 1514}, {16, 256}})->UseRealTime();
 
 }  // namespace
 }  // namespace catena::runtime

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 #include <random>
+#include <span>
 #include <utility>
 
 namespace catena::io {
@@ -18,7 +19,7 @@ namespace {
 /// One line: Ethernet, IPv4 and TCP, none with options, as the flows have them.
 constexpr std::uint32_t kHeadBytes = packet::kCacheLineBytes;
 /// How many packets ahead lines are fetched: what memory takes for one line divided by what a packet takes.
-constexpr std::uint32_t kAhead = 12;
+constexpr std::uint32_t kAhead = 16;
 constexpr std::uint32_t kIpv4Identification = 4;
 constexpr std::uint32_t kIpv4Checksum = 10;
 
@@ -83,7 +84,11 @@ class FlowReplay final : public PacedSource {
       : PacedSource(config.packets_per_s, config.count, turns),
         config_(config),
         frames_(std::move(frames)),
-        turns_(std::move(turns)) {}
+        turns_(std::move(turns)) {
+    for (std::uint32_t i = 0; i < kAhead && !turns_.empty(); ++i) {
+      take_next();
+    }
+  }
 
   std::string describe() const override {
     std::string text = "replay of ";
@@ -97,29 +102,29 @@ class FlowReplay final : public PacedSource {
  protected:
   std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) override {
     filled_.resize(pool.slots());
-    struct Next {
-      std::uint64_t number;
-      std::uint32_t frame;
-    };
-    std::array<Next, memory::kMaxUnitPackets> packets;
-    for (std::uint32_t i = 0; i < unit.count; ++i) {
-      const FlowTurns::Turn turn = turns_.next();
-      packets[i] = {turn.number, frames_->number(turn)};
-    }
-    for (std::uint32_t i = 0; i < std::min(kAhead, unit.count); ++i) {
-      frames_->fetch(packets[i].frame);
-    }
-    for (std::uint32_t i = 0; i < unit.count; ++i) {
-      if (i + kAhead < unit.count) {
-        frames_->fetch(packets[i + kAhead].frame);
-      }
-      put(pool, unit.slots()[i], packets[i].number, packets[i].frame);
+    std::uint64_t last = 0;
+    for (const std::uint32_t slot : std::span(unit.slots(), unit.count)) {
+      const Next next = take_next();
+      put(pool, slot, next.number, next.frame);
+      last = next.number;
     }
     finish_lines();
-    return packets[unit.count - 1].number + 1;
+    return last + 1;
   }
 
  private:
+  struct Next {
+    std::uint64_t number = 0;
+    std::uint32_t frame = 0;
+  };
+  /// The next packet; the one kAhead behind it is fetched, be it of this unit or of a later one.
+  Next take_next() {
+    const FlowTurns::Turn turn = turns_.next();
+    const Next next = std::exchange(ahead_[at_], {turn.number, frames_->number(turn)});
+    frames_->fetch(ahead_[at_].frame);
+    at_ = (at_ + 1) % kAhead;
+    return next;
+  }
   void put(memory::PacketPool& pool, std::uint32_t slot, std::uint64_t number, std::uint32_t which) {
     FrameFacts const& facts = frames_->facts(which);
     std::uint8_t* frame = pool.slot(slot) + packet::kSlotHeadroom;
@@ -140,6 +145,8 @@ class FlowReplay final : public PacedSource {
   ReplayConfig config_;
   std::shared_ptr<const ReplayFrames> frames_;
   FlowTurns turns_;
+  std::array<Next, kAhead> ahead_{};  ///< packets that come next, from at_ on
+  std::uint32_t at_ = 0;
   std::vector<std::uint16_t> filled_;  ///< by slot: how long a frame its bytes are good for
 };
 
