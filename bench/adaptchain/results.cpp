@@ -139,6 +139,12 @@ Cell const* find(Results const& results, Part part, std::string_view chain, std:
   return nullptr;
 }
 
+bool is_measured(Results const& results, Part part, std::string_view chain) {
+  return std::any_of(results.cells.begin(), results.cells.end(), [&](Cell const& cell) {
+    return cell.part == part && (chain.empty() || cell.chain == chain) && !cell.repeats.empty();
+  });
+}
+
 std::string to_json(Results const& results) {
   nlohmann::ordered_json json{
       {"benchmark", "adaptchain"},

@@ -93,6 +93,9 @@ struct Results {
 Cell const* find(Results const& results, Part part, std::string_view chain, std::string_view mode,
                  std::uint32_t wire_bytes, std::uint32_t unit_packets = 0, double offered_gbps = 0);
 
+/// Whether anything was measured of the part, and of the chain where one is named.
+bool is_measured(Results const& results, Part part, std::string_view chain = {});
+
 /// Everything but the time lines, as one JSON object.
 std::string to_json(Results const& results);
 
