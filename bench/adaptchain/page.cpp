@@ -35,6 +35,14 @@ constexpr std::array<PaperFigures, 5> kPaper{{
     {"C5", "14", "up to 2.8x", "up to 49.0 %", "+0.7 .. 58.3 %", "0.3 .. 6.0 %"},
 }};
 
+/// Host to device bytes of one NF that adaptive synchronization saves.
+struct PaperNfBytes {
+  const char* chain;
+  const char* nf;
+  const char* saved;
+};
+constexpr std::array<PaperNfBytes, 2> kPaperNfBytes{{{"C1", "ids", "63.6 .. 99.5 %"}, {"C2", "vpn", "72.0 .. 99.1 %"}}};
+
 using Value = std::function<Spread(Cell const&)>;
 
 class Page final : private PaperSection {
@@ -53,6 +61,7 @@ class Page final : private PaperSection {
   std::string ratio(Part part, std::string_view chain, std::uint32_t bytes, const char* mode, const char* base) const;
   void comparisons();
   void summary();
+  void nf_bytes();
   void source();
 };
 
@@ -191,6 +200,29 @@ void Page::summary() {
   }
 }
 
+/// What single NFs move, everything staged as in the paper.
+void Page::nf_bytes() {
+  if (!has(Part::kThroughput)) {
+    return;
+  }
+  add("Bytes that single NFs move to the device, saved the same way:\n\n"
+      "| chain | NF | paper | here |\n| --- | --- | --- | --- |\n");
+  for (PaperChain const& chain : paper_chains()) {
+    for (PaperNf const& nf : chain.nfs) {
+      if (chain.esp_input || !nf.on_gpu || !has(Part::kThroughput, chain.name)) {
+        continue;
+      }
+      const auto* const paper = std::find_if(kPaperNfBytes.begin(), kPaperNfBytes.end(), [&](PaperNfBytes const& one) {
+        return std::string_view(one.chain) == chain.name && std::string_view(one.nf) == nf.name;
+      });
+      const auto to_device = [&nf](Cell const& cell) { return nf_bytes_to_device(cell, nf.name); };
+      add("| {} | {} | {} | {} |\n", chain.name, nf.type, paper != kPaperNfBytes.end() ? paper->saved : "",
+          ratios(Part::kThroughput, chain.name, kAdaptiveStaged, kCopyStaged, to_device, true));
+    }
+  }
+  add("\n");
+}
+
 void Page::source() {
   if (!has(Part::kSource)) {
     return;
@@ -212,6 +244,7 @@ PageText Page::make() {
   head();
   comparisons();
   summary();
+  nf_bytes();
   source();
   for (PaperFigures const& paper : kPaper) {
     append(chain_section(results(), sizes(), Part::kThroughput, **find_chain(paper.chain), paper.figures));
@@ -224,6 +257,9 @@ PageText Page::make() {
   }
   append(units_section(results(), sizes()));
   append(latency_section(results(), sizes()));
+  append(stages_section(results(), sizes()));
+  append(batch_section(results(), sizes()));
+  append(conflicts_section(results(), sizes()));
   return take();
 }
 

@@ -20,9 +20,9 @@ PageText BusySection::make() {
   if (!has(Part::kThroughput, c3.name)) {
     return take();
   }
-  add("## Where C3's time goes, figure 11(b)\n\n"
-      "Share of each stage in the time that workers were busy, at full speed (the paper: time of a batch at 10 Gbps,\n"
-      "which AdaptChain shortens by 13.6 .. 63.7 %). What a device does meanwhile is not in it: a GPU stage is busy\n"
+  add("## Where C3's workers spend their time\n\n"
+      "Share of each stage in the time that workers were busy, at full speed. What a device does meanwhile is not in "
+      "it: a GPU stage is busy\n"
       "while it gathers, enqueues and completes. B: copy, A: adaptive.\n\n");
   BarChart chart;
   chart.title = "C3: busy time by stage";

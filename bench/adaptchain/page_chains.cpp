@@ -27,6 +27,7 @@ class ChainSection final : private PaperSection {
             bool normalized);
   void figures();
   void table();
+  void nf_bytes();
 
   Part part_;
   PaperChain const& chain_;
@@ -120,6 +121,39 @@ void ChainSection::table() {
       "*Planned*: what the plan reckons a packet costs the bus, the CPU and the device, added up.\n\n");
 }
 
+/// What the launches of each NF on the device move there.
+void ChainSection::nf_bytes() {
+  std::vector<const char*> nfs;
+  for (PaperNf const& nf : chain_.nfs) {
+    if (nf.on_gpu) {
+      nfs.push_back(nf.name);
+    }
+  }
+  add("To the device by NF, bytes a packet of its launches:\n\n| frame | mode |");
+  for (const char* nf : nfs) {
+    add(" {} |", nf);
+  }
+  add("\n| --- | --- |");
+  for (std::size_t i = 0; i < nfs.size(); ++i) {
+    add(" --- |");
+  }
+  add("\n");
+  for (const std::uint32_t bytes : sizes()) {
+    for (SyncMode const& mode : kModes) {
+      Cell const* cell = find(results(), part_, chain_.name, mode.name, bytes);
+      if (cell == nullptr) {
+        continue;
+      }
+      add("| {} | {} |", bytes, mode.name);
+      for (const char* nf : nfs) {
+        add(" {:.1f} |", nf_bytes_to_device(*cell, nf).median);
+      }
+      add("\n");
+    }
+  }
+  add("\n");
+}
+
 PageText ChainSection::make(std::string_view figure_name) {
   const auto measured = std::find_if(results().cells.begin(), results().cells.end(), [this](Cell const& cell) {
     return cell.part == part_ && cell.chain == chain_.name && !cell.repeats.empty();
@@ -137,6 +171,7 @@ PageText ChainSection::make(std::string_view figure_name) {
   }
   figures();
   table();
+  nf_bytes();
   return take();
 }
 

@@ -49,12 +49,10 @@ void LatencySection::latency() {
         if (cell == nullptr) {
           continue;
         }
-        constexpr double kReached = 0.98;
-        const double left = gbps(*cell).median;
         const Spread p50 = over(*cell, &Repeat::p50_us);
-        add("| {} | {} Gbps | {} | {:.2f}{} | {:.1f} ({:.1f} .. {:.1f}) | {:.1f} | {:.1f} |\n", paper.chain, rate, mode,
-            left, left < kReached * rate ? " **saturated**" : "", p50.median, p50.low, p50.high,
-            over(*cell, &Repeat::p95_us).median, over(*cell, &Repeat::p99_us).median);
+        add("| {} | {} Gbps | {} | {} | {:.1f} ({:.1f} .. {:.1f}) | {:.1f} | {:.1f} |\n", paper.chain, rate, mode,
+            left_of(*cell), p50.median, p50.low, p50.high, over(*cell, &Repeat::p95_us).median,
+            over(*cell, &Repeat::p99_us).median);
       }
     }
     add("| {} | 10 Gbps, paper | baseline -> AdaptChain | | {} | {} | |\n", paper.chain, paper.p50, paper.p95);
