@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/adaptchain/adaptchain.hpp"
 
-#include "bench/common/copy_rate.hpp"
-#include "bench/common/data.hpp"
-
 #include "bench/adaptchain/cells.hpp"
 #include "bench/adaptchain/modes.hpp"
 #include "bench/adaptchain/page.hpp"
 #include "bench/adaptchain/resume.hpp"
 #include "bench/chains/measure.hpp"
+#include "bench/common/copy_rate.hpp"
+#include "bench/common/data.hpp"
 #include "bench/common/machine.hpp"
-#include "bench/common/wanted.hpp"
 #include "device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
@@ -19,10 +17,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 namespace catena::bench {

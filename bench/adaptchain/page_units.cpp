@@ -4,6 +4,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <utility>
@@ -62,6 +63,10 @@ void UnitsSection::throughput() {
 }
 
 void UnitsSection::latencies() {
+  if (std::none_of(std::begin(kUnitSizes), std::end(kUnitSizes),
+                   [this](std::uint32_t units) { return latency(units) != nullptr; })) {
+    return;
+  }
   LineChart lines;
   lines.title = concat("C4, adaptive, ", kLatencyGbps[0], " Gbps offered: latency by unit size");
   lines.x_title = "microseconds";
