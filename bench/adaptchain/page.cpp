@@ -205,7 +205,8 @@ void Page::nf_bytes() {
   if (!has(Part::kThroughput)) {
     return;
   }
-  add("Bytes that single NFs move to the device, saved the same way:\n\n"
+  add("Bytes that single NFs move to the device, saved the same way. Less than 0: the NF brings what those behind it "
+      "need.\n\n"
       "| chain | NF | paper | here |\n| --- | --- | --- | --- |\n");
   for (PaperChain const& chain : paper_chains()) {
     for (PaperNf const& nf : chain.nfs) {
