@@ -116,7 +116,8 @@ int bench(int argc, char** argv) {
   adaptchain->add_option("--device", device, "auto, cuda or opencl")
       ->check(CLI::IsMember({"auto", "cuda", "opencl"}))
       ->capture_default_str();
-  adaptchain->add_option("--chains", paper.chains, "Of C1 to C5, C1-decrypt ...; default: all")->delimiter(',');
+  adaptchain->add_option("--chains", paper.chains, "Of C1 to C5, C1-decrypt ..., IPsec, F ...; default: all")
+      ->delimiter(',');
   adaptchain->add_option("--modes", paper.modes, "Of the page's modes, with ';' in between; default: all")
       ->delimiter(';');
   adaptchain->add_option("--sizes", paper.wire_bytes, "Frames in bytes with FCS; default: 64,128,256,512,1024,1518")

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/adaptchain/adaptchain.hpp"
 
-#include "bench/common/copy_rate.hpp"
-#include "bench/common/data.hpp"
-
+#include "bench/adaptchain/cells.hpp"
 #include "bench/adaptchain/modes.hpp"
 #include "bench/adaptchain/page.hpp"
 #include "bench/adaptchain/resume.hpp"
 #include "bench/chains/measure.hpp"
+#include "bench/common/copy_rate.hpp"
+#include "bench/common/data.hpp"
 #include "bench/common/machine.hpp"
-#include "bench/common/wanted.hpp"
 #include "device/subprocess.hpp"
 
 #include <catena/core/text.hpp>
@@ -18,10 +17,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
 namespace catena::bench {
@@ -29,8 +28,6 @@ namespace {
 
 constexpr const char* kTuning = "pool_slots: 65536, units_per_launch: 16";
 constexpr const char* kQuickTuning = "pool_slots: 16384, units_per_launch: 8";
-constexpr std::uint32_t kBlockPackets = 4096;
-constexpr std::uint32_t kMaxUnitsPerLaunch = 1024;
 constexpr std::uint32_t kSampleEvery = 1024;
 constexpr std::uint32_t kQuickSampleEvery = 16;
 constexpr std::uint64_t kSampleRuns = 4;
@@ -39,10 +36,8 @@ constexpr double kTraceSeconds = 0.4;
 constexpr double kCopySeconds = 0.5;
 constexpr double kGiga = 1e9;
 constexpr std::uint32_t kMaxFillers = 4;
-constexpr std::uint32_t kMaxTriedReplicas = 3;
 constexpr double kTrialShare = 0.3;  ///< of a run's length
 constexpr double kNsPerUs = 1000.0;
-constexpr std::array<Part, 5> kParts{Part::kSource, Part::kThroughput, Part::kDecrypt, Part::kUnits, Part::kLatency};
 
 /// The whole benchmark under way.
 class Paper {
@@ -69,11 +64,6 @@ class Paper {
   Result<Results> run();
 
  private:
-  bool wants(Part part) const { return is_wanted(options_.parts, to_string(part)); }
-  bool wants(std::string_view chain) const { return is_wanted(options_.chains, chain); }
-  void list_cells();
-  void add(Part part, std::string chain, std::string mode, std::uint32_t wire_bytes, std::uint32_t unit_packets = 0,
-           double offered_gbps = 0);
   void measure(Cell& cell);
   /// The number of copies with which a short run of the cell is fastest.
   Result<std::uint32_t> best_replicas(Cell& cell);
@@ -91,72 +81,6 @@ class Paper {
   References references_;
 };
 
-void Paper::add(Part part, std::string chain, std::string mode, std::uint32_t wire_bytes, std::uint32_t unit_packets,
-                double offered_gbps) {
-  Cell cell;
-  cell.part = part;
-  cell.chain = std::move(chain);
-  cell.mode = std::move(mode);
-  cell.wire_bytes = wire_bytes;
-  cell.unit_packets = unit_packets;
-  cell.offered_gbps = offered_gbps;
-  results_.cells.push_back(std::move(cell));
-}
-
-void Paper::list_cells() {
-  std::vector<std::uint32_t> const& sizes = options_.wire_bytes;
-  for (const std::uint32_t size : {sizes.front(), sizes.back()}) {
-    add(Part::kAnchor, "C4", kAdaptive, size);
-  }
-  const bool tries = options_.replicas == kBestReplicas;
-  for (const bool esp : {false, true}) {
-    for (const std::uint32_t size : wants(Part::kSource) ? sizes : std::vector<std::uint32_t>()) {
-      for (std::uint32_t n = tries ? 1 : options_.replicas; n <= (tries ? kMaxTriedReplicas : options_.replicas); ++n) {
-        add(Part::kSource, empty_chain(esp).name, "-", size);
-        results_.cells.back().replicas = n;
-      }
-    }
-  }
-  for (PaperChain const& chain : paper_chains()) {
-    const Part part = chain.esp_input ? Part::kDecrypt : Part::kThroughput;
-    if (!wants(part) || !wants(chain.name)) {
-      continue;
-    }
-    for (const std::uint32_t size : sizes) {
-      for (SyncMode const& mode : kModes) {
-        if (is_wanted(options_.modes, mode.name)) {
-          add(part, chain.name, mode.name, size);
-        }
-      }
-    }
-  }
-  if (wants(Part::kUnits) && wants("C4")) {
-    // the key may be one that this build does not have
-    ChainText text;
-    text.tuning = "unit_packets: 256";
-    if (const auto known = chain::parse_chain(chain_text(empty_chain(), text), "units.yaml"); known.ok()) {
-      for (const std::uint32_t units : kUnitSizes) {
-        for (const std::uint32_t size : sizes) {
-          add(Part::kUnits, "C4", kAdaptive, size, units);
-        }
-        add(Part::kLatency, "C4", kAdaptive, kLatencyWireBytes, units, kLatencyGbps[0]);
-      }
-    } else {
-      results_.notes.push_back(
-          concat("The sweep over unit sizes is left out: ", std::string(known.status().message())));
-    }
-  }
-  for (const char* chain : {"C1", "C4"}) {
-    for (const double rate : kLatencyGbps) {
-      for (const char* mode : {kCopyStaged, kAdaptive}) {
-        if (wants(Part::kLatency) && wants(chain)) {
-          add(Part::kLatency, chain, mode, kLatencyWireBytes, 0, rate);
-        }
-      }
-    }
-  }
-}
-
 /// The run that a cell asks for; `cell` learns how many copies of the chain it has.
 Result<RunSpec> Paper::spec_for(Cell& cell) {
   const bool alone = cell.part == Part::kSource;
@@ -168,12 +92,7 @@ Result<RunSpec> Paper::spec_for(Cell& cell) {
   spec.chain = &chain;
   spec.text.frame_bytes = frame_bytes;
   spec.text.device = alone ? "none" : device::to_string(options_.device);
-  spec.text.tuning = options_.tuning;
-  if (cell.unit_packets != 0) {
-    // the block that moves stays what it is, as in the paper: 4,096 packets, or as many units as a launch takes
-    spec.text.tuning = concat("pool_slots: 65536, unit_packets: ", cell.unit_packets,
-                              ", units_per_launch: ", std::min(kBlockPackets / cell.unit_packets, kMaxUnitsPerLaunch));
-  }
+  spec.text.tuning = tuning_of(cell, options_.tuning);
   if (cell.offered_gbps != 0) {
     constexpr double kBitsPerGigabitByte = 1e9 / 8;
     spec.text.packets_per_s =
@@ -189,6 +108,10 @@ Result<RunSpec> Paper::spec_for(Cell& cell) {
   spec.replicas = cell.replicas;
   spec.sample_every = sample_every();
   spec.sample_runs = kSampleRuns;
+  spec.trace = is_traced(cell.part);
+  spec.arrival = cell.part == Part::kStages ? Arrival::kOneUnit
+                 : is_traced(cell.part)     ? Arrival::kFullUnits
+                                            : Arrival::kEvenly;
   if (chain.esp_input) {
     CATENA_ASSIGN_OR_RETURN(spec.esp_frames, references_.esp(frame_bytes, cell.replicas));
     spec.text.frame_bytes = static_cast<std::uint32_t>(spec.esp_frames->front().front().size());
@@ -240,6 +163,8 @@ Status Paper::measure_once(Cell& cell) {
   repeat.sent = run.sent;
   repeat.dropped = run.dropped;
   repeat.workers = run.workers;
+  repeat.nf_bytes = std::move(run.nf_bytes);
+  repeat.launches = std::move(run.launches);
   cell.planned_ns = run.planned_ns;
   for (StageTime const& stage : run.stages) {
     repeat.stage_seconds.emplace_back(stage.name, stage.busy_seconds);
@@ -274,7 +199,7 @@ Result<std::uint32_t> Paper::best_replicas(Cell& cell) {
 
 void Paper::measure(Cell& cell) {
   if (cell.part != Part::kSource) {
-    cell.replicas = options_.replicas == kBestReplicas ? 1 : options_.replicas;
+    cell.replicas = options_.replicas == kBestReplicas || is_traced(cell.part) ? 1 : options_.replicas;
   }
   if (options_.replicas == kBestReplicas && (cell.part == Part::kThroughput || cell.part == Part::kDecrypt)) {
     if (const Result<std::uint32_t> best = best_replicas(cell); best.ok()) {
@@ -333,7 +258,7 @@ Result<Results> Paper::run() {
   CATENA_ASSIGN_OR_RETURN(const double copy_rate, copy_bytes_per_s(*device, options_.quick ? 0 : kCopySeconds));
   results_.runs.push_back({describe_machine(), concat(device->info().name, ", ", device->info().driver),
                            copy_rate / kGiga, options_.command});
-  list_cells();
+  list_cells(options_, results_);
   if (options_.resume) {
     CATENA_ASSIGN_OR_RETURN(Results earlier, read_results(concat(options_.output, "/results.json")));
     CATENA_ASSIGN_OR_RETURN(const std::size_t kept, take_over(std::move(earlier), options_.repeats, results_));
@@ -362,9 +287,11 @@ Status check(PaperOptions const& options) {
     CATENA_RETURN_IF_ERROR(find_chain(chain).status());
   }
   for (std::string const& name : options.parts) {
-    if (std::none_of(kParts.begin(), kParts.end(), [&name](Part part) { return to_string(part) == name; })) {
+    std::vector<std::string_view> names;
+    std::transform(kParts.begin(), kParts.end(), std::back_inserter(names), [](Part part) { return to_string(part); });
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
       return absl::InvalidArgumentError(
-          concat("there is no part '", name, "'; allowed: source, throughput, decrypt, units, latency"));
+          fmt::format("there is no part '{}'; allowed: {}", name, fmt::join(names, ", ")));
     }
   }
   for (const std::uint32_t bytes : options.wire_bytes) {

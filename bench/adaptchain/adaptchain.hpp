@@ -18,6 +18,7 @@ namespace catena::bench {
 
 /// As many copies of the chain as are fastest: for each measurement of throughput tried by itself.
 inline constexpr std::uint32_t kBestReplicas = 0;
+inline constexpr std::uint32_t kMaxTriedReplicas = 3;
 
 struct PaperOptions {
   device::DevicePreference device;

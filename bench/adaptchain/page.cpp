@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/adaptchain/page.hpp"
 
-#include "bench/adaptchain/adaptchain.hpp"
 #include "bench/adaptchain/modes.hpp"
+#include "bench/adaptchain/page_sections.hpp"
 #include "bench/chains/chains.hpp"
-#include "bench/chains/reference.hpp"
-#include "bench/chains/timeline.hpp"
-#include "bench/common/chart.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -14,17 +11,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <functional>
-#include <iterator>
 #include <string_view>
-#include <utility>
 
 namespace catena::bench {
 namespace {
-
-constexpr double kMega = 1e6;
-constexpr double kPercent = 100;
 
 /// What the paper's text says of a chain, against its baseline, which is G-NET: our mode copy.
 struct PaperFigures {
@@ -44,45 +35,23 @@ constexpr std::array<PaperFigures, 5> kPaper{{
     {"C5", "14", "up to 2.8x", "up to 49.0 %", "+0.7 .. 58.3 %", "0.3 .. 6.0 %"},
 }};
 
-struct PaperLatency {
+/// Host to device bytes of one NF that adaptive synchronization saves.
+struct PaperNfBytes {
   const char* chain;
-  const char* p50;
-  const char* p95;
+  const char* nf;
+  const char* saved;
 };
-/// Figure 16: baseline, then AdaptChain, in milliseconds at 10 Gbps.
-constexpr std::array<PaperLatency, 2> kPaperLatency{{
-    {"C1", "6.4 -> 4.5 ms (-30 %)", "9.2 -> 5.6 ms (-39 %)"},
-    {"C4", "10.2 -> 5.2 ms (-49 %)", "13.2 -> 6.4 ms (-52 %)"},
-}};
+constexpr std::array<PaperNfBytes, 2> kPaperNfBytes{{{"C1", "ids", "63.6 .. 99.5 %"}, {"C2", "vpn", "72.0 .. 99.1 %"}}};
 
-using Sizes = std::vector<std::uint32_t>;
 using Value = std::function<Spread(Cell const&)>;
 
-Spread bytes_to_device(Cell const& cell) { return over(cell, &Repeat::bytes_to_device); }
-Spread bytes_to_host(Cell const& cell) { return over(cell, &Repeat::bytes_to_host); }
-
-std::vector<std::string> labels_of(Sizes const& sizes) {
-  std::vector<std::string> labels;
-  for (const std::uint32_t bytes : sizes) {
-    labels.push_back(std::to_string(bytes));
-  }
-  return labels;
-}
-
-Bar bar_of(Spread const& spread) { return {spread.median, spread.low, spread.high}; }
-
-class Page final : private MarkdownPage {
+class Page final : private PaperSection {
  public:
-  Page(Results const& results, Sizes const& sizes) : results_(results), sizes_(sizes) {}
+  using PaperSection::PaperSection;
 
   PageText make();
 
  private:
-  bool has(Part part, std::string_view chain = {}) const {
-    return std::any_of(results_.cells.begin(), results_.cells.end(), [&](Cell const& cell) {
-      return cell.part == part && (chain.empty() || cell.chain == chain) && !cell.repeats.empty();
-    });
-  }
   /// The range over the sizes of one mode's value divided by another's; "-" where there is nothing.
   std::string ratios(Part part, std::string_view chain, std::string_view mode, std::string_view other,
                      Value const& value, bool saved) const;
@@ -90,28 +59,18 @@ class Page final : private MarkdownPage {
   void anchors();
   void head();
   std::string ratio(Part part, std::string_view chain, std::uint32_t bytes, const char* mode, const char* base) const;
-  double ceiling(Cell const& cell) const;
   void comparisons();
   void summary();
+  void nf_bytes();
   void source();
-  void chain(Part part, PaperChain const& chain, std::string const& figure_name);
-  void stages();
-  void units();
-  void latency();
-  void timelines();
-  void bars(Part part, PaperChain const& chain, std::string const& file, std::string const& what, Value const& value,
-            bool normalized);
-
-  Results const& results_;
-  Sizes const& sizes_;
 };
 
 std::string Page::ratios(Part part, std::string_view chain, std::string_view mode, std::string_view other,
                          Value const& value, bool saved) const {
   std::vector<double> found;
-  for (const std::uint32_t bytes : sizes_) {
-    Cell const* ours = find(results_, part, chain, mode, bytes);
-    Cell const* theirs = find(results_, part, chain, other, bytes);
+  for (const std::uint32_t bytes : sizes()) {
+    Cell const* ours = find(results(), part, chain, mode, bytes);
+    Cell const* theirs = find(results(), part, chain, other, bytes);
     if (ours != nullptr && theirs != nullptr && value(*theirs).median > 0) {
       const double ratio = value(*ours).median / value(*theirs).median;
       found.push_back(saved ? kPercent * (1 - ratio) : ratio);
@@ -129,11 +88,11 @@ void Page::anchors() {
   add("Measured in {} runs. Each began with the same three measurements; a table is of one run.\n\n"
       "| run | machine | device | copies, GB/s each way | C4, adaptive, one copy of the chain | command |\n"
       "| --- | --- | --- | --- | --- | --- |\n",
-      results_.runs.size());
-  for (std::size_t run = 0; run < results_.runs.size(); ++run) {
-    RunOrigin const& origin = results_.runs[run];
+      results().runs.size());
+  for (std::size_t run = 0; run < results().runs.size(); ++run) {
+    RunOrigin const& origin = results().runs[run];
     std::string speeds;
-    for (Cell const& cell : results_.cells) {
+    for (Cell const& cell : results().cells) {
       if (cell.part == Part::kAnchor && cell.run == run && !cell.repeats.empty()) {
         speeds += fmt::format("{}{} B: {:.1f} Mpps, {:.1f} Gbps", speeds.empty() ? "" : "; ", cell.wire_bytes,
                               packets_per_s(cell).median / kMega, gbps(cell).median);
@@ -155,20 +114,20 @@ void Page::head() {
       "| runs | {:.6g} s each, a quarter of it warm-up; median (smallest .. largest) of the repeats |\n"
       "| tuning | `{}` |\n"
       "| output checked | {} sampled packets against the chain on the CPU, {} different |\n\n",
-      results_.costs_from, results_.commit, results_.seconds, results_.tuning, results_.samples_compared(),
-      results_.samples_different());
+      results().costs_from, results().commit, results().seconds, results().tuning, results().samples_compared(),
+      results().samples_different());
   anchors();
   add("Sizes are those of arriving frames with FCS (Catena's own figures are without its 4 bytes), and Gbps counts\n"
       "them so. Modes: `copy` stands for G-NET, the paper's baseline; `shared` for Gaviss; `adaptive` for AdaptChain.\n"
       "`staged`: everything is batched by the CPU, as in the papers; else plans may use every transfer method.\nIPsec "
       "encrypts in every chain unless it says decrypt, so NFs behind it meet ESP: the NIDS searches ciphertext,\n"
       "and C3's load balancer finds no connection.\n\n");
-  for (std::string const& note : results_.notes) {
+  for (std::string const& note : results().notes) {
     add("{}\n\n", note);
   }
-  if (results_.failed_cells() > 0) {
-    add("**{} measurements failed:**\n\n", results_.failed_cells());
-    for (Cell const& cell : results_.cells) {
+  if (results().failed_cells() > 0) {
+    add("**{} measurements failed:**\n\n", results().failed_cells());
+    for (Cell const& cell : results().cells) {
       if (!cell.error.empty()) {
         add("- {} {} {} {} B: {}\n", to_string(cell.part), cell.chain, cell.mode, cell.wire_bytes, cell.error);
       }
@@ -180,8 +139,8 @@ void Page::head() {
 /// Medians of one mode divided by those of another; "-" where one is missing.
 std::string Page::ratio(Part part, std::string_view chain, std::uint32_t bytes, const char* mode,
                         const char* base) const {
-  Cell const* ours = find(results_, part, chain, mode, bytes);
-  Cell const* theirs = find(results_, part, chain, base, bytes);
+  Cell const* ours = find(results(), part, chain, mode, bytes);
+  Cell const* theirs = find(results(), part, chain, base, bytes);
   if (ours == nullptr || theirs == nullptr || packets_per_s(*theirs).median <= 0) {
     return "-";
   }
@@ -199,7 +158,7 @@ void Page::comparisons() {
       "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (PaperChain const& entry : paper_chains()) {
     const Part part = entry.esp_input ? Part::kDecrypt : Part::kThroughput;
-    for (const std::uint32_t bytes : has(part, entry.name) ? sizes_ : Sizes()) {
+    for (const std::uint32_t bytes : has(part, entry.name) ? sizes() : Sizes()) {
       const auto over = [&](const char* mode, const char* base) { return ratio(part, entry.name, bytes, mode, base); };
       add("| {} | {} | {} | {} | {} | {} | {} | {} |\n", entry.name, bytes, over(kAdaptiveStaged, kCopyStaged),
           over(kCopy, kCopyStaged), over(kAdaptive, kCopyStaged), over(kAdaptive, kCopy), over(kAdaptive, kShared),
@@ -241,27 +200,28 @@ void Page::summary() {
   }
 }
 
-/// What the source gives at most, in Gbps, with as many copies and threads; 0 where it was not measured.
-double Page::ceiling(Cell const& cell) const {
-  const char* chain = empty_chain(cell.part == Part::kDecrypt).name;
-  for (Cell const& source : results_.cells) {
-    if (source.part == Part::kSource && source.chain == chain && source.wire_bytes == cell.wire_bytes &&
-        source.replicas == cell.replicas) {
-      return gbps(source).median;
+/// What single NFs move, everything staged as in the paper.
+void Page::nf_bytes() {
+  if (!has(Part::kThroughput)) {
+    return;
+  }
+  add("Bytes that single NFs move to the device, saved the same way. Less than 0: the NF brings what those behind it "
+      "need.\n\n"
+      "| chain | NF | paper | here |\n| --- | --- | --- | --- |\n");
+  for (PaperChain const& chain : paper_chains()) {
+    for (PaperNf const& nf : chain.nfs) {
+      if (chain.esp_input || !nf.on_gpu || !has(Part::kThroughput, chain.name)) {
+        continue;
+      }
+      const auto* const paper = std::find_if(kPaperNfBytes.begin(), kPaperNfBytes.end(), [&](PaperNfBytes const& one) {
+        return std::string_view(one.chain) == chain.name && std::string_view(one.nf) == nf.name;
+      });
+      const auto to_device = [&nf](Cell const& cell) { return nf_bytes_to_device(cell, nf.name); };
+      add("| {} | {} | {} | {} |\n", chain.name, nf.type, paper != kPaperNfBytes.end() ? paper->saved : "",
+          ratios(Part::kThroughput, chain.name, kAdaptiveStaged, kCopyStaged, to_device, true));
     }
   }
-  return 0;
-}
-
-/// The stage that was busy for the largest part of its time, as text: "vpn 97 %".
-std::string busiest_stage(Cell const& cell, double seconds) {
-  Repeat const& repeat = cell.repeats.back();
-  const auto most = std::max_element(repeat.stage_seconds.begin(), repeat.stage_seconds.end(),
-                                     [](auto const& a, auto const& b) { return a.second < b.second; });
-  return most == repeat.stage_seconds.end()
-             ? "-"
-             : fmt::format("{} {:.0f} %", most->first,
-                           std::min(kPercent, kPercent * most->second / (seconds * cell.replicas)));
+  add("\n");
 }
 
 void Page::source() {
@@ -270,7 +230,7 @@ void Page::source() {
   }
   add("## What the source gives\n\nrx and tx without NFs. As many copies of a chain cannot be faster.\n\n"
       "| source | frame | copies | Mpps | Gbps |\n| --- | --- | --- | --- | --- |\n");
-  for (Cell const& cell : results_.cells) {
+  for (Cell const& cell : results().cells) {
     if (cell.part == Part::kSource && !cell.repeats.empty()) {
       const Spread speed = gbps(cell);
       add("| {} | {} | {} | {:.3f} | {:.2f} ({:.2f} .. {:.2f}) |\n",
@@ -281,271 +241,26 @@ void Page::source() {
   add("\n");
 }
 
-void Page::bars(Part part, PaperChain const& chain, std::string const& file, std::string const& what,
-                Value const& value, bool normalized) {
-  BarChart chart;
-  chart.title = concat(chain.name, ": ", what);
-  chart.x_title = "frame with FCS, bytes";
-  chart.y_title = what;
-  chart.labels = labels_of(sizes_);
-  for (SyncMode const& mode : kModes) {
-    BarSeries series{mode.name, {}};
-    for (const std::uint32_t bytes : sizes_) {
-      Cell const* cell = find(results_, part, chain.name, mode.name, bytes);
-      Cell const* base = find(results_, part, chain.name, kCopyStaged, bytes);
-      Bar bar = cell != nullptr ? bar_of(value(*cell)) : Bar{};
-      if (normalized) {
-        const double one = base != nullptr ? value(*base).median : 0;
-        bar = one > 0 ? Bar{bar.value / one, 0, 0} : Bar{};
-      }
-      series.bars.push_back(bar);
-    }
-    chart.series.push_back(std::move(series));
-  }
-  figure(file, chart);
-}
-
-void Page::chain(Part part, PaperChain const& chain, std::string const& figure_name) {
-  if (!has(part, chain.name)) {
-    return;
-  }
-  add("## {}: {}{}\n\n", chain.name, chain.title(), figure_name.empty() ? "" : concat(", figure ", figure_name));
-  const auto measured = std::find_if(results_.cells.begin(), results_.cells.end(), [&](Cell const& cell) {
-    return cell.part == part && cell.chain == chain.name && !cell.repeats.empty();
-  });
-  add("Run {}. ", measured->run + 1);
-  if (chain.esp_input) {
-    add("Not in the paper's figures: real ESP comes in, and is decrypted. Sizes are those of the frames inside. Every\n"
-        "{}th flow is a connection to the load balancer's service, every {}th packet holds a string of the NIDS's "
-        "rules.\n\n",
-        kServiceEvery, kMatchEvery);
-  }
-  std::string file(chain.name);
-  std::transform(file.begin(), file.end(), file.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  bars(part, chain, file + "-throughput", "throughput, Gbps", gbps, false);
-  bars(part, chain, file + "-to-device", "bytes to the device; copy, staged = 1", bytes_to_device, true);
-  if (std::string_view(chain.name) == "C3") {
-    bars(part, chain, file + "-to-host", "bytes to the host; copy, staged = 1", bytes_to_host, true);
-  }
-  add("| frame | mode | copies | Mpps | Gbps | source, Gbps | busiest stage | planned ns | measured ns | to device, B "
-      "| "
-      "to host, B | p50 us | p95 us | p99 us | dropped |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  for (const std::uint32_t bytes : sizes_) {
-    for (SyncMode const& mode : kModes) {
-      Cell const* cell = find(results_, part, chain.name, mode.name, bytes);
-      if (cell == nullptr) {
-        continue;
-      }
-      const Spread speed = gbps(*cell);
-      std::uint64_t dropped = 0;
-      for (Repeat const& repeat : cell->repeats) {
-        dropped += repeat.dropped;
-      }
-      constexpr double kNsPerSecond = 1e9;
-      add("| {} | {} | {} | {:.3f} | {:.2f} ({:.2f} .. {:.2f}) | {:.0f} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | "
-          "{:.0f} | {:.0f} | {:.0f} | {} |\n",
-          bytes, mode.name, cell->replicas, packets_per_s(*cell).median / kMega, speed.median, speed.low, speed.high,
-          ceiling(*cell), busiest_stage(*cell, results_.seconds), cell->planned_ns,
-          kNsPerSecond / std::max(1.0, packets_per_s(*cell).median), bytes_to_device(*cell).median,
-          bytes_to_host(*cell).median, over(*cell, &Repeat::p50_us).median, over(*cell, &Repeat::p95_us).median,
-          over(*cell, &Repeat::p99_us).median, dropped);
-    }
-  }
-  add("\nLatencies are those of a full pool: the source does not wait. Copies of the chain have threads of their own "
-      "for\n"
-      "every NF; their number is the one of 1 to 3 that was fastest. *Source*: what as many copies of rx and tx alone "
-      "do.\n"
-      "*Planned*: what the plan reckons a packet costs the bus, the CPU and the device, added up.\n\n");
-}
-
-void Page::stages() {
-  PaperChain const& c3 = **find_chain("C3");
-  if (!has(Part::kThroughput, c3.name)) {
-    return;
-  }
-  add("## Where C3's time goes, figure 11(b)\n\n"
-      "Share of each stage in the time that workers were busy, at full speed (the paper: time of a batch at 10 Gbps,\n"
-      "which AdaptChain shortens by 13.6 .. 63.7 %). What a device does meanwhile is not in it: a GPU stage is busy\n"
-      "while it gathers, enqueues and completes. B: copy, A: adaptive.\n\n");
-  BarChart chart;
-  chart.title = "C3: busy time by stage";
-  chart.x_title = "frame with FCS, bytes; B copy, A adaptive";
-  chart.y_title = "nanoseconds a packet";
-  chart.stacked = true;
-  add("| frame | mode |");
-  std::vector<std::string> names{"rx"};
-  for (PaperNf const& nf : c3.nfs) {
-    names.emplace_back(nf.name);
-  }
-  names.emplace_back("tx");
-  for (std::string const& name : names) {
-    chart.series.push_back({name, {}});
-    add(" {} |", name);
-  }
-  add(" all, ns a packet |\n| --- | --- |");
-  for (std::size_t i = 0; i <= names.size(); ++i) {
-    add(" --- |");
-  }
-  add("\n");
-  for (const std::uint32_t bytes : sizes_) {
-    for (const char* mode : {kCopyStaged, kAdaptive}) {
-      Cell const* cell = find(results_, Part::kThroughput, c3.name, mode, bytes);
-      if (cell == nullptr || cell->repeats.back().received == 0) {
-        continue;
-      }
-      Repeat const& repeat = cell->repeats.back();
-      chart.labels.push_back(concat(bytes, std::string_view(mode) == kCopyStaged ? " B" : " A"));
-      double all = 0;
-      for (auto const& [name, seconds] : repeat.stage_seconds) {
-        all += seconds;
-      }
-      add("| {} | {} |", bytes, mode);
-      constexpr double kNsPerSecond = 1e9;
-      for (std::size_t i = 0; i < names.size() && i < repeat.stage_seconds.size(); ++i) {
-        const double seconds = repeat.stage_seconds[i].second;
-        chart.series[i].bars.push_back({seconds * kNsPerSecond / static_cast<double>(repeat.received), 0, 0});
-        add(" {:.1f} % |", all > 0 ? kPercent * seconds / all : 0);
-      }
-      add(" {:.1f} |\n", all * kNsPerSecond / static_cast<double>(repeat.received));
-    }
-  }
-  add("\n");
-  figure("c3-stages", chart);
-}
-
-void Page::units() {
-  if (!has(Part::kUnits)) {
-    return;
-  }
-  add("## Unit sizes with C4, figure 15\n\nPaper: stable from 16 to 1024 packets a unit, up to 40 % lower with 4; p50\n"
-      "at 10 Gbps 3.8 ms at 16, 4.6 ms at 1024, 9.9 ms at 4.\n\n");
-  BarChart chart;
-  chart.title = "C4, adaptive: throughput by unit size";
-  chart.x_title = "frame with FCS, bytes";
-  chart.y_title = "Gbps";
-  chart.labels = labels_of(sizes_);
-  add("| packets a unit | frame | Gbps |\n| --- | --- | --- |\n");
-  for (const std::uint32_t units : kUnitSizes) {
-    BarSeries series{concat(units, " packets"), {}};
-    for (const std::uint32_t bytes : sizes_) {
-      Cell const* cell = find(results_, Part::kUnits, "C4", kAdaptive, bytes, units);
-      series.bars.push_back(cell != nullptr ? bar_of(gbps(*cell)) : Bar{});
-      if (cell != nullptr) {
-        const Spread speed = gbps(*cell);
-        add("| {} | {} | {:.2f} ({:.2f} .. {:.2f}) |\n", units, bytes, speed.median, speed.low, speed.high);
-      }
-    }
-    chart.series.push_back(std::move(series));
-  }
-  add("\n");
-  figure("c4-unit-throughput", chart);
-  LineChart lines;
-  lines.title = concat("C4, adaptive, ", kLatencyGbps[0], " Gbps offered: latency by unit size");
-  lines.x_title = "microseconds";
-  lines.y_title = "percent of packets";
-  for (const std::uint32_t units : kUnitSizes) {
-    if (Cell const* cell = find(results_, Part::kLatency, "C4", kAdaptive, kLatencyWireBytes, units, kLatencyGbps[0]);
-        cell != nullptr) {
-      lines.series.push_back({concat(units, " packets"), cell->cdf_us});
-    }
-  }
-  if (!lines.series.empty()) {
-    figure("c4-unit-latency", lines);
-  }
-}
-
-void Page::latency() {
-  if (!has(Part::kLatency)) {
-    return;
-  }
-  add("## Latency, figure 16\n\nFrames of {} bytes (the paper names no size) at an offered rate. Where less left the\n"
-      "chain than was offered, latency is that of a full pool, and marked.\n\n"
-      "| chain | offered | mode | left, Gbps | p50 us | p95 us | p99 us |\n"
-      "| --- | --- | --- | --- | --- | --- | --- |\n",
-      kLatencyWireBytes);
-  for (PaperLatency const& paper : kPaperLatency) {
-    for (const double rate : kLatencyGbps) {
-      for (const char* mode : {kCopyStaged, kAdaptive}) {
-        Cell const* cell = find(results_, Part::kLatency, paper.chain, mode, kLatencyWireBytes, 0, rate);
-        if (cell == nullptr) {
-          continue;
-        }
-        constexpr double kReached = 0.98;
-        const double left = gbps(*cell).median;
-        const Spread p50 = over(*cell, &Repeat::p50_us);
-        add("| {} | {} Gbps | {} | {:.2f}{} | {:.1f} ({:.1f} .. {:.1f}) | {:.1f} | {:.1f} |\n", paper.chain, rate, mode,
-            left, left < kReached * rate ? " **saturated**" : "", p50.median, p50.low, p50.high,
-            over(*cell, &Repeat::p95_us).median, over(*cell, &Repeat::p99_us).median);
-      }
-    }
-    add("| {} | 10 Gbps, paper | baseline -> AdaptChain | | {} | {} | |\n", paper.chain, paper.p50, paper.p95);
-  }
-  add("\n");
-  for (PaperLatency const& paper : kPaperLatency) {
-    LineChart chart;
-    chart.title = concat(paper.chain, ": latency at an offered rate");
-    chart.x_title = "microseconds";
-    chart.y_title = "percent of packets";
-    for (const double rate : kLatencyGbps) {
-      for (const char* mode : {kCopyStaged, kAdaptive}) {
-        if (Cell const* cell = find(results_, Part::kLatency, paper.chain, mode, kLatencyWireBytes, 0, rate);
-            cell != nullptr) {
-          chart.series.push_back({concat(mode, ", ", rate, " Gbps"), cell->cdf_us});
-        }
-      }
-    }
-    if (!chart.series.empty()) {
-      std::string file(paper.chain);
-      file.front() = 'c';
-      figure(file + "-latency", chart);
-    }
-  }
-}
-
-void Page::timelines() {
-  bool is_first = true;
-  for (const double rate : kLatencyGbps) {
-    Cell const* cell = find(results_, Part::kLatency, kTimelineChain, kTimelineMode, kLatencyWireBytes, 0, rate);
-    if (cell == nullptr || cell->timeline.empty()) {
-      continue;
-    }
-    if (std::exchange(is_first, false)) {
-      add("## What a packet waits for\n\n"
-          "One millisecond out of the middle of a short run beside those above, which are without traces. Of each NF\n"
-          "on the device what the host does, then what the device does, a row for each launch in flight.\n"
-          "`catena run --trace` writes the same of any chain.\n\n");
-    }
-    TimeChart chart;
-    chart.title = concat(kTimelineChain, ", ", kTimelineMode, ", ", rate, " Gbps offered: launches");
-    chart.x_title = "microseconds";
-    chart.kinds = timeline_kinds();
-    chart.length = kTimelineUs;
-    chart.rows = cell->timeline;
-    std::string file(kTimelineChain);
-    file.front() = 'c';
-    figure(concat(file, "-timeline-", rate, ""), chart);
-  }
-}
-
 PageText Page::make() {
   head();
   comparisons();
   summary();
+  nf_bytes();
   source();
   for (PaperFigures const& paper : kPaper) {
-    chain(Part::kThroughput, **find_chain(paper.chain), paper.figures);
+    append(chain_section(results(), sizes(), Part::kThroughput, **find_chain(paper.chain), paper.figures));
   }
-  stages();
+  append(busy_section(results(), sizes()));
   for (PaperChain const& entry : paper_chains()) {
     if (entry.esp_input) {
-      chain(Part::kDecrypt, entry, "");
+      append(chain_section(results(), sizes(), Part::kDecrypt, entry, ""));
     }
   }
-  units();
-  latency();
-  timelines();
+  append(units_section(results(), sizes()));
+  append(latency_section(results(), sizes()));
+  append(stages_section(results(), sizes()));
+  append(batch_section(results(), sizes()));
+  append(conflicts_section(results(), sizes()));
   return take();
 }
 

@@ -8,20 +8,55 @@
 namespace catena::bench {
 namespace {
 
+nlohmann::ordered_json to_json(PhaseTimes const& us) {
+  nlohmann::ordered_json json;
+  for (std::size_t phase = 0; phase < kPhases.size(); ++phase) {
+    json[std::string(kPhases[phase])] = us[phase];
+  }
+  return json;
+}
+
+nlohmann::ordered_json nfs_of(Repeat const& repeat) {
+  nlohmann::ordered_json nfs = nlohmann::ordered_json::array();
+  for (NfBytes const& bytes : repeat.nf_bytes) {
+    nfs.push_back({{"name", bytes.nf},
+                   {"host_to_device_bytes_per_packet", bytes.to_device},
+                   {"device_to_host_bytes_per_packet", bytes.to_host}});
+  }
+  return nfs;
+}
+
+nlohmann::ordered_json traced_of(Repeat const& repeat) {
+  nlohmann::ordered_json launches = nlohmann::ordered_json::array();
+  for (LaunchTimes const& times : repeat.launches) {
+    launches.push_back({{"nf", times.nf},
+                        {"launches", times.launches},
+                        {"packets", times.packets},
+                        {"median_us", to_json(times.median_us)},
+                        {"total_us", to_json(times.total_us)}});
+  }
+  return launches;
+}
+
 nlohmann::ordered_json to_json(Repeat const& repeat) {
   nlohmann::ordered_json stages = nlohmann::ordered_json::array();
   for (auto const& [name, seconds] : repeat.stage_seconds) {
     stages.push_back({{"name", name}, {"busy_seconds", seconds}});
   }
-  return {{"packets_per_second", repeat.packets_per_s},
-          {"host_to_device_bytes_per_packet", repeat.bytes_to_device},
-          {"device_to_host_bytes_per_packet", repeat.bytes_to_host},
-          {"latency_us", {{"p50", repeat.p50_us}, {"p95", repeat.p95_us}, {"p99", repeat.p99_us}}},
-          {"received_packets", repeat.received},
-          {"sent_packets", repeat.sent},
-          {"dropped_packets", repeat.dropped},
-          {"workers", repeat.workers},
-          {"stages", std::move(stages)}};
+  nlohmann::ordered_json json{{"packets_per_second", repeat.packets_per_s},
+                              {"host_to_device_bytes_per_packet", repeat.bytes_to_device},
+                              {"device_to_host_bytes_per_packet", repeat.bytes_to_host},
+                              {"latency_us", {{"p50", repeat.p50_us}, {"p95", repeat.p95_us}, {"p99", repeat.p99_us}}},
+                              {"received_packets", repeat.received},
+                              {"sent_packets", repeat.sent},
+                              {"dropped_packets", repeat.dropped},
+                              {"workers", repeat.workers},
+                              {"stages", std::move(stages)},
+                              {"nfs", nfs_of(repeat)}};
+  if (!repeat.launches.empty()) {
+    json["launches"] = traced_of(repeat);
+  }
+  return json;
 }
 
 nlohmann::ordered_json to_json(Cell const& cell) {
@@ -76,25 +111,45 @@ std::string_view to_string(Part part) {
       return "units";
     case Part::kLatency:
       return "latency";
+    case Part::kStages:
+      return "stages";
+    case Part::kBatch:
+      return "batch";
+    case Part::kConflicts:
+      return "conflicts";
   }
   return {};
 }
 
 Part part_of(std::string_view name) {
-  for (const Part part : {Part::kAnchor, Part::kThroughput, Part::kDecrypt, Part::kUnits, Part::kLatency}) {
-    if (name == to_string(part)) {
-      return part;
-    }
+  if (name == to_string(Part::kAnchor)) {
+    return Part::kAnchor;
   }
-  return Part::kSource;
+  const auto* const found =
+      std::find_if(kParts.begin(), kParts.end(), [name](Part part) { return to_string(part) == name; });
+  return found == kParts.end() ? Part::kSource : *found;
 }
 
-Spread over(Cell const& cell, double Repeat::*value) {
+bool is_traced(Part part) { return part == Part::kStages || part == Part::kBatch || part == Part::kConflicts; }
+
+Spread over(Cell const& cell, std::function<double(Repeat const&)> const& value) {
   std::vector<double> values;
   for (Repeat const& repeat : cell.repeats) {
-    values.push_back(repeat.*value);
+    values.push_back(value(repeat));
   }
   return spread_of(std::move(values));
+}
+
+NfBytes const* bytes_of(Repeat const& repeat, std::string_view nf) {
+  const auto found = std::find_if(repeat.nf_bytes.begin(), repeat.nf_bytes.end(),
+                                  [nf](NfBytes const& bytes) { return bytes.nf == nf; });
+  return found == repeat.nf_bytes.end() ? nullptr : &*found;
+}
+
+LaunchTimes const* launches_of(Repeat const& repeat, std::string_view nf) {
+  const auto found = std::find_if(repeat.launches.begin(), repeat.launches.end(),
+                                  [nf](LaunchTimes const& times) { return times.nf == nf; });
+  return found == repeat.launches.end() ? nullptr : &*found;
 }
 
 Spread packets_per_s(Cell const& cell) { return over(cell, &Repeat::packets_per_s); }
@@ -137,6 +192,12 @@ Cell const* find(Results const& results, Part part, std::string_view chain, std:
     }
   }
   return nullptr;
+}
+
+bool is_measured(Results const& results, Part part, std::string_view chain) {
+  return std::any_of(results.cells.begin(), results.cells.end(), [&](Cell const& cell) {
+    return cell.part == part && (chain.empty() || cell.chain == chain) && !cell.repeats.empty();
+  });
 }
 
 std::string to_json(Results const& results) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bench/chains/launches.hpp"
 #include "bench/chains/sample_sink.hpp"
 #include "bench/common/chart.hpp"
 #include "bench/common/spread.hpp"
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,8 +24,16 @@ enum class Part {
   kDecrypt,     ///< C1, C3 and C4 on ESP
   kUnits,       ///< unit sizes
   kLatency,     ///< at an offered rate
+  kStages,      ///< parts of a launch of one NF, its packets in host memory or on the device, one launch at a time
+  kBatch,       ///< parts of C3's launches at an offered rate
+  kConflicts,   ///< what a firewall's packets take to the device while other NFs move theirs
 };
+/// Of cells whose runs are traced, and of one copy of the chain.
+bool is_traced(Part part);
 std::string_view to_string(Part part);
+/// All that can be asked for, in their order on the page.
+inline constexpr std::array<Part, 8> kParts{Part::kSource,  Part::kThroughput, Part::kDecrypt, Part::kUnits,
+                                            Part::kLatency, Part::kStages,     Part::kBatch,   Part::kConflicts};
 /// The part of that name; kSource where there is none.
 Part part_of(std::string_view name);
 
@@ -46,6 +58,8 @@ struct Repeat {
   std::uint64_t dropped = 0;
   std::uint32_t workers = 1;
   std::vector<std::pair<std::string, double>> stage_seconds;  ///< busy, in chain order
+  std::vector<NfBytes> nf_bytes;                              ///< of NFs that move something, in chain order
+  std::vector<LaunchTimes> launches;                          ///< where is_traced()
 };
 
 /// One measurement and its repeats.
@@ -70,7 +84,10 @@ struct Cell {
 Spread packets_per_s(Cell const& cell);
 /// Bits of frames with FCS, without preamble and gap. For a chain that decrypts, of what is inside.
 Spread gbps(Cell const& cell);
-Spread over(Cell const& cell, double Repeat::*value);
+Spread over(Cell const& cell, std::function<double(Repeat const&)> const& value);
+/// The NF's, or null.
+NfBytes const* bytes_of(Repeat const& repeat, std::string_view nf);
+LaunchTimes const* launches_of(Repeat const& repeat, std::string_view nf);
 
 struct Results {
   std::vector<RunOrigin> runs;
@@ -92,6 +109,9 @@ struct Results {
 /// The cell of that kind, or null.
 Cell const* find(Results const& results, Part part, std::string_view chain, std::string_view mode,
                  std::uint32_t wire_bytes, std::uint32_t unit_packets = 0, double offered_gbps = 0);
+
+/// Whether anything was measured of the part, and of the chain where one is named.
+bool is_measured(Results const& results, Part part, std::string_view chain = {});
 
 /// Everything but the time lines, as one JSON object.
 std::string to_json(Results const& results);

@@ -14,6 +14,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+PhaseTimes phases_of(Json const& json) {
+  PhaseTimes us{};
+  for (std::size_t phase = 0; phase < kPhases.size(); ++phase) {
+    us[phase] = json.at(std::string(kPhases[phase]));
+  }
+  return us;
+}
+
+LaunchTimes launches_of(Json const& json) {
+  LaunchTimes times;
+  times.nf = json.at("nf");
+  times.launches = json.at("launches");
+  times.packets = json.at("packets");
+  times.median_us = phases_of(json.at("median_us"));
+  times.total_us = phases_of(json.at("total_us"));
+  return times;
+}
+
 Repeat repeat_of(Json const& json) {
   Repeat repeat;
   repeat.packets_per_s = json.at("packets_per_second");
@@ -28,6 +46,13 @@ Repeat repeat_of(Json const& json) {
   repeat.workers = json.at("workers");
   for (Json const& stage : json.at("stages")) {
     repeat.stage_seconds.emplace_back(stage.at("name"), stage.at("busy_seconds"));
+  }
+  for (Json const& nf : json.at("nfs")) {
+    repeat.nf_bytes.push_back(
+        {nf.at("name"), nf.at("host_to_device_bytes_per_packet"), nf.at("device_to_host_bytes_per_packet")});
+  }
+  for (Json const& launches : json.value("launches", Json::array())) {
+    repeat.launches.push_back(launches_of(launches));
   }
   return repeat;
 }

@@ -73,6 +73,22 @@ std::vector<PaperChain> const& paper_chains() {
   return kChains;
 }
 
+std::vector<PaperChain> const& figure_chains() {
+  static const PaperNf kFirewall{"fw", "firewall", kFirewallRules, true};
+  static const PaperNf kIpsec{"vpn", "ipsec", kEncrypt, true};
+  static const PaperNf kNids{"ids", "nids", kRules, true};
+  static const PaperNf kBefore{"before", "nids", kRules, true};
+  static const PaperNf kBehind{"behind", "nids", kRules, true};
+  static const std::vector<PaperChain> kChains{{"F", {kFirewall}},
+                                               {"F-I", {kFirewall, kIpsec}},
+                                               {"F-I-N", {kFirewall, kIpsec, kNids}},
+                                               {"IPsec", {kIpsec}},
+                                               {"IPsec-resident", {kBefore, kIpsec, kBehind}},
+                                               {"NIDS", {kNids}},
+                                               {"NIDS-resident", {kBefore, kNids, kBehind}}};
+  return kChains;
+}
+
 std::vector<PaperChain> const& gnet_chains() {
   static const PaperNf kFirewall{"fw", "firewall", kFirewallRules, true};
   static const PaperNf kIpsec{"vpn", "ipsec", kDecrypt, true};
@@ -100,11 +116,13 @@ std::vector<PaperChain> const& kernel_chains() {
 
 Result<PaperChain const*> find_chain(std::string_view name) {
   std::vector<std::string_view> names;
-  for (PaperChain const& chain : paper_chains()) {
-    if (chain.name == name) {
-      return &chain;
+  for (auto const* const chains : {&paper_chains(), &figure_chains()}) {
+    for (PaperChain const& chain : *chains) {
+      if (chain.name == name) {
+        return &chain;
+      }
+      names.emplace_back(chain.name);
     }
-    names.emplace_back(chain.name);
   }
   return absl::NotFoundError(fmt::format("there is no chain '{}'; allowed: {}", name, fmt::join(names, ", ")));
 }

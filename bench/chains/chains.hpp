@@ -37,12 +37,17 @@ struct PaperChain {
 
 /// C1 to C5, which encrypt, then C1, C3 and C4 decrypting.
 std::vector<PaperChain> const& paper_chains();
+/// What its sections II and III measure of single NFs: a firewall alone, F, with IPsec, F-I, and a NIDS too, F-I-N;
+/// IPsec and a NIDS alone, and the same "resident": with NIDS around them that leave packets alone, so that a plan may
+/// have whole packets on the device before the NF and leave them there behind it. There the NF has the name that it has
+/// alone.
+std::vector<PaperChain> const& figure_chains();
 /// S_a to S_d of "G-NET: Effective GPU Sharing in NFV Systems" (NSDI 2018), which decrypt, every NF on the GPU; see
 /// examples/chains.
 std::vector<PaperChain> const& gnet_chains();
 /// Every kernel of an NF of this tree by itself, as the chains above have it: chains of one NF, with the kernel's name.
 std::vector<PaperChain> const& kernel_chains();
-/// NotFound names the chains that there are.
+/// One of paper_chains() or figure_chains(). NotFound names the chains that there are.
 Result<PaperChain const*> find_chain(std::string_view name);
 /// rx and tx alone: what the source can give at most; with ESP, or without.
 PaperChain const& empty_chain(bool esp_input = false);

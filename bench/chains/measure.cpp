@@ -2,6 +2,7 @@
 #include "bench/chains/measure.hpp"
 
 #include "bench/chains/filled_ahead.hpp"
+#include "bench/chains/unit_source.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -32,6 +33,14 @@ struct Copy {
   }
 };
 
+/// A replay that brings full units.
+Result<std::unique_ptr<io::Source>> make_units(io::ReplayConfig replay, Arrival arrival) {
+  const std::uint64_t packets_per_s = std::exchange(replay.packets_per_s, 0);
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<io::Source> source, io::make_replay(replay));
+  return arrival == Arrival::kOneUnit ? make_one_at_a_time(std::move(source))
+                                      : make_whole_units(std::move(source), packets_per_s);
+}
+
 Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t workers, Workplace const& workplace) {
   ChainText text = spec.text;
   text.packets_per_s = spec.text.packets_per_s / spec.replicas;
@@ -51,6 +60,8 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
   if (spec.chain->esp_input) {
     options.make_source = [&] { return make_filled_ahead((*spec.esp_frames)[replica], spec.fillers, 0); };
+  } else if (spec.arrival != Arrival::kEvenly) {
+    options.make_source = [replay = config.rx.replay, arrival = spec.arrival] { return make_units(replay, arrival); };
   }
   CATENA_ASSIGN_OR_RETURN(copy.chain, runtime::Session::create(std::move(config), options, *workplace.registry));
   return copy;
@@ -103,15 +114,17 @@ void add(runtime::Report const& report, RunResult& result) {
   result.dropped += report.dropped();
   result.device = report.device;
   result.costs_from = report.costs_from;
-  double to_device = 0;
-  double to_host = 0;
-  for (runtime::NfReport const& nf : report.nfs) {
-    to_device += nf.bytes_to_device_per_packet;
-    to_host += nf.bytes_to_host_per_packet;
-  }
   // copies do the same: any of them speaks for all
-  result.bytes_to_device = to_device;
-  result.bytes_to_host = to_host;
+  result.bytes_to_device = 0;
+  result.bytes_to_host = 0;
+  result.nf_bytes.clear();
+  for (runtime::NfReport const& nf : report.nfs) {
+    result.bytes_to_device += nf.bytes_to_device_per_packet;
+    result.bytes_to_host += nf.bytes_to_host_per_packet;
+    if (nf.bytes_to_device_per_packet > 0 || nf.bytes_to_host_per_packet > 0) {
+      result.nf_bytes.push_back({nf.name, nf.bytes_to_device_per_packet, nf.bytes_to_host_per_packet});
+    }
+  }
   result.stages.resize(report.stages.size());
   for (std::size_t i = 0; i < report.stages.size(); ++i) {
     result.stages[i].name = report.stages[i].name;
@@ -165,6 +178,7 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
   const std::vector<runtime::StageTrace> traces = copies.front().chain->traces();
   result.timeline = timeline_rows(traces);
   result.busy = busy_shares(traces);
+  result.launches = launch_times(traces);
   result.samples = copies.front().sink->samples();
   return result;
 }

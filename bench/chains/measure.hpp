@@ -3,6 +3,7 @@
 
 #include "bench/chains/busy.hpp"
 #include "bench/chains/chains.hpp"
+#include "bench/chains/launches.hpp"
 #include "bench/chains/reference.hpp"
 #include "bench/chains/sample_sink.hpp"
 #include "bench/chains/timeline.hpp"
@@ -15,6 +16,13 @@
 #include <vector>
 
 namespace catena::bench {
+
+/// How a chain gets the packets of a replay; one that decrypts gets its own as it takes them.
+enum class Arrival : std::uint8_t {
+  kEvenly,     ///< at their rate, in units that need not be full
+  kFullUnits,  ///< at their rate, a full unit at a time
+  kOneUnit,    ///< a full unit once the one before has left
+};
 
 /// One run: copies of a chain side by side, for a time.
 struct RunSpec {
@@ -29,6 +37,7 @@ struct RunSpec {
   std::vector<std::vector<Frame>> const* esp_frames = nullptr;
   std::uint32_t fillers = 1;  ///< threads of each copy that write ESP into packets
   bool trace = false;         ///< keeps a time line, which costs a little
+  Arrival arrival = Arrival::kEvenly;
   /// Where given, what takes the place of each copy's device; see chain::RunOptions.
   std::function<Result<std::unique_ptr<device::Device>>()> open_device = nullptr;
 };
@@ -47,11 +56,13 @@ struct RunResult {
   std::uint64_t dropped = 0;
   double bytes_to_device = 0;  ///< a packet, all NFs together
   double bytes_to_host = 0;
-  Histogram latency;              ///< of the whole run
-  std::vector<StageTime> stages;  ///< of all copies together
-  std::vector<Sample> samples;    ///< of copy 0
-  std::vector<TimeRow> timeline;  ///< of copy 0, where it was asked for
-  std::vector<BusyShare> busy;    ///< the same
+  std::vector<NfBytes> nf_bytes;      ///< of NFs that move something, in chain order
+  Histogram latency;                  ///< of the whole run
+  std::vector<StageTime> stages;      ///< of all copies together
+  std::vector<Sample> samples;        ///< of copy 0
+  std::vector<TimeRow> timeline;      ///< of copy 0, where it was asked for
+  std::vector<BusyShare> busy;        ///< the same
+  std::vector<LaunchTimes> launches;  ///< the same
   std::string device;
   std::string costs_from;     ///< the cost profile that plans were made by
   double planned_ns = 0;      ///< a packet, as the plan reckons; 0 without a device

@@ -36,6 +36,11 @@ class MarkdownPage {
       add("![{}]({}.svg)\n\n", chart.title, stem);
     }
   }
+  /// A piece that was written by itself.
+  void append(PageText&& piece) {
+    text_ += piece.markdown;
+    figures_.update(piece.figures);
+  }
   /// What has come together. Nothing is left here.
   PageText take() { return {std::move(text_), std::move(figures_)}; }
 

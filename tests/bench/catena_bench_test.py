@@ -92,6 +92,50 @@ class Benchmarks(unittest.TestCase):
             self.assertTrue(os.path.exists(self.path("adaptchain/" + figure)), figure)
         self.assertIn(f"[{len(results['cells'])}/{len(results['cells'])}]", result.stderr)
 
+    def test_adaptchain_takes_launches_apart_and_keeps_that(self):
+        options = ("--sizes", "64", "--parts", "stages,batch,conflicts")
+        result = self.adaptchain(*options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        path = self.path("adaptchain/results.json")
+        with open(path, encoding="utf-8") as file:
+            results = json.load(file)
+        cells = {(cell["part"], cell["chain"], cell["mode"]): cell for cell in results["cells"]}
+        gpu_nfs = {"F": ["fw"], "F-I": ["fw", "vpn"], "F-I-N": ["fw", "vpn", "ids"], "C3": ["vpn", "ids"], "IPsec": ["vpn"],
+                   "IPsec-resident": ["before", "vpn", "behind"], "NIDS": ["ids"],
+                   "NIDS-resident": ["before", "ids", "behind"]}
+        phases = ["fill", "submit", "to device", "kernel", "to host", "deliver"]
+        for (part, chain, _), cell in cells.items():
+            self.assertNotIn("error", cell)
+            self.assertEqual(cell["samples"]["different"], 0, cell)
+            repeat, = cell["repeats"]
+            if part == "anchor":
+                self.assertNotIn("launches", repeat)
+                continue
+            self.assertEqual([nf["name"] for nf in repeat["nfs"]], gpu_nfs[chain])
+            self.assertEqual([launches["nf"] for launches in repeat["launches"]], gpu_nfs[chain])
+            for launches in repeat["launches"]:
+                self.assertEqual(launches["packets"], 1024 * launches["launches"], (chain, launches))
+                self.assertEqual(list(launches["median_us"]), phases)
+                self.assertGreater(launches["median_us"]["kernel"], 0)
+        bytes_of = {chain: {nf["name"]: nf["host_to_device_bytes_per_packet"] for nf in cell["repeats"][0]["nfs"]}
+                    for (part, chain, _), cell in cells.items() if part == "stages"}
+        # on the device already: no frame, no payload
+        self.assertLess(bytes_of["IPsec-resident"]["vpn"], bytes_of["IPsec"]["vpn"] / 2)
+        self.assertLess(bytes_of["NIDS-resident"]["ids"], bytes_of["NIDS"]["ids"] / 2)
+        with open(self.path("adaptchain/README.md"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertLessEqual({"ipsec-parts", "nids-parts", "c3-batch", "conflicts"}, set(results["figures"]))
+        for heading in ("on the device, figure 1", "of C3, figure 11(b)", "of moves, figure 3"):
+            self.assertIn(heading, page)
+        self.plot("adaptchain", results["figures"])
+        result = self.adaptchain(*options, "--resume")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("kept 12 measurements of earlier runs", result.stderr)
+        with open(path, encoding="utf-8") as file:
+            again = json.load(file)
+        self.assertEqual([cell for cell in results["cells"] if cell["part"] != "anchor"],
+                         [cell for cell in again["cells"] if cell["part"] != "anchor"])
+
     def test_adaptchain_keeps_whole_tables_and_measures_the_others(self):
         options = ("--chains", "C1", "--sizes", "64", "--modes", "copy;adaptive", "--parts", "throughput")
         self.assertEqual(self.adaptchain(*options).returncode, 0)
