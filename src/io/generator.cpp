@@ -73,16 +73,14 @@ class Generator final : public PacedSource {
   }
 
  protected:
-  std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) override {
-    for (std::uint32_t i = 0; i < unit.count; ++i) {
+  void fill(memory::PacketPool& pool, std::span<const std::uint32_t> slots) override {
+    for (const std::uint32_t slot : slots) {
       const FlowTurns::Turn turn = turns_.next();
-      const std::uint32_t slot = unit.slots()[i];
       const std::uint32_t length =
           templates_->write(turn.flow, size_of(turn.number), static_cast<std::uint16_t>(turn.number),
                             pool.slot(slot) + packet::kSlotHeadroom);
       pool.set_arrived(slot, length, index_of(turn.number), arrival_ns(turn.number));
     }
-    return sized_;
   }
 
  private:

@@ -9,9 +9,12 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace catena::io {
@@ -63,15 +66,17 @@ class PacedSource : public Source {
       return absl::OkStatus();
     }
     const auto packets = static_cast<std::uint32_t>(allowed);
-    if (!pool.acquire_slots(unit, packets)) {
-      starved = true;
-      return absl::OkStatus();
-    }
-    unit.count = packets;
     if (made_ == 0) {
       first_index_ = next_index;
     }
-    next_index = first_index_ + fill(pool, unit);
+    if (packets > filled_.size() - taken_ && !fill_more(pool, packets)) {
+      starved = true;
+      return absl::OkStatus();
+    }
+    std::copy_n(filled_.begin() + static_cast<std::ptrdiff_t>(taken_), packets, unit.slots());
+    taken_ += packets;
+    unit.count = packets;
+    next_index = pool.meta().index[unit.slots()[packets - 1]] + 1;
     made_ += packets;
     if (rate_.has_value()) {
       rate_->take(packets);
@@ -99,10 +104,9 @@ class PacedSource : public Source {
       : PacedSource(packets_per_s, turns.part_of(packets_per_s),
                     count != 0 || turns.empty() ? std::optional(turns.of_first(count)) : std::nullopt) {}
 
-  /// Enters the unit's packets, each with index_of() its number and the arrival_ns() of that. Gives the number behind
-  /// the last.
-  virtual std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) = 0;
-  std::uint64_t made() const { return made_; }
+  /// Enters the next packets into `slots`, each with index_of() its number and the arrival_ns() of that. Other threads
+  /// see them when it returns.
+  virtual void fill(memory::PacketPool& pool, std::span<const std::uint32_t> slots) = 0;
   std::uint64_t index_of(std::uint64_t number) const { return first_index_ + number; }
   std::uint64_t arrival_ns(std::uint64_t number) { return times_.at(number); }
 
@@ -128,6 +132,29 @@ class PacedSource : public Source {
     }
   }
 
+  /// Until `packets` are there, at least. False: there are not so many slots now.
+  bool fill_more(memory::PacketPool& pool, std::uint32_t packets) {
+    filled_.erase(filled_.begin(), filled_.begin() + static_cast<std::ptrdiff_t>(std::exchange(taken_, 0)));
+    const std::size_t before = filled_.size();
+    std::uint64_t wanted = std::max<std::uint64_t>(packets, kFilledAtOnce) - before;
+    if (count_) {
+      wanted = std::min(wanted, *count_ - made_ - before);
+    }
+    filled_.resize(before + wanted);
+    if (!pool.acquire_slots(std::span(filled_).subspan(before))) {
+      filled_.resize(packets);
+      if (!pool.acquire_slots(std::span(filled_).subspan(before))) {
+        filled_.resize(before);
+        return false;
+      }
+    }
+    fill(pool, std::span<const std::uint32_t>(filled_).subspan(before));
+    return true;
+  }
+
+  /// Frames that are written past the caches have left the core before it can take a lock, which a pool has: so many
+  /// together cost that once, whatever the size of a unit.
+  static constexpr std::uint32_t kFilledAtOnce = memory::kDefaultUnitPackets;
   static constexpr std::uint64_t kNominalPacketsPerSecond = 10'000'000;  ///< where the configuration gives no rate
 
   double packets_per_s_;
@@ -135,7 +162,9 @@ class PacedSource : public Source {
   EvenTimes times_;
   std::optional<TokenBucket> rate_;
   Counter made_;
-  std::uint64_t first_index_ = 0;  ///< of packet 0
+  std::uint64_t first_index_ = 0;      ///< of packet 0
+  std::vector<std::uint32_t> filled_;  ///< slots; those from taken_ on wait for a unit
+  std::size_t taken_ = 0;
 };
 
 }  // namespace catena::io

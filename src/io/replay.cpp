@@ -100,16 +100,13 @@ class FlowReplay final : public PacedSource {
   }
 
  protected:
-  std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) override {
-    filled_.resize(pool.slots());
-    std::uint64_t last = 0;
-    for (const std::uint32_t slot : std::span(unit.slots(), unit.count)) {
+  void fill(memory::PacketPool& pool, std::span<const std::uint32_t> slots) override {
+    good_for_.resize(pool.slots());
+    for (const std::uint32_t slot : slots) {
       const Next next = take_next();
       put(pool, slot, next.number, next.frame);
-      last = next.number;
     }
     finish_lines();
-    return last + 1;
   }
 
  private:
@@ -128,9 +125,9 @@ class FlowReplay final : public PacedSource {
   void put(memory::PacketPool& pool, std::uint32_t slot, std::uint64_t number, std::uint32_t which) {
     FrameFacts const& facts = frames_->facts(which);
     std::uint8_t* frame = pool.slot(slot) + packet::kSlotHeadroom;
-    if (facts.length > filled_[slot] || is_replay_sample(number, config_.sample_every)) {
+    if (facts.length > good_for_[slot] || is_replay_sample(number, config_.sample_every)) {
       frames_->write(which, frame);
-      filled_[slot] = std::max(filled_[slot], static_cast<std::uint16_t>(facts.length));
+      good_for_[slot] = std::max(good_for_[slot], static_cast<std::uint16_t>(facts.length));
     }
     CacheLine fresh;
     std::memcpy(fresh.bytes.data(), frames_->head(which), kHeadBytes);
@@ -147,7 +144,7 @@ class FlowReplay final : public PacedSource {
   FlowTurns turns_;
   std::array<Next, kAhead> ahead_{};  ///< packets that come next, from at_ on
   std::uint32_t at_ = 0;
-  std::vector<std::uint16_t> filled_;  ///< by slot: how long a frame its bytes are good for
+  std::vector<std::uint16_t> good_for_;  ///< by slot: how long a frame its bytes are good for
 };
 
 class FrameReplay final : public PacedSource {
@@ -161,23 +158,22 @@ class FrameReplay final : public PacedSource {
   std::string describe() const override { return concat("replay of ", frames_.size(), " captured frames"); }
 
  protected:
-  std::uint64_t fill(memory::PacketPool& pool, memory::Unit const& unit) override {
-    for (std::uint32_t i = 0; i < unit.count; ++i) {
-      const std::uint64_t number = made() + i;
-      const std::uint32_t slot = unit.slots()[i];
+  void fill(memory::PacketPool& pool, std::span<const std::uint32_t> slots) override {
+    for (const std::uint32_t slot : slots) {
       std::vector<std::uint8_t> const& frame = frames_[turn_];
       std::memcpy(pool.slot(slot) + packet::kSlotHeadroom, frame.data(), frame.size());
-      pool.set_arrived(slot, static_cast<std::uint32_t>(frame.size()), layers_[turn_], index_of(number),
-                       arrival_ns(number));
+      pool.set_arrived(slot, static_cast<std::uint32_t>(frame.size()), layers_[turn_], index_of(number_),
+                       arrival_ns(number_));
+      ++number_;
       turn_ = turn_ + 1 == frames_.size() ? 0 : turn_ + 1;
     }
-    return made() + unit.count;
   }
 
  private:
   std::vector<std::vector<std::uint8_t>> frames_;
   std::vector<packet::Layers> layers_;
   std::size_t turn_ = 0;
+  std::uint64_t number_ = 0;
 };
 
 Status check(ReplayConfig const& config) {
