@@ -205,7 +205,7 @@ Status TxStage::send(memory::Unit& unit) {
   for (const std::uint32_t slot : unit.used_slots()) {
     dropped += meta.verdict[slot] == static_cast<std::uint8_t>(packet::Verdict::kDrop) ? 1 : 0;
   }
-  const Status recorded = recorder_ != nullptr ? recorder_->write(lines_->of(unit)) : absl::OkStatus();
+  Status recorded = recorder_ != nullptr ? recorder_->write(lines_->of(unit)) : absl::OkStatus();
   const std::uint32_t packets = unit.count;
   const std::uint64_t arrival_ns = unit.arrival_ns;
   // a quarantined unit has nothing to send
