@@ -22,7 +22,7 @@ class ChainSection final : private PaperSection {
   PageText make(std::string_view figure_name);
 
  private:
-  double ceiling(Cell const& cell) const;
+  std::string ceiling(Cell const& cell) const;
   void bars(std::string const& file, std::string const& what, std::function<Spread(Cell const&)> const& value,
             bool normalized);
   void figures();
@@ -33,16 +33,16 @@ class ChainSection final : private PaperSection {
   PaperChain const& chain_;
 };
 
-/// What the source gives at most, in Gbps, with as many copies and threads; 0 where it was not measured.
-double ChainSection::ceiling(Cell const& cell) const {
+/// What the source gives at most, in Gbps, with as many copies and threads; "-" where it was not measured.
+std::string ChainSection::ceiling(Cell const& cell) const {
   const char* chain = empty_chain(cell.part == Part::kDecrypt).name;
   for (Cell const& source : results().cells) {
     if (source.part == Part::kSource && source.chain == chain && source.wire_bytes == cell.wire_bytes &&
         source.replicas == cell.replicas) {
-      return gbps(source).median;
+      return fmt::format("{:.0f}", gbps(source).median);
     }
   }
-  return 0;
+  return "-";
 }
 
 /// The stage that was busy for the largest part of its time, as text: "vpn 97 %".
@@ -106,7 +106,7 @@ void ChainSection::table() {
       for (Repeat const& repeat : cell->repeats) {
         dropped += repeat.dropped;
       }
-      add("| {} | {} | {} | {:.3f} | {:.2f} ({:.2f} .. {:.2f}) | {:.0f} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | "
+      add("| {} | {} | {} | {:.3f} | {:.2f} ({:.2f} .. {:.2f}) | {} | {} | {:.1f} | {:.1f} | {:.1f} | {:.1f} | "
           "{:.0f} | {:.0f} | {:.0f} | {} |\n",
           bytes, mode.name, cell->replicas, packets_per_s(*cell).median / kMega, speed.median, speed.low, speed.high,
           ceiling(*cell), busiest_stage(*cell, results().seconds), cell->planned_ns,
