@@ -30,7 +30,7 @@ constexpr std::size_t kTableBufferOn = 6;
 
 bool apply_direct(NfNeeds const& nf, Views& views, Movement& movement) {
   movement = {.shared = false, .to_device = nf.direct_in, .to_host = nf.direct_out};
-  if (((movement.to_device | nf.keeps) & ~views.cpu) != 0) {
+  if (((movement.to_device | nf.writes) & ~views.cpu) != 0) {
     return false;
   }
   views.cpu |= nf.writes;

@@ -11,12 +11,9 @@ constexpr FieldSet kVariableHeaderFields = packet::fields(
     packet::kEthType, packet::kIpv4Options, packet::kIpv6Extensions, packet::kTcpOptions, packet::kTrailer);
 
 /// `few`: of the writes, those that few packets get, which are marked for the next shared step.
-HostStep host_step(FieldSet reads, FieldSet writes, bool every_packet, FieldSet few = packet::kNoFields) {
-  // a write that leaves packets out leaves them their old value, which must therefore be the newest
-  return {.needs = reads | (every_packet ? few : writes),
-          .writes = writes,
-          .replaces = every_packet ? writes & ~reads & ~few : packet::kNoFields,
-          .outdates = writes & ~few};
+HostStep host_step(FieldSet reads, FieldSet writes, FieldSet few = packet::kNoFields) {
+  // a write leaves packets that the NF does not decide their old value, which must therefore be the newest
+  return {.needs = reads | writes, .writes = writes, .outdates = writes & ~few};
 }
 
 void add_kernel(NfNeeds& needs, PlacedNf const& nf) {
@@ -25,9 +22,8 @@ void add_kernel(NfNeeds& needs, PlacedNf const& nf) {
   needs.needs_whole = (touched & (kVariableHeaderFields | packet::fields(packet::kPayload))) != 0;
   needs.moves_frame_bounds = (hints.gw & kFrameBounds) != 0;
   needs.writes = hints.gw;
-  needs.keeps = nf.writes_every_packet ? packet::kNoFields : hints.gw;
   // moves back to the host find their bytes on the device too
-  needs.on_device = hints.gr | kPlaces | needs.keeps;
+  needs.on_device = hints.gr | hints.gw | kPlaces;
 
   needs.direct_in = movable(hints.gr);
   needs.direct_out = movable_back(hints.gw, needs);
@@ -46,39 +42,29 @@ void add_kernel(NfNeeds& needs, PlacedNf const& nf) {
 
 NfNeeds needs_of(PlacedNf const& nf) {
   const Hints& hints = nf.hints;
-  const bool every = nf.writes_every_packet;
   NfNeeds needs;
   needs.on_gpu = nf.on == Processor::kGpu;
-  needs.host[0] = host_step(hints.prepare_reads | kReadByAll, hints.prepare_writes, every, hints.prepare_writes_few);
-  needs.host[2] = host_step(hints.complete_reads, hints.complete_writes, every);
+  needs.host[0] = host_step(hints.prepare_reads | kReadByAll, hints.prepare_writes, hints.prepare_writes_few);
+  needs.host[2] = host_step(hints.complete_reads, hints.complete_writes);
   if (needs.on_gpu) {
     add_kernel(needs, nf);
   } else {
-    needs.host[1] = host_step(hints.cr, hints.cw, every);
+    needs.host[1] = host_step(hints.cr, hints.cw);
   }
   return needs;
 }
 
-/// Adds to `needed` what `step` needs of the value that a field had before `replaced` was overwritten.
-void add_reader(HostStep const& step, FieldSet& needed, FieldSet& replaced) {
-  needed |= step.needs & ~replaced;
-  replaced |= step.replaces;
-}
-
 FieldSet host_needs_after(std::span<const NfNeeds> chain, std::size_t nf) {
-  FieldSet needed = packet::kNoFields;
-  FieldSet replaced = packet::kNoFields;
-  add_reader(chain[nf].complete(), needed, replaced);
+  FieldSet needed = chain[nf].complete().needs;
   for (std::size_t later = nf + 1; later < chain.size(); ++later) {
     if (chain[later].on_gpu) {
-      add_reader(chain[later].prepare(), needed, replaced);
-      return needed;
+      return needed | chain[later].prepare().needs;
     }
     for (HostStep const& step : chain[later].host) {
-      add_reader(step, needed, replaced);
+      needed |= step.needs;
     }
   }
-  return needed | ~replaced;
+  return kAllFields;
 }
 
 }  // namespace

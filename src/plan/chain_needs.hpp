@@ -22,7 +22,6 @@ inline constexpr packet::FieldSet kReadByAll = kPlaces | packet::fields(packet::
 struct HostStep {
   packet::FieldSet needs = 0;  ///< must be valid on the CPU before it
   packet::FieldSet writes = 0;
-  packet::FieldSet replaces = 0;  ///< of the writes, those that reach every packet and do not read
   packet::FieldSet outdates = 0;  ///< of the writes, those that leave the device with an old value
 };
 
@@ -34,7 +33,6 @@ struct NfNeeds {
   bool whole_by_now = false;        ///< it does, or a GPU NF before it
   bool moves_frame_bounds = false;  ///< frames begin or end elsewhere after the kernel
   packet::FieldSet writes = 0;      ///< GW
-  packet::FieldSet keeps = 0;       ///< of the writes, those that may leave packets their old value
   packet::FieldSet on_device = 0;   ///< must be valid on the device for a shared step
   packet::FieldSet direct_in = 0;   ///< what a direct step carries
   packet::FieldSet direct_out = 0;

@@ -111,8 +111,6 @@ std::string describe(Reason const& reason, std::span<const PlannedNf> nfs) {
       return concat("valid on the device since ", nf);
     case ReasonKind::kNoHostReader:
       return concat("nobody reads it on the CPU before ", nf);
-    case ReasonKind::kOverwritten:
-      return concat("nobody reads it on the CPU before ", nf, " overwrites it");
   }
   return "";
 }

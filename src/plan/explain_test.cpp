@@ -70,8 +70,6 @@ TEST(Explain, ReasonsThatNobodyReadsAField) {
   const std::vector<PlannedNf> nfs{{"a", Processor::kGpu, {}}, {"b", Processor::kGpu, {}}};
   EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kNoHostReader, 1, 1}, nfs),
             "nobody reads it on the CPU before b");
-  EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kOverwritten, 1, 1}, nfs),
-            "nobody reads it on the CPU before b overwrites it");
   EXPECT_EQ(describe({Direction::kToHost, ReasonKind::kHostReads, 1, kTx}, nfs), "read on the CPU by tx");
 }
 

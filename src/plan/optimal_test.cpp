@@ -127,31 +127,24 @@ void BruteForce::visit(std::size_t nf, testing::Simulation const& before, bool g
 
 bool BruteForce::host_reads_next(std::size_t nf, std::uint32_t field) const {
   const FieldSet bit = FieldSet{1} << field;
-  const auto reads = [&](FieldSet set, FieldSet written, std::size_t by) {
-    return ((set | (nfs_[by].writes_every_packet ? 0 : written)) & bit) != 0;
-  };
+  // what is written leaves some packets their old value
+  const auto touches = [bit](FieldSet read, FieldSet written) { return ((read | written) & bit) != 0; };
   for (std::size_t at = nf; at < nfs_.size(); ++at) {
     const Hints& hints = nfs_[at].hints;
     if (at != nf) {
       const FieldSet of_framework = kWhereHeadersAre | fields(packet::kMetaVerdict);
-      if (reads(hints.prepare_reads | hints.prepare_writes_few | of_framework, hints.prepare_writes, at)) {
+      if (touches(hints.prepare_reads | of_framework, hints.prepare_writes)) {
         return true;
       }
-      if ((hints.prepare_writes & bit) != 0 || nfs_[at].on == Processor::kGpu) {
+      if (nfs_[at].on == Processor::kGpu) {
         return false;
       }
-      if (reads(hints.cr, hints.cw, at)) {
+      if (touches(hints.cr, hints.cw)) {
         return true;
-      }
-      if ((hints.cw & bit) != 0) {
-        return false;
       }
     }
-    if (reads(hints.complete_reads, hints.complete_writes, at)) {
+    if (touches(hints.complete_reads, hints.complete_writes)) {
       return true;
-    }
-    if ((hints.complete_writes & bit) != 0) {
-      return false;
     }
   }
   return true;  // tx
@@ -184,7 +177,7 @@ Movement BruteForce::movement_of(Candidate const& candidate, std::size_t nf, Fie
 
   movement.shared = true;
   const bool whole = candidate.h2d == H2dRow::kWhole;
-  const FieldSet read = hints.gr | kWhereHeadersAre | (nfs_[nf].writes_every_packet ? 0 : hints.gw);
+  const FieldSet read = hints.gr | kWhereHeadersAre | hints.gw;
   movement.to_device = whole ? packet::kFrameFields | (read & ~gv) : in(read & ~gv);
 
   const FieldSet gv_after = gv | movement.to_device | hints.gw;
@@ -287,7 +280,6 @@ class RandomChains {
     if (chance(0.5)) {
       nf.hints.prepare_writes_few = nf.hints.prepare_writes & fields(packet::kPayload);
     }
-    nf.writes_every_packet = chance(0.3);
     nf.aux_bytes = static_cast<std::uint32_t>(pick(0, 32));
     nf.result_bytes = static_cast<std::uint32_t>(pick(0, 32));
     if (chance(0.2)) {
@@ -332,10 +324,9 @@ std::string text_of(PlanInput const& input) {
   for (PlacedNf const& nf : input.nfs) {
     Hints const& hints = nf.hints;
     char line[200];
-    std::snprintf(line, sizeof line, "%s %s%s cr %lx cw %lx gr %lx gw %lx prepare %lx %lx complete %lx %lx\n",
-                  nf.name.c_str(), nf.on == Processor::kGpu ? "gpu" : "cpu", nf.writes_every_packet ? " every" : "",
-                  hints.cr, hints.cw, hints.gr, hints.gw, hints.prepare_reads, hints.prepare_writes,
-                  hints.complete_reads, hints.complete_writes);
+    std::snprintf(line, sizeof line, "%s %s cr %lx cw %lx gr %lx gw %lx prepare %lx %lx complete %lx %lx\n",
+                  nf.name.c_str(), nf.on == Processor::kGpu ? "gpu" : "cpu", hints.cr, hints.cw, hints.gr, hints.gw,
+                  hints.prepare_reads, hints.prepare_writes, hints.complete_reads, hints.complete_writes);
     text += line;
   }
   return text;

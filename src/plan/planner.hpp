@@ -43,9 +43,6 @@ struct PlacedNf {
   std::uint32_t headroom = 0;      ///< bytes by which the kernel may grow a frame at its front
   std::uint32_t tailroom = 0;      ///< and at its end
   double grows_by = 0;             ///< bytes by which it lets an average frame grow
-  /// Each of its writes reaches every packet that is alive. Then what it overwrites need not be kept valid for the
-  /// packets that it passes over. Never for an NF with `on_unsupported: pass`.
-  bool writes_every_packet = false;
 };
 
 enum class Mode : std::uint8_t {
@@ -80,7 +77,6 @@ enum class ReasonKind : std::uint8_t {
   kWrittenBack,    ///< moved: direct use brings back what the kernel wrote
   kValidOnDevice,  ///< not moved: on the device since NF `nf` moved or wrote it
   kNoHostReader,   ///< not moved: nobody reads it on the CPU before GPU NF `nf`, which can still move it
-  kOverwritten,    ///< not moved: nobody reads it on the CPU before NF `nf` overwrites it
 };
 struct Reason {
   Direction direction;

@@ -103,9 +103,6 @@ Replay::HostReader Replay::next_host_reader(std::size_t nf, std::uint32_t field)
       if (has(chain_[at].host[step].needs, field)) {
         return {ReasonKind::kHostReads, at};
       }
-      if (has(chain_[at].host[step].replaces, field)) {
-        return {ReasonKind::kOverwritten, at};
-      }
     }
   }
   return {ReasonKind::kHostReads, kTx};
@@ -138,10 +135,6 @@ void Replay::explain_out(std::size_t nf, FieldSet dirty, GpuStep& step) {
       return reasons.add(Direction::kToHost, ReasonKind::kWrittenBack, field, nf);
     }
     const HostReader reader = next_host_reader(nf, field);
-    if (reader.kind == ReasonKind::kOverwritten) {
-      return reasons.add(Direction::kToHost, has(step.to_host, field) ? ReasonKind::kWithPacket : reader.kind, field,
-                         has(step.to_host, field) ? nf : reader.nf);
-    }
     if (has(step.to_host, field)) {
       return reasons.add(Direction::kToHost, reader.kind, field, reader.nf);
     }
@@ -181,7 +174,6 @@ bool is_moved(ReasonKind kind) {
       return true;
     case ReasonKind::kValidOnDevice:
     case ReasonKind::kNoHostReader:
-    case ReasonKind::kOverwritten:
       return false;
   }
   return false;

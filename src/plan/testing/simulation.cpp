@@ -27,13 +27,9 @@ void for_each_field(FieldSet set, Function const& function) {
 
 Simulation::Simulation(std::span<const PlacedNf> nfs) : nfs_(nfs) {
   const std::uint64_t all = (std::uint64_t{1} << nfs.size()) - 1;
-  std::uint64_t every_packet = 0;
-  for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
-    every_packet |= nfs[nf].writes_every_packet ? std::uint64_t{1} << nf : 0;
-  }
   const auto add = [&](std::uint64_t deciders) {
     for (const bool is_rare : {false, true}) {
-      packets_.push_back({.deciders = deciders | every_packet, .is_rare = is_rare});
+      packets_.push_back({.deciders = deciders, .is_rare = is_rare});
       packets_.back().device.fill(kPoison);
     }
   };

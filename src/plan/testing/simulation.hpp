@@ -17,9 +17,9 @@ namespace catena::plan::testing {
 /// compares each version that is read or moved with the one that was written last. Knows nothing of views.
 ///
 /// The packets differ in which NFs decide them: all do, none does, all but one, one alone; and in whether they are
-/// among the few that get an NF's prepare_writes_few. NFs leave packets alone that they do not decide; an NF with
-/// writes_every_packet decides every packet. The memory where an NF writes must hold the
-/// newest value of the packets that it leaves alone: else some packets had it in one memory and some in the other.
+/// among the few that get an NF's prepare_writes_few. NFs leave packets alone that they do not decide. The memory where
+/// an NF writes must hold the newest value of the packets that it leaves alone: else some packets had it in one memory
+/// and some in the other.
 class Simulation {
  public:
   explicit Simulation(std::span<const PlacedNf> nfs);
