@@ -30,7 +30,6 @@ namespace {
 using catena::concat;
 namespace nf = catena::nf;
 namespace packet = catena::packet;
-namespace firewall = catena::firewall;
 
 constexpr std::uint32_t kBatch = 256;
 constexpr std::string_view kConfig = "default: allow, classbench_action: allow";

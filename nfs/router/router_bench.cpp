@@ -29,7 +29,6 @@ namespace {
 using catena::concat;
 namespace nf = catena::nf;
 namespace packet = catena::packet;
-namespace router = catena::router;
 
 constexpr std::uint32_t kBatch = 256;
 constexpr std::uint32_t kPorts = 64;

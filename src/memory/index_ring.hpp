@@ -43,7 +43,7 @@ class IndexRing {
   bool push(std::span<const std::uint32_t> indices);
   /// As many as `indices` has room for or, where there are fewer, none. What it holds after a failure is undefined.
   bool pop(std::span<std::uint32_t> indices);
-  /// What comes out next, if the popping end knows of it already: it asks nobody, so that it costs nothing.
+  /// What comes out next, as far as the one thread that pops knows without asking the other end: it costs nothing.
   std::optional<std::uint32_t> known_next() const;
   /// As pop(), but they stay inside: for who looks on. Under way at the same time, pop() makes it a guess.
   bool peek(std::span<std::uint32_t> indices) const;
