@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <numeric>
 #include <optional>
 
 namespace catena::bench {
@@ -22,8 +21,6 @@ constexpr std::array<const char*, 9> kPieces{"rx",      "to device",  "vpn CPU",
                                              "ids CPU", "ids kernel", "to host", "tx"};
 using Pieces = std::array<double, kPieces.size()>;  ///< microseconds of a batch
 constexpr const char* kChain = "C3";
-
-double sum_of(Pieces const& pieces) { return std::accumulate(pieces.begin(), pieces.end(), 0.0); }
 
 double busy_us(Repeat const& repeat, std::string_view stage) {
   const auto found = std::find_if(repeat.stage_seconds.begin(), repeat.stage_seconds.end(),
@@ -71,9 +68,7 @@ struct Pair {
   Pieces adaptive_us;
 
   double percent(Pieces const& us, std::initializer_list<Piece> pieces) const {
-    return std::accumulate(pieces.begin(), pieces.end(), 0.0,
-                           [&us](double sum, Piece piece) { return sum + us[piece]; }) *
-           kPercent / sum_of(copy_us);
+    return percent_of(us, pieces, sum_of(copy_us));
   }
 };
 

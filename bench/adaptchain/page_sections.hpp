@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +57,19 @@ class PaperSection : protected MarkdownPage {
 inline constexpr double kMega = 1e6;
 inline constexpr double kPercent = 100;
 inline constexpr double kNsPerSecond = 1e9;
+
+/// Of an array with a value for each part of something.
+template <typename Values>
+double sum_of(Values const& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+/// What the values of `parts` are together, in percent of `whole`.
+template <typename Values, typename Part>
+double percent_of(Values const& values, std::initializer_list<Part> parts, double whole) {
+  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0,
+                                     [&values](double before, Part part) { return before + values[part]; });
+  return sum * kPercent / whole;
+}
 
 inline Spread bytes_to_device(Cell const& cell) { return over(cell, &Repeat::bytes_to_device); }
 /// Of one NF; 0 where it moves nothing.

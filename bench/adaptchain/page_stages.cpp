@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <optional>
 
 namespace catena::bench {
@@ -35,8 +34,6 @@ BatchParts parts_of(LaunchTimes const& times) {
   return {us[kFill] + us[kSubmit], us[kToDevice], us[kKernel], us[kToHost], us[kDeliver]};
 }
 
-double sum_of(BatchParts const& parts) { return std::accumulate(parts.begin(), parts.end(), 0.0); }
-
 /// A batch of one size in host memory and on the device, in microseconds.
 struct Pair {
   std::uint32_t wire_bytes;
@@ -47,9 +44,7 @@ struct Pair {
 
   /// What parts take, in percent of the whole batch in host memory.
   double percent(BatchParts const& us, std::initializer_list<PartOfBatch> parts) const {
-    return std::accumulate(parts.begin(), parts.end(), 0.0,
-                           [&us](double sum, PartOfBatch part) { return sum + us[part]; }) *
-           kPercent / sum_of(host_us);
+    return percent_of(us, parts, sum_of(host_us));
   }
   double saved() const { return kPercent * (1 - sum_of(device_us) / sum_of(host_us)); }
 };
