@@ -2,6 +2,7 @@
 #include "memory/packet_pool.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace catena::memory {
 namespace {
@@ -31,6 +32,17 @@ Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std:
 Unit* PacketPool::acquire_unit() {
   std::uint32_t number = 0;
   return arena_->free_units().pop(std::span(&number, 1)) ? &arena_->unit(number) : nullptr;
+}
+
+bool PacketPool::acquire_units(std::span<Unit*> units) {
+  std::array<std::uint32_t, 64> numbers;
+  const auto wanted = std::span(numbers).first(std::min(units.size(), numbers.size()));
+  if (wanted.size() != units.size() || !arena_->free_units().pop(wanted)) {
+    return false;
+  }
+  std::transform(wanted.begin(), wanted.end(), units.begin(),
+                 [this](std::uint32_t number) { return &arena_->unit(number); });
+  return true;
 }
 
 bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {

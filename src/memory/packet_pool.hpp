@@ -34,6 +34,8 @@ class PacketPool {
 
   /// An empty unit, or null when all are in flight.
   Unit* acquire_unit();
+  /// As many as `units` has room for; false, and none taken, if so many are not free.
+  bool acquire_units(std::span<Unit*> units);
   /// Gives `unit` slots for exactly `count` packets after the ones it has; `unit.count` stays. False, and nothing
   /// changed, if so many are not free. Precondition: unit.count + count <= unit_packets().
   bool acquire_slots(Unit& unit, std::uint32_t count);

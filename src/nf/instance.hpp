@@ -98,7 +98,7 @@ class Instance {
   std::vector<std::byte> results_;
 };
 
-/// One launch of an instance on a device, over several units. Call order:
+/// One launch of an instance on a device, over several units, or groups of small ones. Call order:
 /// add() .. add() -> submit() -> poll() until true.
 /// After an error of submit() or poll(), or where submit() was never called: drained() until true, if anything may
 /// still run -> finish_on_cpu() or drop() for each unit in the order of add() -> clear().

@@ -92,22 +92,31 @@ bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
   nf::DeviceBatch& batch = *batch_in_flight.batch;
   const bool quarantined = batch_in_flight.may_still_run && batch.may_write_packets();
   const bool is_lost = quarantined || batch.may_change_packets() || batch.may_change_on_device(options_.only_on_device);
-  for (; batch_in_flight.settled < batch_in_flight.units.size(); ++batch_in_flight.settled) {
-    memory::Unit& unit = *batch_in_flight.units[batch_in_flight.settled];
-    const Rescue::Outcome rescued = is_lost ? Rescue::Outcome::kLost : rescue_.poll(unit);
-    if (rescued == Rescue::Outcome::kWaiting) {
-      return false;
+  for (; batch_in_flight.settled_groups < batch_in_flight.group_ends.size(); ++batch_in_flight.settled_groups) {
+    const std::size_t end = batch_in_flight.group_ends[batch_in_flight.settled_groups];
+    Rescue::Outcome rescued = is_lost ? Rescue::Outcome::kLost : Rescue::Outcome::kSaved;
+    for (std::size_t i = batch_in_flight.rescued; i < end && rescued == Rescue::Outcome::kSaved; ++i) {
+      rescued = rescue_.poll(*batch_in_flight.units[i]);
+      if (rescued == Rescue::Outcome::kWaiting) {
+        return false;
+      }
+      batch_in_flight.rescued = i + 1;
     }
+    // the NF has a group as one batch: it is saved or lost as one
     if (rescued == Rescue::Outcome::kSaved) {
-      batch.finish_on_cpu(batch_in_flight.settled);
+      batch.finish_on_cpu(batch_in_flight.settled_groups);
     } else {
-      batch.drop(batch_in_flight.settled, quarantined);
+      batch.drop(batch_in_flight.settled_groups, quarantined);
     }
-    unit.host_fallback = true;
-    unit.quarantined = quarantined;
+    batch_in_flight.rescued = end;
+  }
+  for (memory::Unit* const unit : batch_in_flight.units) {
+    unit->host_fallback = true;
+    unit->quarantined = quarantined;
   }
   batch.clear();
-  batch_in_flight.settled = 0;
+  batch_in_flight.settled_groups = 0;
+  batch_in_flight.rescued = 0;
   deliver(batch_in_flight);
   return true;
 }

@@ -2,6 +2,7 @@
 #include "runtime/device_stage.hpp"
 
 #include "runtime/recorder.hpp"
+#include "runtime/unit_group.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -57,6 +58,7 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
       CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
       batch_in_flight.timeline.lane = options.in_flight - 1 - i;  // the last one made is the first one used
     }
+    batch_in_flight.slots.reserve(batch_in_flight.batch->room());
     stage->idle_.push_back(std::move(batch_in_flight));
   }
   return stage;
@@ -78,6 +80,8 @@ void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
   // together: the next stage makes one launch of them
   out_->push(batch_in_flight.units);
   batch_in_flight.units.clear();
+  batch_in_flight.group_ends.clear();
+  batch_in_flight.slots.clear();
 }
 
 bool DeviceStage::is_traced(InFlightBatch const& batch_in_flight) const {
@@ -184,6 +188,16 @@ void DeviceStage::submit() {
   }
 }
 
+/// Gives the NF the units that were taken since the last time.
+void DeviceStage::close_group() {
+  const std::size_t first = filling_.group_ends.empty() ? 0 : filling_.group_ends.back();
+  if (first < filling_.units.size()) {
+    filling_.batch->add(batch_of(*pool_, std::span(filling_.units).subspan(first), filling_.slots));
+    filling_.group_ends.push_back(filling_.units.size());
+    filling_.open_packets = 0;
+  }
+}
+
 bool DeviceStage::fill() {
   if (!use_->allowed()) {
     notice();
@@ -214,15 +228,19 @@ bool DeviceStage::fill() {
         host_fallback_ = unit;
         break;
       }
-      if (unit->count > filling_.batch->room()) {
+      if (filling_.open_packets + unit->count > filling_.batch->room()) {
         next_ = unit;
         break;
       }
-      filling_.batch->add(pool_->batch(*unit));
       filling_.units.push_back(unit);
+      filling_.open_packets += unit->count;
       filling_.timeline.packets += unit->count;
+      if (filling_.open_packets >= kPacketsAtOnce || options_.lines != nullptr) {
+        close_group();
+      }
       worked = true;
     }
+    close_group();
     const bool full = next_ != nullptr || filling_.batch->room() == 0;
     const bool due = in_flight_.empty() || is_drained() || host_fallback_ != nullptr || waited_enough();
     if (filling_.units.empty() && host_fallback_ != nullptr) {

@@ -88,17 +88,22 @@ class DeviceStage final : public Stage {
     };
     std::unique_ptr<nf::DeviceBatch> batch;
     std::vector<memory::Unit*> units;
+    std::vector<std::size_t> group_ends;          ///< into `units`: those of a group were added to the batch together
+    std::vector<std::uint32_t> slots;             ///< of the groups, for as long as the batch runs
+    std::uint32_t open_packets = 0;               ///< of units behind the last group
     std::chrono::steady_clock::time_point since;  ///< filled, submitted, or failed
     LaunchTimeline timeline;
     State state = State::kRunning;
     bool may_still_run = false;  ///< of one that is settling
-    std::size_t settled = 0;     ///< so many units are
+    std::size_t settled_groups = 0;
+    std::size_t rescued = 0;  ///< so many units are settled, or wait only for others of their group
   };
   DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, memory::PacketPool& pool,
               memory::UnitQueue& in, memory::UnitQueue& out, DeviceStageOptions const& options);
   bool collect();
   void advance();
   bool fill();
+  void close_group();
   void submit();
   void deliver(InFlightBatch& flight);
   void log(InFlightBatch& flight, std::int64_t ready_ns);

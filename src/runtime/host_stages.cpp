@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/host_stages.hpp"
 
+#include "runtime/unit_group.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <utility>
@@ -79,7 +81,7 @@ Progress RxStage::receive(bool& is_full) {
   error_ = source_->receive(*pool_, *unit, next_index_, starved);
   starved_polls_ += starved ? 1 : 0;
   if (unit->count == 0) {
-    pool_->release_unit(unit);
+    out_.give_back(*pool_, unit);
     if (starved) {
       find_exhausted();
     }
@@ -88,9 +90,11 @@ Progress RxStage::receive(bool& is_full) {
   unit->first_index = first_index;
   unit->end_index = next_index_;
   unit->arrival_ns = now_ns();
+  std::uint64_t bytes = 0;
   for (const std::uint32_t slot : unit->used_slots()) {
-    bytes_ += pool_->meta().length[slot];
+    bytes += pool_->meta().length[slot];
   }
+  bytes_ += bytes;
   if (lines_ != nullptr) {
     std::vector<nf::Arrival>& arrivals = lines_->of(*unit).arrivals;
     const packet::Batch batch = pool_->batch(*unit);
@@ -120,21 +124,32 @@ CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, memory::Packe
       in_(&in),
       out_(&out),
       ticker_(instance.nf(), live_clock),
-      lines_(lines) {}
+      lines_(lines) {
+  slots_.reserve(kPacketsAtOnce + pool.unit_packets());
+}
 
 Result<Progress> CpuStage::poll() {
   ticker_.poll();
   instance_->board().answer(instance_->nf());
-  for (std::uint32_t packets = 0; packets < kPacketsAtOnce;) {
+  std::uint32_t packets = 0;
+  while (packets < kPacketsAtOnce) {
     memory::Unit* unit = in_->pop();
     if (unit == nullptr) {
       break;
     }
-    process(*unit);
     packets += unit->count;
     done_.push_back(unit);
+    if (lines_ != nullptr) {  // it must be known of which unit they are
+      instance_->process(pool_->batch(*unit));
+      take_lines(*instance_, position_, *unit, lines_->of(*unit));
+    }
   }
   if (!done_.empty()) {
+    if (lines_ == nullptr) {
+      slots_.clear();
+      instance_->process(batch_of(*pool_, done_, slots_));
+    }
+    count(packets);
     out_->push(done_);
     done_.clear();
     return Progress::kWorked;
@@ -144,14 +159,6 @@ Result<Progress> CpuStage::poll() {
     return Progress::kFinished;
   }
   return Progress::kIdle;
-}
-
-void CpuStage::process(memory::Unit& unit) {
-  instance_->process(pool_->batch(unit));
-  if (lines_ != nullptr) {
-    take_lines(*instance_, position_, unit, lines_->of(unit));
-  }
-  count(unit.count);
 }
 
 HandOverStage::HandOverStage(memory::PacketPool& pool, Merger in, Splitter out, bool devices_change)

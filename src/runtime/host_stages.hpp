@@ -65,8 +65,6 @@ class CpuStage final : public HostStage {
   bool is_passive() const override { return true; }  // ticks are rare
 
  private:
-  void process(memory::Unit& unit);
-
   nf::Instance* instance_;
   std::uint32_t position_;
   memory::PacketPool* pool_;
@@ -74,7 +72,8 @@ class CpuStage final : public HostStage {
   memory::UnitQueue* out_;
   Ticker ticker_;
   LineBook* lines_;
-  std::vector<memory::Unit*> done_;  ///< that go on together
+  std::vector<memory::Unit*> done_;   ///< that go on together
+  std::vector<std::uint32_t> slots_;  ///< theirs
 };
 
 /// Between NFs whose packets are divided in different ways: puts units together and divides them anew.

@@ -15,6 +15,7 @@ namespace {
 
 /// Slots are as far apart as to share few sets of a cache: headers that rx wrote a moment ago may have left it.
 constexpr std::uint32_t kPrefetchAhead = 8;
+constexpr std::uint32_t kMaxSpares = 64;
 
 }  // namespace
 
@@ -64,7 +65,40 @@ memory::Unit* Splitter::take_unit(memory::PacketPool& pool) {
   if (!is_ready()) {
     return nullptr;
   }
-  return reserve_ != nullptr ? reserve_->take_one() : pool.acquire_unit();
+  if (reserve_ != nullptr) {
+    return reserve_->take_one();
+  }
+  if (spares_.empty() && !take_spares(pool)) {
+    return nullptr;
+  }
+  memory::Unit* const unit = spares_.back();
+  spares_.pop_back();
+  return unit;
+}
+
+bool Splitter::take_spares(memory::PacketPool& pool) {
+  spare_pool_ = &pool;
+  spares_.resize(std::clamp(kPacketsAtOnce / pool.unit_packets(), 1U, kMaxSpares));
+  if (!pool.acquire_units(spares_)) {
+    spares_.resize(1);
+    if (!pool.acquire_units(spares_)) {
+      spares_.clear();
+      return false;
+    }
+  }
+  for (memory::Unit* const unit : spares_) {  // whoever gave them back has them in its cache
+    __builtin_prefetch(unit, 1);
+    __builtin_prefetch(unit->slots(), 1);
+  }
+  return true;
+}
+
+void Splitter::give_back(memory::PacketPool& pool, memory::Unit* unit) {
+  if (reserve_ != nullptr) {
+    pool.release_unit(unit);
+  } else {
+    spares_.push_back(unit);
+  }
 }
 
 void Splitter::start_part(memory::Unit& part, memory::Unit const& unit) const {
@@ -141,6 +175,10 @@ void Splitter::close() {
       pool_->release_unit(std::exchange(part, nullptr));
     }
   }
+  for (memory::Unit* const unit : spares_) {
+    spare_pool_->release_unit(unit);
+  }
+  spares_.clear();
   for (memory::UnitQueue* queue : queues_) {
     queue->close();
   }

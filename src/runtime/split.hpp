@@ -74,6 +74,8 @@ class Splitter {
   bool is_ready();
   /// An empty unit of `pool` for what rx receives, with those that push() needs for it; null: not now.
   memory::Unit* take_unit(memory::PacketPool& pool);
+  /// One that take_unit() gave, and that stayed empty.
+  void give_back(memory::PacketPool& pool, memory::Unit* unit);
   /// Takes the unit, which is not empty. Where all go to one queue they may wait for others until flush().
   void push(memory::Unit* unit);
   /// What was pushed can be popped from here on. To be called when nothing more is at hand.
@@ -82,6 +84,7 @@ class Splitter {
   void close();
 
  private:
+  bool take_spares(memory::PacketPool& pool);
   std::uint64_t divide(memory::Unit const& unit);
   void start_part(memory::Unit& part, memory::Unit const& unit) const;
 
@@ -95,6 +98,8 @@ class Splitter {
   std::vector<memory::Unit*> parts_;    ///< an empty unit for each queue; null: to be taken
   std::vector<memory::Unit*> waiting_;  ///< with one queue: what goes into it together
   std::uint32_t waiting_packets_ = 0;
+  memory::PacketPool* spare_pool_ = nullptr;
+  std::vector<memory::Unit*> spares_;  ///< where nobody else takes units: empty ones of spare_pool_, taken together
 };
 
 /// The beginning of tx, or of a hand-over: takes units from one queue, or puts parts from several together. Belongs to

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "memory/packet_pool.hpp"
+
+#include <catena/packet/batch.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace catena::runtime {
+
+/// The packets of `units`, at least one, in order, as one batch: an NF that gets small units together asks for the
+/// packets' headers ahead across them, and each of its calls costs as much as for a large one. Good as long as the
+/// units and `slots` stay: where there is more than one unit their slot numbers are appended to it, for which it must
+/// have reserved the room, so that earlier batches stay good too.
+inline packet::Batch batch_of(memory::PacketPool const& pool, std::span<memory::Unit* const> units,
+                              std::vector<std::uint32_t>& slots) {
+  const packet::Batch first = pool.batch(*units.front());
+  if (units.size() == 1) {
+    return first;
+  }
+  const std::size_t begin = slots.size();
+  for (memory::Unit const* unit : units) {
+    slots.insert(slots.end(), unit->used_slots().begin(), unit->used_slots().end());
+  }
+  return first.subset(std::span(slots).subspan(begin));
+}
+
+}  // namespace catena::runtime
