@@ -164,6 +164,9 @@ int bench(int argc, char** argv) {
   draft->add_option("--threads", nca.threads, "Threads that add packets, a stream; default: 2 with CUDA, else 1")
       ->check(CLI::Range(1, 64));
   draft->add_option("--queues", nca.queues, "Queues of a stream")->check(CLI::Range(1, 62))->capture_default_str();
+  draft->add_option("--packets", nca.packets, "Packets of a buffer")
+      ->check(CLI::Range(64, 65536))
+      ->capture_default_str();
   draft->add_flag("--quick", nca.quick, "One short repeat of fewer and smaller buffers");
   add_common_options(*draft, nca);
   draft->callback([&] { status = run(nca); });

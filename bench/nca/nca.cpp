@@ -29,10 +29,9 @@ constexpr std::array<std::uint32_t, 3> kStreams{1, 2, 4};
 constexpr std::array<std::uint32_t, 2> kMatchingPercent{0, 35};
 constexpr std::uint32_t kMaxQueues = 4;
 constexpr std::uint32_t kTimelineQueues = 3;
-constexpr std::uint32_t kBufferPackets = 16384;
 constexpr std::uint32_t kQuickBufferPackets = 512;
-/// So many buffers of packets are different.
-constexpr std::uint32_t kBuffersOfTraffic = 4;
+/// So many packets are different: more than caches hold.
+constexpr std::uint32_t kPacketsOfTraffic = 65536;
 constexpr double kQuickSeconds = 0.05;
 constexpr double kBatchShare = 0.3;  ///< of a run's length
 constexpr double kCopySeconds = 0.5;
@@ -161,7 +160,8 @@ Status NcaBench::prepare_traffic(NcaCell const& cell) {
   }
   traffic_is_.reset();
   hyperscan_gbps_.clear();
-  const TrafficSpec spec{results_.buffer_packets * kBuffersOfTraffic, cell.bytes, cell.matching_percent};
+  const TrafficSpec spec{options_.quick ? 4 * kQuickBufferPackets : kPacketsOfTraffic, cell.bytes,
+                         cell.matching_percent};
   CATENA_ASSIGN_OR_RETURN(traffic_, make_traffic(spec, std::span(all_strings_).first(cell.strings), *hyperscan_));
   for (std::uint32_t i = 0; i < options_.repeats; ++i) {
     CATENA_ASSIGN_OR_RETURN(const double bytes_per_s,
@@ -310,7 +310,7 @@ Result<NcaResults> NcaBench::run() {
   }
   results_.command = options_.command;
   results_.seconds = options_.seconds;
-  results_.buffer_packets = options_.quick ? kQuickBufferPackets : kBufferPackets;
+  results_.buffer_packets = options_.quick ? kQuickBufferPackets : options_.packets;
   results_.machine = describe_machine();
   {
     CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder temporary, device::TemporaryFolder::create());

@@ -20,13 +20,14 @@ struct NcaOptions {
   std::vector<std::string> parts;  ///< of draft, streams, queues, kernel; empty: all
   double seconds = 1;              ///< of each run; a quarter is warm-up
   std::uint32_t repeats = 5;
-  std::uint32_t streams = 0;  ///< 0: 4 with CUDA, else 1
-  std::uint32_t threads = 0;  ///< that add packets, a stream; 0: 2 with CUDA, else 1
-  std::uint32_t queues = 3;   ///< of a stream, which has two buffers more
-  std::string output;         ///< folder for results.json, README.md and the figures; made where it is not there
-  std::string data;           ///< folder with strings.txt; empty: Catena's own
-  bool quick = false;         ///< one short repeat of few and small buffers: for tests
-  std::string command;        ///< for the record
+  std::uint32_t streams = 0;      ///< 0: 4 with CUDA, else 1
+  std::uint32_t threads = 0;      ///< that add packets, a stream; 0: 2 with CUDA, else 1
+  std::uint32_t queues = 3;       ///< of a stream, which has two buffers more
+  std::uint32_t packets = 16384;  ///< of a buffer
+  std::string output;             ///< folder for results.json, README.md and the figures; made where it is not there
+  std::string data;               ///< folder with strings.txt; empty: Catena's own
+  bool quick = false;             ///< one short repeat of few and small buffers: for tests
+  std::string command;            ///< for the record
 };
 
 struct NcaRepeat {

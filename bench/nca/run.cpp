@@ -426,13 +426,15 @@ Result<double> plain_kernel_bytes_per_s(nca_function& function, NcaLoad const& l
   kernel::PackedPackets& packets = launch->packets();
   std::uint64_t bytes = 0;
   for (nca_packet const& packet : std::span(traffic.packets).first(load.buffer_packets)) {
-    const std::uint32_t row = packets.count();
-    if (!packets.take_room(static_cast<std::uint16_t>(packet.length))) {
+    const std::uint32_t space = kernel::PackedPackets::space_of(packet.length);
+    const auto room = packets.take_room(std::span(&space, 1));
+    if (room.packets == 0) {
       break;
     }
-    packets.write(row, static_cast<const std::uint8_t*>(packet.data), {});
+    packets.write(room.first_row, room.begin, {static_cast<const std::uint8_t*>(packet.data), packet.length}, {});
     bytes += packet.length;
   }
+  kernel::PackedPackets::finish_writes();
   CATENA_RETURN_IF_ERROR(launch->submit());
   CATENA_RETURN_IF_ERROR(poll_until_done(*launch).status());
   nca::FunctionResults results;

@@ -79,7 +79,7 @@ Status PackedLaunch::allocate(device::Device& device) {
   if (longest_fetch > 0) {
     CATENA_ASSIGN_OR_RETURN(staging_spill_, device.allocate_pinned(std::max(longest_fetch, kSpillStagingBytes)));
   }
-  packets_ = std::make_unique<PackedPackets>(*format_, staging_->bytes());
+  packets_ = std::make_unique<PackedPackets>(*format_, staging_->bytes(), PackedPackets::Reader::kDevice);
   return absl::OkStatus();
 }
 

@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/packed_packets.hpp"
 
+#include <emmintrin.h>
+
 #include <catena/core/text.hpp>
 #include <catena/packet/slot.hpp>
 
 #include "copy/layout.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
 namespace catena::kernel {
+namespace {
+
+/// Of `to`, at a multiple of copy::kFrameAlign, whole such parts are written, the last one with zeros at its end. A
+/// device reads them from memory: in the caches they would only push out what this side works on, after memory was read
+/// to get them there.
+void copy_past_caches(std::uint8_t* to, std::span<const std::uint8_t> from) {
+  static_assert(copy::kFrameAlign == sizeof(__m128i));
+  while (!from.empty()) {
+    const std::size_t bytes = std::min(from.size(), sizeof(__m128i));
+    __m128i part = _mm_setzero_si128();
+    std::memcpy(&part, from.data(), bytes);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), part);
+    to += sizeof part;
+    from = from.subspan(bytes);
+  }
+}
+
+}  // namespace
 
 Result<PackedFormat> PackedFormat::create(std::span<DeviceNf const* const> nfs, std::uint32_t max_packets,
                                           std::size_t max_bytes) {
@@ -20,7 +41,7 @@ Result<PackedFormat> PackedFormat::create(std::span<DeviceNf const* const> nfs, 
   PackedFormat format;
   format.max_packets_ = max_packets;
   format.padded_ = static_cast<std::uint32_t>(copy::round_up(max_packets, copy::kRowAlign));
-  format.max_bytes_ = max_bytes;
+  format.max_bytes_ = max_bytes / copy::kFrameAlign * copy::kFrameAlign;
   std::size_t batch = 0;
   for (DeviceNf const* nf : nfs) {
     KernelSpec const& spec = nf->spec();
@@ -57,8 +78,9 @@ Result<PackedFormat> PackedFormat::create(std::span<DeviceNf const* const> nfs, 
   return format;
 }
 
-PackedPackets::PackedPackets(PackedFormat const& format, std::span<std::byte> memory)
+PackedPackets::PackedPackets(PackedFormat const& format, std::span<std::byte> memory, Reader reader)
     : format_(&format),
+      reader_(reader),
       memory_(memory),
       extents_(reinterpret_cast<Extent*>(memory.data() + format.extents())),
       contents_(reinterpret_cast<std::uint8_t*>(memory.data() + format.contents())),
@@ -66,23 +88,38 @@ PackedPackets::PackedPackets(PackedFormat const& format, std::span<std::byte> me
   std::memset(memory.data(), 0, memory.size());  // gaps between packets go to the device too
 }
 
+void PackedPackets::finish_writes() { _mm_sfence(); }
+
 void PackedPackets::clear() {
   count_ = 0;
   content_bytes_ = 0;
 }
 
-bool PackedPackets::take_room(std::uint16_t length) {
-  if (count_ == format_->max_packets() || format_->max_bytes() - content_bytes_ < length) {
-    return false;
-  }
-  extents_[count_] = {static_cast<u32>(content_bytes_), length, 0};
-  content_bytes_ = std::min(copy::round_up(content_bytes_ + length, copy::kFrameAlign), format_->max_bytes());
-  ++count_;
-  return true;
+std::uint32_t PackedPackets::space_of(std::uint32_t length) {
+  return static_cast<std::uint32_t>(copy::round_up(length, copy::kFrameAlign));
 }
 
-void PackedPackets::write(std::uint32_t row, const std::uint8_t* bytes, packet::Layers const& layers) {
-  std::memcpy(contents_ + extents_[row].begin, bytes, extents_[row].length);
+PackedPackets::Room PackedPackets::take_room(std::span<const std::uint32_t> ends) {
+  const auto rows = ends.first(std::min<std::size_t>(ends.size(), format_->max_packets() - count_));
+  const auto behind = std::upper_bound(rows.begin(), rows.end(), format_->max_bytes() - content_bytes_);
+  const Room room{static_cast<std::uint32_t>(behind - rows.begin()), count_,
+                  static_cast<std::uint32_t>(content_bytes_)};
+  if (room.packets > 0) {
+    count_ += room.packets;
+    content_bytes_ += rows[room.packets - 1];
+  }
+  return room;
+}
+
+void PackedPackets::write(std::uint32_t row, std::uint32_t begin, std::span<const std::uint8_t> packet,
+                          packet::Layers const& layers) {
+  const std::uint8_t* bytes = packet.data();
+  extents_[row] = {begin, static_cast<std::uint16_t>(packet.size()), 0};
+  if (reader_ == Reader::kDevice) {
+    copy_past_caches(contents_ + begin, packet);
+  } else {
+    std::memcpy(contents_ + begin, bytes, packet.size());
+  }
   layers_[row] = layers;
   for (PackedPart const& part : format_->parts()) {
     for (PackedColumn const& column : part.columns) {

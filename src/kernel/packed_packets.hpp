@@ -63,15 +63,28 @@ class PackedFormat {
 /// taken by one thread at a time; rows may be written by several at once, each row by one.
 class PackedPackets {
  public:
+  /// Who reads the packets.
+  enum class Reader : std::uint8_t { kHost, kDevice };
+  /// Space that was taken for packets that follow one another.
+  struct Room {
+    std::uint32_t packets;
+    std::uint32_t first_row;
+    std::uint32_t begin;  ///< of the first packet, in the contents
+  };
   /// `memory`: format.batch_bytes() bytes that outlive this, 64-byte aligned. `format` must too.
-  PackedPackets(PackedFormat const& format, std::span<std::byte> memory);
+  PackedPackets(PackedFormat const& format, std::span<std::byte> memory, Reader reader);
 
   void clear();
-  /// Takes space for a packet of `length` bytes, which becomes row count(). False if it does not fit any more.
-  bool take_room(std::uint16_t length);
-  /// Writes the packet of row `row` and its columns. `bytes`: as many as its space has. `layers`: of the packet, where
-  /// an NF reads header fields.
-  void write(std::uint32_t row, const std::uint8_t* bytes, packet::Layers const& layers);
+  /// Bytes of the contents that a packet of `length` bytes takes.
+  static std::uint32_t space_of(std::uint32_t length);
+  /// Takes space for packets, the first ones, as many as fit; the first of them becomes row count(). `ends`: of each
+  /// its space and those of all packets in front of it, together.
+  Room take_room(std::span<const std::uint32_t> ends);
+  /// Writes the packet of row `row`, whose space starts at `begin`, and its columns. `layers`: of the packet, where an
+  /// NF reads header fields.
+  void write(std::uint32_t row, std::uint32_t begin, std::span<const std::uint8_t> bytes, packet::Layers const& layers);
+  /// Between write() and telling anybody else of it.
+  static void finish_writes();
 
   std::uint32_t count() const { return count_; }
   /// Bytes of the contents so far, the gaps between packets counted.
@@ -86,6 +99,7 @@ class PackedPackets {
 
  private:
   PackedFormat const* format_;
+  Reader reader_;
   std::span<std::byte> memory_;
   Extent* extents_;
   std::uint8_t* contents_;

@@ -5,9 +5,11 @@
 #include <catena/packet/headers.hpp>
 
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <exception>
 #include <new>
@@ -29,6 +31,31 @@ constexpr std::chrono::hours kLongestWait{24 * 365};
 std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
       .count();
+}
+
+/// Packets of a call for which room is taken at once.
+constexpr std::size_t kPacketsAtOnce = 256;
+
+/// What the first packets of a call take, found before the stream is locked for them.
+struct Sizes {
+  std::size_t packets = 0;                          ///< that a stream takes
+  std::array<std::uint32_t, kPacketsAtOnce> ends;   ///< as PackedPackets::take_room() asks for them
+  std::array<std::uint32_t, kPacketsAtOnce> bytes;  ///< of each packet and those in front of it
+};
+
+Sizes sizes_of(std::span<const nca_packet> packets, std::uint32_t max_length) {
+  Sizes sizes;
+  std::uint32_t end = 0;
+  std::uint32_t bytes = 0;
+  for (nca_packet const& packet : packets.first(std::min(packets.size(), kPacketsAtOnce))) {
+    if (packet.data == nullptr || packet.length == 0 || packet.length > max_length) {
+      break;
+    }
+    sizes.ends[sizes.packets] = end += catena::kernel::PackedPackets::space_of(packet.length);
+    sizes.bytes[sizes.packets] = bytes += packet.length;
+    ++sizes.packets;
+  }
+  return sizes;
 }
 
 /// Without a text, which would take memory.
@@ -103,7 +130,8 @@ Status nca_stream::allocate() {
     auto buffer = std::make_unique<Buffer>();
     if (context_->device == nullptr) {
       buffer->memory = std::make_unique<catena::nca::AlignedMemory>(format_.batch_bytes());
-      buffer->own_packets = std::make_unique<catena::kernel::PackedPackets>(format_, buffer->memory->bytes());
+      buffer->own_packets = std::make_unique<catena::kernel::PackedPackets>(
+          format_, buffer->memory->bytes(), catena::kernel::PackedPackets::Reader::kHost);
       buffer->packets = buffer->own_packets.get();
     } else {
       CATENA_ASSIGN_OR_RETURN(buffer->launch, catena::kernel::PackedLaunch::create(*context_->device, nfs, format_));
@@ -161,6 +189,7 @@ void nca_stream::hand_over() noexcept {
   Buffer& buffer = *open_;
   open_ = nullptr;
   buffer.state = Buffer::kHandedOver;
+  buffer.is_closed = true;
   buffer.number = next_number_++;
   ++counts_.buffers_handed_over;
   handed_over_.push(buffer);
@@ -176,11 +205,15 @@ nca_status nca_stream::refuse(nca_packet const& packet, std::size_t position) {
 
 nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& accepted) {
   accepted = 0;
-  nca_status status = NCA_OK;
-  std::unique_lock lock(mutex_);
-  while (status == NCA_OK && accepted < packets.size()) {
+  while (accepted < packets.size()) {
+    const catena::nca::Sizes sizes = catena::nca::sizes_of(packets.subspan(accepted), shape_.packet_bytes);
+    std::unique_lock lock(mutex_);
     if (failed_ != NCA_OK) {
       return error_.set(failed_, failure_);
+    }
+    if (sizes.packets == 0) {
+      ++counts_.packets_refused;
+      return refuse(packets[accepted], accepted);
     }
     if (open_ == nullptr) {
       if (free_.empty()) {
@@ -191,47 +224,47 @@ nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& acc
       open_->state = Buffer::kOpen;
     }
     Buffer& buffer = *open_;
-    const std::uint32_t first_row = buffer.packets->count();
-    const std::size_t first = accepted;
-    bool full = false;
-    while (accepted < packets.size()) {
-      nca_packet const& packet = packets[accepted];
-      if (packet.data == nullptr || packet.length == 0 || packet.length > shape_.packet_bytes) {
-        ++counts_.packets_refused;
-        status = NCA_ERROR_PACKET;
-        break;
-      }
-      if (!buffer.packets->take_room(static_cast<std::uint16_t>(packet.length))) {
-        full = true;
-        break;
-      }
-      ++accepted;
-      counts_.bytes_accepted += packet.length;
+    const auto room = buffer.packets->take_room(std::span(sizes.ends).first(sizes.packets));
+    if (room.packets > 0) {
+      counts_.packets_accepted += room.packets;
+      counts_.bytes_accepted += sizes.bytes[room.packets - 1];
+      ++buffer.writers;
     }
-    counts_.packets_accepted += accepted - first;
-    ++buffer.writers;
-    if (full || buffer.packets->count() == shape_.buffer_packets) {
+    if (room.packets < sizes.packets || buffer.packets->count() == shape_.buffer_packets) {
       hand_over();
     }
     lock.unlock();
-    std::uint32_t row = first_row;
-    for (std::size_t i = first; i < accepted; ++i, ++row) {
-      const auto* data = static_cast<const std::uint8_t*>(packets[i].data);
-      catena::packet::Layers layers{};
-      if (reads_headers_) {
-        layers = shape_.link == NCA_IPV4 ? catena::packet::parse_ipv4(data, packets[i].length)
-                                         : catena::packet::parse(data, packets[i].length);
-      }
-      buffer.packets->write(row, data, layers);
-      buffer.accepted[row] = {buffer.packets->bytes(row).data(), packets[i].tag, packets[i].length, 0};
-      buffer.tags[row] = packets[i].tag;
-    }
-    lock.lock();
-    if (--buffer.writers == 0 && buffer.state == Buffer::kHandedOver) {
-      work_.notify_one();
+    if (room.packets > 0) {
+      write(buffer, room, packets.subspan(accepted, room.packets));
+      accepted += room.packets;
     }
   }
-  return status == NCA_OK ? NCA_OK : refuse(packets[accepted], accepted);
+  return NCA_OK;
+}
+
+void nca_stream::write(Buffer& buffer, catena::kernel::PackedPackets::Room const& room,
+                       std::span<const nca_packet> packets) {
+  std::uint32_t row = room.first_row;
+  std::uint32_t begin = room.begin;
+  for (nca_packet const& packet : packets) {
+    const auto* data = static_cast<const std::uint8_t*>(packet.data);
+    catena::packet::Layers layers{};
+    if (reads_headers_) {
+      layers = shape_.link == NCA_IPV4 ? catena::packet::parse_ipv4(data, packet.length)
+                                       : catena::packet::parse(data, packet.length);
+    }
+    buffer.packets->write(row, begin, {data, packet.length}, layers);
+    buffer.accepted[row] = {buffer.packets->bytes(row).data(), packet.tag, packet.length, 0};
+    buffer.tags[row] = packet.tag;
+    begin += catena::kernel::PackedPackets::space_of(packet.length);
+    ++row;
+  }
+  catena::kernel::PackedPackets::finish_writes();
+  if (--buffer.writers == 0 && buffer.is_closed) {
+    // whoever looked before this and saw a writer waits by now
+    { const std::lock_guard lock(mutex_); }
+    work_.notify_one();
+  }
 }
 
 void nca_stream::buffer_ready() {
@@ -287,6 +320,7 @@ nca_status nca_stream::release(nca_results const& results) {
   }
   Buffer& buffer = **found;
   buffer.state = Buffer::kFree;
+  buffer.is_closed = false;
   buffer.packets->clear();
   free_.push(buffer);
   return NCA_OK;
@@ -313,20 +347,20 @@ std::uint64_t nca_stream::unread_packets() const {
 }
 
 void nca_stream::run() {
+  ::prctl(PR_SET_TIMERSLACK, 1);  // ns; a poll that comes 50 us late, as it would, is several buffers' time
   std::unique_lock lock(mutex_);
+  bool worked = false;  // then the next buffer may be done too
   while (true) {
     if (running_.empty()) {
       work_.wait(lock, [&] { return stop_ || may_submit(); });
-    } else if (context_->device != nullptr) {
+    } else if (context_->device != nullptr && !worked) {
       work_.wait_for(lock, catena::nca::kPollInterval, [&] { return stop_ || may_submit(); });
     }
     if (stop_) {
       return;
     }
     submit(lock);
-    if (!running_.empty()) {
-      work(lock);
-    }
+    worked = !running_.empty() && work(lock);
   }
 }
 
@@ -353,14 +387,14 @@ void nca_stream::submit(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-/// Completes the oldest buffer that runs, if it is done.
-void nca_stream::work(std::unique_lock<std::mutex>& lock) {
+/// Completes the oldest buffer that runs, if it is done. False: it is not.
+bool nca_stream::work(std::unique_lock<std::mutex>& lock) {
   Buffer& buffer = running_.front();
   if (failed_ != NCA_OK) {
     running_.pop();
     buffer.status = failed_;
     complete(buffer, lock);
-    return;
+    return true;
   }
   if (context_->device != nullptr) {
     lock.unlock();
@@ -370,7 +404,7 @@ void nca_stream::work(std::unique_lock<std::mutex>& lock) {
       fail(done.status());
     }
     if (!done.ok() || !*done) {
-      return;
+      return !done.ok();
     }
   }
   running_.pop();
@@ -382,6 +416,7 @@ void nca_stream::work(std::unique_lock<std::mutex>& lock) {
   compute(buffer);
   lock.lock();
   complete(buffer, lock);
+  return true;
 }
 
 /// Fills in the results of a buffer whose packets, or kernels' results, are there.

@@ -46,8 +46,11 @@ struct StreamShape {
 struct Buffer {
   enum State { kFree, kOpen, kHandedOver, kRunning, kCollecting, kComplete, kRead };
   State state = kFree;
-  std::uint64_t number = 0;   ///< since it was handed over
-  std::uint32_t writers = 0;  ///< calls that still copy packets into it
+  std::uint64_t number = 0;  ///< since it was handed over
+  // Calls that still copy packets into it, and whether none will be added: the last one to leave wakes the stream's
+  // thread. Outside the lock, which a call would take twice for them.
+  std::atomic<std::uint32_t> writers{0};
+  std::atomic<bool> is_closed{false};
   nca_status status = NCA_OK;
   std::unique_ptr<kernel::PackedLaunch> launch;  ///< on a device
   std::unique_ptr<AlignedMemory> memory;         ///< on the host
@@ -121,13 +124,14 @@ struct nca_stream {
   catena::Status allocate();
   catena::Status start();
   nca_status refuse(nca_packet const& packet, std::size_t position);
+  void write(Buffer& buffer, catena::kernel::PackedPackets::Room const& room, std::span<const nca_packet> packets);
   // by callers that hold the mutex
   void hand_over() noexcept;
   // by the stream's thread
   void run();
   bool may_submit() const;
   void submit(std::unique_lock<std::mutex>& lock);
-  void work(std::unique_lock<std::mutex>& lock);
+  bool work(std::unique_lock<std::mutex>& lock);
   void compute(Buffer& buffer);
   catena::Status collect(Buffer& buffer);
   void complete(Buffer& buffer, std::unique_lock<std::mutex>& lock);
