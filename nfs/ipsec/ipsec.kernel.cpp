@@ -26,7 +26,8 @@ inline void load_table(Context const& ctx) {
   kernel::barrier_all();
 }
 
-/// The words of one association.
+/// The words of one association. Where the compiler has seen that there are as many as of one, no index needs a check;
+/// otherwise this has reached out of bounds, and the packet is dropped for it.
 inline IsoPtr<u32> association_of(Context const& ctx, u32 number) {
   return ctx.array(ctx.state<DeviceState>().associations)
       .sub(static_cast<u64>(number) * kAssociationWords, kAssociationWords);
@@ -187,7 +188,7 @@ template <typename Complete>
 inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_length, u32 known, IsoPtr<u32> association,
                        u32 iv_high, u32 iv_low, Complete complete) {
   const IsoPtr<u32> table = ctx.local<u32>(0, cipher::kTableWords);
-  if (table.size() != cipher::kTableWords) {
+  if (table.size() != cipher::kTableWords || association.size() != kAssociationWords) {
     return;  // load_table() has reached out of bounds, and the packet is dropped for it
   }
   const cipher::KeyStream stream{table, cipher::load_round_keys(association, cipher::kRoundKeys),
@@ -247,6 +248,9 @@ inline void finish_encrypt(Context const& ctx, PacketView const& packet, IsoPtr<
   const Aux aux = packet.aux<Aux>();
   const Bytes frame = packet.frame();
   const IsoPtr<u32> association = association_of(ctx, aux.association);
+  if (association.size() != kAssociationWords) {
+    return;
+  }
   write_headers(frame, aux, association, kept[0], kept[1]);
   const i32 esp = static_cast<i32>(aux.l3) - static_cast<i32>(cipher::kTextOffset);
   const cipher::Sha1State icv = icv_of(frame, esp, aux, association);
@@ -266,9 +270,12 @@ inline bool has_good_icv(Context const& ctx, PacketView const& packet) {
   const Bytes frame = packet.frame();
   const i32 text = static_cast<i32>(aux.l3) + static_cast<i32>(aux.shift);
   const i32 end = text + static_cast<i32>(aux.text_length);
+  const IsoPtr<u32> association = association_of(ctx, aux.association);
+  if (association.size() != kAssociationWords) {
+    return false;
+  }
   const u32 first_word = frame.be32(end);
-  const cipher::Sha1State icv =
-      icv_of(frame, text - static_cast<i32>(cipher::kTextOffset), aux, association_of(ctx, aux.association));
+  const cipher::Sha1State icv = icv_of(frame, text - static_cast<i32>(cipher::kTextOffset), aux, association);
   if (aux.action == kProcessExtended) {
     frame.set_be32(end, first_word);
   }

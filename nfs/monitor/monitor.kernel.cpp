@@ -24,6 +24,11 @@ struct Group {
   IsoPtr<u64> addresses;   // source, destination
   IsoPtr<u64> transports;  // ports, or ICMP type and code; protocol
   IsoPtr<u32> counts;
+
+  /// Seen here once, no packet of the group needs a check.
+  bool is_whole() const {
+    return addresses.size() == kGroupPackets && transports.size() == kGroupPackets && counts.size() == kGroupPackets;
+  }
 };
 inline Group group_of(kernel::Context const& ctx) {
   return {ctx.local<u64>(0, kGroupPackets), ctx.local<u64>(8 * kGroupPackets, kGroupPackets),
@@ -45,6 +50,9 @@ inline void put(Group const& group, u32 i, PacketView const& packet) {
 
 /// Of packet `self` of the group.
 inline FlowResult result_of(Group const& group, u32 self) {
+  if (!group.is_whole() || self >= kGroupPackets) {
+    return {};  // put() has reached out of bounds, and the packet is dropped for it
+  }
   const u64 addresses = group.addresses[self];
   const u64 transport = group.transports[self];
   const auto is_same = [&](u32 i) { return group.addresses[i] == addresses && group.transports[i] == transport; };

@@ -169,6 +169,15 @@ class PacketView;
 /// The launch as one work-item sees it. CATENA_KERNEL makes it.
 class Context {
  public:
+  /// Reports what was noted of accesses through it, all of them to its packet.
+  ~Context() {
+    if (detail::kChecked && notes_.count != 0) {
+      report();
+    }
+  }
+  Context(Context const&) = delete;
+  Context& operator=(Context const&) = delete;
+
   /// This work-item's packet. With CATENA_LANES work-items per packet all of them see the same one.
   /// valid() is false for work-items beyond the last packet; they must still reach every barrier.
   PacketView packet() const;
@@ -179,11 +188,7 @@ class Context {
   /// The same for packet `i` of the group: packet() is that one. Where one work-item a packet has work to do, let the
   /// first group_packets() of a group do it side by side: neighbours that do the same thing at once do it in the time
   /// of one.
-  Context for_group_packet(u32 i) const {
-    Context other = *this;
-    other.row_ = (global_id() - local_id()) / CATENA_LANES + i;
-    return other;
-  }
+  Context for_group_packet(u32 i) const { return Context(*this, (global_id() - local_id()) / CATENA_LANES + i); }
 
   /// The struct at the start of the NF's state. Out of bounds, and T{}, where an NF has less state.
   template <typename T>
@@ -224,9 +229,29 @@ class Context {
       params_.padded = padded_rows(head->rows);
     }
   }
-  FaultSink sink() const {
+  Context(Context const& other, u32 row)
+      : batch_(other.batch_),
+        out_(other.out_),
+        state_(other.state_),
+        spill_(other.spill_),
+        shared_(other.shared_),
+        local_(other.local_),
+        params_(other.params_),
+        row_(row) {}
+
+  FaultSink sink() const { return {&notes_}; }
+  void report() const {
     u8* out = out_ + params_.out_offset;
-    return {reinterpret_cast<FaultReport*>(out), out + sizeof(FaultReport), row_, params_.padded};
+    auto* report = reinterpret_cast<FaultReport*>(out);
+    if (row_ < params_.padded) {
+      out[sizeof(FaultReport) + row_] = 1;
+    }
+    if (atomic_add(&report->count, notes_.count) == 0) {
+      report->packet = row_;
+      report->address_space = notes_.address_space;
+      report->offset = notes_.offset;
+      report->size = notes_.size;
+    }
   }
 
   u8* batch_;
@@ -237,6 +262,7 @@ class Context {
   u8* local_;
   LaunchParams params_;
   u32 row_;
+  mutable FaultNotes notes_;  ///< by the IsoPtrs that come from here
 };
 
 /// What CATENA_KERNEL calls, and nothing else: the arguments of a launch become a Context.

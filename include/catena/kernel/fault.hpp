@@ -15,8 +15,8 @@ enum AddressSpace : u32 {
   kAddressLocal = 5
 };
 
-/// Written by the kernel at the start of the output buffer. Of several faults of one launch the first to be counted
-/// is described.
+/// Written by the kernel at the start of the output buffer. Of several faults of one launch one is described: the last
+/// of the work-item that was the first to end.
 struct FaultReport {
   u32 count;
   u32 packet;         ///< row of the batch

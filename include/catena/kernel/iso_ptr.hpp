@@ -27,23 +27,25 @@ struct IsPointer<T*> {
 inline constexpr bool kChecked = true;
 }  // namespace detail
 
-/// Where the faults of one work-item go. Lives in Context and PacketView.
-struct FaultSink {
-  FaultReport* report;
-  u8* flags;  ///< one byte a packet
-  u32 packet;
-  u32 packets;  ///< bytes after flags
+/// Accesses of a work-item that were out of bounds, in registers until its Context ends and reports them: a way to a
+/// report at each access would keep the compiler from asking memory for the next one before that.
+struct FaultNotes {
+  u32 count = 0;
+  u32 address_space = 0;  ///< of the last one, as what follows
+  u64 offset = 0;
+  u64 size = 0;
+};
 
-  void raise(AddressSpace address_space, u64 offset, u64 size) const {
-    if (packet < packets) {
-      flags[packet] = 1;
-    }
-    if (atomic_add(&report->count, 1) == 0) {
-      report->packet = packet;
-      report->address_space = address_space;
-      report->offset = offset;
-      report->size = size;
-    }
+/// Where an IsoPtr notes them. The Context that it is of must outlive it.
+struct FaultSink {
+  FaultNotes* notes;
+
+  /// Without a branch: `outside` is false nearly always.
+  void note(bool outside, AddressSpace address_space, u64 offset, u64 size) const {
+    notes->count += outside ? 1 : 0;
+    notes->address_space = outside ? address_space : notes->address_space;
+    notes->offset = outside ? offset : notes->offset;
+    notes->size = outside ? size : notes->size;
   }
 };
 
@@ -74,26 +76,18 @@ class IsoPtr {
   u64 size() const { return count_; }
 
   T operator[](u64 i) const {
-    if (detail::kChecked && i >= count_) {
-      sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
-      return T{};
-    }
-    return base_[i];
+    const bool inside = holds(i);
+    return inside ? base_[i] : T{};
   }
   void set(u64 i, T value) const {
-    if (detail::kChecked && i >= count_) {
-      sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
-      return;
+    if (holds(i)) {
+      base_[i] = value;
     }
-    base_[i] = value;
   }
   /// Elements i .. i + Count - 1, all of them read before any is waited for; as [] where they are not inside.
   template <u32 Count>
   void read(u64 i, T (&values)[Count]) const {
-    const bool inside = !detail::kChecked || (count_ >= Count && i <= count_ - Count);
-    if (!inside) {
-      sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
-    }
+    const bool inside = holds<Count>(i);
     CATENA_UNROLL
     for (u32 k = 0; k < Count; ++k) {
       values[k] = inside ? base_[i + k] : T{};
@@ -116,8 +110,7 @@ class IsoPtr {
   template <u32 Bytes>
   void set_big_endian(u64 i, u64 value) const {
     static_assert(sizeof(T) == 1 && Bytes <= sizeof(u64), "a number is of at most 8 bytes");
-    if (detail::kChecked && (count_ < Bytes || i > count_ - Bytes)) {
-      sink_.raise(address_space_, i, count_);
+    if (!holds<Bytes>(i)) {
       return;
     }
     CATENA_UNROLL
@@ -130,9 +123,8 @@ class IsoPtr {
   Fetched<Words> fetch(u64 i, u32 words) const {
     static_assert(sizeof(T) == 1, "words are fetched from bytes");
     Fetched<Words> fetched{};
-    if (detail::kChecked &&
-        (words > Words || (words != 0 && (count_ < 4 * u64{words} || i > count_ - 4 * u64{words})))) {
-      sink_.raise(address_space_, i, count_);
+    const bool inside = words <= Words && (words == 0 || (count_ >= 4 * u64{words} && i <= count_ - 4 * u64{words}));
+    if (!checked(inside, i)) {
       return fetched;
     }
     const u32 beside = static_cast<u32>(reinterpret_cast<u64>(base_ + i) % 4);
@@ -156,8 +148,7 @@ class IsoPtr {
   template <u32 Words>
   void put(u64 i, u32 const (&words)[Words]) const {
     static_assert(sizeof(T) == 1, "words are put into bytes");
-    if (detail::kChecked && (count_ < 4 * Words || i > count_ - 4 * Words)) {
-      sink_.raise(address_space_, i, count_);
+    if (!holds<4 * Words>(i)) {
       return;
     }
     T* at = base_ + i;
@@ -188,11 +179,7 @@ class IsoPtr {
   /// Adds atomically; returns the value before. T is u32.
   u32 add(u64 i, u32 value) const {
     static_assert(sizeof(T) == 4, "atomic_add() is for u32");
-    if (detail::kChecked && i >= count_) {
-      sink_.raise(address_space_, i * sizeof(T), count_ * sizeof(T));
-      return 0;
-    }
-    return atomic_add(base_ + i, value);
+    return holds(i) ? atomic_add(base_ + i, value) : 0;
   }
   /// Reads of which each needs the one before. Each is checked, as by [], but what was outside is reported when the
   /// object ends, so that there is no branch between two. The furthest is described, and counts once. The first
@@ -201,8 +188,8 @@ class IsoPtr {
   Lookups lookups() const;
   /// Elements [first, first + count) as a pointer of their own; cut to what this one may reach.
   IsoPtr sub(u64 first, u64 count) const {
-    if (detail::kChecked && (first > count_ || count > count_ - first)) {
-      sink_.raise(address_space_, (first + count) * sizeof(T), count_ * sizeof(T));
+    const bool inside = first <= count_ && count <= count_ - first;
+    if (!checked(inside, first + count)) {
       return {base_, 0, address_space_, sink_};
     }
     return {base_ + first, count, address_space_, sink_};
@@ -213,6 +200,19 @@ class IsoPtr {
   friend class PacketView;
   IsoPtr(T* base, u64 count, AddressSpace address_space, FaultSink sink)
       : base_(base), count_(count), address_space_(address_space), sink_(sink) {}
+
+  /// Whether elements i .. i + Count - 1 may be reached; notes it where they may not.
+  template <u32 Count = 1>
+  bool holds(u64 i) const {
+    return checked(Count == 1 ? i < count_ : count_ >= Count && i <= count_ - Count, i);
+  }
+  bool checked(bool inside, u64 i) const {
+    if (!detail::kChecked) {
+      return true;
+    }
+    sink_.note(!inside, address_space_, i * sizeof(T), count_ * sizeof(T));
+    return inside;
+  }
 
   T* base_;
   u64 count_;
@@ -228,8 +228,9 @@ class IsoPtr<T>::Lookups {
   Lookups(Lookups const&) = delete;
   Lookups& operator=(Lookups const&) = delete;
   ~Lookups() {
-    if (detail::kChecked && used_ && furthest_ >= limit_) {
-      array_.sink_.raise(array_.address_space_, furthest_ * sizeof(T), array_.count_ * sizeof(T));
+    if (detail::kChecked) {
+      array_.sink_.note(used_ && furthest_ >= limit_, array_.address_space_, furthest_ * sizeof(T),
+                        array_.count_ * sizeof(T));
     }
   }
   T operator[](u32 i) {

@@ -22,6 +22,8 @@ struct DeviceTables {
   u32 summary_words;
   u32 no_ports_row;
 
+  /// Five at a time, none of which waits for another.
+  IsoPtr<u32>::Lookups row_words() const { return rows.lookups(); }
   u32 lowest_bit(u32 value) const { return kernel::lowest_bit(value); }
 };
 

@@ -14,6 +14,7 @@ namespace catena::classify::testing {
 /// The tables as search.kernel.hpp takes them, on the host.
 struct HostTables : BitVector {
   explicit HostTables(BitVector tables) : BitVector(std::move(tables)) {}
+  std::vector<std::uint32_t> const& row_words() const { return rows; }
   static std::uint32_t lowest_bit(std::uint32_t value) { return static_cast<std::uint32_t>(std::countr_zero(value)); }
 };
 
