@@ -24,11 +24,6 @@ struct Group {
   IsoPtr<u64> addresses;   // source, destination
   IsoPtr<u64> transports;  // ports, or ICMP type and code; protocol
   IsoPtr<u32> counts;
-
-  /// Seen here once, no packet of the group needs a check.
-  bool is_whole() const {
-    return addresses.size() == kGroupPackets && transports.size() == kGroupPackets && counts.size() == kGroupPackets;
-  }
 };
 inline Group group_of(kernel::Context const& ctx) {
   return {ctx.local<u64>(0, kGroupPackets), ctx.local<u64>(8 * kGroupPackets, kGroupPackets),
@@ -48,31 +43,38 @@ inline void put(Group const& group, u32 i, PacketView const& packet) {
   group.counts.set(i, counts_of(packet));
 }
 
-/// Of packet `self` of the group.
+/// Packets of which one check lets all be read.
+constexpr u32 kBlock = 4;
+
+/// Of packet `self` of the group. All work-items read the same packet at the same time.
 inline FlowResult result_of(Group const& group, u32 self) {
-  if (!group.is_whole() || self >= kGroupPackets) {
-    return {};  // put() has reached out of bounds, and the packet is dropped for it
-  }
-  const u64 addresses = group.addresses[self];
+  const u64 address = group.addresses[self];
   const u64 transport = group.transports[self];
-  const auto is_same = [&](u32 i) { return group.addresses[i] == addresses && group.transports[i] == transport; };
-  u32 first = 0;
-  while (first < self && !is_same(first)) {
-    ++first;
-  }
   const u32 own = group.counts[self];
-  FlowResult result{bytes_of(own), tcp_flags_of(own), 0, static_cast<u8>(self - first)};
-  if (first != self) {
-    return result;
-  }
-  for (u32 i = self + 1; i < kGroupPackets; ++i) {
-    const u32 other = group.counts[i];
-    if (other != 0 && is_same(i)) {
-      result.bytes += bytes_of(other);
-      result.tcp_flags |= tcp_flags_of(other);
-      ++result.others;
-      result.distance = static_cast<u8>(i - self);
+  FlowResult result{bytes_of(own), tcp_flags_of(own), 0, 0};
+  u32 first = self;
+  for (u32 begin = 0; begin < kGroupPackets; begin += kBlock) {
+    u64 addresses[kBlock];
+    u64 transports[kBlock];
+    u32 counts[kBlock];
+    group.addresses.read<kBlock>(begin, addresses);
+    group.transports.read<kBlock>(begin, transports);
+    group.counts.read<kBlock>(begin, counts);
+    CATENA_UNROLL
+    for (u32 k = 0; k < kBlock; ++k) {
+      const u32 i = begin + k;
+      const bool is_same = counts[k] != 0 && addresses[k] == address && transports[k] == transport;
+      first = is_same && i < first ? i : first;
+      if (is_same && i > self) {
+        result.bytes += bytes_of(counts[k]);
+        result.tcp_flags |= tcp_flags_of(counts[k]);
+        ++result.others;
+        result.distance = static_cast<u8>(i - self);
+      }
     }
+  }
+  if (first != self) {
+    return {bytes_of(own), tcp_flags_of(own), 0, static_cast<u8>(self - first)};
   }
   return result;
 }

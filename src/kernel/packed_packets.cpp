@@ -19,14 +19,17 @@ namespace {
 /// device reads them from memory: in the caches they would only push out what this side works on, after memory was read
 /// to get them there.
 void copy_past_caches(std::uint8_t* to, std::span<const std::uint8_t> from) {
-  static_assert(copy::kFrameAlign == sizeof(__m128i));
-  while (!from.empty()) {
-    const std::size_t bytes = std::min(from.size(), sizeof(__m128i));
-    __m128i part = _mm_setzero_si128();
-    std::memcpy(&part, from.data(), bytes);
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to), part);
-    to += sizeof part;
-    from = from.subspan(bytes);
+  constexpr std::size_t kPart = sizeof(__m128i);
+  static_assert(copy::kFrameAlign == kPart);
+  const std::size_t whole = from.size() / kPart * kPart;
+  for (std::size_t at = 0; at < whole; at += kPart) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from.data() + at)));
+  }
+  if (whole < from.size()) {
+    __m128i last = _mm_setzero_si128();
+    std::memcpy(&last, from.data() + whole, from.size() - whole);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + whole), last);
   }
 }
 
