@@ -135,7 +135,13 @@ class MatchWorker final : public HostWorker {
 class MatchFunction final : public Function {
  public:
   explicit MatchFunction(Patterns patterns)
-      : patterns_(std::move(patterns)), suffixes_(match::suffix_links(patterns_.set.patterns())) {}
+      : patterns_(std::move(patterns)), suffixes_(match::suffix_links(patterns_.set.patterns())) {
+    for (auto const& numbers : patterns_.numbers) {
+      first_number_.push_back(static_cast<std::uint32_t>(numbers_.size()));
+      numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());
+    }
+    first_number_.push_back(static_cast<std::uint32_t>(numbers_.size()));
+  }
 
   nca_kind kind() const override { return NCA_MATCH; }
   Result<FunctionKernel> kernel_side() const override;
@@ -148,8 +154,8 @@ class MatchFunction final : public Function {
   Patterns const& patterns() const { return patterns_; }
   /// Lists pattern `pattern`, which ends at `end`, under each of its numbers.
   void list(std::uint32_t packet, std::uint32_t pattern, std::uint32_t end, std::vector<nca_match>& matches) const {
-    for (const std::uint32_t number : patterns_.numbers[pattern]) {
-      matches.push_back({packet, end, number});
+    for (std::uint32_t i = first_number_[pattern]; i < first_number_[pattern + 1]; ++i) {
+      matches.push_back({packet, end, numbers_[i]});
     }
   }
 
@@ -159,6 +165,9 @@ class MatchFunction final : public Function {
 
   Patterns patterns_;
   std::vector<std::uint32_t> suffixes_;
+  // Of patterns_.numbers, one behind another: they are looked up for every match, and near caches hold these.
+  std::vector<std::uint32_t> numbers_;
+  std::vector<std::uint32_t> first_number_;  ///< by pattern, and the end
 };
 
 Status MatchWorker::run(kernel::PackedPackets const& packets, FunctionResults& results) {
