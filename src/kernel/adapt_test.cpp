@@ -115,6 +115,8 @@ constexpr Refused kRefused[] = {
     {"IsoPtr<catena::u32> all(nullptr, 1, kAddressState, FaultSink{});", "private constructor", "is inaccessible"},
     {"Context other(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, LaunchParams{});", "private constructor",
      "is inaccessible"},
+    {"Context other = ctx;", "deleted", "deleted"},
+    {"ctx.for_group_packet(0).packet();", "deleted", "deleted"},
     {"PacketView other(ctx, 7);", "private constructor", "is inaccessible"},
     {"ctx.array(StateArray<catena::u8*>{0, 1});", "does not reach pointers", "does not reach pointers"},
     {"ctx.local<catena::u32>(0, 4).be32(0);", "words are fetched from bytes", "words are fetched from bytes"},

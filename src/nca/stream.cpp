@@ -33,21 +33,11 @@ std::int64_t now_ns() {
       .count();
 }
 
-/// Packets of a call for which room is taken at once.
-constexpr std::size_t kPacketsAtOnce = 256;
-
-/// What the first packets of a call take, found before the stream is locked for them.
-struct Sizes {
-  std::size_t packets = 0;                          ///< that a stream takes
-  std::array<std::uint32_t, kPacketsAtOnce> ends;   ///< as PackedPackets::take_room() asks for them
-  std::array<std::uint32_t, kPacketsAtOnce> bytes;  ///< of each packet and those in front of it
-};
-
 Sizes sizes_of(std::span<const nca_packet> packets, std::uint32_t max_length) {
   Sizes sizes;
   std::uint32_t end = 0;
   std::uint32_t bytes = 0;
-  for (nca_packet const& packet : packets.first(std::min(packets.size(), kPacketsAtOnce))) {
+  for (nca_packet const& packet : packets.first(std::min(packets.size(), Sizes::kPackets))) {
     if (packet.data == nullptr || packet.length == 0 || packet.length > max_length) {
       break;
     }
@@ -235,29 +225,29 @@ nca_status nca_stream::add(std::span<const nca_packet> packets, std::size_t& acc
     }
     lock.unlock();
     if (room.packets > 0) {
-      write(buffer, room, packets.subspan(accepted, room.packets));
+      write(buffer, room, packets.subspan(accepted, room.packets), sizes);
       accepted += room.packets;
     }
   }
   return NCA_OK;
 }
 
+/// Lengths are those of `sizes`, for which there is room: the caller's memory may say something else by now.
 void nca_stream::write(Buffer& buffer, catena::kernel::PackedPackets::Room const& room,
-                       std::span<const nca_packet> packets) {
-  std::uint32_t row = room.first_row;
-  std::uint32_t begin = room.begin;
-  for (nca_packet const& packet : packets) {
+                       std::span<const nca_packet> packets, catena::nca::Sizes const& sizes) {
+  for (std::uint32_t i = 0; i < room.packets; ++i) {
+    nca_packet const& packet = packets[i];
+    const std::uint32_t row = room.first_row + i;
+    const std::uint32_t begin = room.begin + (i == 0 ? 0 : sizes.ends[i - 1]);
+    const std::uint32_t length = sizes.bytes[i] - (i == 0 ? 0 : sizes.bytes[i - 1]);
     const auto* data = static_cast<const std::uint8_t*>(packet.data);
     catena::packet::Layers layers{};
     if (reads_headers_) {
-      layers = shape_.link == NCA_IPV4 ? catena::packet::parse_ipv4(data, packet.length)
-                                       : catena::packet::parse(data, packet.length);
+      layers = shape_.link == NCA_IPV4 ? catena::packet::parse_ipv4(data, length) : catena::packet::parse(data, length);
     }
-    buffer.packets->write(row, begin, {data, packet.length}, layers);
-    buffer.accepted[row] = {buffer.packets->bytes(row).data(), packet.tag, packet.length, 0};
+    buffer.packets->write(row, begin, {data, length}, layers);
+    buffer.accepted[row] = {buffer.packets->bytes(row).data(), packet.tag, length, 0};
     buffer.tags[row] = packet.tag;
-    begin += catena::kernel::PackedPackets::space_of(packet.length);
-    ++row;
   }
   catena::kernel::PackedPackets::finish_writes();
   if (--buffer.writers == 0 && buffer.is_closed) {

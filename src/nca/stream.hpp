@@ -3,6 +3,7 @@
 
 #include "nca/handles.hpp"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -84,6 +85,14 @@ class BufferQueue {
   std::vector<Buffer*> buffers_;
 };
 
+/// What the first packets of a call take, found before the stream is locked for them.
+struct Sizes {
+  static constexpr std::size_t kPackets = 256;
+  std::size_t packets = 0;                    ///< that the stream takes
+  std::array<std::uint32_t, kPackets> ends;   ///< as PackedPackets::take_room() asks for them
+  std::array<std::uint32_t, kPackets> bytes;  ///< of each packet and those in front of it
+};
+
 }  // namespace catena::nca
 
 /// What the stream's thread and the callers share is guarded by `mutex_`, which nobody holds while packets are copied,
@@ -124,7 +133,8 @@ struct nca_stream {
   catena::Status allocate();
   catena::Status start();
   nca_status refuse(nca_packet const& packet, std::size_t position);
-  void write(Buffer& buffer, catena::kernel::PackedPackets::Room const& room, std::span<const nca_packet> packets);
+  void write(Buffer& buffer, catena::kernel::PackedPackets::Room const& room, std::span<const nca_packet> packets,
+             catena::nca::Sizes const& sizes);
   // by callers that hold the mutex
   void hand_over() noexcept;
   // by the stream's thread

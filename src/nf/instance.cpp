@@ -350,7 +350,7 @@ void DeviceBatch::complete() {
                                     ? concat("packet ", report.packet, " of the batch")
                                     : "no packet of the batch";
       spdlog::error(
-          "NF {} on {}: its kernel accessed memory out of bounds {} times in one launch (launch {} that did); first: "
+          "NF {} on {}: its kernel accessed memory out of bounds {} times in one launch (launch {} that did); one: "
           "{}, {} + {} bytes, which has {} bytes. Packets dropped for it: {}.",
           instance_->name(), device_nf_->device().info().name, report.count, launches, first,
           name_of_address_space(report.address_space), report.offset, report.size, dropped);

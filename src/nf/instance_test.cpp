@@ -201,7 +201,7 @@ TEST(Isolation, the_log_speaks_of_packets_that_were_dropped_and_of_no_others) {
     const RunResult result = run_ok(input, device);
     EXPECT_GT(result.counters.kernel_faults, 0U);
     EXPECT_EQ(result.dropped("kernel_fault"), 0U) << device->info().name;
-    EXPECT_THAT(log.text(), ::testing::HasSubstr("first: no packet of the batch"));
+    EXPECT_THAT(log.text(), ::testing::HasSubstr("one: no packet of the batch"));
     EXPECT_THAT(log.text(), ::testing::HasSubstr("Packets dropped for it: 0."));
 
     input[7] = testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 6667, "write outside");

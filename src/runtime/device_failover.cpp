@@ -102,7 +102,7 @@ bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
       }
       batch_in_flight.rescued = i + 1;
     }
-    // the NF has a group as one batch: it is saved or lost as one
+    // the NF has a group as one batch: it is saved or lost as one, for all that one of its units is lost
     if (rescued == Rescue::Outcome::kSaved) {
       batch.finish_on_cpu(batch_in_flight.settled_groups);
     } else {

@@ -235,7 +235,7 @@ bool DeviceStage::fill() {
       filling_.units.push_back(unit);
       filling_.open_packets += unit->count;
       filling_.timeline.packets += unit->count;
-      if (filling_.open_packets >= kPacketsAtOnce || options_.lines != nullptr) {
+      if (filling_.open_packets + pool_->unit_packets() > kPacketsAtOnce || options_.lines != nullptr) {
         close_group();
       }
       worked = true;

@@ -55,8 +55,8 @@ struct DeviceStageOptions {
 /// more, and the log says so at once. Launches that run may end well. Of one that failed the stage waits, within the
 /// limit, until nothing of it runs any more; its units, and all later ones, are decided by the NF's CPU implementation,
 /// after a ReadBack where the plan needs one. Packets are dropped with reason device_failed where the device may have
-/// half changed them, or has the newest bytes and does not give them back. Where it may still write to the packets,
-/// their slots are never given out again.
+/// half changed them, or has the newest bytes and does not give them back: of small units that an NF got together, all
+/// if one is. Where it may still write to the packets, their slots are never given out again.
 class DeviceStage final : public Stage {
  public:
   static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,

@@ -5,6 +5,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace catena::runtime {
@@ -125,14 +126,14 @@ CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, memory::Packe
       out_(&out),
       ticker_(instance.nf(), live_clock),
       lines_(lines) {
-  slots_.reserve(kPacketsAtOnce + pool.unit_packets());
+  slots_.reserve(std::max(kPacketsAtOnce, pool.unit_packets()));
 }
 
 Result<Progress> CpuStage::poll() {
   ticker_.poll();
   instance_->board().answer(instance_->nf());
   std::uint32_t packets = 0;
-  while (packets < kPacketsAtOnce) {
+  while (done_.empty() || packets + pool_->unit_packets() <= kPacketsAtOnce) {
     memory::Unit* unit = in_->pop();
     if (unit == nullptr) {
       break;

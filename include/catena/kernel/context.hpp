@@ -166,7 +166,8 @@ class Bytes {
 
 class PacketView;
 
-/// The launch as one work-item sees it. CATENA_KERNEL makes it.
+/// The launch as one work-item sees it. CATENA_KERNEL makes it. What comes from it must not outlive it: it reports what
+/// was out of bounds when it ends.
 class Context {
  public:
   /// Reports what was noted of accesses through it, all of them to its packet.
@@ -180,7 +181,8 @@ class Context {
 
   /// This work-item's packet. With CATENA_LANES work-items per packet all of them see the same one.
   /// valid() is false for work-items beyond the last packet; they must still reach every barrier.
-  PacketView packet() const;
+  PacketView packet() const&;
+  PacketView packet() const&& = delete;
   /// 0 .. CATENA_LANES - 1: which of the packet's work-items this is.
   u32 lane() const { return global_id() % CATENA_LANES; }
   /// Packets of this work-item's group.
@@ -197,7 +199,7 @@ class Context {
   }
   /// An array of the NF's state, as the host wrote it; of no elements if it does not lie in the state.
   template <typename T>
-  IsoPtr<T> array(StateArray<T> const& where) const {
+  IsoPtr<T> array(StateArray<T> const& where) const& {
     const bool inside = !detail::kChecked || (where.offset % alignof(T) == 0 && where.offset <= params_.state_bytes &&
                                               where.count <= (params_.state_bytes - where.offset) / sizeof(T));
     return {reinterpret_cast<T*>(state_ + (inside ? where.offset : 0)), inside ? where.count : 0, kAddressState,
@@ -205,7 +207,7 @@ class Context {
   }
   /// `count` elements of the work-group's local memory, `offset` bytes into it; none if they do not lie in it.
   template <typename T>
-  IsoPtr<T> local(u32 offset, u32 count) const {
+  IsoPtr<T> local(u32 offset, u32 count) const& {
     const bool inside = !detail::kChecked || (offset % alignof(T) == 0 && offset <= params_.local_bytes &&
                                               count <= (params_.local_bytes - offset) / sizeof(T));
     return {reinterpret_cast<T*>(local_ + (inside ? offset : 0)), inside ? count : 0, kAddressLocal, sink()};
@@ -239,6 +241,9 @@ class Context {
         params_(other.params_),
         row_(row) {}
 
+  /// Of one work-item.
+  static constexpr u32 kMostCounted = 255;
+
   FaultSink sink() const { return {&notes_}; }
   void report() const {
     u8* out = out_ + params_.out_offset;
@@ -246,7 +251,9 @@ class Context {
     if (row_ < params_.padded) {
       out[sizeof(FaultReport) + row_] = 1;
     }
-    if (atomic_add(&report->count, notes_.count) == 0) {
+    // however many there are in all, their sum is not 0 again
+    const u32 count = notes_.count < kMostCounted ? notes_.count : kMostCounted;
+    if (atomic_add(&report->count, count) == 0) {
       report->packet = row_;
       report->address_space = notes_.address_space;
       report->offset = notes_.offset;
@@ -503,6 +510,6 @@ class PacketView {
   u32 row_;
 };
 
-inline PacketView Context::packet() const { return {*this, row_}; }
+inline PacketView Context::packet() const& { return {*this, row_}; }
 
 }  // namespace catena::kernel

@@ -17,6 +17,7 @@ enum AddressSpace : u32 {
 
 /// Written by the kernel at the start of the output buffer. Of several faults of one launch one is described: the last
 /// of the work-item that was the first to end.
+/// Of one work-item 255 are counted at most.
 struct FaultReport {
   u32 count;
   u32 packet;         ///< row of the batch

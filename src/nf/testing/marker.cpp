@@ -19,7 +19,7 @@ CATENA_KERNEL(marker) {
   auto payload = packet.payload();
   if (port == 6666) { u32 sum = 0; for (i32 i = 0; i < 100000; i += 999) sum += payload[i]; packet.set_result<u32>(sum); return; }
   if (port == 6667) { payload.set(1 << 20, 1); payload.set(-5000, 1); return; }
-  if (port == 6668) { packet.set_result<u32>(ctx.for_group_packet(ctx.group_packets() - 1).packet().payload()[0]); return; }
+  if (port == 6668) { const auto other = ctx.for_group_packet(ctx.group_packets() - 1); packet.set_result<u32>(other.packet().payload()[0]); return; }
   u32 sum = 0;
   for (u32 i = 0; i < payload.length(); ++i) {
     const u8 value = static_cast<u8>(payload[static_cast<i32>(i)] ^ (port & 0xFF));
