@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "share/scheduler.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+namespace catena::share {
+namespace {
+
+constexpr double kMinPps = 1;
+constexpr double kChangePercent = 10;
+constexpr double kPercent = 100;
+constexpr std::array<std::pair<Mode, std::string_view>, 4> kNames{{{Mode::kScheduled, "scheduled"},
+                                                                   {Mode::kFair, "fair"},
+                                                                   {Mode::kUncoordinated, "uncoordinated"},
+                                                                   {Mode::kTemporal, "temporal"}}};
+
+bool is_cost(double value) { return std::isfinite(value) && value >= 0; }
+
+Status check(NfDemand const& nf, std::size_t nfs) {
+  NfCost const& cost = nf.cost;
+  const bool is_sound = is_cost(cost.kernel.intercept) && is_cost(cost.kernel.slope) &&
+                        is_cost(cost.transfer.intercept) && is_cost(cost.transfer.slope) && is_cost(cost.overhead_ns) &&
+                        cost.max_packets_per_sm > 0 && is_cost(nf.packets_per_s) && is_cost(nf.latency_limit_ns);
+  // a launch takes time: else an NF would be infinitely fast
+  if (!is_sound || latency_ns(cost, {1, 1}) <= 0) {
+    return absl::InvalidArgumentError(concat("NF ", nf.name,
+                                             ": costs, speed and limit are numbers from 0 on, and a "
+                                             "launch takes some time"));
+  }
+  if (std::any_of(nf.next.begin(), nf.next.end(), [nfs](std::size_t next) { return next >= nfs; })) {
+    return absl::InvalidArgumentError(concat("NF ", nf.name, ": there is no NF ", nf.next.back(), " behind it"));
+  }
+  return absl::OkStatus();
+}
+
+/// NFs in such an order that those behind an NF come before it.
+Result<std::vector<std::size_t>> last_first(std::span<const NfDemand> nfs) {
+  std::vector<std::size_t> order;
+  std::vector<bool> is_done(nfs.size(), false);
+  while (order.size() < nfs.size()) {
+    const std::size_t before = order.size();
+    for (std::size_t i = 0; i < nfs.size(); ++i) {
+      const auto is_known = [&is_done](std::size_t next) { return is_done[next]; };
+      if (!is_done[i] && std::all_of(nfs[i].next.begin(), nfs[i].next.end(), is_known)) {
+        is_done[i] = true;
+        order.push_back(i);
+      }
+    }
+    if (order.size() == before) {
+      const auto open = std::find(is_done.begin(), is_done.end(), false) - is_done.begin();
+      return absl::InvalidArgumentError(
+          concat("NF ", nfs[static_cast<std::size_t>(open)].name, " is behind itself, or behind NFs that are"));
+    }
+  }
+  return order;
+}
+
+/// One round: shares for `wanted` packets a second at each last NF. None: the GPU has not so many SMs.
+std::optional<Schedule> round(std::span<const NfDemand> nfs, std::span<const std::size_t> order, GpuShape gpu,
+                              double wanted) {
+  Schedule result{std::vector<Share>(nfs.size()), std::vector<double>(nfs.size())};
+  std::uint32_t left = gpu.sms;
+  for (const std::size_t i : order) {
+    double sum = nfs[i].next.empty() ? wanted : 0;
+    for (const std::size_t next : nfs[i].next) {
+      sum += result.wanted_pps[next];
+    }
+    const std::optional<Share> share = least_share(nfs[i].cost, sum, nfs[i].latency_limit_ns, left, gpu.step);
+    if (!share) {
+      return std::nullopt;
+    }
+    result.shares[i] = *share;
+    result.wanted_pps[i] = sum;
+    left -= share->sms;
+  }
+  return result;
+}
+
+Result<Schedule> in_rounds(std::span<const NfDemand> nfs, GpuShape gpu, double growth, double most_pps) {
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::size_t> order, last_first(nfs));
+  double wanted = most_pps;
+  for (NfDemand const& nf : nfs) {
+    wanted = std::min(wanted, std::max(nf.packets_per_s, kMinPps));
+  }
+  std::optional<Schedule> best = round(nfs, order, gpu, wanted);
+  for (; !best && wanted > kMinPps; best = round(nfs, order, gpu, wanted)) {
+    wanted = std::max(wanted / (1 + growth), kMinPps);
+  }
+  if (!best) {
+    for (NfDemand const& nf : nfs) {
+      if (!least_share(nf.cost, kMinPps, nf.latency_limit_ns, gpu.sms, gpu.step)) {
+        return absl::ResourceExhaustedError(concat("NF ", nf.name, ": no launch ends within its latency limit of ",
+                                                   nf.latency_limit_ns, " ns, whatever part of the GPU it has"));
+      }
+    }
+    return absl::ResourceExhaustedError(
+        concat(gpu.sms, " SMs in parts of ", gpu.step, " do not do for ", nfs.size(), " NFs"));
+  }
+  while (wanted < most_pps) {
+    wanted = std::min(wanted * (1 + growth), most_pps);
+    std::optional<Schedule> next = round(nfs, order, gpu, wanted);
+    if (!next) {
+      break;
+    }
+    best = std::move(next);
+  }
+  return *std::move(best);
+}
+
+Result<Schedule> with_given_sms(std::span<const NfDemand> nfs, std::span<const std::uint32_t> sms) {
+  Schedule result{{}, std::vector<double>(nfs.size(), 0)};
+  for (std::size_t i = 0; i < nfs.size(); ++i) {
+    const std::optional<Share> share = fullest_share(nfs[i].cost, nfs[i].latency_limit_ns, sms[i]);
+    if (!share) {
+      return absl::ResourceExhaustedError(concat("NF ", nfs[i].name, ": no launch on ", sms[i],
+                                                 " SMs ends within its latency limit of ", nfs[i].latency_limit_ns,
+                                                 " ns"));
+    }
+    result.shares.push_back(*share);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string_view to_string(Mode mode) { return kNames[static_cast<std::size_t>(mode)].second; }
+
+Result<Mode> parse_mode(std::string_view name) {
+  const auto found =
+      std::find_if(kNames.begin(), kNames.end(), [name](auto const& entry) { return entry.second == name; });
+  if (found == kNames.end()) {
+    return absl::InvalidArgumentError(
+        concat("'", name, "' is no way to share a GPU; write scheduled, fair, uncoordinated or temporal"));
+  }
+  return found->first;
+}
+
+Result<Schedule> schedule(Mode mode, std::span<const NfDemand> nfs, GpuShape gpu, double growth, double most_pps) {
+  if (!(growth > 0 && growth < 1) || gpu.step == 0 || !(most_pps >= kMinPps)) {
+    return absl::InvalidArgumentError(concat("a growth of ", growth, ", steps of ", gpu.step, " SMs and at most ",
+                                             most_pps,
+                                             " packets a second; growth is between 0 and 1, the others are "
+                                             "1 or more"));
+  }
+  for (NfDemand const& nf : nfs) {
+    CATENA_RETURN_IF_ERROR(check(nf, nfs.size()));
+  }
+  if (nfs.empty()) {
+    return Schedule{};
+  }
+  if (mode == Mode::kScheduled) {
+    return in_rounds(nfs, gpu, growth, most_pps);
+  }
+  const std::uint32_t parts = gpu.sms / gpu.step;
+  if (parts < (mode == Mode::kFair ? nfs.size() : 1)) {
+    return absl::ResourceExhaustedError(
+        concat(gpu.sms, " SMs in parts of ", gpu.step, " do not do for ", nfs.size(), " NFs"));
+  }
+  std::vector<std::uint32_t> sms(nfs.size(), parts * gpu.step);
+  if (mode == Mode::kFair) {
+    const auto count = static_cast<std::uint32_t>(nfs.size());
+    for (std::uint32_t i = 0; i < count; ++i) {
+      sms[i] = (parts / count + (i < parts % count ? 1 : 0)) * gpu.step;
+    }
+  }
+  return with_given_sms(nfs, sms);
+}
+
+bool TrafficChange::is_away(std::span<const double> packets_per_s) const {
+  return !std::equal(
+      packets_per_s.begin(), packets_per_s.end(), scheduled_.begin(), scheduled_.end(),
+      [](double now, double before) { return std::abs(now - before) <= before * kChangePercent / kPercent; });
+}
+
+bool TrafficChange::look(std::span<const double> packets_per_s) {
+  const bool is_first = scheduled_.empty();
+  const bool is_away = this->is_away(packets_per_s);
+  const bool has_changed = is_first || (is_away && was_away_);
+  if (has_changed) {
+    scheduled_.assign(packets_per_s.begin(), packets_per_s.end());
+  }
+  was_away_ = is_away && !has_changed;
+  return has_changed;
+}
+
+}  // namespace catena::share
