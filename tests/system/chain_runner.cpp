@@ -142,7 +142,9 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
                           chain::parse_chain(chain_text(run, capture), data_file("chain/test.yaml")));
   chain::RunOptions options;
-  options.record_path = records;
+  if (run.records) {
+    options.record_path = records;
+  }
   options.workers = run.workers;
   options.sync = run.sync;
   ChainOutput output;
@@ -153,7 +155,7 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
     output.plan = chain->plan();
   }
   output.capture = read_file(capture);
-  output.records = read_file(records);
+  output.records = run.records ? read_file(records) : std::string();
   output.flows = read_file(flows_file(capture));
   std::error_code error;
   fs::remove(capture, error);

@@ -37,7 +37,10 @@ class SameBytes : public ::testing::TestWithParam<std::tuple<std::size_t, std::s
 
   ChainOutput run(std::uint32_t gpu_mask, std::string const& device, std::uint32_t workers = 1,
                   std::string const& extra = "", chain::SyncOptions const& sync = {}) const {
-    Result<ChainOutput> output = run_chain({nfs(), gpu_mask, traffic().capture, device, extra, workers, sync});
+    return run({nfs(), gpu_mask, traffic().capture, device, extra, workers, sync});
+  }
+  static ChainOutput run(ChainRun const& chain_run) {
+    Result<ChainOutput> output = run_chain(chain_run);
     EXPECT_TRUE(output.ok()) << output.status();
     return output.ok() ? *std::move(output) : ChainOutput{};
   }
@@ -122,6 +125,12 @@ TEST_P(SameBytes, for_every_number_of_workers_and_batch_shape) {
   expect_same(run(all(), device_names().front(), 1,
                   "  tuning: {pool_slots: 2048, units_per_launch: 3, launches_in_flight: 1}\n"),
               expected, "small pool");
+  for (const std::uint32_t mask : {0U, all()}) {
+    ChainRun grouped{nfs(), mask, traffic().capture, mask == 0 ? "none" : device_names().front(),
+                     "  tuning: {unit_packets: 16}\n"};
+    grouped.records = false;
+    expect_same_packets(run(grouped), expected, fmt::format("units of 16 together, mask {}", mask));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, SameBytes,
