@@ -30,7 +30,7 @@ constexpr std::array<std::uint32_t, 2> kMatchingPercent{0, 35};
 constexpr std::uint32_t kMaxQueues = 4;
 constexpr std::uint32_t kTimelineQueues = 3;
 constexpr std::uint32_t kQuickBufferPackets = 512;
-/// So many packets are different: more than caches hold.
+/// So many packets are different: more than the caches of a core hold.
 constexpr std::uint32_t kPacketsOfTraffic = 65536;
 constexpr double kQuickSeconds = 0.05;
 constexpr double kBatchShare = 0.3;  ///< of a run's length

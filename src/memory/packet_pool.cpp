@@ -30,8 +30,8 @@ Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std:
 }
 
 Unit* PacketPool::acquire_unit() {
-  std::uint32_t number = 0;
-  return arena_->free_units().pop(std::span(&number, 1)) ? &arena_->unit(number) : nullptr;
+  Unit* unit = nullptr;
+  return acquire_units(std::span(&unit, 1)) ? unit : nullptr;
 }
 
 bool PacketPool::acquire_units(std::span<Unit*> units) {

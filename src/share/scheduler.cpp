@@ -33,8 +33,9 @@ Status check(NfDemand const& nf, std::size_t nfs) {
                                              ": costs, speed and limit are numbers from 0 on, and a "
                                              "launch takes some time"));
   }
-  if (std::any_of(nf.next.begin(), nf.next.end(), [nfs](std::size_t next) { return next >= nfs; })) {
-    return absl::InvalidArgumentError(concat("NF ", nf.name, ": there is no NF ", nf.next.back(), " behind it"));
+  const auto unknown = std::find_if(nf.next.begin(), nf.next.end(), [nfs](std::size_t next) { return next >= nfs; });
+  if (unknown != nf.next.end()) {
+    return absl::InvalidArgumentError(concat("NF ", nf.name, ": there is no NF ", *unknown, " behind it"));
   }
   return absl::OkStatus();
 }
@@ -82,8 +83,8 @@ std::optional<Schedule> round(std::span<const NfDemand> nfs, std::span<const std
   return result;
 }
 
-Result<Schedule> in_rounds(std::span<const NfDemand> nfs, GpuShape gpu, double growth, double most_pps) {
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::size_t> order, last_first(nfs));
+Result<Schedule> in_rounds(std::span<const NfDemand> nfs, std::span<const std::size_t> order, GpuShape gpu,
+                           double growth, double most_pps) {
   double wanted = most_pps;
   for (NfDemand const& nf : nfs) {
     wanted = std::min(wanted, std::max(nf.packets_per_s, kMinPps));
@@ -151,11 +152,12 @@ Result<Schedule> schedule(Mode mode, std::span<const NfDemand> nfs, GpuShape gpu
   for (NfDemand const& nf : nfs) {
     CATENA_RETURN_IF_ERROR(check(nf, nfs.size()));
   }
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::size_t> order, last_first(nfs));
   if (nfs.empty()) {
     return Schedule{};
   }
   if (mode == Mode::kScheduled) {
-    return in_rounds(nfs, gpu, growth, most_pps);
+    return in_rounds(nfs, order, gpu, growth, most_pps);
   }
   const std::uint32_t parts = gpu.sms / gpu.step;
   if (parts < (mode == Mode::kFair ? nfs.size() : 1)) {
