@@ -7,6 +7,7 @@
 
 #include "device/backend.hpp"
 #include "device/testing/faulty_device.hpp"
+#include "device/testing/remote_device.hpp"
 #include "device/testing/shared_device.hpp"
 
 #include <gmock/gmock.h>
@@ -15,13 +16,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <new>
 #include <numeric>
 #include <random>
 #include <set>
 #include <thread>
-
-#include <sys/mman.h>
 
 namespace catena::device {
 namespace {
@@ -105,14 +103,26 @@ ProgramSource test_program() {
 
 std::span<const std::byte> bytes_of(auto const& value) { return std::as_bytes(std::span(&value, 1)); }
 
-/// As testing::shared_device(); "faulty": a FaultyDevice without faults around the OpenCL device.
+/// As testing::shared_device(); "faulty": a FaultyDevice without faults around the OpenCL device; "remote": the OpenCL
+/// device of a device server.
 Result<Device*> device_of(std::string_view backend) {
+  if (backend == "remote") {
+    static const Result<std::unique_ptr<Device>> kRemote = testing::open_remote();
+    CATENA_RETURN_IF_ERROR(kRemote.status());
+    return kRemote->get();
+  }
   if (backend != "faulty") {
     return testing::shared_device(backend);
   }
   CATENA_ASSIGN_OR_RETURN(Device * real, testing::shared_device("opencl"));
   static FaultyDevice faulty(*real);
   return &faulty;
+}
+
+/// The same device once more.
+Result<std::unique_ptr<Device>> open_again(std::string_view backend) {
+  return backend == "remote" ? testing::open_remote()
+                             : open(DevicePreference::of(backend == "faulty" ? "opencl" : backend));
 }
 
 class DeviceTest : public ::testing::TestWithParam<std::string_view> {
@@ -161,19 +171,15 @@ class DeviceTest : public ::testing::TestWithParam<std::string_view> {
 /// Whole pages of the host that nothing else uses, shared as a packet pool's are.
 class Pages {
  public:
-  explicit Pages(std::size_t bytes)
-      : start_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)), bytes_(bytes) {
-    if (start_ == MAP_FAILED) {
-      throw std::bad_alloc();
-    }
+  explicit Pages(std::size_t bytes) : memory_(remote::Mapping::create(bytes).value()), bytes_(bytes) {
+    start_ = memory_.bytes().data();
   }
-  Pages(Pages const&) = delete;
-  Pages& operator=(Pages const&) = delete;
-  ~Pages() { munmap(start_, bytes_); }
   std::span<std::byte> bytes() { return {static_cast<std::byte*>(start_), bytes_}; }
+  HostMemory memory() { return {bytes(), memory_.fd()}; }
   std::span<std::uint32_t> words() { return {static_cast<std::uint32_t*>(start_), bytes_ / sizeof(std::uint32_t)}; }
 
  private:
+  remote::Mapping memory_;
   void* start_;
   std::size_t bytes_;
 };
@@ -187,7 +193,7 @@ std::vector<std::byte> random_bytes(std::size_t count, std::uint32_t seed) {
 
 TEST_P(DeviceTest, info_describes_the_device) {
   DeviceInfo const& info = device().info();
-  EXPECT_EQ(info.backend, GetParam());
+  EXPECT_EQ(info.backend, GetParam() == "remote" ? "opencl" : GetParam());
   EXPECT_FALSE(info.name.empty());
   EXPECT_FALSE(info.driver.empty());
   EXPECT_FALSE(info.target.empty());
@@ -361,10 +367,10 @@ TEST_P(DeviceTest, several_devices_map_the_same_memory) {
     ASSERT_EQ(stream->launch(*program->kernel("add").value(), {count / 64, 64, 0}, arguments), absl::OkStatus());
     finish(*stream);
   };
-  const std::unique_ptr<Buffer> mapped = device().map_host(pages.bytes()).value();
+  const std::unique_ptr<Buffer> mapped = device().map_host(pages.memory()).value();
   {
-    const auto second = open(DevicePreference::of(GetParam() == "faulty" ? "opencl" : GetParam())).value();
-    const Result<std::unique_ptr<Buffer>> again = second->map_host(pages.bytes());
+    const auto second = open_again(GetParam()).value();
+    const Result<std::unique_ptr<Buffer>> again = second->map_host(pages.memory());
     ASSERT_TRUE(again.ok()) << again.status();
     add(*second, **again);
     add(device(), *mapped);
@@ -378,7 +384,7 @@ TEST_P(DeviceTest, kernels_and_the_host_work_on_the_same_mapped_memory) {
   Pages pages(std::size_t{1} << 20);
   const std::span<std::uint32_t> words = pages.words();
   std::ranges::fill(words, 1U);
-  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.bytes());
+  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.memory());
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   EXPECT_EQ((*mapped)->size(), pages.bytes().size());
   EXPECT_THAT(words, ::testing::Each(1U)) << "mapping must not change what is there";
@@ -403,7 +409,7 @@ TEST_P(DeviceTest, kernels_and_the_host_work_on_the_same_mapped_memory) {
 TEST_P(DeviceTest, kernel_touches_only_the_words_of_mapped_memory_that_it_writes) {
   Pages pages(8192);
   std::ranges::fill(pages.words(), 3U);
-  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.bytes());
+  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.memory());
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   const std::uint32_t count = 100;
   const std::uint32_t value = 5;
@@ -418,7 +424,7 @@ TEST_P(DeviceTest, copies_from_and_to_mapped_memory_work) {
   Pages pages(std::size_t{1} << 17);
   const std::vector<std::byte> content = random_bytes(pages.bytes().size(), 13);
   std::ranges::copy(content, pages.bytes().begin());
-  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.bytes());
+  const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.memory());
   ASSERT_TRUE(mapped.ok()) << mapped.status();
   const std::unique_ptr<Buffer> buffer = device().allocate(content.size()).value();
   ASSERT_EQ(stream().copy_to_device(*buffer, 0, pages.bytes()), absl::OkStatus());
@@ -450,7 +456,7 @@ TEST_P(DeviceTest, host_memory_is_free_again_once_its_buffer_is_gone) {
   const std::vector<std::byte> content = random_bytes(pages.bytes().size(), 14);
   std::ranges::copy(content, pages.bytes().begin());
   for (int round = 0; round < 3; ++round) {
-    const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.bytes());
+    const Result<std::unique_ptr<Buffer>> mapped = device().map_host(pages.memory());
     ASSERT_TRUE(mapped.ok()) << round << ": " << mapped.status();
   }
   EXPECT_TRUE(std::ranges::equal(pages.bytes(), content));
@@ -464,7 +470,7 @@ TEST_P(DeviceTest, host_memory_that_cannot_be_mapped_is_refused_with_the_reason)
   EXPECT_THAT(device().map_host(pages.bytes().subspan(64)).status().ToString(),
               AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr("64 bytes into a page")));
   const std::span<std::byte> too_much(pages.bytes().data(), std::size_t{1} << 50);
-  EXPECT_THAT(device().map_host(too_much).status().ToString(),
+  EXPECT_THAT(device().map_host({too_much, pages.memory().fd}).status().ToString(),
               AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("1125899906842624 bytes")));
   EXPECT_EQ(device().failed(), absl::OkStatus()) << "refused memory must not take the device out of use";
 }
@@ -898,7 +904,7 @@ TEST_P(DeviceTest, threads_may_launch_the_same_kernel_on_streams_of_their_own) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, DeviceTest, ::testing::Values("opencl", "cuda", "faulty"),
+INSTANTIATE_TEST_SUITE_P(backends, DeviceTest, ::testing::Values("opencl", "cuda", "faulty", "remote"),
                          [](auto const& param_info) { return std::string(param_info.param); });
 
 /// Never ready, and counts how often it was asked.
@@ -1057,8 +1063,8 @@ TEST_F(FaultyDeviceTest, row_copies_and_mapped_memory_fail_when_told_to_and_pass
   const Status wrong = absl::ResourceExhaustedError("planned");
   Pages pages(4096);
   device().fail(Call::kMapHost, 1, wrong);
-  EXPECT_EQ(device().map_host(pages.bytes()).status(), wrong);
-  EXPECT_TRUE(device().map_host(pages.bytes()).ok());
+  EXPECT_EQ(device().map_host(pages.memory()).status(), wrong);
+  EXPECT_TRUE(device().map_host(pages.memory()).ok());
   EXPECT_EQ(device().calls(Call::kMapHost), 2U);
 
   const std::unique_ptr<Stream> stream = device().create_stream({}).value();
@@ -1100,7 +1106,7 @@ TEST_F(FaultyDeviceTest, a_lost_device_fails_everything_from_then_on) {
   EXPECT_EQ(stream->record().status(), lost);
   EXPECT_EQ(device().allocate(8).status(), lost);
   Pages pages(4096);
-  EXPECT_EQ(device().map_host(pages.bytes()).status(), lost);
+  EXPECT_EQ(device().map_host(pages.memory()).status(), lost);
   EXPECT_EQ(stream->copy_rows_to_device(*buffer, 0, pages.bytes(), {1, 2, 4}), lost);
   EXPECT_EQ(stream->copy_rows_to_host(pages.bytes(), *buffer, 0, {1, 2, 4}), lost);
 }

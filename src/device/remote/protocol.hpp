@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+/// What a client and a device server say to one another, over two paths:
+///  - calls over a socket, which are rare and are waited for: what makes things, and what brings descriptors along;
+///  - commands over a ring in shared memory, one for each stream, which are not waited for.
+/// Things go by numbers that the server gave out to this client, memory by a number and an offset; nothing is an
+/// address. The server believes nothing of it: a command is copied before it is read, and every number, offset and
+/// length is checked. The client believes the server, which owns the device.
+namespace catena::device::remote {
+
+inline constexpr std::uint32_t kVersion = 1;
+
+/// Over the socket. Each is one frame [FrameHeader][body]; the answer is a frame too, and its body begins with a
+/// Status (see message.hpp).
+enum class Call : std::uint32_t {
+  kHello = 1,            ///< version -> DeviceInfo; brings a descriptor that tells when the server has ended
+  kAllocate,             ///< bytes -> buffer
+  kAllocatePinned,       ///< bytes -> region, window (0: none); brings the memory
+  kMapHost,              ///< bytes, offset, with the memory -> region, buffer
+  kFree,                 ///< kind, number -> (no answer)
+  kCreateStream,         ///< urgent -> stream; brings its page
+  kCreateCommandBuffer,  ///< partition (0: none) -> command buffer
+  kRecordLaunch,         ///< command buffer, launch
+  kRecordTimestamp,      ///< command buffer, time slot
+  kDivide,               ///< units of each -> partition and its units, of each
+  kCompile,              ///< source -> binary
+  kLoad,                 ///< binary -> program
+  kKernel,               ///< program, name -> kernel
+};
+
+/// What kFree frees.
+enum class Kind : std::uint32_t { kBuffer = 1, kRegion, kStream, kCommandBuffer, kPartition, kProgram };
+
+struct FrameHeader {
+  std::uint32_t call;
+  std::uint32_t bytes;  ///< of the body
+};
+/// Longest body: a program with its source and headers, or its binary.
+inline constexpr std::uint32_t kMaxFrameBytes = 64U << 20;
+
+/// Commands of a stream, in its ring: [CommandHeader][a struct of the command, or its fields][padding to 8 bytes].
+enum class Command : std::uint32_t {
+  kCopy = 1,
+  kFill,
+  kLaunch,
+  kEnqueue,
+  kFinalize,
+  kRecord,
+  kFlush,
+};
+struct CommandHeader {
+  Command command;
+  std::uint32_t bytes;   ///< of the whole command, a multiple of 8
+  std::uint32_t reply;   ///< 0, or the number under which the client waits for what became of it
+  std::uint32_t unused;
+};
+inline constexpr std::uint32_t kMaxCommandBytes = 8192;
+inline constexpr std::uint32_t kMaxArgumentBytes = 4096;  ///< of one by value
+
+struct CopyCommand {
+  std::uint64_t buffer_offset;
+  std::uint64_t region_offset;
+  std::uint64_t row_bytes;
+  std::uint64_t stride;
+  std::uint32_t rows;  ///< 0: one run of row_bytes bytes
+  std::uint32_t buffer;
+  std::uint32_t region;
+  std::uint32_t to_device;
+};
+struct FillCommand {
+  std::uint64_t offset;
+  std::uint64_t bytes;
+  std::uint32_t buffer;
+  std::uint32_t value;
+};
+struct EnqueueCommand {  ///< of kFinalize too
+  std::uint32_t command_buffer;
+  std::uint32_t unused;
+};
+inline constexpr std::uint32_t kNoTime = std::numeric_limits<std::uint32_t>::max();
+struct RecordCommand {
+  std::uint64_t sequence;   ///< StreamPage::reached tells of it
+  std::uint32_t time_slot;  ///< kNoTime: an event without a time
+  std::uint32_t unused;
+};
+
+inline constexpr std::uint32_t kRingBytes = 64U << 10;
+inline constexpr std::uint32_t kReplyTextBytes = 1024;
+
+/// Shared by one stream of a client and the server, who is the only one to write what is not the client's.
+struct StreamPage {
+  // the client's
+  alignas(64) std::atomic<std::uint64_t> tail;  ///< bytes put into the ring so far
+  // the server's
+  alignas(64) std::atomic<std::uint64_t> head;     ///< bytes taken out of it so far
+  std::atomic<std::uint64_t> reached;              ///< sequence of the last kRecord that the device has reached
+  std::atomic<std::uint32_t> is_broken;            ///< a command failed that nobody waited for: its Status is the reply
+  std::atomic<std::uint32_t> replied;              ///< number of the last command whose reply is here
+  std::uint32_t reply_code;
+  std::array<char, kReplyTextBytes> reply_text;  ///< ends with a NUL
+  alignas(64) std::array<std::byte, kRingBytes> ring;
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+/// Times of a client's timestamps, in nanoseconds since some moment.
+inline constexpr std::uint32_t kTimeSlots = 8192;
+inline constexpr std::int64_t kNotReached = std::numeric_limits<std::int64_t>::min();
+
+/// Shared by a client and the server.
+struct ClientPage {
+  alignas(64) std::atomic<std::uint32_t> server_sleeps;  ///< the client rings the bell after it has put a command
+  alignas(64) std::array<std::atomic<std::int64_t>, kTimeSlots> times;
+};
+
+// what one client may have at a time
+inline constexpr std::size_t kMaxStreams = 1024;
+inline constexpr std::size_t kMaxObjects = 65536;  ///< of each other kind
+
+}  // namespace catena::device::remote

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <chrono>
+#include <cstdint>
+
+#include "device/device.hpp"
+#include "device/remote/black_box.hpp"
+#include "device/remote/socket.hpp"
+
+/// The process that owns a device, for others who have none. Clients are strangers to one another: each has numbers and
+/// memory of its own, and device memory is zero when one gets it.
+namespace catena::device::remote {
+
+struct ServerLimits {
+  /// How long work may go on without coming to an end: a kernel that takes longer is taken for endless.
+  std::chrono::milliseconds launch{2000};
+  std::uint64_t device_bytes = std::uint64_t{64} << 30;  ///< of one client
+  std::uint64_t host_bytes = std::uint64_t{64} << 30;    ///< of one client: mapped and pinned
+};
+
+/// Serves the clients whose sockets come over `control` (see supervisor.hpp), each in a thread of its own, until the
+/// other end of `control` is gone; then, and once the device has failed or does not come to an end within
+/// `limits.launch`, the process has to end: nothing less frees a device from a kernel. `box` says why, and `end` is
+/// called, by any thread, with the exit status; it ends the process at once, without a destructor that could wait for
+/// the device.
+[[noreturn]] void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end)(int));
+
+/// What `control` carries: a client's number and name, with its end of a socketpair.
+inline constexpr std::uint32_t kAddClient = 1;
+
+// how a server ends
+inline constexpr int kExitSupervisorGone = 0;
+inline constexpr int kExitNoDevice = 64;      ///< it could not be opened; the reason is in the box
+inline constexpr int kExitDeviceFailed = 65;  ///< for good: a kernel trapped, or the device is lost
+inline constexpr int kExitEndless = 66;       ///< work went on longer than ServerLimits::launch
+
+}  // namespace catena::device::remote

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of a device server. Its supervisor starts it (see supervisor.hpp); people do not.
+#include "device/device.hpp"
+#include "device/remote/server.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int main(int count, char** arguments) {
+  using namespace catena::device;
+  constexpr int kArguments = 7;
+  if (count != kArguments) {
+    static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see `catena serve --help`\n", stderr));
+    return 2;
+  }
+  // whatever ends the supervisor ends this process too; it may have ended before that could be said
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_TIMERSLACK, 1);
+  const auto number = [arguments](int at) { return std::strtoull(arguments[at], nullptr, 10); };
+  remote::Fd control(static_cast<int>(number(2)));
+  auto box = remote::Mapping::map(remote::Fd(static_cast<int>(number(3))), sizeof(remote::BlackBox));
+  if (!box.ok()) {
+    return remote::kExitNoDevice;
+  }
+  auto& black_box = box->as<remote::BlackBox>();
+  const auto preference = parse_preference(arguments[1]);
+  auto device = preference.ok() ? open(*preference) : preference.status();
+  if (!device.ok() || *device == nullptr) {
+    black_box.reason.set(device.ok() ? "this machine has no such device" : std::string(device.status().message()));
+    black_box.has_reason.store(1);
+    return remote::kExitNoDevice;
+  }
+  const remote::ServerLimits limits{std::chrono::milliseconds(number(4)), number(5), number(6)};
+  remote::serve(**device, std::move(control), limits, black_box, &_exit);
+}

@@ -1,0 +1,563 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device server among clients that are strangers to one another, some of them hostile; and its death.
+#include "device/remote/server.hpp"
+
+#include <catena/core/text.hpp>
+
+#include "device/remote/device.hpp"
+#include "device/remote/message.hpp"
+#include "device/remote/protocol.hpp"
+#include "device/remote/supervisor.hpp"
+#include "device/testing/remote_device.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <condition_variable>
+#include <csignal>
+#include <filesystem>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+namespace catena::device::remote {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::chrono::seconds kLimit{30};
+
+constexpr const char* kKernels = R"(
+__kernel void fill(__global unsigned* data, unsigned count, unsigned value) {
+  if (get_global_id(0) < count) {
+    data[get_global_id(0)] = value;
+  }
+}
+__kernel void endless(__global volatile unsigned* data) {
+  while (data[0] != 77u) {
+  }
+}
+__kernel void trap(__global volatile unsigned* data) {
+  __global volatile unsigned* nowhere = 0;
+  *nowhere = data[0];
+}
+)";
+
+std::span<const std::byte> bytes_of(auto const& value) { return std::as_bytes(std::span(&value, 1)); }
+
+/// The deaths that a supervisor tells of.
+class Deaths {
+ public:
+  std::function<void(Supervisor::Death const&)> listener() {
+    return [this](Supervisor::Death const& death) {
+      const std::scoped_lock lock(mutex_);
+      deaths_.push_back(death);
+      changed_.notify_all();
+    };
+  }
+  /// The next one; fails the test where there is none within kLimit.
+  Supervisor::Death next() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(changed_.wait_for(lock, kLimit, [this] { return deaths_.size() > seen_; }));
+    return deaths_.size() > seen_ ? deaths_[seen_++] : Supervisor::Death{};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Supervisor::Death> deaths_;
+  std::size_t seen_ = 0;
+};
+
+class DeviceServer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Supervisor::Options options = testing::server_options();
+    options.limits.launch = std::chrono::milliseconds(300);
+    options.limits.device_bytes = std::uint64_t{64} << 20;
+    options.limits.host_bytes = std::uint64_t{64} << 20;
+    supervisor_ = Supervisor::start(options, deaths_.listener()).value();
+    const Result<std::unique_ptr<Device>> device = client("probe");
+    if (!device.ok()) {
+      GTEST_SKIP() << device.status().message();
+    }
+  }
+
+  Supervisor& supervisor() { return *supervisor_; }
+  Deaths& deaths() { return deaths_; }
+
+  Result<std::unique_ptr<Device>> client(std::string_view name) {
+    CATENA_ASSIGN_OR_RETURN(Fd socket, supervisor_->connect(name));
+    return connect(std::move(socket));
+  }
+  /// Once the server was started again.
+  std::unique_ptr<Device> client_again(std::string_view name) {
+    const auto end = std::chrono::steady_clock::now() + kLimit;
+    Result<std::unique_ptr<Device>> device = client(name);
+    while (!device.ok() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      device = client(name);
+    }
+    return std::move(device).value();
+  }
+
+ private:
+  Deaths deaths_;
+  std::unique_ptr<Supervisor> supervisor_;
+};
+
+/// A client with one buffer of kWords words and the kernels.
+class Worker {
+ public:
+  static constexpr std::uint32_t kWords = 1024;
+
+  explicit Worker(std::unique_ptr<Device> device) : device_(std::move(device)) {
+    program_ = device_->load(device_->compile({{{"test.kernel.cpp", kKernels}}, {}}).value()).value();
+    buffer_ = device_->allocate(kWords * sizeof(std::uint32_t)).value();
+    stream_ = device_->create_stream().value();
+  }
+  Device& device() { return *device_; }
+  Stream& stream() { return *stream_; }
+  Buffer& buffer() { return *buffer_; }
+  Kernel& kernel(std::string_view name) { return *program_->kernel(name).value(); }
+
+  Status fill(std::uint32_t value) {
+    const std::uint32_t count = kWords;
+    const std::array<KernelArgument, 3> arguments{buffer_.get(), bytes_of(count), bytes_of(value)};
+    return stream_->launch(kernel("fill"), {kWords / 64, 64, 0}, arguments);
+  }
+  Status start(std::string_view name) {
+    const std::array<KernelArgument, 1> arguments{buffer_.get()};
+    return stream_->launch(kernel(name), {1, 1, 0}, arguments);
+  }
+  Result<std::vector<std::uint32_t>> content() {
+    std::vector<std::uint32_t> words(kWords);
+    CATENA_RETURN_IF_ERROR(stream_->copy_to_host(std::as_writable_bytes(std::span(words)), *buffer_, 0));
+    CATENA_RETURN_IF_ERROR(finish());
+    return words;
+  }
+  Status finish() {
+    CATENA_ASSIGN_OR_RETURN(const auto event, stream_->record());
+    return event->wait(kLimit, "test");
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Program> program_;
+  std::unique_ptr<Buffer> buffer_;
+  std::unique_ptr<Stream> stream_;
+};
+
+TEST_F(DeviceServer, clients_get_memory_without_a_byte_of_its_last_owner) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  for (int round = 0; round < 8; ++round) {
+    const auto device = client("one").value();
+    const auto buffer = device->allocate(kBytes).value();
+    const auto pinned = device->allocate_pinned(kBytes).value();
+    EXPECT_THAT(pinned->bytes(), ::testing::Each(std::byte{0}));
+    const auto stream = device->create_stream().value();
+    ASSERT_EQ(stream->copy_to_host(pinned->bytes(), *buffer, 0), absl::OkStatus());
+    ASSERT_EQ(stream->record().value()->wait(kLimit, "test"), absl::OkStatus());
+    ASSERT_TRUE(std::ranges::all_of(pinned->bytes(), [](std::byte byte) { return byte == std::byte{0}; })) << round;
+    ASSERT_EQ(stream->fill(*buffer, 0, kBytes, 0x5C), absl::OkStatus());
+    ASSERT_EQ(stream->record().value()->wait(kLimit, "test"), absl::OkStatus());
+    std::ranges::fill(pinned->bytes(), std::byte{0x5C});
+  }
+}
+
+TEST_F(DeviceServer, a_client_has_no_more_than_its_share) {
+  const auto device = client("greedy").value();
+  const auto most = device->allocate(std::size_t{64} << 20);
+  ASSERT_TRUE(most.ok()) << most.status();
+  EXPECT_THAT(device->allocate(1).status().ToString(),
+              AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("a client has at most 67108864")));
+  EXPECT_THAT(device->allocate_pinned((std::size_t{64} << 20) + 1).status().ToString(), HasSubstr("RESOURCE_EXHAUSTED"));
+  std::vector<std::unique_ptr<Stream>> streams;
+  Status status;
+  while (status.ok() && streams.size() <= kMaxStreams) {
+    auto stream = device->create_stream({});
+    status = stream.status();
+    if (stream.ok()) {
+      streams.push_back(*std::move(stream));
+    }
+  }
+  EXPECT_EQ(streams.size(), kMaxStreams);
+  EXPECT_THAT(status.ToString(), AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("1024 streams")));
+  const auto other = client("modest").value();
+  EXPECT_TRUE(other->allocate(std::size_t{1} << 20).ok()) << "what one has is nothing to the other";
+}
+
+TEST_F(DeviceServer, what_a_client_leaves_behind_is_there_for_the_next) {
+  for (int round = 0; round < 4; ++round) {
+    const auto device = client("short-lived").value();
+    const auto buffer = device->allocate(std::size_t{60} << 20);
+    ASSERT_TRUE(buffer.ok()) << round << ": " << buffer.status();
+  }
+  const std::string maps = concat("/proc/", supervisor().pid(), "/fd");
+  const auto device = client("last").value();
+  std::size_t fds = 0;
+  for ([[maybe_unused]] auto const& entry : std::filesystem::directory_iterator(maps)) {
+    ++fds;
+  }
+  EXPECT_LT(fds, 40U) << "descriptors of clients that are gone";
+}
+
+TEST_F(DeviceServer, a_dead_server_is_a_lost_device_and_the_next_one_serves) {
+  Worker worker(client("worker").value());
+  ASSERT_EQ(worker.fill(5), absl::OkStatus());
+  ASSERT_EQ(worker.finish(), absl::OkStatus());
+  const int dead = supervisor().pid();
+  ASSERT_EQ(kill(dead, SIGKILL), 0);
+  const Supervisor::Death death = deaths().next();
+  EXPECT_FALSE(death.is_fault);
+  EXPECT_THAT(death.reason, HasSubstr("signal 9"));
+  EXPECT_THAT(death.suspects, IsEmpty());
+
+  const Status status = worker.finish();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::IsUnavailable(worker.device().failed()));
+  EXPECT_TRUE(absl::IsUnavailable(worker.device().allocate(8).status()));
+  EXPECT_TRUE(absl::IsUnavailable(worker.fill(6)));
+
+  Worker again(client_again("worker"));
+  EXPECT_NE(supervisor().pid(), dead);
+  ASSERT_EQ(again.fill(7), absl::OkStatus());
+  EXPECT_THAT(again.content().value(), ::testing::Each(7U));
+}
+
+TEST_F(DeviceServer, an_endless_kernel_ends_the_server_alone_and_is_named) {
+  Worker honest(client("honest").value());
+  Worker hostile(client("hostile").value());
+  ASSERT_EQ(honest.fill(1), absl::OkStatus());
+  ASSERT_EQ(honest.finish(), absl::OkStatus());
+  ASSERT_EQ(hostile.start("endless"), absl::OkStatus());
+  ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
+  const Supervisor::Death death = deaths().next();
+  EXPECT_TRUE(death.is_fault);
+  EXPECT_THAT(death.reason, HasSubstr("has not come to an end within 300 ms"));
+  ASSERT_EQ(death.suspects.size(), 1U);
+  EXPECT_EQ(death.suspects[0].client, "hostile");
+  EXPECT_EQ(death.suspects[0].kernel, "endless");
+  Worker again(client_again("honest"));
+  EXPECT_EQ(again.fill(2), absl::OkStatus());
+  EXPECT_EQ(again.finish(), absl::OkStatus());
+}
+
+TEST_F(DeviceServer, a_kernel_that_traps_ends_the_server_alone_and_is_named) {
+  Worker hostile(client("hostile").value());
+  ASSERT_EQ(hostile.fill(1), absl::OkStatus());
+  ASSERT_EQ(hostile.finish(), absl::OkStatus());
+  static_cast<void>(hostile.start("trap"));
+  static_cast<void>(hostile.stream().flush());
+  const Supervisor::Death death = deaths().next();
+  EXPECT_TRUE(death.is_fault) << death.reason;
+  ASSERT_EQ(death.suspects.size(), 1U);
+  EXPECT_EQ(death.suspects[0].client, "hostile");
+  EXPECT_EQ(death.suspects[0].kernel, "trap");
+}
+
+TEST_F(DeviceServer, work_that_nobody_waits_for_is_not_taken_for_endless) {
+  Worker worker(client("worker").value());
+  ASSERT_EQ(worker.fill(3), absl::OkStatus());
+  const int pid = supervisor().pid();
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // thrice the limit
+  EXPECT_EQ(supervisor().pid(), pid);
+  EXPECT_THAT(worker.content().value(), ::testing::Each(3U));
+}
+
+/// A client that may send anything.
+class Forger {
+ public:
+  explicit Forger(Fd socket)
+      : socket_(std::move(socket)),
+        page_(Mapping::create(sizeof(ClientPage)).value()),
+        bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    send(Call::kHello, Writer().put(kVersion), page_.fd());
+    send(Call::kHello, {}, bell_.get());
+    EXPECT_TRUE(receive().ok());
+  }
+  void send(Call call, Writer const& body, int fd = -1) {
+    static_cast<void>(send_frame(socket_.get(), static_cast<std::uint32_t>(call), body.bytes(), fd));
+  }
+  Status receive(Frame* frame = nullptr) {
+    Result<Frame> got = receive_frame(socket_.get(), kMaxFrameBytes);
+    CATENA_RETURN_IF_ERROR(got.status());
+    const Status status = Reader(got->body).take_status();
+    if (frame != nullptr) {
+      *frame = *std::move(got);
+    }
+    return status;
+  }
+  Status call(Call call, Writer const& body, int fd = -1, Frame* frame = nullptr) {
+    send(call, body, fd);
+    return receive(frame);
+  }
+  /// The number that an answer begins with.
+  static std::uint32_t number_in(Frame const& frame) {
+    Reader body(frame.body);
+    static_cast<void>(body.take_status());
+    return body.take<std::uint32_t>();
+  }
+  std::uint32_t make(Call call, Writer const& body) {
+    Frame frame;
+    EXPECT_EQ(this->call(call, body, -1, &frame), absl::OkStatus());
+    return number_in(frame);
+  }
+  /// A stream; its page is in `page`.
+  std::uint32_t make_stream(Mapping& page) {
+    Frame frame;
+    EXPECT_EQ(call(Call::kCreateStream, Writer().put(0U), -1, &frame), absl::OkStatus());
+    page = Mapping::map(std::move(frame.fd), sizeof(StreamPage)).value();
+    return number_in(frame);
+  }
+  /// Puts raw bytes into a ring and says that `bytes` more are there.
+  void put(Mapping const& memory, std::span<const std::byte> raw, std::uint64_t bytes) {
+    auto& page = memory.as<StreamPage>();
+    const std::uint64_t tail = page.tail.load();
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      page.ring[(tail + i) % kRingBytes] = raw[i];
+    }
+    page.tail.store(tail + bytes);
+    const std::uint64_t one = 1;
+    static_cast<void>(write(bell_.get(), &one, sizeof one));
+  }
+  template <typename Body>
+  void put_command(Mapping const& memory, Command command, Body const& body) {
+    const CommandHeader header{command, static_cast<std::uint32_t>(sizeof(CommandHeader) + sizeof body), 0, 0};
+    const Writer whole = Writer().put(header).put(body);
+    put(memory, whole.bytes(), whole.bytes().size());
+  }
+  /// True once the server hung up.
+  bool is_cut_off() {
+    std::array<pollfd, 1> fds{{{socket_.get(), POLLIN, 0}}};
+    poll(fds.data(), fds.size(), 10'000);
+    return (fds[0].revents & POLLHUP) != 0 || !receive().ok();
+  }
+
+ private:
+  Fd socket_;
+  Mapping page_;
+  Fd bell_;
+};
+
+/// The error that a stream breaks with.
+std::string broken(Mapping const& memory) {
+  auto& page = memory.as<StreamPage>();
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  while (page.is_broken.load() == 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  return page.is_broken.load() == 0 ? "" : page.reply_text.data();
+}
+
+TEST_F(DeviceServer, numbers_of_other_clients_mean_nothing) {
+  Worker victim(client("victim").value());
+  ASSERT_EQ(victim.fill(0x600D), absl::OkStatus());
+  ASSERT_EQ(victim.finish(), absl::OkStatus());
+  Forger forger(supervisor().connect("forger").value());
+  const std::uint32_t region = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
+  const std::uint32_t own = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
+  // every number that the victim can have, and many that nobody has, but the forger's own
+  for (std::uint32_t number = 0; number < 64; ++number) {
+    Mapping page;
+    const std::uint32_t stream = forger.make_stream(page);
+    if (number != own) {
+      forger.put_command(page, Command::kCopy, CopyCommand{0, 0, 64, 64, 0, number, region, 1});
+      EXPECT_THAT(broken(page), HasSubstr("has no")) << number;
+    }
+    forger.send(Call::kFree, Writer().put(Kind::kStream).put(stream));
+  }
+  EXPECT_THAT(victim.content().value(), ::testing::Each(0x600DU));
+}
+
+TEST_F(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothing_else) {
+  Forger forger(supervisor().connect("forger").value());
+  const std::uint32_t region = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
+  const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
+  constexpr std::uint64_t kHuge = ~std::uint64_t{0};
+  const CopyCommand wrong[] = {
+      {0, 0, 4097, 4097, 0, buffer, region, 1},       {0, 1, 4096, 4096, 0, buffer, region, 1},
+      {1, 0, 4096, 4096, 0, buffer, region, 1},       {kHuge, 0, 1, 1, 0, buffer, region, 1},
+      {0, kHuge, 1, 1, 0, buffer, region, 1},         {0, 0, kHuge, kHuge, 0, buffer, region, 0},
+      {0, 4096, 1, 1, 0, buffer, region, 0},          {0, 0, 64, 64, 65, buffer, region, 1},
+      {0, 0, 64, 0, 2, buffer, region, 1},            {0, 0, 1, kHuge / 2 + 1, 3, buffer, region, 0},
+      {0, 0, 64, 64, 0xFFFFFFFF, buffer, region, 0},  {0, 0, 1, 1, 0, buffer, region + 1, 1},  // the window, a buffer
+      {0, 0, 1, 1, 0, region + 1, region, 1},         {0, 4064, 33, 64, 1, buffer, region, 1},
+  };
+  for (CopyCommand const& command : wrong) {
+    Mapping page;
+    forger.make_stream(page);
+    forger.put_command(page, Command::kCopy, command);
+    EXPECT_NE(broken(page), "") << command.buffer_offset << " " << command.region_offset << " " << command.row_bytes;
+  }
+  for (FillCommand const& command :
+       {FillCommand{0, 4097, buffer, 0}, FillCommand{4096, 1, buffer, 0}, FillCommand{kHuge, 2, buffer, 0},
+        FillCommand{0, 1, region + 1, 0}, FillCommand{0, 1, 0, 0}}) {
+    Mapping page;
+    forger.make_stream(page);
+    forger.put_command(page, Command::kFill, command);
+    EXPECT_NE(broken(page), "") << command.offset;
+  }
+  for (RecordCommand const& command :
+       {RecordCommand{0, kNoTime, 0}, RecordCommand{2, kNoTime, 0}, RecordCommand{kHuge, kNoTime, 0},
+        RecordCommand{1, kTimeSlots, 0}}) {
+    Mapping page;
+    forger.make_stream(page);
+    forger.put_command(page, Command::kRecord, command);
+    EXPECT_NE(broken(page), "") << command.sequence;
+  }
+  Worker other(client("other").value());
+  ASSERT_EQ(other.fill(1), absl::OkStatus());
+  EXPECT_EQ(other.finish(), absl::OkStatus());
+}
+
+TEST_F(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {
+  struct Lie {
+    CommandHeader header;
+    std::uint64_t bytes;
+  };
+  const Lie lies[] = {
+      {{Command::kFlush, 0, 0, 0}, 16},      {{Command::kFlush, 8, 0, 0}, 16},
+      {{Command::kFlush, 17, 0, 0}, 24},     {{Command::kFlush, 24, 0, 0}, 16},
+      {{Command::kFlush, 0xFFFFFFF8, 0, 0}, 16}, {{Command::kFlush, kMaxCommandBytes + 8, 0, 0}, kRingBytes},
+      {{Command::kFlush, 16, 0, 0}, 8},      {{Command::kFlush, 16, 0, 0}, kRingBytes + 8},
+      {{Command::kFlush, 16, 0, 0}, ~std::uint64_t{0}},
+  };
+  for (Lie const& lie : lies) {
+    Forger forger(supervisor().connect("liar").value());
+    Mapping page;
+    forger.make_stream(page);
+    forger.put(page, std::as_bytes(std::span(&lie.header, 1)), lie.bytes);
+    EXPECT_TRUE(forger.is_cut_off()) << lie.header.bytes << " " << lie.bytes;
+  }
+  EXPECT_TRUE(client("next").ok());
+}
+
+TEST_F(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
+  Forger forger(supervisor().connect("shrinker").value());
+  const Fd loose(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(loose.get(), 8192), 0);
+  const Writer body = Writer().put(std::uint64_t{8192}).put(std::uint64_t{0});
+  EXPECT_THAT(forger.call(Call::kMapHost, body, loose.get()).ToString(), HasSubstr("F_SEAL_SHRINK"));
+  const Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  EXPECT_THAT(forger.call(Call::kMapHost, body, file.get()).ToString(), HasSubstr("F_SEAL_SHRINK"));
+  ASSERT_EQ(fcntl(loose.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  for (const auto& [bytes, offset] : {std::pair<std::uint64_t, std::uint64_t>{8193, 0}, {8192, 4096}, {4096, 1},
+                                      {4096, ~std::uint64_t{0} & ~std::uint64_t{4095}}, {0, 0}}) {
+    EXPECT_FALSE(forger.call(Call::kMapHost, Writer().put(bytes).put(offset), loose.get()).ok()) << bytes << " " << offset;
+  }
+  EXPECT_EQ(forger.call(Call::kMapHost, body, loose.get()), absl::OkStatus());
+}
+
+TEST_F(DeviceServer, a_recording_outlives_what_it_works_on_where_its_owner_frees_that) {
+  Forger forger(supervisor().connect("careless").value());
+  const ProgramSource source{{{"test.kernel.cpp", kKernels}}, {}};
+  Frame frame;
+  const Writer compile = Writer().put(1U).put_text(source.files[0].name).put_text(source.files[0].text).put(0U);
+  ASSERT_EQ(forger.call(Call::kCompile, compile, -1, &frame), absl::OkStatus());
+  Reader answer(frame.body);
+  static_cast<void>(answer.take_status());
+  const std::uint32_t program = forger.make(Call::kLoad, Writer().put_bytes(answer.take_bytes()));
+  const std::uint32_t kernel = forger.make(Call::kKernel, Writer().put(program).put_text("fill"));
+  const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
+  const std::uint32_t recording = forger.make(Call::kCreateCommandBuffer, Writer().put(0U));
+  Writer launch;
+  launch.put(kernel).put(16U).put(64U).put(0U).put(3U).put(0U).put(buffer);
+  for (const std::uint32_t value : {1024U, 9U}) {
+    launch.put(1U).put_bytes(bytes_of(value));
+  }
+  ASSERT_EQ(forger.call(Call::kRecordLaunch, Writer().put(recording).put_bytes(launch.bytes())), absl::OkStatus());
+  Mapping page;
+  forger.make_stream(page);
+  forger.send(Call::kFree, Writer().put(Kind::kBuffer).put(buffer));
+  forger.send(Call::kFree, Writer().put(Kind::kProgram).put(program));
+  const std::uint64_t before = page.as<StreamPage>().reached.load();
+  for (std::uint64_t run = 1; run <= 20; ++run) {
+    forger.put_command(page, Command::kEnqueue, EnqueueCommand{recording, 0});
+    forger.put_command(page, Command::kRecord, RecordCommand{run, kNoTime, 0});
+  }
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  while (page.as<StreamPage>().reached.load() < before + 20 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(page.as<StreamPage>().reached.load(), 20U);
+  EXPECT_EQ(page.as<StreamPage>().is_broken.load(), 0U);
+  EXPECT_FALSE(forger.call(Call::kKernel, Writer().put(program).put_text("fill")).ok());
+}
+
+TEST_F(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
+  Worker victim(client("victim").value());
+  ASSERT_EQ(victim.fill(42), absl::OkStatus());
+  ASSERT_EQ(victim.finish(), absl::OkStatus());
+  const int pid = supervisor().pid();
+  std::mt19937 random(7);
+  for (int client = 0; client < 60; ++client) {
+    Forger forger(supervisor().connect("noise").value());
+    Mapping page;
+    forger.make_stream(page);
+    for (int frame = 0; frame < 20; ++frame) {
+      Writer body;
+      for (auto word = random() % 12; word > 0; --word) {
+        body.put(random() % 4 == 0 ? static_cast<std::uint32_t>(random()) : static_cast<std::uint32_t>(random() % 8));
+      }
+      forger.send(static_cast<Call>(random() % 16), body);
+      std::vector<std::byte> noise(8 * (2 + random() % 16));
+      for (std::byte& byte : noise) {
+        byte = static_cast<std::byte>(random() % 3 == 0 ? random() : random() % 8);
+      }
+      const CommandHeader header{static_cast<Command>(random() % 9), static_cast<std::uint32_t>(noise.size()),
+                                 static_cast<std::uint32_t>(random() % 2), 0};
+      std::ranges::copy(std::as_bytes(std::span(&header, 1)), noise.begin());
+      forger.put(page, noise, noise.size());
+    }
+  }
+  EXPECT_THAT(victim.content().value(), ::testing::Each(42U));
+  EXPECT_EQ(supervisor().pid(), pid);
+}
+
+TEST_F(DeviceServer, another_version_is_told_so) {
+  const Fd socket = supervisor().connect("old").value();
+  const Mapping page = Mapping::create(sizeof(ClientPage)).value();
+  ASSERT_EQ(send_frame(socket.get(), static_cast<std::uint32_t>(Call::kHello), Writer().put(kVersion + 1).bytes(),
+                       page.fd()),
+            absl::OkStatus());
+  const Frame frame = receive_frame(socket.get(), kMaxFrameBytes).value();
+  EXPECT_THAT(Reader(frame.body).take_status().ToString(), HasSubstr(concat("version ", kVersion + 1)));
+}
+
+TEST(DeviceServerStart, a_device_that_is_not_there_shows_with_its_reason) {
+  Deaths deaths;
+  const auto supervisor = Supervisor::start(testing::server_options("opencl:1000"), deaths.listener()).value();
+  EXPECT_THAT(deaths.next().reason, HasSubstr("no OpenCL device number 1000"));
+  const Result<Fd> socket = supervisor->connect("early");
+  if (!socket.ok()) {
+    EXPECT_THAT(socket.status().ToString(), HasSubstr("no OpenCL device number 1000"));
+  }
+}
+
+TEST(DeviceServerStart, a_program_that_is_not_there_is_unavailable) {
+  Supervisor::Options options = testing::server_options();
+  options.program = "/nonexistent/catena-device-server";
+  EXPECT_THAT(Supervisor::start(options).status().ToString(),
+              AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("/nonexistent/catena-device-server")));
+}
+
+TEST(DeviceServerStart, the_server_ends_with_its_supervisor) {
+  auto supervisor = Supervisor::start(testing::server_options()).value();
+  const int pid = supervisor->pid();
+  supervisor.reset();
+  EXPECT_NE(kill(pid, 0), 0) << "and nothing is left of it";
+}
+
+}  // namespace
+}  // namespace catena::device::remote

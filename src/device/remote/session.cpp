@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one client has at a device server, and the calls by which it gets it. The commands of its streams are in
+// session_streams.cpp.
+#include "device/remote/session.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <array>
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+namespace catena::device::remote {
+namespace {
+
+constexpr std::chrono::seconds kClearLimit{10};
+/// A client that stops in the middle of a frame, or does not read its answers, is given up.
+constexpr timeval kSocketLimit{5, 0};
+
+Status malformed(std::string_view what) {
+  return absl::InvalidArgumentError(concat("the client sent ", what, ", which no client does"));
+}
+
+Status unknown(std::string_view kind, std::uint32_t number) {
+  return absl::InvalidArgumentError(concat("the client has no ", kind, " number ", number));
+}
+
+template <typename Table>
+auto* find(Table& table, std::uint32_t number) {
+  const auto found = table.find(number);
+  return found == table.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+template <typename T>
+Status Session::check_room(Table<T> const& table, std::string_view what, std::size_t max) {
+  return table.size() < max
+             ? absl::OkStatus()
+             : absl::ResourceExhaustedError(concat("a client of a device server has at most ", max, " ", what));
+}
+
+Session::Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box)
+    : device_(&device), socket_(std::move(socket)), limits_(limits), box_(&box) {}
+
+Session::~Session() = default;
+
+Status Session::greet() {
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kSocketLimit, sizeof kSocketLimit);
+  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kSocketLimit, sizeof kSocketLimit);
+  CATENA_ASSIGN_OR_RETURN(Frame hello, receive_frame(socket_.get(), kMaxFrameBytes));
+  Reader body(hello.body);
+  const auto version = body.take<std::uint32_t>();
+  if (hello.call != static_cast<std::uint32_t>(Call::kHello) || !body.ok() || !hello.fd) {
+    return malformed("no greeting");
+  }
+  if (version != kVersion) {
+    const Status status = absl::UnavailableError(
+        concat("the device server speaks version ", kVersion, " and the client version ", version));
+    static_cast<void>(send_frame(socket_.get(), hello.call, Writer().put_status(status).bytes()));
+    return status;
+  }
+  CATENA_ASSIGN_OR_RETURN(page_, Mapping::map(std::move(hello.fd), sizeof(ClientPage)));
+  CATENA_ASSIGN_OR_RETURN(Frame bell, receive_frame(socket_.get(), kMaxFrameBytes));
+  if (!bell.fd) {
+    return malformed("no bell");
+  }
+  bell_ = std::move(bell.fd);
+  CATENA_ASSIGN_OR_RETURN(own_stream_, device_->create_stream({}));
+  CATENA_ASSIGN_OR_RETURN(reference_, own_stream_->record_timestamp());
+  CATENA_ASSIGN_OR_RETURN(const auto done, own_stream_->record());
+  CATENA_RETURN_IF_ERROR(done->wait(kClearLimit, "greeting a client"));
+  DeviceInfo const& info = device_->info();
+  Writer answer;
+  answer.put_status(absl::OkStatus()).put_text(info.backend).put_text(info.name).put_text(info.driver);
+  answer.put_text(info.target).put(info.compute_units).put(info.memory_bytes).put(info.local_memory_bytes);
+  answer.put(info.max_group_size).put(static_cast<std::uint32_t>(info.is_cpu));
+  const Fd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  return send_frame(socket_.get(), hello.call, answer.bytes(), self.get());
+}
+
+Status Session::take_frame() {
+  CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(socket_.get(), kMaxFrameBytes));
+  Reader body(frame.body);
+  const auto call = static_cast<Call>(frame.call);
+  if (call == Call::kFree) {
+    return free(body);
+  }
+  int answer_fd = -1;
+  const Result<Writer> result = answer(call, body, std::move(frame.fd), answer_fd);
+  Writer whole;
+  whole.put_status(result.status());
+  if (result.ok()) {
+    whole.add(*result);
+  }
+  return send_frame(socket_.get(), frame.call, whole.bytes(), result.ok() ? answer_fd : -1);
+}
+
+Result<Writer> Session::answer(Call call, Reader& body, Fd fd, int& answer_fd) {
+  switch (call) {
+    case Call::kAllocate:
+      return allocate(body);
+    case Call::kAllocatePinned:
+      return allocate_pinned(body, answer_fd);
+    case Call::kMapHost:
+      return map_host(body, std::move(fd));
+    case Call::kCreateStream:
+      return create_stream(body, answer_fd);
+    case Call::kCreateCommandBuffer:
+      return create_command_buffer(body);
+    case Call::kRecordLaunch:
+      return record_launch(body);
+    case Call::kRecordTimestamp:
+      return record_timestamp(body);
+    case Call::kDivide:
+      return divide(body);
+    case Call::kCompile:
+      return compile(body);
+    case Call::kLoad:
+      return load(body);
+    case Call::kKernel:
+      return find_kernel(body);
+    case Call::kHello:
+    case Call::kFree:
+      break;
+  }
+  return malformed(concat("call ", static_cast<std::uint32_t>(call)));
+}
+
+/// Nothing of its last owner is left in it.
+Status Session::clear(Buffer& buffer) {
+  CATENA_RETURN_IF_ERROR(own_stream_->fill(buffer, 0, buffer.size(), 0));
+  CATENA_ASSIGN_OR_RETURN(const auto done, own_stream_->record());
+  return done->wait(kClearLimit, "clearing device memory");
+}
+
+Result<Writer> Session::allocate(Reader& body) {
+  const auto bytes = body.take<std::uint64_t>();
+  if (!body.ok()) {
+    return malformed("an allocation without its size");
+  }
+  CATENA_RETURN_IF_ERROR(check_room(buffers_, "buffers"));
+  if (bytes > limits_.device_bytes - device_bytes_) {
+    return absl::ResourceExhaustedError(concat(bytes, " bytes of device memory: a client has at most ",
+                                               limits_.device_bytes, ", and this one has ", device_bytes_));
+  }
+  auto memory = std::make_shared<Memory>();
+  CATENA_ASSIGN_OR_RETURN(memory->buffer, device_->allocate(bytes));
+  CATENA_RETURN_IF_ERROR(clear(*memory->buffer));
+  memory->counted_bytes = bytes;
+  device_bytes_ += bytes;
+  const std::uint32_t number = next_number();
+  buffers_.emplace(number, std::move(memory));
+  return Writer().put(number);
+}
+
+Result<Writer> Session::allocate_pinned(Reader& body, int& answer_fd) {
+  const auto bytes = body.take<std::uint64_t>();
+  if (!body.ok() || bytes == 0) {
+    return malformed("an allocation without its size");
+  }
+  CATENA_RETURN_IF_ERROR(check_room(regions_, "regions"));
+  CATENA_RETURN_IF_ERROR(check_room(buffers_, "buffers"));
+  if (bytes > limits_.host_bytes - host_bytes_) {
+    return absl::ResourceExhaustedError(concat(bytes, " bytes of pinned memory: a client has at most ",
+                                               limits_.host_bytes, ", and this one has ", host_bytes_));
+  }
+  auto region = std::make_shared<Region>();
+  CATENA_ASSIGN_OR_RETURN(region->mapping, Mapping::create(bytes));
+  Result<std::unique_ptr<Buffer>> window = device_->map_host({region->mapping.bytes(), region->mapping.fd()});
+  if (!window.ok() && !absl::IsUnimplemented(window.status())) {
+    return window.status();
+  }
+  region->counted_bytes = bytes;
+  host_bytes_ += bytes;
+  answer_fd = region->mapping.fd();
+  const std::uint32_t number = next_number();
+  regions_.emplace(number, std::move(region));
+  std::uint32_t window_number = 0;
+  if (window.ok()) {
+    window_number = next_number();
+    buffers_.emplace(window_number, std::make_shared<Memory>(Memory{regions_[number], *std::move(window)}));
+  }
+  return Writer().put(number).put(window_number);
+}
+
+Result<Writer> Session::map_host(Reader& body, Fd fd) {
+  const auto bytes = body.take<std::uint64_t>();
+  const auto offset = body.take<std::uint64_t>();
+  if (!body.ok() || !fd) {
+    return malformed("a mapping without memory");
+  }
+  CATENA_RETURN_IF_ERROR(check_room(regions_, "regions"));
+  CATENA_RETURN_IF_ERROR(check_room(buffers_, "buffers"));
+  if (bytes > limits_.host_bytes - host_bytes_) {
+    return absl::ResourceExhaustedError(concat("mapping ", bytes, " bytes: a client has at most ", limits_.host_bytes,
+                                               ", and this one has ", host_bytes_));
+  }
+  auto region = std::make_shared<Region>();
+  CATENA_ASSIGN_OR_RETURN(region->mapping, Mapping::map(std::move(fd), bytes, offset));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> window,
+                          device_->map_host({region->mapping.bytes(), region->mapping.fd(), offset}));
+  region->counted_bytes = bytes;
+  host_bytes_ += bytes;
+  const std::uint32_t number = next_number();
+  const std::uint32_t window_number = next_number();
+  buffers_.emplace(window_number, std::make_shared<Memory>(Memory{region, std::move(window)}));
+  regions_.emplace(number, std::move(region));
+  return Writer().put(number).put(window_number);
+}
+
+Result<Writer> Session::create_stream(Reader& body, int& answer_fd) {
+  const bool is_urgent = body.take<std::uint32_t>() != 0;
+  CATENA_RETURN_IF_ERROR(check_room(streams_, "streams", kMaxStreams));
+  ServedStream stream;
+  CATENA_ASSIGN_OR_RETURN(stream.stream, device_->create_stream({.is_urgent = is_urgent}));
+  CATENA_ASSIGN_OR_RETURN(stream.memory, Mapping::create(sizeof(StreamPage)));
+  stream.page = &stream.memory.as<StreamPage>();
+  answer_fd = stream.memory.fd();
+  const std::uint32_t number = next_number();
+  streams_.emplace(number, std::move(stream));
+  return Writer().put(number);
+}
+
+Result<Writer> Session::create_command_buffer(Reader& body) {
+  const auto part = body.take<std::uint32_t>();
+  CATENA_RETURN_IF_ERROR(check_room(recordings_, "command buffers"));
+  auto recording = std::make_shared<Recording>();
+  Partition* partition = nullptr;
+  if (part != 0) {
+    auto* const found = find(partitions_, part);
+    if (found == nullptr) {
+      return unknown("partition", part);
+    }
+    partition = found->get();
+    recording->uses.push_back(*found);
+  }
+  CATENA_ASSIGN_OR_RETURN(recording->commands, device_->create_command_buffer(partition));
+  const std::uint32_t number = next_number();
+  recordings_.emplace(number, std::move(recording));
+  return Writer().put(number);
+}
+
+Result<Writer> Session::record_launch(Reader& body) {
+  const auto number = body.take<std::uint32_t>();
+  Reader launch_body(body.take_bytes());
+  auto* const recording = find(recordings_, number);
+  if (recording == nullptr) {
+    return unknown("command buffer", number);
+  }
+  CATENA_ASSIGN_OR_RETURN(const ReadyLaunch launch, read_launch(launch_body));
+  CATENA_RETURN_IF_ERROR((*recording)->commands->launch(*launch.kernel->kernel, launch.shape, launch.arguments));
+  (*recording)->uses.insert((*recording)->uses.end(), launch.uses.begin(), launch.uses.end());
+  (*recording)->last_kernel = launch.kernel->name;
+  return Writer();
+}
+
+Result<Writer> Session::record_timestamp(Reader& body) {
+  const auto number = body.take<std::uint32_t>();
+  const auto slot = body.take<std::uint32_t>();
+  auto* const recording = find(recordings_, number);
+  if (recording == nullptr || slot >= kTimeSlots || (*recording)->times.size() >= kTimeSlots) {
+    return unknown("command buffer", number);
+  }
+  CATENA_ASSIGN_OR_RETURN(Event* const event, (*recording)->commands->record_timestamp());
+  (*recording)->times.emplace_back(event, slot);
+  return Writer();
+}
+
+Result<Writer> Session::divide(Reader& body) {
+  const auto count = body.take<std::uint32_t>();
+  if (count > body.left() / sizeof(std::uint32_t)) {
+    return malformed("fewer numbers than it announced");
+  }
+  std::vector<std::uint32_t> units(count);
+  for (std::uint32_t& number : units) {
+    number = body.take<std::uint32_t>();
+  }
+  CATENA_RETURN_IF_ERROR(check_room(partitions_, "partitions", kMaxStreams));
+  CATENA_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<Partition>> made, device_->divide(units));
+  Writer answer;
+  for (std::unique_ptr<Partition>& partition : made) {
+    const std::uint32_t number = next_number();
+    answer.put(number).put(partition->compute_units());
+    partitions_.emplace(number, std::move(partition));
+  }
+  return answer;
+}
+
+Result<Writer> Session::compile(Reader& body) {
+  ProgramSource source;
+  for (auto count = body.take<std::uint32_t>(); count > 0 && body.ok(); --count) {
+    std::string name = body.take_text();
+    source.files.push_back({std::move(name), body.take_text()});
+  }
+  for (auto count = body.take<std::uint32_t>(); count > 0 && body.ok(); --count) {
+    source.defines.push_back(body.take_text());
+  }
+  if (!body.ok()) {
+    return malformed("half a program");
+  }
+  CATENA_ASSIGN_OR_RETURN(const Binary binary, device_->compile(source));
+  return Writer().put_bytes(binary);
+}
+
+Result<Writer> Session::load(Reader& body) {
+  const auto binary = body.take_bytes();
+  CATENA_RETURN_IF_ERROR(check_room(programs_, "programs"));
+  auto loaded = std::make_shared<Loaded>();
+  CATENA_ASSIGN_OR_RETURN(loaded->program, device_->load(binary));
+  const std::uint32_t number = next_number();
+  programs_.emplace(number, std::move(loaded));
+  return Writer().put(number);
+}
+
+Result<Writer> Session::find_kernel(Reader& body) {
+  const auto program = body.take<std::uint32_t>();
+  const std::string name = body.take_text();
+  auto* const loaded = find(programs_, program);
+  if (loaded == nullptr) {
+    return unknown("program", program);
+  }
+  if (const auto known = (*loaded)->kernels.find(name); known != (*loaded)->kernels.end()) {
+    return Writer().put(known->second);
+  }
+  CATENA_RETURN_IF_ERROR(check_room(kernels_, "kernels"));
+  CATENA_ASSIGN_OR_RETURN(Kernel* const kernel, (*loaded)->program->kernel(name));
+  const std::uint32_t number = next_number();
+  kernels_.emplace(number, KnownKernel{kernel, program, name});
+  (*loaded)->kernels.emplace(name, number);
+  return Writer().put(number);
+}
+
+Status Session::free(Reader& body) {
+  const auto kind = body.take<Kind>();
+  const auto number = body.take<std::uint32_t>();
+  const auto remove = [&](auto& table) -> Status {
+    const auto found = table.find(number);
+    if (found == table.end()) {
+      return unknown("thing to free, of kind", static_cast<std::uint32_t>(kind));
+    }
+    auto content = std::move(found->second);
+    table.erase(found);
+    return bury(std::move(content));
+  };
+  switch (kind) {
+    case Kind::kBuffer:
+      if (auto* const memory = find(buffers_, number); memory != nullptr) {
+        device_bytes_ -= (*memory)->counted_bytes;
+      }
+      return remove(buffers_);
+    case Kind::kRegion:
+      if (auto* const region = find(regions_, number); region != nullptr) {
+        host_bytes_ -= (*region)->counted_bytes;
+      }
+      return remove(regions_);
+    case Kind::kCommandBuffer:
+      return remove(recordings_);
+    case Kind::kPartition:
+      return remove(partitions_);
+    case Kind::kProgram:
+      std::erase_if(kernels_, [number](auto const& entry) { return entry.second.program == number; });
+      return remove(programs_);
+    case Kind::kStream:
+      return streams_.erase(number) == 1 ? absl::OkStatus() : unknown("stream", number);
+  }
+  return malformed("a kind of thing that there is not");
+}
+
+}  // namespace catena::device::remote

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/remote/message.hpp"
+#include "device/remote/protocol.hpp"
+#include "device/remote/server.hpp"
+#include "device/remote/socket.hpp"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena::device::remote {
+
+/// What the server has of one client. Everything that it sends may be made up. One thread.
+class Session {
+ public:
+  Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box);
+  ~Session();
+  Session(Session const&) = delete;
+  Session& operator=(Session const&) = delete;
+
+  /// Serves until the client is gone, or says what no client says; returns why. An error of the device that is for good
+  /// shows in Device::failed().
+  Status run();
+
+ private:
+  struct Region {
+    Mapping mapping;
+    std::uint64_t counted_bytes = 0;
+  };
+  struct Memory {
+    std::shared_ptr<Region> region;  ///< that it is a window on, which ends after it; null: device memory
+    std::unique_ptr<Buffer> buffer;
+    std::uint64_t counted_bytes = 0;  ///< of the client's device memory
+  };
+  /// What something works on, and so ends after it.
+  using Uses = std::vector<std::shared_ptr<const void>>;
+  struct Recording {
+    Uses uses;
+    std::unique_ptr<CommandBuffer> commands;
+    std::vector<std::pair<Event*, std::uint32_t>> times;  ///< with their time slots
+    std::string last_kernel;
+  };
+  struct Loaded {
+    std::unique_ptr<Program> program;
+    std::map<std::string, std::uint32_t, std::less<>> kernels;
+  };
+  struct KnownKernel {
+    Kernel* kernel;
+    std::uint32_t program;
+    std::string name;
+  };
+  struct ReadyLaunch {
+    KnownKernel const* kernel;
+    LaunchShape shape;
+    std::vector<KernelArgument> arguments;  ///< those by value point into the body that it was read from
+    Uses uses;
+  };
+  /// An event that the client waits for, or the session itself.
+  struct Pending {
+    std::uint64_t sequence;  ///< 0: the session's
+    std::shared_ptr<Event> event;
+    std::uint32_t time_slot;
+    std::vector<std::uint32_t> recordings;  ///< with timestamps, that ran before it
+  };
+  struct ServedStream {
+    std::unique_ptr<Stream> stream;
+    Mapping memory;
+    StreamPage* page;
+    std::uint64_t head = 0;
+    std::uint64_t last_sequence = 0;
+    std::deque<Pending> pending;
+    std::vector<std::uint32_t> ran;  ///< recordings with timestamps since the last event
+    bool has_work = false;           ///< behind the last event
+    bool is_broken = false;
+    std::int64_t working_since = 0;  ///< or since it was last told that something is done; 0: it is not busy
+    std::string last_kernel;
+
+    bool is_busy() const { return has_work || !pending.empty(); }
+  };
+  /// What was freed while work went on that may use it.
+  struct Grave {
+    std::shared_ptr<void> content;
+    std::vector<std::unique_ptr<Event>> until;
+  };
+  template <typename T>
+  using Table = std::map<std::uint32_t, T>;
+
+  // calls
+  Status greet();
+  Status take_frame();
+  Result<Writer> answer(Call call, Reader& body, Fd fd, int& answer_fd);
+  Result<Writer> allocate(Reader& body);
+  Result<Writer> allocate_pinned(Reader& body, int& answer_fd);
+  Result<Writer> map_host(Reader& body, Fd fd);
+  Result<Writer> create_stream(Reader& body, int& answer_fd);
+  Result<Writer> create_command_buffer(Reader& body);
+  Result<Writer> record_launch(Reader& body);
+  Result<Writer> record_timestamp(Reader& body);
+  Result<Writer> divide(Reader& body);
+  Result<Writer> compile(Reader& body);
+  Result<Writer> load(Reader& body);
+  Result<Writer> find_kernel(Reader& body);
+  Status free(Reader& body);
+  Status clear(Buffer& buffer);
+
+  // commands
+  Result<bool> take_commands(ServedStream& stream);
+  Status do_command(ServedStream& stream, Command command, Reader& body);
+  Status copy(ServedStream& stream, CopyCommand const& command);
+  Result<ReadyLaunch> read_launch(Reader& body);
+  Status enqueue(ServedStream& stream, EnqueueCommand const& command, bool is_run);
+  Status record(ServedStream& stream, RecordCommand const& command);
+  static void reply(ServedStream& stream, std::uint32_t number, Status const& status);
+  void finish(ServedStream& stream, Status const& status, std::uint32_t reply_number);
+
+  // what the device has done
+  Result<bool> poll_events(ServedStream& stream);
+  void write_times(Pending const& pending);
+  /// Returns the time, which is the reference's where the event has none.
+  std::int64_t write_time(Event& event, std::uint32_t slot);
+  Status mark_end(ServedStream& stream);
+  void note_work();
+  Status bury(std::shared_ptr<void> content);
+  Status sweep();
+  bool is_busy() const;
+  Status pause(bool was_busy);
+  bool has_commands() const;
+
+  std::uint32_t next_number() { return ++last_number_; }
+  template <typename T>
+  static Status check_room(Table<T> const& table, std::string_view what, std::size_t max = kMaxObjects);
+
+  Device* device_;
+  Fd socket_;
+  ServerLimits limits_;
+  BlackBox::Client* box_;
+  Mapping page_;
+  Fd bell_;
+  std::uint32_t last_number_ = 0;
+  std::uint64_t device_bytes_ = 0;
+  std::uint64_t host_bytes_ = 0;
+  std::unique_ptr<Stream> own_stream_;
+  std::shared_ptr<Event> reference_;  ///< a timestamp, and its time
+  std::int64_t reference_time_ = 0;
+  // destroyed from the last to the first: streams end before what they work on
+  Table<std::shared_ptr<Region>> regions_;
+  Table<std::shared_ptr<Memory>> buffers_;
+  Table<std::shared_ptr<Partition>> partitions_;
+  Table<std::shared_ptr<Loaded>> programs_;
+  Table<KnownKernel> kernels_;
+  Table<std::shared_ptr<Recording>> recordings_;
+  std::vector<Grave> graves_;
+  Table<ServedStream> streams_;
+};
+
+}  // namespace catena::device::remote

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/remote/socket.hpp"
+
+#include <catena/core/text.hpp>
+
+#include "device/remote/protocol.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+namespace catena::device::remote {
+namespace {
+
+constexpr std::size_t kPageBytes = 4096;
+
+Status gone() { return absl::UnavailableError("the other end of the connection is gone"); }
+
+/// What is sent or received with one descriptor at most.
+struct Message {
+  explicit Message(std::span<std::byte> bytes) : part{bytes.data(), bytes.size()} {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+  }
+  void make_room() {
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+  }
+  iovec part;
+  msghdr header{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+};
+
+Status send_all(int socket, std::span<const std::byte> bytes, int fd) {
+  while (!bytes.empty()) {
+    Message message({const_cast<std::byte*>(bytes.data()), bytes.size()});
+    if (fd >= 0) {
+      message.make_room();
+      cmsghdr* const control = CMSG_FIRSTHDR(&message.header);
+      control->cmsg_level = SOL_SOCKET;
+      control->cmsg_type = SCM_RIGHTS;
+      control->cmsg_len = CMSG_LEN(sizeof fd);
+      std::memcpy(CMSG_DATA(control), &fd, sizeof fd);
+    }
+    const ssize_t sent = sendmsg(socket, &message.header, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) {
+      continue;
+    }
+    if (sent <= 0) {
+      return gone();
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(sent));
+    fd = -1;
+  }
+  return absl::OkStatus();
+}
+
+/// The next bytes, at most so many, and a descriptor that came with them; 0: nothing more comes.
+Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd) {
+  for (;;) {
+    Message message(bytes);
+    message.make_room();
+    const ssize_t received = recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC);
+    if (received < 0 && errno == EINTR) {
+      continue;
+    }
+    if (received <= 0) {
+      return gone();
+    }
+    for (cmsghdr* control = CMSG_FIRSTHDR(&message.header); control != nullptr;
+         control = CMSG_NXTHDR(&message.header, control)) {
+      if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS) {
+        int received_fd = -1;
+        std::memcpy(&received_fd, CMSG_DATA(control), sizeof received_fd);
+        fd = Fd(received_fd);
+      }
+    }
+    return static_cast<std::size_t>(received);
+  }
+}
+
+Status receive_all(int socket, std::span<std::byte> bytes, Fd& fd) {
+  while (!bytes.empty()) {
+    CATENA_ASSIGN_OR_RETURN(const std::size_t received, receive_some(socket, bytes, fd));
+    bytes = bytes.subspan(received);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd) {
+  const FrameHeader header{call, static_cast<std::uint32_t>(body.size())};
+  CATENA_RETURN_IF_ERROR(send_all(socket, std::as_bytes(std::span(&header, 1)), fd));
+  return send_all(socket, body, -1);
+}
+
+Result<Frame> receive_frame(int socket, std::uint32_t max_bytes) {
+  Frame frame;
+  FrameHeader header{};
+  CATENA_RETURN_IF_ERROR(receive_all(socket, std::as_writable_bytes(std::span(&header, 1)), frame.fd));
+  frame.call = header.call;
+  if (header.bytes > max_bytes) {
+    return absl::InvalidArgumentError(concat("a message of ", header.bytes, " bytes; at most ", max_bytes, " are taken"));
+  }
+  constexpr std::size_t kChunk = std::size_t{1} << 20;
+  while (frame.body.size() < header.bytes) {
+    const std::size_t have = frame.body.size();
+    frame.body.resize(std::min<std::size_t>(header.bytes, have + kChunk));
+    CATENA_RETURN_IF_ERROR(receive_all(socket, std::span(frame.body).subspan(have), frame.fd));
+  }
+  return frame;
+}
+
+Result<Mapping> Mapping::create(std::size_t bytes) {
+  if (bytes == 0) {
+    return Mapping();
+  }
+  Fd fd(memfd_create("catena_device", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  constexpr std::size_t kMost = std::size_t{1} << 46;
+  if (!fd || bytes > kMost || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
+      fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return absl::ResourceExhaustedError(concat(bytes, " bytes of shared memory: ", std::strerror(errno)));
+  }
+  return map(std::move(fd), bytes);
+}
+
+Result<Mapping> Mapping::map(Fd fd, std::size_t bytes, std::uint64_t offset) {
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  struct stat info {};
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd.get(), &info) != 0) {
+    return absl::InvalidArgumentError("shared memory that its owner can still shrink: seal it with F_SEAL_SHRINK");
+  }
+  const auto size = static_cast<std::uint64_t>(info.st_size);
+  if (bytes == 0 || offset % kPageBytes != 0 || offset > size || bytes > size - offset) {
+    return absl::InvalidArgumentError(
+        concat("shared memory: ", bytes, " bytes at offset ", offset, " of ", size, "; it begins at a page"));
+  }
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(),
+                        static_cast<off_t>(offset));
+  if (at == MAP_FAILED) {
+    return absl::ResourceExhaustedError(concat("mapping ", bytes, " bytes of shared memory: ", std::strerror(errno)));
+  }
+  return Mapping(std::move(fd), {static_cast<std::byte*>(at), bytes});
+}
+
+Mapping::~Mapping() {
+  if (!bytes_.empty()) {
+    munmap(bytes_.data(), bytes_.size());
+  }
+}
+
+}  // namespace catena::device::remote
