@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 
 class Server {
  public:
-  Server(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end)(int))
-      : device_(&device), control_(std::move(control)), limits_(limits), box_(&box), end_(end) {}
+  Server(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int))
+      : device_(&device), control_(std::move(control)), limits_(limits), box_(&box), end_(end_process) {}
 
   [[noreturn]] void run() {
     for (;;) {
@@ -110,8 +110,8 @@ class Server {
 
 }  // namespace
 
-void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end)(int)) {
-  Server(device, std::move(control), limits, box, end).run();
+void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int)) {
+  Server(device, std::move(control), limits, box, end_process).run();
 }
 
 }  // namespace catena::device::remote
