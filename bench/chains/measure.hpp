@@ -39,7 +39,8 @@ struct RunSpec {
   bool trace = false;         ///< keeps a time line, which costs a little
   Arrival arrival = Arrival::kEvenly;
   /// Where given, what takes the place of each copy's device; see chain::RunOptions.
-  std::function<Result<std::unique_ptr<device::Device>>()> open_device = nullptr;
+  std::function<Result<std::unique_ptr<device::Device>>(device::DevicePreference const&, std::string*)> open_device =
+      nullptr;
 };
 
 struct StageTime {

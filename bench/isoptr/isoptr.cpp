@@ -249,7 +249,8 @@ RunSpec IsoPtrBench::spec_for(PaperChain const& chain, std::vector<std::vector<F
 
 /// Nanoseconds a packet.
 Result<double> IsoPtrBench::run_chain(RunSpec spec, Checks checks, IsoPtrCell& cell) {
-  spec.open_device = [this, checks]() -> Result<std::unique_ptr<device::Device>> {
+  spec.open_device = [this, checks](device::DevicePreference const&,
+                                    std::string*) -> Result<std::unique_ptr<device::Device>> {
     return std::make_unique<ChecksDevice>(*real_, checks);
   };
   RunResult run = run_for(spec, workplace_);

@@ -35,8 +35,11 @@ struct RunOptions {
   /// measure. The plan is still made for what rx says.
   std::function<Result<std::unique_ptr<io::Source>>()> make_source;
   std::function<Result<std::unique_ptr<io::Sink>>()> make_sink;
-  /// Where given, what takes the place of each device that is named; for tests.
-  std::function<Result<std::unique_ptr<device::Device>>()> open_device;
+  /// As device::open(), which it takes the place of where given: devices that other processes own, and those of tests.
+  /// Any thread.
+  std::function<Result<std::unique_ptr<device::Device>>(device::DevicePreference const&, std::string* why)> open_device;
+  /// A device that was lost can be opened again: that is tried until it works, and then the chain returns to it.
+  bool device_returns = false;
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };
 

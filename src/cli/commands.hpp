@@ -26,6 +26,7 @@ struct RunArguments {
   std::string methods;   ///< empty: all
   std::string profile;   ///< file; empty: that of the device, else the built-in one
   std::string nf_path;
+  bool device_server = false;  ///< run: the device is in a process of its own
   bool json = false;
   bool new_keys = false;
   bool quiet = false;         ///< no first lines and no live line

@@ -5,6 +5,7 @@
 #include "cli/known_nfs.hpp"
 #include "cli/run_options.hpp"
 #include "cli/style.hpp"
+#include "device/remote/server_pool.hpp"
 #include "runtime/scale.hpp"
 #include "runtime/session.hpp"
 
@@ -106,6 +107,19 @@ int run(RunArguments const& arguments) {
   Result<chain::RunOptions> options = run_options_of(arguments, *config);
   if (!options.ok()) {
     return fail(options.status(), arguments.json);
+  }
+  std::unique_ptr<device::remote::ServerPool> servers;
+  if (arguments.device_server) {
+    const Result<std::string> program = device::remote::find_server_program();
+    if (!program.ok()) {
+      return fail(program.status(), arguments.json);
+    }
+    servers = std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{*program, {}});
+    options->device_returns = true;
+    options->open_device = [&servers, name = config->name](device::DevicePreference const& preference,
+                                                           std::string* why) {
+      return servers->open(preference, name, why);
+    };
   }
   const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
   if (!registry.ok()) {

@@ -33,7 +33,7 @@ Result<std::unique_ptr<SharedBuffer>> SharedBuffer::create(device::Device& devic
 }
 
 SharedBuffer::~SharedBuffer() {
-  if (!device_->failed().ok()) {
+  if (!device_->failed().ok() && !device_->is_gone()) {
     keep_until_exit(std::make_unique<std::shared_ptr<const void>>(std::move(owner_)));
   }
 }

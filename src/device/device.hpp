@@ -227,6 +227,9 @@ class Device {
   /// Not OK once the device has failed for good (sticky error, lost): its text says why. What it made may be destroyed
   /// then as always: nothing waits for the device, and what it may still write to is never freed.
   virtual Status failed() const = 0;
+  /// True once it has failed and nothing of it is left that could read or write any memory: then nothing has to be kept
+  /// for its sake. Only of a device whose process others can see end.
+  virtual bool is_gone() const { return false; }
   /// Gives the device up, which does not answer: it has failed from now on. Its first reason stays.
   virtual void abandon(Status const& reason) = 0;
 };

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -103,13 +104,21 @@ ProgramSource test_program() {
 
 std::span<const std::byte> bytes_of(auto const& value) { return std::as_bytes(std::span(&value, 1)); }
 
-/// As testing::shared_device(); "faulty": a FaultyDevice without faults around the OpenCL device; "remote": the OpenCL
-/// device of a device server.
+constexpr std::string_view kRemote = "remote_";
+
+bool is_remote(std::string_view backend) { return absl::StartsWith({backend.data(), backend.size()}, "remote_"); }
+
+/// As testing::shared_device(); "faulty": a FaultyDevice without faults around the OpenCL device; "remote_cuda": the
+/// CUDA device of a device server.
 Result<Device*> device_of(std::string_view backend) {
-  if (backend == "remote") {
-    static const Result<std::unique_ptr<Device>> kRemote = testing::open_remote();
-    CATENA_RETURN_IF_ERROR(kRemote.status());
-    return kRemote->get();
+  if (is_remote(backend)) {
+    static std::map<std::string, Result<std::unique_ptr<Device>>, std::less<>> opened;
+    auto found = opened.find(backend);
+    if (found == opened.end()) {
+      found = opened.emplace(backend, testing::open_remote(backend.substr(kRemote.size()))).first;
+    }
+    CATENA_RETURN_IF_ERROR(found->second.status());
+    return found->second->get();
   }
   if (backend != "faulty") {
     return testing::shared_device(backend);
@@ -121,8 +130,8 @@ Result<Device*> device_of(std::string_view backend) {
 
 /// The same device once more.
 Result<std::unique_ptr<Device>> open_again(std::string_view backend) {
-  return backend == "remote" ? testing::open_remote()
-                             : open(DevicePreference::of(backend == "faulty" ? "opencl" : backend));
+  return is_remote(backend) ? testing::open_remote(backend.substr(kRemote.size()))
+                            : open(DevicePreference::of(backend == "faulty" ? "opencl" : backend));
 }
 
 class DeviceTest : public ::testing::TestWithParam<std::string_view> {
@@ -193,7 +202,7 @@ std::vector<std::byte> random_bytes(std::size_t count, std::uint32_t seed) {
 
 TEST_P(DeviceTest, info_describes_the_device) {
   DeviceInfo const& info = device().info();
-  EXPECT_EQ(info.backend, GetParam() == "remote" ? "opencl" : GetParam());
+  EXPECT_EQ(info.backend, is_remote(GetParam()) ? GetParam().substr(kRemote.size()) : GetParam());
   EXPECT_FALSE(info.name.empty());
   EXPECT_FALSE(info.driver.empty());
   EXPECT_FALSE(info.target.empty());
@@ -904,7 +913,8 @@ TEST_P(DeviceTest, threads_may_launch_the_same_kernel_on_streams_of_their_own) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(backends, DeviceTest, ::testing::Values("opencl", "cuda", "faulty", "remote"),
+INSTANTIATE_TEST_SUITE_P(backends, DeviceTest,
+                         ::testing::Values("opencl", "cuda", "faulty", "remote_opencl", "remote_cuda"),
                          [](auto const& param_info) { return std::string(param_info.param); });
 
 /// Never ready, and counts how often it was asked.

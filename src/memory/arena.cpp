@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 constexpr std::array<char, 8> kMagic{'c', 'a', 't', 'e', 'n', 'a', '\r', '\n'};
 /// Of the layout below. It changes whenever that does, or MetaColumns, Unit or RingState.
-constexpr std::uint32_t kVersion = 2;
+constexpr std::uint32_t kVersion = 3;
 
 /// What an arena begins with.
 struct Header {

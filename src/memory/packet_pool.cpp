@@ -52,6 +52,7 @@ bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {
 void PacketPool::release_unit(Unit* unit) {
   unit->count = 0;
   unit->host_fallback = false;
+  unit->device_epoch = 0;
   const std::uint32_t number = arena_->number_of(*unit);
   arena_->free_units().push(std::span(&number, 1));
 }

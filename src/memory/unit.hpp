@@ -21,6 +21,8 @@ struct alignas(packet::kCacheLineBytes) Unit {
   bool host_fallback = false;
   /// A device that never answered may still write into the packets: their slots are never given out again.
   bool quarantined = false;
+  /// Which device, since when, has what device NFs left there; 0: none, as for packets that just came.
+  std::uint32_t device_epoch = 0;
   /// The numbers from first_index to end_index - 1 are those of the unit's packets, in order, and of frames that rx
   /// dropped before, between or after them.
   std::uint64_t first_index = 0;

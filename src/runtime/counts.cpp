@@ -71,4 +71,10 @@ void collect(memory::PacketPool const& pool, Snapshot& counts) {
   counts.add(counts::kSlotsInUse, {}, pool.slots() - pool.free_slots());
 }
 
+void collect(DeviceRecovery const& recovery, Snapshot& counts) {
+  // returns first: never more of them than losses
+  counts.add(counts::kDeviceReturns, {}, recovery.returns());
+  counts.add(counts::kDeviceLosses, {}, recovery.losses());
+}
+
 }  // namespace catena::runtime

@@ -4,6 +4,7 @@
 #include "core/metrics.hpp"
 #include "memory/packet_pool.hpp"
 #include "nf/instance.hpp"
+#include "runtime/device_recovery.hpp"
 #include "runtime/host_stages.hpp"
 
 #include <string_view>
@@ -38,6 +39,8 @@ inline constexpr std::string_view kLatency = "catena_latency_ns";  ///< times fr
 // all
 inline constexpr std::string_view kBusy = "catena_stage_busy_ns_total";  ///< by stage; of those of NFs by nf, too
 inline constexpr std::string_view kSlotsInUse = "catena_slots_in_use";
+inline constexpr std::string_view kDeviceLosses = "catena_device_losses_total";
+inline constexpr std::string_view kDeviceReturns = "catena_device_returns_total";  ///< to use, after a loss
 }  // namespace counts
 
 // Each adds what it names, from whichever thread.
@@ -46,5 +49,6 @@ void collect(nf::Instance& nf, metrics::Snapshot& counts);
 void collect(TxStage const& tx, metrics::Snapshot& counts);
 void collect(Stage const& stage, bool is_nf, metrics::Snapshot& counts);
 void collect(memory::PacketPool const& pool, metrics::Snapshot& counts);
+void collect(DeviceRecovery const& recovery, metrics::Snapshot& counts);
 
 }  // namespace catena::runtime

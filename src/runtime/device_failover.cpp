@@ -16,14 +16,14 @@ using Clock = std::chrono::steady_clock;
 void DeviceStage::fail(Status const& status) {
   if (absl::IsDeadlineExceeded(status)) {
     abandoned_ = true;
-    use_->give_up();
+    use().give_up();
   }
-  if (use_->stop(Status(status.code(), concat("NF ", instance_->name(), ": ", std::string(status.message()))))) {
+  if (use().stop(Status(status.code(), concat("NF ", instance_->name(), ": ", std::string(status.message()))))) {
     spdlog::error(
         "NF {}: device {} is out of use for this chain: {}. From now on the CPU implementations of its NFs decide. "
         "Packets whose newest bytes are on the device are brought back; those that it does not give back, and those "
         "that it may have half changed, are dropped (device_failed).",
-        instance_->name(), device_nf_->device().info().name, status.ToString());
+        instance_->name(), attached_->device_nf_->device().info().name, status.ToString());
   }
   notice();
 }
@@ -31,7 +31,7 @@ void DeviceStage::fail(Status const& status) {
 /// Keeps why the device is out of use, and hands on what waited for a launch.
 void DeviceStage::notice() {
   if (device_status_.ok()) {
-    device_status_ = use_->reason();
+    device_status_ = use().reason();
   }
   if (filling_.batch) {
     filling_.state = InFlightBatch::State::kSettling;
@@ -40,16 +40,26 @@ void DeviceStage::notice() {
   }
 }
 
+/// Brings to the host what a device alone has of a unit that goes on without it.
+Rescue::Outcome DeviceStage::rescue(memory::Unit const& unit) {
+  if (unit.host_fallback) {
+    return Rescue::Outcome::kSaved;
+  }
+  if (is_stale(unit)) {
+    return attached_->only_on_device_ == 0 ? Rescue::Outcome::kSaved : Rescue::Outcome::kLost;
+  }
+  return attached_->rescue_.poll(unit);
+}
+
 /// The next unit that the CPU implementation is to decide though a device is there, or was. True if there was one.
 bool DeviceStage::take_host_fallback() {
-  if (host_fallback_ == nullptr && !use_->allowed()) {
+  if (host_fallback_ == nullptr && !use().allowed()) {
     host_fallback_ = take_unit();
   }
   if (host_fallback_ == nullptr || !in_flight_.empty() || filling_.batch) {
     return false;
   }
-  const Rescue::Outcome rescued =
-      host_fallback_->host_fallback ? Rescue::Outcome::kSaved : rescue_.poll(*host_fallback_);
+  const Rescue::Outcome rescued = rescue(*host_fallback_);
   if (rescued == Rescue::Outcome::kWaiting) {
     return false;
   }
@@ -72,13 +82,13 @@ bool DeviceStage::drain(InFlightBatch& batch_in_flight) {
     return true;
   }
   const Result<bool> drained = batch_in_flight.batch->drained();
-  if (drained.ok() && !*drained && use_->answers()) {
+  if (drained.ok() && !*drained && use().answers()) {
     if (Clock::now() - batch_in_flight.since <= options_.limit) {
       return false;
     }
-    fail(rescue_.too_late());
+    fail(attached_->rescue_.too_late());
   }
-  batch_in_flight.may_still_run = !drained.ok() || !*drained;
+  batch_in_flight.may_still_run = (!drained.ok() || !*drained) && !attached_->device_nf_->device().is_gone();
   batch_in_flight.state = InFlightBatch::State::kSettling;
   return true;
 }
@@ -91,12 +101,13 @@ bool DeviceStage::settle(InFlightBatch& batch_in_flight) {
   }
   nf::DeviceBatch& batch = *batch_in_flight.batch;
   const bool quarantined = batch_in_flight.may_still_run && batch.may_write_packets();
-  const bool is_lost = quarantined || batch.may_change_packets() || batch.may_change_on_device(options_.only_on_device);
+  const bool is_lost =
+      quarantined || batch.may_change_packets() || batch.may_change_on_device(attached_->only_on_device_);
   for (; batch_in_flight.settled_groups < batch_in_flight.group_ends.size(); ++batch_in_flight.settled_groups) {
     const std::size_t end = batch_in_flight.group_ends[batch_in_flight.settled_groups];
     Rescue::Outcome rescued = is_lost ? Rescue::Outcome::kLost : Rescue::Outcome::kSaved;
     for (std::size_t i = batch_in_flight.rescued; i < end && rescued == Rescue::Outcome::kSaved; ++i) {
-      rescued = rescue_.poll(*batch_in_flight.units[i]);
+      rescued = attached_->rescue_.poll(*batch_in_flight.units[i]);
       if (rescued == Rescue::Outcome::kWaiting) {
         return false;
       }

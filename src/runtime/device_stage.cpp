@@ -22,53 +22,118 @@ std::int64_t to_ns(Clock::time_point time) {
 
 }  // namespace
 
-DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf,
-                         memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out,
-                         DeviceStageOptions const& options)
+DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool,
+                         memory::UnitQueue& in, memory::UnitQueue& out, DeviceStageOptions const& options)
     : Stage(instance.name()),
       instance_(&instance),
       position_(position),
-      device_nf_(&device_nf),
       pool_(&pool),
       in_(&in),
       out_(&out),
       options_(options),
-      ticker_(instance.nf(), options.live_clock),
-      // a device that does not answer is another matter, and has more time
-      mover_(options.make_engine ? options.make_engine() : copy::make_cpu_engine(),
-             {options.in_flight, options.units_per_launch * pool.unit_packets()}, options.limit / 2),
-      use_(options.use != nullptr ? options.use : &own_use_),
-      rescue_(instance.name(), device_nf, pool, *use_, options.only_on_device, options.limit) {}
+      ticker_(instance.nf(), options.live_clock) {}
 
 Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
                                                          kernel::DeviceNf& device_nf, memory::PacketPool& pool,
                                                          memory::UnitQueue& in, memory::UnitQueue& out,
                                                          DeviceStageOptions const& options) {
-  if (options.only_on_device != 0 && device_nf.shared() == nullptr) {
-    return absl::InvalidArgumentError(
-        concat("NF ", instance.name(), ": a plan that leaves fields on the device alone needs a shared buffer"));
-  }
-  std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, device_nf, pool, in, out, options));
-  for (std::uint32_t i = 0; i < options.in_flight; ++i) {
-    InFlightBatch batch_in_flight;
-    CATENA_ASSIGN_OR_RETURN(
-        batch_in_flight.batch,
-        nf::DeviceBatch::create(instance, device_nf, options.units_per_launch * pool.unit_packets(), stage->mover_));
-    if (options.trace != nullptr) {
-      CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
-      batch_in_flight.timeline.lane = options.in_flight - 1 - i;  // the last one made is the first one used
-    }
-    batch_in_flight.slots.reserve(batch_in_flight.batch->room());
-    stage->idle_.push_back(std::move(batch_in_flight));
-  }
+  std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, pool, in, out, options));
+  DeviceUse& use = options.use != nullptr ? *options.use : stage->own_use_;
+  CATENA_ASSIGN_OR_RETURN(stage->attached_, stage->attach(device_nf, options.only_on_device, use));
   return stage;
 }
 
 DeviceStage::~DeviceStage() {
+  // a mover ends before the batches that it moves for: with all others
+  if (attached_ != nullptr && filling_.batch != nullptr) {
+    attached_->idle_.push_back(std::move(filling_));
+  }
+  for (InFlightBatch& batch_in_flight : in_flight_) {
+    attached_->idle_.push_back(std::move(batch_in_flight));
+  }
+  delete offered_.load();
+  delete reclaimable_.load();
+}
+
+DeviceStage::Attachment::Attachment(DeviceStage const& stage, kernel::DeviceNf& device_nf,
+                                    packet::FieldSet only_on_device, DeviceUse& use)
+    : device_nf_(&device_nf),
+      only_on_device_(only_on_device),
+      use_(&use),
+      // a device that does not answer is another matter, and has more time
+      mover_(stage.options_.make_engine ? stage.options_.make_engine() : copy::make_cpu_engine(),
+             {stage.options_.in_flight, stage.options_.units_per_launch * stage.pool_->unit_packets()},
+             stage.options_.limit / 2),
+      rescue_(stage.instance_->name(), device_nf, *stage.pool_, use, only_on_device, stage.options_.limit) {}
+
+DeviceStage::Attachment::~Attachment() {
   if (!use_->answers()) {
     device_nf_->device().abandon(use_->reason());
   }
 }
+
+Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::DeviceNf& device_nf,
+                                                                     packet::FieldSet only_on_device, DeviceUse& use) {
+  if (only_on_device != 0 && device_nf.shared() == nullptr) {
+    return absl::InvalidArgumentError(
+        concat("NF ", instance_->name(), ": a plan that leaves fields on the device alone needs a shared buffer"));
+  }
+  std::unique_ptr<Attachment> attachment(new Attachment(*this, device_nf, only_on_device, use));
+  for (std::uint32_t i = 0; i < options_.in_flight; ++i) {
+    InFlightBatch batch_in_flight;
+    CATENA_ASSIGN_OR_RETURN(
+        batch_in_flight.batch,
+        nf::DeviceBatch::create(*instance_, device_nf, options_.units_per_launch * pool_->unit_packets(),
+                                attachment->mover_));
+    if (options_.trace != nullptr) {
+      CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
+      batch_in_flight.timeline.lane = options_.in_flight - 1 - i;  // the last one made is the first one used
+    }
+    batch_in_flight.slots.reserve(batch_in_flight.batch->room());
+    attachment->idle_.push_back(std::move(batch_in_flight));
+  }
+  return attachment;
+}
+
+void DeviceStage::offer(std::unique_ptr<Attachment> attachment) {
+  offered_.store(attachment.release(), std::memory_order_release);
+}
+
+std::unique_ptr<DeviceStage::Attachment> DeviceStage::reclaim() {
+  std::unique_ptr<Attachment> attachment(reclaimable_.exchange(nullptr, std::memory_order_acquire));
+  if (attachment == nullptr) {
+    attachment.reset(offered_.exchange(nullptr, std::memory_order_acquire));
+  }
+  return attachment;
+}
+
+/// Goes on with another device, where nothing of the one before is left and what was taken before that is reclaimed.
+void DeviceStage::take_offer() {
+  if (use().allowed() || !in_flight_.empty() || filling_.batch != nullptr || host_fallback_ != nullptr ||
+      reclaimable_.load(std::memory_order_relaxed) != nullptr) {
+    return;
+  }
+  std::unique_ptr<Attachment> offered(offered_.exchange(nullptr, std::memory_order_acquire));
+  if (offered == nullptr) {
+    return;
+  }
+  {
+    const std::scoped_lock lock(attached_mutex_);
+    std::swap(attached_, offered);
+  }
+  device_status_ = absl::OkStatus();
+  launch_time_ = std::chrono::nanoseconds(0);
+  reclaimable_.store(offered.release(), std::memory_order_release);
+}
+
+DeviceUse& DeviceStage::use() const { return *attached_->use_; }
+
+Status DeviceStage::device_status() const {
+  const std::scoped_lock lock(attached_mutex_);
+  return use().reason();
+}
+
+bool DeviceStage::abandoned() const { return abandoned_ || attached_->rescue_.gave_up(); }
 
 void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
   for (memory::Unit* unit : batch_in_flight.units) {
@@ -76,6 +141,7 @@ void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
       take_lines(*instance_, position_, *unit, options_.lines->of(*unit));
     }
     count(unit->count);
+    unit->device_epoch = use().epoch();
   }
   // together: the next stage makes one launch of them
   out_->push(batch_in_flight.units);
@@ -148,7 +214,7 @@ bool DeviceStage::collect() {
           break;
         }
         oldest.state = InFlightBatch::State::kDraining;
-        fail(rescue_.too_late());
+        fail(attached_->rescue_.too_late());
         continue;
       }
       launch_time_ += (took - launch_time_) / kLaunchTimeWeight;
@@ -159,7 +225,7 @@ bool DeviceStage::collect() {
     } else if (!settle(oldest)) {
       break;
     }
-    idle_.push_back(std::move(oldest));
+    attached_->idle_.push_back(std::move(oldest));
     in_flight_.pop_front();
     worked = true;
   }
@@ -199,7 +265,7 @@ void DeviceStage::close_group() {
 }
 
 bool DeviceStage::fill() {
-  if (!use_->allowed()) {
+  if (!use().allowed()) {
     notice();
     return false;
   }
@@ -209,11 +275,11 @@ bool DeviceStage::fill() {
       return worked;
     }
     if (!filling_.batch) {
-      if (idle_.empty() || (next_ == nullptr && in_->empty())) {
+      if (attached_->idle_.empty() || (next_ == nullptr && in_->empty())) {
         return worked;
       }
-      filling_ = std::move(idle_.back());
-      idle_.pop_back();
+      filling_ = std::move(attached_->idle_.back());
+      attached_->idle_.pop_back();
       filling_.since = Clock::now();
       filling_.timeline.number = launches_++;
       filling_.timeline.first_unit_ns = to_ns(filling_.since);
@@ -224,7 +290,7 @@ bool DeviceStage::fill() {
       if (unit == nullptr) {
         break;
       }
-      if (unit->host_fallback) {
+      if (unit->host_fallback || is_stale(*unit)) {
         host_fallback_ = unit;
         break;
       }
@@ -244,7 +310,7 @@ bool DeviceStage::fill() {
     const bool full = next_ != nullptr || filling_.batch->room() == 0;
     const bool due = in_flight_.empty() || is_drained() || host_fallback_ != nullptr || waited_enough();
     if (filling_.units.empty() && host_fallback_ != nullptr) {
-      idle_.push_back(std::move(filling_));
+      attached_->idle_.push_back(std::move(filling_));
       filling_ = InFlightBatch{};
       return worked;
     }
@@ -258,6 +324,9 @@ bool DeviceStage::fill() {
 
 Result<Progress> DeviceStage::poll() {
   instance_->board().answer(instance_->nf());
+  if (offered_.load(std::memory_order_relaxed) != nullptr) {
+    take_offer();
+  }
   bool worked = collect();
   if (in_flight_.empty() && !filling_.batch) {  // under a steady load that seldom is so; then packets tell the time
     ticker_.poll();

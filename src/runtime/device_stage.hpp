@@ -13,11 +13,13 @@
 #include "runtime/ticker.hpp"
 #include "runtime/unit_lines.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -57,18 +59,37 @@ struct DeviceStageOptions {
 /// after a ReadBack where the plan needs one. Packets are dropped with reason device_failed where the device may have
 /// half changed them, or has the newest bytes and does not give them back: of small units that an NF got together, all
 /// if one is. Where it may still write to the packets, their slots are never given out again.
+///
+/// Once another device is there, or the same one anew, the stage can go on with that: attach() -> offer().
 class DeviceStage final : public Stage {
  public:
+  /// A device, ready for this stage's launches.
+  class Attachment;
+
   static Result<std::unique_ptr<DeviceStage>> create(nf::Instance& instance, std::uint32_t position,
                                                      kernel::DeviceNf& device_nf, memory::PacketPool& pool,
                                                      memory::UnitQueue& in, memory::UnitQueue& out,
                                                      DeviceStageOptions const& options);
   ~DeviceStage() override;
   Result<Progress> poll() override;
-  /// OK, or why the device is out of use for the chain, whether this stage still had work or not. Read after the run.
-  Status device_status() const { return use_->reason(); }
-  /// True if the device never answered: work on it may still run, and its memory was left to it.
-  bool abandoned() const { return abandoned_ || rescue_.gave_up(); }
+  /// For offer(), beside a running stage: takes as long as create(). Errors: as create(). Any thread.
+  Result<std::unique_ptr<Attachment>> attach(kernel::DeviceNf& device_nf, packet::FieldSet only_on_device,
+                                             DeviceUse& use);
+  /// The stage takes `attachment` as soon as it has nothing of a device that is out of use any more; that of a stage
+  /// whose device is in use is taken never. What it took before is given back to reclaim(). The stages behind this one
+  /// must have taken theirs: they will get units that are on the device alone. Any thread, one offer at a time.
+  void offer(std::unique_ptr<Attachment> attachment);
+  /// Whether the last offer was taken.
+  bool has_taken_offer() const { return offered_.load(std::memory_order_acquire) == nullptr; }
+  /// What was attached before the last offer that was taken, or an offer that was not, so that it does not end on the
+  /// packet path. Any thread.
+  std::unique_ptr<Attachment> reclaim();
+  /// Which NF of the chain it is.
+  std::uint32_t position() const { return position_; }
+  /// OK, or why the device is out of use for the chain, whether this stage still had work or not. Any thread.
+  Status device_status() const;
+  /// True if a device never answered: work on it may still run, and its memory was left to it.
+  bool abandoned() const;
 
  private:
   /// A launch on its way, for the trace.
@@ -98,8 +119,10 @@ class DeviceStage final : public Stage {
     std::size_t settled_groups = 0;
     std::size_t rescued = 0;  ///< so many units are settled, or wait only for others of their group
   };
-  DeviceStage(nf::Instance& instance, std::uint32_t position, kernel::DeviceNf& device_nf, memory::PacketPool& pool,
-              memory::UnitQueue& in, memory::UnitQueue& out, DeviceStageOptions const& options);
+  DeviceStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
+              memory::UnitQueue& out, DeviceStageOptions const& options);
+  void take_offer();
+  DeviceUse& use() const;
   bool collect();
   void advance();
   bool fill();
@@ -113,31 +136,51 @@ class DeviceStage final : public Stage {
   bool drain(InFlightBatch& flight);
   bool settle(InFlightBatch& flight);
   bool take_host_fallback();
+  /// Whether what device NFs left of the unit is on a device that was lost.
+  bool is_stale(memory::Unit const& unit) const { return unit.device_epoch != 0 && unit.device_epoch != use().epoch(); }
+  Rescue::Outcome rescue(memory::Unit const& unit);
   memory::Unit* take_unit();
   bool is_drained() const;
   bool waited_enough() const;
 
   nf::Instance* instance_;
   std::uint32_t position_;
-  kernel::DeviceNf* device_nf_;
   memory::PacketPool* pool_;
   memory::UnitQueue* in_;
   memory::UnitQueue* out_;
   DeviceStageOptions options_;
   Ticker ticker_;
+  std::unique_ptr<Attachment> attached_;  ///< never null
+  mutable std::mutex attached_mutex_;     ///< for others who read it than the thread that polls
+  std::atomic<Attachment*> offered_{nullptr};
+  std::atomic<Attachment*> reclaimable_{nullptr};
   std::deque<InFlightBatch> in_flight_;
-  std::vector<InFlightBatch> idle_;
   InFlightBatch filling_;
   std::uint32_t launches_ = 0;               ///< that were begun
-  copy::HostMover mover_;                    ///< for the batches above, and gone before them
   memory::Unit* next_ = nullptr;             ///< taken from the ring, but did not fit into the last launch
   memory::Unit* host_fallback_ = nullptr;    ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   std::chrono::steady_clock::time_point last_submit_;
   DeviceUse own_use_;
-  DeviceUse* use_;
   Status device_status_;
   bool abandoned_ = false;
+};
+
+class DeviceStage::Attachment {
+ public:
+  ~Attachment();
+  Attachment(Attachment const&) = delete;
+  Attachment& operator=(Attachment const&) = delete;
+
+ private:
+  friend class DeviceStage;
+  Attachment(DeviceStage const& stage, kernel::DeviceNf& device_nf, packet::FieldSet only_on_device, DeviceUse& use);
+
+  kernel::DeviceNf* device_nf_;
+  packet::FieldSet only_on_device_;
+  DeviceUse* use_;
+  std::vector<InFlightBatch> idle_;
+  copy::HostMover mover_;  ///< for the batches, and gone before them
   Rescue rescue_;
 };
 

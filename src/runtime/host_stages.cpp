@@ -179,7 +179,10 @@ Result<Progress> HandOverStage::poll() {
     return Progress::kIdle;
   }
   count(unit->count);
-  unit->host_fallback = unit->host_fallback && !devices_change_;
+  if (devices_change_) {
+    unit->host_fallback = false;
+    unit->device_epoch = 0;
+  }
   out_.push(unit);
   out_.flush();
   return Progress::kWorked;

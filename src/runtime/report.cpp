@@ -67,6 +67,8 @@ Report report_of(metrics::Snapshot const& counts) {
   for (auto& [name, busy_ns] : counts.sums(counts::kBusy, "stage")) {
     report.stages.push_back({std::move(name), static_cast<double>(busy_ns) / kNsPerSecond});
   }
+  report.device_losses = counts.sum(counts::kDeviceLosses);
+  report.device_returns = counts.sum(counts::kDeviceReturns);
   report.latency.merge(counts.times(counts::kLatency));
   return report;
 }
@@ -126,6 +128,10 @@ std::string to_text(Report const& report) {
   } else {
     fmt::format_to(out, "device    {}{}{}\n", report.device, report.device == "none" ? ": " : "",
                    report.device == "none" ? report.device_note : "");
+  }
+  if (report.device_losses > 0) {
+    fmt::format_to(out, "          lost {} times and in use again {} times; meanwhile the CPU implementations served\n",
+                   report.device_losses, report.device_returns);
   }
   if (!report.sync.empty()) {
     fmt::format_to(out, "sync      {}, by {}\n", report.sync, report.costs_from);
@@ -209,8 +215,11 @@ std::string to_json(Report const& report) {
   json["ok"] = report.error.empty();
   json["error"] = report.error.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(report.error);
   json["chain"] = report.chain;
-  json["device"] = {
-      {"name", report.device}, {"note", report.device_note}, {"cpu_instead_of_gpu", report.cpu_instead_of_gpu}};
+  json["device"] = {{"name", report.device},
+                    {"note", report.device_note},
+                    {"cpu_instead_of_gpu", report.cpu_instead_of_gpu},
+                    {"losses", report.device_losses},
+                    {"returns", report.device_returns}};
   json["sync"] = {{"mode", report.sync}, {"cost_profile", report.costs_from}};
   json["workers"] = report.workers;
   json["rx"] = {{"port", report.rx},

@@ -58,11 +58,13 @@ struct ShardReport {
 struct Report {
   std::string error;  ///< why the run ended; empty: it did what it should
   std::string chain;
-  std::string device;               ///< the device that did the work, or "none"
-  std::string device_note;          ///< why there is none, or not the first choice of `device: auto`
-  bool cpu_instead_of_gpu = false;  ///< NFs placed on the gpu ran on the CPU because there is no device
-  std::string sync;                 ///< how packets were kept in step with the device; empty where there is none
-  std::string costs_from;           ///< the cost profile that the plan was made by
+  std::string device;                ///< the device that did the work, or "none"
+  std::string device_note;           ///< why there is none, or not the first choice of `device: auto`
+  std::uint64_t device_losses = 0;   ///< of one that can come back
+  std::uint64_t device_returns = 0;  ///< after which it was in use again
+  bool cpu_instead_of_gpu = false;   ///< NFs placed on the gpu ran on the CPU because there is no device
+  std::string sync;                  ///< how packets were kept in step with the device; empty where there is none
+  std::string costs_from;            ///< the cost profile that the plan was made by
   std::string rx;
   std::string tx;
   std::uint32_t workers = 1;

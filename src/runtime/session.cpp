@@ -170,7 +170,8 @@ Status Session::open_devices(chain::RunOptions const& options) {
   }
   for (device::DevicePreference const& choice : config_.devices) {
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Device> device,
-                            options.open_device ? options.open_device() : device::open(choice, &no_device_reason_));
+                            options.open_device ? options.open_device(choice, &no_device_reason_)
+                                                : device::open(choice, &no_device_reason_));
     if (!device) {
       if (choice.kind == device::DevicePreference::Kind::kNone) {
         no_device_reason_ = "the device is 'none'";
@@ -267,7 +268,35 @@ Status Session::make_stages(chain::RunOptions const& options) {
   if (has_own_ends_) {
     group_by_shard();
   }
+  if (options.device_returns && options.open_device && !devices_.empty()) {
+    make_recovery(options);
+  }
   return absl::OkStatus();
+}
+
+void Session::make_recovery(chain::RunOptions const& options) {
+  std::vector<DeviceRecovery::Part> parts;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    DeviceRecovery::Part part{devices_[i].get(), {}, {}};
+    part.make = [this, options, i]() -> Result<std::unique_ptr<DeviceSide>> {
+      std::string why;
+      CATENA_ASSIGN_OR_RETURN(std::shared_ptr<device::Device> device,
+                              options.open_device(config_.devices[i % config_.devices.size()], &why));
+      if (device == nullptr) {
+        return absl::UnavailableError(why);
+      }
+      return DeviceSide::create(std::move(device), config_, options, first_instances(), pools_[i % pools_.size()]);
+    };
+    for_each_entry([&](std::size_t shard, Entry const& entry) {
+      if (entry.device_stage != nullptr && shard % devices_.size() == i) {
+        part.stages.push_back(entry.device_stage);
+      }
+    });
+    std::stable_sort(part.stages.begin(), part.stages.end(),
+                     [](DeviceStage const* a, DeviceStage const* b) { return a->position() > b->position(); });
+    parts.push_back(std::move(part));
+  }
+  recovery_ = std::make_unique<DeviceRecovery>(std::move(parts));
 }
 
 /// Where each shard has all stages of its own: those of one beside each other, so that a worker has whole shards.

@@ -8,6 +8,7 @@
 #include "core/trace.hpp"
 #include "nf/registry.hpp"
 #include "runtime/chrome_trace.hpp"
+#include "runtime/device_recovery.hpp"
 #include "runtime/device_side.hpp"
 #include "runtime/device_stage.hpp"
 #include "runtime/host_stages.hpp"
@@ -108,6 +109,7 @@ class Session {
   Merger merger_of(Section& section, LineBook* lines);
   void add_tx(LineBook* lines);
   void group_by_shard();
+  void make_recovery(chain::RunOptions const& options);
   void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
   trace::SpanLog* trace_of_next_stage(std::string name);
   void register_counts();
@@ -142,6 +144,7 @@ class Session {
   std::optional<LineBook> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced
   std::vector<std::string> trace_names_;
+  std::unique_ptr<DeviceRecovery> recovery_;  ///< null where a device that is lost stays so
   std::vector<std::unique_ptr<Stage>> stages_;
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;

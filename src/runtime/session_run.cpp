@@ -64,11 +64,20 @@ void Session::register_counts() {
   }
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.stage, true, counts); });
   of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, false, counts); });
+  if (recovery_ != nullptr) {
+    metrics_.add({}, [recovery = recovery_.get()](metrics::Snapshot& counts) { collect(*recovery, counts); });
+  }
 }
 
 Status Session::run() {
   began_ns_ = now_ns();
+  if (recovery_ != nullptr) {
+    recovery_->start();
+  }
   Status status = run_stages();
+  if (recovery_ != nullptr) {
+    recovery_->stop();
+  }
   ended_ns_ = now_ns();
   has_ended_ = true;
   status.Update(outputs_->finish(traces()));

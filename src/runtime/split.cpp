@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/split.hpp"
 
+#include "runtime/device_use.hpp"
 #include "runtime/flow_hash.hpp"
 #include "runtime/stage.hpp"
 
@@ -106,6 +107,7 @@ void Splitter::start_part(memory::Unit& part, memory::Unit const& unit) const {
   part.end_index = unit.end_index;
   part.arrival_ns = unit.arrival_ns;
   part.host_fallback = unit.host_fallback;
+  part.device_epoch = unit.device_epoch;
 }
 
 /// Puts the unit's packets into parts_. A bit for each that has some.
@@ -248,6 +250,9 @@ void Merger::merge_slots(memory::Unit& whole) {
   for (memory::Unit* part : parts_) {
     // what the device was to do for a part of it was done on the host: so it is for the rest from here on
     whole.host_fallback = whole.host_fallback || part->host_fallback;
+    if (whole.device_epoch != part->device_epoch) {
+      whole.device_epoch = kMixedEpochs;
+    }
     slots_.insert(slots_.end(), part->slots(), part->slots() + part->count);
     if (part != &whole) {
       pool_->release_unit(part);

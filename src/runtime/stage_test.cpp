@@ -34,12 +34,13 @@ using ::testing::HasSubstr;
 class VectorSource final : public io::Source {
  public:
   VectorSource(std::vector<Frame> const& frames, std::uint32_t unit, std::uint64_t loops, std::uint64_t fails_at,
-               std::uint64_t fallback_from)
+               std::uint64_t fallback_from, std::uint64_t stale_before)
       : frames_(&frames),
         unit_(unit),
         total_(frames.size() * loops),
         fails_at_(fails_at),
-        fallback_from_(fallback_from) {}
+        fallback_from_(fallback_from),
+        stale_before_(stale_before) {}
 
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
     const auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(unit_, total_ - next_));
@@ -54,6 +55,7 @@ class VectorSource final : public io::Source {
     }
     unit.count = count;
     unit.host_fallback = next_ >= fallback_from_;
+    unit.device_epoch = next_ < stale_before_ ? DeviceUse().epoch() : 0;
     next_ += count;
     return next_ >= fails_at_ ? absl::DataLossError("the capture is damaged here") : absl::OkStatus();
   }
@@ -67,6 +69,7 @@ class VectorSource final : public io::Source {
   std::uint64_t total_;
   std::uint64_t fails_at_;
   std::uint64_t fallback_from_;
+  std::uint64_t stale_before_;
   std::uint64_t next_ = 0;
 };
 
@@ -118,6 +121,7 @@ struct Scenario {
   std::uint64_t source_fails_at = UINT64_MAX;
   std::uint64_t sink_fails_at = UINT64_MAX;
   std::uint64_t fallback_from = UINT64_MAX;  ///< packet from which on units come as from a stage that left the device
+  std::uint64_t stale_before = 0;            ///< packet up to which units come as from a device that there was before
   std::uint64_t stop_after_packets = UINT64_MAX;
   std::function<void()> before_packets = [] {};  ///< called when everything is set up
 };
@@ -161,7 +165,7 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
   Outcome outcome;
   const std::shared_ptr<memory::PacketPool> pool = memory::PacketPool::create(setup.pool_slots).value();
   outcome.all_units = pool->free_units();
-  VectorSource source(frames, setup.unit, setup.loops, setup.source_fails_at, setup.fallback_from);
+  VectorSource source(frames, setup.unit, setup.loops, setup.source_fails_at, setup.fallback_from, setup.stale_before);
   VectorSink sink(setup.sink_fails_at);
   const nf::Descriptor descriptor = nf::testing::marker_descriptor();
   nf::Instance instance("mark", descriptor, nf::testing::make_marker(), nf::OnUnsupported::kPass, false);
@@ -451,6 +455,27 @@ TEST_P(SharedStepTest, units_that_left_the_device_before_go_on_without_it_and_ot
   const auto late = [](Sent const& sent) { return sent.index >= kHalf; };
   EXPECT_TRUE(std::all_of(actual.sent.begin(), actual.sent.end(), late)) << "with bytes that only the device had";
   if (actual.rx_error.ok()) {  // else the device keeps the pool
+    EXPECT_EQ(static_cast<std::ptrdiff_t>(actual.sent.size()),
+              std::count_if(many_on_cpu().sent.begin(), many_on_cpu().sent.end(), late));
+  }
+}
+
+TEST_P(SharedStepTest, what_units_left_on_a_device_that_is_lost_is_not_taken_from_the_next_one) {
+  constexpr std::uint64_t kHalf = 3000;
+  Scenario setup{.device = &device_here(), .shared = shared(), .unit = 30};
+  setup.stale_before = kHalf;
+  for (const bool is_needed : {false, true}) {
+    setup.options.only_on_device = is_needed ? packet::fields(packet::kIpv4Ttl) : 0;
+    const Outcome actual = run(many_frames(), setup);
+    EXPECT_TRUE(actual.status.ok()) << actual.status;
+    EXPECT_EQ(actual.sent.size() + actual.dropped, actual.received);
+    if (!is_needed) {
+      EXPECT_TRUE(actual.sent == many_on_cpu().sent);
+      continue;
+    }
+    EXPECT_EQ(actual.device_failed, kHalf);
+    const auto late = [](Sent const& sent) { return sent.index >= kHalf; };
+    EXPECT_TRUE(std::all_of(actual.sent.begin(), actual.sent.end(), late)) << "with bytes of another device";
     EXPECT_EQ(static_cast<std::ptrdiff_t>(actual.sent.size()),
               std::count_if(many_on_cpu().sent.begin(), many_on_cpu().sent.end(), late));
   }

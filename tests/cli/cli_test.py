@@ -50,6 +50,44 @@ class CommandLine(unittest.TestCase):
             file.write(CHAIN.format(rx=rx, tx=tx, device=device, data=DATA))
         return path
 
+    def test_a_device_server_that_is_killed_costs_the_run_nothing_but_a_moment_on_the_cpu(self):
+        chain = self.chain(rx="{generator: {packet: imix, flows: 50, rate: 20000}}", tx="null")
+        with subprocess.Popen([BIN, "run", chain, "--device-server", "--json"], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, env=os.environ) as run:
+            try:
+                self.wait_for_line(run, "received")
+                before = self.children(run.pid)
+                self.assertEqual(len(before), 1)
+                os.kill(before[0], signal.SIGKILL)
+                self.wait_for_line(run, "is in use again")
+                after = self.children(run.pid)
+                self.assertNotEqual(after, before)
+                run.send_signal(signal.SIGINT)
+                out, err = run.communicate(timeout=TIMEOUT_S)
+            finally:
+                run.kill()
+        self.assertEqual(run.returncode, 0, err)
+        report = json.loads(out)
+        self.assertTrue(report["accounted"])
+        self.assertEqual((report["device"]["losses"], report["device"]["returns"]), (1, 1))
+        self.assertEqual([nf["on"] for nf in report["nfs"]], ["gpu", "cpu", "gpu", "cpu"])
+        for pid in after:
+            self.assertFalse(os.path.exists(f"/proc/{pid}"), "nothing is left behind")
+
+    @staticmethod
+    def children(pid):
+        children = []
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                children += [int(child) for child in file.read().split()]
+        return children
+
+    def wait_for_line(self, process, text):
+        for line in process.stderr:
+            if text in line:
+                return
+        self.fail(f"no line with '{text}'")
+
     def test_run_reports_as_json_and_writes_capture_and_record(self):
         record = self.path("record.jsonl")
         result = catena("run", self.chain(), "--record", record, "--json", "--workers", "2")

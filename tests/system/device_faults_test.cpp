@@ -179,11 +179,34 @@ TEST(DeviceFaults, a_pool_that_a_hanging_device_keeps_ends_the_run_with_a_messag
   EXPECT_LT(result.report.received, kFrames);
 }
 
+/// The server that has the device is killed three times while packets run.
+class DeviceServerDeaths : public ::testing::TestWithParam<std::size_t> {};
+
+TEST_P(DeviceServerDeaths, cost_at_most_what_the_device_alone_had_and_nfs_return_to_it) {
+  FaultChain const& chain = fault_chains()[GetParam()];
+  const Crossing crossing = kCrossings[GetParam() % std::size(kCrossings)];
+  FaultRun run = fault_run(chain, crossing, 0, {Fault::Kind::kKilled, Call::kReady, 3});
+  run.workers = 1 + static_cast<std::uint32_t>(GetParam() % 2);
+  run.armed_after = 900;
+  const FaultResult result = expect_kept(chain, run);
+  EXPECT_EQ(result.status, absl::OkStatus());
+  EXPECT_EQ(result.report.device_losses, 3U);
+  EXPECT_EQ(result.report.device_returns, 3U);
+  EXPECT_TRUE(result.has_worked_after_return);
+  EXPECT_EQ(result.report.slots_in_use, 0U) << "slots that nothing writes to any more are used again";
+  for (runtime::NfReport const& nf : result.report.nfs) {
+    EXPECT_NE(nf.placement, "gpu -> cpu") << nf.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Chains, DeviceServerDeaths, ::testing::Range(std::size_t{0}, fault_chains().size()));
+
 TEST(DeviceFaults, a_device_without_memory_at_the_start_is_an_error) {
   FaultChain const& chain = chain_named("mix_scan");
   for (const Call call : {Call::kAllocate, Call::kAllocatePinned, Call::kCreateStream, Call::kFill}) {
     chain::RunOptions options;
-    options.open_device = [call]() -> Result<std::unique_ptr<device::Device>> {
+    options.open_device = [call](device::DevicePreference const&,
+                                 std::string*) -> Result<std::unique_ptr<device::Device>> {
       auto device = std::make_unique<device::testing::FaultyDevice>(*nf::testing::devices().front());
       device->fail(call, 2, absl::ResourceExhaustedError("no memory on the device"));
       return device;

@@ -3,8 +3,12 @@
 
 #include <catena/core/text.hpp>
 
+#include "device/testing/remote_device.hpp"
+#include "runtime/counts.hpp"
+
 #include <algorithm>
 #include <bit>
+#include <csignal>
 #include <functional>
 #include <map>
 #include <random>
@@ -19,11 +23,15 @@ using nf::testing::Frame;
 /// Delivers frames in full units, and says how many it has delivered.
 class FrameSource final : public io::Source {
  public:
-  FrameSource(std::vector<Frame> const& frames, std::function<void(std::uint64_t)> progress)
-      : frames_(&frames), progress_(std::move(progress)) {}
+  /// `may_go_on` is asked how many frames were delivered, each time before more are.
+  FrameSource(std::vector<Frame> const& frames, std::function<bool(std::uint64_t)> may_go_on)
+      : frames_(&frames), may_go_on_(std::move(may_go_on)) {}
 
   Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
-    progress_(next_);
+    if (!may_go_on_(next_)) {
+      starved = true;
+      return absl::OkStatus();
+    }
     const auto count =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(pool.unit_packets(), frames_->size() - next_));
     if (!pool.acquire_slots(unit, count)) {
@@ -46,7 +54,7 @@ class FrameSource final : public io::Source {
 
  private:
   std::vector<Frame> const* frames_;
-  std::function<void(std::uint64_t)> progress_;
+  std::function<bool(std::uint64_t)> may_go_on_;
   std::uint64_t next_ = 0;
 };
 
@@ -103,8 +111,64 @@ void arm(FaultyDevice& device, Fault const& fault) {
     case Fault::Kind::kBadSpill:
       set_spill_requests(fault.requests);
       break;
+    case Fault::Kind::kKilled:  // by a Killer
+      break;
   }
 }
+
+/// Kills the server that has the device of a chain, and holds the chain's packets back until it uses the next one.
+class Killer {
+ public:
+  Killer(FaultRun const& run, runtime::Session const*& session) : run_(&run), session_(&session) {}
+
+  Status start() {
+    CATENA_ASSIGN_OR_RETURN(supervisor_, device::remote::Supervisor::start(device::testing::server_options()));
+    return absl::OkStatus();
+  }
+  Result<std::unique_ptr<device::Device>> open() {
+    CATENA_ASSIGN_OR_RETURN(device::remote::Fd socket, supervisor_->connect("chain"));
+    return device::remote::connect(std::move(socket));
+  }
+  /// Whether rx may go on after so many frames.
+  bool may_go_on(std::uint64_t delivered) {
+    if (kills_ > returns_) {
+      const metrics::Snapshot counts = (*session_)->counts();
+      if (delivered < killed_at_ + kFramesWithout) {
+        return true;
+      }
+      if (counts.sum(runtime::counts::kDeviceReturns) < kills_) {
+        return false;
+      }
+      ++returns_;
+      device_packets_ = counts.sum(runtime::counts::kDevicePackets);
+    }
+    if (kills_ < run_->fault.nth && delivered >= run_->armed_after * (kills_ + 1)) {
+      note_device_work();
+      kill(supervisor_->pid(), SIGKILL);
+      ++kills_;
+      killed_at_ = delivered;
+    }
+    return true;
+  }
+  /// At the end, too.
+  void note_device_work() {
+    const std::uint64_t now = (*session_)->counts().sum(runtime::counts::kDevicePackets);
+    has_worked_ = has_worked_ && now > device_packets_;
+  }
+  bool has_worked() const { return has_worked_ && kills_ == run_->fault.nth && returns_ == kills_; }
+
+ private:
+  static constexpr std::uint64_t kFramesWithout = 300;  ///< that come while the device is away
+
+  FaultRun const* run_;
+  runtime::Session const** session_;
+  std::unique_ptr<device::remote::Supervisor> supervisor_;
+  std::uint64_t kills_ = 0;
+  std::uint64_t returns_ = 0;
+  std::uint64_t killed_at_ = 0;
+  std::uint64_t device_packets_ = 0;
+  bool has_worked_ = true;
+};
 
 /// Launches of one NF after another have streams of their own, which are made last; those after them bring packets
 /// back.
@@ -197,10 +261,20 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   FaultResult result;
   FaultyDevice* faulty = nullptr;
   bool is_armed = false;
+  const bool is_killed = on_device && run.fault.kind == Fault::Kind::kKilled;
+  runtime::Session const* session = nullptr;
+  Killer killer(run, session);
+  if (is_killed) {
+    CATENA_RETURN_IF_ERROR(killer.start());
+  }
   chain::RunOptions options;
   options.workers = run.workers;
   options.sync = sync_for(run.crossing);
-  options.open_device = [&]() -> Result<std::unique_ptr<device::Device>> {
+  options.device_returns = is_killed;
+  options.open_device = [&](device::DevicePreference const&, std::string*) -> Result<std::unique_ptr<device::Device>> {
+    if (is_killed) {
+      return killer.open();
+    }
     auto device = std::make_unique<FaultyDevice>(*nf::testing::devices().front());
     faulty = device.get();
     if (run.crossing == Crossing::kStrided) {
@@ -216,16 +290,23 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
         aim(*faulty, run);
         arm(*faulty, run.fault);
       }
+      return !is_killed || killer.may_go_on(delivered);
     });
   };
   options.make_sink = [&]() -> Result<std::unique_ptr<io::Sink>> { return std::make_unique<FrameSink>(result.sent); };
   CATENA_ASSIGN_OR_RETURN(const auto chain, runtime::Session::create(std::move(config), options, nfs_for_faults()));
+  session = chain.get();
   set_spill_requests(SpillRequests::kNone);
   result.status = chain->run();
+  killer.note_device_work();
   result.report = chain->report();
   result.plan = chain->plan();
   result.has_failed = std::any_of(result.report.nfs.begin(), result.report.nfs.end(),
                                   [](runtime::NfReport const& nf) { return !nf.device_error.empty(); });
+  if (is_killed) {
+    result.has_failed = result.report.device_losses > 0;
+    result.has_worked_after_return = killer.has_worked();
+  }
   return result;
 }
 
@@ -241,6 +322,8 @@ std::string to_string(Fault const& fault) {
       return concat("lost at call ", fault.nth, " of ", name_of(fault.call));
     case Fault::Kind::kHangs:
       return "hangs";
+    case Fault::Kind::kKilled:
+      return concat("its server is killed ", fault.nth, " times");
     case Fault::Kind::kBadSpill:
       return concat("bad spill requests ", static_cast<int>(fault.requests));
   }
@@ -327,6 +410,9 @@ std::string broken_promise(FaultRun const& run, FaultResult const& result, Fault
   // what is lost may have been on its way through the whole chain; where the device is sound, in one launch
   const bool is_sound = run.fault.kind == Fault::Kind::kOnce || run.fault.kind == Fault::Kind::kBadSpill;
   std::uint64_t max_lost = is_sound ? std::uint64_t{run.units_per_launch} * run.unit_packets : run.pool_slots;
+  if (run.fault.kind == Fault::Kind::kKilled) {
+    max_lost *= run.fault.nth;
+  }
   if (run.fault.kind == Fault::Kind::kNone || run.fault.kind == Fault::Kind::kBadSpill) {
     max_lost = 0;
   }

@@ -21,6 +21,7 @@ struct Fault {
     kLost,      ///< one call fails, and every call after it
     kHangs,     ///< no event becomes ready any more
     kBadSpill,  ///< an NF asks its spill area for what is not there
+    kKilled,    ///< the server that has it is killed, `nth` times, and started again each time
   };
   Kind kind = Kind::kNone;
   device::testing::Call call = device::testing::Call::kReady;  ///< kOnce, kLost
@@ -63,6 +64,8 @@ struct FaultResult {
   runtime::Report report;
   std::optional<plan::Plan> plan;
   bool has_failed = false;  ///< the fault came about
+  /// kKilled: whether NFs worked on the device again after it was back, each time.
+  bool has_worked_after_return = false;
   std::uint64_t device_failed() const;
 };
 

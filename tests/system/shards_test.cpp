@@ -176,7 +176,8 @@ TwoDevices run_on_two(std::vector<NfText> const& nfs, std::uint32_t gpu_mask,
   std::vector<device::testing::FaultyDevice*> opened;
   chain::RunOptions options;
   options.workers = 2;
-  options.open_device = [&opened]() -> Result<std::unique_ptr<device::Device>> {
+  options.open_device = [&opened](device::DevicePreference const&,
+                                  std::string*) -> Result<std::unique_ptr<device::Device>> {
     auto device = std::make_unique<device::testing::FaultyDevice>(*nf::testing::devices().front());
     opened.push_back(device.get());
     return device;

@@ -36,6 +36,7 @@ struct BlackBox {
     SharedText<64> kernel;  ///< what was launched last
   };
   std::array<Client, kClients> clients;
+  std::atomic<std::uint32_t> has_device;  ///< it was opened
   std::atomic<std::uint32_t> has_reason;
   SharedText<512> reason;  ///< why the server ended itself
 };

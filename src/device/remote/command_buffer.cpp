@@ -24,8 +24,7 @@ Status RemoteCommandBuffer::launch(Kernel& kernel, LaunchShape const& shape,
 
 Result<Event*> RemoteCommandBuffer::record_timestamp() {
   CATENA_ASSIGN_OR_RETURN(std::shared_ptr<RemoteTime> time, take_time(connection_));
-  CATENA_RETURN_IF_ERROR(
-      connection_->call(Call::kRecordTimestamp, Writer().put(number_).put(time->slot())).status());
+  CATENA_RETURN_IF_ERROR(connection_->call(Call::kRecordTimestamp, Writer().put(number_).put(time->slot())).status());
   timestamps_.push_back(std::make_unique<RemoteEvent>(nullptr, 0, std::move(time)));
   return timestamps_.back().get();
 }

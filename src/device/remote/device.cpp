@@ -50,8 +50,8 @@ Status Connection::hello(DeviceInfo& info) {
     return absl::ResourceExhaustedError("no descriptor is left for a connection to a device server");
   }
   // three descriptors change hands, one with each frame: the page and the bell go there, the pidfd comes back
-  CATENA_RETURN_IF_ERROR(send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello),
-                                    Writer().put(kVersion).bytes(), page_.fd()));
+  CATENA_RETURN_IF_ERROR(
+      send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), Writer().put(kVersion).bytes(), page_.fd()));
   CATENA_RETURN_IF_ERROR(send_frame(socket_.get(), static_cast<std::uint32_t>(Call::kHello), {}, bell_.get()));
   CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(socket_.get(), kMaxFrameBytes));
   Reader body(frame.body);
@@ -84,15 +84,20 @@ void Connection::watch() {
   while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
   if (fds[0].revents != 0) {
-    health_.fail(server_is_gone());
+    note_server_gone();
   }
+}
+
+void Connection::note_server_gone() {
+  is_server_gone_.store(true, std::memory_order_release);
+  health_.fail(server_is_gone());
 }
 
 Result<Connection::Answer> Connection::call(Call call, Writer const& body, int fd) {
   CATENA_RETURN_IF_ERROR(failed());
   if (body.bytes().size() > kMaxFrameBytes) {
-    return absl::InvalidArgumentError(concat("a call with ", body.bytes().size(), " bytes; a device server takes ",
-                                             kMaxFrameBytes, " at most"));
+    return absl::InvalidArgumentError(
+        concat("a call with ", body.bytes().size(), " bytes; a device server takes ", kMaxFrameBytes, " at most"));
   }
   const std::scoped_lock lock(calls_);
   Status status = send_frame(socket_.get(), static_cast<std::uint32_t>(call), body.bytes(), fd);
@@ -106,8 +111,10 @@ Result<Connection::Answer> Connection::call(Call call, Writer const& body, int f
   // it hung up; the watcher tells when it is gone altogether, and until then nobody else gets an answer either
   std::array<pollfd, 1> ended{{{server_.get(), POLLIN, 0}}};
   constexpr int kPatienceMs = 10'000;
-  poll(ended.data(), ended.size(), kPatienceMs);
-  health_.fail(server_is_gone());
+  if (poll(ended.data(), ended.size(), kPatienceMs) == 1) {
+    note_server_gone();
+  }
+  health_.fail(absl::UnavailableError("the device server has hung up"));
   return failed();
 }
 

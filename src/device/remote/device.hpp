@@ -38,6 +38,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void wake();
 
   Health& health() { return health_; }
+  /// Whether the server's process has ended.
+  bool is_server_gone() const { return is_server_gone_.load(std::memory_order_acquire); }
   Status failed() const { return health_.status(); }
 
   /// A place for the time of a timestamp; kNotReached is in it. ResourceExhausted: kTimeSlots are in use.
@@ -59,6 +61,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   explicit Connection(Fd socket) : socket_(std::move(socket)) {}
   Status hello(DeviceInfo& info);
   void watch();
+  void note_server_gone();
 
   struct Region {
     const std::byte* begin;
@@ -67,10 +70,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   Fd socket_;
   Mapping page_;
-  Fd bell_;      ///< an eventfd
-  Fd server_;    ///< a pidfd
-  Fd leaving_;   ///< an eventfd: watch() is to end
+  Fd bell_;     ///< an eventfd
+  Fd server_;   ///< a pidfd
+  Fd leaving_;  ///< an eventfd: watch() is to end
   Health health_;
+  std::atomic<bool> is_server_gone_{false};
   std::mutex calls_;
   std::mutex slots_mutex_;
   std::vector<std::uint32_t> free_slots_;
@@ -95,6 +99,7 @@ class RemoteDevice final : public Device {
   Result<Binary> compile(ProgramSource const& source) override;
   Result<std::unique_ptr<Program>> load(std::span<const std::byte> binary) override;
   Status failed() const override { return connection_->failed(); }
+  bool is_gone() const override { return connection_->is_server_gone(); }
   void abandon(Status const& reason) override { connection_->health().fail(reason); }
 
  private:
@@ -104,6 +109,10 @@ class RemoteDevice final : public Device {
 
 /// Opens the device behind `socket`, one end of a socketpair whose other end a device server has (see server.hpp). All
 /// calls of the Device go there; once the server is gone, the device is lost.
+///
+/// The server ends when its device fails for good. So an error that says as much (Unavailable) is not handed on at
+/// once: commands are swallowed and events are not ready until the server is gone, and then its client knows that
+/// nothing works on the client's memory any more (is_gone()).
 ///
 /// What is the same as on the server's own device: everything, but that map_host() takes memory with a descriptor alone
 /// (Unimplemented without), and that an error of a command which nobody waited for (a launch of a kernel that was

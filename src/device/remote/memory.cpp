@@ -37,10 +37,10 @@ Result<std::unique_ptr<Buffer>> RemoteDevice::map_host(HostMemory const& memory)
     return absl::UnimplementedError(
         "a device server can map only memory that has a descriptor: see HostMemory, and memfd_create(2)");
   }
-  CATENA_ASSIGN_OR_RETURN(const Connection::Answer answer,
-                          connection_->call(Call::kMapHost,
-                                            Writer().put(std::uint64_t{memory.bytes.size()}).put(memory.offset),
-                                            memory.fd));
+  CATENA_ASSIGN_OR_RETURN(
+      const Connection::Answer answer,
+      connection_->call(Call::kMapHost, Writer().put(std::uint64_t{memory.bytes.size()}).put(memory.offset),
+                        memory.fd));
   Reader body = answer.body();
   const auto region = body.take<std::uint32_t>();
   connection_->add_region(region, memory.bytes);

@@ -40,8 +40,7 @@ Result<Binary> RemoteDevice::compile(ProgramSource const& source) {
 }
 
 Result<std::unique_ptr<Program>> RemoteDevice::load(std::span<const std::byte> binary) {
-  CATENA_ASSIGN_OR_RETURN(const Connection::Answer answer,
-                          connection_->call(Call::kLoad, Writer().put_bytes(binary)));
+  CATENA_ASSIGN_OR_RETURN(const Connection::Answer answer, connection_->call(Call::kLoad, Writer().put_bytes(binary)));
   return std::make_unique<RemoteProgram>(connection_, answer.body().take<std::uint32_t>());
 }
 
@@ -68,8 +67,8 @@ Result<Writer> RemoteKernel::launch_body(LaunchShape const& shape, std::span<con
     }
     const auto bytes = std::get<std::span<const std::byte>>(argument);
     if (bytes.size() > kMaxArgumentBytes) {
-      return absl::InvalidArgumentError(concat("launch: kernel '", name_, "': an argument of ", bytes.size(),
-                                               " bytes; at most ", kMaxArgumentBytes));
+      return absl::InvalidArgumentError(
+          concat("launch: kernel '", name_, "': an argument of ", bytes.size(), " bytes; at most ", kMaxArgumentBytes));
     }
     body.put(std::uint32_t{1}).put_bytes(bytes);
   }

@@ -57,8 +57,8 @@ enum class Command : std::uint32_t {
 };
 struct CommandHeader {
   Command command;
-  std::uint32_t bytes;   ///< of the whole command, a multiple of 8
-  std::uint32_t reply;   ///< 0, or the number under which the client waits for what became of it
+  std::uint32_t bytes;  ///< of the whole command, a multiple of 8
+  std::uint32_t reply;  ///< 0, or the number under which the client waits for what became of it
   std::uint32_t unused;
 };
 inline constexpr std::uint32_t kMaxCommandBytes = 8192;
@@ -99,10 +99,10 @@ struct StreamPage {
   // the client's
   alignas(64) std::atomic<std::uint64_t> tail;  ///< bytes put into the ring so far
   // the server's
-  alignas(64) std::atomic<std::uint64_t> head;     ///< bytes taken out of it so far
-  std::atomic<std::uint64_t> reached;              ///< sequence of the last kRecord that the device has reached
-  std::atomic<std::uint32_t> is_broken;            ///< a command failed that nobody waited for: its Status is the reply
-  std::atomic<std::uint32_t> replied;              ///< number of the last command whose reply is here
+  alignas(64) std::atomic<std::uint64_t> head;  ///< bytes taken out of it so far
+  std::atomic<std::uint64_t> reached;           ///< sequence of the last kRecord that the device has reached
+  std::atomic<std::uint32_t> is_broken;         ///< a command failed that nobody waited for: its Status is the reply
+  std::atomic<std::uint32_t> replied;           ///< number of the last command whose reply is here
   std::uint32_t reply_code;
   std::array<char, kReplyTextBytes> reply_text;  ///< ends with a NUL
   alignas(64) std::array<std::byte, kRingBytes> ring;

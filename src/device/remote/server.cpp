@@ -23,6 +23,7 @@ class Server {
       : device_(&device), control_(std::move(control)), limits_(limits), box_(&box), end_(end_process) {}
 
   [[noreturn]] void run() {
+    box_->has_device.store(1);
     for (;;) {
       std::array<pollfd, 1> fds{{{control_.get(), POLLIN, 0}}};
       const int period_ms = static_cast<int>(std::clamp<std::int64_t>(limits_.launch.count() / 8, 1, 50));

@@ -29,9 +29,10 @@ int main(int count, char** arguments) {
   }
   auto& black_box = box->as<remote::BlackBox>();
   const auto preference = parse_preference(arguments[1]);
-  auto device = preference.ok() ? open(*preference) : preference.status();
+  std::string why;
+  auto device = preference.ok() ? open(*preference, &why) : preference.status();
   if (!device.ok() || *device == nullptr) {
-    black_box.reason.set(device.ok() ? "this machine has no such device" : std::string(device.status().message()));
+    black_box.reason.set(device.ok() ? why : std::string(device.status().message()));
     black_box.has_reason.store(1);
     return remote::kExitNoDevice;
   }

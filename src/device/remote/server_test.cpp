@@ -7,6 +7,7 @@
 #include "device/remote/device.hpp"
 #include "device/remote/message.hpp"
 #include "device/remote/protocol.hpp"
+#include "device/remote/server_pool.hpp"
 #include "device/remote/supervisor.hpp"
 #include "device/testing/remote_device.hpp"
 
@@ -37,18 +38,28 @@ using ::testing::IsEmpty;
 
 constexpr std::chrono::seconds kLimit{30};
 
+/// For CUDA and OpenCL.
 constexpr const char* kKernels = R"(
-__kernel void fill(__global unsigned* data, unsigned count, unsigned value) {
-  if (get_global_id(0) < count) {
-    data[get_global_id(0)] = value;
+#if defined(__CUDACC_RTC__)
+#define KERNEL extern "C" __global__
+#define GLOBAL
+#define INDEX (blockIdx.x * blockDim.x + threadIdx.x)
+#else
+#define KERNEL __kernel
+#define GLOBAL __global
+#define INDEX ((unsigned)get_global_id(0))
+#endif
+KERNEL void fill(GLOBAL unsigned* data, unsigned count, unsigned value) {
+  if (INDEX < count) {
+    data[INDEX] = value;
   }
 }
-__kernel void endless(__global volatile unsigned* data) {
+KERNEL void endless(GLOBAL volatile unsigned* data) {
   while (data[0] != 77u) {
   }
 }
-__kernel void trap(__global volatile unsigned* data) {
-  __global volatile unsigned* nowhere = 0;
+KERNEL void trap(GLOBAL volatile unsigned* data) {
+  GLOBAL volatile unsigned* nowhere = 0;
   *nowhere = data[0];
 }
 )";
@@ -79,18 +90,19 @@ class Deaths {
   std::size_t seen_ = 0;
 };
 
-class DeviceServer : public ::testing::Test {
+class DeviceServer : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    Supervisor::Options options = testing::server_options();
+    Supervisor::Options options = testing::server_options(GetParam());
     options.limits.launch = std::chrono::milliseconds(300);
     options.limits.device_bytes = std::uint64_t{64} << 20;
     options.limits.host_bytes = std::uint64_t{64} << 20;
     supervisor_ = Supervisor::start(options, deaths_.listener()).value();
-    const Result<std::unique_ptr<Device>> device = client("probe");
-    if (!device.ok()) {
-      GTEST_SKIP() << device.status().message();
+    const Result<std::unique_ptr<Device>> here = open(parse_preference(GetParam()).value());
+    if (!here.ok()) {
+      GTEST_SKIP() << here.status().message();
     }
+    ASSERT_EQ(client("probe").status(), absl::OkStatus());
   }
 
   Supervisor& supervisor() { return *supervisor_; }
@@ -158,7 +170,7 @@ class Worker {
   std::unique_ptr<Stream> stream_;
 };
 
-TEST_F(DeviceServer, clients_get_memory_without_a_byte_of_its_last_owner) {
+TEST_P(DeviceServer, clients_get_memory_without_a_byte_of_its_last_owner) {
   constexpr std::size_t kBytes = std::size_t{1} << 20;
   for (int round = 0; round < 8; ++round) {
     const auto device = client("one").value();
@@ -175,13 +187,14 @@ TEST_F(DeviceServer, clients_get_memory_without_a_byte_of_its_last_owner) {
   }
 }
 
-TEST_F(DeviceServer, a_client_has_no_more_than_its_share) {
+TEST_P(DeviceServer, a_client_has_no_more_than_its_share) {
   const auto device = client("greedy").value();
   const auto most = device->allocate(std::size_t{64} << 20);
   ASSERT_TRUE(most.ok()) << most.status();
   EXPECT_THAT(device->allocate(1).status().ToString(),
               AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("a client has at most 67108864")));
-  EXPECT_THAT(device->allocate_pinned((std::size_t{64} << 20) + 1).status().ToString(), HasSubstr("RESOURCE_EXHAUSTED"));
+  EXPECT_THAT(device->allocate_pinned((std::size_t{64} << 20) + 1).status().ToString(),
+              HasSubstr("RESOURCE_EXHAUSTED"));
   std::vector<std::unique_ptr<Stream>> streams;
   Status status;
   while (status.ok() && streams.size() <= kMaxStreams) {
@@ -197,7 +210,7 @@ TEST_F(DeviceServer, a_client_has_no_more_than_its_share) {
   EXPECT_TRUE(other->allocate(std::size_t{1} << 20).ok()) << "what one has is nothing to the other";
 }
 
-TEST_F(DeviceServer, what_a_client_leaves_behind_is_there_for_the_next) {
+TEST_P(DeviceServer, what_a_client_leaves_behind_is_there_for_the_next) {
   for (int round = 0; round < 4; ++round) {
     const auto device = client("short-lived").value();
     const auto buffer = device->allocate(std::size_t{60} << 20);
@@ -212,7 +225,7 @@ TEST_F(DeviceServer, what_a_client_leaves_behind_is_there_for_the_next) {
   EXPECT_LT(fds, 40U) << "descriptors of clients that are gone";
 }
 
-TEST_F(DeviceServer, a_dead_server_is_a_lost_device_and_the_next_one_serves) {
+TEST_P(DeviceServer, a_dead_server_is_a_lost_device_and_the_next_one_serves) {
   Worker worker(client("worker").value());
   ASSERT_EQ(worker.fill(5), absl::OkStatus());
   ASSERT_EQ(worker.finish(), absl::OkStatus());
@@ -235,7 +248,7 @@ TEST_F(DeviceServer, a_dead_server_is_a_lost_device_and_the_next_one_serves) {
   EXPECT_THAT(again.content().value(), ::testing::Each(7U));
 }
 
-TEST_F(DeviceServer, an_endless_kernel_ends_the_server_alone_and_is_named) {
+TEST_P(DeviceServer, an_endless_kernel_ends_the_server_alone_and_is_named) {
   Worker honest(client("honest").value());
   Worker hostile(client("hostile").value());
   ASSERT_EQ(honest.fill(1), absl::OkStatus());
@@ -253,7 +266,7 @@ TEST_F(DeviceServer, an_endless_kernel_ends_the_server_alone_and_is_named) {
   EXPECT_EQ(again.finish(), absl::OkStatus());
 }
 
-TEST_F(DeviceServer, a_kernel_that_traps_ends_the_server_alone_and_is_named) {
+TEST_P(DeviceServer, a_kernel_that_traps_ends_the_server_alone_and_is_named) {
   Worker hostile(client("hostile").value());
   ASSERT_EQ(hostile.fill(1), absl::OkStatus());
   ASSERT_EQ(hostile.finish(), absl::OkStatus());
@@ -266,7 +279,7 @@ TEST_F(DeviceServer, a_kernel_that_traps_ends_the_server_alone_and_is_named) {
   EXPECT_EQ(death.suspects[0].kernel, "trap");
 }
 
-TEST_F(DeviceServer, work_that_nobody_waits_for_is_not_taken_for_endless) {
+TEST_P(DeviceServer, work_that_nobody_waits_for_is_not_taken_for_endless) {
   Worker worker(client("worker").value());
   ASSERT_EQ(worker.fill(3), absl::OkStatus());
   const int pid = supervisor().pid();
@@ -360,7 +373,7 @@ std::string broken(Mapping const& memory) {
   return page.is_broken.load() == 0 ? "" : page.reply_text.data();
 }
 
-TEST_F(DeviceServer, numbers_of_other_clients_mean_nothing) {
+TEST_P(DeviceServer, numbers_of_other_clients_mean_nothing) {
   Worker victim(client("victim").value());
   ASSERT_EQ(victim.fill(0x600D), absl::OkStatus());
   ASSERT_EQ(victim.finish(), absl::OkStatus());
@@ -380,19 +393,19 @@ TEST_F(DeviceServer, numbers_of_other_clients_mean_nothing) {
   EXPECT_THAT(victim.content().value(), ::testing::Each(0x600DU));
 }
 
-TEST_F(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothing_else) {
+TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothing_else) {
   Forger forger(supervisor().connect("forger").value());
   const std::uint32_t region = forger.make(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}));
   const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
   constexpr std::uint64_t kHuge = ~std::uint64_t{0};
   const CopyCommand wrong[] = {
-      {0, 0, 4097, 4097, 0, buffer, region, 1},       {0, 1, 4096, 4096, 0, buffer, region, 1},
-      {1, 0, 4096, 4096, 0, buffer, region, 1},       {kHuge, 0, 1, 1, 0, buffer, region, 1},
-      {0, kHuge, 1, 1, 0, buffer, region, 1},         {0, 0, kHuge, kHuge, 0, buffer, region, 0},
-      {0, 4096, 1, 1, 0, buffer, region, 0},          {0, 0, 64, 64, 65, buffer, region, 1},
-      {0, 0, 64, 0, 2, buffer, region, 1},            {0, 0, 1, kHuge / 2 + 1, 3, buffer, region, 0},
-      {0, 0, 64, 64, 0xFFFFFFFF, buffer, region, 0},  {0, 0, 1, 1, 0, buffer, region + 1, 1},  // the window, a buffer
-      {0, 0, 1, 1, 0, region + 1, region, 1},         {0, 4064, 33, 64, 1, buffer, region, 1},
+      {0, 0, 4097, 4097, 0, buffer, region, 1},      {0, 1, 4096, 4096, 0, buffer, region, 1},
+      {1, 0, 4096, 4096, 0, buffer, region, 1},      {kHuge, 0, 1, 1, 0, buffer, region, 1},
+      {0, kHuge, 1, 1, 0, buffer, region, 1},        {0, 0, kHuge, kHuge, 0, buffer, region, 0},
+      {0, 4096, 1, 1, 0, buffer, region, 0},         {0, 0, 64, 64, 65, buffer, region, 1},
+      {0, 0, 64, 0, 2, buffer, region, 1},           {0, 0, 1, kHuge / 2 + 1, 3, buffer, region, 0},
+      {0, 0, 64, 64, 0xFFFFFFFF, buffer, region, 0}, {0, 0, 1, 1, 0, buffer, region + 1, 1},  // the window, a buffer
+      {0, 0, 1, 1, 0, region + 1, region, 1},        {0, 4064, 33, 64, 1, buffer, region, 1},
   };
   for (CopyCommand const& command : wrong) {
     Mapping page;
@@ -408,9 +421,8 @@ TEST_F(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothin
     forger.put_command(page, Command::kFill, command);
     EXPECT_NE(broken(page), "") << command.offset;
   }
-  for (RecordCommand const& command :
-       {RecordCommand{0, kNoTime, 0}, RecordCommand{2, kNoTime, 0}, RecordCommand{kHuge, kNoTime, 0},
-        RecordCommand{1, kTimeSlots, 0}}) {
+  for (RecordCommand const& command : {RecordCommand{0, kNoTime, 0}, RecordCommand{2, kNoTime, 0},
+                                       RecordCommand{kHuge, kNoTime, 0}, RecordCommand{1, kTimeSlots, 0}}) {
     Mapping page;
     forger.make_stream(page);
     forger.put_command(page, Command::kRecord, command);
@@ -421,16 +433,20 @@ TEST_F(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothin
   EXPECT_EQ(other.finish(), absl::OkStatus());
 }
 
-TEST_F(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {
+TEST_P(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {
   struct Lie {
     CommandHeader header;
     std::uint64_t bytes;
   };
   const Lie lies[] = {
-      {{Command::kFlush, 0, 0, 0}, 16},      {{Command::kFlush, 8, 0, 0}, 16},
-      {{Command::kFlush, 17, 0, 0}, 24},     {{Command::kFlush, 24, 0, 0}, 16},
-      {{Command::kFlush, 0xFFFFFFF8, 0, 0}, 16}, {{Command::kFlush, kMaxCommandBytes + 8, 0, 0}, kRingBytes},
-      {{Command::kFlush, 16, 0, 0}, 8},      {{Command::kFlush, 16, 0, 0}, kRingBytes + 8},
+      {{Command::kFlush, 0, 0, 0}, 16},
+      {{Command::kFlush, 8, 0, 0}, 16},
+      {{Command::kFlush, 17, 0, 0}, 24},
+      {{Command::kFlush, 24, 0, 0}, 16},
+      {{Command::kFlush, 0xFFFFFFF8, 0, 0}, 16},
+      {{Command::kFlush, kMaxCommandBytes + 8, 0, 0}, kRingBytes},
+      {{Command::kFlush, 16, 0, 0}, 8},
+      {{Command::kFlush, 16, 0, 0}, kRingBytes + 8},
       {{Command::kFlush, 16, 0, 0}, ~std::uint64_t{0}},
   };
   for (Lie const& lie : lies) {
@@ -443,7 +459,7 @@ TEST_F(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {
   EXPECT_TRUE(client("next").ok());
 }
 
-TEST_F(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
+TEST_P(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
   Forger forger(supervisor().connect("shrinker").value());
   const Fd loose(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(loose.get(), 8192), 0);
@@ -452,14 +468,18 @@ TEST_F(DeviceServer, memory_that_could_shrink_under_the_server_is_refused) {
   const Fd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   EXPECT_THAT(forger.call(Call::kMapHost, body, file.get()).ToString(), HasSubstr("F_SEAL_SHRINK"));
   ASSERT_EQ(fcntl(loose.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  for (const auto& [bytes, offset] : {std::pair<std::uint64_t, std::uint64_t>{8193, 0}, {8192, 4096}, {4096, 1},
-                                      {4096, ~std::uint64_t{0} & ~std::uint64_t{4095}}, {0, 0}}) {
-    EXPECT_FALSE(forger.call(Call::kMapHost, Writer().put(bytes).put(offset), loose.get()).ok()) << bytes << " " << offset;
+  for (const auto& [bytes, offset] : {std::pair<std::uint64_t, std::uint64_t>{8193, 0},
+                                      {8192, 4096},
+                                      {4096, 1},
+                                      {4096, ~std::uint64_t{0} & ~std::uint64_t{4095}},
+                                      {0, 0}}) {
+    EXPECT_FALSE(forger.call(Call::kMapHost, Writer().put(bytes).put(offset), loose.get()).ok())
+        << bytes << " " << offset;
   }
   EXPECT_EQ(forger.call(Call::kMapHost, body, loose.get()), absl::OkStatus());
 }
 
-TEST_F(DeviceServer, a_recording_outlives_what_it_works_on_where_its_owner_frees_that) {
+TEST_P(DeviceServer, a_recording_outlives_what_it_works_on_where_its_owner_frees_that) {
   Forger forger(supervisor().connect("careless").value());
   const ProgramSource source{{{"test.kernel.cpp", kKernels}}, {}};
   Frame frame;
@@ -495,7 +515,7 @@ TEST_F(DeviceServer, a_recording_outlives_what_it_works_on_where_its_owner_frees
   EXPECT_FALSE(forger.call(Call::kKernel, Writer().put(program).put_text("fill")).ok());
 }
 
-TEST_F(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
+TEST_P(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
   Worker victim(client("victim").value());
   ASSERT_EQ(victim.fill(42), absl::OkStatus());
   ASSERT_EQ(victim.finish(), absl::OkStatus());
@@ -525,15 +545,18 @@ TEST_F(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
   EXPECT_EQ(supervisor().pid(), pid);
 }
 
-TEST_F(DeviceServer, another_version_is_told_so) {
+TEST_P(DeviceServer, another_version_is_told_so) {
   const Fd socket = supervisor().connect("old").value();
   const Mapping page = Mapping::create(sizeof(ClientPage)).value();
-  ASSERT_EQ(send_frame(socket.get(), static_cast<std::uint32_t>(Call::kHello), Writer().put(kVersion + 1).bytes(),
-                       page.fd()),
-            absl::OkStatus());
+  ASSERT_EQ(
+      send_frame(socket.get(), static_cast<std::uint32_t>(Call::kHello), Writer().put(kVersion + 1).bytes(), page.fd()),
+      absl::OkStatus());
   const Frame frame = receive_frame(socket.get(), kMaxFrameBytes).value();
   EXPECT_THAT(Reader(frame.body).take_status().ToString(), HasSubstr(concat("version ", kVersion + 1)));
 }
+
+INSTANTIATE_TEST_SUITE_P(Backends, DeviceServer, ::testing::Values("opencl", "cuda"),
+                         [](auto const& param_info) { return std::string(param_info.param); });
 
 TEST(DeviceServerStart, a_device_that_is_not_there_shows_with_its_reason) {
   Deaths deaths;
@@ -557,6 +580,107 @@ TEST(DeviceServerStart, the_server_ends_with_its_supervisor) {
   const int pid = supervisor->pid();
   supervisor.reset();
   EXPECT_NE(kill(pid, 0), 0) << "and nothing is left of it";
+}
+
+class Pool : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ServerPool::Options options{testing::server_options().program, {}, std::chrono::milliseconds(200)};
+    options.limits.launch = std::chrono::milliseconds(300);
+    pool_ = std::make_unique<ServerPool>(options);
+    if (const auto device = open("probe"); !device.ok()) {
+      GTEST_SKIP() << device.status().message();
+    }
+  }
+  ServerPool& pool() { return *pool_; }
+  Result<std::unique_ptr<Device>> open(std::string_view client) {
+    return pool_->open(DevicePreference::of("opencl"), client, nullptr);
+  }
+  /// Asks until the answer is not that it is to be asked again.
+  Result<std::unique_ptr<Device>> open_patiently(std::string_view client) {
+    const auto end = std::chrono::steady_clock::now() + kLimit;
+    auto device = open(client);
+    while (absl::IsUnavailable(device.status()) && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      device = open(client);
+    }
+    return device;
+  }
+  static void wait_until_gone(Device const& device) {
+    const auto end = std::chrono::steady_clock::now() + kLimit;
+    while (!device.is_gone() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    ASSERT_TRUE(device.is_gone());
+  }
+
+ private:
+  std::unique_ptr<ServerPool> pool_;
+};
+
+TEST_F(Pool, whose_kernel_alone_was_endless_is_in_quarantine_until_that_is_lifted) {
+  Worker hostile(open("hostile").value());
+  const Worker idle(open("idle").value());
+  ASSERT_EQ(hostile.start("endless"), absl::OkStatus());
+  ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
+  wait_until_gone(hostile.device());
+  EXPECT_TRUE(open_patiently("idle").ok());
+  const Status refused = open_patiently("hostile").status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("kernel 'endless'"), HasSubstr("300 ms")));
+  EXPECT_THAT(pool().quarantine_of("hostile"), HasSubstr("endless"));
+  EXPECT_EQ(pool().quarantine_of("idle"), "");
+  EXPECT_TRUE(absl::IsNotFound(pool().reset("idle")));
+  EXPECT_EQ(pool().reset("hostile"), absl::OkStatus());
+  EXPECT_TRUE(open_patiently("hostile").ok());
+}
+
+TEST_F(Pool, of_several_suspects_the_one_that_does_it_again_is_found_and_the_others_are_cleared) {
+  // both have work unfinished when the server dies of one of them
+  Worker honest(open("honest").value());
+  Worker hostile(open("hostile").value());
+  ASSERT_EQ(hostile.start("endless"), absl::OkStatus());
+  ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
+  ASSERT_EQ(honest.start("endless"), absl::OkStatus());  // stands for work that waits behind the other's
+  ASSERT_EQ(honest.stream().flush(), absl::OkStatus());
+  wait_until_gone(hostile.device());
+  auto first = open_patiently("honest");
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_THAT(open("hostile").status().ToString(), HasSubstr("honest is on probation"));
+  Worker again(open_patiently("hostile").value());  // after the probation of the other
+  ASSERT_EQ(again.start("endless"), absl::OkStatus());
+  ASSERT_EQ(again.stream().flush(), absl::OkStatus());
+  wait_until_gone(again.device());
+  EXPECT_TRUE(absl::IsFailedPrecondition(open_patiently("hostile").status()));
+  EXPECT_TRUE(open_patiently("honest").ok());
+}
+
+TEST_F(Pool, a_server_that_is_killed_is_nobodys_fault) {
+  Worker worker(open("worker").value());
+  ASSERT_EQ(worker.start("endless"), absl::OkStatus());
+  ASSERT_EQ(worker.stream().flush(), absl::OkStatus());
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  ASSERT_EQ(kill(pool().pid_of(DevicePreference::of("opencl")), SIGKILL), 0);
+  while (!worker.device().is_gone() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_TRUE(open_patiently("worker").ok());
+}
+
+TEST(PoolStart, automatic_choice_without_a_device_is_no_error_and_says_why) {
+  ServerPool pool({testing::server_options().program, {}, std::chrono::milliseconds(200)});
+  std::string why;
+  const Result<std::unique_ptr<Device>> here = device::open(DevicePreference());
+  ASSERT_TRUE(here.ok());
+  const Result<std::unique_ptr<Device>> there = pool.open(DevicePreference(), "client", &why);
+  ASSERT_TRUE(there.ok()) << there.status();
+  EXPECT_EQ(*there == nullptr, *here == nullptr);
+  if (*there == nullptr) {
+    EXPECT_THAT(why, HasSubstr("cuda: "));
+  }
+  EXPECT_THAT(pool.open(DevicePreference::of("opencl", 1000), "client", &why).status().ToString(),
+              AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("number 1000")));
+  EXPECT_EQ(*pool.open(DevicePreference::none(), "client", &why), nullptr);
 }
 
 }  // namespace

@@ -73,8 +73,7 @@ Status Session::run() {
 }
 
 bool Session::is_busy() const {
-  return !graves_.empty() ||
-         std::ranges::any_of(streams_, [](auto const& entry) { return entry.second.is_busy(); });
+  return !graves_.empty() || std::ranges::any_of(streams_, [](auto const& entry) { return entry.second.is_busy(); });
 }
 
 bool Session::has_commands() const {
@@ -154,7 +153,8 @@ void Session::finish(ServedStream& stream, Status const& status, std::uint32_t r
   const std::size_t length = std::min(status.message().size(), page.reply_text.size() - 1);
   std::copy_n(status.message().begin(), length, page.reply_text.begin());
   page.reply_text[length] = '\0';
-  if (reply_number != 0) {
+  // a device that failed for good takes the server with it, which the client learns as from any other stream
+  if (reply_number != 0 && device_->failed().ok()) {
     page.replied.store(reply_number, std::memory_order_release);
   } else {
     stream.is_broken = true;

@@ -107,7 +107,8 @@ Result<Frame> receive_frame(int socket, std::uint32_t max_bytes) {
   CATENA_RETURN_IF_ERROR(receive_all(socket, std::as_writable_bytes(std::span(&header, 1)), frame.fd));
   frame.call = header.call;
   if (header.bytes > max_bytes) {
-    return absl::InvalidArgumentError(concat("a message of ", header.bytes, " bytes; at most ", max_bytes, " are taken"));
+    return absl::InvalidArgumentError(
+        concat("a message of ", header.bytes, " bytes; at most ", max_bytes, " are taken"));
   }
   constexpr std::size_t kChunk = std::size_t{1} << 20;
   while (frame.body.size() < header.bytes) {
@@ -142,8 +143,8 @@ Result<Mapping> Mapping::map(Fd fd, std::size_t bytes, std::uint64_t offset) {
     return absl::InvalidArgumentError(
         concat("shared memory: ", bytes, " bytes at offset ", offset, " of ", size, "; it begins at a page"));
   }
-  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(),
-                        static_cast<off_t>(offset));
+  void* const at =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd.get(), static_cast<off_t>(offset));
   if (at == MAP_FAILED) {
     return absl::ResourceExhaustedError(concat("mapping ", bytes, " bytes of shared memory: ", std::strerror(errno)));
   }

@@ -43,8 +43,8 @@ struct Frame {
   Fd fd;  ///< one at most
 };
 
-/// Sends a frame, and `fd` with it unless it is -1. Waits as long as the other end does not read. Unavailable where that
-/// is gone.
+/// Sends a frame, and `fd` with it unless it is -1. Waits as long as the other end does not read. Unavailable where
+/// that is gone.
 Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd = -1);
 /// Waits for a frame. Unavailable where the other end is gone; InvalidArgument for a body of more than `max_bytes`.
 /// Memory is taken as the bytes come, not as they are announced.

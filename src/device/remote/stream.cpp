@@ -66,27 +66,26 @@ Status StreamState::broken() const {
 Status StreamState::wait_for_room(std::size_t bytes) {
   const auto has_room = [this, bytes] {
     known_head_ = page_->head.load(std::memory_order_acquire);
-    return kRingBytes - (tail_ - known_head_) >= bytes || !connection_->failed().ok();
+    return kRingBytes - (tail_ - known_head_) >= bytes || is_broken() || !connection_->failed().ok();
   };
   if (kRingBytes - (tail_ - known_head_) >= bytes) {
     return absl::OkStatus();
   }
   if (!wait_until(has_room)) {
-    connection_->health().fail(absl::UnavailableError(
-        concat("the device server has taken no command for ", kPatience.count(), " seconds")));
+    connection_->health().fail(
+        absl::UnavailableError(concat("the device server has taken no command for ", kPatience.count(), " seconds")));
   }
   return connection_->failed();
 }
 
 Status StreamState::put(Command command, Writer const& body, std::uint32_t reply) {
   CATENA_RETURN_IF_ERROR(connection_->failed());
-  if (page_->is_broken.load(std::memory_order_acquire) != 0) {
-    return broken();
-  }
   constexpr std::size_t kAlignment = 8;
-  const std::size_t length =
-      (sizeof(CommandHeader) + body.bytes().size() + kAlignment - 1) / kAlignment * kAlignment;
+  const std::size_t length = (sizeof(CommandHeader) + body.bytes().size() + kAlignment - 1) / kAlignment * kAlignment;
   CATENA_RETURN_IF_ERROR(wait_for_room(length));
+  if (is_broken()) {
+    return is_going_down() ? absl::OkStatus() : broken();
+  }
   const CommandHeader header{command, static_cast<std::uint32_t>(length), reply, 0};
   std::uint64_t at = tail_;
   const auto write = [this, &at](std::span<const std::byte> bytes) {
@@ -108,8 +107,8 @@ Status StreamState::put_and_wait(Command command, Writer const& body) {
   last_reply_ = std::max(1U, last_reply_ + 1);
   CATENA_RETURN_IF_ERROR(put(command, body, last_reply_));
   const auto is_done = [this] {
-    return page_->replied.load(std::memory_order_acquire) == last_reply_ ||
-           page_->is_broken.load(std::memory_order_acquire) != 0 || !connection_->failed().ok();
+    return page_->replied.load(std::memory_order_acquire) == last_reply_ || (is_broken() && !is_going_down()) ||
+           !connection_->failed().ok();
   };
   if (!wait_until(is_done)) {
     connection_->health().fail(
@@ -136,10 +135,10 @@ Result<bool> StreamState::has_reached(std::uint64_t sequence) {
     settle(reached);
     return true;
   }
-  if (page_->is_broken.load(std::memory_order_acquire) != 0) {
+  CATENA_RETURN_IF_ERROR(connection_->failed());
+  if (is_broken() && !is_going_down()) {
     return broken();
   }
-  CATENA_RETURN_IF_ERROR(connection_->failed());
   return false;
 }
 
@@ -247,9 +246,8 @@ Status RemoteStream::copy_rows_to_host(std::span<std::byte> target, Buffer& sour
 Status RemoteStream::fill(Buffer& target, std::size_t offset, std::size_t bytes, std::uint8_t value) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   CATENA_RETURN_IF_ERROR(check_range("fill", offset, bytes, target.size()));
-  return bytes == 0
-             ? absl::OkStatus()
-             : state_->put(Command::kFill, Writer().put(FillCommand{offset, bytes, number_of(target), value}));
+  return bytes == 0 ? absl::OkStatus()
+                    : state_->put(Command::kFill, Writer().put(FillCommand{offset, bytes, number_of(target), value}));
 }
 
 Status RemoteStream::launch(Kernel& kernel, LaunchShape const& shape, std::span<const KernelArgument> arguments) {
@@ -280,8 +278,7 @@ Status RemoteStream::enqueue(CommandBuffer& commands) {
 Status RemoteStream::finalize(CommandBuffer& commands) {
   CATENA_RETURN_IF_ERROR(device_->failed());
   auto& recorded = static_cast<RemoteCommandBuffer&>(commands);
-  CATENA_RETURN_IF_ERROR(
-      state_->put_and_wait(Command::kFinalize, Writer().put(EnqueueCommand{recorded.number(), 0})));
+  CATENA_RETURN_IF_ERROR(state_->put_and_wait(Command::kFinalize, Writer().put(EnqueueCommand{recorded.number(), 0})));
   recorded.set_final();
   return absl::OkStatus();
 }

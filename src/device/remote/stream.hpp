@@ -24,7 +24,8 @@ class StreamState {
   Status put_and_wait(Command command, Writer const& body);
   /// Sequence number of a new event, whose command is put.
   Result<std::uint64_t> record(std::shared_ptr<RemoteTime> const& time);
-  /// Whether the device has reached an event. Errors: that of a command before it; Unavailable where the server is gone.
+  /// Whether the device has reached an event. Errors: that of a command before it; Unavailable where the server is
+  /// gone.
   Result<bool> has_reached(std::uint64_t sequence);
 
   /// A copy that took a way round through memory that the server has: of `rows` where the shape has any.
@@ -40,6 +41,9 @@ class StreamState {
   Status put(Command command, Writer const& body, std::uint32_t reply);
   Status wait_for_room(std::size_t bytes);
   Status broken() const;
+  bool is_broken() const { return page_->is_broken.load(std::memory_order_acquire) != 0; }
+  /// Whether the server is about to end because its device failed.
+  bool is_going_down() const { return is_broken() && absl::IsUnavailable(broken()); }
   void settle(std::uint64_t reached);
 
   std::shared_ptr<Connection> connection_;
@@ -78,8 +82,8 @@ class RemoteStream final : public Stream {
   /// `shape` has no rows: one run of bytes.
   Status copy_in(Buffer& target, std::size_t offset, std::span<const std::byte> source, RowShape const& shape);
   Status copy_out(std::span<std::byte> target, Buffer& source, std::size_t offset, RowShape const& shape);
-  Status put_copy(Buffer& buffer, std::size_t offset, Connection::Place place, RowShape const& shape,
-                  std::size_t bytes, bool to_device);
+  Status put_copy(Buffer& buffer, std::size_t offset, Connection::Place place, RowShape const& shape, std::size_t bytes,
+                  bool to_device);
   Result<std::unique_ptr<PinnedBuffer>> memory_for_detour(std::size_t bytes);
 
   RemoteDevice* device_;

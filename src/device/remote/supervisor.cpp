@@ -41,8 +41,8 @@ std::string describe(int status) {
   return concat("the device server ended with status ", WEXITSTATUS(status));
 }
 
-/// Whether a kernel did it, and not somebody who ended the process. Where the device is this machine's CPU, a kernel that
-/// traps raises a signal.
+/// Whether a kernel did it, and not somebody who ended the process. Where the device is this machine's CPU, a kernel
+/// that traps raises a signal.
 bool is_fault(int status) {
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
@@ -83,8 +83,7 @@ Result<Spawned> spawn(Supervisor::Options const& options, int box) {
     arguments.push_back(word.data());
   }
   arguments.push_back(nullptr);
-  const int error =
-      posix_spawn(&spawned.pid, options.program.c_str(), &actions, nullptr, arguments.data(), environ);
+  const int error = posix_spawn(&spawned.pid, options.program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) {
     return absl::UnavailableError(concat("starting ", options.program, ": ", std::strerror(error)));
@@ -103,6 +102,8 @@ struct Supervisor::Impl {
   bool is_leaving = false;
   Spawned server;
   std::string last_reason;
+  std::string no_device_reason;
+  bool has_served = false;
   std::uint32_t last_client = 0;
   std::map<std::uint32_t, std::string> clients;
   std::thread watcher;
@@ -119,11 +120,14 @@ struct Supervisor::Impl {
     Death death;
     death.reason = black_box.has_reason.load() != 0 ? std::string(black_box.reason.get()) : describe(status);
     death.is_fault = is_fault(status);
+    const bool has_no_device = WIFEXITED(status) && WEXITSTATUS(status) == kExitNoDevice;
+    no_device_reason = has_no_device ? death.reason : "";
+    has_served = has_served || black_box.has_device.load() != 0;
     std::vector<std::pair<std::int64_t, Suspect>> busy;
     for (BlackBox::Client& client : black_box.clients) {
       if (client.number.load() != 0 && client.working_since.load() != 0) {
-        busy.push_back({client.working_since.load(),
-                        {clients[client.number.load()], std::string(client.kernel.get())}});
+        busy.push_back(
+            {client.working_since.load(), {clients[client.number.load()], std::string(client.kernel.get())}});
       }
     }
     std::ranges::sort(busy, {}, [](auto const& entry) { return entry.first; });
@@ -137,7 +141,7 @@ struct Supervisor::Impl {
   }
 
   void watch() {
-    std::chrono::milliseconds delay = kFirstDelay;
+    std::chrono::milliseconds delay(0);
     for (;;) {
       const Clock::time_point begin = Clock::now();
       int status = 0;
@@ -208,7 +212,8 @@ Result<Fd> Supervisor::connect(std::string_view client) {
   Fd ours(ends[0]);
   const Fd theirs(ends[1]);
   const std::uint32_t number = ++impl_->last_client;
-  CATENA_RETURN_IF_ERROR(send_frame(impl_->server.control.get(), kAddClient, Writer().put(number).bytes(), theirs.get()));
+  CATENA_RETURN_IF_ERROR(
+      send_frame(impl_->server.control.get(), kAddClient, Writer().put(number).bytes(), theirs.get()));
   impl_->clients[number] = client;
   return ours;
 }
@@ -218,20 +223,30 @@ int Supervisor::pid() const {
   return impl_->server.pid;
 }
 
+std::string Supervisor::no_device_reason() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->no_device_reason;
+}
+
+bool Supervisor::has_served() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->has_served || impl_->box.as<BlackBox>().has_device.load() != 0;
+}
+
 Result<std::string> find_server_program() {
   std::error_code error;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::string name = "catena-device-server";
-  const std::array<std::filesystem::path, 3> places{own.parent_path() / name,                            // build folder
-                                                    own.parent_path() / ".." / "device" / name,          // likewise
+  const std::array<std::filesystem::path, 3> places{own.parent_path() / name,                    // build folder
+                                                    own.parent_path() / ".." / "device" / name,  // likewise
                                                     own.parent_path() / ".." / "libexec" / "catena" / name};
   for (std::filesystem::path const& place : places) {
     if (access(place.c_str(), X_OK) == 0) {
       return place.lexically_normal().string();
     }
   }
-  return absl::NotFoundError(concat("the program ", name, " is neither in ", places[0].parent_path().string(), " nor in ",
-                                    places[2].parent_path().lexically_normal().string()));
+  return absl::NotFoundError(concat("the program ", name, " is neither in ", places[0].parent_path().string(),
+                                    " nor in ", places[2].parent_path().lexically_normal().string()));
 }
 
 }  // namespace catena::device::remote

@@ -18,8 +18,8 @@ namespace catena::device::remote {
 class Supervisor {
  public:
   struct Options {
-    std::string program;         ///< of the server; see find_server_program()
-    std::string device = "auto"; ///< as parse_preference() takes it
+    std::string program;          ///< of the server; see find_server_program()
+    std::string device = "auto";  ///< as parse_preference() takes it
     ServerLimits limits;
   };
   /// Whose work was unfinished when a server ended.
@@ -28,8 +28,8 @@ class Supervisor {
     std::string kernel;  ///< launched last
   };
   struct Death {
-    std::string reason;  ///< for people
-    bool is_fault = false;  ///< the device failed or work was endless: one of the suspects did it
+    std::string reason;             ///< for people
+    bool is_fault = false;          ///< the device failed or work was endless: one of the suspects did it
     std::vector<Suspect> suspects;  ///< the oldest work first
   };
 
@@ -47,6 +47,10 @@ class Supervisor {
   Result<Fd> connect(std::string_view client);
   /// Of the server that runs; -1 where none does.
   int pid() const;
+  /// Why there is no device for a server to open; empty: there is, or none has said so yet.
+  std::string no_device_reason() const;
+  /// Whether a server has opened its device, this one or one before it.
+  bool has_served() const;
 
  private:
   struct Impl;

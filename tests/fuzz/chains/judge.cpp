@@ -94,7 +94,8 @@ Result<RunOutput> run_chain(fs::path const& folder, FuzzChain const& chain, Vari
   options.workers = variant.workers;
   options.sync = variant.sync;
   if (variant.fault) {
-    options.open_device = [&faulty, &device]() -> Result<std::unique_ptr<device::Device>> {
+    options.open_device = [&faulty, &device](device::DevicePreference const&,
+                                             std::string*) -> Result<std::unique_ptr<device::Device>> {
       CATENA_ASSIGN_OR_RETURN(device::Device* const real, real_device(device));
       auto opened = std::make_unique<FaultyDevice>(*real);
       faulty = opened.get();

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/remote/server_pool.hpp"
+
+#include <catena/core/text.hpp>
+
+#include "device/remote/device.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <thread>
+
+namespace catena::device::remote {
+namespace {
+
+/// How long a server may take to open its device, or to say that there is none.
+constexpr std::chrono::seconds kStartLimit{30};
+constexpr std::chrono::milliseconds kStartPeriod{5};
+
+}  // namespace
+
+void ServerPool::judge(Supervisor::Death const& death) {
+  const std::scoped_lock lock(mutex_);
+  for (auto& [name, suspicion] : suspicions_) {
+    suspicion.let_in_at.reset();  // whoever was on probation begins anew
+  }
+  if (!death.is_fault) {
+    return;
+  }
+  for (Supervisor::Suspect const& suspect : death.suspects) {
+    Suspicion& suspicion = suspicions_[suspect.client];
+    if (death.suspects.size() == 1) {
+      suspicion.quarantine = concat("its kernel '", suspect.kernel, "' took the device down: ", death.reason);
+      spdlog::error("{} is in quarantine: {}", suspect.client, suspicion.quarantine);
+    } else {
+      spdlog::warn("{} is one of {} whose kernel may have taken the device down: it is let back alone", suspect.client,
+                   death.suspects.size());
+    }
+  }
+}
+
+/// With the lock held.
+Status ServerPool::admit(std::string_view client) {
+  const Clock::time_point now = Clock::now();
+  const auto is_cleared = [&](Suspicion const& suspicion) {
+    return suspicion.quarantine.empty() && suspicion.let_in_at && now - *suspicion.let_in_at > options_.probation;
+  };
+  std::erase_if(suspicions_, [&](auto const& entry) { return is_cleared(entry.second); });
+  const auto own = suspicions_.find(client);
+  if (own == suspicions_.end()) {
+    return absl::OkStatus();
+  }
+  if (!own->second.quarantine.empty()) {
+    return absl::FailedPreconditionError(concat(client, " is in quarantine: ", own->second.quarantine));
+  }
+  for (auto const& [name, other] : suspicions_) {
+    if (name != client && other.let_in_at) {
+      return absl::UnavailableError(concat(client, " waits for its turn: ", name, " is on probation"));
+    }
+  }
+  own->second.let_in_at = now;
+  return absl::OkStatus();
+}
+
+/// With the lock held.
+Result<Supervisor*> ServerPool::server_of(DevicePreference const& preference) {
+  std::unique_ptr<Supervisor>& server = servers_[to_string(preference)];
+  if (server == nullptr) {
+    CATENA_ASSIGN_OR_RETURN(server, Supervisor::start({options_.program, to_string(preference), options_.limits},
+                                                      [this](Supervisor::Death const& death) { judge(death); }));
+  }
+  return server.get();
+}
+
+Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& preference, std::string_view client,
+                                                 std::string* why) {
+  if (preference.kind == DevicePreference::Kind::kNone) {
+    return nullptr;
+  }
+  Supervisor* server = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    CATENA_ASSIGN_OR_RETURN(server, server_of(preference));
+    CATENA_RETURN_IF_ERROR(admit(client));
+  }
+  const Clock::time_point begin = Clock::now();
+  for (;;) {
+    Result<Fd> socket = server->connect(client);
+    Result<std::unique_ptr<Device>> device =
+        socket.ok() ? connect(*std::move(socket)) : Result<std::unique_ptr<Device>>(socket.status());
+    if (device.ok()) {
+      return device;
+    }
+    if (const std::string reason = server->no_device_reason(); !reason.empty()) {
+      if (preference.kind == DevicePreference::Kind::kAuto) {
+        if (why != nullptr) {
+          *why = reason;
+        }
+        return nullptr;
+      }
+      return absl::UnavailableError(reason);
+    }
+    if (server->has_served() || Clock::now() - begin > kStartLimit) {
+      return device.status();
+    }
+    std::this_thread::sleep_for(kStartPeriod);
+  }
+}
+
+Status ServerPool::reset(std::string_view client) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = suspicions_.find(client);
+  if (found == suspicions_.end() || found->second.quarantine.empty()) {
+    return absl::NotFoundError(concat("'", client, "' is not in quarantine"));
+  }
+  suspicions_.erase(found);
+  return absl::OkStatus();
+}
+
+std::string ServerPool::quarantine_of(std::string_view client) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = suspicions_.find(client);
+  return found == suspicions_.end() ? std::string() : found->second.quarantine;
+}
+
+int ServerPool::pid_of(DevicePreference const& preference) const {
+  const std::scoped_lock lock(mutex_);
+  const auto found = servers_.find(to_string(preference));
+  return found == servers_.end() || found->second == nullptr ? -1 : found->second->pid();
+}
+
+}  // namespace catena::device::remote

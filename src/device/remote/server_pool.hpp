@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "device/remote/supervisor.hpp"
+
+namespace catena::device::remote {
+
+/// The device servers of a process, one for each device that somebody asked for, and which clients they still serve: a
+/// client whose kernel trapped or did not end is in quarantine. Where several had work unfinished when that happened,
+/// each of them is let back alone for a while, so that the next time shows who it is. Any thread.
+class ServerPool {
+ public:
+  struct Options {
+    std::string program;  ///< see find_server_program()
+    ServerLimits limits;
+    /// How long a suspect works alone among suspects before it is cleared.
+    std::chrono::milliseconds probation{1000};
+  };
+  explicit ServerPool(Options options) : options_(std::move(options)) {}
+
+  /// As device::open(), by a server, which is started when it is first asked for. `client` names whose work it will be.
+  ///   Unavailable         as device::open(); a server that died is not there yet, or the client is a suspect whose
+  ///   turn
+  ///                       has not come: to be asked again
+  ///   FailedPrecondition  the client is in quarantine; the text says why
+  Result<std::unique_ptr<Device>> open(DevicePreference const& preference, std::string_view client, std::string* why);
+  /// Lifts the quarantine of a client. NotFound where it is in none.
+  Status reset(std::string_view client);
+  /// Why a client is in quarantine; empty: it is not.
+  std::string quarantine_of(std::string_view client) const;
+  /// Of the server of a device; -1: none runs.
+  int pid_of(DevicePreference const& preference) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Suspicion {
+    std::string quarantine;                      ///< why; empty: a suspect
+    std::optional<Clock::time_point> let_in_at;  ///< of a suspect: its probation began
+  };
+  void judge(Supervisor::Death const& death);
+  Status admit(std::string_view client);
+  Result<Supervisor*> server_of(DevicePreference const& preference);
+
+  Options options_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Suspicion, std::less<>> suspicions_;
+  std::map<std::string, std::unique_ptr<Supervisor>> servers_;  ///< ended before the suspicions that they tell of
+};
+
+}  // namespace catena::device::remote

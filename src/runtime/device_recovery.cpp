@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/device_recovery.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+namespace catena::runtime {
+namespace {
+
+/// How often the parts are looked at, and a lost device is tried.
+constexpr std::chrono::microseconds kPeriod{5000};
+/// How often a stage is asked whether it has taken its offer.
+constexpr std::chrono::microseconds kOfferPeriod{100};
+
+}  // namespace
+
+DeviceRecovery::DeviceRecovery(std::vector<Part> parts) {
+  for (Part& part : parts) {
+    states_.push_back({std::move(part), {}});
+  }
+}
+
+void DeviceRecovery::start() {
+  thread_ = std::thread([this] { watch(); });
+}
+
+void DeviceRecovery::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    is_stopping_ = true;
+  }
+  stopping_changed_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+/// False once stop() was called.
+bool DeviceRecovery::sleep(std::chrono::microseconds time) {
+  std::unique_lock lock(mutex_);
+  return !stopping_changed_.wait_for(lock, time, [this] { return is_stopping_; });
+}
+
+void DeviceRecovery::watch() {
+  while (sleep(kPeriod)) {
+    for (State& state : states_) {
+      look_after(state);
+    }
+  }
+}
+
+void DeviceRecovery::look_after(State& state) {
+  if (state.current().use().allowed()) {
+    return;
+  }
+  if (!std::exchange(state.is_lost, true)) {
+    losses_.fetch_add(1, std::memory_order_relaxed);
+  }
+  Result<std::unique_ptr<DeviceSide>> side = state.part.make();
+  if (!side.ok()) {
+    return;  // it is asked again
+  }
+  const std::string name = (*side)->device().info().name;
+  const Result<bool> is_back = bring_back(state, *std::move(side));
+  if (!is_back.ok()) {
+    spdlog::warn("device {} was back, and is lost again: {}", name, is_back.status().ToString());
+  } else if (*is_back) {
+    state.is_lost = false;
+    returns_.fetch_add(1, std::memory_order_relaxed);
+    spdlog::warn("device {} is in use again", name);
+  }
+}
+
+/// Hands `side` to the stages. False where stop() came in between. An error: the device is lost again.
+Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide> side) {
+  DeviceSide& fresh = *side;
+  for (DeviceStage* const stage : state.part.stages) {
+    const std::size_t nf = stage->position();
+    auto attachment = stage->attach(*fresh.kernel_of(nf), fresh.only_on_device(nf), fresh.use());
+    if (!attachment.ok()) {
+      static_cast<void>(fresh.use().stop(attachment.status()));  // for the stages that have taken theirs
+      return attachment.status();
+    }
+    if (side != nullptr) {
+      state.sides.push_back(std::move(side));  // lives from here on: a stage may take something of it
+    }
+    stage->offer(*std::move(attachment));
+    while (!stage->has_taken_offer()) {
+      if (!sleep(kOfferPeriod)) {
+        return false;
+      }
+    }
+    // what it had before ends here, and not where packets wait
+    stage->reclaim().reset();
+  }
+  // no stage has anything of those before any more
+  state.sides.erase(state.sides.begin(), state.sides.end() - 1);
+  return true;
+}
+
+}  // namespace catena::runtime
