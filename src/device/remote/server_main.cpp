@@ -18,6 +18,9 @@ int main(int count, char** arguments) {
     static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see `catena serve --help`\n", stderr));
     return 2;
   }
+  // Ctrl-C at a terminal and systemd end a whole group of processes: the supervisor says when this one ends
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, SIG_IGN);
   // whatever ends the supervisor ends this process too; it may have ended before that could be said
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_TIMERSLACK, 1);
