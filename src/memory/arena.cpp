@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -21,22 +20,9 @@ namespace {
 
 /// A device pins whole pages, and the columns without their neighbours.
 constexpr std::size_t kPageBytes = 4096;
-constexpr std::array<char, 8> kMagic{'c', 'a', 't', 'e', 'n', 'a', '\r', '\n'};
-/// Of the layout below. It changes whenever that does, or MetaColumns, Unit or RingState.
-constexpr std::uint32_t kVersion = 3;
 
-/// What an arena begins with.
-struct Header {
-  std::array<char, 8> magic;
-  std::uint32_t version;
-  ArenaShape shape;
-};
-static_assert(std::is_trivially_copyable_v<Header>);
-
-/// Where the parts of an arena begin, in bytes from its first one. Follows from the shape alone: a process believes
-/// another nothing else.
+/// Where the parts of an arena besides the slots begin, in bytes from its first one.
 struct Layout {
-  std::size_t slots;
   std::size_t offset, length, layers, verdict, port, index, arrival_ns, rewritten, ingress, mtu;
   std::size_t units, unit_bytes;
   std::size_t free_slots, free_units, queues;
@@ -69,8 +55,6 @@ std::uint32_t unit_entries(ArenaShape const& shape) { return std::bit_ceil(shape
 Layout layout_of(ArenaShape const& shape) {
   Room room;
   Layout layout{};
-  room.take(sizeof(Header), kPageBytes);
-  layout.slots = room.take(std::size_t{shape.slots} * packet::kSlotBytes, kPageBytes);
   layout.offset = room.column<std::uint16_t>(shape.slots);
   layout.length = room.column<std::uint16_t>(shape.slots);
   layout.layers = room.column<packet::Layers>(shape.slots);
@@ -123,8 +107,9 @@ Status refused(std::string_view call, std::size_t bytes, std::uint32_t slots) {
 
 Result<std::unique_ptr<Arena>> Arena::create(ArenaShape const& shape) {
   CATENA_RETURN_IF_ERROR(check(shape));
-  const std::size_t bytes = layout_of(shape).bytes;
+  const std::size_t bytes = std::size_t{shape.slots} * packet::kSlotBytes;
   std::unique_ptr<Arena> arena(new Arena);
+  arena->shape_ = shape;
   arena->fd_ = memfd_create("catena_packets", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (arena->fd_ < 0) {
     return refused("memfd_create", bytes, shape.slots);
@@ -137,50 +122,56 @@ Result<std::unique_ptr<Arena>> Arena::create(ArenaShape const& shape) {
   if (fcntl(arena->fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return refused("F_ADD_SEALS", bytes, shape.slots);
   }
-  CATENA_RETURN_IF_ERROR(arena->map_memory(arena->fd_, shape, Access::kReadWrite));
-  arena->fill();
+  CATENA_RETURN_IF_ERROR(arena->map_slots());
+  CATENA_RETURN_IF_ERROR(arena->make_rest());
+  for (std::uint32_t slot = 0; slot < shape.slots; ++slot) {
+    arena->free_slots_->push(std::span(&slot, 1));
+  }
   return arena;
 }
 
-Result<std::unique_ptr<Arena>> Arena::map(int fd, Access access) {
+Result<std::unique_ptr<Arena>> Arena::create_over(ArenaShape const& shape, int fd) {
+  CATENA_RETURN_IF_ERROR(check(shape));
+  const std::size_t bytes = std::size_t{shape.slots} * packet::kSlotBytes;
   struct stat found {};
-  Header header{};
-  if (fstat(fd, &found) != 0 || pread(fd, &header, sizeof header, 0) != sizeof header || header.magic != kMagic) {
-    return absl::InvalidArgumentError(concat("file descriptor ", fd, " is no packet memory of Catena"));
-  }
-  if (header.version != kVersion) {
-    return absl::InvalidArgumentError(concat("packet memory of version ", header.version, "; this program has ",
-                                             kVersion, ": both processes must be of one version of Catena"));
-  }
-  CATENA_RETURN_IF_ERROR(check(header.shape));
-  if (static_cast<std::size_t>(found.st_size) != layout_of(header.shape).bytes) {
+  if (fstat(fd, &found) != 0 || static_cast<std::size_t>(found.st_size) != bytes) {
     return absl::InvalidArgumentError(
-        concat("packet memory of ", found.st_size, " bytes says that it has ", layout_of(header.shape).bytes));
+        concat("file descriptor ", fd, " is not the packet memory of ", shape.slots, " slots"));
   }
   if (const int seals = fcntl(fd, F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return absl::InvalidArgumentError("packet memory that its owner can still shrink: seal it with F_SEAL_SHRINK");
   }
   std::unique_ptr<Arena> arena(new Arena);
+  arena->shape_ = shape;
   arena->fd_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
   if (arena->fd_ < 0) {
-    return refused("dup", static_cast<std::size_t>(found.st_size), header.shape.slots);
+    return refused("dup", bytes, shape.slots);
   }
-  CATENA_RETURN_IF_ERROR(arena->map_memory(arena->fd_, header.shape, access));
+  CATENA_RETURN_IF_ERROR(arena->map_slots());
+  CATENA_RETURN_IF_ERROR(arena->make_rest());
   return arena;
 }
 
-Status Arena::map_memory(int fd, ArenaShape const& shape, Access access) {
+Status Arena::map_slots() {
+  const std::size_t bytes = std::size_t{shape_.slots} * packet::kSlotBytes;
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0);
+  if (mapped == MAP_FAILED) {
+    return refused("mmap", bytes, shape_.slots);
+  }
+  slots_ = static_cast<std::uint8_t*>(mapped);
+  return absl::OkStatus();
+}
+
+Status Arena::make_rest() {
+  const ArenaShape& shape = shape_;
   const Layout layout = layout_of(shape);
-  const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-  void* mapped = mmap(nullptr, layout.bytes, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+  void* mapped = mmap(nullptr, layout.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (mapped == MAP_FAILED) {
     return refused("mmap", layout.bytes, shape.slots);
   }
-  shape_ = shape;
   bytes_ = layout.bytes;
   memory_ = static_cast<std::byte*>(mapped);
   const auto column = [this]<typename T>(T*& place, std::size_t at) { place = reinterpret_cast<T*>(memory_ + at); };
-  column(slots_, layout.slots);
   column(meta_.offset, layout.offset);
   column(meta_.length, layout.length);
   column(meta_.layers, layout.layers);
@@ -207,23 +198,18 @@ Status Arena::map_memory(int fd, ArenaShape const& shape, Access access) {
     queues_.push_back(
         ring(room.ring(unit_entries(shape)), unit_entries(shape), shape.units, IndexRing::Ends::kOneEach));
   }
-  return absl::OkStatus();
-}
-
-/// Memory of a new object is zero: only what is not has to be written.
-void Arena::fill() {
+  // new memory is zero: only what is not has to be written
   for (std::uint32_t number = 0; number < units(); ++number) {
     new (&unit(number)) Unit;
     free_units_->push(std::span(&number, 1));
   }
-  for (std::uint32_t slot = 0; slot < shape_.slots; ++slot) {
-    free_slots_->push(std::span(&slot, 1));
-  }
-  const Header header{kMagic, kVersion, shape_};
-  std::memcpy(memory_, &header, sizeof header);
+  return absl::OkStatus();
 }
 
 Arena::~Arena() {
+  if (slots_ != nullptr) {
+    munmap(slots_, slot_bytes().size());
+  }
   if (memory_ != nullptr) {
     munmap(memory_, bytes_);
   }
@@ -234,10 +220,6 @@ Arena::~Arena() {
 
 std::span<std::byte> Arena::slot_bytes() const {
   return std::as_writable_bytes(std::span(slots_, std::size_t{shape_.slots} * packet::kSlotBytes));
-}
-
-std::uint64_t Arena::slot_offset() const {
-  return static_cast<std::uint64_t>(reinterpret_cast<std::byte const*>(slots_) - memory_);
 }
 
 }  // namespace catena::memory

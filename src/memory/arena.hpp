@@ -29,39 +29,37 @@ inline constexpr std::uint32_t kMaxSlots = 1U << 20;
 inline constexpr std::uint32_t kMaxQueues = 1024;
 inline constexpr std::uint32_t kMaxUnits = 1U << 21;
 
-/// Packet memory behind one file descriptor: slots, the metadata of the packets in them as one array per field, units,
-/// and rings of indices. Numbers stand for all of them and nothing inside is an address, so that every process that
-/// has the descriptor maps the same packets, wherever it has room for them. Whose they are, the rings say: an index
-/// is in one ring, or with one owner.
+/// Packet memory: slots, the metadata of the packets in them as one array per field, units, and rings of indices.
+/// Numbers stand for all of them and nothing inside is an address. Whose they are, the rings say: an index is in one
+/// ring, or with one owner.
 ///
-/// Thread rule: as for the parts. Everything but create() and map() may be called by any thread.
+/// The slots are behind a file descriptor, so that other processes and devices reach the same frames. All else is this
+/// process's own: what another one could change at any time, nobody could believe.
+///
+/// Thread rule: as for the parts. Everything but create() may be called by any thread.
 class Arena {
  public:
-  enum class Access : std::uint8_t { kReadWrite, kRead };
-
   /// All memory is taken at once: no page of it is touched for the first time on the packet path. Every slot and every
   /// unit is in its ring of free ones, in order; the queues are empty.
   ///   InvalidArgument     another shape; the text says what may be written
   ///   ResourceExhausted   the memory cannot be had; the text says how much was asked for
   static Result<std::unique_ptr<Arena>> create(ArenaShape const& shape);
-  /// The arena behind `fd`, which stays the caller's. With Access::kRead nothing may be written, push() and pop()
-  /// included.
-  ///   InvalidArgument     `fd` is no arena of this version of Catena, or one that could shrink under the reader
-  ///   ResourceExhausted   no room to map it
-  static Result<std::unique_ptr<Arena>> map(int fd, Access access = Access::kReadWrite);
+  /// The same over the slots of another arena, which are behind `fd`; that stays the caller's. None of them is free
+  /// here: who has the other arena says which of them this one may use when.
+  ///   InvalidArgument     as create(); `fd` has no such slots, or could shrink under the reader
+  ///   ResourceExhausted   as create()
+  static Result<std::unique_ptr<Arena>> create_over(ArenaShape const& shape, int fd);
   ~Arena();
   Arena(Arena const&) = delete;
   Arena& operator=(Arena const&) = delete;
 
   ArenaShape const& shape() const { return shape_; }
-  /// Of the arena; for another process, which maps it with map(). Open as long as this.
+  /// Of the slots, which are all that is behind it. Open as long as this.
   int fd() const { return fd_; }
 
   /// First byte of a slot; kSlotBytes long. Slots follow one another without a gap.
   std::uint8_t* slot(std::uint32_t slot) const { return slots_ + std::size_t{slot} * packet::kSlotBytes; }
-  /// All slots, and where in the object behind fd() they begin.
   std::span<std::byte> slot_bytes() const;
-  std::uint64_t slot_offset() const;
   packet::MetaColumns const& meta() const { return meta_; }
   packet::Batch batch(Unit const& unit) const { return {slots_, meta_, unit.used_slots()}; }
 
@@ -82,15 +80,15 @@ class Arena {
 
  private:
   Arena() = default;
-  Status map_memory(int fd, ArenaShape const& shape, Access access);
-  void fill();
+  Status map_slots();
+  Status make_rest();
 
   ArenaShape shape_;
   int fd_ = -1;
-  std::byte* memory_ = nullptr;
-  std::size_t bytes_ = 0;
-  // parts of the memory
   std::uint8_t* slots_ = nullptr;
+  std::byte* memory_ = nullptr;  ///< of the rest
+  std::size_t bytes_ = 0;
+  // parts of it
   packet::MetaColumns meta_{};
   std::byte* first_unit_ = nullptr;
   std::size_t unit_bytes_ = 0;

@@ -29,6 +29,13 @@ Result<std::unique_ptr<PacketPool>> PacketPool::create(std::uint32_t slots, std:
   return std::unique_ptr<PacketPool>(new PacketPool(std::move(arena)));
 }
 
+Result<std::unique_ptr<PacketPool>> PacketPool::create_over(int fd, std::uint32_t slots, std::uint32_t unit_packets,
+                                                            std::uint32_t queues) {
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Arena> arena,
+                          Arena::create_over({slots, unit_packets, queues, units_for(slots, unit_packets, 1)}, fd));
+  return std::unique_ptr<PacketPool>(new PacketPool(std::move(arena)));
+}
+
 Unit* PacketPool::acquire_unit() {
   Unit* unit = nullptr;
   return acquire_units(std::span(&unit, 1)) ? unit : nullptr;

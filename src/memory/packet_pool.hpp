@@ -27,6 +27,10 @@ class PacketPool {
   static Result<std::unique_ptr<PacketPool>> create(std::uint32_t slots,
                                                     std::uint32_t unit_packets = kDefaultUnitPackets,
                                                     std::uint32_t queues = kDefaultQueues, std::uint32_t parts = 1);
+  /// The same over the slots of another pool of so many, which are behind `fd`: see Arena::create_over().
+  static Result<std::unique_ptr<PacketPool>> create_over(int fd, std::uint32_t slots,
+                                                         std::uint32_t unit_packets = kDefaultUnitPackets,
+                                                         std::uint32_t queues = kDefaultQueues);
   PacketPool(PacketPool const&) = delete;
   PacketPool& operator=(PacketPool const&) = delete;
 

@@ -37,7 +37,7 @@ Status DeviceSide::load(chain::ChainConfig const& config, chain::SyncOptions con
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, chain::plan_input(config, options));
   const plan::MethodSet gather = plan::method_bit(TransferMethod::kGather);
   CATENA_ASSIGN_OR_RETURN(
-      shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd(), arena.slot_offset()}, pool,
+      shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd()}, pool,
                                           (input.costs.available & gather) != 0));
   if (shared_->mapped() == nullptr) {
     input.costs.available &= static_cast<plan::MethodSet>(~gather);
