@@ -146,7 +146,7 @@ void Visitor::check_subscript(clang::ArraySubscriptExpr const* subscript) {
   harmless_.insert(decay);
   harmless_.insert(base);
   if (!has_known_index(subscript->getIdx(), array->getSize().getZExtValue())) {
-    refuse(subscript->getIdx()->getExprLoc(), "index",
+    refuse(subscript->getIdx()->getBeginLoc(), "index",
            "nothing shows that this index is below " + std::to_string(array->getSize().getZExtValue()) +
                "; count it in a loop with a constant bound, or write i % " +
                std::to_string(array->getSize().getZExtValue()) + ", or use an IsoPtr, which checks");

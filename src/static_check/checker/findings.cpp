@@ -21,7 +21,7 @@ std::string on_one_line(std::string_view text, std::size_t most) {
 }  // namespace
 
 std::string as_written(std::string text) {
-  for (const std::string_view inserted : {"catena_word_", "__generic ", "__private ", "__constant "}) {
+  for (const std::string_view inserted : {"catena_word_", "__generic ", "__private ", "__constant ", " __private"}) {
     for (std::size_t at = text.find(inserted); at != std::string::npos; at = text.find(inserted, at)) {
       text.erase(at, inserted.size());
     }
@@ -32,7 +32,7 @@ std::string as_written(std::string text) {
 std::string shown(std::string_view text) { return on_one_line(as_written(std::string(text)), kMostShown); }
 
 void Findings::add(Finding finding) {
-  if (full() || !seen_.emplace(finding.file, finding.line, finding.column, finding.rule).second) {
+  if (full() || !seen_.emplace(finding.file, finding.line, finding.message).second) {
     return;
   }
   findings_.push_back(std::move(finding));

@@ -25,8 +25,8 @@ struct Finding {
   std::string message;  ///< one line: what was found, and what to write instead
 };
 
-/// Findings in the order in which they were found; of the same place and rule the first. Templates are checked once for
-/// each instantiation, and a kernel once for each dialect.
+/// Findings in the order in which they were found, each text once a line. Templates are checked once for each
+/// instantiation, and a kernel once for each dialect.
 class Findings {
  public:
   /// More than these help nobody.
@@ -39,7 +39,7 @@ class Findings {
 
  private:
   std::vector<Finding> findings_;
-  std::set<std::tuple<std::string, unsigned, unsigned, std::string>> seen_;
+  std::set<std::tuple<std::string, unsigned, std::string>> seen_;  ///< file, line, message
 };
 
 /// Names as an author writes them: without the words that C++ for OpenCL and the framework for its sake put in.

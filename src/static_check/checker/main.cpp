@@ -75,9 +75,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   Findings findings;
-  catena::checker::check_tokens(*job, findings);
-  for (const Dialect dialect : {Dialect::kCuda, Dialect::kOpenCl}) {
-    catena::checker::check_dialect(*job, dialect, findings);
+  if (catena::checker::check_tokens(*job, findings)) {
+    for (const Dialect dialect : {Dialect::kCuda, Dialect::kOpenCl}) {
+      catena::checker::check_dialect(*job, dialect, findings);
+    }
   }
   std::ofstream out(words[1], std::ios::binary);
   out << findings.lines();

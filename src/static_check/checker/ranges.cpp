@@ -48,6 +48,7 @@ std::optional<Range> combined(clang::BinaryOperatorKind operation, Range a, Rang
              : b.low < 0            ? std::optional(Range{0, a.high})
                                     : std::optional(Range{0, std::min(a.high, b.high)});
     case clang::BO_Or:
+      return natural ? std::optional(Range{std::max(a.low, b.low), ones_above(std::max(a.high, b.high))}) : std::nullopt;
     case clang::BO_Xor:
       return natural ? std::optional(Range{0, ones_above(std::max(a.high, b.high))}) : std::nullopt;
     case clang::BO_Shr:
@@ -178,7 +179,8 @@ std::optional<Range> Ranges::counter_range(clang::VarDecl const* counter, clang:
   if (auto const* up = llvm::dyn_cast_or_null<clang::UnaryOperator>(loop->getInc());
       up != nullptr && up->isIncrementOp() && is_read_of(up->getSubExpr(), counter)) {
   } else if (auto const* add = llvm::dyn_cast_or_null<clang::CompoundAssignOperator>(loop->getInc());
-             add != nullptr && add->getOpcode() == clang::BO_AddAssign && is_read_of(add->getLHS(), counter)) {
+             add != nullptr && add->getOpcode() == clang::BO_AddAssign && is_read_of(add->getLHS(), counter) &&
+             !changes(add->getRHS(), counter)) {
     step = of(add->getRHS());
   } else {
     return std::nullopt;
@@ -187,7 +189,7 @@ std::optional<Range> Ranges::counter_range(clang::VarDecl const* counter, clang:
   const std::optional<Range> bound = of(condition->getRHS());
   const std::optional<Range> whole = of_type(counter->getType());
   if (!step.has_value() || !first.has_value() || !bound.has_value() || !whole.has_value() || step->low < 1 ||
-      changes(condition->getRHS(), counter) || changes(loop->getBody(), counter)) {
+      changes(loop->getCond(), counter) || changes(loop->getBody(), counter)) {
     return std::nullopt;
   }
   const __int128 last = condition->getOpcode() == clang::BO_LT ? bound->high - 1 : bound->high;

@@ -62,7 +62,8 @@ class TokenCheck {
   TokenCheck(File const& file, std::set<std::string, std::less<>> const& known, Findings& findings)
       : file_(file), known_(known), findings_(findings) {}
 
-  void run() {
+  /// False if what is left of the file depends on the compiler.
+  bool run() {
     check_characters();
     const std::vector<Token> tokens = tokens_of(file_.text);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -72,9 +73,15 @@ class TokenCheck {
         check(tokens, i);
       }
     }
+    return is_plain_;
   }
 
  private:
+  /// What changes how the rest is read.
+  void refuse_text(std::size_t offset, std::string_view rule, std::string message) {
+    is_plain_ = false;
+    refuse(offset, rule, std::move(message));
+  }
   void refuse(std::size_t offset, std::string_view rule, std::string message) {
     const std::string_view before = std::string_view(file_.text).substr(0, offset);
     const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
@@ -88,13 +95,13 @@ class TokenCheck {
       const std::string_view rest = text.substr(i);
       const bool is_break = rest[0] == '\n' || rest[0] == '\t' || rest.starts_with("\r\n");
       if (static_cast<unsigned char>(rest[0]) < ' ' && !is_break) {
-        refuse(i, "character", "a control character; remove it");
+        refuse_text(i, "character", "a control character; remove it");
       } else if (rest[0] == '\\' && rest.find_first_not_of(" \t\r", 1) == rest.find('\n', 1)) {
-        refuse(i, "line-splice", "a backslash joins two lines, which hides tokens; write one line");
+        refuse_text(i, "line-splice", "a backslash joins two lines, which hides tokens; write one line");
       } else if (rest.starts_with("??") && rest.size() > 2 && std::string_view("=/'()!<>-").find(rest[2]) != std::string_view::npos) {
-        refuse(i, "trigraph", "a trigraph is another character to some compilers; write that character");
+        refuse_text(i, "trigraph", "a trigraph is another character to some compilers; write that character");
       } else if (std::ranges::any_of(kInvisible, [&](std::string_view c) { return rest.starts_with(c); })) {
-        refuse(i, "character", "a character that cannot be seen or turns the text around; remove it");
+        refuse_text(i, "character", "a character that cannot be seen or turns the text around; remove it");
       }
     }
   }
@@ -107,11 +114,11 @@ class TokenCheck {
     }
     const std::string_view name = last > hash ? tokens[hash + 1].text : std::string_view();
     if (tokens[hash].text != "#") {
-      refuse(tokens[hash].offset, "digraph", "a digraph is read as another token; write '#'");
+      refuse_text(tokens[hash].offset, "digraph", "a digraph is read as another token; write '#'");
     } else if (name == "include") {
       include(tokens[hash].offset, tokens[hash + 1].offset + name.size());
     } else if (name != "pragma" || last != hash + 2 || tokens[last].text != "once") {
-      refuse(tokens[hash].offset, "directive",
+      refuse_text(tokens[hash].offset, "directive",
              "'#" + shown(name) +
                  "' makes the source mean different things to different compilers; a kernel has #include and #pragma "
                  "once, `if constexpr` in place of #if, constexpr variables and inline functions in place of #define");
@@ -126,17 +133,17 @@ class TokenCheck {
     const char close = name.starts_with('<') ? '>' : name.starts_with('"') ? '"' : '\0';
     const std::size_t end = close == '\0' ? std::string_view::npos : name.find(close, 1);
     if (end == std::string_view::npos) {
-      refuse(hash, "include", "an #include of a macro; write the name of a file");
+      refuse_text(hash, "include", "an #include of a macro; write the name of a file");
       return;
     }
     name = name.substr(1, end - 1);
     const std::string folder = file_.name.substr(0, file_.name.rfind('/') + 1);  // npos + 1 is 0
     if (!folder.empty() && close == '"' && known_.contains(folder + std::string(name))) {
-      refuse(hash, "include",
+      refuse_text(hash, "include",
              "'" + shown(name) + "' is '" + shown(folder + std::string(name)) +
                  "' to some compilers and not to others; write the whole name");
     } else if (!known_.contains(name)) {
-      refuse(hash, "include",
+      refuse_text(hash, "include",
              "'" + shown(name) + "' is no file of this kernel and none that kernels may include; name it with the "
              "kernel's files, or include catena/kernel/context.hpp");
     }
@@ -149,17 +156,17 @@ class TokenCheck {
     if (token.kind == clang::tok::raw_identifier) {
       word(tokens, i);
     } else if (std::ranges::find(kDigraphs, text) != kDigraphs.end()) {
-      refuse(token.offset, "digraph", "a digraph is read as another token; write that token");
+      refuse_text(token.offset, "digraph", "a digraph is read as another token; write that token");
     } else if (clang::tok::isStringLiteral(token.kind)) {
       const std::string_view prefix = text.substr(0, text.find('"'));
       if (prefix.ends_with('R')) {
-        refuse(token.offset, "raw-string", "compilers differ in what they see inside; write a plain string");
+        refuse_text(token.offset, "raw-string", "compilers differ in what they see inside; write a plain string");
       } else if (!prefix.empty() || !text.ends_with('"')) {
         refuse(token.offset, "string", "kernels have plain strings, as the text of a static_assert");
       }
     } else if (token.kind == clang::tok::unknown || token.kind == clang::tok::hash ||
                token.kind == clang::tok::hashhash || token.kind == clang::tok::at) {
-      refuse(token.offset, "character", "'" + shown(text) + "' is no part of a kernel");
+      refuse_text(token.offset, "character", "'" + shown(text) + "' is no part of a kernel");
     }
   }
 
@@ -170,7 +177,7 @@ class TokenCheck {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     };
     if (!std::ranges::all_of(text, is_plain)) {
-      refuse(token.offset, "character", "'" + shown(text) + "' has letters that look like others; names are of ASCII");
+      refuse_text(token.offset, "character", "'" + shown(text) + "' has letters that look like others; names are of ASCII");
     } else if (Rule const* rule = rule_against(text); rule != nullptr) {
       refuse(token.offset, rule->name, "'" + shown(text) + "': " + std::string(rule->advice));
     } else if (text == "template" && (i + 1 == tokens.size() || tokens[i + 1].kind != clang::tok::less)) {
@@ -185,20 +192,23 @@ class TokenCheck {
   File const& file_;
   std::set<std::string, std::less<>> const& known_;
   Findings& findings_;
+  bool is_plain_ = true;
 };
 
 }  // namespace
 
-void check_tokens(Job const& job, Findings& findings) {
+bool check_tokens(Job const& job, Findings& findings) {
   std::set<std::string, std::less<>> known;
   for (auto const* files : {&job.author, &job.framework}) {
     for (File const& file : *files) {
       known.insert(file.name);
     }
   }
+  bool is_plain = true;
   for (File const& file : job.author) {
-    TokenCheck(file, known, findings).run();
+    is_plain = TokenCheck(file, known, findings).run() && is_plain;
   }
+  return is_plain;
 }
 
 }  // namespace catena::checker

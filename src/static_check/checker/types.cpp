@@ -63,10 +63,11 @@ std::optional<TypeFault> Types::fault(clang::QualType type, bool references) con
   if (type.isNull() || type->isDependentType()) {
     return std::nullopt;
   }
+  const clang::QualType written = type;
   type = type.getCanonicalType();
   if (type->isReferenceType()) {
     if (!references) {
-      return TypeFault{"reference", "'" + shown(type.getAsString()) +
+      return TypeFault{"reference", "'" + shown(written.getAsString()) +
                                         "' may outlive what it refers to; only parameters and local variables may be "
                                         "references: return or keep a value"};
     }
@@ -85,7 +86,7 @@ std::optional<TypeFault> Types::fault(clang::QualType type, bool references) con
     return record_fault(type);
   }
   if (type->isAnyPointerType() || type->isBlockPointerType() || type->isNullPtrType()) {
-    return pointer_fault(type);
+    return pointer_fault(written);
   }
   if (type->isMemberPointerType()) {
     return TypeFault{"member-pointer", "a pointer to a member reaches what is private; name the member, or use a lambda"};
@@ -94,7 +95,7 @@ std::optional<TypeFault> Types::fault(clang::QualType type, bool references) con
       type->isUndeducedType()) {
     return std::nullopt;
   }
-  return TypeFault{"type", "'" + shown(type.getAsString()) +
+  return TypeFault{"type", "'" + shown(written.getAsString()) +
                                "' is not in the kernel dialect; use integers of fixed width, and structs and arrays of them"};
 }
 

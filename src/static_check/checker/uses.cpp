@@ -90,11 +90,13 @@ void Visitor::check_call(clang::CallExpr const* call) {
            "'" + shown(context_.getRecordType(method->getParent()).getAsString()) +
                "' reaches memory, and is given once; make another variable");
   }
-  if (places_.of_framework(callee)) {
+  // clang declares OpenCL's functions where they are used first
+  const bool is_builtin = callee->getBuiltinID() != 0 || (callee->isImplicit() && !llvm::isa<clang::CXXMethodDecl>(callee));
+  if (!is_builtin && places_.of_framework(callee)) {
     check_framework_call(call, callee);
-  } else if (places_.stands_with_author(callee->getLocation())) {
+  } else if (!is_builtin && places_.stands_with_author(callee->getLocation())) {
     note_call(callee, call->getExprLoc());
-  } else if (!callee->isImplicit() || callee->getBuiltinID() != 0 || !llvm::isa<clang::CXXMethodDecl>(callee)) {
+  } else {
     refuse(call->getExprLoc(), "builtin",
            "'" + shown(callee->getNameAsString()) + "' is the compiler's own; use what catena/kernel/dialect.hpp has");
   }
@@ -125,7 +127,7 @@ void Visitor::check_framework_call(clang::CallExpr const* call, clang::FunctionD
     auto const* record = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(method->getParent());
     const std::uint64_t words = record == nullptr ? 0 : record->getTemplateArgs()[0].getAsIntegral().getZExtValue();
     if (!has_known_index(call->getArg(0), words)) {
-      refuse(call->getArg(0)->getExprLoc(), "index",
+      refuse(call->getArg(0)->getBeginLoc(), "index",
              "nothing shows that this index is below " + std::to_string(words) + "; use fetched[k], which checks");
     }
   }

@@ -111,7 +111,7 @@ bool Visitor::VisitDecl(clang::Decl* declaration) {
 }
 
 bool Visitor::VisitTypeLoc(clang::TypeLoc type) {
-  if (places_.typed_by_author(type.getBeginLoc()) &&
+  if (places_.stands_with_author(type.getBeginLoc()) &&
       (type.getAs<clang::PointerTypeLoc>() || type.getAs<clang::MemberPointerTypeLoc>())) {
     const bool is_member = !type.getAs<clang::MemberPointerTypeLoc>().isNull();
     if (type.getType()->isDependentType()) {
@@ -125,7 +125,7 @@ bool Visitor::VisitTypeLoc(clang::TypeLoc type) {
 }
 
 bool Visitor::VisitStmt(clang::Stmt* statement) {
-  if (!places_.typed_by_author(statement->getBeginLoc()) && !places_.typed_by_author(statement->getEndLoc())) {
+  if (statement->getBeginLoc().isValid() && !places_.stands_with_author(statement->getBeginLoc())) {
     return true;
   }
   check_kind(statement);
