@@ -3,9 +3,11 @@
 
 #include <catena/core/text.hpp>
 
+#include "program/program.hpp"
 #include "static_check/static_check.hpp"
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,9 +77,13 @@ inline std::vector<std::string> defines() {
           "CATENA_AUX_BYTES=4U",   "CATENA_RESULT_BYTES=4U",      "CATENA_SPILL_FACTOR=4U"};
 }
 
+inline Report check_files(std::span<const kernel::EmbeddedFile> files, Limits const& limits = {}) {
+  device::ProgramSource source = program::with_sdk(files);
+  source.defines = defines();
+  return check_kernel(source, limits).value();
+}
 inline Report check(std::string const& text, Limits const& limits = {}) {
-  const std::array<kernel::EmbeddedFile, 1> files{{{"base.kernel.cpp", text.c_str()}}};
-  return check_kernel(files, defines(), limits).value();
+  return check_files(std::array<kernel::EmbeddedFile, 1>{{{"base.kernel.cpp", text.c_str()}}}, limits);
 }
 
 /// For messages of tests.

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -19,13 +20,18 @@
 namespace catena::static_check {
 namespace {
 
-/// The program that `make install` puts there, else that of the build.
+/// The program that checks: beside the program that runs, where `make install` puts it, or that of the build.
 std::filesystem::path checker() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::filesystem::path installed =
+  const std::filesystem::path beside =
       program.parent_path().parent_path() / CATENA_LIBEXEC_FOLDER / "catena" / "catena-static-check";
-  return std::filesystem::exists(installed, error) ? installed : std::filesystem::path(CATENA_STATIC_CHECK_PROGRAM);
+  for (std::filesystem::path const& place : {beside, std::filesystem::path(CATENA_INSTALLED_STATIC_CHECK)}) {
+    if (std::filesystem::exists(place, error)) {
+      return place;
+    }
+  }
+  return CATENA_BUILT_STATIC_CHECK;
 }
 
 Finding whole(std::string_view rule, std::string message) { return {"", 0, 0, std::string(rule), std::move(message)}; }
@@ -38,16 +44,16 @@ bool is_plain_name(std::string_view name) {
 }
 
 /// What is wrong with the files before any of them is read.
-std::optional<Finding> fault_of(std::span<const kernel::EmbeddedFile> files, Limits const& limits) {
+std::optional<Finding> fault_of(std::span<const device::SourceFile> files, Limits const& limits) {
   if (files.empty() || files.size() > limits.files) {
     return whole("size", concat("a kernel has 1 to ", limits.files, " files; this one has ", files.size()));
   }
   std::size_t bytes = 0;
   std::set<std::string_view> names;
-  for (kernel::EmbeddedFile const& file : files) {
+  for (device::SourceFile const& file : files) {
     const std::string_view name = file.name;
-    bytes += std::string_view(file.text).size();
-    const bool is_relative = device::check_source({.files = {{std::string(name), ""}}, .defines = {}}).ok();
+    bytes += file.text.size();
+    const bool is_relative = device::check_source({.files = {{file.name, ""}}, .defines = {}}).ok();
     if (!is_relative || !is_plain_name(name) || name.starts_with("catena/") || !names.insert(name).second) {
       return whole("file-name", concat("'", name,
                                        "' is no name for a file of a kernel: it is relative, of letters, digits, '_', "
@@ -99,34 +105,33 @@ std::optional<Report> parse(std::string_view lines) {
   return std::nullopt;
 }
 
-std::vector<std::string> arguments_of(std::filesystem::path const& folder, device::ProgramSource const& source,
-                                      std::size_t own, std::span<const std::string> defines) {
-  std::vector<std::string> arguments = {checker().string(), (folder / "findings").string(), (folder / "author").string(),
-                                        (folder / "framework").string(), "--author"};
-  for (std::size_t i = 0; i < source.files.size(); ++i) {
-    if (i == own) {
-      arguments.emplace_back("--framework");
-    }
-    arguments.push_back(source.files[i].name);
+/// Writes the files below `folder`; the command that checks them.
+Result<std::vector<std::string>> prepare(device::ProgramSource const& source, std::size_t own,
+                                         std::filesystem::path const& folder) {
+  std::vector<std::string> command = {checker().string(), (folder / "findings").string()};
+  const auto middle = source.files.begin() + static_cast<std::ptrdiff_t>(own);
+  const device::ProgramSource author{.files = {source.files.begin(), middle}, .defines = {}};
+  const device::ProgramSource framework{.files = {middle, source.files.end()}, .defines = {}};
+  for (const char* part : {"author", "framework"}) {
+    command.push_back((folder / part).string());
   }
-  arguments.emplace_back("--define");
-  arguments.insert(arguments.end(), defines.begin(), defines.end());
-  return arguments;
+  for (auto const& [part, files] : {std::pair("author", &author), std::pair("framework", &framework)}) {
+    CATENA_RETURN_IF_ERROR(device::write_sources(*files, folder / part));
+    command.push_back(concat("--", part));
+    for (device::SourceFile const& file : files->files) {
+      command.push_back(file.name);
+    }
+  }
+  command.emplace_back("--define");
+  command.insert(command.end(), source.defines.begin(), source.defines.end());
+  return command;
 }
 
-Result<Report> run(std::span<const kernel::EmbeddedFile> files, std::span<const std::string> defines,
-                   Limits const& limits) {
+/// `own`: how many of the files are the author's.
+Result<Report> run(device::ProgramSource const& source, std::size_t own, Limits const& limits) {
   CATENA_ASSIGN_OR_RETURN(const device::TemporaryFolder folder, device::TemporaryFolder::create());
-  const device::ProgramSource source = program::with_sdk(files);
-  device::ProgramSource author;
-  device::ProgramSource framework;
-  for (std::size_t i = 0; i < source.files.size(); ++i) {
-    (i < files.size() ? author : framework).files.push_back(source.files[i]);
-  }
-  CATENA_RETURN_IF_ERROR(device::write_sources(author, folder.path() / "author"));
-  CATENA_RETURN_IF_ERROR(device::write_sources(framework, folder.path() / "framework"));
-  const Result<device::ProcessResult> ended =
-      device::run_process(arguments_of(folder.path(), source, files.size(), defines), folder.path(), limits.time);
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> command, prepare(source, own, folder.path()));
+  const Result<device::ProcessResult> ended = device::run_process(command, folder.path(), limits.time);
   if (!ended.ok() && ended.status().code() != absl::StatusCode::kDeadlineExceeded) {
     return ended.status();
   }
@@ -140,7 +145,7 @@ Result<Report> run(std::span<const kernel::EmbeddedFile> files, std::span<const 
   }
   Report refused;
   refused.refused.push_back(
-      whole("no-end", concat("refused: the check of '", files.front().name,
+      whole("no-end", concat("the check of '", source.files.front().name,
                              "' did not come to an end (it took too much time or memory, or broke the compiler that it "
                              "is made with); write the kernel simpler: shorter expressions, fewer nested templates")));
   return refused;
@@ -152,14 +157,15 @@ std::string Finding::text() const {
   return line == 0 ? concat(message, " [", rule, "]") : concat(file, ":", line, ":", column, ": ", message, " [", rule, "]");
 }
 
-Result<Report> check_kernel(std::span<const kernel::EmbeddedFile> files, std::span<const std::string> defines,
-                            Limits const& limits) {
+Result<Report> check_kernel(device::ProgramSource const& source, Limits const& limits) {
+  const std::size_t framework = program::with_sdk({}).files.size();
+  const std::size_t own = source.files.size() - std::min(framework, source.files.size());
   Report report;
-  if (std::optional<Finding> fault = fault_of(files, limits); fault.has_value()) {
+  if (std::optional<Finding> fault = fault_of(std::span(source.files).first(own), limits); fault.has_value()) {
     report.refused.push_back(*std::move(fault));
     return report;
   }
-  for (std::string const& define : defines) {
+  for (std::string const& define : source.defines) {
     if (!is_define(define)) {
       return absl::InvalidArgumentError(concat("'", define, "' is no macro of a plan; write CATENA_NAME=NUMBER"));
     }
@@ -169,7 +175,7 @@ Result<Report> check_kernel(std::span<const kernel::EmbeddedFile> files, std::sp
     return absl::UnavailableError(concat("kernels cannot be checked: there is no ", checker().string(),
                                          "; install catena with it"));
   }
-  CATENA_ASSIGN_OR_RETURN(report, run(files, defines, limits));
+  CATENA_ASSIGN_OR_RETURN(report, run(source, own, limits));
   const auto place = [](Finding const& finding) { return std::tuple(finding.file, finding.line, finding.column); };
   std::ranges::stable_sort(report.refused, {}, place);
   std::ranges::stable_sort(report.cautions, {}, place);

@@ -2,14 +2,14 @@
 #pragma once
 
 #include <catena/core/status.hpp>
-#include <catena/kernel/spec.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
+
+#include "device/device.hpp"
 
 /// The static check of a kernel's source (G-NET, section 5): what a vendor wrote reaches memory through IsoPtr alone. It
 /// is a pass over the syntax tree of both dialects that knows what a kernel may be made of and refuses everything else.
@@ -41,12 +41,12 @@ struct Limits {
   std::chrono::seconds time{60};
 };
 
-/// Checks the kernel whose first file is compiled and whose others it includes, with `defines` ("NAME=VALUE") as one plan
-/// makes them; other plans instantiate other templates, so each is checked before it is compiled. Nothing of the source
-/// is trusted: it is read by a program of its own with limits of time and memory, and a source with which that does not
-/// come to an end is refused (rule "no-end"). Thread rule: any.
-/// Errors: Unavailable if the program that checks is not installed, or no folder can be made for it.
-Result<Report> check_kernel(std::span<const kernel::EmbeddedFile> files, std::span<const std::string> defines,
-                            Limits const& limits = {});
+/// Checks a kernel: `source` is what program::with_sdk() made of its files, with the macros of one plan. Other plans
+/// instantiate other templates, so each is checked before it is compiled. Of `source` the headers that with_sdk() added
+/// are trusted and nothing else: it is read by a program of its own with limits of time and memory, and a source with
+/// which that does not come to an end is refused (rule "no-end"). Thread rule: any.
+/// Errors: InvalidArgument if a macro is none that plans define; Unavailable if the program that checks is not installed,
+/// or no folder can be made for it.
+Result<Report> check_kernel(device::ProgramSource const& source, Limits const& limits = {});
 
 }  // namespace catena::static_check

@@ -23,9 +23,7 @@ void expect_passes(testing::Pieces const& pieces) {
   EXPECT_TRUE(report.ok()) << testing::text_of(report.refused);
 }
 
-Report check_files(std::vector<kernel::EmbeddedFile> const& files, Limits const& limits = {}) {
-  return check_kernel(files, testing::defines(), limits).value();
-}
+Report check_files(std::vector<kernel::EmbeddedFile> const& files) { return testing::check_files(files); }
 
 std::string only_rule(Report const& report) {
   EXPECT_THAT(report.refused, SizeIs(1)) << testing::text_of(report.refused);
@@ -146,10 +144,12 @@ TEST(StaticCheck, sources_of_hostile_size_and_nesting_are_refused_in_time) {
 }
 
 TEST(StaticCheck, defines_are_those_of_plans) {
-  const std::string kernel = testing::kernel_with({});
-  const std::vector<kernel::EmbeddedFile> files{{"base.kernel.cpp", kernel.c_str()}};
-  const std::vector<std::string> wrong{"private=public"};
-  EXPECT_EQ(check_kernel(files, wrong).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const char* wrong : {"private=public", "CATENA_LANES", "CATENA_LANES=4U;int x"}) {
+    device::ProgramSource source = program::with_sdk({});
+    source.files.insert(source.files.begin(), {"base.kernel.cpp", testing::kernel_with({})});
+    source.defines = {wrong};
+    EXPECT_EQ(check_kernel(source).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
 }
 
 }  // namespace
