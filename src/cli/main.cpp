@@ -150,8 +150,9 @@ int main(int argc, char** argv) {
       "check-kernel", "Say where the source of a kernel could reach memory other than through IsoPtr");
   cli::KernelArguments kernel;
   check_kernel->add_option("files", kernel.files, "The kernel, then the files that it includes")->required();
-  check_kernel->add_option("--define", kernel.defines,
-                           "Macros of the plan to check it for, without CATENA_: LANES=8, AUX_BYTES=16; may be repeated");
+  check_kernel->add_option(
+      "--define", kernel.defines,
+      "Macros of the plan to check it for, without CATENA_: LANES=8, AUX_BYTES=16; may be repeated");
   check_kernel->add_flag("--json", kernel.json, "Result as one JSON object");
   check_kernel->callback([&] { status = cli::check_kernel(kernel); });
 

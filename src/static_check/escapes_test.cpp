@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways round IsoPtr. Each is the kernel of kernel_testing.hpp, which passes, with one piece more; '@' in the piece is in
-// front of what must be found, and is not part of the source.
+// Ways round IsoPtr. Each is the kernel of kernel_testing.hpp, which passes, with one piece more; '@' in the piece is
+// in front of what must be found, and is not part of the source.
 #include "static_check/kernel_testing.hpp"
 
 #include <gmock/gmock.h>
@@ -64,11 +64,12 @@ TEST_P(Escapes, is_refused_for_its_own_reason_at_its_place) {
   const Report report = testing::check(source);
 
   const std::string found = testing::text_of(report.refused);
-  EXPECT_TRUE(std::ranges::any_of(report.refused, [&](Finding const& finding) {
-    return finding.file == "base.kernel.cpp" && finding.line == expected.line && finding.column == expected.column &&
-           finding.rule == escape.rule;
-  })) << "wanted [" << escape.rule
-      << "] at " << expected.line << ":" << expected.column << ", got\n"
+  EXPECT_TRUE(std::ranges::any_of(report.refused,
+                                  [&](Finding const& finding) {
+                                    return finding.file == "base.kernel.cpp" && finding.line == expected.line &&
+                                           finding.column == expected.column && finding.rule == escape.rule;
+                                  }))
+      << "wanted [" << escape.rule << "] at " << expected.line << ":" << expected.column << ", got\n"
       << found;
   // what stands in a namespace or a function cannot make anything else wrong
   const bool is_inside = escape.pieces.first.empty() && escape.pieces.global.empty();

@@ -137,8 +137,8 @@ Result<Report> run(device::ProgramSource const& source, std::size_t own, Limits 
   }
   if (ended.ok() && ended->exit_code == 0) {
     const Result<std::vector<std::byte>> lines = device::read_file(folder.path() / "findings");
-    const std::string_view text = lines.ok() ? std::string_view(reinterpret_cast<const char*>(lines->data()), lines->size())
-                                             : std::string_view();
+    const std::string_view text =
+        lines.ok() ? std::string_view(reinterpret_cast<const char*>(lines->data()), lines->size()) : std::string_view();
     if (std::optional<Report> report = parse(text); report.has_value()) {
       return *std::move(report);
     }
@@ -154,7 +154,8 @@ Result<Report> run(device::ProgramSource const& source, std::size_t own, Limits 
 }  // namespace
 
 std::string Finding::text() const {
-  return line == 0 ? concat(message, " [", rule, "]") : concat(file, ":", line, ":", column, ": ", message, " [", rule, "]");
+  return line == 0 ? concat(message, " [", rule, "]")
+                   : concat(file, ":", line, ":", column, ": ", message, " [", rule, "]");
 }
 
 Result<Report> check_kernel(device::ProgramSource const& source, Limits const& limits) {
@@ -172,8 +173,8 @@ Result<Report> check_kernel(device::ProgramSource const& source, Limits const& l
   }
   std::error_code error;
   if (!std::filesystem::exists(checker(), error)) {
-    return absl::UnavailableError(concat("kernels cannot be checked: there is no ", checker().string(),
-                                         "; install catena with it"));
+    return absl::UnavailableError(
+        concat("kernels cannot be checked: there is no ", checker().string(), "; install catena with it"));
   }
   CATENA_ASSIGN_OR_RETURN(report, run(source, own, limits));
   const auto place = [](Finding const& finding) { return std::tuple(finding.file, finding.line, finding.column); };

@@ -11,9 +11,9 @@
 
 #include "device/device.hpp"
 
-/// The static check of a kernel's source (G-NET, section 5): what a vendor wrote reaches memory through IsoPtr alone. It
-/// is a pass over the syntax tree of both dialects that knows what a kernel may be made of and refuses everything else.
-/// docs/writing-an-nf.md lists the rules, what a kernel that passes cannot do, and what is not promised.
+/// The static check of a kernel's source (G-NET, section 5): what a vendor wrote reaches memory through IsoPtr alone.
+/// It is a pass over the syntax tree of both dialects that knows what a kernel may be made of and refuses everything
+/// else. docs/writing-an-nf.md lists the rules, what a kernel that passes cannot do, and what is not promised.
 namespace catena::static_check {
 
 struct Finding {
@@ -45,8 +45,8 @@ struct Limits {
 /// instantiate other templates, so each is checked before it is compiled. Of `source` the headers that with_sdk() added
 /// are trusted and nothing else: it is read by a program of its own with limits of time and memory, and a source with
 /// which that does not come to an end is refused (rule "no-end"). Thread rule: any.
-/// Errors: InvalidArgument if a macro is none that plans define; Unavailable if the program that checks is not installed,
-/// or no folder can be made for it.
+/// Errors: InvalidArgument if a macro is none that plans define; Unavailable if the program that checks is not
+/// installed, or no folder can be made for it.
 Result<Report> check_kernel(device::ProgramSource const& source, Limits const& limits = {});
 
 }  // namespace catena::static_check

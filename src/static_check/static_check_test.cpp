@@ -44,16 +44,20 @@ TEST(StaticCheck, what_kernels_are_written_with_passes) {
   expect_passes({.body = "const auto add = [&](u32 x) { value += x; }; add(1);"});
   expect_passes({.body = "const auto pick = [table](auto i) { return table[i]; }; value = pick(u64{1}) + pick(2U);"});
   expect_passes({.body = "switch (value) { case 1: value = 2; break; default: value = value != 0 ? 3 : 4; }"});
-  expect_passes({.body = "const auto own = ctx.for_group_packet(1); const auto other = own.packet(); value = other.row();"});
+  expect_passes(
+      {.body = "const auto own = ctx.for_group_packet(1); const auto other = own.packet(); value = other.row();"});
   expect_passes({.body = "auto walk = table.lookups(); value = walk[walk[value]];"});
   expect_passes({.body = "CATENA_UNROLL\nfor (u32 i = 0; i < 4; ++i) { value += CATENA_LANES; }"});
-  expect_passes({.vendor = "template <typename T> struct alignas(8) Pair { T a; T b{}; T sum() const { return a + b; } };",
-                 .body = "value = Pair<u32>{1, 2}.sum();"});
-  expect_passes({.vendor = "class Sum { public: explicit Sum(u32 x) : total_(x) {} u32 total() const { return total_; } "
-                           "private: u32 total_; };",
+  expect_passes(
+      {.vendor = "template <typename T> struct alignas(8) Pair { T a; T b{}; T sum() const { return a + b; } };",
+       .body = "value = Pair<u32>{1, 2}.sum();"});
+  expect_passes({.vendor =
+                     "class Sum { public: explicit Sum(u32 x) : total_(x) {} u32 total() const { return total_; } "
+                     "private: u32 total_; };",
                  .body = "value = Sum(value).total();"});
   expect_passes({.vendor = "constexpr u32 kTable[4] = {1, 2, 3, 4};", .body = "value = kTable[value % 4];"});
-  expect_passes({.vendor = "struct Aux { u32 word; };", .body = "value = packet.aux<Aux>().word; packet.set_result(value);"});
+  expect_passes(
+      {.vendor = "struct Aux { u32 word; };", .body = "value = packet.aux<Aux>().word; packet.set_result(value);"});
   expect_passes({.body = "[[maybe_unused]] const u32 unused = 1;"});
 }
 
@@ -70,7 +74,8 @@ TEST(StaticCheck, loops_without_a_known_bound_and_divisors_that_may_be_zero_are_
 
   for (const char* body :
        {"for (u32 i = 0; i < 100; ++i) { value += i; }", "value = value / 7 + 7 / (value | 1U);",
-        "const Bytes frame = packet.frame(); for (u32 i = 0; i < frame.length(); ++i) { value += frame[static_cast<i32>(i)]; }",
+        "const Bytes frame = packet.frame(); for (u32 i = 0; i < frame.length(); ++i) { value += "
+        "frame[static_cast<i32>(i)]; }",
         "for (u32 i = catena::kernel::local_id(); i < 256; i += catena::kernel::group_size()) { table.set(i, 0); }"}) {
     const Report report = testing::check(testing::kernel_with({.body = body}));
     EXPECT_THAT(report.cautions, IsEmpty()) << body << "\n" << testing::text_of(report.cautions);
@@ -78,21 +83,23 @@ TEST(StaticCheck, loops_without_a_known_bound_and_divisors_that_may_be_zero_are_
 }
 
 TEST(StaticCheck, a_finding_names_file_line_and_column_and_what_to_write) {
-  const std::string header = "#pragma once\n#include <catena/core/types.hpp>\nnamespace vendor {\nstruct Held {\n  catena::u32* raw;\n};\n}\n";
+  const std::string header =
+      "#pragma once\n#include <catena/core/types.hpp>\nnamespace vendor {\nstruct Held {\n  catena::u32* raw;\n};\n}\n";
   const std::string kernel = "#include \"held.hpp\"\n" + testing::kernel_with({});
   const Report report = check_files({{"base.kernel.cpp", kernel.c_str()}, {"held.hpp", header.c_str()}});
   ASSERT_THAT(report.refused, SizeIs(1)) << testing::text_of(report.refused);
-  EXPECT_EQ(report.refused.front().text(),
-            "held.hpp:5:16: 'catena::u32 *' is a pointer that nothing checks; use an IsoPtr from Context or PacketView, or "
-            "an index [pointer]");
+  EXPECT_EQ(
+      report.refused.front().text(),
+      "held.hpp:5:16: 'catena::u32 *' is a pointer that nothing checks; use an IsoPtr from Context or PacketView, or "
+      "an index [pointer]");
 }
 
 TEST(StaticCheck, what_the_compiler_refuses_is_a_finding_where_the_author_wrote_it) {
   const Report unknown = testing::check(testing::kernel_with({.body = "value = nothing;"}));
   EXPECT_EQ(only_rule(unknown), "compile");
   EXPECT_THAT(unknown.refused.front().message, HasSubstr("nothing"));
-  const Report unnamed =
-      testing::check(testing::kernel_with({.vendor = "struct Large { u32 words[2]; };", .body = "packet.set_result(Large{});"}));
+  const Report unnamed = testing::check(
+      testing::kernel_with({.vendor = "struct Large { u32 words[2]; };", .body = "packet.set_result(Large{});"}));
   EXPECT_EQ(only_rule(unnamed), "compile");
   EXPECT_EQ(unnamed.refused.front().file, "base.kernel.cpp");
   EXPECT_THAT(unnamed.refused.front().message, HasSubstr("not the descriptor's result struct"));
@@ -135,8 +142,9 @@ TEST(StaticCheck, sources_of_hostile_size_and_nesting_are_refused_in_time) {
   EXPECT_FALSE(testing::check(testing::kernel_with({.body = blocks})).ok());
   const std::string templates = "template <u32 N> struct Deep { using Next = typename Deep<N + 1>::Next; };";
   EXPECT_FALSE(testing::check(testing::kernel_with({.vendor = templates, .body = "Deep<0>::Next x{};"})).ok());
-  const std::string wide = "template <u64 N, u64 M> struct Wide { static constexpr u64 kSum = Wide<N - 1, M * 2>::kSum + Wide<N "
-                           "- 1, M * 2 + 1>::kSum; }; template <u64 M> struct Wide<0, M> { static constexpr u64 kSum = M; };";
+  const std::string wide =
+      "template <u64 N, u64 M> struct Wide { static constexpr u64 kSum = Wide<N - 1, M * 2>::kSum + Wide<N "
+      "- 1, M * 2 + 1>::kSum; }; template <u64 M> struct Wide<0, M> { static constexpr u64 kSum = M; };";
   EXPECT_EQ(only_rule(testing::check(testing::kernel_with({.vendor = wide, .body = "value = Wide<40, 1>::kSum & 1;"}),
                                      {.time = std::chrono::seconds{5}})),
             "no-end");

@@ -14,7 +14,8 @@ constexpr unsigned kMostAlignment = 16;
 /// A namespace of the framework. `catena` itself is shared with the NFs of the tree.
 bool is_framework(clang::NamespaceDecl const* space, Places const& places) {
   return qualified_name(space) != "catena" &&
-         std::ranges::any_of(space->redecls(), [&](clang::NamespaceDecl const* part) { return places.of_framework(part); });
+         std::ranges::any_of(space->redecls(),
+                             [&](clang::NamespaceDecl const* part) { return places.of_framework(part); });
 }
 
 /// Whether the compiler's own default constructor leaves a member as it was.
@@ -108,8 +109,9 @@ void Visitor::check_declaration(clang::Decl const* declaration) {
     check_type(at, constant->getType(), false);
   } else if (llvm::isa<clang::UsingDirectiveDecl>(declaration)) {
     if (scopes_.empty()) {
-      refuse(at, "using-directive", "it changes what names mean in the framework's headers; write it in functions, or name "
-                                    "what is used");
+      refuse(at, "using-directive",
+             "it changes what names mean in the framework's headers; write it in functions, or name "
+             "what is used");
     }
   } else if (llvm::isa<clang::FileScopeAsmDecl>(declaration)) {
     refuse(at, "asm", "an instruction reaches any memory; write it in the kernel dialect");
@@ -128,8 +130,9 @@ void Visitor::check_place(clang::NamedDecl const* declaration) {
   }
   const bool is_space = llvm::isa<clang::NamespaceDecl>(declaration);
   if (context->isTranslationUnit() && !is_space) {
-    refuse(declaration->getLocation(), "global-name",
-           "a name outside every namespace may be taken for one of the compiler's; put it into a namespace of your own");
+    refuse(
+        declaration->getLocation(), "global-name",
+        "a name outside every namespace may be taken for one of the compiler's; put it into a namespace of your own");
   } else if (auto const* space = llvm::dyn_cast<clang::NamespaceDecl>(context); space != nullptr) {
     if (is_framework(space, places_) || (qualified_name(space) == "catena" && !is_space)) {
       refuse(declaration->getLocation(), "framework-namespace",
@@ -201,7 +204,8 @@ void Visitor::check_initializer(clang::VarDecl const* variable) {
     return;
   }
   if (variable->getType()->isReferenceType() && !stays(initializer)) {
-    refuse(variable->getLocation(), "reference", "it may outlive what it refers to; refer to a variable, or keep a value");
+    refuse(variable->getLocation(), "reference",
+           "it may outlive what it refers to; refer to a variable, or keep a value");
   }
   if (types_.is_context(variable->getType().getNonReferenceType())) {
     clang::Expr const* made = initializer->IgnoreImplicit();
@@ -214,7 +218,8 @@ void Visitor::count_storage(clang::VarDecl const* variable) {
   if (variable->hasGlobalStorage() || variable->getType()->isIncompleteType() || variable->isInvalidDecl()) {
     return;
   }
-  const std::uint64_t bytes = static_cast<std::uint64_t>(context_.getTypeSizeInChars(variable->getType()).getQuantity());
+  const std::uint64_t bytes =
+      static_cast<std::uint64_t>(context_.getTypeSizeInChars(variable->getType()).getQuantity());
   std::uint64_t& sum = scopes_.back().storage;
   if (sum <= kMostLocalBytes && (bytes > kMostLocalBytes || sum + bytes > kMostLocalBytes)) {
     refuse(variable->getLocation(), "local-storage",
@@ -228,7 +233,8 @@ void Visitor::check_record(clang::CXXRecordDecl const* record) {
   if (record->isUnion()) {
     refuse(record->getLocation(), "union", "a union makes any value of any other; convert with static_cast and shifts");
   } else if (record->isThisDeclarationADefinition() && record->getNumBases() != 0) {
-    refuse(record->getLocation(), "inheritance", "a base class opens what it protects, and what derives from it; use a member");
+    refuse(record->getLocation(), "inheritance",
+           "a base class opens what it protects, and what derives from it; use a member");
   }
 }
 
@@ -255,7 +261,8 @@ void Visitor::check_operator(clang::FunctionDecl const* function) {
   const clang::OverloadedOperatorKind kind = function->getOverloadedOperator();
   const bool is_unary = operands == 1 && (kind == clang::OO_Amp || kind == clang::OO_Star);
   if (is_unary || kind == clang::OO_Comma || kind == clang::OO_Arrow || kind == clang::OO_ArrowStar) {
-    refuse(function->getLocation(), "operator", "it looks like a pointer or like nothing; write a function with a name");
+    refuse(function->getLocation(), "operator",
+           "it looks like a pointer or like nothing; write a function with a name");
   } else if (function->getLiteralIdentifier() != nullptr) {
     refuse(function->getLocation(), "literal-operator", "a literal that calls; write a constexpr function");
   }

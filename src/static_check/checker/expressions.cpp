@@ -51,7 +51,8 @@ void Visitor::check_expression(clang::Expr const* expression) {
     refuse(expression->getBeginLoc(), "this", "`this` is a pointer; name the member alone");
   }
   const clang::QualType type = expression->getType();
-  if (!type.isNull() && !harmless_.contains(expression) && !type->isPlaceholderType() && !llvm::isa<clang::CXXThisExpr>(expression)) {
+  if (!type.isNull() && !harmless_.contains(expression) && !type->isPlaceholderType() &&
+      !llvm::isa<clang::CXXThisExpr>(expression)) {
     check_type(expression->getExprLoc(), type, true);
   }
 }
@@ -61,7 +62,8 @@ void Visitor::check_cast(clang::CastExpr const* cast) {
   const bool is_implicit = llvm::isa<clang::ImplicitCastExpr>(cast);
   if (kind == clang::CK_ArrayToPointerDecay && !harmless_.contains(cast)) {
     if (!llvm::isa<clang::StringLiteral, clang::PredefinedExpr>(cast->getSubExpr()->IgnoreParens())) {
-      refuse(cast->getExprLoc(), "array-decay", "an array becomes a pointer here; pass it by reference, as u32 (&words)[4]");
+      refuse(cast->getExprLoc(), "array-decay",
+             "an array becomes a pointer here; pass it by reference, as u32 (&words)[4]");
     }
     harmless_.insert(cast);  // said already
   } else if (kind == clang::CK_AddressSpaceConversion && is_implicit) {
@@ -103,13 +105,14 @@ void Visitor::check_unary(clang::UnaryOperator const* operation) {
 
 void Visitor::check_binary(clang::BinaryOperator const* operation) {
   if (operation->isPtrMemOp()) {
-    refuse(operation->getOperatorLoc(), "member-pointer", "it reaches what is private; name the member, or use a lambda");
+    refuse(operation->getOperatorLoc(), "member-pointer",
+           "it reaches what is private; name the member, or use a lambda");
   } else if (operation->getOpcode() == clang::BO_Comma) {
     refuse(operation->getOperatorLoc(), "comma", "it hides a statement in an expression; write two statements");
   }
-  const clang::BinaryOperatorKind kind =
-      operation->isCompoundAssignmentOp() ? clang::BinaryOperator::getOpForCompoundAssignment(operation->getOpcode())
-                                          : operation->getOpcode();
+  const clang::BinaryOperatorKind kind = operation->isCompoundAssignmentOp()
+                                             ? clang::BinaryOperator::getOpForCompoundAssignment(operation->getOpcode())
+                                             : operation->getOpcode();
   if (kind != clang::BO_Div && kind != clang::BO_Rem) {
     return;
   }
@@ -133,10 +136,9 @@ void Visitor::check_subscript(clang::ArraySubscriptExpr const* subscript) {
     return;  // each instantiation is checked
   }
   auto const* decay = llvm::dyn_cast<clang::ImplicitCastExpr>(base->IgnoreParens());
-  clang::ConstantArrayType const* array =
-      decay != nullptr && decay->getCastKind() == clang::CK_ArrayToPointerDecay
-          ? context_.getAsConstantArrayType(decay->getSubExpr()->getType())
-          : nullptr;
+  clang::ConstantArrayType const* array = decay != nullptr && decay->getCastKind() == clang::CK_ArrayToPointerDecay
+                                              ? context_.getAsConstantArrayType(decay->getSubExpr()->getType())
+                                              : nullptr;
   if (array == nullptr) {
     if (!base->getType()->isVectorType() && !base->getType()->isArrayType()) {
       refuse(subscript->getExprLoc(), "dereference", "nothing checks this pointer; use an IsoPtr, which checks p[i]");

@@ -42,8 +42,8 @@ std::string Findings::lines() const {
   std::string text;
   for (Finding const& finding : findings_) {
     text += finding.severity == Severity::kRefused ? "refused" : "caution";
-    for (std::string const& field : {finding.file, std::to_string(finding.line), std::to_string(finding.column),
-                                     finding.rule, finding.message}) {
+    for (std::string const& field :
+         {finding.file, std::to_string(finding.line), std::to_string(finding.column), finding.rule, finding.message}) {
       text += '\t' + on_one_line(field, kMostMessage);
     }
     text += '\n';

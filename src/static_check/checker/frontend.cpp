@@ -117,22 +117,12 @@ class Action : public clang::ASTFrontendAction {
 };
 
 std::vector<std::string> arguments_of(Job const& job, Dialect dialect) {
-  std::vector<std::string> arguments = {"clang",
-                                        "-fsyntax-only",
-                                        "-nostdlibinc",
-                                        "-resource-dir",
-                                        std::string(kResourceFolder),
-                                        "-ferror-limit=50",
-                                        "-ftemplate-depth=256",
-                                        "-fbracket-depth=256",
-                                        "-fconstexpr-steps=1000000",
-                                        "-Wno-everything",
-                                        // a function without its return, or a variable before its value, has no meaning
-                                        // that a check could rely on; an attribute may have one to another compiler
-                                        "-Werror=return-type",
-                                        "-Werror=uninitialized",
-                                        "-Werror=unknown-attributes",
-                                        "-Werror=ignored-attributes"};
+  std::vector<std::string> arguments = {
+      "clang", "-fsyntax-only", "-nostdlibinc", "-resource-dir", std::string(kResourceFolder), "-ferror-limit=50",
+      "-ftemplate-depth=256", "-fbracket-depth=256", "-fconstexpr-steps=1000000", "-Wno-everything",
+      // a function without its return, or a variable before its value, has no meaning
+      // that a check could rely on; an attribute may have one to another compiler
+      "-Werror=return-type", "-Werror=uninitialized", "-Werror=unknown-attributes", "-Werror=ignored-attributes"};
   if (dialect == Dialect::kOpenCl) {
     arguments.insert(arguments.end(), {"-x", "clcpp", "-cl-std=CLC++2021", "-target", "spir64", "-Xclang",
                                        "-finclude-default-header", "-DCATENA_OPENCL_BITCODE"});

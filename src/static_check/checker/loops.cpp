@@ -15,9 +15,8 @@ constexpr std::int64_t kMostTurns = 65536;
 
 bool any_part(clang::Stmt const* statement, std::function<bool(clang::Stmt const*)> const& is_it) {
   return statement != nullptr &&
-         (is_it(statement) || std::ranges::any_of(statement->children(), [&](clang::Stmt const* child) {
-            return any_part(child, is_it);
-          }));
+         (is_it(statement) ||
+          std::ranges::any_of(statement->children(), [&](clang::Stmt const* child) { return any_part(child, is_it); }));
 }
 
 /// Whether a statement leaves the loop that it is in the body of.
@@ -28,11 +27,9 @@ bool leaves(clang::Stmt const* statement, bool is_inner_loop) {
   if (llvm::isa<clang::ReturnStmt>(statement) || (!is_inner_loop && llvm::isa<clang::BreakStmt>(statement))) {
     return true;
   }
-  const bool takes_break =
-      llvm::isa<clang::ForStmt, clang::WhileStmt, clang::DoStmt, clang::SwitchStmt>(statement);
-  return std::ranges::any_of(statement->children(), [&](clang::Stmt const* child) {
-    return leaves(child, is_inner_loop || takes_break);
-  });
+  const bool takes_break = llvm::isa<clang::ForStmt, clang::WhileStmt, clang::DoStmt, clang::SwitchStmt>(statement);
+  return std::ranges::any_of(statement->children(),
+                             [&](clang::Stmt const* child) { return leaves(child, is_inner_loop || takes_break); });
 }
 
 /// Sizes that the framework bounds by what a packet or a group has.
@@ -51,8 +48,8 @@ bool is_framework_size(clang::Expr const* bound) {
 bool counts_to_small_bound(clang::ForStmt const* loop, Ranges const& ranges) {
   clang::VarDecl const* counter = counter_of(loop);
   auto const* condition = llvm::dyn_cast_or_null<clang::BinaryOperator>(loop->getCond());
-  if (counter == nullptr || condition == nullptr || !condition->isRelationalOp() ||
-      condition->isValueDependent() || changes(loop->getBody(), counter)) {
+  if (counter == nullptr || condition == nullptr || !condition->isRelationalOp() || condition->isValueDependent() ||
+      changes(loop->getBody(), counter)) {
     return false;
   }
   auto const* step = llvm::dyn_cast_or_null<clang::CompoundAssignOperator>(loop->getInc());
@@ -91,13 +88,15 @@ void Visitor::check_loop(clang::Stmt const* loop, clang::Expr const* condition, 
            (changes(body, variable) || changes(increment, variable) || changes(condition, variable));
   };
   if (!any_part(condition, is_changing) && !leaves(body, false)) {
-    refuse(loop->getBeginLoc(), "endless-loop",
-           "nothing in the loop changes its condition and nothing leaves it; compilers drop such loops, and checks with "
-           "them. Count to a bound");
+    refuse(
+        loop->getBeginLoc(), "endless-loop",
+        "nothing in the loop changes its condition and nothing leaves it; compilers drop such loops, and checks with "
+        "them. Count to a bound");
   } else if (!is_bounded) {
-    places_.report(findings_, Severity::kCaution, loop->getBeginLoc(), "unbounded-loop",
-                   "no bound of this loop is known before it runs: the launch needs a limit of time. A loop that counts "
-                   "to a constant or to a packet's length needs none");
+    places_.report(
+        findings_, Severity::kCaution, loop->getBeginLoc(), "unbounded-loop",
+        "no bound of this loop is known before it runs: the launch needs a limit of time. A loop that counts "
+        "to a constant or to a packet's length needs none");
   }
 }
 

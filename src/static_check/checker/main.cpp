@@ -2,8 +2,8 @@
 // catena-static-check OUTPUT AUTHOR_FOLDER FRAMEWORK_FOLDER --author NAME... --framework NAME... --define NAME=VALUE...
 //
 // Checks one kernel and writes what it finds to OUTPUT, a line each: see Findings::lines(). The compiler that it is
-// made of can be led to crash, to take all memory or to go on for ever by the source it reads; so it is a program of its
-// own, with limits that it sets before it reads anything. Exit status: 0 if the check came to an end.
+// made of can be led to crash, to take all memory or to go on for ever by the source it reads; so it is a program of
+// its own, with limits that it sets before it reads anything. Exit status: 0 if the check came to an end.
 #include <sys/resource.h>
 
 #include <cstring>

@@ -48,7 +48,8 @@ std::optional<Range> combined(clang::BinaryOperatorKind operation, Range a, Rang
              : b.low < 0            ? std::optional(Range{0, a.high})
                                     : std::optional(Range{0, std::min(a.high, b.high)});
     case clang::BO_Or:
-      return natural ? std::optional(Range{std::max(a.low, b.low), ones_above(std::max(a.high, b.high))}) : std::nullopt;
+      return natural ? std::optional(Range{std::max(a.low, b.low), ones_above(std::max(a.high, b.high))})
+                     : std::nullopt;
     case clang::BO_Xor:
       return natural ? std::optional(Range{0, ones_above(std::max(a.high, b.high))}) : std::nullopt;
     case clang::BO_Shr:
@@ -113,7 +114,8 @@ std::optional<Range> Ranges::of_variable(clang::VarDecl const* variable, unsigne
   }
   const clang::QualType type = variable->getType();
   // the default of a parameter is no bound: a caller gives another value
-  if (!llvm::isa<clang::ParmVarDecl>(variable) && type.isConstQualified() && variable->hasInit() && !variable->getInit()->isValueDependent()) {
+  if (!llvm::isa<clang::ParmVarDecl>(variable) && type.isConstQualified() && variable->hasInit() &&
+      !variable->getInit()->isValueDependent()) {
     return of(variable->getInit(), depth + 1);
   }
   return of_type(type.getNonReferenceType());

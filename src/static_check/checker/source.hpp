@@ -23,7 +23,7 @@ struct File {
 };
 
 struct Job {
-  std::vector<File> author;    ///< kernel file first
+  std::vector<File> author;     ///< kernel file first
   std::vector<File> framework;  ///< what kernels may include
   std::vector<std::string> defines;
 };

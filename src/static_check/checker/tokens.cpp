@@ -17,10 +17,10 @@ namespace catena::checker {
 namespace {
 
 /// Characters that make text look other than it is: they turn its direction or have no width.
-constexpr auto kInvisible = std::to_array<std::string_view>(
-    {"\xE2\x80\x8B", "\xE2\x80\x8C", "\xE2\x80\x8D", "\xE2\x80\x8E", "\xE2\x80\x8F", "\xE2\x80\xAA", "\xE2\x80\xAB",
-     "\xE2\x80\xAC", "\xE2\x80\xAD", "\xE2\x80\xAE", "\xE2\x81\xA6", "\xE2\x81\xA7", "\xE2\x81\xA8", "\xE2\x81\xA9",
-     "\xEF\xBB\xBF"});
+constexpr auto kInvisible =
+    std::to_array<std::string_view>({"\xE2\x80\x8B", "\xE2\x80\x8C", "\xE2\x80\x8D", "\xE2\x80\x8E", "\xE2\x80\x8F",
+                                     "\xE2\x80\xAA", "\xE2\x80\xAB", "\xE2\x80\xAC", "\xE2\x80\xAD", "\xE2\x80\xAE",
+                                     "\xE2\x81\xA6", "\xE2\x81\xA7", "\xE2\x81\xA8", "\xE2\x81\xA9", "\xEF\xBB\xBF"});
 
 struct Token {
   clang::tok::TokenKind kind;
@@ -98,7 +98,8 @@ class TokenCheck {
         refuse_text(i, "character", "a control character; remove it");
       } else if (rest[0] == '\\' && rest.find_first_not_of(" \t\r", 1) == rest.find('\n', 1)) {
         refuse_text(i, "line-splice", "a backslash joins two lines, which hides tokens; write one line");
-      } else if (rest.starts_with("??") && rest.size() > 2 && std::string_view("=/'()!<>-").find(rest[2]) != std::string_view::npos) {
+      } else if (rest.starts_with("??") && rest.size() > 2 &&
+                 std::string_view("=/'()!<>-").find(rest[2]) != std::string_view::npos) {
         refuse_text(i, "trigraph", "a trigraph is another character to some compilers; write that character");
       } else if (std::ranges::any_of(kInvisible, [&](std::string_view c) { return rest.starts_with(c); })) {
         refuse_text(i, "character", "a character that cannot be seen or turns the text around; remove it");
@@ -118,10 +119,11 @@ class TokenCheck {
     } else if (name == "include") {
       include(tokens[hash].offset, tokens[hash + 1].offset + name.size());
     } else if (name != "pragma" || last != hash + 2 || tokens[last].text != "once") {
-      refuse_text(tokens[hash].offset, "directive",
-             "'#" + shown(name) +
-                 "' makes the source mean different things to different compilers; a kernel has #include and #pragma "
-                 "once, `if constexpr` in place of #if, constexpr variables and inline functions in place of #define");
+      refuse_text(
+          tokens[hash].offset, "directive",
+          "'#" + shown(name) +
+              "' makes the source mean different things to different compilers; a kernel has #include and #pragma "
+              "once, `if constexpr` in place of #if, constexpr variables and inline functions in place of #define");
     }
     return last;
   }
@@ -140,12 +142,13 @@ class TokenCheck {
     const std::string folder = file_.name.substr(0, file_.name.rfind('/') + 1);  // npos + 1 is 0
     if (!folder.empty() && close == '"' && known_.contains(folder + std::string(name))) {
       refuse_text(hash, "include",
-             "'" + shown(name) + "' is '" + shown(folder + std::string(name)) +
-                 "' to some compilers and not to others; write the whole name");
+                  "'" + shown(name) + "' is '" + shown(folder + std::string(name)) +
+                      "' to some compilers and not to others; write the whole name");
     } else if (!known_.contains(name)) {
       refuse_text(hash, "include",
-             "'" + shown(name) + "' is no file of this kernel and none that kernels may include; name it with the "
-             "kernel's files, or include catena/kernel/context.hpp");
+                  "'" + shown(name) +
+                      "' is no file of this kernel and none that kernels may include; name it with the "
+                      "kernel's files, or include catena/kernel/context.hpp");
     }
   }
 
@@ -177,7 +180,8 @@ class TokenCheck {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     };
     if (!std::ranges::all_of(text, is_plain)) {
-      refuse_text(token.offset, "character", "'" + shown(text) + "' has letters that look like others; names are of ASCII");
+      refuse_text(token.offset, "character",
+                  "'" + shown(text) + "' has letters that look like others; names are of ASCII");
     } else if (Rule const* rule = rule_against(text); rule != nullptr) {
       refuse(token.offset, rule->name, "'" + shown(text) + "': " + std::string(rule->advice));
     } else if (text == "template" && (i + 1 == tokens.size() || tokens[i + 1].kind != clang::tok::less)) {

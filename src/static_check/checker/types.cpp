@@ -89,14 +89,16 @@ std::optional<TypeFault> Types::fault(clang::QualType type, bool references) con
     return pointer_fault(written);
   }
   if (type->isMemberPointerType()) {
-    return TypeFault{"member-pointer", "a pointer to a member reaches what is private; name the member, or use a lambda"};
+    return TypeFault{"member-pointer",
+                     "a pointer to a member reaches what is private; name the member, or use a lambda"};
   }
   if (type->isArithmeticType() || type->isEnumeralType() || type->isVoidType() || type->isFunctionType() ||
       type->isUndeducedType()) {
     return std::nullopt;
   }
-  return TypeFault{"type", "'" + shown(written.getAsString()) +
-                               "' is not in the kernel dialect; use integers of fixed width, and structs and arrays of them"};
+  return TypeFault{"type",
+                   "'" + shown(written.getAsString()) +
+                       "' is not in the kernel dialect; use integers of fixed width, and structs and arrays of them"};
 }
 
 std::optional<TypeFault> Types::record_fault(clang::QualType type) const {
@@ -106,14 +108,16 @@ std::optional<TypeFault> Types::record_fault(clang::QualType type) const {
   }
   if (record->isLambda() || !places_->of_framework(record)) {
     if (!record->isLambda() && record->getLocation().isValid() && !places_->stands_with_author(record->getLocation())) {
-      return TypeFault{"type", "'" + shown(type.getAsString()) + "' is a type of the compiler, not of the kernel dialect"};
+      return TypeFault{"type",
+                       "'" + shown(type.getAsString()) + "' is a type of the compiler, not of the kernel dialect"};
     }
     return std::nullopt;  // checked where it is declared
   }
   if (!in_namespace(record, "catena::packet") &&
       !(in_namespace(record, "catena::kernel") && is_one_of(kPublic, record->getNameAsString()))) {
-    return TypeFault{"framework-internal", "'" + shown(type.getAsString()) +
-                                               "' is the framework's own; docs/writing-an-nf.md lists what is for kernels"};
+    return TypeFault{
+        "framework-internal",
+        "'" + shown(type.getAsString()) + "' is the framework's own; docs/writing-an-nf.md lists what is for kernels"};
   }
   if (record->getNameAsString() == "IsoPtr") {
     if (auto const* made = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(record); made != nullptr) {
@@ -130,9 +134,10 @@ std::optional<TypeFault> Types::memory_fault(clang::QualType type, unsigned dept
     return std::nullopt;
   }
   type = type.getCanonicalType();
-  const TypeFault forged{"forged-handle", "'" + shown(type.getAsString()) +
-                                              "' would be read from memory that anything may have been written to; memory "
-                                              "holds numbers, and structs and arrays of them"};
+  const TypeFault forged{"forged-handle",
+                         "'" + shown(type.getAsString()) +
+                             "' would be read from memory that anything may have been written to; memory "
+                             "holds numbers, and structs and arrays of them"};
   if (depth > kDeepest) {
     return forged;
   }
@@ -177,9 +182,8 @@ bool Types::reaches(clang::QualType type, unsigned depth) const {
   if (is_one_of(kHandles, framework_class(type))) {
     return true;
   }
-  return std::ranges::any_of(record->fields(), [&](clang::FieldDecl const* field) {
-    return reaches(field->getType(), depth + 1);
-  });
+  return std::ranges::any_of(record->fields(),
+                             [&](clang::FieldDecl const* field) { return reaches(field->getType(), depth + 1); });
 }
 
 bool Types::refers(clang::QualType type, unsigned depth) const {
@@ -195,9 +199,8 @@ bool Types::refers(clang::QualType type, unsigned depth) const {
   }
   clang::CXXRecordDecl const* record = type->getAsCXXRecordDecl();
   return record != nullptr && record->hasDefinition() && !places_->of_framework(record) &&
-         std::ranges::any_of(record->fields(), [&](clang::FieldDecl const* field) {
-           return refers(field->getType(), depth + 1);
-         });
+         std::ranges::any_of(record->fields(),
+                             [&](clang::FieldDecl const* field) { return refers(field->getType(), depth + 1); });
 }
 
 }  // namespace catena::checker

@@ -27,10 +27,11 @@ class Types {
   /// `references` says so: those of parameters and of local variables.
   std::optional<TypeFault> fault(clang::QualType type, bool references) const;
   /// Of an element that an IsoPtr reaches, and of the structs of a packet and of the state: numbers, enumerations, and
-  /// arrays and structs of such. Bytes of that memory are whatever the NF's host wrote, so no type may be in it of which
-  /// the framework relies on what it holds.
+  /// arrays and structs of such. Bytes of that memory are whatever the NF's host wrote, so no type may be in it of
+  /// which the framework relies on what it holds.
   std::optional<TypeFault> fault_in_memory(clang::QualType type) const;
-  /// Whether a value of the type reaches memory: an IsoPtr, what has one inside, a reference, a lambda that captured one.
+  /// Whether a value of the type reaches memory: an IsoPtr, what has one inside, a reference, a lambda that captured
+  /// one.
   bool reaches_memory(clang::QualType type) const { return reaches(type, 0); }
   /// Whether a part of a value refers to a variable: what a lambda captured by reference, and `this`.
   bool holds_reference(clang::QualType type) const { return refers(type, 0); }

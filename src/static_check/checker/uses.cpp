@@ -15,7 +15,8 @@ constexpr auto kDialect =
     std::to_array<std::string_view>({"global_id", "local_id", "group_size", "barrier_all", "byte_swap", "rotate_left",
                                      "shift_right", "count_ones", "lowest_bit"});
 /// Members of the framework's classes whose template argument is a type that is read from memory or written to it.
-constexpr auto kOfMemory = std::to_array<std::string_view>({"state", "array", "local", "aux", "set_result", "result_array", "spill"});
+constexpr auto kOfMemory =
+    std::to_array<std::string_view>({"state", "array", "local", "aux", "set_result", "result_array", "spill"});
 /// Members that are templates only so that they compile where they are used.
 constexpr auto kWithoutArguments = std::to_array<std::string_view>({"payload", "frame", "layers"});
 
@@ -44,8 +45,8 @@ void Visitor::check_name(clang::SourceLocation at, clang::ValueDecl const* targe
   const std::string space = namespace_of(variable);
   if (!places_.of_framework(variable) || !variable->isConstexpr() ||
       (space != "catena::packet" && space != "catena::kernel")) {
-    refuse(at, "framework-internal", "'" + shown(qualified_name(variable)) +
-                                         "' is not for kernels; docs/writing-an-nf.md lists what is");
+    refuse(at, "framework-internal",
+           "'" + shown(qualified_name(variable)) + "' is not for kernels; docs/writing-an-nf.md lists what is");
   }
 }
 
@@ -79,7 +80,8 @@ void Visitor::check_call(clang::CallExpr const* call) {
   clang::FunctionDecl const* callee = call->getDirectCallee();
   if (callee == nullptr) {
     if (!call->isTypeDependent() && !called->isTypeDependent() && !call->isValueDependent()) {
-      refuse(call->getExprLoc(), "indirect-call", "nothing shows what is called; call a function by its name, or a lambda");
+      refuse(call->getExprLoc(), "indirect-call",
+             "nothing shows what is called; call a function by its name, or a lambda");
     }
     return;
   }
@@ -91,7 +93,8 @@ void Visitor::check_call(clang::CallExpr const* call) {
                "' reaches memory, and is given once; make another variable");
   }
   // clang declares OpenCL's functions where they are used first
-  const bool is_builtin = callee->getBuiltinID() != 0 || (callee->isImplicit() && !llvm::isa<clang::CXXMethodDecl>(callee));
+  const bool is_builtin =
+      callee->getBuiltinID() != 0 || (callee->isImplicit() && !llvm::isa<clang::CXXMethodDecl>(callee));
   if (!is_builtin && places_.of_framework(callee)) {
     check_framework_call(call, callee);
   } else if (!is_builtin && places_.stands_with_author(callee->getLocation())) {
@@ -121,7 +124,8 @@ void Visitor::check_framework_call(clang::CallExpr const* call, clang::FunctionD
            "the argument of this template is the plan's, and says what is there; write " + name + "()");
   }
   if (name == "for_group_packet" && !harmless_.contains(call)) {
-    refuse(call->getExprLoc(), "context-lifetime", "what comes from a Context must not outlive it; keep it in a variable");
+    refuse(call->getExprLoc(), "context-lifetime",
+           "what comes from a Context must not outlive it; keep it in a variable");
   }
   if (name == "word") {
     auto const* record = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(method->getParent());

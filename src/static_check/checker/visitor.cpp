@@ -9,7 +9,8 @@ namespace catena::checker {
 void Visitor::run() {
   TraverseDecl(context_.getTranslationUnitDecl());
   for (Calls::Call const& call : calls_.recursive()) {
-    refuse(call.at, "recursion", "this call comes back to where it is, and devices have no stack for that; write a loop");
+    refuse(call.at, "recursion",
+           "this call comes back to where it is, and devices have no stack for that; write a loop");
   }
 }
 
@@ -39,7 +40,8 @@ bool Visitor::TraverseDecl(clang::Decl* declaration) {
   if (!places_.stands_with_author(declaration->getLocation())) {
     auto const* around = llvm::dyn_cast<clang::Decl>(declaration->getLexicalDeclContext());
     if (places_.of_framework(declaration) && places_.typed_by_author(around->getLocation())) {
-      refuse(around->getLocation(), "include", "the framework's headers are included at the top of a file, in no namespace");
+      refuse(around->getLocation(), "include",
+             "the framework's headers are included at the top of a file, in no namespace");
     }
     return true;
   }

@@ -12,18 +12,23 @@ constexpr Rule kAsm{"asm", "an instruction reaches any memory; write it in the k
 constexpr Rule kGoto{"goto", "jumps leave the syntax that the check follows; write a loop, or return"};
 constexpr Rule kUnion{"union", "a union makes any value of any other; convert with static_cast and shifts"};
 constexpr Rule kAllocation{"allocation", "kernels have no heap; use Context::local() or PacketView::spill()"};
-constexpr Rule kExceptions{"exceptions", "devices have no exceptions and no RTTI; return a value that says what happened"};
+constexpr Rule kExceptions{"exceptions",
+                           "devices have no exceptions and no RTTI; return a value that says what happened"};
 constexpr Rule kVirtual{"virtual", "a virtual call goes through a pointer in memory; use a template"};
 constexpr Rule kVolatile{"volatile", "it orders nothing between work-items; use IsoPtr::add() and barrier_all()"};
-constexpr Rule kStatic{"static-storage", "storage that outlives the work-item is shared; use Context::local(), or constexpr"};
+constexpr Rule kStatic{"static-storage",
+                       "storage that outlives the work-item is shared; use Context::local(), or constexpr"};
 constexpr Rule kCast{"cast", "it changes what memory means; static_cast between numbers is all that a kernel needs"};
 constexpr Rule kFriend{"friend", "it opens a class to others; make public what they need"};
-constexpr Rule kAttribute{"attribute", "of attributes a kernel may have alignas, [[maybe_unused]], [[nodiscard]] and [[fallthrough]]"};
-constexpr Rule kBuiltin{"builtin", "what a compiler has built in differs and is unchecked; use catena/kernel/dialect.hpp"};
+constexpr Rule kAttribute{
+    "attribute", "of attributes a kernel may have alignas, [[maybe_unused]], [[nodiscard]] and [[fallthrough]]"};
+constexpr Rule kBuiltin{"builtin",
+                        "what a compiler has built in differs and is unchecked; use catena/kernel/dialect.hpp"};
 constexpr Rule kAddressSpace{"address-space", "IsoPtr knows where memory is; get it from Context or PacketView"};
 constexpr Rule kDirective{"directive", "of the preprocessor's directives a kernel may have #include and #pragma once"};
 constexpr Rule kKeyword{"keyword", "this part of C++ is not in the kernel dialect"};
-constexpr Rule kReserved{"reserved-name", "names with two underscores, or one and a capital, are the compiler's; rename it"};
+constexpr Rule kReserved{"reserved-name",
+                         "names with two underscores, or one and a capital, are the compiler's; rename it"};
 
 constexpr auto kWords = std::to_array<std::pair<std::string_view, Rule const*>>({
     {"asm", &kAsm},
@@ -90,8 +95,8 @@ bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
 }  // namespace
 
 Rule const* rule_against(std::string_view word) {
-  const auto* const found =
-      std::ranges::find(kWords, word, [](std::pair<std::string_view, Rule const*> const& entry) { return entry.first; });
+  const auto* const found = std::ranges::find(
+      kWords, word, [](std::pair<std::string_view, Rule const*> const& entry) { return entry.first; });
   if (found != kWords.end()) {
     return found->second;
   }
@@ -100,8 +105,8 @@ Rule const* rule_against(std::string_view word) {
       return rule;
     }
   }
-  const bool reserved = word.find("__") != std::string_view::npos ||
-                        (word.size() > 1 && word[0] == '_' && is_capital(word[1]));
+  const bool reserved =
+      word.find("__") != std::string_view::npos || (word.size() > 1 && word[0] == '_' && is_capital(word[1]));
   return reserved ? &kReserved : nullptr;
 }
 
