@@ -201,6 +201,7 @@ const Escape kEscapes[] = {
     {"embed", "directive", {.vendor = "@#embed \"/etc/passwd\""}},
     {"line_directive", "directive", {.vendor = "@#line 1 \"catena/kernel/context.hpp\""}},
     {"line_marker", "directive", {.vendor = "@# 1 \"catena/kernel/context.hpp\" 3"}},
+    {"directive_that_ends_in_once", "directive", {.vendor = "@#undef once"}},
     {"pragma", "directive", {.vendor = "@#pragma OPENCL EXTENSION all : enable"}},
     {"pragma_operator", "directive", {.vendor = "@_Pragma(\"clang optimize off\")"}},
     {"predefined_macro", "macro", {.body = "value += @__LINE__;"}},
