@@ -24,9 +24,10 @@ void expect_passes(kernel::KernelSpec const& spec, copy::LaunchPlan const& plan)
 TEST(NcaKernels, they_reach_memory_through_iso_ptr_alone) {
   const kernel::KernelSpec cipher{
       .source = catena_kernel_nca_cipher(), .name = "nca_cipher", .lanes = 8, .spill_factor = 1};
-  expect_passes(cipher, {.reads = packet::fields(packet::kPayload), .result_bytes = sizeof(CipherResult)});
+  expect_passes(cipher,
+                {.reads = packet::fields(packet::kPayload), .result_bytes = sizeof(CipherResult), .shared = {}});
   const kernel::KernelSpec route{.source = catena_kernel_nca_route(), .name = "nca_route"};
-  expect_passes(route, {.reads = packet::fields(packet::kIpv4Dst), .result_bytes = sizeof(RouteResult)});
+  expect_passes(route, {.reads = packet::fields(packet::kIpv4Dst), .result_bytes = sizeof(RouteResult), .shared = {}});
 }
 
 }  // namespace
