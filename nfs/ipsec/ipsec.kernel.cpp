@@ -60,7 +60,7 @@ constexpr u32 kMaxL2Words = 5;
 /// 4 there are two bytes, then whole words.
 inline void move_l2(Bytes frame, u32 l3, i32 by) {
   const u16 first = frame.be16(0);
-  u32 words[kMaxL2Words];
+  u32 words[kMaxL2Words]{};
   CATENA_UNROLL
   for (u32 i = 0; i < kMaxL2Words; ++i) {
     words[i] = 4 * i + 2 < l3 ? frame.be32(static_cast<i32>(4 * i + 2)) : 0;
@@ -200,7 +200,7 @@ inline void crypt_text(Context const& ctx, Bytes frame, i32 text, u32 text_lengt
     const kernel::Fetched<cipher::kAesBlockWords> fetched = frame.fetch<cipher::kAesBlockWords>(
         text + static_cast<i32>(at), rest < cipher::kAesBlockBytes ? (rest + 3) / 4 : cipher::kAesBlockWords);
     const cipher::Block key = stream.block(number);
-    u32 words[cipher::kAesBlockWords];
+    u32 words[cipher::kAesBlockWords]{};
     CATENA_UNROLL
     for (u32 k = 0; k < cipher::kAesBlockWords; ++k) {
       words[k] = fetched[k];

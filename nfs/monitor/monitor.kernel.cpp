@@ -54,9 +54,9 @@ inline FlowResult result_of(Group const& group, u32 self) {
   FlowResult result{bytes_of(own), tcp_flags_of(own), 0, 0};
   u32 first = self;
   for (u32 begin = 0; begin < kGroupPackets; begin += kBlock) {
-    u64 addresses[kBlock];
-    u64 transports[kBlock];
-    u32 counts[kBlock];
+    u64 addresses[kBlock]{};
+    u64 transports[kBlock]{};
+    u32 counts[kBlock]{};
     group.addresses.read<kBlock>(begin, addresses);
     group.transports.read<kBlock>(begin, transports);
     group.counts.read<kBlock>(begin, counts);

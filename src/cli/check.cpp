@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/check.hpp"
+
+#include <catena/core/text.hpp>
+
+#include "chain/planning.hpp"
+#include "cli/check_kernel.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
@@ -7,7 +12,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +22,13 @@ namespace catena::cli {
 namespace {
 
 using Refused = std::vector<chain::RefusedRules>;
+
+/// What a check finds beside errors.
+struct Checked {
+  std::size_t nfs = 0;  ///< of the chain
+  Refused refused;
+  std::vector<std::pair<std::string, static_check::Report>> kernels;  ///< by the NF's name
+};
 
 nlohmann::ordered_json to_json(Refused const& refused) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -41,35 +55,61 @@ void print(Refused const& refused, bool all) {
   }
 }
 
-/// How many NFs the chain has.
-Result<std::size_t> checked_nfs(RunArguments const& arguments, Refused& refused) {
+/// The kernels of the NFs on the gpu, as the chain's plan compiles them.
+Status check_kernels(chain::ChainConfig const& config, chain::SyncOptions const& options, nf::Registry const& registry,
+                     Checked& checked) {
+  for (chain::NfConfig const& nf : config.nfs) {
+    if (nf.on == plan::Processor::kGpu) {
+      CATENA_ASSIGN_OR_RETURN(const auto programs, chain::adapted_programs(config, options, registry, nf.name));
+      // the others move packets, and are the framework's
+      CATENA_ASSIGN_OR_RETURN(static_check::Report report, static_check::check_kernel(programs.front().source));
+      checked.kernels.emplace_back(nf.name, std::move(report));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status check_chain(RunArguments const& arguments, Checked& checked) {
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file));
-  const std::size_t nfs = config.nfs.size();
+  checked.nfs = config.nfs.size();
   CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, run_options_of(arguments, config));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
-  CATENA_RETURN_IF_ERROR(chain::check(std::move(config), options, registry, refused));
-  return nfs;
+  if (arguments.kernels) {
+    CATENA_RETURN_IF_ERROR(check_kernels(config, options.sync, registry, checked));
+  }
+  return chain::check(std::move(config), options, registry, checked.refused);
 }
 
 }  // namespace
 
 int check(RunArguments const& arguments) {
-  Refused refused;
-  const Result<std::size_t> nfs = checked_nfs(arguments, refused);
+  Checked checked;
+  const Status status = check_chain(arguments, checked);
+  const bool kernels_pass = std::ranges::all_of(checked.kernels, [](auto const& kernel) { return kernel.second.ok(); });
   if (arguments.json) {
-    std::cout << nlohmann::ordered_json{{"file", arguments.chain_file},
-                                        {"ok", nfs.ok()},
-                                        {"errors", errors_of(nfs.status())},
-                                        {"refused_rules", to_json(refused)}}
-                     .dump(2)
-              << '\n';
-  } else if (nfs.ok()) {
-    std::cout << arguments.chain_file << ": fine, " << *nfs << (*nfs == 1 ? " NF\n" : " NFs\n");
-    print(refused, arguments.verbose);
+    nlohmann::ordered_json result{{"file", arguments.chain_file},
+                                  {"ok", status.ok() && kernels_pass},
+                                  {"errors", errors_of(status)},
+                                  {"refused_rules", to_json(checked.refused)}};
+    if (arguments.kernels) {
+      result["kernels"] = nlohmann::ordered_json::object();
+      for (auto const& [nf, report] : checked.kernels) {
+        result["kernels"][nf] = to_json(report);
+      }
+    }
+    std::cout << result.dump(2) << '\n';
   } else {
-    std::cerr << std::string(nfs.status().message()) << '\n';
+    if (status.ok()) {
+      std::cout << arguments.chain_file << ": fine, " << checked.nfs << (checked.nfs == 1 ? " NF\n" : " NFs\n");
+      print(checked.refused, arguments.verbose);
+    } else {
+      std::cerr << std::string(status.message()) << '\n';
+    }
+    for (auto const& [nf, report] : checked.kernels) {
+      print(report, concat("kernel of NF '", nf, "'"));
+    }
   }
-  return nfs.ok() ? kExitOk : kExitFailed;
+  return status.ok() && kernels_pass ? kExitOk : kExitFailed;
 }
 
 }  // namespace catena::cli

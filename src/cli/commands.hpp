@@ -30,14 +30,23 @@ struct RunArguments {
   bool json = false;
   bool new_keys = false;
   bool quiet = false;         ///< no first lines and no live line
+  bool kernels = false;       ///< check: also the kernels of the chain's NFs
   bool verbose = false;       ///< run: also what each stage did; check: each rule that is not applied
   std::uint32_t workers = 0;  ///< 0: see chain::default_workers()
   std::string cores;          ///< empty: any
 };
 
+struct KernelArguments {
+  std::vector<std::string> files;    ///< the kernel first
+  std::vector<std::string> defines;  ///< "LANES=8": macros of a plan without CATENA_; the others have defaults
+  bool json = false;
+};
+
 int run(RunArguments const& arguments);
 /// Of `arguments` everything that a run takes counts, but for quiet; no device is opened.
 int check(RunArguments const& arguments);
+/// Checks the source of a kernel; see static_check::check_kernel().
+int check_kernel(KernelArguments const& arguments);
 /// Of `arguments` the chain file, device, pushdown, methods, profile, json and nf_path count.
 int plan(RunArguments const& arguments);
 /// Measures `device` ("auto", "cuda" or "opencl") and keeps the result in `output`; empty: among this user's profiles.

@@ -141,12 +141,24 @@ int main(int argc, char** argv) {
   CLI::App* check = app.add_subcommand("check", "Say what is wrong with a chain file and all it names, or with a run");
   add_run_options(*check);
   check->add_flag("--json", arguments.json, "Result as one JSON object");
+  check->add_flag("--kernels", arguments.kernels,
+                  "Also say where the kernels of the chain could reach memory other than through IsoPtr");
   check->add_flag("-v,--verbose", arguments.verbose,
                   "List every rule that an NF does not apply, with file, line and reason");
   check->callback([&] {
     arguments.nf_path = nf_path;
     status = cli::check(arguments);
   });
+
+  CLI::App* check_kernel = app.add_subcommand(
+      "check-kernel", "Say where the source of a kernel could reach memory other than through IsoPtr");
+  cli::KernelArguments kernel;
+  check_kernel->add_option("files", kernel.files, "The kernel, then the files that it includes")->required();
+  check_kernel->add_option(
+      "--define", kernel.defines,
+      "Macros of the plan to check it for, without CATENA_: LANES=8, AUX_BYTES=16; may be repeated");
+  check_kernel->add_flag("--json", kernel.json, "Result as one JSON object");
+  check_kernel->callback([&] { status = cli::check_kernel(kernel); });
 
   CLI::App* plan = app.add_subcommand("plan", "Say what a chain moves between host and device, how and why");
   plan->add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();

@@ -48,7 +48,7 @@ inline void crypt(Context const& ctx, CipherState const& state, PacketView const
         in.fetch<kAesBlockWords>(static_cast<i32>(at), rest < kAesBlockBytes ? 0 : kAesBlockWords);
     const cipher::Block key = stream.block(number);
     if (rest >= kAesBlockBytes) {
-      u32 words[kAesBlockWords];
+      u32 words[kAesBlockWords]{};
       CATENA_UNROLL
       for (u32 i = 0; i < kAesBlockWords; ++i) {
         words[i] = fetched.word(i) ^ key.words[i];

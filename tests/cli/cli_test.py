@@ -355,6 +355,48 @@ class CommandLine(unittest.TestCase):
                 result = catena(command, path)
                 self.assertEqual(result.returncode, status, (count, command, result.stderr))
 
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def test_check_kernel_says_where_a_kernel_makes_a_pointer(self):
+        os.mkdir(self.path("parts"))
+        layout = self.write("parts/count.layout.hpp", "#pragma once\nnamespace vendor {\nstruct Aux { unsigned count; };\n}\n")
+        text = ('#include <catena/kernel/context.hpp>\n#include "parts/count.layout.hpp"\nCATENA_KERNEL(count) {\n'
+                "  const auto packet = ctx.packet();\n  if (!packet.valid()) { return; }\n"
+                "  unsigned left = packet.aux<vendor::Aux>().count;\n%s  packet.set_result(left);\n}\n")
+        kernel = self.write("count.kernel.cpp", text % "")
+        passes = catena("check-kernel", kernel, layout, "--define", "AUX_BYTES=4")
+        self.assertEqual((passes.returncode, passes.stderr), (0, ""))
+        self.assertIn("through IsoPtr alone", passes.stdout)
+        lacks = catena("check-kernel", kernel, layout)
+        self.assertEqual(lacks.returncode, 1)
+        self.assertIn("count.kernel.cpp:6:26: the compiler says: static assertion failed", lacks.stderr)
+
+        self.write("count.kernel.cpp", text % "  unsigned* raw = &left;\n  while (left > 7) { left /= *raw; }\n")
+        refused = catena("check-kernel", kernel, layout, "--define", "AUX_BYTES=4")
+        self.assertEqual((refused.returncode, refused.stdout.count("warning: ")), (1, 2))
+        self.assertIn("count.kernel.cpp:7:19: kernels have no pointers", refused.stderr)
+        report = json.loads(catena("check-kernel", kernel, layout, "--define", "AUX_BYTES=4", "--json").stdout)
+        self.assertFalse(report["ok"])
+        self.assertIn(("count.kernel.cpp", 7, 13, "pointer"),
+                      [tuple(each[key] for key in ("file", "line", "column", "rule")) for each in report["refused"]])
+        self.assertEqual({each["rule"] for each in report["cautions"]}, {"unbounded-loop", "division"})
+
+        missing = catena("check-kernel", self.path("none.cpp"), "--json")
+        self.assertEqual((missing.returncode, json.loads(missing.stdout)["ok"]), (1, False))
+        self.assertEqual(catena("check-kernel", kernel, "--define", "LANES=4;int x").returncode, 1)
+
+    def test_check_says_of_the_kernels_of_a_chain_that_they_pass(self):
+        for sync in ("adaptive", "copy", "shared"):
+            result = catena("check", self.chain(), "--kernels", "--json", "--sync", sync)
+            report = json.loads(result.stdout)
+            self.assertEqual((result.returncode, report["ok"]), (0, True), result.stdout)
+            self.assertEqual(set(report["kernels"]), {"fw", "vpn"})
+            self.assertTrue(all(kernel["ok"] for kernel in report["kernels"].values()))
+        self.assertNotIn("kernels", json.loads(catena("check", self.chain(), "--json").stdout))
+
     def test_unknown_nf_type_names_the_nearest(self):
         path = self.chain()
         with open(path, encoding="utf-8") as file:

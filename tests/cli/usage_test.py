@@ -15,7 +15,7 @@ import unittest
 
 BIN = os.environ["CATENA_BIN"]
 TIMEOUT_S = 120
-COMMANDS = {"run", "check", "plan", "profile", "doctor", "show", "help", "completion"}
+COMMANDS = {"run", "check", "check-kernel", "plan", "profile", "doctor", "show", "help", "completion"}
 
 CHAIN = """apiVersion: catena/v1
 kind: Chain

@@ -18,7 +18,7 @@ struct RoundKeys {
 
 /// `first`: position of the 44 words of the key schedule in `state`.
 inline RoundKeys load_round_keys(IsoPtr<u32> state, u32 first) {
-  RoundKeys keys;
+  RoundKeys keys{};
   state.read<44>(first, keys.words);
   return keys;
 }
@@ -64,7 +64,7 @@ inline Block aes128_encrypt(IsoPtr<u32> table, RoundKeys const& keys, Block cons
 /// Key stream of RFC 3686 section 4: nonce, IV, block counter from 1.
 struct KeyStream {
   IsoPtr<u32> table;
-  RoundKeys keys;
+  RoundKeys keys{};
   u32 salt;
   u32 iv_high;
   u32 iv_low;

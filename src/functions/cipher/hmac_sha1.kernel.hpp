@@ -14,7 +14,7 @@ struct Sha1State {
 
 /// `first`: position of the 5 words in `state`.
 inline Sha1State load_sha1_state(kernel::IsoPtr<u32> state, u32 first) {
-  Sha1State loaded;
+  Sha1State loaded{};
   state.read<5>(first, loaded.words);
   return loaded;
 }
@@ -94,7 +94,7 @@ inline Sha1State hmac_sha1(kernel::Bytes message, u32 length, Sha1State inner, S
   FetchedBlock fetched = fetch_block(message, length, 0);
   for (u32 number = 0; number <= blocks; ++number) {
     const bool is_outer = number == blocks;
-    u32 block[16];
+    u32 block[16]{};
     if ((number + 1) * kSha1BlockBytes <= length) {
       CATENA_UNROLL
       for (u32 i = 0; i < 16; ++i) {

@@ -101,8 +101,8 @@ class Automata {
   }
   /// kBlockBytes bytes from `words`, which hold them in packet order. `lowest`: least rows so far.
   void step_block(Rows& rows, u32 const (&words)[kBlockWords], Rows& lowest) const {
-    u32 first[kBlockBytes];
-    u32 second[kBlockBytes];
+    u32 first[kBlockBytes]{};
+    u32 second[kBlockBytes]{};
     CATENA_UNROLL
     for (u32 i = 0; i < kBlockBytes; ++i) {
       const u8 byte = static_cast<u8>(words[i / 4] >> (24 - 8 * (i % 4)));

@@ -15,6 +15,7 @@
 #include "kernel/adapt.hpp"
 #include "nf/instance.hpp"
 #include "nf/testing/hint_check.hpp"
+#include "static_check/static_check.hpp"
 
 namespace catena::nf::testing {
 namespace {
@@ -40,6 +41,7 @@ class ConformanceTest : public ::testing::Test {
   void hints_name_what_is_read_and_written();
   void an_unknown_key_is_refused_with_its_position();
   void the_kernel_compiles_for_cuda();
+  void the_kernel_passes_the_static_check();
 
  protected:
   void SetUp() override {
@@ -233,6 +235,28 @@ void ConformanceTest::the_kernel_compiles_for_cuda() {
   EXPECT_TRUE(binary.ok()) << binary.status();
 }
 
+void ConformanceTest::the_kernel_passes_the_static_check() {
+  Result<std::unique_ptr<Nf>> nf = make_nf();
+  ASSERT_TRUE(nf.ok()) << nf.status();
+  Instance instance("nf", descriptor_, *std::move(nf), OnUnsupported::kPass, false);
+  const Result<KernelSide> side = instance.nf().kernel_side();
+  ASSERT_TRUE(side.ok()) << side.status();
+  const Hints hints = instance.nf().hints();
+  const copy::SharedStep in_place{};
+  const copy::SharedStep in_columns{.to_device = hints.gr, .to_host = hints.gw};
+  for (const auto& shared : {std::optional<copy::SharedStep>(), std::optional(in_place), std::optional(in_columns)}) {
+    const Result<static_check::Report> report =
+        static_check::check_kernel(kernel::adapt(side->spec, instance.launch_plan(shared)));
+    if (absl::IsUnavailable(report.status())) {
+      GTEST_SKIP() << report.status();
+    }
+    ASSERT_TRUE(report.ok()) << report.status();
+    for (static_check::Finding const& finding : report->refused) {
+      ADD_FAILURE() << finding.text();
+    }
+  }
+}
+
 }  // namespace
 
 bool register_conformance(std::string const& name, Descriptor const& descriptor, std::function<Subject()> const& make) {
@@ -247,6 +271,7 @@ bool register_conformance(std::string const& name, Descriptor const& descriptor,
   if (descriptor.has_kernel) {
     processors.insert(processors.end(), {"opencl", "cuda"});
     add("the_kernel_compiles_for_cuda", "cpu", &ConformanceTest::the_kernel_compiles_for_cuda);
+    add("the_kernel_passes_the_static_check", "cpu", &ConformanceTest::the_kernel_passes_the_static_check);
   }
   for (Processor const& processor : processors) {
     add("output_does_not_depend_on_batch_sizes_on_" + processor, processor,

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "static_check/checker/visitor.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace catena::checker {
+
+void Visitor::run() {
+  TraverseDecl(context_.getTranslationUnitDecl());
+  for (Calls::Call const& call : calls_.recursive()) {
+    refuse(call.at, "recursion",
+           "this call comes back to where it is, and devices have no stack for that; write a loop");
+  }
+}
+
+void Visitor::refuse(clang::SourceLocation at, std::string_view rule, std::string message) {
+  places_.report(findings_, Severity::kRefused, at, rule, std::move(message));
+}
+
+void Visitor::check_type(clang::SourceLocation at, clang::QualType type, bool references) {
+  if (std::optional<TypeFault> fault = types_.fault(type, references); fault.has_value()) {
+    refuse(at, fault->rule, std::move(fault->message));
+  }
+}
+
+void Visitor::note_call(clang::Decl const* callee, clang::SourceLocation at) {
+  if (!scopes_.empty()) {
+    calls_.add(scopes_.back().caller, callee, at);
+  }
+}
+
+bool Visitor::TraverseDecl(clang::Decl* declaration) {
+  if (declaration == nullptr || findings_.full()) {
+    return true;
+  }
+  if (llvm::isa<clang::TranslationUnitDecl>(declaration)) {
+    return Base::TraverseDecl(declaration);
+  }
+  if (!places_.stands_with_author(declaration->getLocation())) {
+    auto const* around = llvm::dyn_cast<clang::Decl>(declaration->getLexicalDeclContext());
+    if (places_.of_framework(declaration) && places_.typed_by_author(around->getLocation())) {
+      refuse(around->getLocation(), "include",
+             "the framework's headers are included at the top of a file, in no namespace");
+    }
+    return true;
+  }
+  auto const* function = llvm::dyn_cast<clang::FunctionDecl>(declaration);
+  if (function == nullptr) {
+    return Base::TraverseDecl(declaration);
+  }
+  if (is_entry(function)) {
+    return true;
+  }
+  scopes_.push_back({function, 0, false});
+  const bool goes_on = Base::TraverseDecl(declaration);
+  leave_function(function);
+  scopes_.pop_back();
+  return goes_on;
+}
+
+bool Visitor::TraverseFieldDecl(clang::FieldDecl* field) {
+  scopes_.push_back({field->getParent(), 0, false});
+  const bool goes_on = Base::TraverseFieldDecl(field);
+  scopes_.pop_back();
+  return goes_on;
+}
+
+/// The text of a static_assert is the one string that a kernel may have.
+bool Visitor::TraverseStaticAssertDecl(clang::StaticAssertDecl* assertion) {
+  return TraverseStmt(assertion->getAssertExpr());
+}
+
+bool Visitor::TraverseLambdaExpr(clang::LambdaExpr* lambda) {
+  for (clang::Expr const* capture : lambda->capture_inits()) {
+    harmless_.insert(capture);  // what it captures must not leave the function: see leave_function()
+  }
+  clang::CXXMethodDecl const* body = lambda->getCallOperator();
+  check_function(body);
+  scopes_.push_back({body, 0, false});
+  bool goes_on = Base::TraverseLambdaExpr(lambda);
+  leave_function(body);
+  scopes_.pop_back();
+  if (clang::FunctionTemplateDecl* generic = lambda->getLambdaClass()->getDependentLambdaCallOperator();
+      generic != nullptr) {
+    for (clang::FunctionDecl* made : generic->specializations()) {
+      goes_on = goes_on && TraverseDecl(made);
+    }
+  }
+  return goes_on;
+}
+
+/// What only the end of a function shows: whether something of a Context of its own leaves with its result.
+void Visitor::leave_function(clang::FunctionDecl const* function) {
+  const clang::QualType result = function->getReturnType();
+  const clang::SourceLocation at = function->getLocation();
+  if (function->isDependentContext() || !places_.stands_with_author(at)) {
+    return;
+  }
+  if (types_.holds_reference(result) && !result->isReferenceType() && !result->isAnyPointerType()) {
+    refuse(at, "reference", "the result holds references, which may outlive what they refer to; return a value");
+  } else if (types_.is_context(result) || (scopes_.back().has_context && types_.reaches_memory(result))) {
+    refuse(at, "context-lifetime",
+           "the result would outlive the Context that it is of; make the Context in the kernel, and pass it down");
+  }
+}
+
+bool Visitor::VisitDecl(clang::Decl* declaration) {
+  if (!declaration->isImplicit() && places_.typed_by_author(declaration->getLocation())) {
+    check_declaration(declaration);
+  }
+  return true;
+}
+
+bool Visitor::VisitTypeLoc(clang::TypeLoc type) {
+  if (places_.stands_with_author(type.getBeginLoc()) &&
+      (type.getAs<clang::PointerTypeLoc>() || type.getAs<clang::MemberPointerTypeLoc>())) {
+    const bool is_member = !type.getAs<clang::MemberPointerTypeLoc>().isNull();
+    if (type.getType()->isDependentType()) {
+      refuse(type.getBeginLoc(), is_member ? "member-pointer" : "pointer",
+             "a pointer to what a template is given; use an IsoPtr from Context or PacketView, or an index");
+    } else {
+      check_type(type.getBeginLoc(), type.getType(), true);
+    }
+  }
+  return true;
+}
+
+bool Visitor::VisitStmt(clang::Stmt* statement) {
+  if (statement->getBeginLoc().isValid() && !places_.stands_with_author(statement->getBeginLoc())) {
+    return true;
+  }
+  check_kind(statement);
+  if (auto const* loop = llvm::dyn_cast<clang::WhileStmt>(statement); loop != nullptr) {
+    check_loop(loop, loop->getCond(), loop->getBody(), nullptr, false);
+  } else if (auto const* until = llvm::dyn_cast<clang::DoStmt>(statement); until != nullptr) {
+    check_loop(until, until->getCond(), until->getBody(), nullptr, false);
+  } else if (auto const* expression = llvm::dyn_cast<clang::Expr>(statement); expression != nullptr) {
+    check_expression(expression);
+  }
+  return true;
+}
+
+}  // namespace catena::checker
