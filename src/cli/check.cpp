@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/check.hpp"
+#include "chain/error_list.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
-#include "cli/run_options.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -45,7 +45,7 @@ void print(Refused const& refused, bool all) {
 Result<std::size_t> checked_nfs(RunArguments const& arguments, Refused& refused) {
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file));
   const std::size_t nfs = config.nfs.size();
-  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, run_options_of(arguments, config));
+  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, chain::run_options_of(arguments, config));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
   CATENA_RETURN_IF_ERROR(chain::check(std::move(config), options, registry, refused));
   return nfs;
@@ -59,7 +59,7 @@ int check(RunArguments const& arguments) {
   if (arguments.json) {
     std::cout << nlohmann::ordered_json{{"file", arguments.chain_file},
                                         {"ok", nfs.ok()},
-                                        {"errors", errors_of(nfs.status())},
+                                        {"errors", chain::errors_of(nfs.status())},
                                         {"refused_rules", to_json(refused)}}
                      .dump(2)
               << '\n';
