@@ -59,7 +59,8 @@ Status check_file(TextOption const& option, std::string_view text) {
 
 Status read_option(std::string const& name, Json const& value, OptionTexts& options) {
   if (name == "workers") {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() < 1 || value.get<std::uint64_t>() > kMaxWorkers) {
+    // one beyond what 64 bits hold with a sign is a negative one here
+    if (!value.is_number_integer() || value.get<std::int64_t>() < 1 || value.get<std::int64_t>() > kMaxWorkers) {
       return wrong(name, concat("a whole number from 1 to ", kMaxWorkers));
     }
     options.workers = value.get<std::uint32_t>();

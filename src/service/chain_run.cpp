@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_run.hpp"
 
+#include "core/keep.hpp"
 #include "runtime/session.hpp"
 #include "service/log_line.hpp"
 
@@ -71,7 +72,6 @@ struct ChainRun::Shared {
     changed.wait(lock, [this] { return may_run || is_stopped; });
     if (may_run) {
       log_start();
-      state = ChainState::kRunning;
       if (is_stopped) {
         session->stop();
       }
@@ -99,8 +99,8 @@ struct ChainRun::Shared {
     std::unique_ptr<Session> ended = std::move(session);
     lock.unlock();
     if (abandoned_device) {
-      // to tear down a device whose kernel never ends waits for ever
-      static_cast<void>(ended.release());
+      // to take down a device whose kernel never ends would wait for ever; ports stay open with it
+      keep_until_exit(std::move(ended));
     }
     ended.reset();  // closes ports and outputs, before anyone is told
     lock.lock();
@@ -167,6 +167,7 @@ ChainRun::~ChainRun() {
 void ChainRun::start() {
   const std::lock_guard lock(shared_->mutex);
   shared_->may_run = true;
+  shared_->state = ChainState::kRunning;
   shared_->changed.notify_all();
 }
 

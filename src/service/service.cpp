@@ -15,10 +15,6 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
   std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store)));
-  // what a process has once is started with the rights of the service, and not with those of whose chain comes first
-  if (const Status eal = eal::start(); !eal.ok()) {
-    spdlog::warn("{}", std::string(eal.message()));
-  }
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
     CATENA_ASSIGN_OR_RETURN(
@@ -26,6 +22,10 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
         HttpServer::start(metrics, [&chains = service->chains_, version = options.version](auto const& request) {
           return answer_metrics(chains, version, request);
         }));
+  }
+  // what a process has once is started with the rights of the service, and not with those of whose chain comes first
+  if (const Status eal = eal::start(); !eal.ok()) {
+    spdlog::warn("{}", std::string(eal.message()));
   }
   // before the first request: who asks for a chain finds what is remembered
   service->chains_.start_remembered();

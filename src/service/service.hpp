@@ -5,6 +5,7 @@
 #include "service/chain_set.hpp"
 #include "service/http_server.hpp"
 #include "service/listen.hpp"
+#include "service/own_work.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -40,6 +41,7 @@ class Service {
   Service(ControlSocket socket, nf::Registry const& registry, StateStore store)
       : socket_(std::move(socket)), chains_(registry, std::move(store)) {}
 
+  OwnWork own_work_;
   ControlSocket socket_;
   ChainSet chains_;
   std::unique_ptr<HttpServer> control_;

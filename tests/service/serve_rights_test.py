@@ -133,6 +133,17 @@ class Rights(ServiceTest):
         self.assertGreaterEqual(len(others), before - 1)
         self.assertNotIn("", {each["CapEff"].strip("0") for each in others})
 
+    def test_a_users_kernels_are_compiled_by_the_service(self):
+        on_gpu = firewall().replace("type: firewall", "type: firewall, on: gpu")
+        file = self.chain_of(ANN, "a", rx="{generator: {count: 100}}", nfs=on_gpu)
+        answer = self.applied(self.service, file, user=ANN, device="opencl")
+        self.assertEqual(answer["nfs"][0]["on"], "gpu")
+        wait_for(lambda: self.state(self.service, "a") == "finished")
+        self.assertEqual(self.service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"], 100)
+        self.assertNotIn("warning", self.service.log())
+        # what drivers start and keep is nobody's but the service's
+        self.assertEqual({each["Uid"].split()[3] for each in threads_of(self.service.process)}, {"0"})
+
     def test_a_chain_is_its_users(self):
         file = self.chain_of(ANN, "a")
         self.applied(self.service, file, user=ANN)
