@@ -24,10 +24,11 @@ struct RunArguments : chain::OptionTexts {
 };
 
 struct ServiceArguments {
-  std::string socket;   ///< empty: see service::default_socket()
-  std::string state;    ///< folder; empty: see service::default_state_folder()
-  std::string metrics;  ///< address and port; empty: none
-  std::string name;     ///< of a chain; get: empty for all
+  std::string socket;            ///< empty: see service::default_socket()
+  std::string state;             ///< folder; empty: see service::default_state_folder()
+  std::string metrics;           ///< address and port; empty: none
+  std::vector<std::string> pci;  ///< devices for chains of the service
+  std::string name;              ///< of a chain; get: empty for all
   bool json = false;
   bool once = false;  ///< top: one frame
 };

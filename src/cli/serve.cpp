@@ -29,7 +29,7 @@ sigset_t block_end_signals() {
 }
 
 Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
-  service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION};
+  service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION, arguments.pci};
   if (options.socket.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.socket, service::default_socket());
   }

@@ -18,6 +18,9 @@ void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_p
                     "Folder that remembers chains; default: /var/lib/catena for root, else catena in $XDG_STATE_HOME");
   serve->add_option("--metrics", service.metrics,
                     "Serve /metrics for Prometheus at this address and port, too: 127.0.0.1:9464");
+  serve->add_option("--pci", service.pci, "PCI device that chains of root may use, as 0000:03:00.0; may be given often")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   serve->callback([&] { status = cli::serve(service, nf_path); });
 }
 

@@ -23,20 +23,20 @@ constexpr auto kSoon = 20s;
 
 /// A chain of one firewall, which takes what comes.
 chain::ChainConfig firewall_chain(std::string const& rx, std::string const& on = "cpu") {
-  static const nf::testing::ScratchFolder folder;
-  folder.write("fw.rules", "deny tcp any any any 23\n");
+  static const nf::testing::ScratchFolder kFolder;
+  kFolder.write("fw.rules", "deny tcp any any any 23\n");
   const std::string text = concat(
       "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: ", rx,
       "\n  tx: null\n  tuning: {device_limit_ms: 50}\n  device: opencl\n  nfs:\n    - {name: fw, type: firewall, ",
       "on: ", on, ", config: {rules: fw.rules, default: allow}}\n");
-  Result<chain::ChainConfig> config = chain::parse_chain(text, folder.path("a.yaml"));
+  Result<chain::ChainConfig> config = chain::parse_chain(text, kFolder.path("a.yaml"));
   EXPECT_TRUE(config.ok()) << config.status();
   return *std::move(config);
 }
 
 nf::Registry const& nfs() {
-  static const nf::Registry registry = nf::builtin_nfs();
-  return registry;
+  static const nf::Registry kRegistry = nf::builtin_nfs();
+  return kRegistry;
 }
 
 TEST(ChainRun, no_packets_run_before_it_is_started) {
@@ -86,11 +86,11 @@ TEST(ChainRun, what_keeps_a_session_from_being_made_is_said) {
 TEST(ChainRun, a_device_that_hangs_keeps_nobody_waiting) {
   Result<std::unique_ptr<device::Device>> real = device::open(device::DevicePreference::of("opencl"));
   ASSERT_TRUE(real.ok()) << real.status();
-  static const std::unique_ptr<device::Device> lasting = *std::move(real);  // what hangs is never taken down
+  static const std::unique_ptr<device::Device> kLasting = *std::move(real);  // what hangs is never taken down
   chain::RunOptions options;
   device::testing::FaultyDevice* hanging = nullptr;
   options.open_device = [&hanging]() -> Result<std::unique_ptr<device::Device>> {
-    auto faulty = std::make_unique<device::testing::FaultyDevice>(*lasting);
+    auto faulty = std::make_unique<device::testing::FaultyDevice>(*kLasting);
     hanging = faulty.get();
     return faulty;
   };

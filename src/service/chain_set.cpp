@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
+#include "service/claim.hpp"
 #include "service/log_line.hpp"
 
 #include <catena/core/text.hpp>
@@ -34,36 +35,6 @@ Status as_callers(Status const& status) {
 
 }  // namespace
 
-class ChainSet::Claim {
- public:
-  /// With the set's mutex, so that what was found to be free still is. Aborted where another one has the name, or the
-  /// service ends.
-  static Result<Claim> take(ChainSet& set, std::string const& name, Prepared* wanted) {
-    if (set.is_ending_) {
-      return absl::UnavailableError("the service is ending");
-    }
-    const std::lock_guard lock(set.claims_mutex_);
-    if (!set.claimed_.emplace(name, wanted).second) {
-      return absl::AbortedError(concat("chain '", name, "' is being changed by another request; try again"));
-    }
-    return Claim(set, name);
-  }
-  ~Claim() {
-    if (set_ != nullptr) {
-      const std::lock_guard lock(set_->claims_mutex_);
-      set_->claimed_.erase(name_);
-    }
-  }
-  Claim(Claim&& other) noexcept : set_(std::exchange(other.set_, nullptr)), name_(std::move(other.name_)) {}
-  Claim& operator=(Claim&&) = delete;
-
- private:
-  Claim(ChainSet& set, std::string name) : set_(&set), name_(std::move(name)) {}
-
-  ChainSet* set_;
-  std::string name_;
-};
-
 /// With the mutex. Who first applied one of the chains that there are of the tenant.
 std::optional<uid_t> ChainSet::tenant_owner(std::string const& tenant) const {
   for (auto const& [name, entry] : chains_) {
@@ -83,7 +54,22 @@ Status ChainSet::check_claim(Prepared const& prepared, Caller const& caller) con
   if (tenant_owner(prepared.config.tenant).value_or(caller.uid) != caller.uid && !is_privileged(caller)) {
     return absl::PermissionDeniedError(concat("tenant '", prepared.config.tenant, "' is another user's"));
   }
+  CATENA_RETURN_IF_ERROR(of_name == chains_.end() ? check_room(caller) : absl::OkStatus());
   return check_resources(prepared);
+}
+
+/// With the mutex. Whether there is room for one chain more of this user.
+Status ChainSet::check_room(Caller const& caller) const {
+  const auto of_user = std::count_if(chains_.begin(), chains_.end(), [&caller](auto const& chain) {
+    return chain.second.applied.caller.uid == caller.uid;
+  });
+  if (chains_.size() >= kMaxChains ||
+      (!is_privileged(caller) && static_cast<std::size_t>(of_user) >= kMaxChainsOfUser)) {
+    return absl::ResourceExhaustedError(concat("there are ", chains_.size(), " chains, ", of_user,
+                                               " of them yours; a service has room for ", kMaxChains, ", ",
+                                               kMaxChainsOfUser, " of one user; delete one"));
+  }
+  return absl::OkStatus();
 }
 
 /// With the mutex. Whether other chains leave it what it wants.
@@ -257,111 +243,6 @@ std::vector<ChainView> ChainSet::list(Caller const& caller) const {
   std::vector<ChainView> views;
   std::transform(entries.begin(), entries.end(), std::back_inserter(views), view_of);
   return views;
-}
-
-void ChainSet::start_remembered() {
-  for (StateStore::Loaded const& loaded : store_.load()) {
-    if (!loaded.applied.ok()) {
-      spdlog::error("{}: not what the service wrote, so its chain is not started: {}", loaded.path,
-                    log_line(std::string(loaded.applied.status().message())));
-      continue;
-    }
-    Applied const& applied = *loaded.applied;
-    const std::lock_guard lock(mutex_);
-    chains_[applied.name] = Entry{applied, {}, nullptr, {}};
-    if (applied.is_stopped) {
-      continue;
-    }
-    Result<Claim> claim = Claim::take(*this, applied.name, nullptr);
-    if (claim.ok()) {
-      starting_.emplace_back([this, applied, claim = *std::move(claim)] { start_again(applied); });
-    }
-  }
-}
-
-void ChainSet::start_again(Applied const& applied) {
-  const auto start = [&]() -> Status {
-    CATENA_ASSIGN_OR_RETURN(Prepared prepared, prepare(applied.file, applied.options, applied.caller, registry_));
-    if (prepared.config.name != applied.name) {
-      return absl::InvalidArgumentError(concat(applied.file, ": describes chain '", prepared.config.name, "' now"));
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      CATENA_RETURN_IF_ERROR(check_resources(prepared));
-      const std::lock_guard claims(claims_mutex_);
-      claimed_[applied.name] = &prepared;
-    }
-    const Status status = make_and_swap(applied, prepared, std::nullopt).status;
-    const std::lock_guard claims(claims_mutex_);
-    claimed_[applied.name] = nullptr;
-    return status;
-  };
-  if (const Status status = start(); !status.ok()) {
-    spdlog::error("{}: does not start again: {}", applied.name, log_line(std::string(status.message())));
-    put({applied, {}, nullptr, std::string(status.message())});
-  }
-}
-
-bool ChainSet::has_claims() const {
-  const std::lock_guard lock(claims_mutex_);
-  return !claimed_.empty();
-}
-
-/// Chains whose rx came to its end are not to begin again with the service.
-void ChainSet::remember_finished() {
-  const std::lock_guard lock(mutex_);
-  for (auto& [name, entry] : chains_) {
-    if (entry.run == nullptr || entry.run->state() != ChainState::kFinished || entry.applied.is_stopped) {
-      continue;
-    }
-    entry.applied.is_stopped = true;
-    if (const Status saved = store_.save(entry.applied); !saved.ok()) {
-      spdlog::error("{}: {}", name, std::string(saved.message()));
-    }
-  }
-}
-
-std::vector<std::shared_ptr<ChainRun>> ChainSet::runs() const {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<ChainRun>> runs;
-  for (auto const& [name, entry] : chains_) {
-    if (entry.run != nullptr) {
-      runs.push_back(entry.run);
-    }
-  }
-  return runs;
-}
-
-bool ChainSet::end_all(std::chrono::milliseconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  {
-    const std::lock_guard lock(mutex_);
-    is_ending_ = true;
-  }
-  remember_finished();
-  for (auto const& run : runs()) {
-    run->stop();
-  }
-  // operations that go on may bring a chain yet
-  constexpr std::chrono::milliseconds kTick{10};
-  while (has_claims() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kTick);
-  }
-  if (has_claims()) {
-    return false;
-  }
-  for (std::thread& starting : starting_) {
-    starting.join();
-  }
-  starting_.clear();
-  bool all = true;
-  for (auto const& run : runs()) {
-    run->stop();
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    all = run->wait(std::max(left, std::chrono::milliseconds(0))) && !run->abandoned_device() && all;
-  }
-  return all;
 }
 
 }  // namespace catena::service

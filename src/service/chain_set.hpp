@@ -42,14 +42,24 @@ class ChainSet {
   /// `registry` must outlive it.
   ChainSet(nf::Registry const& registry, StateStore store) : registry_(registry), store_(std::move(store)) {}
 
+  /// Waits for those that start_remembered() starts.
+  ~ChainSet();
+  ChainSet(ChainSet const&) = delete;
+  ChainSet& operator=(ChainSet const&) = delete;
+
+  /// Chains that there may be, stopped ones counted; and those of one user who is not privileged.
+  static constexpr std::size_t kMaxChains = 256;
+  static constexpr std::size_t kMaxChainsOfUser = 32;
+
   /// Starts a chain, or replaces the one of that name. `name`: what the file must call it; empty: any.
   /// The old chain goes on until the new one has its ports, NFs and outputs. Where both want the same port or output,
   /// it ends after the new one was checked and before that is made.
   ///
   /// Errors, after which the old chain runs as before, if not said otherwise: InvalidArgument for what is wrong with
   /// the file and the options; PermissionDenied where the chain or its tenant is another user's, and for what the
-  /// caller may not open; AlreadyExists where another chain has a port or an output that it wants; Unavailable where
-  /// the old one does not end; as ChainRun::create() (if the old one had ended, the chain is then a failed one).
+  /// caller may not open; AlreadyExists where another chain has a port or an output that it wants; ResourceExhausted
+  /// where there are as many as may be; Unavailable where the old one does not end; as ChainRun::create() (if the old
+  /// one had ended, the chain is then a failed one).
   struct AppliedChain {
     std::string name;
     bool is_new;
@@ -85,6 +95,7 @@ class ChainSet {
 
   std::optional<uid_t> tenant_owner(std::string const& tenant) const;
   Status check_claim(Prepared const& prepared, Caller const& caller) const;
+  Status check_room(Caller const& caller) const;
   Status check_resources(Prepared const& prepared) const;
   /// As apply(); the caller has the name.
   Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);

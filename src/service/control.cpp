@@ -37,6 +37,7 @@ unsigned http_status(Status const& status) {
     case absl::StatusCode::kAlreadyExists:
       return 409;
     case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
       return 503;
     default:
       return kFailed;

@@ -7,6 +7,7 @@
 
 #include <microhttpd.h>
 #include <spdlog/spdlog.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -107,6 +108,30 @@ struct Connection {
     }
     *count = 0;
     return MHD_YES;
+  }
+
+  /// Counts connections by user, who is unknown for TCP.
+  static void on_connection(void* context, MHD_Connection* connection, void** kept,
+                            MHD_ConnectionNotificationCode what) {
+    auto& server = *static_cast<HttpServer*>(context);
+    const std::lock_guard lock(server.mutex_);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+      const std::unique_ptr<unsigned> user(static_cast<unsigned*>(*kept));
+      if (user != nullptr && --server.connections_[*user] == 0) {
+        server.connections_.erase(*user);
+      }
+      return;
+    }
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    const int socket = socket_of(connection);
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid == 0) {
+      return;
+    }
+    *kept = new unsigned(peer.uid);
+    if (++server.connections_[peer.uid] > HttpServer::kMaxConnectionsOfUser) {
+      ::shutdown(socket, SHUT_RDWR);
+    }
   }
 
   static HttpResponse respond(HttpServer& server, HttpRequest const& request) {

@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 struct MHD_Daemon;
@@ -35,7 +37,9 @@ class HttpServer {
 
   static constexpr std::size_t kMaxBodyBytes = 64 << 10;
   /// More connections wait to be accepted.
-  static constexpr unsigned kMaxConnections = 64;
+  static constexpr unsigned kMaxConnections = 128;
+  /// Over a Unix socket; more are closed, so that one user does not keep the others out.
+  static constexpr int kMaxConnectionsOfUser = 32;
   /// Requests that are at work at once; more are answered 503.
   static constexpr int kMaxRequests = 48;
   /// A connection on which nothing comes for so long is closed.
@@ -61,6 +65,8 @@ class HttpServer {
 
   Handler handler_;
   std::atomic<int> requests_{0};
+  std::mutex mutex_;
+  std::map<unsigned, int> connections_;  ///< by user
   int listening_ = -1;
   MHD_Daemon* daemon_ = nullptr;
 };

@@ -23,7 +23,7 @@
 namespace catena::service {
 namespace {
 
-constexpr int kBacklog = 64;
+constexpr int kBacklog = SOMAXCONN;  // who finds it full is not made to wait, but refused
 
 Status failed(std::string const& what) { return absl::ErrnoToStatus(errno, what); }
 

@@ -4,12 +4,30 @@
 #include "eal/eal.hpp"
 #include "service/control.hpp"
 
+#include <catena/core/text.hpp>
+
 #include <spdlog/spdlog.h>
 
 #include <thread>
 #include <utility>
 
 namespace catena::service {
+
+namespace {
+
+/// DPDK starts once, so with all PCI devices that there may be.
+Status start_eal(std::vector<std::string> const& pci) {
+  std::vector<std::string> arguments;
+  for (std::string const& device : pci) {
+    if (arguments.empty()) {
+      arguments.emplace_back("--in-memory");
+    }
+    arguments.push_back(concat("--allow=", device));
+  }
+  return eal::start(arguments);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, nf::Registry const& registry) {
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
@@ -24,7 +42,8 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
         }));
   }
   // what a process has once is started with the rights of the service, and not with those of whose chain comes first
-  if (const Status eal = eal::start(); !eal.ok()) {
+  if (const Status eal = start_eal(options.pci); !eal.ok()) {
+    CATENA_RETURN_IF_ERROR(options.pci.empty() ? absl::OkStatus() : eal);
     spdlog::warn("{}", std::string(eal.message()));
   }
   // before the first request: who asks for a chain finds what is remembered

@@ -12,6 +12,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace catena::service {
 
@@ -20,6 +21,7 @@ struct ServiceOptions {
   std::string state_folder;
   std::string metrics;  ///< address and port; empty: none
   std::string version;
+  std::vector<std::string> pci;  ///< devices that chains may use, as chain files name them
 };
 
 /// Chains that users start and stop over a control socket. One thread at a time.
@@ -27,7 +29,8 @@ class Service {
  public:
   /// Listens, then starts the chains that are remembered. `registry` must outlive it. Signals that are to end the
   /// process must be blocked by now: the service's threads are not to get them.
-  /// Errors: as ControlSocket::open(), StateStore::open() and listen_tcp().
+  /// Errors: as ControlSocket::open(), StateStore::open() and listen_tcp(); as eal::start() where there are PCI
+  /// devices.
   static Result<std::unique_ptr<Service>> start(ServiceOptions const& options, nf::Registry const& registry);
   Service(Service const&) = delete;
   Service& operator=(Service const&) = delete;

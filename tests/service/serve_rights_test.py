@@ -6,6 +6,7 @@ somebody's. Most of it needs root, which becomes other users.
 
 import os
 import pathlib
+import socket
 import subprocess
 import unittest
 
@@ -188,6 +189,40 @@ class Rights(ServiceTest):
         self.service = self.serve()
         wait_for(lambda: self.state(self.service, "a") == "running")
         self.assertIn(str(ANN), {each["Uid"].split()[3] for each in threads_of(self.service.process)})
+
+    def test_one_users_connections_keep_no_other_out(self):
+        done, end = os.pipe()
+        ready, begin = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgid(ANN)
+                os.setuid(ANN)
+                idle = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+                for connection in idle:
+                    connection.settimeout(LIMIT_S)
+                    connection.connect(self.service.socket)
+                os.write(begin, b"1" if idle[-1].recv(1) == b"" else b"0")  # what is above the limit is closed
+                os.close(end)
+                os.read(done, 1)
+            except OSError as error:
+                os.write(begin, str(error).encode())
+            finally:
+                os._exit(0)
+        self.assertEqual(os.read(ready, 1000), b"1")
+        self.assertEqual(self.ask_as(BOB, "GET", "/v1/version")[0], 200)
+        for descriptor in (end, done, ready, begin):
+            os.close(descriptor)
+        os.waitpid(child, 0)
+
+    def test_there_is_room_for_so_many_chains_of_a_user(self):
+        files = [self.chain_of(ANN, f"a{number}", rx="{generator: {count: 1}}") for number in range(33)]
+        answers = [self.apply(self.service, file, user=ANN) for file in files]
+        self.assertEqual({status for status, _ in answers[:32]}, {201})
+        self.assertEqual(answers[32][0], 503)
+        self.assertIn("32 of one user", answers[32][1]["error"])
+        self.assertEqual(self.apply(self.service, files[0], user=ANN)[0], 200)
+        self.applied(self.service, self.chain_of(BOB, "b"), user=BOB)
 
     def test_the_socket_is_for_its_group(self):
         self.assertEqual(self.service.end(), 0)

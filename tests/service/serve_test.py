@@ -186,15 +186,6 @@ class Http(ServiceTest):
             raw(noise)
         self.assertTrue(service.answers())
 
-    def test_connections_that_say_nothing_keep_nobody_out_for_long(self):
-        service = self.serve()
-        idle = [socket.socket(socket.AF_UNIX) for _ in range(40)]
-        for connection in idle:
-            connection.connect(service.socket)
-        self.assertEqual(service.ask("GET", "/v1/version")[0], 200)
-        for connection in idle:
-            connection.close()
-
     def test_the_log_has_one_line_for_what_is_refused(self):
         service = self.serve()
         service.ask("GET", "/v1/chains/x%0aerror%20all%20is%20lost%1b[2J")
