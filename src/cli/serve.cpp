@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 namespace catena::cli {
@@ -60,7 +61,12 @@ int serve(ServiceArguments const& arguments, std::string const& nf_path) {
   int signal = 0;
   sigwait(&signals, &signal);
   spdlog::info("ends: all chains are stopped");
-  // who cannot wait sends a second one
+  // `timeout` and terminals may signal twice at once; who cannot wait signals again later
+  constexpr std::chrono::milliseconds kAtOnce{100};
+  std::this_thread::sleep_for(kAtOnce);
+  constexpr timespec kNoTime{};
+  while (sigtimedwait(&signals, nullptr, &kNoTime) > 0) {
+  }
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   if (!(*service)->end(kEndLimit)) {
     spdlog::warn("ends with work that is not done");

@@ -301,6 +301,22 @@ class Life(ServiceTest):
             self.assertEqual(received, sent)
             self.assertFalse(os.path.exists(service.socket))
 
+    def test_two_signals_at_once_are_one_and_a_later_one_ends_at_once(self):
+        service = self.serve()
+        self.applied(service, self.chain("a"))
+        service.process.send_signal(signal.SIGINT)
+        self.assertEqual(service.end(signal.SIGTERM), 0, service.log())
+        (self.folder / "state" / "a.json").unlink()
+        os.mkfifo(self.folder / "fifo")
+        service = self.serve()
+        waiting = subprocess.Popen([BIN, "apply", self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"), "--socket",
+                                    service.socket], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(waiting.wait)
+        wait_for(lambda: "waiting for a reader" in service.log())
+        service.process.send_signal(signal.SIGINT)
+        wait_for(lambda: service.process.send_signal(signal.SIGTERM) or service.process.poll() is not None, 5)
+        self.assertEqual(service.process.poll(), -signal.SIGTERM)
+
     def test_a_second_service_is_refused_and_a_killed_one_is_followed(self):
         service = self.serve()
         second = subprocess.run([BIN, "serve", "--socket", service.socket, "--state", self.folder / "other"],
