@@ -246,6 +246,10 @@ Result<ChainConfig> read_chain(nf::Config root) {
   CATENA_ASSIGN_OR_RETURN(Section metadata, file.section("metadata"));
   CATENA_ASSIGN_OR_RETURN(chain.name, metadata.text("name"));
   CATENA_ASSIGN_OR_RETURN(Section spec, file.section("spec"));
+  chain.tenant = chain.name;
+  if (spec.has("tenant")) {
+    CATENA_ASSIGN_OR_RETURN(chain.tenant, spec.text("tenant"));
+  }
   CATENA_RETURN_IF_ERROR(read_spec(spec, chain));
   return chain;
 }

@@ -66,6 +66,7 @@ struct Tuning {
 struct ChainConfig {
   std::string file;
   std::string name;
+  std::string tenant;  ///< whose chain it is; the chain's name where the file does not say
   PortConfig rx;
   PortConfig tx;
   std::vector<device::DevicePreference> devices = {{}};  ///< at least one; of several each has some of the shards

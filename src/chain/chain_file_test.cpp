@@ -72,6 +72,25 @@ TEST(ChainFile, what_nfs_do_not_inspect_is_for_them_then_the_chain_then_their_ty
   EXPECT_THAT(std::string(parse("", ", link_locl: drop").status().message()), HasSubstr("did you mean 'link_local'?"));
 }
 
+TEST(ChainFile, a_chain_is_of_a_tenant_with_its_name_unless_it_says_another) {
+  const auto parse = [](std::string const& tenant) {
+    return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: office}\nspec:\n",
+                              "  rx: {generator: {}}\n  tx: null\n", tenant, "  nfs: []\n"),
+                       "c.yaml");
+  };
+  const Result<ChainConfig> unsaid = parse("");
+  ASSERT_TRUE(unsaid.ok()) << unsaid.status();
+  EXPECT_EQ(unsaid->tenant, "office");
+  const Result<ChainConfig> said = parse("  tenant: red.team-1\n");
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_EQ(said->tenant, "red.team-1");
+  for (const char* bad : {"  tenant: a b\n", "  tenant: ../x\n", "  tenant: ''\n", "  tenant: [a]\n"}) {
+    const Result<ChainConfig> refused = parse(bad);
+    ASSERT_FALSE(refused.ok()) << bad;
+    EXPECT_THAT(std::string(refused.status().message()), HasSubstr("c.yaml:7:")) << bad;
+  }
+}
+
 TEST(ChainFile, dev_is_short_for_packet_sockets_of_interfaces) {
   const auto devices_of = [](std::string const& rx) {
     const Result<ChainConfig> chain =

@@ -184,6 +184,9 @@ constexpr std::array kSpec{
         .help = "for NFs that do not say it themselves",
         .fallback = "pass",
         .words = kPassOrDrop},
+    Key{.name = "tenant",
+        .kind = kName,
+        .help = "whose chain it is in a service that runs those of many; default: a tenant with the chain's name"},
     Key{.name = "shards",
         .kind = kInteger,
         .help =

@@ -11,7 +11,7 @@
 namespace catena::chain {
 
 Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
-             std::vector<RefusedRules>& refused) {
+             std::vector<RefusedRules>& refused, std::vector<NamedFile>* files) {
   Findings findings;
   findings.add(apply(options, config));
   const nf::NamedFiles of_nfs;
@@ -26,7 +26,11 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
       refused.push_back({entry.name, std::move(rules)});
     }
   }
-  findings.add(check_files(named_files(config, options, of_nfs.files())));
+  const std::vector<NamedFile> named = named_files(config, options, of_nfs.files());
+  findings.add(check_files(named));
+  if (files != nullptr) {
+    *files = named;
+  }
   // a plan as a device that can do everything would have it; this also opens the capture
   plan::PlanInput input = findings.take(plan_input(config, options.sync));
   CATENA_RETURN_IF_ERROR(findings.status());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "chain/named_files.hpp"
 #include "chain/run_options.hpp"
 #include "nf/registry.hpp"
 
@@ -21,8 +22,8 @@ struct RefusedRules {
 /// Whether Chain::create() would take the chain on a machine that has its devices and ports: reads what it reads, makes
 /// the NFs and the device tables of those placed on the gpu, and plans, but opens no port, no device and no output.
 /// A capture that is a regular file is opened. The error lists all that is wrong, a line each. `refused` gets an entry
-/// for each NF that refuses rules.
+/// for each NF that refuses rules, and `files` becomes the files that are named where it is not null.
 Status check(ChainConfig config, RunOptions const& options, nf::Registry const& registry,
-             std::vector<RefusedRules>& refused);
+             std::vector<RefusedRules>& refused, std::vector<NamedFile>* files = nullptr);
 
 }  // namespace catena::chain

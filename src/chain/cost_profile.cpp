@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/cost_profile.hpp"
 
+#include "core/process_work.hpp"
+
 #include "device/backend.hpp"
 #include "device/hash.hpp"
 
@@ -358,7 +360,7 @@ CostProfile ProfileStore::find(device::DeviceInfo const& info) const {
   if (file.empty()) {
     return CostProfile::built_in();
   }
-  Result<CostProfile> profile = load_profile(file);
+  Result<CostProfile> profile = do_process_work([&file] { return load_profile(file); });
   if (profile.ok() && !profile->is_of(info)) {
     profile = absl::InvalidArgumentError(concat(file.string(), ": of another device, '", profile->device, "' with '",
                                                 profile->driver, "'", kMeasureAgain));

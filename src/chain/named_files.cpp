@@ -3,6 +3,7 @@
 
 #include "io/output_file.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <catena/core/text.hpp>
@@ -79,7 +80,8 @@ std::string why_not_written(NamedFile const& file) {
     return concat(file.path, " cannot be written: there is no folder ", folder, "; make it first");
   }
   const bool is_there = fs::exists(target, error);
-  if (::access(is_there ? target.c_str() : folder.c_str(), is_there ? W_OK : W_OK | X_OK) != 0) {
+  if (::faccessat(AT_FDCWD, is_there ? target.c_str() : folder.c_str(), is_there ? W_OK : W_OK | X_OK, AT_EACCESS) !=
+      0) {
     return concat(file.path, " cannot be written: ", is_there ? target : folder, ": ", std::strerror(errno));
   }
   return {};

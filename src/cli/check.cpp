@@ -3,12 +3,12 @@
 
 #include <catena/core/text.hpp>
 
+#include "chain/error_list.hpp"
 #include "chain/planning.hpp"
 #include "cli/check_kernel.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
-#include "cli/run_options.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -72,7 +72,7 @@ Status check_kernels(chain::ChainConfig const& config, chain::SyncOptions const&
 Status check_chain(RunArguments const& arguments, Checked& checked) {
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file));
   checked.nfs = config.nfs.size();
-  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, run_options_of(arguments, config));
+  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, chain::run_options_of(arguments, config));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
   if (arguments.kernels) {
     CATENA_RETURN_IF_ERROR(check_kernels(config, options.sync, registry, checked));
@@ -89,7 +89,7 @@ int check(RunArguments const& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json result{{"file", arguments.chain_file},
                                   {"ok", status.ok() && kernels_pass},
-                                  {"errors", errors_of(status)},
+                                  {"errors", chain::errors_of(status)},
                                   {"refused_rules", to_json(checked.refused)}};
     if (arguments.kernels) {
       result["kernels"] = nlohmann::ordered_json::object();

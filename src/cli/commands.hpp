@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "chain/option_texts.hpp"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,27 +15,24 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;  ///< the run or the check failed
 inline constexpr int kExitUsage = 2;   ///< the command line is wrong
 
-struct RunArguments {
+struct RunArguments : chain::OptionTexts {
   std::string chain_file;
-  std::string rx;
-  std::string tx;
-  std::string device;
-  std::string record;
-  std::string eve;
-  std::string trace;
-  std::string sync;      ///< empty: adaptive
-  std::string pushdown;  ///< "on" or "off"; empty: on
-  std::string methods;   ///< empty: all
-  std::string profile;   ///< file; empty: that of the device, else the built-in one
   std::string nf_path;
   bool device_server = false;  ///< run: the device is in a process of its own
   bool json = false;
-  bool new_keys = false;
-  bool quiet = false;         ///< no first lines and no live line
-  bool kernels = false;       ///< check: also the kernels of the chain's NFs
-  bool verbose = false;       ///< run: also what each stage did; check: each rule that is not applied
-  std::uint32_t workers = 0;  ///< 0: see chain::default_workers()
-  std::string cores;          ///< empty: any
+  bool quiet = false;    ///< no first lines and no live line
+  bool kernels = false;  ///< check: also the kernels of the chain's NFs
+  bool verbose = false;  ///< run: also what each stage did; check: each rule that is not applied
+};
+
+struct ServiceArguments {
+  std::string socket;            ///< empty: see service::default_socket()
+  std::string state;             ///< folder; empty: see service::default_state_folder()
+  std::string metrics;           ///< address and port; empty: none
+  std::vector<std::string> pci;  ///< devices for chains of the service
+  std::string name;              ///< of a chain; get: empty for all
+  bool json = false;
+  bool once = false;  ///< top: one frame
 };
 
 struct KernelArguments {
@@ -56,6 +55,15 @@ int profile(std::string const& device, std::string const& output, bool json);
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
 /// Prints the JSON Schema of a chain file.
 int show_schema(std::string const& nf_path);
+/// Runs a service until SIGTERM or SIGINT.
+int serve(ServiceArguments const& arguments, std::string const& nf_path);
+/// Of `run` everything but nf_path, quiet, verbose and json counts.
+int apply(RunArguments const& run, ServiceArguments const& arguments);
+int get(ServiceArguments const& arguments);
+int stop(ServiceArguments const& arguments);
+int remove(ServiceArguments const& arguments);
+/// Shows what chains do, anew each second until it is interrupted.
+int top(ServiceArguments const& arguments);
 int doctor(bool json);
 /// `what`: "nfs", "devices" or "fields".
 int show(std::string const& what, bool json, std::string const& nf_path);

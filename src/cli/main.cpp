@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "chain/chain_file.hpp"
-
-#include "chain/workers.hpp"
 #include "cli/commands.hpp"
-#include "cli/run_options.hpp"
+#include "cli/flags.hpp"
 #include "cli/style.hpp"
 #include "cli/usage.hpp"
 #include "device/device.hpp"
@@ -25,12 +22,6 @@
 #include <vector>
 
 namespace {
-
-/// For CLI11: what a parser of the library says of a value, empty if it takes it.
-template <typename Parse>
-CLI::Validator taken_by(Parse parse) {
-  return CLI::Validator([parse](std::string& value) { return std::string(parse(value).status().message()); }, "");
-}
 
 CLI::Validator folders() {
   return CLI::Validator(
@@ -71,58 +62,7 @@ int main(int argc, char** argv) {
 
   cli::RunArguments arguments;
   CLI::App* run = app.add_subcommand("run", "Run a chain until its source ends or Ctrl-C, then report");
-  const CLI::Validator device_names(
-      [](std::string& text) {
-        const catena::Status parsed = catena::cli::parse_devices(text).status();
-        return parsed.ok() ? std::string() : std::string(parsed.message());
-      },
-      "");
-  const auto add_methods_option = [&arguments](CLI::App& command) {
-    command
-        .add_option("--methods", arguments.methods,
-                    "Transfer methods that plans may use, besides staged: strided, gather; default: all")
-        ->check(taken_by(catena::chain::parse_methods_option));
-  };
-  const auto add_run_options = [&](CLI::App& command) {
-    command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
-    command
-        .add_option(
-            "--rx", arguments.rx,
-            "Instead of the file's rx: pcap:FILE (- is standard input), dpdk:DEVICE, dev:INTERFACE or generator")
-        ->check(taken_by(catena::chain::parse_rx_option));
-    command
-        .add_option("--tx", arguments.tx,
-                    "Instead of the file's tx: pcap:FILE (- is standard output), dpdk:DEVICE, dev:INTERFACE or null")
-        ->check(taken_by(catena::chain::parse_tx_option));
-    command
-        .add_option("--device", arguments.device,
-                    "Instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none; several: cuda:0,cuda:1")
-        ->check(device_names);
-    command.add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
-    command.add_option("--eve", arguments.eve,
-                       "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
-    command.add_option(
-        "--trace", arguments.trace,
-        "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto");
-    command
-        .add_option("--sync", arguments.sync, "What moves between host and device: adaptive (default), shared or copy")
-        ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
-    command
-        .add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
-        ->check(CLI::IsMember({"on", "off"}));
-    add_methods_option(command);
-    command.add_option("--profile", arguments.profile,
-                       "Cost profile (file of `catena profile`) instead of the device's");
-    command
-        .add_option("--workers", arguments.workers,
-                    "Threads that poll the stages; default: one a core, at most one a stage")
-        ->check(CLI::Range(1, 256));
-    command.add_option("--cores", arguments.cores, "Cores that the workers stay on, in turn: 0,2-5")
-        ->check(taken_by(catena::chain::parse_cores));
-    command.add_flag("--new-keys", arguments.new_keys,
-                     "No key of the chain was used before: associations without a state may start anew");
-  };
-  add_run_options(*run);
+  cli::add_run_options(*run, arguments);
   run->add_flag(
       "--device-server", arguments.device_server,
       "Keep the device in a process of its own, which a kernel that traps or never ends takes down alone: the "
@@ -139,7 +79,7 @@ int main(int argc, char** argv) {
   std::string chain_file;
   bool json = false;
   CLI::App* check = app.add_subcommand("check", "Say what is wrong with a chain file and all it names, or with a run");
-  add_run_options(*check);
+  cli::add_run_options(*check, arguments);
   check->add_flag("--json", arguments.json, "Result as one JSON object");
   check->add_flag("--kernels", arguments.kernels,
                   "Also say where the kernels of the chain could reach memory other than through IsoPtr");
@@ -165,11 +105,11 @@ int main(int argc, char** argv) {
   plan->add_option(
           "--device", arguments.device,
           "Whose costs, instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none; none is opened")
-      ->check(device_names);
+      ->check(cli::device_names());
   plan->add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
   plan->add_option("--pushdown", arguments.pushdown, "Whether packets may move ahead of need: on, off")
       ->check(CLI::IsMember({"on", "off"}));
-  add_methods_option(*plan);
+  cli::add_methods_option(*plan, arguments);
   plan->add_flag("--json", arguments.json, "Result as one JSON object");
   plan->callback([&] {
     arguments.nf_path = nf_path;
@@ -207,14 +147,17 @@ int main(int argc, char** argv) {
   program->add_option("nf", nf, "Name of an NF of the chain that is placed on the gpu")->required();
   program->add_option("--sync", arguments.sync, "As for run")->check(CLI::IsMember({"copy", "shared", "adaptive"}));
   program->add_option("--pushdown", arguments.pushdown, "As for run")->check(CLI::IsMember({"on", "off"}));
-  add_methods_option(*program);
-  program->add_option("--device", arguments.device, "As for plan")->check(device_names);
+  cli::add_methods_option(*program, arguments);
+  program->add_option("--device", arguments.device, "As for plan")->check(cli::device_names());
   program->add_option("--profile", arguments.profile, "As for plan");
   program->add_flag("--json", json, "Result as one JSON object");
   program->callback([&] {
     arguments.nf_path = nf_path;
     status = cli::show_program(chain_file, nf, arguments, json);
   });
+
+  cli::ServiceArguments of_service;
+  cli::add_service_commands(app, arguments, of_service, nf_path, status);
 
   std::vector<std::string> asked;
   CLI::App* help = app.add_subcommand("help", "Say what a command does and what it takes");

@@ -12,7 +12,6 @@
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
 #include "cli/profile_option.hpp"
-#include "cli/run_options.hpp"
 #include "plan/explain.hpp"
 
 namespace catena::cli {
@@ -79,7 +78,7 @@ Result<PlanInputs> inputs_of(std::string const& chain_file, RunArguments const& 
   PlanInputs inputs;
   CATENA_ASSIGN_OR_RETURN(inputs.config, chain::load_chain(chain_file));
   CATENA_ASSIGN_OR_RETURN(inputs.registry, known_nfs(arguments.nf_path));
-  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, run_options_of(arguments, inputs.config));
+  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, chain::run_options_of(arguments, inputs.config));
   inputs.options = options.sync;
   CATENA_ASSIGN_OR_RETURN(inputs.options.profile, profile_for(arguments, inputs.config));
   return inputs;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/profile_option.hpp"
 
-#include "cli/run_options.hpp"
-
 #include <catena/core/text.hpp>
 
 namespace catena::cli {
@@ -10,7 +8,7 @@ namespace catena::cli {
 Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config) {
   std::vector<device::DevicePreference> devices = config.devices;
   if (!arguments.device.empty()) {
-    CATENA_ASSIGN_OR_RETURN(devices, parse_devices(arguments.device));
+    CATENA_ASSIGN_OR_RETURN(devices, chain::parse_devices(arguments.device));
   }
   if (!arguments.profile.empty()) {
     return chain::load_profile(arguments.profile);

@@ -3,7 +3,6 @@
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
-#include "cli/run_options.hpp"
 #include "cli/style.hpp"
 #include "device/remote/server_pool.hpp"
 #include "runtime/scale.hpp"
@@ -104,7 +103,7 @@ int run(RunArguments const& arguments) {
   if (!config.ok()) {
     return fail(config.status(), arguments.json);
   }
-  Result<chain::RunOptions> options = run_options_of(arguments, *config);
+  Result<chain::RunOptions> options = chain::run_options_of(arguments, *config);
   if (!options.ok()) {
     return fail(options.status(), arguments.json);
   }

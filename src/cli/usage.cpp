@@ -234,6 +234,7 @@ std::string manual_page(CLI::App const& app, std::string const& version) {
          ".SH ENVIRONMENT\n.TP\nCATENA_NF_PATH\nAs \\-\\-nf\\-path.\n"
          ".TP\nCATENA_CACHE_DIR, XDG_CACHE_HOME, HOME\nWhere compiled kernels are kept.\n"
          ".TP\nCATENA_DATA_DIR, XDG_DATA_HOME, HOME\nWhere cost profiles are kept.\n"
+         ".TP\nXDG_RUNTIME_DIR, XDG_STATE_HOME, HOME\nWhere the service of a user has its socket and its state.\n"
          ".TP\nNO_COLOR\nIf it is set, nothing has colours.\n";
 }
 

@@ -60,6 +60,15 @@ class Histogram {
     const std::uint64_t times = count();
     return times == 0 ? 0.0 : sum_.load(std::memory_order_relaxed) / static_cast<double>(times);
   }
+  double sum() const { return sum_.load(std::memory_order_relaxed); }
+  /// Times that are in buckets which end at `ns` or below: none above `ns`, and all up to 63/64 of it.
+  std::uint64_t count_up_to(std::uint64_t ns) const {
+    std::uint64_t count = 0;
+    for (std::size_t bucket = 0; bucket < buckets_.size() && last_of(bucket) <= ns; ++bucket) {
+      count += buckets_[bucket];
+    }
+    return count;
+  }
   /// The smallest time that at least `percent` % of the times do not exceed (nearest rank), rounded up to the end of
   /// its bucket but never above max(). `percent` from 0 (the smallest time) to 100 (the largest). 0 when empty. For
   /// one that nobody adds to meanwhile: a copy.

@@ -49,6 +49,27 @@ TEST(Histogram, times_below_64_ns_are_exact) {
   EXPECT_EQ(histogram.percentile(100), 63U);
 }
 
+TEST(Histogram, counts_up_to_a_time_leave_none_out_below_63_64ths_of_it) {
+  const std::vector<std::uint64_t> times = random_times(20'000);
+  Histogram histogram;
+  double sum = 0;
+  for (const std::uint64_t ns : times) {
+    histogram.add(ns);
+    sum += static_cast<double>(ns);
+  }
+  const auto up_to = [&times](std::uint64_t limit) {
+    return static_cast<std::uint64_t>(
+        std::count_if(times.begin(), times.end(), [limit](std::uint64_t ns) { return ns <= limit; }));
+  };
+  for (const std::uint64_t ns :
+       {std::uint64_t{0}, std::uint64_t{63}, std::uint64_t{1'000}, std::uint64_t{123'456'789}}) {
+    EXPECT_LE(histogram.count_up_to(ns), up_to(ns)) << ns;
+    EXPECT_GE(histogram.count_up_to(ns), up_to(ns - ns / 64)) << ns;
+  }
+  EXPECT_EQ(histogram.count_up_to(std::numeric_limits<std::uint64_t>::max()), times.size());
+  EXPECT_DOUBLE_EQ(histogram.sum(), sum);
+}
+
 TEST(Histogram, percentiles_are_at_most_a_64th_above_the_true_ones) {
   const std::vector<std::uint64_t> times = random_times(20'000);
   Histogram histogram;

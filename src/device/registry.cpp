@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/process_work.hpp"
 #include "device/backend.hpp"
 #include "device/device.hpp"
 
@@ -110,14 +111,18 @@ std::optional<int> first_accelerator(std::span<const DeviceInfo> devices) {
 }
 
 std::vector<Probe> probe() {
-  std::vector<Probe> found;
-  for (Backend const& backend : kBackends) {
-    found.push_back(backend.probe());
-  }
-  return found;
+  return do_process_work([] {
+    std::vector<Probe> found;
+    for (Backend const& backend : kBackends) {
+      found.push_back(backend.probe());
+    }
+    return found;
+  });
 }
 
-Result<std::unique_ptr<Device>> open(DevicePreference const& preference, std::string* why) {
+namespace {
+
+Result<std::unique_ptr<Device>> open_here(DevicePreference const& preference, std::string* why) {
   if (preference.kind == DevicePreference::Kind::kNone) {
     return nullptr;
   }
@@ -142,6 +147,12 @@ Result<std::unique_ptr<Device>> open(DevicePreference const& preference, std::st
     *why = tried;
   }
   return device;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> open(DevicePreference const& preference, std::string* why) {
+  return do_process_work([&] { return open_here(preference, why); });
 }
 
 }  // namespace catena::device

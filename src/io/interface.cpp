@@ -71,7 +71,7 @@ bool has_flag(std::string const& interface, int flag) {
 }
 
 std::uint64_t effective_capabilities() {
-  std::ifstream status("/proc/self/status");
+  std::ifstream status("/proc/thread-self/status");
   for (std::string word; status >> word;) {
     if (word == "CapEff:") {
       std::uint64_t bits = 0;

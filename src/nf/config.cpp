@@ -4,6 +4,7 @@
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/numbers.h>
+#include <fcntl.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 #include <yaml-cpp/eventhandler.h>
@@ -304,7 +305,7 @@ Result<std::string> Config::path(std::string_view key) {
     return error(key, concat("'", key, "': there is no file ", path));
   }
   // asked and not tried: to open a FIFO waits for its writer, and takes the writer's reader away
-  if (fs::is_directory(path, status) || ::access(path.c_str(), R_OK) != 0) {
+  if (fs::is_directory(path, status) || ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) != 0) {
     return error(key, concat("'", key, "': ", path, " cannot be read as a file"));
   }
   NamedFiles::add({std::string(key), path, position(key), false});

@@ -4,6 +4,7 @@
 #include <catena/core/text.hpp>
 
 #include "catena_kernel_sdk.hpp"
+#include "core/process_work.hpp"
 #include "device/hash.hpp"
 #include "program/program_cache.hpp"
 
@@ -53,8 +54,10 @@ void define_fields(device::ProgramSource& source, std::string_view name, packet:
   source.defines.push_back(concat(name, "=", fields, "UL"));
 }
 
-Result<std::unique_ptr<device::Program>> build(device::Device& device, device::ProgramSource const& source,
-                                               std::string_view what) {
+namespace {
+
+Result<std::unique_ptr<device::Program>> build_here(device::Device& device, device::ProgramSource const& source,
+                                                    std::string_view what) {
   const ProgramCache cache = ProgramCache::from_environment();
   const device::Hash128 key = cache_key(device.info(), source);
 
@@ -71,6 +74,13 @@ Result<std::unique_ptr<device::Program>> build(device::Device& device, device::P
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<device::Program> program, device.load(binary));
   cache.store(key, binary);
   return program;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<device::Program>> build(device::Device& device, device::ProgramSource const& source,
+                                               std::string_view what) {
+  return do_process_work([&] { return build_here(device, source, what); });
 }
 
 }  // namespace catena::program

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace catena::chain {
+
+/// The lines of an error as objects: file, line and column where the line names them, else null, and the message.
+nlohmann::ordered_json errors_of(Status const& status);
+
+}  // namespace catena::chain

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/run_options.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena::chain {
+
+/// The options of a run as they are typed, one member for each of `catena run`; empty: not given.
+struct OptionTexts {
+  bool operator==(OptionTexts const&) const = default;
+
+  std::string rx;
+  std::string tx;
+  std::string device;
+  std::string record;
+  std::string eve;
+  std::string trace;
+  std::string sync;           ///< empty: adaptive
+  std::string pushdown;       ///< "on" or "off"; empty: on
+  std::string methods;        ///< empty: all
+  std::string profile;        ///< file; empty: that of the device, else the built-in one
+  std::string cores;          ///< empty: any
+  std::uint32_t workers = 0;  ///< 0: see default_workers()
+  bool new_keys = false;
+};
+
+/// A `--device`: one, or several with commas between them. As device::parse_preferences().
+Result<std::vector<device::DevicePreference>> parse_devices(std::string_view text);
+
+/// What the options say of a run of a chain; chooses its shards where the file leaves their number open. Reads the cost
+/// profile that they name. InvalidArgument says what is allowed; as load_profile().
+Result<RunOptions> run_options_of(OptionTexts const& texts, ChainConfig& config);
+
+}  // namespace catena::chain

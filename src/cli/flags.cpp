@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/flags.hpp"
+
+#include "chain/chain_file.hpp"
+#include "chain/workers.hpp"
+
+#include <string>
+
+namespace catena::cli {
+namespace {
+
+/// For CLI11: what a parser of the library says of a value, empty if it takes it.
+template <typename Parse>
+CLI::Validator taken_by(Parse parse) {
+  return CLI::Validator([parse](std::string& value) { return std::string(parse(value).status().message()); }, "");
+}
+
+}  // namespace
+
+CLI::Validator device_names() { return taken_by(chain::parse_devices); }
+
+void add_methods_option(CLI::App& command, RunArguments& arguments) {
+  command
+      .add_option("--methods", arguments.methods,
+                  "Transfer methods that plans may use, besides staged: strided, gather; default: all")
+      ->check(taken_by(chain::parse_methods_option));
+}
+
+void add_run_options(CLI::App& command, RunArguments& arguments) {
+  command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
+  command
+      .add_option("--rx", arguments.rx,
+                  "Instead of the file's rx: pcap:FILE (- is standard input), dpdk:DEVICE, dev:INTERFACE or generator")
+      ->check(taken_by(chain::parse_rx_option));
+  command
+      .add_option("--tx", arguments.tx,
+                  "Instead of the file's tx: pcap:FILE (- is standard output), dpdk:DEVICE, dev:INTERFACE or null")
+      ->check(taken_by(chain::parse_tx_option));
+  command
+      .add_option("--device", arguments.device,
+                  "Instead of the file's device: auto, cuda, opencl (or cuda:1 ...) or none; several: cuda:0,cuda:1")
+      ->check(device_names());
+  command.add_option("--record", arguments.record, "Write one JSON line per packet and NF decision to this file");
+  command.add_option("--eve", arguments.eve, "Write alerts to this file, as JSON lines in the form of Suricata's EVE");
+  command.add_option("--trace", arguments.trace,
+                     "Write a time line of the launches on the device to this file, for chrome://tracing or Perfetto");
+  command
+      .add_option("--sync", arguments.sync, "What moves between host and device: adaptive (default), shared or copy")
+      ->check(CLI::IsMember({"copy", "shared", "adaptive"}));
+  command
+      .add_option("--pushdown", arguments.pushdown, "Whether --sync adaptive may move packets ahead of need: on, off")
+      ->check(CLI::IsMember({"on", "off"}));
+  add_methods_option(command, arguments);
+  command.add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
+  command
+      .add_option("--workers", arguments.workers,
+                  "Threads that poll the stages; default: one a core, at most one a stage")
+      ->check(CLI::Range(1, 256));
+  command.add_option("--cores", arguments.cores, "Cores that the workers stay on, in turn: 0,2-5")
+      ->check(taken_by(chain::parse_cores));
+  command.add_flag("--new-keys", arguments.new_keys,
+                   "No key of the chain was used before: associations without a state may start anew");
+}
+
+}  // namespace catena::cli

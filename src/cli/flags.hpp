@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "cli/commands.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+/// Options that several commands take. What they fill must be there when the command line is parsed.
+namespace catena::cli {
+
+/// Whether a text is a `--device`.
+CLI::Validator device_names();
+void add_methods_option(CLI::App& command, RunArguments& arguments);
+/// The chain file, and all that a run of it may be told.
+void add_run_options(CLI::App& command, RunArguments& arguments);
+/// The commands of a service and of those who use it. Each sets `status` to its exit status when it is done.
+void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& service, std::string const& nf_path,
+                          int& status);
+
+}  // namespace catena::cli

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/chain_run.hpp"
+
+#include "core/keep.hpp"
+#include "runtime/session.hpp"
+#include "service/log_line.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <condition_variable>
+#include <exception>
+#include <future>
+#include <mutex>
+#include <utility>
+
+namespace catena::service {
+
+using runtime::Session;
+
+std::string_view to_string(ChainState state) {
+  switch (state) {
+    case ChainState::kStarting:
+      return "starting";
+    case ChainState::kRunning:
+      return "running";
+    case ChainState::kStopped:
+      return "stopped";
+    case ChainState::kFinished:
+      return "finished";
+    case ChainState::kFailed:
+      return "failed";
+  }
+  return {};
+}
+
+struct ChainRun::Shared {
+  std::string name;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::unique_ptr<Session> session;  ///< null after the end
+  ChainState state = ChainState::kStarting;
+  Status status;  ///< of the run
+  runtime::Report last_report;
+  metrics::Snapshot last_counts;
+  bool may_run = false;
+  bool is_stopped = false;
+  bool abandoned_device = false;
+
+  void log_start() const {
+    for (std::string const& line : session->start_report()) {
+      if (line.starts_with("WARNING")) {
+        spdlog::warn("{}: {}", name, log_line(line));
+      }
+    }
+    spdlog::info("{}: runs", name);
+  }
+
+  void log_end() const {
+    if (state == ChainState::kFailed) {
+      spdlog::error("{}: failed: {}", name, log_line(std::string(status.message())));
+    } else {
+      spdlog::info("{}: {}, received {}, sent {}, dropped {}", name, to_string(state), last_report.received,
+                   last_report.sent, last_report.dropped());
+    }
+  }
+
+  /// In the chain's thread, when the session is there.
+  void run() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return may_run || is_stopped; });
+    if (may_run) {
+      log_start();
+      if (is_stopped) {
+        session->stop();
+      }
+      lock.unlock();
+      Status ended = run_session();
+      lock.lock();
+      status = std::move(ended);
+    }
+    end(lock);
+  }
+
+  Status run_session() {
+    try {
+      return session->run();
+    } catch (std::exception const& error) {  // out of memory, or of threads
+      return absl::ResourceExhaustedError(error.what());
+    }
+  }
+
+  void end(std::unique_lock<std::mutex>& lock) {
+    last_report = session->report();
+    last_report.error = std::string(status.message());
+    last_counts = session->counts();
+    abandoned_device = session->abandoned_device();
+    std::unique_ptr<Session> ended = std::move(session);
+    lock.unlock();
+    if (abandoned_device) {
+      // to take down a device whose kernel never ends would wait for ever; ports stay open with it
+      keep_until_exit(std::move(ended));
+    }
+    ended.reset();  // closes ports and outputs, before anyone is told
+    lock.lock();
+    state = !status.ok() ? ChainState::kFailed : is_stopped ? ChainState::kStopped : ChainState::kFinished;
+    log_end();
+    changed.notify_all();
+  }
+
+  bool has_ended() const { return state != ChainState::kStarting && state != ChainState::kRunning; }
+};
+
+namespace {
+
+Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain::RunOptions const& options,
+                                                Caller const& caller, nf::Registry const& registry) {
+  try {
+    CATENA_RETURN_IF_ERROR(take_rights_of(caller));
+    return Session::create(std::move(config), options, registry);
+  } catch (std::exception const& error) {
+    return absl::ResourceExhaustedError(error.what());
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChainRun>> ChainRun::create(chain::ChainConfig config, chain::RunOptions options, Caller caller,
+                                                   nf::Registry const& registry) {
+  std::unique_ptr<ChainRun> run(new ChainRun());
+  run->shared_ = std::make_shared<Shared>();
+  run->shared_->name = config.name;
+  std::promise<Status> created;
+  std::future<Status> is_created = created.get_future();
+  run->thread_ = std::thread([shared = run->shared_, created = std::move(created), config = std::move(config),
+                              options = std::move(options), caller = std::move(caller), &registry]() mutable {
+    Result<std::unique_ptr<Session>> session = create_session(std::move(config), options, caller, registry);
+    if (!session.ok()) {
+      created.set_value(std::move(session).status());
+      return;
+    }
+    shared->session = *std::move(session);
+    created.set_value(absl::OkStatus());
+    shared->run();
+  });
+  if (Status status = is_created.get(); !status.ok()) {
+    run->thread_.join();
+    return status;
+  }
+  return run;
+}
+
+ChainRun::~ChainRun() {
+  if (!thread_.joinable()) {
+    return;  // it was not created
+  }
+  stop();
+  constexpr std::chrono::seconds kLimit{10};
+  if (wait(kLimit)) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+void ChainRun::start() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->may_run = true;
+  shared_->state = ChainState::kRunning;
+  shared_->changed.notify_all();
+}
+
+void ChainRun::stop() {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->is_stopped = true;
+  if (shared_->session != nullptr) {
+    shared_->session->stop();
+  }
+  shared_->changed.notify_all();
+}
+
+bool ChainRun::wait(std::chrono::milliseconds limit) {
+  std::unique_lock lock(shared_->mutex);
+  return shared_->changed.wait_for(lock, limit, [this] { return shared_->has_ended(); });
+}
+
+ChainState ChainRun::state() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->state;
+}
+
+std::string ChainRun::error() const {
+  const std::lock_guard lock(shared_->mutex);
+  return std::string(shared_->status.message());
+}
+
+runtime::Report ChainRun::report() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->session != nullptr ? shared_->session->report() : shared_->last_report;
+}
+
+metrics::Snapshot ChainRun::counts() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->session != nullptr ? shared_->session->counts() : shared_->last_counts;
+}
+
+bool ChainRun::abandoned_device() const {
+  const std::lock_guard lock(shared_->mutex);
+  return shared_->abandoned_device;
+}
+
+}  // namespace catena::service

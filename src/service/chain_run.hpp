@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+#include "chain/run_options.hpp"
+#include "core/metrics.hpp"
+#include "nf/registry.hpp"
+#include "runtime/report.hpp"
+#include "service/caller.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace catena::service {
+
+enum class ChainState { kStarting, kRunning, kStopped, kFinished, kFailed };
+
+std::string_view to_string(ChainState state);
+
+/// All of what there is, in order.
+inline constexpr ChainState kChainStates[] = {ChainState::kStarting, ChainState::kRunning, ChainState::kStopped,
+                                              ChainState::kFinished, ChainState::kFailed};
+
+/// A chain that a service runs: a session, and the thread that makes it, runs it and ends it with the rights of the one
+/// who applied the chain. Call order: create() -> start() -> stop() -> wait(). Thread rule: any thread.
+class ChainRun {
+ public:
+  /// Returns when the chain is ready to run; it then holds its ports and outputs. `registry` must outlive it.
+  /// Errors: as Session::create() with the rights of `caller`; as take_rights_of().
+  static Result<std::unique_ptr<ChainRun>> create(chain::ChainConfig config, chain::RunOptions options, Caller caller,
+                                                  nf::Registry const& registry);
+  /// Stops it and waits for its end; after 10 seconds its thread is left behind.
+  ~ChainRun();
+  ChainRun(ChainRun const&) = delete;
+  ChainRun& operator=(ChainRun const&) = delete;
+
+  /// Packets run from now on.
+  void start();
+  /// rx takes no more packets; what is inside is finished.
+  void stop();
+  /// Whether it has ended after at most `limit`, with ports and outputs closed.
+  bool wait(std::chrono::milliseconds limit);
+
+  ChainState state() const;
+  /// Why it failed; else empty.
+  std::string error() const;
+  /// So far; after its end, the last one.
+  runtime::Report report() const;
+  metrics::Snapshot counts() const;
+  /// Work on a device never ended: the process must leave without tearing the device down.
+  bool abandoned_device() const;
+
+ private:
+  struct Shared;
+  ChainRun() = default;
+
+  std::shared_ptr<Shared> shared_;  ///< with the thread, which may outlive this
+  std::thread thread_;
+};
+
+}  // namespace catena::service

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/chain_set.hpp"
+
+#include "service/claim.hpp"
+#include "service/log_line.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace catena::service {
+namespace {
+
+/// What is inside a chain is finished in a moment, but for an output that nobody reads.
+constexpr std::chrono::seconds kEndLimit{10};
+
+Status does_not_end(std::string const& name) {
+  return absl::UnavailableError(concat("chain '", name, "' does not end; does anybody read what it writes?"));
+}
+
+bool may_touch(Applied const& applied, Caller const& caller) {
+  return is_privileged(caller) || applied.caller.uid == caller.uid;
+}
+
+/// Errors of a file or of options are the caller's, whatever the code; but what he may not open stays so.
+Status as_callers(Status const& status) {
+  const bool keeps = status.ok() || status.code() == absl::StatusCode::kPermissionDenied ||
+                     status.code() == absl::StatusCode::kResourceExhausted;
+  return keeps ? status : absl::InvalidArgumentError(status.message());
+}
+
+}  // namespace
+
+/// With the mutex. Who first applied one of the chains that there are of the tenant.
+std::optional<uid_t> ChainSet::tenant_owner(std::string const& tenant) const {
+  for (auto const& [name, entry] : chains_) {
+    if (entry.applied.tenant == tenant) {
+      return entry.applied.tenant_uid;
+    }
+  }
+  return std::nullopt;
+}
+
+/// With the mutex. Whether the name and the tenant are the caller's to have.
+Status ChainSet::check_claim(Prepared const& prepared, Caller const& caller) const {
+  const auto of_name = chains_.find(prepared.config.name);
+  if (of_name != chains_.end() && !may_touch(of_name->second.applied, caller)) {
+    return absl::PermissionDeniedError(concat("chain '", prepared.config.name, "' is another user's"));
+  }
+  if (tenant_owner(prepared.config.tenant).value_or(caller.uid) != caller.uid && !is_privileged(caller)) {
+    return absl::PermissionDeniedError(concat("tenant '", prepared.config.tenant, "' is another user's"));
+  }
+  CATENA_RETURN_IF_ERROR(of_name == chains_.end() ? check_room(caller) : absl::OkStatus());
+  return check_resources(prepared);
+}
+
+/// With the mutex. Whether there is room for one chain more of this user.
+Status ChainSet::check_room(Caller const& caller) const {
+  const auto of_user = std::count_if(chains_.begin(), chains_.end(), [&caller](auto const& chain) {
+    return chain.second.applied.caller.uid == caller.uid;
+  });
+  if (chains_.size() >= kMaxChains ||
+      (!is_privileged(caller) && static_cast<std::size_t>(of_user) >= kMaxChainsOfUser)) {
+    return absl::ResourceExhaustedError(concat("there are ", chains_.size(), " chains, ", of_user,
+                                               " of them yours; a service has room for ", kMaxChains, ", ",
+                                               kMaxChainsOfUser, " of one user; delete one"));
+  }
+  return absl::OkStatus();
+}
+
+/// With the mutex. Whether other chains leave it what it wants.
+Status ChainSet::check_resources(Prepared const& prepared) const {
+  const auto check = [&prepared](std::string const& name, std::vector<std::string> const& resources) {
+    const std::string common = name == prepared.config.name ? std::string() : common_resource(prepared, resources);
+    return common.empty() ? absl::OkStatus()
+                          : absl::AlreadyExistsError(concat(common, " is used by chain '", name, "'"));
+  };
+  for (auto const& [name, entry] : chains_) {
+    const bool holds = entry.run != nullptr &&
+                       (entry.run->state() == ChainState::kStarting || entry.run->state() == ChainState::kRunning);
+    CATENA_RETURN_IF_ERROR(holds ? check(name, entry.resources) : absl::OkStatus());
+  }
+  const std::lock_guard lock(claims_mutex_);
+  for (auto const& [name, wanted] : claimed_) {
+    CATENA_RETURN_IF_ERROR(wanted != nullptr ? check(name, wanted->resources) : absl::OkStatus());
+  }
+  return absl::OkStatus();
+}
+
+Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::string const& file,
+                                               chain::OptionTexts const& options, Caller const& caller) {
+  Result<Prepared> prepared = prepare(file, options, caller, registry_);
+  CATENA_RETURN_IF_ERROR(as_callers(prepared.status()));
+  Applied applied{prepared->config.name, prepared->config.tenant, caller.uid, file, options, caller, false};
+  if (!name.empty() && name != applied.name) {
+    return absl::InvalidArgumentError(
+        concat(file, ": describes chain '", applied.name, "', and not '", name, "', which was to be applied"));
+  }
+  std::unique_lock lock(mutex_);
+  CATENA_RETURN_IF_ERROR(check_claim(*prepared, caller));
+  CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, applied.name, &*prepared));
+  applied.tenant_uid = tenant_owner(applied.tenant).value_or(caller.uid);
+  const auto found = chains_.find(applied.name);
+  const std::optional<Entry> old = found == chains_.end() ? std::nullopt : std::optional(found->second);
+  lock.unlock();
+  CATENA_RETURN_IF_ERROR(replace(applied, *prepared, old));
+  return AppliedChain{applied.name, !old.has_value()};
+}
+
+Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old) {
+  {
+    const std::lock_guard lock(mutex_);
+    CATENA_RETURN_IF_ERROR(store_.save(applied));
+  }
+  const Swap swap = make_and_swap(applied, std::move(prepared), old);
+  if (swap.is_done) {
+    return swap.status;
+  }
+  // as it was; if this fails too, the next start of the service says what is wrong with the chain
+  const std::lock_guard lock(mutex_);
+  const Status undone = old ? store_.save(old->applied) : store_.remove(applied.name);
+  return undone.ok() ? swap.status
+                     : Status(swap.status.code(),
+                              concat(std::string(swap.status.message()), "\n", std::string(undone.message())));
+}
+
+ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old) {
+  const std::shared_ptr<ChainRun> before = old ? old->run : nullptr;
+  const bool ends_first = before != nullptr && !common_resource(prepared, old->resources).empty();
+  const auto end_before = [&] {
+    if (before == nullptr) {
+      return absl::OkStatus();
+    }
+    before->stop();
+    return before->wait(kEndLimit) ? absl::OkStatus() : does_not_end(applied.name);
+  };
+  if (Status ended = ends_first ? end_before() : absl::OkStatus(); !ended.ok()) {
+    return {std::move(ended), false};
+  }
+  Result<std::unique_ptr<ChainRun>> run =
+      ChainRun::create(std::move(prepared.config), std::move(prepared.options), applied.caller, registry_);
+  if (!run.ok()) {
+    spdlog::error("{}: does not start: {}", applied.name, log_line(std::string(run.status().message())));
+    if (ends_first) {
+      put({applied, {}, nullptr, std::string(run.status().message())});
+    }
+    return {as_callers(run.status()), ends_first};
+  }
+  if (Status ended = ends_first ? absl::OkStatus() : end_before(); !ended.ok()) {
+    return {std::move(ended), false};
+  }
+  (*run)->start();
+  put({applied, std::move(prepared.resources), *std::move(run), {}});
+  return {absl::OkStatus(), true};
+}
+
+void ChainSet::put(Entry entry) {
+  const std::lock_guard lock(mutex_);
+  chains_[entry.applied.name] = std::move(entry);
+}
+
+/// With the mutex.
+Result<ChainSet::Entry> ChainSet::entry_for(std::string const& name, Caller const& caller) const {
+  const auto found = chains_.find(name);
+  if (found == chains_.end()) {
+    return absl::NotFoundError(concat("there is no chain '", name, "'"));
+  }
+  if (!may_touch(found->second.applied, caller)) {
+    return absl::PermissionDeniedError(concat("chain '", name, "' is another user's"));
+  }
+  return found->second;
+}
+
+Status ChainSet::stop(std::string const& name, Caller const& caller) {
+  std::unique_lock lock(mutex_);
+  CATENA_ASSIGN_OR_RETURN(Entry entry, entry_for(name, caller));
+  CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, name, nullptr));
+  entry.applied.is_stopped = true;
+  CATENA_RETURN_IF_ERROR(store_.save(entry.applied));
+  chains_[name].applied = entry.applied;
+  lock.unlock();
+  if (entry.run != nullptr) {
+    entry.run->stop();
+    return entry.run->wait(kEndLimit) ? absl::OkStatus() : does_not_end(name);
+  }
+  return absl::OkStatus();
+}
+
+Status ChainSet::remove(std::string const& name, Caller const& caller) {
+  std::unique_lock lock(mutex_);
+  CATENA_ASSIGN_OR_RETURN(const Entry entry, entry_for(name, caller));
+  CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, name, nullptr));
+  CATENA_RETURN_IF_ERROR(store_.remove(name));
+  lock.unlock();
+  if (entry.run != nullptr) {
+    entry.run->stop();
+    if (!entry.run->wait(kEndLimit)) {
+      return does_not_end(name);
+    }
+  }
+  lock.lock();
+  chains_.erase(name);
+  spdlog::info("{}: deleted", name);
+  return absl::OkStatus();
+}
+
+ChainView ChainSet::view_of(Entry const& entry) {
+  const ChainState state = !entry.error.empty()       ? ChainState::kFailed
+                           : entry.applied.is_stopped ? ChainState::kStopped
+                                                      : ChainState::kStarting;
+  ChainView view{entry.applied, state, entry.error, {}, {}};
+  if (entry.run != nullptr) {
+    view.report = entry.run->report();
+    view.counts = entry.run->counts();
+    view.error = entry.run->error();
+    view.state = entry.run->state();
+    view.report->error = view.error;
+  }
+  return view;
+}
+
+Result<ChainView> ChainSet::get(std::string const& name, Caller const& caller) const {
+  std::unique_lock lock(mutex_);
+  CATENA_ASSIGN_OR_RETURN(const Entry entry, entry_for(name, caller));
+  lock.unlock();
+  return view_of(entry);
+}
+
+std::vector<ChainView> ChainSet::list(Caller const& caller) const {
+  std::vector<Entry> entries;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto const& [name, entry] : chains_) {
+      if (may_touch(entry.applied, caller)) {
+        entries.push_back(entry);
+      }
+    }
+  }
+  std::vector<ChainView> views;
+  std::transform(entries.begin(), entries.end(), std::back_inserter(views), view_of);
+  return views;
+}
+
+}  // namespace catena::service

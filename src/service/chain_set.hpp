@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/metrics.hpp"
+#include "nf/registry.hpp"
+#include "runtime/report.hpp"
+#include "service/applied.hpp"
+#include "service/chain_run.hpp"
+#include "service/prepared.hpp"
+#include "service/state_store.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace catena::service {
+
+/// A chain as those see it who may.
+struct ChainView {
+  Applied applied;
+  ChainState state = ChainState::kStopped;
+  std::string error;                      ///< why it failed; else empty
+  std::optional<runtime::Report> report;  ///< of its last run in this service; none: there was none
+  metrics::Snapshot counts;
+};
+
+/// The chains of a service by name: who may do what with them, and what is remembered of them. Thread rule: any thread;
+/// one operation on a name at a time, a second is refused.
+///
+/// Errors of the operations that name a chain: NotFound where there is none, PermissionDenied where it is another
+/// user's, Aborted while another operation on it is going on, and what the state folder says, in which case nothing
+/// was done.
+class ChainSet {
+ public:
+  /// `registry` must outlive it.
+  ChainSet(nf::Registry const& registry, StateStore store) : registry_(registry), store_(std::move(store)) {}
+
+  /// Waits for those that start_remembered() starts.
+  ~ChainSet();
+  ChainSet(ChainSet const&) = delete;
+  ChainSet& operator=(ChainSet const&) = delete;
+
+  /// Chains that there may be, stopped ones counted; and those of one user who is not privileged.
+  static constexpr std::size_t kMaxChains = 256;
+  static constexpr std::size_t kMaxChainsOfUser = 32;
+
+  /// Starts a chain, or replaces the one of that name. `name`: what the file must call it; empty: any.
+  /// The old chain goes on until the new one has its ports, NFs and outputs. Where both want the same port or output,
+  /// it ends after the new one was checked and before that is made.
+  ///
+  /// Errors, after which the old chain runs as before, if not said otherwise: InvalidArgument for what is wrong with
+  /// the file and the options; PermissionDenied where the chain or its tenant is another user's, and for what the
+  /// caller may not open; AlreadyExists where another chain has a port or an output that it wants; ResourceExhausted
+  /// where there are as many as may be; Unavailable where the old one does not end; as ChainRun::create() (if the old
+  /// one had ended, the chain is then a failed one).
+  struct AppliedChain {
+    std::string name;
+    bool is_new;
+  };
+  Result<AppliedChain> apply(std::string const& name, std::string const& file, chain::OptionTexts const& options,
+                             Caller const& caller);
+  /// Ends a chain, which stays known and is not started again with the service. Unavailable where it does not end.
+  Status stop(std::string const& name, Caller const& caller);
+  /// Ends and forgets it. As stop().
+  Status remove(std::string const& name, Caller const& caller);
+
+  Result<ChainView> get(std::string const& name, Caller const& caller) const;
+  /// Those that the caller may see, by name.
+  std::vector<ChainView> list(Caller const& caller) const;
+
+  /// Begins to start what was not stopped when the service ended, each with the rights of the one who applied it, and
+  /// in a thread of its own: one may wait for somebody who reads its output. What does not start becomes a failed
+  /// chain.
+  void start_remembered();
+  /// Ends all chains; whether they and all operations did so within `limit` and no device is left at work. If not, the
+  /// set must not be taken down.
+  bool end_all(std::chrono::milliseconds limit);
+
+ private:
+  struct Entry {
+    Applied applied;
+    std::vector<std::string> resources;
+    std::shared_ptr<ChainRun> run;  ///< null: it was not started in this service, or not yet
+    std::string error;              ///< why it cannot be
+  };
+  /// A name that one operation has for itself.
+  class Claim;
+
+  std::optional<uid_t> tenant_owner(std::string const& tenant) const;
+  Status check_claim(Prepared const& prepared, Caller const& caller) const;
+  Status check_room(Caller const& caller) const;
+  Status check_resources(Prepared const& prepared) const;
+  /// As apply(); the caller has the name.
+  Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);
+  struct Swap {
+    Status status;
+    bool is_done = false;  ///< the old chain is no more, whether or not the new one runs
+  };
+  Swap make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);
+  void put(Entry entry);
+  void start_again(Applied const& applied);
+  bool has_claims() const;
+  void remember_finished();
+  std::vector<std::shared_ptr<ChainRun>> runs() const;
+  Result<Entry> entry_for(std::string const& name, Caller const& caller) const;
+  static ChainView view_of(Entry const& entry);
+
+  nf::Registry const& registry_;
+  StateStore store_;
+  mutable std::mutex mutex_;  ///< of what follows, and of store_
+  std::map<std::string, Entry> chains_;
+  bool is_ending_ = false;
+  std::vector<std::thread> starting_;
+  mutable std::mutex claims_mutex_;           ///< of claimed_; taken after mutex_
+  std::map<std::string, Prepared*> claimed_;  ///< names that an operation has, and what it wants to have (may be null)
+};
+
+}  // namespace catena::service

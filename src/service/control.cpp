@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/control.hpp"
+
+#include "service/exposition.hpp"
+#include "service/log_line.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
+
+#include <exception>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace catena::service {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr unsigned kOk = 200;
+constexpr unsigned kCreated = 201;
+constexpr unsigned kNotFound = 404;
+constexpr unsigned kMethodNotAllowed = 405;
+constexpr unsigned kFailed = 500;
+
+unsigned http_status(Status const& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return 400;
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kNotFound:
+      return kNotFound;
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kAlreadyExists:
+      return 409;
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+      return 503;
+    default:
+      return kFailed;
+  }
+}
+
+HttpResponse failed(Status const& status) { return error_response(http_status(status), status); }
+
+HttpResponse ok(Json const& body, unsigned status = kOk) {
+  return {status, body.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+HttpResponse other_method(std::string allowed) {
+  HttpResponse response =
+      error_response(kMethodNotAllowed, absl::InvalidArgumentError(concat("allowed here: ", allowed)));
+  response.allow = std::move(allowed);
+  return response;
+}
+
+HttpResponse no_such_resource(std::string const& path) {
+  return error_response(kNotFound, absl::NotFoundError(concat(
+                                       "there is no ", path,
+                                       "; there are /v1/chains, /v1/chains/NAME, /v1/chains/NAME/stop, /v1/version "
+                                       "and /metrics")));
+}
+
+HttpResponse metrics_of(std::vector<ChainView> const& chains, std::string const& version) {
+  HttpResponse response{kOk, exposition(chains, version)};
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  return response;
+}
+
+/// The report of `catena run --json`, with what the service knows.
+Json json_of(ChainView const& chain) {
+  Json json = {{"name", chain.applied.name},      {"state", to_string(chain.state)},
+               {"file", chain.applied.file},      {"tenant", chain.applied.tenant},
+               {"uid", chain.applied.caller.uid}, {"options", to_json(chain.applied.options)},
+               {"ok", chain.error.empty()},       {"error", chain.error.empty() ? Json() : Json(chain.error)}};
+  if (chain.report) {
+    json.update(Json::parse(runtime::to_json(*chain.report)));
+  }
+  return json;
+}
+
+HttpResponse apply(ChainSet& chains, std::string const& name, std::string const& body, Caller const& caller) {
+  const Json request = Json::parse(body, nullptr, false);
+  if (!request.is_object() || !request.contains("file") || !request["file"].is_string()) {
+    return failed(absl::InvalidArgumentError(
+        "the body must be JSON: {\"file\": \"/path/of/chain.yaml\"}, with \"options\" if there are some"));
+  }
+  for (auto const& [key, value] : request.items()) {
+    if (key != "file" && key != "options") {
+      return failed(absl::InvalidArgumentError(concat("unknown '", key, "'; allowed: file, options")));
+    }
+  }
+  const auto file = request["file"].get<std::string>();
+  if (!file.starts_with('/') || file.find('\0') != std::string::npos) {
+    return failed(absl::InvalidArgumentError(concat("'file' must be a whole path, from / on, and not '", file, "'")));
+  }
+  const Result<chain::OptionTexts> options = options_from(request.value("options", Json::object()));
+  if (!options.ok()) {
+    return failed(options.status());
+  }
+  const Result<ChainSet::AppliedChain> applied = chains.apply(name, file, *options, caller);
+  if (!applied.ok()) {
+    return failed(applied.status());
+  }
+  const Result<ChainView> view = chains.get(applied->name, caller);
+  return view.ok() ? ok(json_of(*view), applied->is_new ? kCreated : kOk) : failed(view.status());
+}
+
+HttpResponse get(ChainSet const& chains, std::string const& name, Caller const& caller) {
+  const Result<ChainView> view = chains.get(name, caller);
+  return view.ok() ? ok(json_of(*view)) : failed(view.status());
+}
+
+HttpResponse list(ChainSet const& chains, Caller const& caller) {
+  Json all = Json::array();
+  for (ChainView const& chain : chains.list(caller)) {
+    all.push_back(json_of(chain));
+  }
+  return ok({{"chains", std::move(all)}});
+}
+
+HttpResponse remove(ChainSet& chains, std::string const& name, Caller const& caller) {
+  const Status status = chains.remove(name, caller);
+  return status.ok() ? ok({{"ok", true}}) : failed(status);
+}
+
+HttpResponse stop(ChainSet& chains, std::string const& name, Caller const& caller) {
+  const Status status = chains.stop(name, caller);
+  return status.ok() ? get(chains, name, caller) : failed(status);
+}
+
+HttpResponse answer_chains(ChainSet& chains, HttpRequest const& request, Caller const& caller) {
+  if (request.method == "GET") {
+    return list(chains, caller);
+  }
+  return request.method == "POST" ? apply(chains, "", request.body, caller) : other_method("GET, POST");
+}
+
+/// `path`: what comes after /v1/chains/.
+HttpResponse answer_chain(ChainSet& chains, std::string_view path, HttpRequest const& request, Caller const& caller) {
+  const std::string name(path.substr(0, path.find('/')));
+  if (name.size() != path.size()) {
+    if (path.substr(name.size()) != "/stop") {
+      return no_such_resource(request.path);
+    }
+    return request.method == "POST" ? stop(chains, name, caller) : other_method("POST");
+  }
+  if (request.method == "GET") {
+    return get(chains, name, caller);
+  }
+  if (request.method == "PUT") {
+    return apply(chains, name, request.body, caller);
+  }
+  return request.method == "DELETE" ? remove(chains, name, caller) : other_method("GET, PUT, DELETE");
+}
+
+HttpResponse route(ChainSet& chains, std::string const& version, HttpRequest const& request, Caller const& caller) {
+  constexpr std::string_view kChains = "/v1/chains";
+  const std::string_view path = request.path;
+  if (path == kChains) {
+    return answer_chains(chains, request, caller);
+  }
+  if (path.starts_with(kChains) && path.size() > kChains.size() + 1 && path[kChains.size()] == '/') {
+    return answer_chain(chains, path.substr(kChains.size() + 1), request, caller);
+  }
+  if (path == "/v1/version" || path == "/metrics") {
+    if (request.method != "GET") {
+      return other_method("GET");
+    }
+    return path == "/metrics" ? metrics_of(chains.list(caller), version) : ok({{"version", version}});
+  }
+  return no_such_resource(request.path);
+}
+
+/// Logs what was refused, and keeps what libraries throw (out of memory) away from the server's C code.
+HttpResponse guarded(HttpRequest const& request, auto const& work) {
+  try {
+    HttpResponse response = work();
+    if (response.status >= 400) {
+      const Json body = Json::parse(response.body, nullptr, false);
+      spdlog::warn("{}: {} {}", log_line(concat(request.method, " ", request.path)), response.status,
+                   log_line(body.value("error", "")));
+    }
+    return response;
+  } catch (std::exception const& error) {
+    spdlog::error("{}: {}", log_line(concat(request.method, " ", request.path)), error.what());
+    return error_response(kFailed, absl::InternalError(error.what()));
+  }
+}
+
+}  // namespace
+
+HttpResponse answer_control(ChainSet& chains, std::string const& version, HttpRequest const& request) {
+  return guarded(request, [&] {
+    const Result<Caller> caller = caller_of(request.socket);
+    if (!caller.ok()) {
+      return failed(caller.status());
+    }
+    const Caller own = own_user();
+    if (own.uid != 0 && !is_privileged(*caller)) {
+      return failed(absl::PermissionDeniedError(concat("this service runs as user ", own.uid,
+                                                       " and cannot take the rights of user ", caller->uid,
+                                                       "; only a service that root started serves many users")));
+    }
+    return route(chains, version, request, *caller);
+  });
+}
+
+HttpResponse answer_metrics(ChainSet const& chains, std::string const& version, HttpRequest const& request) {
+  return guarded(request, [&] {
+    if (request.path != "/metrics") {
+      return error_response(kNotFound,
+                            absl::NotFoundError(concat("there is no ", request.path, "; there is /metrics")));
+    }
+    return request.method == "GET" ? metrics_of(chains.list(own_user()), version) : other_method("GET");
+  });
+}
+
+}  // namespace catena::service

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "service/chain_set.hpp"
+
+#include <string>
+#include <vector>
+
+namespace catena::service {
+
+/// The counts of chains in the text format of Prometheus (0.0.4): every sample with the label `chain` besides its own,
+/// nanoseconds as seconds (`catena_latency_ns` is the histogram `catena_latency_seconds`), and catena_chain_state,
+/// which is 1 for the state that a chain is in, and catena_build_info.
+std::string exposition(std::vector<ChainView> const& chains, std::string const& version);
+
+}  // namespace catena::service

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/exposition.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace catena::service {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ChainView chain(std::string const& name) {
+  ChainView view;
+  view.applied.name = name;
+  view.state = ChainState::kRunning;
+  return view;
+}
+
+TEST(Exposition, of_no_chains_has_the_version) {
+  EXPECT_EQ(exposition({}, "1.2.3"),
+            "# HELP catena_build_info The version of Catena; always 1.\n# TYPE catena_build_info gauge\n"
+            "catena_build_info{version=\"1.2.3\"} 1\n");
+}
+
+TEST(Exposition, samples_have_the_chain_and_their_own_labels) {
+  ChainView view = chain("a");
+  view.counts.add("catena_nf_dropped_packets_total", {{"nf", "fw"}, {"reason", "no_rule"}}, 7);
+  const std::string text = exposition({view, chain("b")}, "1");
+  EXPECT_THAT(text, HasSubstr("# TYPE catena_nf_dropped_packets_total counter\n"
+                              "catena_nf_dropped_packets_total{chain=\"a\",nf=\"fw\",reason=\"no_rule\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("catena_chain_state{chain=\"b\",state=\"running\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("catena_chain_state{chain=\"b\",state=\"failed\"} 0\n"));
+}
+
+TEST(Exposition, a_family_is_in_one_place_and_the_same_labels_once) {
+  ChainView a = chain("a");
+  ChainView b = chain("b");
+  for (ChainView* view : {&a, &b}) {
+    view->counts.add("catena_rx_packets_total", {}, 1);
+    view->counts.add("catena_tx_packets_total", {}, 2);
+    view->counts.add("catena_rx_packets_total", {}, 3);
+  }
+  const std::string text = exposition({a, b}, "1");
+  EXPECT_THAT(text, HasSubstr("catena_rx_packets_total{chain=\"a\"} 4\ncatena_rx_packets_total{chain=\"b\"} 4\n"));
+  EXPECT_EQ(text.find("# TYPE catena_rx_packets_total"), text.rfind("# TYPE catena_rx_packets_total"));
+}
+
+TEST(Exposition, nanoseconds_become_seconds) {
+  ChainView view = chain("a");
+  view.counts.add("catena_stage_busy_ns_total", {{"stage", "rx"}}, 1'500'000'000);
+  Histogram times;
+  times.add(900);
+  times.add(1'000'000, 3);
+  times.add(60'000'000'000);
+  view.counts.add("catena_latency_ns", times);
+  view.report.emplace();
+  const std::string text = exposition({view}, "1");
+  EXPECT_THAT(text, HasSubstr("catena_stage_busy_seconds_total{chain=\"a\",stage=\"rx\"} 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("# TYPE catena_latency_seconds histogram\n"));
+  EXPECT_THAT(text, HasSubstr("catena_latency_seconds_count{chain=\"a\"} 5\n"));
+  EXPECT_THAT(text, HasSubstr("catena_latency_seconds_bucket{chain=\"a\",le=\"1e-06\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("catena_latency_seconds_bucket{chain=\"a\",le=\"0.002\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("catena_latency_seconds_bucket{chain=\"a\",le=\"10\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("catena_latency_seconds_bucket{chain=\"a\",le=\"+Inf\"} 5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("_ns")));
+}
+
+TEST(Exposition, label_values_are_escaped) {
+  ChainView view = chain("a");
+  view.counts.add("catena_nf_statistic", {{"name", "say \"x\"\\\n"}}, 1);
+  EXPECT_THAT(exposition({view}, "1"), HasSubstr(R"(name="say \"x\"\\\n"} 1)"));
+}
+
+}  // namespace
+}  // namespace catena::service

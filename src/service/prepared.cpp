@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/prepared.hpp"
+
+#include "chain/check.hpp"
+#include "chain/named_files.hpp"
+#include "chain/option_texts.hpp"
+#include "io/interface.hpp"
+#include "io/output_file.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <initializer_list>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace catena::service {
+namespace {
+
+using chain::PortConfig;
+using chain::PortKind;
+
+Status check_standard_streams(chain::ChainConfig const& config, chain::RunOptions const& options) {
+  const bool reads = config.rx.kind == PortKind::kPcap && config.rx.target == io::kStandardStream;
+  if (!reads && !chain::writes_to_standard_output(config, options)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(concat(config.file, ": a service has no standard ", reads ? "input" : "output",
+                                           " for chains; name a file or a FIFO (mkfifo)"));
+}
+
+/// Interfaces carry the packets of all users; a driver of DPDK takes file names, sockets and programs as parameters,
+/// and works on them in threads of its own.
+Status check_devices(chain::ChainConfig const& config, Caller const& caller) {
+  for (PortConfig const* port : {&config.rx, &config.tx}) {
+    if (!port->devices.empty() && has_other_rights(caller)) {
+      return absl::PermissionDeniedError(concat(config.file, ": '", port->devices.front(),
+                                                "': only root may give interfaces and DPDK devices to a service"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// What the kernel shows of the service's process is readable to all of its threads, whatever their user, and errors
+/// quote files.
+Status check_is_file(std::string const& path, Caller const& caller) {
+  std::error_code error;
+  const std::string target = std::filesystem::weakly_canonical(path, error).string();
+  return has_other_rights(caller) && target.starts_with("/proc/")
+             ? absl::PermissionDeniedError(concat(path, ": only root may name files in /proc to a service"))
+             : absl::OkStatus();
+}
+
+std::vector<std::string> resources_of(chain::ChainConfig const& config, std::vector<chain::NamedFile> const& files) {
+  std::vector<std::string> resources;
+  for (PortConfig const* port : {&config.rx, &config.tx}) {
+    for (std::string const& device : port->devices) {
+      const std::string interface = io::interface_of(device);
+      resources.push_back(interface.empty() ? concat("device ", device.substr(0, device.find(',')))
+                                            : concat("interface ", interface));
+    }
+  }
+  for (chain::NamedFile const& file : files) {
+    std::error_code error;
+    // what is no file, as /dev/null, has room for all
+    if (file.is_written &&
+        (!std::filesystem::exists(file.path, error) || std::filesystem::is_regular_file(file.path, error))) {
+      const std::filesystem::path path = std::filesystem::weakly_canonical(file.path, error);
+      resources.push_back(error ? file.path : path.string());
+    }
+  }
+  return resources;
+}
+
+Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const& texts, Caller const& caller,
+                              nf::Registry const& registry) {
+  CATENA_RETURN_IF_ERROR(take_rights_of(caller));
+  CATENA_RETURN_IF_ERROR(check_is_file(file, caller));
+  CATENA_RETURN_IF_ERROR(texts.profile.empty() ? absl::OkStatus() : check_is_file(texts.profile, caller));
+  Prepared prepared;
+  CATENA_ASSIGN_OR_RETURN(prepared.config, chain::load_chain(file));
+  CATENA_ASSIGN_OR_RETURN(prepared.options, chain::run_options_of(texts, prepared.config));
+  CATENA_RETURN_IF_ERROR(check_standard_streams(prepared.config, prepared.options));
+  CATENA_RETURN_IF_ERROR(check_devices(prepared.config, caller));
+  std::vector<chain::RefusedRules> refused;
+  std::vector<chain::NamedFile> files;
+  const Status checked = chain::check(prepared.config, prepared.options, registry, refused, &files);
+  for (chain::NamedFile const& named : files) {
+    CATENA_RETURN_IF_ERROR(check_is_file(named.path, caller));
+  }
+  CATENA_RETURN_IF_ERROR(checked);
+  prepared.resources = resources_of(prepared.config, files);
+  return prepared;
+}
+
+}  // namespace
+
+Result<Prepared> prepare(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
+                         nf::Registry const& registry) {
+  Result<Prepared> prepared = absl::UnknownError("");
+  std::thread([&] {
+    try {
+      prepared = prepare_here(file, options, caller, registry);
+    } catch (std::exception const& error) {
+      prepared = absl::ResourceExhaustedError(error.what());
+    }
+  }).join();
+  return prepared;
+}
+
+std::string common_resource(Prepared const& a, std::vector<std::string> const& b) {
+  const auto found = std::find_first_of(a.resources.begin(), a.resources.end(), b.begin(), b.end());
+  return found == a.resources.end() ? std::string() : *found;
+}
+
+}  // namespace catena::service

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/service.hpp"
+
+#include "eal/eal.hpp"
+#include "service/control.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <spdlog/spdlog.h>
+
+#include <thread>
+#include <utility>
+
+namespace catena::service {
+
+namespace {
+
+/// DPDK starts once, so with all PCI devices that there may be.
+Status start_eal(std::vector<std::string> const& pci) {
+  std::vector<std::string> arguments;
+  for (std::string const& device : pci) {
+    if (arguments.empty()) {
+      arguments.emplace_back("--in-memory");
+    }
+    arguments.push_back(concat("--allow=", device));
+  }
+  return eal::start(arguments);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, nf::Registry const& registry) {
+  CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
+  CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
+  std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store)));
+  if (!options.metrics.empty()) {
+    CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
+    CATENA_ASSIGN_OR_RETURN(
+        service->metrics_,
+        HttpServer::start(metrics, [&chains = service->chains_, version = options.version](auto const& request) {
+          return answer_metrics(chains, version, request);
+        }));
+  }
+  // what a process has once is started with the rights of the service, and not with those of whose chain comes first
+  if (const Status eal = start_eal(options.pci); !eal.ok()) {
+    CATENA_RETURN_IF_ERROR(options.pci.empty() ? absl::OkStatus() : eal);
+    spdlog::warn("{}", std::string(eal.message()));
+  }
+  // before the first request: who asks for a chain finds what is remembered
+  service->chains_.start_remembered();
+  CATENA_ASSIGN_OR_RETURN(service->control_, HttpServer::start(service->socket_.release(),
+                                                               [&chains = service->chains_,
+                                                                version = options.version](auto const& request) {
+                                                                 return answer_control(chains, version, request);
+                                                               }));
+  return service;
+}
+
+bool Service::end(std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  control_->quiesce();
+  const bool chains_ended = chains_.end_all(limit);
+  constexpr std::chrono::milliseconds kTick{10};
+  while (control_->requests() > 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kTick);
+  }
+  if (!chains_ended || control_->requests() > 0) {
+    return false;
+  }
+  control_.reset();
+  metrics_.reset();
+  return true;
+}
+
+}  // namespace catena::service

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nf/registry.hpp"
+#include "service/chain_set.hpp"
+#include "service/http_server.hpp"
+#include "service/listen.hpp"
+#include "service/own_work.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena::service {
+
+struct ServiceOptions {
+  std::string socket;
+  std::string state_folder;
+  std::string metrics;  ///< address and port; empty: none
+  std::string version;
+  std::vector<std::string> pci;  ///< devices that chains may use, as chain files name them
+};
+
+/// Chains that users start and stop over a control socket. One thread at a time.
+class Service {
+ public:
+  /// Listens, then starts the chains that are remembered. `registry` must outlive it. Signals that are to end the
+  /// process must be blocked by now: the service's threads are not to get them.
+  /// Errors: as ControlSocket::open(), StateStore::open() and listen_tcp(); as eal::start() where there are PCI
+  /// devices.
+  static Result<std::unique_ptr<Service>> start(ServiceOptions const& options, nf::Registry const& registry);
+  Service(Service const&) = delete;
+  Service& operator=(Service const&) = delete;
+
+  /// Takes no more requests and ends all chains. False where some of that is not done within `limit`: a chain or a
+  /// request waits for somebody else, or a device is still at work. The process must then leave without taking this
+  /// object down.
+  bool end(std::chrono::milliseconds limit);
+
+ private:
+  Service(ControlSocket socket, nf::Registry const& registry, StateStore store)
+      : socket_(std::move(socket)), chains_(registry, std::move(store)) {}
+
+  OwnWork own_work_;
+  ControlSocket socket_;
+  ChainSet chains_;
+  std::unique_ptr<HttpServer> control_;
+  std::unique_ptr<HttpServer> metrics_;
+};
+
+}  // namespace catena::service

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what with `catena serve`: files are opened with the rights of the one who asks, chains and tenants are
+somebody's. Most of it needs root, which becomes other users.
+"""
+
+import os
+import pathlib
+import socket
+import subprocess
+import unittest
+
+from harness import BIN, DATA, IS_ROOT, LIMIT_S, Service, ServiceTest, ask, as_user, firewall, wait_for
+
+ANN, BOB = 64_001, 64_002
+GROUP = 64_100
+
+
+def status_of(task):
+    """A thread's /proc/.../status as {key: value}."""
+    return dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())
+
+
+def threads_of(process):
+    threads = []
+    for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        try:
+            threads.append(status_of(task))
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended meanwhile
+    return threads
+
+
+@unittest.skipUnless(IS_ROOT, "root can become other users, others cannot")
+class Rights(ServiceTest):
+    def setUp(self):
+        super().setUp()
+        self.service = self.serve()
+        os.chmod(self.service.socket, 0o666)
+        self.of_ann = self.home(ANN)
+
+    def home(self, uid):
+        folder = self.folder / str(uid)
+        folder.mkdir(mode=0o700)
+        os.chown(folder, uid, uid)
+        return folder
+
+    def chain_of(self, uid, name, **kinds):
+        """A chain file that only `uid` may read."""
+        path = pathlib.Path(self.chain(name, **kinds))
+        path.chmod(0o600)
+        os.chown(path, uid, uid)
+        return str(path)
+
+    def rules(self, mode, uid, gid):
+        path = self.folder / "own.rules"
+        path.write_text(pathlib.Path(f"{DATA}/fw.rules").read_text())
+        path.chmod(mode)
+        os.chown(path, uid, gid)
+        return str(path)
+
+    def ask_as(self, uid, method, resource, body=None, groups=()):
+        return self.service.ask(method, resource, body, user=uid, groups=groups)
+
+    def test_a_user_runs_a_chain_of_his_own_files(self):
+        out = self.of_ann / "out.pcap"
+        file = self.chain_of(ANN, "a", rx="{generator: {count: 10}}", tx=f"{{pcap: {out}}}",
+                             nfs=firewall(self.rules(0o600, ANN, ANN)))
+        answer = self.applied(self.service, file, user=ANN, record=str(self.of_ann / "record"))
+        self.assertEqual(answer["uid"], ANN)
+        wait_for(lambda: self.state(self.service, "a") == "finished")
+        for path in (out, self.of_ann / "record"):
+            self.assertEqual((path.stat().st_uid, path.stat().st_gid), (ANN, ANN))
+            self.assertGreater(path.stat().st_size, 0)
+
+    def test_a_user_reads_no_file_of_another_through_the_service(self):
+        secret = self.rules(0o600, 0, 0)
+        file = self.chain_of(ANN, "a", nfs=firewall(secret))
+        status, answer = self.apply(self.service, file, user=ANN)
+        self.assertIn(status, (400, 403))
+        self.assertIn(secret, answer["error"])
+        self.assertEqual(self.ask_as(ANN, "GET", "/v1/chains")[1]["chains"], [])
+        self.assertEqual(self.applied(self.service, file)["uid"], 0)  # root may
+
+    def test_a_user_names_no_chain_file_that_he_may_not_read(self):
+        for uid in (0, BOB):
+            status, answer = self.apply(self.service, self.chain_of(uid, "a"), user=ANN)
+            self.assertIn(status, (400, 403), answer)
+
+    def test_a_user_writes_no_file_of_another_through_the_service(self):
+        mine = self.folder / "roots.pcap"
+        mine.write_bytes(b"precious")
+        for options in ({"tx": f"pcap:{mine}"}, {"record": str(mine)}, {"eve": str(mine)}, {"trace": str(mine)},
+                        {"tx": f"pcap:{self.folder}/new.pcap"}):
+            status, answer = self.apply(self.service, self.chain_of(ANN, "a"), user=ANN, **options)
+            self.assertIn(status, (400, 403), answer)
+        self.assertEqual(mine.read_bytes(), b"precious")
+        self.assertFalse((self.folder / "new.pcap").exists())
+
+    def test_supplementary_groups_count(self):
+        file = self.chain_of(ANN, "a", nfs=firewall(self.rules(0o640, 0, GROUP)))
+        self.assertIn(self.apply(self.service, file, user=ANN)[0], (400, 403))
+        self.applied(self.service, file, user=ANN, groups=[GROUP])
+
+    def test_a_user_gets_no_interface_and_no_driver(self):
+        for device in ("{dev: lo}", "{dpdk: net_null0}"):
+            for ends in ({"rx": device}, {"tx": device}):
+                status, answer = self.apply(self.service, self.chain_of(ANN, "a", **ends), user=ANN)
+                self.assertEqual(status, 403)
+                self.assertIn("only root", answer["error"])
+
+    def test_a_user_sees_nothing_of_the_process(self):
+        maps = self.folder / "innocent"
+        os.symlink("/proc/self/maps", maps)
+        for file in (str(maps), self.chain_of(ANN, "a", nfs=firewall(maps)),
+                     self.chain_of(ANN, "a", rx=f"{{pcap: {maps}}}")):
+            status, answer = self.apply(self.service, file, user=ANN)
+            self.assertEqual((status, answer["error"].count("\n")), (403, 0), answer)
+            self.assertNotIn("r-x", answer["error"])
+
+    def test_the_threads_of_a_chain_have_the_users_rights_and_no_others_do(self):
+        before = len(threads_of(self.service.process))
+        self.applied(self.service, self.chain_of(ANN, "a", nfs=firewall()), user=ANN, groups=[GROUP])
+        threads = threads_of(self.service.process)
+        of_ann = [each for each in threads if each["Uid"].split()[3] == str(ANN)]
+        self.assertGreaterEqual(len(of_ann), 1)
+        for each in of_ann:
+            self.assertEqual(each["Uid"].split(), ["0", "0", "0", str(ANN)])  # so that she may send it no signal
+            self.assertEqual(each["Gid"].split()[3], str(ANN))
+            self.assertEqual(each["Groups"].split(), [str(GROUP)])
+            self.assertEqual({each[kind].strip("0") for kind in ("CapEff", "CapPrm", "CapInh", "CapAmb")}, {""})
+            self.assertEqual(each["NoNewPrivs"], "1")
+        others = [each for each in threads if each["Uid"].split()[3] == "0"]
+        self.assertGreaterEqual(len(others), before - 1)
+        self.assertNotIn("", {each["CapEff"].strip("0") for each in others})
+
+    def test_a_users_kernels_are_compiled_by_the_service(self):
+        on_gpu = firewall().replace("type: firewall", "type: firewall, on: gpu")
+        file = self.chain_of(ANN, "a", rx="{generator: {count: 100}}", nfs=on_gpu)
+        answer = self.applied(self.service, file, user=ANN, device="opencl")
+        self.assertEqual(answer["nfs"][0]["on"], "gpu")
+        wait_for(lambda: self.state(self.service, "a") == "finished")
+        self.assertEqual(self.service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"], 100)
+        self.assertNotIn("warning", self.service.log())
+        # what drivers start and keep is nobody's but the service's
+        self.assertEqual({each["Uid"].split()[3] for each in threads_of(self.service.process)}, {"0"})
+
+    def test_a_chain_is_its_users(self):
+        file = self.chain_of(ANN, "a")
+        self.applied(self.service, file, user=ANN)
+        self.assertEqual(self.ask_as(BOB, "GET", "/v1/chains"), [200, {"chains": []}])
+        self.assertNotIn('chain="a"', self.ask_as(BOB, "GET", "/metrics")[1])
+        self.assertIn('chain="a"', self.ask_as(ANN, "GET", "/metrics")[1])
+        for method, path, body in (("GET", "a", None), ("DELETE", "a", None), ("POST", "a/stop", None),
+                                   ("PUT", "a", {"file": self.chain_of(BOB, "a", file="bobs.yaml")})):
+            status, answer = self.ask_as(BOB, method, f"/v1/chains/{path}", body)
+            self.assertEqual(status, 403, answer)
+            self.assertIn("another user's", answer["error"])
+        self.assertEqual(self.state(self.service, "a"), "running")
+        self.assertEqual(self.ask_as(ANN, "POST", "/v1/chains/a/stop")[0], 200)
+        self.assertEqual(self.service.ask("DELETE", "/v1/chains/a")[0], 200)  # root
+
+    def test_a_tenant_is_the_first_users_while_there_is_a_chain_of_it(self):
+        red = "  tenant: red\n"
+        self.applied(self.service, self.chain_of(ANN, "a", more=red), user=ANN)
+        of_bob = self.chain_of(BOB, "b", more=red)
+        status, answer = self.apply(self.service, of_bob, user=BOB)
+        self.assertEqual((status, answer["error"]), (403, "tenant 'red' is another user's"))
+        # a chain that says nothing is of a tenant with its own name
+        self.assertEqual(self.apply(self.service, self.chain_of(BOB, "red"), user=BOB)[0], 403)
+        self.applied(self.service, self.chain("roots", more=red))
+        self.applied(self.service, self.chain_of(ANN, "a2", more=red), user=ANN)
+        for name in ("a", "a2"):
+            self.assertEqual(self.ask_as(ANN, "DELETE", f"/v1/chains/{name}")[0], 200)
+        self.assertEqual(self.apply(self.service, of_bob, user=BOB)[0], 403)
+        self.service.ask("DELETE", "/v1/chains/roots")
+        self.applied(self.service, of_bob, user=BOB)
+
+    def test_a_service_that_starts_again_gives_nobody_more_rights(self):
+        secret = self.rules(0o600, ANN, ANN)
+        self.applied(self.service, self.chain_of(ANN, "a", nfs=firewall(secret)), user=ANN)
+        self.assertEqual(self.service.end(), 0)
+        os.chown(secret, 0, 0)
+        self.service = self.serve()
+        wait_for(lambda: self.state(self.service, "a") == "failed")
+        self.assertIn(secret, self.service.ask("GET", "/v1/chains/a")[1]["error"])
+        self.assertEqual(self.service.end(), 0)
+        os.chown(secret, ANN, ANN)
+        self.service = self.serve()
+        wait_for(lambda: self.state(self.service, "a") == "running")
+        self.assertIn(str(ANN), {each["Uid"].split()[3] for each in threads_of(self.service.process)})
+
+    def test_one_users_connections_keep_no_other_out(self):
+        done, end = os.pipe()
+        ready, begin = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgid(ANN)
+                os.setuid(ANN)
+                idle = [socket.socket(socket.AF_UNIX) for _ in range(100)]
+                for connection in idle:
+                    connection.settimeout(LIMIT_S)
+                    connection.connect(self.service.socket)
+                os.write(begin, b"1" if idle[-1].recv(1) == b"" else b"0")  # what is above the limit is closed
+                os.close(end)
+                os.read(done, 1)
+            except OSError as error:
+                os.write(begin, str(error).encode())
+            finally:
+                os._exit(0)
+        self.assertEqual(os.read(ready, 1000), b"1")
+        self.assertEqual(self.ask_as(BOB, "GET", "/v1/version")[0], 200)
+        for descriptor in (end, done, ready, begin):
+            os.close(descriptor)
+        os.waitpid(child, 0)
+
+    def test_there_is_room_for_so_many_chains_of_a_user(self):
+        files = [self.chain_of(ANN, f"a{number}", rx="{generator: {count: 1}}") for number in range(33)]
+        answers = [self.apply(self.service, file, user=ANN) for file in files]
+        self.assertEqual({status for status, _ in answers[:32]}, {201})
+        self.assertEqual(answers[32][0], 503)
+        self.assertIn("32 of one user", answers[32][1]["error"])
+        self.assertEqual(self.apply(self.service, files[0], user=ANN)[0], 200)
+        self.applied(self.service, self.chain_of(BOB, "b"), user=BOB)
+
+    def test_the_socket_is_for_its_group(self):
+        self.assertEqual(self.service.end(), 0)
+        self.service = self.serve()
+        self.assertEqual(os.stat(self.service.socket).st_mode & 0o777, 0o660)
+        denied = as_user(ANN, [], lambda: os.access(self.service.socket, os.W_OK))
+        self.assertFalse(denied)
+
+    def test_state_of_another_user_is_not_believed(self):
+        self.assertEqual(self.service.end(), 0)
+        os.chown(self.folder / "state", ANN, ANN)
+        done = subprocess.run([BIN, "serve", "--socket", self.folder / "s", "--state", self.folder / "state"],
+                              capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("belongs to user", done.stderr)
+
+
+@unittest.skipUnless(IS_ROOT, "root can become other users, others cannot")
+class ServiceOfAUser(ServiceTest):
+    def test_it_serves_its_user_and_root_alone(self):
+        os.chown(self.folder, ANN, ANN)
+        program = os.open(BIN, os.O_RDONLY)  # its folder may be closed to other users
+        self.addCleanup(os.close, program)
+
+        class OfAnn(Service):
+            def __init__(self, folder):
+                self.socket = str(folder / "s")
+                self.log_path = folder / "log"
+                with open(self.log_path, "ab") as log:
+                    self.process = subprocess.Popen(
+                        [f"/proc/self/fd/{program}", "serve", "--socket", self.socket, "--state", str(folder / "state")],
+                        stdout=log, stderr=log, user=ANN, group=ANN, extra_groups=[], pass_fds=[program])
+                wait_for(self.answers)
+
+        service = OfAnn(self.folder)
+        self.services.append(service)
+        os.chmod(service.socket, 0o666)
+        file = self.chain("a")
+        self.applied(service, file, user=ANN)
+        self.assertEqual(self.state(service, "a"), "running")  # root
+        status, answer = as_user(BOB, [], lambda: ask(service.socket, "GET", "/v1/chains"))
+        self.assertEqual(status, 403)
+        self.assertIn(f"runs as user {ANN}", answer["error"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,437 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`catena serve` and those who use it: chains, the commands, HTTP, metrics, what is remembered."""
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import unittest
+import urllib.error
+import urllib.request
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness import BIN, LIMIT_S, ServiceTest, firewall, wait_for
+
+
+def samples_of(text):
+    """{(name, labels without le in order): value}"""
+    return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in text_string_to_metric_families(text) for sample in family.samples}
+
+
+class Chains(ServiceTest):
+    def test_a_chain_is_applied_seen_stopped_and_deleted(self):
+        service = self.serve()
+        status, answer = self.apply(service, self.chain("a", nfs=firewall(), more="  tenant: red\n"))
+        self.assertEqual(status, 201, answer)
+        self.assertEqual((answer["name"], answer["tenant"], answer["uid"]), ("a", "red", os.geteuid()))
+        wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["rx"]["received_packets"] > 100)
+        status, answer = service.ask("POST", "/v1/chains/a/stop")
+        self.assertEqual((status, answer["state"], answer["accounted"]), (200, "stopped", True))
+        self.assertEqual(answer["rx"]["received_packets"], answer["tx"]["sent_packets"])
+        self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
+        self.assertEqual(service.ask("GET", "/v1/chains/a")[0], 404)
+        self.assertEqual(service.ask("GET", "/v1/chains"), (200, {"chains": []}))
+
+    def test_several_chains_run_at_once(self):
+        service = self.serve()
+        for name in ("a", "b", "c"):
+            self.applied(service, self.chain(name, nfs=firewall()))
+        for name in ("a", "b", "c"):
+            wait_for(lambda name=name: service.ask("GET", f"/v1/chains/{name}")[1]["tx"]["sent_packets"] > 100)
+
+    def test_a_source_that_ends_leaves_a_finished_chain(self):
+        service = self.serve()
+        self.applied(service, self.chain("a", rx="{generator: {count: 5000}}"))
+        wait_for(lambda: self.state(service, "a") == "finished")
+        answer = service.ask("GET", "/v1/chains/a")[1]
+        self.assertEqual(answer["tx"]["sent_packets"], 5000)
+
+    def test_a_bad_file_changes_nothing(self):
+        service = self.serve()
+        file = self.chain("a", nfs=firewall())
+        self.applied(service, file)
+        before = service.ask("GET", "/v1/chains/a")[1]
+        self.chain("a", nfs="[{name: x, type: firewal}]")
+        status, answer = self.apply(service, file)
+        self.assertEqual(status, 400)
+        self.assertEqual((answer["ok"], answer["errors"][0]["file"], answer["errors"][0]["line"]), (False, file, 8))
+        after = service.ask("GET", "/v1/chains/a")[1]
+        self.assertEqual(after["state"], "running")
+        self.assertGreaterEqual(after["rx"]["received_packets"], before["rx"]["received_packets"])
+
+    def test_a_chain_is_replaced_by_one_with_another_rx(self):
+        service = self.serve()
+        file = self.chain("a")
+        self.applied(service, file)
+        self.chain("a", rx="{generator: {count: 700}}")
+        status, _ = self.apply(service, file)
+        self.assertEqual(status, 200)
+        wait_for(lambda: self.state(service, "a") == "finished")
+        self.assertEqual(service.ask("GET", "/v1/chains/a")[1]["rx"]["received_packets"], 700)
+
+    def test_a_chain_is_replaced_by_one_with_the_same_output(self):
+        service = self.serve()
+        out = self.folder / "out.pcap"
+        file = self.chain("a", tx=f"{{pcap: {out}}}")
+        self.applied(service, file)
+        self.chain("a", rx="{generator: {count: 10, packet: 100}}", tx=f"{{pcap: {out}}}")
+        self.applied(service, file)
+        wait_for(lambda: self.state(service, "a") == "finished")
+        self.assertEqual(out.stat().st_size, 24 + 10 * (16 + 100))  # the old chain writes there no more
+
+    def test_two_chains_do_not_share_an_output(self):
+        service = self.serve()
+        out = self.folder / "out.pcap"
+        self.applied(service, self.chain("a", tx=f"{{pcap: {out}}}"))
+        os.symlink(out, self.folder / "other.pcap")
+        status, answer = self.apply(service, self.chain("b", tx=f"{{pcap: {self.folder}/other.pcap}}"))
+        self.assertEqual(status, 409)
+        self.assertIn("out.pcap is used by chain 'a'", answer["error"])
+        service.ask("POST", "/v1/chains/a/stop")
+        self.applied(service, str(self.folder / "b.yaml"))
+
+    def test_a_chain_that_waits_for_a_reader_blocks_no_other_and_no_end(self):
+        service = self.serve()
+        os.mkfifo(self.folder / "fifo")
+        waiting = subprocess.Popen([BIN, "apply", self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"), "--socket",
+                                    service.socket], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(waiting.kill)
+        wait_for(lambda: "waiting for a reader" in service.log())
+        status, answer = self.apply(service, str(self.folder / "a.yaml"))
+        self.assertEqual(status, 409, answer)
+        self.applied(service, self.chain("b"))
+        with open(self.folder / "fifo", "rb") as reader:
+            self.assertEqual(waiting.wait(LIMIT_S), 0)
+            self.assertEqual(len(reader.read(24)), 24)
+        self.assertEqual(service.end(), 0)
+
+    def test_standard_streams_are_not_for_chains(self):
+        service = self.serve()
+        for ends in ({"rx": "{pcap: '-'}"}, {"tx": "{pcap: '-'}"}):
+            status, answer = self.apply(service, self.chain("a", **ends))
+            self.assertEqual(status, 400)
+            self.assertIn("a service has no standard", answer["error"])
+
+    def test_options_are_those_of_run(self):
+        service = self.serve()
+        record = self.folder / "record"
+        file = self.chain("a", rx="{generator: {count: 50}}", nfs=firewall())
+        answer = self.applied(service, file, record=str(record), workers=1)
+        self.assertEqual((answer["workers"], answer["options"]), (1, {"record": str(record), "workers": 1}))
+        wait_for(lambda: self.state(service, "a") == "finished")
+        self.assertEqual(len(record.read_text().splitlines()), 50)
+        for options, says in (({"wrokers": 1}, "unknown 'wrokers'"), ({"workers": 0}, "from 1 to 256"),
+                              ({"workers": "2"}, "from 1 to 256"), ({"record": "here"}, "whole path"),
+                              ({"tx": "pcap:here"}, "whole path"), ({"pushdown": "maybe"}, "on, off"),
+                              ({"new_keys": 1}, "true, false"), ({"cores": "x"}, "cores"), ({"device": 3}, "a string")):
+            status, answer = self.apply(service, file, **options)
+            self.assertEqual(status, 400, answer)
+            self.assertIn(says, answer["error"])
+
+
+class Http(ServiceTest):
+    def test_wrong_requests_are_answered_with_the_right_status(self):
+        service = self.serve()
+        file = self.chain("a")
+        self.applied(service, file)
+        for method, path, body, expected in (
+                ("GET", "/", None, 404), ("GET", "/v1/chains/", None, 404), ("GET", "/v1/chains/b", None, 404),
+                ("GET", "/v1/chains/a/x", None, 404), ("GET", "/v1/chains/a/stop", None, 405),
+                ("PATCH", "/v1/chains/a", None, 405), ("PUT", "/v1/chains", None, 405), ("POST", "/metrics", None, 405),
+                ("POST", "/v1/chains/b/stop", None, 404), ("DELETE", "/v1/chains/b", None, 404),
+                ("POST", "/v1/chains", "", 400), ("POST", "/v1/chains", "{", 400), ("POST", "/v1/chains", "[]", 400),
+                ("POST", "/v1/chains", {"file": 3}, 400), ("POST", "/v1/chains", {"file": "a.yaml"}, 400),
+                ("POST", "/v1/chains", {"file": "/no/file.yaml"}, 400), ("POST", "/v1/chains", {"file": "/\0"}, 400),
+                ("POST", "/v1/chains", {"file": "/" + "x/" * 20000}, 400),
+                ("POST", "/v1/chains", {"file": file, "optoins": {}}, 400),
+                ("POST", "/v1/chains", {"file": file, "options": []}, 400),
+                ("POST", "/v1/chains", "[" * 60000, 400), ("POST", "/v1/chains", b"\xff\xfe", 400),
+                ("PUT", "/v1/chains/b", {"file": file}, 400), ("PUT", "/v1/chains/a", {"file": file}, 200),
+                ("POST", "/v1/chains", {"file": "x" * 70000}, 413), ("GET", "/v1/chains/%0a%00%ff", None, 404)):
+            status, answer = service.ask(method, path, body)
+            self.assertEqual(status, expected, (method, path, answer))
+            if expected >= 400:
+                self.assertIs(answer["ok"], False)
+                self.assertEqual([each["message"] for each in answer["errors"]], answer["error"].splitlines())
+        self.assertEqual(service.ask("GET", "/v1/version")[0], 200)
+        self.assertEqual(self.state(service, "a"), "running")
+
+    def test_bodies_without_end_and_noise_end_nothing(self):
+        service = self.serve()
+
+        def raw(text):
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(LIMIT_S)
+                connection.connect(service.socket)
+                try:
+                    connection.sendall(text)
+                    connection.shutdown(socket.SHUT_WR)
+                    return connection.recv(100)
+                except OSError:
+                    return b""
+
+        chunk = b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
+        answer = raw(b"POST /v1/chains HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 40 + b"0\r\n\r\n")
+        self.assertIn(b" 413 ", answer)
+        for noise in (b"", b"\0" * 5000, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100_000 + b"\r\n\r\n",
+                      b"POST /v1/chains HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}",
+                      b"POST /v1/chains HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
+                      b"POST /v1/chains HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{}",
+                      b"X: y\r\n" * 20_000):
+            raw(noise)
+        self.assertTrue(service.answers())
+
+    def test_the_log_has_one_line_for_what_is_refused(self):
+        service = self.serve()
+        service.ask("GET", "/v1/chains/x%0aerror%20all%20is%20lost%1b[2J")
+        line = wait_for(lambda: [each for each in service.log().splitlines() if "404" in each])[0]
+        self.assertIn("all is lost", line)
+        self.assertNotIn("\x1b", line)
+
+
+class Metrics(ServiceTest):
+    def test_an_independent_parser_reads_what_the_report_has(self):
+        service = self.serve()
+        self.applied(service, self.chain("a", rx="{generator: {count: 3000, packet: 100}}", nfs=firewall()))
+        self.applied(service, self.chain("b", rx="{generator: {count: 10}}"))
+        wait_for(lambda: self.state(service, "a") == "finished" and self.state(service, "b") == "finished")
+        samples = samples_of(service.ask("GET", "/metrics")[1])
+        of_a = ("chain", "a")
+        report = service.ask("GET", "/v1/chains/a")[1]
+        self.assertEqual(samples["catena_rx_packets_total", (of_a,)], 3000)
+        self.assertEqual(samples["catena_rx_bytes_total", (of_a,)], 300_000)
+        self.assertEqual(samples["catena_tx_packets_total", (of_a,)], report["tx"]["sent_packets"])
+        self.assertEqual(samples["catena_tx_packets_total", (("chain", "b"),)], 10)
+        self.assertEqual(samples["catena_nf_packets_total", (of_a, ("nf", "fw"), ("shard", "0"))], 3000)
+        dropped = sum(value for (name, labels), value in samples.items()
+                      if name == "catena_nf_dropped_packets_total" and of_a in labels)
+        self.assertEqual(dropped, report["dropped_packets"])
+        for state, value in (("finished", 1), ("running", 0), ("failed", 0)):
+            self.assertEqual(samples["catena_chain_state", (of_a, ("state", state))], value)
+        self.assertEqual(samples["catena_latency_seconds_count", (of_a,)], 3000)
+        self.assertEqual(samples["catena_latency_seconds_bucket", (of_a, ("le", "+Inf"))], 3000)
+        self.assertLess(samples["catena_latency_seconds_sum", (of_a,)], 3000 * LIMIT_S)
+        busy = [stage["busy_seconds"] for stage in report["stages"] if stage["name"] == "rx"]
+        self.assertAlmostEqual(samples["catena_stage_busy_seconds_total", (of_a, ("stage", "rx"))], busy[0], places=5)
+        self.assertFalse([name for name, _ in samples if name.endswith("_ns") or "_ns_" in name])
+
+    def test_a_port_serves_metrics_and_nothing_else(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        service = self.serve("--metrics", address)
+        self.applied(service, self.chain("a"))
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=LIMIT_S) as response:
+            self.assertIn("version=0.0.4", response.headers["Content-Type"])
+            self.assertIn(("catena_chain_state", (("chain", "a"), ("state", "running"))),
+                          samples_of(response.read().decode()))
+        for path, body, expected in (("/v1/chains", None, 404), ("/metrics", b"x", 405)):
+            with self.assertRaises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(f"http://{address}{path}", data=body, timeout=LIMIT_S)
+            self.assertEqual(refused.exception.code, expected)
+
+    def test_an_address_that_is_none_is_refused(self):
+        for address in ("9464", "localhost:9464", "127.0.0.1:99999", "127.0.0.1:", "[::1:1"):
+            done = subprocess.run([BIN, "serve", "--socket", self.folder / "s", "--state", self.folder / "state",
+                                   "--metrics", address], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("127.0.0.1:9464", done.stderr)
+
+
+class Commands(ServiceTest):
+    def test_commands_show_what_the_service_says(self):
+        service = self.serve()
+        self.chain("a", nfs=firewall())
+        self.assertEqual(self.cli(service, "get").stdout.count("\n"), 1)
+        done = subprocess.run([BIN, "apply", "a.yaml", "--socket", "s", "--workers", "1"], cwd=self.folder,
+                              capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "a: running\n", ""))
+        self.assertRegex(self.cli(service, "get").stdout, r"\na +running +a ")
+        self.assertRegex(self.cli(service, "get", "a").stdout, r"nf +fw \(firewall\) on cpu: in \d+")
+        answer = json.loads(self.cli(service, "get", "a", "--json").stdout)
+        self.assertEqual((answer["file"], answer["options"]), (str(self.folder / "a.yaml"), {"workers": 1}))
+        self.assertEqual(len(json.loads(self.cli(service, "get", "--json").stdout)["chains"]), 1)
+        self.assertEqual(self.cli(service, "stop", "a").stdout, "a: stopped\n")
+        self.assertEqual(self.cli(service, "delete", "a").stdout, "a: deleted\n")
+        self.assertIn("there is no chain 'a'", self.cli(service, "stop", "a", status=1).stderr)
+        refused = json.loads(self.cli(service, "get", "..", "--json", status=1).stdout)
+        self.assertEqual(refused["errors"][0]["message"], "there is no chain '..'")
+
+    def test_errors_of_a_file_have_its_positions(self):
+        service = self.serve()
+        file = self.chain("a", nfs="[{name: x, type: firewal}]")
+        done = self.cli(service, "apply", file, "--json", status=1)
+        self.assertIn(f"{file}:8:", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["errors"][0]["line"], 8)
+
+    def test_top_shows_rates(self):
+        service = self.serve()
+        self.applied(service, self.chain("a", nfs=firewall()))
+        self.applied(service, self.chain("b", rx="{generator: {count: 10}}"))
+        frame = json.loads(self.cli(service, "top", "--once", "--json").stdout)["chains"]
+        self.assertEqual([each["name"] for each in frame], ["a", "b"])
+        self.assertGreater(frame[0]["received_pps"], 10_000)
+        self.assertLess(frame[0]["received_pps"], 40_000)
+        self.assertEqual((frame[1]["received_pps"], frame[1]["state"]), (0, "finished"))
+        self.assertRegex(self.cli(service, "top", "--once").stdout, r"a +running +[\d.]+ kpps +0\.0\d\d ")
+
+    def test_without_a_service_the_command_says_how_to_start_one(self):
+        done = subprocess.run([BIN, "get", "--socket", self.folder / "none"], capture_output=True, text=True, check=False,
+                              timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"no service listens at {self.folder}/none; start one: catena serve --socket", done.stderr)
+
+
+class Life(ServiceTest):
+    def test_the_end_finishes_what_is_inside_and_reports(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            service = self.serve()
+            self.applied(service, self.chain("a", nfs=firewall()))
+            wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["rx"]["received_packets"] > 100)
+            self.assertEqual(service.end(number), 0, service.log())
+            (self.folder / "state" / "a.json").unlink()
+            line = [each for each in service.log().splitlines() if "a: stopped" in each][-1]
+            received, sent = (int(line.split(word)[1].split(",")[0]) for word in ("received ", "sent "))
+            self.assertGreater(received, 100)
+            self.assertEqual(received, sent)
+            self.assertFalse(os.path.exists(service.socket))
+
+    def test_two_signals_at_once_are_one_and_a_later_one_ends_at_once(self):
+        service = self.serve()
+        self.applied(service, self.chain("a"))
+        service.process.send_signal(signal.SIGINT)
+        self.assertEqual(service.end(signal.SIGTERM), 0, service.log())
+        (self.folder / "state" / "a.json").unlink()
+        os.mkfifo(self.folder / "fifo")
+        service = self.serve()
+        waiting = subprocess.Popen([BIN, "apply", self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"), "--socket",
+                                    service.socket], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(waiting.wait)
+        wait_for(lambda: "waiting for a reader" in service.log())
+        service.process.send_signal(signal.SIGINT)
+        wait_for(lambda: service.process.send_signal(signal.SIGTERM) or service.process.poll() is not None, 5)
+        self.assertEqual(service.process.poll(), -signal.SIGTERM)
+
+    def test_a_second_service_is_refused_and_a_killed_one_is_followed(self):
+        service = self.serve()
+        second = subprocess.run([BIN, "serve", "--socket", service.socket, "--state", self.folder / "other"],
+                                capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn(f"another service has {service.socket}: process {service.process.pid}", second.stderr)
+        self.assertTrue(service.answers())
+        service.process.kill()
+        service.process.wait()
+        self.assertTrue(os.path.exists(service.socket))
+        self.assertTrue(self.serve().answers())
+
+    def test_of_services_that_start_at_once_one_serves(self):
+        started = [subprocess.Popen([BIN, "serve", "--socket", self.folder / "s", "--state", self.folder / f"state{i}"],
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(5)]
+        self.addCleanup(lambda: [each.kill() or each.wait() for each in started])
+        wait_for(lambda: sum(each.poll() is None for each in started) == 1)
+        serving = next(each for each in started if each.poll() is None)
+        wait_for(lambda: self.cli_answers())
+        serving.terminate()
+        self.assertEqual(serving.wait(LIMIT_S), 0)
+
+    def cli_answers(self):
+        return subprocess.run([BIN, "get", "--socket", self.folder / "s"], capture_output=True, check=False,
+                              timeout=LIMIT_S).returncode == 0
+
+    def test_what_is_no_socket_is_left_alone(self):
+        (self.folder / "s").write_text("mine")
+        done = subprocess.run([BIN, "serve", "--socket", self.folder / "s", "--state", self.folder / "state"],
+                              capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no socket", done.stderr)
+        self.assertEqual((self.folder / "s").read_text(), "mine")
+
+    def test_chains_come_back_with_the_service(self):
+        service = self.serve()
+        self.applied(service, self.chain("runs", more="  tenant: red\n"), workers=1)
+        self.applied(service, self.chain("stopped"))
+        self.applied(service, self.chain("ended", rx="{generator: {count: 10}}"))
+        self.applied(service, self.chain("broken", nfs=firewall()))
+        self.applied(service, self.chain("deleted"))
+        service.ask("POST", "/v1/chains/stopped/stop")
+        service.ask("DELETE", "/v1/chains/deleted")
+        wait_for(lambda: self.state(service, "ended") == "finished")
+        self.assertEqual(service.end(), 0)
+        self.chain("broken", nfs="[{name: x, type: firewal}]")
+        service = self.serve()
+        wait_for(lambda: self.state(service, "runs") == "running")
+        wait_for(lambda: self.state(service, "broken") == "failed")
+        chains = {each["name"]: each for each in service.ask("GET", "/v1/chains")[1]["chains"]}
+        self.assertEqual(sorted(chains), ["broken", "ended", "runs", "stopped"])
+        self.assertEqual((chains["runs"]["tenant"], chains["runs"]["options"]), ("red", {"workers": 1}))
+        self.assertEqual((chains["stopped"]["state"], chains["ended"]["state"]), ("stopped", "stopped"))
+        self.assertIn("unknown NF type 'firewal'", chains["broken"]["error"])
+        self.chain("broken", nfs=firewall())
+        self.assertEqual(self.applied(service, str(self.folder / "broken.yaml"))["state"], "running")
+
+    def test_a_killed_service_starts_its_chains_again(self):
+        service = self.serve()
+        self.applied(service, self.chain("a"))
+        service.process.kill()
+        service.process.wait()
+        service = self.serve()
+        wait_for(lambda: self.state(service, "a") == "running")
+
+    def test_a_chain_that_waits_does_not_keep_the_service_from_starting_or_ending(self):
+        os.mkfifo(self.folder / "fifo")
+        service = self.serve()
+        file = self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}")
+        reader = subprocess.Popen(["cat", self.folder / "fifo"], stdout=subprocess.DEVNULL)
+        self.addCleanup(reader.kill)
+        self.applied(service, file)
+        service.process.kill()
+        service.process.wait()
+        reader.wait(LIMIT_S)
+        service = self.serve()
+        wait_for(lambda: "waiting for a reader" in service.log())
+        self.assertEqual(self.state(service, "a"), "starting")
+        self.applied(service, self.chain("b"))
+        with open(self.folder / "fifo", "rb"):
+            wait_for(lambda: self.state(service, "a") == "running")
+
+    def test_damaged_state_keeps_nothing_else_from_starting(self):
+        service = self.serve()
+        self.applied(service, self.chain("a"))
+        self.assertEqual(service.end(), 0)
+        state = self.folder / "state"
+        self.assertEqual(state.stat().st_mode & 0o777, 0o700)
+        good = json.loads((state / "a.json").read_text())
+        for number, text in enumerate(("", "{", "[]", "{}", json.dumps({**good, "uid": "root"}), json.dumps(good),
+                                       json.dumps({**good, "name": "d7", "options": 3}), "\xff" * 100, "[" * 100_000)):
+            (state / f"d{number}.json").write_text(text, encoding="latin-1")
+        (state / "half.json.new").write_text("{")
+        service = self.serve()
+        wait_for(lambda: self.state(service, "a") == "running")
+        self.assertEqual(len(service.ask("GET", "/v1/chains")[1]["chains"]), 1)
+        self.assertEqual(service.log().count("not what the service wrote"), 9)
+
+    def test_a_state_that_cannot_be_written_changes_nothing(self):
+        service = self.serve()
+        file = self.chain("old")
+        self.applied(service, file)
+        before = resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        self.chain("old", rx="{generator: {count: 10}}")
+        for path in (file, self.chain("new")):
+            status, answer = self.apply(service, path)
+            self.assertEqual(status, 500, answer)
+            self.assertIn("cannot be written", answer["error"])
+        self.assertEqual(service.ask("POST", "/v1/chains/old/stop")[0], 500)
+        resource.prlimit(service.process.pid, resource.RLIMIT_FSIZE, before)
+        self.assertEqual([(each["name"], each["state"]) for each in service.ask("GET", "/v1/chains")[1]["chains"]],
+                         [("old", "running")])
+        self.assertEqual(os.listdir(self.folder / "state"), ["old.json"])
+        self.applied(service, str(self.folder / "new.yaml"))
+
+
+if __name__ == "__main__":
+    unittest.main()
