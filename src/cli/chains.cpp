@@ -85,6 +85,9 @@ std::string chain_text(Json const& chain) {
   if (const std::string error = error_of(chain); !error.empty()) {
     text += concat("error    ", error, "\n");
   }
+  if (const Json& quarantine = chain.value("quarantine", Json()); quarantine.is_string()) {
+    text += concat("device   in quarantine: ", quarantine.get<std::string>(), "\n");
+  }
   if (!chain.contains("rx")) {
     return text;
   }
@@ -134,6 +137,11 @@ int stop(ServiceArguments const& arguments) {
   return ask_and_print(arguments, "POST", service::chain_path(arguments.name) + "/stop", "", [](Json const& chain) {
     return concat(chain.value("name", ""), ": ", chain.value("state", ""), "\n");
   });
+}
+
+int reset(ServiceArguments const& arguments) {
+  return ask_and_print(arguments, "POST", service::chain_path(arguments.name) + "/reset", "",
+                       [&](Json const& /*chain*/) { return concat(arguments.name, ": out of quarantine\n"); });
 }
 
 int remove(ServiceArguments const& arguments) {

@@ -61,6 +61,8 @@ int serve(ServiceArguments const& arguments, std::string const& nf_path);
 int apply(RunArguments const& run, ServiceArguments const& arguments);
 int get(ServiceArguments const& arguments);
 int stop(ServiceArguments const& arguments);
+/// Lifts the quarantine of a chain.
+int reset(ServiceArguments const& arguments);
 int remove(ServiceArguments const& arguments);
 /// Shows what chains do, anew each second until it is interrupted.
 int top(ServiceArguments const& arguments);

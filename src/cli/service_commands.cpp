@@ -48,6 +48,10 @@ void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& se
   add_by_name(app, "get", "List the chains of the service, or say what one does", cli::get, false, service, status);
   add_by_name(app, "stop", "Stop a chain of the service, which stays known", cli::stop, true, service, status);
   add_by_name(app, "delete", "Stop a chain of the service and forget it", cli::remove, true, service, status);
+  CLI::App* nf = app.add_subcommand("nf", "Network functions of the service");
+  nf->require_subcommand(1);
+  add_by_name(*nf, "reset", "Let a chain back to the device that its kernel took down", cli::reset, true, service,
+              status);
   CLI::App* top = app.add_subcommand("top", "Show what the chains of the service do, anew each second");
   add_socket(*top, service);
   top->add_flag("--once", service.once, "One frame, of one second, and no more");

@@ -31,8 +31,14 @@ void DeviceRecovery::stop() {
     is_stopping_ = true;
   }
   stopping_changed_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
+  if (!thread_.joinable()) {
+    return;
+  }
+  thread_.join();
+  for (State& state : states_) {  // what came about since it was last looked at
+    if (!state.current().use().allowed() && !std::exchange(state.is_lost, true)) {
+      losses_.fetch_add(1, std::memory_order_relaxed);
+    }
   }
 }
 

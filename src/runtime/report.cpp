@@ -130,7 +130,7 @@ std::string to_text(Report const& report) {
                    report.device == "none" ? report.device_note : "");
   }
   if (report.device_losses > 0) {
-    fmt::format_to(out, "          lost {} times and in use again {} times; meanwhile the CPU implementations served\n",
+    fmt::format_to(out, "          losses: {}, returns: {}; in between the CPU implementations served\n",
                    report.device_losses, report.device_returns);
   }
   if (!report.sync.empty()) {

@@ -89,7 +89,8 @@ TEST(ChainRun, a_device_that_hangs_keeps_nobody_waiting) {
   static const std::unique_ptr<device::Device> kLasting = *std::move(real);  // what hangs is never taken down
   chain::RunOptions options;
   device::testing::FaultyDevice* hanging = nullptr;
-  options.open_device = [&hanging]() -> Result<std::unique_ptr<device::Device>> {
+  options.open_device = [&hanging](device::DevicePreference const&,
+                                   std::string*) -> Result<std::unique_ptr<device::Device>> {
     auto faulty = std::make_unique<device::testing::FaultyDevice>(*kLasting);
     hanging = faulty.get();
     return faulty;

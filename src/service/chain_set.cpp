@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
+#include "core/process_work.hpp"
+
 #include "service/claim.hpp"
 #include "service/log_line.hpp"
 
@@ -141,6 +143,7 @@ ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared
   if (Status ended = ends_first ? end_before() : absl::OkStatus(); !ended.ok()) {
     return {std::move(ended), false};
   }
+  use_servers(applied.name, prepared.options);
   Result<std::unique_ptr<ChainRun>> run =
       ChainRun::create(std::move(prepared.config), std::move(prepared.options), applied.caller, registry_);
   if (!run.ok()) {
@@ -208,11 +211,43 @@ Status ChainSet::remove(std::string const& name, Caller const& caller) {
   return absl::OkStatus();
 }
 
-ChainView ChainSet::view_of(Entry const& entry) {
+/// A chain's device is in a process of its own, by the chain's name.
+void ChainSet::use_servers(std::string const& chain, chain::RunOptions& options) const {
+  if (servers_ == nullptr) {
+    return;
+  }
+  options.device_returns = true;
+  options.open_device = [servers = servers_, chain](device::DevicePreference const& preference,
+                                                    std::string* why) -> Result<std::unique_ptr<device::Device>> {
+    auto device = do_process_work([&] { return servers->open(preference, chain, why); });
+    if (absl::IsFailedPrecondition(device.status())) {
+      *why = concat(std::string(device.status().message()), "; `catena nf reset ", chain, "` lifts that");
+      return nullptr;  // in quarantine: the CPU serves
+    }
+    return device;
+  };
+}
+
+Status ChainSet::lift_quarantine(std::string const& name, Caller const& caller) {
+  {
+    const std::lock_guard lock(mutex_);
+    CATENA_RETURN_IF_ERROR(entry_for(name, caller).status());
+  }
+  if (servers_ == nullptr || !servers_->reset(name).ok()) {
+    return absl::FailedPreconditionError(concat("chain '", name, "' is not in quarantine"));
+  }
+  spdlog::info("{}: its quarantine is lifted", name);
+  return absl::OkStatus();
+}
+
+ChainView ChainSet::view_of(Entry const& entry) const {
   const ChainState state = !entry.error.empty()       ? ChainState::kFailed
                            : entry.applied.is_stopped ? ChainState::kStopped
                                                       : ChainState::kStarting;
-  ChainView view{entry.applied, state, entry.error, {}, {}};
+  ChainView view{entry.applied, state, entry.error, {}, {}, {}};
+  if (servers_ != nullptr) {
+    view.quarantine = servers_->quarantine_of(entry.applied.name);
+  }
   if (entry.run != nullptr) {
     view.report = entry.run->report();
     view.counts = entry.run->counts();
@@ -241,7 +276,8 @@ std::vector<ChainView> ChainSet::list(Caller const& caller) const {
     }
   }
   std::vector<ChainView> views;
-  std::transform(entries.begin(), entries.end(), std::back_inserter(views), view_of);
+  std::transform(entries.begin(), entries.end(), std::back_inserter(views),
+                 [this](Entry const& entry) { return view_of(entry); });
   return views;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/metrics.hpp"
+#include "device/remote/server_pool.hpp"
 #include "nf/registry.hpp"
 #include "runtime/report.hpp"
 #include "service/applied.hpp"
@@ -27,6 +28,7 @@ struct ChainView {
   Applied applied;
   ChainState state = ChainState::kStopped;
   std::string error;                      ///< why it failed; else empty
+  std::string quarantine;                 ///< why it may not use its device; else empty
   std::optional<runtime::Report> report;  ///< of its last run in this service; none: there was none
   metrics::Snapshot counts;
 };
@@ -39,8 +41,10 @@ struct ChainView {
 /// was done.
 class ChainSet {
  public:
-  /// `registry` must outlive it.
-  ChainSet(nf::Registry const& registry, StateStore store) : registry_(registry), store_(std::move(store)) {}
+  /// `registry` and `servers` must outlive it. `servers`: of the devices that chains use; null: they are opened in this
+  /// process.
+  ChainSet(nf::Registry const& registry, StateStore store, device::remote::ServerPool* servers)
+      : registry_(registry), store_(std::move(store)), servers_(servers) {}
 
   /// Waits for those that start_remembered() starts.
   ~ChainSet();
@@ -70,6 +74,9 @@ class ChainSet {
   Status stop(std::string const& name, Caller const& caller);
   /// Ends and forgets it. As stop().
   Status remove(std::string const& name, Caller const& caller);
+
+  /// Lets a chain back to the device whose kernel took it down. FailedPrecondition where it is not in quarantine.
+  Status lift_quarantine(std::string const& name, Caller const& caller);
 
   Result<ChainView> get(std::string const& name, Caller const& caller) const;
   /// Those that the caller may see, by name.
@@ -110,10 +117,12 @@ class ChainSet {
   void remember_finished();
   std::vector<std::shared_ptr<ChainRun>> runs() const;
   Result<Entry> entry_for(std::string const& name, Caller const& caller) const;
-  static ChainView view_of(Entry const& entry);
+  ChainView view_of(Entry const& entry) const;
+  void use_servers(std::string const& chain, chain::RunOptions& options) const;
 
   nf::Registry const& registry_;
   StateStore store_;
+  device::remote::ServerPool* servers_;
   mutable std::mutex mutex_;  ///< of what follows, and of store_
   std::map<std::string, Entry> chains_;
   bool is_ending_ = false;

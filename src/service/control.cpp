@@ -34,6 +34,7 @@ unsigned http_status(Status const& status) {
     case absl::StatusCode::kNotFound:
       return kNotFound;
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAlreadyExists:
       return 409;
     case absl::StatusCode::kUnavailable:
@@ -58,10 +59,12 @@ HttpResponse other_method(std::string allowed) {
 }
 
 HttpResponse no_such_resource(std::string const& path) {
-  return error_response(kNotFound, absl::NotFoundError(concat(
-                                       "there is no ", path,
-                                       "; there are /v1/chains, /v1/chains/NAME, /v1/chains/NAME/stop, /v1/version "
-                                       "and /metrics")));
+  return error_response(
+      kNotFound,
+      absl::NotFoundError(
+          concat("there is no ", path,
+                 "; there are /v1/chains, /v1/chains/NAME, /v1/chains/NAME/stop, /v1/chains/NAME/reset, /v1/version "
+                 "and /metrics")));
 }
 
 HttpResponse metrics_of(std::vector<ChainView> const& chains, std::string const& version) {
@@ -72,10 +75,15 @@ HttpResponse metrics_of(std::vector<ChainView> const& chains, std::string const&
 
 /// The report of `catena run --json`, with what the service knows.
 Json json_of(ChainView const& chain) {
-  Json json = {{"name", chain.applied.name},      {"state", to_string(chain.state)},
-               {"file", chain.applied.file},      {"tenant", chain.applied.tenant},
-               {"uid", chain.applied.caller.uid}, {"options", to_json(chain.applied.options)},
-               {"ok", chain.error.empty()},       {"error", chain.error.empty() ? Json() : Json(chain.error)}};
+  Json json = {{"name", chain.applied.name},
+               {"state", to_string(chain.state)},
+               {"file", chain.applied.file},
+               {"tenant", chain.applied.tenant},
+               {"uid", chain.applied.caller.uid},
+               {"options", to_json(chain.applied.options)},
+               {"quarantine", chain.quarantine.empty() ? Json() : Json(chain.quarantine)},
+               {"ok", chain.error.empty()},
+               {"error", chain.error.empty() ? Json() : Json(chain.error)}};
   if (chain.report) {
     json.update(Json::parse(runtime::to_json(*chain.report)));
   }
@@ -132,6 +140,11 @@ HttpResponse stop(ChainSet& chains, std::string const& name, Caller const& calle
   return status.ok() ? get(chains, name, caller) : failed(status);
 }
 
+HttpResponse reset(ChainSet& chains, std::string const& name, Caller const& caller) {
+  const Status status = chains.lift_quarantine(name, caller);
+  return status.ok() ? get(chains, name, caller) : failed(status);
+}
+
 HttpResponse answer_chains(ChainSet& chains, HttpRequest const& request, Caller const& caller) {
   if (request.method == "GET") {
     return list(chains, caller);
@@ -143,10 +156,14 @@ HttpResponse answer_chains(ChainSet& chains, HttpRequest const& request, Caller 
 HttpResponse answer_chain(ChainSet& chains, std::string_view path, HttpRequest const& request, Caller const& caller) {
   const std::string name(path.substr(0, path.find('/')));
   if (name.size() != path.size()) {
-    if (path.substr(name.size()) != "/stop") {
+    const std::string_view what = path.substr(name.size());
+    if (what != "/stop" && what != "/reset") {
       return no_such_resource(request.path);
     }
-    return request.method == "POST" ? stop(chains, name, caller) : other_method("POST");
+    if (request.method != "POST") {
+      return other_method("POST");
+    }
+    return what == "/stop" ? stop(chains, name, caller) : reset(chains, name, caller);
   }
   if (request.method == "GET") {
     return get(chains, name, caller);

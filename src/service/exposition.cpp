@@ -144,6 +144,9 @@ class ChainCollector final : public prometheus::Collectable {
         families.add_info("catena_chain_state", "1 for the state that a chain is in.",
                           {of_chain, {"state", std::string(to_string(state))}}, state == chain.state);
       }
+      families.add_info("catena_chain_quarantined",
+                        "1 for a chain whose kernel took its device down: the CPU serves it.", {of_chain},
+                        !chain.quarantine.empty());
       for (metrics::Sample const& sample : chain.counts.samples()) {
         Labels labels{of_chain};
         for (metrics::Label const& label : sample.labels) {

@@ -27,12 +27,23 @@ Status start_eal(std::vector<std::string> const& pci) {
   return eal::start(arguments);
 }
 
+/// Null where the program of the servers is missing.
+std::unique_ptr<device::remote::ServerPool> make_servers() {
+  const Result<std::string> program = device::remote::find_server_program();
+  if (!program.ok()) {
+    spdlog::warn("devices are opened in this process, which a kernel that traps takes down: {}",
+                 std::string(program.status().message()));
+    return nullptr;
+  }
+  return std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{*program, {}});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, nf::Registry const& registry) {
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
-  std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store)));
+  std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store), make_servers()));
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
     CATENA_ASSIGN_OR_RETURN(

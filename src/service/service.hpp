@@ -41,10 +41,12 @@ class Service {
   bool end(std::chrono::milliseconds limit);
 
  private:
-  Service(ControlSocket socket, nf::Registry const& registry, StateStore store)
-      : socket_(std::move(socket)), chains_(registry, std::move(store)) {}
+  Service(ControlSocket socket, nf::Registry const& registry, StateStore store,
+          std::unique_ptr<device::remote::ServerPool> servers)
+      : servers_(std::move(servers)), socket_(std::move(socket)), chains_(registry, std::move(store), servers_.get()) {}
 
   OwnWork own_work_;
+  std::unique_ptr<device::remote::ServerPool> servers_;  ///< null: their program is missing
   ControlSocket socket_;
   ChainSet chains_;
   std::unique_ptr<HttpServer> control_;

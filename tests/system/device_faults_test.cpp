@@ -199,6 +199,22 @@ TEST_P(DeviceServerDeaths, cost_at_most_what_the_device_alone_had_and_nfs_return
   }
 }
 
+TEST(DeviceFaults, a_chain_whose_kernel_never_ends_is_kept_from_the_device_and_served_by_the_cpu) {
+  const FaultChain chain{"endless", {{"one", "mix", "salt: 3"}, {"two", "mix", "salt: 255"}}, 0b11};
+  for (const Crossing crossing : kCrossings) {
+    const FaultRun run = fault_run(chain, crossing, 1, {Fault::Kind::kEndless});
+    const FaultResult result = expect_kept(chain, run);
+    EXPECT_EQ(result.status, absl::OkStatus());
+    EXPECT_EQ(result.report.device_losses, 1U);
+    EXPECT_EQ(result.report.device_returns, 0U);
+    EXPECT_THAT(result.quarantine, HasSubstr("mix"));
+    EXPECT_EQ(result.report.slots_in_use, 0U);
+    for (runtime::NfReport const& nf : result.report.nfs) {
+      EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Chains, DeviceServerDeaths, ::testing::Range(std::size_t{0}, fault_chains().size()));
 
 TEST(DeviceFaults, a_device_without_memory_at_the_start_is_an_error) {

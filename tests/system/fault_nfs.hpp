@@ -16,7 +16,7 @@ bool spill_was_requested();
 
 /// The built-in types, and:
 ///   mix   `salt: N`: TTL, payload and output port become other ones, by a map that depends on N and that no order of
-///         two salts undoes
+///         two salts undoes; on a device salt 255 never ends
 ///   scan  sums the payload up: alerts about sums that 7 divides, and drops those that 13 divides ("thirteen"); writes
 ///         no field, and has a spill area
 nf::Registry const& nfs_for_faults();

@@ -112,6 +112,7 @@ void arm(FaultyDevice& device, Fault const& fault) {
       set_spill_requests(fault.requests);
       break;
     case Fault::Kind::kKilled:  // by a Killer
+    case Fault::Kind::kEndless:
       break;
   }
 }
@@ -121,14 +122,8 @@ class Killer {
  public:
   Killer(FaultRun const& run, runtime::Session const*& session) : run_(&run), session_(&session) {}
 
-  Status start() {
-    CATENA_ASSIGN_OR_RETURN(supervisor_, device::remote::Supervisor::start(device::testing::server_options()));
-    return absl::OkStatus();
-  }
-  Result<std::unique_ptr<device::Device>> open() {
-    CATENA_ASSIGN_OR_RETURN(device::remote::Fd socket, supervisor_->connect("chain"));
-    return device::remote::connect(std::move(socket));
-  }
+  Result<std::unique_ptr<device::Device>> open() { return servers_.open(kDevice, "chain", nullptr); }
+  std::string quarantine() const { return servers_.quarantine_of("chain"); }
   /// Whether rx may go on after so many frames.
   bool may_go_on(std::uint64_t delivered) {
     if (kills_ > returns_) {
@@ -144,7 +139,7 @@ class Killer {
     }
     if (kills_ < run_->fault.nth && delivered >= run_->armed_after * (kills_ + 1)) {
       note_device_work();
-      kill(supervisor_->pid(), SIGKILL);
+      kill(servers_.pid_of(kDevice), SIGKILL);
       ++kills_;
       killed_at_ = delivered;
     }
@@ -158,11 +153,13 @@ class Killer {
   bool has_worked() const { return has_worked_ && kills_ == run_->fault.nth && returns_ == kills_; }
 
  private:
+  inline static const device::DevicePreference kDevice = device::DevicePreference::of("opencl");
   static constexpr std::uint64_t kFramesWithout = 300;  ///< that come while the device is away
 
   FaultRun const* run_;
   runtime::Session const** session_;
-  std::unique_ptr<device::remote::Supervisor> supervisor_;
+  device::remote::ServerPool servers_{
+      {device::testing::server_options().program, {std::chrono::milliseconds(1000)}, std::chrono::milliseconds(1000)}};
   std::uint64_t kills_ = 0;
   std::uint64_t returns_ = 0;
   std::uint64_t killed_at_ = 0;
@@ -262,17 +259,15 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   FaultyDevice* faulty = nullptr;
   bool is_armed = false;
   const bool is_killed = on_device && run.fault.kind == Fault::Kind::kKilled;
+  const bool is_served = is_killed || (on_device && run.fault.kind == Fault::Kind::kEndless);
   runtime::Session const* session = nullptr;
   Killer killer(run, session);
-  if (is_killed) {
-    CATENA_RETURN_IF_ERROR(killer.start());
-  }
   chain::RunOptions options;
   options.workers = run.workers;
   options.sync = sync_for(run.crossing);
-  options.device_returns = is_killed;
+  options.device_returns = is_served;
   options.open_device = [&](device::DevicePreference const&, std::string*) -> Result<std::unique_ptr<device::Device>> {
-    if (is_killed) {
+    if (is_served) {
       return killer.open();
     }
     auto device = std::make_unique<FaultyDevice>(*nf::testing::devices().front());
@@ -298,14 +293,17 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   session = chain.get();
   set_spill_requests(SpillRequests::kNone);
   result.status = chain->run();
-  killer.note_device_work();
+  if (is_killed) {
+    killer.note_device_work();
+  }
   result.report = chain->report();
   result.plan = chain->plan();
   result.has_failed = std::any_of(result.report.nfs.begin(), result.report.nfs.end(),
                                   [](runtime::NfReport const& nf) { return !nf.device_error.empty(); });
-  if (is_killed) {
+  if (is_served) {
     result.has_failed = result.report.device_losses > 0;
     result.has_worked_after_return = killer.has_worked();
+    result.quarantine = killer.quarantine();
   }
   return result;
 }
@@ -324,6 +322,8 @@ std::string to_string(Fault const& fault) {
       return "hangs";
     case Fault::Kind::kKilled:
       return concat("its server is killed ", fault.nth, " times");
+    case Fault::Kind::kEndless:
+      return "a kernel never ends";
     case Fault::Kind::kBadSpill:
       return concat("bad spill requests ", static_cast<int>(fault.requests));
   }

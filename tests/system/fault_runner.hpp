@@ -22,6 +22,7 @@ struct Fault {
     kHangs,     ///< no event becomes ready any more
     kBadSpill,  ///< an NF asks its spill area for what is not there
     kKilled,    ///< the server that has it is killed, `nth` times, and started again each time
+    kEndless,   ///< a kernel never ends, which ends the server that has the device
   };
   Kind kind = Kind::kNone;
   device::testing::Call call = device::testing::Call::kReady;  ///< kOnce, kLost
@@ -66,6 +67,7 @@ struct FaultResult {
   bool has_failed = false;  ///< the fault came about
   /// kKilled: whether NFs worked on the device again after it was back, each time.
   bool has_worked_after_return = false;
+  std::string quarantine;  ///< kKilled, kEndless: why the chain may not use its device any more
   std::uint64_t device_failed() const;
 };
 

@@ -33,7 +33,7 @@ struct BlackBox {
     std::atomic<std::uint32_t> number;  ///< as the supervisor said it; 0: nobody
     /// When the oldest work began that is not finished, in nanoseconds of the steady clock; 0: there is none.
     std::atomic<std::int64_t> working_since;
-    SharedText<64> kernel;  ///< what was launched last
+    SharedText<256> kernels;  ///< what was launched last: several are of one recording
   };
   std::array<Client, kClients> clients;
   std::atomic<std::uint32_t> has_device;  ///< it was opened

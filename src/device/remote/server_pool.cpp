@@ -29,7 +29,7 @@ void ServerPool::judge(Supervisor::Death const& death) {
   for (Supervisor::Suspect const& suspect : death.suspects) {
     Suspicion& suspicion = suspicions_[suspect.client];
     if (death.suspects.size() == 1) {
-      suspicion.quarantine = concat("its kernel '", suspect.kernel, "' took the device down: ", death.reason);
+      suspicion.quarantine = concat("its work (", suspect.kernels, ") took the device down: ", death.reason);
       spdlog::error("{} is in quarantine: {}", suspect.client, suspicion.quarantine);
     } else {
       spdlog::warn("{} is one of {} whose kernel may have taken the device down: it is let back alone", suspect.client,

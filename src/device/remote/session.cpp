@@ -252,7 +252,8 @@ Result<Writer> Session::record_launch(Reader& body) {
   CATENA_ASSIGN_OR_RETURN(const ReadyLaunch launch, read_launch(launch_body));
   CATENA_RETURN_IF_ERROR((*recording)->commands->launch(*launch.kernel->kernel, launch.shape, launch.arguments));
   (*recording)->uses.insert((*recording)->uses.end(), launch.uses.begin(), launch.uses.end());
-  (*recording)->last_kernel = launch.kernel->name;
+  std::string& kernels = (*recording)->kernels;
+  kernels += concat(kernels.empty() ? "" : ", ", launch.kernel->name);
   return Writer();
 }
 

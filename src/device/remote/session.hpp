@@ -42,7 +42,7 @@ class Session {
     Uses uses;
     std::unique_ptr<CommandBuffer> commands;
     std::vector<std::pair<Event*, std::uint32_t>> times;  ///< with their time slots
-    std::string last_kernel;
+    std::string kernels;                                  ///< their names
   };
   struct Loaded {
     std::unique_ptr<Program> program;
@@ -76,9 +76,11 @@ class Session {
     std::vector<std::uint32_t> ran;  ///< recordings with timestamps since the last event
     bool has_work = false;           ///< behind the last event
     bool is_broken = false;
-    std::int64_t working_since = 0;  ///< or since it was last told that something is done; 0: it is not busy
-    std::string last_kernel;
+    std::int64_t working_since = 0;     ///< or since it was last told that something is done; 0: it is not busy
+    std::string kernels;                ///< names of those launched last, up to an event
+    bool kernels_are_complete = false;  ///< there was that event
 
+    void note(std::string_view launched);
     bool is_busy() const { return has_work || !pending.empty(); }
   };
   /// What was freed while work went on that may use it.

@@ -179,7 +179,7 @@ Status Session::do_command(ServedStream& stream, Command command, Reader& body) 
     }
     case Command::kLaunch: {
       CATENA_ASSIGN_OR_RETURN(const ReadyLaunch launch, read_launch(body));
-      stream.last_kernel = launch.kernel->name;
+      stream.note(launch.kernel->name);
       stream.has_work = true;
       return stream.stream->launch(*launch.kernel->kernel, launch.shape, launch.arguments);
     }
@@ -266,9 +266,7 @@ Status Session::enqueue(ServedStream& stream, EnqueueCommand const& command, boo
   if (!is_run) {
     return stream.stream->finalize(*(*recording)->commands);
   }
-  if (!(*recording)->last_kernel.empty()) {
-    stream.last_kernel = (*recording)->last_kernel;
-  }
+  stream.note((*recording)->kernels);
   stream.has_work = true;
   CATENA_RETURN_IF_ERROR(stream.stream->enqueue(*(*recording)->commands));
   if (!(*recording)->times.empty() && stream.ran.size() < kMaxObjects) {
@@ -290,7 +288,18 @@ Status Session::record(ServedStream& stream, RecordCommand const& command) {
                           has_time ? stream.stream->record_timestamp() : stream.stream->record());
   stream.pending.push_back({command.sequence, std::move(event), command.time_slot, std::exchange(stream.ran, {})});
   stream.has_work = false;
+  stream.kernels_are_complete = true;
   return absl::OkStatus();
+}
+
+void Session::ServedStream::note(std::string_view launched) {
+  constexpr std::size_t kEnough = 256;
+  if (std::exchange(kernels_are_complete, false)) {
+    kernels.clear();
+  }
+  if (kernels.size() < kEnough) {
+    kernels += concat(kernels.empty() ? "" : ", ", launched);
+  }
 }
 
 Result<bool> Session::poll_events(ServedStream& stream) {
@@ -362,7 +371,7 @@ void Session::note_work() {
     return;
   }
   if (oldest != nullptr) {
-    box_->kernel.set(oldest->last_kernel);
+    box_->kernels.set(oldest->kernels);
   }
   box_->working_since.store(since, std::memory_order_release);
 }

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <future>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -127,7 +128,7 @@ struct Supervisor::Impl {
     for (BlackBox::Client& client : black_box.clients) {
       if (client.number.load() != 0 && client.working_since.load() != 0) {
         busy.push_back(
-            {client.working_since.load(), {clients[client.number.load()], std::string(client.kernel.get())}});
+            {client.working_since.load(), {clients[client.number.load()], std::string(client.kernels.get())}});
       }
     }
     std::ranges::sort(busy, {}, [](auto const& entry) { return entry.first; });
@@ -138,6 +139,20 @@ struct Supervisor::Impl {
     last_reason = death.reason;
     server = {};
     return death;
+  }
+
+  /// Starts servers, and waits for the end of each. One thread for all: a server ends with the thread that started it
+  /// (PR_SET_PDEATHSIG).
+  void work(std::promise<Status>& started) {
+    {
+      const std::scoped_lock lock(mutex);
+      if (Status status = start_server(); !status.ok()) {
+        started.set_value(std::move(status));
+        return;
+      }
+    }
+    started.set_value(absl::OkStatus());
+    watch();
   }
 
   void watch() {
@@ -183,9 +198,13 @@ Result<std::unique_ptr<Supervisor>> Supervisor::start(Options options, std::func
   impl->options = std::move(options);
   impl->on_death = std::move(on_death);
   CATENA_ASSIGN_OR_RETURN(impl->box, Mapping::create(sizeof(BlackBox)));
-  CATENA_RETURN_IF_ERROR(impl->start_server());
-  impl->watcher = std::thread([raw = impl.get()] { raw->watch(); });
-  return std::unique_ptr<Supervisor>(new Supervisor(std::move(impl)));
+  std::promise<Status> started;
+  std::future<Status> is_started = started.get_future();
+  impl->watcher = std::thread([raw = impl.get(), &started] { raw->work(started); });
+  Status status = is_started.get();
+  std::unique_ptr<Supervisor> supervisor(new Supervisor(std::move(impl)));
+  CATENA_RETURN_IF_ERROR(status);
+  return supervisor;
 }
 
 Supervisor::~Supervisor() {

@@ -24,8 +24,8 @@ class Supervisor {
   };
   /// Whose work was unfinished when a server ended.
   struct Suspect {
-    std::string client;  ///< as connect() had it
-    std::string kernel;  ///< launched last
+    std::string client;   ///< as connect() had it
+    std::string kernels;  ///< launched last
   };
   struct Death {
     std::string reason;             ///< for people

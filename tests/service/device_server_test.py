@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The devices of a service are in processes of their own: what it costs its chains when one dies, and the service."""
+
+import os
+import signal
+import unittest
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness import DATA, ServiceTest, wait_for
+
+GPU_CHAIN = "[{name: fw, type: firewall, on: gpu, config: {rules: " + DATA + "/fw.rules, default: allow}}]"
+
+
+def children_of(pid):
+    children = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                children += [int(child) for child in file.read().split()]
+        except OSError:
+            pass  # the thread has ended
+    return children
+
+
+class DeviceServer(ServiceTest):
+    def start_chains(self, service, *names):
+        for name in names:
+            self.applied(service, self.chain(name, nfs=GPU_CHAIN), device="opencl")
+            wait_for(lambda name=name: self.get(service, name)["tx"]["sent_packets"] > 100)
+
+    def get(self, service, name):
+        return service.ask("GET", f"/v1/chains/{name}")[1]
+
+    def test_chains_share_one_and_return_to_the_next_one_when_it_is_killed(self):
+        service = self.serve()
+        self.start_chains(service, "a", "b")
+        first = children_of(service.process.pid)
+        self.assertEqual(len(first), 1, "one device, one server")
+        os.kill(first[0], signal.SIGKILL)
+        for name in ("a", "b"):
+            wait_for(lambda name=name: self.get(service, name)["device"]["returns"] == 1)
+        second = children_of(service.process.pid)
+        self.assertEqual(len(second), 1)
+        self.assertNotEqual(second, first)
+        for name in ("a", "b"):
+            before = self.get(service, name)["tx"]["sent_packets"]
+            wait_for(lambda name=name, before=before: self.get(service, name)["tx"]["sent_packets"] > before + 100)
+            status, answer = service.ask("POST", f"/v1/chains/{name}/stop")
+            self.assertEqual(status, 200, answer)
+            self.assertTrue(answer["accounted"])
+            self.assertEqual(answer["nfs"][0]["on"], "gpu")
+            self.assertEqual(answer["rx"]["seen_packets"], answer["tx"]["sent_packets"] + answer["dropped_packets"])
+            self.assertEqual(set(answer["nfs"][0]["drops"]) - {"device_failed", "denied"}, set())
+        families = text_string_to_metric_families(service.ask("GET", "/metrics")[1])
+        losses = {sample.labels["chain"]: sample.value for family in families for sample in family.samples
+                  if sample.name == "catena_device_losses_total"}
+        self.assertEqual(losses, {"a": 1, "b": 1})
+
+    def test_nothing_is_left_of_it_after_the_service(self):
+        for number, name in ((signal.SIGTERM, "a"), (signal.SIGKILL, "b")):
+            service = self.serve()
+            self.start_chains(service, name)
+            servers = children_of(service.process.pid)
+            self.assertEqual(len(servers), 1)
+            service.end(number)
+            wait_for(lambda servers=servers: not os.path.exists(f"/proc/{servers[0]}"))
+
+    def test_who_is_in_no_quarantine_cannot_be_let_out(self):
+        service = self.serve()
+        self.start_chains(service, "a")
+        self.assertIsNone(self.get(service, "a")["quarantine"])
+        status, answer = service.ask("POST", "/v1/chains/a/reset")
+        self.assertEqual(status, 409)
+        self.assertIn("'a' is not in quarantine", answer["error"])
+        self.assertEqual(service.ask("POST", "/v1/chains/b/reset")[0], 404)
+        self.assertEqual(service.ask("GET", "/v1/chains/a/reset")[0], 405)
+        self.assertIn("not in quarantine", self.cli(service, "nf", "reset", "a", status=1).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
