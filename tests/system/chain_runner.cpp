@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/chain_runner.hpp"
 
+#include "device/testing/remote_device.hpp"
+
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
@@ -146,6 +148,11 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
     options.record_path = records;
   }
   options.workers = run.workers;
+  if (run.device_server) {
+    options.open_device = [](device::DevicePreference const& preference, std::string*) {
+      return device::testing::open_remote(preference.backend);
+    };
+  }
   options.sync = run.sync;
   ChainOutput output;
   {

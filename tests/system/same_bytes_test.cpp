@@ -125,6 +125,17 @@ TEST_P(SameBytes, for_every_number_of_workers_and_batch_shape) {
   expect_same(run(all(), device_names().front(), 1,
                   "  tuning: {pool_slots: 2048, units_per_launch: 3, launches_in_flight: 1}\n"),
               expected, "small pool");
+  for (std::string const& device : device_names()) {
+    ChainRun served{nfs(), all(), traffic().capture, device, ""};
+    served.device_server = true;
+    const std::string what = fmt::format("on {} of a device server", device);
+    const ChainOutput actual = run(served);
+    expect_same(actual, expected, what);
+    expect_placed(actual, all(), what);
+    served.sync = {plan::Mode::kCopy, true, costs_for(TransferMethod::kStaged)};
+    served.workers = 2;
+    expect_same(run(served), expected, fmt::format("copies {}", what));
+  }
   for (const std::uint32_t mask : {0U, all()}) {
     ChainRun grouped{nfs(), mask, traffic().capture, mask == 0 ? "none" : device_names().front(),
                      "  tuning: {unit_packets: 16}\n"};
