@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What it costs to have the GPU in a process of its own, and how several chains share it.
+
+    bench/gnet/sharing.py --catena PROGRAM --output FOLDER [--repeats 5] [--parts one,three]
+
+one    a chain of four NFs on the GPU (firewall, IPsec, intrusion detection, router: S_d of G-NET, encrypting), as
+       `catena run` has it, and with `--device-server`; as fast as it goes, and at a fixed rate
+three  three such chains at a time: a process each, which the GPU serves by turns; a process each under NVIDIA MPS, where
+       that is there; and in one `catena serve`
+The ways take turns within each repeat. Writes results.json and README.md.
+"""
+
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "examples" / "branch-office"
+CHAIN = """apiVersion: catena/v1
+kind: Chain
+metadata: {{name: {name}}}
+spec:
+  rx: {{replay: {{packet: {frame}, flows: 1024, rate: {rate}}}}}
+  tx: null
+  device: {device}
+  nfs:
+    - {{name: fw, type: firewall, on: gpu, config: {{rules: {data}/fw.rules, default: allow}}}}
+    - {{name: vpn, type: ipsec, on: gpu, config: {{direction: encrypt, sa: {data}/sa.yaml}}}}
+    - name: ids
+      type: nids
+      on: gpu
+      config: {{rules: {data}/ids.rules, variables: {{HOME_NET: 10.0.0.0/24}}}}
+    - {{name: rt, type: router, on: gpu, config: {{routes: {data}/routes.txt}}}}
+"""
+LIVE = re.compile(r"^\s*\d+ s\s+received\s+(\d+)")
+FCS_BYTES = 4
+WARM_UP_S = 1  # lines of the first second do not count
+
+
+class Bench:
+    def __init__(self, arguments, folder):
+        self.arguments = arguments
+        self.folder = folder
+
+    def chain_file(self, name, size, rate):
+        path = self.folder / f"{name}.yaml"
+        path.write_text(CHAIN.format(name=name, frame=size - FCS_BYTES, rate=rate, device=self.arguments.device,
+                                     data=DATA))
+        return str(path)
+
+    def run_processes(self, count, size, rate, workers, *words, env=None):
+        """(packets per second of all, p50 in us of the worst, p95) of so many processes at a time."""
+        runs = []
+        for number in range(count):
+            words_of_one = [self.arguments.catena, "run", self.chain_file(f"c{number}", size, rate), "--new-keys",
+                            "--json", "--workers", str(workers), *words]
+            runs.append(Run(words_of_one, env))
+        for run in runs:
+            run.wait_for_lines(1)
+        for run in runs:
+            run.wait_for_lines(1 + WARM_UP_S + self.arguments.seconds)
+        for run in runs:
+            run.process.send_signal(signal.SIGINT)
+        reports = [run.end() for run in runs]
+        return (sum(run.rate(self.arguments.seconds) for run in runs), *worst_latency(reports))
+
+    def run_service(self, count, size, rate, workers):
+        path = str(self.folder / "s")
+        with open(self.folder / "serve.log", "ab") as log:
+            service = subprocess.Popen([self.arguments.catena, "serve", "--socket", path, "--state",
+                                        str(self.folder / "state")], stdout=log, stderr=log)
+        try:
+            wait_until(lambda: os.path.exists(path) and ask(path, "GET", "/v1/version"))
+            for number in range(count):
+                ask(path, "POST", "/v1/chains", {"file": self.chain_file(f"c{number}", size, rate),
+                                                 "options": {"workers": workers, "new_keys": True}})
+            time.sleep(1 + WARM_UP_S)
+            before = [ask(path, "GET", f"/v1/chains/c{number}") for number in range(count)]
+            time.sleep(self.arguments.seconds)
+            after = [ask(path, "GET", f"/v1/chains/c{number}") for number in range(count)]
+            check(after)
+            packets = sum((b["rx"]["received_packets"] - a["rx"]["received_packets"]) / (b["seconds"] - a["seconds"])
+                          for a, b in zip(before, after))
+            for number in range(count):
+                ask(path, "DELETE", f"/v1/chains/c{number}")
+            return (packets, *worst_latency(after))
+        finally:
+            service.send_signal(signal.SIGTERM)
+            service.wait(60)
+
+    def run_under_mps(self, count, size, rate, workers):
+        env = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": str(self.folder / "mps"),
+               "CUDA_MPS_LOG_DIRECTORY": str(self.folder / "mps-log")}
+        for name in ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"):
+            os.makedirs(env[name], exist_ok=True)
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], env=env, check=True)
+        try:
+            return self.run_processes(count, size, rate, workers, env=env)
+        finally:
+            subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=env, check=False)
+
+
+class Run:
+    """A `catena run` and its lines of each second."""
+
+    def __init__(self, words, env):
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        self.received = []
+        self.errors = []
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            found = LIVE.match(line)
+            if found:
+                self.received.append(int(found.group(1)))
+            elif "error" in line or "WARNING" in line:
+                self.errors.append(line)
+
+    def wait_for_lines(self, count):
+        end = time.monotonic() + 120
+        while len(self.received) < count:
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"a run ended early: {self.errors}")
+            time.sleep(0.005)
+
+    def rate(self, seconds):
+        return (self.received[WARM_UP_S + seconds] - self.received[WARM_UP_S]) / seconds
+
+    def end(self):
+        report = json.loads(self.process.stdout.read())
+        self.process.wait(60)
+        self.reader.join()
+        check([report])
+        return report
+
+
+def check(reports):
+    for report in reports:
+        if report.get("error") or any(nf["on"] != "gpu" or nf["kernel_faults"] for nf in report["nfs"]):
+            raise RuntimeError(f"not what was to be measured: {report.get('error')}, {report.get('device')}")
+
+
+def worst_latency(reports):
+    return (max(report["latency_us"]["p50"] for report in reports),
+            max(report["latency_us"]["p95"] for report in reports))
+
+
+def wait_until(what):
+    end = time.monotonic() + 60
+    while not what():
+        if time.monotonic() > end:
+            raise RuntimeError("the service does not answer")
+        time.sleep(0.02)
+
+
+def ask(path, method, resource, body=None):
+    connection = http.client.HTTPConnection("localhost", timeout=120)
+    connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.sock.settimeout(120)
+    connection.sock.connect(path)
+    try:
+        connection.request(method, resource, body=None if body is None else json.dumps(body))
+        answer = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    if answer.get("error") and method != "GET":
+        raise RuntimeError(answer["error"])
+    return answer
+
+
+def cells_of(bench, parts):
+    """(part, frame with FCS, packets per second of each chain or 0, [(way, what measures it)])"""
+    cells = []
+    if "one" in parts:
+        for size, rate in ((64, 0), (512, 0), (1518, 0), (512, 1_000_000)):
+            cells.append(("one", size, rate, [
+                ("in the process", lambda size=size, rate=rate: bench.run_processes(1, size, rate, 8)),
+                ("device server", lambda size=size, rate=rate: bench.run_processes(1, size, rate, 8, "--device-server")),
+            ]))
+    if "three" in parts:
+        for size, rate in ((64, 0), (512, 0), (512, 1_000_000)):
+            ways = [("processes by turns", lambda size=size, rate=rate: bench.run_processes(3, size, rate, 4))]
+            if shutil.which("nvidia-cuda-mps-control"):
+                ways.append(("processes under MPS", lambda size=size, rate=rate: bench.run_under_mps(3, size, rate, 4)))
+            ways.append(("catena serve", lambda size=size, rate=rate: bench.run_service(3, size, rate, 4)))
+            cells.append(("three", size, rate, ways))
+    return cells
+
+
+def spread(values):
+    return f"{statistics.median(values):.2f} ({min(values):.2f} .. {max(values):.2f})"
+
+
+def page(results):
+    lines = ["# A GPU in a process of its own, and three chains that share it", "",
+             "Written by `bench/gnet/sharing.py`, whose first lines say what it measures. Medians of "
+             f"{results['repeats']} (smallest .. largest); latency is that of the worst chain, over its whole run.", "",
+             "| | |", "| --- | --- |", *(f"| {key} | {results[key]} |" for key in ("machine", "device", "commit",
+                                                                                 "command")), "",
+             "| part | frame | offered | way | Mpps, all chains | p50 us | p95 us | over the first way |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    for cell in results["cells"]:
+        first = None
+        for way, repeats in cell["ways"].items():
+            if not repeats:
+                continue
+            packets = [repeat[0] / 1e6 for repeat in repeats]
+            first = first or packets
+            ratio = statistics.median(a / b for a, b in zip(packets, first))
+            offered = "as fast as it goes" if cell["rate"] == 0 else f"{cell['rate'] / 1e6:.1f} Mpps each"
+            lines.append(f"| {cell['part']} | {cell['frame']} B | {offered} | {way} | {spread(packets)} | "
+                         f"{spread([r[1] for r in repeats])} | {spread([r[2] for r in repeats])} | {ratio:.2f}x |")
+    return "\n".join(lines) + "\n"
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown")
+    return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}"
+
+
+def output_of(*words):
+    try:
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip().splitlines()[0]
+    except (OSError, subprocess.CalledProcessError, IndexError):
+        return "unknown"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--catena", default=str(ROOT / "build" / "src" / "cli" / "catena"))
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--parts", default="one,three")
+    arguments = parser.parse_args()
+    output = pathlib.Path(arguments.output)
+    output.mkdir(parents=True, exist_ok=True)
+    results = {"machine": machine(), "repeats": arguments.repeats, "command": " ".join(sys.argv),
+               "device": output_of("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
+               "commit": output_of("git", "-C", str(ROOT), "rev-parse", "HEAD"), "cells": []}
+    with tempfile.TemporaryDirectory(prefix="sharing", dir="/tmp") as folder:
+        bench = Bench(arguments, pathlib.Path(folder))
+        for part, frame, rate, ways in cells_of(bench, arguments.parts.split(",")):
+            cell = {"part": part, "frame": frame, "rate": rate, "ways": {way: [] for way, _ in ways}}
+            results["cells"].append(cell)
+            for way, work in ways:  # compiles kernels and fills caches: does not count
+                work()
+            for _ in range(arguments.repeats):
+                for way, work in ways:
+                    cell["ways"][way].append(work())
+                    print(part, frame, rate, way, cell["ways"][way][-1], flush=True)
+            (output / "results.json").write_text(json.dumps(results, indent=1))
+            (output / "README.md").write_text(page(results))
+
+
+if __name__ == "__main__":
+    main()
