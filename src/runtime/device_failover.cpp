@@ -46,7 +46,7 @@ Rescue::Outcome DeviceStage::rescue(memory::Unit const& unit) {
     return Rescue::Outcome::kSaved;
   }
   if (is_stale(unit)) {
-    return attached_->only_on_device_ == 0 ? Rescue::Outcome::kSaved : Rescue::Outcome::kLost;
+    return (attached_->only_on_device_ | lost_fields_) == 0 ? Rescue::Outcome::kSaved : Rescue::Outcome::kLost;
   }
   return attached_->rescue_.poll(unit);
 }

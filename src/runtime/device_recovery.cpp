@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace catena::runtime {
@@ -10,6 +11,9 @@ namespace {
 
 /// How often the parts are looked at, and a lost device is tried.
 constexpr std::chrono::microseconds kPeriod{5000};
+/// A device that does not come back is tried ever later.
+constexpr std::chrono::milliseconds kFirstDelay{5};
+constexpr std::chrono::milliseconds kMaxDelay{500};
 /// How often a stage is asked whether it has taken its offer.
 constexpr std::chrono::microseconds kOfferPeriod{100};
 
@@ -60,9 +64,15 @@ void DeviceRecovery::look_after(State& state) {
   if (state.current().use().allowed()) {
     return;
   }
+  const auto now = std::chrono::steady_clock::now();
   if (!std::exchange(state.is_lost, true)) {
     losses_.fetch_add(1, std::memory_order_relaxed);
+    state.delay = kFirstDelay;
+  } else if (now < state.next_try) {
+    return;
   }
+  state.next_try = now + state.delay;
+  state.delay = std::min(state.delay * 2, kMaxDelay);
   Result<std::unique_ptr<DeviceSide>> side = state.part.make();
   if (!side.ok()) {
     return;  // it is asked again

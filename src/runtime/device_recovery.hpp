@@ -7,6 +7,7 @@
 #include <catena/core/status.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -47,6 +48,8 @@ class DeviceRecovery {
     Part part;
     std::vector<std::unique_ptr<DeviceSide>> sides;  ///< made since; those before the last are out of use
     bool is_lost = false;
+    std::chrono::milliseconds delay{0};  ///< between the last try and the next
+    std::chrono::steady_clock::time_point next_try{};
     DeviceSide& current() { return sides.empty() ? *part.side : *sides.back(); }
   };
   void watch();

@@ -36,9 +36,8 @@ Status DeviceSide::load(chain::ChainConfig const& config, chain::SyncOptions con
   memory::Arena const& arena = pool->arena();
   CATENA_ASSIGN_OR_RETURN(plan::PlanInput input, chain::plan_input(config, options));
   const plan::MethodSet gather = plan::method_bit(TransferMethod::kGather);
-  CATENA_ASSIGN_OR_RETURN(
-      shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd()}, pool,
-                                          (input.costs.available & gather) != 0));
+  CATENA_ASSIGN_OR_RETURN(shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd()}, pool,
+                                                              (input.costs.available & gather) != 0));
   if (shared_->mapped() == nullptr) {
     input.costs.available &= static_cast<plan::MethodSet>(~gather);
   }

@@ -113,10 +113,8 @@ void DeviceStage::take_offer() {
       reclaimable_.load(std::memory_order_relaxed) != nullptr) {
     return;
   }
-  std::unique_ptr<Attachment> offered(offered_.exchange(nullptr, std::memory_order_acquire));
-  if (offered == nullptr) {
-    return;
-  }
+  std::unique_ptr<Attachment> offered(offered_.load(std::memory_order_acquire));
+  lost_fields_ |= attached_->only_on_device_;
   {
     const std::scoped_lock lock(attached_mutex_);
     std::swap(attached_, offered);
@@ -124,6 +122,8 @@ void DeviceStage::take_offer() {
   device_status_ = absl::OkStatus();
   launch_time_ = std::chrono::nanoseconds(0);
   reclaimable_.store(offered.release(), std::memory_order_release);
+  // last: who sees that the offer was taken finds what was there before
+  offered_.store(nullptr, std::memory_order_release);
 }
 
 DeviceUse& DeviceStage::use() const { return *attached_->use_; }

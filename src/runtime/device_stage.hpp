@@ -161,6 +161,7 @@ class DeviceStage final : public Stage {
   memory::Unit* host_fallback_ = nullptr;    ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   std::chrono::steady_clock::time_point last_submit_;
+  packet::FieldSet lost_fields_ = 0;  ///< that devices before this one alone had of units
   DeviceUse own_use_;
   Status device_status_;
   bool abandoned_ = false;

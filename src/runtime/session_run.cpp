@@ -28,6 +28,26 @@ std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
 }
 
+/// Looks after devices as long as stages are polled, however that ends.
+class RecoveryRun {
+ public:
+  explicit RecoveryRun(DeviceRecovery* recovery) : recovery_(recovery) {
+    if (recovery_ != nullptr) {
+      recovery_->start();
+    }
+  }
+  RecoveryRun(RecoveryRun const&) = delete;
+  RecoveryRun& operator=(RecoveryRun const&) = delete;
+  ~RecoveryRun() {
+    if (recovery_ != nullptr) {
+      recovery_->stop();
+    }
+  }
+
+ private:
+  DeviceRecovery* recovery_;
+};
+
 std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
 
 }  // namespace
@@ -71,12 +91,10 @@ void Session::register_counts() {
 
 Status Session::run() {
   began_ns_ = now_ns();
-  if (recovery_ != nullptr) {
-    recovery_->start();
-  }
-  Status status = run_stages();
-  if (recovery_ != nullptr) {
-    recovery_->stop();
+  Status status;
+  {
+    const RecoveryRun recovery(recovery_.get());
+    status = run_stages();
   }
   ended_ns_ = now_ns();
   has_ended_ = true;

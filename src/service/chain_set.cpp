@@ -233,6 +233,10 @@ Status ChainSet::lift_quarantine(std::string const& name, Caller const& caller) 
     const std::lock_guard lock(mutex_);
     CATENA_RETURN_IF_ERROR(entry_for(name, caller).status());
   }
+  if (!is_privileged(caller)) {
+    return absl::PermissionDeniedError(
+        "who lifts a quarantine lets a kernel back that took the device of all down: that is for root");
+  }
   if (servers_ == nullptr || !servers_->reset(name).ok()) {
     return absl::FailedPreconditionError(concat("chain '", name, "' is not in quarantine"));
   }

@@ -120,7 +120,8 @@ void arm(FaultyDevice& device, Fault const& fault) {
 /// Kills the server that has the device of a chain, and holds the chain's packets back until it uses the next one.
 class Killer {
  public:
-  Killer(FaultRun const& run, runtime::Session const*& session) : run_(&run), session_(&session) {}
+  Killer(FaultRun const& run, runtime::Session const*& session)
+      : run_(&run), session_(&session), servers_({device::testing::server_options().program, limits_for(run), {}}) {}
 
   Result<std::unique_ptr<device::Device>> open() { return servers_.open(kDevice, "chain", nullptr); }
   std::string quarantine() const { return servers_.quarantine_of("chain"); }
@@ -153,13 +154,20 @@ class Killer {
   bool has_worked() const { return has_worked_ && kills_ == run_->fault.nth && returns_ == kills_; }
 
  private:
+  static device::remote::ServerLimits limits_for(FaultRun const& run) {
+    device::remote::ServerLimits limits;
+    if (run.fault.kind == Fault::Kind::kEndless) {
+      limits.launch = std::chrono::seconds(2);
+    }
+    return limits;
+  }
+
   inline static const device::DevicePreference kDevice = device::DevicePreference::of("opencl");
   static constexpr std::uint64_t kFramesWithout = 300;  ///< that come while the device is away
 
   FaultRun const* run_;
   runtime::Session const** session_;
-  device::remote::ServerPool servers_{
-      {device::testing::server_options().program, {std::chrono::milliseconds(1000)}, std::chrono::milliseconds(1000)}};
+  device::remote::ServerPool servers_;
   std::uint64_t kills_ = 0;
   std::uint64_t returns_ = 0;
   std::uint64_t killed_at_ = 0;

@@ -77,14 +77,21 @@ Connection::~Connection() {
   }
 }
 
-/// Tells the device lost as soon as the server has ended: not when it closes the socket, but when all of the process is
-/// gone, so that nothing works on this process's memory any more.
+/// Tells the device lost as soon as the server has ended, or has hung up. Of one that has ended all is gone, so that
+/// nothing works on this process's memory any more; that is told by its process, and not by the socket.
 void Connection::watch() {
-  std::array<pollfd, 2> fds{{{server_.get(), POLLIN, 0}, {leaving_.get(), POLLIN, 0}}};
+  constexpr int kDying = 1000;  // ms from where the socket closes to where the process is gone
+  std::array<pollfd, 3> fds{{{server_.get(), POLLIN, 0}, {leaving_.get(), POLLIN, 0}, {socket_.get(), POLLRDHUP, 0}}};
   while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
+  }
+  if (fds[0].revents == 0 && fds[1].revents == 0) {
+    fds[2].fd = -1;
+    poll(fds.data(), fds.size(), kDying);
   }
   if (fds[0].revents != 0) {
     note_server_gone();
+  } else if (fds[1].revents == 0) {
+    health_.fail(absl::UnavailableError("the device server has hung up"));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "device/remote/session.hpp"
 
 #include <array>
+#include <exception>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -70,13 +71,21 @@ class Server {
     Client& client = clients_.emplace_back();
     client.box = box;
     client.thread = std::thread([this, &client, socket = std::move(frame->fd)]() mutable {
-      Session session(*device_, std::move(socket), limits_, *client.box);
-      static_cast<void>(session.run());  // how a client ends is the client's matter
+      serve_client(std::move(socket), *client.box);
       if (const Status status = device_->failed(); !status.ok()) {
         end(kExitDeviceFailed, std::string(status.message()));
       }
       client.is_gone.store(true, std::memory_order_release);
     });
+  }
+
+  /// How it ends is the client's matter.
+  void serve_client(Fd socket, BlackBox::Client& box) {
+    try {
+      Session session(*device_, std::move(socket), limits_, box);
+      static_cast<void>(session.run());
+    } catch (std::exception const&) {  // out of memory or threads: no reason to end for the others
+    }
   }
 
   void look_after_clients() {

@@ -15,8 +15,16 @@
 namespace catena::device::remote {
 
 struct ServerLimits {
-  /// How long work may go on without coming to an end: a kernel that takes longer is taken for endless.
-  std::chrono::milliseconds launch{2000};
+  std::chrono::milliseconds launch_on(DeviceInfo const& info) const {
+    constexpr std::chrono::seconds kGpu{2};
+    constexpr std::chrono::seconds kCpu{30};
+    return launch.count() != 0 ? launch : info.is_cpu ? kCpu : kGpu;
+  }
+
+  /// How long work may go on without coming to an end: a kernel that takes longer is taken for endless. 0: two seconds,
+  /// and half a minute where the device is this machine's CPU, whose driver compiles a kernel when it is first
+  /// launched.
+  std::chrono::milliseconds launch{0};
   std::uint64_t device_bytes = std::uint64_t{64} << 30;  ///< of one client
   std::uint64_t host_bytes = std::uint64_t{64} << 30;    ///< of one client: mapped and pinned
 };

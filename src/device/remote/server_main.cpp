@@ -39,6 +39,7 @@ int main(int count, char** arguments) {
     black_box.has_reason.store(1);
     return remote::kExitNoDevice;
   }
-  const remote::ServerLimits limits{std::chrono::milliseconds(number(4)), number(5), number(6)};
+  remote::ServerLimits limits{std::chrono::milliseconds(number(4)), number(5), number(6)};
+  limits.launch = limits.launch_on((*device)->info());
   remote::serve(**device, std::move(control), limits, black_box, &_exit);
 }

@@ -57,7 +57,9 @@ Status ServerPool::admit(std::string_view client) {
       return absl::UnavailableError(concat(client, " waits for its turn: ", name, " is on probation"));
     }
   }
-  own->second.let_in_at = now;
+  if (!own->second.let_in_at) {
+    own->second.let_in_at = now;
+  }
   return absl::OkStatus();
 }
 

@@ -21,6 +21,7 @@
 #include <filesystem>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 #include <fcntl.h>
@@ -66,6 +67,27 @@ KERNEL void trap(GLOBAL volatile unsigned* data) {
 
 std::span<const std::byte> bytes_of(auto const& value) { return std::as_bytes(std::span(&value, 1)); }
 
+constexpr std::chrono::milliseconds kLaunchLimit{1000};
+
+/// The drivers of CPUs compile a kernel when it is first launched, and keep it: not while a watchdog looks.
+void warm_up(const char* backend) {
+  static std::set<std::string> warm;
+  if (!warm.insert(backend).second) {
+    return;
+  }
+  const auto device = open(parse_preference(backend).value());
+  if (!device.ok() || *device == nullptr) {
+    return;
+  }
+  const auto program = (*device)->load((*device)->compile({{{"test.kernel.cpp", kKernels}}, {}}).value()).value();
+  const auto buffer = (*device)->allocate(4096).value();
+  const auto stream = (*device)->create_stream().value();
+  const std::uint32_t count = 1024;
+  const std::array<KernelArgument, 3> arguments{buffer.get(), bytes_of(count), bytes_of(count)};
+  ASSERT_EQ(stream->launch(*program->kernel("fill").value(), {16, 64, 0}, arguments), absl::OkStatus());
+  ASSERT_EQ(stream->record().value()->wait(std::chrono::minutes(2), "warm-up"), absl::OkStatus());
+}
+
 /// The deaths that a supervisor tells of.
 class Deaths {
  public:
@@ -94,7 +116,8 @@ class DeviceServer : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     Supervisor::Options options = testing::server_options(GetParam());
-    options.limits.launch = std::chrono::milliseconds(300);
+    warm_up(GetParam());
+    options.limits.launch = kLaunchLimit;
     options.limits.device_bytes = std::uint64_t{64} << 20;
     options.limits.host_bytes = std::uint64_t{64} << 20;
     supervisor_ = Supervisor::start(options, deaths_.listener()).value();
@@ -263,7 +286,7 @@ TEST_P(DeviceServer, an_endless_kernel_ends_the_server_alone_and_is_named) {
   ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
   const Supervisor::Death death = deaths().next();
   EXPECT_TRUE(death.is_fault);
-  EXPECT_THAT(death.reason, HasSubstr("has not come to an end within 300 ms"));
+  EXPECT_THAT(death.reason, HasSubstr("has not come to an end within 1000 ms"));
   ASSERT_EQ(death.suspects.size(), 1U);
   EXPECT_EQ(death.suspects[0].client, "hostile");
   EXPECT_EQ(death.suspects[0].kernels, "endless");
@@ -289,7 +312,7 @@ TEST_P(DeviceServer, work_that_nobody_waits_for_is_not_taken_for_endless) {
   Worker worker(client("worker").value());
   ASSERT_EQ(worker.fill(3), absl::OkStatus());
   const int pid = supervisor().pid();
-  std::this_thread::sleep_for(std::chrono::seconds(1));  // thrice the limit
+  std::this_thread::sleep_for(2 * kLaunchLimit);
   EXPECT_EQ(supervisor().pid(), pid);
   EXPECT_THAT(worker.content().value(), ::testing::Each(3U));
 }
@@ -592,7 +615,8 @@ class Pool : public ::testing::Test {
  protected:
   void SetUp() override {
     ServerPool::Options options{testing::server_options().program, {}, std::chrono::milliseconds(200)};
-    options.limits.launch = std::chrono::milliseconds(300);
+    warm_up("opencl");
+    options.limits.launch = kLaunchLimit;
     pool_ = std::make_unique<ServerPool>(options);
     if (const auto device = open("probe"); !device.ok()) {
       GTEST_SKIP() << device.status().message();
@@ -633,7 +657,7 @@ TEST_F(Pool, whose_kernel_alone_was_endless_is_in_quarantine_until_that_is_lifte
   EXPECT_TRUE(open_patiently("idle").ok());
   const Status refused = open_patiently("hostile").status();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("its work (endless)"), HasSubstr("300 ms")));
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("its work (endless)"), HasSubstr("1000 ms")));
   EXPECT_THAT(pool().quarantine_of("hostile"), HasSubstr("endless"));
   EXPECT_EQ(pool().quarantine_of("idle"), "");
   EXPECT_TRUE(absl::IsNotFound(pool().reset("idle")));

@@ -5,8 +5,11 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -15,8 +18,11 @@ namespace catena::device::remote {
 namespace {
 
 constexpr std::chrono::seconds kClearLimit{10};
-/// A client that stops in the middle of a frame, or does not read its answers, is given up.
-constexpr timeval kSocketLimit{5, 0};
+/// A client that does not greet, or does not read its answers, is given up.
+constexpr timeval kGreetingLimit{5, 0};
+constexpr timeval kAnswerLimit{0, 500'000};
+/// Launches of one recording.
+constexpr std::size_t kMaxLaunches = 1024;
 
 Status malformed(std::string_view what) {
   return absl::InvalidArgumentError(concat("the client sent ", what, ", which no client does"));
@@ -47,8 +53,8 @@ Session::Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox
 Session::~Session() = default;
 
 Status Session::greet() {
-  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kSocketLimit, sizeof kSocketLimit);
-  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kSocketLimit, sizeof kSocketLimit);
+  setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kGreetingLimit, sizeof kGreetingLimit);
+  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kAnswerLimit, sizeof kAnswerLimit);
   CATENA_ASSIGN_OR_RETURN(Frame hello, receive_frame(socket_.get(), kMaxFrameBytes));
   Reader body(hello.body);
   const auto version = body.take<std::uint32_t>();
@@ -67,6 +73,12 @@ Status Session::greet() {
     return malformed("no bell");
   }
   bell_ = std::move(bell.fd);
+  bell_edges_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_event edge{};
+  edge.events = EPOLLIN | EPOLLET;
+  if (!bell_edges_ || epoll_ctl(bell_edges_.get(), EPOLL_CTL_ADD, bell_.get(), &edge) != 0) {
+    return malformed("a bell that cannot ring");
+  }
   CATENA_ASSIGN_OR_RETURN(own_stream_, device_->create_stream({}));
   CATENA_ASSIGN_OR_RETURN(reference_, own_stream_->record_timestamp());
   CATENA_ASSIGN_OR_RETURN(const auto done, own_stream_->record());
@@ -81,23 +93,36 @@ Status Session::greet() {
 }
 
 Status Session::take_frame() {
-  CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(socket_.get(), kMaxFrameBytes));
-  Reader body(frame.body);
-  const auto call = static_cast<Call>(frame.call);
+  CATENA_ASSIGN_OR_RETURN(std::optional<Frame> frame, reader_.poll(socket_.get(), kMaxFrameBytes));
+  if (!frame) {
+    return absl::OkStatus();
+  }
+  Reader body(frame->body);
+  const auto call = static_cast<Call>(frame->call);
   if (call == Call::kFree) {
     return free(body);
   }
-  int answer_fd = -1;
-  const Result<Writer> result = answer(call, body, std::move(frame.fd), answer_fd);
-  Writer whole;
-  whole.put_status(result.status());
-  if (result.ok()) {
-    whole.add(*result);
+  if (call == Call::kCompile) {
+    return start_compiling(*std::move(frame));
   }
-  return send_frame(socket_.get(), frame.call, whole.bytes(), result.ok() ? answer_fd : -1);
+  if (call == Call::kLoad) {
+    return start_loading(*std::move(frame));
+  }
+  Fd answer_fd;
+  const Result<Writer> result = answer(call, body, std::move(frame->fd), answer_fd);
+  return send_answer(frame->call, result, answer_fd.get());
 }
 
-Result<Writer> Session::answer(Call call, Reader& body, Fd fd, int& answer_fd) {
+Status Session::send_answer(std::uint32_t call, Result<Writer> const& answer, int fd) {
+  Writer whole;
+  whole.put_status(answer.status());
+  if (answer.ok()) {
+    whole.add(*answer);
+  }
+  return send_frame(socket_.get(), call, whole.bytes(), answer.ok() ? fd : -1);
+}
+
+Result<Writer> Session::answer(Call call, Reader& body, Fd fd, Fd& answer_fd) {
   switch (call) {
     case Call::kAllocate:
       return allocate(body);
@@ -115,14 +140,12 @@ Result<Writer> Session::answer(Call call, Reader& body, Fd fd, int& answer_fd) {
       return record_timestamp(body);
     case Call::kDivide:
       return divide(body);
-    case Call::kCompile:
-      return compile(body);
-    case Call::kLoad:
-      return load(body);
     case Call::kKernel:
       return find_kernel(body);
     case Call::kHello:
     case Call::kFree:
+    case Call::kCompile:
+    case Call::kLoad:
       break;
   }
   return malformed(concat("call ", static_cast<std::uint32_t>(call)));
@@ -148,14 +171,13 @@ Result<Writer> Session::allocate(Reader& body) {
   auto memory = std::make_shared<Memory>();
   CATENA_ASSIGN_OR_RETURN(memory->buffer, device_->allocate(bytes));
   CATENA_RETURN_IF_ERROR(clear(*memory->buffer));
-  memory->counted_bytes = bytes;
-  device_bytes_ += bytes;
+  memory->counted = Counted(device_bytes_, bytes);
   const std::uint32_t number = next_number();
   buffers_.emplace(number, std::move(memory));
   return Writer().put(number);
 }
 
-Result<Writer> Session::allocate_pinned(Reader& body, int& answer_fd) {
+Result<Writer> Session::allocate_pinned(Reader& body, Fd& answer_fd) {
   const auto bytes = body.take<std::uint64_t>();
   if (!body.ok() || bytes == 0) {
     return malformed("an allocation without its size");
@@ -172,15 +194,14 @@ Result<Writer> Session::allocate_pinned(Reader& body, int& answer_fd) {
   if (!window.ok() && !absl::IsUnimplemented(window.status())) {
     return window.status();
   }
-  region->counted_bytes = bytes;
-  host_bytes_ += bytes;
-  answer_fd = region->mapping.fd();
+  region->counted = Counted(host_bytes_, bytes);
+  answer_fd = region->mapping.take_fd();
   const std::uint32_t number = next_number();
   regions_.emplace(number, std::move(region));
   std::uint32_t window_number = 0;
   if (window.ok()) {
     window_number = next_number();
-    buffers_.emplace(window_number, std::make_shared<Memory>(Memory{regions_[number], *std::move(window)}));
+    buffers_.emplace(window_number, std::make_shared<Memory>(Memory{regions_[number], *std::move(window), {}}));
   }
   return Writer().put(number).put(window_number);
 }
@@ -201,23 +222,23 @@ Result<Writer> Session::map_host(Reader& body, Fd fd) {
   CATENA_ASSIGN_OR_RETURN(region->mapping, Mapping::map(std::move(fd), bytes, offset));
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Buffer> window,
                           device_->map_host({region->mapping.bytes(), region->mapping.fd(), offset}));
-  region->counted_bytes = bytes;
-  host_bytes_ += bytes;
+  region->mapping.take_fd();  // mapped it stays; descriptors are few
+  region->counted = Counted(host_bytes_, bytes);
   const std::uint32_t number = next_number();
   const std::uint32_t window_number = next_number();
-  buffers_.emplace(window_number, std::make_shared<Memory>(Memory{region, std::move(window)}));
+  buffers_.emplace(window_number, std::make_shared<Memory>(Memory{region, std::move(window), {}}));
   regions_.emplace(number, std::move(region));
   return Writer().put(number).put(window_number);
 }
 
-Result<Writer> Session::create_stream(Reader& body, int& answer_fd) {
+Result<Writer> Session::create_stream(Reader& body, Fd& answer_fd) {
   const bool is_urgent = body.take<std::uint32_t>() != 0;
   CATENA_RETURN_IF_ERROR(check_room(streams_, "streams", kMaxStreams));
   ServedStream stream;
   CATENA_ASSIGN_OR_RETURN(stream.stream, device_->create_stream({.is_urgent = is_urgent}));
   CATENA_ASSIGN_OR_RETURN(stream.memory, Mapping::create(sizeof(StreamPage)));
   stream.page = &stream.memory.as<StreamPage>();
-  answer_fd = stream.memory.fd();
+  answer_fd = stream.memory.take_fd();
   const std::uint32_t number = next_number();
   streams_.emplace(number, std::move(stream));
   return Writer().put(number);
@@ -249,6 +270,10 @@ Result<Writer> Session::record_launch(Reader& body) {
   if (recording == nullptr) {
     return unknown("command buffer", number);
   }
+  if (++(*recording)->launches > kMaxLaunches) {
+    return absl::ResourceExhaustedError(
+        concat("a recording of a device server has at most ", kMaxLaunches, " launches"));
+  }
   CATENA_ASSIGN_OR_RETURN(const ReadyLaunch launch, read_launch(launch_body));
   CATENA_RETURN_IF_ERROR((*recording)->commands->launch(*launch.kernel->kernel, launch.shape, launch.arguments));
   (*recording)->uses.insert((*recording)->uses.end(), launch.uses.begin(), launch.uses.end());
@@ -261,7 +286,7 @@ Result<Writer> Session::record_timestamp(Reader& body) {
   const auto number = body.take<std::uint32_t>();
   const auto slot = body.take<std::uint32_t>();
   auto* const recording = find(recordings_, number);
-  if (recording == nullptr || slot >= kTimeSlots || (*recording)->times.size() >= kTimeSlots) {
+  if (recording == nullptr || slot >= kTimeSlots || (*recording)->times.size() >= kMaxLaunches) {
     return unknown("command buffer", number);
   }
   CATENA_ASSIGN_OR_RETURN(Event* const event, (*recording)->commands->record_timestamp());
@@ -289,8 +314,59 @@ Result<Writer> Session::divide(Reader& body) {
   return answer;
 }
 
-Result<Writer> Session::compile(Reader& body) {
+namespace {
+
+/// InvalidArgument where the source includes anything but its own files: a compiler of this process would read any file
+/// that this process may.
+Status check_includes(ProgramSource const& source) {
+  const auto is_own = [&source](std::string_view name) {
+    return std::ranges::any_of(source.files, [name](SourceFile const& file) {
+      return file.name == name || (file.name.size() > name.size() && file.name.ends_with(name) &&
+                                   file.name[file.name.size() - name.size() - 1] == '/');
+    });
+  };
+  for (SourceFile const& file : source.files) {
+    std::string text = file.text;
+    for (const std::string_view spliced : {"\\\n", "\\\r\n"}) {
+      for (std::size_t at = text.find(spliced); at != std::string::npos; at = text.find(spliced, at)) {
+        text.erase(at, spliced.size());
+      }
+    }
+    // any word that makes a compiler read, wherever it is: kernels have no other use for it
+    for (std::string_view left = text;;) {
+      const std::size_t at = std::min({left.find("include"), left.find("embed"), left.find("import")});
+      if (at == std::string_view::npos) {
+        break;
+      }
+      const std::size_t line_begin = left.substr(0, at).rfind('\n') + 1;
+      const std::string_view line = left.substr(line_begin, left.find('\n', at) - line_begin);
+      left.remove_prefix(at + 1);
+      const std::size_t first = line.find_first_not_of(" \t");
+      const bool is_directive = line.substr(first).starts_with('#') || line.substr(first).starts_with("%:") ||
+                                line.substr(first).starts_with("?\?=") || line.find("*/") != std::string_view::npos ||
+                                line.find("_Pragma") != std::string_view::npos ||
+                                line.find("__has") != std::string_view::npos;
+      if (!is_directive) {
+        continue;  // in a comment, or a name
+      }
+      const std::size_t open = line.find_first_of("<\"");
+      const std::size_t close = open == std::string_view::npos ? open : line.find_first_of(">\"", open + 1);
+      if (close == std::string_view::npos || !line.substr(first).starts_with("#include") ||
+          !is_own(line.substr(open + 1, close - open - 1))) {
+        return absl::InvalidArgumentError(concat(file.name, ": '", std::string(line),
+                                                 "': a device server compiles what it was given, and nothing else"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+/// Of the client's thread the slow part alone is in another one: tables are this one's.
+Status Session::start_compiling(Frame frame) {
   ProgramSource source;
+  Reader body(frame.body);
   for (auto count = body.take<std::uint32_t>(); count > 0 && body.ok(); --count) {
     std::string name = body.take_text();
     source.files.push_back({std::move(name), body.take_text()});
@@ -301,18 +377,49 @@ Result<Writer> Session::compile(Reader& body) {
   if (!body.ok()) {
     return malformed("half a program");
   }
-  CATENA_ASSIGN_OR_RETURN(const Binary binary, device_->compile(source));
-  return Writer().put_bytes(binary);
+  if (const Status status = check_includes(source); !status.ok()) {
+    return send_answer(frame.call, status, -1);
+  }
+  auto work = [device = device_, source = std::move(source)]() -> std::function<Result<Writer>()> {
+    auto binary = std::make_shared<Result<Binary>>(device->compile(source));
+    return [binary]() -> Result<Writer> {
+      CATENA_RETURN_IF_ERROR(binary->status());
+      return Writer().put_bytes(**binary);
+    };
+  };
+  slow_call_ = SlowCall{frame.call, std::async(std::launch::async, std::move(work))};
+  return absl::OkStatus();
 }
 
-Result<Writer> Session::load(Reader& body) {
-  const auto binary = body.take_bytes();
-  CATENA_RETURN_IF_ERROR(check_room(programs_, "programs"));
-  auto loaded = std::make_shared<Loaded>();
-  CATENA_ASSIGN_OR_RETURN(loaded->program, device_->load(binary));
-  const std::uint32_t number = next_number();
-  programs_.emplace(number, std::move(loaded));
-  return Writer().put(number);
+Status Session::start_loading(Frame frame) {
+  if (const Status status = check_room(programs_, "programs"); !status.ok()) {
+    return send_answer(frame.call, status, -1);
+  }
+  const std::uint32_t call = frame.call;
+  auto shared = std::make_shared<Frame>(std::move(frame));
+  auto work = [this, device = device_, shared]() -> std::function<Result<Writer>()> {
+    Reader body(shared->body);
+    auto program = std::make_shared<Result<std::unique_ptr<Program>>>(device->load(body.take_bytes()));
+    return [this, program]() -> Result<Writer> {
+      CATENA_RETURN_IF_ERROR(program->status());
+      auto loaded = std::make_shared<Loaded>();
+      loaded->program = *std::move(*program);
+      const std::uint32_t number = next_number();
+      programs_.emplace(number, std::move(loaded));
+      return Writer().put(number);
+    };
+  };
+  slow_call_ = SlowCall{call, std::async(std::launch::async, std::move(work))};
+  return absl::OkStatus();
+}
+
+/// Answers a slow call that is done.
+Status Session::finish_slow_call() {
+  if (slow_call_->work.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    return absl::OkStatus();
+  }
+  SlowCall done = *std::exchange(slow_call_, std::nullopt);
+  return send_answer(done.call, done.work.get()(), -1);
 }
 
 Result<Writer> Session::find_kernel(Reader& body) {
@@ -347,14 +454,8 @@ Status Session::free(Reader& body) {
   };
   switch (kind) {
     case Kind::kBuffer:
-      if (auto* const memory = find(buffers_, number); memory != nullptr) {
-        device_bytes_ -= (*memory)->counted_bytes;
-      }
       return remove(buffers_);
     case Kind::kRegion:
-      if (auto* const region = find(regions_, number); region != nullptr) {
-        host_bytes_ -= (*region)->counted_bytes;
-      }
       return remove(regions_);
     case Kind::kCommandBuffer:
       return remove(recordings_);

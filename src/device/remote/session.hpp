@@ -7,9 +7,13 @@
 #include "device/remote/socket.hpp"
 
 #include <deque>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace catena::device::remote {
@@ -27,19 +31,41 @@ class Session {
   Status run();
 
  private:
+  /// Bytes of a client's share, which it has back once nothing has them any more.
+  class Counted {
+   public:
+    Counted() = default;
+    Counted(std::uint64_t& total, std::uint64_t bytes) : total_(&total), bytes_(bytes) { total += bytes; }
+    Counted(Counted&& other) noexcept : total_(std::exchange(other.total_, nullptr)), bytes_(other.bytes_) {}
+    Counted& operator=(Counted&& other) noexcept {
+      std::swap(total_, other.total_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Counted() {
+      if (total_ != nullptr) {
+        *total_ -= bytes_;
+      }
+    }
+
+   private:
+    std::uint64_t* total_ = nullptr;
+    std::uint64_t bytes_ = 0;
+  };
   struct Region {
     Mapping mapping;
-    std::uint64_t counted_bytes = 0;
+    Counted counted;
   };
   struct Memory {
     std::shared_ptr<Region> region;  ///< that it is a window on, which ends after it; null: device memory
     std::unique_ptr<Buffer> buffer;
-    std::uint64_t counted_bytes = 0;  ///< of the client's device memory
+    Counted counted;  ///< of the client's device memory
   };
   /// What something works on, and so ends after it.
   using Uses = std::vector<std::shared_ptr<const void>>;
   struct Recording {
     Uses uses;
+    std::size_t launches = 0;
     std::unique_ptr<CommandBuffer> commands;
     std::vector<std::pair<Event*, std::uint32_t>> times;  ///< with their time slots
     std::string kernels;                                  ///< their names
@@ -75,10 +101,12 @@ class Session {
     std::deque<Pending> pending;
     std::vector<std::uint32_t> ran;  ///< recordings with timestamps since the last event
     bool has_work = false;           ///< behind the last event
+    bool needs_flush = false;        ///< the last event is a timestamp, which does not hand anything to the device
     bool is_broken = false;
     std::int64_t working_since = 0;     ///< or since it was last told that something is done; 0: it is not busy
     std::string kernels;                ///< names of those launched last, up to an event
     bool kernels_are_complete = false;  ///< there was that event
+    bool has_news = false;              ///< `kernels` is not in the black box yet
 
     void note(std::string_view launched);
     bool is_busy() const { return has_work || !pending.empty(); }
@@ -94,17 +122,19 @@ class Session {
   // calls
   Status greet();
   Status take_frame();
-  Result<Writer> answer(Call call, Reader& body, Fd fd, int& answer_fd);
+  Status send_answer(std::uint32_t call, Result<Writer> const& answer, int fd);
+  Result<Writer> answer(Call call, Reader& body, Fd fd, Fd& answer_fd);
   Result<Writer> allocate(Reader& body);
-  Result<Writer> allocate_pinned(Reader& body, int& answer_fd);
+  Result<Writer> allocate_pinned(Reader& body, Fd& answer_fd);
   Result<Writer> map_host(Reader& body, Fd fd);
-  Result<Writer> create_stream(Reader& body, int& answer_fd);
+  Result<Writer> create_stream(Reader& body, Fd& answer_fd);
   Result<Writer> create_command_buffer(Reader& body);
   Result<Writer> record_launch(Reader& body);
   Result<Writer> record_timestamp(Reader& body);
   Result<Writer> divide(Reader& body);
-  Result<Writer> compile(Reader& body);
-  Result<Writer> load(Reader& body);
+  Status start_compiling(Frame frame);
+  Status start_loading(Frame frame);
+  Status finish_slow_call();
   Result<Writer> find_kernel(Reader& body);
   Status free(Reader& body);
   Status clear(Buffer& buffer);
@@ -126,6 +156,7 @@ class Session {
   std::int64_t write_time(Event& event, std::uint32_t slot);
   Status mark_end(ServedStream& stream);
   void note_work();
+  void note_start(ServedStream& stream);
   Status bury(std::shared_ptr<void> content);
   Status sweep();
   bool is_busy() const;
@@ -136,12 +167,21 @@ class Session {
   template <typename T>
   static Status check_room(Table<T> const& table, std::string_view what, std::size_t max = kMaxObjects);
 
+  /// A call that takes long, in a thread of its own, so that the client's streams do not wait: it gives what there is
+  /// to do, in this one, for the answer.
+  struct SlowCall {
+    std::uint32_t call;
+    std::future<std::function<Result<Writer>()>> work;
+  };
+
   Device* device_;
   Fd socket_;
   ServerLimits limits_;
   BlackBox::Client* box_;
+  FrameReader reader_;
   Mapping page_;
   Fd bell_;
+  Fd bell_edges_;  ///< an epoll that tells of each ring of the bell, which belongs to the client too, and is never read
   std::uint32_t last_number_ = 0;
   std::uint64_t device_bytes_ = 0;
   std::uint64_t host_bytes_ = 0;
@@ -157,6 +197,8 @@ class Session {
   Table<std::shared_ptr<Recording>> recordings_;
   std::vector<Grave> graves_;
   Table<ServedStream> streams_;
+  std::optional<SlowCall> slow_call_;
+  ServedStream const* noted_ = nullptr;  ///< that the black box is about
 };
 
 }  // namespace catena::device::remote

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <poll.h>
+#include <sys/epoll.h>
 
 namespace catena::device::remote {
 namespace {
@@ -19,6 +20,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTurn = 64;
 /// How long the session asks again at once before it starts to sleep.
 constexpr std::chrono::microseconds kSpin{50};
+/// The same while the device works: a launch of a few hundred packets takes about so long, and who sleeps meanwhile is
+/// late.
+constexpr std::chrono::microseconds kSpinWhileBusy{500};
 /// Rounds between two looks at the socket while there are commands.
 constexpr int kRoundsPerLook = 32;
 
@@ -60,10 +64,13 @@ Status Session::run() {
     if (has_worked) {
       last_work = now;
     }
-    const bool is_idle = now - last_work > kSpin;
+    const bool is_idle = now - last_work > (is_busy() ? kSpinWhileBusy : kSpin);
     if (is_idle || round % kRoundsPerLook == 0) {
       for (auto& [number, stream] : streams_) {
-        CATENA_RETURN_IF_ERROR(is_idle && stream.has_work ? mark_end(stream) : absl::OkStatus());
+        // also hands the device what waits for a flush() that need not come: nothing is to look endless that never
+        // began
+        CATENA_RETURN_IF_ERROR(is_idle && (stream.has_work || stream.needs_flush) ? mark_end(stream)
+                                                                                  : absl::OkStatus());
       }
       CATENA_RETURN_IF_ERROR(pause(is_idle));
     } else if (!has_worked) {
@@ -84,7 +91,8 @@ bool Session::has_commands() const {
 
 /// Serves the socket; where `may_sleep`, waits for it or a command, as long as the device has nothing to do.
 Status Session::pause(bool may_sleep) {
-  std::array<pollfd, 2> fds{{{socket_.get(), POLLIN, 0}, {bell_.get(), POLLIN, 0}}};
+  // the answer to a slow call comes before the next call
+  std::array<pollfd, 2> fds{{{slow_call_ ? -1 : socket_.get(), POLLIN, 0}, {bell_edges_.get(), POLLIN, 0}}};
   auto& sleeps = page_.as<ClientPage>().server_sleeps;
   if (may_sleep) {
     sleeps.store(1, std::memory_order_relaxed);
@@ -93,13 +101,17 @@ Status Session::pause(bool may_sleep) {
     may_sleep = !has_commands();
   }
   constexpr timespec kBrief{0, 20'000};
+  constexpr timespec kSlow{0, 1'000'000};
   constexpr timespec kNot{0, 0};
-  const timespec* const limit = !may_sleep ? &kNot : is_busy() ? &kBrief : nullptr;
+  const timespec* const limit = !may_sleep ? &kNot : is_busy() ? &kBrief : slow_call_ ? &kSlow : nullptr;
   static_cast<void>(ppoll(fds.data(), fds.size(), limit, nullptr));
   sleeps.store(0, std::memory_order_relaxed);
   if ((fds[1].revents & POLLIN) != 0) {
-    std::uint64_t rings = 0;
-    static_cast<void>(read(bell_.get(), &rings, sizeof rings));
+    epoll_event edge{};
+    static_cast<void>(epoll_wait(bell_edges_.get(), &edge, 1, 0));
+  }
+  if (slow_call_) {
+    return finish_slow_call();
   }
   return fds[0].revents != 0 ? take_frame() : absl::OkStatus();
 }
@@ -180,6 +192,7 @@ Status Session::do_command(ServedStream& stream, Command command, Reader& body) 
     case Command::kLaunch: {
       CATENA_ASSIGN_OR_RETURN(const ReadyLaunch launch, read_launch(body));
       stream.note(launch.kernel->name);
+      note_start(stream);
       stream.has_work = true;
       return stream.stream->launch(*launch.kernel->kernel, launch.shape, launch.arguments);
     }
@@ -267,6 +280,7 @@ Status Session::enqueue(ServedStream& stream, EnqueueCommand const& command, boo
     return stream.stream->finalize(*(*recording)->commands);
   }
   stream.note((*recording)->kernels);
+  note_start(stream);
   stream.has_work = true;
   CATENA_RETURN_IF_ERROR(stream.stream->enqueue(*(*recording)->commands));
   if (!(*recording)->times.empty() && stream.ran.size() < kMaxObjects) {
@@ -288,6 +302,7 @@ Status Session::record(ServedStream& stream, RecordCommand const& command) {
                           has_time ? stream.stream->record_timestamp() : stream.stream->record());
   stream.pending.push_back({command.sequence, std::move(event), command.time_slot, std::exchange(stream.ran, {})});
   stream.has_work = false;
+  stream.needs_flush = has_time;
   stream.kernels_are_complete = true;
   return absl::OkStatus();
 }
@@ -297,6 +312,7 @@ void Session::ServedStream::note(std::string_view launched) {
   if (std::exchange(kernels_are_complete, false)) {
     kernels.clear();
   }
+  has_news = true;
   if (kernels.size() < kEnough) {
     kernels += concat(kernels.empty() ? "" : ", ", launched);
   }
@@ -355,25 +371,35 @@ Status Session::mark_end(ServedStream& stream) {
   CATENA_ASSIGN_OR_RETURN(std::shared_ptr<Event> event, stream.stream->record());
   stream.pending.push_back({0, std::move(event), kNoTime, std::exchange(stream.ran, {})});
   stream.has_work = false;
+  stream.needs_flush = false;
   return absl::OkStatus();
 }
 
 /// Keeps the black box true: which work is the oldest that has not ended.
 void Session::note_work() {
-  ServedStream const* oldest = nullptr;
-  for (auto const& [number, stream] : streams_) {
+  ServedStream* oldest = nullptr;
+  for (auto& [number, stream] : streams_) {
     if (stream.working_since != 0 && (oldest == nullptr || stream.working_since < oldest->working_since)) {
       oldest = &stream;
     }
   }
-  const std::int64_t since = oldest == nullptr ? 0 : oldest->working_since;
-  if (box_->working_since.load(std::memory_order_relaxed) == since) {
-    return;
-  }
-  if (oldest != nullptr) {
+  if (oldest != nullptr && (oldest->has_news || noted_ != oldest)) {
     box_->kernels.set(oldest->kernels);
+    oldest->has_news = false;
   }
-  box_->working_since.store(since, std::memory_order_release);
+  noted_ = oldest;
+  box_->working_since.store(oldest == nullptr ? 0 : oldest->working_since, std::memory_order_release);
+}
+
+/// Before work goes to the device: one that ends the process, or the client's session, is to be known.
+void Session::note_start(ServedStream& stream) {
+  if (stream.working_since == 0) {
+    stream.working_since = now_ns();
+  }
+  if (box_->working_since.load(std::memory_order_relaxed) == 0) {
+    box_->kernels.set(stream.kernels);
+    box_->working_since.store(stream.working_since, std::memory_order_release);
+  }
 }
 
 /// Keeps what is freed until nothing works on it any more.
@@ -384,6 +410,9 @@ Status Session::bury(std::shared_ptr<void> content) {
       CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> end, stream.stream->record());
       grave.until.push_back(std::move(end));
     }
+  }
+  if (graves_.size() >= kMaxObjects) {
+    return absl::ResourceExhaustedError("the client frees more than the device comes to an end with");
   }
   if (!grave.until.empty()) {
     graves_.push_back(std::move(grave));

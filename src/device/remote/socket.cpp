@@ -61,23 +61,31 @@ Status send_all(int socket, std::span<const std::byte> bytes, int fd) {
   return absl::OkStatus();
 }
 
-/// The next bytes, at most so many, and a descriptor that came with them; 0: nothing more comes.
-Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd) {
+/// The next bytes, at most so many, and a descriptor that came with them; 0: nothing is there, with MSG_DONTWAIT.
+Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd, int flags = 0) {
   for (;;) {
     Message message(bytes);
     message.make_room();
-    const ssize_t received = recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC);
+    const ssize_t received = recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC | flags);
     if (received < 0 && errno == EINTR) {
       continue;
+    }
+    if (received < 0 && (flags & MSG_DONTWAIT) != 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      return std::size_t{0};
     }
     if (received <= 0) {
       return gone();
     }
     for (cmsghdr* control = CMSG_FIRSTHDR(&message.header); control != nullptr;
          control = CMSG_NXTHDR(&message.header, control)) {
-      if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_RIGHTS) {
+      if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) {
+        continue;
+      }
+      // padding leaves room for more than one: the last stays, the others are closed
+      const std::size_t count = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
         int received_fd = -1;
-        std::memcpy(&received_fd, CMSG_DATA(control), sizeof received_fd);
+        std::memcpy(&received_fd, CMSG_DATA(control) + i * sizeof received_fd, sizeof received_fd);
         fd = Fd(received_fd);
       }
     }
@@ -117,6 +125,36 @@ Result<Frame> receive_frame(int socket, std::uint32_t max_bytes) {
     CATENA_RETURN_IF_ERROR(receive_all(socket, std::span(frame.body).subspan(have), frame.fd));
   }
   return frame;
+}
+
+Result<std::optional<Frame>> FrameReader::poll(int socket, std::uint32_t max_bytes) {
+  constexpr std::size_t kChunk = std::size_t{1} << 20;
+  static_assert(sizeof(FrameHeader) == sizeof header_);
+  for (;;) {
+    const bool has_header = header_bytes_ == header_.size();
+    FrameHeader header{};
+    std::memcpy(&header, header_.data(), sizeof header);
+    if (has_header && header.bytes > max_bytes) {
+      return absl::InvalidArgumentError(
+          concat("a message of ", header.bytes, " bytes; at most ", max_bytes, " are taken"));
+    }
+    if (has_header && body_bytes_ == header.bytes) {
+      frame_.call = header.call;
+      header_bytes_ = body_bytes_ = 0;
+      return std::exchange(frame_, Frame{});
+    }
+    std::span<std::byte> room = std::span(header_).subspan(header_bytes_);
+    if (has_header) {
+      // memory is taken as the bytes come, not as they are announced
+      frame_.body.resize(std::min<std::size_t>(header.bytes, body_bytes_ + kChunk));
+      room = std::span(frame_.body).subspan(body_bytes_);
+    }
+    CATENA_ASSIGN_OR_RETURN(const std::size_t received, receive_some(socket, room, frame_.fd, MSG_DONTWAIT));
+    if (received == 0) {
+      return std::nullopt;
+    }
+    (has_header ? body_bytes_ : header_bytes_) += received;
+  }
 }
 
 Result<Mapping> Mapping::create(std::size_t bytes) {

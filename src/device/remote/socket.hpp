@@ -3,6 +3,7 @@
 
 #include <catena/core/status.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -50,6 +51,19 @@ Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> bod
 /// Memory is taken as the bytes come, not as they are announced.
 Result<Frame> receive_frame(int socket, std::uint32_t max_bytes);
 
+/// Receives frames as far as they have come: never waits.
+class FrameReader {
+ public:
+  /// The next frame, once it is there as a whole. Errors: as receive_frame().
+  Result<std::optional<Frame>> poll(int socket, std::uint32_t max_bytes);
+
+ private:
+  std::array<std::byte, 8> header_{};  ///< a FrameHeader
+  std::size_t header_bytes_ = 0;       ///< that have come
+  std::size_t body_bytes_ = 0;
+  Frame frame_;
+};
+
 /// Shared memory, mapped for reading and writing.
 class Mapping {
  public:
@@ -73,6 +87,8 @@ class Mapping {
 
   std::span<std::byte> bytes() const { return bytes_; }
   int fd() const { return fd_.get(); }
+  /// It stays mapped without its descriptor.
+  Fd take_fd() { return std::move(fd_); }
   /// Precondition: a T fits.
   template <typename T>
   T& as() const {

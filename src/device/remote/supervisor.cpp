@@ -68,10 +68,14 @@ Result<Spawned> spawn(Supervisor::Options const& options, int box) {
   const Fd theirs(fcntl(ends[1], F_DUPFD_CLOEXEC, kAbove));
   close(ends[1]);
   const Fd box_copy(fcntl(box, F_DUPFD_CLOEXEC, kAbove));
+  if (!theirs || !box_copy) {
+    return absl::UnavailableError(concat("starting a device server: ", std::strerror(errno)));
+  }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, theirs.get(), kControlFd);
   posix_spawn_file_actions_adddup2(&actions, box_copy.get(), kBoxFd);
+  posix_spawn_file_actions_addclosefrom_np(&actions, kBoxFd + 1);
   std::vector<std::string> words{options.program,
                                  options.device,
                                  concat(kControlFd),
@@ -183,9 +187,14 @@ struct Supervisor::Impl {
       if (is_leaving) {
         return;
       }
-      if (const Status started = start_server(); !started.ok()) {
+      Status started = start_server();
+      while (!started.ok()) {
         last_reason = std::string(started.message());
-        return;
+        delay = std::clamp(delay * 2, kFirstDelay, kMaxDelay);
+        if (is_leaving_changed.wait_for(lock, delay, [this] { return is_leaving; })) {
+          return;
+        }
+        started = start_server();
       }
     }
   }
