@@ -28,6 +28,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 namespace catena::device::remote {
 namespace {
@@ -379,6 +380,38 @@ class Forger {
     const Writer whole = Writer().put(header).put(body);
     put(memory, whole.bytes(), whole.bytes().size());
   }
+  /// Half of a frame's header, and a whole one with more descriptors than a frame has.
+  void send_half_a_frame() {
+    const std::uint32_t half = 1;
+    EXPECT_EQ(::send(socket_.get(), &half, sizeof half, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof half));
+  }
+  void send_two_descriptors(Call call, int fd) {
+    const FrameHeader header{static_cast<std::uint32_t>(call), 0};
+    iovec part{const_cast<FrameHeader*>(&header), sizeof header};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    const std::array<int, 2> fds{fd, fd};
+    std::memcpy(CMSG_DATA(rights), fds.data(), sizeof fds);
+    EXPECT_EQ(sendmsg(socket_.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof header));
+  }
+  /// A kernel of kKernels.
+  std::uint32_t make_kernel(std::string_view name) {
+    Frame frame;
+    const Writer compile = Writer().put(1U).put_text("test.kernel.cpp").put_text(kKernels).put(0U);
+    EXPECT_EQ(call(Call::kCompile, compile, -1, &frame), absl::OkStatus());
+    Reader answer(frame.body);
+    static_cast<void>(answer.take_status());
+    const std::uint32_t program = make(Call::kLoad, Writer().put_bytes(answer.take_bytes()));
+    return make(Call::kKernel, Writer().put(program).put_text(name));
+  }
   /// True once the server hung up.
   bool is_cut_off() {
     std::array<pollfd, 1> fds{{{socket_.get(), POLLIN, 0}}};
@@ -572,6 +605,109 @@ TEST_P(DeviceServer, frames_of_random_bytes_harm_nobody_else) {
   }
   EXPECT_THAT(victim.content().value(), ::testing::Each(42U));
   EXPECT_EQ(supervisor().pid(), pid);
+}
+
+TEST_P(DeviceServer, who_starts_an_endless_kernel_and_breaks_the_ring_behind_it_is_still_named) {
+  Worker honest(client("honest").value());
+  Forger forger(supervisor().connect("hostile").value());
+  const std::uint32_t kernel = forger.make_kernel("endless");
+  const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
+  Mapping page;
+  forger.make_stream(page);
+  Writer launch;
+  launch.put(kernel).put(1U).put(1U).put(0U).put(1U).put(0U).put(buffer);
+  const auto bytes = static_cast<std::uint32_t>((sizeof(CommandHeader) + launch.bytes().size() + 7) / 8 * 8);
+  Writer both = Writer().put(CommandHeader{Command::kLaunch, bytes, 0, 0});
+  both.add(launch);
+  while (both.bytes().size() < bytes) {
+    both.put(std::uint8_t{0});
+  }
+  both.put(CommandHeader{Command::kFlush, 0, 0, 0});
+  forger.put(page, both.bytes(), both.bytes().size());
+  const Supervisor::Death death = deaths().next();
+  ASSERT_EQ(death.suspects.size(), 1U) << death.reason;
+  EXPECT_EQ(death.suspects[0].client, "hostile");
+  EXPECT_EQ(death.suspects[0].kernels, "endless");
+}
+
+TEST_P(DeviceServer, half_a_frame_keeps_nobody_waiting) {
+  Worker honest(client("honest").value());
+  Forger forger(supervisor().connect("half").value());
+  const std::uint32_t buffer = forger.make(Call::kAllocate, Writer().put(std::uint64_t{4096}));
+  Mapping page;
+  forger.make_stream(page);
+  forger.put_command(page, Command::kFill, FillCommand{0, 4096, buffer, 1});
+  forger.send_half_a_frame();
+  const int pid = supervisor().pid();
+  std::this_thread::sleep_for(2 * kLaunchLimit);
+  EXPECT_EQ(supervisor().pid(), pid) << "work that came to its end was taken for endless";
+  ASSERT_EQ(honest.fill(4), absl::OkStatus());
+  EXPECT_EQ(honest.finish(), absl::OkStatus());
+}
+
+TEST_P(DeviceServer, descriptors_that_nobody_asked_for_are_closed) {
+  Forger forger(supervisor().connect("generous").value());
+  const Mapping memory = Mapping::create(4096).value();
+  const auto descriptors = [this] {
+    const std::filesystem::directory_iterator all(concat("/proc/", supervisor().pid(), "/fd"));
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = descriptors();
+  for (int round = 0; round < 50; ++round) {
+    forger.send_two_descriptors(Call::kAllocate, memory.fd());
+    EXPECT_FALSE(forger.receive().ok());
+  }
+  EXPECT_LE(descriptors(), before);
+}
+
+TEST_P(DeviceServer, memory_counts_until_nothing_has_it_any_more) {
+  Forger forger(supervisor().connect("hoarder").value());
+  const Writer forty = Writer().put(std::uint64_t{40} << 20);
+  Frame frame;
+  ASSERT_EQ(forger.call(Call::kAllocatePinned, forty, -1, &frame), absl::OkStatus());
+  Reader answer(frame.body);
+  static_cast<void>(answer.take_status());
+  const auto region = answer.take<std::uint32_t>();
+  const auto window = answer.take<std::uint32_t>();
+  forger.send(Call::kFree, Writer().put(Kind::kRegion).put(region));
+  EXPECT_TRUE(absl::IsResourceExhausted(forger.call(Call::kAllocatePinned, forty))) << "its window still has it";
+  forger.send(Call::kFree, Writer().put(Kind::kBuffer).put(window));
+  EXPECT_EQ(forger.call(Call::kAllocatePinned, forty), absl::OkStatus());
+}
+
+TEST_P(DeviceServer, its_compiler_reads_what_it_is_given_and_no_other_file) {
+  const auto device = client("reader").value();
+  for (const char* line : {"#include \"/etc/passwd\"", "#include </etc/passwd>", "  # include \"/etc/passwd\"",
+                           "#\\\ninclude \"/etc/passwd\"", "%:include \"/etc/passwd\"", "/**/ #include \"/etc/passwd\"",
+                           "#define F \"/etc/passwd\"\n#include F", "#include_next \"passwd\"",
+                           "#import \"/etc/passwd\"", "#include \"../passwd\""}) {
+    const Status status = device->compile({{{"test.kernel.cpp", concat(line, "\n", kKernels)}}, {}}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << line;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("nothing else")) << line;
+  }
+  const ProgramSource own{
+      {{"test.kernel.cpp", concat("#include \"own.hpp\"\n", kKernels)}, {"own.hpp", "#pragma once\n"}}, {}};
+  EXPECT_EQ(device->compile(own).status(), absl::OkStatus());
+}
+
+TEST(DeviceServerStart, a_program_that_is_away_for_a_moment_ends_nothing) {
+  const std::filesystem::path link = std::filesystem::temp_directory_path() / concat("catena-server-", getpid());
+  std::filesystem::create_symlink(testing::server_options().program, link);
+  Supervisor::Options options = testing::server_options();
+  options.program = link;
+  const auto supervisor = Supervisor::start(options).value();
+  const int first = supervisor->pid();
+  std::filesystem::remove(link);
+  ASSERT_EQ(kill(first, SIGKILL), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_FALSE(supervisor->connect("early").ok());
+  std::filesystem::create_symlink(testing::server_options().program, link);
+  const auto end = std::chrono::steady_clock::now() + kLimit;
+  while (!supervisor->connect("late").ok() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_TRUE(supervisor->connect("late").ok());
+  std::filesystem::remove(link);
 }
 
 TEST_P(DeviceServer, another_version_is_told_so) {
