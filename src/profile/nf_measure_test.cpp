@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/nf_measure.hpp"
+
+#include <gtest/gtest.h>
+
+namespace catena::profile {
+namespace {
+}  // namespace
+}  // namespace catena::profile
