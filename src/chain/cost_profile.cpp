@@ -116,8 +116,7 @@ std::string environment(const char* name) {
 CostProfile CostProfile::built_in() { return {plan::CostModel::h200(), "cuda", "NVIDIA H200", "", "", {}}; }
 
 CostProfile CostProfile::of(device::DeviceInfo const& device, plan::CostModel const& costs) {
-  return {costs, std::string(device.backend), printable(device.name), printable(device.driver), now_as_text(),
-          {}};
+  return {costs, std::string(device.backend), printable(device.name), printable(device.driver), now_as_text(), {}};
 }
 
 bool CostProfile::is_of(device::DeviceInfo const& info) const {

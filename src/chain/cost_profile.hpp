@@ -19,7 +19,7 @@ struct CostProfile {
   std::string backend;  ///< "cuda"
   std::string device;   ///< DeviceInfo::name
   std::string driver;
-  std::string measured;  ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
+  std::string measured;         ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
   std::vector<MeasuredNf> nfs;  ///< those that were measured, the newest last; at most kMaxMeasuredNfs
 
   /// That of an H200, for machines that were not measured.
@@ -48,12 +48,13 @@ std::string to_json(CostProfile const& profile);
 /// from 0 to 1e12; nfs as nfs_from_json().
 Result<CostProfile> parse_profile(std::string_view text, std::string_view name);
 
-/// NotFound: no such file. InvalidArgument: not a regular file, longer than 256 KiB, or as parse_profile(). Unavailable:
-/// it cannot be read. Messages name the file and what to do.
+/// NotFound: no such file. InvalidArgument: not a regular file, longer than 256 KiB, or as parse_profile().
+/// Unavailable: it cannot be read. Messages name the file and what to do.
 Result<CostProfile> load_profile(std::filesystem::path const& file);
 
-/// Writes a profile, with the folders above it; one with NFs only its owner may read. The file appears whole, by rename, or stays what it was.
-/// InvalidArgument: `file` is there and no regular file. Unavailable: it cannot be written.
+/// Writes a profile, with the folders above it; one with NFs only its owner may read. The file appears whole, by
+/// rename, or stays what it was. InvalidArgument: `file` is there and no regular file. Unavailable: it cannot be
+/// written.
 Status save_profile(CostProfile const& profile, std::filesystem::path const& file);
 
 /// The folder of this user's profiles, one file for each device, driver and backend. It is no cache: what is in it

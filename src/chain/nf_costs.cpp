@@ -39,9 +39,8 @@ void read_line(Json const& json, std::string const& path, std::string_view key, 
 }
 
 bool is_hash(std::string_view text) {
-  return text.size() == kHashDigits && std::ranges::all_of(text, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
+  return text.size() == kHashDigits &&
+         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 MeasuredNf read_nf(Json const& json, std::string const& path, ProfileReader& reader) {

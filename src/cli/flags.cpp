@@ -67,14 +67,16 @@ void add_run_options(CLI::App& command, RunArguments& arguments) {
 CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments) {
   constexpr double kMaxSeconds = 3600;
   CLI::App* profile = app.add_subcommand(
-      "profile", "Measure what moving packets, or the NFs of a chain, cost on this machine; runs and plans then use it");
+      "profile",
+      "Measure what moving packets, or the NFs of a chain, cost on this machine; runs and plans then use it");
   profile->add_option("--device", arguments.device, "auto, cuda or opencl")
       ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
-  profile->add_option("--output", arguments.output, "Write the profile to this file instead of keeping it for this user");
-  CLI::Option* nf = profile->add_option(
-      "--nf", arguments.chain_file, "Measure the NFs of this chain file that are `on: gpu`, and add them to the profile");
-  profile
-      ->add_option("--packet-bytes", arguments.packet_bytes, "With --nf: sizes of frames, without FCS: 64,512,1518")
+  profile->add_option("--output", arguments.output,
+                      "Write the profile to this file instead of keeping it for this user");
+  CLI::Option* nf =
+      profile->add_option("--nf", arguments.chain_file,
+                          "Measure the NFs of this chain file that are `on: gpu`, and add them to the profile");
+  profile->add_option("--packet-bytes", arguments.packet_bytes, "With --nf: sizes of frames, without FCS: 64,512,1518")
       ->delimiter(',')
       ->check(CLI::Range(io::kMinGeneratedBytes, std::uint32_t{packet::kMaxFrameBytes}))
       ->needs(nf);

@@ -118,9 +118,8 @@ int main(int argc, char** argv) {
 
   cli::ProfileArguments profiled;
   CLI::App* profile = cli::add_profile_command(app, profiled);
-  profile->callback([&] {
-    status = profiled.chain_file.empty() ? cli::profile(profiled) : cli::profile_nfs(profiled, nf_path);
-  });
+  profile->callback(
+      [&] { status = profiled.chain_file.empty() ? cli::profile(profiled) : cli::profile_nfs(profiled, nf_path); });
 
   CLI::App* doctor =
       app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");

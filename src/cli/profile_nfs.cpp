@@ -46,18 +46,17 @@ void print_line(std::string_view name, std::string_view over, profile::LineFit c
 }
 
 void print_comparison(NfModel const& model, profile::NfTimes const& times) {
-  std::cout << fmt::format("\n  {:>8}  {:>10} {:>10} {:>10}   {:>10} {:>10} {:>8}   {:>9} {:>9} {:>8}\n", "packets",
-                           "kernel us", "transf. us", "trip us", "trip", "predicted", "error", "Mpps", "predicted",
-                           "error");
+  std::cout << fmt::format("\n  {:>8}  {:>10} {:>10}   {:>10} {:>10} {:>8}   {:>9} {:>9} {:>8}\n", "packets",
+                           "kernel us", "transf. us", "trip us", "predicted", "error", "Mpps", "predicted", "error");
   const std::vector<profile::Comparison> rows = profile::compare(model, times);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     profile::Comparison const& row = rows[i];
     profile::LaunchPoint const& launch = times.launches[i];
     std::cout << fmt::format(
-        "  {:>8}  {:>10.2f} {:>10.2f} {:>10.2f}   {:>10.2f} {:>10.2f} {:>+6.1f} %   {:>9.3f} {:>9.3f} {:>+6.1f} %\n",
-        row.packets, launch.kernel_ns / kUs, launch.transfer_ns / kUs, launch.round_trip_ns / kUs,
-        row.measured_ns / kUs, row.predicted_ns / kUs, row.latency_error_percent, row.measured_per_s / kMega,
-        row.predicted_per_s / kMega, row.throughput_error_percent);
+        "  {:>8}  {:>10.2f} {:>10.2f}   {:>10.2f} {:>10.2f} {:>+6.1f} %   {:>9.3f} {:>9.3f} {:>+6.1f} %\n", row.packets,
+        launch.kernel_ns / kUs, launch.transfer_ns / kUs, row.measured_ns / kUs, row.predicted_ns / kUs,
+        row.latency_error_percent, row.measured_per_s / kMega, row.predicted_per_s / kMega,
+        row.throughput_error_percent);
   }
 }
 
@@ -167,14 +166,14 @@ Json as_json(NfMeasurement const& nf) {
 
 Json as_json(Measured const& measured, bool saved) {
   profile::NfMeasurements const& results = measured.results;
-  Json json{{"device", {{"backend", measured.profile.backend},
-                        {"name", measured.profile.device},
-                        {"driver", measured.profile.driver}}},
-            {"cost_profile", chain::describe(measured.profile)},
-            {"packets", results.traffic},
-            {"file", saved ? measured.file : ""},
-            {"notes", results.notes},
-            {"nfs", Json::array()}};
+  Json json{
+      {"device",
+       {{"backend", measured.profile.backend}, {"name", measured.profile.device}, {"driver", measured.profile.driver}}},
+      {"cost_profile", chain::describe(measured.profile)},
+      {"packets", results.traffic},
+      {"file", saved ? measured.file : ""},
+      {"notes", results.notes},
+      {"nfs", Json::array()}};
   if (!results.why_no_parts.empty()) {
     json["kernel_by_sms_left_out"] = results.why_no_parts;
   }
@@ -192,10 +191,10 @@ Result<chain::CostProfile> profile_of(device::Device& device, std::string const&
   Result<chain::CostProfile> there = chain::load_profile(file);
   if (!absl::IsNotFound(there.status())) {
     CATENA_RETURN_IF_ERROR(there.status());
-    return there->is_of(info) ? there
-                              : absl::InvalidArgumentError(concat(file, ": of another device, '", there->device,
-                                                                  "' with '", there->driver,
-                                                                  "'; write to another file with --output"));
+    return there->is_of(info)
+               ? there
+               : absl::InvalidArgumentError(concat(file, ": of another device, '", there->device, "' with '",
+                                                   there->driver, "'; write to another file with --output"));
   }
   chain::CostProfile kept = chain::ProfileStore::from_environment().find(info);
   if (!kept.measured.empty()) {
@@ -214,8 +213,8 @@ void keep(profile::NfMeasurements const& results, chain::CostProfile& profile) {
   for (NfMeasurement const& nf : results.nfs) {
     if (nf.why_not.empty()) {
       const NfModel model = profile::model_of(nf.times);
-      chain::keep(profile.nfs, {nf.key, nf.packet_bytes, now, model.cost,
-                                std::max(0.0, model.kernel.fit.r_squared), std::max(0.0, model.transfer.fit.r_squared)});
+      chain::keep(profile.nfs, {nf.key, nf.packet_bytes, now, model.cost, std::max(0.0, model.kernel.fit.r_squared),
+                                std::max(0.0, model.transfer.fit.r_squared)});
     }
   }
 }
@@ -223,6 +222,8 @@ void keep(profile::NfMeasurements const& results, chain::CostProfile& profile) {
 Result<Measured> measure(ProfileArguments const& arguments, std::string const& nf_path) {
   CATENA_ASSIGN_OR_RETURN(const chain::ChainConfig config, chain::load_chain(arguments.chain_file));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(nf_path));
+  // what is wrong with the chain is said before anything is measured
+  CATENA_RETURN_IF_ERROR(chain::plan_chain(config, {}, registry).status());
   CATENA_ASSIGN_OR_RETURN(const device::DevicePreference choice, device::parse_preference(arguments.device));
   std::string why;
   CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<device::Device> device, device::open(choice, &why));
@@ -231,8 +232,8 @@ Result<Measured> measure(ProfileArguments const& arguments, std::string const& n
   }
   device::DeviceInfo const& info = device->info();
   Measured measured;
-  measured.file = arguments.output.empty() ? chain::ProfileStore::from_environment().file_of(info).string()
-                                           : arguments.output;
+  measured.file =
+      arguments.output.empty() ? chain::ProfileStore::from_environment().file_of(info).string() : arguments.output;
   if (measured.file.empty()) {
     return absl::UnavailableError("there is no folder to keep the profile in: set HOME, or use --output FILE");
   }
@@ -242,14 +243,15 @@ Result<Measured> measure(ProfileArguments const& arguments, std::string const& n
   CATENA_ASSIGN_OR_RETURN(measured.profile, profile_of(*device, measured.file));
   profile::NfMeasureOptions options;
   options.packet_bytes = arguments.packet_bytes;
-  options.limit = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(arguments.seconds));
+  options.limit =
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(arguments.seconds));
   chain::SyncOptions sync;
   sync.profile = measured.profile;
   ProgressLine line;
-  CATENA_ASSIGN_OR_RETURN(
-      measured.results,
-      profile::measure_nfs(*device, config, registry, sync, options,
-                           [&line](profile::MeasureProgress const& progress) { line.show(progress); }));
+  CATENA_ASSIGN_OR_RETURN(measured.results, profile::measure_nfs(*device, config, registry, sync, options,
+                                                                 [&line](profile::MeasureProgress const& progress) {
+                                                                   line.show(progress);
+                                                                 }));
   keep(measured.results, measured.profile);
   return measured;
 }

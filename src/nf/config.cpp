@@ -96,8 +96,8 @@ class DocumentStarts final : public YAML::EventHandler {
   bool seen_one_ = false;
 };
 
-/// Adds what `node` says; texts have their lengths in front of them, so that no two configurations are one text. Aliases
-/// may make a small file a huge or an endless one.
+/// Adds what `node` says; texts have their lengths in front of them, so that no two configurations are one text.
+/// Aliases may make a small file a huge or an endless one.
 void add_canonical(YAML::Node const& node, std::uint32_t depth, std::string& text) {
   constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
   constexpr std::uint32_t kMaxDepth = 64;

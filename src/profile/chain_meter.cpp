@@ -90,9 +90,8 @@ Status ChainMeter::load(chain::ChainConfig const& config, chain::SyncOptions con
   input.profile = plan::PacketProfile::fixed(packet_bytes);
   memory::Arena const& arena = pool_->arena();
   const plan::MethodSet gather = plan::method_bit(TransferMethod::kGather);
-  CATENA_ASSIGN_OR_RETURN(
-      shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd()}, pool_,
-                                          (input.costs.available & gather) != 0));
+  CATENA_ASSIGN_OR_RETURN(shared_, copy::SharedBuffer::create(*device_, {arena.slot_bytes(), arena.fd()}, pool_,
+                                                              (input.costs.available & gather) != 0));
   if (shared_->mapped() == nullptr) {
     input.costs.available &= static_cast<plan::MethodSet>(~gather);
   }
@@ -109,9 +108,8 @@ Status ChainMeter::load(chain::ChainConfig const& config, chain::SyncOptions con
     CATENA_ASSIGN_OR_RETURN(
         kernels_[i], kernel::DeviceNf::create(*device_, std::move(sides[i]->spec), instances_[i]->launch_plan(step),
                                               sides[i]->state, shared_.get()));
-    CATENA_ASSIGN_OR_RETURN(batches_[i],
-                            nf::DeviceBatch::create(*instances_[i], *kernels_[i],
-                                                    static_cast<std::uint32_t>(slots_.size()), mover_));
+    CATENA_ASSIGN_OR_RETURN(batches_[i], nf::DeviceBatch::create(*instances_[i], *kernels_[i],
+                                                                 static_cast<std::uint32_t>(slots_.size()), mover_));
     CATENA_RETURN_IF_ERROR(batches_[i]->start_trace());
   }
   return absl::OkStatus();

@@ -47,7 +47,8 @@ Result<Parts> parts_of(device::Device& device) {
     parts.all.push_back(std::move(divided->front()));
   }
   if (parts.all.empty()) {
-    parts.why_none = concat("it has ", device.info().compute_units, " compute units");
+    parts.why_none = concat("it has ", device.info().compute_units, " compute units, and parts are of ",
+                            kPartUnits.front(), " and more");
   }
   return parts;
 }
