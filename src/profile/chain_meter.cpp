@@ -8,6 +8,7 @@
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <thread>
 
 namespace catena::profile {
@@ -16,6 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kFlows = 1024;
+constexpr std::uint32_t kLeastSlots = 512;        // of a packet pool, which has a power of two
 constexpr std::uint64_t kNsBetweenPackets = 100;  // as the generator's
 
 double ns_between(Clock::time_point from, Clock::time_point to) {
@@ -63,7 +65,7 @@ Status ChainMeter::make_packets(std::uint32_t packet_bytes, std::uint32_t most_p
   CATENA_ASSIGN_OR_RETURN(const auto source, io::make_generator(generator));
   traffic_ = source->describe();
   frame_bytes_ = packet_bytes;
-  CATENA_ASSIGN_OR_RETURN(pool_, memory::PacketPool::create(most_packets));
+  CATENA_ASSIGN_OR_RETURN(pool_, memory::PacketPool::create(std::max(kLeastSlots, std::bit_ceil(most_packets))));
   std::uint64_t next_index = 0;
   while (slots_.size() < most_packets) {
     memory::Unit* unit = pool_->acquire_unit();
