@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/cost_profile.hpp"
 
+#include "chain/nf_costs_json.hpp"
 #include "core/process_work.hpp"
 
 #include "device/backend.hpp"
@@ -29,14 +30,12 @@ namespace catena::chain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "catena cost profile";
 constexpr int kVersion = 1;
-constexpr std::size_t kMaxFileBytes = std::size_t{64} << 10;
-constexpr double kMaxNs = 1e12;  // some minutes for one transfer: sums of such figures are still finite
-constexpr std::string_view kMeasureAgain = "; `catena profile` measures anew";
+constexpr std::size_t kMaxFileBytes = std::size_t{256} << 10;
 constexpr mode_t kReadableByAll = 0644;
+constexpr mode_t kReadableByOwner = 0600;  // hashes of files that may hold keys
 
 constexpr std::array kMethods{TransferMethod::kStaged, TransferMethod::kStrided, TransferMethod::kGather};
 constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
@@ -57,8 +56,7 @@ constexpr std::array<HostCoefficient, 3> kOfHost{{{"copy_ns_per_byte", &plan::Co
                                                   {"touch_ns", &plan::CostModel::host_touch_ns},
                                                   {"column_ns", &plan::CostModel::host_column_ns}}};
 constexpr const char* kDeviceCopy = "device_copy_ns_per_byte";
-
-bool is_printable(char c) { return c >= ' ' && c <= '~'; }
+constexpr const char* kNfs = "nfs";
 
 /// Drivers may say anything; what they say goes to terminals and into JSON.
 std::string printable(std::string_view text) {
@@ -68,76 +66,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string now_as_text() {
-  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
-}
-
-/// "2026-11-21T18:30:10Z": digits where digits belong.
-bool is_time(std::string_view text) {
-  constexpr std::string_view kShape = "0000-00-00T00:00:00Z";
-  return text.size() == kShape.size() && std::ranges::equal(text, kShape, [](char c, char shape) {
-           return shape == '0' ? c >= '0' && c <= '9' : c == shape;
-         });
-}
-
-/// Reads members of JSON objects; the first thing that is wrong is kept, with the path to it.
-class Reader {
- public:
-  explicit Reader(std::string_view name) : name_(name) {}
-
-  Json const& object(Json const& from, std::string const& path, std::string_view key) {
-    static const Json kNothing = Json::object();
-    Json const* found = member(from, path, key);
-    if (found != nullptr && !found->is_object()) {
-      complain(path, key, "is no object");
-    }
-    return found != nullptr && found->is_object() ? *found : kNothing;
-  }
-  double number(Json const& from, std::string const& path, std::string_view key) {
-    Json const* found = member(from, path, key);
-    if (found == nullptr) {
-      return 0;
-    }
-    const double value = found->is_number() ? found->get<double>() : -1;
-    if (!(value >= 0 && value <= kMaxNs)) {  // NaN is neither
-      complain(path, key, concat("is not a number from 0 to ", kMaxNs));
-      return 0;
-    }
-    return value;
-  }
-  std::string text(Json const& from, std::string const& path, std::string_view key) {
-    Json const* found = member(from, path, key);
-    if (found == nullptr) {
-      return {};
-    }
-    if (!found->is_string() || !std::ranges::all_of(found->get_ref<std::string const&>(), is_printable)) {
-      complain(path, key, "is no text of printable characters");
-      return {};
-    }
-    return found->get<std::string>();
-  }
-  Json const* member(Json const& from, std::string const& path, std::string_view key) {
-    const auto found = from.find(key);
-    if (found == from.end()) {
-      complain(path, key, "is missing");
-      return nullptr;
-    }
-    return &*found;
-  }
-  void complain(std::string const& path, std::string_view key, std::string_view what) {
-    if (status_.ok()) {
-      status_ = absl::InvalidArgumentError(concat(name_, ": '", path, key, "' ", what, kMeasureAgain));
-    }
-  }
-  Status const& status() const { return status_; }
-
- private:
-  std::string_view name_;
-  Status status_;
-};
-
-void read_methods(Json const& json, Reader& reader, plan::CostModel& costs) {
+void read_methods(Json const& json, ProfileReader& reader, plan::CostModel& costs) {
   Json const& methods = reader.object(json, "", "methods");
   for (const TransferMethod method : kMethods) {
     const std::string_view name = to_string(method);
@@ -163,7 +92,7 @@ Status cannot_write(fs::path const& file) {
   return absl::UnavailableError(concat(file.string(), ": the profile cannot be written: ", std::strerror(errno)));
 }
 
-Status write_whole(int descriptor, std::string_view text, fs::path const& file) {
+Status write_whole(int descriptor, std::string_view text, mode_t mode, fs::path const& file) {
   while (!text.empty()) {
     const ssize_t put = ::write(descriptor, text.data(), text.size());
     if (put < 0 && errno == EINTR) {
@@ -174,7 +103,7 @@ Status write_whole(int descriptor, std::string_view text, fs::path const& file) 
     }
     text.remove_prefix(static_cast<std::size_t>(put));
   }
-  return ::fchmod(descriptor, kReadableByAll) == 0 && ::fsync(descriptor) == 0 ? absl::OkStatus() : cannot_write(file);
+  return ::fchmod(descriptor, mode) == 0 && ::fsync(descriptor) == 0 ? absl::OkStatus() : cannot_write(file);
 }
 
 std::string environment(const char* name) {
@@ -184,14 +113,23 @@ std::string environment(const char* name) {
 
 }  // namespace
 
-CostProfile CostProfile::built_in() { return {plan::CostModel::h200(), "cuda", "NVIDIA H200", "", ""}; }
+CostProfile CostProfile::built_in() { return {plan::CostModel::h200(), "cuda", "NVIDIA H200", "", "", {}}; }
 
 CostProfile CostProfile::of(device::DeviceInfo const& device, plan::CostModel const& costs) {
-  return {costs, std::string(device.backend), printable(device.name), printable(device.driver), now_as_text()};
+  return {costs, std::string(device.backend), printable(device.name), printable(device.driver), now_as_text(), {}};
 }
 
 bool CostProfile::is_of(device::DeviceInfo const& info) const {
   return backend == info.backend && device == printable(info.name) && driver == printable(info.driver);
+}
+
+std::optional<share::NfCost> CostProfile::find(NfKey const& nf, std::uint32_t packet_bytes) const {
+  return chain::find(nfs, nf, packet_bytes);
+}
+
+std::string now_as_text() {
+  const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
 }
 
 std::string describe(CostProfile const& profile) {
@@ -224,6 +162,9 @@ std::string to_json(CostProfile const& profile) {
     json["host"][coefficient.key] = profile.costs.*coefficient.value;
   }
   json[kDeviceCopy] = profile.costs.device_copy_ns_per_byte;
+  if (!profile.nfs.empty()) {
+    json[kNfs] = nfs_to_json(profile.nfs);
+  }
   return json.dump(2);
 }
 
@@ -232,7 +173,7 @@ Result<CostProfile> parse_profile(std::string_view text, std::string_view name) 
   if (!json.is_object()) {
     return absl::InvalidArgumentError(concat(name, ": not a JSON object", kMeasureAgain));
   }
-  Reader reader(name);
+  ProfileReader reader(name);
   if (reader.text(json, "", "format") != kFormat) {
     reader.complain("", "format", concat("is not '", kFormat, "'"));
   }
@@ -254,6 +195,9 @@ Result<CostProfile> parse_profile(std::string_view text, std::string_view name) 
     profile.costs.*coefficient.value = reader.number(host, "host.", coefficient.key);
   }
   profile.costs.device_copy_ns_per_byte = reader.number(json, "", kDeviceCopy);
+  if (const auto nfs = json.find(kNfs); nfs != json.end()) {
+    profile.nfs = nfs_from_json(*nfs, reader);
+  }
   CATENA_RETURN_IF_ERROR(reader.status());
   return profile;
 }
@@ -305,7 +249,8 @@ Status save_profile(CostProfile const& profile, fs::path const& file) {
   if (descriptor < 0) {
     return cannot_write(file);
   }
-  Status status = write_whole(descriptor, to_json(profile) + '\n', file);
+  const mode_t mode = profile.nfs.empty() ? kReadableByAll : kReadableByOwner;
+  Status status = write_whole(descriptor, to_json(profile) + '\n', mode, file);
   ::close(descriptor);
   if (status.ok() && ::rename(temporary.c_str(), file.c_str()) != 0) {
     status = cannot_write(file);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "chain/nf_costs.hpp"
 #include "device/device.hpp"
 #include "plan/cost_model.hpp"
 
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// What moving packets costs, by which device, and the files in which that is kept.
 namespace catena::chain {
@@ -17,7 +19,8 @@ struct CostProfile {
   std::string backend;  ///< "cuda"
   std::string device;   ///< DeviceInfo::name
   std::string driver;
-  std::string measured;  ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
+  std::string measured;         ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
+  std::vector<MeasuredNf> nfs;  ///< those that were measured, the newest last; at most kMaxMeasuredNfs
 
   /// That of an H200, for machines that were not measured.
   static CostProfile built_in();
@@ -25,27 +28,33 @@ struct CostProfile {
   static CostProfile of(device::DeviceInfo const& device, plan::CostModel const& costs);
 
   bool is_of(device::DeviceInfo const& info) const;
+  /// As chain::find() among the NFs of this profile.
+  std::optional<share::NfCost> find(NfKey const& nf, std::uint32_t packet_bytes) const;
 };
+
+/// The time as profiles have it.
+std::string now_as_text();
 
 /// "the profile measured 2026-11-21", or "the built-in profile of an NVIDIA H200: run `catena profile` to measure this
 /// machine".
 std::string describe(CostProfile const& profile);
 
-/// One JSON object: format, version, measured, device, methods, host, device_copy_ns_per_byte. A method that is not
-/// available is null.
+/// One JSON object: format, version, measured, device, methods, host, device_copy_ns_per_byte and, where NFs were
+/// measured, nfs. A method that is not available is null.
 std::string to_json(CostProfile const& profile);
 
 /// The other way round; `name` names the text in messages. InvalidArgument: it is not JSON, not of this format and
-/// version, a key is missing, a text is not printable or the time none, or a coefficient is not a number from 0 to
-/// 1e12.
+/// version, a key other than nfs is missing, a text is not printable or the time none, or a coefficient is not a number
+/// from 0 to 1e12; nfs as nfs_from_json().
 Result<CostProfile> parse_profile(std::string_view text, std::string_view name);
 
-/// NotFound: no such file. InvalidArgument: not a regular file, longer than 64 KiB, or as parse_profile(). Unavailable:
-/// it cannot be read. Messages name the file and what to do.
+/// NotFound: no such file. InvalidArgument: not a regular file, longer than 256 KiB, or as parse_profile().
+/// Unavailable: it cannot be read. Messages name the file and what to do.
 Result<CostProfile> load_profile(std::filesystem::path const& file);
 
-/// Writes a profile, with the folders above it. The file appears whole, by rename, or stays what it was.
-/// InvalidArgument: `file` is there and no regular file. Unavailable: it cannot be written.
+/// Writes a profile, with the folders above it; one with NFs only its owner may read. The file appears whole, by
+/// rename, or stays what it was. InvalidArgument: `file` is there and no regular file. Unavailable: it cannot be
+/// written.
 Status save_profile(CostProfile const& profile, std::filesystem::path const& file);
 
 /// The folder of this user's profiles, one file for each device, driver and backend. It is no cache: what is in it

@@ -48,8 +48,19 @@ int check(RunArguments const& arguments);
 int check_kernel(KernelArguments const& arguments);
 /// Of `arguments` the chain file, device, pushdown, methods, profile, json and nf_path count.
 int plan(RunArguments const& arguments);
-/// Measures `device` ("auto", "cuda" or "opencl") and keeps the result in `output`; empty: among this user's profiles.
-int profile(std::string const& device, std::string const& output, bool json);
+struct ProfileArguments {
+  std::string device = "auto";  ///< "auto", "cuda" or "opencl"
+  std::string output;           ///< where the result is kept; empty: among this user's profiles
+  std::string chain_file;       ///< whose NFs are measured; empty: transfers are
+  std::vector<std::uint32_t> packet_bytes = {64, 512, 1518};
+  double seconds = 60;
+  bool json = false;
+};
+
+/// Measures what moving packets costs on a device, and keeps the NFs that a profile had.
+int profile(ProfileArguments const& arguments);
+/// Measures the NFs of a chain on a device and adds them to its profile; transfers only where it has none.
+int profile_nfs(ProfileArguments const& arguments, std::string const& nf_path);
 /// Prints the kernels of an NF and the macros they are compiled with; of `arguments` sync, pushdown, methods, device
 /// and profile count.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);

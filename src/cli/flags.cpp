@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/flags.hpp"
 
+#include "io/source.hpp"
+
 #include "chain/chain_file.hpp"
 #include "chain/workers.hpp"
 
@@ -60,6 +62,29 @@ void add_run_options(CLI::App& command, RunArguments& arguments) {
       ->check(taken_by(chain::parse_cores));
   command.add_flag("--new-keys", arguments.new_keys,
                    "No key of the chain was used before: associations without a state may start anew");
+}
+
+CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments) {
+  constexpr double kMaxSeconds = 3600;
+  CLI::App* profile = app.add_subcommand(
+      "profile",
+      "Measure what moving packets, or the NFs of a chain, cost on this machine; runs and plans then use it");
+  profile->add_option("--device", arguments.device, "auto, cuda or opencl")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
+  profile->add_option("--output", arguments.output,
+                      "Write the profile to this file instead of keeping it for this user");
+  CLI::Option* nf =
+      profile->add_option("--nf", arguments.chain_file,
+                          "Measure the NFs of this chain file that are `on: gpu`, and add them to the profile");
+  profile->add_option("--packet-bytes", arguments.packet_bytes, "With --nf: sizes of frames, without FCS: 64,512,1518")
+      ->delimiter(',')
+      ->check(CLI::Range(io::kMinGeneratedBytes, std::uint32_t{packet::kMaxFrameBytes}))
+      ->needs(nf);
+  profile->add_option("--seconds", arguments.seconds, "With --nf: about how long it may take; 60 unless told")
+      ->check(CLI::Range(0.0, kMaxSeconds))
+      ->needs(nf);
+  profile->add_flag("--json", arguments.json, "Result as one JSON object");
+  return profile;
 }
 
 }  // namespace catena::cli

@@ -15,6 +15,8 @@ CLI::Validator device_names();
 void add_methods_option(CLI::App& command, RunArguments& arguments);
 /// The chain file, and all that a run of it may be told.
 void add_run_options(CLI::App& command, RunArguments& arguments);
+/// `catena profile`, without what it does.
+CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments);
 /// The commands of a service and of those who use it. Each sets `status` to its exit status when it is done.
 void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& service, std::string const& nf_path,
                           int& status);

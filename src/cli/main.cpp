@@ -116,15 +116,10 @@ int main(int argc, char** argv) {
     status = cli::plan(arguments);
   });
 
-  CLI::App* profile =
-      app.add_subcommand("profile", "Measure what moving packets costs on this machine; runs and plans then use it");
-  std::string profiled_device = "auto";
-  std::string output;
-  profile->add_option("--device", profiled_device, "auto, cuda or opencl")
-      ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
-  profile->add_option("--output", output, "Write the profile to this file instead of keeping it for this user");
-  profile->add_flag("--json", json, "Result as one JSON object");
-  profile->callback([&] { status = cli::profile(profiled_device, output, json); });
+  cli::ProfileArguments profiled;
+  CLI::App* profile = cli::add_profile_command(app, profiled);
+  profile->callback(
+      [&] { status = profiled.chain_file.empty() ? cli::profile(profiled) : cli::profile_nfs(profiled, nf_path); });
 
   CLI::App* doctor =
       app.add_subcommand("doctor", "What this machine can do, and the command that fixes what it cannot");

@@ -2,12 +2,12 @@
 #include "chain/cost_profile.hpp"
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
+#include "cli/progress_line.hpp"
 #include "profile/cost_measure.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace catena::cli {
 namespace {
@@ -24,31 +25,6 @@ constexpr std::array kDirections{Direction::kToDevice, Direction::kToHost};
 constexpr double kSmallFrame = 64;
 constexpr double kLargeFrame = 1514;
 constexpr double kFieldBytes = 4;
-
-/// A bar on a terminal, else a line for each tenth.
-class ProgressLine {
- public:
-  ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
-
-  void show(profile::MeasureProgress const& progress) {
-    constexpr unsigned kWidth = 30;
-    constexpr unsigned kTenths = 10;
-    const unsigned total = std::max(1U, progress.total);
-    if (terminal_) {
-      const unsigned filled = progress.done * kWidth / total;
-      // to the end of the line, so that nothing of a longer text stays
-      std::cerr << fmt::format("\r[{:=<{}}{:<{}}] {}\x1b[K", "", filled, "", kWidth - filled, progress.what)
-                << (progress.done == total ? "\n" : "") << std::flush;
-    } else if (const unsigned tenth = progress.done * kTenths / total; tenth >= next_tenth_) {
-      std::cerr << fmt::format("{:>3} %  {}\n", tenth * 100 / kTenths, progress.what);
-      next_tenth_ = tenth + 1;
-    }
-  }
-
- private:
-  bool terminal_;
-  unsigned next_tenth_ = 0;
-};
 
 plan::TransferShape frames_of(double bytes) {
   return {.kind = plan::TransferShape::Kind::kBody,
@@ -150,8 +126,10 @@ nlohmann::ordered_json as_json(chain::CostProfile const& profile, std::string co
 
 }  // namespace
 
-int profile(std::string const& device, std::string const& output, bool json) {
-  const Result<device::DevicePreference> choice = device::parse_preference(device);
+int profile(ProfileArguments const& arguments) {
+  std::string const& output = arguments.output;
+  const bool json = arguments.json;
+  const Result<device::DevicePreference> choice = device::parse_preference(arguments.device);
   if (!choice.ok()) {
     return fail(choice.status(), json);
   }
@@ -175,8 +153,11 @@ int profile(std::string const& device, std::string const& output, bool json) {
   if (!costs.ok()) {
     return fail(costs.status(), json);
   }
-  const chain::CostProfile measured = chain::CostProfile::of(info, *costs);
+  chain::CostProfile measured = chain::CostProfile::of(info, *costs);
   const std::string file = output.empty() ? chain::ProfileStore::from_environment().file_of(info).string() : output;
+  if (Result<chain::CostProfile> before = chain::load_profile(file); before.ok() && before->is_of(info)) {
+    measured.nfs = std::move(before->nfs);
+  }
   const Status saved =
       file.empty() ? absl::UnavailableError("there is no folder to keep the profile in: set HOME, or use --output FILE")
                    : chain::save_profile(measured, file);

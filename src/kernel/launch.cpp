@@ -111,6 +111,32 @@ Status Launch::enqueue_kernel() {
   return launch_nf(*stream_, rows_.decided());
 }
 
+Result<std::vector<double>> Launch::time_kernel(device::Partition* partition, std::uint32_t runs,
+                                                std::chrono::nanoseconds limit) {
+  if (rows_.decided() == 0 || !kernel_ran_) {
+    return absl::FailedPreconditionError(concat(nf_->spec().name, ": no packets are on the device to time it over"));
+  }
+  CATENA_ASSIGN_OR_RETURN(const bool is_done, poll());
+  if (!is_done) {
+    return absl::FailedPreconditionError(concat(nf_->spec().name, ": its batch is not done"));
+  }
+  CATENA_ASSIGN_OR_RETURN(const auto commands, nf_->device().create_command_buffer(partition));
+  CATENA_ASSIGN_OR_RETURN(device::Event* const begin, commands->record_timestamp());
+  CATENA_RETURN_IF_ERROR(launch_nf(*commands, rows_.decided()));
+  CATENA_ASSIGN_OR_RETURN(device::Event* const end, commands->record_timestamp());
+  CATENA_RETURN_IF_ERROR(stream_->finalize(*commands));
+  std::vector<double> times;
+  for (std::uint32_t run = 0; run < runs; ++run) {
+    CATENA_RETURN_IF_ERROR(stream_->enqueue(*commands));
+    CATENA_ASSIGN_OR_RETURN(const auto done, stream_->record());
+    CATENA_RETURN_IF_ERROR(stream_->flush());
+    CATENA_RETURN_IF_ERROR(done->wait(limit, concat(nf_->spec().name, " on ", nf_->device().info().name)));
+    CATENA_ASSIGN_OR_RETURN(const std::chrono::nanoseconds took, end->since(*begin));
+    times.push_back(static_cast<double>(took.count()));
+  }
+  return times;
+}
+
 Status Launch::enqueue_kernels() {
   if (const std::optional<copy::BodyMethods> methods = copy_->repeatable()) {
     const std::uint32_t max_rows = std::min(std::max(std::bit_ceil(rows_.size()), kMinRecordedRows), max_packets_);

@@ -90,6 +90,13 @@ class Launch {
   /// Enqueues the kernel once more over the packets that submit() brought to the device, without any copy; poll() is
   /// true when it is done. For measuring a kernel alone.
   Status enqueue_kernel();
+  /// How long the device works on the kernel alone, in ns by its own clock, on `partition` (null: wherever it likes)
+  /// over the packets that submit() brought to it: `runs` runs, each of which waits for the one before. The kernel
+  /// works on what its last run left. For measuring; waits, each run at most `limit`. FailedPrecondition: there is no
+  /// batch of which any packet was decided, or it is not done; else as the device's errors, DeadlineExceeded among
+  /// them.
+  Result<std::vector<double>> time_kernel(device::Partition* partition, std::uint32_t runs,
+                                          std::chrono::nanoseconds limit);
   /// Enqueues what waits for the moves into staging, where they are done; poll() does it, too. Never waits.
   Status advance();
   /// Whether a host's copy engine has work of the batch: how long that takes is not the device's matter.

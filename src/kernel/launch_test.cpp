@@ -224,6 +224,36 @@ TEST_P(LaunchTest, refuses_what_it_has_no_room_for_before_it_writes_anything) {
   EXPECT_EQ(device_->calls(device::testing::Call::kCopyToDevice), copies);
 }
 
+TEST_P(LaunchTest, times_the_kernel_alone_over_the_packets_that_are_there) {
+  make_launch();
+  EXPECT_TRUE(absl::IsFailedPrecondition(launch_->time_kernel(nullptr, 1, kLimit).status())) << "nothing is there";
+  run();
+  std::vector<std::unique_ptr<device::Partition>> parts;
+  if (auto divided = device_->divide(std::array{1U}); divided.ok()) {
+    parts = *std::move(divided);
+  }
+  parts.push_back(nullptr);  // all of the device
+  for (auto const& part : parts) {
+    const std::uint64_t enqueued = device_->calls(device::testing::Call::kEnqueue);
+    const auto times = launch_->time_kernel(part.get(), 3, kLimit);
+    ASSERT_TRUE(times.ok()) << times.status();
+    ASSERT_EQ(times->size(), 3U);
+    EXPECT_EQ(device_->calls(device::testing::Call::kEnqueue), enqueued + 3);
+    for (const double ns : *times) {
+      EXPECT_GT(ns, 0);
+      EXPECT_LT(ns, std::chrono::nanoseconds(kLimit).count());
+    }
+  }
+  apply();
+  EXPECT_EQ(launch_->faults().count, 0U);
+  for (std::uint32_t row = 0; row < kSlots; ++row) {
+    EXPECT_EQ(result(row), pool_.sum(row)) << "the batch is what it was";
+  }
+  const Status failure = absl::UnavailableError("the device fell off the bus");
+  device_->fail(device::testing::Call::kReady, 1, failure);
+  EXPECT_EQ(launch_->time_kernel(nullptr, 1, kLimit).status(), failure);
+}
+
 TEST_P(LaunchTest, memory_stays_until_its_stream_has_ended) {
   for (packet::Layers& layers : pool_.layers) {
     layers.payload_length = 1;  // a shared step's spill area has as much as the payload

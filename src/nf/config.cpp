@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -94,6 +95,43 @@ class DocumentStarts final : public YAML::EventHandler {
  private:
   bool seen_one_ = false;
 };
+
+/// Adds what `node` says; texts have their lengths in front of them, so that no two configurations are one text.
+/// Aliases may make a small file a huge or an endless one.
+void add_canonical(YAML::Node const& node, std::uint32_t depth, std::string& text) {
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+  constexpr std::uint32_t kMaxDepth = 64;
+  if (text.size() > kMaxBytes || depth > kMaxDepth) {
+    return;
+  }
+  switch (node.Type()) {
+    case YAML::NodeType::Scalar:
+      text += concat("'", node.Scalar().size(), ":", node.Scalar());
+      return;
+    case YAML::NodeType::Sequence:
+      text += '[';
+      for (YAML::Node const& entry : node) {
+        add_canonical(entry, depth + 1, text);
+      }
+      text += ']';
+      return;
+    case YAML::NodeType::Map: {
+      std::map<std::string, YAML::Node> sorted;
+      for (auto const& entry : node) {
+        sorted.emplace(entry.first.IsScalar() ? entry.first.Scalar() : std::string(), entry.second);
+      }
+      text += '{';
+      for (auto const& [key, value] : sorted) {
+        text += concat("'", key.size(), ":", key);
+        add_canonical(value, depth + 1, text);
+      }
+      text += '}';
+      return;
+    }
+    default:
+      text += '~';
+  }
+}
 
 /// Where a second document starts in `text`, whose first one is valid. YAML::LoadAll would tell as well, but does not
 /// end on some broken texts: it then makes empty documents until memory is full.
@@ -420,6 +458,12 @@ std::string Config::position(std::string_view key) const {
     return at(state_->file, node.Mark());
   }
   return at(state_->file, state_->node.Mark());
+}
+
+std::string Config::canonical() const {
+  std::string text;
+  add_canonical(state_->node, 0, text);
+  return text;
 }
 
 std::vector<std::string> Config::keys() const {

@@ -124,6 +124,11 @@ class DeviceBatch {
   /// When the device came to the parts of the batch that poll() completed last; none where it needed no device.
   /// Errors: as Launch::times().
   Result<std::optional<kernel::LaunchTimes>> times();
+  /// As Launch::time_kernel(), over the batch that poll() completed last.
+  Result<std::vector<double>> time_kernel(device::Partition* partition, std::uint32_t runs,
+                                          std::chrono::nanoseconds limit) {
+    return launch_->time_kernel(partition, runs, limit);
+  }
   /// As Launch::drained().
   Result<bool> drained() { return launch_->drained(); }
   /// Units since the batch was empty.

@@ -471,6 +471,56 @@ class CommandLine(unittest.TestCase):
         self.assertIn("`catena profile` measures anew", damaged.stderr)
         self.assertIn("by the built-in profile of an NVIDIA H200", damaged.stderr)
 
+    def test_the_nfs_of_a_chain_are_measured_and_added_to_the_profile(self):
+        chain, output = self.chain(), self.path("p.json")
+        measure = ("profile", "--nf", chain, "--device", "opencl", "--packet-bytes", "64", "--seconds", "0", "--output", output)
+        measured = catena(*measure, "--json")
+        self.assertEqual(measured.returncode, 0, measured.stderr)
+        result = json.loads(measured.stdout)
+        self.assertEqual(result["file"], output)
+        self.assertEqual([(nf["name"], nf["packet_bytes"]) for nf in result["nfs"]], [("fw", 64), ("vpn", 64)])
+        self.assertIn("kernel_by_sms_left_out", result)
+        self.assertEqual(len(result["notes"]), 1, "the time was over at once")
+        for nf in result["nfs"]:
+            self.assertEqual(len(nf["launches"]), 3)
+            for line in ("kernel", "transfer"):
+                self.assertGreaterEqual(nf[line]["fixed_ns"], 0)
+                self.assertGreaterEqual(nf[line]["per_packet_ns"], 0)
+                self.assertLessEqual(nf[line]["r_squared"], 1)
+            self.assertGreaterEqual(nf["overhead_ns"], 0)
+
+        with open(output, encoding="utf-8") as file:
+            kept = json.load(file)
+        self.assertEqual([(nf["type"], nf["configuration"]) for nf in kept["nfs"]],
+                         [(nf["type"], nf["configuration"]) for nf in result["nfs"]])
+        # plans go by the file as before, and another measurement of the same NFs takes the place of the first
+        self.assertEqual(catena("plan", chain, "--profile", output).returncode, 0)
+        text = catena(*measure)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        for word in ("fw (firewall, ", "kernel", "transfers", "R2", "predicted", "were not measured: the time was over", "saved     " + output):
+            self.assertIn(word, text.stdout)
+        with open(output, encoding="utf-8") as file:
+            again = json.load(file)
+        self.assertEqual(len(again["nfs"]), 2)
+        self.assertEqual(again["measured"], kept["measured"], "transfers are not measured again")
+
+        kept["device"]["name"] = "Some GPU"
+        with open(output, "w", encoding="utf-8") as file:
+            json.dump(kept, file)
+        other = catena(*measure)
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("Some GPU", other.stderr)
+        self.assertIn("--output", other.stderr)
+
+    def test_what_profile_of_nfs_refuses(self):
+        missing = catena("profile", "--nf", self.path("none.yaml"), "--device", "opencl")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("none.yaml", missing.stderr)
+        for words in (("--packet-bytes", "64"), ("--seconds", "5"),
+                      ("--nf", self.chain(), "--packet-bytes", "59"), ("--nf", self.chain(), "--packet-bytes", "64,9000"),
+                      ("--nf", self.chain(), "--packet-bytes", "small"), ("--nf", self.chain(), "--seconds", "-1")):
+            self.assertEqual(catena("profile", *words).returncode, 2, words)
+
     def test_costs_of_a_named_profile_decide_the_plan(self):
         def profile(name, **dear):
             cost = {"per_transfer_ns": 1000, "per_packet_ns": 1, "per_packet_fields_ns": 1, "per_byte_ns": 0.1}

@@ -87,6 +87,9 @@ class Config {
   /// "file:line:column" of the value of `key`.
   std::string position(std::string_view key = {}) const;
   std::vector<std::string> keys() const;
+  /// The mapping and all below it as text that is the same for the same keys and values, however they are written and
+  /// in whichever order: for telling configurations apart. Ends after 1 MiB, and below 64 levels.
+  std::string canonical() const;
 
  private:
   struct State;

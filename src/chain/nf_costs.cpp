@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/nf_costs.hpp"
+
+#include "chain/nf_costs_json.hpp"
+#include "device/hash.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/slot.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+namespace catena::chain {
+namespace {
+
+constexpr std::size_t kHashDigits = 16;  // no more: a file that is hashed may hold keys
+
+bool is_same(MeasuredNf const& one, MeasuredNf const& other) {
+  return one.nf == other.nf && one.packet_bytes == other.packet_bytes;
+}
+
+Json to_json(plan::Line const& line, double r_squared) {
+  return {{"fixed_ns", line.intercept}, {"per_packet_ns", line.slope}, {"r_squared", r_squared}};
+}
+
+void read_line(Json const& json, std::string const& path, std::string_view key, ProfileReader& reader, plan::Line& line,
+               double& r_squared) {
+  Json const& from = reader.object(json, path, key);
+  const std::string own = concat(path, key, ".");
+  line.intercept = reader.number(from, own, "fixed_ns");
+  line.slope = reader.number(from, own, "per_packet_ns");
+  r_squared = reader.number(from, own, "r_squared");
+  if (r_squared > 1) {
+    reader.complain(own, "r_squared", "is above 1");
+  }
+}
+
+bool is_hash(std::string_view text) {
+  return text.size() == kHashDigits &&
+         std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+MeasuredNf read_nf(Json const& json, std::string const& path, ProfileReader& reader) {
+  MeasuredNf nf;
+  nf.nf.type = reader.text(json, path, "type");
+  nf.nf.configuration = reader.text(json, path, "configuration");
+  if (!is_hash(nf.nf.configuration)) {
+    reader.complain(path, "configuration", concat("is not ", kHashDigits, " hexadecimal digits"));
+  }
+  nf.packet_bytes = reader.whole(json, path, "packet_bytes", 1, packet::kMaxFrameBytes);
+  nf.measured = reader.text(json, path, "measured");
+  if (!is_time(nf.measured)) {
+    reader.complain(path, "measured", "is not a time like 2026-11-21T18:30:10Z");
+  }
+  read_line(json, path, "kernel", reader, nf.cost.kernel, nf.kernel_r_squared);
+  read_line(json, path, "transfer", reader, nf.cost.transfer, nf.transfer_r_squared);
+  nf.cost.overhead_ns = reader.number(json, path, "overhead_ns");
+  nf.cost.max_packets_per_sm =
+      reader.whole(json, path, "max_packets_per_sm", 1, std::numeric_limits<std::uint32_t>::max());
+  return nf;
+}
+
+}  // namespace
+
+Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> files) {
+  device::Hash128 hash;
+  hash.add_field(config.type).add_field(config.config.canonical());
+  for (nf::NamedFile const& file : files) {
+    std::error_code error;
+    if (file.is_written || !std::filesystem::is_regular_file(file.path, error)) {
+      continue;  // what comes out of a pipe is gone
+    }
+    std::ifstream in(file.path, std::ios::binary);
+    const std::string content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (!in.is_open() || in.bad()) {
+      return absl::UnavailableError(concat(file.position, ": ", file.path, " cannot be read"));
+    }
+    hash.add_field(file.key).add_field(content);
+  }
+  return NfKey{config.type, hash.hex().substr(0, kHashDigits)};
+}
+
+void keep(std::vector<MeasuredNf>& all, MeasuredNf nf) {
+  std::erase_if(all, [&nf](MeasuredNf const& entry) { return is_same(entry, nf); });
+  all.push_back(std::move(nf));
+  if (all.size() > kMaxMeasuredNfs) {
+    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(kMaxMeasuredNfs));
+  }
+}
+
+std::optional<share::NfCost> find(std::span<const MeasuredNf> all, NfKey const& nf, std::uint32_t packet_bytes) {
+  MeasuredNf const* best = nullptr;
+  for (MeasuredNf const& entry : all) {
+    if (entry.nf == nf && entry.packet_bytes >= packet_bytes &&
+        (best == nullptr || entry.packet_bytes < best->packet_bytes)) {
+      best = &entry;
+    }
+  }
+  return best == nullptr ? std::nullopt : std::optional(best->cost);
+}
+
+Json nfs_to_json(std::span<const MeasuredNf> all) {
+  Json list = Json::array();
+  for (MeasuredNf const& nf : all) {
+    list.push_back({{"type", nf.nf.type},
+                    {"configuration", nf.nf.configuration},
+                    {"packet_bytes", nf.packet_bytes},
+                    {"measured", nf.measured},
+                    {"kernel", to_json(nf.cost.kernel, nf.kernel_r_squared)},
+                    {"transfer", to_json(nf.cost.transfer, nf.transfer_r_squared)},
+                    {"overhead_ns", nf.cost.overhead_ns},
+                    {"max_packets_per_sm", nf.cost.max_packets_per_sm}});
+  }
+  return list;
+}
+
+std::vector<MeasuredNf> nfs_from_json(Json const& json, ProfileReader& reader) {
+  std::vector<MeasuredNf> all;
+  if (!json.is_array() || json.size() > kMaxMeasuredNfs) {
+    reader.complain("", "nfs", concat("is no list of at most ", kMaxMeasuredNfs, " entries"));
+    return all;
+  }
+  for (Json const& entry : json) {
+    const std::string path = concat("nfs[", all.size(), "]");
+    if (!entry.is_object()) {
+      reader.complain(path, "", "is no object");
+      return all;
+    }
+    MeasuredNf nf = read_nf(entry, path + ".", reader);
+    if (std::ranges::any_of(all, [&nf](MeasuredNf const& other) { return is_same(other, nf); })) {
+      reader.complain(path, "", "has the NF and packet size of another entry");
+    }
+    all.push_back(std::move(nf));
+  }
+  return all;
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+#include "nf/named_files.hpp"
+#include "share/gpu_model.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// What single NFs cost on a device, as a cost profile keeps it.
+namespace catena::chain {
+
+/// Whose costs they are.
+struct NfKey {
+  std::string type;
+  /// 16 hexadecimal digits: a hash of the NF's configuration and of what is in the files that it names.
+  std::string configuration;
+  bool operator==(NfKey const&) const = default;
+};
+
+/// That of an entry of a chain file. `files`: what nf::NamedFiles collected while the NF was made. Files that are
+/// written do not count, and of the others the content, wherever they are, if they are regular files; what they include
+/// in turn is not seen. Unavailable: one cannot be read. Thread rule: any thread.
+Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> files);
+
+/// The performance model of an NF for packets of one size, and how well it fits what was measured.
+struct MeasuredNf {
+  NfKey nf;
+  std::uint32_t packet_bytes = 0;  ///< of a frame, without FCS
+  std::string measured;            ///< as CostProfile::measured
+  share::NfCost cost;
+  double kernel_r_squared = 0;    ///< 0 to 1; 0: the line explains nothing
+  double transfer_r_squared = 0;  ///< the same
+};
+
+/// Entries that a profile keeps; the oldest go first.
+inline constexpr std::size_t kMaxMeasuredNfs = 256;
+
+/// Puts `nf` behind the others, in place of an entry of the same NF and packet size.
+void keep(std::vector<MeasuredNf>& all, MeasuredNf nf);
+
+/// The costs of an NF for packets of `packet_bytes` bytes: those of the smallest size that was measured and is not
+/// smaller, so that an NF is never promised more than it was seen to do. None: there is no such size. Pure.
+std::optional<share::NfCost> find(std::span<const MeasuredNf> all, NfKey const& nf, std::uint32_t packet_bytes);
+
+}  // namespace catena::chain

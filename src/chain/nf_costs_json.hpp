@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/nf_costs.hpp"
+#include "chain/profile_reader.hpp"
+
+namespace catena::chain {
+
+/// The section `nfs` of a profile, a list.
+Json nfs_to_json(std::span<const MeasuredNf> all);
+/// The other way round. What is wrong is said to `reader`: a list that is none or too long, a member that is missing or
+/// out of its range, an NF that is there twice with one packet size.
+std::vector<MeasuredNf> nfs_from_json(Json const& json, ProfileReader& reader);
+
+}  // namespace catena::chain

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+#include "chain/nf_costs.hpp"
+#include "chain/planning.hpp"
+#include "copy/host_mover.hpp"
+#include "copy/shared_buffer.hpp"
+#include "memory/packet_pool.hpp"
+#include "nf/instance.hpp"
+#include "nf/registry.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace catena::profile {
+
+/// One launch of an NF, in ns; as LaunchPoint.
+struct LaunchSample {
+  std::size_t nf = 0;         ///< its place in the chain
+  std::uint32_t packets = 0;  ///< that it decided; 0: none, and there are no times
+  double kernel_ns = 0;
+  double transfer_ns = 0;
+  double round_trip_ns = 0;
+};
+
+/// The NFs of a chain on a device, and packets for them. One thread.
+class ChainMeter {
+ public:
+  /// A launch that takes longer counts as a lost device.
+  static constexpr std::chrono::seconds kLimit{10};
+
+  /// Packets of `packet_bytes` bytes, `most_packets` of them. `device` and `registry` must outlive it. Errors: as
+  /// measure_nfs(); ResourceExhausted: there is not so much memory.
+  static Result<std::unique_ptr<ChainMeter>> create(device::Device& device, chain::ChainConfig const& config,
+                                                    nf::Registry const& registry, chain::SyncOptions const& sync,
+                                                    std::uint32_t packet_bytes, std::uint32_t most_packets);
+
+  std::string const& traffic() const { return traffic_; }
+  std::vector<std::size_t> const& measured() const { return measured_; }
+  std::string const& name(std::size_t nf) const { return instances_[nf]->name(); }
+  chain::NfKey const& key(std::size_t nf) const { return keys_[nf]; }
+
+  /// `packets` packets as they arrive go through all NFs. A sample of each NF on the gpu. Errors: DataLoss and
+  /// DeadlineExceeded as measure_nfs(); else as Launch.
+  Result<std::vector<LaunchSample>> pass(std::uint32_t packets);
+  /// The kernel of an NF alone, over the packets of the last pass(). As Launch::time_kernel().
+  Result<std::vector<double>> time_kernel(std::size_t nf, device::Partition* partition, std::uint32_t runs);
+
+ private:
+  explicit ChainMeter(device::Device& device) : device_(&device) {}
+  Status make_packets(std::uint32_t packet_bytes, std::uint32_t most_packets);
+  Status make_nfs(chain::ChainConfig const& config, nf::Registry const& registry);
+  Status load(chain::ChainConfig const& config, chain::SyncOptions const& sync, std::uint32_t packet_bytes);
+  void arrive(std::uint32_t packets);
+  std::vector<packet::Batch> units(std::uint32_t packets) const;
+  Result<LaunchSample> launch(std::size_t nf, std::span<const packet::Batch> units);
+
+  device::Device* device_;
+  std::shared_ptr<memory::PacketPool> pool_;
+  std::vector<std::uint32_t> slots_;   ///< of the packets, in the order of their arrival
+  std::vector<std::uint8_t> arrived_;  ///< the frames as they arrived, `frame_bytes_` each
+  std::uint32_t frame_bytes_ = 0;
+  std::string traffic_;
+  std::vector<std::unique_ptr<nf::Instance>> instances_;
+  std::vector<chain::NfKey> keys_;
+  std::vector<std::size_t> measured_;  ///< places of those on the gpu
+  std::unique_ptr<copy::SharedBuffer> shared_;
+  std::vector<std::unique_ptr<kernel::DeviceNf>> kernels_;  ///< null for those on the CPU
+  std::vector<std::unique_ptr<nf::DeviceBatch>> batches_;   ///< the same
+  copy::HostMover mover_;                                   ///< ends before the batches that it moves for
+};
+
+}  // namespace catena::profile

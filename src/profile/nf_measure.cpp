@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/nf_measure.hpp"
+
+#include "profile/chain_meter.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <utility>
+
+namespace catena::profile {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t kWarmUps = 2;
+constexpr std::uint32_t kLeastPoints = 3;  // of a line that means something
+constexpr std::array<std::uint32_t, 4> kPartUnits{8, 16, 32, 64};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Parts of the device, the whole last, as null.
+struct Parts {
+  std::vector<std::unique_ptr<device::Partition>> all;
+  std::string why_none;
+};
+
+Result<Parts> parts_of(device::Device& device) {
+  Parts parts;
+  for (const std::uint32_t units : kPartUnits) {
+    if (units >= device.info().compute_units) {
+      break;
+    }
+    auto divided = device.divide(std::array{units});
+    if (absl::IsUnimplemented(divided.status())) {
+      parts.why_none = std::string(divided.status().message());
+      return parts;
+    }
+    CATENA_RETURN_IF_ERROR(divided.status());
+    parts.all.push_back(std::move(divided->front()));
+  }
+  if (parts.all.empty()) {
+    parts.why_none = concat("it has ", device.info().compute_units, " compute units, and parts are of ",
+                            kPartUnits.front(), " and more");
+  }
+  return parts;
+}
+
+/// The measurement of a chain under way.
+class NfBench {
+ public:
+  NfBench(device::Device& device, chain::ChainConfig const& config, nf::Registry const& registry,
+          chain::SyncOptions const& sync, NfMeasureOptions const& options, MeasureObserver const& observer)
+      : device_(&device),
+        config_(&config),
+        registry_(&registry),
+        sync_(&sync),
+        options_(&options),
+        observer_(&observer) {}
+
+  Result<NfMeasurements> run() {
+    CATENA_ASSIGN_OR_RETURN(parts_, parts_of(*device_));
+    results_.why_no_parts = parts_.why_none;
+    total_ = static_cast<std::uint32_t>(options_->packet_bytes.size()) * steps();
+    const Clock::time_point start = Clock::now();
+    for (std::size_t i = 0; i < options_->packet_bytes.size(); ++i) {
+      done_ = static_cast<std::uint32_t>(i) * steps();
+      until_ = start + options_->limit * (i + 1) / options_->packet_bytes.size();
+      CATENA_RETURN_IF_ERROR(measure(options_->packet_bytes[i]));
+    }
+    done_ = total_;
+    say("done");
+    return std::move(results_);
+  }
+
+ private:
+  /// Of a packet size: numbers of packets, and building.
+  std::uint32_t steps() const {
+    return 2 + static_cast<std::uint32_t>(std::bit_width(options_->most_packets / kLeastBatch)) - 1;
+  }
+  void say(std::string what) {
+    if (*observer_) {
+      (*observer_)({std::move(what), done_, total_});
+    }
+  }
+  Result<std::unique_ptr<ChainMeter>> make_meter(std::uint32_t bytes);
+  Status measure(std::uint32_t bytes);
+  Status measure_point(ChainMeter& meter, std::uint32_t packets, std::span<NfMeasurement> nfs);
+  Status measure_parts(ChainMeter& meter, std::size_t nf, std::uint32_t packets, NfTimes& times);
+
+  device::Device* device_;
+  chain::ChainConfig const* config_;
+  nf::Registry const* registry_;
+  chain::SyncOptions const* sync_;
+  NfMeasureOptions const* options_;
+  MeasureObserver const* observer_;
+  Parts parts_;
+  Clock::time_point until_;
+  NfMeasurements results_;
+  std::uint32_t most_ = 0;  ///< packets of a launch, of this packet size
+  std::uint32_t done_ = 0;
+  std::uint32_t total_ = 0;
+};
+
+/// With half the packets where there is no memory for all.
+Result<std::unique_ptr<ChainMeter>> NfBench::make_meter(std::uint32_t bytes) {
+  for (most_ = options_->most_packets;; most_ /= 2) {
+    auto meter = ChainMeter::create(*device_, *config_, *registry_, *sync_, bytes, most_);
+    if (!absl::IsResourceExhausted(meter.status()) || most_ < 2 * kLeastBatch) {
+      return meter;
+    }
+    results_.notes.push_back(concat(bytes, " bytes: launches of ", most_,
+                                    " packets were not measured: ", std::string(meter.status().message())));
+  }
+}
+
+Status NfBench::measure(std::uint32_t bytes) {
+  say(concat("packets of ", bytes, " bytes: building"));
+  CATENA_ASSIGN_OR_RETURN(const auto meter, make_meter(bytes));
+  results_.traffic = meter->traffic();
+  std::vector<NfMeasurement> nfs;
+  for (const std::size_t nf : meter->measured()) {
+    NfMeasurement& entry = nfs.emplace_back();
+    entry.name = meter->name(nf);
+    entry.key = meter->key(nf);
+    entry.packet_bytes = bytes;
+    entry.times.sms = device_->info().compute_units;
+  }
+  std::uint32_t points = 0;
+  for (std::uint32_t packets = kLeastBatch; packets <= most_; packets *= 2) {
+    if (points >= kLeastPoints && Clock::now() > until_) {
+      results_.notes.push_back(
+          concat(bytes, " bytes: launches of ", packets, " packets and more were not measured: the time was over"));
+      break;
+    }
+    ++done_;
+    say(concat("packets of ", bytes, " bytes, ", packets, " in a launch"));
+    CATENA_RETURN_IF_ERROR(measure_point(*meter, packets, nfs));
+    ++points;
+  }
+  for (NfMeasurement& entry : nfs) {
+    if (entry.times.launches.empty()) {
+      entry.why_not = "it decides none of these packets";
+    }
+    results_.nfs.push_back(std::move(entry));
+  }
+  return absl::OkStatus();
+}
+
+Status NfBench::measure_point(ChainMeter& meter, std::uint32_t packets, std::span<NfMeasurement> nfs) {
+  struct Samples {
+    std::uint32_t packets = 0;
+    std::vector<double> kernel;
+    std::vector<double> transfer;
+    std::vector<double> round_trip;
+  };
+  std::vector<Samples> all(nfs.size());
+  for (std::uint32_t repeat = 0; repeat < kWarmUps + kNfRepeats; ++repeat) {
+    CATENA_ASSIGN_OR_RETURN(const std::vector<LaunchSample> launches, meter.pass(packets));
+    for (std::size_t i = 0; i < launches.size() && repeat >= kWarmUps; ++i) {
+      all[i].packets = launches[i].packets;
+      all[i].kernel.push_back(launches[i].kernel_ns);
+      all[i].transfer.push_back(launches[i].transfer_ns);
+      all[i].round_trip.push_back(launches[i].round_trip_ns);
+    }
+  }
+  for (std::size_t i = 0; i < nfs.size(); ++i) {
+    if (all[i].packets == 0) {
+      continue;
+    }
+    NfTimes& times = nfs[i].times;
+    times.launches.push_back(
+        {all[i].packets, median(all[i].kernel), median(all[i].transfer), median(all[i].round_trip)});
+    CATENA_RETURN_IF_ERROR(measure_parts(meter, meter.measured()[i], all[i].packets, times));
+  }
+  return absl::OkStatus();
+}
+
+Status NfBench::measure_parts(ChainMeter& meter, std::size_t nf, std::uint32_t packets, NfTimes& times) {
+  if (parts_.all.empty()) {
+    return absl::OkStatus();
+  }
+  const auto add = [&](device::Partition* part, std::uint32_t units) -> Status {
+    CATENA_ASSIGN_OR_RETURN(std::vector<double> ns, meter.time_kernel(nf, part, kWarmUps + kNfRepeats));
+    ns.erase(ns.begin(), ns.begin() + kWarmUps);
+    times.kernels.push_back({units, packets, median(std::move(ns))});
+    return absl::OkStatus();
+  };
+  for (auto const& part : parts_.all) {
+    CATENA_RETURN_IF_ERROR(add(part.get(), part->compute_units()));
+  }
+  return add(nullptr, times.sms);
+}
+
+}  // namespace
+
+Result<NfMeasurements> measure_nfs(device::Device& device, chain::ChainConfig const& config,
+                                   nf::Registry const& registry, chain::SyncOptions const& sync,
+                                   NfMeasureOptions const& options, MeasureObserver const& observer) {
+  return NfBench(device, config, registry, sync, options, observer).run();
+}
+
+}  // namespace catena::profile

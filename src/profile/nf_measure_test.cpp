@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/nf_measure.hpp"
+
+#include "device/testing/faulty_device.hpp"
+#include "device/testing/shared_device.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/testing/harness.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace catena::profile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+chain::ChainConfig chain_of(std::string const& nfs) {
+  const std::string text =
+      concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: small}\nspec:\n  rx: {generator: ",
+             "{packet: 64}}\n  tx: null\n  nfs:\n", nfs);
+  auto config = chain::parse_chain(text, nf::testing::source_path("examples/chains/small.yaml"));
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? *std::move(config) : chain::ChainConfig();
+}
+
+constexpr const char* kFirewall =
+    "    - {name: fw, type: firewall, on: gpu, config: {rules: ../branch-office/fw.rules, default: allow}}\n";
+constexpr const char* kRemarkOnCpu = "    - {name: mark, type: remark, on: cpu, config: {map: [{from: 0, to: 10}]}}\n";
+constexpr const char* kDecrypt =
+    "    - {name: vpn, type: ipsec, on: gpu, config: {direction: decrypt, sa: ../branch-office/sa.yaml}}\n";
+
+NfMeasureOptions few() {
+  NfMeasureOptions options;
+  options.packet_bytes = {64, 256};
+  options.most_packets = 256;
+  options.limit = std::chrono::hours(1);
+  return options;
+}
+
+class MeasuringNfs : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const Result<device::Device*> opened = device::testing::shared_device(GetParam());
+    if (!opened.ok()) {
+      GTEST_SKIP() << opened.status();
+    }
+    device_ = *opened;
+  }
+  Result<NfMeasurements> measure(chain::ChainConfig const& config, NfMeasureOptions const& options = few(),
+                                 MeasureObserver const& observer = {}) {
+    return measure_nfs(*device_, config, nf::builtin_nfs(), {}, options, observer);
+  }
+
+  device::Device* device_ = nullptr;
+};
+
+TEST_P(MeasuringNfs, each_nf_on_the_gpu_has_times_for_each_packet_size) {
+  std::vector<MeasureProgress> seen;
+  const auto measured = measure(chain_of(concat(kFirewall, kRemarkOnCpu, kDecrypt)), few(),
+                                [&seen](MeasureProgress const& progress) { seen.push_back(progress); });
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  ASSERT_THAT(measured->nfs, SizeIs(4)) << "two NFs are on the gpu";
+  EXPECT_THAT(measured->traffic, HasSubstr("generator"));
+  for (std::size_t i = 0; i < 4; ++i) {
+    NfMeasurement const& nf = measured->nfs[i];
+    EXPECT_EQ(nf.packet_bytes, i < 2 ? 64U : 256U);
+    EXPECT_EQ(nf.key, measured->nfs[(i + 2) % 4].key) << "the same NF";
+    if (nf.name == "vpn") {
+      EXPECT_THAT(nf.times.launches, IsEmpty());
+      EXPECT_THAT(nf.why_not, HasSubstr("none of these packets")) << "the generator sends no ESP";
+      continue;
+    }
+    EXPECT_EQ(nf.name, "fw");
+    EXPECT_EQ(nf.key.type, "firewall");
+    EXPECT_THAT(nf.why_not, IsEmpty());
+    EXPECT_EQ(nf.times.sms, device_->info().compute_units);
+    ASSERT_THAT(nf.times.launches, SizeIs(3));
+    for (std::size_t point = 0; point < 3; ++point) {
+      LaunchPoint const& launch = nf.times.launches[point];
+      EXPECT_EQ(launch.packets, 64U << point);
+      EXPECT_GT(launch.kernel_ns, 0);
+      EXPECT_GT(launch.round_trip_ns, 0);
+    }
+    EXPECT_EQ(nf.times.kernels.empty(), !measured->why_no_parts.empty());
+    EXPECT_EQ(nf.times.kernels.size() % 3, 0U) << "every part has every number of packets";
+  }
+  EXPECT_NE(measured->nfs[0].key, measured->nfs[1].key);
+  ASSERT_FALSE(seen.empty());
+  for (std::size_t i = 1; i < seen.size(); ++i) {
+    EXPECT_GE(seen[i].done, seen[i - 1].done);
+  }
+  EXPECT_EQ(seen.back().done, seen.back().total);
+}
+
+TEST_P(MeasuringNfs, time_that_is_over_ends_it_after_three_points_and_is_said) {
+  NfMeasureOptions options = few();
+  options.packet_bytes = {64};
+  options.most_packets = 1024;
+  options.limit = std::chrono::nanoseconds(1);
+  const auto measured = measure(chain_of(kFirewall), options);
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_THAT(measured->nfs.front().times.launches, SizeIs(3));
+  EXPECT_THAT(measured->notes, ElementsAre(HasSubstr("launches of 512 packets and more")));
+}
+
+TEST_P(MeasuringNfs, a_chain_without_an_nf_on_the_gpu_has_nothing_to_measure) {
+  const Status status = measure(chain_of(kRemarkOnCpu)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("on: gpu"));
+}
+
+TEST_P(MeasuringNfs, what_a_device_says_when_it_fails_is_the_error) {
+  using device::testing::Call;
+  const Status failure = absl::UnavailableError("the device fell off the bus");
+  for (const Call call : {Call::kAllocate, Call::kCreateStream, Call::kLaunch, Call::kRecord, Call::kReady}) {
+    device::testing::FaultyDevice faulty(*device_);
+    faulty.fail(call, 1, failure);
+    const auto measured = measure_nfs(faulty, chain_of(kFirewall), nf::builtin_nfs(), {}, few(), {});
+    EXPECT_EQ(measured.status(), failure) << static_cast<int>(call);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MeasuringNfs, ::testing::Values("opencl", "cuda"),
+                         [](auto const& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace catena::profile
