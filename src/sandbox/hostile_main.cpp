@@ -188,8 +188,9 @@ int list_fds(Arguments const& /*a*/) {
 int read_process(Arguments const& a) {
   std::array<char, 8> bytes{};
   iovec here{bytes.data(), bytes.size()};
-  iovec there{reinterpret_cast<void*>(std::strtoull(a[1].c_str(), nullptr, 16)), bytes.size()};
-  return judge(::process_vm_readv(number(a[0]), &here, 1, &there, 1, 0));
+  iovec there{reinterpret_cast<void*>(std::strtoull(a[1].c_str(), nullptr, 0)), bytes.size()};
+  const long result = ::process_vm_readv(number(a[0]), &here, 1, &there, 1, 0);
+  return judge(result < 0 && errno == EFAULT ? 0 : result);  // allowed, but nothing is there
 }
 
 int trace(Arguments const& a) {

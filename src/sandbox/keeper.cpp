@@ -33,6 +33,7 @@ constexpr std::size_t kReadBytes = 16384;
 constexpr milliseconds kReadPause{16};  // with kReadBytes: a megabyte per second
 constexpr std::chrono::microseconds kPoll{200};
 constexpr milliseconds kKillLimit{5000};
+constexpr milliseconds kFailurePause{500};
 
 Status failed(std::string_view what) {
   return absl::UnavailableError(concat("cannot make a sandbox: ", what, ": ", std::strerror(errno)));
@@ -134,13 +135,16 @@ Status SandboxedProcess::Keeper::launch() {
   CATENA_RETURN_IF_ERROR(spawn_bwrap(gate.get()));
   outer_fd_ = open_process(outer_);
   if (!outer_fd_.is_open()) {
-    const Status status = failed("pidfd");
+    Status status = failed("pidfd");
     ::kill(outer_, SIGKILL);
     ::waitpid(outer_, nullptr, 0);
     return status;
   }
   CATENA_RETURN_IF_ERROR(await_namespace(deadline));
-  CATENA_RETURN_IF_ERROR(limit_process(first_, options_));
+  if (Status status = limit_process(first_, options_); !status.ok()) {
+    // bubblewrap may have failed meanwhile, and says better why
+    return await_readable(outer_fd_.get(), kFailurePause) ? explain() : status;
+  }
   CATENA_RETURN_IF_ERROR(add_event(gate.get()));
   return await_program(deadline);
 }
