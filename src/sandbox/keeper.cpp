@@ -75,6 +75,14 @@ Result<Descriptor> as_file(std::vector<std::string> const& arguments) {
   return file;
 }
 
+Status join(std::filesystem::path const& cgroup, pid_t process) {
+  const std::string path = cgroup / "cgroup.procs";
+  const std::string number = concat(process);
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return ::write(file.get(), number.data(), number.size()) == static_cast<ssize_t>(number.size()) ? absl::OkStatus()
+                                                                                                  : failed(path);
+}
+
 Result<std::pair<Descriptor, Descriptor>> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
@@ -115,6 +123,9 @@ SandboxedProcess::Keeper::~Keeper() {
 }
 
 void SandboxedProcess::Keeper::run(std::promise<Status> started) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals are for the threads that wait for them
   Status status = launch();
   const bool is_started = status.ok();
   started.set_value(std::move(status));
@@ -144,6 +155,9 @@ Status SandboxedProcess::Keeper::launch() {
   if (Status status = limit_process(first_, options_); !status.ok()) {
     // bubblewrap may have failed meanwhile, and says better why
     return await_readable(outer_fd_.get(), kFailurePause) ? explain() : status;
+  }
+  for (std::filesystem::path const& cgroup : options_.cgroups) {
+    CATENA_RETURN_IF_ERROR(join(cgroup, first_));
   }
   CATENA_RETURN_IF_ERROR(add_event(gate.get()));
   return await_program(deadline);

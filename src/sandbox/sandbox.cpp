@@ -33,6 +33,7 @@ Status check_paths(SandboxOptions const& options) {
   if (options.root) {
     paths.push_back(*options.root);
   }
+  paths.insert(paths.end(), options.cgroups.begin(), options.cgroups.end());
   for (ReadOnlyBind const& bind : options.readable) {
     paths.push_back(bind.source);
     paths.push_back(bind.target.empty() ? bind.source : bind.target);

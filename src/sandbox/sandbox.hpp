@@ -53,6 +53,10 @@ struct SandboxOptions {
   int nice = 0;           ///< 0 to 19
   std::vector<int> cpus;  ///< the only CPUs that it runs on, which it cannot change; empty: those of the caller
 
+  /// Folders of control groups that are there, with their limits, for memory and CPU time: one of cgroup v2, or one for
+  /// each hierarchy of v1. The process is put into them before it runs. The caller's rights have to suffice.
+  std::vector<std::filesystem::path> cgroups;
+
   /// Called with each line that the process writes to stdout or stderr: without its end, at most kMaxLineBytes, and
   /// with
   /// '?' for what is not printable ASCII. Called in a thread of the sandbox, until the destructor returns. No more than
