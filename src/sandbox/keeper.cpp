@@ -93,6 +93,14 @@ Result<std::pair<Descriptor, Descriptor>> make_pipe() {
   return both;
 }
 
+/// A pipe from which bubblewrap reads one byte before it executes the program. One descriptor is both of its ends: who
+/// waits there goes on waiting when this process dies, while the end of file would let the program run.
+Result<Descriptor> make_gate() {
+  CATENA_ASSIGN_OR_RETURN(const auto ends, make_pipe());
+  Descriptor both(::open(concat("/proc/self/fd/", ends.second.get()).c_str(), O_RDWR | O_CLOEXEC));
+  return both.is_open() ? Result<Descriptor>(std::move(both)) : failed("pipe");
+}
+
 }  // namespace
 
 SandboxedProcess::Keeper::Keeper(SandboxOptions options)
@@ -138,11 +146,7 @@ void SandboxedProcess::Keeper::run(std::promise<Status> started) {
 
 Status SandboxedProcess::Keeper::launch() {
   const auto deadline = Clock::now() + options_.start_limit;
-  // unlike a pipe it does not open when this process dies
-  const Descriptor gate(::eventfd(0, EFD_CLOEXEC));
-  if (!gate.is_open()) {
-    return failed("eventfd");
-  }
+  CATENA_ASSIGN_OR_RETURN(const Descriptor gate, make_gate());
   CATENA_RETURN_IF_ERROR(spawn_bwrap(gate.get()));
   outer_fd_ = open_process(outer_);
   if (!outer_fd_.is_open()) {
@@ -159,7 +163,9 @@ Status SandboxedProcess::Keeper::launch() {
   for (std::filesystem::path const& cgroup : options_.cgroups) {
     CATENA_RETURN_IF_ERROR(join(cgroup, first_));
   }
-  CATENA_RETURN_IF_ERROR(add_event(gate.get()));
+  if (::write(gate.get(), "", 1) != 1) {
+    return failed("pipe");
+  }
   return await_program(deadline);
 }
 
