@@ -22,7 +22,8 @@
 /// filter.
 ///
 /// It is one process: it may start threads, but no other process. It may not open, connect or bind a socket; it talks
-/// through the descriptors that it was given.
+/// through the descriptors that it was given. What it sends through them is hostile: descriptors of its own among it,
+/// and a descriptor's flags, its position and the size of a memory without seals are common to all who have it.
 namespace catena::sandbox {
 
 /// A file or folder that the process may read.
@@ -70,7 +71,8 @@ struct SandboxOptions {
 constexpr std::size_t kMaxLineBytes = 512;
 
 /// A process in a sandbox. wait() and kill() may be called by any thread. If the process that started it dies, in
-/// whichever way, the kernel kills the sandbox.
+/// whichever way, the kernel kills the sandbox. (Where it dies during start(), bubblewrap may be left, waiting for
+/// good; it has not executed the program.)
 class SandboxedProcess {
  public:
   /// Returns when the program has been executed. The files of `options.fds` have to stay open until then only.

@@ -24,7 +24,8 @@ namespace {
 
 using Context = std::unique_ptr<std::remove_pointer_t<scmp_filter_ctx>, decltype(&seccomp_release)>;
 
-/// Allowed with any arguments. Files are reached through the mounts alone, processes through the pid namespace.
+/// Allowed with any arguments. Files are reached through the mounts alone, processes through the pid namespace. Not
+/// there: memfd_create and System V's shared memory, whose memory no limit of a process counts.
 constexpr std::array kAllowed = {
     // descriptors that it has
     "read", "write", "readv", "writev", "pread64", "pwrite64", "preadv", "pwritev", "preadv2", "pwritev2", "close",
