@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sandbox/keeper.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "sandbox/bwrap.hpp"
+#include "sandbox/limits.hpp"
+#include "sandbox/proc.hpp"
+#include "sandbox/seccomp_filter.hpp"
+#include "sandbox/spawn.hpp"
+
+namespace catena::sandbox {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kReadBytes = 16384;
+constexpr milliseconds kReadPause{16};  // with kReadBytes: a megabyte per second
+constexpr std::chrono::microseconds kPoll{200};
+constexpr milliseconds kKillLimit{5000};
+constexpr milliseconds kFailurePause{500};
+
+Status failed(std::string_view what) {
+  return absl::UnavailableError(concat("cannot make a sandbox: ", what, ": ", std::strerror(errno)));
+}
+
+/// Whether `fd` can be read within `limit`.
+bool await_readable(int fd, milliseconds limit) {
+  pollfd poll{fd, POLLIN, 0};
+  return ::poll(&poll, 1, static_cast<int>(std::clamp<std::int64_t>(limit.count(), 0, 1'000'000'000))) > 0;
+}
+
+milliseconds until(std::chrono::steady_clock::time_point deadline) {
+  return std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
+}
+
+Descriptor open_process(pid_t process) { return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0))); }
+
+void kill_process(Descriptor const& process) {
+  if (process.is_open()) {
+    ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+  }
+}
+
+Status add_event(int fd) {
+  const std::uint64_t one = 1;
+  return ::write(fd, &one, sizeof(one)) == sizeof(one) ? absl::OkStatus() : failed("eventfd");
+}
+
+/// The arguments in a file, each with a zero byte after it.
+Result<Descriptor> as_file(std::vector<std::string> const& arguments) {
+  std::string text;
+  for (std::string const& argument : arguments) {
+    text.append(argument.c_str(), argument.size() + 1);
+  }
+  Descriptor file(::memfd_create("catena-bwrap", MFD_CLOEXEC));
+  if (!file.is_open() || ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    return failed("file in memory");
+  }
+  return file;
+}
+
+Status join(std::filesystem::path const& cgroup, pid_t process) {
+  const std::string path = cgroup / "cgroup.procs";
+  const std::string number = concat(process);
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return ::write(file.get(), number.data(), number.size()) == static_cast<ssize_t>(number.size()) ? absl::OkStatus()
+                                                                                                  : failed(path);
+}
+
+Result<std::pair<Descriptor, Descriptor>> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return failed("pipe");
+  }
+  std::pair<Descriptor, Descriptor> both{Descriptor(ends[0]), Descriptor(ends[1])};
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // a pipe's end takes it
+  return both;
+}
+
+/// A pipe from which bubblewrap reads one byte before it executes the program. One descriptor is both of its ends: who
+/// waits there goes on waiting when this process dies, while the end of file would let the program run.
+Result<Descriptor> make_gate() {
+  CATENA_ASSIGN_OR_RETURN(const auto ends, make_pipe());
+  Descriptor both(::open(concat("/proc/self/fd/", ends.second.get()).c_str(), O_RDWR | O_CLOEXEC));
+  return both.is_open() ? Result<Descriptor>(std::move(both)) : failed("pipe");
+}
+
+}  // namespace
+
+SandboxedProcess::Keeper::Keeper(SandboxOptions options)
+    : options_(std::move(options)), lines_(options_.on_line), stop_(::eventfd(0, EFD_CLOEXEC)) {}
+
+Status SandboxedProcess::Keeper::start() {
+  if (!stop_.is_open()) {
+    return failed("eventfd");
+  }
+  std::promise<Status> started;
+  std::future<Status> status = started.get_future();
+  thread_ = std::thread([this, promise = std::move(started)]() mutable { run(std::move(promise)); });
+  return status.get();
+}
+
+SandboxedProcess::Keeper::~Keeper() {
+  if (outer_fd_.is_open()) {
+    kill();
+    if (!wait(kKillLimit).ok()) {
+      kill_process(outer_fd_);
+      wait(milliseconds::max()).IgnoreError();
+    }
+  }
+  if (thread_.joinable()) {
+    add_event(stop_.get()).IgnoreError();
+    thread_.join();
+  }
+}
+
+void SandboxedProcess::Keeper::run(std::promise<Status> started) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);  // signals are for the threads that wait for them
+  Status status = launch();
+  const bool is_started = status.ok();
+  started.set_value(std::move(status));
+  if (is_started) {
+    read_lines();
+  }
+  while (!await_readable(stop_.get(), milliseconds::max())) {
+  }
+}
+
+Status SandboxedProcess::Keeper::launch() {
+  const auto deadline = Clock::now() + options_.start_limit;
+  CATENA_ASSIGN_OR_RETURN(const Descriptor gate, make_gate());
+  CATENA_RETURN_IF_ERROR(spawn_bwrap(gate.get()));
+  outer_fd_ = open_process(outer_);
+  if (!outer_fd_.is_open()) {
+    Status status = failed("pidfd");
+    ::kill(outer_, SIGKILL);
+    ::waitpid(outer_, nullptr, 0);
+    return status;
+  }
+  CATENA_RETURN_IF_ERROR(await_namespace(deadline));
+  if (Status status = limit_process(first_, options_); !status.ok()) {
+    // bubblewrap may have failed meanwhile, and says better why
+    return await_readable(outer_fd_.get(), kFailurePause) ? explain() : status;
+  }
+  for (std::filesystem::path const& cgroup : options_.cgroups) {
+    CATENA_RETURN_IF_ERROR(join(cgroup, first_));
+  }
+  if (::write(gate.get(), "", 1) != 1) {
+    return failed("pipe");
+  }
+  return await_program(deadline);
+}
+
+Status SandboxedProcess::Keeper::spawn_bwrap(int gate) {
+  const BwrapFds numbers = BwrapFds::after(options_.fds.size());
+  CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> arguments, bwrap_arguments(options_, numbers));
+  CATENA_ASSIGN_OR_RETURN(const Descriptor arguments_file, as_file(arguments));
+  CATENA_ASSIGN_OR_RETURN(const Descriptor filter, make_seccomp_filter(options_.scratch_bytes > 0));
+  CATENA_ASSIGN_OR_RETURN(auto status, make_pipe());
+  CATENA_ASSIGN_OR_RETURN(auto output, make_pipe());
+  SpawnOptions spawned;
+  spawned.command = {options_.bwrap, "--args", concat(numbers.arguments), "--", options_.program};
+  spawned.command.insert(spawned.command.end(), options_.arguments.begin(), options_.arguments.end());
+  spawned.output = output.second.get();
+  spawned.fds = options_.fds;
+  spawned.fds.insert(spawned.fds.end(), {arguments_file.get(), filter.get(), status.second.get(), gate});
+  if (::geteuid() == 0) {
+    spawned.uid = options_.uid;
+    spawned.gid = options_.gid;
+  }
+  Result<pid_t> outer = spawn(spawned);
+  if (!outer.ok()) {
+    return absl::IsUnavailable(outer.status()) ? explain_failure(options_, std::string(outer.status().message()))
+                                               : outer.status();
+  }
+  outer_ = *outer;
+  status_ = std::move(status.first);
+  output_ = std::move(output.first);
+  return absl::OkStatus();
+}
+
+Status SandboxedProcess::Keeper::await_namespace(Clock::time_point deadline) {
+  std::string text;
+  while (first_ == 0) {
+    if (!await_readable(status_.get(), until(deadline))) {
+      return absl::DeadlineExceededError("bubblewrap did not make a sandbox in time");
+    }
+    std::array<char, 1024> part{};
+    const ssize_t bytes = ::read(status_.get(), part.data(), part.size());
+    if (bytes <= 0) {
+      return explain();
+    }
+    text.append(part.data(), static_cast<std::size_t>(bytes));
+    first_ = find_child_pid(text);
+  }
+  first_fd_ = open_process(first_);
+  // the number is another process's only if the first one is gone, and then bubblewrap waited for it
+  const std::optional<ProcessStat> stat = read_process_stat(first_);
+  if (!first_fd_.is_open() || !stat || stat->parent != outer_) {
+    first_fd_ = Descriptor();
+    return explain();
+  }
+  return absl::OkStatus();
+}
+
+Status SandboxedProcess::Keeper::await_program(Clock::time_point deadline) {
+  while (Clock::now() < deadline) {
+    const pid_t program = first_child_of(first_);
+    const std::optional<ProcessStat> stat = program > 0 ? read_process_stat(program) : std::nullopt;
+    // until it executes the program it is a copy of bubblewrap
+    if (stat && stat->parent == first_ && stat->name != "bwrap") {
+      program_ = program;
+      return absl::OkStatus();
+    }
+    if (has_ended()) {
+      drain_output();
+      // the program was so fast that nobody saw it, unless it is bubblewrap that ended
+      return unsorted_.starts_with("bwrap: ") ? explain() : absl::OkStatus();
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  return absl::DeadlineExceededError(concat("'", options_.program, "' was not executed in time"));
+}
+
+/// Bubblewrap ended, or is about to: why.
+Status SandboxedProcess::Keeper::explain() {
+  if (!await_readable(outer_fd_.get(), kKillLimit)) {
+    kill_process(outer_fd_);
+  }
+  drain_output();
+  std::string text;
+  LineSplitter splitter([&text](std::string_view line) { text += concat(text.empty() ? "" : "; ", line); });
+  splitter.add(unsorted_);
+  splitter.finish();
+  return explain_failure(options_, text);
+}
+
+bool SandboxedProcess::Keeper::has_ended() const { return await_readable(outer_fd_.get(), milliseconds(0)); }
+
+/// What has come out of the sandbox until now, up to a bound, into unsorted_.
+void SandboxedProcess::Keeper::drain_output() {
+  constexpr std::size_t kMaxBytes = 4096;
+  std::array<char, kMaxBytes> part{};
+  const ssize_t bytes = ::read(output_.get(), part.data(), part.size());
+  if (bytes > 0) {
+    unsorted_.append(part.data(), static_cast<std::size_t>(bytes));
+  }
+}
+
+/// False where no more will come, or nothing is there.
+bool SandboxedProcess::Keeper::read_output() {
+  std::array<char, kReadBytes> part;
+  const ssize_t bytes = ::read(output_.get(), part.data(), part.size());
+  if (bytes > 0) {
+    lines_.add({part.data(), static_cast<std::size_t>(bytes)});
+  }
+  return bytes > 0;
+}
+
+void SandboxedProcess::Keeper::read_lines() {
+  constexpr int kMaxReadsAfterEnd = 16;  // a descriptor that the process sent to others may go on
+  lines_.add(unsorted_);
+  std::array<pollfd, 2> polled{{{output_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
+  bool is_open = true;
+  while (is_open && polled[1].revents == 0) {
+    ::poll(polled.data(), polled.size(), -1);
+    if (polled[0].revents != 0) {
+      is_open = read_output();
+      await_readable(stop_.get(), kReadPause);
+    }
+  }
+  for (int i = 0; i < kMaxReadsAfterEnd && is_open; ++i) {
+    is_open = read_output();
+  }
+  lines_.finish();
+}
+
+void SandboxedProcess::Keeper::kill() {
+  kill_process(first_fd_.is_open() ? first_fd_ : outer_fd_);  // bubblewrap outside ends when the first one does
+}
+
+Result<int> SandboxedProcess::Keeper::wait(milliseconds limit) {
+  const bool is_forever = limit == milliseconds::max();
+  const auto deadline = is_forever ? Clock::time_point::max() : Clock::now() + limit;
+  const auto left = [&] { return is_forever ? milliseconds::max() : until(deadline); };
+  for (Descriptor const* process : {&outer_fd_, &first_fd_}) {
+    while (process->is_open() && !await_readable(process->get(), left())) {
+      if (!is_forever && Clock::now() >= deadline) {
+        return absl::DeadlineExceededError(concat("'", options_.program, "' still runs"));
+      }
+    }
+  }
+  const std::scoped_lock lock(mutex_);
+  if (!exit_) {
+    siginfo_t info{};
+    while (::waitid(P_PID, static_cast<id_t>(outer_), &info, WEXITED) != 0 && errno == EINTR) {
+    }
+    exit_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+    if (first_fd_.is_open()) {
+      // this process's only where it adopts orphans
+      ::waitid(P_PIDFD, static_cast<id_t>(first_fd_.get()), &info, WEXITED | WNOHANG);
+    }
+  }
+  return *exit_;
+}
+
+}  // namespace catena::sandbox

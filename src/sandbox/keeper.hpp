@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "sandbox/descriptor.hpp"
+#include "sandbox/output.hpp"
+#include "sandbox/sandbox.hpp"
+
+namespace catena::sandbox {
+
+/// Starts bubblewrap and reads what comes out of the sandbox, in a thread that lives as long as the sandbox may: the
+/// kernel takes the end of the thread that started a process for the end of its parent.
+///
+/// There are three processes: bubblewrap outside, a child of this process; the first one of the pid namespace, which is
+/// bubblewrap too, and with which everything in the sandbox ends; and the program.
+class SandboxedProcess::Keeper {
+ public:
+  explicit Keeper(SandboxOptions options);
+  /// Kills and waits.
+  ~Keeper();
+  Keeper(Keeper const&) = delete;
+  Keeper& operator=(Keeper const&) = delete;
+
+  /// Whether the program was executed; once.
+  Status start();
+
+  pid_t pid() const { return program_; }
+  int pidfd() const { return outer_fd_.get(); }
+  void kill();
+  Result<int> wait(std::chrono::milliseconds limit);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void run(std::promise<Status> started);
+  Status launch();
+  Status spawn_bwrap(int gate);
+  Status await_namespace(Clock::time_point deadline);
+  Status await_program(Clock::time_point deadline);
+  Status explain();
+  bool has_ended() const;
+  bool read_output();
+  void drain_output();
+  void read_lines();
+
+  SandboxOptions options_;
+  LineSplitter lines_;
+  pid_t outer_ = 0;
+  pid_t program_ = 0;
+  Descriptor outer_fd_;  ///< of bubblewrap outside
+  Descriptor first_fd_;  ///< of the namespace's first process
+  pid_t first_ = 0;
+  Descriptor status_;     ///< bubblewrap writes to it until it ends, and would die if nobody had the other end
+  Descriptor output_;     ///< does not block
+  Descriptor stop_;       ///< readable when the thread is to end
+  std::string unsorted_;  ///< what came out while it was started
+  std::mutex mutex_;
+  std::optional<int> exit_;  ///< under mutex_
+  std::thread thread_;
+};
+
+}  // namespace catena::sandbox
