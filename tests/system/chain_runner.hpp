@@ -43,8 +43,8 @@ struct ChainRun {
   std::uint32_t workers = 1;
   chain::SyncOptions sync = {};
   nf::Registry const* registry = &nf::builtin_nfs();  ///< the NF types that there are
-  bool device_server = false;  ///< the device is in another process
-  bool records = true;         ///< none: NFs get small units together, for nobody asks of which unit a line is
+  bool device_server = false;                         ///< the device is in another process
+  bool records = true;  ///< none: NFs get small units together, for nobody asks of which unit a line is
 };
 
 /// Costs with which a planner takes `method` wherever it can.

@@ -6,8 +6,8 @@
 
 /// Isolation (G-NET, section 5): the framework gives kernels no bare pointers. An IsoPtr knows its address space and
 /// checks each access; one out of bounds is not performed, is counted, and drops the packet it was made for. That stops
-/// mistakes. A kernel that makes pointers itself, by casts or of its own variables, is refused by the static check of its
-/// source (`catena check-kernel`); nothing here stops it.
+/// mistakes. A kernel that makes pointers itself, by casts or of its own variables, is refused by the static check of
+/// its source (`catena check-kernel`); nothing here stops it.
 namespace catena::kernel {
 
 class Context;
