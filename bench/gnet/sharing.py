@@ -267,7 +267,7 @@ def main():
                 for way, work in ways:
                     cell["ways"][way].append(work())
                     print(part, frame, rate, way, cell["ways"][way][-1], flush=True)
-            (output / "results.json").write_text(json.dumps(results, indent=1))
+            (output / "results.json").write_text(json.dumps(results, indent=1) + "\n")
             (output / "README.md").write_text(page(results))
 
 

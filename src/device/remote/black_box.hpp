@@ -13,18 +13,18 @@
 namespace catena::device::remote {
 
 /// A text that another process reads: always ends with a NUL.
-template <std::size_t kBytes>
+template <std::size_t Bytes>
 class SharedText {
  public:
   void set(std::string_view text) {
-    const std::size_t length = std::min(text.size(), kBytes - 1);
+    const std::size_t length = std::min(text.size(), Bytes - 1);
     std::memcpy(bytes_.data(), text.data(), length);
     bytes_[length] = '\0';
   }
-  std::string_view get() const { return {bytes_.data(), strnlen(bytes_.data(), kBytes)}; }
+  std::string_view get() const { return {bytes_.data(), strnlen(bytes_.data(), Bytes)}; }
 
  private:
-  std::array<char, kBytes> bytes_;
+  std::array<char, Bytes> bytes_;
 };
 
 struct BlackBox {

@@ -62,7 +62,7 @@ Status Session::greet() {
     return malformed("no greeting");
   }
   if (version != kVersion) {
-    const Status status = absl::UnavailableError(
+    Status status = absl::UnavailableError(
         concat("the device server speaks version ", kVersion, " and the client version ", version));
     static_cast<void>(send_frame(socket_.get(), hello.call, Writer().put_status(status).bytes()));
     return status;
