@@ -22,7 +22,9 @@ struct Escape {
   Pieces pieces;
 };
 
-void PrintTo(Escape const& escape, std::ostream* out) { *out << escape.name; }
+void PrintTo(Escape const& escape, std::ostream* out) {
+  *out << escape.name;
+}  // NOLINT(readability-identifier-naming): GoogleTest looks for it
 
 struct Place {
   std::uint32_t line;
