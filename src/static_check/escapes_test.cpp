@@ -45,7 +45,7 @@ Place take_mark(std::string& text) {
 /// The lines that a piece takes in the kernel, which has it without its mark.
 std::set<std::uint32_t> lines_of(std::string const& source, std::string_view piece) {
   std::string text(piece);
-  text.erase(std::ranges::remove(text, '@').begin(), text.end());
+  text.erase(std::remove(text.begin(), text.end(), '@'), text.end());
   std::set<std::uint32_t> lines;
   const std::size_t begin = text.empty() ? std::string::npos : source.find(text);
   if (begin != std::string::npos) {
