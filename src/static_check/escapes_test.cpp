@@ -22,9 +22,9 @@ struct Escape {
   Pieces pieces;
 };
 
-void PrintTo(Escape const& escape, std::ostream* out) {
-  *out << escape.name;
-}  // NOLINT(readability-identifier-naming): GoogleTest looks for it
+// GoogleTest looks for this name
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(Escape const& escape, std::ostream* out) { *out << escape.name; }
 
 struct Place {
   std::uint32_t line;
