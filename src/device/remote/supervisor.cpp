@@ -49,7 +49,8 @@ bool is_fault(int status) {
     const int signal = WTERMSIG(status);
     return signal == SIGSEGV || signal == SIGBUS || signal == SIGFPE || signal == SIGILL || signal == SIGABRT;
   }
-  return WEXITSTATUS(status) == kExitDeviceFailed || WEXITSTATUS(status) == kExitEndless;
+  // whatever else it ended with, it was not asked to
+  return WEXITSTATUS(status) != kExitSupervisorGone && WEXITSTATUS(status) != kExitNoDevice;
 }
 
 struct Spawned {
