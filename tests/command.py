@@ -5,6 +5,18 @@ import os
 import subprocess
 
 
+def children_of(pid):
+    """The processes that any thread of the process has started and that are there."""
+    children = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+                children += [int(child) for child in file.read().split()]
+        except OSError:
+            pass  # the thread has ended
+    return children
+
+
 def call(*words, env=None, fails=False, limit=None):
     """What the command did, as text; an AssertionError with its output if it failed, with `fails` if it did not.
 

@@ -2,8 +2,11 @@
 #include "chain/run_options.hpp"
 
 #include "chain/workers.hpp"
+#include "core/process_work.hpp"
 
 #include <catena/core/text.hpp>
+
+#include <utility>
 
 namespace catena::chain {
 namespace {
@@ -16,6 +19,21 @@ std::uint32_t cores_for(RunOptions const& options) {
 }
 
 }  // namespace
+
+void use_servers(device::remote::ServerPool& servers, std::string client, RunOptions& options) {
+  options.device_returns = true;
+  options.open_device = [&servers, client = std::move(client)](
+                            device::DevicePreference const& preference,
+                            std::string* why) -> Result<std::unique_ptr<device::Device>> {
+    Result<std::unique_ptr<device::Device>> device =
+        do_process_work([&] { return servers.open(preference, client, why); });
+    if (absl::IsFailedPrecondition(device.status())) {
+      *why = concat(std::string(device.status().message()), "; `catena nf reset ", client, "` lifts that");
+      return nullptr;
+    }
+    return device;
+  };
+}
 
 bool hides_order(ChainConfig const& config, RunOptions const& options) {
   return config.tx.kind != PortKind::kPcap && options.record_path.empty() && options.eve_path.empty() &&

@@ -4,6 +4,7 @@
 #include "chain/chain_file.hpp"
 #include "chain/planning.hpp"
 #include "device/device.hpp"
+#include "device/remote/server_pool.hpp"
 #include "io/sink.hpp"
 
 #include <catena/core/status.hpp>
@@ -42,6 +43,10 @@ struct RunOptions {
   bool device_returns = false;
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };
+
+/// Has a run open its devices through `servers`, which outlive it, as the client `client`, and return to them after a
+/// loss. A client in quarantine has none: the CPU serves it.
+void use_servers(device::remote::ServerPool& servers, std::string client, RunOptions& options);
 
 /// Whether nobody sees in which order packets of several flows leave.
 bool hides_order(ChainConfig const& config, RunOptions const& options);

@@ -114,11 +114,7 @@ int run(RunArguments const& arguments) {
       return fail(program.status(), arguments.json);
     }
     servers = std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{*program, {}});
-    options->device_returns = true;
-    options->open_device = [&servers, name = config->name](device::DevicePreference const& preference,
-                                                           std::string* why) {
-      return servers->open(preference, name, why);
-    };
+    chain::use_servers(*servers, config->name, *options);
   }
   const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
   if (!registry.ok()) {

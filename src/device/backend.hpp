@@ -5,7 +5,9 @@
 
 #include "device/health.hpp"
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -40,6 +42,10 @@ Status check_mappable(std::span<const std::byte> memory);
 /// InvalidArgument if the device cannot launch this shape: no groups, no work-items, too many of them in a group, or
 /// more local memory than a group can have. The text gives the value and the limit.
 Status check_shape(LaunchShape const& shape, DeviceInfo const& info);
+
+/// Asks until `is_done()` says so, for `limit` at most: at once for about as long as a launch and its copies take, then
+/// with short sleeps. Asks once at least. Returns what was said last.
+bool wait_until(std::function<bool()> const& is_done, std::chrono::nanoseconds limit);
 
 /// Waits until everything on `stream` is done, so that its owner may free what the device works on. A device that takes
 /// longer than ten seconds counts as lost: `health` is told, and whoever owns memory that it may still write keeps it.

@@ -24,18 +24,26 @@ constexpr std::uintptr_t kPageBytes = 4096;
 Result<std::chrono::nanoseconds> Event::since(Event& /*earlier*/) { return not_a_timestamp(); }
 
 Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
+  Result<bool> done = false;
+  const auto is_over = [this, &done] {
+    done = ready();
+    return !done.ok() || *done;
+  };
+  if (wait_until(is_over, limit)) {
+    return done.status();
+  }
+  return absl::DeadlineExceededError(concat(what, ": the device did not finish within ",
+                                            std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(),
+                                            " ms"));
+}
+
+bool wait_until(std::function<bool()> const& is_done, std::chrono::nanoseconds limit) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  for (;;) {
-    CATENA_ASSIGN_OR_RETURN(const bool done, ready());
-    if (done) {
-      return absl::OkStatus();
-    }
+  while (!is_done()) {
     const Clock::duration waited = Clock::now() - start;
     if (waited >= limit) {
-      return absl::DeadlineExceededError(concat(what, ": the device did not finish within ",
-                                                std::chrono::duration_cast<std::chrono::milliseconds>(limit).count(),
-                                                " ms"));
+      return false;
     }
     if (waited < kSpin) {
       std::this_thread::yield();
@@ -43,6 +51,7 @@ Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
       std::this_thread::sleep_for(std::min<Clock::duration>(kSleep, limit - waited));
     }
   }
+  return true;
 }
 
 Status not_a_timestamp() {

@@ -38,6 +38,34 @@ std::string_view included_name(std::string_view line) {
   return end == std::string_view::npos ? std::string_view() : line.substr(1, end - 1);
 }
 
+/// As the compiler joins lines.
+std::string without_continuations(std::string text) {
+  for (const std::string_view end : {"\\\n", "\\\r\n"}) {
+    for (std::size_t at = text.find(end); at != std::string::npos; at = text.find(end, at)) {
+      text.erase(at, end.size());
+    }
+  }
+  return text;
+}
+
+bool has(std::string_view line, std::string_view word) { return line.find(word) != std::string_view::npos; }
+
+/// Whether the line has a word that makes a compiler read a file, and is not sure to be no directive.
+bool may_read(std::string_view line) {
+  if (!has(line, "include") && !has(line, "embed") && !has(line, "import")) {
+    return false;
+  }
+  const std::string_view text = skip_blanks(line);
+  return text.starts_with('#') || text.starts_with("%:") || text.starts_with("?\?=") || has(line, "*/") ||
+         has(line, "_Pragma") || has(line, "__has");
+}
+
+bool is_file_of(ProgramSource const& source, std::string_view name) {
+  return std::ranges::any_of(source.files, [name](SourceFile const& file) {
+    return file.name == name || std::string_view(file.name).ends_with(concat("/", name));
+  });
+}
+
 bool is_pragma_once(std::string_view line) {
   return skip_word(line, "#") && skip_word(line, "pragma") && skip_word(line, "once") && skip_blanks(line).empty();
 }
@@ -97,6 +125,31 @@ Status check_source(ProgramSource const& source) {
   for (SourceFile const& file : source.files) {
     if (!stays_inside(file.name)) {
       return absl::InvalidArgumentError(concat("source file name '", file.name, "' is not a relative path"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status check_self_contained(ProgramSource const& source) {
+  for (SourceFile const& file : source.files) {
+    const std::string text = without_continuations(file.text);
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+      if (!may_read(line)) {
+        continue;
+      }
+      const std::string_view name = included_name(line);
+      // behind the end of a comment there may be another directive
+      if (has(line, "*/") || !skip_blanks(line).starts_with("#include") || name.empty() || !is_file_of(source, name)) {
+        return absl::InvalidArgumentError(
+            concat(file.name, ": '", line, "': of the files of the program, and nothing else, may be read"));
+      }
+    }
+  }
+  for (std::string const& define : source.defines) {
+    if (define.find_first_of("\r\n") != std::string::npos) {
+      return absl::InvalidArgumentError(concat("macro '", define, "' has more than one line"));
     }
   }
   return absl::OkStatus();

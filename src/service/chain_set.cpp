@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
-#include "core/process_work.hpp"
-
 #include "service/claim.hpp"
 #include "service/log_line.hpp"
 
@@ -143,7 +141,9 @@ ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared
   if (Status ended = ends_first ? end_before() : absl::OkStatus(); !ended.ok()) {
     return {std::move(ended), false};
   }
-  use_servers(applied.name, prepared.options);
+  if (servers_ != nullptr) {
+    chain::use_servers(*servers_, applied.name, prepared.options);
+  }
   Result<std::unique_ptr<ChainRun>> run =
       ChainRun::create(std::move(prepared.config), std::move(prepared.options), applied.caller, registry_);
   if (!run.ok()) {
@@ -209,23 +209,6 @@ Status ChainSet::remove(std::string const& name, Caller const& caller) {
   chains_.erase(name);
   spdlog::info("{}: deleted", name);
   return absl::OkStatus();
-}
-
-/// A chain's device is in a process of its own, by the chain's name.
-void ChainSet::use_servers(std::string const& chain, chain::RunOptions& options) const {
-  if (servers_ == nullptr) {
-    return;
-  }
-  options.device_returns = true;
-  options.open_device = [servers = servers_, chain](device::DevicePreference const& preference,
-                                                    std::string* why) -> Result<std::unique_ptr<device::Device>> {
-    auto device = do_process_work([&] { return servers->open(preference, chain, why); });
-    if (absl::IsFailedPrecondition(device.status())) {
-      *why = concat(std::string(device.status().message()), "; `catena nf reset ", chain, "` lifts that");
-      return nullptr;  // in quarantine: the CPU serves
-    }
-    return device;
-  };
 }
 
 Status ChainSet::lift_quarantine(std::string const& name, Caller const& caller) {

@@ -118,7 +118,6 @@ class ChainSet {
   std::vector<std::shared_ptr<ChainRun>> runs() const;
   Result<Entry> entry_for(std::string const& name, Caller const& caller) const;
   ChainView view_of(Entry const& entry) const;
-  void use_servers(std::string const& chain, chain::RunOptions& options) const;
 
   nf::Registry const& registry_;
   StateStore store_;

@@ -10,6 +10,8 @@ import tempfile
 import time
 import unittest
 
+from command import children_of
+
 BIN = os.environ["CATENA_BIN"]
 DATA = os.environ["CATENA_DATA"]
 TIMEOUT_S = 120
@@ -56,11 +58,11 @@ class CommandLine(unittest.TestCase):
                               stderr=subprocess.PIPE, text=True, env=os.environ) as run:
             try:
                 self.wait_for_line(run, "received")
-                before = self.children(run.pid)
+                before = children_of(run.pid)
                 self.assertEqual(len(before), 1)
                 os.kill(before[0], signal.SIGKILL)
                 self.wait_for_line(run, "is in use again")
-                after = self.children(run.pid)
+                after = children_of(run.pid)
                 self.assertNotEqual(after, before)
                 run.send_signal(signal.SIGINT)
                 out, err = run.communicate(timeout=TIMEOUT_S)
@@ -73,14 +75,6 @@ class CommandLine(unittest.TestCase):
         self.assertEqual([nf["on"] for nf in report["nfs"]], ["gpu", "cpu", "gpu", "cpu"])
         for pid in after:
             self.assertFalse(os.path.exists(f"/proc/{pid}"), "nothing is left behind")
-
-    @staticmethod
-    def children(pid):
-        children = []
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                children += [int(child) for child in file.read().split()]
-        return children
 
     def wait_for_line(self, process, text):
         for line in process.stderr:

@@ -8,20 +8,10 @@ import unittest
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from command import children_of
 from harness import DATA, ServiceTest, wait_for
 
 GPU_CHAIN = "[{name: fw, type: firewall, on: gpu, config: {rules: " + DATA + "/fw.rules, default: allow}}]"
-
-
-def children_of(pid):
-    children = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-                children += [int(child) for child in file.read().split()]
-        except OSError:
-            pass  # the thread has ended
-    return children
 
 
 class DeviceServer(ServiceTest):

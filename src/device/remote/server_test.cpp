@@ -4,6 +4,7 @@
 
 #include <catena/core/text.hpp>
 
+#include "device/backend.hpp"
 #include "device/remote/device.hpp"
 #include "device/remote/message.hpp"
 #include "device/remote/protocol.hpp"
@@ -137,12 +138,13 @@ class DeviceServer : public ::testing::TestWithParam<const char*> {
   }
   /// Once the server was started again.
   std::unique_ptr<Device> client_again(std::string_view name) {
-    const auto end = std::chrono::steady_clock::now() + kLimit;
-    Result<std::unique_ptr<Device>> device = client(name);
-    while (!device.ok() && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      device = client(name);
-    }
+    Result<std::unique_ptr<Device>> device = absl::UnavailableError("not asked");
+    wait_until(
+        [&] {
+          device = client(name);
+          return device.ok();
+        },
+        kLimit);
     return std::move(device).value();
   }
 
@@ -247,10 +249,7 @@ TEST_P(DeviceServer, what_a_client_leaves_behind_is_there_for_the_next) {
     const auto pinned = device->allocate_pinned(1000);
     ASSERT_TRUE(pinned.ok()) << pinned.status();
   }
-  const auto limit = std::chrono::steady_clock::now() + kLimit;
-  while (descriptors() > before && std::chrono::steady_clock::now() < limit) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  wait_until([&] { return descriptors() <= before; }, kLimit);
   EXPECT_LE(descriptors(), before) << "descriptors of clients that are gone";
 }
 
@@ -427,10 +426,7 @@ class Forger {
 /// The error that a stream breaks with.
 std::string broken(Mapping const& memory) {
   auto& page = memory.as<StreamPage>();
-  const auto end = std::chrono::steady_clock::now() + kLimit;
-  while (page.is_broken.load() == 0 && std::chrono::steady_clock::now() < end) {
-    std::this_thread::yield();
-  }
+  wait_until([&] { return page.is_broken.load() != 0; }, kLimit);
   return page.is_broken.load() == 0 ? "" : page.reply_text.data();
 }
 
@@ -567,10 +563,7 @@ TEST_P(DeviceServer, a_recording_outlives_what_it_works_on_where_its_owner_frees
     forger.put_command(page, Command::kEnqueue, EnqueueCommand{recording, 0});
     forger.put_command(page, Command::kRecord, RecordCommand{run, kNoTime, 0});
   }
-  const auto end = std::chrono::steady_clock::now() + kLimit;
-  while (page.as<StreamPage>().reached.load() < before + 20 && std::chrono::steady_clock::now() < end) {
-    std::this_thread::yield();
-  }
+  wait_until([&] { return page.as<StreamPage>().reached.load() >= before + 20; }, kLimit);
   EXPECT_EQ(page.as<StreamPage>().reached.load(), 20U);
   EXPECT_EQ(page.as<StreamPage>().is_broken.load(), 0U);
   EXPECT_FALSE(forger.call(Call::kKernel, Writer().put(program).put_text("fill")).ok());
@@ -701,11 +694,7 @@ TEST(DeviceServerStart, a_program_that_is_away_for_a_moment_ends_nothing) {
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   EXPECT_FALSE(supervisor->connect("early").ok());
   std::filesystem::create_symlink(testing::server_options().program, link);
-  const auto end = std::chrono::steady_clock::now() + kLimit;
-  while (!supervisor->connect("late").ok() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  EXPECT_TRUE(supervisor->connect("late").ok());
+  EXPECT_TRUE(wait_until([&] { return supervisor->connect("late").ok(); }, kLimit));
   std::filesystem::remove(link);
 }
 
@@ -763,20 +752,17 @@ class Pool : public ::testing::Test {
   }
   /// Asks until the answer is not that it is to be asked again.
   Result<std::unique_ptr<Device>> open_patiently(std::string_view client) {
-    const auto end = std::chrono::steady_clock::now() + kLimit;
-    auto device = open(client);
-    while (absl::IsUnavailable(device.status()) && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      device = open(client);
-    }
+    Result<std::unique_ptr<Device>> device = absl::UnavailableError("not asked");
+    wait_until(
+        [&] {
+          device = open(client);
+          return !absl::IsUnavailable(device.status());
+        },
+        kLimit);
     return device;
   }
   static void wait_until_gone(Device const& device) {
-    const auto end = std::chrono::steady_clock::now() + kLimit;
-    while (!device.is_gone() && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    ASSERT_TRUE(device.is_gone());
+    ASSERT_TRUE(wait_until([&] { return device.is_gone(); }, kLimit));
   }
 
  private:
@@ -824,11 +810,8 @@ TEST_F(Pool, a_server_that_is_killed_is_nobodys_fault) {
   Worker worker(open("worker").value());
   ASSERT_EQ(worker.start("endless"), absl::OkStatus());
   ASSERT_EQ(worker.stream().flush(), absl::OkStatus());
-  const auto end = std::chrono::steady_clock::now() + kLimit;
   ASSERT_EQ(kill(pool().pid_of(DevicePreference::of("opencl")), SIGKILL), 0);
-  while (!worker.device().is_gone() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  wait_until_gone(worker.device());
   EXPECT_TRUE(open_patiently("worker").ok());
 }
 

@@ -5,9 +5,7 @@
 
 #include <catena/core/text.hpp>
 
-#include <algorithm>
-#include <array>
-#include <string_view>
+#include "device/source.hpp"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -28,17 +26,11 @@ Status malformed(std::string_view what) {
   return absl::InvalidArgumentError(concat("the client sent ", what, ", which no client does"));
 }
 
-Status unknown(std::string_view kind, std::uint32_t number) {
+}  // namespace
+
+Status Session::unknown(std::string_view kind, std::uint32_t number) {
   return absl::InvalidArgumentError(concat("the client has no ", kind, " number ", number));
 }
-
-template <typename Table>
-auto* find(Table& table, std::uint32_t number) {
-  const auto found = table.find(number);
-  return found == table.end() ? nullptr : &found->second;
-}
-
-}  // namespace
 
 template <typename T>
 Status Session::check_room(Table<T> const& table, std::string_view what, std::size_t max) {
@@ -314,55 +306,6 @@ Result<Writer> Session::divide(Reader& body) {
   return answer;
 }
 
-namespace {
-
-/// InvalidArgument where the source includes anything but its own files: a compiler of this process would read any file
-/// that this process may.
-Status check_includes(ProgramSource const& source) {
-  const auto is_own = [&source](std::string_view name) {
-    return std::ranges::any_of(source.files, [name](SourceFile const& file) {
-      return file.name == name || (file.name.size() > name.size() && file.name.ends_with(name) &&
-                                   file.name[file.name.size() - name.size() - 1] == '/');
-    });
-  };
-  for (SourceFile const& file : source.files) {
-    std::string text = file.text;
-    for (const std::string_view spliced : {"\\\n", "\\\r\n"}) {
-      for (std::size_t at = text.find(spliced); at != std::string::npos; at = text.find(spliced, at)) {
-        text.erase(at, spliced.size());
-      }
-    }
-    // any word that makes a compiler read, wherever it is: kernels have no other use for it
-    for (std::string_view left = text;;) {
-      const std::size_t at = std::min({left.find("include"), left.find("embed"), left.find("import")});
-      if (at == std::string_view::npos) {
-        break;
-      }
-      const std::size_t line_begin = left.substr(0, at).rfind('\n') + 1;
-      const std::string_view line = left.substr(line_begin, left.find('\n', at) - line_begin);
-      left.remove_prefix(at + 1);
-      const std::size_t first = line.find_first_not_of(" \t");
-      const bool is_directive = line.substr(first).starts_with('#') || line.substr(first).starts_with("%:") ||
-                                line.substr(first).starts_with("?\?=") || line.find("*/") != std::string_view::npos ||
-                                line.find("_Pragma") != std::string_view::npos ||
-                                line.find("__has") != std::string_view::npos;
-      if (!is_directive) {
-        continue;  // in a comment, or a name
-      }
-      const std::size_t open = line.find_first_of("<\"");
-      const std::size_t close = open == std::string_view::npos ? open : line.find_first_of(">\"", open + 1);
-      if (close == std::string_view::npos || !line.substr(first).starts_with("#include") ||
-          !is_own(line.substr(open + 1, close - open - 1))) {
-        return absl::InvalidArgumentError(concat(file.name, ": '", std::string(line),
-                                                 "': a device server compiles what it was given, and nothing else"));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 /// Of the client's thread the slow part alone is in another one: tables are this one's.
 Status Session::start_compiling(Frame frame) {
   ProgramSource source;
@@ -377,7 +320,7 @@ Status Session::start_compiling(Frame frame) {
   if (!body.ok()) {
     return malformed("half a program");
   }
-  if (const Status status = check_includes(source); !status.ok()) {
+  if (const Status status = check_self_contained(source); !status.ok()) {
     return send_answer(frame.call, status, -1);
   }
   auto work = [device = device_, source = std::move(source)]() -> std::function<Result<Writer>()> {

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -146,7 +147,6 @@ class Session {
   Result<ReadyLaunch> read_launch(Reader& body);
   Status enqueue(ServedStream& stream, EnqueueCommand const& command, bool is_run);
   Status record(ServedStream& stream, RecordCommand const& command);
-  static void reply(ServedStream& stream, std::uint32_t number, Status const& status);
   void finish(ServedStream& stream, Status const& status, std::uint32_t reply_number);
 
   // what the device has done
@@ -164,6 +164,13 @@ class Session {
   bool has_commands() const;
 
   std::uint32_t next_number() { return ++last_number_; }
+  /// Null: the client has no such thing.
+  template <typename T>
+  static T* find(Table<T>& table, std::uint32_t number) {
+    const auto found = table.find(number);
+    return found == table.end() ? nullptr : &found->second;
+  }
+  static Status unknown(std::string_view kind, std::uint32_t number);
   template <typename T>
   static Status check_room(Table<T> const& table, std::string_view what, std::size_t max = kMaxObjects);
 

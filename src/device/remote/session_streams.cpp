@@ -28,16 +28,6 @@ constexpr int kRoundsPerLook = 32;
 
 std::int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
 
-template <typename Table>
-auto* find(Table& table, std::uint32_t number) {
-  const auto found = table.find(number);
-  return found == table.end() ? nullptr : &found->second;
-}
-
-Status unknown(std::string_view kind, std::uint32_t number) {
-  return absl::InvalidArgumentError(concat("the client has no ", kind, " number ", number));
-}
-
 Status malformed() { return absl::InvalidArgumentError("a command that no client sends"); }
 
 }  // namespace

@@ -62,7 +62,7 @@ Status send_all(int socket, std::span<const std::byte> bytes, int fd) {
 }
 
 /// The next bytes, at most so many, and a descriptor that came with them; 0: nothing is there, with MSG_DONTWAIT.
-Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd, int flags = 0) {
+Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd, int flags) {
   for (;;) {
     Message message(bytes);
     message.make_room();
@@ -93,14 +93,6 @@ Result<std::size_t> receive_some(int socket, std::span<std::byte> bytes, Fd& fd,
   }
 }
 
-Status receive_all(int socket, std::span<std::byte> bytes, Fd& fd) {
-  while (!bytes.empty()) {
-    CATENA_ASSIGN_OR_RETURN(const std::size_t received, receive_some(socket, bytes, fd));
-    bytes = bytes.subspan(received);
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd) {
@@ -110,24 +102,15 @@ Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> bod
 }
 
 Result<Frame> receive_frame(int socket, std::uint32_t max_bytes) {
-  Frame frame;
-  FrameHeader header{};
-  CATENA_RETURN_IF_ERROR(receive_all(socket, std::as_writable_bytes(std::span(&header, 1)), frame.fd));
-  frame.call = header.call;
-  if (header.bytes > max_bytes) {
-    return absl::InvalidArgumentError(
-        concat("a message of ", header.bytes, " bytes; at most ", max_bytes, " are taken"));
+  FrameReader reader;
+  CATENA_ASSIGN_OR_RETURN(std::optional<Frame> frame, reader.take(socket, max_bytes, 0));
+  if (!frame) {
+    return gone();  // who waits gets one, or an error
   }
-  constexpr std::size_t kChunk = std::size_t{1} << 20;
-  while (frame.body.size() < header.bytes) {
-    const std::size_t have = frame.body.size();
-    frame.body.resize(std::min<std::size_t>(header.bytes, have + kChunk));
-    CATENA_RETURN_IF_ERROR(receive_all(socket, std::span(frame.body).subspan(have), frame.fd));
-  }
-  return frame;
+  return *std::move(frame);
 }
 
-Result<std::optional<Frame>> FrameReader::poll(int socket, std::uint32_t max_bytes) {
+Result<std::optional<Frame>> FrameReader::take(int socket, std::uint32_t max_bytes, int flags) {
   constexpr std::size_t kChunk = std::size_t{1} << 20;
   static_assert(sizeof(FrameHeader) == sizeof header_);
   for (;;) {
@@ -149,7 +132,7 @@ Result<std::optional<Frame>> FrameReader::poll(int socket, std::uint32_t max_byt
       frame_.body.resize(std::min<std::size_t>(header.bytes, body_bytes_ + kChunk));
       room = std::span(frame_.body).subspan(body_bytes_);
     }
-    CATENA_ASSIGN_OR_RETURN(const std::size_t received, receive_some(socket, room, frame_.fd, MSG_DONTWAIT));
+    CATENA_ASSIGN_OR_RETURN(const std::size_t received, receive_some(socket, room, frame_.fd, flags));
     if (received == 0) {
       return std::nullopt;
     }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 /// Frames over a stream socket, memory behind a descriptor, and descriptors that close themselves.
@@ -47,22 +48,27 @@ struct Frame {
 /// Sends a frame, and `fd` with it unless it is -1. Waits as long as the other end does not read. Unavailable where
 /// that is gone.
 Status send_frame(int socket, std::uint32_t call, std::span<const std::byte> body, int fd = -1);
-/// Waits for a frame. Unavailable where the other end is gone; InvalidArgument for a body of more than `max_bytes`.
-/// Memory is taken as the bytes come, not as they are announced.
-Result<Frame> receive_frame(int socket, std::uint32_t max_bytes);
-
-/// Receives frames as far as they have come: never waits.
+/// Receives frames as far as they have come.
 class FrameReader {
  public:
-  /// The next frame, once it is there as a whole. Errors: as receive_frame().
-  Result<std::optional<Frame>> poll(int socket, std::uint32_t max_bytes);
+  /// The next frame, once it is there as a whole. Never waits. Errors: as receive_frame().
+  Result<std::optional<Frame>> poll(int socket, std::uint32_t max_bytes) {
+    return take(socket, max_bytes, MSG_DONTWAIT);
+  }
 
  private:
+  friend Result<Frame> receive_frame(int socket, std::uint32_t max_bytes);
+  Result<std::optional<Frame>> take(int socket, std::uint32_t max_bytes, int flags);
+
   std::array<std::byte, 8> header_{};  ///< a FrameHeader
   std::size_t header_bytes_ = 0;       ///< that have come
   std::size_t body_bytes_ = 0;
   Frame frame_;
 };
+
+/// Waits for a frame. Unavailable where the other end is gone; InvalidArgument for a body of more than `max_bytes`.
+/// Memory is taken as the bytes come, not as they are announced.
+Result<Frame> receive_frame(int socket, std::uint32_t max_bytes);
 
 /// Shared memory, mapped for reading and writing.
 class Mapping {

@@ -10,37 +10,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 namespace catena::device::remote {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// How long the server may leave a ring unread, or a command without its reply, before it counts as lost.
 constexpr std::chrono::seconds kPatience{10};
-constexpr std::chrono::microseconds kSpin{50};
-constexpr std::chrono::microseconds kSleep{20};
 
 std::uint32_t number_of(Buffer const& buffer) { return static_cast<RemoteBuffer const&>(buffer).number(); }
-
-/// Asks until `is_done`, for kPatience at most.
-template <typename Done>
-bool wait_until(Done is_done) {
-  const Clock::time_point start = Clock::now();
-  while (!is_done()) {
-    const Clock::duration waited = Clock::now() - start;
-    if (waited > kPatience) {
-      return false;
-    }
-    if (waited < kSpin) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(kSleep);
-    }
-  }
-  return true;
-}
 
 /// From the first byte of the first row to the last one of the last.
 std::size_t reach_of(RowShape const& shape, std::size_t bytes) {
@@ -71,7 +48,7 @@ Status StreamState::wait_for_room(std::size_t bytes) {
   if (kRingBytes - (tail_ - known_head_) >= bytes) {
     return absl::OkStatus();
   }
-  if (!wait_until(has_room)) {
+  if (!wait_until(has_room, kPatience)) {
     connection_->health().fail(
         absl::UnavailableError(concat("the device server has taken no command for ", kPatience.count(), " seconds")));
   }
@@ -110,7 +87,7 @@ Status StreamState::put_and_wait(Command command, Writer const& body) {
     return page_->replied.load(std::memory_order_acquire) == last_reply_ || (is_broken() && !is_going_down()) ||
            !connection_->failed().ok();
   };
-  if (!wait_until(is_done)) {
+  if (!wait_until(is_done, kPatience)) {
     connection_->health().fail(
         absl::UnavailableError(concat("the device server has not answered for ", kPatience.count(), " seconds")));
   }
@@ -187,17 +164,13 @@ Status RemoteStream::put_copy(Buffer& buffer, std::size_t offset, Connection::Pl
   return state_->put(Command::kCopy, Writer().put(command));
 }
 
-Result<std::unique_ptr<PinnedBuffer>> RemoteStream::memory_for_detour(std::size_t bytes) {
-  return device_->allocate_pinned(bytes);
-}
-
 Status RemoteStream::copy_in(Buffer& target, std::size_t offset, std::span<const std::byte> source,
                              RowShape const& shape) {
   const std::span<const std::byte> reach = source.first(reach_of(shape, source.size()));
   if (const auto place = state_->connection().find(reach)) {
     return put_copy(target, offset, *place, shape, reach.size(), true);
   }
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<PinnedBuffer> memory, memory_for_detour(reach.size()));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<PinnedBuffer> memory, device_->allocate_pinned(reach.size()));
   copy_rows(memory->bytes(), reach, shape);
   CATENA_RETURN_IF_ERROR(
       put_copy(target, offset, *state_->connection().find(memory->bytes()), shape, reach.size(), true));
@@ -210,7 +183,7 @@ Status RemoteStream::copy_out(std::span<std::byte> target, Buffer& source, std::
   if (const auto place = state_->connection().find(reach)) {
     return put_copy(source, offset, *place, shape, reach.size(), false);
   }
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<PinnedBuffer> memory, memory_for_detour(reach.size()));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<PinnedBuffer> memory, device_->allocate_pinned(reach.size()));
   CATENA_RETURN_IF_ERROR(
       put_copy(source, offset, *state_->connection().find(memory->bytes()), shape, reach.size(), false));
   state_->add({std::move(memory), 0, reach, shape});

@@ -84,7 +84,6 @@ class RemoteStream final : public Stream {
   Status copy_out(std::span<std::byte> target, Buffer& source, std::size_t offset, RowShape const& shape);
   Status put_copy(Buffer& buffer, std::size_t offset, Connection::Place place, RowShape const& shape, std::size_t bytes,
                   bool to_device);
-  Result<std::unique_ptr<PinnedBuffer>> memory_for_detour(std::size_t bytes);
 
   RemoteDevice* device_;
   std::shared_ptr<StreamState> state_;

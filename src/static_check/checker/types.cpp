@@ -164,7 +164,7 @@ std::optional<TypeFault> Types::memory_fault(clang::QualType type, unsigned dept
   return std::nullopt;
 }
 
-bool Types::reaches(clang::QualType type, unsigned depth) const {
+bool Types::leads_out(clang::QualType type, ClassJudge const& judge, unsigned depth) const {
   if (type.isNull() || type->isDependentType()) {
     return false;
   }
@@ -173,34 +173,31 @@ bool Types::reaches(clang::QualType type, unsigned depth) const {
     return true;
   }
   if (auto const* array = context_->getAsArrayType(type); array != nullptr) {
-    return reaches(array->getElementType(), depth + 1);
+    return leads_out(array->getElementType(), judge, depth + 1);
   }
   clang::CXXRecordDecl const* record = type->getAsCXXRecordDecl();
   if (record == nullptr || !record->hasDefinition()) {
     return false;
   }
-  if (is_one_of(kHandles, framework_class(type))) {
-    return true;
+  if (const std::optional<bool> judged = judge(type, *record); judged.has_value()) {
+    return *judged;
   }
-  return std::ranges::any_of(record->fields(),
-                             [&](clang::FieldDecl const* field) { return reaches(field->getType(), depth + 1); });
+  return std::ranges::any_of(
+      record->fields(), [&](clang::FieldDecl const* field) { return leads_out(field->getType(), judge, depth + 1); });
 }
 
-bool Types::refers(clang::QualType type, unsigned depth) const {
-  if (type.isNull() || type->isDependentType()) {
-    return false;
-  }
-  type = type.getCanonicalType();
-  if (depth > kDeepest || type->isReferenceType() || type->isAnyPointerType()) {
-    return true;
-  }
-  if (auto const* array = context_->getAsArrayType(type); array != nullptr) {
-    return refers(array->getElementType(), depth + 1);
-  }
-  clang::CXXRecordDecl const* record = type->getAsCXXRecordDecl();
-  return record != nullptr && record->hasDefinition() && !places_->of_framework(record) &&
-         std::ranges::any_of(record->fields(),
-                             [&](clang::FieldDecl const* field) { return refers(field->getType(), depth + 1); });
+bool Types::reaches_memory(clang::QualType type) const {
+  const auto judge = [this](clang::QualType of, clang::CXXRecordDecl const& /*record*/) {
+    return is_one_of(kHandles, framework_class(of)) ? std::optional(true) : std::nullopt;
+  };
+  return leads_out(type, judge, 0);
+}
+
+bool Types::holds_reference(clang::QualType type) const {
+  const auto judge = [this](clang::QualType /*of*/, clang::CXXRecordDecl const& record) {
+    return places_->of_framework(&record) ? std::optional(false) : std::nullopt;
+  };
+  return leads_out(type, judge, 0);
 }
 
 }  // namespace catena::checker

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -32,9 +33,9 @@ class Types {
   std::optional<TypeFault> fault_in_memory(clang::QualType type) const;
   /// Whether a value of the type reaches memory: an IsoPtr, what has one inside, a reference, a lambda that captured
   /// one.
-  bool reaches_memory(clang::QualType type) const { return reaches(type, 0); }
+  bool reaches_memory(clang::QualType type) const;
   /// Whether a part of a value refers to a variable: what a lambda captured by reference, and `this`.
-  bool holds_reference(clang::QualType type) const { return refers(type, 0); }
+  bool holds_reference(clang::QualType type) const;
   /// catena::kernel::Context itself.
   bool is_context(clang::QualType type) const;
   /// The name of the framework's class that the type is, as "IsoPtr"; empty for others.
@@ -43,8 +44,10 @@ class Types {
  private:
   std::optional<TypeFault> record_fault(clang::QualType type) const;
   std::optional<TypeFault> memory_fault(clang::QualType type, unsigned depth) const;
-  bool reaches(clang::QualType type, unsigned depth) const;
-  bool refers(clang::QualType type, unsigned depth) const;
+  /// What is known of a class without its members; nothing: they decide.
+  using ClassJudge = std::function<std::optional<bool>(clang::QualType, clang::CXXRecordDecl const&)>;
+  /// Whether the type is a pointer or a reference, or has one inside, or a class that `judge` says so of.
+  bool leads_out(clang::QualType type, ClassJudge const& judge, unsigned depth) const;
 
   clang::ASTContext const* context_;
   Places const* places_;
