@@ -157,14 +157,15 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(int listening, Handler han
   constexpr std::size_t kConnectionBytes = 32 << 10;
   server->daemon_ = MHD_start_daemon(
       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG,
-      0, nullptr, nullptr, &Connection::on_part, server.get(),  //
-      MHD_OPTION_EXTERNAL_LOGGER, &log, nullptr,                //
-      MHD_OPTION_LISTEN_SOCKET, listening,                      //
-      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,             //
-      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,              //
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,     //
-      MHD_OPTION_NOTIFY_COMPLETED, &forget, nullptr,            //
-      MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                     //
+      0, nullptr, nullptr, &Connection::on_part, server.get(),                 //
+      MHD_OPTION_EXTERNAL_LOGGER, &log, nullptr,                               //
+      MHD_OPTION_LISTEN_SOCKET, listening,                                     //
+      MHD_OPTION_CONNECTION_LIMIT, kMaxConnections,                            //
+      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds,                             //
+      MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,                    //
+      MHD_OPTION_NOTIFY_COMPLETED, &forget, nullptr,                           //
+      MHD_OPTION_NOTIFY_CONNECTION, &Connection::on_connection, server.get(),  //
+      MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,                                    //
       MHD_OPTION_END);
   if (server->daemon_ == nullptr) {
     return absl::ResourceExhaustedError("the HTTP server does not start");

@@ -100,6 +100,7 @@ class Service:
     def __init__(self, folder, *words, **popen):
         self.socket = str(folder / "s")
         self.log_path = folder / "log"
+        self.was_ended = False  # by the test
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 [BIN, "serve", "--socket", self.socket, "--state", str(folder / "state"), *words],
@@ -121,8 +122,13 @@ class Service:
             return ask(self.socket, method, resource, body)
         return as_user(user, list(groups), lambda: ask(self.socket, method, resource, body))
 
-    def end(self, number=signal.SIGTERM):
+    def send_end(self, number):
+        """Sends a signal that ends it."""
+        self.was_ended = True
         self.process.send_signal(number)
+
+    def end(self, number=signal.SIGTERM):
+        self.send_end(number)
         return self.process.wait(LIMIT_S)
 
 
@@ -143,9 +149,10 @@ class ServiceTest(unittest.TestCase):
 
     def end_services(self):
         for service in self.services:
-            if service.process.poll() is None:
-                service.process.kill()
-                service.process.wait()
+            ended_unasked = service.process.poll() is not None and not service.was_ended
+            service.process.kill()
+            service.process.wait()
+            self.assertFalse(ended_unasked, f"the service ended with {service.process.returncode}:\n{service.log()}")
 
     def chain(self, name, rx=SLOW, tx="null", nfs="[]", more="", file=None):
         path = self.folder / (file or f"{name}.yaml")

@@ -148,6 +148,7 @@ class Http(ServiceTest):
                 ("POST", "/v1/chains", {"file": 3}, 400), ("POST", "/v1/chains", {"file": "a.yaml"}, 400),
                 ("POST", "/v1/chains", {"file": "/no/file.yaml"}, 400), ("POST", "/v1/chains", {"file": "/\0"}, 400),
                 ("POST", "/v1/chains", {"file": "/" + "x/" * 20000}, 400),
+                ("POST", "/v1/chains", {"file": "/a:99999999999999999999: x"}, 400),
                 ("POST", "/v1/chains", {"file": file, "optoins": {}}, 400),
                 ("POST", "/v1/chains", {"file": file, "options": []}, 400),
                 ("POST", "/v1/chains", "[" * 60000, 400), ("POST", "/v1/chains", b"\xff\xfe", 400),
@@ -304,7 +305,7 @@ class Life(ServiceTest):
     def test_two_signals_at_once_are_one_and_a_later_one_ends_at_once(self):
         service = self.serve()
         self.applied(service, self.chain("a"))
-        service.process.send_signal(signal.SIGINT)
+        service.send_end(signal.SIGINT)
         self.assertEqual(service.end(signal.SIGTERM), 0, service.log())
         (self.folder / "state" / "a.json").unlink()
         os.mkfifo(self.folder / "fifo")
@@ -313,8 +314,8 @@ class Life(ServiceTest):
                                     service.socket], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.addCleanup(waiting.wait)
         wait_for(lambda: "waiting for a reader" in service.log())
-        service.process.send_signal(signal.SIGINT)
-        wait_for(lambda: service.process.send_signal(signal.SIGTERM) or service.process.poll() is not None, 5)
+        service.send_end(signal.SIGINT)
+        wait_for(lambda: service.send_end(signal.SIGTERM) or service.process.poll() is not None, 5)
         self.assertEqual(service.process.poll(), -signal.SIGTERM)
 
     def test_a_second_service_is_refused_and_a_killed_one_is_followed(self):
@@ -324,8 +325,7 @@ class Life(ServiceTest):
         self.assertEqual(second.returncode, 1)
         self.assertIn(f"another service has {service.socket}: process {service.process.pid}", second.stderr)
         self.assertTrue(service.answers())
-        service.process.kill()
-        service.process.wait()
+        service.end(signal.SIGKILL)
         self.assertTrue(os.path.exists(service.socket))
         self.assertTrue(self.serve().answers())
 
@@ -377,8 +377,7 @@ class Life(ServiceTest):
     def test_a_killed_service_starts_its_chains_again(self):
         service = self.serve()
         self.applied(service, self.chain("a"))
-        service.process.kill()
-        service.process.wait()
+        service.end(signal.SIGKILL)
         service = self.serve()
         wait_for(lambda: self.state(service, "a") == "running")
 
@@ -389,8 +388,7 @@ class Life(ServiceTest):
         reader = subprocess.Popen(["cat", self.folder / "fifo"], stdout=subprocess.DEVNULL)
         self.addCleanup(reader.kill)
         self.applied(service, file)
-        service.process.kill()
-        service.process.wait()
+        service.end(signal.SIGKILL)
         reader.wait(LIMIT_S)
         service = self.serve()
         wait_for(lambda: "waiting for a reader" in service.log())
