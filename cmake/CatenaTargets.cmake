@@ -44,6 +44,14 @@ else()
   set(CATENA_TEST_OPTIONS -O1)
 endif()
 
+# catena_export_to_plugins(PROGRAM): NFs that are loaded as shared objects take what they use of the layers below from
+# the program that loads them: all of it is in it.
+function(catena_export_to_plugins program)
+  set_target_properties(${program} PROPERTIES
+    ENABLE_EXPORTS ON
+    LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,catena_packet,catena_device,catena_kernel,catena_nf")
+endfunction()
+
 # catena_add_layer(NAME SOURCES ... DEPENDS ...): the static library catena_NAME, one per layer.
 # DEPENDS names the layers and libraries below it; tools/check-layers holds the tree to the same order.
 function(catena_add_layer name)

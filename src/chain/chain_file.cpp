@@ -152,13 +152,15 @@ Result<NfConfig> read_nf(Section entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const std::string on, entry.text("on"));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
+  CATENA_ASSIGN_OR_RETURN(const std::string isolation, entry.text("isolation"));
   return NfConfig{name,
                   type,
                   on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
                   unseen.unsupported,
                   unseen.link_local,
                   std::move(config),
-                  entry.config().position("type")};
+                  entry.config().position("type"),
+                  isolation == "process" ? Isolation::kProcess : Isolation::kNone};
 }
 
 Result<Tuning> read_tuning(Section section) {
@@ -241,6 +243,7 @@ Status read_spec(Section& spec, ChainConfig& chain) {
 Result<ChainConfig> read_chain(nf::Config root) {
   ChainConfig chain;
   chain.file = root.file();
+  chain.text = root.text();
   CATENA_RETURN_IF_ERROR(check_keys(root, chain_keys()));
   Section file(std::move(root), chain_keys());
   CATENA_ASSIGN_OR_RETURN(Section metadata, file.section("metadata"));
@@ -285,6 +288,22 @@ Result<ChainConfig> load_chain(std::string const& path) {
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file) {
   CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::parse(text, file));
   return read_chain(root);
+}
+
+Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name) {
+  CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::parse(text, file));
+  CATENA_RETURN_IF_ERROR(check_keys(root, chain_keys()));
+  Section whole(std::move(root), chain_keys());
+  CATENA_ASSIGN_OR_RETURN(Section spec, whole.section("spec"));
+  CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
+  CATENA_ASSIGN_OR_RETURN(std::vector<Section> entries, spec.sections("nfs"));
+  for (Section& entry : entries) {
+    CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen));
+    if (nf.name == name) {
+      return nf;
+    }
+  }
+  return absl::NotFoundError(concat(file, ": there is no NF '", name, "'"));
 }
 
 Result<PortConfig> parse_rx_option(std::string_view text) {

@@ -30,6 +30,9 @@ struct PortConfig {
   io::ReplayConfig replay;
 };
 
+/// Where an NF runs: with the rest of the chain, or in a sandboxed process of its own.
+enum class Isolation { kNone, kProcess };
+
 /// One entry of `nfs:`.
 struct NfConfig {
   std::string name;
@@ -39,6 +42,7 @@ struct NfConfig {
   nf::LinkLocal link_local = nf::LinkLocal::kPass;
   nf::Config config;     ///< read by the NF
   std::string position;  ///< file:line:column of the entry, for messages
+  Isolation isolation = Isolation::kNone;
 };
 
 /// Parts that a chain may run in.
@@ -65,6 +69,7 @@ struct Tuning {
 
 struct ChainConfig {
   std::string file;
+  std::string text;  ///< what is in the file
   std::string name;
   std::string tenant;  ///< whose chain it is; the chain's name where the file does not say
   PortConfig rx;
@@ -83,6 +88,9 @@ constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.n
 Result<ChainConfig> load_chain(std::string const& path);
 /// The same from text; relative file names start in the folder of `file`.
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
+
+/// One NF of the chain in `text`, and nothing else of it. NotFound where there is none of that name.
+Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name);
 
 /// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "dev:INTERFACE", "generator" (rx) or "null" (tx). InvalidArgument
 /// says what is allowed.

@@ -23,6 +23,7 @@ constexpr std::array<string_view, 1> kKinds{"Chain"};
 constexpr std::array<string_view, 1> kAuto{"auto"};
 constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
 constexpr std::array<string_view, 2> kProcessors{"cpu", "gpu"};
+constexpr std::array<string_view, 2> kIsolations{"none", "process"};
 constexpr std::array<string_view, 1> kImix{"imix"};
 constexpr std::array<string_view, 5> kRxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE", "generator: {...}",
                                                      "replay: {...}"};
@@ -151,6 +152,11 @@ constexpr std::array kNf{
         .help =
             "what becomes of ARP, LLDP, spanning tree and other frames that concern one link; default: that of spec",
         .words = kPassOrDrop},
+    Key{.name = "isolation",
+        .kind = kWord,
+        .help = "none: in the chain's own process; process: in a sandboxed one that has its packets and nothing else",
+        .fallback = "none",
+        .words = kIsolations},
     Key{.name = "config", .kind = kOfNf, .help = "the NF's own keys", .fallback = "{}"},
 };
 

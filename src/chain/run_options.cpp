@@ -22,6 +22,11 @@ std::uint32_t cores_for(RunOptions const& options) {
 
 void use_servers(device::remote::ServerPool& servers, std::string client, RunOptions& options) {
   options.device_returns = true;
+  options.processes.connect_device = [&servers, client](std::string const& text,
+                                                        std::string* why) -> Result<device::remote::Fd> {
+    CATENA_ASSIGN_OR_RETURN(const device::DevicePreference preference, device::parse_preference(text));
+    return do_process_work([&] { return servers.connect(preference, client, why); });
+  };
   options.open_device = [&servers, client = std::move(client)](
                             device::DevicePreference const& preference,
                             std::string* why) -> Result<std::unique_ptr<device::Device>> {

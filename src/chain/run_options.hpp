@@ -6,8 +6,10 @@
 #include "device/device.hpp"
 #include "device/remote/server_pool.hpp"
 #include "io/sink.hpp"
+#include "memory/packet_pool.hpp"
 
 #include <catena/core/status.hpp>
+#include <catena/nf/persistent.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -17,6 +19,15 @@
 #include <vector>
 
 namespace catena::chain {
+
+/// What NFs with `isolation: process` need of who runs them.
+struct NfProcesses {
+  std::string program;                    ///< see nf_process::find_nf_program()
+  std::optional<std::uint32_t> uid = {};  ///< who they are; none: as nf_process::ProcessOptions
+  std::optional<std::uint32_t> gid = {};
+  /// As nf_process::ProcessOptions.
+  std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device = {};
+};
 
 /// What the command line adds to a chain file.
 struct RunOptions {
@@ -36,6 +47,14 @@ struct RunOptions {
   /// measure. The plan is still made for what rx says.
   std::function<Result<std::unique_ptr<io::Source>>()> make_source;
   std::function<Result<std::unique_ptr<io::Sink>>()> make_sink;
+  /// Where the memory of packets is another process's, takes the place of memory::PacketPool::create() with so many
+  /// queues.
+  std::function<Result<std::shared_ptr<memory::PacketPool>>(std::uint32_t queues)> make_pool;
+  /// What NFs are told of the run; none: what rx and tx say.
+  std::optional<nf::Ends> ends = std::nullopt;
+  std::optional<nf::RunContext> context = std::nullopt;
+  /// How NFs with a process of their own get it. Its program is empty where they cannot have one.
+  NfProcesses processes = {};
   /// As device::open(), which it takes the place of where given: devices that other processes own, and those of tests.
   /// Any thread.
   std::function<Result<std::unique_ptr<device::Device>>(device::DevicePreference const&, std::string* why)> open_device;
@@ -44,8 +63,8 @@ struct RunOptions {
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };
 
-/// Has a run open its devices through `servers`, which outlive it, as the client `client`, and return to them after a
-/// loss. A client in quarantine has none: the CPU serves it.
+/// Has a run, and the processes of its NFs, open devices through `servers`, which outlive it, as the client `client`,
+/// and return to them after a loss. A client in quarantine has none: the CPU serves it.
 void use_servers(device::remote::ServerPool& servers, std::string client, RunOptions& options);
 
 /// Whether nobody sees in which order packets of several flows leave.

@@ -5,6 +5,7 @@
 #include "cli/known_nfs.hpp"
 #include "cli/style.hpp"
 #include "device/remote/server_pool.hpp"
+#include "runtime/isolation.hpp"
 #include "runtime/scale.hpp"
 #include "runtime/session.hpp"
 
@@ -107,8 +108,11 @@ int run(RunArguments const& arguments) {
   if (!options.ok()) {
     return fail(options.status(), arguments.json);
   }
+  if (Status status = runtime::allow_processes(*config, *options); !status.ok()) {
+    return fail(status, arguments.json);
+  }
   std::unique_ptr<device::remote::ServerPool> servers;
-  if (arguments.device_server) {
+  if (arguments.device_server || runtime::needs_servers(*config)) {
     const Result<std::string> program = device::remote::find_server_program();
     if (!program.ok()) {
       return fail(program.status(), arguments.json);

@@ -50,6 +50,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return rows[a.size()][b.size()];
 }
 
+constexpr std::uint32_t kMaxDepth = 64;  // to which a configuration is looked through
+
 /// A file name as a YAML file has it, from that file's folder.
 std::string absolute(std::string const& file, std::string const& name) {
   const fs::path relative(name);
@@ -96,11 +98,30 @@ class DocumentStarts final : public YAML::EventHandler {
   bool seen_one_ = false;
 };
 
+void add_scalars(YAML::Node const& node, std::uint32_t depth, std::vector<std::string>& scalars) {
+  constexpr std::size_t kMost = 4096;
+  if (scalars.size() > kMost || depth > kMaxDepth) {
+    return;
+  }
+  if (node.IsScalar() && !node.Scalar().empty()) {
+    scalars.push_back(node.Scalar());
+  }
+  if (node.IsSequence()) {
+    for (YAML::Node const& entry : node) {
+      add_scalars(entry, depth + 1, scalars);
+    }
+  }
+  if (node.IsMap()) {
+    for (auto const& entry : node) {
+      add_scalars(entry.second, depth + 1, scalars);
+    }
+  }
+}
+
 /// Adds what `node` says; texts have their lengths in front of them, so that no two configurations are one text.
 /// Aliases may make a small file a huge or an endless one.
 void add_canonical(YAML::Node const& node, std::uint32_t depth, std::string& text) {
   constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-  constexpr std::uint32_t kMaxDepth = 64;
   if (text.size() > kMaxBytes || depth > kMaxDepth) {
     return;
   }
@@ -166,6 +187,7 @@ std::string nearest(std::string_view word, std::vector<std::string> const& known
 
 struct Config::State {
   std::string file;
+  std::string text;
   YAML::Node node;
   std::set<std::string, std::less<>> asked;
   Ends ends;
@@ -236,7 +258,8 @@ Result<Config> Config::parse(std::string_view text, std::string const& file) {
     }
   }
   try {
-    const std::string documents(text);
+    state->text = text;
+    std::string const& documents = state->text;
     state->node = YAML::Load(documents);
     if (!state->node.IsMap()) {
       return absl::InvalidArgumentError(concat(
@@ -465,6 +488,22 @@ std::string Config::canonical() const {
   add_canonical(state_->node, 0, text);
   return text;
 }
+
+std::vector<std::string> Config::files() const {
+  std::vector<std::string> names;
+  add_scalars(state_->node, 0, names);
+  std::set<std::string> files;
+  for (std::string const& name : names) {
+    std::error_code error;
+    const std::string path = fs::absolute(absolute(state_->file, name), error).lexically_normal().string();
+    if (!error && fs::is_regular_file(path, error)) {
+      files.insert(path);
+    }
+  }
+  return {files.begin(), files.end()};
+}
+
+std::string const& Config::text() const { return state_->text; }
 
 std::vector<std::string> Config::keys() const {
   std::vector<std::string> result;

@@ -14,11 +14,12 @@
 namespace catena::nf {
 namespace {
 
-constexpr std::array<DropReason, 4> kFrameworkReasons{{
+constexpr std::array<DropReason, 5> kFrameworkReasons{{
     {"unsupported", "not what this NF can inspect, and on_unsupported is drop"},
     {"kernel_fault", "the NF's kernel tried to leave its memory on this packet"},
     {"device_failed", "the device was lost, and with it what it had changed of this packet"},
     {"link_local", "ARP or another control frame that concerns one link, and link_local is drop"},
+    {"process_failed", "the NF's own process ended, lied or did not answer, and had this packet"},
 }};
 
 std::string_view name_of_address_space(std::uint32_t address_space) {

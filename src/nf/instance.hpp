@@ -19,10 +19,11 @@ namespace catena::nf {
 
 /// Reasons that the framework itself drops packets for; they come after the NF's own in the counters.
 enum class FrameworkReason : std::uint32_t {
-  kUnsupported = 0,   ///< not what the NF can inspect, and `on_unsupported: drop`
-  kKernelFault = 1,   ///< the kernel reached out of bounds at this packet
-  kDeviceFailed = 2,  ///< the device was lost with bytes that the host does not have
-  kLinkLocal = 3,     ///< a link-local control frame, and `link_local: drop`
+  kUnsupported = 0,    ///< not what the NF can inspect, and `on_unsupported: drop`
+  kKernelFault = 1,    ///< the kernel reached out of bounds at this packet
+  kDeviceFailed = 2,   ///< the device was lost with bytes that the host does not have
+  kLinkLocal = 3,      ///< a link-local control frame, and `link_local: drop`
+  kProcessFailed = 4,  ///< the NF's own process ended, lied or hung with this packet
 };
 std::span<const DropReason> framework_reasons();
 
@@ -50,6 +51,7 @@ class Instance {
   copy::LaunchPlan launch_plan(std::optional<copy::SharedStep> const& shared = {}) const;
   /// By any thread.
   Counters const& counters() const { return counters_; }
+  Counters& counters() { return counters_; }
   Outcome& outcome() { return outcome_; }
   Outcome const& outcome() const { return outcome_; }
   /// For the NF's own statistics.

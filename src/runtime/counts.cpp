@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/counts.hpp"
 
+#include "nf_process/isolated_nf.hpp"
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +48,9 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   counts.add(counts::kTransferPackets, {name}, of.transfers.packets);
   counts.add(counts::kTransferBytes, {name, {"direction", "h2d"}}, of.transfers.bytes_to_device);
   counts.add(counts::kTransferBytes, {name, {"direction", "d2h"}}, of.transfers.bytes_to_host);
+  if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&nf.nf()); isolated != nullptr) {
+    counts.add(counts::kProcessRestarts, {name}, isolated->process().restarts());
+  }
   for (nf::Statistic const& statistic : nf.board().read()) {
     counts.add(counts::kStatistic, {name, {"name", statistic.name}}, statistic.value);
   }

@@ -30,7 +30,8 @@ inline constexpr std::string_view kKernelFaults = "catena_nf_kernel_faults_total
 inline constexpr std::string_view kDevicePackets = "catena_nf_device_packets_total";
 inline constexpr std::string_view kTransferPackets = "catena_transfer_packets_total";
 inline constexpr std::string_view kTransferBytes = "catena_transfer_bytes_total";  ///< by direction: h2d, d2h
-inline constexpr std::string_view kStatistic = "catena_nf_statistic";              ///< by name: the NF's own
+inline constexpr std::string_view kProcessRestarts = "catena_nf_process_restarts_total";
+inline constexpr std::string_view kStatistic = "catena_nf_statistic";  ///< by name: the NF's own
 // tx
 inline constexpr std::string_view kSent = "catena_tx_packets_total";
 inline constexpr std::string_view kTxDrops = "catena_tx_dropped_packets_total";  ///< by reason

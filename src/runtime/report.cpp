@@ -81,6 +81,7 @@ NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
   row.unsupported = counts.sum(counts::kUnsupported, nf);
   row.link_local = counts.sum(counts::kLinkLocal, nf);
   row.kernel_faults = counts.sum(counts::kKernelFaults, nf);
+  row.process_restarts = counts.sum(counts::kProcessRestarts, nf);
   row.alerts = counts.sum(counts::kAlerts, nf);
   row.replies = counts.sum(counts::kReplies, nf);
   row.drops = named(counts.sums(counts::kDrops, "reason", nf));
@@ -159,6 +160,9 @@ std::string to_text(Report const& report) {
     }
   }
   for (NfReport const& nf : report.nfs) {
+    if (nf.process_restarts > 0) {
+      fmt::format_to(out, "WARNING   {}: its process was started again {} times\n", nf.name, nf.process_restarts);
+    }
     if (!nf.refused_rules.empty()) {
       fmt::format_to(out, "WARNING   {}: {} rules were not applied: {}\n", nf.name, total(nf.refused_rules),
                      list(nf.refused_rules));
@@ -245,6 +249,7 @@ std::string to_json(Report const& report) {
                            {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},
                            {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},
                            {"kernel_faults", nf.kernel_faults},
+                           {"process_restarts", nf.process_restarts},
                            {"device_error", nf.device_error},
                            {"statistics", object(nf.statistics)},
                            {"refused_rules", object(nf.refused_rules)}});

@@ -23,7 +23,7 @@ struct RunProgress {
 struct NfReport {
   std::string name;
   std::string type;
-  std::string placement;  ///< "cpu", "gpu", "gpu -> cpu" after a device failed
+  std::string placement;  ///< "cpu", "gpu", "gpu -> cpu" after a device failed, "process" in one of its own
   std::uint64_t in = 0;
   std::uint64_t passed = 0;
   std::uint64_t alerts = 0;
@@ -31,8 +31,9 @@ struct NfReport {
   std::uint64_t unsupported = 0;
   std::uint64_t link_local = 0;
   std::uint64_t kernel_faults = 0;
-  std::vector<io::NamedCount> drops;  ///< those that happened
-  double busy_seconds = 0;            ///< as that of its StageReport
+  std::uint64_t process_restarts = 0;  ///< of an NF in a process of its own
+  std::vector<io::NamedCount> drops;   ///< those that happened
+  double busy_seconds = 0;             ///< as that of its StageReport
   double bytes_to_device_per_packet = 0;
   double bytes_to_host_per_packet = 0;
   std::string device_error;

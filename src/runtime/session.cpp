@@ -5,6 +5,8 @@
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
 #include "runtime/ends.hpp"
+#include "runtime/isolation.hpp"
+#include "runtime/process_stage.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
@@ -66,11 +68,17 @@ void keep_alerts(nf::Instance& instance) {
 Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
   const nf::NamedFiles of_nfs;
   const nf::Shard shard{0, config_.shards};
+  const nf::Ends ends = options.ends.value_or(chain::ends_of(config_.rx, config_.tx));
   std::vector<Entry> first;
   chain::Findings findings;
-  for (chain::NfConfig const& config : config_.nfs) {
-    first.push_back({config, findings.take(chain::make_instance(config, registry, !options.record_path.empty(),
-                                                                chain::ends_of(config_.rx, config_.tx), shard))});
+  for (chain::NfConfig& config : config_.nfs) {
+    if (config.isolation == chain::Isolation::kProcess) {
+      first.push_back({config, findings.take(make_isolated(config, options))});
+      config.on = plan::Processor::kCpu;  // as far as this process is concerned
+      continue;
+    }
+    first.push_back(
+        {config, findings.take(chain::make_instance(config, registry, !options.record_path.empty(), ends, shard))});
   }
   CATENA_RETURN_IF_ERROR(findings.status());
   CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
@@ -125,9 +133,13 @@ Status Session::make_pools(chain::RunOptions const& options) {
   }
   const std::uint32_t pools = has_own_ends_ ? shards : 1;
   for (std::uint32_t i = 0; i < pools; ++i) {
-    CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(),
-                            memory::PacketPool::create(config_.tuning.pool_slots, config_.tuning.unit_packets,
-                                                       queues / pools, shards / pools));
+    if (options.make_pool) {
+      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), options.make_pool(queues));
+    } else {
+      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(),
+                              memory::PacketPool::create(config_.tuning.pool_slots, config_.tuning.unit_packets,
+                                                         queues / pools, shards / pools));
+    }
   }
   std::vector<std::uint32_t> used(pools);
   for (Section& section : sections_) {
@@ -142,17 +154,22 @@ Status Session::make_pools(chain::RunOptions const& options) {
 }
 
 Status Session::start_nfs(chain::RunOptions const& options) {
-  const nf::RunContext context{.live_tx = !options.make_sink && config_.tx.kind == chain::PortKind::kDpdk,
-                               .new_keys = options.new_keys};
+  const nf::RunContext context = options.context.value_or(nf::RunContext{
+      .live_tx = !options.make_sink && config_.tx.kind == chain::PortKind::kDpdk, .new_keys = options.new_keys});
   Status first_error;
-  for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
+  for_each_entry([&](std::size_t shard, Entry const& entry) {
+    if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
+      isolated->prepare(setup_of(entry.config, config_), pool_of(shard).arena().fd(), pool_of(shard).slots());
+    }
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
     if (persistent == nullptr || !first_error.ok()) {
       return;
     }
     if (const Status status = persistent->start(context); !status.ok()) {
-      first_error = Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
-                                                 "': ", std::string(status.message())));
+      const bool has_position = dynamic_cast<nf_process::IsolatedNf const*>(persistent) != nullptr;
+      first_error = has_position ? status
+                                 : Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
+                                                                "': ", std::string(status.message())));
     }
   });
   return first_error;
@@ -381,6 +398,13 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   memory::UnitQueue& out = section.shards[shard].queues[number + 1];
   const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
+  if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
+    add_host_stage(std::make_unique<ProcessStage>(*entry.instance, isolated->process(), pool_of(shard), in, out,
+                                                  std::chrono::milliseconds(config_.tuning.device_limit_ms)),
+                   suffix);
+    entry.stage = stages_.back().get();
+    return absl::OkStatus();
+  }
   DeviceSide* const device = devices_.empty() ? nullptr : devices_[shard % devices_.size()].get();
   kernel::DeviceNf* const kernel = device != nullptr ? device->kernel_of(position) : nullptr;
   if (kernel == nullptr) {

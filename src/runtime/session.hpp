@@ -22,6 +22,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena::runtime {
@@ -52,6 +53,8 @@ class Session {
   RunProgress progress() const;
   /// The counts now, with what they are about. What NFs say at their end is in it after run().
   Report report() const;
+  /// NF number `nf` of the chain, as its first shard has it. What the run owns, others only read.
+  nf::Instance& instance(std::size_t nf) const { return *first_of(nf).instance; }
   /// After run(): what each stage did when, where that was traced.
   std::vector<StageTrace> traces() const;
   /// After run(): work on a device never ended, so the process must leave without tearing the device down.
@@ -118,6 +121,7 @@ class Session {
   Status work_on(std::size_t group, std::size_t groups);
   std::string describe_shards() const;
   double part_done() const;
+  static std::string_view placement_of(Entry const& entry);
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
   chain::ChainConfig config_;

@@ -229,8 +229,7 @@ std::vector<std::string> Session::start_report() const {
   }
   for (std::vector<Entry*> const& entries : entries_) {
     Entry const& entry = *entries.front();
-    std::string line = fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type,
-                                   entry.device_stage != nullptr ? "gpu" : "cpu");
+    std::string line = fmt::format("nf       {} ({}) on {}", entry.config.name, entry.config.type, placement_of(entry));
     for (std::string const& detail : entry.instance->nf().start_report()) {
       line += concat("\n           ", detail);
     }
@@ -319,11 +318,18 @@ Report Session::report() const {
   return report;
 }
 
+std::string_view Session::placement_of(Entry const& entry) {
+  if (entry.config.isolation == chain::Isolation::kProcess) {
+    return "process";
+  }
+  return entry.device_stage != nullptr ? "gpu" : "cpu";
+}
+
 NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) const {
   Entry const& first = first_of(nf);
   NfReport row = runtime::report_of(first.config.name, counts);
   row.type = first.config.type;
-  row.placement = first.device_stage != nullptr ? "gpu" : "cpu";
+  row.placement = placement_of(first);
   for (Entry const* entry : entries_[nf]) {
     if (entry->device_stage != nullptr && !entry->device_stage->device_status().ok()) {
       row.placement = "gpu -> cpu";

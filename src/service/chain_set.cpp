@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
+#include "runtime/isolation.hpp"
 #include "service/claim.hpp"
 #include "service/log_line.hpp"
 
@@ -143,6 +144,13 @@ ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared
   }
   if (servers_ != nullptr) {
     chain::use_servers(*servers_, applied.name, prepared.options);
+  }
+  if (Status allowed = runtime::allow_processes(prepared.config, prepared.options); !allowed.ok()) {
+    return {std::move(allowed), ends_first};
+  }
+  if (has_other_rights(applied.caller)) {
+    prepared.options.processes.uid = applied.caller.uid;
+    prepared.options.processes.gid = applied.caller.gid;
   }
   Result<std::unique_ptr<ChainRun>> run =
       ChainRun::create(std::move(prepared.config), std::move(prepared.options), applied.caller, registry_);

@@ -87,6 +87,11 @@ class Config {
   /// "file:line:column" of the value of `key`.
   std::string position(std::string_view key = {}) const;
   std::vector<std::string> keys() const;
+  /// The regular files that texts of the mapping, and of all below it, name, whole and without the same one twice:
+  /// those that path() could give. Bounds as canonical().
+  std::vector<std::string> files() const;
+  /// All that is in the file; empty below its outermost mapping.
+  std::string const& text() const;
   /// The mapping and all below it as text that is the same for the same keys and values, however they are written and
   /// in whichever order: for telling configurations apart. Ends after 1 MiB, and below 64 levels.
   std::string canonical() const;

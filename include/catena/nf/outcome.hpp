@@ -33,8 +33,14 @@ class Outcome {
   /// Drops the packet for reason number `reason` of the descriptor's list.
   void drop(packet::Packet const& packet, std::uint32_t reason) {
     packet.set_verdict(packet::Verdict::kDrop);
-    ++drops_[reason < drops_.size() ? reason : no_reason_];
+    const std::uint32_t counted = reason < drops_.size() ? reason : no_reason_;
+    ++drops_[counted];
+    if (!reasons_.empty()) {
+      reasons_[packet.slot()] = static_cast<std::uint16_t>(counted);
+    }
   }
+  /// Has drop() write each packet's reason to `by_slot`, for whoever has to know it of the packet.
+  void note_reasons(std::span<std::uint16_t> by_slot) { reasons_ = by_slot; }
   /// The packet is an answer now, rewritten in place by prepare() or complete(): later NFs do not see it, and it leaves
   /// through the port that it came in on. What the answer is made of must be among the reads of the step that makes it
   /// (Hints); its writes need no hint, as nobody reads them but tx.
@@ -68,6 +74,7 @@ class Outcome {
   Counter replies_;
   bool recording_;
   std::vector<RecordLine> lines_;
+  std::span<std::uint16_t> reasons_;
 };
 
 }  // namespace catena::nf

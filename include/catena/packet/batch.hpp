@@ -48,6 +48,7 @@ class Packet {
       : slot_bytes_(slot_bytes), meta_(&meta), slot_(slot) {}
 
   std::uint8_t* frame() const { return slot_bytes_ + meta_->offset[slot_]; }
+  std::uint32_t slot() const { return slot_; }
   std::uint16_t length() const { return meta_->length[slot_]; }
   Layers const& layers() const { return meta_->layers[slot_]; }
   std::uint8_t* l3() const { return frame() + layers().l3; }

@@ -31,8 +31,8 @@ Reader Connection::Answer::body() const {
   return body;
 }
 
-Result<std::shared_ptr<Connection>> Connection::create(Fd socket, DeviceInfo& info) {
-  std::shared_ptr<Connection> connection(new Connection(std::move(socket)));
+Result<std::shared_ptr<Connection>> Connection::create(Fd socket, Mapping page, DeviceInfo& info) {
+  std::shared_ptr<Connection> connection(new Connection(std::move(socket), std::move(page)));
   CATENA_RETURN_IF_ERROR(connection->hello(info));
   connection->free_slots_.resize(kTimeSlots);
   for (std::uint32_t slot = 0; slot < kTimeSlots; ++slot) {
@@ -45,7 +45,12 @@ Result<std::shared_ptr<Connection>> Connection::create(Fd socket, DeviceInfo& in
 Status Connection::hello(DeviceInfo& info) {
   leaving_ = Fd(eventfd(0, EFD_CLOEXEC));
   bell_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  CATENA_ASSIGN_OR_RETURN(page_, Mapping::create(sizeof(ClientPage)));
+  if (page_.bytes().empty()) {
+    CATENA_ASSIGN_OR_RETURN(page_, make_client_page());
+  }
+  if (page_.bytes().size() < sizeof(ClientPage)) {
+    return absl::InvalidArgumentError("that is no memory for a client of a device server");
+  }
   if (!leaving_ || !bell_) {
     return absl::ResourceExhaustedError("no descriptor is left for a connection to a device server");
   }
@@ -202,9 +207,13 @@ Result<std::vector<std::unique_ptr<Partition>>> RemoteDevice::divide(std::span<c
   return partitions;
 }
 
-Result<std::unique_ptr<Device>> connect(Fd socket) {
+Result<Mapping> make_client_page() { return Mapping::create(sizeof(ClientPage)); }
+
+Result<Mapping> map_client_page(Fd fd) { return Mapping::map(std::move(fd), sizeof(ClientPage)); }
+
+Result<std::unique_ptr<Device>> connect(Fd socket, Mapping page) {
   DeviceInfo info;
-  CATENA_ASSIGN_OR_RETURN(auto connection, Connection::create(std::move(socket), info));
+  CATENA_ASSIGN_OR_RETURN(auto connection, Connection::create(std::move(socket), std::move(page), info));
   return std::make_unique<RemoteDevice>(std::move(connection), std::move(info));
 }
 

@@ -19,8 +19,8 @@ namespace catena::device::remote {
 /// All that a device makes holds on to it. Any thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  /// Says hello over `socket`. Unavailable where nobody answers, or one of another version.
-  static Result<std::shared_ptr<Connection>> create(Fd socket, DeviceInfo& info);
+  /// Says hello over `socket`. `page`: as connect(). Unavailable where nobody answers, or one of another version.
+  static Result<std::shared_ptr<Connection>> create(Fd socket, Mapping page, DeviceInfo& info);
   ~Connection();
   Connection(Connection const&) = delete;
   Connection& operator=(Connection const&) = delete;
@@ -58,7 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Place> find(std::span<const std::byte> bytes) const;
 
  private:
-  explicit Connection(Fd socket) : socket_(std::move(socket)) {}
+  Connection(Fd socket, Mapping page) : socket_(std::move(socket)), page_(std::move(page)) {}
   Status hello(DeviceInfo& info);
   void watch();
   void note_server_gone();
@@ -118,6 +118,13 @@ class RemoteDevice final : public Device {
 /// (Unimplemented without), and that an error of a command which nobody waited for (a launch of a kernel that was
 /// launched with such arguments before, a copy) is returned by the next event of its stream.
 /// Unavailable where nobody answers, or a server of another version.
-Result<std::unique_ptr<Device>> connect(Fd socket);
+///
+/// `page`: memory of make_client_page(), mapped, that another process made for this one, which may not make any; as it
+/// is by default, this process makes it. InvalidArgument where it is too small.
+Result<std::unique_ptr<Device>> connect(Fd socket, Mapping page = {});
+/// Memory that a client and its server have in common. ResourceExhausted where there is none.
+Result<Mapping> make_client_page();
+/// That of another process, by its descriptor. Errors: as Mapping::map().
+Result<Mapping> map_client_page(Fd fd);
 
 }  // namespace catena::device::remote

@@ -88,7 +88,7 @@ Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& prefere
   for (;;) {
     Result<Fd> socket = server->connect(client);
     Result<std::unique_ptr<Device>> device =
-        socket.ok() ? connect(*std::move(socket)) : Result<std::unique_ptr<Device>>(socket.status());
+        socket.ok() ? remote::connect(*std::move(socket)) : Result<std::unique_ptr<Device>>(socket.status());
     if (device.ok()) {
       return device;
     }
@@ -106,6 +106,20 @@ Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& prefere
     }
     std::this_thread::sleep_for(kStartPeriod);
   }
+}
+
+Result<Fd> ServerPool::connect(DevicePreference const& preference, std::string_view client, std::string* why) {
+  // whether there is a device shows when it is opened
+  CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open(preference, client, why));
+  if (device == nullptr) {
+    return Fd();
+  }
+  Supervisor* server = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    CATENA_ASSIGN_OR_RETURN(server, server_of(preference));
+  }
+  return server->connect(client);
 }
 
 Status ServerPool::reset(std::string_view client) {

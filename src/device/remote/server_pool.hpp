@@ -32,6 +32,9 @@ class ServerPool {
   ///                       has not come: to be asked again
   ///   FailedPrecondition  the client is in quarantine; the text says why
   Result<std::unique_ptr<Device>> open(DevicePreference const& preference, std::string_view client, std::string* why);
+  /// A socket for connect() of another process, which can open the device with it. Nothing, and why, where open() gives
+  /// no device. Errors: as open().
+  Result<Fd> connect(DevicePreference const& preference, std::string_view client, std::string* why);
   /// Lifts the quarantine of a client. NotFound where it is in none.
   Status reset(std::string_view client);
   /// Why a client is in quarantine; empty: it is not.

@@ -3,6 +3,7 @@
 
 #include <catena/core/text.hpp>
 
+#include "core/own_program.hpp"
 #include "device/remote/message.hpp"
 
 #include <algorithm>
@@ -11,7 +12,6 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <future>
 
 #include <fcntl.h>
@@ -262,20 +262,6 @@ bool Supervisor::has_served() const {
   return impl_->has_served || impl_->box.as<BlackBox>().has_device.load() != 0;
 }
 
-Result<std::string> find_server_program() {
-  std::error_code error;
-  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error);
-  const std::string name = "catena-device-server";
-  const std::array<std::filesystem::path, 3> places{own.parent_path() / name,                    // build folder
-                                                    own.parent_path() / ".." / "device" / name,  // likewise
-                                                    own.parent_path() / ".." / "libexec" / "catena" / name};
-  for (std::filesystem::path const& place : places) {
-    if (access(place.c_str(), X_OK) == 0) {
-      return place.lexically_normal().string();
-    }
-  }
-  return absl::NotFoundError(concat("the program ", name, " is neither in ", places[0].parent_path().string(),
-                                    " nor in ", places[2].parent_path().lexically_normal().string()));
-}
+Result<std::string> find_server_program() { return find_own_program("catena-device-server", "device"); }
 
 }  // namespace catena::device::remote

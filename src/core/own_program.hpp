@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/core/text.hpp>
+
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace catena {
+
+/// A program that belongs to this process's own: beside it, in the folder `folder` of a build, or where an installation
+/// has it. NotFound with the places.
+inline Result<std::string> find_own_program(std::string const& name, std::string const& folder) {
+  std::error_code error;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::array<std::filesystem::path, 3> places{own / name, own / ".." / folder / name,
+                                                    own / ".." / "libexec" / "catena" / name};
+  for (std::filesystem::path const& place : places) {
+    if (::access(place.c_str(), X_OK) == 0) {
+      return place.lexically_normal().string();
+    }
+  }
+  return absl::NotFoundError(concat("the program ", name, " is neither in ", own.string(), " nor in ",
+                                    places[2].parent_path().lexically_normal().string()));
+}
+
+}  // namespace catena

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nf_process/channel.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace catena::nf_process {
+namespace {
+
+using device::remote::Fd;
+using device::remote::Mapping;
+
+/// In front of the entries of a message.
+struct alignas(PacketEntry) MessageHead {
+  std::uint32_t packets;
+};
+
+struct Heads {
+  LaneHead lanes[2];
+  alignas(64) SharedCounts counts;
+};
+
+std::size_t message_bytes(ChannelShape const& shape) {
+  return sizeof(MessageHead) + std::size_t{shape.unit_packets} * sizeof(PacketEntry);
+}
+
+std::size_t lane_bytes(ChannelShape const& shape) { return message_bytes(shape) * shape.depth; }
+
+std::size_t channel_bytes(ChannelShape const& shape) { return sizeof(Heads) + 2 * lane_bytes(shape); }
+
+std::byte* message(std::span<std::byte> messages, ChannelShape const& shape, std::uint32_t number) {
+  return messages.data() + message_bytes(shape) * (number & (shape.depth - 1));
+}
+
+}  // namespace
+
+ChannelShape ChannelShape::of(std::uint32_t unit_packets) {
+  constexpr std::uint32_t kPackets = 16'384;
+  constexpr std::uint32_t kLeast = 16;
+  constexpr std::uint32_t kMost = 1024;
+  return {unit_packets, std::bit_ceil(std::clamp(kPackets / unit_packets, kLeast, kMost))};
+}
+
+std::span<PacketEntry> LaneWriter::next() const {
+  std::byte* const at = message(messages_, shape_, pushed_) + sizeof(MessageHead);
+  return {reinterpret_cast<PacketEntry*>(at), shape_.unit_packets};
+}
+
+void LaneWriter::push(std::uint32_t packets) {
+  reinterpret_cast<MessageHead*>(message(messages_, shape_, pushed_))->packets = packets;
+  ++pushed_;
+  head_->pushed.store(pushed_, std::memory_order_release);
+}
+
+void LaneWriter::wake() {
+  // the reader arms first and looks for messages then, this writes messages first and looks then
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (head_->armed.load(std::memory_order_relaxed) != 0) {
+    head_->armed.store(0, std::memory_order_relaxed);
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(bell_, &one, sizeof one));
+  }
+}
+
+void LaneWriter::close() {
+  head_->closed.store(1, std::memory_order_release);
+  wake();
+}
+
+Result<std::optional<std::span<const PacketEntry>>> LaneReader::poll() {
+  const std::uint32_t waiting = head_->pushed.load(std::memory_order_acquire) - taken_;
+  if (waiting == 0) {
+    arm();
+    return std::nullopt;
+  }
+  idle_polls_ = 0;
+  if (waiting > shape_.depth) {
+    return absl::DataLossError(concat("it claims ", waiting, " messages at once; there is room for ", shape_.depth));
+  }
+  std::byte* const at = message(messages_, shape_, taken_);
+  const std::uint32_t packets = *const_cast<volatile std::uint32_t*>(&reinterpret_cast<MessageHead*>(at)->packets);
+  if (packets > shape_.unit_packets) {
+    return absl::DataLossError(concat("it claims a unit of ", packets, " packets; one has ", shape_.unit_packets));
+  }
+  return std::span<const PacketEntry>(reinterpret_cast<PacketEntry const*>(at + sizeof(MessageHead)), packets);
+}
+
+/// Who polls looks again before it sleeps, so that a message which came meanwhile is seen.
+void LaneReader::arm() {
+  constexpr std::uint32_t kCheckEvery = 64;  // polls, after which a bell that rang for nothing is silenced
+  const bool is_checked = ++idle_polls_ % kCheckEvery == 0;
+  if (is_armed_ && !is_checked && head_->armed.load(std::memory_order_relaxed) != 0) {
+    return;
+  }
+  if (is_armed_) {
+    std::uint64_t rings = 0;
+    static_cast<void>(::read(bell_, &rings, sizeof rings));
+  }
+  is_armed_ = true;
+  head_->armed.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+Result<Channel> Channel::create(ChannelShape shape) {
+  CATENA_ASSIGN_OR_RETURN(Mapping memory, Mapping::create(channel_bytes(shape)));
+  return Channel(std::move(memory), shape);
+}
+
+Result<Channel> Channel::map(Fd fd, ChannelShape shape) {
+  CATENA_ASSIGN_OR_RETURN(Mapping memory, Mapping::map(std::move(fd), channel_bytes(shape)));
+  return Channel(std::move(memory), shape);
+}
+
+SharedCounts& Channel::counts() const { return memory_.as<Heads>().counts; }
+
+LaneHead& Channel::head(std::size_t lane) const { return memory_.as<Heads>().lanes[lane]; }
+
+std::span<std::byte> Channel::messages(std::size_t lane) const {
+  return memory_.bytes().subspan(sizeof(Heads) + lane * lane_bytes(shape_), lane_bytes(shape_));
+}
+
+}  // namespace catena::nf_process

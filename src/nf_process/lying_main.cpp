@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process of an NF that lies, for tests: the NF's type says how.
+#include "device/remote/socket.hpp"
+#include "nf_process/channel.hpp"
+#include "nf_process/protocol.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+using namespace catena::nf_process;
+using catena::device::remote::Fd;
+using catena::device::remote::Frame;
+using catena::device::remote::receive_frame;
+
+constexpr std::uint32_t kMaxBytes = 64U << 20;
+
+struct Ends {
+  LaneReader in;
+  LaneWriter out;
+};
+
+/// Gives back each unit as it came, after `change` had a look at it.
+void work(Channel const& channel, std::function<std::uint32_t(std::span<PacketEntry>, std::uint32_t)> const& change) {
+  Ends ends{channel.reader_of_nf(kBellToNfFd), channel.writer_to_host(kBellToHostFd)};
+  for (;;) {
+    const bool is_closed = ends.in.is_closed();
+    const auto message = ends.in.poll();
+    if (!message.ok() || (!message->has_value() && is_closed)) {
+      return;
+    }
+    if (!message->has_value()) {
+      pollfd bell{kBellToNfFd, POLLIN, 0};
+      ::poll(&bell, 1, 10);
+      continue;
+    }
+    const std::span<PacketEntry> out = ends.out.next();
+    std::copy((*message)->begin(), (*message)->end(), out.begin());
+    const std::uint32_t count = change(out, static_cast<std::uint32_t>((*message)->size()));
+    ends.in.take();
+    ends.out.push(count);
+    ends.out.wake();
+  }
+}
+
+using Change = std::function<std::uint32_t(std::span<PacketEntry>, std::uint32_t)>;
+
+std::map<std::string, Change, std::less<>> const& lies() {
+  static const std::map<std::string, Change, std::less<>> kLies{
+      {"honest", [](auto /*out*/, auto count) { return count; }},
+      {"wrong-slot",
+       [](auto out, auto count) {
+         out[0].slot ^= 1;
+         return count;
+       }},
+      {"no-slot",
+       [](auto out, auto count) {
+         out[0].slot = 0xffffffff;
+         return count;
+       }},
+      {"long-frame",
+       [](auto out, auto count) {
+         out[count - 1].length = 0xffff;
+         return count;
+       }},
+      {"far-frame",
+       [](auto out, auto count) {
+         out[0].offset = 2000;
+         return count;
+       }},
+      {"no-frame",
+       [](auto out, auto count) {
+         out[0].length = 0;
+         return count;
+       }},
+      {"bad-verdict",
+       [](auto out, auto count) {
+         out[0].verdict = 9;
+         return count;
+       }},
+      {"small-mtu",
+       [](auto out, auto count) {
+         out[0].mtu = 1;
+         return count;
+       }},
+      {"less", [](auto /*out*/, auto count) { return count - 1; }},
+      {"too-many", [](auto /*out*/, auto /*count*/) { return 0x7fffffffU; }},
+      {"odd-reason",
+       [](auto out, auto count) {
+         out[0].verdict = 2;
+         out[0].reason = 0xfffe;
+         return count;
+       }},
+      {"exit", [](auto /*out*/, auto count) { return count > 0 ? (std::_Exit(7), count) : count; }},
+      {"crash", [](auto /*out*/, auto count) { return count > 0 ? (std::abort(), count) : count; }},
+      {"hang",
+       [](auto /*out*/, auto /*count*/) -> std::uint32_t {
+         for (;;) ::pause();
+       }},
+      {"chatter",
+       [](auto /*out*/, auto count) {
+         for (;;) {
+           static_cast<void>(send(kControlFd, Call::kStatistics, "[]"));
+         }
+         return count;
+       }},
+      {"nonsense",
+       [](auto /*out*/, auto count) {
+         static_cast<void>(send(kControlFd, static_cast<Call>(99), "{"));
+         return count;
+       }},
+      {"bad-statistics",
+       [](auto /*out*/, auto count) {
+         static_cast<void>(send(kControlFd, Call::kStatistics, "[[\"evil name\\n\",1]]"));
+         return count;
+       }},
+  };
+  return kLies;
+}
+
+/// Claims more messages than there can be, or answers what it was not asked.
+void claim(Channel const& channel, std::uint32_t messages) {
+  LaneWriter out = channel.writer_to_host(kBellToHostFd);
+  for (std::uint32_t i = 0; i < messages; ++i) {
+    out.push(1);
+  }
+  out.wake();
+  for (;;) {
+    ::pause();
+  }
+}
+
+}  // namespace
+
+int main() {
+  std::string type;
+  Fd channel_fd;
+  for (;;) {
+    auto frame = receive_frame(kControlFd, kMaxBytes);
+    if (!frame.ok()) {
+      return 1;
+    }
+    const std::string text(text_of(frame->body));
+    switch (static_cast<Call>(frame->call)) {
+      case Call::kDescribe: {
+        const std::string_view begin = R"("type":")";
+        const std::size_t at = text.find(begin) + begin.size();
+        type = text.substr(at, text.find('"', at) - at);
+        const std::string_view said = type == "babble"        ? "{\"type\":"
+                                      : type == "other-type"  ? R"({"type":3})"
+                                      : type == "evil-reason" ? R"({"type":"x","help":"","has_kernel":false,)"
+                                                                R"("drop_reasons":[["a\"b\n",""]]})"
+                                                              : R"({"type":"honest","help":"","has_kernel":false,)"
+                                                                R"("drop_reasons":[["own",""]]})";
+        static_cast<void>(send(kControlFd, Call::kDescribed, said));
+        break;
+      }
+      case Call::kChannel:
+        channel_fd = std::move(frame->fd);
+        break;
+      case Call::kStart: {
+        if (type == "refuses-with-nothing") {
+          static_cast<void>(send(kControlFd, Call::kRefused, R"({"code":0,"message":""})"));
+          ::pause();
+        }
+        const std::string_view begin = R"("unit_packets":)";
+        const auto packets =
+            static_cast<std::uint32_t>(std::strtoul(text.c_str() + text.find(begin) + begin.size(), nullptr, 10));
+        const auto channel = Channel::map(std::move(channel_fd), ChannelShape::of(packets));
+        static_cast<void>(send(kControlFd, Call::kStarted, R"({"lines":[]})"));
+        if (!channel.ok()) {
+          return 1;
+        }
+        if (type == "unasked") {
+          claim(*channel, 1);
+        }
+        if (type == "many-messages") {
+          claim(*channel, 1'000'000);
+        }
+        const auto lie = lies().find(type);
+        work(*channel, lie == lies().end() ? lies().at("honest") : lie->second);
+        static_cast<void>(
+            send(kControlFd, Call::kEnded, R"({"status":{"code":0,"message":""},"statistics":[],"lines":["done"]})"));
+        return 0;
+      }
+      default:
+        break;
+    }
+  }
+}

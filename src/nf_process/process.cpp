@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nf_process/process.hpp"
+
+#include "core/own_program.hpp"
+#include "core/process_work.hpp"
+#include "device/remote/device.hpp"
+#include "sandbox/sandbox.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace catena::nf_process {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using device::remote::Fd;
+using device::remote::Frame;
+using device::remote::FrameReader;
+using std::chrono::milliseconds;
+
+/// How long a process may take to say what its NF is, and to make it: rules are compiled then.
+constexpr std::chrono::seconds kDescribeLimit{30};
+constexpr std::chrono::seconds kStartLimit{120};
+/// How long it may take to exit once it has said that it ends.
+constexpr std::chrono::seconds kExitLimit{5};
+/// How long a device server may take to have ended the work of a client that is gone.
+constexpr std::chrono::seconds kDeviceLimit{10};
+constexpr milliseconds kFirstPause{1000};
+constexpr milliseconds kLongestPause{30'000};
+/// A process that lived for so long has a clean record again.
+constexpr std::chrono::seconds kLongLife{60};
+/// Of frames a process may send in a second; more is an attack.
+constexpr int kMaxFramesPerSecond = 200;
+/// Of private memory: DPDK reserves two gigabytes for tables of its own.
+constexpr std::uint64_t kMemoryBytes = std::uint64_t{6} << 30U;
+constexpr std::uint32_t kMaxThreads = 32;
+constexpr uid_t kNobody = 65534;
+
+Result<Fd> make_bell() {
+  Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  return bell ? Result<Fd>(std::move(bell)) : absl::ResourceExhaustedError(concat("eventfd: ", std::strerror(errno)));
+}
+
+int until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+}
+
+/// One process, from its start to its end.
+struct Life {
+  std::unique_ptr<sandbox::SandboxedProcess> process;
+  Fd control;
+  FrameReader reader;
+  std::vector<Fd> devices;  ///< this side's duplicates of its sockets to device servers
+  std::shared_ptr<Link> link;
+
+  /// The next frame, waited for until `deadline`, or until the process has ended or `stop` is readable.
+  Result<Frame> receive(Clock::time_point deadline, int stop) {
+    for (;;) {
+      Result<std::optional<Frame>> frame = reader.poll(control.get(), kMaxFrameBytes);
+      if (!frame.ok()) {
+        return absl::IsUnavailable(frame.status()) ? how_it_ended() : frame.status();
+      }
+      if (*frame) {
+        return **std::move(frame);
+      }
+      std::array<pollfd, 3> polls{{{control.get(), POLLIN, 0}, {process->pidfd(), POLLIN, 0}, {stop, POLLIN, 0}}};
+      if (::poll(polls.data(), polls.size(), until(deadline)) == 0) {
+        return absl::DeadlineExceededError("its process does not answer");
+      }
+      if (polls[2].revents != 0) {
+        return absl::CancelledError("it is stopped");
+      }
+      if (polls[1].revents != 0 && (polls[0].revents & POLLIN) == 0) {
+        return how_it_ended();
+      }
+    }
+  }
+
+  Status how_it_ended() const {
+    constexpr int kSignal = 128;
+    const Result<int> status = process->wait(kExitLimit);
+    return absl::UnavailableError(!status.ok()        ? "its process says nothing any more"
+                                  : *status > kSignal ? concat("its process was ended by signal ", *status - kSignal)
+                                                      : concat("its process ended with status ", *status));
+  }
+
+  /// Waits until servers have ended what they did for the process: nothing writes to its packets then.
+  void end_devices() {
+    for (Fd const& device : devices) {
+      ::shutdown(device.get(), SHUT_WR);
+    }
+    const Clock::time_point deadline = Clock::now() + kDeviceLimit;
+    std::array<std::byte, 4096> rest;
+    for (Fd const& device : devices) {
+      pollfd poll{device.get(), POLLIN, 0};
+      while (::poll(&poll, 1, until(deadline)) > 0 &&
+             ::recv(device.get(), rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+      }
+    }
+    devices.clear();
+  }
+};
+
+}  // namespace
+
+struct NfProcess::Impl {
+  ProcessOptions options;
+  Described described;
+  Fd bell_to_nf;
+  Fd bell_to_host;
+  Fd stop;  ///< an eventfd: the keeper is to end, or to end this life
+  Setup setup;
+  int frames_fd = -1;
+  std::optional<Life> now;  ///< the keeper's, once there is one
+  std::thread keeper;
+
+  mutable std::mutex mutex;
+  std::shared_ptr<Link> new_link;
+  std::string failure;  ///< why this life is to end
+  bool is_stopping = false;
+  bool down = false;
+  std::uint64_t restarts = 0;
+  pid_t pid = 0;
+  std::vector<std::string> start_lines;
+  std::vector<nf::Statistic> statistics;
+  std::vector<std::string> end_lines;
+  Status ended = absl::UnavailableError("its process ended before it had finished");
+
+  ~Impl() {
+    {
+      const std::scoped_lock lock(mutex);
+      is_stopping = true;
+    }
+    ring_stop();
+    if (keeper.joinable()) {
+      keeper.join();
+    }
+  }
+
+  void ring_stop() const {
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(stop.get(), &one, sizeof one));
+  }
+
+  // --- a life begins
+
+  Result<Life> launch() {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+      return absl::ResourceExhaustedError(concat("socketpair: ", std::strerror(errno)));
+    }
+    Life life;
+    life.control = Fd(ends[0]);
+    constexpr timeval kSendLimit{5, 0};  // who does not read is not waited for
+    ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
+    const Fd other(ends[1]);
+    sandbox::SandboxOptions sandbox;
+    sandbox.program = options.program;
+    sandbox.fds = {other.get(), bell_to_nf.get(), bell_to_host.get()};
+    sandbox.readable.push_back({options.program, {}});
+    // DPDK counts processors, and looks whether a module for PCI devices is loaded: not one that it could see
+    sandbox.readable.push_back({"/sys/devices/system/cpu", {}});
+    sandbox.readable.push_back({"/sys/devices/system/cpu", "/sys/module"});
+    for (std::string const& file : options.files) {
+      sandbox.readable.push_back({file, {}});
+    }
+    sandbox.uid = options.uid ? options.uid : ::geteuid() == 0 ? std::optional(kNobody) : std::nullopt;
+    sandbox.gid = options.gid ? options.gid : ::geteuid() == 0 ? std::optional<gid_t>(kNobody) : std::nullopt;
+    sandbox.memory_bytes = kMemoryBytes + std::uint64_t{setup.slots} * packet::kSlotBytes;
+    sandbox.max_threads = kMaxThreads;
+    sandbox.on_line = [name = options.name](std::string_view line) {
+      if (!line.starts_with("EAL: Error creating")) {  // DPDK makes no file there, and needs none
+        spdlog::info("{}: {}", name, line);
+      }
+    };
+    CATENA_ASSIGN_OR_RETURN(life.process,
+                            do_process_work([&] { return sandbox::SandboxedProcess::start(std::move(sandbox)); }));
+    return life;
+  }
+
+  Result<Described> ask(Life& life) const {
+    CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDescribe, to_json(options.wanted)));
+    CATENA_ASSIGN_OR_RETURN(const Frame frame, life.receive(Clock::now() + kDescribeLimit, stop.get()));
+    if (frame.call == static_cast<std::uint32_t>(Call::kRefused)) {
+      return read_error(text_of(frame.body));
+    }
+    if (frame.call != static_cast<std::uint32_t>(Call::kDescribed)) {
+      return absl::DataLossError("its process does not say what it is");
+    }
+    return read_described(text_of(frame.body));
+  }
+
+  /// `is_refused`: where given, tells that the error is the NF's own.
+  Status start_nf(Life& life, Setup const& with, bool* is_refused = nullptr) {
+    CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::create(ChannelShape::of(with.unit_packets)));
+    life.link = std::make_shared<Link>(std::move(channel));
+    const int socket = life.control.get();
+    CATENA_RETURN_IF_ERROR(send(socket, Call::kFrames, "", frames_fd));
+    CATENA_RETURN_IF_ERROR(send(socket, Call::kChannel, "", life.link->channel.fd()));
+    CATENA_RETURN_IF_ERROR(send(socket, Call::kStart, to_json(with)));
+    const Clock::time_point deadline = Clock::now() + kStartLimit;
+    for (;;) {
+      CATENA_ASSIGN_OR_RETURN(const Frame frame, life.receive(deadline, stop.get()));
+      if (frame.call == static_cast<std::uint32_t>(Call::kWantDevice)) {
+        CATENA_RETURN_IF_ERROR(give_device(life, text_of(frame.body)));
+        continue;
+      }
+      if (frame.call == static_cast<std::uint32_t>(Call::kRefused)) {
+        if (is_refused != nullptr) {
+          *is_refused = true;
+        }
+        return read_error(text_of(frame.body));
+      }
+      if (frame.call != static_cast<std::uint32_t>(Call::kStarted)) {
+        return absl::DataLossError("its process does not say whether it has started");
+      }
+      CATENA_ASSIGN_OR_RETURN(Started started, read_started(text_of(frame.body)));
+      const std::scoped_lock lock(mutex);
+      start_lines = std::move(started.lines);
+      pid = life.process->pid();
+      new_link = life.link;
+      down = false;
+      return absl::OkStatus();
+    }
+  }
+
+  Status give_device(Life& life, std::string_view preference) const {
+    std::string why = "NFs in processes of their own have a device through its server alone";
+    // what the file says decides, not what the process asks for
+    static_cast<void>(preference);
+    Result<Fd> device = setup.on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
+    if (!device.ok()) {
+      why = std::string(device.status().message());
+    }
+    if (!device.ok() || !*device) {
+      return send(life.control.get(), Call::kDevice, why);
+    }
+    CATENA_ASSIGN_OR_RETURN(const device::remote::Mapping page, device::remote::make_client_page());
+    CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevicePage, "", page.fd()));
+    CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevice, "", device->get()));
+    life.devices.push_back(*std::move(device));
+    return absl::OkStatus();
+  }
+
+  // --- it goes on
+
+  /// Until it ends; returns why. OK: it has finished.
+  Status watch(Life& life) {
+    Clock::time_point second = Clock::now();
+    int frames = 0;
+    for (;;) {
+      Result<Frame> frame = life.receive(Clock::now() + std::chrono::seconds(1), stop.get());
+      if (absl::IsDeadlineExceeded(frame.status())) {
+        continue;
+      }
+      if (absl::IsCancelled(frame.status())) {
+        return why_stopped();
+      }
+      CATENA_RETURN_IF_ERROR(frame.status());
+      if (Clock::now() - second > std::chrono::seconds(1)) {
+        second = Clock::now();
+        frames = 0;
+      }
+      if (++frames > kMaxFramesPerSecond) {
+        return absl::DataLossError("it talks without end");
+      }
+      CATENA_ASSIGN_OR_RETURN(const bool has_finished, take(life, *frame));
+      if (has_finished) {
+        life.process->wait(kExitLimit).IgnoreError();
+        return absl::OkStatus();
+      }
+    }
+  }
+
+  Status why_stopped() {
+    std::uint64_t rings = 0;
+    static_cast<void>(::read(stop.get(), &rings, sizeof rings));
+    const std::scoped_lock lock(mutex);
+    return is_stopping ? absl::CancelledError("") : absl::AbortedError(std::exchange(failure, {}));
+  }
+
+  /// True: that was its last word.
+  Result<bool> take(Life& life, Frame const& frame) {
+    const std::string_view text = text_of(frame.body);
+    switch (static_cast<Call>(frame.call)) {
+      case Call::kStatistics: {
+        CATENA_ASSIGN_OR_RETURN(std::vector<nf::Statistic> said, read_statistics(text));
+        const std::scoped_lock lock(mutex);
+        statistics = std::move(said);
+        return false;
+      }
+      case Call::kWantDevice:
+        CATENA_RETURN_IF_ERROR(give_device(life, text));
+        return false;
+      case Call::kEnded: {
+        CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
+        const std::scoped_lock lock(mutex);
+        ended = std::move(said.status);
+        statistics = std::move(said.statistics);
+        end_lines = std::move(said.lines);
+        return true;
+      }
+      default:
+        return absl::DataLossError("it says what nobody asked for");
+    }
+  }
+
+  // --- and ends
+
+  void end(Life& life, bool has_finished) {
+    life.process.reset();  // returns when it is gone
+    life.end_devices();
+    if (life.link != nullptr) {
+      life.link->has_ended = has_finished;
+      life.link->is_gone = true;
+    }
+  }
+
+  /// True: it is to stop.
+  bool pause(milliseconds time) {
+    const Clock::time_point deadline = Clock::now() + time;
+    for (;;) {
+      {
+        const std::scoped_lock lock(mutex);
+        if (is_stopping) {
+          return true;
+        }
+      }
+      if (Clock::now() >= deadline) {
+        return false;
+      }
+      pollfd poll{stop.get(), POLLIN, 0};
+      if (::poll(&poll, 1, until(deadline)) > 0) {
+        static_cast<void>(why_stopped());
+      }
+    }
+  }
+
+  Result<Life> begin_again() {
+    CATENA_ASSIGN_OR_RETURN(Life next, launch());
+    CATENA_ASSIGN_OR_RETURN(const Described said, ask(next));
+    if (said.type != described.type || said.drop_reasons != described.drop_reasons) {
+      return absl::DataLossError("it says that it is another NF than before");
+    }
+    Setup with = setup;
+    // whatever the first life had, this one goes on from what is written down: keys were used before
+    with.context = {.live_tx = true, .new_keys = false};
+    if (Status status = start_nf(next, with); !status.ok()) {
+      end(next, false);
+      return status;
+    }
+    return next;
+  }
+
+  /// In its own thread.
+  void keep() {
+    milliseconds next_pause{0};
+    for (;;) {
+      const Clock::time_point born = Clock::now();
+      Status status = watch(*now);
+      end(*now, status.ok());
+      now.reset();
+      if (status.ok() || absl::IsCancelled(status)) {
+        return;
+      }
+      if (Clock::now() - born > kLongLife) {
+        next_pause = milliseconds(0);
+      }
+      for (;;) {
+        spdlog::error("{}: {}; it is started again{}", options.name, std::string(status.message()),
+                      next_pause.count() == 0 ? "" : concat(" in ", next_pause.count(), " ms"));
+        {
+          const std::scoped_lock lock(mutex);
+          down = next_pause.count() != 0;
+        }
+        if (pause(next_pause)) {
+          return;
+        }
+        next_pause = std::clamp(next_pause * 2, kFirstPause, kLongestPause);
+        Result<Life> next = begin_again();
+        if (next.ok()) {
+          now = *std::move(next);
+          const std::scoped_lock lock(mutex);
+          ++restarts;
+          break;
+        }
+        status = next.status();
+      }
+    }
+  }
+};
+
+NfProcess::NfProcess(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+NfProcess::~NfProcess() = default;
+
+Result<std::unique_ptr<NfProcess>> NfProcess::create(ProcessOptions options) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = std::move(options);
+  CATENA_ASSIGN_OR_RETURN(impl->bell_to_nf, make_bell());
+  CATENA_ASSIGN_OR_RETURN(impl->bell_to_host, make_bell());
+  CATENA_ASSIGN_OR_RETURN(impl->stop, make_bell());
+  CATENA_ASSIGN_OR_RETURN(impl->now, impl->launch());
+  CATENA_ASSIGN_OR_RETURN(impl->described, impl->ask(*impl->now));
+  return std::unique_ptr<NfProcess>(new NfProcess(std::move(impl)));
+}
+
+Described const& NfProcess::described() const { return impl_->described; }
+
+Status NfProcess::start(Setup const& setup, int frames_fd) {
+  impl_->setup = setup;
+  impl_->frames_fd = frames_fd;
+  bool is_refused = false;
+  if (Status status = impl_->start_nf(*impl_->now, setup, &is_refused); !status.ok()) {
+    return is_refused ? status
+                      : Status(status.code(), concat(impl_->options.position, ": NF '", impl_->options.name,
+                                                     "': ", std::string(status.message())));
+  }
+  impl_->keeper = std::thread([impl = impl_.get()] { impl->keep(); });
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Link> NfProcess::take_link() {
+  const std::scoped_lock lock(impl_->mutex);
+  return std::exchange(impl_->new_link, nullptr);
+}
+
+bool NfProcess::is_down() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->down;
+}
+
+void NfProcess::fail(std::string_view why) {
+  {
+    const std::scoped_lock lock(impl_->mutex);
+    if (!impl_->failure.empty()) {
+      return;
+    }
+    impl_->failure = why;
+  }
+  impl_->ring_stop();
+}
+
+int NfProcess::bell() const { return impl_->bell_to_host.get(); }
+
+int NfProcess::bell_to_nf() const { return impl_->bell_to_nf.get(); }
+
+std::uint64_t NfProcess::restarts() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->restarts;
+}
+
+pid_t NfProcess::pid() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->pid;
+}
+
+std::vector<std::string> NfProcess::start_lines() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->start_lines;
+}
+
+std::vector<nf::Statistic> NfProcess::statistics() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->statistics;
+}
+
+std::vector<std::string> NfProcess::end_lines() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->end_lines;
+}
+
+Status NfProcess::ended() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->ended;
+}
+
+Result<std::string> find_nf_program() { return find_own_program("catena-nf", "nf_program"); }
+
+}  // namespace catena::nf_process

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "device/remote/socket.hpp"
+#include "nf_process/channel.hpp"
+#include "nf_process/protocol.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace catena::nf_process {
+
+/// How an NF's process is made.
+struct ProcessOptions {
+  std::string program;   ///< see find_nf_program()
+  std::string name;      ///< of the NF, for messages
+  std::string position;  ///< "file:line:column" of it, in front of errors that are not the NF's own
+  Wanted wanted;
+  std::vector<std::string> files;  ///< what the process is shown: whole paths
+  std::optional<uid_t> uid;        ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
+  std::optional<gid_t> gid;
+  /// Connects the process with the server of a device: a socket for device::remote::connect(); none, and why, where
+  /// there is no such device. Called by a thread of the process's keeper. Null: there is no server.
+  std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device;
+};
+
+/// One life of an NF's process, as who gives it packets sees it.
+struct Link {
+  explicit Link(Channel own) : channel(std::move(own)) {}
+  Channel channel;
+  std::atomic<bool> has_ended{false};  ///< the NF has finished, and said so
+  std::atomic<bool> is_gone{false};    ///< the process is no more, and no device works for it
+};
+
+/// An NF's process in its sandbox: started, watched, and started again when it ends unasked, lies or hangs: at once the
+/// first time, then after growing pauses. One thread uses it, but for what says otherwise.
+class NfProcess {
+ public:
+  /// Starts the process, which says what its NF is. Errors: as sandbox::SandboxedProcess::start(); NotFound where the
+  /// process knows no such NF; what the process says where it does not load the NF's file; DataLoss where it says
+  /// nothing that can be read.
+  static Result<std::unique_ptr<NfProcess>> create(ProcessOptions options);
+  /// Kills it.
+  ~NfProcess();
+  NfProcess(NfProcess const&) = delete;
+  NfProcess& operator=(NfProcess const&) = delete;
+
+  Described const& described() const;
+  /// The process makes its NF, over the slots behind `frames_fd`, which has to stay open as long as this, and is ready
+  /// for packets. Errors: those of the NF.
+  Status start(Setup const& setup, int frames_fd);
+
+  /// A life that nobody has taken yet; null: there is none now. Any thread.
+  std::shared_ptr<Link> take_link();
+  /// Whether it waits to be started again, not for the first time: packets would wait for too long. Any thread.
+  bool is_down() const;
+  /// It lied or hangs: ends this life. Any thread.
+  void fail(std::string_view why);
+  /// An eventfd that rings when there is something in the channel for who started it.
+  int bell() const;
+  int bell_to_nf() const;
+  std::uint64_t restarts() const;
+
+  // What it said last; any thread.
+  pid_t pid() const;
+  std::vector<std::string> start_lines() const;
+  std::vector<nf::Statistic> statistics() const;
+  std::vector<std::string> end_lines() const;
+  /// OK, or why its NF did not finish as it should.
+  Status ended() const;
+
+ private:
+  struct Impl;
+  explicit NfProcess(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The program: beside this process's own program, or where an installation has it. NotFound with the places.
+Result<std::string> find_nf_program();
+
+}  // namespace catena::nf_process

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nf_process/protocol.hpp"
+
+#include "device/remote/socket.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <absl/strings/ascii.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace catena::nf_process {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxEntries = 256;
+constexpr std::size_t kMaxName = 64;
+constexpr std::size_t kMaxLine = 4096;
+
+Json to_value(std::vector<nf::Statistic> const& statistics) {
+  Json list = Json::array();
+  for (nf::Statistic const& statistic : statistics) {
+    list.push_back({statistic.name, statistic.value});
+  }
+  return list;
+}
+
+Json to_value(Status const& status) {
+  return {{"code", static_cast<int>(status.code())}, {"message", std::string(status.message())}};
+}
+
+std::string dump(Json const& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// What `read` makes of `text`, whose values have the types that it asks for, or an error.
+template <typename Read>
+auto parsed(std::string_view text, Read read) -> Result<decltype(read(Json()))> {
+  try {
+    return read(Json::parse(text));
+  } catch (std::exception const& error) {
+    return absl::DataLossError(concat("its words cannot be read: ", error.what()));
+  }
+}
+
+struct Refused : std::exception {
+  const char* what() const noexcept override { return "a name, a line or a number of them that cannot be"; }
+};
+
+void require(bool is_so) {
+  if (!is_so) {
+    throw Refused();
+  }
+}
+
+/// A word that a metric's label may be.
+std::string name_of(Json const& value) {
+  auto name = value.get<std::string>();
+  require(!name.empty() && name.size() <= kMaxName && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' || c == '-';
+  }));
+  return name;
+}
+
+/// Text for people, of one line or of several.
+std::string text_for_people(Json const& value) {
+  auto text = value.get<std::string>();
+  require(text.size() <= kMaxLine);
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    c = byte < 0x20 && c != '\n' ? '?' : byte == 0x7f ? '?' : c;
+  }
+  return text;
+}
+
+template <typename Read>
+auto list_of(Json const& value, Read read) {
+  require(value.is_array() && value.size() <= kMaxEntries);
+  std::vector<decltype(read(value))> list;
+  for (Json const& entry : value) {
+    list.push_back(read(entry));
+  }
+  return list;
+}
+
+std::vector<nf::Statistic> statistics_of(Json const& value) {
+  return list_of(value, [](Json const& entry) {
+    return nf::Statistic{name_of(entry.at(0)), entry.at(1).get<std::uint64_t>()};
+  });
+}
+
+Status status_of(Json const& value) {
+  const int code = value.at("code").get<int>();
+  require(code >= 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated));
+  return {static_cast<absl::StatusCode>(code), text_for_people(value.at("message"))};
+}
+
+}  // namespace
+
+std::string to_json(Wanted const& wanted) { return dump({{"type", wanted.type}, {"plugin", wanted.plugin}}); }
+
+Result<Wanted> read_wanted(std::string_view text) {
+  return parsed(text, [](Json const& value) {
+    return Wanted{value.at("type").get<std::string>(), value.at("plugin").get<std::string>()};
+  });
+}
+
+std::string to_json(Described const& described) {
+  return dump({{"type", described.type},
+               {"help", described.help},
+               {"drop_reasons", described.drop_reasons},
+               {"has_kernel", described.has_kernel}});
+}
+
+Result<Described> read_described(std::string_view text) {
+  return parsed(text, [](Json const& value) {
+    return Described{
+        name_of(value.at("type")), text_for_people(value.at("help")),
+        list_of(value.at("drop_reasons"),
+                [](Json const& entry) { return std::pair(name_of(entry.at(0)), text_for_people(entry.at(1))); }),
+        value.at("has_kernel").get<bool>()};
+  });
+}
+
+std::string to_json(Setup const& setup) {
+  return dump({{"file", setup.file},
+               {"text", setup.text},
+               {"name", setup.name},
+               {"on_gpu", setup.on_gpu},
+               {"device", setup.device},
+               {"live_rx", setup.ends.live_rx},
+               {"live_tx", setup.ends.live_tx},
+               {"leaves", setup.context.live_tx},
+               {"new_keys", setup.context.new_keys},
+               {"slots", setup.slots},
+               {"unit_packets", setup.unit_packets},
+               {"units_per_launch", setup.units_per_launch},
+               {"launches_in_flight", setup.launches_in_flight},
+               {"device_limit_ms", setup.device_limit_ms},
+               {"max_batch_delay_us", setup.max_batch_delay_us}});
+}
+
+Result<Setup> read_setup(std::string_view text) {
+  return parsed(text, [](Json const& value) {
+    Setup setup;
+    value.at("file").get_to(setup.file);
+    value.at("text").get_to(setup.text);
+    value.at("name").get_to(setup.name);
+    value.at("on_gpu").get_to(setup.on_gpu);
+    value.at("device").get_to(setup.device);
+    value.at("live_rx").get_to(setup.ends.live_rx);
+    value.at("live_tx").get_to(setup.ends.live_tx);
+    value.at("leaves").get_to(setup.context.live_tx);
+    value.at("new_keys").get_to(setup.context.new_keys);
+    value.at("slots").get_to(setup.slots);
+    value.at("unit_packets").get_to(setup.unit_packets);
+    value.at("units_per_launch").get_to(setup.units_per_launch);
+    value.at("launches_in_flight").get_to(setup.launches_in_flight);
+    value.at("device_limit_ms").get_to(setup.device_limit_ms);
+    value.at("max_batch_delay_us").get_to(setup.max_batch_delay_us);
+    return setup;
+  });
+}
+
+std::string to_json(Started const& started) { return dump({{"lines", started.lines}}); }
+
+Result<Started> read_started(std::string_view text) {
+  return parsed(text, [](Json const& value) { return Started{list_of(value.at("lines"), text_for_people)}; });
+}
+
+std::string to_json(Ended const& ended) {
+  return dump({{"status", to_value(ended.status)}, {"statistics", to_value(ended.statistics)}, {"lines", ended.lines}});
+}
+
+Result<Ended> read_ended(std::string_view text) {
+  return parsed(text, [](Json const& value) {
+    return Ended{status_of(value.at("status")), statistics_of(value.at("statistics")),
+                 list_of(value.at("lines"), text_for_people)};
+  });
+}
+
+std::string to_json(Status const& error) { return dump(to_value(error)); }
+
+Status read_error(std::string_view text) {
+  const Result<Status> error = parsed(text, status_of);
+  if (!error.ok()) {
+    return error.status();
+  }
+  return error->ok() ? absl::DataLossError("its process refuses, and does not say why") : *error;
+}
+
+std::string to_json(std::vector<nf::Statistic> const& statistics) { return dump(to_value(statistics)); }
+
+Result<std::vector<nf::Statistic>> read_statistics(std::string_view text) { return parsed(text, statistics_of); }
+
+Status send(int socket, Call call, std::string_view text, int fd) {
+  return device::remote::send_frame(socket, static_cast<std::uint32_t>(call),
+                                    std::as_bytes(std::span(text.data(), text.size())), fd);
+}
+
+std::string_view text_of(std::span<const std::byte> body) {
+  return {reinterpret_cast<const char*>(body.data()), body.size()};
+}
+
+}  // namespace catena::nf_process

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/nf/config.hpp>
+#include <catena/nf/nf.hpp>
+#include <catena/nf/persistent.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// What an NF's process and who started it say to one another over a socket, beside packets: frames of JSON
+/// (device/remote/socket.hpp). Whatever comes from the process is hostile.
+namespace catena::nf_process {
+
+enum class Call : std::uint32_t {
+  // to the process
+  kDescribe = 1,  ///< Wanted
+  kFrames,        ///< with the descriptor of the slots
+  kChannel,       ///< with that of the channel
+  kDevicePage,    ///< with memory for what follows: see device::remote::make_client_page()
+  kDevice,        ///< with a socket to a device server, or without one; a text that says why
+  kStart,         ///< Setup
+  // from it
+  kDescribed,   ///< Described
+  kStarted,     ///< Started
+  kRefused,     ///< why one of the two above cannot be: an error
+  kWantDevice,  ///< a device preference: it asks for kDevice
+  kStatistics,  ///< its statistics
+  kEnded,       ///< Ended; it exits then
+};
+
+/// Of what comes from a process.
+inline constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
+
+/// Where the process finds what it is started with.
+inline constexpr int kControlFd = 3;
+inline constexpr int kBellToNfFd = 4;    ///< an eventfd that wakes it
+inline constexpr int kBellToHostFd = 5;  ///< one that it wakes with
+
+/// Which NF the process is to be.
+struct Wanted {
+  std::string type;
+  std::string plugin;  ///< file of a shared object; empty: the type is built in
+};
+
+/// What there is to know of an NF's type before one is made.
+struct Described {
+  std::string type;
+  std::string help;
+  std::vector<std::pair<std::string, std::string>> drop_reasons;  ///< name, help; without the framework's
+  bool has_kernel = false;
+};
+
+/// All that the NF and its part of the data path are made from.
+struct Setup {
+  std::string file;  ///< the chain file's name
+  std::string text;  ///< and what is in it
+  std::string name;  ///< of the NF in it
+  bool on_gpu = false;
+  std::string device;  ///< as device::parse_preference() takes it
+  nf::Ends ends;
+  nf::RunContext context;
+  std::uint32_t slots = 0;
+  std::uint32_t unit_packets = 0;
+  std::uint32_t units_per_launch = 0;
+  std::uint32_t launches_in_flight = 0;
+  std::uint32_t device_limit_ms = 0;
+  std::uint32_t max_batch_delay_us = 0;
+};
+
+struct Started {
+  std::vector<std::string> lines;  ///< of the start report
+};
+
+struct Ended {
+  Status status;
+  std::vector<nf::Statistic> statistics;
+  std::vector<std::string> lines;  ///< of the report at the end
+};
+
+// Texts of frames. Reading: DataLoss where it is not what it should be, or more than there should be of anything; names
+// are what metrics can have, and lines are printable.
+std::string to_json(Wanted const& wanted);
+std::string to_json(Described const& described);
+std::string to_json(Setup const& setup);
+std::string to_json(Started const& started);
+std::string to_json(Ended const& ended);
+std::string to_json(Status const& error);
+std::string to_json(std::vector<nf::Statistic> const& statistics);
+Result<Wanted> read_wanted(std::string_view text);
+Result<Described> read_described(std::string_view text);
+Result<Setup> read_setup(std::string_view text);
+Result<Started> read_started(std::string_view text);
+Result<Ended> read_ended(std::string_view text);
+/// The error that the process gives, which is never OK.
+Status read_error(std::string_view text);
+Result<std::vector<nf::Statistic>> read_statistics(std::string_view text);
+
+/// Sends a frame with a text, and `fd` with it unless it is -1. As device::remote::send_frame().
+Status send(int socket, Call call, std::string_view text, int fd = -1);
+std::string_view text_of(std::span<const std::byte> body);
+
+}  // namespace catena::nf_process

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of an NF's process: the data path of one NF, whose packets come from another process (see
+// nf_process/process.hpp), which starts it in a sandbox; people do not.
+#include "chain/chain_file.hpp"
+#include "device/remote/device.hpp"
+#include "nf/plugins.hpp"
+#include "nf_process/protocol.hpp"
+#include "nf_program/channel_ends.hpp"
+#include "runtime/session.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace catena::nf_program {
+namespace {
+
+using device::remote::Fd;
+using device::remote::Frame;
+using device::remote::receive_frame;
+using nf_process::Call;
+using nf_process::Channel;
+using nf_process::ChannelShape;
+using nf_process::kBellToHostFd;
+using nf_process::kBellToNfFd;
+using nf_process::kControlFd;
+using nf_process::Setup;
+using runtime::Session;
+
+constexpr std::uint32_t kMaxCallBytes = 64U << 20;  // a chain file is in one
+constexpr std::chrono::milliseconds kTellEvery{200};
+
+Result<nf_process::Described> describe(nf::Registry& registry, nf_process::Wanted const& wanted) {
+  if (!wanted.plugin.empty()) {
+    CATENA_RETURN_IF_ERROR(nf::load_plugin(registry, wanted.plugin));
+  }
+  CATENA_ASSIGN_OR_RETURN(nf::Descriptor const* descriptor, registry.find(wanted.type));
+  nf_process::Described described{
+      std::string(descriptor->type), std::string(descriptor->help), {}, descriptor->has_kernel};
+  for (nf::DropReason const& reason : descriptor->drop_reasons) {
+    described.drop_reasons.emplace_back(reason.name, reason.help);
+  }
+  return described;
+}
+
+/// The device, by a socket that is asked for.
+Result<std::unique_ptr<device::Device>> open_device(device::DevicePreference const& preference, std::string* why) {
+  CATENA_RETURN_IF_ERROR(nf_process::send(kControlFd, Call::kWantDevice, device::to_string(preference)));
+  CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(kControlFd, kMaxCallBytes));
+  if (frame.call != static_cast<std::uint32_t>(Call::kDevicePage)) {
+    *why = nf_process::text_of(frame.body);
+    return nullptr;
+  }
+  CATENA_ASSIGN_OR_RETURN(device::remote::Mapping page, device::remote::map_client_page(std::move(frame.fd)));
+  CATENA_ASSIGN_OR_RETURN(frame, receive_frame(kControlFd, kMaxCallBytes));
+  return device::remote::connect(std::move(frame.fd), std::move(page));
+}
+
+/// The data path.
+class Path {
+ public:
+  static Result<std::unique_ptr<Path>> create(nf::Registry const& registry, Setup const& setup, Fd frames,
+                                              Fd channel_fd) {
+    CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::map(std::move(channel_fd), ChannelShape::of(setup.unit_packets)));
+    auto path = std::unique_ptr<Path>(new Path(std::move(channel), setup.slots));
+    CATENA_ASSIGN_OR_RETURN(path->session_, path->make_session(registry, setup, std::move(frames)));
+    return path;
+  }
+
+  Session& session() { return *session_; }
+  nf::Instance& instance() { return session_->instance(0); }
+
+ private:
+  Path(Channel channel, std::uint32_t slots) : channel_(std::move(channel)), reasons_(slots) {}
+
+  Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, Setup const& setup, Fd frames) {
+    CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(setup.text, setup.file, setup.name));
+    nf.isolation = chain::Isolation::kNone;
+    chain::ChainConfig config;
+    config.file = setup.file;
+    config.name = setup.name;
+    config.rx.kind = chain::PortKind::kGenerator;  // what a plan is made for: the mix of sizes that it has
+    config.rx.generator.packet_bytes = 0;
+    CATENA_ASSIGN_OR_RETURN(config.devices.front(), device::parse_preference(setup.device));
+    config.nfs.push_back(std::move(nf));
+    config.tuning = {setup.slots,           setup.unit_packets,      setup.units_per_launch, setup.launches_in_flight,
+                     setup.device_limit_ms, setup.max_batch_delay_us};
+    chain::RunOptions options;
+    options.ends = setup.ends;
+    options.context = setup.context;
+    options.open_device = &open_device;
+    options.make_pool = [frames = std::make_shared<Fd>(std::move(frames)),
+                         &setup](std::uint32_t queues) -> Result<std::shared_ptr<memory::PacketPool>> {
+      return memory::PacketPool::create_over(frames->get(), setup.slots, setup.unit_packets, queues);
+    };
+    options.make_source = [this, &setup]() -> Result<std::unique_ptr<io::Source>> {
+      return std::make_unique<ChannelSource>(channel_.reader_of_nf(kBellToNfFd), kBellToNfFd, setup.ends.live_rx);
+    };
+    ChannelSink* sink = nullptr;
+    options.make_sink = [this, &sink]() -> Result<std::unique_ptr<io::Sink>> {
+      auto made = std::make_unique<ChannelSink>(channel_.writer_to_host(kBellToHostFd), channel_.counts(), reasons_);
+      sink = made.get();
+      return made;
+    };
+    CATENA_ASSIGN_OR_RETURN(auto session, Session::create(std::move(config), options, registry));
+    session->instance(0).outcome().note_reasons(reasons_);
+    sink->count_for(session->instance(0));
+    return session;
+  }
+
+  Channel channel_;
+  std::vector<std::uint16_t> reasons_;  ///< by slot
+  std::unique_ptr<Session> session_;
+};
+
+Status tell(Call call, std::string const& text) { return nf_process::send(kControlFd, call, text); }
+
+/// Runs the data path to its end, and says meanwhile what the NF has to say.
+Status run(Path& path) {
+  std::future<Status> status = std::async(std::launch::async, [&path] {
+    try {
+      return path.session().run();
+    } catch (std::exception const& error) {
+      return Status(absl::ResourceExhaustedError(error.what()));
+    }
+  });
+  std::string told;
+  while (status.wait_for(kTellEvery) != std::future_status::ready) {
+    if (std::string text = nf_process::to_json(path.instance().board().read()); text != told) {
+      CATENA_RETURN_IF_ERROR(tell(Call::kStatistics, text));
+      told = std::move(text);
+    }
+  }
+  nf::Nf const& nf = path.instance().nf();
+  return tell(Call::kEnded, nf_process::to_json(nf_process::Ended{status.get(), nf.statistics(), nf.end_report()}));
+}
+
+Status serve() {
+  nf::Registry registry = nf::builtin_nfs();
+  Fd frames;
+  Fd channel;
+  for (;;) {
+    CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(kControlFd, kMaxCallBytes));
+    const std::string_view text = nf_process::text_of(frame.body);
+    switch (static_cast<Call>(frame.call)) {
+      case Call::kDescribe: {
+        CATENA_ASSIGN_OR_RETURN(const nf_process::Wanted wanted, nf_process::read_wanted(text));
+        const Result<nf_process::Described> described = describe(registry, wanted);
+        CATENA_RETURN_IF_ERROR(described.ok() ? tell(Call::kDescribed, nf_process::to_json(*described))
+                                              : tell(Call::kRefused, nf_process::to_json(described.status())));
+        break;
+      }
+      case Call::kFrames:
+        frames = std::move(frame.fd);
+        break;
+      case Call::kChannel:
+        channel = std::move(frame.fd);
+        break;
+      case Call::kStart: {
+        CATENA_ASSIGN_OR_RETURN(const Setup setup, nf_process::read_setup(text));
+        Result<std::unique_ptr<Path>> path = Path::create(registry, setup, std::move(frames), std::move(channel));
+        if (!path.ok()) {
+          return tell(Call::kRefused, nf_process::to_json(path.status()));
+        }
+        CATENA_RETURN_IF_ERROR(
+            tell(Call::kStarted, nf_process::to_json(nf_process::Started{(*path)->instance().nf().start_report()})));
+        return run(**path);
+      }
+      default:
+        return absl::InvalidArgumentError("a call that is none");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace catena::nf_program
+
+int main(int count, char** /*arguments*/) {
+  if (count != 1 || isatty(catena::nf_process::kControlFd) == 1) {
+    static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see docs/isolation.md\n", stderr));
+    return 2;
+  }
+  prctl(PR_SET_TIMERSLACK, 1);
+  const catena::Status status = catena::nf_program::serve();
+  if (!status.ok()) {
+    static_cast<void>(std::fprintf(stderr, "ends: %s\n", std::string(status.message()).c_str()));
+  }
+  // without destructors: a device that never answers would be waited for
+  std::_Exit(status.ok() ? EXIT_SUCCESS : EXIT_FAILURE);
+}

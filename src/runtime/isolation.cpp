@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/isolation.hpp"
+
+#include "chain/instances.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace catena::runtime {
+namespace {
+
+Status at(chain::NfConfig const& config, Status const& status) {
+  return {status.code(),
+          concat(config.position, ": NF '", config.name, "', isolation: process: ", std::string(status.message()))};
+}
+
+/// Those of `files` that the caller, whoever this thread acts for, may read.
+std::vector<std::string> readable(std::vector<std::string> files) {
+  std::erase_if(files, [](std::string const& file) {
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    return fd < 0 || ::close(fd) != 0;
+  });
+  return files;
+}
+
+bool is_isolated(chain::NfConfig const& config) { return config.isolation == chain::Isolation::kProcess; }
+
+}  // namespace
+
+Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& options) {
+  if (std::any_of(chain.nfs.begin(), chain.nfs.end(), is_isolated)) {
+    CATENA_ASSIGN_OR_RETURN(options.processes.program, nf_process::find_nf_program());
+  }
+  return absl::OkStatus();
+}
+
+bool needs_servers(chain::ChainConfig const& chain) {
+  return std::any_of(chain.nfs.begin(), chain.nfs.end(), [](chain::NfConfig const& config) {
+    return is_isolated(config) && config.on == plan::Processor::kGpu;
+  });
+}
+
+Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& config, chain::RunOptions const& options) {
+  if (options.processes.program.empty()) {
+    return at(config, absl::UnavailableError("nobody here starts processes of NFs; write `isolation: none`"));
+  }
+  if (!options.record_path.empty() || !options.eve_path.empty()) {
+    return at(config, absl::InvalidArgumentError("the lines of --record and --eve do not come from other processes; "
+                                                 "leave them out, or write `isolation: none`"));
+  }
+  nf_process::ProcessOptions process;
+  process.program = options.processes.program;
+  process.name = config.name;
+  process.position = config.position;
+  process.wanted = {config.type, {}};
+  process.files = readable(config.config.files());
+  process.uid = options.processes.uid;
+  process.gid = options.processes.gid;
+  process.connect_device = options.processes.connect_device;
+  Result<std::unique_ptr<nf_process::IsolatedNf>> nf = nf_process::IsolatedNf::create(std::move(process));
+  if (!nf.ok()) {
+    return absl::IsNotFound(nf.status())
+               ? Status(nf.status().code(), concat(config.position, ": ", std::string(nf.status().message())))
+               : at(config, nf.status());
+  }
+  nf::Descriptor const& descriptor = (*nf)->descriptor();
+  if (config.on == plan::Processor::kGpu && !descriptor.has_kernel) {
+    return absl::InvalidArgumentError(
+        concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
+  }
+  return std::make_unique<nf::Instance>(config.name, descriptor, *std::move(nf), nf::OnUnsupported::kPass, false);
+}
+
+nf_process::Setup setup_of(chain::NfConfig const& config, chain::ChainConfig const& chain) {
+  nf_process::Setup setup;
+  std::error_code error;
+  setup.file = std::filesystem::absolute(chain.file, error).lexically_normal().string();
+  setup.text = chain.text;
+  setup.name = config.name;
+  setup.on_gpu = config.on == plan::Processor::kGpu;
+  setup.device = device::to_string(chain.devices.front());
+  setup.ends = chain::ends_of(chain.rx, chain.tx);
+  setup.unit_packets = chain.tuning.unit_packets;
+  setup.units_per_launch = chain.tuning.units_per_launch;
+  setup.launches_in_flight = chain.tuning.launches_in_flight;
+  setup.device_limit_ms = chain.tuning.device_limit_ms;
+  setup.max_batch_delay_us = chain.tuning.max_batch_delay_us;
+  return setup;
+}
+
+}  // namespace catena::runtime

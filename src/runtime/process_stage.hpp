@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "memory/packet_pool.hpp"
+#include "memory/unit_queue.hpp"
+#include "nf/instance.hpp"
+#include "nf_process/process.hpp"
+#include "runtime/stage.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace catena::runtime {
+
+/// An NF in a process of its own. Units go there as messages and come back in order; what comes back is checked before
+/// it counts. A process that ends, lies or does not answer loses the units that it has: their packets are dropped as
+/// `process_failed`.
+class ProcessStage final : public HostStage {
+ public:
+  /// `limit`: how long the NF may take for a unit before it counts as one that hangs.
+  ProcessStage(nf::Instance& instance, nf_process::NfProcess& process, memory::PacketPool& pool, memory::UnitQueue& in,
+               memory::UnitQueue& out, std::chrono::milliseconds limit);
+  Result<Progress> poll() override;
+  bool is_passive() const override { return true; }
+  std::vector<int> sockets() const override { return {process_->bell()}; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Sent {
+    memory::Unit* unit;
+    Clock::time_point at;
+  };
+  void begin(std::shared_ptr<nf_process::Link> link);
+  bool receive();
+  Status take(memory::Unit& unit, std::span<const nf_process::PacketEntry> entries);
+  void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
+  bool send();
+  void write(memory::Unit const& unit);
+  void take_counts();
+  void lose();
+  bool drop_waiting();
+  void drop(memory::Unit& unit);
+  Progress look_for_end();
+
+  nf::Instance* instance_;
+  nf_process::NfProcess* process_;
+  memory::PacketPool* pool_;
+  memory::UnitQueue* in_;
+  memory::UnitQueue* out_;
+  std::chrono::milliseconds limit_;
+  std::shared_ptr<nf_process::Link> link_;
+  std::optional<nf_process::LaneWriter> to_nf_;
+  std::optional<nf_process::LaneReader> of_host_;
+  std::deque<Sent> sent_;                         ///< the oldest first
+  std::vector<nf_process::PacketEntry> entries_;  ///< of the message at hand, which nobody else can change
+  std::vector<std::uint64_t> seen_;               ///< of the counts, in this life
+  bool is_closed_ = false;
+  Clock::time_point closed_at_;
+};
+
+}  // namespace catena::runtime

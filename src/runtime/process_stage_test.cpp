@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains whose NF is a process that lies (nf_process/lying_main.cpp).
+#include "chain/chain_file.hpp"
+#include "runtime/report.hpp"
+#include "runtime/session.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+namespace catena::runtime {
+namespace {
+
+constexpr std::uint64_t kPackets = 3000;
+
+chain::ChainConfig chain_of(std::string const& type) {
+  return chain::parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: c}\nspec:\n"
+                                   "  rx: {generator: {count: ",
+                                   kPackets,
+                                   ", packet: 64}}\n  tx: null\n  device: none\n  tuning: {device_limit_ms: 10}\n"
+                                   "  nfs:\n    - {name: nf, type: ",
+                                   type, ", isolation: process}\n"),
+                            "chain.yaml")
+      .value();
+}
+
+Result<std::unique_ptr<Session>> session_of(std::string const& type) {
+  chain::RunOptions options;
+  options.processes.program = CATENA_LYING_NF;
+  return Session::create(chain_of(type), options, nf::Registry());
+}
+
+TEST(ProcessStage, packets_go_to_a_process_and_come_back) {
+  const Result<std::unique_ptr<Session>> session = session_of("honest");
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*session)->run(), absl::OkStatus());
+  const Report report = (*session)->report();
+  EXPECT_EQ(report.sent, kPackets);
+  EXPECT_EQ(report.nfs[0].placement, "process");
+  EXPECT_EQ(report.nfs[0].in, kPackets);
+  EXPECT_EQ(report.nfs[0].lines, std::vector<std::string>{"done"});
+  EXPECT_EQ(report.nfs[0].process_restarts, 0);
+}
+
+class Lies : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Lies, cost_the_nf_its_own_packets_and_are_counted) {
+  const Result<std::unique_ptr<Session>> session = session_of(GetParam());
+  ASSERT_TRUE(session.ok()) << session.status();
+  const Status status = (*session)->run();
+  const Report report = (*session)->report();
+  EXPECT_TRUE(report.accounted()) << to_text(report);
+  EXPECT_EQ(report.received, kPackets);
+  ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
+  EXPECT_EQ(report.slots_in_use, 0U);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << "no life of it has finished: " << status;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Lies,
+                         ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "no-frame",
+                                           "bad-verdict", "small-mtu", "less", "too-many", "exit", "crash", "hang",
+                                           "chatter", "unasked", "many-messages"),
+                         [](auto const& lie) {
+                           std::string name = lie.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(ProcessStage, a_drop_reason_that_is_none_is_counted_under_another_name) {
+  const Result<std::unique_ptr<Session>> session = session_of("odd-reason");
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*session)->run(), absl::OkStatus());
+  const Report report = (*session)->report();
+  EXPECT_TRUE(report.accounted()) << to_text(report);
+  ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].drops[0].name, "kernel_fault");
+}
+
+TEST(ProcessStage, words_that_cannot_be_end_a_process) {
+  for (const char* type : {"nonsense", "bad-statistics"}) {
+    const Result<std::unique_ptr<Session>> session = session_of(type);
+    ASSERT_TRUE(session.ok()) << session.status();
+    (*session)->run().IgnoreError();
+    const Report report = (*session)->report();
+    EXPECT_TRUE(report.accounted()) << to_text(report);
+  }
+}
+
+TEST(ProcessStage, what_is_said_at_the_start_is_checked) {
+  for (const char* type : {"babble", "other-type", "evil-reason"}) {
+    const Status status = session_of(type).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << type << ": " << status;
+    EXPECT_EQ(status.message().find("chain.yaml:10:"), 0U) << status;
+  }
+  EXPECT_TRUE(absl::IsDataLoss(session_of("refuses-with-nothing").status()));
+}
+
+TEST(ProcessStage, without_a_program_the_file_is_refused) {
+  const Status status = Session::create(chain_of("honest"), {}, nf::Registry()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find("isolation: none"), absl::string_view::npos) << status;
+}
+
+TEST(ProcessStage, a_session_that_never_runs_ends_its_process) {
+  EXPECT_TRUE(session_of("honest").ok());
+  EXPECT_TRUE(session_of("hang").ok());
+}
+
+}  // namespace
+}  // namespace catena::runtime

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NFs with `isolation: process`: the same bytes as in the chain's own process, what their processes have and have not,
+and what becomes of packets when one is killed.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, wait_for
+
+EXAMPLE = pathlib.Path(DATA).parents[2] / "examples" / "branch-office.pcap"
+NFS = [
+    f"{{name: fw, type: firewall, on: PLACE, isolation: HOW, config: {{rules: {DATA}/fw.rules, default: allow}}}}",
+    f"{{name: ids, type: nids, on: PLACE, isolation: HOW, config: {{rules: {DATA}/ids.rules}}}}",
+    f"{{name: vpn, type: ipsec, on: PLACE, isolation: HOW, config: {{direction: encrypt, sa: {DATA}/sa-all.yaml}}}}",
+    f"{{name: rt, type: router, on: cpu, isolation: HOW, config: {{routes: {DATA}/routes.txt}}}}",
+]
+NAMES = ("fw", "ids", "vpn", "rt")
+
+
+class NfProcesses(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="nfp", dir="/tmp")
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        self.folder.chmod(0o755)
+
+    def chain(self, how, nfs, rx=f"{{pcap: {EXAMPLE}}}", tx=None, device="none", place="cpu", more=""):
+        path = self.folder / "chain.yaml"
+        nfs = "".join(f"    - {nf.replace('HOW', how.ljust(7)).replace('PLACE', place)}\n" for nf in nfs)
+        path.write_text(f"apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: c}}\nspec:\n  rx: {rx}\n"
+                        f"  tx: {tx or 'null'}\n  device: {device}\n{more}  nfs:\n{nfs}")
+        return path
+
+    def start(self, file, *words):
+        process = subprocess.Popen([BIN, "run", file, "--json", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(lambda: process.kill() or process.communicate())
+        return process
+
+    def run_chain(self, file, *words, status=0):
+        done = subprocess.run([BIN, "run", file, "--json", *words], capture_output=True, text=True, check=False,
+                              timeout=LIMIT_S)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def pids(self, process):
+        """The numbers that the start report gives to the processes of the NFs."""
+        lines = []
+        while not lines or not lines[-1].startswith("tx "):
+            lines.append(process.stderr.readline())
+            self.assertTrue(lines[-1], "".join(lines))
+        return [int(each) for each in re.findall(r"process of its own, number (\d+)", "".join(lines))]
+
+    def assert_same(self, device, place):
+        out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
+        reference = self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
+        report = self.run_chain(self.chain("process", NFS, tx=f"{{pcap: {out}}}", device=device, place=place))
+        self.assertEqual(out.read_bytes(), expected.read_bytes())
+        for nf, of in zip(report["nfs"], reference["nfs"]):
+            self.assertEqual(nf["on"], "process")
+            for key in ("in_packets", "passed_packets", "alerts", "replies", "unsupported_packets", "link_local_packets",
+                        "drops", "statistics", "process_restarts"):
+                self.assertEqual(nf[key], of[key], (nf["name"], key))
+        return report
+
+    def test_the_cpu_gives_the_same_bytes_and_counts_in_other_processes(self):
+        self.assert_same("none", "cpu")
+
+    def test_so_does_a_device_through_its_server(self):
+        report = self.assert_same("opencl", "gpu")
+        for nf in report["nfs"][:3]:
+            self.assertGreater(nf["host_to_device_bytes_per_packet"], 0, nf["name"])
+
+    def test_small_units_and_several_workers_change_nothing(self):
+        out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
+        self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
+        for tuning in ("{unit_packets: 4}", "{unit_packets: 1024, units_per_launch: 4}"):
+            file = self.chain("process", NFS, tx=f"{{pcap: {out}}}", more=f"  tuning: {tuning}\n")
+            self.run_chain(file, "--workers", "3")
+            self.assertEqual(out.read_bytes(), expected.read_bytes(), tuning)
+
+    def test_shards_before_and_behind_it_go_on_as_shards(self):
+        generator = "{generator: {count: 100000, packet: 200}}"
+        nfs = [NFS[0].replace("HOW", "none"), NFS[1], NFS[3].replace("HOW", "none")]
+        report = self.run_chain(self.chain("process", nfs, rx=generator, more="  shards: 3\n"), "--workers", "2")
+        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 100_000)
+        self.assertEqual([nf["on"] for nf in report["nfs"]], ["cpu", "process", "cpu"])
+
+    def test_a_process_has_its_files_and_nothing_else(self):
+        process = self.start(self.chain("process", NFS[:1], rx="{generator: {rate: 1000}}"))
+        pid = self.pids(process)[0]
+        status = dict(line.split(":\t", 1) for line in
+                      pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+        self.assertNotIn("0", status["Uid"].split())
+        self.assertEqual(int(status["CapEff"], 16), 0)
+        self.assertEqual(status["Seccomp"], "2")
+        self.assertEqual(status["NoNewPrivs"], "1")
+        for namespace in ("user", "mnt", "pid", "net", "ipc"):
+            self.assertNotEqual(os.readlink(f"/proc/{pid}/ns/{namespace}"), os.readlink(f"/proc/self/ns/{namespace}"))
+        maps = pathlib.Path(f"/proc/{pid}/maps").read_text()
+        for library in ("libOpenCL", "libcuda", "libnvrtc", "libpocl"):
+            self.assertNotIn(library, maps)
+        root = pathlib.Path(f"/proc/{pid}/root")
+        self.assertTrue((root / f"{DATA}/fw.rules".lstrip("/")).exists())
+        self.assertFalse((root / f"{DATA}/sa.yaml".lstrip("/")).exists())
+        self.assertFalse((root / str(self.folder / "chain.yaml").lstrip("/")).exists())
+        self.assertEqual([each.name for each in (root / "dev").iterdir() if "nvidia" in each.name], [])
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(LIMIT_S), 0)
+        self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+    def test_errors_of_its_configuration_have_their_place(self):
+        rules = self.folder / "bad.rules"
+        rules.write_text("allow tcp any any -> any any\nnonsense\n")
+        for nf in (f"{{name: fw, type: firewall, isolation: HOW, config: {{rules: {rules}, default: allow}}}}",
+                   f"{{name: fw, type: firewall, isolation: HOW, config: {{rulse: {DATA}/fw.rules, default: allow}}}}",
+                   "{name: fw, type: firewall, isolation: HOW, config: {rules: /no/such/file, default: allow}}",
+                   "{name: fw, type: firewal, isolation: HOW, config: {}}",
+                   "{name: nat, type: nat, on: gpu, isolation: HOW, config: {}}"):
+            errors = [self.run_chain(self.chain(how, [nf]), status=1)["errors"] for how in ("none", "process")]
+            self.assertEqual(errors[1], errors[0])
+
+    def test_lines_that_it_cannot_give_are_refused(self):
+        answer = self.run_chain(self.chain("process", NFS[:1]), "--record", self.folder / "r.jsonl", status=1)
+        self.assertIn("isolation: none", answer["errors"][0]["message"])
+        self.assertFalse((self.folder / "r.jsonl").exists())
+
+    def test_whoever_is_killed_costs_what_it_had_and_the_chain_goes_on(self):
+        for nf in (NFS[0], NFS[1], NFS[3]) * 3:
+            rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
+            process = self.start(self.chain("process", [nf], rx=rx), "--workers", "2")
+            pid = self.pids(process)[0]
+            time.sleep(0.3)
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda before=pid, of=process: self.another(of, before))
+            out, errors = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, errors)
+            report = json.loads(out)
+            of = report["nfs"][0]
+            self.assertEqual(of["process_restarts"], 1, errors)
+            self.assertIn("fw: its process was ended by signal 9".replace("fw", of["name"]), errors)
+            self.assertEqual(report["rx"]["received_packets"], 200_000)
+            self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
+            self.assertEqual(report["rx"]["slots_in_use"], 0)
+            # a unit is lost where it was; the others wait for the next process
+            self.assertLess(of["drops"].get("process_failed", 0), 20_000)
+
+    def another(self, process, before):
+        """The process of an NF below `process` that is not `before`."""
+        for folder in pathlib.Path("/proc").iterdir():
+            try:
+                if folder.name.isdigit() and int(folder.name) != before and \
+                        (folder / "comm").read_text() == "catena-nf\n" and self.is_below(int(folder.name), process.pid):
+                    return int(folder.name)
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+        return None
+
+    def is_below(self, pid, ancestor):
+        while pid > 1:
+            if pid == ancestor:
+                return True
+            stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+            pid = int(stat.rpartition(")")[2].split()[1])
+        return False
+
+    def test_a_killed_chain_leaves_no_process(self):
+        process = self.start(self.chain("process", NFS, rx="{generator: {rate: 1000}}"))
+        pids = self.pids(process)
+        self.assertEqual(len(pids), 4)
+        process.kill()
+        wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+
+    def test_one_that_is_stopped_is_taken_for_one_that_hangs(self):
+        rx = "{generator: {rate: 20000, count: 200000, packet: 200}}"
+        process = self.start(self.chain("process", NFS[:1], rx=rx, more="  tuning: {device_limit_ms: 10}\n"))
+        os.kill(self.pids(process)[0], signal.SIGSTOP)
+        out, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        report = json.loads(out)
+        self.assertEqual(report["nfs"][0]["process_restarts"], 1)
+        self.assertGreater(report["nfs"][0]["drops"]["process_failed"], 0)
+        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
+        self.assertIn("does not answer", errors)
+
+
+class InService(ServiceTest):
+    def test_a_service_runs_them_for_whoever_applies_the_chain(self):
+        service = self.serve()
+        os.chmod(service.socket, 0o666)
+        nfs = f"[{{name: fw, type: firewall, isolation: process, config: {{rules: {DATA}/fw.rules, default: allow}}}}]"
+        user = 64_001 if IS_ROOT else None
+        file = self.chain("a", nfs=nfs)
+        status, answer = self.apply(service, file, user=user)
+        self.assertEqual(status, 201, answer)
+        log = service.ask("GET", "/v1/chains/a")[1]
+        self.assertEqual(log["nfs"][0]["on"], "process")
+        pid = wait_for(lambda: self.process_of(service))
+        uid = pathlib.Path(f"/proc/{pid}/status").read_text().split("Uid:")[1].split()[1]
+        self.assertEqual(int(uid), user if IS_ROOT else os.geteuid())
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["nfs"][0]["process_restarts"] == 1)
+        before = service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"]
+        wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"] > before)
+        self.assertIn('catena_nf_process_restarts_total{chain="a"', service.ask("GET", "/metrics")[1])
+        self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
+        wait_for(lambda: not self.process_of(service))
+
+    def process_of(self, service):
+        for folder in pathlib.Path("/proc").iterdir():
+            try:
+                if folder.name.isdigit() and (folder / "comm").read_text() == "catena-nf\n" and \
+                        NfProcesses.is_below(self, int(folder.name), service.process.pid):
+                    return int(folder.name)
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+        return None
+
+
+if __name__ == "__main__":
+    unittest.main()
