@@ -135,7 +135,10 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
   nf.hints = instance.nf().hints();
   nf.grows_by = instance.nf().grows_by();
   std::optional<nf::KernelSide> side;
-  if (entry.on == plan::Processor::kGpu) {
+  if (entry.isolation == Isolation::kProcess) {
+    // it plans its own part; what it may do there to packets, nobody takes its word for
+    nf.hints = {.cr = packet::kAllFields, .cw = packet::kAllFields};
+  } else if (entry.on == plan::Processor::kGpu) {
     CATENA_ASSIGN_OR_RETURN(side, make_kernel_side(entry, instance));
     nf.on = plan::Processor::kGpu;
     nf.aux_bytes = instance.descriptor().aux_bytes;

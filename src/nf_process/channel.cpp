@@ -17,7 +17,7 @@ using device::remote::Mapping;
 
 /// In front of the entries of a message.
 struct alignas(PacketEntry) MessageHead {
-  std::uint32_t packets;
+  std::atomic<std::uint32_t> packets;
 };
 
 struct Heads {
@@ -52,7 +52,8 @@ std::span<PacketEntry> LaneWriter::next() const {
 }
 
 void LaneWriter::push(std::uint32_t packets) {
-  reinterpret_cast<MessageHead*>(message(messages_, shape_, pushed_))->packets = packets;
+  reinterpret_cast<MessageHead*>(message(messages_, shape_, pushed_))
+      ->packets.store(packets, std::memory_order_relaxed);
   ++pushed_;
   head_->pushed.store(pushed_, std::memory_order_release);
 }
@@ -83,7 +84,7 @@ Result<std::optional<std::span<const PacketEntry>>> LaneReader::poll() {
     return absl::DataLossError(concat("it claims ", waiting, " messages at once; there is room for ", shape_.depth));
   }
   std::byte* const at = message(messages_, shape_, taken_);
-  const std::uint32_t packets = *const_cast<volatile std::uint32_t*>(&reinterpret_cast<MessageHead*>(at)->packets);
+  const std::uint32_t packets = reinterpret_cast<MessageHead*>(at)->packets.load(std::memory_order_relaxed);
   if (packets > shape_.unit_packets) {
     return absl::DataLossError(concat("it claims a unit of ", packets, " packets; one has ", shape_.unit_packets));
   }

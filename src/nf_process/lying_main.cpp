@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -101,7 +103,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
          return count;
        }},
       {"exit", [](auto /*out*/, auto count) { return count > 0 ? (std::_Exit(7), count) : count; }},
-      {"crash", [](auto /*out*/, auto count) { return count > 0 ? (std::abort(), count) : count; }},
+      {"crash", [](auto /*out*/, auto count) { return count > 0 ? (std::raise(SIGABRT), count) : count; }},
       {"hang",
        [](auto /*out*/, auto /*count*/) -> std::uint32_t {
          for (;;) ::pause();

@@ -190,13 +190,13 @@ Status serve() {
 
 int main(int count, char** /*arguments*/) {
   if (count != 1 || isatty(catena::nf_process::kControlFd) == 1) {
-    static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see docs/isolation.md\n", stderr));
+    static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see docs/concepts.md\n", stderr));
     return 2;
   }
   prctl(PR_SET_TIMERSLACK, 1);
   const catena::Status status = catena::nf_program::serve();
   if (!status.ok()) {
-    static_cast<void>(std::fprintf(stderr, "ends: %s\n", std::string(status.message()).c_str()));
+    static_cast<void>(std::fputs(catena::concat("ends: ", std::string(status.message()), "\n").c_str(), stderr));
   }
   // without destructors: a device that never answers would be waited for
   std::_Exit(status.ok() ? EXIT_SUCCESS : EXIT_FAILURE);
