@@ -387,10 +387,15 @@ const std::map<std::string, std::function<int(Arguments const&)>> kAttempts = {
     {"personality", [](Arguments const&) { return call(SYS_personality, 0x0040000); }},
     {"affinity",
      [](Arguments const&) {
+       // what it says does not count: it may say yes and do nothing
        cpu_set_t set;
+       cpu_set_t now;
        CPU_ZERO(&set);
        CPU_SET(0, &set);
-       return judge(::sched_setaffinity(0, sizeof(set), &set));
+       ::sched_setaffinity(0, sizeof(set), &set);
+       ::sched_getaffinity(0, sizeof(now), &now);
+       errno = EPERM;
+       return judge(CPU_EQUAL(&set, &now) ? 0 : -1);
      }},
     {"init_module", [](Arguments const&) { return call(SYS_init_module, 0, 0, 0); }},
     {"kexec", [](Arguments const&) { return call(SYS_kexec_load, 0, 0, 0); }},
