@@ -104,6 +104,18 @@ std::map<std::string, Change, std::less<>> const& lies() {
        }},
       {"exit", [](auto /*out*/, auto count) { return count > 0 ? (std::_Exit(7), count) : count; }},
       {"crash", [](auto /*out*/, auto count) { return count > 0 ? (std::raise(SIGABRT), count) : count; }},
+      {"ends-early",
+       [](auto /*out*/, auto count) {
+         static_cast<void>(
+             send(kControlFd, Call::kEnded, R"({"status":{"code":0,"message":""},"statistics":[],"lines":[]})"));
+         return count;
+       }},
+      {"lie-and-die",
+       [](auto out, auto count) {
+         out[0].slot ^= 1;
+         std::thread([] { std::_Exit(0); }).detach();
+         return count;
+       }},
       {"hang",
        [](auto /*out*/, auto /*count*/) -> std::uint32_t {
          for (;;) ::pause();

@@ -48,6 +48,8 @@ constexpr int kMaxFramesPerSecond = 200;
 /// Of private memory: DPDK reserves two gigabytes for tables of its own.
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{6} << 30U;
 constexpr std::uint32_t kMaxThreads = 32;
+/// Connections to a device that one process gets.
+constexpr std::size_t kMaxDevices = 4;
 constexpr uid_t kNobody = 65534;
 
 Result<Fd> make_bell() {
@@ -68,8 +70,9 @@ struct Life {
   std::vector<Fd> devices;  ///< this side's duplicates of its sockets to device servers
   std::shared_ptr<Link> link;
 
-  /// The next frame, waited for until `deadline`, or until the process has ended or `stop` is readable.
-  Result<Frame> receive(Clock::time_point deadline, int stop) {
+  /// The next frame, waited for until `deadline` or until the process has ended. Where `stop` is readable `stopped`
+  /// says whether to go on.
+  Result<Frame> receive(Clock::time_point deadline, int stop, std::function<Status()> const& stopped) {
     for (;;) {
       Result<std::optional<Frame>> frame = reader.poll(control.get(), kMaxFrameBytes);
       if (!frame.ok()) {
@@ -83,7 +86,7 @@ struct Life {
         return absl::DeadlineExceededError("its process does not answer");
       }
       if (polls[2].revents != 0) {
-        return absl::CancelledError("it is stopped");
+        CATENA_RETURN_IF_ERROR(stopped());
       }
       if (polls[1].revents != 0 && (polls[0].revents & POLLIN) == 0) {
         return how_it_ended();
@@ -131,7 +134,8 @@ struct NfProcess::Impl {
 
   mutable std::mutex mutex;
   std::shared_ptr<Link> new_link;
-  std::string failure;  ///< why this life is to end
+  std::string failure;                ///< why a life is to end
+  Link const* failed_link = nullptr;  ///< which one
   bool is_stopping = false;
   bool down = false;
   std::uint64_t restarts = 0;
@@ -193,9 +197,13 @@ struct NfProcess::Impl {
     return life;
   }
 
-  Result<Described> ask(Life& life) const {
+  Result<Frame> receive(Life& life, Clock::time_point deadline) {
+    return life.receive(deadline, stop.get(), [this, &life] { return why_stopped(life); });
+  }
+
+  Result<Described> ask(Life& life) {
     CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDescribe, to_json(options.wanted)));
-    CATENA_ASSIGN_OR_RETURN(const Frame frame, life.receive(Clock::now() + kDescribeLimit, stop.get()));
+    CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, Clock::now() + kDescribeLimit));
     if (frame.call == static_cast<std::uint32_t>(Call::kRefused)) {
       return read_error(text_of(frame.body));
     }
@@ -215,7 +223,7 @@ struct NfProcess::Impl {
     CATENA_RETURN_IF_ERROR(send(socket, Call::kStart, to_json(with)));
     const Clock::time_point deadline = Clock::now() + kStartLimit;
     for (;;) {
-      CATENA_ASSIGN_OR_RETURN(const Frame frame, life.receive(deadline, stop.get()));
+      CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, deadline));
       if (frame.call == static_cast<std::uint32_t>(Call::kWantDevice)) {
         CATENA_RETURN_IF_ERROR(give_device(life, text_of(frame.body)));
         continue;
@@ -243,6 +251,9 @@ struct NfProcess::Impl {
     std::string why = "NFs in processes of their own have a device through its server alone";
     // what the file says decides, not what the process asks for
     static_cast<void>(preference);
+    if (life.devices.size() == kMaxDevices) {
+      return absl::DataLossError("it asks for devices without end");
+    }
     Result<Fd> device = setup.on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
     if (!device.ok()) {
       why = std::string(device.status().message());
@@ -264,12 +275,9 @@ struct NfProcess::Impl {
     Clock::time_point second = Clock::now();
     int frames = 0;
     for (;;) {
-      Result<Frame> frame = life.receive(Clock::now() + std::chrono::seconds(1), stop.get());
+      Result<Frame> frame = receive(life, Clock::now() + std::chrono::seconds(1));
       if (absl::IsDeadlineExceeded(frame.status())) {
         continue;
-      }
-      if (absl::IsCancelled(frame.status())) {
-        return why_stopped();
       }
       CATENA_RETURN_IF_ERROR(frame.status());
       if (Clock::now() - second > std::chrono::seconds(1)) {
@@ -287,11 +295,27 @@ struct NfProcess::Impl {
     }
   }
 
-  Status why_stopped() {
+  /// OK: there was no reason, or it was about a life before this one.
+  Status why_stopped(Life const& life) {
     std::uint64_t rings = 0;
-    static_cast<void>(::read(stop.get(), &rings, sizeof rings));
     const std::scoped_lock lock(mutex);
-    return is_stopping ? absl::CancelledError("") : absl::AbortedError(std::exchange(failure, {}));
+    if (is_stopping) {
+      return absl::CancelledError("");
+    }
+    static_cast<void>(::read(stop.get(), &rings, sizeof rings));
+    const bool is_meant = failed_link != nullptr && failed_link == life.link.get();
+    failed_link = nullptr;
+    return is_meant ? absl::AbortedError(std::exchange(failure, {})) : absl::OkStatus();
+  }
+
+  /// Nobody asks any more for the end of a life that has ended.
+  void forget_failure() {
+    std::uint64_t rings = 0;
+    const std::scoped_lock lock(mutex);
+    failed_link = nullptr;
+    if (!is_stopping) {
+      static_cast<void>(::read(stop.get(), &rings, sizeof rings));
+    }
   }
 
   /// True: that was its last word.
@@ -309,6 +333,9 @@ struct NfProcess::Impl {
         return false;
       case Call::kEnded: {
         CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
+        if (!life.link->is_closed) {
+          return absl::DataLossError("its process ended, and packets were still to come");
+        }
         const std::scoped_lock lock(mutex);
         ended = std::move(said.status);
         statistics = std::move(said.statistics);
@@ -331,22 +358,24 @@ struct NfProcess::Impl {
     }
   }
 
+  bool is_to_stop() const {
+    const std::scoped_lock lock(mutex);
+    return is_stopping;
+  }
+
   /// True: it is to stop.
   bool pause(milliseconds time) {
     const Clock::time_point deadline = Clock::now() + time;
     for (;;) {
-      {
-        const std::scoped_lock lock(mutex);
-        if (is_stopping) {
-          return true;
-        }
+      if (is_to_stop()) {
+        return true;
       }
       if (Clock::now() >= deadline) {
         return false;
       }
       pollfd poll{stop.get(), POLLIN, 0};
       if (::poll(&poll, 1, until(deadline)) > 0) {
-        static_cast<void>(why_stopped());
+        forget_failure();
       }
     }
   }
@@ -382,6 +411,9 @@ struct NfProcess::Impl {
         next_pause = milliseconds(0);
       }
       for (;;) {
+        if (is_to_stop()) {
+          return;
+        }
         spdlog::error("{}: {}; it is started again{}", options.name, std::string(status.message()),
                       next_pause.count() == 0 ? "" : concat(" in ", next_pause.count(), " ms"));
         {
@@ -392,6 +424,7 @@ struct NfProcess::Impl {
           return;
         }
         next_pause = std::clamp(next_pause * 2, kFirstPause, kLongestPause);
+        forget_failure();
         Result<Life> next = begin_again();
         if (next.ok()) {
           now = *std::move(next);
@@ -445,12 +478,13 @@ bool NfProcess::is_down() const {
   return impl_->down;
 }
 
-void NfProcess::fail(std::string_view why) {
+void NfProcess::fail(Link const& link, std::string_view why) {
   {
     const std::scoped_lock lock(impl_->mutex);
-    if (!impl_->failure.empty()) {
+    if (impl_->failed_link == &link) {
       return;
     }
+    impl_->failed_link = &link;
     impl_->failure = why;
   }
   impl_->ring_stop();

@@ -37,6 +37,7 @@ struct ProcessOptions {
 struct Link {
   explicit Link(Channel own) : channel(std::move(own)) {}
   Channel channel;
+  std::atomic<bool> is_closed{false};  ///< there are no more packets for it: it may end
   std::atomic<bool> has_ended{false};  ///< the NF has finished, and said so
   std::atomic<bool> is_gone{false};    ///< the process is no more, and no device works for it
 };
@@ -63,8 +64,8 @@ class NfProcess {
   std::shared_ptr<Link> take_link();
   /// Whether it waits to be started again, not for the first time: packets would wait for too long. Any thread.
   bool is_down() const;
-  /// It lied or hangs: ends this life. Any thread.
-  void fail(std::string_view why);
+  /// It lied or hangs: ends this life, and no later one. Any thread.
+  void fail(Link const& link, std::string_view why);
   /// An eventfd that rings when there is something in the channel for who started it.
   int bell() const;
   int bell_to_nf() const;

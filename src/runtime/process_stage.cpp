@@ -81,7 +81,7 @@ bool ProcessStage::receive() {
                              : take(*sent_.front().unit, **message);
     }
     if (!status.ok()) {
-      process_->fail(concat("its process lies: ", std::string(status.message())));
+      process_->fail(*link_, concat("its process lies: ", std::string(status.message())));
       break;
     }
     of_host_->take();
@@ -231,7 +231,7 @@ void ProcessStage::drop(memory::Unit& unit) {
 Progress ProcessStage::look_for_end() {
   if (!sent_.empty()) {
     if (Clock::now() - sent_.front().at > limit_) {
-      process_->fail("its process does not answer");
+      process_->fail(*link_, "its process does not answer");
     }
     return Progress::kIdle;
   }
@@ -239,13 +239,14 @@ Progress ProcessStage::look_for_end() {
     return Progress::kIdle;
   }
   if (link_ != nullptr && !is_closed_) {
+    link_->is_closed = true;
     to_nf_->close();
     is_closed_ = true;
     closed_at_ = Clock::now();
   }
   if (link_ != nullptr) {
     if (Clock::now() - closed_at_ > limit_) {
-      process_->fail("its process does not end");
+      process_->fail(*link_, "its process does not end");
     }
     return Progress::kIdle;  // until it is gone, and lose() has seen that
   }

@@ -15,7 +15,7 @@
 namespace catena::runtime {
 namespace {
 
-constexpr std::uint64_t kPackets = 3000;
+constexpr std::uint64_t kPackets = 60'000;  // more than there are slots: several lives get some
 
 chain::ChainConfig chain_of(std::string const& type) {
   return chain::parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: c}\nspec:\n"
@@ -63,8 +63,8 @@ TEST_P(Lies, cost_the_nf_its_own_packets_and_are_counted) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Lies,
                          ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "no-frame",
-                                           "bad-verdict", "small-mtu", "less", "too-many", "exit", "crash", "hang",
-                                           "chatter", "unasked", "many-messages"),
+                                           "bad-verdict", "small-mtu", "less", "too-many", "ends-early", "lie-and-die",
+                                           "exit", "crash", "hang", "chatter", "unasked", "many-messages"),
                          [](auto const& lie) {
                            std::string name = lie.param;
                            std::replace(name.begin(), name.end(), '-', '_');
