@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf_process/channel.hpp"
 
+#include "memory/arena.hpp"
+
 #include <catena/core/text.hpp>
 
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 namespace catena::nf_process {
@@ -46,6 +51,22 @@ ChannelShape ChannelShape::of(std::uint32_t unit_packets) {
   return {unit_packets, std::bit_ceil(std::clamp(kPackets / unit_packets, kLeast, kMost))};
 }
 
+std::uint32_t ChannelShape::slots() const { return std::max(memory::kMinSlots, std::bit_ceil(depth * unit_packets)); }
+
+Result<std::pair<Fd, Fd>> make_bell() {
+  std::array<int, 2> ends{};
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return absl::ResourceExhaustedError(concat("socketpair: ", std::strerror(errno)));
+  }
+  return std::pair(Fd(ends[0]), Fd(ends[1]));
+}
+
+void silence(int bell) {
+  std::array<std::byte, 4096> rings;
+  while (::recv(bell, rings.data(), rings.size(), MSG_DONTWAIT) == static_cast<ssize_t>(rings.size())) {
+  }
+}
+
 std::span<PacketEntry> LaneWriter::next() const {
   std::byte* const at = message(messages_, shape_, pushed_) + sizeof(MessageHead);
   return {reinterpret_cast<PacketEntry*>(at), shape_.unit_packets};
@@ -63,8 +84,7 @@ void LaneWriter::wake() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (head_->armed.load(std::memory_order_relaxed) != 0) {
     head_->armed.store(0, std::memory_order_relaxed);
-    const std::uint64_t one = 1;
-    static_cast<void>(::write(bell_, &one, sizeof one));
+    static_cast<void>(::send(bell_, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL));  // where it is full, it rings already
   }
 }
 
@@ -99,8 +119,7 @@ void LaneReader::arm() {
     return;
   }
   if (is_armed_) {
-    std::uint64_t rings = 0;
-    static_cast<void>(::read(bell_, &rings, sizeof rings));
+    silence(bell_);
   }
   is_armed_ = true;
   head_->armed.store(1, std::memory_order_relaxed);

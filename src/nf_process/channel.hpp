@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 
 /// NFs in processes of their own: what both ends share, and the end that trusts nobody.
 namespace catena::nf_process {
@@ -21,7 +22,17 @@ struct ChannelShape {
 
   /// For units of so many packets: enough of them on the way that neither end waits for the other.
   static ChannelShape of(std::uint32_t unit_packets);
+  /// Slots of the frames that cross with the messages: a power of two. Message number i has those from first_slot(i)
+  /// on.
+  std::uint32_t slots() const;
+  std::uint32_t first_slot(std::uint32_t message) const { return (message & (depth - 1)) * unit_packets; }
 };
+
+/// What wakes the other process: a pair of sockets, an end for each. Whatever one does with his, nobody waits at the
+/// other: flags of a descriptor belong to its end alone. ResourceExhausted where there is none.
+Result<std::pair<device::remote::Fd, device::remote::Fd>> make_bell();
+/// It does not ring any more.
+void silence(int bell);
 
 /// One packet of a unit that changes hands: where its frame is, and its metadata (see packet::MetaColumns).
 struct PacketEntry {
@@ -66,7 +77,7 @@ class LaneWriter {
   std::span<PacketEntry> next() const;
   /// The next message is there, with so many packets.
   void push(std::uint32_t packets);
-  /// Wakes the reader where it sleeps: after one push() or several.
+  /// Wakes the reader where it sleeps: after one push() or several. Never waits.
   void wake();
   void close();
 

@@ -27,15 +27,9 @@ IsolatedNf::IsolatedNf(std::unique_ptr<NfProcess> process) : process_(std::move(
   descriptor_.has_kernel = described.has_kernel;
 }
 
-void IsolatedNf::prepare(Setup setup, int frames_fd, std::uint32_t slots) {
-  setup_ = std::move(setup);
-  setup_.slots = slots;
-  frames_fd_ = frames_fd;
-}
-
 Status IsolatedNf::start(nf::RunContext const& context) {
   setup_.context = context;
-  return process_->start(setup_, frames_fd_);
+  return process_->start(setup_);
 }
 
 nf::Hints IsolatedNf::hints() const { return {.cr = packet::kAllFields, .cw = packet::kAllFields}; }

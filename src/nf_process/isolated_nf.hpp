@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace catena::nf_process {
@@ -23,7 +24,7 @@ class IsolatedNf final : public nf::Nf, public nf::Persistent {
   /// Of this NF: what the process said of it. Lives as long as this.
   nf::Descriptor const& descriptor() const { return descriptor_; }
   /// What the process is to make its NF of; before start().
-  void prepare(Setup setup, int frames_fd, std::uint32_t slots);
+  void prepare(Setup setup) { setup_ = std::move(setup); }
   NfProcess& process() { return *process_; }
 
   /// The process makes the NF. Errors: the NF's own.
@@ -42,7 +43,6 @@ class IsolatedNf final : public nf::Nf, public nf::Persistent {
   std::vector<nf::DropReason> reasons_;
   nf::Descriptor descriptor_;
   Setup setup_;
-  int frames_fd_ = -1;
 };
 
 }  // namespace catena::nf_process

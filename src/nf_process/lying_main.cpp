@@ -4,10 +4,14 @@
 #include "nf_process/channel.hpp"
 #include "nf_process/protocol.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -26,6 +30,12 @@ using catena::device::remote::receive_frame;
 
 constexpr std::uint32_t kMaxBytes = 64U << 20;
 
+[[noreturn]] void wait_for_ever() {
+  for (;;) {
+    ::poll(nullptr, 0, -1);
+  }
+}
+
 struct Ends {
   LaneReader in;
   LaneWriter out;
@@ -33,7 +43,7 @@ struct Ends {
 
 /// Gives back each unit as it came, after `change` had a look at it.
 void work(Channel const& channel, std::function<std::uint32_t(std::span<PacketEntry>, std::uint32_t)> const& change) {
-  Ends ends{channel.reader_of_nf(kBellToNfFd), channel.writer_to_host(kBellToHostFd)};
+  Ends ends{channel.reader_of_nf(kBellFd), channel.writer_to_host(kBellFd)};
   for (;;) {
     const bool is_closed = ends.in.is_closed();
     const auto message = ends.in.poll();
@@ -41,7 +51,7 @@ void work(Channel const& channel, std::function<std::uint32_t(std::span<PacketEn
       return;
     }
     if (!message->has_value()) {
-      pollfd bell{kBellToNfFd, POLLIN, 0};
+      pollfd bell{kBellFd, POLLIN, 0};
       ::poll(&bell, 1, 10);
       continue;
     }
@@ -104,6 +114,14 @@ std::map<std::string, Change, std::less<>> const& lies() {
        }},
       {"exit", [](auto /*out*/, auto count) { return count > 0 ? (std::_Exit(7), count) : count; }},
       {"crash", [](auto /*out*/, auto count) { return count > 0 ? (std::raise(SIGABRT), count) : count; }},
+      {"blocking-bell",
+       [](auto /*out*/, auto count) {
+         ::fcntl(kBellFd, F_SETFL, 0);
+         std::array<char, 4096> rings{};
+         while (::recv(kBellFd, rings.data(), rings.size(), 0) > 0) {
+         }
+         return count;
+       }},
       {"ends-early",
        [](auto /*out*/, auto count) {
          static_cast<void>(
@@ -116,10 +134,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
          std::thread([] { std::_Exit(0); }).detach();
          return count;
        }},
-      {"hang",
-       [](auto /*out*/, auto /*count*/) -> std::uint32_t {
-         for (;;) ::pause();
-       }},
+      {"hang", [](auto /*out*/, auto /*count*/) -> std::uint32_t { wait_for_ever(); }},
       {"chatter",
        [](auto /*out*/, auto count) {
          for (;;) {
@@ -141,16 +156,24 @@ std::map<std::string, Change, std::less<>> const& lies() {
   return kLies;
 }
 
+/// Of a type: a life that begins later says nothing, and one before ends then. Milliseconds since 1970 follow.
+constexpr std::string_view kMuteFrom = "mute-from-";
+
+std::int64_t mute_from(std::string const& type) { return std::strtoll(type.c_str() + kMuteFrom.size(), nullptr, 10); }
+
+std::int64_t now_ms() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
 /// Claims more messages than there can be, or answers what it was not asked.
 void claim(Channel const& channel, std::uint32_t messages) {
-  LaneWriter out = channel.writer_to_host(kBellToHostFd);
+  LaneWriter out = channel.writer_to_host(kBellFd);
   for (std::uint32_t i = 0; i < messages; ++i) {
     out.push(1);
   }
   out.wake();
-  for (;;) {
-    ::pause();
-  }
+  wait_for_ever();
 }
 
 }  // namespace
@@ -169,6 +192,9 @@ int main() {
         const std::string_view begin = R"("type":")";
         const std::size_t at = text.find(begin) + begin.size();
         type = text.substr(at, text.find('"', at) - at);
+        if (type.starts_with(kMuteFrom) && now_ms() > mute_from(type)) {
+          wait_for_ever();
+        }
         const std::string_view said = type == "babble"        ? "{\"type\":"
                                       : type == "other-type"  ? R"({"type":3})"
                                       : type == "evil-reason" ? R"({"type":"x","help":"","has_kernel":false,)"
@@ -182,9 +208,12 @@ int main() {
         channel_fd = std::move(frame->fd);
         break;
       case Call::kStart: {
+        while (type == "wants-devices") {
+          static_cast<void>(send(kControlFd, Call::kWantDevice, "auto"));
+        }
         if (type == "refuses-with-nothing") {
           static_cast<void>(send(kControlFd, Call::kRefused, R"({"code":0,"message":""})"));
-          ::pause();
+          wait_for_ever();
         }
         const std::string_view begin = R"("unit_packets":)";
         const auto packets =
@@ -199,6 +228,12 @@ int main() {
         }
         if (type == "many-messages") {
           claim(*channel, 1'000'000);
+        }
+        if (type.starts_with(kMuteFrom)) {
+          while (now_ms() <= mute_from(type)) {
+            ::usleep(1000);
+          }
+          return 7;
         }
         const auto lie = lies().find(type);
         work(*channel, lie == lies().end() ? lies().at("honest") : lie->second);

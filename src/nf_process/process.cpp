@@ -8,6 +8,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
@@ -19,7 +20,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -37,8 +40,8 @@ constexpr std::chrono::seconds kDescribeLimit{30};
 constexpr std::chrono::seconds kStartLimit{120};
 /// How long it may take to exit once it has said that it ends.
 constexpr std::chrono::seconds kExitLimit{5};
-/// How long a device server may take to have ended the work of a client that is gone.
-constexpr std::chrono::seconds kDeviceLimit{10};
+/// How long packets wait for a process that is started again.
+constexpr std::chrono::seconds kPatience{1};
 constexpr milliseconds kFirstPause{1000};
 constexpr milliseconds kLongestPause{30'000};
 /// A process that lived for so long has a clean record again.
@@ -52,7 +55,7 @@ constexpr std::uint32_t kMaxThreads = 32;
 constexpr std::size_t kMaxDevices = 4;
 constexpr uid_t kNobody = 65534;
 
-Result<Fd> make_bell() {
+Result<Fd> make_event() {
   Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   return bell ? Result<Fd>(std::move(bell)) : absl::ResourceExhaustedError(concat("eventfd: ", std::strerror(errno)));
 }
@@ -62,18 +65,63 @@ int until(Clock::time_point deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
 }
 
+std::string in_one_line(Status const& status) {
+  std::string text(status.message());
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+/// What a process writes goes to the log, and no more of it than somebody could read.
+class Lines {
+ public:
+  explicit Lines(std::string name) : name_(std::move(name)) {}
+  void take(std::string_view line) {
+    if (line.starts_with("EAL: Error creating")) {
+      return;  // DPDK makes no file there, and needs none
+    }
+    if (const Clock::time_point now = Clock::now(); now - second_ > std::chrono::seconds(1)) {
+      if (left_out_ > 0) {
+        spdlog::warn("{}: {} more lines are left out", name_, left_out_);
+      }
+      second_ = now;
+      lines_ = 0;
+      left_out_ = 0;
+    }
+    if (++lines_ <= kMaxLines) {
+      spdlog::info("{}: {}", name_, line);
+    } else {
+      ++left_out_;
+    }
+  }
+
+ private:
+  static constexpr int kMaxLines = 100;  // a second
+  std::string name_;
+  Clock::time_point second_;
+  int lines_ = 0;
+  std::uint64_t left_out_ = 0;
+};
+
 /// One process, from its start to its end.
 struct Life {
   std::unique_ptr<sandbox::SandboxedProcess> process;
   Fd control;
   FrameReader reader;
-  std::vector<Fd> devices;  ///< this side's duplicates of its sockets to device servers
+  std::size_t devices = 0;  ///< that it asked for
   std::shared_ptr<Link> link;
 
   /// The next frame, waited for until `deadline` or until the process has ended. Where `stop` is readable `stopped`
   /// says whether to go on.
   Result<Frame> receive(Clock::time_point deadline, int stop, std::function<Status()> const& stopped) {
     for (;;) {
+      // in front of what may come without end
+      pollfd asked{stop, POLLIN, 0};
+      if (::poll(&asked, 1, 0) > 0) {
+        CATENA_RETURN_IF_ERROR(stopped());
+      }
+      if (Clock::now() >= deadline) {
+        return absl::DeadlineExceededError("its process does not answer");
+      }
       Result<std::optional<Frame>> frame = reader.poll(control.get(), kMaxFrameBytes);
       if (!frame.ok()) {
         return absl::IsUnavailable(frame.status()) ? how_it_ended() : frame.status();
@@ -82,13 +130,8 @@ struct Life {
         return **std::move(frame);
       }
       std::array<pollfd, 3> polls{{{control.get(), POLLIN, 0}, {process->pidfd(), POLLIN, 0}, {stop, POLLIN, 0}}};
-      if (::poll(polls.data(), polls.size(), until(deadline)) == 0) {
-        return absl::DeadlineExceededError("its process does not answer");
-      }
-      if (polls[2].revents != 0) {
-        CATENA_RETURN_IF_ERROR(stopped());
-      }
-      if (polls[1].revents != 0 && (polls[0].revents & POLLIN) == 0) {
+      if (::poll(polls.data(), polls.size(), until(deadline)) > 0 && polls[1].revents != 0 &&
+          (polls[0].revents & POLLIN) == 0) {
         return how_it_ended();
       }
     }
@@ -101,22 +144,6 @@ struct Life {
                                   : *status > kSignal ? concat("its process was ended by signal ", *status - kSignal)
                                                       : concat("its process ended with status ", *status));
   }
-
-  /// Waits until servers have ended what they did for the process: nothing writes to its packets then.
-  void end_devices() {
-    for (Fd const& device : devices) {
-      ::shutdown(device.get(), SHUT_WR);
-    }
-    const Clock::time_point deadline = Clock::now() + kDeviceLimit;
-    std::array<std::byte, 4096> rest;
-    for (Fd const& device : devices) {
-      pollfd poll{device.get(), POLLIN, 0};
-      while (::poll(&poll, 1, until(deadline)) > 0 &&
-             ::recv(device.get(), rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
-      }
-    }
-    devices.clear();
-  }
 };
 
 }  // namespace
@@ -124,11 +151,9 @@ struct Life {
 struct NfProcess::Impl {
   ProcessOptions options;
   Described described;
-  Fd bell_to_nf;
-  Fd bell_to_host;
+  Fd bell;  ///< this side's end; each life brings another one, behind the same number
   Fd stop;  ///< an eventfd: the keeper is to end, or to end this life
   Setup setup;
-  int frames_fd = -1;
   std::optional<Life> now;  ///< the keeper's, once there is one
   std::thread keeper;
 
@@ -137,7 +162,8 @@ struct NfProcess::Impl {
   std::string failure;                ///< why a life is to end
   Link const* failed_link = nullptr;  ///< which one
   bool is_stopping = false;
-  bool down = false;
+  bool pauses = false;                       ///< between lives
+  std::optional<Clock::time_point> died_at;  ///< nothing: it lives
   std::uint64_t restarts = 0;
   pid_t pid = 0;
   std::vector<std::string> start_lines;
@@ -170,12 +196,16 @@ struct NfProcess::Impl {
     }
     Life life;
     life.control = Fd(ends[0]);
+    CATENA_ASSIGN_OR_RETURN(const auto bells, make_bell());
+    if (::dup3(bells.first.get(), bell.get(), O_CLOEXEC) < 0) {
+      return absl::ResourceExhaustedError(concat("dup3: ", std::strerror(errno)));
+    }
     constexpr timeval kSendLimit{5, 0};  // who does not read is not waited for
     ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
     const Fd other(ends[1]);
     sandbox::SandboxOptions sandbox;
     sandbox.program = options.program;
-    sandbox.fds = {other.get(), bell_to_nf.get(), bell_to_host.get()};
+    sandbox.fds = {other.get(), bells.second.get()};
     sandbox.readable.push_back({options.program, {}});
     // DPDK counts processors, and looks whether a module for PCI devices is loaded: not one that it could see
     sandbox.readable.push_back({"/sys/devices/system/cpu", {}});
@@ -185,13 +215,9 @@ struct NfProcess::Impl {
     }
     sandbox.uid = options.uid ? options.uid : ::geteuid() == 0 ? std::optional(kNobody) : std::nullopt;
     sandbox.gid = options.gid ? options.gid : ::geteuid() == 0 ? std::optional<gid_t>(kNobody) : std::nullopt;
-    sandbox.memory_bytes = kMemoryBytes + std::uint64_t{setup.slots} * packet::kSlotBytes;
+    sandbox.memory_bytes = kMemoryBytes;
     sandbox.max_threads = kMaxThreads;
-    sandbox.on_line = [name = options.name](std::string_view line) {
-      if (!line.starts_with("EAL: Error creating")) {  // DPDK makes no file there, and needs none
-        spdlog::info("{}: {}", name, line);
-      }
-    };
+    sandbox.on_line = [lines = std::make_shared<Lines>(options.name)](std::string_view line) { lines->take(line); };
     CATENA_ASSIGN_OR_RETURN(life.process,
                             do_process_work([&] { return sandbox::SandboxedProcess::start(std::move(sandbox)); }));
     return life;
@@ -216,9 +242,10 @@ struct NfProcess::Impl {
   /// `is_refused`: where given, tells that the error is the NF's own.
   Status start_nf(Life& life, Setup const& with, bool* is_refused = nullptr) {
     CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::create(ChannelShape::of(with.unit_packets)));
-    life.link = std::make_shared<Link>(std::move(channel));
+    CATENA_ASSIGN_OR_RETURN(auto frames, device::remote::Mapping::create(std::size_t{with.slots} * packet::kSlotBytes));
+    life.link = std::make_shared<Link>(std::move(channel), std::move(frames));
     const int socket = life.control.get();
-    CATENA_RETURN_IF_ERROR(send(socket, Call::kFrames, "", frames_fd));
+    CATENA_RETURN_IF_ERROR(send(socket, Call::kFrames, "", life.link->frames.fd()));
     CATENA_RETURN_IF_ERROR(send(socket, Call::kChannel, "", life.link->channel.fd()));
     CATENA_RETURN_IF_ERROR(send(socket, Call::kStart, to_json(with)));
     const Clock::time_point deadline = Clock::now() + kStartLimit;
@@ -242,7 +269,8 @@ struct NfProcess::Impl {
       start_lines = std::move(started.lines);
       pid = life.process->pid();
       new_link = life.link;
-      down = false;
+      pauses = false;
+      died_at.reset();
       return absl::OkStatus();
     }
   }
@@ -251,7 +279,7 @@ struct NfProcess::Impl {
     std::string why = "NFs in processes of their own have a device through its server alone";
     // what the file says decides, not what the process asks for
     static_cast<void>(preference);
-    if (life.devices.size() == kMaxDevices) {
+    if (++life.devices > kMaxDevices) {
       return absl::DataLossError("it asks for devices without end");
     }
     Result<Fd> device = setup.on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
@@ -264,7 +292,6 @@ struct NfProcess::Impl {
     CATENA_ASSIGN_OR_RETURN(const device::remote::Mapping page, device::remote::make_client_page());
     CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevicePage, "", page.fd()));
     CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevice, "", device->get()));
-    life.devices.push_back(*std::move(device));
     return absl::OkStatus();
   }
 
@@ -334,7 +361,9 @@ struct NfProcess::Impl {
       case Call::kEnded: {
         CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
         if (!life.link->is_closed) {
-          return absl::DataLossError("its process ended, and packets were still to come");
+          return absl::DataLossError(said.status.ok()
+                                         ? "its process ended, and packets were still to come"
+                                         : concat("its process ended: ", std::string(said.status.message())));
         }
         const std::scoped_lock lock(mutex);
         ended = std::move(said.status);
@@ -351,7 +380,6 @@ struct NfProcess::Impl {
 
   void end(Life& life, bool has_finished) {
     life.process.reset();  // returns when it is gone
-    life.end_devices();
     if (life.link != nullptr) {
       life.link->has_ended = has_finished;
       life.link->is_gone = true;
@@ -380,6 +408,15 @@ struct NfProcess::Impl {
     }
   }
 
+  /// No thread, or no memory, is no reason for this process to end.
+  Result<Life> try_again() {
+    try {
+      return begin_again();
+    } catch (std::exception const& error) {
+      return absl::ResourceExhaustedError(error.what());
+    }
+  }
+
   Result<Life> begin_again() {
     CATENA_ASSIGN_OR_RETURN(Life next, launch());
     CATENA_ASSIGN_OR_RETURN(const Described said, ask(next));
@@ -402,6 +439,10 @@ struct NfProcess::Impl {
     for (;;) {
       const Clock::time_point born = Clock::now();
       Status status = watch(*now);
+      {
+        const std::scoped_lock lock(mutex);
+        died_at = Clock::now();
+      }
       end(*now, status.ok());
       now.reset();
       if (status.ok() || absl::IsCancelled(status)) {
@@ -414,18 +455,18 @@ struct NfProcess::Impl {
         if (is_to_stop()) {
           return;
         }
-        spdlog::error("{}: {}; it is started again{}", options.name, std::string(status.message()),
+        spdlog::error("{}: {}; it is started again{}", options.name, in_one_line(status),
                       next_pause.count() == 0 ? "" : concat(" in ", next_pause.count(), " ms"));
         {
           const std::scoped_lock lock(mutex);
-          down = next_pause.count() != 0;
+          pauses = next_pause.count() != 0;
         }
         if (pause(next_pause)) {
           return;
         }
         next_pause = std::clamp(next_pause * 2, kFirstPause, kLongestPause);
         forget_failure();
-        Result<Life> next = begin_again();
+        Result<Life> next = try_again();
         if (next.ok()) {
           now = *std::move(next);
           const std::scoped_lock lock(mutex);
@@ -445,9 +486,8 @@ NfProcess::~NfProcess() = default;
 Result<std::unique_ptr<NfProcess>> NfProcess::create(ProcessOptions options) {
   auto impl = std::make_unique<Impl>();
   impl->options = std::move(options);
-  CATENA_ASSIGN_OR_RETURN(impl->bell_to_nf, make_bell());
-  CATENA_ASSIGN_OR_RETURN(impl->bell_to_host, make_bell());
-  CATENA_ASSIGN_OR_RETURN(impl->stop, make_bell());
+  CATENA_ASSIGN_OR_RETURN(impl->bell, make_event());
+  CATENA_ASSIGN_OR_RETURN(impl->stop, make_event());
   CATENA_ASSIGN_OR_RETURN(impl->now, impl->launch());
   CATENA_ASSIGN_OR_RETURN(impl->described, impl->ask(*impl->now));
   return std::unique_ptr<NfProcess>(new NfProcess(std::move(impl)));
@@ -455,16 +495,19 @@ Result<std::unique_ptr<NfProcess>> NfProcess::create(ProcessOptions options) {
 
 Described const& NfProcess::described() const { return impl_->described; }
 
-Status NfProcess::start(Setup const& setup, int frames_fd) {
+Status NfProcess::start(Setup const& setup) {
   impl_->setup = setup;
-  impl_->frames_fd = frames_fd;
   bool is_refused = false;
   if (Status status = impl_->start_nf(*impl_->now, setup, &is_refused); !status.ok()) {
     return is_refused ? status
                       : Status(status.code(), concat(impl_->options.position, ": NF '", impl_->options.name,
                                                      "': ", std::string(status.message())));
   }
-  impl_->keeper = std::thread([impl = impl_.get()] { impl->keep(); });
+  try {
+    impl_->keeper = std::thread([impl = impl_.get()] { impl->keep(); });
+  } catch (std::system_error const& error) {
+    return absl::ResourceExhaustedError(concat("no thread to watch a process: ", error.what()));
+  }
   return absl::OkStatus();
 }
 
@@ -475,7 +518,7 @@ std::shared_ptr<Link> NfProcess::take_link() {
 
 bool NfProcess::is_down() const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->down;
+  return impl_->pauses || (impl_->died_at && Clock::now() - *impl_->died_at > kPatience);
 }
 
 void NfProcess::fail(Link const& link, std::string_view why) {
@@ -490,9 +533,7 @@ void NfProcess::fail(Link const& link, std::string_view why) {
   impl_->ring_stop();
 }
 
-int NfProcess::bell() const { return impl_->bell_to_host.get(); }
-
-int NfProcess::bell_to_nf() const { return impl_->bell_to_nf.get(); }
+int NfProcess::bell() const { return impl_->bell.get(); }
 
 std::uint64_t NfProcess::restarts() const {
   const std::scoped_lock lock(impl_->mutex);

@@ -33,13 +33,16 @@ struct ProcessOptions {
   std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device;
 };
 
-/// One life of an NF's process, as who gives it packets sees it.
+/// One life of an NF's process, as who gives it packets sees it. Its memory is of this life alone: what still works in
+/// it when the process is gone, a device perhaps, disturbs nobody.
 struct Link {
-  explicit Link(Channel own) : channel(std::move(own)) {}
+  Link(Channel own_channel, device::remote::Mapping own_frames)
+      : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
   Channel channel;
+  device::remote::Mapping frames;      ///< ChannelShape::slots() slots, in which packets cross
   std::atomic<bool> is_closed{false};  ///< there are no more packets for it: it may end
   std::atomic<bool> has_ended{false};  ///< the NF has finished, and said so
-  std::atomic<bool> is_gone{false};    ///< the process is no more, and no device works for it
+  std::atomic<bool> is_gone{false};    ///< the process is no more
 };
 
 /// An NF's process in its sandbox: started, watched, and started again when it ends unasked, lies or hangs: at once the
@@ -56,19 +59,17 @@ class NfProcess {
   NfProcess& operator=(NfProcess const&) = delete;
 
   Described const& described() const;
-  /// The process makes its NF, over the slots behind `frames_fd`, which has to stay open as long as this, and is ready
-  /// for packets. Errors: those of the NF.
-  Status start(Setup const& setup, int frames_fd);
+  /// The process makes its NF and is ready for packets. Errors: those of the NF.
+  Status start(Setup const& setup);
 
   /// A life that nobody has taken yet; null: there is none now. Any thread.
   std::shared_ptr<Link> take_link();
-  /// Whether it waits to be started again, not for the first time: packets would wait for too long. Any thread.
+  /// Whether packets would wait for too long: it is to be started again later, or takes its time. Any thread.
   bool is_down() const;
   /// It lied or hangs: ends this life, and no later one. Any thread.
   void fail(Link const& link, std::string_view why);
-  /// An eventfd that rings when there is something in the channel for who started it.
+  /// This side's end of the bell, for both lanes: readable when there is something in the channel.
   int bell() const;
-  int bell_to_nf() const;
   std::uint64_t restarts() const;
 
   // What it said last; any thread.

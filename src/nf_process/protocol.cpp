@@ -19,7 +19,10 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxEntries = 256;
 constexpr std::size_t kMaxName = 64;
-constexpr std::size_t kMaxLine = 4096;
+constexpr std::size_t kMaxStatistics = 16'384;
+constexpr std::size_t kMaxStatisticName = 256;
+constexpr std::size_t kMaxLine = 65'536;
+constexpr std::size_t kMaxReason = 200;
 
 Json to_value(std::vector<nf::Statistic> const& statistics) {
   Json list = Json::array();
@@ -41,7 +44,7 @@ auto parsed(std::string_view text, Read read) -> Result<decltype(read(Json()))> 
   try {
     return read(Json::parse(text));
   } catch (std::exception const& error) {
-    return absl::DataLossError(concat("its words cannot be read: ", error.what()));
+    return absl::DataLossError(concat("its words cannot be read: ", std::string(error.what()).substr(0, kMaxReason)));
   }
 }
 
@@ -64,20 +67,19 @@ std::string name_of(Json const& value) {
   return name;
 }
 
-/// Text for people, of one line or of several.
+/// Text for people, of one line or of several: the beginning, with '?' for what a terminal might obey. Not ASCII are
+/// names of files alone.
 std::string text_for_people(Json const& value) {
-  auto text = value.get<std::string>();
-  require(text.size() <= kMaxLine);
+  std::string text = value.get<std::string>().substr(0, kMaxLine);
   for (char& c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    c = byte < 0x20 && c != '\n' ? '?' : byte == 0x7f ? '?' : c;
+    c = absl::ascii_isprint(static_cast<unsigned char>(c)) || c == '\n' ? c : '?';
   }
   return text;
 }
 
 template <typename Read>
 auto list_of(Json const& value, Read read) {
-  require(value.is_array() && value.size() <= kMaxEntries);
+  require(value.is_array() && value.size() <= kMaxEntries);  // enough for each NF that there is
   std::vector<decltype(read(value))> list;
   for (Json const& entry : value) {
     list.push_back(read(entry));
@@ -86,9 +88,14 @@ auto list_of(Json const& value, Read read) {
 }
 
 std::vector<nf::Statistic> statistics_of(Json const& value) {
-  return list_of(value, [](Json const& entry) {
-    return nf::Statistic{name_of(entry.at(0)), entry.at(1).get<std::uint64_t>()};
-  });
+  require(value.is_array() && value.size() <= kMaxStatistics);
+  std::vector<nf::Statistic> statistics;
+  for (Json const& entry : value) {
+    std::string name = text_for_people(entry.at(0)).substr(0, kMaxStatisticName);
+    std::replace(name.begin(), name.end(), '\n', '?');
+    statistics.push_back({std::move(name), entry.at(1).get<std::uint64_t>()});
+  }
+  return statistics;
 }
 
 Status status_of(Json const& value) {

@@ -40,8 +40,7 @@ inline constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
 
 /// Where the process finds what it is started with.
 inline constexpr int kControlFd = 3;
-inline constexpr int kBellToNfFd = 4;    ///< an eventfd that wakes it
-inline constexpr int kBellToHostFd = 5;  ///< one that it wakes with
+inline constexpr int kBellFd = 4;  ///< its end of the bell
 
 /// Which NF the process is to be.
 struct Wanted {
@@ -85,7 +84,7 @@ struct Ended {
 };
 
 // Texts of frames. Reading: DataLoss where it is not what it should be, or more than there should be of anything; names
-// are what metrics can have, and lines are printable.
+// of drop reasons are what metrics have, and other text is printable and not endless.
 std::string to_json(Wanted const& wanted);
 std::string to_json(Described const& described);
 std::string to_json(Setup const& setup);

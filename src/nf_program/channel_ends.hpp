@@ -17,7 +17,7 @@ namespace catena::nf_program {
 /// Units as they were sent, in slots that are this process's until they go back.
 class ChannelSource final : public io::Source {
  public:
-  /// `bell`: an eventfd that rings when there is something. `is_live`: time passes without packets.
+  /// `bell`: readable when there is something. `is_live`: time passes without packets.
   ChannelSource(nf_process::LaneReader reader, int bell, bool is_live) : reader_(reader), bell_(bell) {
     if (is_live) {
       clock_.emplace();

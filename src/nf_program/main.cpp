@@ -34,8 +34,7 @@ using device::remote::receive_frame;
 using nf_process::Call;
 using nf_process::Channel;
 using nf_process::ChannelShape;
-using nf_process::kBellToHostFd;
-using nf_process::kBellToNfFd;
+using nf_process::kBellFd;
 using nf_process::kControlFd;
 using nf_process::Setup;
 using runtime::Session;
@@ -107,11 +106,11 @@ class Path {
       return memory::PacketPool::create_over(frames->get(), setup.slots, setup.unit_packets, queues);
     };
     options.make_source = [this, &setup]() -> Result<std::unique_ptr<io::Source>> {
-      return std::make_unique<ChannelSource>(channel_.reader_of_nf(kBellToNfFd), kBellToNfFd, setup.ends.live_rx);
+      return std::make_unique<ChannelSource>(channel_.reader_of_nf(kBellFd), kBellFd, setup.ends.live_rx);
     };
     ChannelSink* sink = nullptr;
     options.make_sink = [this, &sink]() -> Result<std::unique_ptr<io::Sink>> {
-      auto made = std::make_unique<ChannelSink>(channel_.writer_to_host(kBellToHostFd), channel_.counts(), reasons_);
+      auto made = std::make_unique<ChannelSink>(channel_.writer_to_host(kBellFd), channel_.counts(), reasons_);
       sink = made.get();
       return made;
     };

@@ -89,6 +89,7 @@ nf_process::Setup setup_of(chain::NfConfig const& config, chain::ChainConfig con
   setup.device = device::to_string(chain.devices.front());
   setup.ends = chain::ends_of(chain.rx, chain.tx);
   setup.unit_packets = chain.tuning.unit_packets;
+  setup.slots = nf_process::ChannelShape::of(setup.unit_packets).slots();
   setup.units_per_launch = chain.tuning.units_per_launch;
   setup.launches_in_flight = chain.tuning.launches_in_flight;
   setup.device_limit_ms = chain.tuning.device_limit_ms;

@@ -5,6 +5,7 @@
 #include <catena/packet/headers.hpp>
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace catena::runtime {
@@ -49,21 +50,25 @@ Result<Progress> ProcessStage::poll() {
     const bool is_gone = link_->is_gone.load(std::memory_order_acquire);  // then nothing more is written
     worked = receive();
     if (is_gone) {
+      while (receive()) {  // what it gave back before it went
+      }
       lose();
       worked = true;
     } else {
       worked = send() || worked;
     }
-  } else if (process_->is_down()) {
-    worked = drop_waiting();
+  } else {
+    nf_process::silence(process_->bell());
+    worked = process_->is_down() && drop_waiting();
   }
   return worked ? Progress::kWorked : look_for_end();
 }
 
 void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
   link_ = std::move(link);
-  to_nf_ = link_->channel.writer_to_nf(process_->bell_to_nf());
+  to_nf_ = link_->channel.writer_to_nf(process_->bell());
   of_host_ = link_->channel.reader_of_host(process_->bell());
+  messages_ = 0;
   seen_.clear();
   is_closed_ = false;
 }
@@ -77,8 +82,8 @@ bool ProcessStage::receive() {
       break;
     }
     if (status.ok()) {
-      status = sent_.empty() ? absl::DataLossError("it gives back what it does not have")
-                             : take(*sent_.front().unit, **message);
+      status =
+          sent_.empty() ? absl::DataLossError("it gives back what it does not have") : take(sent_.front(), **message);
     }
     if (!status.ok()) {
       process_->fail(*link_, concat("its process lies: ", std::string(status.message())));
@@ -98,14 +103,15 @@ bool ProcessStage::receive() {
 }
 
 /// All of it is checked before any of it counts.
-Status ProcessStage::take(memory::Unit& unit, std::span<const PacketEntry> entries) {
+Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries) {
+  memory::Unit const& unit = *sent.unit;
   if (entries.size() != unit.count) {
     return absl::DataLossError(concat("a unit of ", unit.count, " packets has ", entries.size()));
   }
   entries_.assign(entries.begin(), entries.end());
   const packet::Batch batch = pool_->batch(unit);
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    if (entries_[i].slot != batch.slots()[i]) {
+    if (entries_[i].slot != sent.first_slot + i) {
       return absl::DataLossError("a packet is not in its slot");
     }
     if (is_alive(batch.meta().verdict[batch.slots()[i]]) && !is_sound(entries_[i])) {
@@ -122,6 +128,8 @@ Status ProcessStage::take(memory::Unit& unit, std::span<const PacketEntry> entri
 
 void ProcessStage::decide(packet::Packet const& packet, PacketEntry const& entry) {
   ++instance_->counters().in;
+  // nobody else can change it then: what is parsed is what later NFs read
+  std::memcpy(pool_->slot(packet.slot()) + entry.offset, slot_of(entry.slot) + entry.offset, entry.length);
   packet.set_extent(entry.offset, entry.length);
   packet.set_port(entry.port);
   packet.set_mtu(entry.mtu);
@@ -149,8 +157,7 @@ bool ProcessStage::send() {
     if (unit == nullptr) {
       break;
     }
-    write(*unit);
-    sent_.push_back({unit, Clock::now()});
+    sent_.push_back({unit, write(*unit), Clock::now()});
     packets += std::max(unit->count, 1U);
     worked = true;
   }
@@ -160,7 +167,8 @@ bool ProcessStage::send() {
   return worked;
 }
 
-void ProcessStage::write(memory::Unit const& unit) {
+std::uint32_t ProcessStage::write(memory::Unit const& unit) {
+  const std::uint32_t first_slot = link_->channel.shape().first_slot(messages_++);
   const std::span<PacketEntry> entries = to_nf_->next();
   packet::MetaColumns const& meta = pool_->meta();
   for (std::uint32_t i = 0; i < unit.count; ++i) {
@@ -168,10 +176,22 @@ void ProcessStage::write(memory::Unit const& unit) {
     // an alert of an NF before is nothing to this one, and so one that comes back is its own
     const std::uint8_t verdict =
         is_alive(meta.verdict[slot]) ? static_cast<std::uint8_t>(Verdict::kPass) : meta.verdict[slot];
-    entries[i] = {slot, meta.offset[slot], meta.length[slot], meta.port[slot],      meta.ingress[slot], meta.mtu[slot],
-                  0,    verdict,           meta.index[slot],  meta.arrival_ns[slot]};
+    entries[i] = {
+        first_slot + i, meta.offset[slot], meta.length[slot],    meta.port[slot], meta.ingress[slot], meta.mtu[slot], 0,
+        verdict,        meta.index[slot],  meta.arrival_ns[slot]};
+  }
+  for (std::uint32_t i = 0; i < unit.count; ++i) {
+    if (const std::uint32_t slot = unit.slots()[i]; is_alive(meta.verdict[slot])) {
+      std::memcpy(slot_of(first_slot + i) + meta.offset[slot], pool_->slot(slot) + meta.offset[slot],
+                  meta.length[slot]);
+    }
   }
   to_nf_->push(unit.count);
+  return first_slot;
+}
+
+std::byte* ProcessStage::slot_of(std::uint32_t slot) const {
+  return link_->frames.bytes().data() + std::size_t{slot} * packet::kSlotBytes;
 }
 
 /// Numbers that the process claims; they only go up.

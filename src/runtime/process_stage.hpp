@@ -32,14 +32,16 @@ class ProcessStage final : public HostStage {
   using Clock = std::chrono::steady_clock;
   struct Sent {
     memory::Unit* unit;
+    std::uint32_t first_slot;  ///< of its frames in the memory that the process has
     Clock::time_point at;
   };
   void begin(std::shared_ptr<nf_process::Link> link);
   bool receive();
-  Status take(memory::Unit& unit, std::span<const nf_process::PacketEntry> entries);
+  Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
   void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   bool send();
-  void write(memory::Unit const& unit);
+  std::uint32_t write(memory::Unit const& unit);
+  std::byte* slot_of(std::uint32_t slot) const;
   void take_counts();
   void lose();
   bool drop_waiting();
@@ -57,6 +59,7 @@ class ProcessStage final : public HostStage {
   std::optional<nf_process::LaneReader> of_host_;
   std::deque<Sent> sent_;                         ///< the oldest first
   std::vector<nf_process::PacketEntry> entries_;  ///< of the message at hand, which nobody else can change
+  std::uint32_t messages_ = 0;                    ///< sent in this life
   std::vector<std::uint64_t> seen_;               ///< of the counts, in this life
   bool is_closed_ = false;
   Clock::time_point closed_at_;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -64,7 +65,8 @@ TEST_P(Lies, cost_the_nf_its_own_packets_and_are_counted) {
 INSTANTIATE_TEST_SUITE_P(Kinds, Lies,
                          ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "no-frame",
                                            "bad-verdict", "small-mtu", "less", "too-many", "ends-early", "lie-and-die",
-                                           "exit", "crash", "hang", "chatter", "unasked", "many-messages"),
+                                           "blocking-bell", "exit", "crash", "hang", "chatter", "unasked",
+                                           "many-messages"),
                          [](auto const& lie) {
                            std::string name = lie.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -98,6 +100,18 @@ TEST(ProcessStage, what_is_said_at_the_start_is_checked) {
     EXPECT_EQ(status.message().find("chain.yaml:10:"), 0U) << status;
   }
   EXPECT_TRUE(absl::IsDataLoss(session_of("refuses-with-nothing").status()));
+  EXPECT_TRUE(absl::IsDataLoss(session_of("wants-devices").status()));
+}
+
+TEST(ProcessStage, packets_do_not_wait_for_one_that_is_mute_when_it_is_started_again) {
+  const auto since = std::chrono::system_clock::now() + std::chrono::milliseconds(300);
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since.time_since_epoch()).count();
+  const Result<std::unique_ptr<Session>> session = session_of(concat("mute-from-", ms));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_TRUE(absl::IsUnavailable((*session)->run()));
+  const Report report = (*session)->report();
+  EXPECT_TRUE(report.accounted()) << to_text(report);
+  EXPECT_EQ(report.dropped(), kPackets);
 }
 
 TEST(ProcessStage, without_a_program_the_file_is_refused) {

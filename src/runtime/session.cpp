@@ -157,9 +157,9 @@ Status Session::start_nfs(chain::RunOptions const& options) {
   const nf::RunContext context = options.context.value_or(nf::RunContext{
       .live_tx = !options.make_sink && config_.tx.kind == chain::PortKind::kDpdk, .new_keys = options.new_keys});
   Status first_error;
-  for_each_entry([&](std::size_t shard, Entry const& entry) {
+  for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
-      isolated->prepare(setup_of(entry.config, config_), pool_of(shard).arena().fd(), pool_of(shard).slots());
+      isolated->prepare(setup_of(entry.config, config_));
     }
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
     if (persistent == nullptr || !first_error.ok()) {
