@@ -25,7 +25,6 @@ namespace {
 
 using namespace catena::nf_process;
 using catena::device::remote::Fd;
-using catena::device::remote::Frame;
 using catena::device::remote::receive_frame;
 
 constexpr std::uint32_t kMaxBytes = 64U << 20;
