@@ -32,12 +32,16 @@ Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::
     return findings.status();
   }
   if (config.on == plan::Processor::kGpu && !(*descriptor)->has_kernel) {
-    return absl::InvalidArgumentError(
-        concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
+    return no_kernel(config);
   }
   return std::make_unique<nf::Instance>(config.name, **descriptor, std::move(nf).value(),
                                         config.on_unsupported.value_or((*descriptor)->on_unsupported_default),
                                         recording, config.link_local);
+}
+
+Status no_kernel(NfConfig const& config) {
+  return absl::InvalidArgumentError(
+      concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
 }
 
 Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard) {

@@ -20,6 +20,9 @@ nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx);
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
                                                     bool recording, nf::Ends ends, nf::Shard shard = {});
 
+/// What is wrong with an entry `on: gpu` of a type without a kernel.
+Status no_kernel(NfConfig const& config);
+
 /// Another one of the same entry beside `first`, which has shard 0. Errors: as make_instance().
 Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard);
 

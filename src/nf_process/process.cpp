@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf_process/process.hpp"
 
+#include "core/log_line.hpp"
 #include "core/own_program.hpp"
 #include "core/process_work.hpp"
 #include "device/remote/device.hpp"
@@ -63,12 +64,6 @@ Result<Fd> make_event() {
 int until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
-}
-
-std::string in_one_line(Status const& status) {
-  std::string text(status.message());
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
 }
 
 /// What a process writes goes to the log, and no more of it than somebody could read.
@@ -252,7 +247,7 @@ struct NfProcess::Impl {
     for (;;) {
       CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, deadline));
       if (frame.call == static_cast<std::uint32_t>(Call::kWantDevice)) {
-        CATENA_RETURN_IF_ERROR(give_device(life, text_of(frame.body)));
+        CATENA_RETURN_IF_ERROR(give_device(life));
         continue;
       }
       if (frame.call == static_cast<std::uint32_t>(Call::kRefused)) {
@@ -275,10 +270,9 @@ struct NfProcess::Impl {
     }
   }
 
-  Status give_device(Life& life, std::string_view preference) const {
+  /// That of the chain file.
+  Status give_device(Life& life) const {
     std::string why = "NFs in processes of their own have a device through its server alone";
-    // what the file says decides, not what the process asks for
-    static_cast<void>(preference);
     if (++life.devices > kMaxDevices) {
       return absl::DataLossError("it asks for devices without end");
     }
@@ -356,7 +350,7 @@ struct NfProcess::Impl {
         return false;
       }
       case Call::kWantDevice:
-        CATENA_RETURN_IF_ERROR(give_device(life, text));
+        CATENA_RETURN_IF_ERROR(give_device(life));
         return false;
       case Call::kEnded: {
         CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
@@ -378,10 +372,9 @@ struct NfProcess::Impl {
 
   // --- and ends
 
-  void end(Life& life, bool has_finished) {
+  static void end(Life& life) {
     life.process.reset();  // returns when it is gone
     if (life.link != nullptr) {
-      life.link->has_ended = has_finished;
       life.link->is_gone = true;
     }
   }
@@ -427,7 +420,7 @@ struct NfProcess::Impl {
     // whatever the first life had, this one goes on from what is written down: keys were used before
     with.context = {.live_tx = true, .new_keys = false};
     if (Status status = start_nf(next, with); !status.ok()) {
-      end(next, false);
+      end(next);
       return status;
     }
     return next;
@@ -443,7 +436,7 @@ struct NfProcess::Impl {
         const std::scoped_lock lock(mutex);
         died_at = Clock::now();
       }
-      end(*now, status.ok());
+      end(*now);
       now.reset();
       if (status.ok() || absl::IsCancelled(status)) {
         return;
@@ -455,7 +448,7 @@ struct NfProcess::Impl {
         if (is_to_stop()) {
           return;
         }
-        spdlog::error("{}: {}; it is started again{}", options.name, in_one_line(status),
+        spdlog::error("{}: {}; it is started again{}", options.name, log_line(std::string(status.message())),
                       next_pause.count() == 0 ? "" : concat(" in ", next_pause.count(), " ms"));
         {
           const std::scoped_lock lock(mutex);

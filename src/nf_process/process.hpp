@@ -41,7 +41,6 @@ struct Link {
   Channel channel;
   device::remote::Mapping frames;      ///< ChannelShape::slots() slots, in which packets cross
   std::atomic<bool> is_closed{false};  ///< there are no more packets for it: it may end
-  std::atomic<bool> has_ended{false};  ///< the NF has finished, and said so
   std::atomic<bool> is_gone{false};    ///< the process is no more
 };
 

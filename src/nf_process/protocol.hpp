@@ -30,7 +30,7 @@ enum class Call : std::uint32_t {
   kDescribed,   ///< Described
   kStarted,     ///< Started
   kRefused,     ///< why one of the two above cannot be: an error
-  kWantDevice,  ///< a device preference: it asks for kDevice
+  kWantDevice,  ///< it asks for kDevice
   kStatistics,  ///< its statistics
   kEnded,       ///< Ended; it exits then
 };

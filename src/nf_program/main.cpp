@@ -56,8 +56,8 @@ Result<nf_process::Described> describe(nf::Registry& registry, nf_process::Wante
 }
 
 /// The device, by a socket that is asked for.
-Result<std::unique_ptr<device::Device>> open_device(device::DevicePreference const& preference, std::string* why) {
-  CATENA_RETURN_IF_ERROR(nf_process::send(kControlFd, Call::kWantDevice, device::to_string(preference)));
+Result<std::unique_ptr<device::Device>> open_device(device::DevicePreference const& /*preference*/, std::string* why) {
+  CATENA_RETURN_IF_ERROR(nf_process::send(kControlFd, Call::kWantDevice, ""));
   CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(kControlFd, kMaxCallBytes));
   if (frame.call != static_cast<std::uint32_t>(Call::kDevicePage)) {
     *why = nf_process::text_of(frame.body);

@@ -73,8 +73,7 @@ Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& confi
   }
   nf::Descriptor const& descriptor = (*nf)->descriptor();
   if (config.on == plan::Processor::kGpu && !descriptor.has_kernel) {
-    return absl::InvalidArgumentError(
-        concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
+    return chain::no_kernel(config);
   }
   return std::make_unique<nf::Instance>(config.name, descriptor, *std::move(nf), nf::OnUnsupported::kPass, false);
 }

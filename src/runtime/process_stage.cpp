@@ -70,7 +70,6 @@ void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
   of_host_ = link_->channel.reader_of_host(process_->bell());
   messages_ = 0;
   seen_.clear();
-  is_closed_ = false;
 }
 
 bool ProcessStage::receive() {
@@ -226,9 +225,6 @@ void ProcessStage::lose() {
   sent_.clear();
   of_host_.reset();
   to_nf_.reset();
-  if (!link_->has_ended) {
-    is_closed_ = false;
-  }
   link_.reset();
 }
 
@@ -258,10 +254,9 @@ Progress ProcessStage::look_for_end() {
   if (!in_->drained()) {
     return Progress::kIdle;
   }
-  if (link_ != nullptr && !is_closed_) {
+  if (link_ != nullptr && !link_->is_closed) {
     link_->is_closed = true;
     to_nf_->close();
-    is_closed_ = true;
     closed_at_ = Clock::now();
   }
   if (link_ != nullptr) {

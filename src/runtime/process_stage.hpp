@@ -61,7 +61,6 @@ class ProcessStage final : public HostStage {
   std::vector<nf_process::PacketEntry> entries_;  ///< of the message at hand, which nobody else can change
   std::uint32_t messages_ = 0;                    ///< sent in this life
   std::vector<std::uint64_t> seen_;               ///< of the counts, in this life
-  bool is_closed_ = false;
   Clock::time_point closed_at_;
 };
 

@@ -158,7 +158,8 @@ Status Session::start_nfs(chain::RunOptions const& options) {
       .live_tx = !options.make_sink && config_.tx.kind == chain::PortKind::kDpdk, .new_keys = options.new_keys});
   Status first_error;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
-    if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
+    auto* const isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf());
+    if (isolated != nullptr) {
       isolated->prepare(setup_of(entry.config, config_));
     }
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
@@ -166,10 +167,11 @@ Status Session::start_nfs(chain::RunOptions const& options) {
       return;
     }
     if (const Status status = persistent->start(context); !status.ok()) {
-      const bool has_position = dynamic_cast<nf_process::IsolatedNf const*>(persistent) != nullptr;
-      first_error = has_position ? status
-                                 : Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
-                                                                "': ", std::string(status.message())));
+      // a process's errors have their position
+      first_error = isolated != nullptr
+                        ? status
+                        : Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
+                                                       "': ", std::string(status.message())));
     }
   });
   return first_error;

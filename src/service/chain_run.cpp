@@ -2,8 +2,8 @@
 #include "service/chain_run.hpp"
 
 #include "core/keep.hpp"
+#include "core/log_line.hpp"
 #include "runtime/session.hpp"
-#include "service/log_line.hpp"
 
 #include <catena/core/text.hpp>
 

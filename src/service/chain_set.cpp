@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/chain_set.hpp"
 
+#include "core/log_line.hpp"
 #include "runtime/isolation.hpp"
 #include "service/claim.hpp"
-#include "service/log_line.hpp"
 
 #include <catena/core/text.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chains of a service when it starts and ends. What users do with them: chain_set.cpp.
+#include "core/log_line.hpp"
 #include "service/chain_set.hpp"
 #include "service/claim.hpp"
-#include "service/log_line.hpp"
 
 #include <catena/core/text.hpp>
 

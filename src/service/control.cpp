@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/control.hpp"
 
+#include "core/log_line.hpp"
 #include "service/exposition.hpp"
-#include "service/log_line.hpp"
 
 #include <catena/core/text.hpp>
 

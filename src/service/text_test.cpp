@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/log_line.hpp"
 #include "service/client.hpp"
 #include "service/http_server.hpp"
 #include "service/listen.hpp"
-#include "service/log_line.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,6 +14,7 @@ import tempfile
 import time
 import unittest
 
+from command import children_of
 from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, wait_for
 
 EXAMPLE = pathlib.Path(DATA).parents[2] / "examples" / "branch-office.pcap"
@@ -23,7 +24,20 @@ NFS = [
     f"{{name: vpn, type: ipsec, on: PLACE, isolation: HOW, config: {{direction: encrypt, sa: {DATA}/sa-all.yaml}}}}",
     f"{{name: rt, type: router, on: cpu, isolation: HOW, config: {{routes: {DATA}/routes.txt}}}}",
 ]
-NAMES = ("fw", "ids", "vpn", "rt")
+
+
+def nf_process_of(pid, other_than=None):
+    """A process of an NF below the process `pid`."""
+    below = children_of(pid)
+    while below:
+        each = below.pop()
+        try:
+            if each != other_than and pathlib.Path(f"/proc/{each}/comm").read_text() == "catena-nf\n":
+                return each
+            below += children_of(each)
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it ended meanwhile
+    return None
 
 
 class NfProcesses(unittest.TestCase):
@@ -141,37 +155,18 @@ class NfProcesses(unittest.TestCase):
             pid = self.pids(process)[0]
             time.sleep(0.3)
             os.kill(pid, signal.SIGKILL)
-            wait_for(lambda before=pid, of=process: self.another(of, before))
+            wait_for(lambda before=pid, of=process: nf_process_of(of.pid, before))
             out, errors = process.communicate(timeout=LIMIT_S)
             self.assertEqual(process.returncode, 0, errors)
             report = json.loads(out)
             of = report["nfs"][0]
             self.assertEqual(of["process_restarts"], 1, errors)
-            self.assertIn("fw: its process was ended by signal 9".replace("fw", of["name"]), errors)
+            self.assertIn(f"{of['name']}: its process was ended by signal 9", errors)
             self.assertEqual(report["rx"]["received_packets"], 200_000)
             self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
             self.assertEqual(report["rx"]["slots_in_use"], 0)
             # a unit is lost where it was; the others wait for the next process
             self.assertLess(of["drops"].get("process_failed", 0), 20_000)
-
-    def another(self, process, before):
-        """The process of an NF below `process` that is not `before`."""
-        for folder in pathlib.Path("/proc").iterdir():
-            try:
-                if folder.name.isdigit() and int(folder.name) != before and \
-                        (folder / "comm").read_text() == "catena-nf\n" and self.is_below(int(folder.name), process.pid):
-                    return int(folder.name)
-            except (FileNotFoundError, ProcessLookupError):
-                pass
-        return None
-
-    def is_below(self, pid, ancestor):
-        while pid > 1:
-            if pid == ancestor:
-                return True
-            stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-            pid = int(stat.rpartition(")")[2].split()[1])
-        return False
 
     def test_a_killed_chain_leaves_no_process(self):
         process = self.start(self.chain("process", NFS, rx="{generator: {rate: 1000}}"))
@@ -204,7 +199,7 @@ class InService(ServiceTest):
         self.assertEqual(status, 201, answer)
         log = service.ask("GET", "/v1/chains/a")[1]
         self.assertEqual(log["nfs"][0]["on"], "process")
-        pid = wait_for(lambda: self.process_of(service))
+        pid = wait_for(lambda: nf_process_of(service.process.pid))
         uid = pathlib.Path(f"/proc/{pid}/status").read_text().split("Uid:")[1].split()[1]
         self.assertEqual(int(uid), user if IS_ROOT else os.geteuid())
         os.kill(pid, signal.SIGKILL)
@@ -213,17 +208,7 @@ class InService(ServiceTest):
         wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"] > before)
         self.assertIn('catena_nf_process_restarts_total{chain="a"', service.ask("GET", "/metrics")[1])
         self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
-        wait_for(lambda: not self.process_of(service))
-
-    def process_of(self, service):
-        for folder in pathlib.Path("/proc").iterdir():
-            try:
-                if folder.name.isdigit() and (folder / "comm").read_text() == "catena-nf\n" and \
-                        NfProcesses.is_below(self, int(folder.name), service.process.pid):
-                    return int(folder.name)
-            except (FileNotFoundError, ProcessLookupError):
-                pass
-        return None
+        wait_for(lambda: not nf_process_of(service.process.pid))
 
 
 if __name__ == "__main__":

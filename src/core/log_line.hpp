@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace catena::service {
+namespace catena {
 
 /// Text of users for one line of the log: line feeds become "; ", other control characters "?". So nobody writes lines
 /// of his own there, and nobody's terminal obeys him.
@@ -23,4 +23,4 @@ inline std::string log_line(std::string_view text) {
   return line;
 }
 
-}  // namespace catena::service
+}  // namespace catena
