@@ -16,7 +16,7 @@ namespace {
 
 /// The keys that a generator and a replay have in common.
 template <typename Traffic>
-Status read_traffic(Section& section, Traffic& traffic) {
+Status read_traffic(FileSection& section, Traffic& traffic) {
   CATENA_ASSIGN_OR_RETURN(const std::int64_t flows, section.integer("flows"));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t rate, section.integer("rate"));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t seed, section.integer("seed"));
@@ -28,7 +28,7 @@ Status read_traffic(Section& section, Traffic& traffic) {
   return absl::OkStatus();
 }
 
-Result<io::GeneratorConfig> read_generator(Section section) {
+Result<io::GeneratorConfig> read_generator(FileSection section) {
   io::GeneratorConfig generator;
   generator.packet_bytes = 0;
   CATENA_ASSIGN_OR_RETURN(const std::string size, section.text("packet"));
@@ -40,7 +40,7 @@ Result<io::GeneratorConfig> read_generator(Section section) {
   return generator;
 }
 
-Result<io::ReplayConfig> read_replay(Section section) {
+Result<io::ReplayConfig> read_replay(FileSection section) {
   io::ReplayConfig replay;
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::int64_t> sizes, section.integers("packet"));
   replay.packet_bytes.assign(sizes.begin(), sizes.end());
@@ -57,7 +57,7 @@ bool is_interface_name(std::string_view name) {
 }
 
 /// `dpdk:` is one device, or a list of them; `dev:` the same of interfaces of the kernel.
-Status read_devices(Section& section, PortConfig& port) {
+Status read_devices(FileSection& section, PortConfig& port) {
   port.kind = PortKind::kDpdk;
   if (section.has("dpdk")) {
     CATENA_ASSIGN_OR_RETURN(port.devices, section.texts("dpdk"));
@@ -75,7 +75,7 @@ Status read_devices(Section& section, PortConfig& port) {
 }
 
 /// `pcap:` of rx, which must be there, or of tx.
-Status read_capture_name(Section& section, bool is_rx, PortConfig& port) {
+Status read_capture_name(FileSection& section, bool is_rx, PortConfig& port) {
   nf::Config& config = section.config();
   port.kind = PortKind::kPcap;
   port.position = config.position("pcap");
@@ -86,8 +86,8 @@ Status read_capture_name(Section& section, bool is_rx, PortConfig& port) {
   return absl::OkStatus();
 }
 
-Result<PortConfig> read_rx(Section& spec) {
-  CATENA_ASSIGN_OR_RETURN(Section section, spec.section("rx"));
+Result<PortConfig> read_rx(FileSection& spec) {
+  CATENA_ASSIGN_OR_RETURN(FileSection section, spec.section("rx"));
   PortConfig port;
   if (section.has("pcap")) {
     CATENA_RETURN_IF_ERROR(read_capture_name(section, true, port));
@@ -103,22 +103,22 @@ Result<PortConfig> read_rx(Section& spec) {
     CATENA_RETURN_IF_ERROR(read_devices(section, port));
   } else if (section.has("replay")) {
     port.kind = PortKind::kReplay;
-    CATENA_ASSIGN_OR_RETURN(Section replay, section.section("replay"));
+    CATENA_ASSIGN_OR_RETURN(FileSection replay, section.section("replay"));
     CATENA_ASSIGN_OR_RETURN(port.replay, read_replay(std::move(replay)));
   } else {
     port.kind = PortKind::kGenerator;
-    CATENA_ASSIGN_OR_RETURN(Section generator, section.section("generator"));
+    CATENA_ASSIGN_OR_RETURN(FileSection generator, section.section("generator"));
     CATENA_ASSIGN_OR_RETURN(port.generator, read_generator(std::move(generator)));
   }
   return port;
 }
 
-Result<PortConfig> read_tx(Section& spec) {
+Result<PortConfig> read_tx(FileSection& spec) {
   PortConfig port;
   if (spec.config().is_null("tx")) {
     return port;
   }
-  CATENA_ASSIGN_OR_RETURN(Section section, spec.section("tx"));
+  CATENA_ASSIGN_OR_RETURN(FileSection section, spec.section("tx"));
   if (section.has("pcap")) {
     CATENA_RETURN_IF_ERROR(read_capture_name(section, false, port));
   } else {
@@ -134,7 +134,7 @@ struct Unseen {
 };
 
 /// Reads `on_unsupported` and `link_local`, which are at `spec` and at each NF.
-Result<Unseen> read_unseen(Section& section, Unseen unseen) {
+Result<Unseen> read_unseen(FileSection& section, Unseen unseen) {
   if (section.has("on_unsupported")) {
     CATENA_ASSIGN_OR_RETURN(const std::string word, section.text("on_unsupported"));
     unseen.unsupported = word == "pass" ? nf::OnUnsupported::kPass : nf::OnUnsupported::kDrop;
@@ -146,7 +146,7 @@ Result<Unseen> read_unseen(Section& section, Unseen unseen) {
   return unseen;
 }
 
-Result<NfConfig> read_nf(Section entry, Unseen const& of_chain) {
+Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const std::string name, entry.text("name"));
   CATENA_ASSIGN_OR_RETURN(const std::string type, entry.text("type"));
   CATENA_ASSIGN_OR_RETURN(const std::string on, entry.text("on"));
@@ -163,7 +163,7 @@ Result<NfConfig> read_nf(Section entry, Unseen const& of_chain) {
                   isolation == "process" ? Isolation::kProcess : Isolation::kNone};
 }
 
-Result<Tuning> read_tuning(Section section) {
+Result<Tuning> read_tuning(FileSection section) {
   Tuning tuning;
   struct Number {
     const char* key;
@@ -196,7 +196,7 @@ Result<Tuning> read_tuning(Section section) {
   return tuning;
 }
 
-Result<std::uint32_t> read_shards(Section& spec, ChainConfig const& chain) {
+Result<std::uint32_t> read_shards(FileSection& spec, ChainConfig const& chain) {
   const bool is_given = spec.has("shards");
   CATENA_ASSIGN_OR_RETURN(const std::string text, spec.text("shards"));
   if (text == "auto" || (!is_given && chain.rx.kind == PortKind::kDpdk)) {
@@ -218,18 +218,18 @@ Result<std::uint32_t> read_shards(Section& spec, ChainConfig const& chain) {
 }
 
 /// What the table cannot say, of a chain whose keys are fine one by one.
-Status read_spec(Section& spec, ChainConfig& chain) {
+Status read_spec(FileSection& spec, ChainConfig& chain) {
   Findings findings;
   chain.rx = findings.take(read_rx(spec));
   chain.tx = findings.take(read_tx(spec));
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> devices, spec.texts("device"));
   chain.devices = findings.take(device::parse_preferences(devices));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
-  CATENA_ASSIGN_OR_RETURN(Section tuning, spec.section("tuning"));
+  CATENA_ASSIGN_OR_RETURN(FileSection tuning, spec.section("tuning"));
   chain.tuning = findings.take(read_tuning(std::move(tuning)));
-  CATENA_ASSIGN_OR_RETURN(std::vector<Section> entries, spec.sections("nfs"));
+  CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("nfs"));
   std::set<std::string> names;
-  for (Section& entry : entries) {
+  for (FileSection& entry : entries) {
     CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen));
     if (!names.insert(nf.name).second) {
       findings.add(entry.config().error("name", concat("two NFs are named '", nf.name, "'; names must differ")));
@@ -245,10 +245,10 @@ Result<ChainConfig> read_chain(nf::Config root) {
   chain.file = root.file();
   chain.text = root.text();
   CATENA_RETURN_IF_ERROR(check_keys(root, chain_keys()));
-  Section file(std::move(root), chain_keys());
-  CATENA_ASSIGN_OR_RETURN(Section metadata, file.section("metadata"));
+  FileSection file(std::move(root), chain_keys());
+  CATENA_ASSIGN_OR_RETURN(FileSection metadata, file.section("metadata"));
   CATENA_ASSIGN_OR_RETURN(chain.name, metadata.text("name"));
-  CATENA_ASSIGN_OR_RETURN(Section spec, file.section("spec"));
+  CATENA_ASSIGN_OR_RETURN(FileSection spec, file.section("spec"));
   chain.tenant = chain.name;
   if (spec.has("tenant")) {
     CATENA_ASSIGN_OR_RETURN(chain.tenant, spec.text("tenant"));
@@ -293,11 +293,11 @@ Result<ChainConfig> parse_chain(std::string_view text, std::string const& file) 
 Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name) {
   CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::parse(text, file));
   CATENA_RETURN_IF_ERROR(check_keys(root, chain_keys()));
-  Section whole(std::move(root), chain_keys());
-  CATENA_ASSIGN_OR_RETURN(Section spec, whole.section("spec"));
+  FileSection whole(std::move(root), chain_keys());
+  CATENA_ASSIGN_OR_RETURN(FileSection spec, whole.section("spec"));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
-  CATENA_ASSIGN_OR_RETURN(std::vector<Section> entries, spec.sections("nfs"));
-  for (Section& entry : entries) {
+  CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("nfs"));
+  for (FileSection& entry : entries) {
     CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen));
     if (nf.name == name) {
       return nf;

@@ -164,13 +164,13 @@ Status check_keys(nf::Config section, std::span<const Key> keys) {
   return findings.status();
 }
 
-Key const& Section::key(std::string_view name) const {
+Key const& FileSection::key(std::string_view name) const {
   return *std::find_if(keys_.begin(), keys_.end(), [name](Key const& each) { return each.name == name; });
 }
 
-Result<std::string> Section::text(std::string_view name) { return config_.string_or(name, key(name).fallback); }
+Result<std::string> FileSection::text(std::string_view name) { return config_.string_or(name, key(name).fallback); }
 
-Result<std::int64_t> Section::integer(std::string_view name) {
+Result<std::int64_t> FileSection::integer(std::string_view name) {
   Key const& own = key(name);
   if (!config_.has(name)) {
     std::int64_t value = 0;
@@ -180,7 +180,7 @@ Result<std::int64_t> Section::integer(std::string_view name) {
   return read_integer(config_, own);
 }
 
-Result<std::vector<std::int64_t>> Section::integers(std::string_view name) {
+Result<std::vector<std::int64_t>> FileSection::integers(std::string_view name) {
   if (!config_.has(name)) {
     CATENA_ASSIGN_OR_RETURN(const std::int64_t value, integer(name));
     return std::vector{value};
@@ -188,7 +188,7 @@ Result<std::vector<std::int64_t>> Section::integers(std::string_view name) {
   return read_integers(config_, key(name));
 }
 
-Result<std::vector<std::string>> Section::texts(std::string_view name) {
+Result<std::vector<std::string>> FileSection::texts(std::string_view name) {
   Key const& own = key(name);
   if (!config_.has(name) && !own.fallback.empty()) {
     return std::vector{std::string(own.fallback)};
@@ -196,14 +196,14 @@ Result<std::vector<std::string>> Section::texts(std::string_view name) {
   return read_texts(config_, own);
 }
 
-Result<Section> Section::section(std::string_view name) {
+Result<FileSection> FileSection::section(std::string_view name) {
   CATENA_ASSIGN_OR_RETURN(nf::Config inner, config_.section_or_empty(name));
-  return Section(std::move(inner), key(name).keys);
+  return FileSection(std::move(inner), key(name).keys);
 }
 
-Result<std::vector<Section>> Section::sections(std::string_view name) {
+Result<std::vector<FileSection>> FileSection::sections(std::string_view name) {
   CATENA_ASSIGN_OR_RETURN(std::vector<nf::Config> entries, config_.sections(name));
-  std::vector<Section> sections;
+  std::vector<FileSection> sections;
   for (nf::Config& entry : entries) {
     sections.emplace_back(std::move(entry), key(name).keys);
   }

@@ -55,9 +55,9 @@ Status check_keys(nf::Config section, std::span<const Key> keys);
 
 /// A section of which check_keys() said that it is fine, by its table. Each getter takes the name of a key of the
 /// table.
-class Section {
+class FileSection {
  public:
-  Section(nf::Config config, std::span<const Key> keys) : config_(std::move(config)), keys_(keys) {}
+  FileSection(nf::Config config, std::span<const Key> keys) : config_(std::move(config)), keys_(keys) {}
 
   nf::Config& config() { return config_; }
   bool has(std::string_view name) { return config_.has(name); }
@@ -67,8 +67,8 @@ class Section {
   Result<std::vector<std::int64_t>> integers(std::string_view name);
   Result<std::vector<std::string>> texts(std::string_view name);
   /// Empty where the key is missing and not required.
-  Result<Section> section(std::string_view name);
-  Result<std::vector<Section>> sections(std::string_view name);
+  Result<FileSection> section(std::string_view name);
+  Result<std::vector<FileSection>> sections(std::string_view name);
 
  private:
   Key const& key(std::string_view name) const;
