@@ -32,7 +32,7 @@ Status KernelAlone::start(device::Device& device) {
   CATENA_ASSIGN_OR_RETURN(device_nf_,
                           kernel::DeviceNf::create(device, std::move(side.spec), instance_.launch_plan(), side.state));
   CATENA_ASSIGN_OR_RETURN(launch_,
-                          kernel::Launch::create(*device_nf_, static_cast<std::uint32_t>(store_.size()), mover_));
+                          kernel::Launch::create(*device_nf_, {static_cast<std::uint32_t>(store_.size())}, mover_));
   const packet::Batch packets = store_.all();
   instance_.select(packets, slots_);
   instance_.prepare(packets, slots_, aux_);

@@ -153,6 +153,7 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
   CATENA_ASSIGN_OR_RETURN(const std::string isolation, entry.text("isolation"));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t latency_limit_us, entry.integer("latency_limit_us"));
   return NfConfig{name,
                   type,
                   on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
@@ -160,7 +161,8 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
                   unseen.link_local,
                   std::move(config),
                   entry.config().position("type"),
-                  isolation == "process" ? Isolation::kProcess : Isolation::kNone};
+                  isolation == "process" ? Isolation::kProcess : Isolation::kNone,
+                  static_cast<std::uint32_t>(latency_limit_us)};
 }
 
 Result<Tuning> read_tuning(FileSection section) {

@@ -43,6 +43,7 @@ struct NfConfig {
   nf::Config config;     ///< read by the NF
   std::string position;  ///< file:line:column of the entry, for messages
   Isolation isolation = Isolation::kNone;
+  std::uint32_t latency_limit_us = 1000;  ///< of a launch on the GPU
 };
 
 /// Parts that a chain may run in.

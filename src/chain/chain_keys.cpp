@@ -157,6 +157,9 @@ constexpr std::array kNf{
         .help = "none: in the chain's own process; process: in a sandboxed one that has its packets and nothing else",
         .fallback = "none",
         .words = kIsolations},
+    number("latency_limit_us",
+           "microseconds that a launch of the NF may take on the gpu, where NFs share it by `--share`", "1000", 1,
+           1'000'000),
     Key{.name = "config", .kind = kOfNf, .help = "the NF's own keys", .fallback = "{}"},
 };
 

@@ -45,6 +45,15 @@ Result<RunOptions> run_options_of(OptionTexts const& texts, ChainConfig& config)
     CATENA_ASSIGN_OR_RETURN(options.sync.profile, load_profile(texts.profile));
     options.profile_path = texts.profile;
   }
+  if (!texts.share.empty()) {
+    CATENA_ASSIGN_OR_RETURN(const share::Mode mode, share::parse_mode(texts.share));
+    options.sharing = SharingOptions{mode, std::nullopt, texts.compute_units};
+    if (!texts.parts.empty()) {
+      CATENA_ASSIGN_OR_RETURN(options.sharing->parts, share::parse_parts(texts.parts));
+    }
+  } else if (!texts.parts.empty() || texts.compute_units != 0) {
+    return absl::InvalidArgumentError("--parts and --compute-units say how NFs share a device; they take --share");
+  }
   options.record_path = texts.record;
   options.eve_path = texts.eve;
   options.trace_path = texts.trace;

@@ -22,12 +22,15 @@ struct OptionTexts {
   std::string record;
   std::string eve;
   std::string trace;
-  std::string sync;           ///< empty: adaptive
-  std::string pushdown;       ///< "on" or "off"; empty: on
-  std::string methods;        ///< empty: all
-  std::string profile;        ///< file; empty: that of the device, else the built-in one
-  std::string cores;          ///< empty: any
-  std::uint32_t workers = 0;  ///< 0: see default_workers()
+  std::string sync;                 ///< empty: adaptive
+  std::string pushdown;             ///< "on" or "off"; empty: on
+  std::string methods;              ///< empty: all
+  std::string profile;              ///< file; empty: that of the device, else the built-in one
+  std::string share;                ///< empty: every NF takes the whole device
+  std::string parts;                ///< empty: as SharingOptions
+  std::string cores;                ///< empty: any
+  std::uint32_t compute_units = 0;  ///< as SharingOptions
+  std::uint32_t workers = 0;        ///< 0: see default_workers()
   bool new_keys = false;
 };
 

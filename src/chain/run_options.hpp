@@ -7,6 +7,7 @@
 #include "device/remote/server_pool.hpp"
 #include "io/sink.hpp"
 #include "memory/packet_pool.hpp"
+#include "share/scheduler.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/persistent.hpp>
@@ -29,6 +30,13 @@ struct NfProcesses {
   std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device = {};
 };
 
+/// How the NFs of a chain share its device: `--share`, `--parts` and `--compute-units`.
+struct SharingOptions {
+  share::Mode mode = share::Mode::kUncoordinated;
+  std::optional<share::Parts> parts = std::nullopt;  ///< none: green contexts where the device has them, else blocks
+  std::uint32_t compute_units = 0;                   ///< that they share; 0: all
+};
+
 /// What the command line adds to a chain file.
 struct RunOptions {
   std::optional<PortConfig> rx;
@@ -43,6 +51,7 @@ struct RunOptions {
   std::uint32_t workers = 1;         ///< 0, for apply(): as many as there are cores
   bool new_keys = false;             ///< no key of the chain was used before
   SyncOptions sync;
+  std::optional<SharingOptions> sharing = std::nullopt;  ///< none: every NF takes the whole device
   /// Where given, what takes the place of the ends that rx and tx name, which are not opened then; for programs that
   /// measure. The plan is still made for what rx says.
   std::function<Result<std::unique_ptr<io::Source>>()> make_source;

@@ -54,6 +54,20 @@ void add_run_options(CLI::App& command, RunArguments& arguments) {
       ->check(CLI::IsMember({"on", "off"}));
   add_methods_option(command, arguments);
   command.add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
+  CLI::Option* share =
+      command
+          .add_option(
+              "--share", arguments.share,
+              "How NFs on the gpu share it: scheduled, fair, uncoordinated or temporal; without it each takes all")
+          ->check(CLI::IsMember({"scheduled", "fair", "uncoordinated", "temporal"}));
+  command
+      .add_option("--parts", arguments.parts,
+                  "With --share: what a part of the gpu is made of: green (contexts), blocks or none")
+      ->check(CLI::IsMember({"green", "blocks", "none"}))
+      ->needs(share);
+  command.add_option("--compute-units", arguments.compute_units, "With --share: so many are shared; all unless told")
+      ->check(CLI::Range(1, 65536))
+      ->needs(share);
   command
       .add_option("--workers", arguments.workers,
                   "Threads that poll the stages; default: one a core, at most one a stage")

@@ -23,6 +23,10 @@ constexpr std::uintptr_t kPageBytes = 4096;
 
 Result<std::chrono::nanoseconds> Event::since(Event& /*earlier*/) { return not_a_timestamp(); }
 
+Status Stream::wait_for(Event& /*event*/) {
+  return absl::UnimplementedError("streams of a device that another process owns do not wait for one another");
+}
+
 Status Event::wait(std::chrono::nanoseconds limit, std::string_view what) {
   Result<bool> done = false;
   const auto is_over = [this, &done] {

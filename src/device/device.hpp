@@ -173,6 +173,9 @@ class Stream : public CommandRecorder {
   /// As record(), and the event keeps when the device reached it: for Event::since(). Dearer than record(), and not
   /// handed to the device: a record() or flush() after it does that.
   virtual Result<std::unique_ptr<Event>> record_timestamp() = 0;
+  /// What is enqueued from here on waits, on the device, for `event` of another stream of it, which had been recorded
+  /// before; the event may end then. Unimplemented: a device of another process.
+  virtual Status wait_for(Event& event);
   /// Hands everything enqueued so far to the device without waiting.
   virtual Status flush() = 0;
 };

@@ -821,6 +821,28 @@ TEST_P(DeviceTest, marks_of_two_streams_are_on_one_clock) {
   EXPECT_GE(second->since(*first).value().count(), 0);
 }
 
+TEST_P(DeviceTest, a_stream_waits_for_an_event_of_another) {
+  // each fill waits for the one before, in turn on two streams: the last one counts, and none is half done
+  constexpr std::size_t kBytes = std::size_t{32} << 20;
+  const std::unique_ptr<Stream> other = device().create_stream().value();
+  const std::unique_ptr<Buffer> buffer = device().allocate(kBytes).value();
+  std::unique_ptr<Event> last = stream().record().value();
+  if (absl::IsUnimplemented(other->wait_for(*last))) {
+    GTEST_SKIP() << "a device of another process";
+  }
+  for (std::uint8_t value = 1; value <= 8; ++value) {
+    Stream& next = value % 2 == 0 ? stream() : *other;
+    ASSERT_EQ(next.wait_for(*last), absl::OkStatus());
+    ASSERT_EQ(next.fill(*buffer, 0, kBytes, value), absl::OkStatus());
+    last = next.record().value();
+  }
+  const std::unique_ptr<PinnedBuffer> host = device().allocate_pinned(kBytes).value();
+  ASSERT_EQ(other->wait_for(*last), absl::OkStatus());
+  ASSERT_EQ(other->copy_to_host(host->bytes(), *buffer, 0), absl::OkStatus());
+  finish(*other);
+  EXPECT_EQ(static_cast<std::size_t>(std::count(host->bytes().begin(), host->bytes().end(), std::byte{8})), kBytes);
+}
+
 TEST_P(DeviceTest, events_without_a_time_are_refused) {
   const std::unique_ptr<Event> event = stream().record().value();
   const std::unique_ptr<Event> timestamp = stream().record_timestamp().value();

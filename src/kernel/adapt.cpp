@@ -40,7 +40,7 @@ Status check(KernelSpec const& spec, copy::LaunchPlan const& plan) {
 
 }  // namespace
 
-device::ProgramSource adapt(KernelSpec const& spec, copy::LaunchPlan const& plan) {
+device::ProgramSource adapt(KernelSpec const& spec, copy::LaunchPlan const& plan, Groups groups) {
   device::ProgramSource source = program::with_sdk(spec.source);
   const copy::Frames frames = copy::frames_of(plan.reads | plan.writes);
   program::define(source, "CATENA_SHARED", plan.shared ? 1 : 0);
@@ -56,13 +56,14 @@ device::ProgramSource adapt(KernelSpec const& spec, copy::LaunchPlan const& plan
   program::define(source, "CATENA_AUX_BYTES", plan.aux_bytes);
   program::define(source, "CATENA_RESULT_BYTES", plan.result_bytes);
   program::define(source, "CATENA_SPILL_FACTOR", spec.spill_factor);
+  program::define(source, "CATENA_ANY_GROUPS", groups == Groups::kAny ? 1 : 0);
   return source;
 }
 
 Result<std::unique_ptr<device::Program>> build(device::Device& device, KernelSpec const& spec,
-                                               copy::LaunchPlan const& plan) {
+                                               copy::LaunchPlan const& plan, Groups groups) {
   CATENA_RETURN_IF_ERROR(check(spec, plan));
-  return program::build(device, adapt(spec, plan), concat("kernel '", spec.name, "'"));
+  return program::build(device, adapt(spec, plan, groups), concat("kernel '", spec.name, "'"));
 }
 
 }  // namespace catena::kernel

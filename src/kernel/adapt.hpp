@@ -4,6 +4,7 @@
 #include <catena/core/status.hpp>
 #include <catena/kernel/spec.hpp>
 
+#include <cstdint>
 #include <memory>
 
 #include "copy/launch_plan.hpp"
@@ -12,10 +13,16 @@
 /// From an NF's kernel source and its plan to a loaded program.
 namespace catena::kernel {
 
+/// With how many work-groups a kernel may be launched.
+enum class Groups : std::uint8_t {
+  kAsNeeded,  ///< as many as its packets need
+  kAny,       ///< or fewer, each of which then takes packets of several
+};
+
 /// The source with the SDK's headers and the plan's macros, as the device compilers take it.
-device::ProgramSource adapt(KernelSpec const& spec, copy::LaunchPlan const& plan);
+device::ProgramSource adapt(KernelSpec const& spec, copy::LaunchPlan const& plan, Groups groups = Groups::kAsNeeded);
 /// program::build() of what adapt() makes. InvalidArgument: the spec or the plan is none.
 Result<std::unique_ptr<device::Program>> build(device::Device& device, KernelSpec const& spec,
-                                               copy::LaunchPlan const& plan);
+                                               copy::LaunchPlan const& plan, Groups groups = Groups::kAsNeeded);
 
 }  // namespace catena::kernel

@@ -113,7 +113,7 @@ struct Refused {
 };
 constexpr Refused kRefused[] = {
     {"IsoPtr<catena::u32> all(nullptr, 1, kAddressState, FaultSink{});", "private constructor", "is inaccessible"},
-    {"Context other(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, LaunchParams{});", "private constructor",
+    {"Context other(nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, LaunchParams{}, 0);", "private constructor",
      "is inaccessible"},
     {"Context other = ctx;", "deleted", "deleted"},
     {"ctx.for_group_packet(0).packet();", "deleted", "deleted"},
@@ -138,13 +138,15 @@ TEST(Adapt, macros_carry_the_plan) {
   planned.kernel.group_size = 64;
   planned.kernel.local_bytes = 1024;
   planned.kernel.spill_factor = 3;
-  EXPECT_THAT(adapt(planned).defines,
-              ::testing::UnorderedElementsAre(
-                  "CATENA_SHARED=0U", concat("CATENA_READS=", fields(packet::kIpv4Src, packet::kMetaLayers), "UL"),
-                  concat("CATENA_WRITES=", fields(packet::kPayload), "UL"),
-                  concat("CATENA_IN_COLUMNS=", fields(packet::kIpv4Src, packet::kMetaLayers), "UL"),
-                  "CATENA_OUT_COLUMNS=0UL", "CATENA_FRAMES=1U", "CATENA_HEADROOM=50U", "CATENA_TAILROOM=20U",
-                  "CATENA_LANES=16U", "CATENA_AUX_BYTES=8U", "CATENA_RESULT_BYTES=12U", "CATENA_SPILL_FACTOR=3U"));
+  EXPECT_THAT(
+      adapt(planned).defines,
+      ::testing::UnorderedElementsAre(
+          "CATENA_SHARED=0U", concat("CATENA_READS=", fields(packet::kIpv4Src, packet::kMetaLayers), "UL"),
+          concat("CATENA_WRITES=", fields(packet::kPayload), "UL"),
+          concat("CATENA_IN_COLUMNS=", fields(packet::kIpv4Src, packet::kMetaLayers), "UL"), "CATENA_OUT_COLUMNS=0UL",
+          "CATENA_FRAMES=1U", "CATENA_HEADROOM=50U", "CATENA_TAILROOM=20U", "CATENA_LANES=16U", "CATENA_AUX_BYTES=8U",
+          "CATENA_RESULT_BYTES=12U", "CATENA_SPILL_FACTOR=3U", "CATENA_ANY_GROUPS=0U"));
+  EXPECT_THAT(kernel::adapt(planned.kernel, planned.plan, Groups::kAny).defines, Contains("CATENA_ANY_GROUPS=1U"));
   planned.plan.reads = packet::kFrameFields;
   EXPECT_THAT(adapt(planned).defines, Contains("CATENA_FRAMES=2U"));
   EXPECT_THAT(adapt(store()).defines, Contains("CATENA_FRAMES=0U"));

@@ -13,10 +13,11 @@ namespace catena::kernel {
 
 Result<std::unique_ptr<DeviceNf>> DeviceNf::create(device::Device& device, KernelSpec spec,
                                                    copy::LaunchPlan const& plan, std::span<const std::byte> state,
-                                                   copy::SharedBuffer* shared) {
+                                                   copy::SharedBuffer* shared, Groups groups) {
   std::unique_ptr<DeviceNf> nf(new DeviceNf());
   nf->device_ = &device;
   nf->spec_ = std::move(spec);
+  nf->groups_ = groups;
   nf->plan_ = plan;
   nf->shared_ = shared;
   if (nf->plan_.shared) {
@@ -25,7 +26,7 @@ Result<std::unique_ptr<DeviceNf>> DeviceNf::create(device::Device& device, Kerne
     }
     CATENA_ASSIGN_OR_RETURN(nf->moves_, copy::TransferKernels::load(device, plan, *shared, nf->spec_.name));
   }
-  CATENA_ASSIGN_OR_RETURN(nf->program_, build(device, nf->spec_, plan));
+  CATENA_ASSIGN_OR_RETURN(nf->program_, build(device, nf->spec_, plan, groups));
   CATENA_ASSIGN_OR_RETURN(nf->kernel_, nf->program_->kernel(nf->spec_.name));
   if (!state.empty()) {
     CATENA_ASSIGN_OR_RETURN(nf->state_, device.allocate(state.size()));
@@ -40,7 +41,7 @@ Result<std::unique_ptr<DeviceNf>> DeviceNf::create(device::Device& device, Kerne
 }
 
 Status DeviceNf::launch(device::CommandRecorder& target, copy::CallSite const& site, device::Buffer* spill,
-                        std::uint32_t packets, std::uint32_t work_packets) const {
+                        std::uint32_t packets, std::uint32_t work_packets, std::uint32_t max_groups) const {
   LaunchParams params = site.params;
   params.count = packets;
   params.state_bytes = state_ ? state_->size() : 0;
@@ -53,9 +54,11 @@ Status DeviceNf::launch(device::CommandRecorder& target, copy::CallSite const& s
                                                         plan_.shared ? &shared_->buffer() : nullptr,
                                                         std::as_bytes(std::span(&params, 1))};
   const std::uint64_t work_items = std::uint64_t{work_packets} * spec_.lanes;
-  const device::LaunchShape shape{
-      std::max(1U, static_cast<std::uint32_t>((work_items + spec_.group_size - 1) / spec_.group_size)),
-      spec_.group_size, spec_.local_bytes};
+  auto groups = std::max(1U, static_cast<std::uint32_t>((work_items + spec_.group_size - 1) / spec_.group_size));
+  if (max_groups != 0) {
+    groups = std::min(groups, max_groups);
+  }
+  const device::LaunchShape shape{groups, spec_.group_size, spec_.local_bytes};
   return target.launch(*kernel_, shape, arguments);
 }
 

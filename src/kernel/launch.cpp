@@ -20,10 +20,13 @@ constexpr std::uint32_t kMinRecordedRows = 64;
 
 }  // namespace
 
-Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_packets, copy::HostMover& mover) {
+Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const& bounds, copy::HostMover& mover) {
+  if (bounds.max_groups != 0 && nf.groups() != Groups::kAny) {
+    return absl::InvalidArgumentError(concat(nf.spec().name, " was compiled for as many work-groups as packets need"));
+  }
   const copy::Cargo cargo{&nf.device(), &nf.spec(), &nf.plan(), nf.shared(), nf.moves()};
-  std::unique_ptr<Launch> launch(new Launch(nf, max_packets, mover, copy::LaunchCopy::make(cargo, max_packets)));
-  launch->rows_.reserve(max_packets);
+  std::unique_ptr<Launch> launch(new Launch(nf, bounds, mover, copy::LaunchCopy::make(cargo, bounds.max_packets)));
+  launch->rows_.reserve(bounds.max_packets);
   CATENA_ASSIGN_OR_RETURN(launch->stream_, nf.device().create_stream());
   CATENA_RETURN_IF_ERROR(launch->copy_->allocate(*launch->stream_));
   if (nf.spec().spill_factor > 0) {
@@ -32,6 +35,12 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_p
   }
   CATENA_RETURN_IF_ERROR(launch->warm_up());
   CATENA_RETURN_IF_ERROR(launch->record_commands());
+  if (bounds.partition != nullptr && launch->kernels_.empty()) {
+    return absl::FailedPreconditionError(
+        concat(nf.spec().name,
+               ": its launches are not recorded, and others do not keep to a part of the device; that "
+               "takes a plan by which kernels move packets to and from the host's memory"));
+  }
   CATENA_RETURN_IF_ERROR(launch->wait(copy::kSetUpLimit, concat("the first launch of ", nf.spec().name)));
   return launch;
 }
@@ -41,14 +50,14 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, std::uint32_t max_p
 /// process where that happens while the kernel runs.
 Status Launch::warm_up() {
   CATENA_RETURN_IF_ERROR(copy_->warm_up_in(*stream_));
-  CATENA_RETURN_IF_ERROR(launch_nf(*stream_, max_packets_));
+  CATENA_RETURN_IF_ERROR(launch_nf(*stream_, bounds_.max_packets));
   return copy_->warm_up_out(*stream_);
 }
 
 Status Launch::record_commands() {
   std::uint32_t max_rows = 0;
-  for (std::uint32_t rows = kMinRecordedRows; max_rows < max_packets_; rows *= 2) {
-    max_rows = std::min(rows, max_packets_);
+  for (std::uint32_t rows = kMinRecordedRows; max_rows < bounds_.max_packets; rows *= 2) {
+    max_rows = std::min(rows, bounds_.max_packets);
     copy_->assume_default(max_rows);
     if (const std::optional<copy::BodyMethods> methods = copy_->repeatable()) {
       CATENA_RETURN_IF_ERROR(kernels_for(max_rows, *methods).status());
@@ -63,22 +72,42 @@ Result<Launch::Kernels const*> Launch::kernels_for(std::uint32_t max_rows, copy:
   if (known != kernels_.end()) {
     return &*known;
   }
-  Kernels kernels{key};
-  CATENA_ASSIGN_OR_RETURN(auto commands, nf_->device().create_command_buffer());
-  CATENA_RETURN_IF_ERROR(copy_->launch_in(*commands, max_rows));
-  if (key.is_traced) {
-    CATENA_ASSIGN_OR_RETURN(kernels.moved_in, commands->record_timestamp());
-  }
-  CATENA_RETURN_IF_ERROR(launch_nf(*commands, max_rows));
-  if (key.is_traced) {
-    CATENA_ASSIGN_OR_RETURN(kernels.computed, commands->record_timestamp());
-  }
-  CATENA_RETURN_IF_ERROR(copy_->launch_out(*commands, max_rows));
-  CATENA_RETURN_IF_ERROR(stream_->finalize(*commands));
-  kernels.commands = commands.get();
-  command_buffers_.push_back(std::move(commands));
+  CATENA_ASSIGN_OR_RETURN(Kernels kernels, record(key));
   kernels_.push_back(kernels);
   return &kernels_.back();
+}
+
+/// The kernels that move in, the NF's own and those that move out: in one recording, or in three where the one in the
+/// middle takes its turn.
+Result<Launch::Kernels> Launch::record(KernelsKey const& key) {
+  Kernels kernels{key};
+  CATENA_ASSIGN_OR_RETURN(kernels.commands, new_commands());
+  kernels.before = kernels.after = kernels.commands;
+  if (bounds_.turns != nullptr) {
+    CATENA_ASSIGN_OR_RETURN(kernels.before, new_commands());
+    CATENA_ASSIGN_OR_RETURN(kernels.after, new_commands());
+  }
+  CATENA_RETURN_IF_ERROR(copy_->launch_in(*kernels.before, key.max_rows));
+  if (key.is_traced) {
+    CATENA_ASSIGN_OR_RETURN(kernels.moved_in, kernels.before->record_timestamp());
+  }
+  CATENA_RETURN_IF_ERROR(launch_nf(*kernels.commands, key.max_rows));
+  if (key.is_traced) {
+    CATENA_ASSIGN_OR_RETURN(kernels.computed, kernels.commands->record_timestamp());
+  }
+  CATENA_RETURN_IF_ERROR(copy_->launch_out(*kernels.after, key.max_rows));
+  CATENA_RETURN_IF_ERROR(stream_->finalize(*kernels.commands));
+  if (bounds_.turns != nullptr) {
+    CATENA_RETURN_IF_ERROR(stream_->finalize(*kernels.before));
+    CATENA_RETURN_IF_ERROR(stream_->finalize(*kernels.after));
+  }
+  return kernels;
+}
+
+Result<device::CommandBuffer*> Launch::new_commands() {
+  CATENA_ASSIGN_OR_RETURN(auto commands, nf_->device().create_command_buffer(bounds_.partition));
+  command_buffers_.push_back(std::move(commands));
+  return command_buffers_.back().get();
 }
 
 void Launch::begin() {
@@ -103,7 +132,7 @@ void Launch::add(packet::Batch const& unit, std::span<const std::uint32_t> decid
 }
 
 Status Launch::launch_nf(device::CommandRecorder& target, std::uint32_t work_packets) {
-  return nf_->launch(target, copy_->call_site(), spill_.get(), rows_.decided(), work_packets);
+  return nf_->launch(target, copy_->call_site(), spill_.get(), rows_.decided(), work_packets, bounds_.max_groups);
 }
 
 Status Launch::enqueue_kernel() {
@@ -139,10 +168,17 @@ Result<std::vector<double>> Launch::time_kernel(device::Partition* partition, st
 
 Status Launch::enqueue_kernels() {
   if (const std::optional<copy::BodyMethods> methods = copy_->repeatable()) {
-    const std::uint32_t max_rows = std::min(std::max(std::bit_ceil(rows_.size()), kMinRecordedRows), max_packets_);
+    const std::uint32_t max_rows =
+        std::min(std::max(std::bit_ceil(rows_.size()), kMinRecordedRows), bounds_.max_packets);
     CATENA_ASSIGN_OR_RETURN(Kernels const* const kernels, kernels_for(max_rows, *methods));
     kernel_ran_ = true;
-    CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->commands));
+    if (bounds_.turns != nullptr) {
+      CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->before));
+      CATENA_RETURN_IF_ERROR(bounds_.turns->take(*stream_, [&] { return stream_->enqueue(*kernels->commands); }));
+      CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->after));
+    } else {
+      CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->commands));
+    }
     timestamps_.use(LaunchTimestamps::kMovedIn, kernels->moved_in);
     timestamps_.use(LaunchTimestamps::kComputed, kernels->computed);
     return absl::OkStatus();
@@ -150,7 +186,8 @@ Status Launch::enqueue_kernels() {
   CATENA_RETURN_IF_ERROR(copy_->launch_in(*stream_, rows_.size()));
   CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kMovedIn));
   kernel_ran_ = true;
-  CATENA_RETURN_IF_ERROR(launch_nf(*stream_, rows_.decided()));
+  const auto launch = [&] { return launch_nf(*stream_, rows_.decided()); };
+  CATENA_RETURN_IF_ERROR(bounds_.turns != nullptr ? bounds_.turns->take(*stream_, launch) : launch());
   CATENA_RETURN_IF_ERROR(record_timestamp(LaunchTimestamps::kComputed));
   return copy_->launch_out(*stream_, rows_.size());
 }

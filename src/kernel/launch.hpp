@@ -15,7 +15,9 @@
 
 #include "copy/host_mover.hpp"
 #include "copy/launch_copy.hpp"
+#include "kernel/adapt.hpp"
 #include "kernel/launch_times.hpp"
+#include "kernel/turns.hpp"
 
 /// Runs an NF's kernel over batches of packets: moves what the plan says to the device, launches, and moves back.
 namespace catena::kernel {
@@ -29,9 +31,11 @@ class DeviceNf {
   /// not mapped.
   static Result<std::unique_ptr<DeviceNf>> create(device::Device& device, KernelSpec spec, copy::LaunchPlan const& plan,
                                                   std::span<const std::byte> state,
-                                                  copy::SharedBuffer* shared = nullptr);
+                                                  copy::SharedBuffer* shared = nullptr,
+                                                  Groups groups = Groups::kAsNeeded);
 
   KernelSpec const& spec() const { return spec_; }
+  Groups groups() const { return groups_; }
   copy::LaunchPlan const& plan() const { return plan_; }
   device::Device& device() const { return *device_; }
   /// Null where create() got none.
@@ -40,9 +44,10 @@ class DeviceNf {
   /// The kernels that move around its own; null where the plan has no shared step.
   copy::TransferKernels const* moves() const { return moves_.get(); }
   /// Launches the kernel for `packets` packets, with `params` of what was brought for it: its state and local memory
-  /// are filled in here. `work_packets`: those that it has work-items for.
+  /// are filled in here. `work_packets`: those that it has work-items for, in `max_groups` work-groups at most (0: as
+  /// many as that takes). Precondition: groups() is kAny where there is such a limit.
   Status launch(device::CommandRecorder& target, copy::CallSite const& site, device::Buffer* spill,
-                std::uint32_t packets, std::uint32_t work_packets) const;
+                std::uint32_t packets, std::uint32_t work_packets, std::uint32_t max_groups = 0) const;
   /// Overwrites the state with zeros, because it holds keys, and waits for that; nothing may be launched after it.
   /// Errors: those of the device, a lost one among them, whose memory cannot be reached any more.
   Status wipe_state();
@@ -51,6 +56,7 @@ class DeviceNf {
   DeviceNf() = default;
   device::Device* device_ = nullptr;
   KernelSpec spec_;
+  Groups groups_ = Groups::kAsNeeded;
   copy::LaunchPlan plan_;
   std::unique_ptr<device::Program> program_;
   device::Kernel* kernel_ = nullptr;
@@ -59,20 +65,32 @@ class DeviceNf {
   std::unique_ptr<copy::TransferKernels> moves_;
 };
 
+/// How much of its device a launch may take.
+struct LaunchBounds {
+  std::uint32_t max_packets = 0;
+  /// Where its kernels run, those that move packets too; null: wherever the device likes. Only what is recorded keeps
+  /// to it; a batch whose bodies move by other methods than the default, and were not recorded yet, is recorded then.
+  device::Partition* partition = nullptr;
+  std::uint32_t max_groups = 0;  ///< work-groups of the NF's kernel at most; 0: as many as its packets need
+  Turns* turns = nullptr;        ///< in which its kernel takes its turn; null: it does not wait for others
+};
+
 /// One batch in flight: [copy in] [the NF's kernel] [copy out] on a stream of its own, between moves into staging and
 /// out of it that a host's copy engine makes. Call order: begin() -> add() .. -> submit() -> poll() until true ->
 /// fetch_spill()? -> apply() until true -> results(). Belongs to one thread at a time.
 class Launch {
  public:
-  /// Room for `max_packets` packets, each as long as its slot: earlier NFs may have made it longer than rx takes it.
-  /// Launches the kernel once without packets and waits for it. `mover`, of the same thread, is used as long as batches
-  /// run: it is to end before the launch does, so that nothing is moved into memory that is gone. Errors:
-  /// ResourceExhausted; DeadlineExceeded if that first launch hangs.
-  static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, std::uint32_t max_packets, copy::HostMover& mover);
+  /// Room for `bounds.max_packets` packets, each as long as its slot: earlier NFs may have made it longer than rx takes
+  /// it. Launches the kernel once without packets and waits for it. `mover`, of the same thread, is used as long as
+  /// batches run: it is to end before the launch does, so that nothing is moved into memory that is gone. What `bounds`
+  /// name outlives the launch. Errors: ResourceExhausted; DeadlineExceeded if that first launch hangs; InvalidArgument
+  /// for a limit of work-groups where `nf` was not made for that; FailedPrecondition for a partition where what the
+  /// plan enqueues is another for every batch.
+  static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, LaunchBounds const& bounds, copy::HostMover& mover);
   Launch(Launch const&) = delete;
   Launch& operator=(Launch const&) = delete;
 
-  std::uint32_t capacity() const { return max_packets_; }
+  std::uint32_t capacity() const { return bounds_.max_packets; }
 
   /// Starts a new batch. The packets must not change until apply().
   void begin();
@@ -153,7 +171,9 @@ class Launch {
   };
   struct Kernels {
     KernelsKey key;
-    device::CommandBuffer* commands = nullptr;
+    device::CommandBuffer* commands = nullptr;  ///< all; of a kernel that takes its turn, it alone
+    device::CommandBuffer* before = nullptr;    ///< of such a kernel: those in front of it, and behind it
+    device::CommandBuffer* after = nullptr;
     device::Event* moved_in = nullptr;  ///< timestamps, where it is traced
     device::Event* computed = nullptr;
   };
@@ -161,12 +181,14 @@ class Launch {
     std::uint32_t row;
     std::span<std::byte> bytes;
   };
-  Launch(DeviceNf& nf, std::uint32_t max_packets, copy::HostMover& mover, std::unique_ptr<copy::LaunchCopy> copy)
-      : nf_(&nf), max_packets_(max_packets), mover_(&mover), copy_(std::move(copy)), rows_(copy_->needs()) {}
+  Launch(DeviceNf& nf, LaunchBounds const& bounds, copy::HostMover& mover, std::unique_ptr<copy::LaunchCopy> copy)
+      : nf_(&nf), bounds_(bounds), mover_(&mover), copy_(std::move(copy)), rows_(copy_->needs()) {}
   Status warm_up();
   /// Command buffers for batches of every size whose bodies take the default methods; others are recorded when needed.
   Status record_commands();
   /// The kernels of all batches of at most `max_rows` rows whose bodies take these methods. Good until the next call.
+  Result<Kernels> record(KernelsKey const& key);
+  Result<device::CommandBuffer*> new_commands();
   Result<Kernels const*> kernels_for(std::uint32_t max_rows, copy::BodyMethods const& methods);
   Status launch_nf(device::CommandRecorder& target, std::uint32_t work_packets);
   Status enqueue_kernels();
@@ -177,7 +199,7 @@ class Launch {
   Result<std::span<std::byte>> spill_staging(std::size_t bytes);
 
   DeviceNf* nf_;
-  std::uint32_t max_packets_;
+  LaunchBounds bounds_;
   copy::HostMover* mover_;
   std::unique_ptr<copy::LaunchCopy> copy_;
   std::unique_ptr<device::Buffer> spill_;

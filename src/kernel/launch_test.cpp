@@ -132,12 +132,14 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
   }
 
   /// The launch has room for every slot of the pool. `before`: the byte in front of each frame that the kernel writes.
-  void make_launch(std::int32_t before = 0) {
-    Result<std::unique_ptr<DeviceNf>> nf = DeviceNf::create(*device_, sum_frames(), plan_for(std::get<1>(GetParam())),
-                                                            std::as_bytes(std::span(&before, 1)), shared_.get());
+  void make_launch(std::int32_t before = 0, LaunchBounds const& bounds = {kSlots}, KernelSpec spec = sum_frames()) {
+    const Groups groups = bounds.max_groups == 0 ? Groups::kAsNeeded : Groups::kAny;
+    Result<std::unique_ptr<DeviceNf>> nf =
+        DeviceNf::create(*device_, std::move(spec), plan_for(std::get<1>(GetParam())),
+                         std::as_bytes(std::span(&before, 1)), shared_.get(), groups);
     ASSERT_TRUE(nf.ok()) << nf.status();
     nf_ = *std::move(nf);
-    Result<std::unique_ptr<Launch>> launch = Launch::create(*nf_, kSlots, *mover_);
+    Result<std::unique_ptr<Launch>> launch = Launch::create(*nf_, bounds, *mover_);
     ASSERT_TRUE(launch.ok()) << launch.status();
     launch_ = *std::move(launch);
     launch_->begin();
@@ -210,6 +212,44 @@ TEST_P(LaunchTest, a_kernel_that_grows_a_frame_beyond_the_front_of_its_slot_is_s
     EXPECT_EQ(pool_.memory.get()[row * packet::kSlotBytes + packet::kSlotBytes - 1],
               std::byte(17 * row + packet::kSlotBytes - 1))
         << "the end of slot " << row << ", in front of the next";
+  }
+}
+
+TEST_P(LaunchTest, any_number_of_work_groups_does_all_packets) {
+  KernelSpec spec = sum_frames();
+  spec.group_size = 2;  // the packets need four groups
+  for (const std::uint32_t groups : {1U, 3U, 4U, 5U}) {
+    make_launch(0, {.max_packets = kSlots, .max_groups = groups}, spec);
+    run();
+    EXPECT_EQ(launch_->faults().count, 0U);
+    apply();
+    for (std::uint32_t row = 0; row < kSlots; ++row) {
+      EXPECT_EQ(result(row), pool_.sum(row)) << "row " << row << " by " << groups << " groups";
+    }
+  }
+}
+
+TEST_P(LaunchTest, fewer_work_groups_are_refused_of_a_kernel_that_was_not_made_for_them) {
+  make_launch();
+  EXPECT_TRUE(absl::IsInvalidArgument(Launch::create(*nf_, {kSlots, nullptr, 1}, *mover_).status()));
+}
+
+TEST_P(LaunchTest, kernels_take_their_turn_whatever_their_order) {
+  Turns turns;
+  make_launch(0, {.max_packets = kSlots, .turns = &turns});
+  auto other = Launch::create(*nf_, {.max_packets = kSlots, .turns = &turns}, *mover_);
+  ASSERT_TRUE(other.ok()) << other.status();
+  run();
+  apply();
+  (*other)->begin();
+  (*other)->add(pool_.batch(), pool_.batch().slots(), {});
+  ASSERT_EQ((*other)->submit(), absl::OkStatus());
+  ASSERT_EQ((*other)->wait(kLimit, "the other"), absl::OkStatus());
+  for (std::uint32_t row = 0; row < kSlots; ++row) {
+    EXPECT_EQ(result(row), pool_.sum(row)) << row;
+    std::uint32_t value = 0;
+    std::memcpy(&value, (*other)->results().data() + row * sizeof value, sizeof value);
+    EXPECT_EQ(value, pool_.sum(row)) << row;
   }
 }
 

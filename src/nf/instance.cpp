@@ -243,11 +243,11 @@ void Instance::process(packet::Batch const& unit) {
 }
 
 Result<std::unique_ptr<DeviceBatch>> DeviceBatch::create(Instance& instance, kernel::DeviceNf& device_nf,
-                                                         std::uint32_t max_packets, copy::HostMover& mover) {
+                                                         kernel::LaunchBounds const& bounds, copy::HostMover& mover) {
   std::unique_ptr<DeviceBatch> batch(new DeviceBatch());
   batch->instance_ = &instance;
   batch->device_nf_ = &device_nf;
-  CATENA_ASSIGN_OR_RETURN(batch->launch_, kernel::Launch::create(device_nf, max_packets, mover));
+  CATENA_ASSIGN_OR_RETURN(batch->launch_, kernel::Launch::create(device_nf, bounds, mover));
   return batch;
 }
 

@@ -106,9 +106,9 @@ class Instance {
 /// still run -> finish_on_cpu() or drop() for each unit in the order of add() -> clear().
 class DeviceBatch {
  public:
-  /// `mover`: as Launch::create().
+  /// `bounds`, `mover`: as Launch::create().
   static Result<std::unique_ptr<DeviceBatch>> create(Instance& instance, kernel::DeviceNf& device_nf,
-                                                     std::uint32_t max_packets, copy::HostMover& mover);
+                                                     kernel::LaunchBounds const& bounds, copy::HostMover& mover);
 
   std::uint32_t room() const { return launch_->capacity() - packets_; }
   bool empty() const { return used_ == 0; }

@@ -111,7 +111,7 @@ Status ChainMeter::load(chain::ChainConfig const& config, chain::SyncOptions con
         kernels_[i], kernel::DeviceNf::create(*device_, std::move(sides[i]->spec), instances_[i]->launch_plan(step),
                                               sides[i]->state, shared_.get()));
     CATENA_ASSIGN_OR_RETURN(batches_[i], nf::DeviceBatch::create(*instances_[i], *kernels_[i],
-                                                                 static_cast<std::uint32_t>(slots_.size()), mover_));
+                                                                 {static_cast<std::uint32_t>(slots_.size())}, mover_));
     CATENA_RETURN_IF_ERROR(batches_[i]->start_trace());
   }
   return absl::OkStatus();

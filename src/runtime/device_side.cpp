@@ -27,6 +27,8 @@ Result<std::unique_ptr<DeviceSide>> DeviceSide::create(std::shared_ptr<device::D
   if (!sync.profile.measured.empty() && !sync.profile.is_of(info)) {
     side->costs_from_ += concat(" on another device, ", sync.profile.device);
   }
+  const bool any_groups = options.sharing && options.sharing->parts == share::Parts::kBlocks;
+  side->groups_ = any_groups ? kernel::Groups::kAny : kernel::Groups::kAsNeeded;
   CATENA_RETURN_IF_ERROR(side->load(config, sync, nfs, pool));
   return side;
 }
@@ -58,7 +60,7 @@ Status DeviceSide::load(chain::ChainConfig const& config, chain::SyncOptions con
       const std::optional<copy::SharedStep> step = chain::shared_step(*plan_->nfs[i].step);
       CATENA_ASSIGN_OR_RETURN(kernels_[i],
                               kernel::DeviceNf::create(*device_, std::move(sides[i]->spec), nfs[i]->launch_plan(step),
-                                                       sides[i]->state, shared_.get()));
+                                                       sides[i]->state, shared_.get(), groups_));
     }
   }
   return absl::OkStatus();

@@ -49,6 +49,7 @@ class DeviceSide {
               std::shared_ptr<memory::PacketPool> const& pool);
 
   std::shared_ptr<device::Device> device_;
+  kernel::Groups groups_ = kernel::Groups::kAsNeeded;
   std::unique_ptr<copy::SharedBuffer> shared_;
   std::optional<plan::Plan> plan_;
   std::string costs_from_;

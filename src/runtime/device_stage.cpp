@@ -6,6 +6,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace catena::runtime {
@@ -39,7 +40,7 @@ Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance,
                                                          DeviceStageOptions const& options) {
   std::unique_ptr<DeviceStage> stage(new DeviceStage(instance, position, pool, in, out, options));
   DeviceUse& use = options.use != nullptr ? *options.use : stage->own_use_;
-  CATENA_ASSIGN_OR_RETURN(stage->attached_, stage->attach(device_nf, options.only_on_device, use));
+  CATENA_ASSIGN_OR_RETURN(stage->attached_, stage->attach(device_nf, options.only_on_device, use, options.bounds));
   return stage;
 }
 
@@ -73,18 +74,20 @@ DeviceStage::Attachment::~Attachment() {
 }
 
 Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::DeviceNf& device_nf,
-                                                                     packet::FieldSet only_on_device, DeviceUse& use) {
+                                                                     packet::FieldSet only_on_device, DeviceUse& use,
+                                                                     kernel::LaunchBounds const& bounds) {
   if (only_on_device != 0 && device_nf.shared() == nullptr) {
     return absl::InvalidArgumentError(
         concat("NF ", instance_->name(), ": a plan that leaves fields on the device alone needs a shared buffer"));
   }
+  kernel::LaunchBounds own = bounds;
+  const std::uint32_t most = options_.units_per_launch * pool_->unit_packets();
+  own.max_packets = bounds.max_packets == 0 ? most : std::clamp(bounds.max_packets, pool_->unit_packets(), most);
   std::unique_ptr<Attachment> attachment(new Attachment(*this, device_nf, only_on_device, use));
   for (std::uint32_t i = 0; i < options_.in_flight; ++i) {
     InFlightBatch batch_in_flight;
-    CATENA_ASSIGN_OR_RETURN(
-        batch_in_flight.batch,
-        nf::DeviceBatch::create(*instance_, device_nf, options_.units_per_launch * pool_->unit_packets(),
-                                attachment->mover_));
+    CATENA_ASSIGN_OR_RETURN(batch_in_flight.batch,
+                            nf::DeviceBatch::create(*instance_, device_nf, own, attachment->mover_));
     if (options_.trace != nullptr) {
       CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
       batch_in_flight.timeline.lane = options_.in_flight - 1 - i;  // the last one made is the first one used
@@ -96,32 +99,44 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Dev
 }
 
 void DeviceStage::offer(std::unique_ptr<Attachment> attachment) {
-  offered_.store(attachment.release(), std::memory_order_release);
+  const std::scoped_lock lock(attached_mutex_);
+  is_moving_on_.store(attachment->use_ == attached_->use_, std::memory_order_relaxed);
+  delete offered_.exchange(attachment.release(), std::memory_order_release);
 }
 
 std::unique_ptr<DeviceStage::Attachment> DeviceStage::reclaim() {
+  const std::scoped_lock lock(attached_mutex_);
   std::unique_ptr<Attachment> attachment(reclaimable_.exchange(nullptr, std::memory_order_acquire));
   if (attachment == nullptr) {
     attachment.reset(offered_.exchange(nullptr, std::memory_order_acquire));
+    is_moving_on_.store(false, std::memory_order_relaxed);
   }
   return attachment;
 }
 
-/// Goes on with another device, where nothing of the one before is left and what was taken before that is reclaimed.
+/// Whether another part of the stage's own device is offered to it: no other launch begins before it is taken.
+bool DeviceStage::is_moving_on() const { return is_moving_on_.load(std::memory_order_relaxed) && use().allowed(); }
+
+/// Goes on with another device, or another part of it, where nothing of what was before is left and what was taken
+/// before that is reclaimed.
 void DeviceStage::take_offer() {
-  if (use().allowed() || !in_flight_.empty() || filling_.batch != nullptr || host_fallback_ != nullptr ||
-      reclaimable_.load(std::memory_order_relaxed) != nullptr) {
+  if ((use().allowed() && !is_moving_on()) || !in_flight_.empty() || filling_.batch != nullptr ||
+      host_fallback_ != nullptr || reclaimable_.load(std::memory_order_relaxed) != nullptr) {
     return;
   }
-  std::unique_ptr<Attachment> offered(offered_.load(std::memory_order_acquire));
-  lost_fields_ |= attached_->only_on_device_;
-  {
-    const std::scoped_lock lock(attached_mutex_);
-    std::swap(attached_, offered);
+  const std::scoped_lock lock(attached_mutex_);
+  Attachment* const offered = offered_.load(std::memory_order_acquire);
+  if (offered == nullptr || (offered->use_ == attached_->use_) != use().allowed()) {
+    return;
   }
+  if (offered->use_ != attached_->use_) {
+    lost_fields_ |= attached_->only_on_device_;
+  }
+  reclaimable_.store(attached_.release(), std::memory_order_release);
+  attached_.reset(offered);
   device_status_ = absl::OkStatus();
   launch_time_ = std::chrono::nanoseconds(0);
-  reclaimable_.store(offered.release(), std::memory_order_release);
+  is_moving_on_.store(false, std::memory_order_relaxed);
   // last: who sees that the offer was taken finds what was there before
   offered_.store(nullptr, std::memory_order_release);
 }
@@ -275,7 +290,7 @@ bool DeviceStage::fill() {
       return worked;
     }
     if (!filling_.batch) {
-      if (attached_->idle_.empty() || (next_ == nullptr && in_->empty())) {
+      if (attached_->idle_.empty() || is_moving_on() || (next_ == nullptr && in_->empty())) {
         return worked;
       }
       filling_ = std::move(attached_->idle_.back());
@@ -308,7 +323,8 @@ bool DeviceStage::fill() {
     }
     close_group();
     const bool full = next_ != nullptr || filling_.batch->room() == 0;
-    const bool due = in_flight_.empty() || is_drained() || host_fallback_ != nullptr || waited_enough();
+    const bool due =
+        in_flight_.empty() || is_drained() || host_fallback_ != nullptr || is_moving_on() || waited_enough();
     if (filling_.units.empty() && host_fallback_ != nullptr) {
       attached_->idle_.push_back(std::move(filling_));
       filling_ = InFlightBatch{};

@@ -26,7 +26,7 @@
 namespace catena::runtime {
 
 struct DeviceStageOptions {
-  std::uint32_t units_per_launch = 8;
+  std::uint32_t units_per_launch = 8;  ///< at most; see bounds
   std::uint32_t in_flight = 3;
   /// A launch that takes longer counts as a lost device.
   std::chrono::nanoseconds limit = std::chrono::seconds(10);
@@ -47,6 +47,9 @@ struct DeviceStageOptions {
   std::optional<io::LiveClock> live_clock = {};
   /// Where the NF's lines go; null in a chain that writes none.
   LineBook* lines = nullptr;
+  /// What launches take of the device at first. Its max_packets, 0 for as many as units_per_launch have, are never more
+  /// than those and never less than a unit.
+  kernel::LaunchBounds bounds = {};
   /// Makes what copies between packets and staging; null: the CPU does.
   std::function<std::unique_ptr<copy::Engine>()> make_engine = {};
 };
@@ -60,7 +63,8 @@ struct DeviceStageOptions {
 /// half changed them, or has the newest bytes and does not give them back: of small units that an NF got together, all
 /// if one is. Where it may still write to the packets, their slots are never given out again.
 ///
-/// Once another device is there, or the same one anew, the stage can go on with that: attach() -> offer().
+/// Once another device is there, or the same one anew, the stage can go on with that: attach() -> offer(). So it can
+/// with another part of its device.
 class DeviceStage final : public Stage {
  public:
   /// A device, ready for this stage's launches.
@@ -72,12 +76,15 @@ class DeviceStage final : public Stage {
                                                      DeviceStageOptions const& options);
   ~DeviceStage() override;
   Result<Progress> poll() override;
-  /// For offer(), beside a running stage: takes as long as create(). Errors: as create(). Any thread.
+  /// For offer(), beside a running stage: takes as long as create(). `bounds`: as options.bounds. Errors: as create().
+  /// Any thread.
   Result<std::unique_ptr<Attachment>> attach(kernel::DeviceNf& device_nf, packet::FieldSet only_on_device,
-                                             DeviceUse& use);
-  /// The stage takes `attachment` as soon as it has nothing of a device that is out of use any more; that of a stage
-  /// whose device is in use is taken never. What it took before is given back to reclaim(). The stages behind this one
-  /// must have taken theirs: they will get units that are on the device alone. Any thread, one offer at a time.
+                                             DeviceUse& use, kernel::LaunchBounds const& bounds = {});
+  /// The stage takes `attachment` as soon as it has nothing of what it has now: of a device that is out of use, or,
+  /// where the attachment is of the same DeviceUse, of launches, for which it begins no other one. That of another
+  /// device is not taken as long as this one is in use. What it had is given back to reclaim(). With another device the
+  /// stages behind this one must have taken theirs: they will get units that are on it alone. Any thread, one offer at
+  /// a time.
   void offer(std::unique_ptr<Attachment> attachment);
   /// Whether the last offer was taken.
   bool has_taken_offer() const { return offered_.load(std::memory_order_acquire) == nullptr; }
@@ -121,6 +128,7 @@ class DeviceStage final : public Stage {
   };
   DeviceStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
               memory::UnitQueue& out, DeviceStageOptions const& options);
+  bool is_moving_on() const;
   void take_offer();
   DeviceUse& use() const;
   bool collect();
@@ -153,6 +161,7 @@ class DeviceStage final : public Stage {
   std::unique_ptr<Attachment> attached_;  ///< never null
   mutable std::mutex attached_mutex_;     ///< for others who read it than the thread that polls
   std::atomic<Attachment*> offered_{nullptr};
+  std::atomic<bool> is_moving_on_{false};  ///< offered_ is of the device that the stage has
   std::atomic<Attachment*> reclaimable_{nullptr};
   std::deque<InFlightBatch> in_flight_;
   InFlightBatch filling_;

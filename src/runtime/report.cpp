@@ -136,6 +136,12 @@ std::string to_text(Report const& report) {
   }
   if (!report.sync.empty()) {
     fmt::format_to(out, "sync      {}, by {}\n", report.sync, report.costs_from);
+    if (!report.sharing.empty()) {
+      fmt::format_to(out, "share     {}\n", report.sharing);
+      for (PartReport const& part : report.parts) {
+        fmt::format_to(out, "          {}\n", part.text);
+      }
+    }
   }
   fmt::format_to(out, "rx        {}: {} packets, {} bytes; dropped: {}\n", report.rx, report.seen,
                  report.received_bytes, list(report.rx_drops));
@@ -225,6 +231,13 @@ std::string to_json(Report const& report) {
                     {"losses", report.device_losses},
                     {"returns", report.device_returns}};
   json["sync"] = {{"mode", report.sync}, {"cost_profile", report.costs_from}};
+  if (!report.sharing.empty()) {
+    nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+    for (PartReport const& part : report.parts) {
+      parts.push_back({{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}});
+    }
+    json["share"] = {{"mode", report.sharing}, {"changes", report.sharing_changes}, {"parts", std::move(parts)}};
+  }
   json["workers"] = report.workers;
   json["rx"] = {{"port", report.rx},
                 {"seen_packets", report.seen},

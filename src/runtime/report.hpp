@@ -55,17 +55,28 @@ struct ShardReport {
   double busy_seconds = 0;    ///< of the stages of its NFs, together
 };
 
+/// The part of a device that an NF has, where NFs share it.
+struct PartReport {
+  std::string nf;
+  std::uint32_t units = 0;           ///< as GpuSharing::Allocation
+  std::uint32_t launch_packets = 0;  ///< at most
+  std::string text;                  ///< for people
+};
+
 /// A run so far, or its end: then in == sent + every drop.
 struct Report {
   std::string error;  ///< why the run ended; empty: it did what it should
   std::string chain;
-  std::string device;                ///< the device that did the work, or "none"
-  std::string device_note;           ///< why there is none, or not the first choice of `device: auto`
-  std::uint64_t device_losses = 0;   ///< of one that can come back
-  std::uint64_t device_returns = 0;  ///< after which it was in use again
-  bool cpu_instead_of_gpu = false;   ///< NFs placed on the gpu ran on the CPU because there is no device
-  std::string sync;                  ///< how packets were kept in step with the device; empty where there is none
-  std::string costs_from;            ///< the cost profile that the plan was made by
+  std::string device;                 ///< the device that did the work, or "none"
+  std::string device_note;            ///< why there is none, or not the first choice of `device: auto`
+  std::uint64_t device_losses = 0;    ///< of one that can come back
+  std::uint64_t device_returns = 0;   ///< after which it was in use again
+  bool cpu_instead_of_gpu = false;    ///< NFs placed on the gpu ran on the CPU because there is no device
+  std::string sync;                   ///< how packets were kept in step with the device; empty where there is none
+  std::string costs_from;             ///< the cost profile that the plan was made by
+  std::string sharing;                ///< how NFs share the device; empty: each takes all of it
+  std::uint64_t sharing_changes = 0;  ///< how often parts were handed out anew
+  std::vector<PartReport> parts;      ///< as they are now
   std::string rx;
   std::string tx;
   std::uint32_t workers = 1;

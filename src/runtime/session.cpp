@@ -12,15 +12,18 @@
 #include <catena/nf/persistent.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
 #include <iterator>
 #include <random>
 #include <utility>
 
 namespace catena::runtime {
 
-Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& options,
+Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& run_options,
                                                  nf::Registry const& registry) {
+  chain::RunOptions options = run_options;
   std::unique_ptr<Session> session(new Session());
   session->config_ = std::move(config);
   session->workers_ = options.workers;
@@ -31,9 +34,11 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
   CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
   CATENA_RETURN_IF_ERROR(session->open_devices(options));
+  CATENA_RETURN_IF_ERROR(session->settle_sharing(options));
   CATENA_RETURN_IF_ERROR(session->settle_unit_packets(options));
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
   CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
+  CATENA_RETURN_IF_ERROR(session->make_sharing(options));
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options));
   CATENA_RETURN_IF_ERROR(session->make_stages(options));
@@ -77,8 +82,12 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
       config.on = plan::Processor::kCpu;  // as far as this process is concerned
       continue;
     }
+    const std::size_t files = of_nfs.files().size();
     first.push_back(
         {config, findings.take(chain::make_instance(config, registry, !options.record_path.empty(), ends, shard))});
+    if (options.sharing && first.back().instance != nullptr) {
+      first.back().key = findings.take(chain::key_of(config, std::span(of_nfs.files()).subspan(files)));
+    }
   }
   CATENA_RETURN_IF_ERROR(findings.status());
   CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
@@ -233,6 +242,67 @@ Status Session::make_device_sides(chain::RunOptions const& options) {
                                                                         first_instances(), pools_[i % pools_.size()]));
   }
   return absl::OkStatus();
+}
+
+/// What parts of the device are made of, where nobody said.
+Status Session::settle_sharing(chain::RunOptions& options) const {
+  if (!options.sharing || opened_.empty()) {
+    return absl::OkStatus();
+  }
+  if (opened_.size() > 1) {
+    return absl::InvalidArgumentError("--share is for the NFs of one device, and the chain has several");
+  }
+  if (!options.sharing->parts) {
+    const auto part = opened_.front()->divide(std::array{1U});
+    if (!part.ok() && !absl::IsUnimplemented(part.status())) {
+      return part.status();
+    }
+    options.sharing->parts = part.ok() ? share::Parts::kGreen : share::Parts::kBlocks;
+  }
+  return absl::OkStatus();
+}
+
+Status Session::make_sharing(chain::RunOptions const& options) {
+  if (!options.sharing || devices_.empty()) {
+    return absl::OkStatus();
+  }
+  const auto profile = std::make_shared<chain::CostProfile>(sync_for(options, opened_.front()->info()).profile);
+  std::vector<GpuSharing::Nf> nfs;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    kernel::DeviceNf const* const kernel = devices_.front()->kernel_of(i);
+    if (kernel == nullptr) {
+      continue;
+    }
+    Entry const& entry = first_of(i);
+    shared_by_.push_back(i);
+    nfs.push_back({entry.config.name,
+                   [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
+                   1000.0 * entry.config.latency_limit_us, kernel->spec().group_size, kernel->spec().lanes,
+                   static_cast<std::uint32_t>(entries_[i].size())});
+  }
+  CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(config_.rx));
+  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(opened_.front(), *options.sharing, std::move(nfs),
+                                                       static_cast<std::uint32_t>(std::ceil(packets.average_bytes()))));
+  return absl::OkStatus();
+}
+
+GpuSharing::Traffic Session::traffic() const {
+  GpuSharing::Traffic traffic;
+  for (const std::size_t nf : shared_by_) {
+    std::uint64_t packets = 0;
+    for (Entry const* entry : entries_[nf]) {
+      packets += entry->instance->counters().in;
+    }
+    traffic.packets.push_back(packets);
+  }
+  std::uint64_t packets = 0;
+  std::uint64_t bytes = 0;
+  for (RxStage const* rx : rx_) {
+    packets += rx->packets();
+    bytes += rx->bytes();
+  }
+  traffic.packet_bytes = static_cast<std::uint32_t>(packets == 0 ? packet::kMaxFrameBytes : bytes / packets);
+  return traffic;
 }
 
 Status Session::open_ends(chain::RunOptions const& options) {
@@ -423,10 +493,18 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   options.trace = trace_of_next_stage(concat(entry.config.name, suffix));
   options.live_clock = live_clock;
   options.lines = lines;
+  const auto shared = std::find(shared_by_.begin(), shared_by_.end(), position);
+  const auto number_in_sharing = static_cast<std::size_t>(shared - shared_by_.begin());
+  if (sharing_ != nullptr) {
+    options.bounds = sharing_->bounds_of(number_in_sharing);
+  }
   CATENA_ASSIGN_OR_RETURN(auto stage,
                           DeviceStage::create(*entry.instance, position, *kernel, pool_of(shard), in, out, options));
   entry.device_stage = stage.get();
   entry.stage = stage.get();
+  if (sharing_ != nullptr) {
+    sharing_->add(number_in_sharing, *stage, *device, position);
+  }
   stages_.push_back(std::move(stage));
   return absl::OkStatus();
 }

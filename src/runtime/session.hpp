@@ -11,6 +11,7 @@
 #include "runtime/device_recovery.hpp"
 #include "runtime/device_side.hpp"
 #include "runtime/device_stage.hpp"
+#include "runtime/gpu_sharing.hpp"
 #include "runtime/host_stages.hpp"
 #include "runtime/outputs.hpp"
 #include "runtime/report.hpp"
@@ -66,6 +67,7 @@ class Session {
     std::unique_ptr<nf::Instance> instance;
     DeviceStage* device_stage = nullptr;  ///< null: on the CPU
     Stage const* stage = nullptr;
+    std::optional<chain::NfKey> key = std::nullopt;  ///< where it is to be known what the NF costs
   };
   /// A part of the chain that has the packets of some flows: NFs, stages and queues of its own.
   struct Shard {
@@ -101,6 +103,9 @@ class Session {
   Status open_devices(chain::RunOptions const& options);
   Status settle_unit_packets(chain::RunOptions const& options);
   Status make_device_sides(chain::RunOptions const& options);
+  Status settle_sharing(chain::RunOptions& options) const;
+  Status make_sharing(chain::RunOptions const& options);
+  GpuSharing::Traffic traffic() const;
   Status start_nfs(chain::RunOptions const& options);
   Status open_ends(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options);
@@ -140,6 +145,8 @@ class Session {
   std::vector<Section> sections_;                        ///< at least one
   std::vector<std::vector<Entry*>> entries_;             ///< of each NF of the chain: one for each of its shards
   std::vector<std::unique_ptr<DeviceSide>> devices_;     ///< of shard i number i modulo their number; may be none
+  std::unique_ptr<GpuSharing> sharing_;                  ///< null: every NF takes all of the device
+  std::vector<std::size_t> shared_by_;                   ///< positions of the NFs of sharing_
   std::vector<std::unique_ptr<io::Source>> sources_;     ///< one, or one for each shard
   std::optional<Outputs> outputs_;
   std::unique_ptr<io::Sink> sink_;                     ///< until outputs_ has it

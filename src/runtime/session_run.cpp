@@ -48,6 +48,26 @@ class RecoveryRun {
   DeviceRecovery* recovery_;
 };
 
+/// Looks after the parts of a device as long as stages are polled.
+class SharingRun {
+ public:
+  SharingRun(GpuSharing* sharing, std::function<GpuSharing::Traffic()> traffic) : sharing_(sharing) {
+    if (sharing_ != nullptr) {
+      sharing_->start(std::move(traffic));
+    }
+  }
+  SharingRun(SharingRun const&) = delete;
+  SharingRun& operator=(SharingRun const&) = delete;
+  ~SharingRun() {
+    if (sharing_ != nullptr) {
+      sharing_->stop();
+    }
+  }
+
+ private:
+  GpuSharing* sharing_;
+};
+
 std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
 
 }  // namespace
@@ -94,6 +114,7 @@ Status Session::run() {
   Status status;
   {
     const RecoveryRun recovery(recovery_.get());
+    const SharingRun sharing(sharing_.get(), [this] { return traffic(); });
     status = run_stages();
   }
   ended_ns_ = now_ns();
@@ -214,6 +235,13 @@ std::vector<std::string> Session::start_report() const {
     if (has_chosen_units_) {
       lines.push_back(concat("         in units of ", config_.tuning.unit_packets, " packets"));
     }
+    if (sharing_ != nullptr) {
+      std::string line = concat("share    ", sharing_->describe());
+      for (GpuSharing::Allocation const& part : sharing_->allocations()) {
+        line += concat("\n         ", sharing_->describe(part));
+      }
+      lines.push_back(std::move(line));
+    }
     if (chain::is_mix_assumed(config_.rx)) {
       lines.emplace_back("         for a simple IMIX: what rx brings is not known before it runs");
     }
@@ -298,6 +326,13 @@ Report Session::report() const {
   if (const std::int64_t began_ns = began_ns_; began_ns != 0) {
     const std::int64_t ended_ns = has_ended_ ? ended_ns_.load() : now_ns();
     report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
+  }
+  if (sharing_ != nullptr) {
+    report.sharing = sharing_->describe();
+    report.sharing_changes = sharing_->changes();
+    for (GpuSharing::Allocation const& part : sharing_->allocations()) {
+      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing_->describe(part)});
+    }
   }
   double offered_per_second = 0;
   for (auto const& source : sources_) {

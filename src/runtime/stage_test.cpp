@@ -123,11 +123,13 @@ struct Scenario {
   std::uint64_t fallback_from = UINT64_MAX;  ///< packet from which on units come as from a stage that left the device
   std::uint64_t stale_before = 0;            ///< packet up to which units come as from a device that there was before
   std::uint64_t stop_after_packets = UINT64_MAX;
+  bool moves_on = false;                         ///< the stage gets other parts of its device all the time
   std::function<void()> before_packets = [] {};  ///< called when everything is set up
 };
 
 struct Outcome {
   Status status;
+  std::uint32_t moves = 0;  ///< that the stage made, where it moves on
   std::vector<Sent> sent;
   Status rx_error;
   bool is_stopped = false;
@@ -185,7 +187,8 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
       step = step_for(*setup.shared);
       shared = copy::SharedBuffer::create(*setup.device, pool->arena().slot_bytes(), pool).value();
     }
-    device_nf = kernel::DeviceNf::create(*setup.device, side.spec, instance.launch_plan(step), side.state, shared.get())
+    device_nf = kernel::DeviceNf::create(*setup.device, side.spec, instance.launch_plan(step), side.state, shared.get(),
+                                         setup.moves_on ? kernel::Groups::kAny : kernel::Groups::kAsNeeded)
                     .value();
     auto stage = DeviceStage::create(instance, 0, *device_nf, *pool, in, out, setup.options).value();
     device_stage = stage.get();
@@ -203,7 +206,30 @@ Outcome run(std::vector<Frame> const& frames, Scenario const& setup) {
       stop = true;
     });
   }
+  std::atomic<bool> has_ended{false};
+  std::thread mover;
+  if (setup.moves_on) {
+    mover = std::thread([&] {
+      DeviceUse& use = *setup.options.use;
+      while (!has_ended) {
+        const std::uint32_t part = outcome.moves % 3 + 1;
+        auto next = device_stage->attach(*device_nf, setup.options.only_on_device, use,
+                                         {.max_packets = part * setup.unit, .max_groups = part});
+        ASSERT_TRUE(next.ok()) << next.status();
+        device_stage->offer(*std::move(next));
+        while (!device_stage->has_taken_offer() && !has_ended) {
+          std::this_thread::yield();
+        }
+        outcome.moves += device_stage->has_taken_offer() ? 1U : 0U;
+        device_stage->reclaim().reset();
+      }
+    });
+  }
   outcome.status = run_stages({&rx, middle.get(), &tx}, setup.workers);
+  has_ended = true;
+  if (mover.joinable()) {
+    mover.join();
+  }
   if (stopper.joinable()) {
     stopper.join();
   }
@@ -552,6 +578,24 @@ TEST(DeviceWait, that_exceeds_its_limit_names_stage_and_device_and_ends) {
   EXPECT_THAT(actual.device_status.ToString(),
               HasSubstr("stage mark waited more than 50 ms for device " + kFaulty->info().name));
   EXPECT_TRUE(actual.abandoned);
+}
+
+TEST(Run, a_stage_moves_to_other_parts_of_its_device_and_loses_and_reorders_nothing) {
+  DeviceUse use;
+  Scenario setup{.device = &device_here(), .unit = 32, .workers = 2, .loops = UINT64_MAX / 4096};
+  setup.options.use = &use;
+  setup.moves_on = true;
+  setup.stop_after_packets = 200'000;
+  const Outcome actual = run(frames(), setup);
+  EXPECT_TRUE(actual.status.ok()) << actual.status;
+  EXPECT_TRUE(actual.device_status.ok()) << actual.device_status;
+  EXPECT_GE(actual.moves, 3U);
+  EXPECT_EQ(actual.sent.size() + actual.dropped, actual.received);
+  EXPECT_EQ(actual.device_failed, 0U);
+  EXPECT_EQ(actual.free_slots, 4096U);
+  EXPECT_EQ(actual.free_units, actual.all_units);
+  EXPECT_TRUE(std::is_sorted(actual.sent.begin(), actual.sent.end(),
+                             [](Sent const& a, Sent const& b) { return a.index < b.index; }));
 }
 
 TEST(Run, stop_ends_an_endless_source_and_finishes_what_is_inside) {

@@ -36,6 +36,8 @@ constexpr std::array kTexts{
     TextOption{"pushdown", &OptionTexts::pushdown},
     TextOption{"methods", &OptionTexts::methods},
     TextOption{"profile", &OptionTexts::profile, Names::kFile},
+    TextOption{"share", &OptionTexts::share},
+    TextOption{"parts", &OptionTexts::parts},
     TextOption{"cores", &OptionTexts::cores},
 };
 constexpr std::uint32_t kMaxWorkers = 256;

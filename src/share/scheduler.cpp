@@ -20,6 +20,9 @@ constexpr std::array<std::pair<Mode, std::string_view>, 4> kNames{{{Mode::kSched
                                                                    {Mode::kUncoordinated, "uncoordinated"},
                                                                    {Mode::kTemporal, "temporal"}}};
 
+constexpr std::array<std::pair<Parts, std::string_view>, 3> kPartNames{
+    {{Parts::kGreen, "green"}, {Parts::kBlocks, "blocks"}, {Parts::kNone, "none"}}};
+
 bool is_cost(double value) { return std::isfinite(value) && value >= 0; }
 
 Status check(NfDemand const& nf, std::size_t nfs) {
@@ -138,6 +141,18 @@ Result<Mode> parse_mode(std::string_view name) {
   if (found == kNames.end()) {
     return absl::InvalidArgumentError(
         concat("'", name, "' is no way to share a GPU; write scheduled, fair, uncoordinated or temporal"));
+  }
+  return found->first;
+}
+
+std::string_view to_string(Parts parts) { return kPartNames[static_cast<std::size_t>(parts)].second; }
+
+Result<Parts> parse_parts(std::string_view name) {
+  const auto found =
+      std::find_if(kPartNames.begin(), kPartNames.end(), [name](auto const& entry) { return entry.second == name; });
+  if (found == kPartNames.end()) {
+    return absl::InvalidArgumentError(
+        concat("'", name, "' is nothing that parts of a GPU are made of; write green, blocks or none"));
   }
   return found->first;
 }

@@ -28,6 +28,16 @@ std::string_view to_string(Mode mode);
 /// InvalidArgument: no mode has that name.
 Result<Mode> parse_mode(std::string_view name);
 
+/// `--parts`: what an NF's part of a GPU is made of.
+enum class Parts : std::uint8_t {
+  kGreen,   ///< SMs of its own, in green contexts
+  kBlocks,  ///< so many work-groups at once, wherever they run
+  kNone,    ///< nothing but the number of packets in its launches
+};
+std::string_view to_string(Parts parts);
+/// InvalidArgument: no parts have that name.
+Result<Parts> parse_parts(std::string_view name);
+
 /// One NF of a chain on a GPU.
 struct NfDemand {
   std::string name;

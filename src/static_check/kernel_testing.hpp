@@ -74,7 +74,8 @@ inline std::vector<std::string> defines() {
   return {"CATENA_SHARED=0U",      "CATENA_READS=549755813887UL", "CATENA_WRITES=549755813887UL",
           "CATENA_IN_COLUMNS=0UL", "CATENA_OUT_COLUMNS=0UL",      "CATENA_FRAMES=2U",
           "CATENA_HEADROOM=0U",    "CATENA_TAILROOM=0U",          "CATENA_LANES=4U",
-          "CATENA_AUX_BYTES=4U",   "CATENA_RESULT_BYTES=4U",      "CATENA_SPILL_FACTOR=4U"};
+          "CATENA_AUX_BYTES=4U",   "CATENA_RESULT_BYTES=4U",      "CATENA_SPILL_FACTOR=4U",
+          "CATENA_ANY_GROUPS=0U"};
 }
 
 inline Report check_files(std::span<const kernel::EmbeddedFile> files, Limits const& limits = {}) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/chain_runner.hpp"
 
+#include "chain/instances.hpp"
 #include "device/testing/remote_device.hpp"
+#include "nf/named_files.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
@@ -136,6 +138,20 @@ std::string chain_text(ChainRun const& run, std::string const& output) {
   return text;
 }
 
+Result<std::vector<chain::MeasuredNf>> costs_of_nfs(chain::ChainConfig const& config, nf::Registry const& registry) {
+  std::vector<chain::MeasuredNf> costs;
+  for (chain::NfConfig const& entry : config.nfs) {
+    const nf::NamedFiles files;
+    CATENA_RETURN_IF_ERROR(chain::make_instance(entry, registry, false, {}).status());
+    chain::MeasuredNf& nf = costs.emplace_back();
+    CATENA_ASSIGN_OR_RETURN(nf.nf, chain::key_of(entry, files.files()));
+    nf.packet_bytes = packet::kMaxFrameBytes;
+    const auto weight = static_cast<double>(costs.size());
+    nf.cost = {.kernel = {5000, 20 * weight}, .transfer = {3000, weight}, .overhead_ns = 2000};
+  }
+  return costs;
+}
+
 Result<ChainOutput> run_chain(ChainRun const& run) {
   static std::atomic<unsigned> number{0};
   const fs::path stem = scratch_folder() / concat("run", number++);
@@ -154,6 +170,10 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
     };
   }
   options.sync = run.sync;
+  options.sharing = run.sharing;
+  if (run.sharing && run.sync.profile.nfs.empty()) {
+    CATENA_ASSIGN_OR_RETURN(options.sync.profile.nfs, costs_of_nfs(config, *run.registry));
+  }
   ChainOutput output;
   {
     CATENA_ASSIGN_OR_RETURN(const auto chain, runtime::Session::create(std::move(config), options, *run.registry));

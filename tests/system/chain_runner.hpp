@@ -42,13 +42,17 @@ struct ChainRun {
   std::string spec_extra;  ///< further lines of `spec:`, two spaces in front of each
   std::uint32_t workers = 1;
   chain::SyncOptions sync = {};
-  nf::Registry const* registry = &nf::builtin_nfs();  ///< the NF types that there are
-  bool device_server = false;                         ///< the device is in another process
+  nf::Registry const* registry = &nf::builtin_nfs();            ///< the NF types that there are
+  bool device_server = false;                                   ///< the device is in another process
+  std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< every NF has costs where it asks for those
   bool records = true;  ///< none: NFs get small units together, for nobody asks of which unit a line is
 };
 
 /// Costs with which a planner takes `method` wherever it can.
 chain::CostProfile costs_for(TransferMethod method);
+
+/// As if each NF of the chain had been measured: costs that differ from NF to NF, the last one's the highest.
+Result<std::vector<chain::MeasuredNf>> costs_of_nfs(chain::ChainConfig const& config, nf::Registry const& registry);
 
 /// The chain file of a run.
 std::string chain_text(ChainRun const& run, std::string const& output);

@@ -90,6 +90,31 @@ TEST_P(SameBytes, for_every_way_to_synchronize) {
   }
 }
 
+TEST_P(SameBytes, for_every_way_to_share_the_device) {
+  const ChainOutput expected = run(0, "none");
+  const auto [chain_number, traffic_number] = GetParam();
+  std::size_t number = chain_number + traffic_number;
+  for (std::string const& device : device_names()) {
+    for (const share::Mode mode :
+         {share::Mode::kScheduled, share::Mode::kFair, share::Mode::kUncoordinated, share::Mode::kTemporal}) {
+      for (const share::Parts parts : {share::Parts::kGreen, share::Parts::kBlocks, share::Parts::kNone}) {
+        // the mixed capture meets every way, the other traffics share them out
+        if ((parts == share::Parts::kGreen && device != "cuda") || (traffic_number != 0 && ++number % 5 != 0)) {
+          continue;
+        }
+        ChainRun shared{nfs(), all(), traffic().capture, device, ""};
+        shared.sharing = {mode, parts, 0};
+        shared.workers = 2;
+        const std::string what = fmt::format("{}, {}, on {}", to_string(mode), to_string(parts), device);
+        const ChainOutput actual = run(shared);
+        expect_same(actual, expected, what);
+        expect_placed(actual, all(), what);
+        EXPECT_EQ(actual.report.parts.size(), nfs().size()) << what;
+      }
+    }
+  }
+}
+
 TEST(SameBytesSuite, notices_a_plan_that_forgets_a_field) {
   const std::vector<NfText> nfs{kFirewall, kNids, kEncrypt, kRouter};
   const std::string capture = clear_traffic().front().capture;

@@ -17,6 +17,7 @@
 ///   CATENA_LANES                           work-items per packet
 ///   CATENA_AUX_BYTES, CATENA_RESULT_BYTES  size of the NF's per-packet structs
 ///   CATENA_SPILL_FACTOR                    spill bytes per byte of the frames
+///   CATENA_ANY_GROUPS                      1: a launch may have fewer work-groups than its packets need
 namespace catena::kernel {
 
 /// An IPv6 address as two integers: its first 8 bytes and its last.
@@ -184,13 +185,13 @@ class Context {
   PacketView packet() const&;
   PacketView packet() const&& = delete;
   /// 0 .. CATENA_LANES - 1: which of the packet's work-items this is.
-  u32 lane() const { return global_id() % CATENA_LANES; }
+  u32 lane() const { return local_id() % CATENA_LANES; }
   /// Packets of this work-item's group.
   u32 group_packets() const { return group_size() / CATENA_LANES; }
   /// The same for packet `i` of the group: packet() is that one. Where one work-item a packet has work to do, let the
   /// first group_packets() of a group do it side by side: neighbours that do the same thing at once do it in the time
   /// of one.
-  Context for_group_packet(u32 i) const { return Context(*this, (global_id() - local_id()) / CATENA_LANES + i); }
+  Context for_group_packet(u32 i) const { return Context(*this, first_row_ + i); }
 
   /// The struct at the start of the NF's state. Out of bounds, and T{}, where an NF has less state.
   template <typename T>
@@ -216,7 +217,7 @@ class Context {
  private:
   friend class PacketView;
   friend struct KernelEntry;
-  Context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params)
+  Context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params, u32 group)
       : batch_(batch + params.batch_offset),
         out_(out),
         state_(state),
@@ -224,7 +225,8 @@ class Context {
         shared_(shared),
         local_(local),
         params_(params),
-        row_(global_id() / CATENA_LANES) {
+        first_row_(group * (group_size() / CATENA_LANES)),
+        row_(first_row_ + local_id() / CATENA_LANES) {
     if constexpr (CATENA_SHARED != 0) {
       const LaunchHeader* head = reinterpret_cast<const LaunchHeader*>(batch);
       params_.count = head->processed;
@@ -239,6 +241,7 @@ class Context {
         shared_(other.shared_),
         local_(other.local_),
         params_(other.params_),
+        first_row_(other.first_row_),
         row_(row) {}
 
   /// Of one work-item.
@@ -268,14 +271,25 @@ class Context {
   u8* shared_;
   u8* local_;
   LaunchParams params_;
+  u32 first_row_;  ///< of the work-group
   u32 row_;
   mutable FaultNotes notes_;  ///< by the IsoPtrs that come from here
 };
 
 /// What CATENA_KERNEL calls, and nothing else: the arguments of a launch become a Context.
 struct KernelEntry {
-  static Context context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params) {
-    return Context(batch, out, state, spill, shared, local, params);
+  static Context context(u8* batch, u8* out, u8* state, u8* spill, u8* shared, u8* local, LaunchParams const& params,
+                         u32 group) {
+    return Context(batch, out, state, spill, shared, local, params, group);
+  }
+  /// Work-groups that the packets need.
+  static u32 groups(u8* batch, LaunchParams const& params) {
+    u32 packets = params.count;
+    if constexpr (CATENA_SHARED != 0) {
+      packets = reinterpret_cast<const LaunchHeader*>(batch)->processed;
+    }
+    const u32 packets_per_group = group_size() / CATENA_LANES;
+    return (packets + packets_per_group - 1) / packets_per_group;
   }
 };
 

@@ -26,6 +26,8 @@ namespace catena::kernel {
 inline u32 global_id() { return blockIdx.x * blockDim.x + threadIdx.x; }
 inline u32 local_id() { return threadIdx.x; }
 inline u32 group_size() { return blockDim.x; }
+inline u32 group_id() { return blockIdx.x; }
+inline u32 group_count() { return gridDim.x; }
 /// Waits for all work-items of the group; local and global writes before it are seen after it.
 inline void barrier_all() { __syncthreads(); }
 inline u32 atomic_add(u32* at, u32 value) { return atomicAdd(at, value); }
@@ -37,11 +39,13 @@ inline u32 count_ones(u32 value) { return static_cast<u32>(__popc(static_cast<i3
 /// Index of the lowest set bit; value != 0.
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32>(value))) - 1; }
 
-#define CATENA_KERNEL_ENTRY(name)                                                                                     \
-  extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* state, catena::u8* spill,           \
-                                  catena::u8* shared, catena::kernel::LaunchParams params) {                          \
-    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                                 \
-    name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared, catena_local_memory, params)); \
+#define CATENA_KERNEL_ENTRY(name)                                                                            \
+  extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* state, catena::u8* spill,  \
+                                  catena::u8* shared, catena::kernel::LaunchParams params) {                 \
+    extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                        \
+    CATENA_FOR_GROUPS(name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared,     \
+                                                                       catena_local_memory, params, group)), \
+                      batch, params)                                                                         \
   }
 
 #elif defined(__OPENCL_CPP_VERSION__)
@@ -50,6 +54,8 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32
 inline u32 global_id() { return static_cast<u32>(get_global_id(0)); }
 inline u32 local_id() { return static_cast<u32>(get_local_id(0)); }
 inline u32 group_size() { return static_cast<u32>(get_local_size(0)); }
+inline u32 group_id() { return static_cast<u32>(get_group_id(0)); }
+inline u32 group_count() { return static_cast<u32>(get_num_groups(0)); }
 inline void barrier_all() { barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); }
 #if defined(CATENA_OPENCL_BITCODE)
 // PoCL knows no to_global() on this route; clang makes an instruction of this.
@@ -69,15 +75,32 @@ inline u32 shift_right(u32 low, u32 high, u32 bits) {
 inline u32 count_ones(u32 value) { return static_cast<u32>(__builtin_popcount(value)); }
 inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value)); }
 
-#define CATENA_KERNEL_ENTRY(name)                                                                                  \
-  __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* state,             \
-                     __global catena::u8* spill, __global catena::u8* shared, catena::kernel::LaunchParams params, \
-                     __local catena::u8* local_memory) {                                                           \
-    name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared, local_memory, params));     \
+#define CATENA_KERNEL_ENTRY(name)                                                                                      \
+  __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* state,                 \
+                     __global catena::u8* spill, __global catena::u8* shared, catena::kernel::LaunchParams params,     \
+                     __local catena::u8* local_memory) {                                                               \
+    CATENA_FOR_GROUPS(name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared, local_memory, \
+                                                                       params, group)),                                \
+                      batch, params)                                                                                   \
   }
 
 #else
 #error "catena/kernel/dialect.hpp is for kernels: compile it through catena::kernel::build()"
+#endif
+
+// What a work-group does: the packets of one group; with CATENA_ANY_GROUPS, where a launch may have fewer groups than
+// its packets need, those of every group_count()th from its own on. All its work-items go through as many rounds.
+#if CATENA_ANY_GROUPS
+#define CATENA_FOR_GROUPS(body, batch, params)                                          \
+  const catena::u32 catena_groups = catena::kernel::KernelEntry::groups(batch, params); \
+  for (catena::u32 group = catena::kernel::group_id(); group < catena_groups;           \
+       group += catena::kernel::group_count(), catena::kernel::barrier_all()) {         \
+    body;                                                                               \
+  }
+#else
+#define CATENA_FOR_GROUPS(body, batch, params)          \
+  const catena::u32 group = catena::kernel::group_id(); \
+  body;
 #endif
 
 }  // namespace catena::kernel

@@ -43,6 +43,7 @@ namespace catena::device::cuda {
   X(cuEventCreate)               \
   X(cuEventDestroy)              \
   X(cuEventRecord)               \
+  X(cuStreamWaitEvent)           \
   X(cuEventQuery)                \
   X(cuModuleLoadData)            \
   X(cuModuleUnload)              \

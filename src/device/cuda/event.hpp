@@ -13,6 +13,7 @@ class CudaEvent final : public Event {
   CudaEvent(CudaEvent const&) = delete;
   CudaEvent& operator=(CudaEvent const&) = delete;
   ~CudaEvent() override { device_->give_back_event(event_, keeps_time_); }
+  CUevent native() const { return event_; }
   Result<bool> ready() override;
   Result<std::chrono::nanoseconds> since(Event& earlier) override;
 

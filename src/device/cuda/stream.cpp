@@ -128,6 +128,12 @@ Result<std::unique_ptr<Event>> CudaStream::record_event(bool keeps_time) {
   return owned;
 }
 
+Status CudaStream::wait_for(Event& event) {
+  CATENA_CUDA_ENTER(*device_);
+  CATENA_CUDA_TRY_ON(*device_, cuStreamWaitEvent(stream_, static_cast<CudaEvent&>(event).native(), 0));
+  return absl::OkStatus();
+}
+
 Status CudaStream::flush() {
   // CUDA hands work to the device as it is enqueued
   return device_->failed();

@@ -25,6 +25,7 @@ class CudaStream final : public Stream {
   Status finalize(CommandBuffer& commands) override;
   Result<std::unique_ptr<Event>> record() override { return record_event(false); }
   Result<std::unique_ptr<Event>> record_timestamp() override { return record_event(true); }
+  Status wait_for(Event& event) override;
   Status flush() override;
 
  private:

@@ -14,6 +14,7 @@ class OpenClEvent final : public Event {
       : device_(&device), event_(std::move(event)), is_timestamp_(is_timestamp) {}
   /// What it tells of from now on: an event of a recording has a new one for each run, and none before the first.
   void set(Handle<cl_event> event) { event_ = std::move(event); }
+  cl_event native() const { return event_.get(); }
   Result<bool> ready() override;
   Result<std::chrono::nanoseconds> since(Event& earlier) override;
 

@@ -125,6 +125,12 @@ Result<std::unique_ptr<Event>> OpenClStream::record() {
   return event;
 }
 
+Status OpenClStream::wait_for(Event& event) {
+  cl_event native = static_cast<OpenClEvent&>(event).native();
+  CATENA_CL_TRY_ON(*device_, clEnqueueBarrierWithWaitList(queue_.get(), 1, &native, nullptr));
+  return absl::OkStatus();
+}
+
 Status OpenClStream::flush() {
   CATENA_CL_TRY_ON(*device_, clFlush(queue_.get()));
   return absl::OkStatus();

@@ -89,6 +89,7 @@ class FaultyEvent final : public Event {
   Result<std::chrono::nanoseconds> since(Event& earlier) override {
     return real_->since(*static_cast<FaultyEvent&>(earlier).real_);
   }
+  Event& real() { return *real_; }
 
  private:
   FaultyDevice::Faults* faults_;
@@ -193,6 +194,7 @@ class FaultyStream final : public Stream {
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record_timestamp());
     return std::make_unique<FaultyEvent>(*faults_, number_, std::move(event));
   }
+  Status wait_for(Event& event) override { return real_->wait_for(static_cast<FaultyEvent&>(event).real()); }
   Status flush() override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFlush, number_));
     return real_->flush();

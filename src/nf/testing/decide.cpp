@@ -27,7 +27,7 @@ Status run_on_device(Instance& instance, std::vector<packet::Batch> const& units
   copy::HostMover mover;
   CATENA_ASSIGN_OR_RETURN(
       const auto launch,
-      DeviceBatch::create(instance, *device_nf, largest_unit(units) * options.units_per_launch, mover));
+      DeviceBatch::create(instance, *device_nf, {largest_unit(units) * options.units_per_launch}, mover));
   const auto finish = [&]() -> Status {
     CATENA_RETURN_IF_ERROR(launch->submit());
     const auto limit = std::chrono::steady_clock::now() + kDeviceLimit;

@@ -17,7 +17,7 @@ namespace {
 constexpr auto kAllowed = std::to_array<std::string_view>(
     {"CATENA_KERNEL", "CATENA_UNROLL", "CATENA_SHARED", "CATENA_READS", "CATENA_WRITES", "CATENA_IN_COLUMNS",
      "CATENA_OUT_COLUMNS", "CATENA_FRAMES", "CATENA_HEADROOM", "CATENA_TAILROOM", "CATENA_LANES", "CATENA_AUX_BYTES",
-     "CATENA_RESULT_BYTES", "CATENA_SPILL_FACTOR",
+     "CATENA_RESULT_BYTES", "CATENA_SPILL_FACTOR", "CATENA_ANY_GROUPS",
      // words that OpenCL reserves, as names
      "kernel", "local", "generic", "global", "constant"});
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/run_options.hpp"
+#include "device/device.hpp"
+#include "kernel/launch.hpp"
+#include "runtime/device_side.hpp"
+#include "runtime/device_stage.hpp"
+#include "share/scheduler.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace catena::runtime {
+
+/// How the NFs of a chain share their GPU: which part of it each has, and how many packets a launch. In mode
+/// `scheduled` it looks at the NFs' speeds as they run, and where those have changed hands out other parts, which the
+/// stages take between two launches.
+///
+/// Call order: create() -> bounds_of() for each stage that is made -> add() -> start() -> stop(). Must outlive the
+/// stages, whose launches keep to parts of it, and not outlive their device.
+class GpuSharing {
+ public:
+  struct Nf {
+    std::string name;
+    /// What the NF costs for packets of so many bytes; none: it was not measured. Any thread.
+    std::function<std::optional<share::NfCost>(std::uint32_t packet_bytes)> cost;
+    double latency_limit_ns = 1e6;
+    std::uint32_t group_size = 64;  ///< of its kernel
+    std::uint32_t lanes = 1;
+    std::uint32_t stages = 1;  ///< that share its part: one a shard
+  };
+  /// What runs now. Any thread.
+  struct Traffic {
+    std::vector<std::uint64_t> packets;  ///< that came to each NF so far
+    std::uint32_t packet_bytes = 0;      ///< on average
+  };
+  struct Allocation {
+    std::string nf;
+    std::uint32_t units = 0;           ///< compute units; where parts are none of those, so many of what there is
+    std::uint32_t launch_packets = 0;  ///< at most; the chain may allow fewer
+  };
+
+  /// `packet_bytes`: that are expected on average. Errors: FailedPrecondition in mode `scheduled` for an NF that was
+  /// not measured; as share::schedule() and Device::divide(); Unimplemented for a mode or parts that the device does
+  /// not have.
+  static Result<std::unique_ptr<GpuSharing>> create(std::shared_ptr<device::Device> device,
+                                                    chain::SharingOptions const& options, std::vector<Nf> nfs,
+                                                    std::uint32_t packet_bytes);
+  ~GpuSharing() { stop(); }
+  GpuSharing(GpuSharing const&) = delete;
+  GpuSharing& operator=(GpuSharing const&) = delete;
+
+  /// Of each stage of NF number `nf`, at first.
+  kernel::LaunchBounds bounds_of(std::size_t nf);
+  /// A stage of NF number `nf`, whose kernel `side` has as that of NF `position` of the chain; both outlive start() ..
+  /// stop().
+  void add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::size_t position);
+  /// Begins to look after the parts, in a thread of its own, where the mode asks for that.
+  void start(std::function<Traffic()> traffic);
+  /// Ends that. Stages keep what they have.
+  void stop();
+
+  /// "scheduled, in green contexts of 8 compute units". Any thread.
+  std::string describe() const;
+  /// "fw: 8 of 132 compute units, at most 2048 packets a launch". Any thread.
+  std::string describe(Allocation const& part) const;
+  std::vector<Allocation> allocations() const;
+  /// How often parts were handed out anew. Any thread.
+  std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Shared {
+    DeviceStage* stage;
+    DeviceSide* side;
+    std::size_t position;
+  };
+  GpuSharing(std::shared_ptr<device::Device> device, chain::SharingOptions const& options, std::vector<Nf> nfs)
+      : device_(std::move(device)), options_(options), nfs_(std::move(nfs)), stages_(nfs_.size()) {}
+  Status settle_shape();
+  Result<share::Schedule> schedule(std::uint32_t packet_bytes, std::vector<double> const& packets_per_s) const;
+  Result<std::vector<std::shared_ptr<device::Partition>>> divide(share::Schedule const& schedule) const;
+  kernel::LaunchBounds bounds(std::size_t nf, share::Share const& share, device::Partition* partition);
+  void watch();
+  Result<bool> hand_out(share::Schedule const& schedule);
+  bool sleep(std::chrono::microseconds time);
+  bool is_apart() const;
+
+  std::shared_ptr<device::Device> device_;
+  chain::SharingOptions options_;
+  std::vector<Nf> nfs_;
+  share::GpuShape shape_;
+  std::uint32_t units_ = 0;  ///< compute units that are shared
+  kernel::Turns turns_;
+  std::vector<std::shared_ptr<device::Partition>> partitions_;  ///< of each NF, or null
+  std::vector<std::vector<Shared>> stages_;                     ///< of each NF
+  mutable std::mutex schedule_mutex_;                           ///< for others who read it than the thread
+  share::Schedule schedule_;
+  std::function<Traffic()> traffic_;
+  std::atomic<std::uint64_t> changes_{0};
+  std::mutex mutex_;
+  std::condition_variable stopping_changed_;
+  bool is_stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace catena::runtime
