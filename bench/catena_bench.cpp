@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// catena-bench: measures whole chains, the checks of kernels and the C library on this machine, and writes a page for
-// each.
+// catena-bench: measures whole chains, how NFs share a GPU, the checks of kernels and the C library on this machine,
+// and writes a page for each.
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "bench/adaptchain/adaptchain.hpp"
+#include "bench/gnet/gnet.hpp"
 #include "bench/isoptr/isoptr.hpp"
 #include "bench/nca/nca.hpp"
 #include "nf/registry.hpp"
@@ -65,6 +66,20 @@ int run(IsoPtrOptions options, std::string const& device) {
   options.device = *preference;
   nf::Registry const& registry = nf::builtin_nfs();
   const Result<IsoPtrResults> results = run_isoptr(options, registry, say);
+  if (!results.ok()) {
+    return fail(results.status());
+  }
+  return finish(*results, options.output);
+}
+
+/// Fails where a measurement failed, or where a way to share made other packets than the CPU.
+int run(GnetOptions options, std::string const& device) {
+  const Result<device::DevicePreference> preference = device::parse_preference(device);
+  if (!preference.ok()) {
+    return fail(preference.status());
+  }
+  options.device = *preference;
+  const Result<GnetResults> results = run_gnet(options, nf::builtin_nfs(), say);
   if (!results.ok()) {
     return fail(results.status());
   }
@@ -150,6 +165,24 @@ int bench(int argc, char** argv) {
   checks->add_flag("--quick", isoptr.quick, "One short repeat and smaller launches");
   add_common_options(*checks, isoptr);
   checks->callback([&] { status = run(isoptr, device); });
+
+  GnetOptions gnet;
+  gnet.output = "bench-gnet";
+  gnet.command = typed;
+  CLI::App* sharing = app.add_subcommand("gnet", "How the NFs of a chain share a GPU, as the G-NET paper measures it");
+  sharing->add_option("--device", device, "auto, cuda or opencl")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl"}))
+      ->capture_default_str();
+  sharing->add_option("--chains", gnet.chains, "Of S_a to S_d; default: all")->delimiter(',');
+  sharing->add_option("--sizes", gnet.wire_bytes, "Frames in bytes with FCS; default: 64,512,1518")->delimiter(',');
+  sharing->add_option("--compute-units", gnet.units, "That are shared, 0 for all; default: 32,0")->delimiter(',');
+  sharing->add_option("--profile-seconds", gnet.profile_seconds, "About how long the NFs are measured first")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  sharing->add_option("--tuning", gnet.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
+  sharing->add_flag("--quick", gnet.quick, "One short repeat of one size");
+  add_common_options(*sharing, gnet);
+  sharing->callback([&] { status = run(gnet, device); });
 
   NcaOptions nca;
   nca.output = "bench-nca";

@@ -101,6 +101,18 @@ std::vector<PaperChain> const& gnet_chains() {
   return kChains;
 }
 
+std::vector<PaperChain> const& sharing_chains() {
+  static const PaperNf kFirewall{"fw", "firewall", "rules: fw-188.rules, default: allow", true};
+  static const PaperNf kIpsec{"vpn", "ipsec", kEncrypt, true};
+  static const PaperNf kNids{"ids", "nids", kRules, true};
+  static const PaperNf kRouter{"rt", "router", kRoutes, true};
+  static const std::vector<PaperChain> kChains{{"S_a", {kIpsec, kNids}},
+                                               {"S_b", {kFirewall, kIpsec, kNids}},
+                                               {"S_c", {kIpsec, kNids, kRouter}},
+                                               {"S_d", {kFirewall, kIpsec, kNids, kRouter}}};
+  return kChains;
+}
+
 std::vector<PaperChain> const& kernel_chains() {
   static const std::vector<PaperChain> kChains{{"firewall", {{"fw", "firewall", kFirewallRules, true}}},
                                                {"ipsec-encrypt", {{"vpn", "ipsec", kEncrypt, true}}},

@@ -45,6 +45,9 @@ std::vector<PaperChain> const& figure_chains();
 /// S_a to S_d of "G-NET: Effective GPU Sharing in NFV Systems" (NSDI 2018), which decrypt, every NF on the GPU; see
 /// examples/chains.
 std::vector<PaperChain> const& gnet_chains();
+/// The same, encrypting, so that what NFs cost can be measured over the same packets again and again; the firewall with
+/// as many rules as that paper's.
+std::vector<PaperChain> const& sharing_chains();
 /// Every kernel of an NF of this tree by itself, as the chains above have it: chains of one NF, with the kernel's name.
 std::vector<PaperChain> const& kernel_chains();
 /// One of paper_chains() or figure_chains(). NotFound names the chains that there are.
@@ -67,7 +70,8 @@ std::string chain_text(PaperChain const& chain, ChainText const& text);
 std::string config_text(PaperNf const& nf, std::string const& sa_file);
 
 /// What the folder of data has: rules, routes and associations (see find_data()).
-inline constexpr std::array<std::string_view, 4> kPaperFiles{"fw.rules", "ids.rules", "routes.txt", "sa.yaml.in"};
+inline constexpr std::array<std::string_view, 5> kPaperFiles{"fw.rules", "fw-188.rules", "ids.rules", "routes.txt",
+                                                             "sa.yaml.in"};
 /// Writes a file of associations from the data folder's sa.yaml.in into `folder`, and gives its path. Errors: NotFound,
 /// PermissionDenied.
 Result<std::string> write_sa(std::filesystem::path const& data, std::filesystem::path const& folder, std::uint32_t spi,

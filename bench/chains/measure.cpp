@@ -54,7 +54,10 @@ Result<Copy> make_copy(RunSpec const& spec, std::uint32_t replica, std::uint32_t
   chain::RunOptions options;
   options.workers = workers;
   options.sync = spec.sync;
-  options.profiles = chain::ProfileStore::from_environment();
+  options.sharing = spec.sharing;
+  if (!spec.sharing) {
+    options.profiles = chain::ProfileStore::from_environment();
+  }
   options.trace = spec.trace && replica == 0;
   options.open_device = spec.open_device;
   options.make_sink = [&sink]() -> Result<std::unique_ptr<io::Sink>> { return std::move(sink); };
@@ -172,6 +175,9 @@ RunResult run_for(RunSpec const& spec, Workplace const& workplace) {
     add(report, result);
     result.latency.merge(report.latency);
   }
+  const runtime::Report first = copies.front().chain->report();
+  result.parts = first.parts;
+  result.part_changes = first.sharing_changes;
   if (const std::optional<plan::Plan> plan = copies.front().chain->plan()) {
     result.planned_ns = plan->cost_ns;
   }

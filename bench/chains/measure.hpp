@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct RunSpec {
   std::uint32_t fillers = 1;  ///< threads of each copy that write ESP into packets
   bool trace = false;         ///< keeps a time line, which costs a little
   Arrival arrival = Arrival::kEvenly;
+  std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< by the costs of NFs that sync.profile has
   /// Where given, what takes the place of each copy's device; see chain::RunOptions.
   std::function<Result<std::unique_ptr<device::Device>>(device::DevicePreference const&, std::string*)> open_device =
       nullptr;
@@ -65,10 +67,12 @@ struct RunResult {
   std::vector<BusyShare> busy;        ///< the same
   std::vector<LaunchTimes> launches;  ///< the same
   std::string device;
-  std::string costs_from;     ///< the cost profile that plans were made by
-  double planned_ns = 0;      ///< a packet, as the plan reckons; 0 without a device
-  std::uint32_t workers = 1;  ///< of each copy
-  bool abandoned = false;     ///< a device never answered: the process must not tear it down
+  std::vector<runtime::PartReport> parts;  ///< of copy 0, at the end
+  std::uint64_t part_changes = 0;          ///< the same
+  std::string costs_from;                  ///< the cost profile that plans were made by
+  double planned_ns = 0;                   ///< a packet, as the plan reckons; 0 without a device
+  std::uint32_t workers = 1;               ///< of each copy
+  bool abandoned = false;                  ///< a device never answered: the process must not tear it down
 };
 
 /// Errors, in `status`: as the chain's; Unavailable if there is no device for NFs placed on one; DataLoss if packets
