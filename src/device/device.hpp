@@ -218,7 +218,7 @@ class Device {
   /// Without launches. Those that are recorded keep to `partition`, in whichever stream they run; null: to none.
   virtual Result<std::unique_ptr<CommandBuffer>> create_command_buffer(Partition* partition = nullptr) = 0;
   /// Parts of this device that have no compute unit in common, of at least so many units each: a device divides its
-  /// units in groups (an H200: of 8). Slow (about 1 ms for each part).
+  /// units in groups (an H200: of 2). Slow (about 1 ms for each part).
   ///   InvalidArgument  none are asked for, or more than there are; the text says how many there are
   ///   Unimplemented    the device cannot be divided: OpenCL devices, and CUDA before 12.4
   virtual Result<std::vector<std::unique_ptr<Partition>>> divide(std::span<const std::uint32_t> compute_units) = 0;

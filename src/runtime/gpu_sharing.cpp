@@ -19,6 +19,8 @@ using share::Parts;
 constexpr std::chrono::milliseconds kPeriod{500};
 /// How often a stage is asked whether it has taken its offer.
 constexpr std::chrono::microseconds kOfferPeriod{100};
+/// P of the paper's section 5.3: small, so that few compute units are left over.
+constexpr double kGrowth = 0.02;
 /// Of an NF that was not measured: its launches are as large as the chain lets them be.
 constexpr share::NfCost kUnknown{.kernel = {1, 0}, .transfer = {}};
 
@@ -52,6 +54,10 @@ Status GpuSharing::settle_shape() {
     CATENA_ASSIGN_OR_RETURN(const auto parts, device_->divide(std::array{1U}));
     shape_.step = parts.front()->compute_units();
     shape_.sms -= shape_.sms % shape_.step;
+    // groups may leave some units out
+    while (shape_.sms > shape_.step && !device_->divide(std::array{shape_.sms}).ok()) {
+      shape_.sms -= shape_.step;
+    }
   } else if (options_.compute_units != 0 && !is_apart()) {
     return absl::UnimplementedError(concat("--share ", to_string(options_.mode), " of ", options_.compute_units,
                                            " compute units takes --parts green: without parts kernels run anywhere"));
@@ -85,7 +91,7 @@ Result<share::Schedule> GpuSharing::schedule(std::uint32_t packet_bytes,
     }
     demands.push_back({nf.name, cost.value_or(kUnknown), packets_per_s[i], nf.latency_limit_ns});
   }
-  return share::schedule(options_.mode, demands, shape_);
+  return share::schedule(options_.mode, demands, shape_, kGrowth);
 }
 
 Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(share::Schedule const& schedule) const {

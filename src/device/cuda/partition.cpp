@@ -8,15 +8,17 @@
 namespace catena::device::cuda {
 namespace {
 
-/// The SMs of the device in groups as small as it makes them; what fills none is left out.
+/// The SMs of the device in groups as small as it makes them; what fills none is left out. Clusters of thread blocks,
+/// which no kernel here has, would need larger groups.
 Result<std::vector<CUdevResource>> groups_of(CudaDevice& device, CUdevice native) {
   CUdevResource all{};
   CATENA_CUDA_TRY_ON(device, cuDeviceGetDevResource(native, &all, CU_DEV_RESOURCE_TYPE_SM));
+  constexpr unsigned int kSmall = CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING;
   unsigned int count = 0;
-  CATENA_CUDA_TRY_ON(device, cuDevSmResourceSplitByCount(nullptr, &count, &all, nullptr, 0, 1));
+  CATENA_CUDA_TRY_ON(device, cuDevSmResourceSplitByCount(nullptr, &count, &all, nullptr, kSmall, 1));
   std::vector<CUdevResource> groups(count);
   CUdevResource rest{};
-  CATENA_CUDA_TRY_ON(device, cuDevSmResourceSplitByCount(groups.data(), &count, &all, &rest, 0, 1));
+  CATENA_CUDA_TRY_ON(device, cuDevSmResourceSplitByCount(groups.data(), &count, &all, &rest, kSmall, 1));
   groups.resize(count);
   return groups;
 }
