@@ -35,7 +35,7 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const&
   }
   CATENA_RETURN_IF_ERROR(launch->warm_up());
   CATENA_RETURN_IF_ERROR(launch->record_commands());
-  if (bounds.partition != nullptr && launch->kernels_.empty()) {
+  if ((bounds.partition != nullptr || bounds.moves != nullptr) && launch->kernels_.empty()) {
     return absl::FailedPreconditionError(
         concat(nf.spec().name,
                ": its launches are not recorded, and others do not keep to a part of the device; that "
@@ -77,15 +77,14 @@ Result<Launch::Kernels const*> Launch::kernels_for(std::uint32_t max_rows, copy:
   return &kernels_.back();
 }
 
-/// The kernels that move in, the NF's own and those that move out: in one recording, or in three where the one in the
-/// middle takes its turn.
+/// The kernels that move in, the NF's own and those that move out.
 Result<Launch::Kernels> Launch::record(KernelsKey const& key) {
   Kernels kernels{key};
-  CATENA_ASSIGN_OR_RETURN(kernels.commands, new_commands());
+  CATENA_ASSIGN_OR_RETURN(kernels.commands, new_commands(bounds_.partition));
   kernels.before = kernels.after = kernels.commands;
-  if (bounds_.turns != nullptr) {
-    CATENA_ASSIGN_OR_RETURN(kernels.before, new_commands());
-    CATENA_ASSIGN_OR_RETURN(kernels.after, new_commands());
+  if (is_divided()) {
+    CATENA_ASSIGN_OR_RETURN(kernels.before, new_commands(bounds_.moves));
+    CATENA_ASSIGN_OR_RETURN(kernels.after, new_commands(bounds_.moves));
   }
   CATENA_RETURN_IF_ERROR(copy_->launch_in(*kernels.before, key.max_rows));
   if (key.is_traced) {
@@ -97,15 +96,15 @@ Result<Launch::Kernels> Launch::record(KernelsKey const& key) {
   }
   CATENA_RETURN_IF_ERROR(copy_->launch_out(*kernels.after, key.max_rows));
   CATENA_RETURN_IF_ERROR(stream_->finalize(*kernels.commands));
-  if (bounds_.turns != nullptr) {
+  if (is_divided()) {
     CATENA_RETURN_IF_ERROR(stream_->finalize(*kernels.before));
     CATENA_RETURN_IF_ERROR(stream_->finalize(*kernels.after));
   }
   return kernels;
 }
 
-Result<device::CommandBuffer*> Launch::new_commands() {
-  CATENA_ASSIGN_OR_RETURN(auto commands, nf_->device().create_command_buffer(bounds_.partition));
+Result<device::CommandBuffer*> Launch::new_commands(device::Partition* partition) {
+  CATENA_ASSIGN_OR_RETURN(auto commands, nf_->device().create_command_buffer(partition));
   command_buffers_.push_back(std::move(commands));
   return command_buffers_.back().get();
 }
@@ -172,12 +171,13 @@ Status Launch::enqueue_kernels() {
         std::min(std::max(std::bit_ceil(rows_.size()), kMinRecordedRows), bounds_.max_packets);
     CATENA_ASSIGN_OR_RETURN(Kernels const* const kernels, kernels_for(max_rows, *methods));
     kernel_ran_ = true;
-    if (bounds_.turns != nullptr) {
+    const auto compute = [&] { return stream_->enqueue(*kernels->commands); };
+    if (is_divided()) {
       CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->before));
-      CATENA_RETURN_IF_ERROR(bounds_.turns->take(*stream_, [&] { return stream_->enqueue(*kernels->commands); }));
+    }
+    CATENA_RETURN_IF_ERROR(bounds_.turns != nullptr ? bounds_.turns->take(*stream_, compute) : compute());
+    if (is_divided()) {
       CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->after));
-    } else {
-      CATENA_RETURN_IF_ERROR(stream_->enqueue(*kernels->commands));
     }
     timestamps_.use(LaunchTimestamps::kMovedIn, kernels->moved_in);
     timestamps_.use(LaunchTimestamps::kComputed, kernels->computed);

@@ -68,9 +68,12 @@ class DeviceNf {
 /// How much of its device a launch may take.
 struct LaunchBounds {
   std::uint32_t max_packets = 0;
-  /// Where its kernels run, those that move packets too; null: wherever the device likes. Only what is recorded keeps
-  /// to it; a batch whose bodies move by other methods than the default, and were not recorded yet, is recorded then.
+  /// Where the NF's kernel runs; null: wherever the device likes. Only what is recorded keeps to it; a batch whose
+  /// bodies move by other methods than the default, and were not recorded yet, is recorded then.
   device::Partition* partition = nullptr;
+  /// The same for the kernels that move packets, which may be another part: they need many compute units for a short
+  /// time, to have enough of the bus under way.
+  device::Partition* moves = nullptr;
   std::uint32_t max_groups = 0;  ///< work-groups of the NF's kernel at most; 0: as many as its packets need
   Turns* turns = nullptr;        ///< in which its kernel takes its turn; null: it does not wait for others
 };
@@ -171,8 +174,8 @@ class Launch {
   };
   struct Kernels {
     KernelsKey key;
-    device::CommandBuffer* commands = nullptr;  ///< all; of a kernel that takes its turn, it alone
-    device::CommandBuffer* before = nullptr;    ///< of such a kernel: those in front of it, and behind it
+    device::CommandBuffer* commands = nullptr;  ///< all, or the NF's kernel where is_divided()
+    device::CommandBuffer* before = nullptr;    ///< those in front of it, and behind it
     device::CommandBuffer* after = nullptr;
     device::Event* moved_in = nullptr;  ///< timestamps, where it is traced
     device::Event* computed = nullptr;
@@ -188,7 +191,9 @@ class Launch {
   Status record_commands();
   /// The kernels of all batches of at most `max_rows` rows whose bodies take these methods. Good until the next call.
   Result<Kernels> record(KernelsKey const& key);
-  Result<device::CommandBuffer*> new_commands();
+  Result<device::CommandBuffer*> new_commands(device::Partition* partition);
+  /// Whether the NF's kernel and those that move packets are recordings of their own.
+  bool is_divided() const { return bounds_.turns != nullptr || bounds_.moves != bounds_.partition; }
   Result<Kernels const*> kernels_for(std::uint32_t max_rows, copy::BodyMethods const& methods);
   Status launch_nf(device::CommandRecorder& target, std::uint32_t work_packets);
   Status enqueue_kernels();

@@ -231,7 +231,8 @@ TEST_P(LaunchTest, any_number_of_work_groups_does_all_packets) {
 
 TEST_P(LaunchTest, fewer_work_groups_are_refused_of_a_kernel_that_was_not_made_for_them) {
   make_launch();
-  EXPECT_TRUE(absl::IsInvalidArgument(Launch::create(*nf_, {kSlots, nullptr, 1}, *mover_).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Launch::create(*nf_, {.max_packets = kSlots, .max_groups = 1}, *mover_).status()));
 }
 
 TEST_P(LaunchTest, kernels_take_their_turn_whatever_their_order) {
