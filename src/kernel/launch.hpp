@@ -71,8 +71,8 @@ struct LaunchBounds {
   /// Where the NF's kernel runs; null: wherever the device likes. Only what is recorded keeps to it; a batch whose
   /// bodies move by other methods than the default, and were not recorded yet, is recorded then.
   device::Partition* partition = nullptr;
-  /// The same for the kernels that move packets, which may be another part: they need many compute units for a short
-  /// time, to have enough of the bus under way.
+  /// The same for the kernels that move packets: with few compute units they do not keep the bus busy. Not another part
+  /// that has some of the same units, as such parts run by turns.
   device::Partition* moves = nullptr;
   std::uint32_t max_groups = 0;  ///< work-groups of the NF's kernel at most; 0: as many as its packets need
   Turns* turns = nullptr;        ///< in which its kernel takes its turn; null: it does not wait for others

@@ -68,10 +68,6 @@ Status GpuSharing::settle_shape() {
                                                nfs_.size(), " NFs: write --parts blocks, or --share uncoordinated"));
   }
   units_ = shape_.sms;
-  if (options_.parts == Parts::kGreen && options_.compute_units != 0) {
-    CATENA_ASSIGN_OR_RETURN(auto shared, device_->divide(std::array{shape_.sms}));
-    moves_ = std::move(shared.front());
-  }
   if (is_apart() && options_.parts != Parts::kGreen) {
     // parts of what runs at once, not of the units themselves: also where there are fewer of those than NFs
     constexpr std::uint32_t kFinest = 16;
@@ -104,7 +100,10 @@ Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(share
     return parts;
   }
   if (!is_apart()) {
-    std::fill(parts.begin(), parts.end(), moves_);
+    if (options_.compute_units != 0) {
+      CATENA_ASSIGN_OR_RETURN(auto shared, device_->divide(std::array{shape_.sms}));
+      std::fill(parts.begin(), parts.end(), std::shared_ptr<device::Partition>(std::move(shared.front())));
+    }
     return parts;
   }
   std::vector<std::uint32_t> sizes;
@@ -119,7 +118,8 @@ Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(share
 kernel::LaunchBounds GpuSharing::bounds(std::size_t nf, share::Share const& share, device::Partition* partition) {
   kernel::LaunchBounds bounds;
   bounds.partition = partition;
-  bounds.moves = moves_.get();
+  // parts that have units in common run by turns: of a few units, what moves packets stays with the NF
+  bounds.moves = options_.compute_units == 0 ? nullptr : partition;
   const std::uint64_t packets = share.batch() / nfs_[nf].stages;
   bounds.max_packets = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(packets, 1, UINT32_MAX));
   if (options_.parts == Parts::kBlocks && is_apart()) {

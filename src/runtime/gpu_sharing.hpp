@@ -100,7 +100,6 @@ class GpuSharing {
   share::GpuShape shape_;
   std::uint32_t units_ = 0;  ///< compute units that are shared
   kernel::Turns turns_;
-  std::shared_ptr<device::Partition> moves_;                    ///< of what moves packets; null: all of the device
   std::vector<std::shared_ptr<device::Partition>> partitions_;  ///< of each NF, or null
   std::vector<std::vector<Shared>> stages_;                     ///< of each NF
   mutable std::mutex schedule_mutex_;                           ///< for others who read it than the thread

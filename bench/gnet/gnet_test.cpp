@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/gnet/gnet.hpp"
+
+#include "bench/gnet/page.hpp"
+#include "device/subprocess.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace catena::bench {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr auto kQuiet = [](std::string const&) {};
+
+std::string read(std::filesystem::path const& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
+  const auto folder = device::TemporaryFolder::create();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  GnetOptions options;
+  options.device = device::DevicePreference::of("opencl");
+  options.chains = {"S_a"};
+  options.wire_bytes = {256};
+  options.quick = true;
+  options.output = (folder->path() / "out").string();
+  const Result<GnetResults> results = run_gnet(options, nf::builtin_nfs(), kQuiet);
+  ASSERT_TRUE(results.ok()) << results.status();
+  EXPECT_EQ(results->failed_cells(), 0U);
+  EXPECT_GT(results->samples_compared(), 0U);
+  EXPECT_EQ(results->samples_different(), 0U);
+  ASSERT_THAT(results->cells, SizeIs(1));
+  ASSERT_THAT(results->latency, SizeIs(1));
+  for (GnetCell const* cell : {&results->cells.front(), &results->latency.front()}) {
+    ASSERT_THAT(cell->modes, SizeIs(kShareModes.size())) << cell->error;
+    for (ModeRuns const& runs : cell->modes) {
+      EXPECT_THAT(runs.packets_per_s, SizeIs(1));
+      EXPECT_THAT(runs.parts, SizeIs(2)) << to_string(runs.mode);
+    }
+  }
+  const auto json = nlohmann::json::parse(read(std::filesystem::path(options.output) / "results.json"));
+  EXPECT_EQ(json["cells"][0]["modes"].size(), kShareModes.size());
+  EXPECT_THAT(read(std::filesystem::path(options.output) / "README.md"), HasSubstr("S_a: scheduled above temporal"));
+}
+
+TEST(Gnet, a_way_is_above_another_by_the_median_of_pairs) {
+  GnetCell cell;
+  cell.modes = {{share::Mode::kScheduled, {110, 120, 90}, {}, {}, {}, 0},
+                {share::Mode::kTemporal, {100, 100, 100}, {}, {}, {}, 0}};
+  const Spread above = above_percent(cell, share::Mode::kScheduled, share::Mode::kTemporal, &ModeRuns::packets_per_s);
+  EXPECT_NEAR(above.median, 10, 1e-9);
+  EXPECT_NEAR(above.low, -10, 1e-9);
+  EXPECT_NEAR(above.high, 20, 1e-9);
+}
+
+TEST(Gnet, a_cell_that_failed_is_on_the_page_with_its_reason) {
+  GnetResults results;
+  GnetCell& cell = results.cells.emplace_back();
+  cell.chain = "S_b";
+  cell.error = "the device is lost";
+  EXPECT_THAT(gnet_page(results).markdown,
+              HasSubstr("S_b of 64 B on 0 compute units could not be measured: the device"));
+}
+
+TEST(Gnet, refuses_what_it_cannot_do) {
+  GnetOptions options;
+  options.output = "x";
+  options.device = device::DevicePreference::none();
+  EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
+  options.device = device::DevicePreference::of("opencl");
+  options.chains = {"S_e"};
+  EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
+  options.chains.clear();
+  options.wire_bytes = {9000};
+  EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
+}
+
+}  // namespace
+}  // namespace catena::bench
