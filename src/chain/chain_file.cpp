@@ -146,13 +146,34 @@ Result<Unseen> read_unseen(FileSection& section, Unseen unseen) {
   return unseen;
 }
 
+/// Where the NF runs. A plug-in is never loaded by who reads a chain file.
+Result<Isolation> read_isolation(FileSection& entry, bool is_plugin) {
+  if (!entry.has("isolation")) {
+    return is_plugin ? Isolation::kProcess : Isolation::kNone;
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string word, entry.text("isolation"));
+  if (is_plugin && word == "none") {
+    return entry.config().error("isolation",
+                                "'isolation' is none, and a plugin runs in a process of its own: write `isolation: "
+                                "process`, or nothing; `--nf-path` is for NFs that the program itself is to load");
+  }
+  return word == "process" ? Isolation::kProcess : Isolation::kNone;
+}
+
 Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const std::string name, entry.text("name"));
-  CATENA_ASSIGN_OR_RETURN(const std::string type, entry.text("type"));
+  std::string plugin;
+  if (entry.has("plugin")) {
+    CATENA_ASSIGN_OR_RETURN(plugin, entry.config().path("plugin"));
+  }
+  std::string type;
+  if (plugin.empty() || entry.has("type")) {
+    CATENA_ASSIGN_OR_RETURN(type, entry.config().string("type"));
+  }
   CATENA_ASSIGN_OR_RETURN(const std::string on, entry.text("on"));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
-  CATENA_ASSIGN_OR_RETURN(const std::string isolation, entry.text("isolation"));
+  CATENA_ASSIGN_OR_RETURN(const Isolation isolation, read_isolation(entry, !plugin.empty()));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t latency_limit_us, entry.integer("latency_limit_us"));
   return NfConfig{name,
                   type,
@@ -160,9 +181,10 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
                   unseen.unsupported,
                   unseen.link_local,
                   std::move(config),
-                  entry.config().position("type"),
-                  isolation == "process" ? Isolation::kProcess : Isolation::kNone,
-                  static_cast<std::uint32_t>(latency_limit_us)};
+                  entry.config().position(plugin.empty() ? "type" : "plugin"),
+                  isolation,
+                  static_cast<std::uint32_t>(latency_limit_us),
+                  plugin};
 }
 
 Result<Tuning> read_tuning(FileSection section) {

@@ -36,7 +36,7 @@ enum class Isolation { kNone, kProcess };
 /// One entry of `nfs:`.
 struct NfConfig {
   std::string name;
-  std::string type;
+  std::string type;  ///< empty: that of the plug-in
   plan::Processor on = plan::Processor::kCpu;
   std::optional<nf::OnUnsupported> on_unsupported;  ///< empty: as the type has it
   nf::LinkLocal link_local = nf::LinkLocal::kPass;
@@ -44,6 +44,7 @@ struct NfConfig {
   std::string position;  ///< file:line:column of the entry, for messages
   Isolation isolation = Isolation::kNone;
   std::uint32_t latency_limit_us = 1000;  ///< of a launch on the GPU
+  std::string plugin = {};                ///< file of a shared object, whole; empty: the type is known here
 };
 
 /// Parts that a chain may run in.

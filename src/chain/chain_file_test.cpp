@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,26 @@ TEST(ChainFile, what_nfs_do_not_inspect_is_for_them_then_the_chain_then_their_ty
   EXPECT_THAT(std::string(parse("  link_local: maybe\n", "").status().message()),
               HasSubstr("c.yaml:7:15: 'link_local' is 'maybe'; allowed: pass, drop"));
   EXPECT_THAT(std::string(parse("", ", link_locl: drop").status().message()), HasSubstr("did you mean 'link_local'?"));
+}
+
+TEST(ChainFile, a_plugin_runs_in_a_process_of_its_own_and_needs_no_type) {
+  const std::string folder = ::testing::TempDir();
+  std::ofstream(folder + "/vendor.so") << "x";
+  const auto parse = [&folder](std::string const& nf) {
+    return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: office}\nspec:\n",
+                              "  rx: {generator: {}}\n  tx: null\n  nfs: [{name: dpi", nf, "}]\n"),
+                       folder + "/c.yaml");
+  };
+  const Result<ChainConfig> plugin = parse(", plugin: vendor.so, on: gpu");
+  ASSERT_TRUE(plugin.ok()) << plugin.status();
+  EXPECT_EQ(plugin->nfs[0].plugin, folder + "/vendor.so") << "from the chain file's folder";
+  EXPECT_EQ(plugin->nfs[0].type, "");
+  EXPECT_EQ(plugin->nfs[0].isolation, Isolation::kProcess);
+  EXPECT_EQ(parse(", type: firewall")->nfs[0].isolation, Isolation::kNone);
+  EXPECT_THAT(std::string(parse(", plugin: vendor.so, isolation: none").status().message()),
+              HasSubstr("c.yaml:7:54: 'isolation' is none, and a plugin runs in a process of its own"));
+  EXPECT_THAT(std::string(parse(", plugin: no.so").status().message()), HasSubstr("there is no file"));
+  EXPECT_THAT(std::string(parse("").status().message()), HasSubstr("missing key 'type'"));
 }
 
 TEST(ChainFile, a_chain_is_of_a_tenant_with_its_name_unless_it_says_another) {

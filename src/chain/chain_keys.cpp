@@ -137,7 +137,15 @@ constexpr std::array kTuning{
 
 constexpr std::array kNf{
     Key{.name = "name", .kind = kName, .help = "differs from all others of the chain", .is_required = true},
-    Key{.name = "type", .kind = kText, .help = "one that `catena show nfs` lists", .is_required = true},
+    Key{.name = "type",
+        .kind = kText,
+        .help = "one that `catena show nfs` lists; needless where `plugin` says which NF it is",
+        .is_required = true,
+        .stands_in = "plugin"},
+    Key{.name = "plugin",
+        .kind = kFile,
+        .help =
+            "file of a network function that is built elsewhere (a shared object); it runs in a process of its own"},
     Key{.name = "on",
         .kind = kWord,
         .help = "which implementation decides the packets",
@@ -154,8 +162,8 @@ constexpr std::array kNf{
         .words = kPassOrDrop},
     Key{.name = "isolation",
         .kind = kWord,
-        .help = "none: in the chain's own process; process: in a sandboxed one that has its packets and nothing else",
-        .fallback = "none",
+        .help = "none: in the chain's own process; process: in a sandboxed one that has its packets and nothing else; "
+                "default: process for a plugin, else none",
         .words = kIsolations},
     number("latency_limit_us",
            "microseconds that a launch of the NF may take on the gpu, where NFs share it by `--share`", "1000", 1,

@@ -17,6 +17,13 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
   const nf::NamedFiles of_nfs;
   std::vector<std::unique_ptr<nf::Instance>> instances;
   for (NfConfig const& entry : config.nfs) {
+    if (!entry.plugin.empty()) {
+      if (options.processes.try_out) {
+        findings.add(options.processes.try_out(entry, config));
+      }
+      instances.push_back(stand_in_for_plugin(entry));
+      continue;
+    }
     instances.push_back(
         findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx), {0, config.shards})));
     if (instances.back() == nullptr) {

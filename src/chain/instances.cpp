@@ -11,6 +11,24 @@ nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx) {
   return {.live_rx = rx.kind == PortKind::kDpdk, .live_tx = tx.kind == PortKind::kDpdk};
 }
 
+namespace {
+
+class UnknownNf final : public nf::Nf {
+ public:
+  nf::Hints hints() const override { return {.cr = packet::kAllFields, .cw = packet::kAllFields}; }
+  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<nf::Instance> stand_in_for_plugin(NfConfig const& config) {
+  static constexpr nf::Descriptor kUnknown{
+      .type = "plugin", .help = "an NF that only its process knows", .drop_reasons = {}, .config = {}};
+  return std::make_unique<nf::Instance>(config.name, kUnknown, std::make_unique<UnknownNf>(), nf::OnUnsupported::kPass,
+                                        false);
+}
+
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
                                                     bool recording, nf::Ends ends, nf::Shard shard) {
   Result<nf::Descriptor const*> descriptor = registry.find(config.type);

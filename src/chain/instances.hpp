@@ -15,8 +15,11 @@ namespace catena::chain {
 /// Which ends of a chain are live: those that are ports.
 nf::Ends ends_of(PortConfig const& rx, PortConfig const& tx);
 
-/// The NF of an entry, in the place `shard`. Errors: NotFound for an unknown type, InvalidArgument for `on: gpu` of an
-/// NF without a kernel, both with the entry's position; else as the NF's create().
+/// What stands for a plug-in where nobody asks its process: it is taken to read and write everything.
+std::unique_ptr<nf::Instance> stand_in_for_plugin(NfConfig const& config);
+
+/// The NF of an entry that is no plug-in, in the place `shard`. Errors: NotFound for an unknown type, InvalidArgument
+/// for `on: gpu` of an NF without a kernel, both with the entry's position; else as the NF's create().
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
                                                     bool recording, nf::Ends ends, nf::Shard shard = {});
 

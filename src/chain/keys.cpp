@@ -156,7 +156,8 @@ Status check_keys(nf::Config section, std::span<const Key> keys) {
     if (key.is_nullable && section.is_null(key.name)) {
       continue;
     }
-    if (key.is_required || section.has(key.name)) {
+    const bool is_missed = key.is_required && (key.stands_in.empty() || !section.has(key.stands_in));
+    if (is_missed || section.has(key.name)) {
       findings.add(check_value(section, key));
     }
   }

@@ -34,7 +34,8 @@ struct Key {
   std::string_view help;
   std::string_view fallback = {};  ///< as a chain file would have it; empty: there is none
   bool is_required = false;
-  bool is_nullable = false;  ///< `null` is a value, too
+  std::string_view stands_in = {};  ///< the key that makes this one needless, where it is required
+  bool is_nullable = false;         ///< `null` is a value, too
   std::int64_t minimum = 0;
   std::int64_t maximum = 0;
   std::int64_t most = 0;

@@ -69,8 +69,13 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
   Inputs inputs;
   CATENA_ASSIGN_OR_RETURN(inputs.plan, plan_input(config, options));
   for (NfConfig const& entry : config.nfs) {
-    CATENA_ASSIGN_OR_RETURN(auto instance,
-                            make_instance(entry, registry, false, ends_of(config.rx, config.tx), {0, config.shards}));
+    std::unique_ptr<nf::Instance> instance;
+    if (!entry.plugin.empty()) {
+      instance = stand_in_for_plugin(entry);
+    } else {
+      CATENA_ASSIGN_OR_RETURN(instance,
+                              make_instance(entry, registry, false, ends_of(config.rx, config.tx), {0, config.shards}));
+    }
     CATENA_ASSIGN_OR_RETURN(auto side, add_nf(entry, *instance, inputs.plan));
     inputs.sides.push_back(std::move(side));
     inputs.instances.push_back(std::move(instance));

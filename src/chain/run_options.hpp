@@ -28,6 +28,9 @@ struct NfProcesses {
   std::optional<std::uint32_t> gid = {};
   /// As nf_process::ProcessOptions.
   std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device = {};
+  /// Has a process make the NF, on the CPU, as the chain says, and ends it: for check(). Errors: the NF's own. Null:
+  /// plug-ins are not asked.
+  std::function<Status(NfConfig const&, ChainConfig const&)> try_out = {};
 };
 
 /// How the NFs of a chain share its device: `--share`, `--parts` and `--compute-units`.

@@ -97,8 +97,11 @@ Json schema_of(std::span<const Key> keys) {
           key.kind == KeyKind::kWord || key.kind == KeyKind::kDevices ? Json(key.fallback) : Json::parse(key.fallback);
     }
     schema["properties"][std::string(key.name)] = std::move(value);
-    if (key.is_required) {
+    if (key.is_required && key.stands_in.empty()) {
       schema["required"].push_back(key.name);
+    } else if (key.is_required) {
+      schema["anyOf"] =
+          Json::array({{{"required", Json::array({key.name})}}, {{"required", Json::array({key.stands_in})}}});
     }
   }
   return schema;

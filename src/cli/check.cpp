@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
+#include "runtime/isolation.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -72,7 +73,8 @@ Status check_kernels(chain::ChainConfig const& config, chain::SyncOptions const&
 Status check_chain(RunArguments const& arguments, Checked& checked) {
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config, chain::load_chain(arguments.chain_file));
   checked.nfs = config.nfs.size();
-  CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, chain::run_options_of(arguments, config));
+  CATENA_ASSIGN_OR_RETURN(chain::RunOptions options, chain::run_options_of(arguments, config));
+  CATENA_RETURN_IF_ERROR(runtime::allow_processes(config, options));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
   if (arguments.kernels) {
     CATENA_RETURN_IF_ERROR(check_kernels(config, options.sync, registry, checked));

@@ -12,7 +12,7 @@
 
 namespace catena::nf {
 
-Status load_plugin(Registry& registry, std::string const& path) {
+Result<Descriptor const*> load_plugin(Registry& registry, std::string const& path) {
   void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) {
     return absl::NotFoundError(concat(path, ": cannot be loaded as a network function: ", dlerror()));
@@ -30,10 +30,11 @@ Status load_plugin(Registry& registry, std::string const& path) {
     dlclose(object);
     return status;
   }
-  if (Status status = registry.add(plugin->descriptor(), path); !status.ok()) {
+  Descriptor const& descriptor = plugin->descriptor();
+  if (Status status = registry.add(descriptor, path); !status.ok()) {
     return Status(status.code(), concat(path, ": ", std::string(status.message())));
   }
-  return absl::OkStatus();
+  return &descriptor;
 }
 
 std::vector<std::string> split_search_path(std::string_view path) {
@@ -63,7 +64,7 @@ Status load_plugins(Registry& registry, std::vector<std::string> const& folders)
     }
     std::sort(files.begin(), files.end());
     for (std::string const& file : files) {
-      CATENA_RETURN_IF_ERROR(load_plugin(registry, file));
+      CATENA_RETURN_IF_ERROR(load_plugin(registry, file).status());
     }
   }
   return absl::OkStatus();

@@ -12,12 +12,13 @@
 /// Loading NFs that are not built into the program (catena/nf/plugin.hpp).
 namespace catena::nf {
 
-/// Adds the NF of the shared object `path` to `registry`; the object stays loaded for good. Errors name the file:
+/// Adds the NF of the shared object `path` to `registry`, and says which it is; the object stays loaded for good.
+/// Errors name the file:
 ///   NotFound            it cannot be opened, or needs a symbol or library that is not there
 ///   InvalidArgument     it exports no plugin, or a descriptor that breaks a rule
 ///   FailedPrecondition  it was built for another interface; says for which version
 ///   AlreadyExists       its type is taken
-Status load_plugin(Registry& registry, std::string const& path);
+Result<Descriptor const*> load_plugin(Registry& registry, std::string const& path);
 
 /// The folders of a search path ("/a:/b"); empty parts are left out.
 std::vector<std::string> split_search_path(std::string_view path);

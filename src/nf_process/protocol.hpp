@@ -44,7 +44,7 @@ inline constexpr int kBellFd = 4;  ///< its end of the bell
 
 /// Which NF the process is to be.
 struct Wanted {
-  std::string type;
+  std::string type;    ///< empty: that of the plug-in
   std::string plugin;  ///< file of a shared object; empty: the type is built in
 };
 

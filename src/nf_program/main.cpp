@@ -43,10 +43,16 @@ constexpr std::uint32_t kMaxCallBytes = 64U << 20;  // a chain file is in one
 constexpr std::chrono::milliseconds kTellEvery{200};
 
 Result<nf_process::Described> describe(nf::Registry& registry, nf_process::Wanted const& wanted) {
-  if (!wanted.plugin.empty()) {
-    CATENA_RETURN_IF_ERROR(nf::load_plugin(registry, wanted.plugin));
+  nf::Descriptor const* descriptor = nullptr;
+  if (wanted.plugin.empty()) {
+    CATENA_ASSIGN_OR_RETURN(descriptor, registry.find(wanted.type));
+  } else {
+    CATENA_ASSIGN_OR_RETURN(descriptor, nf::load_plugin(registry, wanted.plugin));
+    if (!wanted.type.empty() && wanted.type != descriptor->type) {
+      return absl::InvalidArgumentError(
+          concat(wanted.plugin, " is a '", descriptor->type, "' and no '", wanted.type, "'; leave `type` out"));
+    }
   }
-  CATENA_ASSIGN_OR_RETURN(nf::Descriptor const* descriptor, registry.find(wanted.type));
   nf_process::Described described{
       std::string(descriptor->type), std::string(descriptor->help), {}, descriptor->has_kernel};
   for (nf::DropReason const& reason : descriptor->drop_reasons) {
@@ -71,11 +77,12 @@ Result<std::unique_ptr<device::Device>> open_device(device::DevicePreference con
 /// The data path.
 class Path {
  public:
-  static Result<std::unique_ptr<Path>> create(nf::Registry const& registry, Setup const& setup, Fd frames,
-                                              Fd channel_fd) {
+  /// `type`: which NF the process said that it is.
+  static Result<std::unique_ptr<Path>> create(nf::Registry const& registry, std::string const& type, Setup const& setup,
+                                              Fd frames, Fd channel_fd) {
     CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::map(std::move(channel_fd), ChannelShape::of(setup.unit_packets)));
     auto path = std::unique_ptr<Path>(new Path(std::move(channel), setup.slots));
-    CATENA_ASSIGN_OR_RETURN(path->session_, path->make_session(registry, setup, std::move(frames)));
+    CATENA_ASSIGN_OR_RETURN(path->session_, path->make_session(registry, type, setup, std::move(frames)));
     return path;
   }
 
@@ -85,9 +92,12 @@ class Path {
  private:
   Path(Channel channel, std::uint32_t slots) : channel_(std::move(channel)), reasons_(slots) {}
 
-  Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, Setup const& setup, Fd frames) {
+  Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, std::string const& type,
+                                                Setup const& setup, Fd frames) {
     CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(setup.text, setup.file, setup.name));
     nf.isolation = chain::Isolation::kNone;
+    nf.plugin.clear();
+    nf.type = type;
     chain::ChainConfig config;
     config.file = setup.file;
     config.name = setup.name;
@@ -149,6 +159,7 @@ Status run(Path& path) {
 
 Status serve() {
   nf::Registry registry = nf::builtin_nfs();
+  std::string type;
   Fd frames;
   Fd channel;
   for (;;) {
@@ -158,6 +169,7 @@ Status serve() {
       case Call::kDescribe: {
         CATENA_ASSIGN_OR_RETURN(const nf_process::Wanted wanted, nf_process::read_wanted(text));
         const Result<nf_process::Described> described = describe(registry, wanted);
+        type = described.ok() ? described->type : std::string();
         CATENA_RETURN_IF_ERROR(described.ok() ? tell(Call::kDescribed, nf_process::to_json(*described))
                                               : tell(Call::kRefused, nf_process::to_json(described.status())));
         break;
@@ -170,7 +182,7 @@ Status serve() {
         break;
       case Call::kStart: {
         CATENA_ASSIGN_OR_RETURN(const Setup setup, nf_process::read_setup(text));
-        Result<std::unique_ptr<Path>> path = Path::create(registry, setup, std::move(frames), std::move(channel));
+        Result<std::unique_ptr<Path>> path = Path::create(registry, type, setup, std::move(frames), std::move(channel));
         if (!path.ok()) {
           return tell(Call::kRefused, nf_process::to_json(path.status()));
         }

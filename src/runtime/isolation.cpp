@@ -35,9 +35,57 @@ bool is_isolated(chain::NfConfig const& config) { return config.isolation == cha
 
 }  // namespace
 
+namespace {
+
+Result<std::unique_ptr<nf_process::IsolatedNf>> start_process(chain::NfConfig const& config,
+                                                              chain::NfProcesses const& processes) {
+  nf_process::ProcessOptions process;
+  process.program = processes.program;
+  process.name = config.name;
+  process.position = config.position;
+  process.wanted = {config.type, config.plugin};
+  process.files = readable(config.config.files());
+  if (!config.plugin.empty()) {
+    process.files.push_back(config.plugin);
+  }
+  process.uid = processes.uid;
+  process.gid = processes.gid;
+  process.connect_device = processes.connect_device;
+  Result<std::unique_ptr<nf_process::IsolatedNf>> nf = nf_process::IsolatedNf::create(std::move(process));
+  if (!nf.ok()) {
+    return absl::IsNotFound(nf.status())
+               ? Status(nf.status().code(), concat(config.position, ": ", std::string(nf.status().message())))
+               : at(config, nf.status());
+  }
+  if (config.on == plan::Processor::kGpu && !(*nf)->descriptor().has_kernel) {
+    chain::NfConfig named = config;
+    named.type = (*nf)->descriptor().type;
+    return chain::no_kernel(named);
+  }
+  return nf;
+}
+
+Status try_out(chain::NfConfig const& config, chain::ChainConfig const& chain, chain::NfProcesses const& processes) {
+  CATENA_ASSIGN_OR_RETURN(const auto nf, start_process(config, processes));
+  nf_process::Setup setup = setup_of(config, chain);
+  setup.on_gpu = false;
+  if (setup.unit_packets == chain::kAutoUnitPackets) {
+    setup.unit_packets = memory::kDefaultUnitPackets;
+    setup.slots = nf_process::ChannelShape::of(setup.unit_packets).slots();
+  }
+  nf->prepare(setup);
+  return nf->start(nf::RunContext{});
+}
+
+}  // namespace
+
 Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& options) {
   if (std::any_of(chain.nfs.begin(), chain.nfs.end(), is_isolated)) {
     CATENA_ASSIGN_OR_RETURN(options.processes.program, nf_process::find_nf_program());
+    options.processes.try_out = [processes = options.processes](chain::NfConfig const& config,
+                                                                chain::ChainConfig const& in) {
+      return try_out(config, in, processes);
+    };
   }
   return absl::OkStatus();
 }
@@ -56,26 +104,9 @@ Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& confi
     return at(config, absl::InvalidArgumentError("the lines of --record and --eve do not come from other processes; "
                                                  "leave them out, or write `isolation: none`"));
   }
-  nf_process::ProcessOptions process;
-  process.program = options.processes.program;
-  process.name = config.name;
-  process.position = config.position;
-  process.wanted = {config.type, {}};
-  process.files = readable(config.config.files());
-  process.uid = options.processes.uid;
-  process.gid = options.processes.gid;
-  process.connect_device = options.processes.connect_device;
-  Result<std::unique_ptr<nf_process::IsolatedNf>> nf = nf_process::IsolatedNf::create(std::move(process));
-  if (!nf.ok()) {
-    return absl::IsNotFound(nf.status())
-               ? Status(nf.status().code(), concat(config.position, ": ", std::string(nf.status().message())))
-               : at(config, nf.status());
-  }
-  nf::Descriptor const& descriptor = (*nf)->descriptor();
-  if (config.on == plan::Processor::kGpu && !descriptor.has_kernel) {
-    return chain::no_kernel(config);
-  }
-  return std::make_unique<nf::Instance>(config.name, descriptor, *std::move(nf), nf::OnUnsupported::kPass, false);
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf_process::IsolatedNf> nf, start_process(config, options.processes));
+  nf::Descriptor const& descriptor = nf->descriptor();
+  return std::make_unique<nf::Instance>(config.name, descriptor, std::move(nf), nf::OnUnsupported::kPass, false);
 }
 
 nf_process::Setup setup_of(chain::NfConfig const& config, chain::ChainConfig const& chain) {

@@ -78,7 +78,11 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   chain::Findings findings;
   for (chain::NfConfig& config : config_.nfs) {
     if (config.isolation == chain::Isolation::kProcess) {
-      first.push_back({config, findings.take(make_isolated(config, options))});
+      std::unique_ptr<nf::Instance> instance = findings.take(make_isolated(config, options));
+      if (instance != nullptr) {
+        config.type = instance->descriptor().type;  // a plug-in says itself which NF it is
+      }
+      first.push_back({config, std::move(instance)});
       config.on = plan::Processor::kCpu;  // as far as this process is concerned
       continue;
     }

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -40,7 +41,7 @@ def nf_process_of(pid, other_than=None):
     return None
 
 
-class NfProcesses(unittest.TestCase):
+class NfProcessTest(unittest.TestCase):
     def setUp(self):
         scratch = tempfile.TemporaryDirectory(prefix="nfp", dir="/tmp")
         self.addCleanup(scratch.cleanup)
@@ -74,6 +75,8 @@ class NfProcesses(unittest.TestCase):
             self.assertTrue(lines[-1], "".join(lines))
         return [int(each) for each in re.findall(r"process of its own, number (\d+)", "".join(lines))]
 
+
+class NfProcesses(NfProcessTest):
     def assert_same(self, device, place):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
         reference = self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
@@ -188,7 +191,85 @@ class NfProcesses(unittest.TestCase):
         self.assertIn("does not answer", errors)
 
 
+class VendorNf(NfProcessTest):
+    """The NF of a vendor: a shared object that a chain file names, and nobody but its process loads."""
+
+    def setUp(self):
+        super().setUp()
+        self.object = self.folder / "guard.so"
+        shutil.copy(os.environ["CATENA_VENDOR_NF"], self.object)
+        self.object.chmod(0o755)
+        self.loaded = pathlib.Path(f"{self.object}.was-loaded")
+        self.nf = f"{{name: guard, plugin: {self.object}, on: PLACE, config: {{minimum: 64}}}}"
+
+    def command(self, *words, status=0):
+        done = subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_who_loads_it_could_see_that(self):
+        self.command("--nf-path", self.folder, "show", "nfs")
+        self.assertTrue(self.loaded.exists(), "the other tests would not notice")
+
+    def test_it_gives_the_bytes_that_it_gives_in_the_chain_s_own_process(self):
+        out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
+        trusted = "{name: guard, type: ttl_guard, config: {minimum: 64}}"
+        file = self.chain("none", [trusted, NFS[0]], tx=f"{{pcap: {expected}}}")
+        reference = json.loads(self.command("--nf-path", self.folder, "run", "--json", file))
+        self.assertGreater(reference["nfs"][0]["drops"]["ttl_too_low"], 0)
+        self.loaded.unlink()
+        for device, place in (("none", "cpu"), ("opencl", "gpu")):
+            file = self.chain("none", [self.nf, NFS[0]], tx=f"{{pcap: {out}}}", device=device)
+            file.write_text(file.read_text().replace("on: cpu, config: {minimum", f"on: {place}, config: {{minimum"))
+            report = self.run_chain(file)
+            self.assertEqual(out.read_bytes(), expected.read_bytes(), place)
+            self.assertEqual(report["nfs"][0]["drops"], reference["nfs"][0]["drops"])
+            self.assertEqual((report["nfs"][0]["on"], report["nfs"][0]["type"]), ("process", "ttl_guard"))
+        self.assertFalse(self.loaded.exists())
+
+    def test_neither_check_nor_plan_loads_it(self):
+        file = self.chain("none", [self.nf])
+        self.command("check", file)
+        self.command("plan", file)
+        file.write_text(file.read_text().replace("minimum: 64", "minimum: 640"))
+        answer = json.loads(self.command("check", "--json", file, status=1))
+        self.assertIn("minimum", answer["errors"][0]["message"])
+        self.assertEqual(answer["errors"][0]["line"], 9)
+        self.assertFalse(self.loaded.exists())
+
+    def test_what_is_wrong_with_it_is_said_at_its_place(self):
+        (self.folder / "text.so").write_text("no object")
+        cases = {
+            f"{{name: a, plugin: {self.folder}/text.so}}": "cannot be loaded",
+            f"{{name: a, plugin: {self.folder}/missing.so}}": "there is no file",
+            f"{{name: a, type: firewall, plugin: {self.object}, config: {{minimum: 1}}}}": "is a 'ttl_guard' and no 'firewall'",
+            f"{{name: a, plugin: {self.object}, isolation: none, config: {{minimum: 1}}}}": "in a process of its own",
+            "{name: a}": "missing key 'type'",
+        }
+        for nf, message in cases.items():
+            for command in ("run", "check"):
+                answer = json.loads(self.command(command, "--json", self.chain("none", [nf]), status=1))
+                self.assertIn(message, answer["errors"][0]["message"], (command, nf))
+                self.assertEqual(answer["errors"][0]["line"], 9, (command, nf))
+        self.assertFalse(self.loaded.exists())
+
+
 class InService(ServiceTest):
+    def test_a_service_never_loads_what_a_user_brings(self):
+        service = self.serve()
+        os.chmod(service.socket, 0o666)
+        vendor = self.folder / "vendor.so"
+        shutil.copy(os.environ["CATENA_VENDOR_NF"], vendor)
+        vendor.chmod(0o755)
+        file = self.chain("v", nfs=f"[{{name: guard, plugin: {vendor}, config: {{minimum: 1}}}}]")
+        status, answer = self.apply(service, file, user=64_001 if IS_ROOT else None)
+        self.assertEqual(status, 201, answer)
+        wait_for(lambda: service.ask("GET", "/v1/chains/v")[1]["tx"]["sent_packets"] > 0)
+        maps = pathlib.Path(f"/proc/{service.process.pid}/maps").read_text()
+        self.assertNotIn("vendor.so", maps)
+        self.assertIn("vendor.so", pathlib.Path(f"/proc/{nf_process_of(service.process.pid)}/maps").read_text())
+        self.assertFalse(pathlib.Path(f"{vendor}.was-loaded").exists())
+
     def test_a_service_runs_them_for_whoever_applies_the_chain(self):
         service = self.serve()
         os.chmod(service.socket, 0o666)
