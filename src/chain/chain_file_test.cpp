@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
 
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -74,7 +75,8 @@ TEST(ChainFile, what_nfs_do_not_inspect_is_for_them_then_the_chain_then_their_ty
 }
 
 TEST(ChainFile, a_plugin_runs_in_a_process_of_its_own_and_needs_no_type) {
-  const std::string folder = ::testing::TempDir();
+  const std::string folder = ::testing::TempDir() + "vendor";
+  std::filesystem::create_directories(folder);
   std::ofstream(folder + "/vendor.so") << "x";
   const auto parse = [&folder](std::string const& nf) {
     return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: office}\nspec:\n",
@@ -88,7 +90,7 @@ TEST(ChainFile, a_plugin_runs_in_a_process_of_its_own_and_needs_no_type) {
   EXPECT_EQ(plugin->nfs[0].isolation, Isolation::kProcess);
   EXPECT_EQ(parse(", type: firewall")->nfs[0].isolation, Isolation::kNone);
   EXPECT_THAT(std::string(parse(", plugin: vendor.so, isolation: none").status().message()),
-              HasSubstr("c.yaml:7:54: 'isolation' is none, and a plugin runs in a process of its own"));
+              HasSubstr("c.yaml:7:51: 'isolation' is none, and a plugin runs in a process of its own"));
   EXPECT_THAT(std::string(parse(", plugin: no.so").status().message()), HasSubstr("there is no file"));
   EXPECT_THAT(std::string(parse("").status().message()), HasSubstr("missing key 'type'"));
 }
