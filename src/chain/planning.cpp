@@ -254,6 +254,11 @@ Result<std::vector<AdaptedProgram>> adapted_programs(ChainConfig const& config, 
     return absl::NotFoundError(concat(config.file, ": the chain has no NF named '", name, "'"));
   }
   const auto position = static_cast<std::size_t>(found - config.nfs.begin());
+  if (found->isolation == Isolation::kProcess && found->on == plan::Processor::kGpu) {
+    return absl::InvalidArgumentError(concat(found->position, ": NF '", name,
+                                             "' has its program made in its own process; `catena check-kernel FILE...` "
+                                             "checks the source of a kernel"));
+  }
   if (!inputs.sides[position]) {
     return absl::InvalidArgumentError(
         concat(found->position, ": NF '", name, "' works on the CPU; only NFs with `on: gpu` have a program"));

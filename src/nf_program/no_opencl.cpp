@@ -12,6 +12,7 @@
   void* name() { return nullptr; }
 
 CATENA_NO_DEVICE(clBuildProgram)
+CATENA_NO_DEVICE(clEnqueueBarrierWithWaitList)
 CATENA_NO_DEVICE(clEnqueueFillBuffer)
 CATENA_NO_DEVICE(clEnqueueMapBuffer)
 CATENA_NO_DEVICE(clEnqueueMarkerWithWaitList)

@@ -38,6 +38,11 @@ Result<std::unique_ptr<ChainMeter>> ChainMeter::create(device::Device& device, c
 
 Status ChainMeter::make_nfs(chain::ChainConfig const& config, nf::Registry const& registry) {
   for (chain::NfConfig const& entry : config.nfs) {
+    if (!entry.plugin.empty()) {
+      return absl::InvalidArgumentError(concat(entry.position, ": NF '", entry.name,
+                                               "' is a plugin, which only its own process loads; measure the chain "
+                                               "without it, or load the plugin yourself with --nf-path"));
+    }
     const nf::NamedFiles files;
     CATENA_ASSIGN_OR_RETURN(auto instance, chain::make_instance(entry, registry, false, {}));
     const auto written = std::ranges::find_if(files.files(), &nf::NamedFile::is_written);

@@ -237,6 +237,17 @@ class VendorNf(NfProcessTest):
         self.assertEqual(answer["errors"][0]["line"], 9)
         self.assertFalse(self.loaded.exists())
 
+    def test_nor_does_any_other_command(self):
+        file = self.chain("none", [self.nf], device="opencl", place="gpu")
+        for words, message in ((["profile", "--nf", file, "--device", "opencl"], "only its own process loads"),
+                               (["show", "program", file, "guard"], "made in its own process"),
+                               (["check", "--kernels", file], "made in its own process")):
+            done = subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn(message, done.stdout + done.stderr)
+            self.assertIn("chain.yaml:9:", done.stdout + done.stderr)
+        self.assertFalse(self.loaded.exists())
+
     def test_what_is_wrong_with_it_is_said_at_its_place(self):
         (self.folder / "text.so").write_text("no object")
         cases = {

@@ -15,6 +15,7 @@ struct CudaPosition { unsigned int x, y, z; };
 extern CudaPosition threadIdx;
 extern CudaPosition blockIdx;
 extern CudaPosition blockDim;
+extern CudaPosition gridDim;
 void __syncthreads();
 unsigned int atomicAdd(unsigned int* at, unsigned int value);
 unsigned int __byte_perm(unsigned int low, unsigned int high, unsigned int order);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an NF's process says, whoever it is: texts of its frames, which are read or refused, and messages in the memory
+// that both ends share, which never reach beyond it.
+#include "nf_process/channel.hpp"
+#include "nf_process/protocol.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace {
+
+using namespace catena::nf_process;
+
+void read_texts(std::string_view text) {
+  static_cast<void>(read_wanted(text));
+  static_cast<void>(read_described(text));
+  static_cast<void>(read_setup(text));
+  static_cast<void>(read_started(text));
+  static_cast<void>(read_ended(text));
+  static_cast<void>(read_statistics(text));
+  if (read_error(text).ok()) {
+    __builtin_trap();
+  }
+}
+
+/// The whole memory of a channel as the other end may leave it, and what the reader makes of that.
+void read_messages(std::span<const std::byte> bytes) {
+  static Channel channel = *Channel::create(ChannelShape::of(16));
+  static const std::pair<catena::device::remote::Fd, catena::device::remote::Fd> bell = *make_bell();
+  static const auto mapped = [] {
+    struct stat status {};
+    if (::fstat(channel.fd(), &status) != 0) {
+      __builtin_trap();
+    }
+    return catena::device::remote::Mapping::map(catena::device::remote::Fd(::dup(channel.fd())),
+                                                static_cast<std::size_t>(status.st_size));
+  }();
+  std::fill(mapped->bytes().begin(), mapped->bytes().end(), std::byte{0});
+  std::copy_n(bytes.begin(), std::min(bytes.size(), mapped->bytes().size()), mapped->bytes().begin());
+  LaneReader reader = channel.reader_of_nf(bell.first.get());
+  for (std::uint32_t i = 0; i < 2 * channel.shape().depth; ++i) {
+    const auto message = reader.poll();
+    if (!message.ok() || !*message) {
+      break;
+    }
+    if ((*message)->size() > channel.shape().unit_packets) {
+      __builtin_trap();
+    }
+    volatile std::uint32_t sum = 0;
+    for (PacketEntry const& entry : **message) {
+      sum = sum + entry.slot + entry.verdict;
+    }
+    reader.take();
+  }
+  silence(bell.first.get());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span input(data, size);
+  if (size > 0 && data[0] % 2 == 0) {
+    read_messages(std::as_bytes(input.subspan(1)));
+  } else {
+    read_texts({reinterpret_cast<const char*>(data), size});
+  }
+  return 0;
+}
