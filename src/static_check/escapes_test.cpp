@@ -151,7 +151,7 @@ const Escape kEscapes[] = {
     {"made_iso_ptr", "private", {.body = "const IsoPtr<u32> @forged(nullptr, 1000, catena::kernel::kAddressState, {nullptr});"}},
     {"made_context", "private", {.body = "const Context @forged(ctx, 7);"}},
     {"private_member", "private", {.body = "value = static_cast<u32>(table.@count_);"}},
-    {"kernel_entry", "framework-internal", {.body = "const auto forged = @catena::kernel::KernelEntry::context({}, {}, {}, {}, {}, {}, {});"}},
+    {"kernel_entry", "framework-internal", {.body = "const auto forged = @catena::kernel::KernelEntry::context({}, {}, {}, {}, {}, {}, {}, 0);"}},
     {"own_fault_sink", "framework-internal", {.body = "const catena::kernel::FaultSink @sink{};"}},
     {"own_launch_params", "framework-internal", {.body = "catena::kernel::LaunchParams @params{};"}},
     {"raw_words_of_fetched", "framework-internal", {.body = "auto words = packet.frame().fetch<2>(0, 2); words.@words = 1000; value = words[999];"}},
