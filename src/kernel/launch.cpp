@@ -25,7 +25,8 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const&
     return absl::InvalidArgumentError(concat(nf.spec().name, " was compiled for as many work-groups as packets need"));
   }
   const copy::Cargo cargo{&nf.device(), &nf.spec(), &nf.plan(), nf.shared(), nf.moves()};
-  std::unique_ptr<Launch> launch(new Launch(nf, bounds, mover, copy::LaunchCopy::make(cargo, bounds.max_packets)));
+  std::unique_ptr<Launch> launch(
+      new Launch(nf, bounds, mover, copy::LaunchCopy::make(cargo, std::max(bounds.room, bounds.max_packets))));
   launch->rows_.reserve(bounds.max_packets);
   CATENA_ASSIGN_OR_RETURN(launch->stream_, nf.device().create_stream());
   CATENA_RETURN_IF_ERROR(launch->copy_->allocate(*launch->stream_));
@@ -50,7 +51,7 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const&
 /// process where that happens while the kernel runs.
 Status Launch::warm_up() {
   CATENA_RETURN_IF_ERROR(copy_->warm_up_in(*stream_));
-  CATENA_RETURN_IF_ERROR(launch_nf(*stream_, bounds_.max_packets));
+  CATENA_RETURN_IF_ERROR(nf_->launch(*stream_, copy_->call_site(), spill_.get(), rows_.decided(), room_));
   return copy_->warm_up_out(*stream_);
 }
 

@@ -5,6 +5,7 @@
 #include <catena/kernel/launch_params.hpp>
 #include <catena/packet/batch.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -68,6 +69,9 @@ class DeviceNf {
 /// How much of its device a launch may take.
 struct LaunchBounds {
   std::uint32_t max_packets = 0;
+  /// Packets that any launch of the NF may ever have, where that is more: memory is taken for so many, and kernels are
+  /// launched for so many once, before others run (see Launch::create()).
+  std::uint32_t room = 0;
   /// Where the NF's kernel runs; null: wherever the device likes. Only what is recorded keeps to it; a batch whose
   /// bodies move by other methods than the default, and were not recorded yet, is recorded then.
   device::Partition* partition = nullptr;
@@ -185,7 +189,12 @@ class Launch {
     std::span<std::byte> bytes;
   };
   Launch(DeviceNf& nf, LaunchBounds const& bounds, copy::HostMover& mover, std::unique_ptr<copy::LaunchCopy> copy)
-      : nf_(&nf), bounds_(bounds), mover_(&mover), copy_(std::move(copy)), rows_(copy_->needs()) {}
+      : nf_(&nf),
+        bounds_(bounds),
+        room_(std::max(bounds.room, bounds.max_packets)),
+        mover_(&mover),
+        copy_(std::move(copy)),
+        rows_(copy_->needs()) {}
   Status warm_up();
   /// Command buffers for batches of every size whose bodies take the default methods; others are recorded when needed.
   Status record_commands();
@@ -205,6 +214,7 @@ class Launch {
 
   DeviceNf* nf_;
   LaunchBounds bounds_;
+  std::uint32_t room_;  ///< packets that there is memory for
   copy::HostMover* mover_;
   std::unique_ptr<copy::LaunchCopy> copy_;
   std::unique_ptr<device::Buffer> spill_;

@@ -82,6 +82,7 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Dev
   }
   kernel::LaunchBounds own = bounds;
   const std::uint32_t most = options_.units_per_launch * pool_->unit_packets();
+  own.room = most;
   own.max_packets = bounds.max_packets == 0 ? most : std::clamp(bounds.max_packets, pool_->unit_packets(), most);
   std::unique_ptr<Attachment> attachment(new Attachment(*this, device_nf, only_on_device, use));
   for (std::uint32_t i = 0; i < options_.in_flight; ++i) {
