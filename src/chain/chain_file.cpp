@@ -8,6 +8,7 @@
 
 #include <catena/core/text.hpp>
 
+#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -164,7 +165,12 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const std::string name, entry.text("name"));
   std::string plugin;
   if (entry.has("plugin")) {
-    CATENA_ASSIGN_OR_RETURN(plugin, entry.config().path("plugin"));
+    CATENA_ASSIGN_OR_RETURN(const std::string named, entry.config().path("plugin"));
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(named, error)) {
+      return entry.config().error("plugin", concat("'plugin': ", named, " is no regular file"));
+    }
+    plugin = std::filesystem::absolute(named, error).lexically_normal().string();
   }
   std::string type;
   if (plugin.empty() || entry.has("type")) {

@@ -104,6 +104,9 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   if (rx.kind == PortKind::kPcap && !options.make_source) {
     add(options.rx ? "--rx" : "rx", rx.position, rx.target, false);
   }
+  for (NfConfig const& nf : config.nfs) {
+    add("'plugin'", nf.position, nf.plugin, false);
+  }
   for (nf::NamedFile const& file : of_nfs) {
     add(concat("'", file.key, "'"), file.position, file.path, file.is_written);
   }

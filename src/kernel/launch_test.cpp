@@ -244,7 +244,9 @@ TEST_P(LaunchTest, kernels_take_their_turn_whatever_their_order) {
   apply();
   (*other)->begin();
   (*other)->add(pool_.batch(), pool_.batch().slots(), {});
+  const std::uint64_t waits = device_->calls(device::testing::Call::kWaitFor);
   ASSERT_EQ((*other)->submit(), absl::OkStatus());
+  EXPECT_EQ(device_->calls(device::testing::Call::kWaitFor), waits + 1) << "for the kernel that had its turn before";
   ASSERT_EQ((*other)->wait(kLimit, "the other"), absl::OkStatus());
   for (std::uint32_t row = 0; row < kSlots; ++row) {
     EXPECT_EQ(result(row), pool_.sum(row)) << row;

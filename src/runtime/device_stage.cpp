@@ -101,7 +101,11 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Dev
 
 void DeviceStage::offer(std::unique_ptr<Attachment> attachment) {
   const std::scoped_lock lock(attached_mutex_);
-  is_moving_on_.store(attachment->use_ == attached_->use_, std::memory_order_relaxed);
+  const bool is_same_device = attachment->use_ == attached_->use_;
+  if (is_same_device && !use().allowed()) {
+    return;  // lost meanwhile: an offer of another device may be there already
+  }
+  is_moving_on_.store(is_same_device, std::memory_order_relaxed);
   delete offered_.exchange(attachment.release(), std::memory_order_release);
 }
 

@@ -82,9 +82,9 @@ class DeviceStage final : public Stage {
                                              DeviceUse& use, kernel::LaunchBounds const& bounds = {});
   /// The stage takes `attachment` as soon as it has nothing of what it has now: of a device that is out of use, or,
   /// where the attachment is of the same DeviceUse, of launches, for which it begins no other one. That of another
-  /// device is not taken as long as this one is in use. What it had is given back to reclaim(). With another device the
-  /// stages behind this one must have taken theirs: they will get units that are on it alone. Any thread, one offer at
-  /// a time.
+  /// device is not taken as long as this one is in use, and of this one nothing is once it is out of use. What it had
+  /// is given back to reclaim(). With another device the stages behind this one must have taken theirs: they will get
+  /// units that are on it alone. Any thread, one offer at a time.
   void offer(std::unique_ptr<Attachment> attachment);
   /// Whether the last offer was taken.
   bool has_taken_offer() const { return offered_.load(std::memory_order_acquire) == nullptr; }

@@ -19,6 +19,7 @@ using share::Parts;
 constexpr std::chrono::milliseconds kPeriod{500};
 /// How often a stage is asked whether it has taken its offer.
 constexpr std::chrono::microseconds kOfferPeriod{100};
+constexpr int kMaxFailures = 3;
 /// P of the paper's section 5.3: small, so that few compute units are left over.
 constexpr double kGrowth = 0.02;
 /// Of an NF that was not measured: its launches are as large as the chain lets them be.
@@ -58,7 +59,7 @@ Status GpuSharing::settle_shape() {
     while (shape_.sms > shape_.step && !device_->divide(std::array{shape_.sms}).ok()) {
       shape_.sms -= shape_.step;
     }
-  } else if (options_.compute_units != 0 && !is_apart()) {
+  } else if (options_.compute_units != 0 && (!is_apart() || options_.parts == Parts::kNone)) {
     return absl::UnimplementedError(concat("--share ", to_string(options_.mode), " of ", options_.compute_units,
                                            " compute units takes --parts green: without parts kernels run anywhere"));
   }
@@ -115,13 +116,17 @@ Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(share
   return parts;
 }
 
+std::uint32_t GpuSharing::launch_packets(std::size_t nf, share::Share const& share) const {
+  const std::uint64_t packets = share.batch() / nfs_[nf].stages;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(packets, nfs_[nf].least_packets, nfs_[nf].most_packets));
+}
+
 kernel::LaunchBounds GpuSharing::bounds(std::size_t nf, share::Share const& share, device::Partition* partition) {
   kernel::LaunchBounds bounds;
   bounds.partition = partition;
   // parts that have units in common run by turns: of a few units, what moves packets stays with the NF
   bounds.moves = options_.compute_units == 0 ? nullptr : partition;
-  const std::uint64_t packets = share.batch() / nfs_[nf].stages;
-  bounds.max_packets = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(packets, 1, UINT32_MAX));
+  bounds.max_packets = launch_packets(nf, share);
   if (options_.parts == Parts::kBlocks && is_apart()) {
     // a compute unit's first step of work-items on each, as section 5.1 of the paper has a block on each
     constexpr std::uint64_t kItemsPerUnit = 1024;
@@ -170,6 +175,7 @@ bool GpuSharing::sleep(std::chrono::microseconds time) {
 
 void GpuSharing::watch() {
   share::TrafficChange change;
+  int failures = 0;  // in a row: each has taken memory beside the packets
   Traffic last = traffic_();
   while (sleep(kPeriod)) {
     const Traffic now = traffic_();
@@ -179,25 +185,34 @@ void GpuSharing::watch() {
                        std::chrono::duration<double>(kPeriod).count());
     }
     last = now;
-    if (!change.look(speeds)) {
+    if (is_over()) {
+      spdlog::warn("NFs share {} no more: it is out of use", device_->info().name);
+      return;
+    }
+    if (!change.look(speeds) && !is_mixed_) {
       continue;
     }
-    Result<share::Schedule> next = schedule(now.packet_bytes, speeds);
-    const bool is_same = next.ok() && next->shares == schedule_.shares;
-    const Result<bool> handed_out = is_same     ? Result<bool>(true)
-                                    : next.ok() ? hand_out(*next)
-                                                : Result<bool>(next.status());
-    if (!handed_out.ok()) {
+    const Result<share::Schedule> next = schedule(now.packet_bytes, speeds);
+    if (next.ok() && next->shares == schedule_.shares && !is_mixed_) {
+      continue;
+    }
+    const Result<bool> handed_out = next.ok() ? hand_out(*next) : Result<bool>(next.status());
+    if (handed_out.ok() && *handed_out) {
+      failures = 0;
+    } else if (handed_out.ok()) {
+      return;
+    } else if (!is_over()) {
       spdlog::warn("NFs keep the parts of {} that they have: {}", device_->info().name,
                    std::string(handed_out.status().message()));
-    } else if (!*handed_out) {
-      return;
+      if (++failures == kMaxFailures) {
+        return;
+      }
     }
   }
 }
 
-/// Hands parts to the stages, one after another. False: there is nothing to share any more, or stop() was called. An
-/// error: stages may have parts of before and of now.
+/// Hands parts to the stages, one after another. False: the device is out of use, or stop() was called. An error:
+/// stages may have parts of before and of now.
 Result<bool> GpuSharing::hand_out(share::Schedule const& schedule) {
   CATENA_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<device::Partition>> parts, divide(schedule));
   // those of before live until no stage has launches on them
@@ -205,6 +220,7 @@ Result<bool> GpuSharing::hand_out(share::Schedule const& schedule) {
   std::vector<std::shared_ptr<device::Partition>> both = parts;
   both.insert(both.end(), before.begin(), before.end());
   partitions_ = std::move(both);
+  is_mixed_ = true;
   for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
     const kernel::LaunchBounds own = bounds(nf, schedule.shares[nf], parts[nf].get());
     for (Shared const& shared : stages_[nf]) {
@@ -212,22 +228,22 @@ Result<bool> GpuSharing::hand_out(share::Schedule const& schedule) {
       CATENA_ASSIGN_OR_RETURN(auto attachment,
                               shared.stage->attach(*shared.side->kernel_of(shared.position),
                                                    shared.side->only_on_device(shared.position), use, own));
+      // of a device that is out of use the stage takes nothing more, and whoever brings it back makes the next offer
       shared.stage->offer(std::move(attachment));
-      while (!shared.stage->has_taken_offer()) {
+      while (use.allowed() && !shared.stage->has_taken_offer()) {
         if (!sleep(kOfferPeriod)) {
           return false;
         }
-        if (!use.allowed()) {
-          shared.stage->reclaim().reset();
-          spdlog::warn("NFs share {} no more: it is out of use", device_->info().name);
-          return false;
-        }
+      }
+      if (!use.allowed()) {
+        return false;
       }
       // what it had before ends here, and not where packets wait
       shared.stage->reclaim().reset();
     }
   }
   partitions_ = std::move(parts);
+  is_mixed_ = false;
   {
     const std::scoped_lock lock(schedule_mutex_);
     schedule_ = schedule;
@@ -252,12 +268,17 @@ std::string GpuSharing::describe() const {
   return text;
 }
 
+bool GpuSharing::is_over() const {
+  return std::any_of(stages_.begin(), stages_.end(), [](std::vector<Shared> const& of_nf) {
+    return std::any_of(of_nf.begin(), of_nf.end(), [](Shared const& each) { return !each.side->use().allowed(); });
+  });
+}
+
 std::vector<GpuSharing::Allocation> GpuSharing::allocations() const {
   const std::scoped_lock lock(schedule_mutex_);
   std::vector<Allocation> all;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
-    all.push_back({nfs_[i].name, schedule_.shares[i].sms,
-                   static_cast<std::uint32_t>(std::min<std::uint64_t>(schedule_.shares[i].batch(), UINT32_MAX))});
+    all.push_back({nfs_[i].name, schedule_.shares[i].sms, launch_packets(i, schedule_.shares[i])});
   }
   return all;
 }

@@ -36,7 +36,9 @@ class GpuSharing {
     double latency_limit_ns = 1e6;
     std::uint32_t group_size = 64;  ///< of its kernel
     std::uint32_t lanes = 1;
-    std::uint32_t stages = 1;  ///< that share its part: one a shard
+    std::uint32_t stages = 1;         ///< that share its part: one a shard
+    std::uint32_t least_packets = 1;  ///< of a launch's room, whatever the part: a unit
+    std::uint32_t most_packets = UINT32_MAX;
   };
   /// What runs now. Any thread.
   struct Traffic {
@@ -46,7 +48,7 @@ class GpuSharing {
   struct Allocation {
     std::string nf;
     std::uint32_t units = 0;           ///< compute units; where parts are none of those, so many of what there is
-    std::uint32_t launch_packets = 0;  ///< at most; the chain may allow fewer
+    std::uint32_t launch_packets = 0;  ///< at most, of each of its stages
   };
 
   /// `packet_bytes`: that are expected on average. Errors: FailedPrecondition in mode `scheduled` for an NF that was
@@ -74,6 +76,8 @@ class GpuSharing {
   /// "fw: 8 of 132 compute units, at most 2048 packets a launch". Any thread.
   std::string describe(Allocation const& part) const;
   std::vector<Allocation> allocations() const;
+  /// Whether nothing is shared any more, because the device was lost: stages have all of the next one. Any thread.
+  bool is_over() const;
   /// How often parts were handed out anew. Any thread.
   std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
 
@@ -88,6 +92,7 @@ class GpuSharing {
   Status settle_shape();
   Result<share::Schedule> schedule(std::uint32_t packet_bytes, std::vector<double> const& packets_per_s) const;
   Result<std::vector<std::shared_ptr<device::Partition>>> divide(share::Schedule const& schedule) const;
+  std::uint32_t launch_packets(std::size_t nf, share::Share const& share) const;
   kernel::LaunchBounds bounds(std::size_t nf, share::Share const& share, device::Partition* partition);
   void watch();
   Result<bool> hand_out(share::Schedule const& schedule);
@@ -104,6 +109,7 @@ class GpuSharing {
   std::vector<std::vector<Shared>> stages_;                     ///< of each NF
   mutable std::mutex schedule_mutex_;                           ///< for others who read it than the thread
   share::Schedule schedule_;
+  bool is_mixed_ = false;  ///< some stages have parts of schedule_, others of one that could not be handed out
   std::function<Traffic()> traffic_;
   std::atomic<std::uint64_t> changes_{0};
   std::mutex mutex_;

@@ -282,7 +282,8 @@ Status Session::make_sharing(chain::RunOptions const& options) {
     nfs.push_back({entry.config.name,
                    [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
                    1000.0 * entry.config.latency_limit_us, kernel->spec().group_size, kernel->spec().lanes,
-                   static_cast<std::uint32_t>(entries_[i].size())});
+                   static_cast<std::uint32_t>(entries_[i].size()), config_.tuning.unit_packets,
+                   config_.tuning.unit_packets * config_.tuning.units_per_launch});
   }
   CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(config_.rx));
   CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(opened_.front(), *options.sharing, std::move(nfs),

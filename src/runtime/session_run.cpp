@@ -328,9 +328,10 @@ Report Session::report() const {
     report.seconds = static_cast<double>(ended_ns - began_ns) / kNsPerSecond;
   }
   if (sharing_ != nullptr) {
-    report.sharing = sharing_->describe();
+    report.sharing = concat(sharing_->describe(), sharing_->is_over() ? ", until the device was lost" : "");
     report.sharing_changes = sharing_->changes();
-    for (GpuSharing::Allocation const& part : sharing_->allocations()) {
+    for (GpuSharing::Allocation const& part :
+         sharing_->is_over() ? std::vector<GpuSharing::Allocation>() : sharing_->allocations()) {
       report.parts.push_back({part.nf, part.units, part.launch_packets, sharing_->describe(part)});
     }
   }

@@ -41,6 +41,7 @@ constexpr std::array kTexts{
     TextOption{"cores", &OptionTexts::cores},
 };
 constexpr std::uint32_t kMaxWorkers = 256;
+constexpr std::uint32_t kMaxComputeUnits = 65536;
 
 Status wrong(std::string_view name, std::string_view allowed) {
   return absl::InvalidArgumentError(concat("options: '", name, "': allowed: ", allowed));
@@ -68,6 +69,13 @@ Status read_option(std::string const& name, Json const& value, OptionTexts& opti
     options.workers = value.get<std::uint32_t>();
     return absl::OkStatus();
   }
+  if (name == "compute_units") {
+    if (!value.is_number_integer() || value.get<std::int64_t>() < 1 || value.get<std::int64_t>() > kMaxComputeUnits) {
+      return wrong(name, concat("a whole number from 1 to ", kMaxComputeUnits));
+    }
+    options.compute_units = value.get<std::uint32_t>();
+    return absl::OkStatus();
+  }
   if (name == "new_keys") {
     if (!value.is_boolean()) {
       return wrong(name, "true, false");
@@ -81,8 +89,8 @@ Status read_option(std::string const& name, Json const& value, OptionTexts& opti
     std::vector<std::string_view> allowed;
     std::transform(kTexts.begin(), kTexts.end(), std::back_inserter(allowed),
                    [](auto const& each) { return each.name; });
-    return absl::InvalidArgumentError(
-        fmt::format("options: unknown '{}'; allowed: {}, workers, new_keys", name, fmt::join(allowed, ", ")));
+    return absl::InvalidArgumentError(fmt::format(
+        "options: unknown '{}'; allowed: {}, workers, compute_units, new_keys", name, fmt::join(allowed, ", ")));
   }
   if (!value.is_string()) {
     return wrong(name, "a string");
@@ -116,6 +124,9 @@ Json to_json(OptionTexts const& options) {
   }
   if (options.workers != 0) {
     object["workers"] = options.workers;
+  }
+  if (options.compute_units != 0) {
+    object["compute_units"] = options.compute_units;
   }
   if (options.new_keys) {
     object["new_keys"] = true;

@@ -53,7 +53,7 @@ TEST(Applied, no_part_of_the_state_may_miss_or_be_of_another_type) {
 
 TEST(Options, are_read_by_their_names) {
   const Result<chain::OptionTexts> options = options_from(
-      Json{{"device", "cuda:1"}, {"workers", 256}, {"new_keys", true}, {"tx", "null"}, {"pushdown", "off"}});
+      Json{{"device", "cuda:1"}, {"workers", 256}, {"compute_units", 32}, {"share", "fair"}, {"new_keys", true}, {"tx", "null"}, {"pushdown", "off"}});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->device, "cuda:1");
   EXPECT_EQ(options->workers, 256U);
@@ -72,6 +72,7 @@ TEST(Options, that_are_wrong_are_refused_with_what_is_allowed) {
            BadOption{"3", "must be an object"},
            {R"({"devise": "none"})", "unknown 'devise'; allowed: rx, tx, device"},
            {R"({"workers": 0})", "a whole number from 1 to 256"},
+           {R"({"compute_units": 0})", "a whole number from 1 to 65536"},
            {R"({"workers": 257})", "a whole number from 1 to 256"},
            {R"({"workers": -1})", "a whole number from 1 to 256"},
            {R"({"workers": 1.5})", "a whole number from 1 to 256"},

@@ -50,7 +50,7 @@ struct NfDemand {
 
 struct GpuShape {
   std::uint32_t sms = 0;
-  std::uint32_t step = 1;  ///< SMs come in multiples of it: 8 in green contexts
+  std::uint32_t step = 1;  ///< SMs come in multiples of it: 2 in green contexts of an H100
 };
 
 struct Schedule {

@@ -237,6 +237,19 @@ class VendorNf(NfProcessTest):
         self.assertEqual(answer["errors"][0]["line"], 9)
         self.assertFalse(self.loaded.exists())
 
+    def test_its_name_may_be_relative_and_nothing_overwrites_it(self):
+        file = self.chain("none", [self.nf.replace(str(self.object), "guard.so")], tx="{pcap: out.pcap}")
+        for command in ("check", "run"):
+            done = subprocess.run([BIN, command, file.name], capture_output=True, text=True, check=False,
+                                  timeout=LIMIT_S, cwd=self.folder)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        before = self.object.read_bytes()
+        file.write_text(file.read_text().replace("out.pcap", "guard.so"))
+        for command in ("check", "run"):
+            answer = json.loads(self.command(command, "--json", file, status=1))
+            self.assertIn("overwritten", answer["errors"][0]["message"])
+        self.assertEqual(self.object.read_bytes(), before)
+
     def test_nor_does_any_other_command(self):
         file = self.chain("none", [self.nf], device="opencl", place="gpu")
         for words, message in ((["profile", "--nf", file, "--device", "opencl"], "only its own process loads"),
@@ -269,7 +282,9 @@ class InService(ServiceTest):
     def test_a_service_never_loads_what_a_user_brings(self):
         service = self.serve()
         os.chmod(service.socket, 0o666)
-        vendor = self.folder / "vendor.so"
+        vendor = self.folder / "brought" / "vendor.so"
+        vendor.parent.mkdir()
+        vendor.parent.chmod(0o777)  # whoever loads it could leave its trace
         shutil.copy(os.environ["CATENA_VENDOR_NF"], vendor)
         vendor.chmod(0o755)
         file = self.chain("v", nfs=f"[{{name: guard, plugin: {vendor}, config: {{minimum: 1}}}}]")

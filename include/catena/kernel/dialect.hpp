@@ -23,6 +23,7 @@ namespace catena::kernel {
 #if defined(__CUDACC_RTC__)
 
 #define CATENA_UNROLL _Pragma("unroll")
+/// Not for NFs: a group may take the packets of several, one after another (CATENA_ANY_GROUPS).
 inline u32 global_id() { return blockIdx.x * blockDim.x + threadIdx.x; }
 inline u32 local_id() { return threadIdx.x; }
 inline u32 group_size() { return blockDim.x; }

@@ -194,7 +194,10 @@ class FaultyStream final : public Stream {
     CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Event> event, real_->record_timestamp());
     return std::make_unique<FaultyEvent>(*faults_, number_, std::move(event));
   }
-  Status wait_for(Event& event) override { return real_->wait_for(static_cast<FaultyEvent&>(event).real()); }
+  Status wait_for(Event& event) override {
+    CATENA_RETURN_IF_ERROR(faults_->enter(Call::kWaitFor, number_));
+    return real_->wait_for(static_cast<FaultyEvent&>(event).real());
+  }
   Status flush() override {
     CATENA_RETURN_IF_ERROR(faults_->enter(Call::kFlush, number_));
     return real_->flush();

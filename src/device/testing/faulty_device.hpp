@@ -29,10 +29,11 @@ enum class Call {
   kFinalize,
   kRecord,
   kRecordTimestamp,
+  kWaitFor,
   kFlush,
   kReady,
 };
-inline constexpr std::size_t kCallCount = 20;
+inline constexpr std::size_t kCallCount = 21;
 
 /// A real device that fails when a test says so. Everything else goes to the real device: buffers, programs, kernels
 /// and lists are its own. Its streams, events and pinned buffers must not outlive it. Thread rule: as every Device; the

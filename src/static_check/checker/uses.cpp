@@ -11,9 +11,8 @@ namespace catena::checker {
 namespace {
 
 /// Free functions of the kernel dialect. atomic_add() takes a pointer.
-constexpr auto kDialect =
-    std::to_array<std::string_view>({"global_id", "local_id", "group_size", "barrier_all", "byte_swap", "rotate_left",
-                                     "shift_right", "count_ones", "lowest_bit"});
+constexpr auto kDialect = std::to_array<std::string_view>(
+    {"local_id", "group_size", "barrier_all", "byte_swap", "rotate_left", "shift_right", "count_ones", "lowest_bit"});
 /// Members of the framework's classes whose template argument is a type that is read from memory or written to it.
 constexpr auto kOfMemory =
     std::to_array<std::string_view>({"state", "array", "local", "aux", "set_result", "result_array", "spill"});
