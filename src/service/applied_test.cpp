@@ -52,11 +52,18 @@ TEST(Applied, no_part_of_the_state_may_miss_or_be_of_another_type) {
 }
 
 TEST(Options, are_read_by_their_names) {
-  const Result<chain::OptionTexts> options = options_from(
-      Json{{"device", "cuda:1"}, {"workers", 256}, {"compute_units", 32}, {"share", "fair"}, {"new_keys", true}, {"tx", "null"}, {"pushdown", "off"}});
+  const Result<chain::OptionTexts> options = options_from(Json{{"device", "cuda:1"},
+                                                               {"workers", 256},
+                                                               {"compute_units", 32},
+                                                               {"share", "fair"},
+                                                               {"new_keys", true},
+                                                               {"tx", "null"},
+                                                               {"pushdown", "off"}});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->device, "cuda:1");
   EXPECT_EQ(options->workers, 256U);
+  EXPECT_EQ(options->compute_units, 32U);
+  EXPECT_EQ(to_json(*options)["compute_units"], 32U) << "what was applied is remembered";
   EXPECT_TRUE(options->new_keys);
   EXPECT_EQ(options->tx, "null");
   EXPECT_EQ(options->pushdown, "off");
