@@ -58,7 +58,7 @@ class GnetBench {
   Status open_device();
   Status measure_nfs();
   Status measure(GnetCell& cell);
-  Status run_mode(RunSpec spec, GnetCell& cell, ModeRuns* runs);
+  Status run_mode(RunSpec const& spec, GnetCell& cell, ModeRuns* runs);
   RunSpec spec_for(GnetCell const& cell) const;
   Status measure_all(std::vector<GnetCell>& cells, std::string_view what);
   void list_latency();
@@ -177,7 +177,7 @@ RunSpec GnetBench::spec_for(GnetCell const& cell) const {
 }
 
 /// `runs` null: the run does not count.
-Status GnetBench::run_mode(RunSpec spec, GnetCell& cell, ModeRuns* runs) {
+Status GnetBench::run_mode(RunSpec const& spec, GnetCell& cell, ModeRuns* runs) {
   RunResult run = run_for(spec, workplace_);
   results_.abandoned = results_.abandoned || run.abandoned;
   CATENA_RETURN_IF_ERROR(run.status);
