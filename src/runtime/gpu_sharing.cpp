@@ -22,7 +22,7 @@ constexpr std::chrono::microseconds kOfferPeriod{100};
 constexpr int kMaxFailures = 3;
 /// P of the paper's section 5.3: small, so that few compute units are left over.
 constexpr double kGrowth = 0.02;
-/// Of an NF that was not measured: its launches are as large as the chain lets them be.
+/// Of an NF that was not measured: its launches have as many packets as a part has room for in a first step.
 constexpr share::NfCost kUnknown{.kernel = {1, 0}, .transfer = {}};
 
 }  // namespace
@@ -216,10 +216,7 @@ void GpuSharing::watch() {
 Result<bool> GpuSharing::hand_out(share::Schedule const& schedule) {
   CATENA_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<device::Partition>> parts, divide(schedule));
   // those of before live until no stage has launches on them
-  const std::vector<std::shared_ptr<device::Partition>> before = partitions_;
-  std::vector<std::shared_ptr<device::Partition>> both = parts;
-  both.insert(both.end(), before.begin(), before.end());
-  partitions_ = std::move(both);
+  partitions_.insert(partitions_.end(), parts.begin(), parts.end());
   is_mixed_ = true;
   for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
     const kernel::LaunchBounds own = bounds(nf, schedule.shares[nf], parts[nf].get());

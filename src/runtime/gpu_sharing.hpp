@@ -34,8 +34,7 @@ class GpuSharing {
     /// What the NF costs for packets of so many bytes; none: it was not measured. Any thread.
     std::function<std::optional<share::NfCost>(std::uint32_t packet_bytes)> cost;
     double latency_limit_ns = 1e6;
-    std::uint32_t group_size = 64;  ///< of its kernel
-    std::uint32_t lanes = 1;
+    std::uint32_t group_size = 64;    ///< of its kernel
     std::uint32_t stages = 1;         ///< that share its part: one a shard
     std::uint32_t least_packets = 1;  ///< of a launch's room, whatever the part: a unit
     std::uint32_t most_packets = UINT32_MAX;

@@ -281,7 +281,7 @@ Status Session::make_sharing(chain::RunOptions const& options) {
     shared_by_.push_back(i);
     nfs.push_back({entry.config.name,
                    [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
-                   1000.0 * entry.config.latency_limit_us, kernel->spec().group_size, kernel->spec().lanes,
+                   1000.0 * entry.config.latency_limit_us, kernel->spec().group_size,
                    static_cast<std::uint32_t>(entries_[i].size()), config_.tuning.unit_packets,
                    config_.tuning.unit_packets * config_.tuning.units_per_launch});
   }
