@@ -18,25 +18,30 @@ std::uint32_t cores_for(RunOptions const& options) {
   return static_cast<std::uint32_t>(options.cores.empty() ? usable_cores().size() : options.cores.size());
 }
 
+/// A client in quarantine has no device, and the reason says what helps.
+template <typename Opened>
+Result<Opened> unless_in_quarantine(Result<Opened> opened, std::string_view client, std::string* why) {
+  if (absl::IsFailedPrecondition(opened.status())) {
+    *why = concat(std::string(opened.status().message()), "; `catena nf reset ", client, "` lifts that");
+    return Opened();
+  }
+  return opened;
+}
+
 }  // namespace
 
 void use_servers(device::remote::ServerPool& servers, std::string client, RunOptions& options) {
   options.device_returns = true;
-  options.processes.connect_device = [&servers, client](std::string const& text,
+  options.processes.connect_device = [&servers, client](std::string const& nf, std::string const& text,
                                                         std::string* why) -> Result<device::remote::Fd> {
     CATENA_ASSIGN_OR_RETURN(const device::DevicePreference preference, device::parse_preference(text));
-    return do_process_work([&] { return servers.connect(preference, client, why); });
+    return unless_in_quarantine(do_process_work([&] { return servers.connect(preference, concat(client, "/", nf), why); }),
+                                client, why);
   };
   options.open_device = [&servers, client = std::move(client)](
                             device::DevicePreference const& preference,
                             std::string* why) -> Result<std::unique_ptr<device::Device>> {
-    Result<std::unique_ptr<device::Device>> device =
-        do_process_work([&] { return servers.open(preference, client, why); });
-    if (absl::IsFailedPrecondition(device.status())) {
-      *why = concat(std::string(device.status().message()), "; `catena nf reset ", client, "` lifts that");
-      return nullptr;
-    }
-    return device;
+    return unless_in_quarantine(do_process_work([&] { return servers.open(preference, client, why); }), client, why);
   };
 }
 

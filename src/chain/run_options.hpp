@@ -26,8 +26,9 @@ struct NfProcesses {
   std::string program;                    ///< see nf_process::find_nf_program()
   std::optional<std::uint32_t> uid = {};  ///< who they are; none: as nf_process::ProcessOptions
   std::optional<std::uint32_t> gid = {};
-  /// As nf_process::ProcessOptions.
-  std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device = {};
+  /// As nf_process::ProcessOptions, for the NF of that name.
+  std::function<Result<device::remote::Fd>(std::string const& nf, std::string const& preference, std::string* why)>
+      connect_device = {};
   /// Has a process make the NF, on the CPU, as the chain says, and ends it: for check(). Errors: the NF's own. Null:
   /// plug-ins are not asked.
   std::function<Status(NfConfig const&, ChainConfig const&)> try_out = {};
@@ -75,8 +76,8 @@ struct RunOptions {
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };
 
-/// Has a run, and the processes of its NFs, open devices through `servers`, which outlive it, as the client `client`,
-/// and return to them after a loss. A client in quarantine has none: the CPU serves it.
+/// Has a run open devices through `servers`, which outlive it, as the client `client`, and the process of an NF as
+/// `client`/NF, and return to them after a loss. A client in quarantine has none: the CPU serves it.
 void use_servers(device::remote::ServerPool& servers, std::string client, RunOptions& options);
 
 /// Whether nobody sees in which order packets of several flows leave.

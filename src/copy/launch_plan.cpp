@@ -5,6 +5,10 @@
 #include "catena_kernel_upload.hpp"
 #include "program/program.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace catena::copy {
 namespace {
 
@@ -13,6 +17,21 @@ namespace {
 packet::FieldSet shared_columns(packet::FieldSet moved, TransferMethod route) {
   const bool metadata_alone = packet::has_frame(moved) || route == TransferMethod::kGather;
   return fixed_size(metadata_alone ? moved & packet::kMetaFields : moved);
+}
+
+constexpr std::string_view kColumns = "CATENA_COLUMNS";
+constexpr std::string_view kMappedColumns = "CATENA_MAPPED_COLUMNS";
+constexpr std::string_view kWritten = "CATENA_WRITTEN";
+constexpr std::string_view kBody = "CATENA_BODY";
+
+/// A macro of a transfer, with a number.
+bool is_own_define(std::string_view define) {
+  const std::string_view name = define.substr(0, define.find('='));
+  std::string_view number = define.substr(std::min(name.size() + 1, define.size()));
+  number = number.substr(0, number.find_last_not_of("UL") + 1);
+  constexpr std::array kNames{kColumns, kMappedColumns, kWritten, kBody};
+  return std::ranges::find(kNames, name) != kNames.end() && !number.empty() &&
+         number.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 }  // namespace
@@ -61,13 +80,19 @@ device::ProgramSource transfer_source(LaunchPlan const& plan, bool in) {
   const bool is_mapped =
       (in ? step.columns_in : step.columns_out) == TransferMethod::kGather && !packet::has_frame(moved);
   device::ProgramSource source = program::with_sdk(catena_kernel_transfer());
-  program::define_fields(source, "CATENA_COLUMNS", in ? in_columns(plan) : out_columns(plan));
-  program::define_fields(source, "CATENA_MAPPED_COLUMNS", is_mapped ? fixed_size(moved & packet::kFrameFields) : 0);
-  program::define_fields(source, "CATENA_WRITTEN", in ? 0 : out_columns(plan) & plan.writes);
-  program::define(source, "CATENA_BODY", static_cast<std::uint32_t>(frames_of(moved)));
+  program::define_fields(source, kColumns, in ? in_columns(plan) : out_columns(plan));
+  program::define_fields(source, kMappedColumns, is_mapped ? fixed_size(moved & packet::kFrameFields) : 0);
+  program::define_fields(source, kWritten, in ? 0 : out_columns(plan) & plan.writes);
+  program::define(source, kBody, static_cast<std::uint32_t>(frames_of(moved)));
   return source;
 }
 
 device::ProgramSource upload_source() { return program::with_sdk(catena_kernel_upload()); }
+
+bool is_own_source(device::ProgramSource const& source) {
+  const bool has_own_files = source.files == program::with_sdk(catena_kernel_transfer()).files ||
+                             source.files == upload_source().files;
+  return has_own_files && std::ranges::all_of(source.defines, is_own_define);
+}
 
 }  // namespace catena::copy

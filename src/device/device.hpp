@@ -44,6 +44,8 @@ struct DeviceInfo {
 struct SourceFile {
   std::string name;
   std::string text;
+
+  bool operator==(SourceFile const&) const = default;
 };
 struct ProgramSource {
   std::vector<SourceFile> files;

@@ -26,7 +26,9 @@ std::filesystem::path checker() {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path beside =
       program.parent_path().parent_path() / CATENA_LIBEXEC_FOLDER / "catena" / "catena-static-check";
-  for (std::filesystem::path const& place : {beside, std::filesystem::path(CATENA_INSTALLED_STATIC_CHECK)}) {
+  const std::filesystem::path same_folder = program.parent_path() / "catena-static-check";
+  for (std::filesystem::path const& place :
+       {same_folder, beside, std::filesystem::path(CATENA_INSTALLED_STATIC_CHECK)}) {
     if (std::filesystem::exists(place, error)) {
       return place;
     }

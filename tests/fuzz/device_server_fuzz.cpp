@@ -304,8 +304,10 @@ void run(Input input) {
   remote::BlackBox::Client box{};
   remote::ServerLimits limits;
   limits.device_bytes = limits.host_bytes = 1U << 20;
-  auto session = std::async(std::launch::async, [&device, &limits, &box, end = ends[1]] {
-    remote::Session served(device, Fd(end), limits, box);
+  remote::Compilations compilations(device, nullptr);
+  const bool is_trusted = input.byte() % 2 == 0;
+  auto session = std::async(std::launch::async, [&device, &limits, &box, &compilations, is_trusted, end = ends[1]] {
+    remote::Session served(device, Fd(end), limits, box, is_trusted ? nullptr : &compilations);
     return served.run();
   });
   {

@@ -20,8 +20,14 @@ using Clock = std::chrono::steady_clock;
 
 class Server {
  public:
-  Server(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int))
-      : device_(&device), control_(std::move(control)), limits_(limits), box_(&box), end_(end_process) {}
+  Server(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int),
+         SourceJudge judge)
+      : device_(&device),
+        control_(std::move(control)),
+        limits_(limits),
+        box_(&box),
+        end_(end_process),
+        compilations_(device, std::move(judge)) {}
 
   [[noreturn]] void run() {
     box_->has_device.store(1);
@@ -56,6 +62,7 @@ class Server {
     }
     Reader body(frame->body);
     const auto number = body.take<std::uint32_t>();
+    const bool is_trusted = body.take<Trust>() == Trust::kOwn;
     BlackBox::Client* box = nullptr;
     for (BlackBox::Client& free : box_->clients) {
       if (free.number.load() == 0) {
@@ -70,8 +77,8 @@ class Server {
     box->number.store(number);
     Client& client = clients_.emplace_back();
     client.box = box;
-    client.thread = std::thread([this, &client, socket = std::move(frame->fd)]() mutable {
-      serve_client(std::move(socket), *client.box);
+    client.thread = std::thread([this, &client, is_trusted, socket = std::move(frame->fd)]() mutable {
+      serve_client(std::move(socket), is_trusted, *client.box);
       if (const Status status = device_->failed(); !status.ok()) {
         end(kExitDeviceFailed, std::string(status.message()));
       }
@@ -80,9 +87,9 @@ class Server {
   }
 
   /// How it ends is the client's matter.
-  void serve_client(Fd socket, BlackBox::Client& box) {
+  void serve_client(Fd socket, bool is_trusted, BlackBox::Client& box) {
     try {
-      Session session(*device_, std::move(socket), limits_, box);
+      Session session(*device_, std::move(socket), limits_, box, is_trusted ? nullptr : &compilations_);
       static_cast<void>(session.run());
     } catch (std::exception const&) {  // out of memory or threads: no reason to end for the others
     }
@@ -114,14 +121,16 @@ class Server {
   ServerLimits limits_;
   BlackBox* box_;
   void (*end_)(int);
+  Compilations compilations_;
   std::mutex ending_;
   std::list<Client> clients_;
 };
 
 }  // namespace
 
-void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int)) {
-  Server(device, std::move(control), limits, box, end_process).run();
+void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int),
+           SourceJudge judge) {
+  Server(device, std::move(control), limits, box, end_process, std::move(judge)).run();
 }
 
 }  // namespace catena::device::remote

@@ -8,6 +8,7 @@
 
 #include "device/device.hpp"
 #include "device/remote/black_box.hpp"
+#include "device/remote/compilations.hpp"
 #include "device/remote/socket.hpp"
 
 /// The process that owns a device, for others who have none. Clients are strangers to one another: each has numbers and
@@ -33,10 +34,17 @@ struct ServerLimits {
 /// other end of `control` is gone; then, and once the device has failed or does not come to an end within
 /// `limits.launch`, the process has to end: nothing less frees a device from a kernel. `box` says why, and `end` is
 /// called, by any thread, with the exit status; it ends the process at once, without a destructor that could wait for
-/// the device.
-[[noreturn]] void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end)(int));
+/// the device. `judge`: of what strangers have compiled.
+[[noreturn]] void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end)(int),
+                        SourceJudge judge);
 
-/// What `control` carries: a client's number and name, with its end of a socketpair.
+/// What a client may have run.
+enum class Trust : std::uint32_t {
+  kOwn,       ///< what it likes: it is one with who started the server
+  kStranger,  ///< kernels whose source the server has judged and compiled: a sandboxed process
+};
+
+/// What `control` carries: a client's number and how far it is trusted, with its end of a socketpair.
 inline constexpr std::uint32_t kAddClient = 1;
 
 // how a server ends

@@ -16,6 +16,11 @@ namespace {
 constexpr std::chrono::seconds kStartLimit{30};
 constexpr std::chrono::milliseconds kStartPeriod{5};
 
+/// Whether `name` is `client` or a part of it.
+bool is_of(std::string_view client, std::string_view name) {
+  return name.starts_with(client) && (name.size() == client.size() || name[client.size()] == '/');
+}
+
 }  // namespace
 
 void ServerPool::judge(Supervisor::Death const& death) {
@@ -119,23 +124,25 @@ Result<Fd> ServerPool::connect(DevicePreference const& preference, std::string_v
     const std::scoped_lock lock(mutex_);
     CATENA_ASSIGN_OR_RETURN(server, server_of(preference));
   }
-  return server->connect(client);
+  return server->connect(client, Trust::kStranger);
 }
 
 Status ServerPool::reset(std::string_view client) {
   const std::scoped_lock lock(mutex_);
-  const auto found = suspicions_.find(client);
-  if (found == suspicions_.end() || found->second.quarantine.empty()) {
-    return absl::NotFoundError(concat("'", client, "' is not in quarantine"));
-  }
-  suspicions_.erase(found);
-  return absl::OkStatus();
+  const std::size_t lifted = std::erase_if(suspicions_, [client](auto const& entry) {
+    return is_of(client, entry.first) && !entry.second.quarantine.empty();
+  });
+  return lifted > 0 ? absl::OkStatus() : absl::NotFoundError(concat("'", client, "' is not in quarantine"));
 }
 
 std::string ServerPool::quarantine_of(std::string_view client) const {
   const std::scoped_lock lock(mutex_);
-  const auto found = suspicions_.find(client);
-  return found == suspicions_.end() ? std::string() : found->second.quarantine;
+  for (auto const& [name, suspicion] : suspicions_) {
+    if (is_of(client, name) && !suspicion.quarantine.empty()) {
+      return name == client ? suspicion.quarantine : concat("NF '", name.substr(client.size() + 1), "': ", suspicion.quarantine);
+    }
+  }
+  return "";
 }
 
 int ServerPool::pid_of(DevicePreference const& preference) const {

@@ -14,7 +14,7 @@
 namespace catena::device::remote {
 
 /// The device servers of a process, one for each device that somebody asked for, and which clients they still serve: a
-/// client whose kernel trapped or did not end is in quarantine. Where several had work unfinished when that happened,
+/// client whose kernel trapped or did not end is in quarantine. A client "a/b" is a part of the client "a". Where several had work unfinished when that happened,
 /// each of them is let back alone for a while, so that the next time shows who it is. Any thread.
 class ServerPool {
  public:
@@ -32,12 +32,13 @@ class ServerPool {
   ///                       has not come: to be asked again
   ///   FailedPrecondition  the client is in quarantine; the text says why
   Result<std::unique_ptr<Device>> open(DevicePreference const& preference, std::string_view client, std::string* why);
-  /// A socket for connect() of another process, which can open the device with it. Nothing, and why, where open() gives
+  /// A socket for connect() of another process, which can open the device with it and have kernels compiled there that
+  /// the server's judge lets pass. Nothing, and why, where open() gives
   /// no device. Errors: as open().
   Result<Fd> connect(DevicePreference const& preference, std::string_view client, std::string* why);
-  /// Lifts the quarantine of a client. NotFound where it is in none.
+  /// Lifts the quarantine of a client and of its parts. NotFound where none of them is in one.
   Status reset(std::string_view client);
-  /// Why a client is in quarantine; empty: it is not.
+  /// Why a client, or a part of it, is in quarantine; empty: none is.
   std::string quarantine_of(std::string_view client) const;
   /// Of the server of a device; -1: none runs.
   int pid_of(DevicePreference const& preference) const;

@@ -39,8 +39,9 @@ Status Session::check_room(Table<T> const& table, std::string_view what, std::si
              : absl::ResourceExhaustedError(concat("a client of a device server has at most ", max, " ", what));
 }
 
-Session::Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box)
-    : device_(&device), socket_(std::move(socket)), limits_(limits), box_(&box) {}
+Session::Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box,
+                 Compilations* compilations)
+    : device_(&device), socket_(std::move(socket)), limits_(limits), box_(&box), compilations_(compilations) {}
 
 Session::~Session() = default;
 
@@ -323,20 +324,49 @@ Status Session::start_compiling(Frame frame) {
   if (const Status status = check_self_contained(source); !status.ok()) {
     return send_answer(frame.call, status, -1);
   }
-  auto work = [device = device_, source = std::move(source)]() -> std::function<Result<Writer>()> {
-    auto binary = std::make_shared<Result<Binary>>(device->compile(source));
-    return [binary]() -> Result<Writer> {
+  auto work = [this, device = device_, compilations = compilations_,
+               source = std::move(source)]() -> std::function<Result<Writer>()> {
+    if (compilations == nullptr) {
+      auto binary = std::make_shared<Result<Binary>>(device->compile(source));
+      return [binary]() -> Result<Writer> {
+        CATENA_RETURN_IF_ERROR(binary->status());
+        return Writer().put_bytes(**binary);
+      };
+    }
+    auto binary = std::make_shared<Result<std::shared_ptr<const Binary>>>(compilations->compile(source));
+    return [this, binary]() -> Result<Writer> {
       CATENA_RETURN_IF_ERROR(binary->status());
-      return Writer().put_bytes(**binary);
+      return remember(**binary);
     };
   };
   slow_call_ = SlowCall{frame.call, std::async(std::launch::async, std::move(work))};
   return absl::OkStatus();
 }
 
+/// Answers with what was compiled for a stranger, who may load it from now on.
+Writer Session::remember(std::shared_ptr<const Binary> binary) {
+  Writer answer;
+  answer.put_bytes(*binary);
+  compiled_.push_back(std::move(binary));
+  if (constexpr std::size_t kMost = 64; compiled_.size() > kMost) {
+    compiled_.pop_front();
+  }
+  return answer;
+}
+
+/// Whether the client may load it.
+bool Session::is_lawful(std::span<const std::byte> binary) const {
+  return compilations_ == nullptr || std::ranges::any_of(compiled_, [binary](auto const& compiled) {
+           return std::ranges::equal(*compiled, binary);
+         });
+}
+
 Status Session::start_loading(Frame frame) {
   if (const Status status = check_room(programs_, "programs"); !status.ok()) {
     return send_answer(frame.call, status, -1);
+  }
+  if (Reader body(frame.body); !is_lawful(body.take_bytes())) {
+    return send_answer(frame.call, absl::PermissionDeniedError("a program that this server has not compiled"), -1);
   }
   const std::uint32_t call = frame.call;
   auto shared = std::make_shared<Frame>(std::move(frame));

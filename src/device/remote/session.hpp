@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "device/remote/compilations.hpp"
 #include "device/remote/message.hpp"
 #include "device/remote/protocol.hpp"
 #include "device/remote/server.hpp"
@@ -22,7 +23,8 @@ namespace catena::device::remote {
 /// What the server has of one client. Everything that it sends may be made up. One thread.
 class Session {
  public:
-  Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box);
+  /// `compilations`: where what the client may run comes from; null: it is trusted, and brings what it likes.
+  Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box, Compilations* compilations);
   ~Session();
   Session(Session const&) = delete;
   Session& operator=(Session const&) = delete;
@@ -135,6 +137,8 @@ class Session {
   Result<Writer> divide(Reader& body);
   Status start_compiling(Frame frame);
   Status start_loading(Frame frame);
+  Writer remember(std::shared_ptr<const Binary> binary);
+  bool is_lawful(std::span<const std::byte> binary) const;
   Status finish_slow_call();
   Result<Writer> find_kernel(Reader& body);
   Status free(Reader& body);
@@ -185,6 +189,8 @@ class Session {
   Fd socket_;
   ServerLimits limits_;
   BlackBox::Client* box_;
+  Compilations* compilations_;
+  std::deque<std::shared_ptr<const Binary>> compiled_;  ///< for this client, which may load them
   FrameReader reader_;
   Mapping page_;
   Fd bell_;

@@ -229,7 +229,7 @@ Supervisor::~Supervisor() {
   impl_->watcher.join();
 }
 
-Result<Fd> Supervisor::connect(std::string_view client) {
+Result<Fd> Supervisor::connect(std::string_view client, Trust trust) {
   const std::scoped_lock lock(impl_->mutex);
   if (impl_->server.pid < 0) {
     return absl::UnavailableError(concat("no device server runs: ", impl_->last_reason));
@@ -242,7 +242,7 @@ Result<Fd> Supervisor::connect(std::string_view client) {
   const Fd theirs(ends[1]);
   const std::uint32_t number = ++impl_->last_client;
   CATENA_RETURN_IF_ERROR(
-      send_frame(impl_->server.control.get(), kAddClient, Writer().put(number).bytes(), theirs.get()));
+      send_frame(impl_->server.control.get(), kAddClient, Writer().put(number).put(trust).bytes(), theirs.get()));
   impl_->clients[number] = client;
   return ours;
 }
@@ -262,6 +262,6 @@ bool Supervisor::has_served() const {
   return impl_->has_served || impl_->box.as<BlackBox>().has_device.load() != 0;
 }
 
-Result<std::string> find_server_program() { return find_own_program("catena-device-server", "device"); }
+Result<std::string> find_server_program() { return find_own_program("catena-device-server", "device_server"); }
 
 }  // namespace catena::device::remote

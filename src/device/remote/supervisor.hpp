@@ -42,9 +42,10 @@ class Supervisor {
   Supervisor(Supervisor const&) = delete;
   Supervisor& operator=(Supervisor const&) = delete;
 
-  /// A socket for connect() of this process or another one, whose work goes by the name `client`. Unavailable where no
-  /// server runs: one that died a moment ago is started again with growing delays; the text says why it ended.
-  Result<Fd> connect(std::string_view client);
+  /// A socket for connect() of this process or, for a stranger, of another one, whose work goes by the name `client`.
+  /// Unavailable where no server runs: one that died a moment ago is started again with growing delays; the text says
+  /// why it ended.
+  Result<Fd> connect(std::string_view client, Trust trust = Trust::kOwn);
   /// Of the server that runs; -1 where none does.
   int pid() const;
   /// Why there is no device for a server to open; empty: there is, or none has said so yet.

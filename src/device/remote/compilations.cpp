@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/remote/compilations.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace catena::device::remote {
+namespace {
+
+/// Different sources have different texts.
+std::string whole_text(ProgramSource const& source) {
+  std::string text;
+  const auto add = [&text](std::string_view part) { text += concat(part.size(), ":", part); };
+  for (SourceFile const& file : source.files) {
+    add(file.name);
+    add(file.text);
+  }
+  text += ';';
+  for (std::string const& define : source.defines) {
+    add(define);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Binary>> Compilations::compile(ProgramSource const& source) {
+  std::string text = whole_text(source);
+  if (auto known = find(text); known != nullptr) {
+    return known;
+  }
+  if (judge_ != nullptr) {
+    CATENA_RETURN_IF_ERROR(judge_(source));
+  }
+  CATENA_ASSIGN_OR_RETURN(Binary compiled, device_->compile(source));
+  auto binary = std::make_shared<const Binary>(std::move(compiled));
+  keep(std::move(text), binary);
+  return binary;
+}
+
+std::shared_ptr<const Binary> Compilations::find(std::string const& source) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::ranges::find(known_, source, &Known::source);
+  if (found == known_.end()) {
+    return nullptr;
+  }
+  known_.splice(known_.begin(), known_, found);
+  return found->binary;
+}
+
+void Compilations::keep(std::string source, std::shared_ptr<const Binary> binary) {
+  const std::scoped_lock lock(mutex_);
+  known_.push_front({std::move(source), std::move(binary)});
+  bytes_ += known_.front().bytes();
+  while (bytes_ > kMaxBytes) {
+    bytes_ -= known_.back().bytes();
+    known_.pop_back();
+  }
+}
+
+}  // namespace catena::device::remote

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device_server/strangers.hpp"
+
+#include "copy/launch_plan.hpp"
+#include "program/program.hpp"
+#include "static_check/static_check.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+
+namespace catena::device_server {
+namespace {
+
+/// The check trusts the last files of a source by their number.
+bool has_sdk(device::ProgramSource const& source) {
+  const device::ProgramSource sdk = program::with_sdk({});
+  return source.files.size() > sdk.files.size() &&
+         std::equal(sdk.files.rbegin(), sdk.files.rend(), source.files.rbegin());
+}
+
+}  // namespace
+
+Status judge(device::ProgramSource const& source) {
+  if (copy::is_own_source(source)) {
+    return absl::OkStatus();
+  }
+  if (!has_sdk(source)) {
+    return absl::PermissionDeniedError("a kernel came without the headers of this version");
+  }
+  CATENA_ASSIGN_OR_RETURN(const static_check::Report report, static_check::check_kernel(source));
+  if (report.ok()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      concat("the kernel is refused: ", report.refused.front().text(),
+             report.refused.size() == 1 ? "" : concat(" (", report.refused.size(), " findings in all)")));
+}
+
+}  // namespace catena::device_server

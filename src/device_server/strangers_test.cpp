@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "copy/launch_plan.hpp"
+#include "device/testing/remote_device.hpp"
+#include "device_server/strangers.hpp"
+#include "static_check/kernel_testing.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace catena::device_server {
+namespace {
+
+using device::remote::Trust;
+using static_check::testing::kernel_with;
+using static_check::testing::Pieces;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr std::string_view kReachesOut = "u32* const everywhere = nullptr;";
+
+device::ProgramSource source_of(Pieces const& pieces) {
+  const std::string text = kernel_with(pieces);
+  device::ProgramSource source = program::with_sdk(std::array<kernel::EmbeddedFile, 1>{{{"base.kernel.cpp", text.c_str()}}});
+  source.defines = static_check::testing::defines();
+  return source;
+}
+
+copy::LaunchPlan a_shared_plan() {
+  copy::LaunchPlan plan;
+  plan.shared.emplace();
+  plan.shared->to_device = packet::fields(packet::kIpv4Src);
+  plan.shared->to_host = packet::fields(packet::kIpv4Dst);
+  return plan;
+}
+
+TEST(Strangers, kernels_that_reach_memory_through_IsoPtr_alone_pass) {
+  EXPECT_EQ(judge(source_of({})), absl::OkStatus());
+}
+
+TEST(Strangers, others_are_refused_with_their_place) {
+  const Status refused = judge(source_of({.body = kReachesOut}));
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("base.kernel.cpp:"), HasSubstr("[pointer]")));
+}
+
+TEST(Strangers, headers_of_the_framework_are_its_own) {
+  device::ProgramSource forged = source_of({});
+  ASSERT_EQ(forged.files.back().name.rfind("catena/", 0), 0U) << forged.files.back().name;
+  forged.files.back().text += "\n";
+  EXPECT_TRUE(absl::IsPermissionDenied(judge(forged))) << judge(forged);
+  device::ProgramSource none = source_of({});
+  none.files.resize(1);
+  EXPECT_TRUE(absl::IsPermissionDenied(judge(none))) << judge(none);
+}
+
+TEST(Strangers, kernels_that_move_packets_are_the_frameworks_and_nobody_elses) {
+  const copy::LaunchPlan plan = a_shared_plan();
+  for (device::ProgramSource const& own :
+       {copy::transfer_source(plan, true), copy::transfer_source(plan, false), copy::upload_source()}) {
+    EXPECT_EQ(judge(own), absl::OkStatus());
+    device::ProgramSource changed = own;
+    changed.files.front().text += "\n";
+    EXPECT_FALSE(judge(changed).ok()) << "they have pointers";
+    for (const char* define : {"CATENA_KERNEL=1", "CATENA_BODY=x", "CATENA_BODY=", "CATENA_BODY", "u32=u64"}) {
+      device::ProgramSource bent = own;
+      bent.defines.emplace_back(define);
+      EXPECT_FALSE(copy::is_own_source(bent)) << define;
+    }
+  }
+}
+
+class StrangersOfAServer : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    supervisor_ = device::remote::Supervisor::start(device::testing::server_options()).value();
+    if (const auto device = client(Trust::kOwn); !device.ok()) {
+      GTEST_SKIP() << device.status().message();
+    }
+  }
+  Result<std::unique_ptr<device::Device>> client(Trust trust) {
+    CATENA_ASSIGN_OR_RETURN(device::remote::Fd socket, supervisor_->connect("client", trust));
+    return device::remote::connect(std::move(socket));
+  }
+
+ private:
+  std::unique_ptr<device::remote::Supervisor> supervisor_;
+};
+
+TEST_F(StrangersOfAServer, have_what_it_judged_compiled_and_load_nothing_else) {
+  const auto stranger = client(Trust::kStranger).value();
+  const auto own = client(Trust::kOwn).value();
+  const Result<device::Binary> lawful = stranger->compile(source_of({}));
+  ASSERT_TRUE(lawful.ok()) << lawful.status();
+  EXPECT_TRUE(stranger->load(*lawful).ok());
+  EXPECT_THAT(stranger->compile(source_of({.body = kReachesOut})).status().ToString(), HasSubstr("[pointer]"));
+  // what runs for others is no way round
+  const Result<device::Binary> of_others = own->compile(source_of({.body = "table.set(1, 2U);"}));
+  ASSERT_TRUE(of_others.ok()) << of_others.status();
+  EXPECT_TRUE(own->load(*of_others).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(stranger->load(*of_others).status()));
+  device::Binary changed = *lawful;
+  changed.back() ^= std::byte{1};
+  EXPECT_TRUE(absl::IsPermissionDenied(stranger->load(changed).status()));
+  // and what one stranger had compiled is another's once he shows its source
+  const auto another = client(Trust::kStranger).value();
+  EXPECT_TRUE(absl::IsPermissionDenied(another->load(*lawful).status()));
+  const Result<device::Binary> again = another->compile(source_of({}));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(another->load(*again).ok());
+}
+
+}  // namespace
+}  // namespace catena::device_server
