@@ -33,7 +33,7 @@ Status judge(device::ProgramSource const& source) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      concat("the kernel is refused: ", report.refused.front().text(),
+      concat(report.refused.front().text(), "; nobody runs such a kernel for others",
              report.refused.size() == 1 ? "" : concat(" (", report.refused.size(), " findings in all)")));
 }
 

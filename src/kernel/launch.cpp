@@ -36,12 +36,6 @@ Result<std::unique_ptr<Launch>> Launch::create(DeviceNf& nf, LaunchBounds const&
   }
   CATENA_RETURN_IF_ERROR(launch->warm_up());
   CATENA_RETURN_IF_ERROR(launch->record_commands());
-  if ((bounds.partition != nullptr || bounds.moves != nullptr) && launch->kernels_.empty()) {
-    return absl::FailedPreconditionError(
-        concat(nf.spec().name,
-               ": its launches are not recorded, and others do not keep to a part of the device; that "
-               "takes a plan by which kernels move packets to and from the host's memory"));
-  }
   CATENA_RETURN_IF_ERROR(launch->wait(copy::kSetUpLimit, concat("the first launch of ", nf.spec().name)));
   return launch;
 }

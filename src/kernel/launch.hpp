@@ -91,13 +91,15 @@ class Launch {
   /// it. Launches the kernel once without packets and waits for it. `mover`, of the same thread, is used as long as
   /// batches run: it is to end before the launch does, so that nothing is moved into memory that is gone. What `bounds`
   /// name outlives the launch. Errors: ResourceExhausted; DeadlineExceeded if that first launch hangs; InvalidArgument
-  /// for a limit of work-groups where `nf` was not made for that; FailedPrecondition for a partition where what the
-  /// plan enqueues is another for every batch.
+  /// for a limit of work-groups where `nf` was not made for that.
   static Result<std::unique_ptr<Launch>> create(DeviceNf& nf, LaunchBounds const& bounds, copy::HostMover& mover);
   Launch(Launch const&) = delete;
   Launch& operator=(Launch const&) = delete;
 
   std::uint32_t capacity() const { return bounds_.max_packets; }
+  /// Whether its kernels run where the bounds say. Not so where the plan has no batch moved by kernels to and from the
+  /// host's memory: what is enqueued is another thing for every batch then, and nothing of it can be recorded.
+  bool keeps_to_part() const { return (bounds_.partition == nullptr && bounds_.moves == nullptr) || !kernels_.empty(); }
 
   /// Starts a new batch. The packets must not change until apply().
   void begin();

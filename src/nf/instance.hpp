@@ -111,6 +111,8 @@ class DeviceBatch {
                                                      kernel::LaunchBounds const& bounds, copy::HostMover& mover);
 
   std::uint32_t room() const { return launch_->capacity() - packets_; }
+  /// As Launch::keeps_to_part().
+  bool keeps_to_part() const { return launch_->keeps_to_part(); }
   bool empty() const { return used_ == 0; }
   /// Runs select() and prepare() and stages the unit. Precondition: unit.size() <= room().
   void add(packet::Batch const& unit);

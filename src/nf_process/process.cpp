@@ -102,7 +102,7 @@ struct Life {
   std::unique_ptr<sandbox::SandboxedProcess> process;
   Fd control;
   FrameReader reader;
-  std::size_t devices = 0;  ///< that it asked for
+  std::vector<Fd> devices;  ///< the sockets that it was given, for whether what is behind them still lives
   std::shared_ptr<Link> link;
 
   /// The next frame, waited for until `deadline` or until the process has ended. Where `stop` is readable `stopped`
@@ -270,10 +270,14 @@ struct NfProcess::Impl {
     }
   }
 
-  /// That of the chain file.
+  /// That of the chain file; again, where it was lost.
   Status give_device(Life& life) const {
     std::string why = "NFs in processes of their own have a device through its server alone";
-    if (++life.devices > kMaxDevices) {
+    std::erase_if(life.devices, [](Fd const& socket) {
+      pollfd poll{socket.get(), 0, 0};
+      return ::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0;
+    });
+    if (life.devices.size() == kMaxDevices) {
       return absl::DataLossError("it asks for devices without end");
     }
     Result<Fd> device = setup.on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
@@ -283,6 +287,7 @@ struct NfProcess::Impl {
     if (!device.ok() || !*device) {
       return send(life.control.get(), Call::kDevice, why);
     }
+    life.devices.emplace_back(::fcntl(device->get(), F_DUPFD_CLOEXEC, 0));
     CATENA_ASSIGN_OR_RETURN(const device::remote::Mapping page, device::remote::make_client_page());
     CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevicePage, "", page.fd()));
     CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDevice, "", device->get()));

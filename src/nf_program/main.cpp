@@ -2,10 +2,10 @@
 // The program of an NF's process: the data path of one NF, whose packets come from another process (see
 // nf_process/process.hpp), which starts it in a sandbox; people do not.
 #include "chain/chain_file.hpp"
-#include "device/remote/device.hpp"
 #include "nf/plugins.hpp"
 #include "nf_process/protocol.hpp"
 #include "nf_program/channel_ends.hpp"
+#include "nf_program/host.hpp"
 #include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -30,7 +30,6 @@ namespace {
 
 using device::remote::Fd;
 using device::remote::Frame;
-using device::remote::receive_frame;
 using nf_process::Call;
 using nf_process::Channel;
 using nf_process::ChannelShape;
@@ -39,7 +38,6 @@ using nf_process::kControlFd;
 using nf_process::Setup;
 using runtime::Session;
 
-constexpr std::uint32_t kMaxCallBytes = 64U << 20;  // a chain file is in one
 constexpr std::chrono::milliseconds kTellEvery{200};
 
 Result<nf_process::Described> describe(nf::Registry& registry, nf_process::Wanted const& wanted) {
@@ -61,27 +59,14 @@ Result<nf_process::Described> describe(nf::Registry& registry, nf_process::Wante
   return described;
 }
 
-/// The device, by a socket that is asked for.
-Result<std::unique_ptr<device::Device>> open_device(device::DevicePreference const& /*preference*/, std::string* why) {
-  CATENA_RETURN_IF_ERROR(nf_process::send(kControlFd, Call::kWantDevice, ""));
-  CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(kControlFd, kMaxCallBytes));
-  if (frame.call != static_cast<std::uint32_t>(Call::kDevicePage)) {
-    *why = nf_process::text_of(frame.body);
-    return nullptr;
-  }
-  CATENA_ASSIGN_OR_RETURN(device::remote::Mapping page, device::remote::map_client_page(std::move(frame.fd)));
-  CATENA_ASSIGN_OR_RETURN(frame, receive_frame(kControlFd, kMaxCallBytes));
-  return device::remote::connect(std::move(frame.fd), std::move(page));
-}
-
 /// The data path.
 class Path {
  public:
   /// `type`: which NF the process said that it is.
-  static Result<std::unique_ptr<Path>> create(nf::Registry const& registry, std::string const& type, Setup const& setup,
-                                              Fd frames, Fd channel_fd) {
+  static Result<std::unique_ptr<Path>> create(Host& host, nf::Registry const& registry, std::string const& type,
+                                              Setup const& setup, Fd frames, Fd channel_fd) {
     CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::map(std::move(channel_fd), ChannelShape::of(setup.unit_packets)));
-    auto path = std::unique_ptr<Path>(new Path(std::move(channel), setup.slots));
+    auto path = std::unique_ptr<Path>(new Path(host, std::move(channel), setup.slots));
     CATENA_ASSIGN_OR_RETURN(path->session_, path->make_session(registry, type, setup, std::move(frames)));
     return path;
   }
@@ -90,7 +75,7 @@ class Path {
   nf::Instance& instance() { return session_->instance(0); }
 
  private:
-  Path(Channel channel, std::uint32_t slots) : channel_(std::move(channel)), reasons_(slots) {}
+  Path(Host& host, Channel channel, std::uint32_t slots) : host_(&host), channel_(std::move(channel)), reasons_(slots) {}
 
   Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, std::string const& type,
                                                 Setup const& setup, Fd frames) {
@@ -110,7 +95,10 @@ class Path {
     chain::RunOptions options;
     options.ends = setup.ends;
     options.context = setup.context;
-    options.open_device = &open_device;
+    options.open_device = [host = host_](device::DevicePreference const& /*of_the_chain*/, std::string* why) {
+      return host->open_device(why);
+    };
+    options.device_returns = true;
     options.make_pool = [frames = std::make_shared<Fd>(std::move(frames)),
                          &setup](std::uint32_t queues) -> Result<std::shared_ptr<memory::PacketPool>> {
       return memory::PacketPool::create_over(frames->get(), setup.slots, setup.unit_packets, queues);
@@ -130,15 +118,14 @@ class Path {
     return session;
   }
 
+  Host* host_;
   Channel channel_;
   std::vector<std::uint16_t> reasons_;  ///< by slot
   std::unique_ptr<Session> session_;
 };
 
-Status tell(Call call, std::string const& text) { return nf_process::send(kControlFd, call, text); }
-
 /// Runs the data path to its end, and says meanwhile what the NF has to say.
-Status run(Path& path) {
+Status run(Host& host, Path& path) {
   std::future<Status> status = std::async(std::launch::async, [&path] {
     try {
       return path.session().run();
@@ -149,29 +136,30 @@ Status run(Path& path) {
   std::string told;
   while (status.wait_for(kTellEvery) != std::future_status::ready) {
     if (std::string text = nf_process::to_json(path.instance().board().read()); text != told) {
-      CATENA_RETURN_IF_ERROR(tell(Call::kStatistics, text));
+      CATENA_RETURN_IF_ERROR(host.tell(Call::kStatistics, text));
       told = std::move(text);
     }
   }
   nf::Nf const& nf = path.instance().nf();
-  return tell(Call::kEnded, nf_process::to_json(nf_process::Ended{status.get(), nf.statistics(), nf.end_report()}));
+  return host.tell(Call::kEnded, nf_process::to_json(nf_process::Ended{status.get(), nf.statistics(), nf.end_report()}));
 }
 
 Status serve() {
+  Host host(kControlFd);
   nf::Registry registry = nf::builtin_nfs();
   std::string type;
   Fd frames;
   Fd channel;
   for (;;) {
-    CATENA_ASSIGN_OR_RETURN(Frame frame, receive_frame(kControlFd, kMaxCallBytes));
+    CATENA_ASSIGN_OR_RETURN(Frame frame, host.next());
     const std::string_view text = nf_process::text_of(frame.body);
     switch (static_cast<Call>(frame.call)) {
       case Call::kDescribe: {
         CATENA_ASSIGN_OR_RETURN(const nf_process::Wanted wanted, nf_process::read_wanted(text));
         const Result<nf_process::Described> described = describe(registry, wanted);
         type = described.ok() ? described->type : std::string();
-        CATENA_RETURN_IF_ERROR(described.ok() ? tell(Call::kDescribed, nf_process::to_json(*described))
-                                              : tell(Call::kRefused, nf_process::to_json(described.status())));
+        CATENA_RETURN_IF_ERROR(described.ok() ? host.tell(Call::kDescribed, nf_process::to_json(*described))
+                                              : host.tell(Call::kRefused, nf_process::to_json(described.status())));
         break;
       }
       case Call::kFrames:
@@ -182,13 +170,13 @@ Status serve() {
         break;
       case Call::kStart: {
         CATENA_ASSIGN_OR_RETURN(const Setup setup, nf_process::read_setup(text));
-        Result<std::unique_ptr<Path>> path = Path::create(registry, type, setup, std::move(frames), std::move(channel));
+        Result<std::unique_ptr<Path>> path = Path::create(host, registry, type, setup, std::move(frames), std::move(channel));
         if (!path.ok()) {
-          return tell(Call::kRefused, nf_process::to_json(path.status()));
+          return host.tell(Call::kRefused, nf_process::to_json(path.status()));
         }
         CATENA_RETURN_IF_ERROR(
-            tell(Call::kStarted, nf_process::to_json(nf_process::Started{(*path)->instance().nf().start_report()})));
-        return run(**path);
+            host.tell(Call::kStarted, nf_process::to_json(nf_process::Started{(*path)->instance().nf().start_report()})));
+        return run(host, **path);
       }
       default:
         return absl::InvalidArgumentError("a call that is none");

@@ -6,6 +6,8 @@
 
 #include <catena/core/text.hpp>
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -89,6 +91,10 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Dev
     InFlightBatch batch_in_flight;
     CATENA_ASSIGN_OR_RETURN(batch_in_flight.batch,
                             nf::DeviceBatch::create(*instance_, device_nf, own, attachment->mover_));
+    if (i == 0 && !batch_in_flight.batch->keeps_to_part()) {
+      spdlog::warn("{}: its plan moves packets by copies, and so its kernel runs anywhere on {}, not in its part",
+                   instance_->name(), device_nf.device().info().name);
+    }
     if (options_.trace != nullptr) {
       CATENA_RETURN_IF_ERROR(batch_in_flight.batch->start_trace());
       batch_in_flight.timeline.lane = options_.in_flight - 1 - i;  // the last one made is the first one used

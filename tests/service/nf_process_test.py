@@ -27,18 +27,22 @@ NFS = [
 ]
 
 
-def nf_process_of(pid, other_than=None):
-    """A process of an NF below the process `pid`."""
+def process_below(pid, name, other_than=None):
+    """A process that has the name `name` for the kernel, below the process `pid`."""
     below = children_of(pid)
     while below:
         each = below.pop()
         try:
-            if each != other_than and pathlib.Path(f"/proc/{each}/comm").read_text() == "catena-nf\n":
+            if each != other_than and pathlib.Path(f"/proc/{each}/comm").read_text() == f"{name}\n":
                 return each
             below += children_of(each)
         except (FileNotFoundError, ProcessLookupError):
             pass  # it ended meanwhile
     return None
+
+
+def nf_process_of(pid, other_than=None):
+    return process_below(pid, "catena-nf", other_than)
 
 
 class NfProcessTest(unittest.TestCase):
@@ -171,6 +175,26 @@ class NfProcesses(NfProcessTest):
             # a unit is lost where it was; the others wait for the next process
             self.assertLess(of["drops"].get("process_failed", 0), 20_000)
 
+    def test_its_device_returns_after_the_death_of_the_server(self):
+        def server_of(pid, other_than=None):
+            return process_below(pid, "catena-device-s", other_than)
+
+        rx = "{generator: {rate: 100000, count: 600000, packet: 200}}"
+        process = self.start(self.chain("process", [NFS[1]], rx=rx, device="opencl", place="gpu"), "--workers", "2")
+        self.pids(process)
+        lines, dead = [], None
+        for _ in range(2):
+            dead = wait_for(lambda before=dead: server_of(process.pid, before))
+            os.kill(dead, signal.SIGKILL)
+            while not lines or "is in use again" not in lines[-1]:
+                lines.append(process.stderr.readline())
+                self.assertTrue(lines[-1], "".join(lines))
+        out, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        report = json.loads(out)
+        self.assertEqual(report["nfs"][0]["process_restarts"], 0, "".join(lines))
+        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 600_000)
+
     def test_a_killed_chain_leaves_no_process(self):
         process = self.start(self.chain("process", NFS, rx="{generator: {rate: 1000}}"))
         pids = self.pids(process)
@@ -260,6 +284,16 @@ class VendorNf(NfProcessTest):
             self.assertIn(message, done.stdout + done.stderr)
             self.assertIn("chain.yaml:9:", done.stdout + done.stderr)
         self.assertFalse(self.loaded.exists())
+
+    def test_its_kernel_reaches_no_memory_of_others(self):
+        harmless = b"// One work-item a packet. Reads ipv4.ttl, writes a TtlGuardResult. Deterministic."
+        reaches = b"namespace v { inline int* everywhere = nullptr; } //"
+        self.object.write_bytes(self.object.read_bytes().replace(harmless, reaches.ljust(len(harmless))))
+        file = self.chain("none", [self.nf], device="opencl", place="gpu")
+        answer = self.run_chain(file, status=1)
+        self.assertEqual((answer["errors"][0]["file"], answer["errors"][0]["line"]), ("ttl_guard.kernel.cpp", 2))
+        self.assertIn("[static-storage]", answer["errors"][0]["message"])
+        self.run_chain(self.chain("none", [self.nf], place="cpu"))
 
     def test_what_is_wrong_with_it_is_said_at_its_place(self):
         (self.folder / "text.so").write_text("no object")
