@@ -28,6 +28,7 @@ struct alignas(PacketEntry) MessageHead {
 struct Heads {
   LaneHead lanes[2];
   alignas(64) SharedCounts counts;
+  LineRingHead lines;
 };
 
 std::size_t message_bytes(ChannelShape const& shape) {
@@ -36,7 +37,9 @@ std::size_t message_bytes(ChannelShape const& shape) {
 
 std::size_t lane_bytes(ChannelShape const& shape) { return message_bytes(shape) * shape.depth; }
 
-std::size_t channel_bytes(ChannelShape const& shape) { return sizeof(Heads) + 2 * lane_bytes(shape); }
+std::size_t channel_bytes(ChannelShape const& shape) {
+  return sizeof(Heads) + 2 * lane_bytes(shape) + (shape.has_lines ? kLineRingBytes : 0);
+}
 
 std::byte* message(std::span<std::byte> messages, ChannelShape const& shape, std::uint32_t number) {
   return messages.data() + message_bytes(shape) * (number & (shape.depth - 1));
@@ -44,11 +47,11 @@ std::byte* message(std::span<std::byte> messages, ChannelShape const& shape, std
 
 }  // namespace
 
-ChannelShape ChannelShape::of(std::uint32_t unit_packets) {
+ChannelShape ChannelShape::of(std::uint32_t unit_packets, bool has_lines) {
   constexpr std::uint32_t kPackets = 16'384;
   constexpr std::uint32_t kLeast = 16;
   constexpr std::uint32_t kMost = 1024;
-  return {unit_packets, std::bit_ceil(std::clamp(kPackets / unit_packets, kLeast, kMost))};
+  return {unit_packets, std::bit_ceil(std::clamp(kPackets / unit_packets, kLeast, kMost)), has_lines};
 }
 
 std::uint32_t ChannelShape::slots() const { return std::max(memory::kMinSlots, std::bit_ceil(depth * unit_packets)); }
@@ -137,6 +140,12 @@ Result<Channel> Channel::map(Fd fd, ChannelShape shape) {
 }
 
 SharedCounts& Channel::counts() const { return memory_.as<Heads>().counts; }
+
+LineRingHead& Channel::line_head() const { return memory_.as<Heads>().lines; }
+
+std::span<std::byte> Channel::line_ring() const {
+  return memory_.bytes().subspan(sizeof(Heads) + 2 * lane_bytes(shape_), kLineRingBytes);
+}
 
 LaneHead& Channel::head(std::size_t lane) const { return memory_.as<Heads>().lanes[lane]; }
 

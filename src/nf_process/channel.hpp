@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/remote/socket.hpp"
+#include "nf_process/lines.hpp"
 
 #include <catena/core/status.hpp>
 
@@ -19,9 +20,10 @@ namespace catena::nf_process {
 struct ChannelShape {
   std::uint32_t unit_packets = 0;
   std::uint32_t depth = 0;  ///< a power of two
+  bool has_lines = false;   ///< lines about packets come with the units
 
   /// For units of so many packets: enough of them on the way that neither end waits for the other.
-  static ChannelShape of(std::uint32_t unit_packets);
+  static ChannelShape of(std::uint32_t unit_packets, bool has_lines = false);
   /// Slots of the frames that cross with the messages: a power of two. Message number i has those from first_slot(i)
   /// on.
   std::uint32_t slots() const;
@@ -114,8 +116,8 @@ class LaneReader {
   bool is_armed_ = false;
 };
 
-/// The memory that an NF's process has in common with who started it, beside frames: a lane each way, and counts. It
-/// holds nothing that either end has to believe.
+/// The memory that an NF's process has in common with who started it, beside frames: a lane each way, counts, and lines
+/// where they are wanted. It holds nothing that either end has to believe.
 class Channel {
  public:
   /// ResourceExhausted where there is no memory.
@@ -130,11 +132,16 @@ class Channel {
   LaneWriter writer_to_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
   LaneReader reader_of_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
   SharedCounts& counts() const;
+  // Precondition: the shape has lines.
+  LineWriter line_writer() const { return {line_head(), line_ring()}; }
+  LineReader line_reader() const { return {line_head(), line_ring()}; }
 
  private:
   Channel(device::remote::Mapping memory, ChannelShape shape) : memory_(std::move(memory)), shape_(shape) {}
   LaneHead& head(std::size_t lane) const;
   std::span<std::byte> messages(std::size_t lane) const;
+  LineRingHead& line_head() const;
+  std::span<std::byte> line_ring() const;
 
   device::remote::Mapping memory_;
   ChannelShape shape_;

@@ -236,7 +236,7 @@ struct NfProcess::Impl {
 
   /// `is_refused`: where given, tells that the error is the NF's own.
   Status start_nf(Life& life, Setup const& with, bool* is_refused = nullptr) {
-    CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::create(ChannelShape::of(with.unit_packets)));
+    CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::create(ChannelShape::of(with.unit_packets, with.records || with.alerts)));
     CATENA_ASSIGN_OR_RETURN(auto frames, device::remote::Mapping::create(std::size_t{with.slots} * packet::kSlotBytes));
     life.link = std::make_shared<Link>(std::move(channel), std::move(frames));
     const int socket = life.control.get();

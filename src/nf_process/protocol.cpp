@@ -141,6 +141,8 @@ std::string to_json(Setup const& setup) {
                {"live_tx", setup.ends.live_tx},
                {"leaves", setup.context.live_tx},
                {"new_keys", setup.context.new_keys},
+               {"records", setup.records},
+               {"alerts", setup.alerts},
                {"slots", setup.slots},
                {"unit_packets", setup.unit_packets},
                {"units_per_launch", setup.units_per_launch},
@@ -161,6 +163,8 @@ Result<Setup> read_setup(std::string_view text) {
     value.at("live_tx").get_to(setup.ends.live_tx);
     value.at("leaves").get_to(setup.context.live_tx);
     value.at("new_keys").get_to(setup.context.new_keys);
+    value.at("records").get_to(setup.records);
+    value.at("alerts").get_to(setup.alerts);
     value.at("slots").get_to(setup.slots);
     value.at("unit_packets").get_to(setup.unit_packets);
     value.at("units_per_launch").get_to(setup.units_per_launch);

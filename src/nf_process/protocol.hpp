@@ -65,6 +65,8 @@ struct Setup {
   std::string device;  ///< as device::parse_preference() takes it
   nf::Ends ends;
   nf::RunContext context;
+  bool records = false;  ///< lines for `--record` are wanted
+  bool alerts = false;   ///< and for `--eve`
   std::uint32_t slots = 0;
   std::uint32_t unit_packets = 0;
   std::uint32_t units_per_launch = 0;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf_program/channel_ends.hpp"
 
-#include <algorithm>
+#include "runtime/recorder.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
 
 namespace catena::nf_program {
 
@@ -37,7 +41,15 @@ Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std:
   return absl::OkStatus();
 }
 
+ChannelSink::ChannelSink(nf_process::Channel& channel, int bell, std::span<std::uint16_t const> reasons)
+    : writer_(channel.writer_to_host(bell)), counts_(&channel.counts()), reasons_(reasons) {
+  if (channel.shape().has_lines) {
+    lines_ = channel.line_writer();
+  }
+}
+
 Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
+  CATENA_RETURN_IF_ERROR(tell_lines(unit));
   const std::span<PacketEntry> entries = writer_.next();
   packet::MetaColumns const& meta = pool.meta();
   for (std::uint32_t i = 0; i < unit.count; ++i) {
@@ -50,6 +62,33 @@ Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
   writer_.push(unit.count);
   writer_.wake();
   return absl::OkStatus();
+}
+
+Status ChannelSink::tell_lines(memory::Unit const& unit) {
+  if (!lines_) {
+    return absl::OkStatus();
+  }
+  runtime::take_lines(*instance_, 0, unit, of_unit_);
+  for (runtime::UnitRecord& record : of_unit_.records) {
+    CATENA_RETURN_IF_ERROR(tell(std::move(record.line)));
+  }
+  for (runtime::UnitAlert& alert : of_unit_.alerts) {
+    CATENA_RETURN_IF_ERROR(tell(std::move(alert.line)));
+  }
+  of_unit_.clear();
+  return tell(nf_process::EndOfUnit{});
+}
+
+/// Waits for room: the other end takes lines whenever it is awake.
+Status ChannelSink::tell(nf_process::Line const& line) {
+  for (;;) {
+    CATENA_ASSIGN_OR_RETURN(const bool is_written, lines_->write(line));
+    if (is_written) {
+      return absl::OkStatus();
+    }
+    writer_.wake();
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+  }
 }
 
 void ChannelSink::tell_counts() {

@@ -5,6 +5,7 @@
 #include "io/source.hpp"
 #include "nf/instance.hpp"
 #include "nf_process/channel.hpp"
+#include "runtime/unit_lines.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -39,25 +40,29 @@ class ChannelSource final : public io::Source {
   Counter seen_;
 };
 
-/// Gives units back, with what the NF made of them and what it has counted.
+/// Gives units back, with what the NF made of them, what it says about them, and what it has counted.
 class ChannelSink final : public io::Sink {
  public:
-  /// `counts`, and `reasons`, by slot, of what was dropped: outlive it.
-  ChannelSink(nf_process::LaneWriter writer, nf_process::SharedCounts& counts, std::span<std::uint16_t const> reasons)
-      : writer_(writer), counts_(&counts), reasons_(reasons) {}
-  /// The NF whose counts go with the units; before the first one.
-  void count_for(nf::Instance const& instance) { instance_ = &instance; }
+  /// `channel`, and `reasons`, by slot, of what was dropped: outlive it.
+  ChannelSink(nf_process::Channel& channel, int bell, std::span<std::uint16_t const> reasons);
+  /// The NF whose counts and lines go with the units; before the first one. It runs in the thread that send() is called
+  /// in.
+  void speak_for(nf::Instance& instance) { instance_ = &instance; }
   Status send(memory::PacketPool& pool, memory::Unit& unit) override;
   Status finish() override { return absl::OkStatus(); }
   io::SinkCounts counts() const override { return {sent_, {}, 0}; }
   std::string describe() const override { return "channel"; }
 
  private:
+  Status tell_lines(memory::Unit const& unit);
+  Status tell(nf_process::Line const& line);
   void tell_counts();
   nf_process::LaneWriter writer_;
+  std::optional<nf_process::LineWriter> lines_;
+  runtime::UnitLines of_unit_;
   nf_process::SharedCounts* counts_;
   std::span<std::uint16_t const> reasons_;
-  nf::Instance const* instance_ = nullptr;
+  nf::Instance* instance_ = nullptr;
   Counter sent_;
 };
 

@@ -65,7 +65,7 @@ class Path {
   /// `type`: which NF the process said that it is.
   static Result<std::unique_ptr<Path>> create(Host& host, nf::Registry const& registry, std::string const& type,
                                               Setup const& setup, Fd frames, Fd channel_fd) {
-    CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::map(std::move(channel_fd), ChannelShape::of(setup.unit_packets)));
+    CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::map(std::move(channel_fd), ChannelShape::of(setup.unit_packets, setup.records || setup.alerts)));
     auto path = std::unique_ptr<Path>(new Path(host, std::move(channel), setup.slots));
     CATENA_ASSIGN_OR_RETURN(path->session_, path->make_session(registry, type, setup, std::move(frames)));
     return path;
@@ -95,6 +95,7 @@ class Path {
     chain::RunOptions options;
     options.ends = setup.ends;
     options.context = setup.context;
+    options.with_records = setup.records;
     options.open_device = [host = host_](device::DevicePreference const& /*of_the_chain*/, std::string* why) {
       return host->open_device(why);
     };
@@ -108,13 +109,17 @@ class Path {
     };
     ChannelSink* sink = nullptr;
     options.make_sink = [this, &sink]() -> Result<std::unique_ptr<io::Sink>> {
-      auto made = std::make_unique<ChannelSink>(channel_.writer_to_host(kBellFd), channel_.counts(), reasons_);
+      auto made = std::make_unique<ChannelSink>(channel_, kBellFd, reasons_);
       sink = made.get();
       return made;
     };
     CATENA_ASSIGN_OR_RETURN(auto session, Session::create(std::move(config), options, registry));
-    session->instance(0).outcome().note_reasons(reasons_);
-    sink->count_for(session->instance(0));
+    nf::Instance& instance = session->instance(0);
+    instance.outcome().note_reasons(reasons_);
+    if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr && setup.alerts) {
+      alerting->keep_alerts();
+    }
+    sink->speak_for(instance);
     return session;
   }
 

@@ -103,13 +103,10 @@ Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& confi
   if (options.processes.program.empty()) {
     return at(config, absl::UnavailableError("nobody here starts processes of NFs; write `isolation: none`"));
   }
-  if (!options.record_path.empty() || !options.eve_path.empty()) {
-    return at(config, absl::InvalidArgumentError("the lines of --record and --eve do not come from other processes; "
-                                                 "leave them out, or write `isolation: none`"));
-  }
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf_process::IsolatedNf> nf, start_process(config, options.processes));
   nf::Descriptor const& descriptor = nf->descriptor();
-  return std::make_unique<nf::Instance>(config.name, descriptor, std::move(nf), nf::OnUnsupported::kPass, false);
+  return std::make_unique<nf::Instance>(config.name, descriptor, std::move(nf), nf::OnUnsupported::kPass,
+                                        !options.record_path.empty());
 }
 
 nf_process::Setup setup_of(chain::NfConfig const& config, chain::ChainConfig const& chain) {

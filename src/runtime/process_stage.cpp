@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/process_stage.hpp"
 
+#include "runtime/recorder.hpp"
+
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -28,10 +31,13 @@ bool is_sound(PacketEntry const& entry) {
 
 }  // namespace
 
-ProcessStage::ProcessStage(nf::Instance& instance, nf_process::NfProcess& process, memory::PacketPool& pool,
-                           memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit)
+ProcessStage::ProcessStage(nf::Instance& instance, std::uint32_t position, nf_process::NfProcess& process,
+                           memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out,
+                           std::chrono::milliseconds limit, LineBook* lines)
     : HostStage(instance.name()),
       instance_(&instance),
+      position_(position),
+      lines_(lines),
       process_(&process),
       pool_(&pool),
       in_(&in),
@@ -68,12 +74,79 @@ void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
   link_ = std::move(link);
   to_nf_ = link_->channel.writer_to_nf(process_->bell());
   of_host_ = link_->channel.reader_of_host(process_->bell());
+  if (lines_ != nullptr) {
+    lines_of_host_ = link_->channel.line_reader();
+    said_.assign(1, {});
+    said_bytes_ = 0;
+  }
   messages_ = 0;
   seen_.clear();
 }
 
+/// Those that are there, about units that come back later: the process has no room for more.
+Status ProcessStage::gather_lines() {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // more is no unit's
+  while (lines_of_host_) {
+    CATENA_ASSIGN_OR_RETURN(auto line, lines_of_host_->next());
+    if (!line) {
+      break;
+    }
+    Said& said = said_.back();
+    std::size_t bytes = 0;
+    if (auto* record = std::get_if<nf::RecordLine>(&*line); record != nullptr) {
+      bytes = sizeof *record + record->fields.size();
+      said.records.push_back(std::move(*record));
+    } else if (auto* alert = std::get_if<nf::AlertLine>(&*line); alert != nullptr) {
+      bytes = sizeof *alert + alert->alert.size();
+      said.alerts.push_back(std::move(*alert));
+    } else {
+      said_.emplace_back();
+    }
+    said.bytes += bytes;
+    said_bytes_ += bytes;
+    if (said_bytes_ > kMostBytes || said_.size() > sent_.size() + 1) {
+      return absl::DataLossError("it says more about packets than there are");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status ProcessStage::take_lines_of(memory::Unit const& unit) {
+  if (!lines_of_host_) {
+    return absl::OkStatus();
+  }
+  CATENA_RETURN_IF_ERROR(gather_lines());
+  if (said_.size() < 2) {
+    return absl::DataLossError("a unit comes without the end of what is said about it");
+  }
+  Said said = std::move(said_.front());
+  said_.pop_front();
+  said_bytes_ -= said.bytes;
+  const auto is_about_unit = [&unit](auto const& line) {
+    return line.packet >= unit.first_index && line.packet < unit.end_index;
+  };
+  const auto reasons = static_cast<std::int64_t>(instance_->outcome().drops().size());
+  if (!std::ranges::all_of(said.alerts, is_about_unit) || !std::ranges::all_of(said.records, [&](auto const& line) {
+        return is_about_unit(line) && line.reason >= -1 && line.reason < reasons;
+      })) {
+    return absl::DataLossError("it says something about packets that it does not have");
+  }
+  UnitLines& lines = lines_->of(unit);
+  for (nf::RecordLine& line : said.records) {
+    lines.records.push_back({position_, std::move(line)});
+  }
+  for (nf::AlertLine& line : said.alerts) {
+    lines.alerts.push_back({position_, std::move(line)});
+  }
+  return absl::OkStatus();
+}
+
 bool ProcessStage::receive() {
   bool worked = false;
+  if (const Status status = gather_lines(); !status.ok()) {
+    process_->fail(*link_, concat("its process lies: ", std::string(status.message())));
+    return false;
+  }
   for (std::uint32_t packets = 0; packets < kPacketsAtOnce;) {
     const auto message = of_host_->poll();
     Status status = message.status();
@@ -117,6 +190,7 @@ Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries
       return absl::DataLossError("a packet has bounds or a verdict that cannot be");
     }
   }
+  CATENA_RETURN_IF_ERROR(take_lines_of(unit));
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     if (is_alive(batch.meta().verdict[batch.slots()[i]])) {
       decide(batch[i], entries_[i]);
@@ -224,6 +298,8 @@ void ProcessStage::lose() {
   }
   sent_.clear();
   of_host_.reset();
+  lines_of_host_.reset();
+  said_.clear();
   to_nf_.reset();
   link_.reset();
 }
@@ -240,6 +316,9 @@ bool ProcessStage::drop_waiting() {
 void ProcessStage::drop(memory::Unit& unit) {
   count(unit.count);
   instance_->drop_alive(pool_->batch(unit), nf::FrameworkReason::kProcessFailed);
+  if (lines_ != nullptr) {
+    take_lines(*instance_, position_, unit, lines_->of(unit));
+  }
   out_->push(&unit);
 }
 

@@ -6,8 +6,10 @@
 #include "nf/instance.hpp"
 #include "nf_process/process.hpp"
 #include "runtime/stage.hpp"
+#include "runtime/unit_lines.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -21,9 +23,11 @@ namespace catena::runtime {
 /// `process_failed`.
 class ProcessStage final : public HostStage {
  public:
-  /// `limit`: how long the NF may take for a unit before it counts as one that hangs.
-  ProcessStage(nf::Instance& instance, nf_process::NfProcess& process, memory::PacketPool& pool, memory::UnitQueue& in,
-               memory::UnitQueue& out, std::chrono::milliseconds limit);
+  /// `position`: of the NF in the chain. `limit`: how long the NF may take for a unit before it counts as one that
+  /// hangs. `lines`: where what it says about packets goes; null: nobody asked it.
+  ProcessStage(nf::Instance& instance, std::uint32_t position, nf_process::NfProcess& process,
+               memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
+               LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   std::vector<int> sockets() const override { return {process_->bell()}; }
@@ -37,6 +41,8 @@ class ProcessStage final : public HostStage {
   };
   void begin(std::shared_ptr<nf_process::Link> link);
   bool receive();
+  Status gather_lines();
+  Status take_lines_of(memory::Unit const& unit);
   Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
   void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   bool send();
@@ -48,7 +54,16 @@ class ProcessStage final : public HostStage {
   void drop(memory::Unit& unit);
   Progress look_for_end();
 
+  /// What the process said about the packets of a unit.
+  struct Said {
+    std::vector<nf::RecordLine> records;
+    std::vector<nf::AlertLine> alerts;
+    std::size_t bytes = 0;  ///< about as much memory as that takes
+  };
+
   nf::Instance* instance_;
+  std::uint32_t position_;
+  LineBook* lines_;
   nf_process::NfProcess* process_;
   memory::PacketPool* pool_;
   memory::UnitQueue* in_;
@@ -58,6 +73,9 @@ class ProcessStage final : public HostStage {
   std::optional<nf_process::LaneWriter> to_nf_;
   std::optional<nf_process::LaneReader> of_host_;
   std::deque<Sent> sent_;                         ///< the oldest first
+  std::optional<nf_process::LineReader> lines_of_host_;
+  std::deque<Said> said_;  ///< about units that have not come back, the last one is not complete
+  std::size_t said_bytes_ = 0;
   std::vector<nf_process::PacketEntry> entries_;  ///< of the message at hand, which nobody else can change
   std::uint32_t messages_ = 0;                    ///< sent in this life
   std::vector<std::uint64_t> seen_;               ///< of the counts, in this life

@@ -67,6 +67,8 @@ void keep_alerts(nf::Instance& instance) {
   }
 }
 
+bool wants_records(chain::RunOptions const& options) { return options.with_records || !options.record_path.empty(); }
+
 }  // namespace
 
 /// The NFs of the first shard from their configuration; those of the others from them.
@@ -88,7 +90,7 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
     }
     const std::size_t files = of_nfs.files().size();
     first.push_back(
-        {config, findings.take(chain::make_instance(config, registry, !options.record_path.empty(), ends, shard))});
+        {config, findings.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
     if (options.sharing && first.back().instance != nullptr) {
       first.back().key = findings.take(chain::key_of(config, std::span(of_nfs.files()).subspan(files)));
     }
@@ -173,7 +175,10 @@ Status Session::start_nfs(chain::RunOptions const& options) {
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     auto* const isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf());
     if (isolated != nullptr) {
-      isolated->prepare(setup_of(entry.config, config_));
+      nf_process::Setup setup = setup_of(entry.config, config_);
+      setup.records = !options.record_path.empty();
+      setup.alerts = !options.eve_path.empty();
+      isolated->prepare(std::move(setup));
     }
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
     if (persistent == nullptr || !first_error.ok()) {
@@ -476,8 +481,8 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
   if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
-    add_host_stage(std::make_unique<ProcessStage>(*entry.instance, isolated->process(), pool_of(shard), in, out,
-                                                  std::chrono::milliseconds(config_.tuning.device_limit_ms)),
+    add_host_stage(std::make_unique<ProcessStage>(*entry.instance, position, isolated->process(), pool_of(shard), in,
+                                                  out, std::chrono::milliseconds(config_.tuning.device_limit_ms), lines),
                    suffix);
     entry.stage = stages_.back().get();
     return absl::OkStatus();

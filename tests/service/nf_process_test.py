@@ -150,15 +150,32 @@ class NfProcesses(NfProcessTest):
             errors = [self.run_chain(self.chain(how, [nf]), status=1)["errors"] for how in ("none", "process")]
             self.assertEqual(errors[1], errors[0])
 
-    def test_lines_that_it_cannot_give_are_refused(self):
-        answer = self.run_chain(self.chain("process", NFS[:1]), "--record", self.folder / "r.jsonl", status=1)
-        self.assertIn("isolation: none", answer["errors"][0]["message"])
-        self.assertFalse((self.folder / "r.jsonl").exists())
+    def test_it_gives_the_lines_that_it_gives_in_the_chain_s_own_process(self):
+        lines = {}
+        for how, device, place in (("none", "none", "cpu"), ("process", "none", "cpu"), ("process", "opencl", "gpu")):
+            record, eve = self.folder / f"{how}-{place}.jsonl", self.folder / f"{how}-{place}.eve"
+            file = self.chain(how, NFS, device=device, place=place)
+            self.run_chain(file, "--record", record, "--eve", eve)
+            lines[how, place] = (record.read_text(), eve.read_text())
+        for name, text in zip(("record", "eve"), lines["none", "cpu"]):
+            self.assertGreater(text.count("\n"), 10, name)
+        self.assertEqual(lines["process", "cpu"], lines["none", "cpu"])
+        self.assertEqual(lines["process", "gpu"], lines["none", "cpu"])
+
+    def test_more_lines_than_fit_at_once_wait(self):
+        record = self.folder / "r.jsonl"
+        rx = "{generator: {count: 200000, packet: 64}}"
+        nf = f"{{name: fw, type: firewall, isolation: process, config: {{rules: {DATA}/fw.rules, default: deny}}}}"
+        report = self.run_chain(self.chain("process", [nf], rx=rx, more="  tuning: {unit_packets: 1024}\n"),
+                                "--record", record)
+        self.assertEqual(record.read_text().count("\n"), report["dropped_packets"])
+        self.assertGreater(report["dropped_packets"], 100_000)
 
     def test_whoever_is_killed_costs_what_it_had_and_the_chain_goes_on(self):
         for nf in (NFS[0], NFS[1], NFS[3]) * 3:
             rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
-            process = self.start(self.chain("process", [nf], rx=rx), "--workers", "2")
+            record = self.folder / "r.jsonl"
+            process = self.start(self.chain("process", [nf], rx=rx), "--workers", "2", "--record", record)
             pid = self.pids(process)[0]
             time.sleep(0.3)
             os.kill(pid, signal.SIGKILL)
@@ -174,6 +191,7 @@ class NfProcesses(NfProcessTest):
             self.assertEqual(report["rx"]["slots_in_use"], 0)
             # a unit is lost where it was; the others wait for the next process
             self.assertLess(of["drops"].get("process_failed", 0), 20_000)
+            self.assertEqual(record.read_text().count('"reason":"process_failed"'), of["drops"].get("process_failed", 0))
 
     def test_its_device_returns_after_the_death_of_the_server(self):
         def server_of(pid, other_than=None):
