@@ -147,10 +147,35 @@ Result<Unseen> read_unseen(FileSection& section, Unseen unseen) {
   return unseen;
 }
 
+/// Whether the files that an entry names are looked for: a process of an NF does not see all of them.
+enum class Files { kLookedFor, kTakenOnTrust };
+
 /// Where the NF runs. A plug-in is never loaded by who reads a chain file.
-Result<Isolation> read_isolation(FileSection& entry, bool is_plugin) {
+Status read_isolation(FileSection& entry, bool is_plugin, Files files, NfConfig& nf) {
+  nf.isolation = is_plugin ? Isolation::kProcess : Isolation::kNone;
   if (!entry.has("isolation")) {
-    return is_plugin ? Isolation::kProcess : Isolation::kNone;
+    return absl::OkStatus();
+  }
+  if (!entry.is_word("isolation")) {
+    CATENA_ASSIGN_OR_RETURN(FileSection section, entry.section("isolation"));
+    CATENA_ASSIGN_OR_RETURN(std::string named, section.text("container"));
+    named = (std::filesystem::path(section.config().file()).parent_path() / named).string();
+    nf.isolation = Isolation::kProcess;
+    nf.container = named;
+    if (files == Files::kTakenOnTrust) {
+      return absl::OkStatus();
+    }
+    std::error_code error;
+    if (!std::filesystem::is_directory(named, error)) {
+      return section.config().error("container",
+                                    concat("'container': ", named, " is no folder; unpack the image into one"));
+    }
+    nf.container = std::filesystem::canonical(named, error).string();
+    if (nf.container.empty() || nf.container == "/") {
+      return section.config().error(
+          "container", concat("'container': ", named, " is this machine's own root; write `isolation: process`"));
+    }
+    return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(const std::string word, entry.text("isolation"));
   if (is_plugin && word == "none") {
@@ -158,39 +183,56 @@ Result<Isolation> read_isolation(FileSection& entry, bool is_plugin) {
                                 "'isolation' is none, and a plugin runs in a process of its own: write `isolation: "
                                 "process`, or nothing; `--nf-path` is for NFs that the program itself is to load");
   }
-  return word == "process" ? Isolation::kProcess : Isolation::kNone;
+  nf.isolation = word == "process" ? Isolation::kProcess : Isolation::kNone;
+  return absl::OkStatus();
 }
 
-Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
-  CATENA_ASSIGN_OR_RETURN(const std::string name, entry.text("name"));
-  std::string plugin;
-  if (entry.has("plugin")) {
-    CATENA_ASSIGN_OR_RETURN(const std::string named, entry.config().path("plugin"));
-    std::error_code error;
-    if (!std::filesystem::is_regular_file(named, error)) {
-      return entry.config().error("plugin", concat("'plugin': ", named, " is no regular file"));
-    }
-    plugin = std::filesystem::absolute(named, error).lexically_normal().string();
+/// An absolute name means a file of the container, where there is one.
+Status read_plugin(FileSection& entry, Files files, NfConfig& nf) {
+  if (!entry.has("plugin") || files == Files::kTakenOnTrust) {
+    return absl::OkStatus();
   }
+  std::error_code error;
+  CATENA_ASSIGN_OR_RETURN(nf.plugin, entry.text("plugin"));
+  nf.has_plugin_inside = !nf.container.empty() && nf.plugin.starts_with('/');
+  if (nf.has_plugin_inside) {
+    nf.plugin = std::filesystem::path(nf.plugin).lexically_normal().string();
+    return std::filesystem::is_regular_file(nf.plugin_here(), error)
+               ? absl::OkStatus()
+               : entry.config().error("plugin", concat("'plugin': there is no file ", nf.plugin, " in the container ",
+                                                       nf.container));
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string named, entry.config().path("plugin"));
+  if (!std::filesystem::is_regular_file(named, error)) {
+    return entry.config().error("plugin", concat("'plugin': ", named, " is no regular file"));
+  }
+  nf.plugin = std::filesystem::absolute(named, error).lexically_normal().string();
+  return absl::OkStatus();
+}
+
+Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain, Files files) {
+  CATENA_ASSIGN_OR_RETURN(const std::string name, entry.text("name"));
+  const bool is_plugin = entry.has("plugin");
   std::string type;
-  if (plugin.empty() || entry.has("type")) {
+  if (!is_plugin || entry.has("type")) {
     CATENA_ASSIGN_OR_RETURN(type, entry.config().string("type"));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string on, entry.text("on"));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
-  CATENA_ASSIGN_OR_RETURN(const Isolation isolation, read_isolation(entry, !plugin.empty()));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t latency_limit_us, entry.integer("latency_limit_us"));
-  return NfConfig{name,
-                  type,
-                  on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
-                  unseen.unsupported,
-                  unseen.link_local,
-                  std::move(config),
-                  entry.config().position(plugin.empty() ? "type" : "plugin"),
-                  isolation,
-                  static_cast<std::uint32_t>(latency_limit_us),
-                  plugin};
+  NfConfig nf{name,
+              type,
+              on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
+              unseen.unsupported,
+              unseen.link_local,
+              std::move(config),
+              entry.config().position(is_plugin ? "plugin" : "type"),
+              Isolation::kNone,
+              static_cast<std::uint32_t>(latency_limit_us)};
+  CATENA_RETURN_IF_ERROR(read_isolation(entry, is_plugin, files, nf));
+  CATENA_RETURN_IF_ERROR(read_plugin(entry, files, nf));
+  return nf;
 }
 
 Result<Tuning> read_tuning(FileSection section) {
@@ -260,7 +302,7 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("nfs"));
   std::set<std::string> names;
   for (FileSection& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen));
+    CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen, Files::kLookedFor));
     if (!names.insert(nf.name).second) {
       findings.add(entry.config().error("name", concat("two NFs are named '", nf.name, "'; names must differ")));
     }
@@ -328,9 +370,9 @@ Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::s
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("nfs"));
   for (FileSection& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen));
-    if (nf.name == name) {
-      return nf;
+    CATENA_ASSIGN_OR_RETURN(const std::string own, entry.text("name"));
+    if (own == name) {
+      return read_nf(entry, unseen, Files::kTakenOnTrust);
     }
   }
   return absl::NotFoundError(concat(file, ": there is no NF '", name, "'"));

@@ -45,6 +45,11 @@ struct NfConfig {
   Isolation isolation = Isolation::kNone;
   std::uint32_t latency_limit_us = 1000;  ///< of a launch on the GPU
   std::string plugin = {};                ///< file of a shared object, whole; empty: the type is known here
+  std::string container = {};             ///< folder, whole, of the root file system that a process has; empty: its host's
+  bool has_plugin_inside = false;         ///< `plugin` is a path of the container
+
+  /// Where the plug-in is for this process.
+  std::string plugin_here() const { return has_plugin_inside ? container + plugin : plugin; }
 };
 
 /// Parts that a chain may run in.
@@ -91,7 +96,8 @@ Result<ChainConfig> load_chain(std::string const& path);
 /// The same from text; relative file names start in the folder of `file`.
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
 
-/// One NF of the chain in `text`, and nothing else of it. NotFound where there is none of that name.
+/// One NF of the chain in `text`, and nothing else of it, without a look at what its `plugin` and `isolation` name.
+/// NotFound where there is none of that name.
 Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name);
 
 /// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "dev:INTERFACE", "generator" (rx) or "null" (tx). InvalidArgument

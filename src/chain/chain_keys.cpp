@@ -24,6 +24,7 @@ constexpr std::array<string_view, 1> kAuto{"auto"};
 constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
 constexpr std::array<string_view, 2> kProcessors{"cpu", "gpu"};
 constexpr std::array<string_view, 2> kIsolations{"none", "process"};
+constexpr std::array<string_view, 1> kIsolationAlternatives{"container: FOLDER"};
 constexpr std::array<string_view, 1> kImix{"imix"};
 constexpr std::array<string_view, 5> kRxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE", "generator: {...}",
                                                      "replay: {...}"};
@@ -135,6 +136,12 @@ constexpr std::array kTuning{
            1'000'000),
 };
 
+constexpr std::array kIsolation{
+    Key{.name = "container",
+        .kind = kText,
+        .help = "folder with an unpacked image: the root file system of the NF's process, read-only"},
+};
+
 constexpr std::array kNf{
     Key{.name = "name", .kind = kName, .help = "differs from all others of the chain", .is_required = true},
     Key{.name = "type",
@@ -161,10 +168,13 @@ constexpr std::array kNf{
             "what becomes of ARP, LLDP, spanning tree and other frames that concern one link; default: that of spec",
         .words = kPassOrDrop},
     Key{.name = "isolation",
-        .kind = kWord,
+        .kind = kSection,
         .help = "none: in the chain's own process; process: in a sandboxed one that has its packets and nothing else; "
-                "default: process for a plugin, else none",
-        .words = kIsolations},
+                "{container: FOLDER}: in such a one, with that folder as its root file system; default: process for a "
+                "plugin, else none",
+        .words = kIsolations,
+        .keys = kIsolation,
+        .alternatives = kIsolationAlternatives},
     number("latency_limit_us",
            "microseconds that a launch of the NF may take on the gpu, where NFs share it by `--share`", "1000", 1,
            1'000'000),

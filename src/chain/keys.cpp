@@ -117,6 +117,13 @@ Status check_value(nf::Config& section, Key const& key) {
     case KeyKind::kOfNf:
       return section.section(key.name).status();
     case KeyKind::kSection: {
+      if (const Result<std::string> word = section.string(key.name); word.ok() && !key.words.empty()) {
+        return std::ranges::find(key.words, *word) != key.words.end()
+                   ? absl::OkStatus()
+                   : section.error(key.name,
+                                   concat("'", key.name, "' is '", *word, "'; allowed: ", fmt::format("{}", fmt::join(key.words, ", ")),
+                                          ", or a section with ", fmt::format("{}", fmt::join(key.alternatives, " or "))));
+      }
       CATENA_ASSIGN_OR_RETURN(nf::Config inner, section.section(key.name));
       Findings findings;
       const auto given = std::count_if(key.alternatives.begin(), key.alternatives.end(),

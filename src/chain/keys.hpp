@@ -23,7 +23,7 @@ enum class KeyKind {
   kDevices,   ///< what device::parse_preferences() takes: one text, or a list of up to `maximum`
   kInteger,   ///< `minimum` to `maximum`, or one of `words` where there are some
   kIntegers,  ///< one such number, or a list of 1 to `most`
-  kSection,   ///< a mapping with the keys `keys`
+  kSection,   ///< a mapping with the keys `keys`, or one of `words` where there are some
   kSections,  ///< a list of at most `maximum` such mappings
   kOfNf,      ///< a mapping with the keys of the NF's type
 };
@@ -67,6 +67,8 @@ class FileSection {
   Result<std::int64_t> integer(std::string_view name);
   Result<std::vector<std::int64_t>> integers(std::string_view name);
   Result<std::vector<std::string>> texts(std::string_view name);
+  /// Whether the value is one of the words that stand for a section.
+  bool is_word(std::string_view name) { return config_.has(name) && config_.string(name).ok(); }
   /// Empty where the key is missing and not required.
   Result<FileSection> section(std::string_view name);
   Result<std::vector<FileSection>> sections(std::string_view name);

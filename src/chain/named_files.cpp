@@ -105,7 +105,7 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
     add(options.rx ? "--rx" : "rx", rx.position, rx.target, false);
   }
   for (NfConfig const& nf : config.nfs) {
-    add("'plugin'", nf.position, nf.plugin, false);
+    add("'plugin'", nf.position, nf.plugin_here(), false);
   }
   for (nf::NamedFile const& file : of_nfs) {
     add(concat("'", file.key, "'"), file.position, file.path, file.is_written);

@@ -77,7 +77,7 @@ Json value_of(Key const& key) {
       for (const std::string_view sample : key.alternatives) {
         section["oneOf"].push_back({{"required", Json::array({sample.substr(0, sample.find(':'))})}});
       }
-      return section;
+      return key.words.empty() ? section : Json{{"anyOf", Json::array({Json{{"enum", key.words}}, section})}};
     }
     case KeyKind::kSections:
       return {{"type", "array"}, {"items", schema_of(key.keys)}, {"maxItems", key.maximum}};

@@ -9,9 +9,11 @@
 
 #include <catena/core/text.hpp>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
+#include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -64,6 +67,19 @@ Result<Fd> make_event() {
 int until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+}
+
+/// The file of the dynamic loader that started this process, in the folder of the libraries that go with it.
+Result<std::filesystem::path> own_loader() {
+  Dl_info info{};
+  std::error_code error;
+  if (::dladdr(reinterpret_cast<void*>(::getauxval(AT_BASE)), &info) == 0 || info.dli_fname == nullptr) {
+    return absl::UnavailableError("a container takes a program with a dynamic loader, and this one has none");
+  }
+  std::filesystem::path loader = std::filesystem::canonical(info.dli_fname, error);
+  return error ? Result<std::filesystem::path>(
+                     absl::UnavailableError(concat(info.dli_fname, ": ", error.message())))
+               : loader;
 }
 
 /// What a process writes goes to the log, and no more of it than somebody could read.
@@ -199,9 +215,8 @@ struct NfProcess::Impl {
     ::setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &kSendLimit, sizeof kSendLimit);
     const Fd other(ends[1]);
     sandbox::SandboxOptions sandbox;
-    sandbox.program = options.program;
     sandbox.fds = {other.get(), bells.second.get()};
-    sandbox.readable.push_back({options.program, {}});
+    CATENA_RETURN_IF_ERROR(options.container.empty() ? run_here(sandbox) : run_in_container(sandbox));
     // DPDK counts processors, and looks whether a module for PCI devices is loaded: not one that it could see
     sandbox.readable.push_back({"/sys/devices/system/cpu", {}});
     sandbox.readable.push_back({"/sys/devices/system/cpu", "/sys/module"});
@@ -216,6 +231,24 @@ struct NfProcess::Impl {
     CATENA_ASSIGN_OR_RETURN(life.process,
                             do_process_work([&] { return sandbox::SandboxedProcess::start(std::move(sandbox)); }));
     return life;
+  }
+
+  Status run_here(sandbox::SandboxOptions& sandbox) const {
+    sandbox.program = options.program;
+    sandbox.readable.push_back({options.program, {}});
+    return absl::OkStatus();
+  }
+
+  /// The image need not have what this version is linked with: that and its loader come along, beside the image.
+  Status run_in_container(sandbox::SandboxOptions& sandbox) const {
+    CATENA_ASSIGN_OR_RETURN(const std::filesystem::path loader, own_loader());
+    sandbox.root = options.container;
+    sandbox.program = "/.catena/catena-nf";  // it is what the process is called
+    sandbox.arguments = {"--library-path", "/.catena/lib", "/.catena/program"};
+    sandbox.readable.push_back({loader, sandbox.program});
+    sandbox.readable.push_back({loader.parent_path(), "/.catena/lib"});
+    sandbox.readable.push_back({options.program, "/.catena/program"});
+    return absl::OkStatus();
   }
 
   Result<Frame> receive(Life& life, Clock::time_point deadline) {

@@ -26,6 +26,7 @@ struct ProcessOptions {
   std::string position;  ///< "file:line:column" of it, in front of errors that are not the NF's own
   Wanted wanted;
   std::vector<std::string> files;  ///< what the process is shown: whole paths
+  std::string container;           ///< folder of its root file system; empty: it has this machine's /usr
   std::optional<uid_t> uid;        ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
   std::optional<gid_t> gid;
   /// Connects the process with the server of a device: a socket for device::remote::connect(); none, and why, where

@@ -45,7 +45,8 @@ Result<std::unique_ptr<nf_process::IsolatedNf>> start_process(chain::NfConfig co
   process.position = config.position;
   process.wanted = {config.type, config.plugin};
   process.files = readable(config.config.files());
-  if (!config.plugin.empty()) {
+  process.container = config.container;
+  if (!config.plugin.empty() && !config.has_plugin_inside) {
     process.files.push_back(config.plugin);
   }
   process.uid = processes.uid;

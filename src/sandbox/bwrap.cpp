@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <system_error>
@@ -39,16 +40,35 @@ void show_host(Arguments& arguments) {
   }
 }
 
-/// The top of the image but for the folders that the sandbox makes itself.
-Status show_root(Arguments& arguments, fs::path const& root) {
+fs::path target_of(ReadOnlyBind const& bind) { return bind.target.empty() ? bind.source : bind.target; }
+
+/// Whether something is shown below the folder `path`.
+bool has_targets_below(fs::path const& path, std::vector<ReadOnlyBind> const& binds) {
+  return std::ranges::any_of(binds, [&path](ReadOnlyBind const& bind) {
+    return target_of(bind).lexically_normal().string().starts_with(path.string() + "/");
+  });
+}
+
+/// What is in the folder `from` of an image, at `to`, but for the folders that the sandbox makes itself. A folder below
+/// which something else is shown is made anew, as nothing can be put into the image's own.
+Status show_image(Arguments& arguments, fs::path const& from, fs::path const& to, std::vector<ReadOnlyBind> const& binds) {
+  constexpr std::array kOwn{"/proc", "/sys", "/dev", "/tmp"};
   std::error_code error;
-  for (fs::directory_iterator entry(root, error), end; !error && entry != end; entry.increment(error)) {
-    const fs::path name = entry->path().filename();
-    if (name != "proc" && name != "sys" && name != "dev" && name != "tmp") {
-      show(arguments, entry->path(), "/" / name);
+  for (fs::directory_iterator entry(from, error), end; !error && entry != end; entry.increment(error)) {
+    const fs::path target = to / entry->path().filename();
+    const bool is_made = std::ranges::find(kOwn, target.string()) != kOwn.end() ||
+                         std::ranges::any_of(binds, [&](auto const& bind) { return target_of(bind) == target; });
+    if (is_made) {
+      continue;
+    }
+    if (fs::is_directory(fs::symlink_status(entry->path())) && has_targets_below(target, binds)) {
+      add(arguments, {"--dir", target.string()});
+      CATENA_RETURN_IF_ERROR(show_image(arguments, entry->path(), target, binds));
+    } else {
+      show(arguments, entry->path(), target);
     }
   }
-  return error ? absl::FailedPreconditionError(concat("root '", root.string(), "': ", error.message()))
+  return error ? absl::FailedPreconditionError(concat("root '", from.string(), "': ", error.message()))
                : absl::OkStatus();
 }
 
@@ -99,7 +119,7 @@ Result<std::vector<std::string>> bwrap_arguments(SandboxOptions const& options, 
     add(arguments, {"--setenv", name, value});
   }
   if (options.root) {
-    CATENA_RETURN_IF_ERROR(show_root(arguments, *options.root));
+    CATENA_RETURN_IF_ERROR(show_image(arguments, *options.root, "/", options.readable));
   } else {
     show_host(arguments);
   }
@@ -110,7 +130,7 @@ Result<std::vector<std::string>> bwrap_arguments(SandboxOptions const& options, 
     add(arguments, {"--dir", "/tmp"});
   }
   for (ReadOnlyBind const& bind : options.readable) {
-    add(arguments, {"--ro-bind", bind.source.string(), (bind.target.empty() ? bind.source : bind.target).string()});
+    add(arguments, {"--ro-bind", bind.source.string(), target_of(bind).string()});
   }
   // both are in memory, without a bound of their own
   add(arguments, {"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"});

@@ -303,6 +303,52 @@ class VendorNf(NfProcessTest):
             self.assertIn("chain.yaml:9:", done.stdout + done.stderr)
         self.assertFalse(self.loaded.exists())
 
+    def image(self):
+        """An unpacked image with the NF and a folder that is on the path of the chain's own files."""
+        image = self.folder / "image"
+        (image / "opt").mkdir(parents=True)
+        (image / DATA.split("/")[1]).mkdir()
+        (image / DATA.split("/")[1] / "of-the-image").write_text("x")
+        shutil.copy(self.object, image / "opt" / "guard.so")
+        return image
+
+    def test_a_container_is_the_root_file_system_of_its_process(self):
+        image = self.image()
+        guard = f"{{name: guard, plugin: /opt/guard.so, on: PLACE, isolation: {{container: {image}}}, config: {{minimum: 64}}}}"
+        firewall = NFS[0].replace("HOW", f"{{container: {image}}}")
+        out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
+        trusted = ["{name: guard, type: ttl_guard, config: {minimum: 64}}", NFS[0]]
+        file = self.chain("none", trusted, tx=f"{{pcap: {expected}}}")
+        self.command("--nf-path", self.folder, "run", "--json", file)
+        for device, place in (("none", "cpu"), ("opencl", "gpu")):
+            file = self.chain("", [guard, firewall], tx=f"{{pcap: {out}}}", device=device, place=place)
+            self.command("check", file)
+            self.run_chain(file)
+            self.assertEqual(out.read_bytes(), expected.read_bytes(), place)
+        process = self.start(self.chain("", [guard, firewall], rx="{generator: {rate: 1000}}"))
+        for pid in self.pids(process):
+            root = pathlib.Path(f"/proc/{pid}/root")
+            self.assertTrue((root / "opt" / "guard.so").exists())
+            self.assertTrue((root / DATA.split("/")[1] / "of-the-image").exists())
+            self.assertFalse((root / "usr").exists(), "this machine's")
+            self.assertEqual(pathlib.Path(f"/proc/{pid}/status").read_text().split("Seccomp:\t")[1][0], "2")
+
+    def test_what_is_wrong_with_a_container_is_said_at_its_place(self):
+        image = self.image()
+        for container, plugin, message in (("/no/such", "/opt/guard.so", "is no folder"),
+                                           ("/", "/opt/guard.so", "this machine's own root"),
+                                           (image, "/opt/other.so", "there is no file /opt/other.so in the container"),
+                                           (image, "other.so", "there is no file")):
+            nf = f"{{name: g, plugin: {plugin}, isolation: {{container: {container}}}, config: {{minimum: 1}}}}"
+            answer = self.run_chain(self.chain("", [nf]), status=1)
+            self.assertIn(message, answer["errors"][0]["message"])
+            self.assertEqual(answer["errors"][0]["line"], 9)
+        for isolation, message in (("jail", "allowed: none, process, or a section with container: FOLDER"),
+                                   ("{image: x}", "takes exactly one of container: FOLDER")):
+            nf = f"{{name: fw, type: firewall, isolation: {isolation}, config: {{rules: {DATA}/fw.rules, default: allow}}}}"
+            answer = self.run_chain(self.chain("", [nf]), status=1)
+            self.assertIn(message, answer["errors"][0]["message"])
+
     def test_its_kernel_reaches_no_memory_of_others(self):
         harmless = b"// One work-item a packet. Reads ipv4.ttl, writes a TtlGuardResult. Deterministic."
         reaches = b"namespace v { inline int* everywhere = nullptr; } //"
