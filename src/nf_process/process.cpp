@@ -277,9 +277,13 @@ struct NfProcess::Impl {
     CATENA_RETURN_IF_ERROR(send(socket, Call::kChannel, "", life.link->channel.fd()));
     CATENA_RETURN_IF_ERROR(send(socket, Call::kStart, to_json(with)));
     const Clock::time_point deadline = Clock::now() + kStartLimit;
+    std::size_t asked = 0;
     for (;;) {
       CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, deadline));
       if (frame.call == static_cast<std::uint32_t>(Call::kWantDevice)) {
+        if (++asked > kMaxDevices) {
+          return absl::DataLossError("it asks for devices without end");
+        }
         CATENA_RETURN_IF_ERROR(give_device(life));
         continue;
       }
@@ -311,7 +315,7 @@ struct NfProcess::Impl {
       return ::poll(&poll, 1, 0) > 0 && (poll.revents & POLLHUP) != 0;
     });
     if (life.devices.size() == kMaxDevices) {
-      return absl::DataLossError("it asks for devices without end");
+      return absl::DataLossError("it has more devices than there are");
     }
     Result<Fd> device = setup.on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
     if (!device.ok()) {

@@ -29,8 +29,9 @@ chain::ChainConfig chain_of(std::string const& type) {
       .value();
 }
 
-Result<std::unique_ptr<Session>> session_of(std::string const& type) {
+Result<std::unique_ptr<Session>> session_of(std::string const& type, std::string const& record_path = {}) {
   chain::RunOptions options;
+  options.record_path = record_path;
   options.processes.program = CATENA_LYING_NF;
   return Session::create(chain_of(type), options, nf::Registry());
 }
@@ -72,6 +73,20 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Lies,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// "honest" gives units back and says nothing about any, not even that this was all
+TEST(ProcessStage, lines_that_cannot_be_end_a_process) {
+  for (const char* type : {"many-lines", "honest"}) {
+    const Result<std::unique_ptr<Session>> session = session_of(type, "/dev/null");
+    ASSERT_TRUE(session.ok()) << session.status();
+    EXPECT_TRUE(absl::IsUnavailable((*session)->run())) << type;
+    const Report report = (*session)->report();
+    EXPECT_TRUE(report.accounted()) << to_text(report);
+    ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
+    EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
+    EXPECT_EQ(report.slots_in_use, 0U);
+  }
+}
 
 TEST(ProcessStage, a_drop_reason_that_is_none_is_counted_under_another_name) {
   const Result<std::unique_ptr<Session>> session = session_of("odd-reason");
