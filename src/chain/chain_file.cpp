@@ -199,8 +199,8 @@ Status read_plugin(FileSection& entry, Files files, NfConfig& nf) {
     nf.plugin = std::filesystem::path(nf.plugin).lexically_normal().string();
     return std::filesystem::is_regular_file(nf.plugin_here(), error)
                ? absl::OkStatus()
-               : entry.config().error("plugin", concat("'plugin': there is no file ", nf.plugin, " in the container ",
-                                                       nf.container));
+               : entry.config().error(
+                     "plugin", concat("'plugin': there is no file ", nf.plugin, " in the container ", nf.container));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string named, entry.config().path("plugin"));
   if (!std::filesystem::is_regular_file(named, error)) {

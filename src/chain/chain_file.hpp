@@ -45,8 +45,8 @@ struct NfConfig {
   Isolation isolation = Isolation::kNone;
   std::uint32_t latency_limit_us = 1000;  ///< of a launch on the GPU
   std::string plugin = {};                ///< file of a shared object, whole; empty: the type is known here
-  std::string container = {};             ///< folder, whole, of the root file system that a process has; empty: its host's
-  bool has_plugin_inside = false;         ///< `plugin` is a path of the container
+  std::string container = {};      ///< folder, whole, of the root file system that a process has; empty: its host's
+  bool has_plugin_inside = false;  ///< `plugin` is a path of the container
 
   /// Where the plug-in is for this process.
   std::string plugin_here() const { return has_plugin_inside ? container + plugin : plugin; }

@@ -120,9 +120,10 @@ Status check_value(nf::Config& section, Key const& key) {
       if (const Result<std::string> word = section.string(key.name); word.ok() && !key.words.empty()) {
         return std::ranges::find(key.words, *word) != key.words.end()
                    ? absl::OkStatus()
-                   : section.error(key.name,
-                                   concat("'", key.name, "' is '", *word, "'; allowed: ", fmt::format("{}", fmt::join(key.words, ", ")),
-                                          ", or a section with ", fmt::format("{}", fmt::join(key.alternatives, " or "))));
+                   : section.error(key.name, concat("'", key.name, "' is '", *word,
+                                                    "'; allowed: ", fmt::format("{}", fmt::join(key.words, ", ")),
+                                                    ", or a section with ",
+                                                    fmt::format("{}", fmt::join(key.alternatives, " or "))));
       }
       CATENA_ASSIGN_OR_RETURN(nf::Config inner, section.section(key.name));
       Findings findings;

@@ -35,8 +35,8 @@ void use_servers(device::remote::ServerPool& servers, std::string client, RunOpt
   options.processes.connect_device = [&servers, client](std::string const& nf, std::string const& text,
                                                         std::string* why) -> Result<device::remote::Fd> {
     CATENA_ASSIGN_OR_RETURN(const device::DevicePreference preference, device::parse_preference(text));
-    return unless_in_quarantine(do_process_work([&] { return servers.connect(preference, concat(client, "/", nf), why); }),
-                                client, why);
+    return unless_in_quarantine(
+        do_process_work([&] { return servers.connect(preference, concat(client, "/", nf), why); }), client, why);
   };
   options.open_device = [&servers, client = std::move(client)](
                             device::DevicePreference const& preference,

@@ -90,8 +90,8 @@ device::ProgramSource transfer_source(LaunchPlan const& plan, bool in) {
 device::ProgramSource upload_source() { return program::with_sdk(catena_kernel_upload()); }
 
 bool is_own_source(device::ProgramSource const& source) {
-  const bool has_own_files = source.files == program::with_sdk(catena_kernel_transfer()).files ||
-                             source.files == upload_source().files;
+  const bool has_own_files =
+      source.files == program::with_sdk(catena_kernel_transfer()).files || source.files == upload_source().files;
   return has_own_files && std::ranges::all_of(source.defines, is_own_define);
 }
 

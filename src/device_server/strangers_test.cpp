@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "device_server/strangers.hpp"
 #include "copy/launch_plan.hpp"
 #include "device/testing/remote_device.hpp"
-#include "device_server/strangers.hpp"
 #include "static_check/kernel_testing.hpp"
 
 #include <gmock/gmock.h>
@@ -20,7 +20,8 @@ constexpr std::string_view kReachesOut = "u32* const everywhere = nullptr;";
 
 device::ProgramSource source_of(Pieces const& pieces) {
   const std::string text = kernel_with(pieces);
-  device::ProgramSource source = program::with_sdk(std::array<kernel::EmbeddedFile, 1>{{{"base.kernel.cpp", text.c_str()}}});
+  device::ProgramSource source =
+      program::with_sdk(std::array<kernel::EmbeddedFile, 1>{{{"base.kernel.cpp", text.c_str()}}});
   source.defines = static_check::testing::defines();
   return source;
 }

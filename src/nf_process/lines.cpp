@@ -64,8 +64,8 @@ std::optional<nlohmann::json> object_of(std::string_view text) {
 Result<bool> LineWriter::write(Line const& line) {
   const auto [head, text] = parts_of(line);
   if (text.size() > kMaxLineBytes) {
-    return absl::InvalidArgumentError(concat("a line about a packet has ", text.size(), " bytes; ", kMaxLineBytes,
-                                             " is the most"));
+    return absl::InvalidArgumentError(
+        concat("a line about a packet has ", text.size(), " bytes; ", kMaxLineBytes, " is the most"));
   }
   const std::uint64_t pushed = head_->pushed.load(std::memory_order_relaxed);
   const std::size_t bytes = sizeof head + text.size();
@@ -112,7 +112,8 @@ Result<std::optional<Line>> LineReader::next() {
       if (head.verdict > static_cast<std::uint32_t>(packet::Verdict::kReply) || !are_record_fields(text)) {
         break;
       }
-      return Line(nf::RecordLine{head.packet, static_cast<packet::Verdict>(head.verdict), head.reason, std::move(text)});
+      return Line(
+          nf::RecordLine{head.packet, static_cast<packet::Verdict>(head.verdict), head.reason, std::move(text)});
     case Kind::kAlert:
       if (!is_alert(text)) {
         break;

@@ -217,7 +217,8 @@ int main() {
         const std::string_view begin = R"("unit_packets":)";
         const auto packets =
             static_cast<std::uint32_t>(std::strtoul(text.c_str() + text.find(begin) + begin.size(), nullptr, 10));
-        const auto channel = Channel::map(std::move(channel_fd), ChannelShape::of(packets, text.find(R"("records":true)") != std::string::npos));
+        const auto channel = Channel::map(
+            std::move(channel_fd), ChannelShape::of(packets, text.find(R"("records":true)") != std::string::npos));
         static_cast<void>(send(kControlFd, Call::kStarted, R"({"lines":[]})"));
         if (!channel.ok()) {
           return 1;

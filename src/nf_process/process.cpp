@@ -77,8 +77,7 @@ Result<std::filesystem::path> own_loader() {
     return absl::UnavailableError("a container takes a program with a dynamic loader, and this one has none");
   }
   std::filesystem::path loader = std::filesystem::canonical(info.dli_fname, error);
-  return error ? Result<std::filesystem::path>(
-                     absl::UnavailableError(concat(info.dli_fname, ": ", error.message())))
+  return error ? Result<std::filesystem::path>(absl::UnavailableError(concat(info.dli_fname, ": ", error.message())))
                : loader;
 }
 
@@ -269,7 +268,8 @@ struct NfProcess::Impl {
 
   /// `is_refused`: where given, tells that the error is the NF's own.
   Status start_nf(Life& life, Setup const& with, bool* is_refused = nullptr) {
-    CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::create(ChannelShape::of(with.unit_packets, with.records || with.alerts)));
+    CATENA_ASSIGN_OR_RETURN(Channel channel,
+                            Channel::create(ChannelShape::of(with.unit_packets, with.records || with.alerts)));
     CATENA_ASSIGN_OR_RETURN(auto frames, device::remote::Mapping::create(std::size_t{with.slots} * packet::kSlotBytes));
     life.link = std::make_shared<Link>(std::move(channel), std::move(frames));
     const int socket = life.control.get();

@@ -23,8 +23,8 @@ class Host {
   Result<device::remote::Frame> next();
   /// Any thread.
   Status tell(nf_process::Call call, std::string_view text);
-  /// The NF's device, as chain::RunOptions::open_device. Any thread. Null, and why, where it has none; Unavailable where
-  /// it is to be asked again; as device::remote::connect().
+  /// The NF's device, as chain::RunOptions::open_device. Any thread. Null, and why, where it has none; Unavailable
+  /// where it is to be asked again; as device::remote::connect().
   Result<std::unique_ptr<device::Device>> open_device(std::string* why);
 
  private:

@@ -65,7 +65,9 @@ class Path {
   /// `type`: which NF the process said that it is.
   static Result<std::unique_ptr<Path>> create(Host& host, nf::Registry const& registry, std::string const& type,
                                               Setup const& setup, Fd frames, Fd channel_fd) {
-    CATENA_ASSIGN_OR_RETURN(Channel channel, Channel::map(std::move(channel_fd), ChannelShape::of(setup.unit_packets, setup.records || setup.alerts)));
+    CATENA_ASSIGN_OR_RETURN(
+        Channel channel,
+        Channel::map(std::move(channel_fd), ChannelShape::of(setup.unit_packets, setup.records || setup.alerts)));
     auto path = std::unique_ptr<Path>(new Path(host, std::move(channel), setup.slots));
     CATENA_ASSIGN_OR_RETURN(path->session_, path->make_session(registry, type, setup, std::move(frames)));
     return path;
@@ -75,7 +77,8 @@ class Path {
   nf::Instance& instance() { return session_->instance(0); }
 
  private:
-  Path(Host& host, Channel channel, std::uint32_t slots) : host_(&host), channel_(std::move(channel)), reasons_(slots) {}
+  Path(Host& host, Channel channel, std::uint32_t slots)
+      : host_(&host), channel_(std::move(channel)), reasons_(slots) {}
 
   Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, std::string const& type,
                                                 Setup const& setup, Fd frames) {
@@ -146,7 +149,8 @@ Status run(Host& host, Path& path) {
     }
   }
   nf::Nf const& nf = path.instance().nf();
-  return host.tell(Call::kEnded, nf_process::to_json(nf_process::Ended{status.get(), nf.statistics(), nf.end_report()}));
+  return host.tell(Call::kEnded,
+                   nf_process::to_json(nf_process::Ended{status.get(), nf.statistics(), nf.end_report()}));
 }
 
 Status serve() {
@@ -175,12 +179,13 @@ Status serve() {
         break;
       case Call::kStart: {
         CATENA_ASSIGN_OR_RETURN(const Setup setup, nf_process::read_setup(text));
-        Result<std::unique_ptr<Path>> path = Path::create(host, registry, type, setup, std::move(frames), std::move(channel));
+        Result<std::unique_ptr<Path>> path =
+            Path::create(host, registry, type, setup, std::move(frames), std::move(channel));
         if (!path.ok()) {
           return host.tell(Call::kRefused, nf_process::to_json(path.status()));
         }
-        CATENA_RETURN_IF_ERROR(
-            host.tell(Call::kStarted, nf_process::to_json(nf_process::Started{(*path)->instance().nf().start_report()})));
+        CATENA_RETURN_IF_ERROR(host.tell(
+            Call::kStarted, nf_process::to_json(nf_process::Started{(*path)->instance().nf().start_report()})));
         return run(host, **path);
       }
       default:

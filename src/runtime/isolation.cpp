@@ -52,8 +52,10 @@ Result<std::unique_ptr<nf_process::IsolatedNf>> start_process(chain::NfConfig co
   process.uid = processes.uid;
   process.gid = processes.gid;
   if (processes.connect_device) {
-    process.connect_device = [connect = processes.connect_device, nf = config.name](
-                                 std::string const& preference, std::string* why) { return connect(nf, preference, why); };
+    process.connect_device = [connect = processes.connect_device, nf = config.name](std::string const& preference,
+                                                                                    std::string* why) {
+      return connect(nf, preference, why);
+    };
   }
   Result<std::unique_ptr<nf_process::IsolatedNf>> nf = nf_process::IsolatedNf::create(std::move(process));
   if (!nf.ok()) {

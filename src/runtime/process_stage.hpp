@@ -25,8 +25,8 @@ class ProcessStage final : public HostStage {
  public:
   /// `position`: of the NF in the chain. `limit`: how long the NF may take for a unit before it counts as one that
   /// hangs. `lines`: where what it says about packets goes; null: nobody asked it.
-  ProcessStage(nf::Instance& instance, std::uint32_t position, nf_process::NfProcess& process,
-               memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
+  ProcessStage(nf::Instance& instance, std::uint32_t position, nf_process::NfProcess& process, memory::PacketPool& pool,
+               memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
                LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
@@ -72,7 +72,7 @@ class ProcessStage final : public HostStage {
   std::shared_ptr<nf_process::Link> link_;
   std::optional<nf_process::LaneWriter> to_nf_;
   std::optional<nf_process::LaneReader> of_host_;
-  std::deque<Sent> sent_;                         ///< the oldest first
+  std::deque<Sent> sent_;  ///< the oldest first
   std::optional<nf_process::LineReader> lines_of_host_;
   std::deque<Said> said_;  ///< about units that have not come back, the last one is not complete
   std::size_t said_bytes_ = 0;

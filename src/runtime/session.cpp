@@ -481,9 +481,10 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
   if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
-    add_host_stage(std::make_unique<ProcessStage>(*entry.instance, position, isolated->process(), pool_of(shard), in,
-                                                  out, std::chrono::milliseconds(config_.tuning.device_limit_ms), lines),
-                   suffix);
+    add_host_stage(
+        std::make_unique<ProcessStage>(*entry.instance, position, isolated->process(), pool_of(shard), in, out,
+                                       std::chrono::milliseconds(config_.tuning.device_limit_ms), lines),
+        suffix);
     entry.stage = stages_.back().get();
     return absl::OkStatus();
   }

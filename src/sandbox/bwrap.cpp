@@ -51,7 +51,8 @@ bool has_targets_below(fs::path const& path, std::vector<ReadOnlyBind> const& bi
 
 /// What is in the folder `from` of an image, at `to`, but for the folders that the sandbox makes itself. A folder below
 /// which something else is shown is made anew, as nothing can be put into the image's own.
-Status show_image(Arguments& arguments, fs::path const& from, fs::path const& to, std::vector<ReadOnlyBind> const& binds) {
+Status show_image(Arguments& arguments, fs::path const& from, fs::path const& to,
+                  std::vector<ReadOnlyBind> const& binds) {
   constexpr std::array kOwn{"/proc", "/sys", "/dev", "/tmp"};
   std::error_code error;
   for (fs::directory_iterator entry(from, error), end; !error && entry != end; entry.increment(error)) {

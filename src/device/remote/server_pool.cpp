@@ -139,7 +139,8 @@ std::string ServerPool::quarantine_of(std::string_view client) const {
   const std::scoped_lock lock(mutex_);
   for (auto const& [name, suspicion] : suspicions_) {
     if (is_of(client, name) && !suspicion.quarantine.empty()) {
-      return name == client ? suspicion.quarantine : concat("NF '", name.substr(client.size() + 1), "': ", suspicion.quarantine);
+      return name == client ? suspicion.quarantine
+                            : concat("NF '", name.substr(client.size() + 1), "': ", suspicion.quarantine);
     }
   }
   return "";

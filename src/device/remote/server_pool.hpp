@@ -14,8 +14,9 @@
 namespace catena::device::remote {
 
 /// The device servers of a process, one for each device that somebody asked for, and which clients they still serve: a
-/// client whose kernel trapped or did not end is in quarantine. A client "a/b" is a part of the client "a". Where several had work unfinished when that happened,
-/// each of them is let back alone for a while, so that the next time shows who it is. Any thread.
+/// client whose kernel trapped or did not end is in quarantine. A client "a/b" is a part of the client "a". Where
+/// several had work unfinished when that happened, each of them is let back alone for a while, so that the next time
+/// shows who it is. Any thread.
 class ServerPool {
  public:
   struct Options {
