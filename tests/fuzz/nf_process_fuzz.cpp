@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an NF's process says, whoever it is: texts of its frames, which are read or refused, and messages in the memory
-// that both ends share, which never reach beyond it.
+// and lines in the memory that both ends share, which never reach beyond it.
 #include "nf_process/channel.hpp"
 #include "nf_process/protocol.hpp"
 
@@ -10,7 +10,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 namespace {
 
@@ -63,12 +66,37 @@ void read_messages(std::span<const std::byte> bytes) {
   silence(bell.first.get());
 }
 
+/// A ring of lines as the other end may leave it: what is taken from it can be put into a file.
+void read_lines(std::span<const std::byte> bytes) {
+  static std::vector<std::byte> ring(std::size_t{1} << 12);
+  LineRingHead head{};
+  std::uint64_t pushed = 0;
+  std::memcpy(&pushed, bytes.data(), std::min(bytes.size(), sizeof pushed));
+  head.pushed = pushed % (2 * ring.size());
+  std::fill(ring.begin(), ring.end(), std::byte{0});
+  std::copy_n(bytes.begin(), std::min(bytes.size(), ring.size()), ring.begin());
+  LineReader reader(head, ring);
+  for (;;) {
+    const auto line = reader.next();
+    if (!line.ok() || !*line) {
+      return;
+    }
+    if (auto const* record = std::get_if<catena::nf::RecordLine>(&**line);
+        record != nullptr && record->fields.find('\n') != std::string::npos) {
+      __builtin_trap();
+    }
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span input(data, size);
-  if (size > 0 && data[0] % 2 == 0) {
+  const int what = size > 0 ? data[0] % 4 : 1;
+  if (what == 0) {
     read_messages(std::as_bytes(input.subspan(1)));
+  } else if (what == 2) {
+    read_lines(std::as_bytes(input.subspan(1)));
   } else {
     read_texts({reinterpret_cast<const char*>(data), size});
   }
