@@ -130,14 +130,15 @@ int run(RunArguments const& arguments) {
   if (!session.ok()) {
     return fail(session.status(), arguments.json, to_stderr ? std::cerr : std::cout);
   }
+  // before anybody can read that the run begins
+  running = session->get();
+  std::signal(SIGINT, on_signal);
+  std::signal(SIGTERM, on_signal);
   for (std::string const& line : (*session)->start_report()) {
     if (!arguments.quiet || line.starts_with("WARNING")) {
       print(std::cerr, line, has_colours(STDERR_FILENO));
     }
   }
-  running = session->get();
-  std::signal(SIGINT, on_signal);
-  std::signal(SIGTERM, on_signal);
   Status status;
   {
     const LiveLine live(**session, arguments.quiet);
