@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace catena::nf_process {
@@ -46,8 +47,12 @@ template <typename Copy>
 void walk(std::span<std::byte> ring, std::uint64_t at, std::size_t bytes, Copy copy) {
   const std::size_t begin = at & (ring.size() - 1);
   const std::size_t first = std::min(bytes, ring.size() - begin);
-  copy(ring.data() + begin, std::size_t{0}, first);
-  copy(ring.data(), first, bytes - first);
+  for (const auto& [place, offset, part] :
+       {std::tuple(ring.data() + begin, std::size_t{0}, first), std::tuple(ring.data(), first, bytes - first)}) {
+    if (part > 0) {  // an empty text may have no memory
+      copy(place, offset, part);
+    }
+  }
 }
 
 /// On one line, and no more than JSON.
