@@ -147,11 +147,9 @@ Result<Unseen> read_unseen(FileSection& section, Unseen unseen) {
   return unseen;
 }
 
-/// Whether the files that an entry names are looked for: a process of an NF does not see all of them.
-enum class Files { kLookedFor, kTakenOnTrust };
-
 /// Where the NF runs. A plug-in is never loaded by who reads a chain file.
-Status read_isolation(FileSection& entry, bool is_plugin, Files files, NfConfig& nf) {
+Status read_isolation(FileSection& entry, NfConfig& nf) {
+  const bool is_plugin = entry.has("plugin");
   nf.isolation = is_plugin ? Isolation::kProcess : Isolation::kNone;
   if (!entry.has("isolation")) {
     return absl::OkStatus();
@@ -161,10 +159,6 @@ Status read_isolation(FileSection& entry, bool is_plugin, Files files, NfConfig&
     CATENA_ASSIGN_OR_RETURN(std::string named, section.text("container"));
     named = (std::filesystem::path(section.config().file()).parent_path() / named).string();
     nf.isolation = Isolation::kProcess;
-    nf.container = named;
-    if (files == Files::kTakenOnTrust) {
-      return absl::OkStatus();
-    }
     std::error_code error;
     if (!std::filesystem::is_directory(named, error)) {
       return section.config().error("container",
@@ -188,8 +182,8 @@ Status read_isolation(FileSection& entry, bool is_plugin, Files files, NfConfig&
 }
 
 /// An absolute name means a file of the container, where there is one.
-Status read_plugin(FileSection& entry, Files files, NfConfig& nf) {
-  if (!entry.has("plugin") || files == Files::kTakenOnTrust) {
+Status read_plugin(FileSection& entry, NfConfig& nf) {
+  if (!entry.has("plugin")) {
     return absl::OkStatus();
   }
   std::error_code error;
@@ -210,7 +204,8 @@ Status read_plugin(FileSection& entry, Files files, NfConfig& nf) {
   return absl::OkStatus();
 }
 
-Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain, Files files) {
+/// But for where it runs, which a process of an NF need not know: it does not see all that other entries name.
+Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const std::string name, entry.text("name"));
   const bool is_plugin = entry.has("plugin");
   std::string type;
@@ -221,18 +216,15 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain, Files files)
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t latency_limit_us, entry.integer("latency_limit_us"));
-  NfConfig nf{name,
-              type,
-              on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
-              unseen.unsupported,
-              unseen.link_local,
-              std::move(config),
-              entry.config().position(is_plugin ? "plugin" : "type"),
-              Isolation::kNone,
-              static_cast<std::uint32_t>(latency_limit_us)};
-  CATENA_RETURN_IF_ERROR(read_isolation(entry, is_plugin, files, nf));
-  CATENA_RETURN_IF_ERROR(read_plugin(entry, files, nf));
-  return nf;
+  return NfConfig{name,
+                  type,
+                  on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
+                  unseen.unsupported,
+                  unseen.link_local,
+                  std::move(config),
+                  entry.config().position(is_plugin ? "plugin" : "type"),
+                  Isolation::kNone,
+                  static_cast<std::uint32_t>(latency_limit_us)};
 }
 
 Result<Tuning> read_tuning(FileSection section) {
@@ -302,7 +294,9 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("nfs"));
   std::set<std::string> names;
   for (FileSection& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen, Files::kLookedFor));
+    CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen));
+    CATENA_RETURN_IF_ERROR(read_isolation(entry, nf));
+    CATENA_RETURN_IF_ERROR(read_plugin(entry, nf));
     if (!names.insert(nf.name).second) {
       findings.add(entry.config().error("name", concat("two NFs are named '", nf.name, "'; names must differ")));
     }
@@ -372,7 +366,7 @@ Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::s
   for (FileSection& entry : entries) {
     CATENA_ASSIGN_OR_RETURN(const std::string own, entry.text("name"));
     if (own == name) {
-      return read_nf(entry, unseen, Files::kTakenOnTrust);
+      return read_nf(entry, unseen);
     }
   }
   return absl::NotFoundError(concat(file, ": there is no NF '", name, "'"));

@@ -96,8 +96,8 @@ Result<ChainConfig> load_chain(std::string const& path);
 /// The same from text; relative file names start in the folder of `file`.
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
 
-/// One NF of the chain in `text`, and nothing else of it, without a look at what its `plugin` and `isolation` name.
-/// NotFound where there is none of that name.
+/// One NF of the chain in `text`, and nothing else of it, without what its `plugin` and `isolation` say. NotFound where
+/// there is none of that name.
 Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name);
 
 /// `--rx` and `--tx`: "pcap:FILE", "dpdk:DEVICE", "dev:INTERFACE", "generator" (rx) or "null" (tx). InvalidArgument

@@ -83,8 +83,6 @@ class Path {
   Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, std::string const& type,
                                                 Setup const& setup, Fd frames) {
     CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(setup.text, setup.file, setup.name));
-    nf.isolation = chain::Isolation::kNone;
-    nf.plugin.clear();
     nf.type = type;
     chain::ChainConfig config;
     config.file = setup.file;
