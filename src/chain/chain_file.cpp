@@ -3,6 +3,7 @@
 
 #include "chain/findings.hpp"
 #include "chain/keys.hpp"
+#include "chain/shared_ports.hpp"
 #include "io/interface.hpp"
 #include "io/output_file.hpp"
 
@@ -111,6 +112,8 @@ Result<PortConfig> read_rx(FileSection& spec) {
     CATENA_ASSIGN_OR_RETURN(FileSection generator, section.section("generator"));
     CATENA_ASSIGN_OR_RETURN(port.generator, read_generator(std::move(generator)));
   }
+  CATENA_RETURN_IF_ERROR(read_sharing(section, port));
+  CATENA_RETURN_IF_ERROR(read_matches(section, port));
   return port;
 }
 
@@ -125,6 +128,7 @@ Result<PortConfig> read_tx(FileSection& spec) {
   } else {
     CATENA_RETURN_IF_ERROR(read_devices(section, port));
   }
+  CATENA_RETURN_IF_ERROR(read_sharing(section, port));
   return port;
 }
 
@@ -286,6 +290,7 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   Findings findings;
   chain.rx = findings.take(read_rx(spec));
   chain.tx = findings.take(read_tx(spec));
+  findings.add(check_sharing(spec, chain.rx, chain.tx));
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> devices, spec.texts("device"));
   chain.devices = findings.take(device::parse_preferences(devices));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));

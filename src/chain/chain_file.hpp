@@ -11,6 +11,7 @@
 
 #include "device/device.hpp"
 #include "io/source.hpp"
+#include "io/traffic_match.hpp"
 #include "nf/instance.hpp"
 #include "plan/planner.hpp"
 
@@ -22,10 +23,12 @@ enum class PortKind { kPcap, kDpdk, kGenerator, kReplay, kNull };
 /// `rx:` or `tx:`.
 struct PortConfig {
   PortKind kind = PortKind::kNull;
-  std::string target;                ///< pcap: the file, absolute, or "-" for standard input or output
-  std::string position;              ///< file:line:column of that name; empty on the command line
-  std::vector<std::string> devices;  ///< dpdk: EAL device strings, by port number
-  std::uint64_t loops = 1;           ///< rx pcap: how often it is replayed
+  std::string target;                     ///< pcap: the file, absolute, or "-" for standard input or output
+  std::string position;                   ///< file:line:column of that name; empty on the command line
+  std::vector<std::string> devices;       ///< dpdk: EAL device strings, by port number
+  std::uint64_t loops = 1;                ///< rx pcap: how often it is replayed
+  bool is_shared = false;                 ///< dpdk: other chains of the process may have the ports, too
+  std::vector<io::TrafficMatch> matches;  ///< rx, shared: of what arrives, the chain takes what meets one
   io::GeneratorConfig generator;
   io::ReplayConfig replay;
 };

@@ -340,6 +340,75 @@ TEST(ChainFile, dpdk_takes_one_device_or_several) {
   EXPECT_THAT(chain->tx.devices, testing::ElementsAre("net_tap0,iface=a", "net_null1"));
 }
 
+/// The chain with these ends, or what is wrong with them.
+Result<ChainConfig> with_ends(std::string const& rx, std::string const& tx) {
+  return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: ", rx,
+                            "\n  tx: ", tx, "\n  nfs: []\n"),
+                     "c.yaml");
+}
+
+TEST(ChainFile, a_shared_port_says_what_the_chain_takes) {
+  const Result<ChainConfig> chain = with_ends(
+      "{dev: wan, shared: true, match: [{vlan: untagged, src: 10.1.0.0/16, protocol: udp, sport: 1024-65535, dport: "
+      "53}, {vlan: 10, dst: 10.0.0.1, protocol: 6}]}",
+      "{dev: [wan, lan], shared: true}");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_TRUE(chain->rx.is_shared);
+  EXPECT_TRUE(chain->tx.is_shared);
+  EXPECT_THAT(
+      chain->rx.matches,
+      testing::ElementsAre(io::TrafficMatch{.vlan = io::kUntagged,
+                                            .source = nf::Ipv4Prefix{0x0A010000, 16},
+                                            .protocol = 17,
+                                            .source_ports = io::PortRange{1024, 65535},
+                                            .destination_ports = io::PortRange{53, 53}},
+                           io::TrafficMatch{.vlan = 10, .destination = nf::Ipv4Prefix{0x0A000001, 32}, .protocol = 6}));
+  EXPECT_TRUE(chain->tx.matches.empty());
+}
+
+TEST(ChainFile, without_a_match_a_chain_takes_what_is_left_of_a_shared_port) {
+  const Result<ChainConfig> chain = with_ends("{dpdk: net_null0, shared: true}", "null");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_THAT(chain->rx.matches, testing::ElementsAre(io::TrafficMatch{}));
+  const Result<ChainConfig> own = with_ends("{dpdk: net_null0, shared: false}", "null");
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_FALSE(own->rx.is_shared);
+}
+
+TEST(ChainFile, what_is_wrong_with_a_shared_port_is_said_at_its_place) {
+  struct Wrong {
+    const char* rx;
+    const char* tx;
+    const char* message;
+  };
+  for (Wrong const& wrong : {
+           Wrong{"{dev: wan, match: [{vlan: 1}]}", "null",
+                 "c.yaml:5:25: 'match' is for ports (`dev`, `dpdk`) that other chains have, too; add `shared: true`"},
+           Wrong{"{generator: {}, shared: true}", "null", "c.yaml:5:31: 'shared' goes with `dev` and `dpdk` only"},
+           Wrong{"{dev: wan, shared: maybe}", "null", "c.yaml:5:26: 'shared' is 'maybe'; allowed: true, false"},
+           Wrong{"{dev: wan, shared: true, match: []}", "null", "'match' is empty"},
+           Wrong{"{dev: wan, shared: true, match: [{}]}", "null", "an entry of 'match' needs a condition"},
+           Wrong{"{dev: wan, shared: true, match: [{vlan: 4095}]}", "null",
+                 "'vlan' is '4095'; allowed: a whole number from 1 to 4094, or untagged"},
+           Wrong{"{dev: wan, shared: true, match: [{src: 10.0.0.1/8}]}", "null",
+                 "c.yaml:5:46: 'src' is '10.0.0.1/8', which has bits behind the prefix; write 10.0.0.0/8"},
+           Wrong{"{dev: wan, shared: true, match: [{dst: somewhere}]}", "null",
+                 "'dst' is 'somewhere'; write an IPv4 address or prefix"},
+           Wrong{"{dev: wan, shared: true, match: [{dport: 80-10}]}", "null",
+                 "'dport' is '80-10'; write a port, as 53, or a range"},
+           Wrong{"{dev: wan, shared: true, match: [{dport: 65536}]}", "null", "'dport' is '65536'"},
+           Wrong{"{dev: wan, shared: true, match: [{protocol: icmp, dport: 5}]}", "null",
+                 "'protocol': only tcp and udp have ports"},
+           Wrong{"{dev: wan, shared: true, match: [{port: 5}]}", "null", "unknown key 'port'"},
+           Wrong{"{dev: wan, shared: true}", "{dev: wan}",
+                 "is shared in rx and not in tx; write `shared: true` in both"},
+       }) {
+    const Result<ChainConfig> chain = with_ends(wrong.rx, wrong.tx);
+    ASSERT_FALSE(chain.ok()) << wrong.rx;
+    EXPECT_THAT(std::string(chain.status().message()), HasSubstr(wrong.message));
+  }
+}
+
 TEST(PortOptions, say_what_is_allowed) {
   EXPECT_EQ(parse_rx_option("pcap:a.pcap")->target, "a.pcap");
   EXPECT_THAT(parse_tx_option("dpdk:net_tap0,iface=t")->devices, testing::ElementsAre("net_tap0,iface=t"));

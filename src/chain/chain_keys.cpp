@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "chain/keys.hpp"
+#include "chain/shared_ports.hpp"
 #include "plan/planner.hpp"
 
 namespace catena::chain {
@@ -17,6 +18,7 @@ using enum KeyKind;
 
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMaxDevices = 32;
+constexpr std::int64_t kMaxMatches = 256;
 
 constexpr std::array<string_view, 1> kVersions{"catena/v1"};
 constexpr std::array<string_view, 1> kKinds{"Chain"};
@@ -26,6 +28,7 @@ constexpr std::array<string_view, 2> kProcessors{"cpu", "gpu"};
 constexpr std::array<string_view, 2> kIsolations{"none", "process"};
 constexpr std::array<string_view, 1> kIsolationAlternatives{"container: FOLDER"};
 constexpr std::array<string_view, 1> kImix{"imix"};
+constexpr std::array<string_view, 2> kTrueOrFalse{"true", "false"};
 constexpr std::array<string_view, 5> kRxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE", "generator: {...}",
                                                      "replay: {...}"};
 constexpr std::array<string_view, 3> kTxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE"};
@@ -94,6 +97,33 @@ constexpr Key kDev{.name = "dev",
                    .minimum = 1,
                    .maximum = kMaxDevices};
 
+constexpr Key kShared{.name = "shared",
+                      .kind = kWord,
+                      .help = "with dpdk and dev: whether other chains of the service may have the ports, too",
+                      .fallback = "false",
+                      .words = kTrueOrFalse};
+
+constexpr std::array<string_view, 1> kUntagged{kUntaggedWord};
+constexpr std::int64_t kMaxVlan = 4094;  // 4095 is reserved, 0 is no VLAN (IEEE 802.1Q)
+
+constexpr std::array kMatch{
+    Key{.name = "vlan",
+        .kind = kInteger,
+        .help = "identifier of the outer VLAN tag; untagged: frames without one",
+        .minimum = 1,
+        .maximum = kMaxVlan,
+        .words = kUntagged},
+    Key{.name = "src", .kind = kText, .help = "IPv4 address or prefix of the source"},
+    Key{.name = "dst", .kind = kText, .help = "IPv4 address or prefix of the destination"},
+    Key{.name = "protocol",
+        .kind = kInteger,
+        .help = "number of the protocol above IPv4, or its name",
+        .maximum = 255,
+        .words = kProtocolNames},
+    Key{.name = "sport", .kind = kText, .help = "source port of TCP or UDP, or a range: 1024-65535"},
+    Key{.name = "dport", .kind = kText, .help = "destination port of TCP or UDP, or a range: 1024-65535"},
+};
+
 constexpr std::array kRx{
     Key{.name = "pcap", .kind = kFile, .help = "a pcap or pcapng capture of Ethernet frames; -: standard input"},
     Key{.name = "loops",
@@ -104,6 +134,12 @@ constexpr std::array kRx{
         .maximum = kAny},
     kDpdk,
     kDev,
+    kShared,
+    Key{.name = "match",
+        .kind = kSections,
+        .help = "of a shared port: the chain takes what meets an entry; without: what no other chain takes",
+        .maximum = kMaxMatches,
+        .keys = kMatch},
     Key{.name = "generator", .kind = kSection, .help = "artificial traffic", .keys = kGenerator},
     Key{.name = "replay", .kind = kSection, .help = "artificial traffic for benchmarks", .keys = kReplay},
 };
@@ -112,6 +148,7 @@ constexpr std::array kTx{
     Key{.name = "pcap", .kind = kFile, .help = "the pcap file to write; -: standard output"},
     kDpdk,
     kDev,
+    kShared,
 };
 
 constexpr Key number(string_view name, string_view help, string_view fallback, std::int64_t minimum,

@@ -61,6 +61,8 @@ struct RunOptions {
   std::function<Result<std::unique_ptr<io::Source>>()> make_source;
   std::function<Result<std::unique_ptr<io::Sink>>()> make_sink;
   bool with_records = false;  ///< NFs give lines for records to who takes them from their instances
+  /// Ports that other chains have, too; null: this chain alone has those that its file says are shared.
+  std::shared_ptr<io::PortSwitches> switches;
   /// Where the memory of packets is another process's, takes the place of memory::PacketPool::create() with so many
   /// queues.
   std::function<Result<std::shared_ptr<memory::PacketPool>>(std::uint32_t queues)> make_pool;

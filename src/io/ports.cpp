@@ -401,7 +401,24 @@ Result<std::vector<std::shared_ptr<Port>>> open_port(std::string const& device,
   return std::vector{std::move(port)};
 }
 
+/// Opens or attaches the port of a device that is at the ends that say so.
+Result<std::vector<std::shared_ptr<Port>>> open_end(std::string const& device, bool is_rx, bool is_tx,
+                                                    std::span<memory::PacketPool* const> pools,
+                                                    SharedEnds const& shared) {
+  if (!(is_rx && shared.rx) && !(is_tx && shared.tx)) {
+    return open_port(device, pools);
+  }
+  PortMember member{shared.chain, is_rx ? shared.matches : std::vector<TrafficMatch>()};
+  CATENA_ASSIGN_OR_RETURN(std::shared_ptr<Port> port,
+                          shared.switches->attach(device, std::move(member), *pools.front()));
+  return std::vector{std::move(port)};
+}
+
 using Ports = std::vector<std::shared_ptr<Port>>;
+
+bool is_among(std::string const& device, std::vector<std::string> const& devices) {
+  return std::find(devices.begin(), devices.end(), device) != devices.end();
+}
 
 std::unique_ptr<Sink> make_sink(Ports const& rx, Ports tx) {
   const std::size_t numbered = tx.size();
@@ -417,6 +434,15 @@ std::unique_ptr<Sink> make_sink(Ports const& rx, Ports tx) {
 }
 
 }  // namespace
+
+std::shared_ptr<PortSwitches> make_port_switches() {
+  return std::make_shared<PortSwitches>(
+      [](std::string const& device, memory::PacketPool& pool) -> Result<std::shared_ptr<Port>> {
+        memory::PacketPool* const only = &pool;
+        CATENA_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Port>> ports, open_port(device, std::span(&only, 1)));
+        return ports.front();
+      });
+}
 
 Result<bool> can_divide(std::vector<std::string> const& rx, std::vector<std::string> const& tx, std::uint32_t parts) {
   for (std::vector<std::string> const* devices : {&rx, &tx}) {
@@ -434,12 +460,12 @@ Result<bool> can_divide(std::vector<std::string> const& rx, std::vector<std::str
 }
 
 Result<std::vector<DpdkPort>> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
-                                              std::span<memory::PacketPool* const> pools) {
+                                              std::span<memory::PacketPool* const> pools, SharedEnds const& shared) {
   std::map<std::string, Ports> opened;
   for (std::vector<std::string> const* devices : {&rx, &tx}) {
     for (std::string const& device : *devices) {
       if (Ports& ports = opened[device]; ports.empty()) {
-        CATENA_ASSIGN_OR_RETURN(ports, open_port(device, pools));
+        CATENA_ASSIGN_OR_RETURN(ports, open_end(device, is_among(device, rx), is_among(device, tx), pools, shared));
       }
     }
   }

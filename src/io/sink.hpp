@@ -2,6 +2,7 @@
 #pragma once
 
 #include "io/output_file.hpp"
+#include "io/port_switch.hpp"
 #include "io/source.hpp"
 
 #include <cstdint>
@@ -77,6 +78,18 @@ Result<DpdkPort> open_dpdk_port(std::string const& device, memory::PacketPool& p
 Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
                                  memory::PacketPool& pool);
 
+/// Shared ports, for those that open their own.
+std::shared_ptr<PortSwitches> make_port_switches();
+
+/// Which ends of a chain are ports that others have, too.
+struct SharedEnds {
+  std::shared_ptr<PortSwitches> switches;  ///< null: neither is
+  bool rx = false;
+  bool tx = false;
+  std::string chain;                  ///< whose they are
+  std::vector<TrafficMatch> matches;  ///< with `rx`: what the chain takes of what arrives
+};
+
 /// Whether the ports can divide what arrives into so many parts by themselves: they have as many queues each way, and
 /// all packets of a flow, of both its directions, arrive in one of them, fragments and ICMP errors by their addresses
 /// alone (receive-side scaling with a symmetric key). False for interfaces of the kernel. Errors: as opening them where
@@ -84,9 +97,11 @@ Result<DpdkPort> open_dpdk_ports(std::vector<std::string> const& rx, std::vector
 Result<bool> can_divide(std::vector<std::string> const& rx, std::vector<std::string> const& tx, std::uint32_t parts);
 /// The same ports with a queue each way for each of `pools`, and so as many ends: number i takes what arrives in the
 /// queues with number i, into slots of pool i, and sends packets of that pool. Each is used by threads of its own; one
-/// clock stamps all. What drivers count for a whole port stands with the first. Where not can_divide(), what arrives is
-/// spread as the driver likes. InvalidArgument for an interface of the kernel with several pools.
+/// clock stamps all. What `shared` says is attached (see PortSwitches::attach(), also for the errors), with one pool.
+/// What drivers count for a whole port stands with the first. Where not can_divide(), what arrives is spread as the
+/// driver likes. InvalidArgument for an interface of the kernel with several pools.
 Result<std::vector<DpdkPort>> open_dpdk_ports(std::vector<std::string> const& rx, std::vector<std::string> const& tx,
-                                              std::span<memory::PacketPool* const> pools);
+                                              std::span<memory::PacketPool* const> pools,
+                                              SharedEnds const& shared = {});
 
 }  // namespace catena::io

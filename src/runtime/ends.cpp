@@ -93,6 +93,9 @@ Status start_eal_for(PortConfig const& rx, PortConfig const& tx) {
 
 Result<bool> may_divide_ends(chain::ChainConfig const& config, chain::RunOptions const& options, bool by_packet,
                              std::uint32_t parts) {
+  if (config.rx.is_shared || config.tx.is_shared) {
+    return false;
+  }
   if (config.rx.kind == PortKind::kDpdk && by_packet && chain::hides_order(config, options)) {
     return io::can_divide(config.rx.devices, config.tx.devices, parts);
   }
@@ -106,9 +109,13 @@ Result<Ends> open_ends(chain::ChainConfig const& config, chain::RunOptions const
   for (auto const& pool : pools) {
     of.push_back(pool.get());
   }
+  io::SharedEnds shared{nullptr, config.rx.is_shared, config.tx.is_shared, config.name, config.rx.matches};
+  if (shared.rx || shared.tx) {
+    shared.switches = options.switches != nullptr ? options.switches : io::make_port_switches();
+  }
   CATENA_ASSIGN_OR_RETURN(std::vector<io::DpdkPort> ports,
                           io::open_dpdk_ports(options.make_source ? none : config.rx.devices,
-                                              options.make_sink ? none : config.tx.devices, of));
+                                              options.make_sink ? none : config.tx.devices, of, shared));
   Ends ends;
   if (options.make_source) {
     CATENA_ASSIGN_OR_RETURN(ends.sources.emplace_back(), options.make_source());

@@ -75,10 +75,9 @@ Status ChainSet::check_room(Caller const& caller) const {
 
 /// With the mutex. Whether other chains leave it what it wants.
 Status ChainSet::check_resources(Prepared const& prepared) const {
-  const auto check = [&prepared](std::string const& name, std::vector<std::string> const& resources) {
-    const std::string common = name == prepared.config.name ? std::string() : common_resource(prepared, resources);
-    return common.empty() ? absl::OkStatus()
-                          : absl::AlreadyExistsError(concat(common, " is used by chain '", name, "'"));
+  const auto check = [&prepared](std::string const& name, std::vector<Resource> const& resources) {
+    const std::string why = name == prepared.config.name ? std::string() : clash(prepared.resources, resources, name);
+    return why.empty() ? absl::OkStatus() : absl::AlreadyExistsError(why);
   };
   for (auto const& [name, entry] : chains_) {
     const bool holds = entry.run != nullptr &&
@@ -131,7 +130,7 @@ Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optiona
 
 ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old) {
   const std::shared_ptr<ChainRun> before = old ? old->run : nullptr;
-  const bool ends_first = before != nullptr && !common_resource(prepared, old->resources).empty();
+  const bool ends_first = before != nullptr && !clash(prepared.resources, old->resources, applied.name).empty();
   const auto end_before = [&] {
     if (before == nullptr) {
       return absl::OkStatus();
@@ -145,6 +144,7 @@ ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared
   if (servers_ != nullptr) {
     chain::use_servers(*servers_, applied.name, prepared.options);
   }
+  prepared.options.switches = switches_;
   if (Status allowed = runtime::allow_processes(prepared.config, prepared.options); !allowed.ok()) {
     return {std::move(allowed), ends_first};
   }

@@ -3,6 +3,7 @@
 
 #include "core/metrics.hpp"
 #include "device/remote/server_pool.hpp"
+#include "io/sink.hpp"
 #include "nf/registry.hpp"
 #include "runtime/report.hpp"
 #include "service/applied.hpp"
@@ -82,6 +83,11 @@ class ChainSet {
   /// Those that the caller may see, by name.
   std::vector<ChainView> list(Caller const& caller) const;
 
+  /// Ports that chains share now; none for a caller who may not see all chains.
+  std::vector<io::SharedPort> shared_ports(Caller const& caller) const {
+    return is_privileged(caller) ? switches_->list() : std::vector<io::SharedPort>();
+  }
+
   /// Begins to start what was not stopped when the service ended, each with the rights of the one who applied it, and
   /// in a thread of its own: one may wait for somebody who reads its output. What does not start becomes a failed
   /// chain.
@@ -93,7 +99,7 @@ class ChainSet {
  private:
   struct Entry {
     Applied applied;
-    std::vector<std::string> resources;
+    std::vector<Resource> resources;
     std::shared_ptr<ChainRun> run;  ///< null: it was not started in this service, or not yet
     std::string error;              ///< why it cannot be
   };
@@ -122,6 +128,7 @@ class ChainSet {
   nf::Registry const& registry_;
   StateStore store_;
   device::remote::ServerPool* servers_;
+  std::shared_ptr<io::PortSwitches> switches_ = io::make_port_switches();
   mutable std::mutex mutex_;  ///< of what follows, and of store_
   std::map<std::string, Entry> chains_;
   bool is_ending_ = false;

@@ -60,15 +60,14 @@ HttpResponse other_method(std::string allowed) {
 
 HttpResponse no_such_resource(std::string const& path) {
   return error_response(
-      kNotFound,
-      absl::NotFoundError(
-          concat("there is no ", path,
-                 "; there are /v1/chains, /v1/chains/NAME, /v1/chains/NAME/stop, /v1/chains/NAME/reset, /v1/version "
-                 "and /metrics")));
+      kNotFound, absl::NotFoundError(concat(
+                     "there is no ", path,
+                     "; there are /v1/chains, /v1/chains/NAME, /v1/chains/NAME/stop, /v1/chains/NAME/reset, /v1/ports, "
+                     "/v1/version and /metrics")));
 }
 
-HttpResponse metrics_of(std::vector<ChainView> const& chains, std::string const& version) {
-  HttpResponse response{kOk, exposition(chains, version)};
+HttpResponse metrics_of(ChainSet const& chains, Caller const& caller, std::string const& version) {
+  HttpResponse response{kOk, exposition(chains.list(caller), chains.shared_ports(caller), version)};
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   return response;
 }
@@ -130,6 +129,31 @@ HttpResponse list(ChainSet const& chains, Caller const& caller) {
   return ok({{"chains", std::move(all)}});
 }
 
+HttpResponse list_ports(ChainSet const& chains, Caller const& caller) {
+  Json all = Json::array();
+  for (io::SharedPort const& port : chains.shared_ports(caller)) {
+    Json members = Json::array();
+    for (io::PortMember const& member : port.members) {
+      Json matches = Json::array();
+      for (io::TrafficMatch const& match : member.matches) {
+        matches.push_back(io::to_string(match));
+      }
+      members.push_back({{"chain", member.chain}, {"match", std::move(matches)}});
+    }
+    all.push_back({{"name", port.name},
+                   {"port", port.describe},
+                   {"chains", std::move(members)},
+                   {"frames", port.received},
+                   {"drops",
+                    {{"unmatched", port.unmatched},
+                     {"too_long", port.too_long},
+                     {"backlog_full", port.port.missed},
+                     {"no_slot", port.port.no_slot},
+                     {"rx_error", port.port.rx_errors}}}});
+  }
+  return ok({{"ports", std::move(all)}});
+}
+
 HttpResponse remove(ChainSet& chains, std::string const& name, Caller const& caller) {
   const Status status = chains.remove(name, caller);
   return status.ok() ? ok({{"ok", true}}) : failed(status);
@@ -183,11 +207,14 @@ HttpResponse route(ChainSet& chains, std::string const& version, HttpRequest con
   if (path.starts_with(kChains) && path.size() > kChains.size() + 1 && path[kChains.size()] == '/') {
     return answer_chain(chains, path.substr(kChains.size() + 1), request, caller);
   }
-  if (path == "/v1/version" || path == "/metrics") {
+  if (path == "/v1/version" || path == "/v1/ports" || path == "/metrics") {
     if (request.method != "GET") {
       return other_method("GET");
     }
-    return path == "/metrics" ? metrics_of(chains.list(caller), version) : ok({{"version", version}});
+    if (path == "/v1/ports") {
+      return list_ports(chains, caller);
+    }
+    return path == "/metrics" ? metrics_of(chains, caller, version) : ok({{"version", version}});
   }
   return no_such_resource(request.path);
 }
@@ -232,7 +259,7 @@ HttpResponse answer_metrics(ChainSet const& chains, std::string const& version, 
       return error_response(kNotFound,
                             absl::NotFoundError(concat("there is no ", request.path, "; there is /metrics")));
     }
-    return request.method == "GET" ? metrics_of(chains.list(own_user()), version) : other_method("GET");
+    return request.method == "GET" ? metrics_of(chains, own_user(), version) : other_method("GET");
   });
 }
 

@@ -30,7 +30,14 @@ struct Help {
   std::string_view text;
 };
 
+constexpr std::string_view kPortFrames = "catena_port_frames_total";
+constexpr std::string_view kPortDrops = "catena_port_dropped_frames_total";
+constexpr std::string_view kPortBusy = "catena_port_busy_ns_total";
+
 constexpr std::array kHelp{
+    Help{kPortFrames, "Frames that a shared port received."},
+    Help{kPortDrops, "Frames that a shared port dropped before it was known whose they are, by reason."},
+    Help{kPortBusy, "Time that the thread of a shared port was at work."},
     Help{counts::kSeen, "Packets that arrived at rx, with those that it dropped."},
     Help{counts::kReceived, "Packets that rx gave to the chain."},
     Help{counts::kReceivedBytes, "Bytes of the packets that rx gave to the chain."},
@@ -132,8 +139,9 @@ class Families {
 
 class ChainCollector final : public prometheus::Collectable {
  public:
-  ChainCollector(std::vector<ChainView> const& chains, std::string const& version)
-      : chains_(chains), version_(version) {}
+  ChainCollector(std::vector<ChainView> const& chains, std::vector<io::SharedPort> const& ports,
+                 std::string const& version)
+      : chains_(chains), ports_(ports), version_(version) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override {
     Families families;
@@ -158,18 +166,38 @@ class ChainCollector final : public prometheus::Collectable {
         families.add(counts::kLatency, {of_chain}, chain.counts.times(counts::kLatency));
       }
     }
+    for (io::SharedPort const& port : ports_) {
+      add_port(families, port);
+    }
     return families.take();
   }
 
  private:
+  static void add_port(Families& families, io::SharedPort const& port) {
+    const prometheus::ClientMetric::Label of_port{"port", port.name};
+    families.add(kPortFrames, {of_port}, port.received);
+    const std::pair<const char*, std::uint64_t> drops[] = {{"unmatched", port.unmatched},
+                                                           {"too_long", port.too_long},
+                                                           {"backlog_full", port.port.missed},
+                                                           {"no_slot", port.port.no_slot},
+                                                           {"rx_error", port.port.rx_errors}};
+    for (auto const& [reason, count] : drops) {
+      families.add(kPortDrops, {of_port, {"reason", reason}}, count);
+    }
+    families.add(kPortBusy, {of_port}, port.busy_ns);
+  }
+
   std::vector<ChainView> const& chains_;
+  std::vector<io::SharedPort> const& ports_;
   std::string const& version_;
 };
 
 }  // namespace
 
-std::string exposition(std::vector<ChainView> const& chains, std::string const& version) {
-  return prometheus::TextSerializer().prometheus::Serializer::Serialize(ChainCollector(chains, version).Collect());
+std::string exposition(std::vector<ChainView> const& chains, std::vector<io::SharedPort> const& ports,
+                       std::string const& version) {
+  return prometheus::TextSerializer().prometheus::Serializer::Serialize(
+      ChainCollector(chains, ports, version).Collect());
 }
 
 }  // namespace catena::service

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "io/port_switch.hpp"
 #include "service/chain_set.hpp"
 
 #include <string>
@@ -10,7 +11,9 @@ namespace catena::service {
 
 /// The counts of chains in the text format of Prometheus (0.0.4): every sample with the label `chain` besides its own,
 /// nanoseconds as seconds (`catena_latency_ns` is the histogram `catena_latency_seconds`), and catena_chain_state,
-/// which is 1 for the state that a chain is in, and catena_build_info.
-std::string exposition(std::vector<ChainView> const& chains, std::string const& version);
+/// which is 1 for the state that a chain is in, and catena_build_info. Of shared ports, what is not in the counts of a
+/// chain, with the label `port`.
+std::string exposition(std::vector<ChainView> const& chains, std::vector<io::SharedPort> const& ports,
+                       std::string const& version);
 
 }  // namespace catena::service

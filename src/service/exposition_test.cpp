@@ -20,7 +20,7 @@ ChainView chain(std::string const& name) {
 }
 
 TEST(Exposition, of_no_chains_has_the_version) {
-  EXPECT_EQ(exposition({}, "1.2.3"),
+  EXPECT_EQ(exposition({}, {}, "1.2.3"),
             "# HELP catena_build_info The version of Catena; always 1.\n# TYPE catena_build_info gauge\n"
             "catena_build_info{version=\"1.2.3\"} 1\n");
 }
@@ -28,7 +28,7 @@ TEST(Exposition, of_no_chains_has_the_version) {
 TEST(Exposition, samples_have_the_chain_and_their_own_labels) {
   ChainView view = chain("a");
   view.counts.add("catena_nf_dropped_packets_total", {{"nf", "fw"}, {"reason", "no_rule"}}, 7);
-  const std::string text = exposition({view, chain("b")}, "1");
+  const std::string text = exposition({view, chain("b")}, {}, "1");
   EXPECT_THAT(text, HasSubstr("# TYPE catena_nf_dropped_packets_total counter\n"
                               "catena_nf_dropped_packets_total{chain=\"a\",nf=\"fw\",reason=\"no_rule\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("catena_chain_state{chain=\"b\",state=\"running\"} 1\n"));
@@ -43,7 +43,7 @@ TEST(Exposition, a_family_is_in_one_place_and_the_same_labels_once) {
     view->counts.add("catena_tx_packets_total", {}, 2);
     view->counts.add("catena_rx_packets_total", {}, 3);
   }
-  const std::string text = exposition({a, b}, "1");
+  const std::string text = exposition({a, b}, {}, "1");
   EXPECT_THAT(text, HasSubstr("catena_rx_packets_total{chain=\"a\"} 4\ncatena_rx_packets_total{chain=\"b\"} 4\n"));
   EXPECT_EQ(text.find("# TYPE catena_rx_packets_total"), text.rfind("# TYPE catena_rx_packets_total"));
 }
@@ -57,7 +57,7 @@ TEST(Exposition, nanoseconds_become_seconds) {
   times.add(60'000'000'000);
   view.counts.add("catena_latency_ns", times);
   view.report.emplace();
-  const std::string text = exposition({view}, "1");
+  const std::string text = exposition({view}, {}, "1");
   EXPECT_THAT(text, HasSubstr("catena_stage_busy_seconds_total{chain=\"a\",stage=\"rx\"} 1.5\n"));
   EXPECT_THAT(text, HasSubstr("# TYPE catena_latency_seconds histogram\n"));
   EXPECT_THAT(text, HasSubstr("catena_latency_seconds_count{chain=\"a\"} 5\n"));
@@ -68,10 +68,24 @@ TEST(Exposition, nanoseconds_become_seconds) {
   EXPECT_THAT(text, Not(HasSubstr("_ns")));
 }
 
+TEST(Exposition, shared_ports_have_what_no_chain_counts) {
+  io::SharedPort port;
+  port.name = "interface eth0";
+  port.received = 10;
+  port.unmatched = 3;
+  port.port.missed = 2;
+  port.busy_ns = 500'000'000;
+  const std::string text = exposition({}, {port}, "1");
+  EXPECT_THAT(text, HasSubstr("catena_port_frames_total{port=\"interface eth0\"} 10\n"));
+  EXPECT_THAT(text, HasSubstr("catena_port_dropped_frames_total{port=\"interface eth0\",reason=\"unmatched\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("catena_port_dropped_frames_total{port=\"interface eth0\",reason=\"backlog_full\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("catena_port_busy_seconds_total{port=\"interface eth0\"} 0.5\n"));
+}
+
 TEST(Exposition, label_values_are_escaped) {
   ChainView view = chain("a");
   view.counts.add("catena_nf_statistic", {{"name", "say \"x\"\\\n"}}, 1);
-  EXPECT_THAT(exposition({view}, "1"), HasSubstr(R"(name="say \"x\"\\\n"} 1)"));
+  EXPECT_THAT(exposition({view}, {}, "1"), HasSubstr(R"(name="say \"x\"\\\n"} 1)"));
 }
 
 }  // namespace

@@ -54,13 +54,11 @@ Status check_is_file(std::string const& path, Caller const& caller) {
              : absl::OkStatus();
 }
 
-std::vector<std::string> resources_of(chain::ChainConfig const& config, std::vector<chain::NamedFile> const& files) {
-  std::vector<std::string> resources;
+std::vector<Resource> resources_of(chain::ChainConfig const& config, std::vector<chain::NamedFile> const& files) {
+  std::vector<Resource> resources;
   for (PortConfig const* port : {&config.rx, &config.tx}) {
     for (std::string const& device : port->devices) {
-      const std::string interface = io::interface_of(device);
-      resources.push_back(interface.empty() ? concat("device ", device.substr(0, device.find(',')))
-                                            : concat("interface ", interface));
+      resources.push_back({io::shared_name(device), port->is_shared, {config.name, port->matches}});
     }
   }
   for (chain::NamedFile const& file : files) {
@@ -69,7 +67,7 @@ std::vector<std::string> resources_of(chain::ChainConfig const& config, std::vec
     if (file.is_written &&
         (!std::filesystem::exists(file.path, error) || std::filesystem::is_regular_file(file.path, error))) {
       const std::filesystem::path path = std::filesystem::weakly_canonical(file.path, error);
-      resources.push_back(error ? file.path : path.string());
+      resources.push_back({error ? file.path : path.string()});
     }
   }
   return resources;
@@ -111,9 +109,23 @@ Result<Prepared> prepare(std::string const& file, chain::OptionTexts const& opti
   return prepared;
 }
 
-std::string common_resource(Prepared const& a, std::vector<std::string> const& b) {
-  const auto found = std::find_first_of(a.resources.begin(), a.resources.end(), b.begin(), b.end());
-  return found == a.resources.end() ? std::string() : *found;
+std::string clash(std::vector<Resource> const& a, std::vector<Resource> const& b, std::string_view of_b) {
+  for (Resource const& of_a : a) {
+    for (Resource const& other : b) {
+      if (of_a.name != other.name) {
+        continue;
+      }
+      if (!of_a.is_shared || !other.is_shared) {
+        const bool is_half_shared = of_a.is_shared || other.is_shared;
+        return concat(of_a.name, " is used by chain '", of_b, "'",
+                      is_half_shared ? "; both chains must say `shared: true` to have it at a time" : "");
+      }
+      if (const std::string why = io::conflict(of_a.member, other.member); !why.empty()) {
+        return concat(of_a.name, ": ", why);
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace catena::service

@@ -3,6 +3,7 @@
 
 #include "chain/chain_file.hpp"
 #include "chain/run_options.hpp"
+#include "io/port_switch.hpp"
 #include "nf/registry.hpp"
 #include "service/applied.hpp"
 #include "service/caller.hpp"
@@ -10,16 +11,23 @@
 #include <catena/core/status.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena::service {
+
+/// What no two chains can have at a time, or only if it is shared: a port, or a file that is written.
+struct Resource {
+  std::string name;  ///< as it is said to users
+  bool is_shared = false;
+  io::PortMember member = {};  ///< of a shared port, the chain there
+};
 
 /// A chain that was read and checked, and holds nothing yet.
 struct Prepared {
   chain::ChainConfig config;
   chain::RunOptions options;
-  /// What no two chains can have at a time, as it is said to users: ports, and files that are written.
-  std::vector<std::string> resources;
+  std::vector<Resource> resources;
 };
 
 /// Reads and checks a chain file with the rights of `caller`, in a thread of its own.
@@ -28,7 +36,8 @@ struct Prepared {
 Result<Prepared> prepare(std::string const& file, chain::OptionTexts const& options, Caller const& caller,
                          nf::Registry const& registry);
 
-/// The first that both have; empty: none.
-std::string common_resource(Prepared const& a, std::vector<std::string> const& b);
+/// Why two chains cannot have their resources at a time: the first of `a` that clashes with one of `b`, of chain
+/// `of_b`, in words; empty: they can.
+std::string clash(std::vector<Resource> const& a, std::vector<Resource> const& b, std::string_view of_b);
 
 }  // namespace catena::service

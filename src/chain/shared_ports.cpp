@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/shared_ports.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace catena::chain {
+namespace {
+
+using std::string_view;
+
+/// In the order of kProtocolNames.
+constexpr std::array<std::uint8_t, kProtocolNames.size()> kProtocols{packet::kProtocolIcmp, packet::kProtocolTcp,
+                                                                     packet::kProtocolUdp, packet::kProtocolEsp};
+
+Result<std::optional<nf::Ipv4Prefix>> read_prefix(FileSection& section, string_view key) {
+  if (!section.has(key)) {
+    return std::nullopt;
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string text, section.text(key));
+  nf::TextCursor cursor(text, section.config().file());
+  nf::Ipv4Prefix prefix;
+  if (!cursor.next_line() || !cursor.prefix(prefix)) {
+    return section.config().error(
+        key, concat("'", key, "' is '", text, "'; write an IPv4 address or prefix, as 10.1.0.0/16"));
+  }
+  if ((prefix.address & ~prefix.mask()) != 0) {
+    const nf::Ipv4Prefix meant{prefix.address & prefix.mask(), prefix.length};
+    return section.config().error(
+        key, concat("'", key, "' is '", text, "', which has bits behind the prefix; write ", nf::to_string(meant)));
+  }
+  return prefix;
+}
+
+bool read_port(string_view text, std::uint16_t& port) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Result<std::optional<io::PortRange>> read_ports(FileSection& section, string_view key) {
+  if (!section.has(key)) {
+    return std::nullopt;
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string text, section.text(key));
+  const string_view all = text;
+  const std::size_t dash = all.find('-');
+  io::PortRange ports;
+  if (!read_port(all.substr(0, dash), ports.first) ||
+      !read_port(dash == string_view::npos ? all : all.substr(dash + 1), ports.last) || ports.last < ports.first) {
+    return section.config().error(
+        key, concat("'", key, "' is '", text, "'; write a port, as 53, or a range, as 1024-65535"));
+  }
+  return ports;
+}
+
+Result<std::optional<std::uint8_t>> read_protocol(FileSection& section) {
+  if (!section.has("protocol")) {
+    return std::nullopt;
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::string text, section.text("protocol"));
+  if (const auto* const named = std::find(kProtocolNames.begin(), kProtocolNames.end(), text);
+      named != kProtocolNames.end()) {
+    return kProtocols[static_cast<std::size_t>(named - kProtocolNames.begin())];
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t number, section.integer("protocol"));
+  return static_cast<std::uint8_t>(number);
+}
+
+Result<io::TrafficMatch> read_match(FileSection& section) {
+  io::TrafficMatch match;
+  if (section.has("vlan")) {
+    CATENA_ASSIGN_OR_RETURN(const std::string text, section.text("vlan"));
+    match.vlan = io::kUntagged;
+    if (text != kUntaggedWord) {
+      CATENA_ASSIGN_OR_RETURN(const std::int64_t vlan, section.integer("vlan"));
+      match.vlan = static_cast<std::uint16_t>(vlan);
+    }
+  }
+  CATENA_ASSIGN_OR_RETURN(match.source, read_prefix(section, "src"));
+  CATENA_ASSIGN_OR_RETURN(match.destination, read_prefix(section, "dst"));
+  CATENA_ASSIGN_OR_RETURN(match.protocol, read_protocol(section));
+  CATENA_ASSIGN_OR_RETURN(match.source_ports, read_ports(section, "sport"));
+  CATENA_ASSIGN_OR_RETURN(match.destination_ports, read_ports(section, "dport"));
+  const bool has_ports = match.source_ports || match.destination_ports;
+  if (has_ports && match.protocol && *match.protocol != packet::kProtocolTcp &&
+      *match.protocol != packet::kProtocolUdp) {
+    return section.config().error("protocol", "'protocol': only tcp and udp have ports; leave out sport and dport");
+  }
+  if (match == io::TrafficMatch()) {
+    return section.config().error(
+        "vlan", "an entry of 'match' needs a condition; for all that no other chain wants leave out `match`");
+  }
+  return match;
+}
+
+}  // namespace
+
+Status read_sharing(FileSection& section, PortConfig& port) {
+  if (!section.has("shared")) {
+    return absl::OkStatus();
+  }
+  if (port.kind != PortKind::kDpdk) {
+    return section.config().error("shared", "'shared' goes with `dev` and `dpdk` only");
+  }
+  CATENA_ASSIGN_OR_RETURN(port.is_shared, section.config().boolean_or("shared", false));
+  return absl::OkStatus();
+}
+
+Status read_matches(FileSection& section, PortConfig& port) {
+  if (!section.has("match")) {
+    port.matches.resize(port.is_shared ? 1 : 0);  // all frames
+    return absl::OkStatus();
+  }
+  if (!port.is_shared) {
+    return section.config().error(
+        "match", "'match' is for ports (`dev`, `dpdk`) that other chains have, too; add `shared: true`");
+  }
+  CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, section.sections("match"));
+  if (entries.empty()) {
+    return section.config().error("match", "'match' is empty; for all that no other chain wants leave it out");
+  }
+  for (FileSection& entry : entries) {
+    CATENA_ASSIGN_OR_RETURN(io::TrafficMatch match, read_match(entry));
+    port.matches.push_back(std::move(match));
+  }
+  return absl::OkStatus();
+}
+
+Status check_sharing(FileSection& spec, PortConfig const& rx, PortConfig const& tx) {
+  for (std::string const& device : rx.devices) {
+    if (rx.is_shared != tx.is_shared && std::find(tx.devices.begin(), tx.devices.end(), device) != tx.devices.end()) {
+      return spec.config().error("tx",
+                                 concat("'", device, "' is shared in ", rx.is_shared ? "rx" : "tx", " and not in ",
+                                        rx.is_shared ? "tx" : "rx", "; write `shared: true` in both"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace catena::chain

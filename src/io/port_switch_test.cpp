@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/port_switch.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/testing/harness.hpp>
+#include <catena/packet/headers.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "io/test_support.hpp"
+
+namespace catena::io {
+namespace {
+
+using testing::Frame;
+using ::testing::HasSubstr;
+using testing::make_pool;
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+/// What is at the other end of a port of tests: frames that are to arrive, and those that were sent.
+struct Wire {
+  std::mutex mutex;
+  std::deque<Frame> arriving;
+  std::vector<Frame> sent;
+  std::size_t room = SIZE_MAX;  ///< frames that the port still takes
+  std::size_t failing = 0;      ///< of what it takes next, so many are not sent
+  std::atomic<int> open{0};     ///< ports that are
+
+  void arrive(std::vector<Frame> const& frames) {
+    const std::lock_guard lock(mutex);
+    arriving.insert(arriving.end(), frames.begin(), frames.end());
+  }
+  std::size_t waiting() {
+    const std::lock_guard lock(mutex);
+    return arriving.size();
+  }
+};
+
+class WirePort final : public Port {
+ public:
+  WirePort(Wire& wire, memory::PacketPool& pool) : wire_(&wire), pool_(&pool) { ++wire_->open; }
+  ~WirePort() override { --wire_->open; }
+
+  std::size_t receive(std::span<SlotFrame> frames) override {
+    const std::lock_guard lock(wire_->mutex);
+    std::size_t count = 0;
+    while (count < frames.size() && !wire_->arriving.empty()) {
+      Frame const& frame = wire_->arriving.front();
+      if (frame.size() > packet::kMaxFrameBytes) {
+        frames[count++] = {kTooLong, 0, 0};
+      } else {
+        std::uint32_t slot = 0;
+        if (!pool_->acquire_slots(std::span(&slot, 1))) {
+          break;
+        }
+        constexpr std::uint16_t kOffset = 64;
+        std::copy(frame.begin(), frame.end(), pool_->slot(slot) + kOffset);
+        frames[count++] = {slot, kOffset, static_cast<std::uint16_t>(frame.size())};
+      }
+      wire_->arriving.pop_front();
+    }
+    return count;
+  }
+  std::size_t send(std::span<const SlotFrame> frames) override {
+    const std::lock_guard lock(wire_->mutex);
+    const std::size_t taken = std::min(frames.size(), wire_->room);
+    for (SlotFrame const& frame : frames.first(taken)) {
+      if (wire_->failing > 0) {
+        --wire_->failing;
+        ++errors_;
+      } else {
+        const std::uint8_t* at = pool_->slot(frame.slot) + frame.offset;
+        wire_->sent.emplace_back(at, at + frame.length);
+        ++sent_;
+      }
+      pool_->release_slots(std::span(&frame.slot, 1));
+    }
+    wire_->room -= wire_->room == SIZE_MAX ? 0 : taken;
+    return taken;
+  }
+  PortCounters counters() const override { return {.missed = 5, .sent = sent_, .tx_errors = errors_}; }
+  std::uint32_t max_tx_bytes() const override { return 1514; }
+  std::string const& interface() const override { return interface_; }
+  Status check_interface() override { return absl::OkStatus(); }
+  std::string describe() const override { return "wire"; }
+
+ private:
+  Wire* wire_;
+  memory::PacketPool* pool_;
+  std::string interface_ = "wire0";
+  std::atomic<std::uint64_t> sent_{0};
+  std::atomic<std::uint64_t> errors_{0};
+};
+
+std::shared_ptr<PortSwitches> switches_on(Wire& wire) {
+  return std::make_shared<PortSwitches>([&wire](std::string const& /*device*/, memory::PacketPool& pool) {
+    return Result<std::shared_ptr<Port>>(std::make_shared<WirePort>(wire, pool));
+  });
+}
+
+std::shared_ptr<Port> attach(PortSwitches& switches, memory::PacketPool& pool, std::string chain,
+                             std::vector<TrafficMatch> matches) {
+  Result<std::shared_ptr<Port>> port = switches.attach("wire", {std::move(chain), std::move(matches)}, pool);
+  if (!port.ok()) {
+    throw std::runtime_error(port.status().ToString());
+  }
+  return *std::move(port);
+}
+
+/// A UDP frame to a port, with a number in it.
+Frame frame_to(std::uint16_t dport, std::uint32_t number = 0, std::size_t bytes = 20) {
+  std::string payload(bytes, 'x');
+  std::memcpy(payload.data(), &number, sizeof number);
+  return nf::testing::make_frame(packet::kProtocolUdp, 0x0A000001, 0x0A000002, 1000, dport, payload);
+}
+
+std::vector<Frame> take(Port& port, memory::PacketPool& pool) {
+  std::array<SlotFrame, 64> frames;
+  std::vector<Frame> taken;
+  for (SlotFrame const& frame : std::span(frames).first(port.receive(frames))) {
+    const std::uint8_t* at = pool.slot(frame.slot) + frame.offset;
+    taken.emplace_back(at, at + frame.length);
+    pool.release_slots(std::span(&frame.slot, 1));
+  }
+  return taken;
+}
+
+/// Receives until there are `count`, or nobody has patience any more.
+std::vector<Frame> take(Port& port, memory::PacketPool& pool, std::size_t count) {
+  std::vector<Frame> taken;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (taken.size() < count && std::chrono::steady_clock::now() < deadline) {
+    for (Frame& frame : take(port, pool)) {
+      taken.push_back(std::move(frame));
+    }
+  }
+  return taken;
+}
+
+template <typename Condition>
+bool comes_true(Condition condition) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+std::size_t send(Port& port, memory::PacketPool& pool, std::vector<Frame> const& frames) {
+  std::vector<SlotFrame> given;
+  for (Frame const& frame : frames) {
+    std::uint32_t slot = 0;
+    EXPECT_TRUE(pool.acquire_slots(std::span(&slot, 1)));
+    std::copy(frame.begin(), frame.end(), pool.slot(slot) + packet::kSlotHeadroom);
+    given.push_back({slot, packet::kSlotHeadroom, static_cast<std::uint16_t>(frame.size())});
+  }
+  const std::size_t taken = port.send(given);
+  for (SlotFrame const& frame : std::span(given).subspan(taken)) {
+    pool.release_slots(std::span(&frame.slot, 1));
+  }
+  return taken;
+}
+
+const TrafficMatch kWeb{.destination_ports = PortRange{80, 80}};
+const TrafficMatch kNames{.destination_ports = PortRange{53, 53}};
+const TrafficMatch kAll{};
+
+TEST(PortSwitch, each_chain_has_its_own_frames_in_order_and_in_its_own_memory) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  constexpr std::uint32_t kSlots = 4096;  // a quarter of them may wait, and so all frames
+  const auto web_pool = make_pool(kSlots);
+  const auto rest_pool = make_pool(kSlots);
+  std::vector<Frame> web_frames;
+  std::vector<Frame> rest_frames;
+  std::vector<Frame> all;
+  for (std::uint32_t i = 0; i < 500; ++i) {
+    Frame frame = frame_to(i % 3 == 0 ? 80 : static_cast<std::uint16_t>(1000 + i), i, 20 + i % 1400);
+    (i % 3 == 0 ? web_frames : rest_frames).push_back(frame);
+    all.push_back(std::move(frame));
+  }
+  {
+    const auto web = attach(*switches, *web_pool, "web", {kWeb});
+    const auto rest = attach(*switches, *rest_pool, "rest", {kAll});
+    std::vector<Frame> of_rest;
+    std::thread other([&] { of_rest = take(*rest, *rest_pool, rest_frames.size()); });
+    wire.arrive(all);
+    EXPECT_TRUE(testing::same_frames(take(*web, *web_pool, web_frames.size()), web_frames));
+    other.join();
+    EXPECT_TRUE(testing::same_frames(of_rest, rest_frames));
+    EXPECT_EQ(web->counters().missed + web->counters().no_slot, 0U);
+    EXPECT_THAT(web->describe(), HasSubstr("shared: dport 80"));
+  }
+  EXPECT_EQ(web_pool->free_slots(), web_pool->slots());
+  EXPECT_EQ(rest_pool->free_slots(), rest_pool->slots());
+}
+
+TEST(PortSwitch, frames_that_no_chain_wants_are_counted) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto web = attach(*switches, *pool, "web", {kWeb, kNames});
+  wire.arrive({frame_to(80), frame_to(81), Frame(packet::kMaxFrameBytes + 1, 'x'), frame_to(53), frame_to(82)});
+  EXPECT_EQ(take(*web, *pool, 2).size(), 2U);
+  ASSERT_TRUE(comes_true([&] { return switches->list().front().received == 5; }));
+  const SharedPort port = switches->list().front();
+  EXPECT_EQ(port.unmatched, 2U);
+  EXPECT_EQ(port.too_long, 1U);
+  EXPECT_EQ(port.port.missed, 5U);
+  EXPECT_EQ(port.name, "device wire");
+  ASSERT_EQ(port.members.size(), 1U);
+  EXPECT_EQ(port.members.front().chain, "web");
+}
+
+TEST(PortSwitch, a_chain_that_takes_nothing_loses_its_own_frames_alone) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto slow_pool = make_pool();
+  const auto pool = make_pool();
+  const auto slow = attach(*switches, *slow_pool, "slow", {kWeb});
+  const auto fast = attach(*switches, *pool, "fast", {kAll});
+  constexpr std::uint32_t kFrames = 3000;
+  std::vector<Frame> taken;
+  for (std::uint32_t i = 0; i < kFrames; i += 100) {
+    std::vector<Frame> frames;
+    for (std::uint32_t j = i; j < i + 100; ++j) {
+      frames.push_back(frame_to(80, j));
+      frames.push_back(frame_to(81, j));
+    }
+    wire.arrive(frames);
+    for (Frame& frame : take(*fast, *pool, 100)) {
+      taken.push_back(std::move(frame));
+    }
+  }
+  EXPECT_EQ(taken.size(), kFrames);
+  EXPECT_EQ(fast->counters().missed + fast->counters().no_slot, 0U);
+  ASSERT_TRUE(comes_true([&] { return switches->list().front().received == 2 * kFrames; }));
+  const std::size_t kept = take(*slow, *slow_pool, kFrames - slow->counters().missed).size();
+  EXPECT_EQ(kept + slow->counters().missed, kFrames);
+  EXPECT_LE(kept, slow_pool->slots());
+  EXPECT_GT(slow->counters().missed, 0U);
+}
+
+TEST(PortSwitch, a_chain_without_a_slot_loses_what_finds_none) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto port = attach(*switches, *pool, "web", {kAll});
+  std::vector<std::uint32_t> held(pool->slots() - 3);
+  ASSERT_TRUE(pool->acquire_slots(held));
+  wire.arrive(std::vector<Frame>(10, frame_to(80)));
+  ASSERT_TRUE(comes_true([&] { return switches->list().front().received == 10; }));
+  EXPECT_EQ(take(*port, *pool, 3).size(), 3U);
+  EXPECT_EQ(port->counters().no_slot, 7U);
+  pool->release_slots(held);
+}
+
+TEST(PortSwitch, chains_send_through_the_same_port) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto a_pool = make_pool();
+  const auto b_pool = make_pool();
+  {
+    const auto a = attach(*switches, *a_pool, "a", {});
+    const auto b = attach(*switches, *b_pool, "b", {});
+    EXPECT_EQ(send(*a, *a_pool, {frame_to(1), frame_to(2)}), 2U);
+    EXPECT_EQ(send(*b, *b_pool, {frame_to(3)}), 1U);
+    ASSERT_TRUE(comes_true([&] { return a->counters().sent == 2 && b->counters().sent == 1; }));
+    std::sort(wire.sent.begin(), wire.sent.end());
+    std::vector<Frame> expected{frame_to(1), frame_to(2), frame_to(3)};
+    std::sort(expected.begin(), expected.end());
+    EXPECT_TRUE(testing::same_frames(wire.sent, expected));
+  }
+  EXPECT_EQ(a_pool->free_slots(), a_pool->slots());
+  EXPECT_EQ(b_pool->free_slots(), b_pool->slots());
+}
+
+TEST(PortSwitch, what_the_port_could_not_send_is_of_who_sent_it) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto a = attach(*switches, *pool, "a", {});
+  const auto b = attach(*switches, *pool, "b", {});
+  EXPECT_EQ(send(*a, *pool, {frame_to(1)}), 1U);
+  ASSERT_TRUE(comes_true([&] { return a->counters().sent == 1; }));
+  {
+    const std::lock_guard lock(wire.mutex);
+    wire.failing = 2;
+  }
+  EXPECT_EQ(send(*b, *pool, {frame_to(2), frame_to(3), frame_to(4)}), 3U);
+  ASSERT_TRUE(comes_true([&] { return b->counters().tx_errors == 2; }));
+  EXPECT_EQ(b->counters().sent, 1U);
+  EXPECT_EQ(a->counters().tx_errors, 0U);
+}
+
+TEST(PortSwitch, a_port_that_takes_nothing_holds_up_who_sends_and_nobody_else) {
+  Wire wire;
+  wire.room = 5;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto web_pool = make_pool();
+  {
+    const auto sender = attach(*switches, *pool, "sender", {});
+    const auto web = attach(*switches, *web_pool, "web", {kWeb});
+    std::size_t taken = 0;
+    // what the port took, what waits in front of it, what waits in the queue: then there is no room
+    ASSERT_TRUE(comes_true([&] {
+      const std::size_t more = send(*sender, *pool, std::vector<Frame>(50, frame_to(1)));
+      taken += more;
+      return more < 50;
+    }));
+    wire.arrive({frame_to(80)});
+    EXPECT_EQ(take(*web, *web_pool, 1).size(), 1U);
+    {
+      const std::lock_guard lock(wire.mutex);
+      EXPECT_EQ(wire.sent.size(), 5U);
+      wire.room = SIZE_MAX;
+    }
+    EXPECT_TRUE(comes_true([&] { return sender->counters().sent == taken; })) << "nothing that was taken is lost";
+  }
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(PortSwitch, a_chain_that_leaves_takes_nothing_with_it) {
+  Wire wire;
+  wire.room = 0;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto stays_pool = make_pool();
+  const auto stays = attach(*switches, *stays_pool, "stays", {kAll});
+  {
+    const auto leaves = attach(*switches, *pool, "leaves", {kWeb});
+    send(*leaves, *pool, std::vector<Frame>(20, frame_to(1)));
+    wire.arrive(std::vector<Frame>(20, frame_to(80)));
+    ASSERT_TRUE(comes_true([&] { return switches->list().front().received == 20; }));
+  }
+  EXPECT_EQ(pool->free_slots(), pool->slots()) << "frames that waited both ways";
+  wire.arrive({frame_to(80)});
+  EXPECT_EQ(take(*stays, *stays_pool, 1).size(), 1U) << "its traffic goes to who is left";
+}
+
+TEST(PortSwitch, the_port_is_open_as_long_as_a_chain_has_it) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  {
+    const auto a = attach(*switches, *pool, "a", {kWeb});
+    {
+      const auto b = attach(*switches, *pool, "b", {kNames});
+      EXPECT_EQ(wire.open, 1);
+    }
+    EXPECT_EQ(wire.open, 1);
+  }
+  EXPECT_EQ(wire.open, 0);
+  EXPECT_TRUE(switches->list().empty());
+  const auto again = attach(*switches, *pool, "a", {kWeb});
+  EXPECT_EQ(wire.open, 1);
+}
+
+TEST(PortSwitch, two_chains_may_not_want_the_same_frames) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto web = attach(*switches, *pool, "web", {kWeb});
+  EXPECT_EQ(switches->attach("wire", {"other", {kNames, kWeb}}, *pool).status().message(),
+            "device wire: chains 'other' (dport 80) and 'web' (dport 80) want the same frames");
+  const TrafficMatch crossing{.source = nf::Ipv4Prefix{0x0A000000, 8}};
+  EXPECT_EQ(switches->attach("wire", {"ten", {crossing}}, *pool).status().message(),
+            "device wire: chains 'ten' (src 10.0.0.0/8) and 'web' (dport 80) want some of the same frames, and neither "
+            "only those");
+  EXPECT_EQ(switches->attach("wire,burst=1", {"x", {kNames}}, *pool).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(switches->list().front().members.size(), 1U);
+}
+
+TEST(PortSwitch, what_opening_says_is_said) {
+  const auto switches = std::make_shared<PortSwitches>(
+      [](std::string const& device, memory::PacketPool& /*pool*/) -> Result<std::shared_ptr<Port>> {
+        return absl::NotFoundError(concat(device, " is not there"));
+      });
+  const auto pool = make_pool();
+  EXPECT_EQ(switches->attach("wire", {"a", {kAll}}, *pool).status(), absl::NotFoundError("wire is not there"));
+  EXPECT_TRUE(switches->list().empty());
+}
+
+TEST(PortSwitch, a_descriptor_says_that_frames_are_there) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto port = attach(*switches, *pool, "a", {kAll});
+  const auto is_readable = [&port](int limit_ms) {
+    pollfd waited{port->readable_when_received(), POLLIN, 0};
+    return poll(&waited, 1, limit_ms) == 1;
+  };
+  EXPECT_FALSE(is_readable(0));
+  for (std::uint32_t round = 0; round < 200; ++round) {
+    wire.arrive({frame_to(1, round)});
+    ASSERT_TRUE(is_readable(20'000));
+    ASSERT_EQ(take(*port, *pool, 1).size(), 1U);
+    take(*port, *pool);  // finds none, and quiets the descriptor
+    ASSERT_FALSE(is_readable(0));
+  }
+}
+
+}  // namespace
+}  // namespace catena::io
