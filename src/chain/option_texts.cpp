@@ -21,6 +21,23 @@ Result<std::vector<device::DevicePreference>> parse_devices(std::string_view tex
   return device::parse_preferences(names);
 }
 
+Result<std::optional<SharingOptions>> sharing_options_of(std::string const& share, std::string const& parts,
+                                                         std::uint32_t compute_units) {
+  if (share.empty()) {
+    return parts.empty() && compute_units == 0
+               ? Result<std::optional<SharingOptions>>(std::nullopt)
+               : absl::InvalidArgumentError(
+                     "--parts and --compute-units say how NFs share a device; they take --share");
+  }
+  SharingOptions sharing;
+  CATENA_ASSIGN_OR_RETURN(sharing.mode, share::parse_mode(share));
+  sharing.compute_units = compute_units;
+  if (!parts.empty()) {
+    CATENA_ASSIGN_OR_RETURN(sharing.parts, share::parse_parts(parts));
+  }
+  return sharing;
+}
+
 Result<RunOptions> run_options_of(OptionTexts const& texts, ChainConfig& config) {
   RunOptions options;
   if (!texts.rx.empty()) {
@@ -45,15 +62,7 @@ Result<RunOptions> run_options_of(OptionTexts const& texts, ChainConfig& config)
     CATENA_ASSIGN_OR_RETURN(options.sync.profile, load_profile(texts.profile));
     options.profile_path = texts.profile;
   }
-  if (!texts.share.empty()) {
-    CATENA_ASSIGN_OR_RETURN(const share::Mode mode, share::parse_mode(texts.share));
-    options.sharing = SharingOptions{mode, std::nullopt, texts.compute_units};
-    if (!texts.parts.empty()) {
-      CATENA_ASSIGN_OR_RETURN(options.sharing->parts, share::parse_parts(texts.parts));
-    }
-  } else if (!texts.parts.empty() || texts.compute_units != 0) {
-    return absl::InvalidArgumentError("--parts and --compute-units say how NFs share a device; they take --share");
-  }
+  CATENA_ASSIGN_OR_RETURN(options.sharing, sharing_options_of(texts.share, texts.parts, texts.compute_units));
   options.record_path = texts.record;
   options.eve_path = texts.eve;
   options.trace_path = texts.trace;

@@ -37,6 +37,11 @@ struct OptionTexts {
 /// A `--device`: one, or several with commas between them. As device::parse_preferences().
 Result<std::vector<device::DevicePreference>> parse_devices(std::string_view text);
 
+/// `--share`, `--parts` and `--compute-units`, of which the empty ones and 0 were not given; none: --share was not.
+/// InvalidArgument says what is allowed.
+Result<std::optional<SharingOptions>> sharing_options_of(std::string const& share, std::string const& parts,
+                                                         std::uint32_t compute_units);
+
 /// What the options say of a run of a chain; chooses its shards where the file leaves their number open. Reads the cost
 /// profile that they name. InvalidArgument says what is allowed; as load_profile().
 Result<RunOptions> run_options_of(OptionTexts const& texts, ChainConfig& config);

@@ -7,7 +7,7 @@
 #include "device/remote/server_pool.hpp"
 #include "io/sink.hpp"
 #include "memory/packet_pool.hpp"
-#include "share/scheduler.hpp"
+#include "share/division.hpp"
 
 #include <catena/core/status.hpp>
 #include <catena/nf/persistent.hpp>
@@ -39,6 +39,8 @@ struct SharingOptions {
   share::Mode mode = share::Mode::kUncoordinated;
   std::optional<share::Parts> parts = std::nullopt;  ///< none: green contexts where the device has them, else blocks
   std::uint32_t compute_units = 0;                   ///< that they share; 0: all
+  /// With which they share it with the NFs of other chains, in its mode; null: they are alone.
+  std::shared_ptr<share::Division> division = nullptr;
 };
 
 /// What the command line adds to a chain file.

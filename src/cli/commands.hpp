@@ -30,7 +30,10 @@ struct ServiceArguments {
   std::string state;             ///< folder; empty: see service::default_state_folder()
   std::string metrics;           ///< address and port; empty: none
   std::vector<std::string> pci;  ///< devices for chains of the service
-  std::string name;              ///< of a chain; get: empty for all
+  std::string share;             ///< how NFs of all chains share a device; with it, as chain::OptionTexts:
+  std::string parts;
+  std::uint32_t compute_units = 0;
+  std::string name;  ///< of a chain; get: empty for all
   bool json = false;
   bool once = false;  ///< top: one frame
 };

@@ -28,6 +28,22 @@ void add_methods_option(CLI::App& command, RunArguments& arguments) {
       ->check(taken_by(chain::parse_methods_option));
 }
 
+void add_share_options(CLI::App& command, std::string& share, std::string& parts, std::uint32_t& compute_units) {
+  CLI::Option* given =
+      command
+          .add_option(
+              "--share", share,
+              "How NFs on the gpu share it: scheduled, fair, uncoordinated or temporal; without it each takes all")
+          ->check(CLI::IsMember({"scheduled", "fair", "uncoordinated", "temporal"}));
+  command
+      .add_option("--parts", parts, "With --share: what a part of the gpu is made of: green (contexts), blocks or none")
+      ->check(CLI::IsMember({"green", "blocks", "none"}))
+      ->needs(given);
+  command.add_option("--compute-units", compute_units, "With --share: so many are shared; all unless told")
+      ->check(CLI::Range(1, 65536))
+      ->needs(given);
+}
+
 void add_run_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
   command
@@ -54,20 +70,7 @@ void add_run_options(CLI::App& command, RunArguments& arguments) {
       ->check(CLI::IsMember({"on", "off"}));
   add_methods_option(command, arguments);
   command.add_option("--profile", arguments.profile, "Cost profile (file of `catena profile`) instead of the device's");
-  CLI::Option* share =
-      command
-          .add_option(
-              "--share", arguments.share,
-              "How NFs on the gpu share it: scheduled, fair, uncoordinated or temporal; without it each takes all")
-          ->check(CLI::IsMember({"scheduled", "fair", "uncoordinated", "temporal"}));
-  command
-      .add_option("--parts", arguments.parts,
-                  "With --share: what a part of the gpu is made of: green (contexts), blocks or none")
-      ->check(CLI::IsMember({"green", "blocks", "none"}))
-      ->needs(share);
-  command.add_option("--compute-units", arguments.compute_units, "With --share: so many are shared; all unless told")
-      ->check(CLI::Range(1, 65536))
-      ->needs(share);
+  add_share_options(command, arguments.share, arguments.parts, arguments.compute_units);
   command
       .add_option("--workers", arguments.workers,
                   "Threads that poll the stages; default: one a core, at most one a stage")

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <string>
 
 /// Options that several commands take. What they fill must be there when the command line is parsed.
@@ -12,6 +13,8 @@ namespace catena::cli {
 
 /// Whether a text is a `--device`.
 CLI::Validator device_names();
+/// --share, --parts and --compute-units.
+void add_share_options(CLI::App& command, std::string& share, std::string& parts, std::uint32_t& compute_units);
 void add_methods_option(CLI::App& command, RunArguments& arguments);
 /// The chain file, and all that a run of it may be told.
 void add_run_options(CLI::App& command, RunArguments& arguments);

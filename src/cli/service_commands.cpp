@@ -21,6 +21,7 @@ void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_p
   serve->add_option("--pci", service.pci, "PCI device that chains of root may use, as 0000:03:00.0; may be given often")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_share_options(*serve, service.share, service.parts, service.compute_units);
   serve->callback([&] { status = cli::serve(service, nf_path); });
 }
 

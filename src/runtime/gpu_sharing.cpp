@@ -15,26 +15,36 @@ namespace {
 using share::Mode;
 using share::Parts;
 
-/// How often speeds are looked at.
-constexpr std::chrono::milliseconds kPeriod{500};
+/// How often it is looked whether there are other parts.
+constexpr std::chrono::milliseconds kPeriod = share::Division::kPeriod;
 /// How often a stage is asked whether it has taken its offer.
 constexpr std::chrono::microseconds kOfferPeriod{100};
 constexpr int kMaxFailures = 3;
-/// P of the paper's section 5.3: small, so that few compute units are left over.
-constexpr double kGrowth = 0.02;
+/// NFs of all chains that share a device, where parts are fine enough for any number.
+constexpr std::size_t kMaxNfsOfAll = 64;
 /// Of an NF that was not measured: its launches have as many packets as a part has room for in a first step.
 constexpr share::NfCost kUnknown{.kernel = {1, 0}, .transfer = {}};
 
 }  // namespace
 
+GpuSharing::GpuSharing(std::shared_ptr<device::Device> device, chain::SharingOptions const& options,
+                       std::vector<Nf> nfs, std::uint32_t packet_bytes)
+    : device_(std::move(device)),
+      options_(options),
+      nfs_(std::move(nfs)),
+      stages_(nfs_.size()),
+      packet_bytes_(packet_bytes),
+      division_(is_alone() ? std::make_shared<share::Division>(options.mode) : options.division) {}
+
 Result<std::unique_ptr<GpuSharing>> GpuSharing::create(std::shared_ptr<device::Device> device,
                                                        chain::SharingOptions const& options, std::vector<Nf> nfs,
                                                        std::uint32_t packet_bytes) {
-  std::unique_ptr<GpuSharing> sharing(new GpuSharing(std::move(device), options, std::move(nfs)));
+  std::unique_ptr<GpuSharing> sharing(new GpuSharing(std::move(device), options, std::move(nfs), packet_bytes));
   CATENA_RETURN_IF_ERROR(sharing->settle_shape());
-  CATENA_ASSIGN_OR_RETURN(sharing->schedule_,
-                          sharing->schedule(packet_bytes, std::vector<double>(sharing->nfs_.size())));
-  CATENA_ASSIGN_OR_RETURN(sharing->partitions_, sharing->divide(sharing->schedule_));
+  CATENA_ASSIGN_OR_RETURN(
+      sharing->member_, sharing->division_->join(sharing->shape_, [self = sharing.get()] { return self->demands(); }));
+  sharing->parts_ = sharing->member_->parts();
+  CATENA_ASSIGN_OR_RETURN(sharing->partitions_, sharing->divide(sharing->parts_));
   if (options.mode == Mode::kTemporal) {
     // whether streams of the device wait for one another, before packets do
     CATENA_ASSIGN_OR_RETURN(const auto stream, sharing->device_->create_stream());
@@ -63,7 +73,7 @@ Status GpuSharing::settle_shape() {
     return absl::UnimplementedError(concat("--share ", to_string(options_.mode), " of ", options_.compute_units,
                                            " compute units takes --parts green: without parts kernels run anywhere"));
   }
-  if (is_apart() && shape_.sms < nfs_.size() * shape_.step && options_.parts == Parts::kGreen) {
+  if (is_alone() && is_apart() && shape_.sms < nfs_.size() * shape_.step && options_.parts == Parts::kGreen) {
     return absl::ResourceExhaustedError(concat(device_->info().name, " has ", shape_.sms,
                                                " compute units in groups of ", shape_.step, " to share, and ",
                                                nfs_.size(), " NFs: write --parts blocks, or --share uncoordinated"));
@@ -72,48 +82,71 @@ Status GpuSharing::settle_shape() {
   if (is_apart() && options_.parts != Parts::kGreen) {
     // parts of what runs at once, not of the units themselves: also where there are fewer of those than NFs
     constexpr std::uint32_t kFinest = 16;
-    shape_.sms = std::max<std::uint32_t>(shape_.sms, kFinest * static_cast<std::uint32_t>(nfs_.size()));
+    const std::size_t nfs = is_alone() ? nfs_.size() : kMaxNfsOfAll;
+    shape_.sms = std::max<std::uint32_t>(shape_.sms, kFinest * static_cast<std::uint32_t>(nfs));
   }
   return absl::OkStatus();
 }
 
-Result<share::Schedule> GpuSharing::schedule(std::uint32_t packet_bytes,
-                                             std::vector<double> const& packets_per_s) const {
+/// What the NFs want, and how fast they were since they were last asked.
+Result<std::vector<share::NfDemand>> GpuSharing::demands() {
+  const std::scoped_lock lock(traffic_mutex_);
+  std::vector<double> speeds(nfs_.size());
+  if (traffic_ != nullptr) {
+    Traffic now = traffic_();
+    const auto at = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(at - last_at_).count();
+    for (std::size_t i = 0; i < nfs_.size() && seconds > 0; ++i) {
+      speeds[i] = static_cast<double>(now.packets[i] - last_.packets[i]) / seconds;
+    }
+    if (std::any_of(speeds.begin(), speeds.end(), [](double speed) { return speed > 0; })) {
+      packet_bytes_ = now.packet_bytes;
+    }
+    last_ = std::move(now);
+    last_at_ = at;
+  }
   std::vector<share::NfDemand> demands;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
     Nf const& nf = nfs_[i];
-    const std::optional<share::NfCost> cost = nf.cost(packet_bytes);
+    const std::optional<share::NfCost> cost = nf.cost(packet_bytes_);
     if (!cost && options_.mode == Mode::kScheduled) {
       return absl::FailedPreconditionError(concat("--share scheduled needs to know what NF '", nf.name, "' costs on ",
                                                   device_->info().name, " with its rules, for packets of ",
-                                                  packet_bytes,
+                                                  packet_bytes_,
                                                   " bytes: measure it with `catena profile --nf CHAIN --device ",
                                                   device_->info().backend, "`, or write --share fair"));
     }
-    demands.push_back({nf.name, cost.value_or(kUnknown), packets_per_s[i], nf.latency_limit_ns});
+    demands.push_back({nf.name, cost.value_or(kUnknown), speeds[i], nf.latency_limit_ns});
   }
-  return share::schedule(options_.mode, demands, shape_, kGrowth);
+  return demands;
 }
 
-Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(share::Schedule const& schedule) const {
-  std::vector<std::shared_ptr<device::Partition>> parts(nfs_.size());
+/// A part of the device for each NF, or null. Parts of one size in one order are always the same compute units, so what
+/// lies in front of an NF's part is divided off, too, and given back.
+Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(
+    std::vector<share::Part> const& parts) const {
+  std::vector<std::shared_ptr<device::Partition>> own(nfs_.size());
   if (options_.parts != Parts::kGreen) {
-    return parts;
+    return own;
   }
   if (!is_apart()) {
     if (options_.compute_units != 0) {
       CATENA_ASSIGN_OR_RETURN(auto shared, device_->divide(std::array{shape_.sms}));
-      std::fill(parts.begin(), parts.end(), std::shared_ptr<device::Partition>(std::move(shared.front())));
+      std::fill(own.begin(), own.end(), std::shared_ptr<device::Partition>(std::move(shared.front())));
     }
-    return parts;
+    return own;
   }
   std::vector<std::uint32_t> sizes;
-  for (share::Share const& share : schedule.shares) {
-    sizes.push_back(share.sms);
+  const std::uint32_t in_front = parts.front().first;
+  if (in_front != 0) {
+    sizes.push_back(in_front);
+  }
+  for (share::Part const& part : parts) {
+    sizes.push_back(part.share.sms);
   }
   CATENA_ASSIGN_OR_RETURN(auto divided, device_->divide(sizes));
-  std::move(divided.begin(), divided.end(), parts.begin());
-  return parts;
+  std::move(divided.end() - static_cast<std::ptrdiff_t>(parts.size()), divided.end(), own.begin());
+  return own;
 }
 
 std::uint32_t GpuSharing::launch_packets(std::size_t nf, share::Share const& share) const {
@@ -141,7 +174,7 @@ kernel::LaunchBounds GpuSharing::bounds(std::size_t nf, share::Share const& shar
 }
 
 kernel::LaunchBounds GpuSharing::bounds_of(std::size_t nf) {
-  return bounds(nf, schedule_.shares[nf], partitions_[nf].get());
+  return bounds(nf, parts_[nf].share, partitions_[nf].get());
 }
 
 void GpuSharing::add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::size_t position) {
@@ -149,11 +182,15 @@ void GpuSharing::add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::
 }
 
 void GpuSharing::start(std::function<Traffic()> traffic) {
-  if (options_.mode != Mode::kScheduled) {
-    return;
+  {
+    const std::scoped_lock lock(traffic_mutex_);
+    traffic_ = std::move(traffic);
+    last_ = traffic_();
+    last_at_ = std::chrono::steady_clock::now();
   }
-  traffic_ = std::move(traffic);
-  thread_ = std::thread([this] { watch(); });
+  if (options_.mode == Mode::kScheduled || !is_alone()) {
+    thread_ = std::thread([this] { watch(); });
+  }
 }
 
 void GpuSharing::stop() {
@@ -165,6 +202,8 @@ void GpuSharing::stop() {
   if (thread_.joinable()) {
     thread_.join();
   }
+  const std::scoped_lock lock(traffic_mutex_);
+  traffic_ = nullptr;  // who asks from now on finds NFs that do nothing
 }
 
 /// False once stop() was called.
@@ -174,36 +213,21 @@ bool GpuSharing::sleep(std::chrono::microseconds time) {
 }
 
 void GpuSharing::watch() {
-  share::TrafficChange change;
   int failures = 0;  // in a row: each has taken memory beside the packets
-  Traffic last = traffic_();
   while (sleep(kPeriod)) {
-    const Traffic now = traffic_();
-    std::vector<double> speeds;
-    for (std::size_t i = 0; i < nfs_.size(); ++i) {
-      speeds.push_back(static_cast<double>(now.packets[i] - last.packets[i]) /
-                       std::chrono::duration<double>(kPeriod).count());
-    }
-    last = now;
     if (is_over()) {
       spdlog::warn("NFs share {} no more: it is out of use", device_->info().name);
+      member_.reset();
       return;
     }
-    if (!change.look(speeds) && !is_mixed_) {
-      continue;
-    }
-    const Result<share::Schedule> next = schedule(now.packet_bytes, speeds);
-    if (next.ok() && next->shares == schedule_.shares && !is_mixed_) {
-      continue;
-    }
-    const Result<bool> handed_out = next.ok() ? hand_out(*next) : Result<bool>(next.status());
-    if (handed_out.ok() && *handed_out) {
+    const Result<bool> followed = follow();
+    if (followed.ok() && *followed) {
       failures = 0;
-    } else if (handed_out.ok()) {
+    } else if (followed.ok()) {
       return;
     } else if (!is_over()) {
       spdlog::warn("NFs keep the parts of {} that they have: {}", device_->info().name,
-                   std::string(handed_out.status().message()));
+                   std::string(followed.status().message()));
       if (++failures == kMaxFailures) {
         return;
       }
@@ -211,15 +235,22 @@ void GpuSharing::watch() {
   }
 }
 
+/// Takes other parts where there are some. As hand_out().
+Result<bool> GpuSharing::follow() {
+  CATENA_RETURN_IF_ERROR(division_->look());
+  const std::vector<share::Part> parts = member_->parts();
+  return parts == parts_ && !is_mixed_ ? Result<bool>(true) : hand_out(parts);
+}
+
 /// Hands parts to the stages, one after another. False: the device is out of use, or stop() was called. An error:
 /// stages may have parts of before and of now.
-Result<bool> GpuSharing::hand_out(share::Schedule const& schedule) {
-  CATENA_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<device::Partition>> parts, divide(schedule));
+Result<bool> GpuSharing::hand_out(std::vector<share::Part> const& parts) {
+  CATENA_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<device::Partition>> partitions, divide(parts));
   // those of before live until no stage has launches on them
-  partitions_.insert(partitions_.end(), parts.begin(), parts.end());
+  partitions_.insert(partitions_.end(), partitions.begin(), partitions.end());
   is_mixed_ = true;
   for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
-    const kernel::LaunchBounds own = bounds(nf, schedule.shares[nf], parts[nf].get());
+    const kernel::LaunchBounds own = bounds(nf, parts[nf].share, partitions[nf].get());
     for (Shared const& shared : stages_[nf]) {
       DeviceUse& use = shared.side->use();
       CATENA_ASSIGN_OR_RETURN(auto attachment,
@@ -239,11 +270,11 @@ Result<bool> GpuSharing::hand_out(share::Schedule const& schedule) {
       shared.stage->reclaim().reset();
     }
   }
-  partitions_ = std::move(parts);
+  partitions_ = std::move(partitions);
   is_mixed_ = false;
   {
-    const std::scoped_lock lock(schedule_mutex_);
-    schedule_ = schedule;
+    const std::scoped_lock lock(parts_mutex_);
+    parts_ = parts;
   }
   changes_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -272,10 +303,10 @@ bool GpuSharing::is_over() const {
 }
 
 std::vector<GpuSharing::Allocation> GpuSharing::allocations() const {
-  const std::scoped_lock lock(schedule_mutex_);
+  const std::scoped_lock lock(parts_mutex_);
   std::vector<Allocation> all;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
-    all.push_back({nfs_[i].name, schedule_.shares[i].sms, launch_packets(i, schedule_.shares[i])});
+    all.push_back({nfs_[i].name, parts_[i].share.sms, launch_packets(i, parts_[i].share)});
   }
   return all;
 }

@@ -6,7 +6,7 @@
 #include "kernel/launch.hpp"
 #include "runtime/device_side.hpp"
 #include "runtime/device_stage.hpp"
-#include "share/scheduler.hpp"
+#include "share/division.hpp"
 
 #include <atomic>
 #include <condition_variable>
@@ -21,9 +21,9 @@
 
 namespace catena::runtime {
 
-/// How the NFs of a chain share their GPU: which part of it each has, and how many packets a launch. In mode
-/// `scheduled` it looks at the NFs' speeds as they run, and where those have changed hands out other parts, which the
-/// stages take between two launches.
+/// How the NFs of a chain share their GPU, among themselves and with those of other chains: which part of it each has,
+/// and how many packets a launch. Where the division has other parts for them, because in mode `scheduled` speeds have
+/// changed or because chains came or left, the stages take those between two launches.
 ///
 /// Call order: create() -> bounds_of() for each stage that is made -> add() -> start() -> stop(). Must outlive the
 /// stages, whose launches keep to parts of it, and not outlive their device.
@@ -51,8 +51,8 @@ class GpuSharing {
   };
 
   /// `packet_bytes`: that are expected on average. Errors: FailedPrecondition in mode `scheduled` for an NF that was
-  /// not measured; as share::schedule() and Device::divide(); Unimplemented for a mode or parts that the device does
-  /// not have.
+  /// not measured; as share::Division::join() and Device::divide(); Unimplemented for a mode or parts that the device
+  /// does not have.
   static Result<std::unique_ptr<GpuSharing>> create(std::shared_ptr<device::Device> device,
                                                     chain::SharingOptions const& options, std::vector<Nf> nfs,
                                                     std::uint32_t packet_bytes);
@@ -86,17 +86,19 @@ class GpuSharing {
     DeviceSide* side;
     std::size_t position;
   };
-  GpuSharing(std::shared_ptr<device::Device> device, chain::SharingOptions const& options, std::vector<Nf> nfs)
-      : device_(std::move(device)), options_(options), nfs_(std::move(nfs)), stages_(nfs_.size()) {}
+  GpuSharing(std::shared_ptr<device::Device> device, chain::SharingOptions const& options, std::vector<Nf> nfs,
+             std::uint32_t packet_bytes);
   Status settle_shape();
-  Result<share::Schedule> schedule(std::uint32_t packet_bytes, std::vector<double> const& packets_per_s) const;
-  Result<std::vector<std::shared_ptr<device::Partition>>> divide(share::Schedule const& schedule) const;
+  Result<std::vector<share::NfDemand>> demands();
+  Result<std::vector<std::shared_ptr<device::Partition>>> divide(std::vector<share::Part> const& parts) const;
   std::uint32_t launch_packets(std::size_t nf, share::Share const& share) const;
   kernel::LaunchBounds bounds(std::size_t nf, share::Share const& share, device::Partition* partition);
   void watch();
-  Result<bool> hand_out(share::Schedule const& schedule);
+  Result<bool> follow();
+  Result<bool> hand_out(std::vector<share::Part> const& parts);
   bool sleep(std::chrono::microseconds time);
   bool is_apart() const;
+  bool is_alone() const { return options_.division == nullptr; }
 
   std::shared_ptr<device::Device> device_;
   chain::SharingOptions options_;
@@ -106,15 +108,21 @@ class GpuSharing {
   kernel::Turns turns_;
   std::vector<std::shared_ptr<device::Partition>> partitions_;  ///< of each NF, or null
   std::vector<std::vector<Shared>> stages_;                     ///< of each NF
-  mutable std::mutex schedule_mutex_;                           ///< for others who read it than the thread
-  share::Schedule schedule_;
-  bool is_mixed_ = false;  ///< some stages have parts of schedule_, others of one that could not be handed out
+  mutable std::mutex parts_mutex_;                              ///< for others who read it than the thread
+  std::vector<share::Part> parts_;                              ///< that the stages have
+  bool is_mixed_ = false;     ///< some stages have parts_, others such as could not be handed out to all
+  std::mutex traffic_mutex_;  ///< of what follows; other chains' threads ask, too
   std::function<Traffic()> traffic_;
+  std::uint32_t packet_bytes_ = 0;
+  Traffic last_;
+  std::chrono::steady_clock::time_point last_at_;
   std::atomic<std::uint64_t> changes_{0};
   std::mutex mutex_;
   std::condition_variable stopping_changed_;
   bool is_stopping_ = false;
   std::thread thread_;
+  std::shared_ptr<share::Division> division_;
+  std::unique_ptr<share::Division::Member> member_;  ///< gone before what it asks
 };
 
 }  // namespace catena::runtime

@@ -145,6 +145,9 @@ ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared
     chain::use_servers(*servers_, applied.name, prepared.options);
   }
   prepared.options.switches = switches_;
+  if (Status shared = share_device(prepared); !shared.ok()) {
+    return {std::move(shared), ends_first};
+  }
   if (Status allowed = runtime::allow_processes(prepared.config, prepared.options); !allowed.ok()) {
     return {std::move(allowed), ends_first};
   }
@@ -167,6 +170,27 @@ ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared
   (*run)->start();
   put({applied, std::move(prepared.resources), *std::move(run), {}});
   return {absl::OkStatus(), true};
+}
+
+/// Has the chain's NFs share their device with those of the others, where the service does that.
+Status ChainSet::share_device(Prepared& prepared) {
+  if (!sharing_) {
+    return absl::OkStatus();
+  }
+  if (prepared.options.sharing) {
+    return absl::InvalidArgumentError(concat(prepared.config.file,
+                                             ": the NFs of all chains share devices here (`catena serve --share ",
+                                             share::to_string(sharing_->mode), "`); leave out --share"));
+  }
+  auto const& devices = prepared.options.devices.empty() ? prepared.config.devices : prepared.options.devices;
+  prepared.options.sharing = sharing_;
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<share::Division>& division = divisions_[device::to_string(devices.front())];
+  if (division == nullptr) {
+    division = std::make_shared<share::Division>(sharing_->mode);
+  }
+  prepared.options.sharing->division = division;
+  return absl::OkStatus();
 }
 
 void ChainSet::put(Entry entry) {

@@ -43,9 +43,11 @@ struct ChainView {
 class ChainSet {
  public:
   /// `registry` and `servers` must outlive it. `servers`: of the devices that chains use; null: they are opened in this
-  /// process.
-  ChainSet(nf::Registry const& registry, StateStore store, device::remote::ServerPool* servers)
-      : registry_(registry), store_(std::move(store)), servers_(servers) {}
+  /// process. `sharing`: how NFs of all chains share each device; none: every NF takes all of it, or what its chain
+  /// says.
+  ChainSet(nf::Registry const& registry, StateStore store, device::remote::ServerPool* servers,
+           std::optional<chain::SharingOptions> sharing)
+      : registry_(registry), store_(std::move(store)), servers_(servers), sharing_(std::move(sharing)) {}
 
   /// Waits for those that start_remembered() starts.
   ~ChainSet();
@@ -117,6 +119,7 @@ class ChainSet {
     bool is_done = false;  ///< the old chain is no more, whether or not the new one runs
   };
   Swap make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);
+  Status share_device(Prepared& prepared);
   void put(Entry entry);
   void start_again(Applied const& applied);
   bool has_claims() const;
@@ -128,9 +131,11 @@ class ChainSet {
   nf::Registry const& registry_;
   StateStore store_;
   device::remote::ServerPool* servers_;
+  std::optional<chain::SharingOptions> sharing_;
   std::shared_ptr<io::PortSwitches> switches_ = io::make_port_switches();
   mutable std::mutex mutex_;  ///< of what follows, and of store_
   std::map<std::string, Entry> chains_;
+  std::map<std::string, std::shared_ptr<share::Division>> divisions_;  ///< of each device, as chains name it
   bool is_ending_ = false;
   std::vector<std::thread> starting_;
   mutable std::mutex claims_mutex_;           ///< of claimed_; taken after mutex_

@@ -43,7 +43,8 @@ std::unique_ptr<device::remote::ServerPool> make_servers() {
 Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, nf::Registry const& registry) {
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
-  std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store), make_servers()));
+  std::unique_ptr<Service> service(
+      new Service(std::move(socket), registry, std::move(store), make_servers(), options.sharing));
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
     CATENA_ASSIGN_OR_RETURN(

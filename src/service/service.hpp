@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct ServiceOptions {
   std::string metrics;  ///< address and port; empty: none
   std::string version;
   std::vector<std::string> pci;  ///< devices that chains may use, as chain files name them
+  std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< see ChainSet
 };
 
 /// Chains that users start and stop over a control socket. One thread at a time.
@@ -42,8 +44,10 @@ class Service {
 
  private:
   Service(ControlSocket socket, nf::Registry const& registry, StateStore store,
-          std::unique_ptr<device::remote::ServerPool> servers)
-      : servers_(std::move(servers)), socket_(std::move(socket)), chains_(registry, std::move(store), servers_.get()) {}
+          std::unique_ptr<device::remote::ServerPool> servers, std::optional<chain::SharingOptions> sharing)
+      : servers_(std::move(servers)),
+        socket_(std::move(socket)),
+        chains_(registry, std::move(store), servers_.get(), std::move(sharing)) {}
 
   OwnWork own_work_;
   std::unique_ptr<device::remote::ServerPool> servers_;  ///< null: their program is missing
