@@ -66,8 +66,7 @@ MeasuredNf read_nf(Json const& json, std::string const& path, ProfileReader& rea
 }  // namespace
 
 Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> files) {
-  device::Hash128 hash;
-  hash.add_field(config.type).add_field(config.config.canonical());
+  std::vector<std::pair<std::string, std::string>> contents;
   for (nf::NamedFile const& file : files) {
     std::error_code error;
     if (file.is_written || !std::filesystem::is_regular_file(file.path, error)) {
@@ -78,9 +77,23 @@ Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> file
     if (!in.is_open() || in.bad()) {
       return absl::UnavailableError(concat(file.position, ": ", file.path, " cannot be read"));
     }
-    hash.add_field(file.key).add_field(content);
+    contents.emplace_back(file.key, content);
+  }
+  std::sort(contents.begin(), contents.end());  // in whichever order an NF reads them
+  device::Hash128 hash;
+  hash.add_field(config.type).add_field(config.config.canonical());
+  for (auto const& [key, content] : contents) {
+    hash.add_field(key).add_field(content);
   }
   return NfKey{config.type, hash.hex().substr(0, kHashDigits)};
+}
+
+Result<NfKey> key_of(NfConfig const& config) {
+  std::vector<nf::NamedFile> files;
+  for (auto const& [key, path] : config.config.files()) {
+    files.push_back({key, path, config.position, false});
+  }
+  return key_of(config, files);
 }
 
 void keep(std::vector<MeasuredNf>& all, MeasuredNf nf) {

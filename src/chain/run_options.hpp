@@ -34,6 +34,12 @@ struct NfProcesses {
   std::function<Status(NfConfig const&, ChainConfig const&)> try_out = {};
 };
 
+/// Parts of a GPU that another process hands out to the NFs of a chain, in their order. Any thread.
+struct GivenParts {
+  std::function<std::vector<share::Part>()> now;  ///< without SMs: it has not said yet, and the NF takes all
+  std::function<void(std::vector<share::Part> const&)> taken;  ///< the NFs have these now
+};
+
 /// How the NFs of a chain share its device: `--share`, `--parts` and `--compute-units`.
 struct SharingOptions {
   share::Mode mode = share::Mode::kUncoordinated;
@@ -41,6 +47,7 @@ struct SharingOptions {
   std::uint32_t compute_units = 0;                   ///< that they share; 0: all
   /// With which they share it with the NFs of other chains, in its mode; null: they are alone.
   std::shared_ptr<share::Division> division = nullptr;
+  std::optional<GivenParts> given = std::nullopt;  ///< takes the place of a division
 };
 
 /// What the command line adds to a chain file.

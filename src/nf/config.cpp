@@ -98,22 +98,24 @@ class DocumentStarts final : public YAML::EventHandler {
   bool seen_one_ = false;
 };
 
-void add_scalars(YAML::Node const& node, std::uint32_t depth, std::vector<std::string>& scalars) {
+/// Texts below `node`, each with the nearest key above it.
+void add_scalars(YAML::Node const& node, std::string const& key, std::uint32_t depth,
+                 std::vector<std::pair<std::string, std::string>>& scalars) {
   constexpr std::size_t kMost = 4096;
   if (scalars.size() > kMost || depth > kMaxDepth) {
     return;
   }
   if (node.IsScalar() && !node.Scalar().empty()) {
-    scalars.push_back(node.Scalar());
+    scalars.emplace_back(key, node.Scalar());
   }
   if (node.IsSequence()) {
     for (YAML::Node const& entry : node) {
-      add_scalars(entry, depth + 1, scalars);
+      add_scalars(entry, key, depth + 1, scalars);
     }
   }
   if (node.IsMap()) {
     for (auto const& entry : node) {
-      add_scalars(entry.second, depth + 1, scalars);
+      add_scalars(entry.second, entry.first.IsScalar() ? entry.first.Scalar() : key, depth + 1, scalars);
     }
   }
 }
@@ -489,15 +491,15 @@ std::string Config::canonical() const {
   return text;
 }
 
-std::vector<std::string> Config::files() const {
-  std::vector<std::string> names;
-  add_scalars(state_->node, 0, names);
-  std::set<std::string> files;
-  for (std::string const& name : names) {
+std::vector<std::pair<std::string, std::string>> Config::files() const {
+  std::vector<std::pair<std::string, std::string>> names;
+  add_scalars(state_->node, {}, 0, names);
+  std::set<std::pair<std::string, std::string>> files;
+  for (auto const& [key, name] : names) {
     std::error_code error;
-    const std::string path = fs::absolute(absolute(state_->file, name), error).lexically_normal().string();
+    std::string path = fs::absolute(absolute(state_->file, name), error).lexically_normal().string();
     if (!error && fs::is_regular_file(path, error)) {
-      files.insert(path);
+      files.emplace(key, std::move(path));
     }
   }
   return {files.begin(), files.end()};

@@ -28,6 +28,8 @@ struct alignas(PacketEntry) MessageHead {
 struct Heads {
   LaneHead lanes[2];
   alignas(64) SharedCounts counts;
+  alignas(64) std::atomic<std::uint64_t> given_part;
+  std::atomic<std::uint64_t> taken_part;
   LineRingHead lines;
 };
 
@@ -140,6 +142,22 @@ Result<Channel> Channel::map(Fd fd, ChannelShape shape) {
 }
 
 SharedCounts& Channel::counts() const { return memory_.as<Heads>().counts; }
+
+void Channel::give_part(GpuPart part) const {
+  memory_.as<Heads>().given_part.store(std::bit_cast<std::uint64_t>(part), std::memory_order_relaxed);
+}
+
+GpuPart Channel::given_part() const {
+  return std::bit_cast<GpuPart>(memory_.as<Heads>().given_part.load(std::memory_order_relaxed));
+}
+
+void Channel::take_part(GpuPart part) const {
+  memory_.as<Heads>().taken_part.store(std::bit_cast<std::uint64_t>(part), std::memory_order_relaxed);
+}
+
+GpuPart Channel::taken_part() const {
+  return std::bit_cast<GpuPart>(memory_.as<Heads>().taken_part.load(std::memory_order_relaxed));
+}
 
 LineRingHead& Channel::line_head() const { return memory_.as<Heads>().lines; }
 

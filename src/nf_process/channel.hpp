@@ -62,6 +62,14 @@ struct SharedCounts {
   std::atomic<std::uint64_t> bytes_to_host;
 };
 
+/// The part of a GPU that an NF has of what others share with it: see share::Part. No units: it was given none yet.
+struct GpuPart {
+  std::uint16_t first = 0;
+  std::uint16_t units = 0;
+  std::uint32_t packets_per_unit = 0;
+  bool operator==(GpuPart const&) const = default;
+};
+
 /// What one direction of a channel keeps in shared memory.
 struct alignas(64) LaneHead {
   std::atomic<std::uint32_t> pushed;             ///< messages since the beginning
@@ -132,6 +140,11 @@ class Channel {
   LaneWriter writer_to_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
   LaneReader reader_of_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
   SharedCounts& counts() const;
+  /// Which part the NF has: what who started it says, and what the NF says it has taken. Any thread.
+  void give_part(GpuPart part) const;
+  GpuPart given_part() const;
+  void take_part(GpuPart part) const;
+  GpuPart taken_part() const;
   // Precondition: the shape has lines.
   LineWriter line_writer() const { return {line_head(), line_ring()}; }
   LineReader line_reader() const { return {line_head(), line_ring()}; }

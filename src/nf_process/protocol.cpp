@@ -148,7 +148,10 @@ std::string to_json(Setup const& setup) {
                {"units_per_launch", setup.units_per_launch},
                {"launches_in_flight", setup.launches_in_flight},
                {"device_limit_ms", setup.device_limit_ms},
-               {"max_batch_delay_us", setup.max_batch_delay_us}});
+               {"max_batch_delay_us", setup.max_batch_delay_us},
+               {"share", setup.sharing ? setup.sharing->mode : ""},
+               {"parts", setup.sharing ? setup.sharing->parts : ""},
+               {"compute_units", setup.sharing ? setup.sharing->compute_units : 0}});
 }
 
 Result<Setup> read_setup(std::string_view text) {
@@ -171,6 +174,10 @@ Result<Setup> read_setup(std::string_view text) {
     value.at("launches_in_flight").get_to(setup.launches_in_flight);
     value.at("device_limit_ms").get_to(setup.device_limit_ms);
     value.at("max_batch_delay_us").get_to(setup.max_batch_delay_us);
+    SharedGpu sharing{value.at("share"), value.at("parts"), value.at("compute_units")};
+    if (!sharing.mode.empty()) {
+      setup.sharing = std::move(sharing);
+    }
     return setup;
   });
 }

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,13 @@ struct Described {
   bool has_kernel = false;
 };
 
+/// How an NF on a GPU shares it with others: see chain::SharingOptions. Which part it has, the channel says.
+struct SharedGpu {
+  std::string mode;
+  std::string parts;
+  std::uint32_t compute_units = 0;
+};
+
 /// All that the NF and its part of the data path are made from.
 struct Setup {
   std::string file;  ///< the chain file's name
@@ -73,6 +81,7 @@ struct Setup {
   std::uint32_t launches_in_flight = 0;
   std::uint32_t device_limit_ms = 0;
   std::uint32_t max_batch_delay_us = 0;
+  std::optional<SharedGpu> sharing = std::nullopt;
 };
 
 struct Started {

@@ -2,10 +2,12 @@
 // The program of an NF's process: the data path of one NF, whose packets come from another process (see
 // nf_process/process.hpp), which starts it in a sandbox; people do not.
 #include "chain/chain_file.hpp"
+#include "chain/option_texts.hpp"
 #include "nf/plugins.hpp"
 #include "nf_process/protocol.hpp"
 #include "nf_program/channel_ends.hpp"
 #include "nf_program/host.hpp"
+#include "runtime/gpu_sharing.hpp"
 #include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -77,6 +79,23 @@ class Path {
   nf::Instance& instance() { return session_->instance(0); }
 
  private:
+  /// The NF keeps to the part that the channel says, and says so there.
+  Result<chain::SharingOptions> share_gpu(nf_process::SharedGpu const& shared) {
+    CATENA_ASSIGN_OR_RETURN(const auto options,
+                            chain::sharing_options_of(shared.mode, shared.parts, shared.compute_units));
+    if (!options) {
+      return absl::InvalidArgumentError("a GPU that is shared in no way");
+    }
+    chain::SharingOptions sharing = *options;
+    sharing.given = chain::GivenParts{
+        [this] {
+          const nf_process::GpuPart part = channel_.given_part();
+          return std::vector{share::Part{part.first, {part.units, part.packets_per_unit}}};
+        },
+        [this](std::vector<share::Part> const& parts) { channel_.take_part(runtime::as_given(parts.front())); }};
+    return sharing;
+  }
+
   Path(Host& host, Channel channel, std::uint32_t slots)
       : host_(&host), channel_(std::move(channel)), reasons_(slots) {}
 
@@ -97,6 +116,9 @@ class Path {
     options.ends = setup.ends;
     options.context = setup.context;
     options.with_records = setup.records;
+    if (setup.sharing) {
+      CATENA_ASSIGN_OR_RETURN(options.sharing, share_gpu(*setup.sharing));
+    }
     options.open_device = [host = host_](device::DevicePreference const& /*of_the_chain*/, std::string* why) {
       return host->open_device(why);
     };

@@ -22,17 +22,26 @@ constexpr std::chrono::microseconds kOfferPeriod{100};
 constexpr int kMaxFailures = 3;
 /// NFs of all chains that share a device, where parts are fine enough for any number.
 constexpr std::size_t kMaxNfsOfAll = 64;
+/// The same where another process hands them out, which costs no look at anything else.
+constexpr std::chrono::milliseconds kGivenPeriod{20};
 /// Of an NF that was not measured: its launches have as many packets as a part has room for in a first step.
 constexpr share::NfCost kUnknown{.kernel = {1, 0}, .transfer = {}};
 
 }  // namespace
 
+nf_process::GpuPart as_given(share::Part const& part) {
+  return {static_cast<std::uint16_t>(part.first), static_cast<std::uint16_t>(part.share.sms),
+          part.share.packets_per_sm};
+}
+
 GpuSharing::GpuSharing(std::shared_ptr<device::Device> device, chain::SharingOptions const& options,
                        std::vector<Nf> nfs, std::uint32_t packet_bytes)
     : device_(std::move(device)),
+      info_(device_->info()),
       options_(options),
       nfs_(std::move(nfs)),
       stages_(nfs_.size()),
+      elsewhere_(nfs_.size()),
       packet_bytes_(packet_bytes),
       division_(is_alone() ? std::make_shared<share::Division>(options.mode) : options.division) {}
 
@@ -41,9 +50,11 @@ Result<std::unique_ptr<GpuSharing>> GpuSharing::create(std::shared_ptr<device::D
                                                        std::uint32_t packet_bytes) {
   std::unique_ptr<GpuSharing> sharing(new GpuSharing(std::move(device), options, std::move(nfs), packet_bytes));
   CATENA_RETURN_IF_ERROR(sharing->settle_shape());
-  CATENA_ASSIGN_OR_RETURN(
-      sharing->member_, sharing->division_->join(sharing->shape_, [self = sharing.get()] { return self->demands(); }));
-  sharing->parts_ = sharing->member_->parts();
+  if (!options.given) {
+    CATENA_ASSIGN_OR_RETURN(sharing->member_, sharing->division_->join(
+                                                  sharing->shape_, [self = sharing.get()] { return self->demands(); }));
+  }
+  CATENA_ASSIGN_OR_RETURN(sharing->parts_, sharing->parts_now());
   CATENA_ASSIGN_OR_RETURN(sharing->partitions_, sharing->divide(sharing->parts_));
   if (options.mode == Mode::kTemporal) {
     // whether streams of the device wait for one another, before packets do
@@ -51,7 +62,33 @@ Result<std::unique_ptr<GpuSharing>> GpuSharing::create(std::shared_ptr<device::D
     CATENA_ASSIGN_OR_RETURN(const auto event, stream->record());
     CATENA_RETURN_IF_ERROR(stream->wait_for(*event));
   }
+  if (sharing->are_all_elsewhere()) {
+    sharing->device_ = nullptr;
+  }
   return sharing;
+}
+
+/// What the NFs are to have now.
+Result<std::vector<share::Part>> GpuSharing::parts_now() {
+  if (!options_.given) {
+    CATENA_RETURN_IF_ERROR(division_->look());
+    return member_->parts();
+  }
+  std::vector<share::Part> parts = options_.given->now();
+  for (share::Part& part : parts) {
+    if (part.share.batch() == 0) {
+      part = {0, {shape_.sms, kUnknown.max_packets_per_sm}};
+    }
+    if (std::uint64_t{part.first} + part.share.sms > shape_.sms) {
+      return absl::InvalidArgumentError(
+          concat("a part of ", part.share.sms, " from ", part.first, " on, of ", shape_.sms));
+    }
+  }
+  return parts;
+}
+
+bool GpuSharing::are_all_elsewhere() const {
+  return std::all_of(nfs_.begin(), nfs_.end(), [](Nf const& nf) { return nf.is_elsewhere; });
 }
 
 /// Whether NFs have parts of their own.
@@ -59,7 +96,7 @@ bool GpuSharing::is_apart() const { return options_.mode == Mode::kScheduled || 
 
 /// How many compute units there are to share, and in which multiples.
 Status GpuSharing::settle_shape() {
-  const std::uint32_t all = device_->info().compute_units;
+  const std::uint32_t all = info_.compute_units;
   shape_ = {options_.compute_units == 0 ? all : std::min(options_.compute_units, all), 1};
   if (options_.parts == Parts::kGreen) {
     CATENA_ASSIGN_OR_RETURN(const auto parts, device_->divide(std::array{1U}));
@@ -74,9 +111,9 @@ Status GpuSharing::settle_shape() {
                                            " compute units takes --parts green: without parts kernels run anywhere"));
   }
   if (is_alone() && is_apart() && shape_.sms < nfs_.size() * shape_.step && options_.parts == Parts::kGreen) {
-    return absl::ResourceExhaustedError(concat(device_->info().name, " has ", shape_.sms,
-                                               " compute units in groups of ", shape_.step, " to share, and ",
-                                               nfs_.size(), " NFs: write --parts blocks, or --share uncoordinated"));
+    return absl::ResourceExhaustedError(concat(info_.name, " has ", shape_.sms, " compute units in groups of ",
+                                               shape_.step, " to share, and ", nfs_.size(),
+                                               " NFs: write --parts blocks, or --share uncoordinated"));
   }
   units_ = shape_.sms;
   if (is_apart() && options_.parts != Parts::kGreen) {
@@ -111,10 +148,9 @@ Result<std::vector<share::NfDemand>> GpuSharing::demands() {
     const std::optional<share::NfCost> cost = nf.cost(packet_bytes_);
     if (!cost && options_.mode == Mode::kScheduled) {
       return absl::FailedPreconditionError(concat("--share scheduled needs to know what NF '", nf.name, "' costs on ",
-                                                  device_->info().name, " with its rules, for packets of ",
-                                                  packet_bytes_,
+                                                  info_.name, " with its rules, for packets of ", packet_bytes_,
                                                   " bytes: measure it with `catena profile --nf CHAIN --device ",
-                                                  device_->info().backend, "`, or write --share fair"));
+                                                  info_.backend, "`, or write --share fair"));
     }
     demands.push_back({nf.name, cost.value_or(kUnknown), speeds[i], nf.latency_limit_ns});
   }
@@ -126,7 +162,7 @@ Result<std::vector<share::NfDemand>> GpuSharing::demands() {
 Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(
     std::vector<share::Part> const& parts) const {
   std::vector<std::shared_ptr<device::Partition>> own(nfs_.size());
-  if (options_.parts != Parts::kGreen) {
+  if (options_.parts != Parts::kGreen || are_all_elsewhere()) {
     return own;
   }
   if (!is_apart()) {
@@ -181,12 +217,20 @@ void GpuSharing::add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::
   stages_[nf].push_back({&stage, &side, position});
 }
 
+void GpuSharing::add(std::size_t nf, ProcessStage& stage) {
+  elsewhere_[nf] = &stage;
+  stage.give_part(as_given(parts_[nf]));
+}
+
 void GpuSharing::start(std::function<Traffic()> traffic) {
   {
     const std::scoped_lock lock(traffic_mutex_);
     traffic_ = std::move(traffic);
     last_ = traffic_();
     last_at_ = std::chrono::steady_clock::now();
+  }
+  if (options_.given) {
+    options_.given->taken(parts_);
   }
   if (options_.mode == Mode::kScheduled || !is_alone()) {
     thread_ = std::thread([this] { watch(); });
@@ -214,9 +258,9 @@ bool GpuSharing::sleep(std::chrono::microseconds time) {
 
 void GpuSharing::watch() {
   int failures = 0;  // in a row: each has taken memory beside the packets
-  while (sleep(kPeriod)) {
+  while (sleep(options_.given ? kGivenPeriod : kPeriod)) {
     if (is_over()) {
-      spdlog::warn("NFs share {} no more: it is out of use", device_->info().name);
+      spdlog::warn("NFs share {} no more: it is out of use", info_.name);
       member_.reset();
       return;
     }
@@ -226,8 +270,7 @@ void GpuSharing::watch() {
     } else if (followed.ok()) {
       return;
     } else if (!is_over()) {
-      spdlog::warn("NFs keep the parts of {} that they have: {}", device_->info().name,
-                   std::string(followed.status().message()));
+      spdlog::warn("NFs keep the parts of {} that they have: {}", info_.name, std::string(followed.status().message()));
       if (++failures == kMaxFailures) {
         return;
       }
@@ -237,8 +280,7 @@ void GpuSharing::watch() {
 
 /// Takes other parts where there are some. As hand_out().
 Result<bool> GpuSharing::follow() {
-  CATENA_RETURN_IF_ERROR(division_->look());
-  const std::vector<share::Part> parts = member_->parts();
+  CATENA_ASSIGN_OR_RETURN(const std::vector<share::Part> parts, parts_now());
   return parts == parts_ && !is_mixed_ ? Result<bool>(true) : hand_out(parts);
 }
 
@@ -250,6 +292,9 @@ Result<bool> GpuSharing::hand_out(std::vector<share::Part> const& parts) {
   partitions_.insert(partitions_.end(), partitions.begin(), partitions.end());
   is_mixed_ = true;
   for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
+    if (elsewhere_[nf] != nullptr) {
+      elsewhere_[nf]->give_part(as_given(parts[nf]));  // it takes that in its own time
+    }
     const kernel::LaunchBounds own = bounds(nf, parts[nf].share, partitions[nf].get());
     for (Shared const& shared : stages_[nf]) {
       DeviceUse& use = shared.side->use();
@@ -275,6 +320,9 @@ Result<bool> GpuSharing::hand_out(std::vector<share::Part> const& parts) {
   {
     const std::scoped_lock lock(parts_mutex_);
     parts_ = parts;
+  }
+  if (options_.given) {
+    options_.given->taken(parts);
   }
   changes_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -306,7 +354,8 @@ std::vector<GpuSharing::Allocation> GpuSharing::allocations() const {
   const std::scoped_lock lock(parts_mutex_);
   std::vector<Allocation> all;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
-    all.push_back({nfs_[i].name, parts_[i].share.sms, launch_packets(i, parts_[i].share)});
+    const bool is_taken = elsewhere_[i] == nullptr || elsewhere_[i]->taken_part() == as_given(parts_[i]);
+    all.push_back({nfs_[i].name, parts_[i].share.sms, launch_packets(i, parts_[i].share), is_taken});
   }
   return all;
 }

@@ -6,6 +6,7 @@
 #include "kernel/launch.hpp"
 #include "runtime/device_side.hpp"
 #include "runtime/device_stage.hpp"
+#include "runtime/process_stage.hpp"
 #include "share/division.hpp"
 
 #include <atomic>
@@ -20,6 +21,9 @@
 #include <vector>
 
 namespace catena::runtime {
+
+/// A part as it is told to the process of an NF.
+nf_process::GpuPart as_given(share::Part const& part);
 
 /// How the NFs of a chain share their GPU, among themselves and with those of other chains: which part of it each has,
 /// and how many packets a launch. Where the division has other parts for them, because in mode `scheduled` speeds have
@@ -38,6 +42,7 @@ class GpuSharing {
     std::uint32_t stages = 1;         ///< that share its part: one a shard
     std::uint32_t least_packets = 1;  ///< of a launch's room, whatever the part: a unit
     std::uint32_t most_packets = UINT32_MAX;
+    bool is_elsewhere = false;  ///< in a process of its own, which keeps to the part itself
   };
   /// What runs now. Any thread.
   struct Traffic {
@@ -48,11 +53,12 @@ class GpuSharing {
     std::string nf;
     std::uint32_t units = 0;           ///< compute units; where parts are none of those, so many of what there is
     std::uint32_t launch_packets = 0;  ///< at most, of each of its stages
+    bool is_taken = true;              ///< the NF has it; one elsewhere says so itself
   };
 
-  /// `packet_bytes`: that are expected on average. Errors: FailedPrecondition in mode `scheduled` for an NF that was
-  /// not measured; as share::Division::join() and Device::divide(); Unimplemented for a mode or parts that the device
-  /// does not have.
+  /// `device`: kept where an NF is not elsewhere. `packet_bytes`: that are expected on average. Errors:
+  /// FailedPrecondition in mode `scheduled` for an NF that was not measured; as share::Division::join() and
+  /// Device::divide(); Unimplemented for a mode or parts that the device does not have.
   static Result<std::unique_ptr<GpuSharing>> create(std::shared_ptr<device::Device> device,
                                                     chain::SharingOptions const& options, std::vector<Nf> nfs,
                                                     std::uint32_t packet_bytes);
@@ -65,6 +71,8 @@ class GpuSharing {
   /// A stage of NF number `nf`, whose kernel `side` has as that of NF `position` of the chain; both outlive start() ..
   /// stop().
   void add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::size_t position);
+  /// The stage of NF number `nf`, which is elsewhere; it outlives start() .. stop().
+  void add(std::size_t nf, ProcessStage& stage);
   /// Begins to look after the parts, in a thread of its own, where the mode asks for that.
   void start(std::function<Traffic()> traffic);
   /// Ends that. Stages keep what they have.
@@ -98,9 +106,12 @@ class GpuSharing {
   Result<bool> hand_out(std::vector<share::Part> const& parts);
   bool sleep(std::chrono::microseconds time);
   bool is_apart() const;
-  bool is_alone() const { return options_.division == nullptr; }
+  bool are_all_elsewhere() const;
+  bool is_alone() const { return options_.division == nullptr && !options_.given; }
+  Result<std::vector<share::Part>> parts_now();
 
-  std::shared_ptr<device::Device> device_;
+  std::shared_ptr<device::Device> device_;  ///< null: all NFs are elsewhere
+  device::DeviceInfo info_;
   chain::SharingOptions options_;
   std::vector<Nf> nfs_;
   share::GpuShape shape_;
@@ -108,6 +119,7 @@ class GpuSharing {
   kernel::Turns turns_;
   std::vector<std::shared_ptr<device::Partition>> partitions_;  ///< of each NF, or null
   std::vector<std::vector<Shared>> stages_;                     ///< of each NF
+  std::vector<ProcessStage*> elsewhere_;                        ///< of each NF, or null
   mutable std::mutex parts_mutex_;                              ///< for others who read it than the thread
   std::vector<share::Part> parts_;                              ///< that the stages have
   bool is_mixed_ = false;     ///< some stages have parts_, others such as could not be handed out to all

@@ -44,7 +44,11 @@ Result<std::unique_ptr<nf_process::IsolatedNf>> start_process(chain::NfConfig co
   process.name = config.name;
   process.position = config.position;
   process.wanted = {config.type, config.plugin};
-  process.files = readable(config.config.files());
+  std::vector<std::string> paths;
+  for (auto const& [key, path] : config.config.files()) {
+    paths.push_back(path);
+  }
+  process.files = readable(std::move(paths));
   process.container = config.container;
   if (!config.plugin.empty() && !config.has_plugin_inside) {
     process.files.push_back(config.plugin);

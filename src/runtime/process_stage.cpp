@@ -53,6 +53,7 @@ Result<Progress> ProcessStage::poll() {
     }
   }
   if (link_ != nullptr) {
+    exchange_parts();
     const bool is_gone = link_->is_gone.load(std::memory_order_acquire);  // then nothing more is written
     worked = receive();
     if (is_gone) {
@@ -81,6 +82,11 @@ void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
   }
   messages_ = 0;
   seen_.clear();
+}
+
+void ProcessStage::exchange_parts() {
+  link_->channel.give_part(part_.load(std::memory_order_relaxed));
+  taken_part_.store(link_->channel.taken_part(), std::memory_order_relaxed);
 }
 
 /// Those that are there, about units that come back later: the process has no room for more.

@@ -8,6 +8,7 @@
 #include "runtime/stage.hpp"
 #include "runtime/unit_lines.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,10 @@ class ProcessStage final : public HostStage {
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   std::vector<int> sockets() const override { return {process_->bell()}; }
+  /// The NF is to keep to this part of its GPU, in this life and the next ones. Any thread.
+  void give_part(nf_process::GpuPart part) { part_.store(part); }
+  /// Which one it says that it has. Any thread.
+  nf_process::GpuPart taken_part() const { return taken_part_.load(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -40,6 +45,7 @@ class ProcessStage final : public HostStage {
     Clock::time_point at;
   };
   void begin(std::shared_ptr<nf_process::Link> link);
+  void exchange_parts();
   bool receive();
   Status gather_lines();
   Status take_lines_of(memory::Unit const& unit);
@@ -80,6 +86,8 @@ class ProcessStage final : public HostStage {
   std::uint32_t messages_ = 0;                    ///< sent in this life
   std::vector<std::uint64_t> seen_;               ///< of the counts, in this life
   Clock::time_point closed_at_;
+  std::atomic<nf_process::GpuPart> part_{};
+  std::atomic<nf_process::GpuPart> taken_part_{};
 };
 
 }  // namespace catena::runtime

@@ -234,7 +234,8 @@ std::string to_json(Report const& report) {
   if (!report.sharing.empty()) {
     nlohmann::ordered_json parts = nlohmann::ordered_json::array();
     for (PartReport const& part : report.parts) {
-      parts.push_back({{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}});
+      parts.push_back(
+          {{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}, {"taken", part.is_taken}});
     }
     json["share"] = {{"mode", report.sharing}, {"changes", report.sharing_changes}, {"parts", std::move(parts)}};
   }

@@ -61,6 +61,7 @@ struct PartReport {
   std::uint32_t units = 0;           ///< as GpuSharing::Allocation
   std::uint32_t launch_packets = 0;  ///< at most
   std::string text;                  ///< for people
+  bool is_taken = true;              ///< the NF keeps to it by now
 };
 
 /// A run so far, or its end: then in == sent + every drop.

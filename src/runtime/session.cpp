@@ -85,6 +85,9 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
         config.type = instance->descriptor().type;  // a plug-in says itself which NF it is
       }
       first.push_back({config, std::move(instance)});
+      if (options.sharing) {
+        first.back().key = findings.take(chain::key_of(config));
+      }
       config.on = plan::Processor::kCpu;  // as far as this process is concerned
       continue;
     }
@@ -178,6 +181,10 @@ Status Session::start_nfs(chain::RunOptions const& options) {
       nf_process::Setup setup = setup_of(entry.config, config_);
       setup.records = !options.record_path.empty();
       setup.alerts = !options.eve_path.empty();
+      if (sharing_ != nullptr && is_elsewhere(entry)) {
+        setup.sharing = {std::string(share::to_string(sharing_options_.mode)),
+                         std::string(share::to_string(*sharing_options_.parts)), sharing_options_.compute_units};
+      }
       isolated->prepare(std::move(setup));
     }
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
@@ -253,16 +260,23 @@ Status Session::make_device_sides(chain::RunOptions const& options) {
   return absl::OkStatus();
 }
 
-/// What parts of the device are made of, where nobody said.
-Status Session::settle_sharing(chain::RunOptions& options) const {
-  if (!options.sharing || opened_.empty()) {
+/// Which device NFs share, and what parts of it are made of, where nobody said. NFs in processes of their own open it
+/// themselves: this one only asks it what there is to share.
+Status Session::settle_sharing(chain::RunOptions& options) {
+  if (!options.sharing) {
     return absl::OkStatus();
   }
-  if (opened_.size() > 1) {
+  if (config_.devices.size() > 1) {
     return absl::InvalidArgumentError("--share is for the NFs of one device, and the chain has several");
   }
-  if (!options.sharing->parts) {
-    const auto part = opened_.front()->divide(std::array{1U});
+  if (!opened_.empty()) {
+    shared_device_ = opened_.front();
+  } else if (options.open_device && has_isolated_on_gpu()) {
+    std::string why;
+    CATENA_ASSIGN_OR_RETURN(shared_device_, options.open_device(config_.devices.front(), &why));
+  }
+  if (shared_device_ != nullptr && !options.sharing->parts) {
+    const auto part = shared_device_->divide(std::array{1U});
     if (!part.ok() && !absl::IsUnimplemented(part.status())) {
       return part.status();
     }
@@ -271,28 +285,42 @@ Status Session::settle_sharing(chain::RunOptions& options) const {
   return absl::OkStatus();
 }
 
+bool Session::has_isolated_on_gpu() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](auto const& of_nf) { return is_elsewhere(*of_nf.front()); });
+}
+
+/// Whether the NF is on a GPU, in a process of its own.
+bool Session::is_elsewhere(Entry const& entry) {
+  return entry.config.isolation == chain::Isolation::kProcess && entry.config.on == plan::Processor::kGpu;
+}
+
 Status Session::make_sharing(chain::RunOptions const& options) {
-  if (!options.sharing || devices_.empty()) {
+  const std::shared_ptr<device::Device> device = std::move(shared_device_);
+  if (!options.sharing || device == nullptr) {
     return absl::OkStatus();
   }
-  const auto profile = std::make_shared<chain::CostProfile>(sync_for(options, opened_.front()->info()).profile);
+  const auto profile = std::make_shared<chain::CostProfile>(sync_for(options, device->info()).profile);
   std::vector<GpuSharing::Nf> nfs;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    kernel::DeviceNf const* const kernel = devices_.front()->kernel_of(i);
-    if (kernel == nullptr) {
+    Entry const& entry = first_of(i);
+    kernel::DeviceNf const* const kernel = devices_.empty() ? nullptr : devices_.front()->kernel_of(i);
+    if (kernel == nullptr && !is_elsewhere(entry)) {
       continue;
     }
-    Entry const& entry = first_of(i);
     shared_by_.push_back(i);
     nfs.push_back({entry.config.name,
                    [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
-                   1000.0 * entry.config.latency_limit_us, kernel->spec().group_size,
+                   1000.0 * entry.config.latency_limit_us, kernel == nullptr ? 1 : kernel->spec().group_size,
                    static_cast<std::uint32_t>(entries_[i].size()), config_.tuning.unit_packets,
-                   config_.tuning.unit_packets * config_.tuning.units_per_launch});
+                   config_.tuning.unit_packets * config_.tuning.units_per_launch, kernel == nullptr});
+  }
+  if (nfs.empty()) {
+    return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(config_.rx));
-  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(opened_.front(), *options.sharing, std::move(nfs),
+  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(device, *options.sharing, std::move(nfs),
                                                        static_cast<std::uint32_t>(std::ceil(packets.average_bytes()))));
+  sharing_options_ = *options.sharing;
   return absl::OkStatus();
 }
 
@@ -473,6 +501,11 @@ Status Session::add_nf_stages(Section& section, LineBook* lines) {
   return absl::OkStatus();
 }
 
+/// Of an NF that shares the device, its number among those.
+std::size_t Session::number_in_sharing(std::size_t position) const {
+  return static_cast<std::size_t>(std::find(shared_by_.begin(), shared_by_.end(), position) - shared_by_.begin());
+}
+
 Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines) {
   Entry& entry = section.shards[shard].nfs[number];
   const auto position = static_cast<std::uint32_t>(section.part.first + number);
@@ -481,10 +514,12 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
   if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
-    add_host_stage(
-        std::make_unique<ProcessStage>(*entry.instance, position, isolated->process(), pool_of(shard), in, out,
-                                       std::chrono::milliseconds(config_.tuning.device_limit_ms), lines),
-        suffix);
+    auto stage = std::make_unique<ProcessStage>(*entry.instance, position, isolated->process(), pool_of(shard), in, out,
+                                                std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
+    if (sharing_ != nullptr && is_elsewhere(entry)) {
+      sharing_->add(number_in_sharing(position), *stage);
+    }
+    add_host_stage(std::move(stage), suffix);
     entry.stage = stages_.back().get();
     return absl::OkStatus();
   }
@@ -504,17 +539,15 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   options.trace = trace_of_next_stage(concat(entry.config.name, suffix));
   options.live_clock = live_clock;
   options.lines = lines;
-  const auto shared = std::find(shared_by_.begin(), shared_by_.end(), position);
-  const auto number_in_sharing = static_cast<std::size_t>(shared - shared_by_.begin());
   if (sharing_ != nullptr) {
-    options.bounds = sharing_->bounds_of(number_in_sharing);
+    options.bounds = sharing_->bounds_of(number_in_sharing(position));
   }
   CATENA_ASSIGN_OR_RETURN(auto stage,
                           DeviceStage::create(*entry.instance, position, *kernel, pool_of(shard), in, out, options));
   entry.device_stage = stage.get();
   entry.stage = stage.get();
   if (sharing_ != nullptr) {
-    sharing_->add(number_in_sharing, *stage, *device, position);
+    sharing_->add(number_in_sharing(position), *stage, *device, position);
   }
   stages_.push_back(std::move(stage));
   return absl::OkStatus();

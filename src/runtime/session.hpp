@@ -103,7 +103,10 @@ class Session {
   Status open_devices(chain::RunOptions const& options);
   Status settle_unit_packets(chain::RunOptions const& options);
   Status make_device_sides(chain::RunOptions const& options);
-  Status settle_sharing(chain::RunOptions& options) const;
+  Status settle_sharing(chain::RunOptions& options);
+  bool has_isolated_on_gpu() const;
+  static bool is_elsewhere(Entry const& entry);
+  std::size_t number_in_sharing(std::size_t position) const;
   Status make_sharing(chain::RunOptions const& options);
   GpuSharing::Traffic traffic() const;
   Status start_nfs(chain::RunOptions const& options);
@@ -145,7 +148,9 @@ class Session {
   std::vector<Section> sections_;                        ///< at least one
   std::vector<std::vector<Entry*>> entries_;             ///< of each NF of the chain: one for each of its shards
   std::vector<std::unique_ptr<DeviceSide>> devices_;     ///< of shard i number i modulo their number; may be none
+  std::shared_ptr<device::Device> shared_device_;        ///< while the parts of it are settled
   std::unique_ptr<GpuSharing> sharing_;                  ///< null: every NF takes all of the device
+  chain::SharingOptions sharing_options_;                ///< of sharing_
   std::vector<std::size_t> shared_by_;                   ///< positions of the NFs of sharing_
   std::vector<std::unique_ptr<io::Source>> sources_;     ///< one, or one for each shard
   std::optional<Outputs> outputs_;

@@ -332,7 +332,7 @@ Report Session::report() const {
     report.sharing_changes = sharing_->changes();
     for (GpuSharing::Allocation const& part :
          sharing_->is_over() ? std::vector<GpuSharing::Allocation>() : sharing_->allocations()) {
-      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing_->describe(part)});
+      report.parts.push_back({part.nf, part.units, part.launch_packets, sharing_->describe(part), part.is_taken});
     }
   }
   double offered_per_second = 0;

@@ -82,10 +82,10 @@ class NfProcessTest(unittest.TestCase):
 
 
 class NfProcesses(NfProcessTest):
-    def assert_same(self, device, place):
+    def assert_same(self, device, place, *words):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
         reference = self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
-        report = self.run_chain(self.chain("process", NFS, tx=f"{{pcap: {out}}}", device=device, place=place))
+        report = self.run_chain(self.chain("process", NFS, tx=f"{{pcap: {out}}}", device=device, place=place), *words)
         self.assertEqual(out.read_bytes(), expected.read_bytes())
         for nf, of in zip(report["nfs"], reference["nfs"]):
             self.assertEqual(nf["on"], "process")
@@ -101,6 +101,11 @@ class NfProcesses(NfProcessTest):
         report = self.assert_same("opencl", "gpu")
         for nf in report["nfs"][:3]:
             self.assertGreater(nf["host_to_device_bytes_per_packet"], 0, nf["name"])
+
+    def test_so_does_a_device_that_the_processes_share(self):
+        report = self.assert_same("opencl", "gpu", "--share", "fair", "--parts", "blocks")
+        self.assertEqual(len(report["share"]["parts"]), 3)
+        self.assertEqual(len({part["units"] for part in report["share"]["parts"]}), 1)
 
     def test_small_units_and_several_workers_change_nothing(self):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"

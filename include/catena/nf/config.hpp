@@ -89,7 +89,7 @@ class Config {
   std::vector<std::string> keys() const;
   /// The regular files that texts of the mapping, and of all below it, name, whole and without the same one twice:
   /// those that path() could give. Bounds as canonical().
-  std::vector<std::string> files() const;
+  std::vector<std::pair<std::string, std::string>> files() const;
   /// All that is in the file; empty below its outermost mapping.
   std::string const& text() const;
   /// The mapping and all below it as text that is the same for the same keys and values, however they are written and
