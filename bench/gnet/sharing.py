@@ -8,6 +8,8 @@ one    a chain of four NFs on the GPU (firewall, IPsec, intrusion detection, rou
        `catena run` has it, and with `--device-server`; as fast as it goes, and at a fixed rate
 three  three such chains at a time: a process each, which the GPU serves by turns; a process each under NVIDIA MPS, where
        that is there; and in one `catena serve`
+ways   two such chains in one `catena serve`: their NFs in the chain's process, and each in a process of its own, which
+       share the GPU as nobody says, and as each `--share` says; what NFs cost is measured before
 The ways take turns within each repeat. Writes results.json and README.md.
 """
 
@@ -38,13 +40,14 @@ spec:
   tx: null
   device: {device}
   nfs:
-    - {{name: fw, type: firewall, on: gpu, config: {{rules: {data}/fw.rules, default: allow}}}}
-    - {{name: vpn, type: ipsec, on: gpu, config: {{direction: encrypt, sa: {data}/sa.yaml}}}}
+    - {{name: fw, type: firewall, on: gpu, isolation: {isolation}, config: {{rules: {data}/fw.rules, default: allow}}}}
+    - {{name: vpn, type: ipsec, on: gpu, isolation: {isolation}, config: {{direction: encrypt, sa: {data}/sa.yaml}}}}
     - name: ids
       type: nids
       on: gpu
+      isolation: {isolation}
       config: {{rules: {data}/ids.rules, variables: {{HOME_NET: 10.0.0.0/24}}}}
-    - {{name: rt, type: router, on: gpu, config: {{routes: {data}/routes.txt}}}}
+    - {{name: rt, type: router, on: gpu, isolation: {isolation}, config: {{routes: {data}/routes.txt}}}}
 """
 LIVE = re.compile(r"^\s*\d+ s\s+received\s+(\d+)")
 FCS_BYTES = 4
@@ -56,10 +59,10 @@ class Bench:
         self.arguments = arguments
         self.folder = folder
 
-    def chain_file(self, name, size, rate):
+    def chain_file(self, name, size, rate, isolation="none"):
         path = self.folder / f"{name}.yaml"
         path.write_text(CHAIN.format(name=name, frame=size - FCS_BYTES, rate=rate, device=self.arguments.device,
-                                     data=DATA))
+                                     isolation=isolation, data=DATA))
         return str(path)
 
     def run_processes(self, count, size, rate, workers, *words, env=None):
@@ -78,15 +81,20 @@ class Bench:
         reports = [run.end() for run in runs]
         return (sum(run.rate(self.arguments.seconds) for run in runs), *worst_latency(reports))
 
-    def run_service(self, count, size, rate, workers):
+    def profile_nfs(self):
+        """So that `--share scheduled` knows what the NFs cost."""
+        subprocess.run([self.arguments.catena, "profile", "--nf", self.chain_file("profiled", 512, 0), "--device",
+                        self.arguments.device, "--seconds", "60"], check=True)
+
+    def run_service(self, count, size, rate, workers, *words, isolation="none"):
         path = str(self.folder / "s")
         with open(self.folder / "serve.log", "ab") as log:
             service = subprocess.Popen([self.arguments.catena, "serve", "--socket", path, "--state",
-                                        str(self.folder / "state")], stdout=log, stderr=log)
+                                        str(self.folder / "state"), *words], stdout=log, stderr=log)
         try:
             wait_until(lambda: os.path.exists(path) and ask(path, "GET", "/v1/version"))
             for number in range(count):
-                ask(path, "POST", "/v1/chains", {"file": self.chain_file(f"c{number}", size, rate),
+                ask(path, "POST", "/v1/chains", {"file": self.chain_file(f"c{number}", size, rate, isolation),
                                                  "options": {"workers": workers, "new_keys": True}})
             time.sleep(1 + WARM_UP_S)
             before = [ask(path, "GET", f"/v1/chains/c{number}") for number in range(count)]
@@ -152,7 +160,7 @@ class Run:
 
 def check(reports):
     for report in reports:
-        if report.get("error") or any(nf["on"] != "gpu" or nf["kernel_faults"] for nf in report["nfs"]):
+        if report.get("error") or any(nf["on"] not in ("gpu", "process") or nf["kernel_faults"] for nf in report["nfs"]):
             raise RuntimeError(f"not what was to be measured: {report.get('error')}, {report.get('device')}")
 
 
@@ -200,6 +208,17 @@ def cells_of(bench, parts):
                 ways.append(("processes under MPS", lambda size=size, rate=rate: bench.run_under_mps(3, size, rate, 4)))
             ways.append(("catena serve", lambda size=size, rate=rate: bench.run_service(3, size, rate, 4)))
             cells.append(("three", size, rate, ways))
+    if "ways" in parts:
+        bench.profile_nfs()
+        for size in (64, 512, 1518):
+            def way(isolation, *words, size=size):
+                return lambda: bench.run_service(2, size, 0, 4, *words, isolation=isolation)
+            cells.append(("ways", size, 0, [
+                ("chain's process", way("none")),
+                ("processes", way("process")),
+                *((f"processes, --share {mode}", way("process", "--share", mode))
+                  for mode in ("uncoordinated", "fair", "scheduled")),
+                ("chain's process, --share scheduled", way("none", "--share", "scheduled"))]))
     return cells
 
 
