@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a shared port costs: to find whose a frame is, to copy it, and both in the port's thread.
 #include "io/frame_queue.hpp"
-#include "io/port_switch.hpp"
+#include "io/port_switches.hpp"
 #include "io/traffic_match.hpp"
 
 #include <catena/core/text.hpp>

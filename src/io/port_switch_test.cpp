@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "io/port_switch.hpp"
+#include "io/port_switches.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/harness.hpp>
@@ -339,6 +339,34 @@ TEST(PortSwitch, a_port_that_takes_nothing_holds_up_who_sends_and_nobody_else) {
     EXPECT_TRUE(comes_true([&] { return sender->counters().sent == taken; })) << "nothing that was taken is lost";
   }
   EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(PortSwitch, many_that_send_to_a_port_that_takes_nothing_leave_room_for_what_arrives) {
+  Wire wire;
+  wire.room = 0;
+  const auto switches = switches_on(wire);
+  const auto web_pool = make_pool();
+  const auto web = attach(*switches, *web_pool, "web", {kWeb});
+  constexpr std::size_t kSenders = 40;  // each may have a burst in the port's memory
+  std::vector<std::unique_ptr<memory::PacketPool>> pools;
+  std::vector<std::shared_ptr<Port>> senders;
+  for (std::size_t i = 0; i < kSenders; ++i) {
+    pools.push_back(make_pool());
+    senders.push_back(attach(*switches, *pools.back(), concat("sender", i), {}));
+  }
+  for (int round = 0; round < 4; ++round) {
+    for (std::size_t i = 0; i < kSenders; ++i) {
+      send(*senders[i], *pools[i], std::vector<Frame>(100, frame_to(1)));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  wire.arrive(std::vector<Frame>(500, frame_to(80)));
+  std::size_t taken = 0;
+  ASSERT_TRUE(comes_true([&] {
+    taken += take(*web, *web_pool).size();
+    return taken + web->counters().missed == 500;
+  })) << wire.waiting() << " frames still wait";
+  EXPECT_GE(taken, 256U) << "as many as may wait for it";
 }
 
 TEST(PortSwitch, a_chain_that_leaves_takes_nothing_with_it) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "io/output_file.hpp"
-#include "io/port_switch.hpp"
+#include "io/port_switches.hpp"
 #include "io/source.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "io/port_switch.hpp"
+#include "io/shared_port.hpp"
 #include "service/chain_set.hpp"
 
 #include <string>

@@ -3,7 +3,7 @@
 
 #include "chain/chain_file.hpp"
 #include "chain/run_options.hpp"
-#include "io/port_switch.hpp"
+#include "io/shared_port.hpp"
 #include "nf/registry.hpp"
 #include "service/applied.hpp"
 #include "service/caller.hpp"
