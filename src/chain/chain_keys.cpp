@@ -22,7 +22,7 @@ constexpr std::array<string_view, 1> kVersions{"catena/v1"};
 constexpr std::array<string_view, 1> kKinds{"Chain"};
 constexpr std::array<string_view, 1> kAuto{"auto"};
 constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
-constexpr std::array<string_view, 2> kProcessors{"cpu", "gpu"};
+constexpr std::array<string_view, 3> kProcessors{"cpu", "gpu", "auto"};
 constexpr std::array<string_view, 2> kIsolations{"none", "process"};
 constexpr std::array<string_view, 1> kIsolationAlternatives{"container: FOLDER"};
 constexpr std::array<string_view, 1> kImix{"imix"};
@@ -155,7 +155,8 @@ constexpr std::array kNf{
             "file of a network function that is built elsewhere (a shared object); it runs in a process of its own"},
     Key{.name = "on",
         .kind = kWord,
-        .help = "which implementation decides the packets",
+        .help = "which implementation decides the packets; auto: the one by which the chain is faster, by what `catena "
+                "profile --nf` measured",
         .fallback = "cpu",
         .words = kProcessors},
     Key{.name = "on_unsupported",
@@ -176,7 +177,7 @@ constexpr std::array kNf{
         .keys = kIsolation,
         .alternatives = kIsolationAlternatives},
     number("latency_limit_us",
-           "microseconds that a launch of the NF may take on the gpu, where NFs share it by `--share`", "1000", 1,
+           "microseconds that a launch of the NF may take on the gpu, for `on: auto` and where NFs share it by `--share`", "1000", 1,
            1'000'000),
     Key{.name = "config", .kind = kOfNf, .help = "the NF's own keys", .fallback = "{}"},
 };
