@@ -249,7 +249,7 @@ TEST(ChainFile, everything_that_is_wrong_is_said_at_once) {
             "c.yaml:5:41: 'flows' is 'ten'; allowed: a whole number from 1 to 1048576\n"
             "c.yaml:5:58: unknown key 'sede'; did you mean 'seed'?; allowed: count, flows, packet, rate, seed\n"
             "c.yaml:7:11: 'device' is 'gpu'; allowed: auto, cuda, opencl, none\n"
-            "c.yaml:10:38: 'on' is 'gup'; allowed: cpu, gpu; did you mean 'gpu'?\n"
+            "c.yaml:10:38: 'on' is 'gup'; allowed: cpu, gpu, auto; did you mean 'gpu'?\n"
             "c.yaml:12:7: unknown key 'tyqe'; did you mean 'type'? That key is required");
 }
 

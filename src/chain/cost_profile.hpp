@@ -21,6 +21,7 @@ struct CostProfile {
   std::string driver;
   std::string measured;         ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
   std::vector<MeasuredNf> nfs;  ///< those that were measured, the newest last; at most kMaxMeasuredNfs
+  std::vector<MeasuredOnCpu> nfs_on_cpu = {};  ///< on a core of this machine; as `nfs`
 
   /// That of an H200, for machines that were not measured.
   static CostProfile built_in();
@@ -30,6 +31,7 @@ struct CostProfile {
   bool is_of(device::DeviceInfo const& info) const;
   /// As chain::find() among the NFs of this profile.
   std::optional<share::NfCost> find(NfKey const& nf, std::uint32_t packet_bytes) const;
+  std::optional<double> find_on_cpu(NfKey const& nf, std::uint32_t packet_bytes) const;
 };
 
 /// The time as profiles have it.

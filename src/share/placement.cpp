@@ -16,7 +16,7 @@ double per_second(double ns) { return ns > 0 ? kNsPerSecond / ns : kInfinite; }
 
 /// What the host does for a packet of an NF on the GPU.
 double host_ns(NfOptions const& nf, NfMoves const& moves) {
-  return std::max(moves.cpu_ns, nf.gpu ? nf.gpu->host_ns_per_packet : 0);
+  return std::max(moves.cpu_ns, nf.gpu ? nf.gpu->cpu_ns_per_packet : 0);
 }
 
 /// With the transfers of a plan instead of those that were measured.

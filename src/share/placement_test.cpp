@@ -83,7 +83,7 @@ TEST(Estimate, what_the_host_does_for_a_launch_is_work_of_its_cores) {
   const std::vector<NfMoves> moves{{0, 0, 50}};
   const Machine machine{.workers = 1, .sms = 1, .launch_packets = 1000, .launches_in_flight = 100};
   EXPECT_DOUBLE_EQ(estimate_of({either(1, cost)}, machine, {true}, moves).packets_per_s, 1e9 / 50);
-  cost.host_ns_per_packet = 80;
+  cost.cpu_ns_per_packet = 80;
   EXPECT_DOUBLE_EQ(estimate_of({either(1, cost)}, machine, {true}, moves).packets_per_s, 1e9 / 80)
       << "that was measured, and more than the plan says";
 }
@@ -351,7 +351,7 @@ TEST(Place, a_better_machine_or_a_cheaper_nf_never_makes_a_chain_slower) {
       cheaper = nfs;
       cheaper[chosen].gpu->kernel.slope *= 0.7;
       cheaper[chosen].gpu->overhead_ns *= 0.7;
-      cheaper[chosen].gpu->host_ns_per_packet *= 0.7;
+      cheaper[chosen].gpu->cpu_ns_per_packet *= 0.7;
       not_slower(cheaper, machine, "kernel");
     }
   }
