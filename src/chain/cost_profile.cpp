@@ -272,6 +272,23 @@ Status save_profile(CostProfile const& profile, fs::path const& file) {
   return status;
 }
 
+std::optional<device::DeviceInfo> device_for(device::DevicePreference const& preference) {
+  using Kind = device::DevicePreference::Kind;
+  if (preference.kind == Kind::kNone) {
+    return std::nullopt;
+  }
+  for (device::Probe const& probe : device::probe()) {  // in the order of open()
+    const bool is_meant = preference.kind == Kind::kOne && probe.backend == preference.backend;
+    const std::optional<int> ordinal = is_meant                         ? std::optional(preference.ordinal)
+                                       : preference.kind == Kind::kAuto ? device::first_accelerator(probe.devices)
+                                                                        : std::nullopt;
+    if (ordinal && static_cast<std::size_t>(*ordinal) < probe.devices.size()) {
+      return probe.devices[static_cast<std::size_t>(*ordinal)];
+    }
+  }
+  return std::nullopt;
+}
+
 ProfileStore ProfileStore::from_environment() {
   if (const std::string own = environment("CATENA_DATA_DIR"); !own.empty()) {
     return ProfileStore(fs::path(own) / "profiles");
@@ -331,20 +348,11 @@ CostProfile ProfileStore::find(device::DeviceInfo const& info) const {
 }
 
 CostProfile ProfileStore::find(device::DevicePreference const& preference) const {
-  using Kind = device::DevicePreference::Kind;
-  if (preference.kind == Kind::kNone || empty()) {
+  if (empty()) {
     return CostProfile::built_in();
   }
-  for (device::Probe const& probe : device::probe()) {  // in the order of open()
-    const bool is_meant = preference.kind == Kind::kOne && probe.backend == preference.backend;
-    const std::optional<int> ordinal = is_meant                         ? std::optional(preference.ordinal)
-                                       : preference.kind == Kind::kAuto ? device::first_accelerator(probe.devices)
-                                                                        : std::nullopt;
-    if (ordinal && static_cast<std::size_t>(*ordinal) < probe.devices.size()) {
-      return find(probe.devices[static_cast<std::size_t>(*ordinal)]);
-    }
-  }
-  return CostProfile::built_in();
+  const std::optional<device::DeviceInfo> info = device_for(preference);
+  return info ? find(*info) : CostProfile::built_in();
 }
 
 }  // namespace catena::chain

@@ -6,6 +6,7 @@
 #include "plan/cost_model.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,9 @@ Result<CostProfile> load_profile(std::filesystem::path const& file);
 /// written.
 Status save_profile(CostProfile const& profile, std::filesystem::path const& file);
 
+/// The device that device::open(preference) would open, without opening it. None: there is none.
+std::optional<device::DeviceInfo> device_for(device::DevicePreference const& preference);
+
 /// The folder of this user's profiles, one file for each device, driver and backend. It is no cache: what is in it
 /// takes a quiet machine to make again. Several processes may use it at once. Thread rule: immutable, any thread.
 class ProfileStore {
@@ -75,8 +79,7 @@ class ProfileStore {
   /// The profile of a device; the built-in one where there is none, and also, with a warning in the log, where the file
   /// cannot be used.
   CostProfile find(device::DeviceInfo const& info) const;
-  /// The same for the device that device::open(choice) would open, without opening one: for plans. The built-in one
-  /// where no device is.
+  /// The same for device_for(preference): for plans. The built-in one where no device is.
   CostProfile find(device::DevicePreference const& preference) const;
 
  private:

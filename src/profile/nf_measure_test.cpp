@@ -35,6 +35,20 @@ constexpr const char* kRemarkOnCpu = "    - {name: mark, type: remark, on: cpu, 
 constexpr const char* kDecrypt =
     "    - {name: vpn, type: ipsec, on: gpu, config: {direction: decrypt, sa: ../branch-office/sa.yaml}}\n";
 
+/// Without a kernel.
+class Looker final : public nf::Nf {
+ public:
+  nf::Hints hints() const override { return {.cr = packet::fields(packet::kIpv4Src)}; }
+  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {}
+};
+constexpr nf::Descriptor kLooker{
+    .type = "looker",
+    .help = "decides nothing",
+    .drop_reasons = {},
+    .config = {},
+    .create = [](nf::Config& /*config*/) -> Result<std::unique_ptr<nf::Nf>> { return std::make_unique<Looker>(); }};
+
 NfMeasureOptions few() {
   NfMeasureOptions options;
   options.packet_bytes = {64, 256};
@@ -125,10 +139,13 @@ TEST_P(MeasuringNfs, every_nf_has_its_time_on_the_cpu_wherever_it_is) {
 }
 
 TEST_P(MeasuringNfs, an_nf_that_may_be_on_either_is_measured_on_both) {
-  const auto measured = measure(chain_of(
+  nf::Registry registry = nf::builtin_nfs();
+  ASSERT_TRUE(registry.add(kLooker).ok());
+  const chain::ChainConfig chain = chain_of(
       "    - {name: fw, type: firewall, on: auto, isolation: process, config: {rules: ../branch-office/fw.rules, default: allow}}\n"
       "    - {name: mark, type: remark, on: auto, config: {map: [{from: 0, to: 10}]}}\n"
-      "    - {name: seen, type: monitor, on: auto}\n"));
+      "    - {name: seen, type: looker, on: auto}\n");
+  const auto measured = measure_nfs(*device_, chain, registry, {}, few(), {});
   ASSERT_TRUE(measured.ok()) << measured.status();
   ASSERT_THAT(measured->nfs, SizeIs(4)) << "two NFs have a kernel";
   EXPECT_EQ(measured->nfs[0].name, "fw");
@@ -136,7 +153,7 @@ TEST_P(MeasuringNfs, an_nf_that_may_be_on_either_is_measured_on_both) {
   EXPECT_GT(measured->nfs[0].times.launches[0].cpu_ns, 0);
   EXPECT_EQ(measured->nfs[1].name, "mark");
   EXPECT_THAT(measured->on_cpu, SizeIs(6));
-  EXPECT_THAT(measured->notes, ElementsAre(HasSubstr("seen was measured on the CPU alone: type 'monitor' has no kernel")));
+  EXPECT_THAT(measured->notes, ElementsAre(HasSubstr("seen was measured on the CPU alone: type 'looker' has no kernel")));
 }
 
 TEST_P(MeasuringNfs, of_a_chain_on_the_cpu_the_cpu_is_measured) {
