@@ -112,8 +112,9 @@ std::vector<std::string> describe(Placement const& placement) {
       lines.push_back(describe(entry));
     }
   }
-  lines.push_back(concat("so: ", achieves(placement.chosen, placement.nfs),
-                         placement.is_partial ? ", and less by what is not known" : ""));
+  const bool is_less = placement.is_partial && placement.chosen.limit != Estimate::Limit::kUnknown;
+  lines.push_back(concat("as placed: ", achieves(placement.chosen, placement.nfs),
+                         is_less ? ", and less by what is not known" : ""));
   lines.push_back(concat("with all of these on the cpu: ", achieves(placement.all_cpu, placement.nfs)));
   lines.push_back(concat("with all that can be there on the gpu: ", achieves(placement.all_gpu, placement.nfs)));
   return lines;
