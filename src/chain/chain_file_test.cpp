@@ -50,10 +50,10 @@ TEST(ChainFile, reads_every_part) {
 }
 
 TEST(ChainFile, on_auto_is_the_cpu_until_that_is_decided) {
-  const Result<ChainConfig> chain =
-      parse_chain("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: {}}\n  tx: null\n"
-                  "  nfs:\n    - {name: a, type: firewall, on: auto}\n    - {name: b, type: firewall}\n",
-                  "c.yaml");
+  const Result<ChainConfig> chain = parse_chain(
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: {}}\n  tx: null\n"
+      "  nfs:\n    - {name: a, type: firewall, on: auto}\n    - {name: b, type: firewall}\n",
+      "c.yaml");
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_TRUE(chain->nfs[0].is_auto);
   EXPECT_EQ(chain->nfs[0].on, plan::Processor::kCpu);

@@ -176,9 +176,10 @@ constexpr std::array kNf{
         .words = kIsolations,
         .keys = kIsolation,
         .alternatives = kIsolationAlternatives},
-    number("latency_limit_us",
-           "microseconds that a launch of the NF may take on the gpu, for `on: auto` and where NFs share it by `--share`", "1000", 1,
-           1'000'000),
+    number(
+        "latency_limit_us",
+        "microseconds that a launch of the NF may take on the gpu, for `on: auto` and where NFs share it by `--share`",
+        "1000", 1, 1'000'000),
     Key{.name = "config", .kind = kOfNf, .help = "the NF's own keys", .fallback = "{}"},
 };
 
@@ -198,8 +199,8 @@ constexpr std::array kSpec{
         .alternatives = kTxAlternatives},
     Key{.name = "device",
         .kind = kDevices,
-        .help =
-            "the device for NFs placed on: gpu; one of several by its number: cuda:1; of a list each has some shards",
+        .help = "the device for NFs placed on: gpu or auto; one of several by its number: cuda:1; of a list each has "
+                "some shards",
         .fallback = "auto",
         .minimum = 1,
         .maximum = kMaxShards},

@@ -20,8 +20,8 @@ struct CostProfile {
   std::string backend;  ///< "cuda"
   std::string device;   ///< DeviceInfo::name
   std::string driver;
-  std::string measured;         ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
-  std::vector<MeasuredNf> nfs;  ///< those that were measured, the newest last; at most kMaxMeasuredNfs
+  std::string measured;                        ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
+  std::vector<MeasuredNf> nfs;                 ///< those that were measured, the newest last; at most kMaxMeasuredNfs
   std::vector<MeasuredOnCpu> nfs_on_cpu = {};  ///< on a core of this machine; as `nfs`
 
   /// That of an H200, for machines that were not measured.

@@ -63,8 +63,9 @@ Status no_kernel(NfConfig const& config) {
 }
 
 Status can_run_on_gpu(NfConfig const& config, nf::Instance& instance) {
-  return instance.descriptor().has_kernel ? make_kernel_side(config, instance).status()
-                                          : absl::InvalidArgumentError(concat("type '", config.type, "' has no kernel"));
+  return instance.descriptor().has_kernel
+             ? make_kernel_side(config, instance).status()
+             : absl::InvalidArgumentError(concat("type '", config.type, "' has no kernel"));
 }
 
 Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard) {

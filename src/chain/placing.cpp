@@ -100,8 +100,8 @@ Status Placing::add(NfConfig const& entry) {
     instances_.back() = stand_in_for_plugin(entry);
     note = "a plugin, whose costs nobody measures";
   } else {
-    CATENA_ASSIGN_OR_RETURN(instances_.back(), make_instance(entry, *registry_, false, ends_of(config_->rx, config_->tx),
-                                                             {0, config_->shards}));
+    CATENA_ASSIGN_OR_RETURN(instances_.back(), make_instance(entry, *registry_, false,
+                                                             ends_of(config_->rx, config_->tx), {0, config_->shards}));
     CATENA_ASSIGN_OR_RETURN(const NfKey key, key_of(entry, files.files()));
     options.cpu_ns = sync_->profile.find_on_cpu(key, packet_bytes_);
     options.gpu = sync_->profile.find(key, packet_bytes_);
@@ -115,9 +115,9 @@ Status Placing::add(NfConfig const& entry) {
     on_gpu_.nfs.push_back(on_cpu_.nfs.back());
   }
   using Where = share::NfOptions::Where;
-  options.where = entry.is_auto && note.empty()     ? Where::kEither
+  options.where = entry.is_auto && note.empty() ? Where::kEither
                   : entry.on == Processor::kGpu ? Where::kGpu
-                                                    : Where::kCpu;
+                                                : Where::kCpu;
   return absl::OkStatus();
 }
 

@@ -36,8 +36,8 @@ struct PlacedEntry {
   bool is_auto = false;
   plan::Processor on = plan::Processor::kCpu;
   share::Reason reason = share::Reason::kFixed;
-  std::optional<double> cpu_ns;  ///< that it takes for a packet on the CPU; none: not known
-  double gpu_ns = 0;             ///< the same on the gpu, with its part of it; 0: not known, or there is no room
+  std::optional<double> cpu_ns;         ///< that it takes for a packet on the CPU; none: not known
+  double gpu_ns = 0;                    ///< the same on the gpu, with its part of it; 0: not known, or there is no room
   std::optional<double> otherwise_pps;  ///< of the chain with this NF on the other side; 0: that does not fit
   std::string note;                     ///< why it cannot be on the gpu, or what would have to be known; else empty
 };
@@ -54,8 +54,8 @@ struct Placement {
 };
 
 /// Decides for each NF `on: auto`, and puts that into `on`: as share::place(), by the costs that sync.profile has for
-/// the NF with its configuration and rule files, for packets of the average size, and by what the planner says that each
-/// placement moves. An NF without a kernel is on the CPU, and so is a plugin, which nobody measures. One with a
+/// the NF with its configuration and rule files, for packets of the average size, and by what the planner says that
+/// each placement moves. An NF without a kernel is on the CPU, and so is a plugin, which nobody measures. One with a
 /// process of its own has a plan of its own. `config`: as apply() leaves it. Makes the NFs for itself. Errors: as
 /// check(), all that is wrong.
 Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Place const& where, nf::Registry const& registry);

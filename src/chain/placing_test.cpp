@@ -45,12 +45,8 @@ Result<std::unique_ptr<nf::Nf>> make(nf::Config& /*config*/) {
 }
 constexpr nf::Descriptor descriptor(std::string_view type, bool has_kernel,
                                     Result<std::unique_ptr<nf::Nf>> (*create)(nf::Config&)) {
-  return {.type = type,
-          .help = "for tests",
-          .drop_reasons = {},
-          .config = {},
-          .has_kernel = has_kernel,
-          .create = create};
+  return {
+      .type = type, .help = "for tests", .drop_reasons = {}, .config = {}, .has_kernel = has_kernel, .create = create};
 }
 constexpr nf::Descriptor kReader = descriptor("reader", true, make<Reader>);
 constexpr nf::Descriptor kCpuOnly = descriptor("cpuonly", false, make<Reader>);
@@ -94,7 +90,8 @@ Place gpu(std::uint32_t sms) {
   return {info, 1, 0};
 }
 
-constexpr const char* kTwo = "    - {name: a, type: reader, on: auto}\n    - {name: b, type: reader, on: auto, config: {x: 1}}\n";
+constexpr const char* kTwo =
+    "    - {name: a, type: reader, on: auto}\n    - {name: b, type: reader, on: auto, config: {x: 1}}\n";
 
 TEST(Placing, costs_decide) {
   ChainConfig config = chain_of(kTwo);
@@ -145,7 +142,8 @@ TEST(Placing, an_nf_that_cannot_be_on_the_gpu_is_on_the_cpu_and_says_why) {
   EXPECT_THAT(describe(placed->nfs[0]), HasSubstr("a  auto -> cpu: 500.0 ns a packet; type 'cpuonly' has no kernel"));
   EXPECT_THAT(describe(placed->nfs[1]), HasSubstr("too many rules"));
   EXPECT_EQ(placed->nfs[2].reason, Reason::kNotKnown);
-  EXPECT_THAT(describe(placed->nfs[2]), HasSubstr("on the CPU for packets of 100 bytes is not known; `catena profile --nf"));
+  EXPECT_THAT(describe(placed->nfs[2]),
+              HasSubstr("on the CPU for packets of 100 bytes is not known; `catena profile --nf"));
   EXPECT_TRUE(placed->is_partial);
 }
 
@@ -167,8 +165,9 @@ TEST(Placing, without_a_device_all_is_on_the_cpu) {
   const auto placed = place(config, costs(config, 500, 1000), {}, registry());
   ASSERT_TRUE(placed.ok()) << placed.status();
   EXPECT_EQ(config.nfs[0].on, Processor::kCpu);
-  EXPECT_THAT(describe(*placed), ElementsAre(HasSubstr("there is no device"), HasSubstr("there is no device"),
-                                             HasSubstr("as placed: 1.000 Mpps"), HasSubstr("1.000 Mpps"), HasSubstr("1.000 Mpps")));
+  EXPECT_THAT(describe(*placed),
+              ElementsAre(HasSubstr("there is no device"), HasSubstr("there is no device"),
+                          HasSubstr("as placed: 1.000 Mpps"), HasSubstr("1.000 Mpps"), HasSubstr("1.000 Mpps")));
 }
 
 TEST(Placing, an_nf_in_a_process_is_priced_by_a_plan_of_its_own) {

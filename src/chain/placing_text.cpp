@@ -132,16 +132,16 @@ Json to_json(Placement const& placement) {
             {"all_gpu", to_json(placement.all_gpu, placement.nfs)},
             {"nfs", Json::array()}};
   for (PlacedEntry const& entry : placement.nfs) {
-    json["nfs"].push_back({{"name", entry.name},
-                           {"auto", entry.is_auto},
-                           {"on", name_of(entry.on)},
-                           {"reason", reason_of(entry)},
-                           {"cpu_ns", entry.cpu_ns ? Json(*entry.cpu_ns) : Json()},
-                           {"gpu_ns", entry.gpu_ns > 0 ? Json(entry.gpu_ns) : Json()},
-                           {"otherwise_packets_per_s", entry.otherwise_pps && std::isfinite(*entry.otherwise_pps)
-                                                           ? Json(*entry.otherwise_pps)
-                                                           : Json()},
-                           {"note", entry.note}});
+    json["nfs"].push_back(
+        {{"name", entry.name},
+         {"auto", entry.is_auto},
+         {"on", name_of(entry.on)},
+         {"reason", reason_of(entry)},
+         {"cpu_ns", entry.cpu_ns ? Json(*entry.cpu_ns) : Json()},
+         {"gpu_ns", entry.gpu_ns > 0 ? Json(entry.gpu_ns) : Json()},
+         {"otherwise_packets_per_s",
+          entry.otherwise_pps && std::isfinite(*entry.otherwise_pps) ? Json(*entry.otherwise_pps) : Json()},
+         {"note", entry.note}});
   }
   return json;
 }

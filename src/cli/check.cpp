@@ -30,7 +30,7 @@ using Refused = std::vector<chain::RefusedRules>;
 struct Checked {
   std::size_t nfs = 0;  ///< of the chain
   Refused refused;
-  std::optional<chain::Placement> placement;  ///< where an NF is `on: auto`
+  std::optional<chain::Placement> placement;                          ///< where an NF is `on: auto`
   std::vector<std::pair<std::string, static_check::Report>> kernels;  ///< by the NF's name
 };
 

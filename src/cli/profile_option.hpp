@@ -16,8 +16,8 @@ namespace catena::cli {
 /// else the built-in ones. Errors: as device::parse_preference() and chain::load_profile().
 Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::ChainConfig const& config);
 
-/// Decides for NFs `on: auto` as a run with these options would, on the device that it would open; opens none. None: the
-/// chain has no such NF. Errors: as chain::place().
+/// Decides for NFs `on: auto` as a run with these options would, on the device that it would open; opens none. None:
+/// the chain has no such NF. Errors: as chain::place().
 Result<std::optional<chain::Placement>> place_for(chain::ChainConfig& config, chain::RunOptions const& options,
                                                   chain::SyncOptions const& sync, nf::Registry const& registry);
 

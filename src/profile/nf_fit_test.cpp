@@ -19,8 +19,8 @@ NfTimes ideal() {
   for (const std::uint32_t packets : {64U, 128U, 256U, 512U}) {
     const double kernel = 100 + 10.0 * packets / 16;
     const double transfer = 500 + 2.0 * packets;
-    times.launches.push_back({packets, kernel, transfer, kernel + transfer + 300 + 0.5 * packets,
-                              700 + 20.0 * packets});
+    times.launches.push_back(
+        {packets, kernel, transfer, kernel + transfer + 300 + 0.5 * packets, 700 + 20.0 * packets});
   }
   return times;
 }

@@ -211,8 +211,8 @@ Status NfBench::measure_point(ChainMeter& meter, std::uint32_t packets, std::spa
       continue;
     }
     NfTimes& times = nfs[i].times;
-    times.launches.push_back(
-        {all[i].packets, median(all[i].kernel), median(all[i].transfer), median(all[i].round_trip), median(all[i].cpu)});
+    times.launches.push_back({all[i].packets, median(all[i].kernel), median(all[i].transfer), median(all[i].round_trip),
+                              median(all[i].cpu)});
     CATENA_RETURN_IF_ERROR(measure_parts(meter, meter.measured()[i], all[i].packets, times));
   }
   return absl::OkStatus();

@@ -60,10 +60,11 @@ struct NfMeasurements {
 };
 
 /// Sends generated packets through the chain's NFs in their order, again and again, and times each launch of those that
-/// are `on: gpu` or `on: auto`, and what every NF takes for them on the CPU: with the configuration, the rule files and the packets that the NFs before it left. `sync` says how
-/// the chain is planned; packets are taken to be of the size at hand. Each number of packets is the median of
-/// kNfRepeats launches, one at a time. NFs with `isolation: process` are measured in this process. Where the device can be divided, kernels are also timed alone on 8, 16, 32 and
-/// 64 of its compute units and on all, over the packets that are there then.
+/// are `on: gpu` or `on: auto`, and what every NF takes for them on the CPU: with the configuration, the rule files and
+/// the packets that the NFs before it left. `sync` says how the chain is planned; packets are taken to be of the size
+/// at hand. Each number of packets is the median of kNfRepeats launches, one at a time. NFs with `isolation: process`
+/// are measured in this process. Where the device can be divided, kernels are also timed alone on 8, 16, 32 and 64 of
+/// its compute units and on all, over the packets that are there then.
 ///
 /// `observer`: as measure(). Nothing else should run on the machine and the device meanwhile. Thread rule: as a Device.
 /// Errors: as chain::make_instance(), plan_input(), make_generator(), kernel::DeviceNf::create() and Launch;

@@ -142,7 +142,8 @@ TEST_P(MeasuringNfs, an_nf_that_may_be_on_either_is_measured_on_both) {
   nf::Registry registry = nf::builtin_nfs();
   ASSERT_TRUE(registry.add(kLooker).ok());
   const chain::ChainConfig chain = chain_of(
-      "    - {name: fw, type: firewall, on: auto, isolation: process, config: {rules: ../branch-office/fw.rules, default: allow}}\n"
+      "    - {name: fw, type: firewall, on: auto, isolation: process, config: {rules: ../branch-office/fw.rules, "
+      "default: allow}}\n"
       "    - {name: mark, type: remark, on: auto, config: {map: [{from: 0, to: 10}]}}\n"
       "    - {name: seen, type: looker, on: auto}\n");
   const auto measured = measure_nfs(*device_, chain, registry, {}, few(), {});
@@ -153,7 +154,8 @@ TEST_P(MeasuringNfs, an_nf_that_may_be_on_either_is_measured_on_both) {
   EXPECT_GT(measured->nfs[0].times.launches[0].cpu_ns, 0);
   EXPECT_EQ(measured->nfs[1].name, "mark");
   EXPECT_THAT(measured->on_cpu, SizeIs(6));
-  EXPECT_THAT(measured->notes, ElementsAre(HasSubstr("seen was measured on the CPU alone: type 'looker' has no kernel")));
+  EXPECT_THAT(measured->notes,
+              ElementsAre(HasSubstr("seen was measured on the CPU alone: type 'looker' has no kernel")));
 }
 
 TEST_P(MeasuringNfs, of_a_chain_on_the_cpu_the_cpu_is_measured) {

@@ -203,8 +203,8 @@ class Chains {
         nf.cpu_ns = up_to(600);
       }
       if (number(10) != 0) {
-        nf.gpu = NfCost{
-            {up_to(60'000), up_to(400)}, {up_to(9'000), up_to(3)}, up_to(20'000), 1 + number(2048), up_to(60)};
+        nf.gpu =
+            NfCost{{up_to(60'000), up_to(400)}, {up_to(9'000), up_to(3)}, up_to(20'000), 1 + number(2048), up_to(60)};
       }
       nf.latency_limit_ns = 2e4 + up_to(4e5);
       all.push_back(nf);

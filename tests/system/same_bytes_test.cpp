@@ -125,7 +125,8 @@ TEST_P(SameBytes, for_a_placement_that_costs_decide) {
   const std::size_t nf = (chain_number + traffic_number) % nfs().size();
   for (std::string const& device : device_names()) {
     // one NF, as a device may have a single compute unit; none where there is no device
-    for (auto const& [mask, name] : {std::pair(1U << nf, device), std::pair(0U, device), std::pair(0U, std::string("none"))}) {
+    for (auto const& [mask, name] :
+         {std::pair(1U << nf, device), std::pair(0U, device), std::pair(0U, std::string("none"))}) {
       ChainRun placed{nfs(), mask, traffic().capture, name, ""};
       placed.is_auto = true;
       const std::string what = fmt::format("auto {:b} on {}", mask, name);
