@@ -132,7 +132,7 @@ Status Placing::add_on_gpu(NfConfig entry, nf::Instance& instance, std::string& 
     return absl::OkStatus();
   }
   entry.on = Processor::kGpu;
-  const Status status = entry.isolation == Isolation::kProcess ? plan_apart(std::move(entry), instance)
+  Status status = entry.isolation == Isolation::kProcess ? plan_apart(std::move(entry), instance)
                                                                : add_nf(entry, instance, on_gpu_).status();
   if (is_auto) {
     note = std::string(status.message());
