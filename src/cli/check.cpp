@@ -86,9 +86,9 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
   CATENA_RETURN_IF_ERROR(runtime::allow_processes(config, options));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
   CATENA_ASSIGN_OR_RETURN(options.sync.profile, profile_for(arguments, config));
-  Result<std::optional<chain::Placement>> placement = place_for(config, options, options.sync, registry);
+  const Result<std::optional<chain::Placement>> placement = place_for(config, options, options.sync, registry);
   if (placement.ok()) {
-    checked.placement = *std::move(placement);
+    checked.placement = *placement;
     if (arguments.kernels) {
       CATENA_RETURN_IF_ERROR(check_kernels(config, options.sync, registry, checked));
     }
