@@ -220,15 +220,15 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t latency_limit_us, entry.integer("latency_limit_us"));
-  return NfConfig{name,
-                  type,
-                  on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
-                  unseen.unsupported,
-                  unseen.link_local,
-                  std::move(config),
-                  entry.config().position(is_plugin ? "plugin" : "type"),
-                  Isolation::kNone,
-                  static_cast<std::uint32_t>(latency_limit_us)};
+  return NfConfig{.name = name,
+                  .type = type,
+                  .on = on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
+                  .on_unsupported = unseen.unsupported,
+                  .link_local = unseen.link_local,
+                  .config = std::move(config),
+                  .position = entry.config().position(is_plugin ? "plugin" : "type"),
+                  .latency_limit_us = static_cast<std::uint32_t>(latency_limit_us),
+                  .is_auto = on == "auto"};
 }
 
 Result<Tuning> read_tuning(FileSection section) {

@@ -50,6 +50,7 @@ struct NfConfig {
   std::string plugin = {};                ///< file of a shared object, whole; empty: the type is known here
   std::string container = {};      ///< folder, whole, of the root file system that a process has; empty: its host's
   bool has_plugin_inside = false;  ///< `plugin` is a path of the container
+  bool is_auto = false;            ///< `on: auto`: place() decides `on`, which is kCpu until then
 
   /// Where the plug-in is for this process.
   std::string plugin_here() const { return has_plugin_inside ? container + plugin : plugin; }

@@ -49,6 +49,17 @@ TEST(ChainFile, reads_every_part) {
   EXPECT_EQ(chain->nfs[1].on_unsupported, nf::OnUnsupported::kPass);
 }
 
+TEST(ChainFile, on_auto_is_the_cpu_until_that_is_decided) {
+  const Result<ChainConfig> chain = parse_chain(
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: {}}\n  tx: null\n"
+      "  nfs:\n    - {name: a, type: firewall, on: auto}\n    - {name: b, type: firewall}\n",
+      "c.yaml");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_TRUE(chain->nfs[0].is_auto);
+  EXPECT_EQ(chain->nfs[0].on, plan::Processor::kCpu);
+  EXPECT_FALSE(chain->nfs[1].is_auto) << "the default is cpu, as it was";
+}
+
 TEST(ChainFile, what_nfs_do_not_inspect_is_for_them_then_the_chain_then_their_type_to_decide) {
   const auto parse = [](std::string const& of_chain, std::string const& of_nf) {
     return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: {}}\n"
@@ -249,7 +260,7 @@ TEST(ChainFile, everything_that_is_wrong_is_said_at_once) {
             "c.yaml:5:41: 'flows' is 'ten'; allowed: a whole number from 1 to 1048576\n"
             "c.yaml:5:58: unknown key 'sede'; did you mean 'seed'?; allowed: count, flows, packet, rate, seed\n"
             "c.yaml:7:11: 'device' is 'gpu'; allowed: auto, cuda, opencl, none\n"
-            "c.yaml:10:38: 'on' is 'gup'; allowed: cpu, gpu; did you mean 'gpu'?\n"
+            "c.yaml:10:38: 'on' is 'gup'; allowed: cpu, gpu, auto; did you mean 'gpu'?\n"
             "c.yaml:12:7: unknown key 'tyqe'; did you mean 'type'? That key is required");
 }
 

@@ -24,7 +24,7 @@ constexpr std::array<string_view, 1> kVersions{"catena/v1"};
 constexpr std::array<string_view, 1> kKinds{"Chain"};
 constexpr std::array<string_view, 1> kAuto{"auto"};
 constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
-constexpr std::array<string_view, 2> kProcessors{"cpu", "gpu"};
+constexpr std::array<string_view, 3> kProcessors{"cpu", "gpu", "auto"};
 constexpr std::array<string_view, 2> kIsolations{"none", "process"};
 constexpr std::array<string_view, 1> kIsolationAlternatives{"container: FOLDER"};
 constexpr std::array<string_view, 1> kImix{"imix"};
@@ -192,7 +192,8 @@ constexpr std::array kNf{
             "file of a network function that is built elsewhere (a shared object); it runs in a process of its own"},
     Key{.name = "on",
         .kind = kWord,
-        .help = "which implementation decides the packets",
+        .help = "which implementation decides the packets; auto: the one by which the chain is faster, by what `catena "
+                "profile --nf` measured",
         .fallback = "cpu",
         .words = kProcessors},
     Key{.name = "on_unsupported",
@@ -212,9 +213,10 @@ constexpr std::array kNf{
         .words = kIsolations,
         .keys = kIsolation,
         .alternatives = kIsolationAlternatives},
-    number("latency_limit_us",
-           "microseconds that a launch of the NF may take on the gpu, where NFs share it by `--share`", "1000", 1,
-           1'000'000),
+    number(
+        "latency_limit_us",
+        "microseconds that a launch of the NF may take on the gpu, for `on: auto` and where NFs share it by `--share`",
+        "1000", 1, 1'000'000),
     Key{.name = "config", .kind = kOfNf, .help = "the NF's own keys", .fallback = "{}"},
 };
 
@@ -234,8 +236,8 @@ constexpr std::array kSpec{
         .alternatives = kTxAlternatives},
     Key{.name = "device",
         .kind = kDevices,
-        .help =
-            "the device for NFs placed on: gpu; one of several by its number: cuda:1; of a list each has some shards",
+        .help = "the device for NFs placed on: gpu or auto; one of several by its number: cuda:1; of a list each has "
+                "some shards",
         .fallback = "auto",
         .minimum = 1,
         .maximum = kMaxShards},

@@ -57,6 +57,7 @@ constexpr std::array<HostCoefficient, 3> kOfHost{{{"copy_ns_per_byte", &plan::Co
                                                   {"column_ns", &plan::CostModel::host_column_ns}}};
 constexpr const char* kDeviceCopy = "device_copy_ns_per_byte";
 constexpr const char* kNfs = "nfs";
+constexpr const char* kNfsOnCpu = "nfs_on_cpu";
 
 /// Drivers may say anything; what they say goes to terminals and into JSON.
 std::string printable(std::string_view text) {
@@ -127,6 +128,10 @@ std::optional<share::NfCost> CostProfile::find(NfKey const& nf, std::uint32_t pa
   return chain::find(nfs, nf, packet_bytes);
 }
 
+std::optional<double> CostProfile::find_on_cpu(NfKey const& nf, std::uint32_t packet_bytes) const {
+  return chain::find(nfs_on_cpu, nf, packet_bytes);
+}
+
 std::string now_as_text() {
   const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   return fmt::format("{:%FT%TZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
@@ -165,6 +170,9 @@ std::string to_json(CostProfile const& profile) {
   if (!profile.nfs.empty()) {
     json[kNfs] = nfs_to_json(profile.nfs);
   }
+  if (!profile.nfs_on_cpu.empty()) {
+    json[kNfsOnCpu] = nfs_on_cpu_to_json(profile.nfs_on_cpu);
+  }
   return json.dump(2);
 }
 
@@ -197,6 +205,9 @@ Result<CostProfile> parse_profile(std::string_view text, std::string_view name) 
   profile.costs.device_copy_ns_per_byte = reader.number(json, "", kDeviceCopy);
   if (const auto nfs = json.find(kNfs); nfs != json.end()) {
     profile.nfs = nfs_from_json(*nfs, reader);
+  }
+  if (const auto nfs = json.find(kNfsOnCpu); nfs != json.end()) {
+    profile.nfs_on_cpu = nfs_on_cpu_from_json(*nfs, reader);
   }
   CATENA_RETURN_IF_ERROR(reader.status());
   return profile;
@@ -249,7 +260,7 @@ Status save_profile(CostProfile const& profile, fs::path const& file) {
   if (descriptor < 0) {
     return cannot_write(file);
   }
-  const mode_t mode = profile.nfs.empty() ? kReadableByAll : kReadableByOwner;
+  const mode_t mode = profile.nfs.empty() && profile.nfs_on_cpu.empty() ? kReadableByAll : kReadableByOwner;
   Status status = write_whole(descriptor, to_json(profile) + '\n', mode, file);
   ::close(descriptor);
   if (status.ok() && ::rename(temporary.c_str(), file.c_str()) != 0) {
@@ -259,6 +270,23 @@ Status save_profile(CostProfile const& profile, fs::path const& file) {
     ::unlink(temporary.c_str());
   }
   return status;
+}
+
+std::optional<device::DeviceInfo> device_for(device::DevicePreference const& preference) {
+  using Kind = device::DevicePreference::Kind;
+  if (preference.kind == Kind::kNone) {
+    return std::nullopt;
+  }
+  for (device::Probe const& probe : device::probe()) {  // in the order of open()
+    const bool is_meant = preference.kind == Kind::kOne && probe.backend == preference.backend;
+    const std::optional<int> ordinal = is_meant                         ? std::optional(preference.ordinal)
+                                       : preference.kind == Kind::kAuto ? device::first_accelerator(probe.devices)
+                                                                        : std::nullopt;
+    if (ordinal && static_cast<std::size_t>(*ordinal) < probe.devices.size()) {
+      return probe.devices[static_cast<std::size_t>(*ordinal)];
+    }
+  }
+  return std::nullopt;
 }
 
 ProfileStore ProfileStore::from_environment() {
@@ -320,20 +348,11 @@ CostProfile ProfileStore::find(device::DeviceInfo const& info) const {
 }
 
 CostProfile ProfileStore::find(device::DevicePreference const& preference) const {
-  using Kind = device::DevicePreference::Kind;
-  if (preference.kind == Kind::kNone || empty()) {
+  if (empty()) {
     return CostProfile::built_in();
   }
-  for (device::Probe const& probe : device::probe()) {  // in the order of open()
-    const bool is_meant = preference.kind == Kind::kOne && probe.backend == preference.backend;
-    const std::optional<int> ordinal = is_meant                         ? std::optional(preference.ordinal)
-                                       : preference.kind == Kind::kAuto ? device::first_accelerator(probe.devices)
-                                                                        : std::nullopt;
-    if (ordinal && static_cast<std::size_t>(*ordinal) < probe.devices.size()) {
-      return find(probe.devices[static_cast<std::size_t>(*ordinal)]);
-    }
-  }
-  return CostProfile::built_in();
+  const std::optional<device::DeviceInfo> info = device_for(preference);
+  return info ? find(*info) : CostProfile::built_in();
 }
 
 }  // namespace catena::chain

@@ -6,6 +6,7 @@
 #include "plan/cost_model.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,9 @@ struct CostProfile {
   std::string backend;  ///< "cuda"
   std::string device;   ///< DeviceInfo::name
   std::string driver;
-  std::string measured;         ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
-  std::vector<MeasuredNf> nfs;  ///< those that were measured, the newest last; at most kMaxMeasuredNfs
+  std::string measured;                        ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
+  std::vector<MeasuredNf> nfs;                 ///< those that were measured, the newest last; at most kMaxMeasuredNfs
+  std::vector<MeasuredOnCpu> nfs_on_cpu = {};  ///< on a core of this machine; as `nfs`
 
   /// That of an H200, for machines that were not measured.
   static CostProfile built_in();
@@ -30,6 +32,7 @@ struct CostProfile {
   bool is_of(device::DeviceInfo const& info) const;
   /// As chain::find() among the NFs of this profile.
   std::optional<share::NfCost> find(NfKey const& nf, std::uint32_t packet_bytes) const;
+  std::optional<double> find_on_cpu(NfKey const& nf, std::uint32_t packet_bytes) const;
 };
 
 /// The time as profiles have it.
@@ -57,6 +60,9 @@ Result<CostProfile> load_profile(std::filesystem::path const& file);
 /// written.
 Status save_profile(CostProfile const& profile, std::filesystem::path const& file);
 
+/// The device that device::open(preference) would open, without opening it. None: there is none.
+std::optional<device::DeviceInfo> device_for(device::DevicePreference const& preference);
+
 /// The folder of this user's profiles, one file for each device, driver and backend. It is no cache: what is in it
 /// takes a quiet machine to make again. Several processes may use it at once. Thread rule: immutable, any thread.
 class ProfileStore {
@@ -73,8 +79,7 @@ class ProfileStore {
   /// The profile of a device; the built-in one where there is none, and also, with a warning in the log, where the file
   /// cannot be used.
   CostProfile find(device::DeviceInfo const& info) const;
-  /// The same for the device that device::open(choice) would open, without opening one: for plans. The built-in one
-  /// where no device is.
+  /// The same for device_for(preference): for plans. The built-in one where no device is.
   CostProfile find(device::DevicePreference const& preference) const;
 
  private:

@@ -62,6 +62,12 @@ Status no_kernel(NfConfig const& config) {
       concat(config.position, ": NF '", config.name, "': type '", config.type, "' has no kernel; write `on: cpu`"));
 }
 
+Status can_run_on_gpu(NfConfig const& config, nf::Instance& instance) {
+  return instance.descriptor().has_kernel
+             ? make_kernel_side(config, instance).status()
+             : absl::InvalidArgumentError(concat("type '", config.type, "' has no kernel"));
+}
+
 Result<std::unique_ptr<nf::Instance>> replicate(NfConfig const& config, nf::Instance const& first, nf::Shard shard) {
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf::Nf> nf, first.nf().replicate(shard.index));
   if (nf == nullptr) {

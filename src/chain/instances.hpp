@@ -23,6 +23,10 @@ std::unique_ptr<nf::Instance> stand_in_for_plugin(NfConfig const& config);
 Result<std::unique_ptr<nf::Instance>> make_instance(NfConfig const& config, nf::Registry const& registry,
                                                     bool recording, nf::Ends ends, nf::Shard shard = {});
 
+/// Why the NF cannot run on a gpu: it has no kernel, or none for this configuration, whose text begins with the entry's
+/// position. OK: it can.
+Status can_run_on_gpu(NfConfig const& config, nf::Instance& instance);
+
 /// What is wrong with an entry `on: gpu` of a type without a kernel.
 Status no_kernel(NfConfig const& config);
 

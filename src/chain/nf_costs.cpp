@@ -17,9 +17,33 @@ namespace catena::chain {
 namespace {
 
 constexpr std::size_t kHashDigits = 16;  // no more: a file that is hashed may hold keys
+constexpr const char* kHost = "cpu_ns_per_packet";
 
-bool is_same(MeasuredNf const& one, MeasuredNf const& other) {
+template <typename Measured>
+bool is_same(Measured const& one, Measured const& other) {
   return one.nf == other.nf && one.packet_bytes == other.packet_bytes;
+}
+
+template <typename Measured>
+void put_last(std::vector<Measured>& all, Measured nf) {
+  std::erase_if(all, [&nf](Measured const& entry) { return is_same(entry, nf); });
+  all.push_back(std::move(nf));
+  if (all.size() > kMaxMeasuredNfs) {
+    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(kMaxMeasuredNfs));
+  }
+}
+
+/// Of the smallest packets that are not smaller; null where there are none.
+template <typename Measured>
+Measured const* smallest_from(std::span<const Measured> all, NfKey const& nf, std::uint32_t packet_bytes) {
+  Measured const* best = nullptr;
+  for (Measured const& entry : all) {
+    if (entry.nf == nf && entry.packet_bytes >= packet_bytes &&
+        (best == nullptr || entry.packet_bytes < best->packet_bytes)) {
+      best = &entry;
+    }
+  }
+  return best;
 }
 
 Json to_json(plan::Line const& line, double r_squared) {
@@ -43,8 +67,9 @@ bool is_hash(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-MeasuredNf read_nf(Json const& json, std::string const& path, ProfileReader& reader) {
-  MeasuredNf nf;
+/// What entries of both lists have.
+template <typename Measured>
+void read_whose(Json const& json, std::string const& path, ProfileReader& reader, Measured& nf) {
   nf.nf.type = reader.text(json, path, "type");
   nf.nf.configuration = reader.text(json, path, "configuration");
   if (!is_hash(nf.nf.configuration)) {
@@ -55,12 +80,54 @@ MeasuredNf read_nf(Json const& json, std::string const& path, ProfileReader& rea
   if (!is_time(nf.measured)) {
     reader.complain(path, "measured", "is not a time like 2026-11-21T18:30:10Z");
   }
+}
+
+template <typename Measured>
+Json whose_to_json(Measured const& nf) {
+  return {{"type", nf.nf.type},
+          {"configuration", nf.nf.configuration},
+          {"packet_bytes", nf.packet_bytes},
+          {"measured", nf.measured}};
+}
+
+void read_costs(Json const& json, std::string const& path, ProfileReader& reader, MeasuredNf& nf) {
   read_line(json, path, "kernel", reader, nf.cost.kernel, nf.kernel_r_squared);
   read_line(json, path, "transfer", reader, nf.cost.transfer, nf.transfer_r_squared);
   nf.cost.overhead_ns = reader.number(json, path, "overhead_ns");
   nf.cost.max_packets_per_sm =
       reader.whole(json, path, "max_packets_per_sm", 1, std::numeric_limits<std::uint32_t>::max());
-  return nf;
+  if (json.contains(kHost)) {  // profiles of before `on: auto` do not have it
+    nf.cost.cpu_ns_per_packet = reader.number(json, path, kHost);
+  }
+}
+
+void read_costs(Json const& json, std::string const& path, ProfileReader& reader, MeasuredOnCpu& nf) {
+  nf.ns_per_packet = reader.number(json, path, "ns_per_packet");
+  nf.spread_percent = reader.number(json, path, "spread_percent");
+}
+
+template <typename Measured>
+std::vector<Measured> list_from_json(Json const& json, std::string_view key, ProfileReader& reader) {
+  std::vector<Measured> all;
+  if (!json.is_array() || json.size() > kMaxMeasuredNfs) {
+    reader.complain("", key, concat("is no list of at most ", kMaxMeasuredNfs, " entries"));
+    return all;
+  }
+  for (Json const& entry : json) {
+    const std::string path = concat(key, "[", all.size(), "]");
+    if (!entry.is_object()) {
+      reader.complain(path, "", "is no object");
+      return all;
+    }
+    Measured nf;
+    read_whose(entry, path + ".", reader, nf);
+    read_costs(entry, path + ".", reader, nf);
+    if (std::ranges::any_of(all, [&nf](Measured const& other) { return is_same(other, nf); })) {
+      reader.complain(path, "", "has the NF and packet size of another entry");
+    }
+    all.push_back(std::move(nf));
+  }
+  return all;
 }
 
 }  // namespace
@@ -96,59 +163,50 @@ Result<NfKey> key_of(NfConfig const& config) {
   return key_of(config, files);
 }
 
-void keep(std::vector<MeasuredNf>& all, MeasuredNf nf) {
-  std::erase_if(all, [&nf](MeasuredNf const& entry) { return is_same(entry, nf); });
-  all.push_back(std::move(nf));
-  if (all.size() > kMaxMeasuredNfs) {
-    all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(kMaxMeasuredNfs));
-  }
-}
+void keep(std::vector<MeasuredNf>& all, MeasuredNf nf) { put_last(all, std::move(nf)); }
+void keep(std::vector<MeasuredOnCpu>& all, MeasuredOnCpu nf) { put_last(all, std::move(nf)); }
 
 std::optional<share::NfCost> find(std::span<const MeasuredNf> all, NfKey const& nf, std::uint32_t packet_bytes) {
-  MeasuredNf const* best = nullptr;
-  for (MeasuredNf const& entry : all) {
-    if (entry.nf == nf && entry.packet_bytes >= packet_bytes &&
-        (best == nullptr || entry.packet_bytes < best->packet_bytes)) {
-      best = &entry;
-    }
-  }
-  return best == nullptr ? std::nullopt : std::optional(best->cost);
+  MeasuredNf const* const found = smallest_from(all, nf, packet_bytes);
+  return found == nullptr ? std::nullopt : std::optional(found->cost);
+}
+
+std::optional<double> find(std::span<const MeasuredOnCpu> all, NfKey const& nf, std::uint32_t packet_bytes) {
+  MeasuredOnCpu const* const found = smallest_from(all, nf, packet_bytes);
+  return found == nullptr ? std::nullopt : std::optional(found->ns_per_packet);
 }
 
 Json nfs_to_json(std::span<const MeasuredNf> all) {
   Json list = Json::array();
   for (MeasuredNf const& nf : all) {
-    list.push_back({{"type", nf.nf.type},
-                    {"configuration", nf.nf.configuration},
-                    {"packet_bytes", nf.packet_bytes},
-                    {"measured", nf.measured},
-                    {"kernel", to_json(nf.cost.kernel, nf.kernel_r_squared)},
-                    {"transfer", to_json(nf.cost.transfer, nf.transfer_r_squared)},
-                    {"overhead_ns", nf.cost.overhead_ns},
-                    {"max_packets_per_sm", nf.cost.max_packets_per_sm}});
+    Json entry = whose_to_json(nf);
+    entry["kernel"] = to_json(nf.cost.kernel, nf.kernel_r_squared);
+    entry["transfer"] = to_json(nf.cost.transfer, nf.transfer_r_squared);
+    entry["overhead_ns"] = nf.cost.overhead_ns;
+    entry["max_packets_per_sm"] = nf.cost.max_packets_per_sm;
+    entry[kHost] = nf.cost.cpu_ns_per_packet;
+    list.push_back(std::move(entry));
   }
   return list;
 }
 
 std::vector<MeasuredNf> nfs_from_json(Json const& json, ProfileReader& reader) {
-  std::vector<MeasuredNf> all;
-  if (!json.is_array() || json.size() > kMaxMeasuredNfs) {
-    reader.complain("", "nfs", concat("is no list of at most ", kMaxMeasuredNfs, " entries"));
-    return all;
+  return list_from_json<MeasuredNf>(json, "nfs", reader);
+}
+
+Json nfs_on_cpu_to_json(std::span<const MeasuredOnCpu> all) {
+  Json list = Json::array();
+  for (MeasuredOnCpu const& nf : all) {
+    Json entry = whose_to_json(nf);
+    entry["ns_per_packet"] = nf.ns_per_packet;
+    entry["spread_percent"] = nf.spread_percent;
+    list.push_back(std::move(entry));
   }
-  for (Json const& entry : json) {
-    const std::string path = concat("nfs[", all.size(), "]");
-    if (!entry.is_object()) {
-      reader.complain(path, "", "is no object");
-      return all;
-    }
-    MeasuredNf nf = read_nf(entry, path + ".", reader);
-    if (std::ranges::any_of(all, [&nf](MeasuredNf const& other) { return is_same(other, nf); })) {
-      reader.complain(path, "", "has the NF and packet size of another entry");
-    }
-    all.push_back(std::move(nf));
-  }
-  return all;
+  return list;
+}
+
+std::vector<MeasuredOnCpu> nfs_on_cpu_from_json(Json const& json, ProfileReader& reader) {
+  return list_from_json<MeasuredOnCpu>(json, "nfs_on_cpu", reader);
 }
 
 }  // namespace catena::chain

@@ -39,14 +39,26 @@ struct MeasuredNf {
   double transfer_r_squared = 0;  ///< the same
 };
 
-/// Entries that a profile keeps; the oldest go first.
+/// What an NF takes on one core for packets of one size.
+struct MeasuredOnCpu {
+  NfKey nf;
+  std::uint32_t packet_bytes = 0;  ///< as MeasuredNf's
+  std::string measured;            ///< the same
+  double ns_per_packet = 0;        ///< the median of several runs
+  double spread_percent = 0;       ///< from the fastest of them to the slowest, of the median
+};
+
+/// Entries of each kind that a profile keeps; the oldest go first.
 inline constexpr std::size_t kMaxMeasuredNfs = 256;
 
 /// Puts `nf` behind the others, in place of an entry of the same NF and packet size.
 void keep(std::vector<MeasuredNf>& all, MeasuredNf nf);
+void keep(std::vector<MeasuredOnCpu>& all, MeasuredOnCpu nf);
 
 /// The costs of an NF for packets of `packet_bytes` bytes: those of the smallest size that was measured and is not
 /// smaller, so that an NF is never promised more than it was seen to do. None: there is no such size. Pure.
 std::optional<share::NfCost> find(std::span<const MeasuredNf> all, NfKey const& nf, std::uint32_t packet_bytes);
+/// The same of ns_per_packet.
+std::optional<double> find(std::span<const MeasuredOnCpu> all, NfKey const& nf, std::uint32_t packet_bytes);
 
 }  // namespace catena::chain

@@ -12,4 +12,8 @@ Json nfs_to_json(std::span<const MeasuredNf> all);
 /// out of its range, an NF that is there twice with one packet size.
 std::vector<MeasuredNf> nfs_from_json(Json const& json, ProfileReader& reader);
 
+/// The same of the section `nfs_on_cpu`.
+Json nfs_on_cpu_to_json(std::span<const MeasuredOnCpu> all);
+std::vector<MeasuredOnCpu> nfs_on_cpu_from_json(Json const& json, ProfileReader& reader);
+
 }  // namespace catena::chain

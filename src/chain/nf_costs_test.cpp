@@ -31,7 +31,12 @@ MeasuredNf measured(NfKey const& nf, std::uint32_t packet_bytes, double first = 
   result.cost.transfer = {first + 2, first + 3};
   result.cost.overhead_ns = first + 4;
   result.cost.max_packets_per_sm = 2048;
+  result.cost.cpu_ns_per_packet = first + 5;
   return result;
+}
+
+MeasuredOnCpu measured_on_cpu(NfKey const& nf, std::uint32_t packet_bytes, double ns) {
+  return {nf, packet_bytes, "2026-11-21T18:30:10Z", ns, 12.5};
 }
 
 device::DeviceInfo some_device() {
@@ -63,6 +68,7 @@ TEST(NfCosts, of_a_profile_are_what_was_saved) {
   EXPECT_EQ(cost->transfer.slope, 4.5);
   EXPECT_EQ(cost->overhead_ns, 5.5);
   EXPECT_EQ(cost->max_packets_per_sm, 2048U);
+  EXPECT_EQ(cost->cpu_ns_per_packet, 6.5);
   EXPECT_EQ(loaded->find(kOtherRules, 64)->kernel.intercept, 9);
 }
 
@@ -84,6 +90,33 @@ TEST(NfCosts, of_a_profile_from_before_there_were_any_are_none) {
   const auto loaded = parse_profile(json.dump(), "t");
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_TRUE(loaded->nfs.empty());
+}
+
+TEST(NfCosts, on_the_cpu_are_kept_beside_those_of_the_device) {
+  CostProfile profile = profile_with({measured(kRouter, 64)});
+  keep(profile.nfs_on_cpu, measured_on_cpu(kRouter, 512, 99));
+  keep(profile.nfs_on_cpu, measured_on_cpu(kRouter, 64, 70));
+  keep(profile.nfs_on_cpu, measured_on_cpu(kRouter, 64, 80));
+  keep(profile.nfs_on_cpu, measured_on_cpu(kOtherRules, 64, 5));
+  const auto loaded = parse_profile(to_json(profile), "t");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->nfs_on_cpu.size(), 3U);
+  EXPECT_EQ(loaded->nfs_on_cpu[1].spread_percent, 12.5);
+  EXPECT_EQ(loaded->find_on_cpu(kRouter, 60), 80) << "the last measurement";
+  EXPECT_EQ(loaded->find_on_cpu(kRouter, 65), 99);
+  EXPECT_EQ(loaded->find_on_cpu(kOtherRules, 64), 5);
+  EXPECT_FALSE(loaded->find_on_cpu(kRouter, 513));
+  EXPECT_EQ(loaded->find(kRouter, 64)->kernel.intercept, 1.5);
+}
+
+TEST(NfCosts, of_a_profile_that_knows_no_cpu_are_as_before) {
+  Json json = Json::parse(to_json(profile_with({measured(kRouter, 64)})));
+  json["nfs"][0].erase("cpu_ns_per_packet");
+  const auto loaded = parse_profile(json.dump(), "t");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->find(kRouter, 64)->kernel.intercept, 1.5);
+  EXPECT_EQ(loaded->find(kRouter, 64)->cpu_ns_per_packet, 0);
+  EXPECT_FALSE(loaded->find_on_cpu(kRouter, 64));
 }
 
 TEST(NfCosts, that_are_measured_again_take_the_place_of_the_old_ones) {
@@ -110,6 +143,10 @@ TEST(NfCosts, are_never_more_than_a_file_holds) {
   EXPECT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write)
       << "hashes of files that may hold keys";
+  CostProfile on_cpu = profile_with({});
+  on_cpu.nfs_on_cpu = {measured_on_cpu(kRouter, 64, 1)};
+  ASSERT_TRUE(save_profile(on_cpu, file).ok());
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write) << "the same hashes";
   fs::remove_all(folder);
 }
 
@@ -117,13 +154,16 @@ struct BadNf {
   const char* name;
   void (*spoil)(Json& nfs);
   const char* says;
+  const char* list = "nfs";
 };
 class BadNfs : public ::testing::TestWithParam<BadNf> {};
 
 TEST_P(BadNfs, are_refused_with_the_key_and_what_to_do) {
-  Json json = Json::parse(to_json(profile_with({measured(kRouter, 64), measured(kRouter, 512)})));
+  CostProfile profile = profile_with({measured(kRouter, 64), measured(kRouter, 512)});
+  profile.nfs_on_cpu = {measured_on_cpu(kRouter, 64, 1), measured_on_cpu(kRouter, 512, 2)};
+  Json json = Json::parse(to_json(profile));
   ASSERT_TRUE(parse_profile(json.dump(), "a-file.json").ok());
-  GetParam().spoil(json["nfs"]);
+  GetParam().spoil(json[GetParam().list]);
   const Status status = parse_profile(json.dump(), "a-file.json").status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
@@ -151,6 +191,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadNf{"more_than_all", [](Json& nfs) { nfs[0]["kernel"]["r_squared"] = 1.5; }, "nfs[0].kernel.r_squared"},
         BadNf{"no_kernel", [](Json& nfs) { nfs[0].erase("kernel"); }, "nfs[0].kernel"},
         BadNf{"overhead", [](Json& nfs) { nfs[0]["overhead_ns"] = 1e300; }, "nfs[0].overhead_ns"},
+        BadNf{"cpu", [](Json& nfs) { nfs[0]["cpu_ns_per_packet"] = "few"; }, "nfs[0].cpu_ns_per_packet"},
+        BadNf{"on_cpu_no_list", [](Json& nfs) { nfs = 7; }, "'nfs_on_cpu'", "nfs_on_cpu"},
+        BadNf{"on_cpu_twice", [](Json& nfs) { nfs[1] = nfs[0]; }, "nfs_on_cpu[1]", "nfs_on_cpu"},
+        BadNf{"on_cpu_negative", [](Json& nfs) { nfs[1]["ns_per_packet"] = -1; }, "nfs_on_cpu[1].ns_per_packet",
+              "nfs_on_cpu"},
+        BadNf{"on_cpu_no_spread", [](Json& nfs) { nfs[0].erase("spread_percent"); }, "nfs_on_cpu[0].spread_percent",
+              "nfs_on_cpu"},
         BadNf{"no_packets", [](Json& nfs) { nfs[0]["max_packets_per_sm"] = 0; }, "nfs[0].max_packets_per_sm"}),
     [](::testing::TestParamInfo<BadNf> const& test) { return test.param.name; });
 

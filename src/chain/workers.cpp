@@ -90,7 +90,8 @@ std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uin
 
 std::uint32_t auto_shards(ChainConfig const& config, bool own_ends, std::uint32_t cores) {
   const auto is_any = [&config](plan::Processor on) {
-    return std::any_of(config.nfs.begin(), config.nfs.end(), [on](NfConfig const& nf) { return nf.on == on; });
+    return std::any_of(config.nfs.begin(), config.nfs.end(),
+                       [on](NfConfig const& nf) { return nf.is_auto || nf.on == on; });
   };
   cores = cores_beside_kernel(config.rx, cores);
   // dividing costs rx what a device would gain

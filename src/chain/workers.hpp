@@ -24,8 +24,8 @@ std::uint32_t default_workers(PortConfig const& rx, std::size_t stages, std::uin
 
 /// Shards of a chain that leaves their number open, on so many cores: as many as may gain from it. `own_ends`: where
 /// each has a source of its own. Then one for each core, or for each four where an NF is on a gpu, so that launches
-/// stay large; else one for each core but those of rx and tx, where there is an NF on the CPU. At least one for each
-/// device.
+/// stay large; else one for each core but those of rx and tx, where there is an NF on the CPU. An NF `on: auto` counts
+/// as one on each. At least one for each device.
 std::uint32_t auto_shards(ChainConfig const& config, bool own_ends, std::uint32_t cores);
 
 }  // namespace catena::chain

@@ -51,6 +51,9 @@ TEST(AutoShards, are_as_many_as_may_gain) {
   config.nfs[0].on = plan::Processor::kCpu;
   EXPECT_EQ(auto_shards(config, true, 12), 12U);
   EXPECT_EQ(auto_shards(config, true, 64), kMaxShards);
+  ChainConfig of_auto = config;
+  of_auto.nfs[0].is_auto = true;
+  EXPECT_EQ(auto_shards(of_auto, true, 12), 3U) << "it may be on the gpu";
   ChainConfig of_interface = config;
   of_interface.rx.kind = PortKind::kDpdk;
   of_interface.rx.devices = {io::interface_device("eth0")};
@@ -60,6 +63,8 @@ TEST(AutoShards, are_as_many_as_may_gain) {
   EXPECT_EQ(auto_shards(of_many, true, 16), 8U) << "a pool has 1024 queues";
   config.nfs[0].on = config.nfs[1].on = plan::Processor::kGpu;
   EXPECT_EQ(auto_shards(config, false, 16), 1U) << "dividing costs what a gpu would gain";
+  of_auto.nfs[0].on = of_auto.nfs[1].on = plan::Processor::kGpu;
+  EXPECT_EQ(auto_shards(of_auto, false, 16), 14U) << "it may be on the CPU";
   config.devices.resize(3);
   EXPECT_EQ(auto_shards(config, false, 16), 3U) << "each device has one";
 }

@@ -9,12 +9,14 @@
 #include "cli/commands.hpp"
 #include "cli/fail.hpp"
 #include "cli/known_nfs.hpp"
+#include "cli/profile_option.hpp"
 #include "runtime/isolation.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,7 @@ using Refused = std::vector<chain::RefusedRules>;
 struct Checked {
   std::size_t nfs = 0;  ///< of the chain
   Refused refused;
+  std::optional<chain::Placement> placement;                          ///< where an NF is `on: auto`
   std::vector<std::pair<std::string, static_check::Report>> kernels;  ///< by the NF's name
 };
 
@@ -56,6 +59,12 @@ void print(Refused const& refused, bool all) {
   }
 }
 
+void print(std::optional<chain::Placement> const& placement) {
+  for (std::string const& line : placement ? chain::describe(*placement) : std::vector<std::string>()) {
+    std::cout << line << '\n';
+  }
+}
+
 /// The kernels of the NFs on the gpu, as the chain's plan compiles them.
 Status check_kernels(chain::ChainConfig const& config, chain::SyncOptions const& options, nf::Registry const& registry,
                      Checked& checked) {
@@ -76,10 +85,17 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
   CATENA_ASSIGN_OR_RETURN(chain::RunOptions options, chain::run_options_of(arguments, config));
   CATENA_RETURN_IF_ERROR(runtime::allow_processes(config, options));
   CATENA_ASSIGN_OR_RETURN(const nf::Registry registry, known_nfs(arguments.nf_path));
-  if (arguments.kernels) {
-    CATENA_RETURN_IF_ERROR(check_kernels(config, options.sync, registry, checked));
+  CATENA_ASSIGN_OR_RETURN(options.sync.profile, profile_for(arguments, config));
+  const Result<std::optional<chain::Placement>> placement = place_for(config, options, options.sync, registry);
+  if (placement.ok()) {
+    checked.placement = *placement;
+    if (arguments.kernels) {
+      CATENA_RETURN_IF_ERROR(check_kernels(config, options.sync, registry, checked));
+    }
   }
-  return chain::check(std::move(config), options, registry, checked.refused);
+  // says all that is wrong with a chain whose NFs cannot be placed
+  CATENA_RETURN_IF_ERROR(chain::check(std::move(config), options, registry, checked.refused));
+  return placement.status();
 }
 
 }  // namespace
@@ -99,10 +115,14 @@ int check(RunArguments const& arguments) {
         result["kernels"][nf] = to_json(report);
       }
     }
+    if (checked.placement) {
+      result["placement"] = chain::to_json(*checked.placement);
+    }
     std::cout << result.dump(2) << '\n';
   } else {
     if (status.ok()) {
       std::cout << arguments.chain_file << ": fine, " << checked.nfs << (checked.nfs == 1 ? " NF\n" : " NFs\n");
+      print(checked.placement);
       print(checked.refused, arguments.verbose);
     } else {
       std::cerr << std::string(status.message()) << '\n';

@@ -90,9 +90,10 @@ CLI::App* add_profile_command(CLI::App& app, ProfileArguments& arguments) {
       ->check(CLI::IsMember({"auto", "cuda", "opencl"}));
   profile->add_option("--output", arguments.output,
                       "Write the profile to this file instead of keeping it for this user");
-  CLI::Option* nf =
-      profile->add_option("--nf", arguments.chain_file,
-                          "Measure the NFs of this chain file that are `on: gpu`, and add them to the profile");
+  CLI::Option* nf = profile->add_option("--nf", arguments.chain_file,
+                                        "Measure the NFs of this chain file on the CPU, and those `on: gpu` or `on: "
+                                        "auto` on the device, too, and add them "
+                                        "to the profile");
   profile->add_option("--packet-bytes", arguments.packet_bytes, "With --nf: sizes of frames, without FCS: 64,512,1518")
       ->delimiter(',')
       ->check(CLI::Range(io::kMinGeneratedBytes, std::uint32_t{packet::kMaxFrameBytes}))

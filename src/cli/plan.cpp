@@ -72,6 +72,7 @@ struct PlanInputs {
   chain::ChainConfig config;
   nf::Registry registry;
   chain::SyncOptions options;
+  std::optional<chain::Placement> placement;  ///< where an NF is `on: auto`
 };
 
 Result<PlanInputs> inputs_of(std::string const& chain_file, RunArguments const& arguments) {
@@ -81,6 +82,7 @@ Result<PlanInputs> inputs_of(std::string const& chain_file, RunArguments const& 
   CATENA_ASSIGN_OR_RETURN(const chain::RunOptions options, chain::run_options_of(arguments, inputs.config));
   inputs.options = options.sync;
   CATENA_ASSIGN_OR_RETURN(inputs.options.profile, profile_for(arguments, inputs.config));
+  CATENA_ASSIGN_OR_RETURN(inputs.placement, place_for(inputs.config, options, inputs.options, inputs.registry));
   return inputs;
 }
 
@@ -96,17 +98,24 @@ int plan(RunArguments const& arguments) {
     return fail(plans.status(), arguments.json);
   }
   if (arguments.json) {
-    std::cout << nlohmann::ordered_json{{"chain", inputs->config.name},
-                                        {"cost_profile", chain::describe(inputs->options.profile)},
-                                        {"cost_profile_device", inputs->options.profile.device},
-                                        {"adaptive", to_json(plans->adaptive)},
-                                        {"copy", to_json(plans->copy)},
-                                        {"shared", to_json(plans->shared)}}
-                     .dump(2)
-              << '\n';
+    nlohmann::ordered_json json{{"chain", inputs->config.name},
+                                {"cost_profile", chain::describe(inputs->options.profile)},
+                                {"cost_profile_device", inputs->options.profile.device},
+                                {"adaptive", to_json(plans->adaptive)},
+                                {"copy", to_json(plans->copy)},
+                                {"shared", to_json(plans->shared)}};
+    if (inputs->placement) {
+      json["placement"] = chain::to_json(*inputs->placement);
+    }
+    std::cout << json.dump(2) << '\n';
   } else {
-    std::cout << concat("costs: ", chain::describe(inputs->options.profile), of_device(inputs->options.profile), "\n")
-              << plan::explain(*plans);
+    std::cout << concat("costs: ", chain::describe(inputs->options.profile), of_device(inputs->options.profile), "\n");
+    if (inputs->placement) {
+      for (std::string const& line : chain::describe(*inputs->placement)) {
+        std::cout << line << '\n';
+      }
+    }
+    std::cout << plan::explain(*plans);
   }
   return kExitOk;
 }

@@ -23,6 +23,7 @@ namespace catena::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using profile::CpuMeasurement;
 using profile::NfMeasurement;
 using profile::NfModel;
 
@@ -85,20 +86,31 @@ void print_parts(profile::NfTimes const& times) {
   std::cout << '\n';
 }
 
+/// What an NF takes on the device, under the line of its CPU time.
 void print(NfMeasurement const& nf) {
-  std::cout << fmt::format("\n{} ({}, {}), packets of {} bytes\n", nf.name, nf.key.type, nf.key.configuration,
-                           nf.packet_bytes);
   if (!nf.why_not.empty()) {
-    std::cout << "  not measured: " << nf.why_not << '\n';
+    std::cout << "  not measured on the device: " << nf.why_not << '\n';
     return;
   }
   const NfModel model = profile::model_of(nf.times);
   print_line("kernel", fmt::format("one of {} SMs", model.kernel_sms), model.kernel);
   print_line("transfers", "a launch", model.transfer);
-  std::cout << fmt::format("  host      {:>10.4f} ns a packet of a launch; C {:.2f} us; up to {} packets an SM\n",
-                           model.host_ns_per_packet, model.cost.overhead_ns / kUs, model.cost.max_packets_per_sm);
+  std::cout << fmt::format(
+      "  host      {:>10.4f} ns a packet of a launch; C {:.2f} us; up to {} packets an SM; its cores work {:.2f} ns a "
+      "packet\n",
+      model.host_ns_per_packet, model.cost.overhead_ns / kUs, model.cost.max_packets_per_sm,
+      model.cost.cpu_ns_per_packet);
   print_comparison(model, nf.times);
   print_parts(nf.times);
+}
+
+void print(CpuMeasurement const& nf) {
+  std::cout << fmt::format("\n{} ({}, {}), packets of {} bytes\n", nf.name, nf.key.type, nf.key.configuration,
+                           nf.packet_bytes);
+  std::cout << (nf.why_not.empty() ? fmt::format("  cpu       {:>10.2f} ns a packet on one core, {:.1f} % from the "
+                                                 "fastest run to the slowest\n",
+                                                 nf.ns_per_packet, nf.spread_percent)
+                                   : concat("  not measured on the CPU: ", nf.why_not, "\n"));
 }
 
 void print(Measured const& measured) {
@@ -113,8 +125,14 @@ void print(Measured const& measured) {
   for (std::string const& note : results.notes) {
     std::cout << "note      " << note << '\n';
   }
-  for (NfMeasurement const& nf : results.nfs) {
+  for (CpuMeasurement const& nf : results.on_cpu) {
     print(nf);
+    const auto on_device = std::ranges::find_if(results.nfs, [&nf](NfMeasurement const& other) {
+      return other.name == nf.name && other.packet_bytes == nf.packet_bytes;
+    });
+    if (on_device != results.nfs.end()) {
+      print(*on_device);
+    }
   }
 }
 
@@ -128,13 +146,31 @@ Json line_as_json(profile::LineFit const& line) {
           {"worst_at_packets", line.worst_at}};
 }
 
-Json as_json(NfMeasurement const& nf) {
+/// Whose measurement it is, and why there is none.
+template <typename Measurement>
+Json whose_as_json(Measurement const& nf) {
   Json json{{"name", nf.name},
             {"type", nf.key.type},
             {"configuration", nf.key.configuration},
             {"packet_bytes", nf.packet_bytes}};
   if (!nf.why_not.empty()) {
     json["not_measured"] = nf.why_not;
+  }
+  return json;
+}
+
+Json as_json(CpuMeasurement const& nf) {
+  Json json = whose_as_json(nf);
+  if (nf.why_not.empty()) {
+    json["ns_per_packet"] = nf.ns_per_packet;
+    json["spread_percent"] = nf.spread_percent;
+  }
+  return json;
+}
+
+Json as_json(NfMeasurement const& nf) {
+  Json json = whose_as_json(nf);
+  if (!nf.why_not.empty()) {
     return json;
   }
   const NfModel model = profile::model_of(nf.times);
@@ -142,6 +178,7 @@ Json as_json(NfMeasurement const& nf) {
   json["kernel"]["sms"] = model.kernel_sms;
   json["transfer"] = line_as_json(model.transfer);
   json["host_ns_per_packet"] = model.host_ns_per_packet;
+  json["cpu_ns_per_packet"] = model.cost.cpu_ns_per_packet;
   json["overhead_ns"] = model.cost.overhead_ns;
   json["max_packets_per_sm"] = model.cost.max_packets_per_sm;
   json["launches"] = Json::array();
@@ -180,6 +217,10 @@ Json as_json(Measured const& measured, bool saved) {
   for (NfMeasurement const& nf : results.nfs) {
     json["nfs"].push_back(as_json(nf));
   }
+  json["nfs_on_cpu"] = Json::array();
+  for (CpuMeasurement const& nf : results.on_cpu) {
+    json["nfs_on_cpu"].push_back(as_json(nf));
+  }
   return json;
 }
 
@@ -215,6 +256,11 @@ void keep(profile::NfMeasurements const& results, chain::CostProfile& profile) {
       const NfModel model = profile::model_of(nf.times);
       chain::keep(profile.nfs, {nf.key, nf.packet_bytes, now, model.cost, std::max(0.0, model.kernel.fit.r_squared),
                                 std::max(0.0, model.transfer.fit.r_squared)});
+    }
+  }
+  for (CpuMeasurement const& nf : results.on_cpu) {
+    if (nf.why_not.empty()) {
+      chain::keep(profile.nfs_on_cpu, {nf.key, nf.packet_bytes, now, nf.ns_per_packet, nf.spread_percent});
     }
   }
 }

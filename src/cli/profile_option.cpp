@@ -16,6 +16,17 @@ Result<chain::CostProfile> profile_for(RunArguments const& arguments, chain::Cha
   return chain::ProfileStore::from_environment().find(devices.front());
 }
 
+Result<std::optional<chain::Placement>> place_for(chain::ChainConfig& config, chain::RunOptions const& options,
+                                                  chain::SyncOptions const& sync, nf::Registry const& registry) {
+  if (!chain::has_auto(config)) {
+    return std::nullopt;
+  }
+  CATENA_ASSIGN_OR_RETURN(
+      chain::Placement placement,
+      chain::place(config, sync, chain::place_of(options, chain::device_for(config.devices.front())), registry));
+  return placement;
+}
+
 std::string of_device(chain::CostProfile const& profile) {
   return profile.measured.empty() ? std::string() : concat(" (", profile.device, ", ", profile.backend, ")");
 }

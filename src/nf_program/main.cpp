@@ -103,6 +103,9 @@ class Path {
                                                 Setup const& setup, Fd frames) {
     CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(setup.text, setup.file, setup.name));
     nf.type = type;
+    if (std::exchange(nf.is_auto, false)) {  // the chain has decided
+      nf.on = setup.on_gpu ? plan::Processor::kGpu : plan::Processor::kCpu;
+    }
     chain::ChainConfig config;
     config.file = setup.file;
     config.name = setup.name;

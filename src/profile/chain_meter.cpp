@@ -51,15 +51,26 @@ Status ChainMeter::make_nfs(chain::ChainConfig const& config, nf::Registry const
                                                "; measure the chain without that NF"));
     }
     CATENA_ASSIGN_OR_RETURN(chain::NfKey key, chain::key_of(entry, files.files()));
-    if (entry.on == plan::Processor::kGpu) {
-      measured_.push_back(instances_.size());
-    }
+    choose_sides(entries_.emplace_back(entry), *instance);
     keys_.push_back(std::move(key));
     instances_.push_back(std::move(instance));
   }
-  return measured_.empty() ? absl::InvalidArgumentError(
-                                 concat(config.file, ": no NF of the chain is `on: gpu`; there is nothing to measure"))
-                           : absl::OkStatus();
+  return absl::OkStatus();
+}
+
+/// What may be on the gpu is measured there too, and all in this process.
+void ChainMeter::choose_sides(chain::NfConfig& entry, nf::Instance& instance) {
+  entry.isolation = chain::Isolation::kNone;
+  if (entry.is_auto) {
+    const Status status = chain::can_run_on_gpu(entry, instance);
+    entry.on = status.ok() ? plan::Processor::kGpu : plan::Processor::kCpu;
+    if (!status.ok()) {
+      notes_.push_back(concat(entry.name, " was measured on the CPU alone: ", std::string(status.message())));
+    }
+  }
+  if (entry.on == plan::Processor::kGpu) {
+    measured_.push_back(instances_.size());
+  }
 }
 
 /// The generator's packets, kept as they arrive.
@@ -104,7 +115,7 @@ Status ChainMeter::load(chain::ChainConfig const& config, chain::SyncOptions con
   }
   std::vector<std::optional<nf::KernelSide>> sides;
   for (std::size_t i = 0; i < instances_.size(); ++i) {
-    CATENA_ASSIGN_OR_RETURN(auto side, chain::add_nf(config.nfs[i], *instances_[i], input));
+    CATENA_ASSIGN_OR_RETURN(auto side, chain::add_nf(entries_[i], *instances_[i], input));
     sides.push_back(std::move(side));
   }
   CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(input));
@@ -158,17 +169,43 @@ Result<std::vector<LaunchSample>> ChainMeter::pass(std::uint32_t packets) {
   return samples;
 }
 
+std::vector<CpuSample> ChainMeter::pass_on_cpu(std::uint32_t packets) {
+  arrive(packets);
+  std::vector<CpuSample> samples(instances_.size());
+  std::vector<std::uint32_t> slots;
+  std::vector<std::byte> aux;
+  for (packet::Batch const& unit : units(packets)) {
+    for (std::size_t i = 0; i < instances_.size(); ++i) {
+      nf::Instance& instance = *instances_[i];
+      const Clock::time_point start = Clock::now();
+      slots.clear();
+      instance.select(unit, slots);
+      instance.prepare(unit, slots, aux);
+      if (!slots.empty()) {
+        instance.compute(unit.subset(slots), aux);
+      }
+      samples[i].ns += ns_between(start, Clock::now());
+      samples[i].packets += static_cast<std::uint32_t>(slots.size());
+    }
+  }
+  return samples;
+}
+
 Result<LaunchSample> ChainMeter::launch(std::size_t nf, std::span<const packet::Batch> units) {
   nf::Instance& instance = *instances_[nf];
   nf::DeviceBatch& batch = *batches_[nf];
   const std::uint64_t before = instance.counters().device_packets;
+  const Clock::time_point began = Clock::now();
   for (packet::Batch const& unit : units) {
     batch.add(unit);
   }
   const Clock::time_point submitted = Clock::now();
   CATENA_RETURN_IF_ERROR(batch.submit());
+  double cpu_ns = ns_between(began, Clock::now());
   for (;;) {
+    const Clock::time_point polled = Clock::now();
     CATENA_ASSIGN_OR_RETURN(const bool is_done, batch.poll());
+    cpu_ns += is_done ? ns_between(polled, Clock::now()) : 0;
     if (is_done) {
       break;
     }
@@ -180,7 +217,7 @@ Result<LaunchSample> ChainMeter::launch(std::size_t nf, std::span<const packet::
     }
     std::this_thread::yield();
   }
-  LaunchSample sample{.nf = nf, .round_trip_ns = ns_between(submitted, Clock::now())};
+  LaunchSample sample{.nf = nf, .round_trip_ns = ns_between(submitted, Clock::now()), .cpu_ns = cpu_ns};
   if (instance.counters().kernel_faults > 0) {
     return absl::DataLossError(concat("NF '", instance.name(), "': its kernel read or wrote out of bounds"));
   }

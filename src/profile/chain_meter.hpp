@@ -27,6 +27,13 @@ struct LaunchSample {
   double kernel_ns = 0;
   double transfer_ns = 0;
   double round_trip_ns = 0;
+  double cpu_ns = 0;
+};
+
+/// What an NF took on the CPU.
+struct CpuSample {
+  std::uint32_t packets = 0;  ///< that it decided
+  double ns = 0;              ///< for all of them
 };
 
 /// The NFs of a chain on a device, and packets for them. One thread.
@@ -42,13 +49,19 @@ class ChainMeter {
                                                     std::uint32_t packet_bytes, std::uint32_t most_packets);
 
   std::string const& traffic() const { return traffic_; }
+  /// Those on the gpu and those that may go there.
   std::vector<std::size_t> const& measured() const { return measured_; }
+  std::size_t size() const { return instances_.size(); }
+  /// What was left out.
+  std::vector<std::string> const& notes() const { return notes_; }
   std::string const& name(std::size_t nf) const { return instances_[nf]->name(); }
   chain::NfKey const& key(std::size_t nf) const { return keys_[nf]; }
 
   /// `packets` packets as they arrive go through all NFs. A sample of each NF on the gpu. Errors: DataLoss and
   /// DeadlineExceeded as measure_nfs(); else as Launch.
   Result<std::vector<LaunchSample>> pass(std::uint32_t packets);
+  /// The same on the CPU, unit by unit, as one core would do it. A sample of every NF.
+  std::vector<CpuSample> pass_on_cpu(std::uint32_t packets);
   /// The kernel of an NF alone, over the packets of the last pass(). As Launch::time_kernel().
   Result<std::vector<double>> time_kernel(std::size_t nf, device::Partition* partition, std::uint32_t runs);
 
@@ -56,6 +69,7 @@ class ChainMeter {
   explicit ChainMeter(device::Device& device) : device_(&device) {}
   Status make_packets(std::uint32_t packet_bytes, std::uint32_t most_packets);
   Status make_nfs(chain::ChainConfig const& config, nf::Registry const& registry);
+  void choose_sides(chain::NfConfig& entry, nf::Instance& instance);
   Status load(chain::ChainConfig const& config, chain::SyncOptions const& sync, std::uint32_t packet_bytes);
   void arrive(std::uint32_t packets);
   std::vector<packet::Batch> units(std::uint32_t packets) const;
@@ -69,7 +83,9 @@ class ChainMeter {
   std::string traffic_;
   std::vector<std::unique_ptr<nf::Instance>> instances_;
   std::vector<chain::NfKey> keys_;
-  std::vector<std::size_t> measured_;  ///< places of those on the gpu
+  std::vector<chain::NfConfig> entries_;  ///< as they are measured
+  std::vector<std::size_t> measured_;     ///< places of those on the gpu
+  std::vector<std::string> notes_;
   std::unique_ptr<copy::SharedBuffer> shared_;
   std::vector<std::unique_ptr<kernel::DeviceNf>> kernels_;  ///< null for those on the CPU
   std::vector<std::unique_ptr<nf::DeviceBatch>> batches_;   ///< the same

@@ -55,10 +55,12 @@ NfModel model_of(NfTimes const& times) {
   const std::vector<plan::Point> kernels = kernel_points(times, model.kernel_sms);
   std::vector<plan::Point> transfers;
   std::vector<plan::Point> rests;
+  std::vector<plan::Point> works;
   for (LaunchPoint const& launch : times.launches) {
     const double packets = launch.packets;
     transfers.push_back({packets, std::max(launch.transfer_ns, kLeastNs)});
     rests.push_back({packets, std::max(launch.round_trip_ns - launch.kernel_ns - launch.transfer_ns, kLeastNs)});
+    works.push_back({packets, std::max(launch.cpu_ns, kLeastNs)});
   }
   model.kernel = fit_of(kernels);
   model.transfer = fit_of(transfers);
@@ -68,6 +70,7 @@ NfModel model_of(NfTimes const& times) {
   model.cost.transfer = model.transfer.fit.line;
   model.cost.transfer.slope += rest.slope;
   model.cost.overhead_ns = rest.intercept;
+  model.cost.cpu_ns_per_packet = plan::fit_line(works).slope;
   const double most = std::ranges::max_element(kernels, {}, &plan::Point::x)->x;
   model.cost.max_packets_per_sm = static_cast<std::uint32_t>(std::max(1.0, std::floor(most)));
   return model;

@@ -16,6 +16,7 @@ struct LaunchPoint {
   double kernel_ns = 0;
   double transfer_ns = 0;    ///< on the device's time line, in front of the kernel and behind it
   double round_trip_ns = 0;  ///< from handing the launch over to having its results in the packets
+  double cpu_ns = 0;         ///< that the host works: in front of that, handing over, and with the results
 };
 
 /// The kernel alone on a part of the device; medians, in ns.
@@ -50,8 +51,8 @@ struct NfModel {
 
 /// The model: the kernel's line over the packets of an SM on the smallest part of the device that was measured, else on
 /// all of it; that of the transfers; and of what a round trip has beside both, the part that grows with the packets
-/// (the host's) and the rest, C. The first step of the kernel is taken to reach as far as was measured. No launch at
-/// all: everything is 0.
+/// (the host's) and the rest, C; and of the host's own work what grows with the packets. The first step of the kernel
+/// is taken to reach as far as was measured. No launch at all: everything is 0.
 NfModel model_of(NfTimes const& times);
 
 /// Equation 4 of a launch of `packets` packets on `sms` SMs, which the packets are spread over evenly.

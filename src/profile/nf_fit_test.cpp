@@ -13,12 +13,14 @@ using ::testing::SizeIs;
 ///   kernel     100 ns + 10 ns for each packet of an SM
 ///   transfers  500 ns + 2 ns a packet
 ///   the rest   300 ns + 0.5 ns a packet
+///   the CPU    700 ns + 20 ns a packet
 NfTimes ideal() {
   NfTimes times{16, {}, {}};
   for (const std::uint32_t packets : {64U, 128U, 256U, 512U}) {
     const double kernel = 100 + 10.0 * packets / 16;
     const double transfer = 500 + 2.0 * packets;
-    times.launches.push_back({packets, kernel, transfer, kernel + transfer + 300 + 0.5 * packets});
+    times.launches.push_back(
+        {packets, kernel, transfer, kernel + transfer + 300 + 0.5 * packets, 700 + 20.0 * packets});
   }
   return times;
 }
@@ -32,6 +34,7 @@ TEST(NfFit, finds_the_lines_of_an_nf_that_is_as_the_model_has_it) {
   EXPECT_NEAR(model.host_ns_per_packet, 0.5, 1e-9);
   EXPECT_NEAR(model.cost.transfer.slope, 2.5, 1e-9) << "with the host's part";
   EXPECT_NEAR(model.cost.overhead_ns, 300, 1e-6) << "C";
+  EXPECT_NEAR(model.cost.cpu_ns_per_packet, 20, 1e-9);
   EXPECT_NEAR(model.kernel.fit.r_squared, 1, 1e-9);
   EXPECT_NEAR(model.transfer.fit.r_squared, 1, 1e-9);
   EXPECT_NEAR(model.kernel.worst_percent, 0, 1e-6);

@@ -17,6 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t kWarmUps = 2;
+constexpr const char* kDecidesNone = "it decides none of these packets";
 constexpr std::uint32_t kLeastPoints = 3;  // of a line that means something
 constexpr std::array<std::uint32_t, 4> kPartUnits{8, 16, 32, 64};
 
@@ -92,6 +93,7 @@ class NfBench {
   }
   Result<std::unique_ptr<ChainMeter>> make_meter(std::uint32_t bytes);
   Status measure(std::uint32_t bytes);
+  void measure_on_cpu(ChainMeter& meter, std::uint32_t bytes);
   Status measure_point(ChainMeter& meter, std::uint32_t packets, std::span<NfMeasurement> nfs);
   Status measure_parts(ChainMeter& meter, std::size_t nf, std::uint32_t packets, NfTimes& times);
 
@@ -125,6 +127,10 @@ Status NfBench::measure(std::uint32_t bytes) {
   say(concat("packets of ", bytes, " bytes: building"));
   CATENA_ASSIGN_OR_RETURN(const auto meter, make_meter(bytes));
   results_.traffic = meter->traffic();
+  if (results_.on_cpu.empty()) {
+    results_.notes.insert(results_.notes.end(), meter->notes().begin(), meter->notes().end());
+  }
+  measure_on_cpu(*meter, bytes);
   std::vector<NfMeasurement> nfs;
   for (const std::size_t nf : meter->measured()) {
     NfMeasurement& entry = nfs.emplace_back();
@@ -134,7 +140,7 @@ Status NfBench::measure(std::uint32_t bytes) {
     entry.times.sms = device_->info().compute_units;
   }
   std::uint32_t points = 0;
-  for (std::uint32_t packets = kLeastBatch; packets <= most_; packets *= 2) {
+  for (std::uint32_t packets = kLeastBatch; packets <= most_ && !nfs.empty(); packets *= 2) {
     if (points >= kLeastPoints && Clock::now() > until_) {
       results_.notes.push_back(
           concat(bytes, " bytes: launches of ", packets, " packets and more were not measured: the time was over"));
@@ -147,11 +153,38 @@ Status NfBench::measure(std::uint32_t bytes) {
   }
   for (NfMeasurement& entry : nfs) {
     if (entry.times.launches.empty()) {
-      entry.why_not = "it decides none of these packets";
+      entry.why_not = kDecidesNone;
     }
     results_.nfs.push_back(std::move(entry));
   }
   return absl::OkStatus();
+}
+
+void NfBench::measure_on_cpu(ChainMeter& meter, std::uint32_t bytes) {
+  say(concat("packets of ", bytes, " bytes on the CPU"));
+  std::vector<std::vector<double>> all(meter.size());
+  for (std::uint32_t repeat = 0; repeat < kWarmUps + kNfRepeats; ++repeat) {
+    const std::vector<CpuSample> samples = meter.pass_on_cpu(std::min(most_, kCpuPassPackets));
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if (repeat >= kWarmUps && samples[i].packets > 0) {
+        all[i].push_back(samples[i].ns / samples[i].packets);
+      }
+    }
+  }
+  constexpr double kPercent = 100;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CpuMeasurement& entry = results_.on_cpu.emplace_back();
+    entry.name = meter.name(i);
+    entry.key = meter.key(i);
+    entry.packet_bytes = bytes;
+    if (all[i].empty()) {
+      entry.why_not = kDecidesNone;
+      continue;
+    }
+    const auto [least, most] = std::ranges::minmax(all[i]);
+    entry.ns_per_packet = median(std::move(all[i]));
+    entry.spread_percent = entry.ns_per_packet > 0 ? (most - least) / entry.ns_per_packet * kPercent : 0;
+  }
 }
 
 Status NfBench::measure_point(ChainMeter& meter, std::uint32_t packets, std::span<NfMeasurement> nfs) {
@@ -160,6 +193,7 @@ Status NfBench::measure_point(ChainMeter& meter, std::uint32_t packets, std::spa
     std::vector<double> kernel;
     std::vector<double> transfer;
     std::vector<double> round_trip;
+    std::vector<double> cpu;
   };
   std::vector<Samples> all(nfs.size());
   for (std::uint32_t repeat = 0; repeat < kWarmUps + kNfRepeats; ++repeat) {
@@ -169,6 +203,7 @@ Status NfBench::measure_point(ChainMeter& meter, std::uint32_t packets, std::spa
       all[i].kernel.push_back(launches[i].kernel_ns);
       all[i].transfer.push_back(launches[i].transfer_ns);
       all[i].round_trip.push_back(launches[i].round_trip_ns);
+      all[i].cpu.push_back(launches[i].cpu_ns);
     }
   }
   for (std::size_t i = 0; i < nfs.size(); ++i) {
@@ -176,8 +211,8 @@ Status NfBench::measure_point(ChainMeter& meter, std::uint32_t packets, std::spa
       continue;
     }
     NfTimes& times = nfs[i].times;
-    times.launches.push_back(
-        {all[i].packets, median(all[i].kernel), median(all[i].transfer), median(all[i].round_trip)});
+    times.launches.push_back({all[i].packets, median(all[i].kernel), median(all[i].transfer), median(all[i].round_trip),
+                              median(all[i].cpu)});
     CATENA_RETURN_IF_ERROR(measure_parts(meter, meter.measured()[i], all[i].packets, times));
   }
   return absl::OkStatus();

@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace catena::profile {
 namespace {
 
@@ -32,6 +34,20 @@ constexpr const char* kFirewall =
 constexpr const char* kRemarkOnCpu = "    - {name: mark, type: remark, on: cpu, config: {map: [{from: 0, to: 10}]}}\n";
 constexpr const char* kDecrypt =
     "    - {name: vpn, type: ipsec, on: gpu, config: {direction: decrypt, sa: ../branch-office/sa.yaml}}\n";
+
+/// Without a kernel.
+class Looker final : public nf::Nf {
+ public:
+  nf::Hints hints() const override { return {.cr = packet::fields(packet::kIpv4Src)}; }
+  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {}
+};
+constexpr nf::Descriptor kLooker{
+    .type = "looker",
+    .help = "decides nothing",
+    .drop_reasons = {},
+    .config = {},
+    .create = [](nf::Config& /*config*/) -> Result<std::unique_ptr<nf::Nf>> { return std::make_unique<Looker>(); }};
 
 NfMeasureOptions few() {
   NfMeasureOptions options;
@@ -107,10 +123,47 @@ TEST_P(MeasuringNfs, time_that_is_over_ends_it_after_three_points_and_is_said) {
   EXPECT_THAT(measured->notes, ElementsAre(HasSubstr("launches of 512 packets and more")));
 }
 
-TEST_P(MeasuringNfs, a_chain_without_an_nf_on_the_gpu_has_nothing_to_measure) {
-  const Status status = measure(chain_of(kRemarkOnCpu)).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("on: gpu"));
+TEST_P(MeasuringNfs, every_nf_has_its_time_on_the_cpu_wherever_it_is) {
+  const auto measured = measure(chain_of(concat(kFirewall, kRemarkOnCpu, kDecrypt)));
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  ASSERT_THAT(measured->on_cpu, SizeIs(6)) << "three NFs, two packet sizes";
+  for (std::size_t i = 0; i < 6; ++i) {
+    CpuMeasurement const& nf = measured->on_cpu[i];
+    EXPECT_EQ(nf.name, (std::array{"fw", "mark", "vpn"}[i % 3]));
+    EXPECT_EQ(nf.packet_bytes, i < 3 ? 64U : 256U);
+    EXPECT_EQ(nf.why_not.empty(), nf.name != "vpn") << "the generator sends no ESP";
+    EXPECT_EQ(nf.ns_per_packet > 0, nf.name != "vpn");
+    EXPECT_GE(nf.spread_percent, 0);
+  }
+  EXPECT_EQ(measured->on_cpu[0].key, measured->nfs[0].key) << "fw";
+}
+
+TEST_P(MeasuringNfs, an_nf_that_may_be_on_either_is_measured_on_both) {
+  nf::Registry registry = nf::builtin_nfs();
+  ASSERT_TRUE(registry.add(kLooker).ok());
+  const chain::ChainConfig chain = chain_of(
+      "    - {name: fw, type: firewall, on: auto, isolation: process, config: {rules: ../branch-office/fw.rules, "
+      "default: allow}}\n"
+      "    - {name: mark, type: remark, on: auto, config: {map: [{from: 0, to: 10}]}}\n"
+      "    - {name: seen, type: looker, on: auto}\n");
+  const auto measured = measure_nfs(*device_, chain, registry, {}, few(), {});
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  ASSERT_THAT(measured->nfs, SizeIs(4)) << "two NFs have a kernel";
+  EXPECT_EQ(measured->nfs[0].name, "fw");
+  EXPECT_THAT(measured->nfs[0].times.launches, SizeIs(3));
+  EXPECT_GT(measured->nfs[0].times.launches[0].cpu_ns, 0);
+  EXPECT_EQ(measured->nfs[1].name, "mark");
+  EXPECT_THAT(measured->on_cpu, SizeIs(6));
+  EXPECT_THAT(measured->notes,
+              ElementsAre(HasSubstr("seen was measured on the CPU alone: type 'looker' has no kernel")));
+}
+
+TEST_P(MeasuringNfs, of_a_chain_on_the_cpu_the_cpu_is_measured) {
+  const auto measured = measure(chain_of(kRemarkOnCpu));
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  EXPECT_THAT(measured->nfs, IsEmpty());
+  EXPECT_THAT(measured->on_cpu, SizeIs(2));
+  EXPECT_THAT(measured->notes, IsEmpty());
 }
 
 TEST_P(MeasuringNfs, what_a_device_says_when_it_fails_is_the_error) {

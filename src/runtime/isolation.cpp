@@ -102,7 +102,7 @@ Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& optio
 
 bool needs_servers(chain::ChainConfig const& chain) {
   return std::any_of(chain.nfs.begin(), chain.nfs.end(), [](chain::NfConfig const& config) {
-    return is_isolated(config) && config.on == plan::Processor::kGpu;
+    return is_isolated(config) && (config.is_auto || config.on == plan::Processor::kGpu);
   });
 }
 

@@ -16,7 +16,8 @@ namespace catena::runtime {
 /// Lets NFs of `chain` have processes, where it has such NFs. NotFound where the program for them is missing.
 Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& options);
 
-/// Whether an NF in a process of its own is placed on a device: it reaches that through a device server alone.
+/// Whether an NF in a process of its own is placed on a device, or may be: it reaches that through a device server
+/// alone.
 bool needs_servers(chain::ChainConfig const& chain);
 
 /// Starts the process of an NF. Errors, with the NF's position: as IsolatedNf::create(); Unavailable where

@@ -32,8 +32,13 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   CATENA_RETURN_IF_ERROR(chain::apply(options, session->config_));
   session->flow_key_ = std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
-  CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
-  CATENA_RETURN_IF_ERROR(session->open_devices(options));
+  if (chain::has_auto(session->config_)) {
+    CATENA_RETURN_IF_ERROR(session->place_nfs(registry, options));
+    CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
+  } else {
+    CATENA_RETURN_IF_ERROR(session->make_nfs(registry, options));
+    CATENA_RETURN_IF_ERROR(session->open_devices(options));
+  }
   CATENA_RETURN_IF_ERROR(session->settle_sharing(options));
   CATENA_RETURN_IF_ERROR(session->settle_unit_packets(options));
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
@@ -61,6 +66,8 @@ std::vector<nf::Instance*> Session::first_instances() const {
 
 namespace {
 
+constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
+
 void keep_alerts(nf::Instance& instance) {
   if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {
     alerting->keep_alerts();
@@ -70,6 +77,27 @@ void keep_alerts(nf::Instance& instance) {
 bool wants_records(chain::RunOptions const& options) { return options.with_records || !options.record_path.empty(); }
 
 }  // namespace
+
+/// Opens the device, which says what it is, and gives it back where no NF comes to it.
+Status Session::place_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
+  CATENA_RETURN_IF_ERROR(open_devices(options));
+  std::optional<device::DeviceInfo> device;
+  chain::SyncOptions sync = options.sync;
+  if (!opened_.empty()) {
+    device = opened_.front()->info();
+    sync = sync_for(options, *device);
+  }
+  CATENA_ASSIGN_OR_RETURN(placement_,
+                          chain::place(config_, sync, chain::place_of(options, std::move(device)), registry));
+  const bool is_used = std::ranges::any_of(config_.nfs, [](chain::NfConfig const& entry) {
+    return entry.on == plan::Processor::kGpu && entry.isolation != chain::Isolation::kProcess;
+  });
+  if (!is_used && !opened_.empty()) {
+    opened_.clear();
+    no_device_reason_ = kNobodyOnGpu;
+  }
+  return absl::OkStatus();
+}
 
 /// The NFs of the first shard from their configuration; those of the others from them.
 Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
@@ -203,13 +231,15 @@ Status Session::start_nfs(chain::RunOptions const& options) {
 }
 
 bool Session::wants_device() const {
-  return std::any_of(config_.nfs.begin(), config_.nfs.end(),
-                     [](chain::NfConfig const& entry) { return entry.on == plan::Processor::kGpu; });
+  const bool is_open = !placement_;
+  return std::ranges::any_of(config_.nfs, [is_open](chain::NfConfig const& entry) {
+    return entry.on == plan::Processor::kGpu || (is_open && entry.is_auto);
+  });
 }
 
 Status Session::open_devices(chain::RunOptions const& options) {
   if (!wants_device()) {
-    no_device_reason_ = "no NF of the chain is placed on the gpu";
+    no_device_reason_ = kNobodyOnGpu;
     return absl::OkStatus();
   }
   for (device::DevicePreference const& choice : config_.devices) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "chain/placing.hpp"
 #include "chain/run_options.hpp"
 #include "chain/sections.hpp"
 #include "core/metrics.hpp"
@@ -95,6 +96,7 @@ class Session {
   }
   std::vector<nf::Instance*> first_instances() const;
   Entry const& first_of(std::size_t nf) const { return *entries_[nf].front(); }
+  Status place_nfs(nf::Registry const& registry, chain::RunOptions const& options);
   Status make_nfs(nf::Registry const& registry, chain::RunOptions const& options);
   Status make_sections(std::vector<Entry> first, bool with_alerts);
   Status make_pools(chain::RunOptions const& options);
@@ -136,6 +138,7 @@ class Session {
   std::uint32_t workers_ = 1;
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;
+  std::optional<chain::Placement> placement_;  ///< where an NF is `on: auto`
   bool is_traced_ = false;
   bool has_chosen_units_ = false;  ///< how large units are, nobody said
   bool has_own_ends_ = false;      ///< each shard has a source, a sink and a pool of its own

@@ -248,12 +248,17 @@ std::vector<std::string> Session::start_report() const {
   } else if (wants_device()) {
     lines.push_back(concat("device   none: the CPU implementations serve, for NFs placed `on: gpu` too",
                            indented(no_device_reason_, 9)));
+  } else if (placement_ && placement_->device.empty()) {
+    lines.push_back(concat("device   none: NFs placed `on: auto` are on the CPU", indented(no_device_reason_, 9)));
   } else {
     lines.push_back(concat("device   none (", no_device_reason_, ")"));
   }
   lines.push_back(concat("rx       ", sources_.front()->describe()));
   if (config_.shards > 1) {
     lines.push_back(concat("shards   ", describe_shards()));
+  }
+  if (placement_) {
+    lines.push_back(concat("auto     ", fmt::format("{}", fmt::join(chain::describe(*placement_), "\n         "))));
   }
   for (std::vector<Entry*> const& entries : entries_) {
     Entry const& entry = *entries.front();

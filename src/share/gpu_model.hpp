@@ -23,6 +23,8 @@ struct NfCost {
   double overhead_ns = 0;
   /// Packets of an SM up to which the kernel is linear, its first step; at least 1.
   std::uint32_t max_packets_per_sm = 1024;
+  /// What a core of the host does for a packet of a launch, from choosing the packets to having the results in them.
+  double cpu_ns_per_packet = 0;
 };
 
 /// A part of the GPU and how a launch fills it.

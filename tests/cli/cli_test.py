@@ -553,6 +553,103 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(refused.returncode, 1)
                 self.assertIn(path, refused.stderr)
 
+    def auto_chain(self, on="auto", more="", device="opencl", packet=512):
+        """A chain of two NFs, the second with `on`."""
+        path = self.path("auto.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: auto}\nspec:\n"
+                       f"  rx: {{generator: {{packet: {packet}, flows: 50, count: 3000}}}}\n"
+                       f"  tx: {{pcap: out.pcap}}\n  device: {device}\n  nfs:\n"
+                       f"    - {{name: fw, type: firewall, config: {{rules: {DATA}/fw.rules, default: allow}}}}\n"
+                       f"    - {{name: ids, type: nids, on: {on}, config: {{rules: {DATA}/ids.rules}}{more}}}\n")
+        return path
+
+    def profile_of_auto_chain(self, name, cpu_ns, kernel_ns):
+        """A profile of the device here, in which ids takes so much on the CPU and for a launch."""
+        output = self.path("measured.json")
+        if not os.path.exists(output):
+            measured = catena("profile", "--nf", self.auto_chain(), "--device", "opencl", "--packet-bytes", "512",
+                              "--seconds", "0", "--output", output)
+            self.assertEqual(measured.returncode, 0, measured.stderr)
+            for words in (r"fw \(firewall, .*\n  cpu +[0-9.]+ ns a packet on one core",
+                          r"ids \(nids, .*\n  cpu +[0-9.]+ ns a packet on one core.*\n  kernel"):
+                self.assertRegex(measured.stdout, words)
+        with open(output, encoding="utf-8") as file:
+            profile = json.load(file)
+        self.assertEqual([nf["type"] for nf in profile["nfs_on_cpu"]], ["firewall", "nids"], "all, wherever they are")
+        self.assertEqual([nf["type"] for nf in profile["nfs"]], ["nids"], "what may be on the gpu")
+        self.assertTrue(all(nf["ns_per_packet"] > 0 for nf in profile["nfs_on_cpu"]))
+        if cpu_ns is None:
+            del profile["nfs_on_cpu"]
+        else:
+            profile["nfs_on_cpu"][1]["ns_per_packet"] = cpu_ns
+        profile["nfs"][0].update({"kernel": {"fixed_ns": kernel_ns, "per_packet_ns": 0, "r_squared": 1},
+                                  "overhead_ns": 0, "cpu_ns_per_packet": 1, "max_packets_per_sm": 1024})
+        path = self.path(name)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(profile, file)
+        return path
+
+    def test_what_an_nf_costs_decides_where_it_is_and_never_what_comes_out(self):
+        def run(chain, *options):
+            result = catena("run", chain, "--json", *options)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            with open(self.path("out.pcap"), "rb") as file:
+                return json.loads(result.stdout), result.stderr, file.read()
+
+        _, _, expected = run(self.auto_chain(on="cpu"))
+        cases = (("gpu", self.profile_of_auto_chain("dear_cpu.json", 1e6, 10), "faster",
+                  r"ids  auto -> gpu: [0-9.]+ ns a packet, cpu 1000000.0 ns a packet; on the cpu the chain would achieve 0.00\d Mpps"),
+                 ("cpu", self.profile_of_auto_chain("dear_gpu.json", 5, 900_000), "not_faster",
+                  r"ids  auto -> cpu: 5.0 ns a packet, gpu [0-9.]+ ns a packet; with it on the gpu the chain would achieve"),
+                 ("cpu", self.profile_of_auto_chain("late.json", 1e6, 2_000_000), "latency",
+                  r"no launch of it on the gpu ends within its latency_limit_us"),
+                 ("cpu", self.profile_of_auto_chain("unknown.json", None, 10), "not_known",
+                  r"what it takes on the CPU for packets of 512 bytes is not known; `catena profile --nf .*` measures it"))
+        for on, profile, reason, line in cases:
+            with self.subTest(profile=profile):
+                chain = self.auto_chain()
+                plan = catena("plan", chain, "--profile", profile)
+                self.assertEqual(plan.returncode, 0, plan.stderr)
+                self.assertRegex(plan.stdout, line)
+                self.assertIn("with all of these on the cpu: ", plan.stdout)
+                self.assertEqual("ids: on the CPU" in plan.stdout, on == "cpu", "the plan is that of the placement")
+                placement = json.loads(catena("plan", chain, "--profile", profile, "--json").stdout)["placement"]
+                ids = placement["nfs"][1]
+                self.assertEqual((ids["auto"], ids["on"], ids["reason"]), (True, on, reason))
+                self.assertFalse(placement["nfs"][0]["auto"])
+                check = catena("check", chain, "--profile", profile, "--json")
+                self.assertEqual(json.loads(check.stdout)["placement"]["nfs"][1]["on"], on)
+                self.assertRegex(catena("check", chain, "--profile", profile).stdout, line)
+                report, start, actual = run(chain, "--profile", profile)
+                self.assertIn("auto     ids  auto -> " + on, start)
+                self.assertRegex(start, line)
+                self.assertEqual([nf["on"] for nf in report["nfs"]], ["cpu", on])
+                self.assertEqual(actual, expected)
+                program = catena("show", "program", chain, "ids", "--profile", profile)
+                self.assertEqual(program.returncode == 0, on == "gpu", program.stderr)
+
+        # its own process has the device where costs say so
+        chain = self.auto_chain(more=", isolation: process")
+        report, start, actual = run(chain, "--profile", cases[0][1])
+        self.assertRegex(start, r"in a process of its own, number \d+, on gpu")
+        self.assertIn("device   none (no NF of the chain is placed on the gpu)", start)
+        self.assertEqual(actual, expected)
+        _, start, actual = run(chain, "--profile", cases[1][1])
+        self.assertRegex(start, r"in a process of its own, number \d+, on cpu")
+        self.assertEqual(actual, expected)
+
+        for device in ("none", "auto"):
+            chain = self.auto_chain(device=device)
+            if device == "auto" and os.path.exists("/dev/nvidiactl"):
+                continue
+            report, start, actual = run(chain, "--profile", cases[0][1])
+            self.assertIn("device   none: NFs placed `on: auto` are on the CPU", start)
+            self.assertIn("there is no device", start)
+            self.assertEqual([nf["on"] for nf in report["nfs"]], ["cpu", "cpu"])
+            self.assertEqual(actual, expected)
+            self.assertIn("there is no device", catena("plan", chain, "--profile", cases[0][1]).stdout)
+
     def test_profile_without_the_device(self):
         if os.path.exists("/dev/nvidiactl"):
             self.skipTest("there is an NVIDIA GPU here")

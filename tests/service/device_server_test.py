@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of a service are in processes of their own: what it costs its chains when one dies, and the service."""
 
+import json
 import os
 import signal
+import subprocess
 import unittest
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from command import children_of
-from harness import DATA, ServiceTest, wait_for
+from harness import BIN, DATA, LIMIT_S, ServiceTest, wait_for
 
 GPU_CHAIN = "[{name: fw, type: firewall, on: gpu, config: {rules: " + DATA + "/fw.rules, default: allow}}]"
 
@@ -47,6 +49,23 @@ class DeviceServer(ServiceTest):
         losses = {sample.labels["chain"]: sample.value for family in families for sample in family.samples
                   if sample.name == "catena_device_losses_total"}
         self.assertEqual(losses, {"a": 1, "b": 1})
+
+    def test_costs_place_the_nfs_of_a_service_as_those_of_a_run(self):
+        file = self.chain("a", rx="{generator: {packet: 512, rate: 20000}}", nfs=GPU_CHAIN.replace("on: gpu", "on: auto"))
+        profile = self.folder / "p.json"
+        subprocess.run([BIN, "profile", "--nf", file, "--device", "opencl", "--packet-bytes", "512", "--seconds", "0",
+                        "--output", profile], check=True, capture_output=True, timeout=LIMIT_S)
+        costs = json.loads(profile.read_text())
+        costs["nfs"][0].update({"kernel": {"fixed_ns": 10, "per_packet_ns": 0, "r_squared": 1}, "overhead_ns": 0,
+                                "cpu_ns_per_packet": 1})
+        service = self.serve()
+        for place, cpu_ns in (("gpu", 1e6), ("cpu", 0.1)):
+            costs["nfs_on_cpu"][0]["ns_per_packet"] = cpu_ns
+            profile.write_text(json.dumps(costs))
+            self.applied(service, file, device="opencl", profile=str(profile))
+            wait_for(lambda: self.get(service, "a")["tx"]["sent_packets"] > 100)
+            self.assertEqual(self.get(service, "a")["nfs"][0]["on"], place)
+            self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
 
     def test_nothing_is_left_of_it_after_the_service(self):
         for number, name in ((signal.SIGTERM, "a"), (signal.SIGKILL, "b")):

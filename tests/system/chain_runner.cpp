@@ -129,8 +129,11 @@ std::string chain_text(ChainRun const& run, std::string const& output) {
       concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: test}\nspec:\n  rx: {pcap: ", run.capture,
              "}\n  tx: {pcap: ", output, "}\n  device: ", run.device, "\n", run.spec_extra, "  nfs:\n");
   for (std::size_t i = 0; i < run.nfs.size(); ++i) {
-    text += concat("    - {name: ", run.nfs[i].name, ", type: ", run.nfs[i].type,
-                   ", on: ", (run.gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu", ", config: {", run.nfs[i].config, "}}\n");
+    text += concat("    - {name: ", run.nfs[i].name, ", type: ", run.nfs[i].type, ", on: ",
+                   run.is_auto                     ? "auto"
+                   : (run.gpu_mask >> i & 1U) != 0 ? "gpu"
+                                                   : "cpu",
+                   ", config: {", run.nfs[i].config, "}}\n");
   }
   if (const std::size_t at = text.find(kFlowsFile); at != std::string::npos) {
     text.replace(at, kFlowsFile.size(), flows_file(output));
@@ -152,6 +155,20 @@ Result<std::vector<chain::MeasuredNf>> costs_of_nfs(chain::ChainConfig const& co
   return costs;
 }
 
+Result<chain::CostProfile> costs_that_place(std::uint32_t gpu_mask, chain::ChainConfig const& config,
+                                            nf::Registry const& registry) {
+  constexpr double kMuch = 1e8;
+  chain::CostProfile profile = chain::CostProfile::built_in();
+  CATENA_ASSIGN_OR_RETURN(profile.nfs, costs_of_nfs(config, registry));
+  for (std::size_t i = 0; i < profile.nfs.size(); ++i) {
+    chain::MeasuredNf& nf = profile.nfs[i];
+    const bool is_on_gpu = (gpu_mask >> i & 1U) != 0;
+    profile.nfs_on_cpu.push_back({nf.nf, nf.packet_bytes, nf.measured, is_on_gpu ? kMuch : 1, 0});
+    nf.cost.overhead_ns = is_on_gpu ? 0 : kMuch;
+  }
+  return profile;
+}
+
 Result<ChainOutput> run_chain(ChainRun const& run) {
   static std::atomic<unsigned> number{0};
   const fs::path stem = scratch_folder() / concat("run", number++);
@@ -171,6 +188,9 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   }
   options.sync = run.sync;
   options.sharing = run.sharing;
+  if (run.is_auto) {
+    CATENA_ASSIGN_OR_RETURN(options.sync.profile, costs_that_place(run.gpu_mask, config, *run.registry));
+  }
   if (run.sharing && run.sync.profile.nfs.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.sync.profile.nfs, costs_of_nfs(config, *run.registry));
   }

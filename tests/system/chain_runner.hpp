@@ -45,7 +45,8 @@ struct ChainRun {
   nf::Registry const* registry = &nf::builtin_nfs();            ///< the NF types that there are
   bool device_server = false;                                   ///< the device is in another process
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< every NF has costs where it asks for those
-  bool records = true;  ///< none: NFs get small units together, for nobody asks of which unit a line is
+  bool is_auto = false;  ///< NFs are `on: auto`, with costs by which gpu_mask is the placement
+  bool records = true;   ///< none: NFs get small units together, for nobody asks of which unit a line is
 };
 
 /// Costs with which a planner takes `method` wherever it can.
@@ -53,6 +54,10 @@ chain::CostProfile costs_for(TransferMethod method);
 
 /// As if each NF of the chain had been measured: costs that differ from NF to NF, the last one's the highest.
 Result<std::vector<chain::MeasuredNf>> costs_of_nfs(chain::ChainConfig const& config, nf::Registry const& registry);
+
+/// Costs of the chain's NFs that make each NF of `gpu_mask` dear on the CPU, and the others too slow for the gpu.
+Result<chain::CostProfile> costs_that_place(std::uint32_t gpu_mask, chain::ChainConfig const& config,
+                                            nf::Registry const& registry);
 
 /// The chain file of a run.
 std::string chain_text(ChainRun const& run, std::string const& output);

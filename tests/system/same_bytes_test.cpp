@@ -115,6 +115,28 @@ TEST_P(SameBytes, for_every_way_to_share_the_device) {
   }
 }
 
+TEST_P(SameBytes, for_a_placement_that_costs_decide) {
+  // the mixed capture meets every chain, the other traffics share them out
+  const auto [chain_number, traffic_number] = GetParam();
+  if (traffic_number != 0 && (chain_number + traffic_number) % 4 != 0) {
+    return;
+  }
+  const ChainOutput expected = run(0, "none");
+  const std::size_t nf = (chain_number + traffic_number) % nfs().size();
+  for (std::string const& device : device_names()) {
+    // one NF, as a device may have a single compute unit; none where there is no device
+    for (auto const& [mask, name] :
+         {std::pair(1U << nf, device), std::pair(0U, device), std::pair(0U, std::string("none"))}) {
+      ChainRun placed{nfs(), mask, traffic().capture, name, ""};
+      placed.is_auto = true;
+      const std::string what = fmt::format("auto {:b} on {}", mask, name);
+      const ChainOutput actual = run(placed);
+      expect_same(actual, expected, what);
+      expect_placed(actual, mask, what);
+    }
+  }
+}
+
 TEST(SameBytesSuite, notices_a_plan_that_forgets_a_field) {
   const std::vector<NfText> nfs{kFirewall, kNids, kEncrypt, kRouter};
   const std::string capture = clear_traffic().front().capture;

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/placing.hpp"
+
+#include "chain/findings.hpp"
+#include "chain/instances.hpp"
+#include "nf/named_files.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace catena::chain {
+namespace {
+
+using plan::Processor;
+using share::NfMoves;
+
+/// What a step of a plan moves.
+NfMoves moves_of(plan::GpuStep const& step) {
+  NfMoves moves;
+  for (plan::Move const& move : step.moves) {
+    const double bus_ns = move.cost.total_ns - move.cost.cpu_ns;
+    (move.direction == Direction::kToDevice ? moves.to_device_ns : moves.to_host_ns) += bus_ns;
+    moves.cpu_ns += move.cost.cpu_ns;
+  }
+  return moves;
+}
+
+/// All that the decision is made of.
+class Placing {
+ public:
+  Placing(ChainConfig const& config, SyncOptions const& sync, Place const& where, nf::Registry const& registry)
+      : config_(&config), sync_(&sync), where_(&where), registry_(&registry) {}
+
+  /// Makes the NFs, and asks for their costs.
+  Status prepare() {
+    Findings findings;
+    on_cpu_ = findings.take(plan_input(*config_, *sync_));
+    on_gpu_ = apart_ = on_cpu_;
+    packet_bytes_ = static_cast<std::uint32_t>(std::ceil(on_cpu_.profile.average_bytes()));
+    for (NfConfig const& entry : config_->nfs) {
+      findings.add(add(entry));
+    }
+    CATENA_RETURN_IF_ERROR(findings.status());
+    add_hand_overs(*config_, instances_, on_cpu_);
+    add_hand_overs(*config_, instances_, on_gpu_);
+    return absl::OkStatus();
+  }
+
+  Result<share::Placement> decide() const {
+    return share::place(options_, machine(), [this](share::OnGpu const& on_gpu) { return price(on_gpu); });
+  }
+
+  share::Machine machine() const {
+    const std::uint32_t sms = where_->device ? where_->device->compute_units : 0;
+    return {.workers = where_->workers,
+            .shards = config_->shards,
+            .sms = where_->compute_units == 0 ? sms : std::min(sms, where_->compute_units),
+            .launch_packets = on_cpu_.costs.packets_per_transfer,
+            .launches_in_flight = config_->tuning.launches_in_flight};
+  }
+
+  Placement result(share::Placement const& placed) const;
+
+ private:
+  Status add(NfConfig const& entry);
+  Status add_on_gpu(NfConfig entry, nf::Instance& instance, std::string& note);
+  Status plan_apart(NfConfig entry, nf::Instance& instance);
+  Result<std::vector<NfMoves>> price(share::OnGpu const& on_gpu) const;
+  std::string note_of(std::size_t nf, share::Reason reason) const;
+
+  ChainConfig const* config_;
+  SyncOptions const* sync_;
+  Place const* where_;
+  nf::Registry const* registry_;
+  std::uint32_t packet_bytes_ = 0;
+  // one of each NF
+  std::vector<std::unique_ptr<nf::Instance>> instances_;
+  std::vector<share::NfOptions> options_;
+  std::vector<std::string> notes_;             ///< why it cannot be on the gpu; else empty
+  std::vector<std::optional<NfMoves>> alone_;  ///< of NFs whose process has a plan of its own, on the gpu
+
+  plan::PlanInput on_cpu_;  ///< with every NF on the CPU, but for those fixed on the gpu
+  plan::PlanInput on_gpu_;  ///< with every NF on the gpu that may be there
+  plan::PlanInput apart_;   ///< without NFs
+};
+
+Status Placing::add(NfConfig const& entry) {
+  instances_.push_back(nullptr);
+  share::NfOptions& options = options_.emplace_back();
+  std::string& note = notes_.emplace_back();
+  alone_.emplace_back();
+  const nf::NamedFiles files;
+  if (!entry.plugin.empty()) {
+    instances_.back() = stand_in_for_plugin(entry);
+    note = "a plugin, whose costs nobody measures";
+  } else {
+    CATENA_ASSIGN_OR_RETURN(instances_.back(), make_instance(entry, *registry_, false,
+                                                             ends_of(config_->rx, config_->tx), {0, config_->shards}));
+    CATENA_ASSIGN_OR_RETURN(const NfKey key, key_of(entry, files.files()));
+    options.cpu_ns = sync_->profile.find_on_cpu(key, packet_bytes_);
+    options.gpu = sync_->profile.find(key, packet_bytes_);
+  }
+  options.latency_limit_ns = 1000.0 * entry.latency_limit_us;
+  CATENA_RETURN_IF_ERROR(add_nf(entry, *instances_.back(), on_cpu_).status());
+  if (note.empty()) {
+    CATENA_RETURN_IF_ERROR(add_on_gpu(entry, *instances_.back(), note));
+  }
+  if (on_gpu_.nfs.size() < on_cpu_.nfs.size()) {
+    on_gpu_.nfs.push_back(on_cpu_.nfs.back());
+  }
+  using Where = share::NfOptions::Where;
+  options.where = entry.is_auto && note.empty() ? Where::kEither
+                  : entry.on == Processor::kGpu ? Where::kGpu
+                                                : Where::kCpu;
+  return absl::OkStatus();
+}
+
+/// As if the entry said `on: gpu`. `note` becomes why that is not possible, where the user did not say it.
+Status Placing::add_on_gpu(NfConfig entry, nf::Instance& instance, std::string& note) {
+  const bool is_auto = entry.is_auto;
+  if (is_auto && !instance.descriptor().has_kernel) {
+    note = concat("type '", entry.type, "' has no kernel");
+    return absl::OkStatus();
+  }
+  if (!is_auto && entry.on != Processor::kGpu) {
+    return absl::OkStatus();
+  }
+  entry.on = Processor::kGpu;
+  Status status = entry.isolation == Isolation::kProcess ? plan_apart(std::move(entry), instance)
+                                                               : add_nf(entry, instance, on_gpu_).status();
+  if (is_auto) {
+    note = std::string(status.message());
+    return absl::OkStatus();
+  }
+  return status;
+}
+
+/// What an NF moves that is alone in its process.
+Status Placing::plan_apart(NfConfig entry, nf::Instance& instance) {
+  entry.isolation = Isolation::kNone;
+  plan::PlanInput input = apart_;
+  CATENA_RETURN_IF_ERROR(add_nf(entry, instance, input).status());
+  CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(input));
+  alone_.back() = moves_of(*plan.nfs.front().step);
+  return absl::OkStatus();
+}
+
+Result<std::vector<NfMoves>> Placing::price(share::OnGpu const& on_gpu) const {
+  plan::PlanInput input = on_cpu_;
+  for (std::size_t i = 0; i < on_gpu.size(); ++i) {
+    input.nfs[i] = on_gpu[i] ? on_gpu_.nfs[i] : on_cpu_.nfs[i];
+  }
+  CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(input));
+  std::vector<NfMoves> moves(on_gpu.size());
+  for (std::size_t i = 0; i < on_gpu.size(); ++i) {
+    if (on_gpu[i] && alone_[i]) {
+      moves[i] = *alone_[i];
+    } else if (plan.nfs[i].step) {
+      moves[i] = moves_of(*plan.nfs[i].step);
+    }
+  }
+  return moves;
+}
+
+std::string Placing::note_of(std::size_t nf, share::Reason reason) const {
+  if (reason != share::Reason::kNotKnown) {
+    return config_->nfs[nf].is_auto ? notes_[nf] : "";
+  }
+  const bool is_cpu_known = options_[nf].cpu_ns.has_value();
+  const char* const where = is_cpu_known ? "the gpu" : options_[nf].gpu ? "the CPU" : "either";
+  return concat("what it takes on ", where, " for packets of ", packet_bytes_,
+                " bytes is not known; `catena profile --nf ", config_->file, "` measures it");
+}
+
+Placement Placing::result(share::Placement const& placed) const {
+  Placement result;
+  for (std::size_t i = 0; i < options_.size(); ++i) {
+    std::optional<share::Estimate> const& other = placed.otherwise[i];
+    PlacedEntry& entry = result.nfs.emplace_back();
+    entry.name = config_->nfs[i].name;
+    entry.is_auto = config_->nfs[i].is_auto;
+    entry.on = placed.on_gpu[i] ? Processor::kGpu : Processor::kCpu;
+    entry.reason = placed.reasons[i];
+    entry.cpu_ns = options_[i].cpu_ns;
+    entry.gpu_ns = placed.on_gpu[i] ? placed.chosen.nf_ns[i] : other && other->fits() ? other->nf_ns[i] : 0;
+    entry.otherwise_pps = other ? std::optional(other->packets_per_s) : std::nullopt;
+    entry.note = note_of(i, entry.reason);
+    result.is_partial = result.is_partial || (placed.on_gpu[i] ? !options_[i].gpu : !options_[i].cpu_ns);
+  }
+  result.chosen = placed.chosen;
+  result.all_cpu = placed.all_cpu;
+  result.all_gpu = placed.all_gpu;
+  result.machine = machine();
+  result.packet_bytes = packet_bytes_;
+  result.device = where_->device ? where_->device->name : "";
+  return result;
+}
+
+}  // namespace
+
+bool has_auto(ChainConfig const& config) { return std::ranges::any_of(config.nfs, &NfConfig::is_auto); }
+
+Place place_of(RunOptions const& options, std::optional<device::DeviceInfo> device) {
+  return {std::move(device), std::max(1U, options.workers), options.sharing ? options.sharing->compute_units : 0};
+}
+
+Result<Placement> place(ChainConfig& config, SyncOptions const& sync, Place const& where,
+                        nf::Registry const& registry) {
+  Placing placing(config, sync, where, registry);
+  CATENA_RETURN_IF_ERROR(placing.prepare());
+  CATENA_ASSIGN_OR_RETURN(const share::Placement placed, placing.decide());
+  Placement result = placing.result(placed);
+  for (std::size_t i = 0; i < config.nfs.size(); ++i) {
+    if (config.nfs[i].is_auto) {
+      config.nfs[i].on = result.nfs[i].on;
+    }
+  }
+  return result;
+}
+
+}  // namespace catena::chain

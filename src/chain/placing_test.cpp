@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/placing.hpp"
+
+#include "chain/instances.hpp"
+#include "nf/named_files.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/testing/harness.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace catena::chain {
+namespace {
+
+using plan::Processor;
+using share::Reason;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Reads a header field, on the CPU and in a kernel.
+class Reader : public nf::Nf {
+ public:
+  nf::Hints hints() const override {
+    return {.cr = packet::fields(packet::kIpv4Src), .gr = packet::fields(packet::kIpv4Src)};
+  }
+  void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {}
+  Result<nf::KernelSide> kernel_side() const override {
+    nf::KernelSide side;
+    side.spec.name = "reader";
+    return side;
+  }
+};
+/// Has a kernel, but not for its configuration.
+class Unable final : public Reader {
+ public:
+  Result<nf::KernelSide> kernel_side() const override { return absl::UnimplementedError("too many rules"); }
+};
+
+template <typename Made>
+Result<std::unique_ptr<nf::Nf>> make(nf::Config& /*config*/) {
+  return std::make_unique<Made>();
+}
+constexpr nf::Descriptor descriptor(std::string_view type, bool has_kernel,
+                                    Result<std::unique_ptr<nf::Nf>> (*create)(nf::Config&)) {
+  return {
+      .type = type, .help = "for tests", .drop_reasons = {}, .config = {}, .has_kernel = has_kernel, .create = create};
+}
+constexpr nf::Descriptor kReader = descriptor("reader", true, make<Reader>);
+constexpr nf::Descriptor kCpuOnly = descriptor("cpuonly", false, make<Reader>);
+constexpr nf::Descriptor kUnable = descriptor("unable", true, make<Unable>);
+
+nf::Registry const& registry() {
+  static const nf::Registry kAll = [] {
+    nf::Registry all;
+    EXPECT_TRUE(all.add(kReader).ok() && all.add(kCpuOnly).ok() && all.add(kUnable).ok());
+    return all;
+  }();
+  return kAll;
+}
+
+ChainConfig chain_of(std::string const& nfs) {
+  auto config = parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: "
+                                   "{packet: 100}}\n  tx: null\n  nfs:\n",
+                                   nfs),
+                            "c.yaml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? *std::move(config) : ChainConfig();
+}
+
+/// Knows what each NF costs: so much on the CPU, and so much for each launch.
+SyncOptions costs(ChainConfig const& config, double cpu_ns, double launch_ns) {
+  SyncOptions sync;
+  for (NfConfig const& entry : config.nfs) {
+    const NfKey key = key_of(entry, {}).value();
+    keep(sync.profile.nfs_on_cpu, {key, 128, "", cpu_ns, 0});
+    MeasuredNf nf{key, 128, "", {}, 1, 1};
+    nf.cost.kernel.intercept = launch_ns;
+    keep(sync.profile.nfs, nf);
+  }
+  return sync;
+}
+
+Place gpu(std::uint32_t sms) {
+  device::DeviceInfo info;
+  info.name = "Some GPU";
+  info.compute_units = sms;
+  return {info, 1, 0};
+}
+
+constexpr const char* kTwo =
+    "    - {name: a, type: reader, on: auto}\n    - {name: b, type: reader, on: auto, config: {x: 1}}\n";
+
+TEST(Placing, costs_decide) {
+  ChainConfig config = chain_of(kTwo);
+  auto placed = place(config, costs(config, 500, 1000), gpu(8), registry());
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(config.nfs[0].on, Processor::kGpu);
+  EXPECT_EQ(config.nfs[1].on, Processor::kGpu);
+  EXPECT_EQ(placed->device, "Some GPU");
+  EXPECT_EQ(placed->packet_bytes, 100U);
+  EXPECT_EQ(placed->nfs[0].cpu_ns, 500);
+  EXPECT_GT(placed->nfs[0].gpu_ns, 0);
+  EXPECT_LT(placed->nfs[0].gpu_ns, 500);
+  EXPECT_DOUBLE_EQ(placed->all_cpu.packets_per_s, 1e9 / 1000);
+  EXPECT_GT(placed->chosen.packets_per_s, placed->all_cpu.packets_per_s);
+  EXPECT_FALSE(placed->is_partial);
+
+  // as often as one asks, and another answer where another thing is asked
+  placed = place(config, costs(config, 500, 1000), gpu(8), registry());
+  EXPECT_EQ(config.nfs[0].on, Processor::kGpu);
+  placed = place(config, costs(config, 1, 900'000), gpu(8), registry());
+  EXPECT_EQ(config.nfs[0].on, Processor::kCpu);
+  EXPECT_EQ(config.nfs[1].on, Processor::kCpu);
+  EXPECT_EQ(placed->nfs[0].reason, Reason::kNotFaster);
+}
+
+TEST(Placing, what_the_user_says_stays) {
+  ChainConfig config = chain_of(
+      "    - {name: a, type: reader, on: gpu}\n    - {name: b, type: reader, config: {x: 1}}\n"
+      "    - {name: c, type: reader, on: auto, config: {x: 2}}\n");
+  const auto placed = place(config, costs(config, 500, 1000), gpu(8), registry());
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(config.nfs[0].on, Processor::kGpu);
+  EXPECT_EQ(config.nfs[1].on, Processor::kCpu);
+  EXPECT_EQ(config.nfs[2].on, Processor::kGpu);
+}
+
+TEST(Placing, an_nf_that_cannot_be_on_the_gpu_is_on_the_cpu_and_says_why) {
+  ChainConfig config = chain_of(
+      "    - {name: a, type: cpuonly, on: auto}\n    - {name: b, type: unable, on: auto}\n"
+      "    - {name: c, type: reader, on: auto}\n");
+  SyncOptions sync = costs(config, 500, 1000);
+  std::erase_if(sync.profile.nfs_on_cpu, [](MeasuredOnCpu const& nf) { return nf.nf.type == "reader"; });
+  const auto placed = place(config, sync, gpu(8), registry());
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  for (NfConfig const& entry : config.nfs) {
+    EXPECT_EQ(entry.on, Processor::kCpu) << entry.name;
+  }
+  EXPECT_THAT(describe(placed->nfs[0]), HasSubstr("a  auto -> cpu: 500.0 ns a packet; type 'cpuonly' has no kernel"));
+  EXPECT_THAT(describe(placed->nfs[1]), HasSubstr("too many rules"));
+  EXPECT_EQ(placed->nfs[2].reason, Reason::kNotKnown);
+  EXPECT_THAT(describe(placed->nfs[2]),
+              HasSubstr("on the CPU for packets of 100 bytes is not known; `catena profile --nf"));
+  EXPECT_TRUE(placed->is_partial);
+}
+
+TEST(Placing, costs_of_smaller_packets_and_other_rules_are_not_known) {
+  ChainConfig config = chain_of(kTwo);
+  SyncOptions sync = costs(config, 500, 1000);
+  config.rx.generator.packet_bytes = 129;
+  auto placed = place(config, sync, gpu(8), registry());
+  EXPECT_EQ(placed->nfs[0].reason, Reason::kNotKnown);
+  config = chain_of(kTwo);
+  config.nfs[0].config = *nf::Config::parse("{x: 2}", "c.yaml");
+  placed = place(config, sync, gpu(8), registry());
+  EXPECT_EQ(placed->nfs[0].reason, Reason::kNotKnown);
+  EXPECT_EQ(placed->nfs[1].reason, Reason::kFaster);
+}
+
+TEST(Placing, without_a_device_all_is_on_the_cpu) {
+  ChainConfig config = chain_of(kTwo);
+  const auto placed = place(config, costs(config, 500, 1000), {}, registry());
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_EQ(config.nfs[0].on, Processor::kCpu);
+  EXPECT_THAT(describe(*placed),
+              ElementsAre(HasSubstr("there is no device"), HasSubstr("there is no device"),
+                          HasSubstr("as placed: 1.000 Mpps"), HasSubstr("1.000 Mpps"), HasSubstr("1.000 Mpps")));
+}
+
+TEST(Placing, an_nf_in_a_process_is_priced_by_a_plan_of_its_own) {
+  // side by side two NFs share what they move, in processes each moves its own
+  ChainConfig together = chain_of(kTwo);
+  ChainConfig apart = together;
+  apart.nfs[0].isolation = apart.nfs[1].isolation = Isolation::kProcess;
+  const SyncOptions sync = costs(together, 500, 1000);
+  const auto one = place(together, sync, gpu(8), registry());
+  const auto other = place(apart, sync, gpu(8), registry());
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+  EXPECT_EQ(apart.nfs[0].on, Processor::kGpu);
+  EXPECT_EQ(apart.nfs[1].on, Processor::kGpu);
+  EXPECT_EQ(one->nfs[0].gpu_ns, other->nfs[0].gpu_ns) << "the first moves the same";
+  EXPECT_LT(one->nfs[1].gpu_ns, other->nfs[1].gpu_ns) << "the second finds it on the device";
+}
+
+TEST(Placing, says_all_that_is_wrong_with_the_chain) {
+  ChainConfig config = chain_of("    - {name: a, type: nothing, on: auto}\n    - {name: b, type: naught, on: auto}\n");
+  const Status status = place(config, {}, gpu(8), registry()).status();
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("'nothing'"), HasSubstr("'naught'")));
+}
+
+TEST(Placing, is_told_in_json_with_the_numbers) {
+  ChainConfig config = chain_of(kTwo);
+  const auto placed = place(config, costs(config, 500, 1000), gpu(8), registry());
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  const nlohmann::ordered_json json = to_json(*placed);
+  EXPECT_EQ(json["nfs"][0]["on"], "gpu");
+  EXPECT_EQ(json["nfs"][0]["reason"], "faster");
+  EXPECT_EQ(json["nfs"][0]["cpu_ns"], 500);
+  EXPECT_EQ(json["all_cpu"]["packets_per_s"], 1e6);
+  EXPECT_EQ(json["all_cpu"]["limited_by"], "workers");
+  EXPECT_GT(json["chosen"]["packets_per_s"], 1e6);
+  EXPECT_EQ(json["compute_units"], 8);
+}
+
+}  // namespace
+}  // namespace catena::chain
