@@ -27,6 +27,10 @@ struct ProcessOptions {
   Wanted wanted;
   std::vector<std::string> files;  ///< what the process is shown: whole paths
   std::string container;           ///< folder of its root file system; empty: it has this machine's /usr
+  std::vector<nf::NamedOutput> outputs;  ///< what it may have written, with whole paths
+  bool is_trial = false;                 ///< it is only made: nothing is opened, and nothing written
+  std::uint64_t memory_bytes = std::uint64_t{6} << 30U;  ///< see sandbox::SandboxOptions
+  std::uint32_t cpus = 0;                                ///< CPUs that it runs on; 0: any
   std::optional<uid_t> uid;        ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
   std::optional<gid_t> gid;
   /// Connects the process with the server of a device: a socket for device::remote::connect(); none, and why, where
@@ -71,6 +75,8 @@ class NfProcess {
   /// This side's end of the bell, for both lanes: readable when there is something in the channel.
   int bell() const;
   std::uint64_t restarts() const;
+  /// How often it asked for something to be written that is not its own. Any thread.
+  std::uint64_t refusals() const;
 
   // What it said last; any thread.
   pid_t pid() const;

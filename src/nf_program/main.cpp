@@ -6,6 +6,7 @@
 #include "nf_process/protocol.hpp"
 #include "nf_program/channel_ends.hpp"
 #include "nf_program/host.hpp"
+#include "nf_program/host_outputs.hpp"
 #include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
@@ -84,6 +85,7 @@ class Path {
                                                 Setup const& setup, Fd frames) {
     CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(setup.text, setup.file, setup.name));
     nf.type = type;
+    nf.config.set_outputs(std::make_shared<HostOutputs>(*host_, setup.outputs));
     chain::ChainConfig config;
     config.file = setup.file;
     config.name = setup.name;
@@ -97,6 +99,9 @@ class Path {
     options.ends = setup.ends;
     options.context = setup.context;
     options.with_records = setup.records;
+    options.sync.mode = static_cast<plan::Mode>(setup.sync);
+    options.sync.pushdown = setup.pushdown;
+    options.sync.methods = setup.methods;
     options.open_device = [host = host_](device::DevicePreference const& /*of_the_chain*/, std::string* why) {
       return host->open_device(why);
     };

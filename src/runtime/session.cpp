@@ -80,7 +80,7 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   chain::Findings findings;
   for (chain::NfConfig& config : config_.nfs) {
     if (config.isolation == chain::Isolation::kProcess) {
-      std::unique_ptr<nf::Instance> instance = findings.take(make_isolated(config, options));
+      std::unique_ptr<nf::Instance> instance = findings.take(make_isolated(config, options, registry, of_nfs));
       if (instance != nullptr) {
         config.type = instance->descriptor().type;  // a plug-in says itself which NF it is
       }
@@ -178,6 +178,9 @@ Status Session::start_nfs(chain::RunOptions const& options) {
       nf_process::Setup setup = setup_of(entry.config, config_);
       setup.records = !options.record_path.empty();
       setup.alerts = !options.eve_path.empty();
+      setup.sync = static_cast<std::uint8_t>(options.sync.mode);
+      setup.pushdown = options.sync.pushdown;
+      setup.methods = options.sync.methods;
       isolated->prepare(std::move(setup));
     }
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());

@@ -82,6 +82,7 @@ Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const&
   CATENA_RETURN_IF_ERROR(texts.profile.empty() ? absl::OkStatus() : check_is_file(texts.profile, caller));
   Prepared prepared;
   CATENA_ASSIGN_OR_RETURN(prepared.config, chain::load_chain(file));
+  chain::set_default_isolation(prepared.config, chain::Isolation::kProcess);
   CATENA_ASSIGN_OR_RETURN(prepared.options, chain::run_options_of(texts, prepared.config));
   CATENA_RETURN_IF_ERROR(check_standard_streams(prepared.config, prepared.options));
   CATENA_RETURN_IF_ERROR(check_devices(prepared.config, caller));

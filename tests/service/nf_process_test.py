@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -71,6 +72,11 @@ class NfProcessTest(unittest.TestCase):
                               timeout=LIMIT_S)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return json.loads(done.stdout)
+
+    def command(self, *words, status=0):
+        done = subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout
 
     def pids(self, process):
         """The numbers that the start report gives to the processes of the NFs."""
@@ -236,6 +242,118 @@ class NfProcesses(NfProcessTest):
         self.assertIn("does not answer", errors)
 
 
+class Outputs(NfProcessTest):
+    """What an NF writes is written for its process, which has no file system to write to."""
+
+    def monitor(self, exports, more=""):
+        return f"{{name: flows, type: monitor, on: PLACE, isolation: HOW, config: {{export: [{exports}]{more}}}}}"
+
+    def test_files_and_datagrams_are_those_of_the_chain_s_own_process(self):
+        written = {}
+        for how, device, place in (("none", "none", "cpu"), ("process", "none", "cpu"), ("process", "opencl", "gpu")):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+                receiver.bind(("127.0.0.1", 0))
+                receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+                receiver.setblocking(False)
+                exports = (f"{{format: json, file: flows.jsonl}}, {{format: ipfix, file: {self.folder}/flows.ipfix}}, "
+                           f"{{format: ipfix, udp: 127.0.0.1:{receiver.getsockname()[1]}}}")
+                for name in ("flows.jsonl", "flows.ipfix"):
+                    (self.folder / name).write_text("of an earlier run")
+                file = self.chain(how, [self.monitor(exports, ", max_flows: 100")], device=device, place=place)
+                self.command("check", file)
+                self.assertEqual((self.folder / "flows.jsonl").read_text(), "of an earlier run")
+                report = self.run_chain(file)
+                datagrams = []
+                try:
+                    while True:
+                        datagrams.append(receiver.recv(65536))
+                except BlockingIOError:
+                    pass
+            self.assertEqual(report["nfs"][0]["process_refusals"], 0)
+            written[how, place] = ((self.folder / "flows.jsonl").read_bytes(), (self.folder / "flows.ipfix").read_bytes(),
+                                   datagrams, report["nfs"][0]["statistics"])
+            self.assertTrue(all(written[how, place]), (how, place))
+        self.assertEqual(written["process", "cpu"], written["none", "cpu"])
+        self.assertEqual(written["process", "gpu"], written["none", "cpu"])
+
+    def test_a_full_disk_is_as_loud_as_in_the_chain_s_own_process(self):
+        errors = []
+        for how in ("none", "process"):
+            file = self.chain(how, [self.monitor("{format: json, file: /dev/full}")])
+            report = self.run_chain(file, status=1)
+            errors.append((report["error"], report["nfs"][0]["statistics"]["export_errors"]))
+        self.assertEqual(errors[1], errors[0])
+        self.assertIn("/dev/full: No space left", errors[0][0])
+        self.assertGreater(errors[0][1], 0)
+
+    def test_what_cannot_be_written_is_said_before_packets_run(self):
+        for name, message in (("no/flows", "there is no folder"), (".", "is a folder"), ("chain.yaml", "overwritten")):
+            file = self.chain("process", [self.monitor(f"{{format: json, file: {name}}}")])
+            for words in (["run", "--json", file], ["check", "--json", file]):
+                answer = json.loads(self.command(*words, status=1))
+                self.assertIn(message, answer["errors"][0]["message"], words)
+                self.assertEqual(answer["errors"][0]["line"], 9)
+
+    def test_a_fifo_is_not_for_processes_and_that_is_said(self):
+        os.mkfifo(self.folder / "fifo")
+        report = self.run_chain(self.chain("process", [self.monitor("{format: json, file: fifo}")]), status=1)
+        self.assertIn("isolation: none", report["errors"][0]["message"])
+        self.assertEqual(report["errors"][0]["line"], 9)
+
+    def test_a_process_that_is_started_again_goes_on_with_its_files(self):
+        rx = "{generator: {rate: 50000, count: 200000, packet: 100, flows: 5000}}"
+        flows = self.folder / "flows.jsonl"
+        process = self.start(self.chain("process", [self.monitor("{format: json, file: flows.jsonl}", ", max_flows: 10")],
+                                        rx=rx), "--workers", "1")
+        pid = self.pids(process)[0]
+        wait_for(lambda: flows.exists() and flows.stat().st_size > 100_000)
+        os.kill(pid, signal.SIGKILL)
+        before = flows.read_bytes()
+        out, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(json.loads(out)["nfs"][0]["process_restarts"], 1)
+        after = flows.read_bytes()
+        self.assertTrue(after.startswith(before))
+        self.assertGreater(len(after), len(before))
+        for line in after.splitlines():
+            json.loads(line)
+
+    def numbers_of(self, capture):
+        """The ESP sequence numbers of all frames of a capture whose writer may have been killed."""
+        data, at, numbers = capture.read_bytes(), 24, []
+        while at + 16 <= len(data):
+            length = int.from_bytes(data[at + 8:at + 12], "little")
+            frame = data[at + 16:at + 16 + length]
+            if len(frame) == length:
+                numbers.append(int.from_bytes(frame[38:42], "big"))
+            at += 16 + length
+        return numbers
+
+    def test_sequence_numbers_are_kept_for_the_next_process_and_the_next_run(self):
+        shutil.copy(f"{DATA}/sa-all.yaml", self.folder / "sa.yaml")
+        nf = "{name: vpn, type: ipsec, isolation: HOW, config: {direction: encrypt, sa: sa.yaml}}"
+        seen, count = [], 0
+        for run, words in enumerate((["--new-keys"], [])):
+            out = self.folder / f"out{run}.pcap"
+            rx = "{generator: {rate: 50000, count: 150000, packet: 100, flows: 3}}"
+            process = self.start(self.chain("process", [nf], rx=rx, tx=f'{{dpdk: "net_pcap0,tx_pcap={out}"}}'), *words)
+            pid = self.pids(process)[0]
+            wait_for(lambda file=out: file.exists() and file.stat().st_size > 1_000_000)
+            os.kill(pid, signal.SIGKILL)
+            _, errors = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, errors)
+            self.assertIn("it is started again", errors)
+            numbers = self.numbers_of(out)
+            self.assertGreater(len(numbers), 100_000, "the next process went on")
+            seen += numbers
+            count += 1
+        self.assertEqual(len(set(seen)), len(seen), "a number was used twice")
+        self.assertTrue((self.folder / "sa.yaml.state").is_dir())
+        answer = self.run_chain(self.chain("process", [nf.replace("sa.yaml", f"{DATA}/sa-all.yaml, state: other")],
+                                           tx=f'{{dpdk: "net_pcap0,tx_pcap={self.folder}/x.pcap"}}'), status=1)
+        self.assertIn("--new-keys", answer["errors"][0]["message"])
+
+
 class VendorNf(NfProcessTest):
     """The NF of a vendor: a shared object that a chain file names, and nobody but its process loads."""
 
@@ -246,11 +364,6 @@ class VendorNf(NfProcessTest):
         self.object.chmod(0o755)
         self.loaded = pathlib.Path(f"{self.object}.was-loaded")
         self.nf = f"{{name: guard, plugin: {self.object}, on: PLACE, config: {{minimum: 64}}}}"
-
-    def command(self, *words, status=0):
-        done = subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=LIMIT_S)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return done.stdout
 
     def test_who_loads_it_could_see_that(self):
         self.command("--nf-path", self.folder, "show", "nfs")
@@ -346,8 +459,8 @@ class VendorNf(NfProcessTest):
             answer = self.run_chain(self.chain("", [nf]), status=1)
             self.assertIn(message, answer["errors"][0]["message"])
             self.assertEqual(answer["errors"][0]["line"], 9)
-        for isolation, message in (("jail", "allowed: none, process, or a section with container: FOLDER"),
-                                   ("{image: x}", "takes exactly one of container: FOLDER")):
+        for isolation, message in (("jail", "allowed: none, process, or a section with container, memory_mb, cpus"),
+                                   ("{image: x}", "unknown key 'image'")):
             nf = f"{{name: fw, type: firewall, isolation: {isolation}, config: {{rules: {DATA}/fw.rules, default: allow}}}}"
             answer = self.run_chain(self.chain("", [nf]), status=1)
             self.assertIn(message, answer["errors"][0]["message"])
