@@ -243,8 +243,8 @@ struct NfProcess::Impl {
     // DPDK counts processors, and looks whether a module for PCI devices is loaded: not one that it could see
     sandbox.readable.push_back({"/sys/devices/system/cpu", {}});
     sandbox.readable.push_back({"/sys/devices/system/cpu", "/sys/module"});
-    for (std::string const& file : options.files) {
-      sandbox.readable.push_back({file, {}});
+    for (ShownFile const& file : options.files) {
+      sandbox.readable.push_back({file.path, {}, file.fd.get()});
     }
     sandbox.uid = options.uid ? options.uid : ::geteuid() == 0 ? std::optional(kNobody) : std::nullopt;
     sandbox.gid = options.gid ? options.gid : ::geteuid() == 0 ? std::optional<gid_t>(kNobody) : std::nullopt;

@@ -19,13 +19,19 @@
 
 namespace catena::nf_process {
 
+/// A file that an NF's process is shown, read-only.
+struct ShownFile {
+  std::string path;      ///< whole
+  device::remote::Fd fd = {};  ///< where given, it is shown what is behind this, whoever its user is
+};
+
 /// How an NF's process is made.
 struct ProcessOptions {
   std::string program;   ///< see find_nf_program()
   std::string name;      ///< of the NF, for messages
   std::string position;  ///< "file:line:column" of it, in front of errors that are not the NF's own
   Wanted wanted;
-  std::vector<std::string> files;  ///< what the process is shown: whole paths
+  std::vector<ShownFile> files;
   std::string container;           ///< folder of its root file system; empty: it has this machine's /usr
   std::vector<nf::NamedOutput> outputs;  ///< what it may have written, with whole paths
   bool is_trial = false;                 ///< it is only made: nothing is opened, and nothing written

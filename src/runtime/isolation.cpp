@@ -7,6 +7,7 @@
 #include <catena/core/text.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,13 +29,21 @@ Status at(chain::NfConfig const& config, Status const& status) {
                                            : "")};
 }
 
-/// Those of `files` that the caller, whoever this thread acts for, may read.
-std::vector<std::string> readable(std::vector<std::string> files) {
-  std::erase_if(files, [](std::string const& file) {
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return fd < 0 || ::close(fd) != 0;
-  });
-  return files;
+/// Those of `files` that the caller, whoever this thread acts for, may read. The process is somebody with fewer rights,
+/// `nobody` where that is root, so it gets what is in them, unless that is too much to keep in memory.
+std::vector<nf_process::ShownFile> readable(std::vector<std::string> files) {
+  constexpr std::size_t kMaxCopied = 64;
+  constexpr off_t kMaxCopiedBytes = off_t{64} << 20;
+  std::vector<nf_process::ShownFile> shown;
+  for (std::string& path : files) {
+    device::remote::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat status {};
+    if (file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode)) {
+      const bool is_copied = status.st_size <= kMaxCopiedBytes && shown.size() < kMaxCopied;
+      shown.push_back({std::move(path), is_copied ? std::move(file) : device::remote::Fd()});
+    }
+  }
+  return shown;
 }
 
 /// What the configuration of an NF says that it writes, with whole paths, without making one. Nothing where the NF would
@@ -84,18 +93,19 @@ Result<std::unique_ptr<nf_process::IsolatedNf>> start_process(chain::NfConfig co
   process.name = config.name;
   process.position = config.position;
   process.wanted = {config.type, config.plugin.empty() ? origin : config.plugin};
-  process.files = readable(config.config.files());
-  std::erase_if(process.files, [&outputs](std::string const& file) {
-    return std::ranges::find(outputs, file, &nf::NamedOutput::name) != outputs.end();
-  });
-  process.outputs = std::move(outputs);
+  std::vector<std::string> files = config.config.files();
   process.is_trial = is_trial;
   process.memory_bytes = std::uint64_t{config.memory_mb} << 20U;
   process.cpus = config.cpus;
   process.container = config.container;
   if (!process.wanted.plugin.empty() && !config.has_plugin_inside) {
-    process.files.push_back(process.wanted.plugin);
+    files.push_back(process.wanted.plugin);
   }
+  std::erase_if(files, [&outputs](std::string const& file) {
+    return std::ranges::find(outputs, file, &nf::NamedOutput::name) != outputs.end();
+  });
+  process.files = readable(std::move(files));
+  process.outputs = std::move(outputs);
   process.uid = processes.uid;
   process.gid = processes.gid;
   if (processes.connect_device) {

@@ -172,7 +172,10 @@ Status Session::run_stages() {
     // all are asked: one that cannot write its state is no reason to lose those of others
     for_each_entry([&status](std::size_t /*shard*/, Entry const& entry) {
       if (const Status end = entry.instance->nf().finish(); !end.ok()) {
-        status.Update(Status(end.code(), concat("NF '", entry.config.name, "': ", std::string(end.message()))));
+        const std::string who = concat("NF '", entry.config.name, "': ");
+        const std::string what(end.message());
+        // the session in an NF's own process has said whose it is
+        status.Update(Status(end.code(), what.starts_with(who) ? what : who + what));
       }
     });
   }

@@ -325,7 +325,7 @@ class Outputs(NfProcessTest):
             length = int.from_bytes(data[at + 8:at + 12], "little")
             frame = data[at + 16:at + 16 + length]
             if len(frame) == length:
-                numbers.append(int.from_bytes(frame[38:42], "big"))
+                numbers.append(frame[34:42])  # association and number
             at += 16 + length
         return numbers
 
