@@ -17,7 +17,7 @@ import time
 import unittest
 
 from command import children_of
-from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, wait_for
+from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, firewall, wait_for
 
 KILLS = int(os.environ.get("CATENA_KILLS", "3"))  # of each kind
 EXAMPLE = pathlib.Path(DATA).parents[2] / "examples" / "branch-office.pcap"
@@ -493,6 +493,70 @@ class VendorNf(NfProcessTest):
 
 
 class InService(ServiceTest):
+    def test_a_service_gives_each_nf_a_process_unless_the_file_says_none(self):
+        service = self.serve()
+        for isolation, place in (("", "process"), (", isolation: process", "process"), (", isolation: none", "cpu")):
+            nfs = f"[{{name: fw, type: firewall{isolation}, config: {{rules: {DATA}/fw.rules, default: allow}}}}]"
+            answer = self.applied(service, self.chain("a", nfs=nfs))
+            self.assertEqual(answer["nfs"][0]["on"], place, isolation)
+            wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"] > 100)
+            self.assertEqual(nf_process_of(service.process.pid) is not None, place == "process")
+
+    def test_files_are_read_and_written_with_the_rights_of_the_caller(self):
+        service = self.serve()
+        os.chmod(service.socket, 0o666)
+        user = 64_001 if IS_ROOT else None
+        own = self.folder / "own"
+        own.mkdir()
+        for name in ("fw.rules", "sa-all.yaml"):
+            shutil.copy(f"{DATA}/{name}", own / name)
+            (own / name).chmod(0o600)
+        file = pathlib.Path(self.chain("a", rx="{generator: {count: 5000}}", nfs=(
+            f"[{{name: fw, type: firewall, config: {{rules: {own}/fw.rules, default: allow}}}}, "
+            f"{{name: flows, type: monitor, config: {{export: [{{format: json, file: {own}/flows.jsonl}}]}}}}]")))
+        for uid in {None, user}:
+            if uid is not None:
+                for path in (own, *own.iterdir()):
+                    os.chown(path, uid, uid)
+            own.chmod(0o700)
+            (own / "flows.jsonl").unlink(missing_ok=True)
+            status, answer = self.apply(service, str(file), user=uid)
+            self.assertIn(status, (200, 201), answer)
+            wait_for(lambda: self.state(service, "a") == "finished")
+            self.assertEqual([nf["on"] for nf in service.ask("GET", "/v1/chains/a")[1]["nfs"]], ["process"] * 2)
+            self.assertGreater((own / "flows.jsonl").stat().st_size, 0)
+            self.assertEqual((own / "flows.jsonl").stat().st_uid, os.geteuid() if uid is None else uid)
+            self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
+        if IS_ROOT:  # what is another's stays so
+            (own / "flows.jsonl").write_text("precious")
+            os.chown(own, 0, 0)
+            own.chmod(0o711)
+            os.chown(own / "flows.jsonl", 0, 0)
+            (own / "flows.jsonl").chmod(0o600)
+            status, answer = self.apply(service, str(file), user=user)
+            self.assertIn(status, (400, 403), answer)
+            self.assertEqual((own / "flows.jsonl").read_text(), "precious")
+
+    def test_where_there_is_no_sandbox_the_chain_is_refused_and_told_what_to_write(self):
+        empty = self.folder / "no-bwrap"
+        empty.touch()
+        words = ["unshare", "--mount", "sh", "-c", f'mount --bind {empty} /usr/bin/bwrap && exec "$@"', "sh"]
+        if not IS_ROOT or subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("only root can hide bubblewrap")
+        file = self.chain("a", nfs=firewall())
+        done = subprocess.run([*words, BIN, "run", self.isolated(file), "--json"], capture_output=True, text=True,
+                              check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        message = json.loads(done.stdout)["errors"][0]["message"]
+        self.assertIn("apt-get install bubblewrap", message)
+        self.assertIn("`isolation: none`", message)
+
+    def isolated(self, file):
+        """The chain as a service has it."""
+        path = pathlib.Path(file)
+        path.write_text(path.read_text().replace("type: firewall", "type: firewall, isolation: process"))
+        return str(path)
+
     def test_a_service_never_loads_what_a_user_brings(self):
         service = self.serve()
         os.chmod(service.socket, 0o666)
