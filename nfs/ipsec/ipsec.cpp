@@ -104,16 +104,14 @@ Status IpsecNf::start(nf::RunContext const& context) {
   }
   if (shard_.index == 0) {
     // a run that another shard is going to refuse must not cost numbers of this one
-    CATENA_RETURN_IF_ERROR(
-        Reservations::check(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction, context.new_keys,
-                            std::move(of_others)));
+    CATENA_RETURN_IF_ERROR(Reservations::check(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction,
+                                               context.new_keys, std::move(of_others)));
   }
   if (own.empty()) {
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(
-      reservations_, Reservations::open(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction,
-                                        context.new_keys, std::move(own)));
+  CATENA_ASSIGN_OR_RETURN(reservations_, Reservations::open(*tunnels_->outputs, tunnels_->state_folder,
+                                                            tunnels_->direction, context.new_keys, std::move(own)));
   states_->kept += reservations_->size();
   states_->fresh += reservations_->new_states();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {

@@ -59,7 +59,8 @@ Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, s
 Result<std::unique_ptr<Reservations>> Reservations::open(nf::Outputs& outputs, std::string const& folder,
                                                          Direction direction, bool new_keys,
                                                          std::vector<Entry> entries) {
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Reservations> made, load(outputs, folder, direction, new_keys, std::move(entries)));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Reservations> made,
+                          load(outputs, folder, direction, new_keys, std::move(entries)));
   // only now, when nothing refuses any more
   for (auto& slot : made->slots_) {
     slot->reserved = slot->start.next;

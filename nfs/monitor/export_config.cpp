@@ -33,8 +33,8 @@ Result<Entry> read_entry(nf::Config const& section, IpfixOptions options) {
   }
   if (to_udp) {
     CATENA_ASSIGN_OR_RETURN(entry.receiver, entry.config.receiver("udp"));
-    CATENA_ASSIGN_OR_RETURN(const std::int64_t refresh, entry.config.integer_or("template_refresh", kTemplateRefresh, 1,
-                                                                                kMaxTemplateRefresh));
+    CATENA_ASSIGN_OR_RETURN(const std::int64_t refresh,
+                            entry.config.integer_or("template_refresh", kTemplateRefresh, 1, kMaxTemplateRefresh));
     entry.options.template_refresh = static_cast<std::uint32_t>(refresh);
   } else {
     CATENA_ASSIGN_OR_RETURN(entry.file, entry.config.output_path("file"));
@@ -56,8 +56,8 @@ Result<std::vector<Entry>> read_entries(nf::Config& config) {
     const IpfixOptions options{.observation_domain = static_cast<std::uint32_t>(domain)};
     CATENA_ASSIGN_OR_RETURN(Entry entry, read_entry(section, options));
     if (!entry.file.empty() && !files.insert(entry.file).second) {
-      return entry.config.error(
-          "file", concat("'file': ", entry.file, " is exported to by another entry; write another name"));
+      return entry.config.error("file",
+                                concat("'file': ", entry.file, " is exported to by another entry; write another name"));
     }
     entries.push_back(std::move(entry));
   }
@@ -67,9 +67,9 @@ Result<std::vector<Entry>> read_entries(nf::Config& config) {
 Result<NamedExporter> make_exporter(Entry const& entry, std::shared_ptr<nf::Outputs> outputs) {
   if (!entry.file.empty()) {
     std::unique_ptr<Output> output = file_output(std::move(outputs), entry.file);
-    return NamedExporter{concat(entry.format, " to ", entry.file), entry.format == "json"
-                                                                       ? json_exporter(std::move(output))
-                                                                       : ipfix_exporter(std::move(output), entry.options)};
+    return NamedExporter{
+        concat(entry.format, " to ", entry.file),
+        entry.format == "json" ? json_exporter(std::move(output)) : ipfix_exporter(std::move(output), entry.options)};
   }
   auto output = udp_output(*outputs, entry.receiver);
   if (!output.ok()) {

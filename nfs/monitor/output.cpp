@@ -29,8 +29,8 @@ class FileOutput final : public Output {
       error_ = file_->close();
     }
     return error_.ok() ? absl::OkStatus()
-                       : absl::DataLossError(concat(std::string(error_.message()), "; ", lost_records(),
-                                                    " flow records are missing"));
+                       : absl::DataLossError(
+                             concat(std::string(error_.message()), "; ", lost_records(), " flow records are missing"));
   }
 
  private:

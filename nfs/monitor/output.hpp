@@ -37,8 +37,8 @@ class Output {
 /// the first error nothing more is written. `path`: as nf::Outputs::open_file().
 std::unique_ptr<Output> file_output(std::shared_ptr<nf::Outputs> outputs, std::string path);
 
-/// Datagrams to `receiver`, HOST:PORT, one for each write(), which never waits: a datagram that the system does not take
-/// at once is lost. finish() never fails. Errors: as nf::Outputs::connect().
+/// Datagrams to `receiver`, HOST:PORT, one for each write(), which never waits: a datagram that the system does not
+/// take at once is lost. finish() never fails. Errors: as nf::Outputs::connect().
 Result<std::unique_ptr<Output>> udp_output(nf::Outputs& outputs, std::string const& receiver);
 
 }  // namespace catena::monitor

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output.hpp"
 
-#include <catena/core/text.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/text.hpp>
 
 #include <cstring>
 #include <filesystem>

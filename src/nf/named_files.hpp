@@ -23,8 +23,8 @@ struct NamedOutput {
   bool operator==(NamedOutput const&) const = default;
 };
 
-/// Collects what Config::path(), Config::output_path() and the like give in this thread as long as it lives; one inside another
-/// takes over meanwhile. So whoever makes an NF knows the NF's files, without a word from the NF.
+/// Collects what Config::path(), Config::output_path() and the like give in this thread as long as it lives; one inside
+/// another takes over meanwhile. So whoever makes an NF knows the NF's files, without a word from the NF.
 class NamedFiles {
  public:
   NamedFiles();

@@ -185,8 +185,8 @@ Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBe
   if (file.number() < 0 && !is_fifo) {
     return system_error(path);
   }
-  if (is_fifo || (!may_wait && (::fstat(file.number(), &status) != 0 ||
-                                !(S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))))) {
+  if (is_fifo ||
+      (!may_wait && (::fstat(file.number(), &status) != 0 || !(S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))))) {
     return absl::FailedPreconditionError(
         concat(path, ": is no regular file, and others are not written for the process of an NF"));
   }
@@ -215,9 +215,8 @@ Result<std::unique_ptr<Output>> connect_to_receiver(std::string const& receiver)
 }
 
 bool is_kept_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxKeptName && std::ranges::all_of(name, [](unsigned char c) {
-    return absl::ascii_isalnum(c) || c == '-' || c == '_';
-  });
+  return !name.empty() && name.size() <= kMaxKeptName &&
+         std::ranges::all_of(name, [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_'; });
 }
 
 Result<KeptFile> open_kept_file(std::string const& folder, std::string const& name) {

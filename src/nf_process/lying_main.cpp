@@ -274,7 +274,7 @@ int main() {
             static_cast<std::uint32_t>(std::strtoul(text.c_str() + text.find(begin) + begin.size(), nullptr, 10));
         const auto channel = Channel::map(
             std::move(channel_fd), ChannelShape::of(packets, text.find(R"("records":true)") != std::string::npos));
-        static_cast<void>(send(kControlFd, Call::kStarted, R"({"lines":[]})"));
+        static_cast<void>(send(kControlFd, Call::kStarted, R"({"lines":[],"refused_rules":[]})"));
         if (!channel.ok()) {
           return 1;
         }

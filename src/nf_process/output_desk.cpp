@@ -73,9 +73,9 @@ Result<Answer> OutputDesk::open(OpenOutput const& asked, std::string& kept) {
     return refuse("for a file by a name that is none");
   }
   if (opened_.size() == kMaxOpened) {
-    return Answer{absl::ResourceExhaustedError(
-        concat(rights_->outputs[asked.output].name, ": the process of an NF has at most ", kMaxOpened,
-               " outputs; write `isolation: none`"))};
+    return Answer{
+        absl::ResourceExhaustedError(concat(rights_->outputs[asked.output].name, ": the process of an NF has at most ",
+                                            kMaxOpened, " outputs; write `isolation: none`"))};
   }
   Result<Opened> opened = open_here(asked.output, asked.name);
   if (!opened.ok()) {
@@ -107,8 +107,8 @@ Result<OutputDesk::Opened> OutputDesk::open_here(std::uint32_t number, std::stri
     }
     case Kind::kFolder: {
       if (!rights_->keeps_files) {
-        return absl::UnavailableError(
-            concat(output.name, ": this run keeps nothing there, so what the process before this one used is not known"));
+        return absl::UnavailableError(concat(
+            output.name, ": this run keeps nothing there, so what the process before this one used is not known"));
       }
       CATENA_ASSIGN_OR_RETURN(nf::KeptFile file, nf::open_kept_file(output.name, name));
       opened.output = std::move(file.output);

@@ -21,11 +21,11 @@ namespace catena::nf_process {
 
 /// What an NF's process may have written, over all of its lives. Who asks for something else is refused, and counted.
 struct OutputRights {
-  std::string nf;                         ///< its name, for messages
-  std::vector<nf::NamedOutput> outputs;   ///< that its configuration names; names of files and folders are whole
-  bool is_trial = false;                  ///< nothing is opened, and what is written goes nowhere
-  bool keeps_files = true;                ///< else the life before had none that this one could go on with
-  std::set<std::uint32_t> begun;          ///< numbers of files that an earlier life emptied
+  std::string nf;                        ///< its name, for messages
+  std::vector<nf::NamedOutput> outputs;  ///< that its configuration names; names of files and folders are whole
+  bool is_trial = false;                 ///< nothing is opened, and what is written goes nowhere
+  bool keeps_files = true;               ///< else the life before had none that this one could go on with
+  std::set<std::uint32_t> begun;         ///< numbers of files that an earlier life emptied
   std::atomic<std::uint64_t> refusals{0};
 };
 

@@ -201,6 +201,7 @@ struct NfProcess::Impl {
   std::uint64_t restarts = 0;
   pid_t pid = 0;
   std::vector<std::string> start_lines;
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules;
   std::vector<nf::Statistic> statistics;
   std::vector<std::string> end_lines;
   Status ended = absl::UnavailableError("its process ended before it had finished");
@@ -228,7 +229,11 @@ struct NfProcess::Impl {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       return absl::ResourceExhaustedError(concat("socketpair: ", std::strerror(errno)));
     }
-    Life life{.process = nullptr, .control = Fd(ends[0]), .reader = {}, .devices = {}, .link = nullptr,
+    Life life{.process = nullptr,
+              .control = Fd(ends[0]),
+              .reader = {},
+              .devices = {},
+              .link = nullptr,
               .outputs = OutputDesk(rights)};
     CATENA_ASSIGN_OR_RETURN(const auto bells, make_bell());
     if (::dup3(bells.first.get(), bell.get(), O_CLOEXEC) < 0) {
@@ -328,6 +333,7 @@ struct NfProcess::Impl {
       CATENA_ASSIGN_OR_RETURN(Started started, read_started(text_of(frame.body)));
       const std::scoped_lock lock(mutex);
       start_lines = std::move(started.lines);
+      refused_rules = std::move(started.refused_rules);
       pid = life.process->pid();
       new_link = life.link;
       pauses = false;
@@ -629,6 +635,11 @@ pid_t NfProcess::pid() const {
 std::vector<std::string> NfProcess::start_lines() const {
   const std::scoped_lock lock(impl_->mutex);
   return impl_->start_lines;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> NfProcess::refused_rules() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->refused_rules;
 }
 
 std::vector<nf::Statistic> NfProcess::statistics() const {

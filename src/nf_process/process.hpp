@@ -21,7 +21,7 @@ namespace catena::nf_process {
 
 /// A file that an NF's process is shown, read-only.
 struct ShownFile {
-  std::string path;      ///< whole
+  std::string path;            ///< whole
   device::remote::Fd fd = {};  ///< where given, it is shown what is behind this, whoever its user is
 };
 
@@ -32,12 +32,12 @@ struct ProcessOptions {
   std::string position;  ///< "file:line:column" of it, in front of errors that are not the NF's own
   Wanted wanted;
   std::vector<ShownFile> files;
-  std::string container;           ///< folder of its root file system; empty: it has this machine's /usr
+  std::string container;                 ///< folder of its root file system; empty: it has this machine's /usr
   std::vector<nf::NamedOutput> outputs;  ///< what it may have written, with whole paths
   bool is_trial = false;                 ///< it is only made: nothing is opened, and nothing written
   std::uint64_t memory_bytes = std::uint64_t{6} << 30U;  ///< see sandbox::SandboxOptions
   std::uint32_t cpus = 0;                                ///< CPUs that it runs on; 0: any
-  std::optional<uid_t> uid;        ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
+  std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
   std::optional<gid_t> gid;
   /// Connects the process with the server of a device: a socket for device::remote::connect(); none, and why, where
   /// there is no such device. Called by a thread of the process's keeper. Null: there is no server.
@@ -87,6 +87,7 @@ class NfProcess {
   // What it said last; any thread.
   pid_t pid() const;
   std::vector<std::string> start_lines() const;
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules() const;
   std::vector<nf::Statistic> statistics() const;
   std::vector<std::string> end_lines() const;
   /// OK, or why its NF did not finish as it should.

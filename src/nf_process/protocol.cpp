@@ -182,8 +182,8 @@ Result<Setup> read_setup(std::string_view text) {
     value.at("pushdown").get_to(setup.pushdown);
     value.at("methods").get_to(setup.methods);
     for (Json const& output : value.at("outputs")) {
-      setup.outputs.push_back({static_cast<nf::NamedOutput::Kind>(output.at(0).get<std::uint8_t>()),
-                               output.at(1).get<std::string>()});
+      setup.outputs.push_back(
+          {static_cast<nf::NamedOutput::Kind>(output.at(0).get<std::uint8_t>()), output.at(1).get<std::string>()});
     }
     value.at("slots").get_to(setup.slots);
     value.at("unit_packets").get_to(setup.unit_packets);
@@ -195,10 +195,19 @@ Result<Setup> read_setup(std::string_view text) {
   });
 }
 
-std::string to_json(Started const& started) { return dump({{"lines", started.lines}}); }
+std::string to_json(Started const& started) {
+  return dump({{"lines", started.lines}, {"refused_rules", started.refused_rules}});
+}
 
 Result<Started> read_started(std::string_view text) {
-  return parsed(text, [](Json const& value) { return Started{list_of(value.at("lines"), text_for_people)}; });
+  return parsed(text, [](Json const& value) {
+    return Started{list_of(value.at("lines"), text_for_people),
+                   list_of(value.at("refused_rules"), [](Json const& rule) {
+                     std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
+                     std::replace(reason.begin(), reason.end(), '\n', '?');
+                     return std::pair(std::move(reason), rule.at(1).get<std::uint64_t>());
+                   })};
+  });
 }
 
 std::string to_json(Ended const& ended) {

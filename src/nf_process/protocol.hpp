@@ -31,12 +31,12 @@ enum class Call : std::uint32_t {
   kOutput,        ///< answers the three below: Answer
   kKept,          ///< what was in a file that is kept, after a kOutput that announces it
   // from it
-  kDescribed,   ///< Described
-  kStarted,     ///< Started
-  kRefused,     ///< why one of the two above cannot be: an error
-  kWantDevice,  ///< it asks for kDevice
-  kStatistics,  ///< its statistics
-  kEnded,       ///< Ended; it exits then
+  kDescribed,    ///< Described
+  kStarted,      ///< Started
+  kRefused,      ///< why one of the two above cannot be: an error
+  kWantDevice,   ///< it asks for kDevice
+  kStatistics,   ///< its statistics
+  kEnded,        ///< Ended; it exits then
   kOpenOutput,   ///< OpenOutput
   kWriteOutput,  ///< a handle (with_handle()) and the bytes
   kCloseOutput,  ///< a handle
@@ -89,7 +89,7 @@ struct Setup {
   // as chain::SyncOptions
   std::uint8_t sync = 0;  ///< a plan::Mode
   bool pushdown = true;
-  std::uint8_t methods = 0;  ///< a plan::MethodSet
+  std::uint8_t methods = 0;              ///< a plan::MethodSet
   std::vector<nf::NamedOutput> outputs;  ///< what the configuration says that the NF writes
   std::uint32_t slots = 0;
   std::uint32_t unit_packets = 0;
@@ -100,7 +100,8 @@ struct Setup {
 };
 
 struct Started {
-  std::vector<std::string> lines;  ///< of the start report
+  std::vector<std::string> lines;                                    ///< of the start report
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< how many, by reason
 };
 
 struct Ended {

@@ -2,6 +2,7 @@
 // The program of an NF's process: the data path of one NF, whose packets come from another process (see
 // nf_process/process.hpp), which starts it in a sandbox; people do not.
 #include "chain/chain_file.hpp"
+#include "chain/instances.hpp"
 #include "nf/plugins.hpp"
 #include "nf_process/protocol.hpp"
 #include "nf_program/channel_ends.hpp"
@@ -187,8 +188,11 @@ Status serve() {
         if (!path.ok()) {
           return host.tell(Call::kRefused, nf_process::to_json(path.status()));
         }
-        CATENA_RETURN_IF_ERROR(host.tell(
-            Call::kStarted, nf_process::to_json(nf_process::Started{(*path)->instance().nf().start_report()})));
+        nf_process::Started started{(*path)->instance().nf().start_report(), {}};
+        for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of((*path)->instance()))) {
+          started.refused_rules.emplace_back(reason, count);
+        }
+        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started)));
         return run(host, **path);
       }
       default:

@@ -22,11 +22,11 @@ namespace {
 
 Status at(chain::NfConfig const& config, Status const& status) {
   const bool has_choice = absl::IsUnavailable(status) && config.plugin.empty();
-  return {status.code(), concat(config.position, ": NF '", config.name, "', isolation: process: ",
-                                std::string(status.message()),
-                                has_choice ? "; `isolation: none` runs it with the rest of the chain, without a "
-                                             "sandbox"
-                                           : "")};
+  return {status.code(),
+          concat(config.position, ": NF '", config.name, "', isolation: process: ", std::string(status.message()),
+                 has_choice ? "; `isolation: none` runs it with the rest of the chain, without a "
+                              "sandbox"
+                            : "")};
 }
 
 /// Those of `files` that the caller, whoever this thread acts for, may read. The process is somebody with fewer rights,
@@ -46,8 +46,8 @@ std::vector<nf_process::ShownFile> readable(std::vector<std::string> files) {
   return shown;
 }
 
-/// What the configuration of an NF says that it writes, with whole paths, without making one. Nothing where the NF would
-/// refuse its configuration, or is known to its process alone.
+/// What the configuration of an NF says that it writes, with whole paths, without making one. Nothing where the NF
+/// would refuse its configuration, or is known to its process alone.
 std::vector<nf::NamedOutput> outputs_of(chain::NfConfig const& config, nf::Registry const& registry,
                                         nf::NamedFiles const& collector) {
   const Result<nf::Descriptor const*> descriptor = registry.find(config.type);

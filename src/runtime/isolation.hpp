@@ -22,10 +22,10 @@ Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& optio
 /// Whether an NF in a process of its own is placed on a device: it reaches that through a device server alone.
 bool needs_servers(chain::ChainConfig const& chain);
 
-/// Starts the process of an NF, which may write what the configuration names. `registry`: where types come from that are
-/// not built in. `collector` is this thread's innermost and gets the files that are written. Errors, with the NF's
-/// position: as IsolatedNf::create(); Unavailable where NFs can have no process here; InvalidArgument where `options` or
-/// the configuration ask for what such an NF cannot do.
+/// Starts the process of an NF, which may write what the configuration names. `registry`: where types come from that
+/// are not built in. `collector` is this thread's innermost and gets the files that are written. Errors, with the NF's
+/// position: as IsolatedNf::create(); Unavailable where NFs can have no process here; InvalidArgument where `options`
+/// or the configuration ask for what such an NF cannot do.
 Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& config, chain::RunOptions const& options,
                                                     nf::Registry const& registry, nf::NamedFiles const& collector);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session at work, and what it says of itself. How it is made: session.cpp.
 #include "chain/instances.hpp"
+#include "nf_process/isolated_nf.hpp"
 #include "runtime/counts.hpp"
 #include "runtime/ends.hpp"
 #include "runtime/session.hpp"
@@ -379,6 +380,11 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
     for (Entry const* entry : entries_[nf]) {
       const std::vector<std::string> lines = entry->instance->nf().end_report();
       row.lines.insert(row.lines.end(), lines.begin(), lines.end());
+    }
+    if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&first.instance->nf()); isolated != nullptr) {
+      for (auto const& [reason, count] : isolated->process().refused_rules()) {
+        row.refused_rules.push_back({reason, count});
+      }
     }
     for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*first.instance))) {
       row.refused_rules.push_back({reason, count});

@@ -78,7 +78,7 @@ TEST_F(Sandbox, a_file_that_its_user_may_not_read_is_shown_from_a_descriptor_and
   for (int life = 0; life < 2; ++life) {
     EXPECT_EQ(run_with(options).exit_code, 0) << "also where it was shown before";
   }
-  options.arguments = {"write", rules};
+  options.arguments = {"open-write", rules};
   EXPECT_EQ(run_with(options).exit_code, 1);
 }
 

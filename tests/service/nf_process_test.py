@@ -169,6 +169,15 @@ class NfProcesses(NfProcessTest):
         self.assertEqual(lines["process", "cpu"], lines["none", "cpu"])
         self.assertEqual(lines["process", "gpu"], lines["none", "cpu"])
 
+    def test_rules_that_its_nf_refuses_are_reported(self):
+        rules = self.folder / "some.rules"
+        rules.write_text('alert tcp any any -> any any (msg:"a"; pcre:"/x/"; sid:1;)\n'
+                         'alert tcp any any -> any any (msg:"b"; content:"x"; sid:2;)\n')
+        nf = f"{{name: ids, type: nids, isolation: HOW, config: {{rules: {rules}}}}}"
+        reports = [self.run_chain(self.chain(how, [nf]))["nfs"][0]["refused_rules"] for how in ("none", "process")]
+        self.assertTrue(reports[0])
+        self.assertEqual(reports[1], reports[0])
+
     def test_more_lines_than_fit_at_once_wait(self):
         record = self.folder / "r.jsonl"
         rx = "{generator: {count: 200000, packet: 64}}"
@@ -536,6 +545,20 @@ class InService(ServiceTest):
             status, answer = self.apply(service, str(file), user=user)
             self.assertIn(status, (400, 403), answer)
             self.assertEqual((own / "flows.jsonl").read_text(), "precious")
+
+    def test_what_a_process_does_not_do_is_refused_and_told_what_to_write(self):
+        service = self.serve()
+        status, answer = self.apply(service, self.chain("a", nfs=firewall(), more="  shards: 2\n"))
+        self.assertEqual(status, 400, answer)
+        self.assertIn("a.yaml:9:", answer["error"])
+        self.assertIn("`isolation: none`", answer["error"])
+        on_gpu = firewall().replace("type: firewall", "type: firewall, on: gpu")
+        status, answer = self.apply(service, self.chain("a", nfs=on_gpu), device="opencl", share="fair")
+        self.assertEqual(status, 400, answer)
+        self.assertIn("`--share`", answer["error"])
+        self.assertIn("`isolation: none`", answer["error"])
+        nfs = firewall().replace("type: firewall", "type: firewall, isolation: none")
+        self.applied(service, self.chain("a", nfs=nfs, more="  shards: 2\n"))
 
     def test_where_there_is_no_sandbox_the_chain_is_refused_and_told_what_to_write(self):
         empty = self.folder / "no-bwrap"

@@ -130,8 +130,8 @@ std::string chain_text(ChainRun const& run, std::string const& output) {
              "}\n  tx: {pcap: ", output, "}\n  device: ", run.device, "\n", run.spec_extra, "  nfs:\n");
   for (std::size_t i = 0; i < run.nfs.size(); ++i) {
     text += concat("    - {name: ", run.nfs[i].name, ", type: ", run.nfs[i].type,
-                   ", on: ", (run.gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu",
-                   run.processes ? ", isolation: process" : "", ", config: {", run.nfs[i].config, "}}\n");
+                   ", on: ", (run.gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu", run.processes ? ", isolation: process" : "",
+                   ", config: {", run.nfs[i].config, "}}\n");
   }
   if (const std::size_t at = text.find(kFlowsFile); at != std::string::npos) {
     text.replace(at, kFlowsFile.size(), flows_file(output));

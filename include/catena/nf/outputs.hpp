@@ -9,8 +9,8 @@
 #include <span>
 #include <string>
 
-/// What an NF writes besides packets. It asks for it here and calls the system for none of it: an NF in a process of its
-/// own has no file system to write to, and the chain's process writes for it what its configuration names.
+/// What an NF writes besides packets. It asks for it here and calls the system for none of it: an NF in a process of
+/// its own has no file system to write to, and the chain's process writes for it what its configuration names.
 namespace catena::nf {
 
 /// One file or receiver. Closed when it is destroyed. One thread at a time.
@@ -45,16 +45,16 @@ class Outputs {
  public:
   virtual ~Outputs() = default;
   /// `path`: as Config::output_path() gave it. The file is made or emptied; one that an NF in a process of its own
-  /// opened before, and whose process then ended, is gone on with. What the system says where it cannot be; in a process
-  /// also PermissionDenied for what the configuration does not name so.
+  /// opened before, and whose process then ended, is gone on with. What the system says where it cannot be; in a
+  /// process also PermissionDenied for what the configuration does not name so.
   virtual Result<std::unique_ptr<Output>> open_file(std::string const& path) = 0;
   /// `receiver`: as Config::receiver() gave it. InvalidArgument where its host is no IPv4 address and no name of one;
   /// ResourceExhausted where the system has no socket; in a process as open_file().
   virtual Result<std::unique_ptr<Output>> connect(std::string const& receiver) = 0;
   /// The file `name` of `folder`, as Config::output_folder() gave it, which is made, for its owner alone, where it is
-  /// not there. A name has letters, digits, '-' and '_', 64 at most. FailedPrecondition where somebody else has the file;
-  /// InvalidArgument for such a name or a file that is too large; what the system says else; in a process as open_file(),
-  /// and ResourceExhausted for more than 256 outputs.
+  /// not there. A name has letters, digits, '-' and '_', 64 at most. FailedPrecondition where somebody else has the
+  /// file; InvalidArgument for such a name or a file that is too large; what the system says else; in a process as
+  /// open_file(), and ResourceExhausted for more than 256 outputs.
   virtual Result<KeptFile> open_kept(std::string const& folder, std::string const& name) = 0;
 };
 
