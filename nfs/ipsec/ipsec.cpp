@@ -8,7 +8,6 @@
 #include "encryptor.hpp"
 
 #include <array>
-#include <filesystem>
 
 namespace catena::ipsec {
 namespace {
@@ -48,6 +47,15 @@ Result<Cleartext> read_cleartext(nf::Config& config) {
     return word.status();
   }
   return std::string_view(*word) == "drop" ? Cleartext::kDrop : Cleartext::kPass;
+}
+
+Result<std::string> read_state_folder(nf::Config& config, std::string const& sa_path) {
+  return config.output_folder("state", sa_path + ".state");
+}
+
+Status name_outputs(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
+  return read_state_folder(config, path).status();
 }
 
 }  // namespace
@@ -96,14 +104,14 @@ Status IpsecNf::start(nf::RunContext const& context) {
   }
   if (shard_.index == 0) {
     // a run that another shard is going to refuse must not cost numbers of this one
-    CATENA_RETURN_IF_ERROR(
-        Reservations::check(tunnels_->state_folder, tunnels_->direction, context.new_keys, std::move(of_others)));
+    CATENA_RETURN_IF_ERROR(Reservations::check(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction,
+                                               context.new_keys, std::move(of_others)));
   }
   if (own.empty()) {
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(
-      reservations_, Reservations::open(tunnels_->state_folder, tunnels_->direction, context.new_keys, std::move(own)));
+  CATENA_ASSIGN_OR_RETURN(reservations_, Reservations::open(*tunnels_->outputs, tunnels_->state_folder,
+                                                            tunnels_->direction, context.new_keys, std::move(own)));
   states_->kept += reservations_->size();
   states_->fresh += reservations_->new_states();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
@@ -191,18 +199,14 @@ Result<std::unique_ptr<nf::Nf>> create(nf::Config& config) {
     CATENA_ASSIGN_OR_RETURN(cleartext, read_cleartext(config));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string path, config.path("sa"));
-  std::string state_folder = path + ".state";
-  if (config.has("state")) {
-    // not output_path(): that is for files, of which no two NFs write one
-    CATENA_ASSIGN_OR_RETURN(const std::string name, config.string("state"));
-    state_folder = (std::filesystem::path(config.file()).parent_path() / name).lexically_normal().string();
-  }
+  CATENA_ASSIGN_OR_RETURN(std::string state_folder, read_state_folder(config, path));
   CATENA_RETURN_IF_ERROR(config.finish());
   CATENA_ASSIGN_OR_RETURN(const std::vector<Association> associations, load_associations(path, direction));
   CATENA_ASSIGN_OR_RETURN(std::unique_ptr<cipher::CryptoBurst> crypto, cipher::CryptoBurst::create());
   auto tunnels = std::make_shared<Tunnels>();
   tunnels->direction = direction;
   tunnels->state_folder = std::move(state_folder);
+  tunnels->outputs = config.outputs();
   tunnels->sessions.reserve(associations.size());
   for (Association const& association : associations) {
     tunnels->sessions.push_back({association, crypto->expand(keys_of(association)), OuterHeaders(association)});
@@ -233,6 +237,7 @@ catena::nf::Descriptor const& catena_nf_ipsec() {
       .result_bytes = sizeof(ipsec::PacketResult),
       .has_kernel = true,
       .create = &ipsec::create,
+      .name_outputs = &ipsec::name_outputs,
   };
   return kDescriptor;
 }

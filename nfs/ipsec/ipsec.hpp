@@ -66,6 +66,7 @@ struct Tunnels {
   Direction direction = Direction::kEncrypt;
   std::vector<Session> sessions;  ///< file order
   std::string state_folder;
+  std::shared_ptr<nf::Outputs> outputs;  ///< that open what is kept there
 };
 
 /// How many states these NFs keep between runs, counted by start().

@@ -30,11 +30,12 @@ Status no_state(std::string const& path, std::uint32_t spi) {
 }  // namespace
 
 /// Opens the states, and reserves nothing.
-Result<std::unique_ptr<Reservations>> Reservations::load(std::string const& folder, Direction direction, bool new_keys,
+Result<std::unique_ptr<Reservations>> Reservations::load(nf::Outputs& outputs, std::string const& folder,
+                                                         Direction direction, bool new_keys,
                                                          std::vector<Entry> entries) {
   std::unique_ptr<Reservations> made(new Reservations(direction));
   for (Entry& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(StateFile file, StateFile::open(folder, entry.name, direction));
+    CATENA_ASSIGN_OR_RETURN(StateFile file, StateFile::open(outputs, folder, entry.name, direction));
     auto slot = std::make_unique<Slot>(std::move(entry), std::move(file));
     if (slot->file.is_new()) {
       if (!new_keys) {
@@ -55,9 +56,11 @@ Result<std::unique_ptr<Reservations>> Reservations::load(std::string const& fold
   return made;
 }
 
-Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& folder, Direction direction, bool new_keys,
+Result<std::unique_ptr<Reservations>> Reservations::open(nf::Outputs& outputs, std::string const& folder,
+                                                         Direction direction, bool new_keys,
                                                          std::vector<Entry> entries) {
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Reservations> made, load(folder, direction, new_keys, std::move(entries)));
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Reservations> made,
+                          load(outputs, folder, direction, new_keys, std::move(entries)));
   // only now, when nothing refuses any more
   for (auto& slot : made->slots_) {
     slot->reserved = slot->start.next;
@@ -72,8 +75,9 @@ Result<std::unique_ptr<Reservations>> Reservations::open(std::string const& fold
   return made;
 }
 
-Status Reservations::check(std::string const& folder, Direction direction, bool new_keys, std::vector<Entry> entries) {
-  return load(folder, direction, new_keys, std::move(entries)).status();
+Status Reservations::check(nf::Outputs& outputs, std::string const& folder, Direction direction, bool new_keys,
+                           std::vector<Entry> entries) {
+  return load(outputs, folder, direction, new_keys, std::move(entries)).status();
 }
 
 Reservations::~Reservations() { stop(); }

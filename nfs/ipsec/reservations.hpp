@@ -38,11 +38,12 @@ class Reservations {
 
   /// Opens the states and reserves the first block of each. `new_keys`: where there is no state, no number was used
   /// yet; without it that is an error (FailedPrecondition). Errors else: as StateFile.
-  static Result<std::unique_ptr<Reservations>> open(std::string const& folder, Direction direction, bool new_keys,
-                                                    std::vector<Entry> entries);
+  static Result<std::unique_ptr<Reservations>> open(nf::Outputs& outputs, std::string const& folder,
+                                                    Direction direction, bool new_keys, std::vector<Entry> entries);
   /// What open() would refuse, for entries that somebody else of this process is about to open. Reserves nothing, and
   /// keeps no right to a file.
-  static Status check(std::string const& folder, Direction direction, bool new_keys, std::vector<Entry> entries);
+  static Status check(nf::Outputs& outputs, std::string const& folder, Direction direction, bool new_keys,
+                      std::vector<Entry> entries);
   ~Reservations();
   Reservations(Reservations const&) = delete;
   Reservations& operator=(Reservations const&) = delete;
@@ -63,8 +64,8 @@ class Reservations {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static Result<std::unique_ptr<Reservations>> load(std::string const& folder, Direction direction, bool new_keys,
-                                                    std::vector<Entry> entries);
+  static Result<std::unique_ptr<Reservations>> load(nf::Outputs& outputs, std::string const& folder,
+                                                    Direction direction, bool new_keys, std::vector<Entry> entries);
   struct Slot {
     Slot(Entry known, StateFile opened) : entry(std::move(known)), file(std::move(opened)) {}
     Entry entry;

@@ -4,8 +4,10 @@
 #include "sa.hpp"
 
 #include <catena/core/status.hpp>
+#include <catena/nf/outputs.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 /// What an association must not forget when its process ends: which sequence numbers it may have used (encrypt: with
@@ -23,15 +25,13 @@ struct SavedState {
 /// all processes of the machine. Not thread safe; movable.
 class StateFile {
  public:
-  /// Opens or makes `folder` (for its owner alone) and takes the right to the file `name` in it.
-  /// FailedPrecondition if somebody else has it; what the system says if that cannot be done; InvalidArgument with
-  /// file:line:column where the file is there and no state of `direction`.
-  static Result<StateFile> open(std::string const& folder, std::string const& name, Direction direction);
+  /// Opens or makes `folder` (for its owner alone) and takes the right to the file `name` in it. FailedPrecondition if
+  /// somebody else has it; InvalidArgument with file:line:column where the file is there and no state of `direction`;
+  /// else as nf::Outputs::open_kept().
+  static Result<StateFile> open(nf::Outputs& outputs, std::string const& folder, std::string const& name,
+                                Direction direction);
   /// The file `name` of `folder`, whether it is there or not.
   static std::string path_of(std::string const& folder, std::string const& name);
-  StateFile(StateFile&& other) noexcept;
-  StateFile& operator=(StateFile&& other) = delete;
-  ~StateFile();
 
   /// Whether there was a file when this was opened, and what it said.
   bool is_new() const { return is_new_; }
@@ -46,12 +46,11 @@ class StateFile {
  private:
   StateFile() = default;
 
-  std::string folder_;
   std::string path_;
   Direction direction_ = Direction::kEncrypt;
   SavedState loaded_;
   bool is_new_ = true;
-  int lock_ = -1;  // a descriptor with a lock of the whole file beside it; the system lets go of it with the process
+  std::unique_ptr<nf::Output> output_;  // and the right to it
 };
 
 }  // namespace catena::ipsec

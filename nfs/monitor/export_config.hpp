@@ -18,8 +18,10 @@ struct NamedExporter {
 };
 
 /// Reads `export` and `observation_domain`; none if there is no `export`. InvalidArgument with position: an entry
-/// without exactly one of `file` and `udp`, json over UDP, a file in a folder that does not exist, one file twice, a
-/// collector that is not HOST:PORT or does not resolve.
+/// without exactly one of `file` and `udp`, json over UDP, one file twice, a collector that is not HOST:PORT or does
+/// not resolve.
 Result<std::vector<NamedExporter>> read_exporters(nf::Config& config);
+/// As nf::Descriptor::name_outputs. Errors: as read_exporters().
+Status name_exports(nf::Config& config);
 
 }  // namespace catena::monitor

@@ -217,6 +217,7 @@ catena::nf::Descriptor const& catena_nf_monitor() {
       .result_bytes = sizeof(catena::monitor::FlowResult),
       .has_kernel = true,
       .create = &catena::monitor::Monitor::create,
+      .name_outputs = &catena::monitor::name_exports,
   };
   return kDescriptor;
 }

@@ -266,8 +266,6 @@ TEST_F(MonitorTest, wrong_configuration_is_an_error_with_position) {
               HasSubstr("test.yaml:1:30: json goes to a file only"));
   EXPECT_THAT(config_error("export: [{format: json, file: a, template_refresh: 3}]"),
               HasSubstr("unknown key 'template_refresh'"));
-  EXPECT_THAT(config_error("export: [{format: json, file: nowhere/a}]"), HasSubstr("there is no folder"));
-  EXPECT_THAT(config_error("export: [{format: json, file: .}]"), HasSubstr("is a folder"));
   EXPECT_THAT(config_error("export: [{format: json, file: a}, {format: ipfix, file: b/../a}]"),
               HasSubstr("is exported to by another entry"));
   for (const std::string_view collector :

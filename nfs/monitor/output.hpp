@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/status.hpp>
+#include <catena/nf/outputs.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -33,12 +34,11 @@ class Output {
 };
 
 /// A file, made or emptied with the first write() or finish(), so that reading a configuration touches no file. After
-/// the first error nothing more is written: what is there ends with whole records of an earlier write().
-std::unique_ptr<Output> file_output(std::string path);
+/// the first error nothing more is written. `path`: as nf::Outputs::open_file().
+std::unique_ptr<Output> file_output(std::shared_ptr<nf::Outputs> outputs, std::string path);
 
-/// Datagrams to `host`:`port`, one for each write(), which never waits: a datagram that the system does not take at
-/// once is lost. finish() never fails. InvalidArgument if `host` is no IPv4 address and no name that resolves to one;
-/// ResourceExhausted if the system has no socket.
-Result<std::unique_ptr<Output>> udp_output(std::string const& host, std::uint16_t port);
+/// Datagrams to `receiver`, HOST:PORT, one for each write(), which never waits: a datagram that the system does not
+/// take at once is lost. finish() never fails. Errors: as nf::Outputs::connect().
+Result<std::unique_ptr<Output>> udp_output(nf::Outputs& outputs, std::string const& receiver);
 
 }  // namespace catena::monitor

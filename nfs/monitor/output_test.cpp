@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <catena/core/text.hpp>
 
 #include <cstring>
 #include <filesystem>
@@ -25,7 +26,7 @@ class Files : public ::testing::Test {
 };
 
 TEST_F(Files, holds_what_was_written_in_order) {
-  const auto file = file_output(folder_.path("out"));
+  const auto file = file_output(nf::own_outputs(), folder_.path("out"));
   file->write(Bytes{'a', 'b'}, 1);
   file->write(Bytes{'c'}, 1);
   EXPECT_TRUE(file->finish().ok());
@@ -34,7 +35,7 @@ TEST_F(Files, holds_what_was_written_in_order) {
 }
 
 TEST_F(Files, is_made_by_finish_if_nothing_was_written_and_not_before) {
-  const auto file = file_output(folder_.path("out"));
+  const auto file = file_output(nf::own_outputs(), folder_.path("out"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path("out")));
   EXPECT_TRUE(file->finish().ok());
   EXPECT_TRUE(std::filesystem::exists(folder_.path("out")));
@@ -42,7 +43,7 @@ TEST_F(Files, is_made_by_finish_if_nothing_was_written_and_not_before) {
 
 TEST_F(Files, replaces_an_older_file) {
   for (const char* text : {"a longer text", "short"}) {
-    const auto file = file_output(folder_.path("out"));
+    const auto file = file_output(nf::own_outputs(), folder_.path("out"));
     file->write({reinterpret_cast<const std::uint8_t*>(text), std::strlen(text)}, 1);
     ASSERT_TRUE(file->finish().ok());
   }
@@ -50,7 +51,7 @@ TEST_F(Files, replaces_an_older_file) {
 }
 
 TEST_F(Files, that_cannot_be_opened_are_data_loss_with_their_name) {
-  const auto file = file_output(folder_.path("nowhere/out"));
+  const auto file = file_output(nf::own_outputs(), folder_.path("nowhere/out"));
   file->write(Bytes{1}, 3);
   file->write(Bytes{2}, 4);
   EXPECT_EQ(file->lost_records(), 7U);
@@ -64,7 +65,7 @@ TEST_F(Files, on_a_full_device_are_data_loss_with_their_name) {
   if (!std::filesystem::exists("/dev/full")) {
     GTEST_SKIP() << "this system has no /dev/full";
   }
-  const auto file = file_output("/dev/full");
+  const auto file = file_output(nf::own_outputs(), "/dev/full");
   file->write(Bytes{1}, 5);
   EXPECT_EQ(file->lost_records(), 5U);
   const Status status = file->finish();
@@ -74,7 +75,7 @@ TEST_F(Files, on_a_full_device_are_data_loss_with_their_name) {
 
 TEST(Udp, each_write_is_a_datagram) {
   const testing::Receiver receiver;
-  auto udp = udp_output("127.0.0.1", receiver.port());
+  auto udp = udp_output(*nf::own_outputs(), concat("127.0.0.1:", receiver.port()));
   ASSERT_TRUE(udp.ok()) << udp.status();
   (*udp)->write(Bytes{1, 2, 3}, 1);
   (*udp)->write(Bytes{4}, 1);
@@ -84,21 +85,21 @@ TEST(Udp, each_write_is_a_datagram) {
 
 TEST(Udp, names_are_resolved) {
   const testing::Receiver receiver;
-  auto udp = udp_output("localhost", receiver.port());
+  auto udp = udp_output(*nf::own_outputs(), concat("localhost:", receiver.port()));
   ASSERT_TRUE(udp.ok()) << udp.status();
   (*udp)->write(Bytes{1}, 1);
   EXPECT_THAT(receiver.take(), SizeIs(1));
 }
 
 TEST(Udp, a_host_that_does_not_resolve_is_an_invalid_argument) {
-  const auto udp = udp_output("256.1.1.1.invalid", 4739);
+  const auto udp = udp_output(*nf::own_outputs(), "256.1.1.1.invalid:4739");
   EXPECT_EQ(udp.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(udp.status().message()), HasSubstr("256.1.1.1.invalid"));
 }
 
 TEST(Udp, what_a_closed_port_refuses_is_counted_and_no_error) {
   std::optional<testing::Receiver> receiver(std::in_place);
-  auto udp = udp_output("127.0.0.1", receiver->port());
+  auto udp = udp_output(*nf::own_outputs(), concat("127.0.0.1:", receiver->port()));
   ASSERT_TRUE(udp.ok());
   receiver.reset();
   for (int i = 0; i < 10; ++i) {
@@ -111,7 +112,7 @@ TEST(Udp, what_a_closed_port_refuses_is_counted_and_no_error) {
 
 TEST(Udp, what_is_too_long_for_a_datagram_is_counted) {
   const testing::Receiver receiver;
-  auto udp = udp_output("127.0.0.1", receiver.port());
+  auto udp = udp_output(*nf::own_outputs(), concat("127.0.0.1:", receiver.port()));
   (*udp)->write(Bytes(70'000), 2);
   EXPECT_EQ((*udp)->lost_records(), 2U);
 }

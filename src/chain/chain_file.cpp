@@ -151,29 +151,42 @@ Result<Unseen> read_unseen(FileSection& section, Unseen unseen) {
   return unseen;
 }
 
+Status read_container(FileSection& section, NfConfig& nf) {
+  CATENA_ASSIGN_OR_RETURN(std::string named, section.text("container"));
+  named = (std::filesystem::path(section.config().file()).parent_path() / named).string();
+  std::error_code error;
+  if (!std::filesystem::is_directory(named, error)) {
+    return section.config().error("container",
+                                  concat("'container': ", named, " is no folder; unpack the image into one"));
+  }
+  nf.container = std::filesystem::canonical(named, error).string();
+  if (nf.container.empty() || nf.container == "/") {
+    return section.config().error(
+        "container", concat("'container': ", named, " is this machine's own root; write `isolation: process`"));
+  }
+  return absl::OkStatus();
+}
+
+/// What a process is to have: a section of `isolation`.
+Status read_process(FileSection section, NfConfig& nf) {
+  nf.isolation = Isolation::kProcess;
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t memory_mb, section.integer("memory_mb"));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t cpus, section.integer("cpus"));
+  nf.memory_mb = static_cast<std::uint32_t>(memory_mb);
+  nf.cpus = static_cast<std::uint32_t>(cpus);
+  return section.has("container") ? read_container(section, nf) : absl::OkStatus();
+}
+
 /// Where the NF runs. A plug-in is never loaded by who reads a chain file.
 Status read_isolation(FileSection& entry, NfConfig& nf) {
   const bool is_plugin = entry.has("plugin");
-  nf.isolation = is_plugin ? Isolation::kProcess : Isolation::kNone;
+  nf.isolation = is_plugin ? Isolation::kProcess : Isolation::kOfRun;
   if (!entry.has("isolation")) {
     return absl::OkStatus();
   }
   if (!entry.is_word("isolation")) {
     CATENA_ASSIGN_OR_RETURN(FileSection section, entry.section("isolation"));
-    CATENA_ASSIGN_OR_RETURN(std::string named, section.text("container"));
-    named = (std::filesystem::path(section.config().file()).parent_path() / named).string();
-    nf.isolation = Isolation::kProcess;
-    std::error_code error;
-    if (!std::filesystem::is_directory(named, error)) {
-      return section.config().error("container",
-                                    concat("'container': ", named, " is no folder; unpack the image into one"));
-    }
-    nf.container = std::filesystem::canonical(named, error).string();
-    if (nf.container.empty() || nf.container == "/") {
-      return section.config().error(
-          "container", concat("'container': ", named, " is this machine's own root; write `isolation: process`"));
-    }
-    return absl::OkStatus();
+    return read_process(std::move(section), nf);
   }
   CATENA_ASSIGN_OR_RETURN(const std::string word, entry.text("isolation"));
   if (is_plugin && word == "none") {
@@ -227,6 +240,7 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
                   .link_local = unseen.link_local,
                   .config = std::move(config),
                   .position = entry.config().position(is_plugin ? "plugin" : "type"),
+                  .isolation = Isolation::kOfRun,
                   .latency_limit_us = static_cast<std::uint32_t>(latency_limit_us),
                   .is_auto = on == "auto"};
 }
@@ -359,6 +373,12 @@ Result<ChainConfig> load_chain(std::string const& path) {
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file) {
   CATENA_ASSIGN_OR_RETURN(nf::Config root, nf::Config::parse(text, file));
   return read_chain(root);
+}
+
+void set_default_isolation(ChainConfig& config, Isolation isolation) {
+  for (NfConfig& nf : config.nfs) {
+    nf.isolation = nf.isolation == Isolation::kOfRun ? isolation : nf.isolation;
+  }
 }
 
 Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name) {

@@ -34,7 +34,15 @@ struct PortConfig {
 };
 
 /// Where an NF runs: with the rest of the chain, or in a sandboxed process of its own.
-enum class Isolation { kNone, kProcess };
+enum class Isolation {
+  kOfRun,  ///< the file does not say: with the rest of the chain, unless who runs it has another default
+  kNone,
+  kProcess
+};
+
+/// Private memory that the process of an NF has where the file does not say: DPDK reserves two gigabytes for tables of
+/// its own.
+inline constexpr std::uint32_t kProcessMemoryMb = 6144;
 
 /// One entry of `nfs:`.
 struct NfConfig {
@@ -45,12 +53,14 @@ struct NfConfig {
   nf::LinkLocal link_local = nf::LinkLocal::kPass;
   nf::Config config;     ///< read by the NF
   std::string position;  ///< file:line:column of the entry, for messages
-  Isolation isolation = Isolation::kNone;
+  Isolation isolation = Isolation::kOfRun;
   std::uint32_t latency_limit_us = 1000;  ///< of a launch on the GPU
   std::string plugin = {};                ///< file of a shared object, whole; empty: the type is known here
   std::string container = {};      ///< folder, whole, of the root file system that a process has; empty: its host's
   bool has_plugin_inside = false;  ///< `plugin` is a path of the container
   bool is_auto = false;            ///< `on: auto`: place() decides `on`, which is kCpu until then
+  std::uint32_t memory_mb = kProcessMemoryMb;  ///< private memory of its process
+  std::uint32_t cpus = 0;                      ///< that its process runs on; 0: on any
 
   /// Where the plug-in is for this process.
   std::string plugin_here() const { return has_plugin_inside ? container + plugin : plugin; }
@@ -99,6 +109,9 @@ constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.n
 Result<ChainConfig> load_chain(std::string const& path);
 /// The same from text; relative file names start in the folder of `file`.
 Result<ChainConfig> parse_chain(std::string_view text, std::string const& file);
+
+/// Where NFs run of which the file does not say it.
+void set_default_isolation(ChainConfig& config, Isolation isolation);
 
 /// One NF of the chain in `text`, and nothing else of it, without what its `plugin` and `isolation` say. NotFound where
 /// there is none of that name.

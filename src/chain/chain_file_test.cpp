@@ -99,7 +99,7 @@ TEST(ChainFile, a_plugin_runs_in_a_process_of_its_own_and_needs_no_type) {
   EXPECT_EQ(plugin->nfs[0].plugin, folder + "/vendor.so") << "from the chain file's folder";
   EXPECT_EQ(plugin->nfs[0].type, "");
   EXPECT_EQ(plugin->nfs[0].isolation, Isolation::kProcess);
-  EXPECT_EQ(parse(", type: firewall")->nfs[0].isolation, Isolation::kNone);
+  EXPECT_EQ(parse(", type: firewall")->nfs[0].isolation, Isolation::kOfRun);
   EXPECT_THAT(std::string(parse(", plugin: vendor.so, isolation: none").status().message()),
               HasSubstr("c.yaml:7:51: 'isolation' is none, and a plugin runs in a process of its own"));
   EXPECT_THAT(std::string(parse(", plugin: no.so").status().message()), HasSubstr("there is no file"));

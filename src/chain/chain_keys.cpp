@@ -26,7 +26,6 @@ constexpr std::array<string_view, 1> kAuto{"auto"};
 constexpr std::array<string_view, 2> kPassOrDrop{"pass", "drop"};
 constexpr std::array<string_view, 3> kProcessors{"cpu", "gpu", "auto"};
 constexpr std::array<string_view, 2> kIsolations{"none", "process"};
-constexpr std::array<string_view, 1> kIsolationAlternatives{"container: FOLDER"};
 constexpr std::array<string_view, 1> kImix{"imix"};
 constexpr std::array<string_view, 2> kTrueOrFalse{"true", "false"};
 constexpr std::array<string_view, 5> kRxAlternatives{"pcap: FILE", "dpdk: DEVICE", "dev: INTERFACE", "generator: {...}",
@@ -177,6 +176,9 @@ constexpr std::array kIsolation{
     Key{.name = "container",
         .kind = kText,
         .help = "folder with an unpacked image: the root file system of the NF's process, read-only"},
+    number("memory_mb", "megabytes of memory that the NF's process may have for itself; it ends where it needs more",
+           "6144", 64, 1 << 20),
+    number("cpus", "CPUs that the NF's process runs on; 0: on any", "0", 0, 1024),
 };
 
 constexpr std::array kNf{
@@ -208,11 +210,10 @@ constexpr std::array kNf{
     Key{.name = "isolation",
         .kind = kSection,
         .help = "none: in the chain's own process; process: in a sandboxed one that has its packets and nothing else; "
-                "{container: FOLDER}: in such a one, with that folder as its root file system; default: process for a "
-                "plugin, else none",
+                "a section: in such a one, with another root file system or bounds; default: process for a plugin and "
+                "in a service, else none",
         .words = kIsolations,
-        .keys = kIsolation,
-        .alternatives = kIsolationAlternatives},
+        .keys = kIsolation},
     number(
         "latency_limit_us",
         "microseconds that a launch of the NF may take on the gpu, for `on: auto` and where NFs share it by `--share`",

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 
 namespace catena::chain {
 
@@ -24,8 +25,12 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
       instances.push_back(stand_in_for_plugin(entry));
       continue;
     }
+    const std::size_t named_before = of_nfs.files().size();
     instances.push_back(
         findings.take(make_instance(entry, registry, false, ends_of(config.rx, config.tx), {0, config.shards})));
+    if (entry.isolation == Isolation::kProcess) {
+      findings.add(check_written_for_process(std::span(of_nfs.files()).subspan(named_before)));
+    }
     if (instances.back() == nullptr) {
       continue;
     }

@@ -90,6 +90,15 @@ Status check_devices(nf::Config& section, Key const& key) {
                            : section.error(key.name, concat("'", key.name, "': ", std::string(status.message())));
 }
 
+/// "a, b"
+std::string names_of(std::span<const Key> keys) {
+  std::string names;
+  for (Key const& key : keys) {
+    names += concat(names.empty() ? "" : ", ", key.name);
+  }
+  return names;
+}
+
 Status check_value(nf::Config& section, Key const& key) {
   switch (key.kind) {
     case KeyKind::kText:
@@ -122,8 +131,7 @@ Status check_value(nf::Config& section, Key const& key) {
                    ? absl::OkStatus()
                    : section.error(key.name, concat("'", key.name, "' is '", *word,
                                                     "'; allowed: ", fmt::format("{}", fmt::join(key.words, ", ")),
-                                                    ", or a section with ",
-                                                    fmt::format("{}", fmt::join(key.alternatives, " or "))));
+                                                    ", or a section with ", names_of(key.keys)));
       }
       CATENA_ASSIGN_OR_RETURN(nf::Config inner, section.section(key.name));
       Findings findings;

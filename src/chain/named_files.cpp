@@ -126,6 +126,18 @@ bool writes_to_standard_output(ChainConfig const& config, RunOptions const& opti
                      [](NamedFile const& file) { return file.is_written && io::names_standard_output(file.path); });
 }
 
+Status check_written_for_process(std::span<const nf::NamedFile> of_nf) {
+  for (nf::NamedFile const& file : of_nf) {
+    std::error_code error;
+    if (file.is_written && fs::is_fifo(file.path, error)) {
+      return absl::InvalidArgumentError(
+          concat(file.position, ": '", file.key, "': ", file.path,
+                 " is a FIFO, and an NF in a process of its own writes files alone; write `isolation: none`"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status check_files(std::span<const NamedFile> files) {
   std::string errors;
   const auto say = [&errors](std::string const& error) { errors += (errors.empty() ? "" : "\n") + error; };

@@ -28,6 +28,10 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
 /// Whether packets, or lines about them, go to standard output: nothing else may then.
 bool writes_to_standard_output(ChainConfig const& config, RunOptions const& options);
 
+/// Whether those of `of_nf` that are written can be written for an NF in a process of its own: InvalidArgument with the
+/// position of a FIFO, whose reader nobody could wait for.
+Status check_written_for_process(std::span<const nf::NamedFile> of_nf);
+
 /// Whether each file that is written can be: its folder is there, it is no folder and may be written to, and nobody
 /// else reads or writes it, under whichever name (symbolic and hard links are followed; devices such as /dev/null may
 /// be named often). Opens nothing. InvalidArgument says all that is wrong, one line each, with the positions.

@@ -26,8 +26,9 @@ struct NfKey {
 /// written do not count, and of the others the content, wherever they are, if they are regular files; what they include
 /// in turn is not seen. Unavailable: one cannot be read. Thread rule: any thread.
 Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> files);
-/// The same of an NF that is not made here: as if it read each file that its configuration names and wrote none.
-Result<NfKey> key_of(NfConfig const& config);
+/// The same of an NF that is not made here: as if it read each file that its configuration names, but for those that
+/// are `written`.
+Result<NfKey> key_of_unmade(NfConfig const& config, std::span<const nf::NamedFile> written);
 
 /// The performance model of an NF for packets of one size, and how well it fits what was measured.
 struct MeasuredNf {

@@ -233,6 +233,25 @@ TEST_F(NfKeys, are_the_same_however_a_configuration_is_written) {
   EXPECT_EQ(hash("b:\n  - x\n  - y: 'z'  # a comment\na: 1\n", "rule"), key);
 }
 
+TEST_F(NfKeys, are_the_same_of_an_nf_that_is_made_elsewhere) {
+  std::ofstream(folder_ / "a.rules") << "first";
+  std::ofstream(folder_ / "b.rules") << "second";
+  std::ofstream(folder_ / "state") << "what it kept";
+  auto config = nf::Config::parse("{state: state, more: [{rules: b.rules}], rules: a.rules, name: none}",
+                                  (folder_ / "chain.yaml").string());
+  ASSERT_TRUE(config.ok()) << config.status();
+  const NfConfig entry{
+      .name = "fw", .type = "firewall", .on_unsupported = {}, .config = *std::move(config), .position = {}};
+  const nf::NamedFile state{"state", folder_ / "state", "chain.yaml:1:1", true};
+  // in the order in which an NF might read them
+  const std::vector<nf::NamedFile> made{
+      {"rules", folder_ / "a.rules", "", false}, state, {"rules", folder_ / "b.rules", "", false}};
+  const auto key = key_of(entry, made);
+  ASSERT_TRUE(key.ok()) << key.status();
+  EXPECT_EQ(key_of_unmade(entry, std::span(&state, 1)).value(), *key);
+  EXPECT_NE(key_of_unmade(entry, {}).value(), *key) << "what is written would count";
+}
+
 TEST_F(NfKeys, differ_with_type_configuration_and_rules) {
   const std::string key = hash("{a: 1, b: [x, y]}", "rule");
   EXPECT_NE(hash("{a: 1, b: [x, y]}", "rule\n"), key);

@@ -194,6 +194,7 @@ struct Config::State {
   std::set<std::string, std::less<>> asked;
   Ends ends;
   Shard shard;
+  std::shared_ptr<Outputs> outputs;  ///< null: own_outputs()
 
   /// That `key` is missing; where a key that nobody asked for is nearly the same word, that it is misspelt.
   Status missing(std::string_view key) const {
@@ -225,6 +226,11 @@ void Config::set_ends(Ends ends) { state_->ends = ends; }
 
 Shard Config::shard() const { return state_->shard; }
 void Config::set_shard(Shard shard) { state_->shard = shard; }
+
+std::shared_ptr<Outputs> Config::outputs() const {
+  return state_->outputs != nullptr ? state_->outputs : own_outputs();
+}
+void Config::set_outputs(std::shared_ptr<Outputs> outputs) { state_->outputs = std::move(outputs); }
 
 Config::Config(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
@@ -378,8 +384,34 @@ Result<std::string> Config::path(std::string_view key) {
 Result<std::string> Config::output_path(std::string_view key) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
   std::string path = absolute(state_->file, text);
-  NamedFiles::add({std::string(key), path, position(key), true});
+  if (state_->outputs == nullptr) {  // else it is not a file here
+    NamedFiles::add({std::string(key), path, position(key), true});
+  }
+  NamedFiles::add({NamedOutput::Kind::kFile, path});
   return path;
+}
+
+Result<std::string> Config::output_folder(std::string_view key, std::string const& fallback) {
+  // no NamedFile: those are files, of which no two NFs write one
+  std::string path = fallback;
+  if (has(key)) {
+    CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
+    path = absolute(state_->file, text);
+  }
+  NamedFiles::add({NamedOutput::Kind::kFolder, path});
+  return path;
+}
+
+Result<std::string> Config::receiver(std::string_view key) {
+  CATENA_ASSIGN_OR_RETURN(std::string text, string(key));
+  const std::size_t colon = text.rfind(':');
+  std::uint32_t port = 0;
+  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(text.substr(colon + 1), &port) || port == 0 ||
+      port > 0xFFFF) {
+    return error(key, concat("'", key, "' is '", text, "'; write HOST:PORT, as 192.0.2.1:4739"));
+  }
+  NamedFiles::add({NamedOutput::Kind::kReceiver, text});
+  return text;
 }
 
 Result<Config> Config::section(std::string_view key) {
@@ -392,6 +424,7 @@ Result<Config> Config::section(std::string_view key) {
   }
   auto state = std::make_shared<State>();
   state->file = state_->file;
+  state->outputs = state_->outputs;
   state->node = node;
   return Config(std::move(state));
 }
@@ -402,6 +435,7 @@ Result<Config> Config::section_or_empty(std::string_view key) {
   }
   auto state = std::make_shared<State>();
   state->file = state_->file;
+  state->outputs = state_->outputs;
   state->node = YAML::Node(YAML::NodeType::Map);
   return Config(std::move(state));
 }
@@ -422,6 +456,7 @@ Result<std::vector<Config>> Config::sections(std::string_view key) {
     }
     auto state = std::make_shared<State>();
     state->file = state_->file;
+    state->outputs = state_->outputs;
     state->node = YAML::Node(entry);
     result.push_back(Config(std::move(state)));
   }

@@ -19,4 +19,10 @@ void NamedFiles::add(NamedFile file) {
   }
 }
 
+void NamedFiles::add(NamedOutput output) {
+  if (innermost != nullptr) {
+    innermost->outputs_.push_back(std::move(output));
+  }
+}
+
 }  // namespace catena::nf

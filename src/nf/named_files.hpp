@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,16 @@ struct NamedFile {
   bool is_written;
 };
 
-/// Collects what Config::path() and Config::output_path() give in this thread as long as it lives; one inside another
-/// takes over meanwhile. So whoever makes an NF knows the NF's files, without a word from the NF.
+/// What an NF writes, under whichever key it is named.
+struct NamedOutput {
+  enum class Kind : std::uint8_t { kFile, kFolder, kReceiver };
+  Kind kind;
+  std::string name;  ///< as Config::output_path(), output_folder() or receiver() gave it
+  bool operator==(NamedOutput const&) const = default;
+};
+
+/// Collects what Config::path(), Config::output_path() and the like give in this thread as long as it lives; one inside
+/// another takes over meanwhile. So whoever makes an NF knows the NF's files, without a word from the NF.
 class NamedFiles {
  public:
   NamedFiles();
@@ -24,13 +33,16 @@ class NamedFiles {
   NamedFiles& operator=(NamedFiles const&) = delete;
 
   std::vector<NamedFile> const& files() const { return files_; }
+  std::vector<NamedOutput> const& outputs() const { return outputs_; }
 
  private:
   friend class Config;
   /// To the innermost collector of this thread, if there is one.
   static void add(NamedFile file);
+  static void add(NamedOutput output);
 
   std::vector<NamedFile> files_;
+  std::vector<NamedOutput> outputs_;
   NamedFiles* outer_;
 };
 

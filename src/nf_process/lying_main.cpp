@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
@@ -60,6 +62,24 @@ void work(Channel const& channel, std::function<std::uint32_t(std::span<PacketEn
     ends.in.take();
     ends.out.push(count);
     ends.out.wake();
+  }
+}
+
+/// Takes so many bytes, and ends where there is no more.
+void eat(std::size_t bytes) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20;
+  for (std::size_t eaten = 0; eaten < bytes; eaten += kPiece) {
+    void* piece = ::mmap(nullptr, kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (piece == MAP_FAILED) {
+      std::_Exit(12);
+    }
+    std::memset(piece, 1, kPiece);
+  }
+}
+
+void ask_for_file(std::uint32_t output, std::string const& name) {
+  if (send(kControlFd, Call::kOpenOutput, to_json(OpenOutput{output, name})).ok()) {
+    static_cast<void>(receive_frame(kControlFd, kMaxBytes));
   }
 }
 
@@ -119,6 +139,41 @@ std::map<std::string, Change, std::less<>> const& lies() {
          std::array<char, 4096> rings{};
          while (::recv(kBellFd, rings.data(), rings.size(), 0) > 0) {
          }
+         return count;
+       }},
+      {"asks-for-files",
+       [](auto /*out*/, auto count) {
+         for (std::uint32_t i = 0; i < 100; ++i) {
+           ask_for_file(i, "../../etc/passwd");
+         }
+         return count;
+       }},
+      {"writes-unasked",
+       [](auto /*out*/, auto count) {
+         for (std::uint32_t i = 0; i < 100; ++i) {
+           const auto body = with_handle(i, {});
+           if (send(kControlFd, Call::kWriteOutput, text_of(body)).ok()) {
+             static_cast<void>(receive_frame(kControlFd, kMaxBytes));
+           }
+         }
+         return count;
+       }},
+      {"writes-too-much",
+       [](auto /*out*/, auto count) {
+         const std::string much(std::size_t{kMaxFrameBytes} + 1, 'x');
+         static_cast<void>(send(kControlFd, Call::kWriteOutput, much));
+         static_cast<void>(receive_frame(kControlFd, kMaxBytes));
+         return count;
+       }},
+      {"asks-and-never-reads",
+       [](auto /*out*/, auto count) {
+         while (send(kControlFd, Call::kOpenOutput, to_json(OpenOutput{0, ""})).ok()) {
+         }
+         return count;
+       }},
+      {"eats-memory",
+       [](auto /*out*/, auto count) {
+         eat(std::size_t{1} << 30);
          return count;
        }},
       {"ends-early",
@@ -219,7 +274,7 @@ int main() {
             static_cast<std::uint32_t>(std::strtoul(text.c_str() + text.find(begin) + begin.size(), nullptr, 10));
         const auto channel = Channel::map(
             std::move(channel_fd), ChannelShape::of(packets, text.find(R"("records":true)") != std::string::npos));
-        static_cast<void>(send(kControlFd, Call::kStarted, R"({"lines":[]})"));
+        static_cast<void>(send(kControlFd, Call::kStarted, R"({"lines":[],"refused_rules":[]})"));
         if (!channel.ok()) {
           return 1;
         }

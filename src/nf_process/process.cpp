@@ -5,6 +5,7 @@
 #include "core/own_program.hpp"
 #include "core/process_work.hpp"
 #include "device/remote/device.hpp"
+#include "nf_process/output_desk.hpp"
 #include "sandbox/sandbox.hpp"
 
 #include <catena/core/text.hpp>
@@ -12,6 +13,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <spdlog/spdlog.h>
 #include <sys/auxv.h>
 #include <sys/eventfd.h>
@@ -52,8 +54,8 @@ constexpr milliseconds kLongestPause{30'000};
 constexpr std::chrono::seconds kLongLife{60};
 /// Of frames a process may send in a second; more is an attack.
 constexpr int kMaxFramesPerSecond = 200;
-/// Of private memory: DPDK reserves two gigabytes for tables of its own.
-constexpr std::uint64_t kMemoryBytes = std::uint64_t{6} << 30U;
+/// Of those about outputs, each of which is answered before the next one: who has more to write waits.
+constexpr int kMaxWritesPerSecond = 5000;
 constexpr std::uint32_t kMaxThreads = 32;
 /// Connections to a device that one process gets.
 constexpr std::size_t kMaxDevices = 4;
@@ -67,6 +69,26 @@ Result<Fd> make_event() {
 int until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000));
+}
+
+/// So many of the CPUs that this thread may use, others for each process in turn; none: all.
+std::vector<int> some_cpus(std::uint32_t count) {
+  static std::atomic<std::size_t> next{0};
+  cpu_set_t usable;
+  std::vector<int> all;
+  if (count == 0 || ::sched_getaffinity(0, sizeof usable, &usable) != 0) {
+    return all;
+  }
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<unsigned>(cpu), &usable)) {
+      all.push_back(cpu);
+    }
+  }
+  if (count < all.size()) {
+    std::ranges::rotate(all, all.begin() + static_cast<std::ptrdiff_t>(next.fetch_add(count) % all.size()));
+    all.resize(count);
+  }
+  return all;
 }
 
 /// The file of the dynamic loader that started this process, in the folder of the libraries that go with it.
@@ -119,6 +141,7 @@ struct Life {
   FrameReader reader;
   std::vector<Fd> devices;  ///< the sockets that it was given, for whether what is behind them still lives
   std::shared_ptr<Link> link;
+  OutputDesk outputs;
 
   /// The next frame, waited for until `deadline` or until the process has ended. Where `stop` is readable `stopped`
   /// says whether to go on.
@@ -160,6 +183,7 @@ struct Life {
 
 struct NfProcess::Impl {
   ProcessOptions options;
+  OutputRights rights;
   Described described;
   Fd bell;  ///< this side's end; each life brings another one, behind the same number
   Fd stop;  ///< an eventfd: the keeper is to end, or to end this life
@@ -177,6 +201,7 @@ struct NfProcess::Impl {
   std::uint64_t restarts = 0;
   pid_t pid = 0;
   std::vector<std::string> start_lines;
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules;
   std::vector<nf::Statistic> statistics;
   std::vector<std::string> end_lines;
   Status ended = absl::UnavailableError("its process ended before it had finished");
@@ -204,8 +229,12 @@ struct NfProcess::Impl {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       return absl::ResourceExhaustedError(concat("socketpair: ", std::strerror(errno)));
     }
-    Life life;
-    life.control = Fd(ends[0]);
+    Life life{.process = nullptr,
+              .control = Fd(ends[0]),
+              .reader = {},
+              .devices = {},
+              .link = nullptr,
+              .outputs = OutputDesk(rights)};
     CATENA_ASSIGN_OR_RETURN(const auto bells, make_bell());
     if (::dup3(bells.first.get(), bell.get(), O_CLOEXEC) < 0) {
       return absl::ResourceExhaustedError(concat("dup3: ", std::strerror(errno)));
@@ -219,12 +248,13 @@ struct NfProcess::Impl {
     // DPDK counts processors, and looks whether a module for PCI devices is loaded: not one that it could see
     sandbox.readable.push_back({"/sys/devices/system/cpu", {}});
     sandbox.readable.push_back({"/sys/devices/system/cpu", "/sys/module"});
-    for (std::string const& file : options.files) {
-      sandbox.readable.push_back({file, {}});
+    for (ShownFile const& file : options.files) {
+      sandbox.readable.push_back({file.path, {}, file.fd.get()});
     }
     sandbox.uid = options.uid ? options.uid : ::geteuid() == 0 ? std::optional(kNobody) : std::nullopt;
     sandbox.gid = options.gid ? options.gid : ::geteuid() == 0 ? std::optional<gid_t>(kNobody) : std::nullopt;
-    sandbox.memory_bytes = kMemoryBytes;
+    sandbox.memory_bytes = options.memory_bytes;
+    sandbox.cpus = some_cpus(options.cpus);
     sandbox.max_threads = kMaxThreads;
     sandbox.on_line = [lines = std::make_shared<Lines>(options.name)](std::string_view line) { lines->take(line); };
     CATENA_ASSIGN_OR_RETURN(life.process,
@@ -280,6 +310,10 @@ struct NfProcess::Impl {
     std::size_t asked = 0;
     for (;;) {
       CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, deadline));
+      if (OutputDesk::is_asked_by(frame)) {
+        CATENA_RETURN_IF_ERROR(life.outputs.serve(socket, frame));
+        continue;
+      }
       if (frame.call == static_cast<std::uint32_t>(Call::kWantDevice)) {
         if (++asked > kMaxDevices) {
           return absl::DataLossError("it asks for devices without end");
@@ -299,6 +333,7 @@ struct NfProcess::Impl {
       CATENA_ASSIGN_OR_RETURN(Started started, read_started(text_of(frame.body)));
       const std::scoped_lock lock(mutex);
       start_lines = std::move(started.lines);
+      refused_rules = std::move(started.refused_rules);
       pid = life.process->pid();
       new_link = life.link;
       pauses = false;
@@ -337,6 +372,7 @@ struct NfProcess::Impl {
   Status watch(Life& life) {
     Clock::time_point second = Clock::now();
     int frames = 0;
+    int writes = 0;
     for (;;) {
       Result<Frame> frame = receive(life, Clock::now() + std::chrono::seconds(1));
       if (absl::IsDeadlineExceeded(frame.status())) {
@@ -346,6 +382,15 @@ struct NfProcess::Impl {
       if (Clock::now() - second > std::chrono::seconds(1)) {
         second = Clock::now();
         frames = 0;
+        writes = 0;
+      }
+      if (OutputDesk::is_asked_by(*frame)) {
+        CATENA_RETURN_IF_ERROR(life.outputs.serve(life.control.get(), *frame));
+        if (++writes > kMaxWritesPerSecond) {
+          pollfd asked{stop.get(), POLLIN, 0};
+          ::poll(&asked, 1, until(second + std::chrono::seconds(1)));
+        }
+        continue;
       }
       if (++frames > kMaxFramesPerSecond) {
         return absl::DataLossError("it talks without end");
@@ -461,6 +506,7 @@ struct NfProcess::Impl {
     Setup with = setup;
     // whatever the first life had, this one goes on from what is written down: keys were used before
     with.context = {.live_tx = true, .new_keys = false};
+    rights.keeps_files = setup.context.live_tx;
     if (Status status = start_nf(next, with); !status.ok()) {
       end(next);
       return status;
@@ -521,6 +567,9 @@ NfProcess::~NfProcess() = default;
 Result<std::unique_ptr<NfProcess>> NfProcess::create(ProcessOptions options) {
   auto impl = std::make_unique<Impl>();
   impl->options = std::move(options);
+  impl->rights.nf = impl->options.name;
+  impl->rights.outputs = impl->options.outputs;
+  impl->rights.is_trial = impl->options.is_trial;
   CATENA_ASSIGN_OR_RETURN(impl->bell, make_event());
   CATENA_ASSIGN_OR_RETURN(impl->stop, make_event());
   CATENA_ASSIGN_OR_RETURN(impl->now, impl->launch());
@@ -532,8 +581,9 @@ Described const& NfProcess::described() const { return impl_->described; }
 
 Status NfProcess::start(Setup const& setup) {
   impl_->setup = setup;
+  impl_->setup.outputs = impl_->options.outputs;
   bool is_refused = false;
-  if (Status status = impl_->start_nf(*impl_->now, setup, &is_refused); !status.ok()) {
+  if (Status status = impl_->start_nf(*impl_->now, impl_->setup, &is_refused); !status.ok()) {
     return is_refused ? status
                       : Status(status.code(), concat(impl_->options.position, ": NF '", impl_->options.name,
                                                      "': ", std::string(status.message())));
@@ -570,6 +620,8 @@ void NfProcess::fail(Link const& link, std::string_view why) {
 
 int NfProcess::bell() const { return impl_->bell.get(); }
 
+std::uint64_t NfProcess::refusals() const { return impl_->rights.refusals; }
+
 std::uint64_t NfProcess::restarts() const {
   const std::scoped_lock lock(impl_->mutex);
   return impl_->restarts;
@@ -583,6 +635,11 @@ pid_t NfProcess::pid() const {
 std::vector<std::string> NfProcess::start_lines() const {
   const std::scoped_lock lock(impl_->mutex);
   return impl_->start_lines;
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> NfProcess::refused_rules() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->refused_rules;
 }
 
 std::vector<nf::Statistic> NfProcess::statistics() const {

@@ -19,15 +19,25 @@
 
 namespace catena::nf_process {
 
+/// A file that an NF's process is shown, read-only.
+struct ShownFile {
+  std::string path;            ///< whole
+  device::remote::Fd fd = {};  ///< where given, it is shown what is behind this, whoever its user is
+};
+
 /// How an NF's process is made.
 struct ProcessOptions {
   std::string program;   ///< see find_nf_program()
   std::string name;      ///< of the NF, for messages
   std::string position;  ///< "file:line:column" of it, in front of errors that are not the NF's own
   Wanted wanted;
-  std::vector<std::string> files;  ///< what the process is shown: whole paths
-  std::string container;           ///< folder of its root file system; empty: it has this machine's /usr
-  std::optional<uid_t> uid;        ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
+  std::vector<ShownFile> files;
+  std::string container;                 ///< folder of its root file system; empty: it has this machine's /usr
+  std::vector<nf::NamedOutput> outputs;  ///< what it may have written, with whole paths
+  bool is_trial = false;                 ///< it is only made: nothing is opened, and nothing written
+  std::uint64_t memory_bytes = std::uint64_t{6} << 30U;  ///< see sandbox::SandboxOptions
+  std::uint32_t cpus = 0;                                ///< CPUs that it runs on; 0: any
+  std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
   std::optional<gid_t> gid;
   /// Connects the process with the server of a device: a socket for device::remote::connect(); none, and why, where
   /// there is no such device. Called by a thread of the process's keeper. Null: there is no server.
@@ -71,10 +81,13 @@ class NfProcess {
   /// This side's end of the bell, for both lanes: readable when there is something in the channel.
   int bell() const;
   std::uint64_t restarts() const;
+  /// How often it asked for something to be written that is not its own. Any thread.
+  std::uint64_t refusals() const;
 
   // What it said last; any thread.
   pid_t pid() const;
   std::vector<std::string> start_lines() const;
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules() const;
   std::vector<nf::Statistic> statistics() const;
   std::vector<std::string> end_lines() const;
   /// OK, or why its NF did not finish as it should.

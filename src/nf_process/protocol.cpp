@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -34,6 +35,14 @@ Json to_value(std::vector<nf::Statistic> const& statistics) {
 
 Json to_value(Status const& status) {
   return {{"code", static_cast<int>(status.code())}, {"message", std::string(status.message())}};
+}
+
+Json to_value(std::vector<nf::NamedOutput> const& outputs) {
+  Json list = Json::array();
+  for (nf::NamedOutput const& output : outputs) {
+    list.push_back({static_cast<std::uint8_t>(output.kind), output.name});
+  }
+  return list;
 }
 
 std::string dump(Json const& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
@@ -143,6 +152,10 @@ std::string to_json(Setup const& setup) {
                {"new_keys", setup.context.new_keys},
                {"records", setup.records},
                {"alerts", setup.alerts},
+               {"sync", setup.sync},
+               {"pushdown", setup.pushdown},
+               {"methods", setup.methods},
+               {"outputs", to_value(setup.outputs)},
                {"slots", setup.slots},
                {"unit_packets", setup.unit_packets},
                {"units_per_launch", setup.units_per_launch},
@@ -168,6 +181,13 @@ Result<Setup> read_setup(std::string_view text) {
     value.at("new_keys").get_to(setup.context.new_keys);
     value.at("records").get_to(setup.records);
     value.at("alerts").get_to(setup.alerts);
+    value.at("sync").get_to(setup.sync);
+    value.at("pushdown").get_to(setup.pushdown);
+    value.at("methods").get_to(setup.methods);
+    for (Json const& output : value.at("outputs")) {
+      setup.outputs.push_back(
+          {static_cast<nf::NamedOutput::Kind>(output.at(0).get<std::uint8_t>()), output.at(1).get<std::string>()});
+    }
     value.at("slots").get_to(setup.slots);
     value.at("unit_packets").get_to(setup.unit_packets);
     value.at("units_per_launch").get_to(setup.units_per_launch);
@@ -182,10 +202,19 @@ Result<Setup> read_setup(std::string_view text) {
   });
 }
 
-std::string to_json(Started const& started) { return dump({{"lines", started.lines}}); }
+std::string to_json(Started const& started) {
+  return dump({{"lines", started.lines}, {"refused_rules", started.refused_rules}});
+}
 
 Result<Started> read_started(std::string_view text) {
-  return parsed(text, [](Json const& value) { return Started{list_of(value.at("lines"), text_for_people)}; });
+  return parsed(text, [](Json const& value) {
+    return Started{list_of(value.at("lines"), text_for_people),
+                   list_of(value.at("refused_rules"), [](Json const& rule) {
+                     std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
+                     std::replace(reason.begin(), reason.end(), '\n', '?');
+                     return std::pair(std::move(reason), rule.at(1).get<std::uint64_t>());
+                   })};
+  });
 }
 
 std::string to_json(Ended const& ended) {
@@ -196,6 +225,25 @@ Result<Ended> read_ended(std::string_view text) {
   return parsed(text, [](Json const& value) {
     return Ended{status_of(value.at("status")), statistics_of(value.at("statistics")),
                  list_of(value.at("lines"), text_for_people)};
+  });
+}
+
+std::string to_json(OpenOutput const& open) { return dump({{"output", open.output}, {"name", open.name}}); }
+
+Result<OpenOutput> read_open_output(std::string_view text) {
+  return parsed(text, [](Json const& value) {
+    return OpenOutput{value.at("output").get<std::uint32_t>(), value.at("name").get<std::string>()};
+  });
+}
+
+std::string to_json(Answer const& answer) {
+  return dump({{"status", to_value(answer.status)}, {"handle", answer.handle}, {"is_kept", answer.is_kept}});
+}
+
+Result<Answer> read_answer(std::string_view text) {
+  return parsed(text, [](Json const& value) {
+    return Answer{status_of(value.at("status")), value.at("handle").get<std::uint32_t>(),
+                  value.at("is_kept").get<bool>()};
   });
 }
 
@@ -216,6 +264,22 @@ Result<std::vector<nf::Statistic>> read_statistics(std::string_view text) { retu
 Status send(int socket, Call call, std::string_view text, int fd) {
   return device::remote::send_frame(socket, static_cast<std::uint32_t>(call),
                                     std::as_bytes(std::span(text.data(), text.size())), fd);
+}
+
+std::vector<std::byte> with_handle(std::uint32_t handle, std::span<const std::byte> bytes) {
+  std::vector<std::byte> body(kHandleBytes + bytes.size());
+  std::memcpy(body.data(), &handle, kHandleBytes);
+  std::copy(bytes.begin(), bytes.end(), body.begin() + kHandleBytes);
+  return body;
+}
+
+Result<std::uint32_t> handle_of(std::span<const std::byte> body) {
+  std::uint32_t handle = 0;
+  if (body.size() < kHandleBytes) {
+    return absl::DataLossError("it writes, and does not say what to");
+  }
+  std::memcpy(&handle, body.data(), kHandleBytes);
+  return handle;
 }
 
 std::string_view text_of(std::span<const std::byte> body) {

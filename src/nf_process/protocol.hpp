@@ -6,6 +6,8 @@
 #include <catena/nf/nf.hpp>
 #include <catena/nf/persistent.hpp>
 
+#include "nf/named_files.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,13 +29,18 @@ enum class Call : std::uint32_t {
   kDevicePage,    ///< with memory for what follows: see device::remote::make_client_page()
   kDevice,        ///< with a socket to a device server, or without one; a text that says why
   kStart,         ///< Setup
+  kOutput,        ///< answers the three below: Answer
+  kKept,          ///< what was in a file that is kept, after a kOutput that announces it
   // from it
-  kDescribed,   ///< Described
-  kStarted,     ///< Started
-  kRefused,     ///< why one of the two above cannot be: an error
-  kWantDevice,  ///< it asks for kDevice
-  kStatistics,  ///< its statistics
-  kEnded,       ///< Ended; it exits then
+  kDescribed,    ///< Described
+  kStarted,      ///< Started
+  kRefused,      ///< why one of the two above cannot be: an error
+  kWantDevice,   ///< it asks for kDevice
+  kStatistics,   ///< its statistics
+  kEnded,        ///< Ended; it exits then
+  kOpenOutput,   ///< OpenOutput
+  kWriteOutput,  ///< a handle (with_handle()) and the bytes
+  kCloseOutput,  ///< a handle
 };
 
 /// Of what comes from a process.
@@ -64,6 +71,18 @@ struct SharedGpu {
   std::uint32_t compute_units = 0;
 };
 
+/// Asks for one of Setup::outputs: the process names nothing that is not among them but a file of a folder.
+struct OpenOutput {
+  std::uint32_t output = 0;  ///< its number
+  std::string name;          ///< of a file in a folder; else empty
+};
+
+struct Answer {
+  Status status;
+  std::uint32_t handle = 0;  ///< for the following calls, where one was opened
+  bool is_kept = false;      ///< kKept follows
+};
+
 /// All that the NF and its part of the data path are made from.
 struct Setup {
   std::string file;  ///< the chain file's name
@@ -75,6 +94,11 @@ struct Setup {
   nf::RunContext context;
   bool records = false;  ///< lines for `--record` are wanted
   bool alerts = false;   ///< and for `--eve`
+  // as chain::SyncOptions
+  std::uint8_t sync = 0;  ///< a plan::Mode
+  bool pushdown = true;
+  std::uint8_t methods = 0;              ///< a plan::MethodSet
+  std::vector<nf::NamedOutput> outputs;  ///< what the configuration says that the NF writes
   std::uint32_t slots = 0;
   std::uint32_t unit_packets = 0;
   std::uint32_t units_per_launch = 0;
@@ -85,7 +109,8 @@ struct Setup {
 };
 
 struct Started {
-  std::vector<std::string> lines;  ///< of the start report
+  std::vector<std::string> lines;                                    ///< of the start report
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< how many, by reason
 };
 
 struct Ended {
@@ -108,12 +133,21 @@ Result<Described> read_described(std::string_view text);
 Result<Setup> read_setup(std::string_view text);
 Result<Started> read_started(std::string_view text);
 Result<Ended> read_ended(std::string_view text);
+std::string to_json(OpenOutput const& open);
+std::string to_json(Answer const& answer);
+Result<OpenOutput> read_open_output(std::string_view text);
+Result<Answer> read_answer(std::string_view text);
 /// The error that the process gives, which is never OK.
 Status read_error(std::string_view text);
 Result<std::vector<nf::Statistic>> read_statistics(std::string_view text);
 
 /// Sends a frame with a text, and `fd` with it unless it is -1. As device::remote::send_frame().
 Status send(int socket, Call call, std::string_view text, int fd = -1);
+/// The body of kWriteOutput or kCloseOutput; and its handle, of which the rest are the bytes. DataLoss where there is
+/// none.
+std::vector<std::byte> with_handle(std::uint32_t handle, std::span<const std::byte> bytes);
+Result<std::uint32_t> handle_of(std::span<const std::byte> body);
+inline constexpr std::size_t kHandleBytes = 4;
 std::string_view text_of(std::span<const std::byte> body);
 
 }  // namespace catena::nf_process

@@ -39,4 +39,20 @@ Result<std::unique_ptr<device::Device>> Host::open_device(std::string* why) {
   return device::remote::connect(std::move(frame.fd), std::move(page));
 }
 
+Result<Host::Opened> Host::ask(Call call, std::span<const std::byte> body) {
+  const std::scoped_lock lock(mutex_);
+  CATENA_RETURN_IF_ERROR(nf_process::send(socket_, call, nf_process::text_of(body)));
+  CATENA_ASSIGN_OR_RETURN(Frame frame, next());
+  if (frame.call != static_cast<std::uint32_t>(Call::kOutput)) {
+    return absl::DataLossError("an output is not answered for");
+  }
+  Opened opened;
+  CATENA_ASSIGN_OR_RETURN(opened.answer, nf_process::read_answer(nf_process::text_of(frame.body)));
+  if (opened.answer.is_kept) {
+    CATENA_ASSIGN_OR_RETURN(frame, next());
+    opened.kept = std::string(nf_process::text_of(frame.body));
+  }
+  return opened;
+}
+
 }  // namespace catena::nf_program

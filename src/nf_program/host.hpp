@@ -9,6 +9,8 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,6 +28,13 @@ class Host {
   /// The NF's device, as chain::RunOptions::open_device. Any thread. Null, and why, where it has none; Unavailable
   /// where it is to be asked again; as device::remote::connect().
   Result<std::unique_ptr<device::Device>> open_device(std::string* why);
+
+  struct Opened {
+    nf_process::Answer answer;
+    std::optional<std::string> kept;  ///< what came with it
+  };
+  /// One of the calls about outputs, and what was answered. Any thread.
+  Result<Opened> ask(nf_process::Call call, std::span<const std::byte> body);
 
  private:
   int socket_;

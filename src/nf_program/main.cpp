@@ -2,11 +2,13 @@
 // The program of an NF's process: the data path of one NF, whose packets come from another process (see
 // nf_process/process.hpp), which starts it in a sandbox; people do not.
 #include "chain/chain_file.hpp"
+#include "chain/instances.hpp"
 #include "chain/option_texts.hpp"
 #include "nf/plugins.hpp"
 #include "nf_process/protocol.hpp"
 #include "nf_program/channel_ends.hpp"
 #include "nf_program/host.hpp"
+#include "nf_program/host_outputs.hpp"
 #include "runtime/gpu_sharing.hpp"
 #include "runtime/session.hpp"
 
@@ -106,6 +108,7 @@ class Path {
     if (std::exchange(nf.is_auto, false)) {  // the chain has decided
       nf.on = setup.on_gpu ? plan::Processor::kGpu : plan::Processor::kCpu;
     }
+    nf.config.set_outputs(std::make_shared<HostOutputs>(*host_, setup.outputs));
     chain::ChainConfig config;
     config.file = setup.file;
     config.name = setup.name;
@@ -122,6 +125,9 @@ class Path {
     if (setup.sharing) {
       CATENA_ASSIGN_OR_RETURN(options.sharing, share_gpu(*setup.sharing));
     }
+    options.sync.mode = static_cast<plan::Mode>(setup.sync);
+    options.sync.pushdown = setup.pushdown;
+    options.sync.methods = setup.methods;
     options.open_device = [host = host_](device::DevicePreference const& /*of_the_chain*/, std::string* why) {
       return host->open_device(why);
     };
@@ -207,8 +213,11 @@ Status serve() {
         if (!path.ok()) {
           return host.tell(Call::kRefused, nf_process::to_json(path.status()));
         }
-        CATENA_RETURN_IF_ERROR(host.tell(
-            Call::kStarted, nf_process::to_json(nf_process::Started{(*path)->instance().nf().start_report()})));
+        nf_process::Started started{(*path)->instance().nf().start_report(), {}};
+        for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of((*path)->instance()))) {
+          started.refused_rules.emplace_back(reason, count);
+        }
+        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started)));
         return run(host, **path);
       }
       default:

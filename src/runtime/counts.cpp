@@ -50,6 +50,7 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   counts.add(counts::kTransferBytes, {name, {"direction", "d2h"}}, of.transfers.bytes_to_host);
   if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&nf.nf()); isolated != nullptr) {
     counts.add(counts::kProcessRestarts, {name}, isolated->process().restarts());
+    counts.add(counts::kProcessRefusals, {name}, isolated->process().refusals());
   }
   for (nf::Statistic const& statistic : nf.board().read()) {
     counts.add(counts::kStatistic, {name, {"name", statistic.name}}, statistic.value);

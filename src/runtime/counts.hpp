@@ -31,6 +31,7 @@ inline constexpr std::string_view kDevicePackets = "catena_nf_device_packets_tot
 inline constexpr std::string_view kTransferPackets = "catena_transfer_packets_total";
 inline constexpr std::string_view kTransferBytes = "catena_transfer_bytes_total";  ///< by direction: h2d, d2h
 inline constexpr std::string_view kProcessRestarts = "catena_nf_process_restarts_total";
+inline constexpr std::string_view kProcessRefusals = "catena_nf_process_refusals_total";
 inline constexpr std::string_view kStatistic = "catena_nf_statistic";  ///< by name: the NF's own
 // tx
 inline constexpr std::string_view kSent = "catena_tx_packets_total";

@@ -2,14 +2,17 @@
 #include "runtime/isolation.hpp"
 
 #include "chain/instances.hpp"
+#include "chain/named_files.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,17 +21,52 @@ namespace catena::runtime {
 namespace {
 
 Status at(chain::NfConfig const& config, Status const& status) {
+  const bool has_choice = absl::IsUnavailable(status) && config.plugin.empty();
   return {status.code(),
-          concat(config.position, ": NF '", config.name, "', isolation: process: ", std::string(status.message()))};
+          concat(config.position, ": NF '", config.name, "', isolation: process: ", std::string(status.message()),
+                 has_choice ? "; `isolation: none` runs it with the rest of the chain, without a "
+                              "sandbox"
+                            : "")};
 }
 
-/// Those of `files` that the caller, whoever this thread acts for, may read.
-std::vector<std::string> readable(std::vector<std::string> files) {
-  std::erase_if(files, [](std::string const& file) {
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    return fd < 0 || ::close(fd) != 0;
-  });
-  return files;
+/// Those of `files` that the caller, whoever this thread acts for, may read. The process is somebody with fewer rights,
+/// `nobody` where that is root, so it gets what is in them, unless that is too much to keep in memory.
+std::vector<nf_process::ShownFile> readable(std::vector<std::string> files) {
+  constexpr std::size_t kMaxCopied = 64;
+  constexpr off_t kMaxCopiedBytes = off_t{64} << 20;
+  std::vector<nf_process::ShownFile> shown;
+  for (std::string& path : files) {
+    device::remote::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat status {};
+    if (file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode)) {
+      const bool is_copied = status.st_size <= kMaxCopiedBytes && shown.size() < kMaxCopied;
+      shown.push_back({std::move(path), is_copied ? std::move(file) : device::remote::Fd()});
+    }
+  }
+  return shown;
+}
+
+/// What the configuration of an NF says that it writes, with whole paths, without making one. Nothing where the NF
+/// would refuse its configuration, or is known to its process alone.
+std::vector<nf::NamedOutput> outputs_of(chain::NfConfig const& config, nf::Registry const& registry,
+                                        nf::NamedFiles const& collector) {
+  const Result<nf::Descriptor const*> descriptor = registry.find(config.type);
+  if (!config.plugin.empty() || !descriptor.ok() || (*descriptor)->name_outputs == nullptr) {
+    return {};
+  }
+  const auto before = static_cast<std::ptrdiff_t>(collector.outputs().size());
+  nf::Config own = config.config;
+  if (!(*descriptor)->name_outputs(own).ok()) {
+    return {};  // the NF says it better
+  }
+  std::vector<nf::NamedOutput> outputs(collector.outputs().begin() + before, collector.outputs().end());
+  for (nf::NamedOutput& output : outputs) {
+    if (output.kind != nf::NamedOutput::Kind::kReceiver) {
+      std::error_code error;
+      output.name = std::filesystem::absolute(output.name, error).lexically_normal().string();
+    }
+  }
+  return outputs;
 }
 
 bool is_isolated(chain::NfConfig const& config) { return config.isolation == chain::Isolation::kProcess; }
@@ -38,21 +76,30 @@ bool is_isolated(chain::NfConfig const& config) { return config.isolation == cha
 namespace {
 
 Result<std::unique_ptr<nf_process::IsolatedNf>> start_process(chain::NfConfig const& config,
-                                                              chain::NfProcesses const& processes) {
+                                                              chain::NfProcesses const& processes,
+                                                              std::string const& origin,
+                                                              std::vector<nf::NamedOutput> outputs, bool is_trial) {
   nf_process::ProcessOptions process;
   process.program = processes.program;
   process.name = config.name;
   process.position = config.position;
-  process.wanted = {config.type, config.plugin};
-  std::vector<std::string> paths;
+  process.wanted = {config.type, config.plugin.empty() ? origin : config.plugin};
+  std::vector<std::string> files;
   for (auto const& [key, path] : config.config.files()) {
-    paths.push_back(path);
+    files.push_back(path);
   }
-  process.files = readable(std::move(paths));
+  process.is_trial = is_trial;
+  process.memory_bytes = std::uint64_t{config.memory_mb} << 20U;
+  process.cpus = config.cpus;
   process.container = config.container;
-  if (!config.plugin.empty() && !config.has_plugin_inside) {
-    process.files.push_back(config.plugin);
+  if (!process.wanted.plugin.empty() && !config.has_plugin_inside) {
+    files.push_back(process.wanted.plugin);
   }
+  std::erase_if(files, [&outputs](std::string const& file) {
+    return std::ranges::find(outputs, file, &nf::NamedOutput::name) != outputs.end();
+  });
+  process.files = readable(std::move(files));
+  process.outputs = std::move(outputs);
   process.uid = processes.uid;
   process.gid = processes.gid;
   if (processes.connect_device) {
@@ -76,7 +123,7 @@ Result<std::unique_ptr<nf_process::IsolatedNf>> start_process(chain::NfConfig co
 }
 
 Status try_out(chain::NfConfig const& config, chain::ChainConfig const& chain, chain::NfProcesses const& processes) {
-  CATENA_ASSIGN_OR_RETURN(const auto nf, start_process(config, processes));
+  CATENA_ASSIGN_OR_RETURN(const auto nf, start_process(config, processes, "", {}, true));
   nf_process::Setup setup = setup_of(config, chain);
   setup.on_gpu = false;
   if (setup.unit_packets == chain::kAutoUnitPackets) {
@@ -106,11 +153,19 @@ bool needs_servers(chain::ChainConfig const& chain) {
   });
 }
 
-Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& config, chain::RunOptions const& options) {
+Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& config, chain::RunOptions const& options,
+                                                    nf::Registry const& registry, nf::NamedFiles const& collector) {
   if (options.processes.program.empty()) {
-    return at(config, absl::UnavailableError("nobody here starts processes of NFs; write `isolation: none`"));
+    return at(config, absl::UnavailableError("nobody here starts processes of NFs"));
   }
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf_process::IsolatedNf> nf, start_process(config, options.processes));
+  const std::size_t files = collector.files().size();
+  std::vector<nf::NamedOutput> outputs = outputs_of(config, registry, collector);
+  CATENA_RETURN_IF_ERROR(chain::check_written_for_process(std::span(collector.files()).subspan(files)));
+  std::error_code error;
+  std::string origin = registry.origin(config.type);
+  origin = origin.empty() ? origin : std::filesystem::canonical(origin, error).string();
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf_process::IsolatedNf> nf,
+                          start_process(config, options.processes, origin, std::move(outputs), false));
   nf::Descriptor const& descriptor = nf->descriptor();
   return std::make_unique<nf::Instance>(config.name, descriptor, std::move(nf), nf::OnUnsupported::kPass,
                                         !options.record_path.empty());

@@ -12,19 +12,20 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 
 namespace catena::runtime {
 namespace {
 
 constexpr std::uint64_t kPackets = 60'000;  // more than there are slots: several lives get some
 
-chain::ChainConfig chain_of(std::string const& type) {
+chain::ChainConfig chain_of(std::string const& type, std::string const& isolation = "process") {
   return chain::parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: c}\nspec:\n"
                                    "  rx: {generator: {count: ",
                                    kPackets,
                                    ", packet: 64}}\n  tx: null\n  device: none\n  tuning: {device_limit_ms: 10}\n"
                                    "  nfs:\n    - {name: nf, type: ",
-                                   type, ", isolation: process}\n"),
+                                   type, ", isolation: ", isolation, "}\n"),
                             "chain.yaml")
       .value();
 }
@@ -67,12 +68,35 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Lies,
                          ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "no-frame",
                                            "bad-verdict", "small-mtu", "less", "too-many", "ends-early", "lie-and-die",
                                            "blocking-bell", "exit", "crash", "hang", "chatter", "unasked",
-                                           "many-messages"),
+                                           "many-messages", "asks-for-files", "writes-unasked", "writes-too-much",
+                                           "asks-and-never-reads"),
                          [](auto const& lie) {
                            std::string name = lie.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST(ProcessStage, a_process_is_refused_what_it_may_not_write_and_that_is_counted) {
+  const Result<std::unique_ptr<Session>> session = session_of("asks-for-files");
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_FALSE((*session)->run().ok());
+  EXPECT_GE((*session)->report().nfs[0].process_refusals, 16U);
+}
+
+TEST(ProcessStage, a_process_with_too_little_memory_ends_and_is_counted_and_others_lose_nothing) {
+  chain::RunOptions options;
+  options.processes.program = CATENA_LYING_NF;
+  const auto hungry = Session::create(chain_of("eats-memory", "{memory_mb: 256}"), options, nf::Registry());
+  const auto other = Session::create(chain_of("honest"), options, nf::Registry());
+  ASSERT_TRUE(hungry.ok() && other.ok());
+  std::thread thread([&other] { EXPECT_EQ((*other)->run(), absl::OkStatus()); });
+  EXPECT_TRUE(absl::IsUnavailable((*hungry)->run()));
+  thread.join();
+  EXPECT_GT((*hungry)->report().nfs[0].process_restarts, 0U);
+  EXPECT_EQ((*hungry)->report().nfs[0].drops[0].name, "process_failed");
+  EXPECT_EQ((*other)->report().sent, kPackets);
+  EXPECT_EQ((*other)->report().dropped(), 0U);
+}
 
 // "honest" gives units back and says nothing about any, not even that this was all
 TEST(ProcessStage, lines_that_cannot_be_end_a_process) {

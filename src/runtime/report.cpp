@@ -82,6 +82,7 @@ NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
   row.link_local = counts.sum(counts::kLinkLocal, nf);
   row.kernel_faults = counts.sum(counts::kKernelFaults, nf);
   row.process_restarts = counts.sum(counts::kProcessRestarts, nf);
+  row.process_refusals = counts.sum(counts::kProcessRefusals, nf);
   row.alerts = counts.sum(counts::kAlerts, nf);
   row.replies = counts.sum(counts::kReplies, nf);
   row.drops = named(counts.sums(counts::kDrops, "reason", nf));
@@ -166,6 +167,10 @@ std::string to_text(Report const& report) {
     }
   }
   for (NfReport const& nf : report.nfs) {
+    if (nf.process_refusals > 0) {
+      fmt::format_to(out, "WARNING   {}: its process was refused {} times what it may not write\n", nf.name,
+                     nf.process_refusals);
+    }
     if (nf.process_restarts > 0) {
       fmt::format_to(out, "WARNING   {}: its process was started again {} times\n", nf.name, nf.process_restarts);
     }
@@ -264,6 +269,7 @@ std::string to_json(Report const& report) {
                            {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},
                            {"kernel_faults", nf.kernel_faults},
                            {"process_restarts", nf.process_restarts},
+                           {"process_refusals", nf.process_refusals},
                            {"device_error", nf.device_error},
                            {"statistics", object(nf.statistics)},
                            {"refused_rules", object(nf.refused_rules)}});

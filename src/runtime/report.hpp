@@ -32,6 +32,7 @@ struct NfReport {
   std::uint64_t link_local = 0;
   std::uint64_t kernel_faults = 0;
   std::uint64_t process_restarts = 0;  ///< of an NF in a process of its own
+  std::uint64_t process_refusals = 0;  ///< writes that it asked for and may not do
   std::vector<io::NamedCount> drops;   ///< those that happened
   double busy_seconds = 0;             ///< as that of its StageReport
   double bytes_to_device_per_packet = 0;

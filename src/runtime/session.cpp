@@ -107,19 +107,19 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   std::vector<Entry> first;
   chain::Findings findings;
   for (chain::NfConfig& config : config_.nfs) {
+    const std::size_t files = of_nfs.files().size();
     if (config.isolation == chain::Isolation::kProcess) {
-      std::unique_ptr<nf::Instance> instance = findings.take(make_isolated(config, options));
+      std::unique_ptr<nf::Instance> instance = findings.take(make_isolated(config, options, registry, of_nfs));
       if (instance != nullptr) {
         config.type = instance->descriptor().type;  // a plug-in says itself which NF it is
       }
       first.push_back({config, std::move(instance)});
       if (options.sharing) {
-        first.back().key = findings.take(chain::key_of(config));
+        first.back().key = findings.take(chain::key_of_unmade(config, std::span(of_nfs.files()).subspan(files)));
       }
       config.on = plan::Processor::kCpu;  // as far as this process is concerned
       continue;
     }
-    const std::size_t files = of_nfs.files().size();
     first.push_back(
         {config, findings.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
     if (options.sharing && first.back().instance != nullptr) {
@@ -213,6 +213,9 @@ Status Session::start_nfs(chain::RunOptions const& options) {
         setup.sharing = {std::string(share::to_string(sharing_options_.mode)),
                          std::string(share::to_string(*sharing_options_.parts)), sharing_options_.compute_units};
       }
+      setup.sync = static_cast<std::uint8_t>(options.sync.mode);
+      setup.pushdown = options.sync.pushdown;
+      setup.methods = options.sync.methods;
       isolated->prepare(std::move(setup));
     }
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());

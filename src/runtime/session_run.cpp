@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session at work, and what it says of itself. How it is made: session.cpp.
 #include "chain/instances.hpp"
+#include "nf_process/isolated_nf.hpp"
 #include "runtime/counts.hpp"
 #include "runtime/ends.hpp"
 #include "runtime/session.hpp"
@@ -172,7 +173,10 @@ Status Session::run_stages() {
     // all are asked: one that cannot write its state is no reason to lose those of others
     for_each_entry([&status](std::size_t /*shard*/, Entry const& entry) {
       if (const Status end = entry.instance->nf().finish(); !end.ok()) {
-        status.Update(Status(end.code(), concat("NF '", entry.config.name, "': ", std::string(end.message()))));
+        const std::string who = concat("NF '", entry.config.name, "': ");
+        const std::string what(end.message());
+        // the session in an NF's own process has said whose it is
+        status.Update(Status(end.code(), what.starts_with(who) ? what : who + what));
       }
     });
   }
@@ -381,6 +385,11 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
     for (Entry const* entry : entries_[nf]) {
       const std::vector<std::string> lines = entry->instance->nf().end_report();
       row.lines.insert(row.lines.end(), lines.begin(), lines.end());
+    }
+    if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&first.instance->nf()); isolated != nullptr) {
+      for (auto const& [reason, count] : isolated->process().refused_rules()) {
+        row.refused_rules.push_back({reason, count});
+      }
     }
     for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*first.instance))) {
       row.refused_rules.push_back({reason, count});

@@ -108,7 +108,7 @@ std::string what_helps(SandboxOptions const& options) {
 
 BwrapFds BwrapFds::after(std::size_t program_fds) {
   const int first = STDERR_FILENO + 1 + static_cast<int>(program_fds);
-  return {first, first + 1, first + 2, first + 3};
+  return {first, first + 1, first + 2, first + 3, first + 4};
 }
 
 Result<std::vector<std::string>> bwrap_arguments(SandboxOptions const& options, BwrapFds const& fds) {
@@ -130,8 +130,13 @@ Result<std::vector<std::string>> bwrap_arguments(SandboxOptions const& options, 
   } else {
     add(arguments, {"--dir", "/tmp"});
   }
+  int next_copied = fds.copied;
   for (ReadOnlyBind const& bind : options.readable) {
-    add(arguments, {"--ro-bind", bind.source.string(), target_of(bind).string()});
+    if (bind.fd >= 0) {
+      add(arguments, {"--ro-bind-data", concat(next_copied++), target_of(bind).string()});
+    } else {
+      add(arguments, {"--ro-bind", bind.source.string(), target_of(bind).string()});
+    }
   }
   // both are in memory, without a bound of their own
   add(arguments, {"--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"});

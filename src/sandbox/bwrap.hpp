@@ -17,11 +17,11 @@ struct BwrapFds {
   int arguments = -1;  ///< its own arguments: not on its command line, which the program and other users can read
   int filter = -1;
   int status = -1;
-  int gate = -1;  ///< it executes the program when it has read a byte there
+  int gate = -1;    ///< it executes the program when it has read a byte there
+  int copied = -1;  ///< the first of those that it copies files from
 
   /// For a program that has `program_fds`.
   static BwrapFds after(std::size_t program_fds);
-  int end() const { return gate + 1; }
 };
 
 /// Options of bubblewrap, each an argument. FailedPrecondition where the root file system cannot be read.

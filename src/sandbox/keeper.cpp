@@ -182,6 +182,14 @@ Status SandboxedProcess::Keeper::spawn_bwrap(int gate) {
   spawned.output = output.second.get();
   spawned.fds = options_.fds;
   spawned.fds.insert(spawned.fds.end(), {arguments_file.get(), filter.get(), status.second.get(), gate});
+  for (ReadOnlyBind const& bind : options_.readable) {
+    if (bind.fd >= 0) {
+      if (::lseek(bind.fd, 0, SEEK_SET) != 0) {
+        return failed(bind.source.string());
+      }
+      spawned.fds.push_back(bind.fd);
+    }
+  }
   if (::geteuid() == 0) {
     spawned.uid = options_.uid;
     spawned.gid = options_.gid;

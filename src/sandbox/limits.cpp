@@ -40,6 +40,19 @@ std::uint64_t shared_bytes(std::vector<int> const& fds) {
   return bytes;
 }
 
+/// The size of the largest file that bubblewrap copies. It may be still at that when the limits are set; the program
+/// itself has no file that it could write.
+std::uint64_t largest_copy(std::vector<ReadOnlyBind> const& readable) {
+  std::uint64_t bytes = 0;
+  for (ReadOnlyBind const& bind : readable) {
+    struct stat status {};
+    if (bind.fd >= 0 && ::fstat(bind.fd, &status) == 0) {
+      bytes = std::max(bytes, static_cast<std::uint64_t>(status.st_size));
+    }
+  }
+  return bytes;
+}
+
 struct Limit {
   const char* name;
   __rlimit_resource resource;
@@ -54,7 +67,7 @@ std::vector<Limit> limits_of(SandboxOptions const& options) {
       {"stack", RLIMIT_STACK, std::min<rlim_t>(kMaxStack, options.memory_bytes)},
       {"locked memory", RLIMIT_MEMLOCK, 0},
       {"threads", RLIMIT_NPROC, rlim_t{options.max_threads} + 1},  // and bubblewrap's, in its user namespace
-      {"size of files", RLIMIT_FSIZE, options.scratch_bytes},
+      {"size of files", RLIMIT_FSIZE, std::max(options.scratch_bytes, largest_copy(options.readable))},
       {"number of descriptors", RLIMIT_NOFILE, std::max<rlim_t>(kMaxFiles, 2 * options.fds.size())},
       {"size of core files", RLIMIT_CORE, kNoCore},
       {"message queues", RLIMIT_MSGQUEUE, 0},

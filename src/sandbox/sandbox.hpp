@@ -30,6 +30,9 @@ namespace catena::sandbox {
 struct ReadOnlyBind {
   std::filesystem::path source;  ///< on the host, absolute; the user of the process must be able to reach it
   std::filesystem::path target;  ///< in the sandbox, absolute; empty: as `source`
+  /// A regular file that is open for reading, whose bytes the process sees in place of those of `source`, whether its
+  /// user could read that or not; they are copied to memory when it starts. Stays the caller's; -1: none.
+  int fd = -1;
 };
 
 struct SandboxOptions {

@@ -63,6 +63,25 @@ TEST_F(Sandbox, a_readable_file_is_read_where_it_is_shown) {
   EXPECT_EQ(run_with(options).exit_code, 0);
 }
 
+TEST_F(Sandbox, a_file_that_its_user_may_not_read_is_shown_from_a_descriptor_and_stays_as_it_was) {
+  const std::string rules = place() / "rules";
+  std::ofstream(rules) << "deny all";
+  ASSERT_EQ(::chmod(rules.c_str(), 0), 0);
+  SandboxOptions options = attempt({"read", rules});
+  const Descriptor open(::open(rules.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!open.is_open()) {
+    GTEST_SKIP() << "only root can open it, too";
+  }
+  options.readable.push_back({rules, {}});
+  EXPECT_EQ(run_with(options).exit_code, 1);
+  options.readable.back().fd = open.get();
+  for (int life = 0; life < 2; ++life) {
+    EXPECT_EQ(run_with(options).exit_code, 0) << "also where it was shown before";
+  }
+  options.arguments = {"open-write", rules};
+  EXPECT_EQ(run_with(options).exit_code, 1);
+}
+
 TEST_F(Sandbox, the_environment_is_what_is_passed) {
   ASSERT_EQ(::setenv("LD_LIBRARY_PATH", "/leaked", 1), 0);
   ASSERT_EQ(::setenv("CATENA_SECRET", "leaked", 1), 0);

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from command import children_of
 from harness import BIN, DATA, LIMIT_S, ServiceTest, wait_for
 
-GPU_CHAIN = "[{name: fw, type: firewall, on: gpu, config: {rules: " + DATA + "/fw.rules, default: allow}}]"
+GPU_CHAIN = "[{name: fw, type: firewall, on: gpu, isolation: none, config: {rules: " + DATA + "/fw.rules, default: allow}}]"
 
 
 class DeviceServer(ServiceTest):

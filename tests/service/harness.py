@@ -8,9 +8,11 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -19,6 +21,9 @@ BIN = os.environ["CATENA_BIN"]
 DATA = os.environ["CATENA_DATA"]
 LIMIT_S = 60
 IS_ROOT = os.geteuid() == 0
+# a sanitizer needs more addresses than the sandbox of an NF has: there, NFs run with the rest of the chain
+HAS_PROCESSES = os.environ.get("CATENA_SANITIZER", "none") in ("", "none")
+PLACE = "process" if HAS_PROCESSES else "cpu"  # where an NF is that is placed on the CPU and says nothing else
 
 CHAIN = """apiVersion: catena/v1
 kind: Chain
@@ -156,6 +161,9 @@ class ServiceTest(unittest.TestCase):
 
     def chain(self, name, rx=SLOW, tx="null", nfs="[]", more="", file=None):
         path = self.folder / (file or f"{name}.yaml")
+        if not HAS_PROCESSES and "isolation" not in nfs:
+            nfs, count = re.subn(r", type:", ", isolation: none, type:", nfs)
+            print(f"{self.id()}: {count} NFs without processes of their own", file=sys.stderr)
         path.write_text(CHAIN.format(name=name, rx=rx, tx=tx, nfs=nfs, more=more))
         return str(path)
 

@@ -10,13 +10,14 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
 from command import children_of
-from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, wait_for
+from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, firewall, wait_for
 
 KILLS = int(os.environ.get("CATENA_KILLS", "3"))  # of each kind
 EXAMPLE = pathlib.Path(DATA).parents[2] / "examples" / "branch-office.pcap"
@@ -71,6 +72,11 @@ class NfProcessTest(unittest.TestCase):
                               timeout=LIMIT_S)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return json.loads(done.stdout)
+
+    def command(self, *words, status=0):
+        done = subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout
 
     def pids(self, process):
         """The numbers that the start report gives to the processes of the NFs."""
@@ -168,6 +174,15 @@ class NfProcesses(NfProcessTest):
         self.assertEqual(lines["process", "cpu"], lines["none", "cpu"])
         self.assertEqual(lines["process", "gpu"], lines["none", "cpu"])
 
+    def test_rules_that_its_nf_refuses_are_reported(self):
+        rules = self.folder / "some.rules"
+        rules.write_text('alert tcp any any -> any any (msg:"a"; pcre:"/x/"; sid:1;)\n'
+                         'alert tcp any any -> any any (msg:"b"; content:"x"; sid:2;)\n')
+        nf = f"{{name: ids, type: nids, isolation: HOW, config: {{rules: {rules}}}}}"
+        reports = [self.run_chain(self.chain(how, [nf]))["nfs"][0]["refused_rules"] for how in ("none", "process")]
+        self.assertTrue(reports[0])
+        self.assertEqual(reports[1], reports[0])
+
     def test_more_lines_than_fit_at_once_wait(self):
         record = self.folder / "r.jsonl"
         rx = "{generator: {count: 200000, packet: 64}}"
@@ -241,6 +256,118 @@ class NfProcesses(NfProcessTest):
         self.assertIn("does not answer", errors)
 
 
+class Outputs(NfProcessTest):
+    """What an NF writes is written for its process, which has no file system to write to."""
+
+    def monitor(self, exports, more=""):
+        return f"{{name: flows, type: monitor, on: PLACE, isolation: HOW, config: {{export: [{exports}]{more}}}}}"
+
+    def test_files_and_datagrams_are_those_of_the_chain_s_own_process(self):
+        written = {}
+        for how, device, place in (("none", "none", "cpu"), ("process", "none", "cpu"), ("process", "opencl", "gpu")):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+                receiver.bind(("127.0.0.1", 0))
+                receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+                receiver.setblocking(False)
+                exports = (f"{{format: json, file: flows.jsonl}}, {{format: ipfix, file: {self.folder}/flows.ipfix}}, "
+                           f"{{format: ipfix, udp: 127.0.0.1:{receiver.getsockname()[1]}}}")
+                for name in ("flows.jsonl", "flows.ipfix"):
+                    (self.folder / name).write_text("of an earlier run")
+                file = self.chain(how, [self.monitor(exports, ", max_flows: 100")], device=device, place=place)
+                self.command("check", file)
+                self.assertEqual((self.folder / "flows.jsonl").read_text(), "of an earlier run")
+                report = self.run_chain(file)
+                datagrams = []
+                try:
+                    while True:
+                        datagrams.append(receiver.recv(65536))
+                except BlockingIOError:
+                    pass
+            self.assertEqual(report["nfs"][0]["process_refusals"], 0)
+            written[how, place] = ((self.folder / "flows.jsonl").read_bytes(), (self.folder / "flows.ipfix").read_bytes(),
+                                   datagrams, report["nfs"][0]["statistics"])
+            self.assertTrue(all(written[how, place]), (how, place))
+        self.assertEqual(written["process", "cpu"], written["none", "cpu"])
+        self.assertEqual(written["process", "gpu"], written["none", "cpu"])
+
+    def test_a_full_disk_is_as_loud_as_in_the_chain_s_own_process(self):
+        errors = []
+        for how in ("none", "process"):
+            file = self.chain(how, [self.monitor("{format: json, file: /dev/full}")])
+            report = self.run_chain(file, status=1)
+            errors.append((report["error"], report["nfs"][0]["statistics"]["export_errors"]))
+        self.assertEqual(errors[1], errors[0])
+        self.assertIn("/dev/full: No space left", errors[0][0])
+        self.assertGreater(errors[0][1], 0)
+
+    def test_what_cannot_be_written_is_said_before_packets_run(self):
+        for name, message in (("no/flows", "there is no folder"), (".", "is a folder"), ("chain.yaml", "overwritten")):
+            file = self.chain("process", [self.monitor(f"{{format: json, file: {name}}}")])
+            for words in (["run", "--json", file], ["check", "--json", file]):
+                answer = json.loads(self.command(*words, status=1))
+                self.assertIn(message, answer["errors"][0]["message"], words)
+                self.assertEqual(answer["errors"][0]["line"], 9)
+
+    def test_a_fifo_is_not_for_processes_and_that_is_said(self):
+        os.mkfifo(self.folder / "fifo")
+        report = self.run_chain(self.chain("process", [self.monitor("{format: json, file: fifo}")]), status=1)
+        self.assertIn("isolation: none", report["errors"][0]["message"])
+        self.assertEqual(report["errors"][0]["line"], 9)
+
+    def test_a_process_that_is_started_again_goes_on_with_its_files(self):
+        rx = "{generator: {rate: 50000, count: 200000, packet: 100, flows: 5000}}"
+        flows = self.folder / "flows.jsonl"
+        process = self.start(self.chain("process", [self.monitor("{format: json, file: flows.jsonl}", ", max_flows: 10")],
+                                        rx=rx), "--workers", "1")
+        pid = self.pids(process)[0]
+        wait_for(lambda: flows.exists() and flows.stat().st_size > 100_000)
+        os.kill(pid, signal.SIGKILL)
+        before = flows.read_bytes()
+        out, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(json.loads(out)["nfs"][0]["process_restarts"], 1)
+        after = flows.read_bytes()
+        self.assertTrue(after.startswith(before))
+        self.assertGreater(len(after), len(before))
+        for line in after.splitlines():
+            json.loads(line)
+
+    def numbers_of(self, capture):
+        """SPI, sequence number and IV of all frames of a capture of ESP, some of it in UDP."""
+        data, at, numbers = capture.read_bytes(), 24, []
+        while at + 16 <= len(data):
+            length = int.from_bytes(data[at + 8:at + 12], "little")
+            frame = data[at + 16:at + 16 + length]
+            if len(frame) == length:
+                esp = frame[42:] if frame[23] == socket.IPPROTO_UDP else frame[34:]
+                numbers.append(esp[:16])
+            at += 16 + length
+        return numbers
+
+    def test_sequence_numbers_are_kept_for_the_next_process_and_the_next_run(self):
+        shutil.copy(f"{DATA}/sa-all.yaml", self.folder / "sa.yaml")
+        nf = "{name: vpn, type: ipsec, isolation: HOW, config: {direction: encrypt, sa: sa.yaml}}"
+        seen = []
+        for run, words in enumerate((["--new-keys"], [])):
+            out = self.folder / f"out{run}.pcap"
+            rx = "{generator: {rate: 50000, count: 150000, packet: 100, flows: 3}}"
+            process = self.start(self.chain("process", [nf], rx=rx, tx=f'{{dpdk: "net_pcap0,tx_pcap={out}"}}'), *words)
+            pid = self.pids(process)[0]
+            wait_for(lambda file=out: file.exists() and file.stat().st_size > 1_000_000)
+            os.kill(pid, signal.SIGKILL)
+            _, errors = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, errors)
+            self.assertIn("it is started again", errors)
+            numbers = self.numbers_of(out)
+            self.assertGreater(len(numbers), 100_000, "the next process went on")
+            seen += numbers
+        self.assertEqual(len(set(seen)), len(seen), "a number was used twice")
+        self.assertTrue((self.folder / "sa.yaml.state").is_dir())
+        answer = self.run_chain(self.chain("process", [nf.replace("sa.yaml", f"{DATA}/sa-all.yaml, state: other")],
+                                           tx=f'{{dpdk: "net_pcap0,tx_pcap={self.folder}/x.pcap"}}'), status=1)
+        self.assertIn("--new-keys", answer["errors"][0]["message"])
+
+
 class VendorNf(NfProcessTest):
     """The NF of a vendor: a shared object that a chain file names, and nobody but its process loads."""
 
@@ -251,11 +378,6 @@ class VendorNf(NfProcessTest):
         self.object.chmod(0o755)
         self.loaded = pathlib.Path(f"{self.object}.was-loaded")
         self.nf = f"{{name: guard, plugin: {self.object}, on: PLACE, config: {{minimum: 64}}}}"
-
-    def command(self, *words, status=0):
-        done = subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=LIMIT_S)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return done.stdout
 
     def test_who_loads_it_could_see_that(self):
         self.command("--nf-path", self.folder, "show", "nfs")
@@ -351,8 +473,8 @@ class VendorNf(NfProcessTest):
             answer = self.run_chain(self.chain("", [nf]), status=1)
             self.assertIn(message, answer["errors"][0]["message"])
             self.assertEqual(answer["errors"][0]["line"], 9)
-        for isolation, message in (("jail", "allowed: none, process, or a section with container: FOLDER"),
-                                   ("{image: x}", "takes exactly one of container: FOLDER")):
+        for isolation, message in (("jail", "allowed: none, process, or a section with container, memory_mb, cpus"),
+                                   ("{image: x}", "unknown key 'image'")):
             nf = f"{{name: fw, type: firewall, isolation: {isolation}, config: {{rules: {DATA}/fw.rules, default: allow}}}}"
             answer = self.run_chain(self.chain("", [nf]), status=1)
             self.assertIn(message, answer["errors"][0]["message"])
@@ -385,6 +507,79 @@ class VendorNf(NfProcessTest):
 
 
 class InService(ServiceTest):
+    def test_a_service_gives_each_nf_a_process_unless_the_file_says_none(self):
+        service = self.serve()
+        for isolation, place in (("", "process"), (", isolation: process", "process"), (", isolation: none", "cpu")):
+            nfs = f"[{{name: fw, type: firewall{isolation}, config: {{rules: {DATA}/fw.rules, default: allow}}}}]"
+            answer = self.applied(service, self.chain("a", nfs=nfs))
+            self.assertEqual(answer["nfs"][0]["on"], place, isolation)
+            wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"] > 100)
+            self.assertEqual(nf_process_of(service.process.pid) is not None, place == "process")
+
+    def test_files_are_read_and_written_with_the_rights_of_the_caller(self):
+        service = self.serve()
+        os.chmod(service.socket, 0o666)
+        user = 64_001 if IS_ROOT else None
+        own = self.folder / "own"
+        own.mkdir()
+        for name in ("fw.rules", "sa-all.yaml"):
+            shutil.copy(f"{DATA}/{name}", own / name)
+            (own / name).chmod(0o600)
+        file = pathlib.Path(self.chain("a", rx="{generator: {count: 5000}}", nfs=(
+            f"[{{name: fw, type: firewall, config: {{rules: {own}/fw.rules, default: allow}}}}, "
+            f"{{name: flows, type: monitor, config: {{export: [{{format: json, file: {own}/flows.jsonl}}]}}}}]")))
+        for uid in {None, user}:
+            if uid is not None:
+                for path in (own, *own.iterdir()):
+                    os.chown(path, uid, uid)
+            own.chmod(0o700)
+            (own / "flows.jsonl").unlink(missing_ok=True)
+            status, answer = self.apply(service, str(file), user=uid)
+            self.assertIn(status, (200, 201), answer)
+            wait_for(lambda: self.state(service, "a") == "finished")
+            self.assertEqual([nf["on"] for nf in service.ask("GET", "/v1/chains/a")[1]["nfs"]], ["process"] * 2)
+            self.assertGreater((own / "flows.jsonl").stat().st_size, 0)
+            self.assertEqual((own / "flows.jsonl").stat().st_uid, os.geteuid() if uid is None else uid)
+            self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
+        if IS_ROOT:  # what is another's stays so
+            (own / "flows.jsonl").write_text("precious")
+            os.chown(own, 0, 0)
+            own.chmod(0o711)
+            os.chown(own / "flows.jsonl", 0, 0)
+            (own / "flows.jsonl").chmod(0o600)
+            status, answer = self.apply(service, str(file), user=user)
+            self.assertIn(status, (400, 403), answer)
+            self.assertEqual((own / "flows.jsonl").read_text(), "precious")
+
+    def test_what_a_process_does_not_do_is_refused_and_told_what_to_write(self):
+        service = self.serve()
+        status, answer = self.apply(service, self.chain("a", nfs=firewall(), more="  shards: 2\n"))
+        self.assertEqual(status, 400, answer)
+        self.assertIn("a.yaml:9:", answer["error"])
+        self.assertIn("`isolation: none`", answer["error"])
+        nfs = firewall().replace("type: firewall", "type: firewall, isolation: none")
+        self.applied(service, self.chain("a", nfs=nfs, more="  shards: 2\n"))
+
+    def test_where_there_is_no_sandbox_the_chain_is_refused_and_told_what_to_write(self):
+        empty = self.folder / "no-bwrap"
+        empty.touch()
+        words = ["unshare", "--mount", "sh", "-c", f'mount --bind {empty} /usr/bin/bwrap && exec "$@"', "sh"]
+        if not IS_ROOT or subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("only root can hide bubblewrap")
+        file = self.chain("a", nfs=firewall())
+        done = subprocess.run([*words, BIN, "run", self.isolated(file), "--json"], capture_output=True, text=True,
+                              check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        message = json.loads(done.stdout)["errors"][0]["message"]
+        self.assertIn("apt-get install bubblewrap", message)
+        self.assertIn("`isolation: none`", message)
+
+    def isolated(self, file):
+        """The chain as a service has it."""
+        path = pathlib.Path(file)
+        path.write_text(path.read_text().replace("type: firewall", "type: firewall, isolation: process"))
+        return str(path)
+
     def test_a_service_never_loads_what_a_user_brings(self):
         service = self.serve()
         os.chmod(service.socket, 0o666)

@@ -149,7 +149,7 @@ class Rights(ServiceTest):
         self.assertNotIn("", {each["CapEff"].strip("0") for each in others})
 
     def test_a_users_kernels_are_compiled_by_the_service(self):
-        on_gpu = firewall().replace("type: firewall", "type: firewall, on: gpu")
+        on_gpu = firewall().replace("type: firewall", "type: firewall, on: gpu, isolation: none")
         file = self.chain_of(ANN, "a", rx="{generator: {count: 100}}", nfs=on_gpu)
         answer = self.applied(self.service, file, user=ANN, device="opencl")
         self.assertEqual(answer["nfs"][0]["on"], "gpu")

@@ -14,7 +14,7 @@ import urllib.request
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from harness import BIN, LIMIT_S, ServiceTest, firewall, wait_for
+from harness import BIN, LIMIT_S, PLACE, ServiceTest, firewall, wait_for
 
 
 def samples_of(text):
@@ -253,7 +253,7 @@ class Commands(ServiceTest):
                               capture_output=True, text=True, check=False, timeout=LIMIT_S)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "a: running\n", ""))
         self.assertRegex(self.cli(service, "get").stdout, r"\na +running +a ")
-        self.assertRegex(self.cli(service, "get", "a").stdout, r"nf +fw \(firewall\) on cpu: in \d+")
+        self.assertRegex(self.cli(service, "get", "a").stdout, rf"nf +fw \(firewall\) on {PLACE}: in \d+")
         answer = json.loads(self.cli(service, "get", "a", "--json").stdout)
         self.assertEqual((answer["file"], answer["options"]), (str(self.folder / "a.yaml"), {"workers": 1}))
         self.assertEqual(len(json.loads(self.cli(service, "get", "--json").stdout)["chains"]), 1)

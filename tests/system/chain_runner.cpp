@@ -133,7 +133,7 @@ std::string chain_text(ChainRun const& run, std::string const& output) {
                    run.is_auto                     ? "auto"
                    : (run.gpu_mask >> i & 1U) != 0 ? "gpu"
                                                    : "cpu",
-                   ", config: {", run.nfs[i].config, "}}\n");
+                   run.processes ? ", isolation: process" : "", ", config: {", run.nfs[i].config, "}}\n");
   }
   if (const std::size_t at = text.find(kFlowsFile); at != std::string::npos) {
     text.replace(at, kFlowsFile.size(), flows_file(output));
@@ -184,6 +184,12 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   if (run.device_server) {
     options.open_device = [](device::DevicePreference const& preference, std::string*) {
       return device::testing::open_remote(preference.backend);
+    };
+  }
+  if (run.processes) {
+    options.processes.program = CATENA_NF_PROGRAM;
+    options.processes.connect_device = [](std::string const& nf, std::string const& preference, std::string* why) {
+      return device::testing::connect_remote(preference, concat("test/", nf), why);
     };
   }
   options.sync = run.sync;

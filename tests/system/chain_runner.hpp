@@ -45,6 +45,7 @@ struct ChainRun {
   nf::Registry const* registry = &nf::builtin_nfs();            ///< the NF types that there are
   bool device_server = false;                                   ///< the device is in another process
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< every NF has costs where it asks for those
+  bool processes = false;                                       ///< each NF is in a process of its own
   bool is_auto = false;  ///< NFs are `on: auto`, with costs by which gpu_mask is the placement
   bool records = true;   ///< none: NFs get small units together, for nobody asks of which unit a line is
 };

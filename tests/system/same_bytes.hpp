@@ -6,6 +6,9 @@
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
 
+#include <cstdlib>
+#include <string_view>
+
 /// What the tests of "the same bytes everywhere" have in common: the ways to run a chain, and how two runs are
 /// compared.
 namespace catena::testing {
@@ -68,6 +71,12 @@ inline std::vector<SyncCase> const& sync_cases() {
       {"shared, staged", {plan::Mode::kShared, true, costs_for(TransferMethod::kStaged)}},
       {"shared, gather", {plan::Mode::kShared, true, costs_for(TransferMethod::kGather)}}};
   return kCases;
+}
+
+/// Whether every combination is wanted, however long that takes.
+inline bool is_full_product() {
+  const char* value = std::getenv("CATENA_SAME_BYTES");
+  return value != nullptr && std::string_view(value) == "full";
 }
 
 inline void expect_same_packets(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {

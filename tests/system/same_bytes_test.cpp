@@ -11,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include <cctype>
-#include <cstdlib>
 #include <string_view>
 
 namespace catena::testing {
@@ -232,11 +231,6 @@ std::vector<SyncCase> const& combined_ways() {
 constexpr std::uint32_t kUnitPackets[] = {4, 16, 64, 256, 1024};
 constexpr std::uint32_t kLaunchPackets = 2048;
 static_assert(std::size(kUnitPackets) == 5, "as many as ways, for the pairs below");
-
-bool is_full_product() {
-  const char* value = std::getenv("CATENA_SAME_BYTES");
-  return value != nullptr && std::string_view(value) == "full";
-}
 
 std::size_t count_of(std::string_view text, std::string_view word) {
   std::size_t count = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/status.hpp>
+#include <catena/nf/outputs.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -64,6 +65,10 @@ class Config {
   Result<std::string> path(std::string_view key);
   /// A file name to be written; only made absolute.
   Result<std::string> output_path(std::string_view key);
+  /// A folder for files that are kept (Outputs::open_kept()); only made absolute. `fallback` where the key is missing.
+  Result<std::string> output_folder(std::string_view key, std::string const& fallback);
+  /// "HOST:PORT" of who gets datagrams (Outputs::connect()).
+  Result<std::string> receiver(std::string_view key);
   Result<Config> section(std::string_view key);
   /// An empty section where the key is missing.
   Result<Config> section_or_empty(std::string_view key);
@@ -77,6 +82,11 @@ class Config {
   /// packets and has nothing to do with it.
   Shard shard() const;
   void set_shard(Shard shard);
+
+  /// What opens the outputs that this configuration names; own_outputs() unless somebody set others, before the NF was
+  /// made and at its own mapping.
+  std::shared_ptr<Outputs> outputs() const;
+  void set_outputs(std::shared_ptr<Outputs> outputs);
 
   /// InvalidArgument for the first key that nobody asked for; names the nearest known key.
   Status finish() const;

@@ -221,6 +221,10 @@ struct Descriptor {
   bool has_kernel = false;
   /// Reads `config` (and calls config.finish()). Errors carry the position in the file they are about.
   Result<std::unique_ptr<Nf>> (*create)(Config& config) = nullptr;
+  /// Asks `config` for all that the NF writes (Config::output_path(), output_folder(), receiver()), as create() does,
+  /// and opens nothing: an NF in a process of its own writes that and nothing else. Null: it writes nothing. Errors as
+  /// create(), which says them too.
+  Status (*name_outputs)(Config& config) = nullptr;
 };
 
 /// Builds the bytes of KernelSide::state: a header struct first, then arrays at offsets that the header names.

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nf/own_outputs.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <absl/strings/ascii.h>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace catena::nf {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kOwnerOnly = 0600;
+constexpr std::size_t kMaxKeptName = 64;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (number_ >= 0) {
+      ::close(number_);
+    }
+  }
+  int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+Status system_error(std::string_view path, std::string_view what = "") {
+  return absl::ErrnoToStatus(errno, concat(path, what.empty() ? "" : ": ", what));
+}
+
+Status write_all(int file, std::span<const std::byte> bytes, std::string const& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (written == 0 || errno != EINTR) {
+      errno = written == 0 ? EIO : errno;
+      return system_error(path);
+    }
+  }
+  return absl::OkStatus();
+}
+
+class File final : public Output {
+ public:
+  File(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+  Status write(std::span<const std::byte> bytes) override { return write_all(file_.number(), bytes, path_); }
+  Status close() override {
+    const int file = file_.release();
+    return file < 0 || ::close(file) == 0 ? absl::OkStatus() : system_error(path_);
+  }
+
+ private:
+  std::string path_;
+  Descriptor file_;
+};
+
+class Receiver final : public Output {
+ public:
+  Receiver(std::string name, Descriptor connected) : name_(std::move(name)), socket_(std::move(connected)) {}
+  Status write(std::span<const std::byte> bytes) override {
+    return ::send(socket_.number(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? system_error(name_)
+                                                                                                 : absl::OkStatus();
+  }
+  Status close() override { return absl::OkStatus(); }
+
+ private:
+  std::string name_;
+  Descriptor socket_;
+};
+
+/// A new name is on the disk when its folder is.
+Status sync_folder(std::string const& folder) {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.number() < 0) {
+    return system_error(folder, "cannot be opened");
+  }
+  return ::fsync(opened.number()) == 0 ? absl::OkStatus() : system_error(folder, "cannot be brought to the disk");
+}
+
+class Kept final : public Output {
+ public:
+  /// `lock`: a descriptor with a lock of the whole file behind it; the system lets go of it with the process.
+  Kept(std::string folder, std::string path, Descriptor lock)
+      : folder_(std::move(folder)), path_(std::move(path)), lock_(std::move(lock)) {}
+
+  Status write(std::span<const std::byte> bytes) override {
+    if (bytes.size() > kMaxKeptBytes) {
+      return absl::InvalidArgumentError(concat(path_, ": more than ", kMaxKeptBytes, " bytes are to be kept"));
+    }
+    const std::string temporary = path_ + ".new";
+    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwnerOnly));
+    if (file.number() < 0) {
+      return system_error(temporary, "cannot be created");
+    }
+    CATENA_RETURN_IF_ERROR(write_all(file.number(), bytes, temporary));
+    if (::fsync(file.number()) != 0) {
+      return system_error(temporary, "cannot be brought to the disk");
+    }
+    if (::close(file.release()) != 0) {
+      return system_error(temporary, "cannot be closed");
+    }
+    if (::rename(temporary.c_str(), path_.c_str()) != 0) {
+      return system_error(path_, "cannot be replaced");
+    }
+    return sync_folder(folder_);
+  }
+  Status close() override { return absl::OkStatus(); }
+
+ private:
+  std::string folder_;
+  std::string path_;
+  Descriptor lock_;
+};
+
+/// What is in the file; nothing where there is none.
+Result<std::optional<std::string>> read_kept(std::string const& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number() < 0) {
+    return errno == ENOENT ? Result<std::optional<std::string>>(std::nullopt) : system_error(path, "cannot be opened");
+  }
+  std::string text;
+  std::array<char, 4096> part{};
+  for (;;) {
+    const ssize_t bytes = ::read(file.number(), part.data(), part.size());
+    if (bytes < 0) {
+      return system_error(path, "cannot be read");
+    }
+    if (bytes == 0) {
+      return text;
+    }
+    text.append(part.data(), static_cast<std::size_t>(bytes));
+    if (text.size() > kMaxKeptBytes) {
+      return absl::InvalidArgumentError(
+          concat(path, ": more than ", kMaxKeptBytes, " bytes, which no network function keeps"));
+    }
+  }
+}
+
+class OwnOutputs final : public Outputs {
+ public:
+  Result<std::unique_ptr<Output>> open_file(std::string const& path) override {
+    return open_output_file(path, FileBegin::kEmptied, true);
+  }
+  Result<std::unique_ptr<Output>> connect(std::string const& receiver) override {
+    return connect_to_receiver(receiver);
+  }
+  Result<KeptFile> open_kept(std::string const& folder, std::string const& name) override {
+    return open_kept_file(folder, name);
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBegin begin, bool may_wait) {
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (may_wait ? 0 : O_NONBLOCK) |
+                    (begin == FileBegin::kEmptied ? O_TRUNC : 0);
+  Descriptor file(::open(path.c_str(), flags, 0666));
+  struct stat status {};
+  const bool is_fifo = file.number() < 0 && !may_wait && errno == ENXIO;  // one that nobody reads
+  if (file.number() < 0 && !is_fifo) {
+    return system_error(path);
+  }
+  if (is_fifo ||
+      (!may_wait && (::fstat(file.number(), &status) != 0 || !(S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))))) {
+    return absl::FailedPreconditionError(
+        concat(path, ": is no regular file, and others are not written for the process of an NF"));
+  }
+  return std::make_unique<File>(path, std::move(file));
+}
+
+Result<std::unique_ptr<Output>> connect_to_receiver(std::string const& receiver) {
+  const std::size_t colon = receiver.rfind(':');
+  if (colon == std::string::npos) {
+    return absl::InvalidArgumentError(concat(receiver, ": is no HOST:PORT"));
+  }
+  const std::string host = receiver.substr(0, colon);
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), receiver.c_str() + colon + 1, &hints, &found); error != 0) {
+    return absl::InvalidArgumentError(concat(host, ": ", ::gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
+  Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (socket.number() < 0 || ::connect(socket.number(), addresses->ai_addr, addresses->ai_addrlen) != 0) {
+    return absl::ResourceExhaustedError(concat("no UDP socket to ", receiver, ": ", std::strerror(errno)));
+  }
+  return std::make_unique<Receiver>(receiver, std::move(socket));
+}
+
+bool is_kept_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxKeptName &&
+         std::ranges::all_of(name, [](unsigned char c) { return absl::ascii_isalnum(c) || c == '-' || c == '_'; });
+}
+
+Result<KeptFile> open_kept_file(std::string const& folder, std::string const& name) {
+  if (!is_kept_name(name)) {
+    return absl::InvalidArgumentError("a file that is kept has letters, digits, '-' and '_' in its name");
+  }
+  std::error_code error;
+  const bool made = fs::create_directories(folder, error);
+  if (made && !error) {
+    fs::permissions(folder, fs::perms::owner_all, error);
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(), concat(folder, ": the folder cannot be made"));
+  }
+  std::string path = (fs::path(folder) / name).string();
+  // A file of its own: write() replaces the other one, and a lock belongs to the file behind the name.
+  const std::string lock_path = path + ".lock";
+  Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
+  if (lock.number() < 0) {
+    return system_error(lock_path, "cannot be opened");
+  }
+  if (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0) {
+    return errno == EWOULDBLOCK ? absl::FailedPreconditionError(concat(path, ": another run has it"))
+                                : system_error(lock_path, "cannot be locked");
+  }
+  KeptFile kept;
+  CATENA_ASSIGN_OR_RETURN(kept.text, read_kept(path));
+  kept.output = std::make_unique<Kept>(folder, std::move(path), std::move(lock));
+  return kept;
+}
+
+std::shared_ptr<Outputs> own_outputs() {
+  static const auto kOwn = std::make_shared<OwnOutputs>();
+  return kOwn;
+}
+
+}  // namespace catena::nf

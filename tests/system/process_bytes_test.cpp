@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same bytes with every NF in a process of its own, on the CPU and on a device through its server, as in the
+// chain's own process on the CPU: for the mixed capture and another traffic of each chain; for all of them with
+// CATENA_SAME_BYTES=full in the environment, as `make soak` has it.
+#include "system/same_bytes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace catena::testing {
+namespace {
+
+class ProcessBytes : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  ChainCase const& chain() const { return chains()[GetParam()]; }
+
+  /// The chain's NFs, configured for the traffic.
+  std::vector<NfText> nfs_for(Traffic const& clear) const {
+    std::vector<NfText> nfs = chain().nfs;
+    for (NfText& nf : nfs) {
+      if (nf.type == "lb") {
+        nf.config = lb_config_for(clear.capture);
+      }
+    }
+    return nfs;
+  }
+
+  ChainRun run_of(std::size_t traffic) const {
+    std::string const& capture = (chain().esp_input ? esp_traffic() : clear_traffic())[traffic].capture;
+    return {nfs_for(clear_traffic()[traffic]), 0, capture, "none", ""};
+  }
+
+  static void expect_same_in_processes(ChainRun run, std::string const& what) {
+    const Result<ChainOutput> expected = run_chain(run);
+    ASSERT_TRUE(expected.ok()) << what << ": " << expected.status();
+    ASSERT_GT(expected->report.seen, 1000U) << what;
+    run.processes = true;
+    expect_same_as(*expected, run, what);
+    for (std::string const& device : device_names()) {
+      run.device = device;
+      run.gpu_mask = (1U << run.nfs.size()) - 1;
+      expect_same_as(*expected, run, concat(what, " on ", device));
+    }
+  }
+
+  static void expect_same_as(ChainOutput const& expected, ChainRun const& run, std::string const& what) {
+    const Result<ChainOutput> actual = run_chain(run);
+    ASSERT_TRUE(actual.ok()) << what << ": " << actual.status();
+    expect_same(*actual, expected, what);
+    for (std::size_t i = 0; i < run.nfs.size(); ++i) {
+      runtime::NfReport const& nf = actual->report.nfs[i];
+      EXPECT_EQ(nf.placement, "process") << what;
+      EXPECT_EQ(nf.process_restarts, 0U) << what << ": " << nf.name;
+      EXPECT_EQ(nf.in, expected.report.nfs[i].in) << what << ": " << nf.name;
+      EXPECT_EQ(nf.alerts, expected.report.nfs[i].alerts) << what << ": " << nf.name;
+      if ((run.gpu_mask >> i & 1U) != 0) {
+        EXPECT_GT(nf.bytes_to_device_per_packet, 0) << what << ": " << nf.name << " was not on the device";
+      }
+    }
+  }
+};
+
+TEST_P(ProcessBytes, are_those_of_one_process) {
+  const std::size_t traffics = clear_traffic().size();
+  for (std::size_t i = 0; i < traffics; ++i) {
+    if (i == 0 || i == 1 + GetParam() % (traffics - 1) || is_full_product()) {
+      expect_same_in_processes(run_of(i), clear_traffic()[i].name);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Chains, ProcessBytes, ::testing::Range<std::size_t>(0, chains().size()),
+                         [](auto const& test) { return std::string(chains()[test.param].name); });
+
+}  // namespace
+}  // namespace catena::testing
