@@ -133,7 +133,7 @@ Status Placing::add_on_gpu(NfConfig entry, nf::Instance& instance, std::string& 
   }
   entry.on = Processor::kGpu;
   Status status = entry.isolation == Isolation::kProcess ? plan_apart(std::move(entry), instance)
-                                                               : add_nf(entry, instance, on_gpu_).status();
+                                                         : add_nf(entry, instance, on_gpu_).status();
   if (is_auto) {
     note = std::string(status.message());
     return absl::OkStatus();
