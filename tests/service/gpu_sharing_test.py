@@ -11,9 +11,10 @@ import subprocess
 import unittest
 
 from command import children_of
-from harness import BIN, DATA, ServiceTest, wait_for
+from harness import BIN, DATA, HAS_PROCESSES, ServiceTest, wait_for
 
 ALL = 1024  # parts that there are
+NO_PROCESSES = "NFs have no processes in sanitizer builds"
 
 
 def nfs(isolation, *names):
@@ -61,9 +62,11 @@ class GpuSharing(ServiceTest):
     def test_parts_follow_the_chains_that_there_are(self):
         self.parts_follow_chains("none")
 
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
     def test_so_do_those_of_nfs_in_processes_of_their_own(self):
         self.parts_follow_chains("process")
 
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
     def test_chains_with_and_without_processes_share_alike(self):
         service = self.serve("--share", "fair", "--parts", "blocks")
         self.start(service, "a", "none", "fw")
@@ -71,6 +74,7 @@ class GpuSharing(ServiceTest):
         for name in ("a", "b"):
             wait_for(lambda name=name: self.parts(service, name) == [ALL // 2])
 
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
     def test_a_process_that_is_started_again_keeps_to_the_part(self):
         service = self.serve("--share", "fair", "--parts", "blocks")
         self.start(service, "a", "process", "one", "two")
@@ -89,7 +93,7 @@ class GpuSharing(ServiceTest):
 
     def test_a_schedule_needs_to_know_what_nfs_cost_wherever_they_run(self):
         service = self.serve("--share", "scheduled", "--parts", "blocks")
-        for isolation in ("none", "process"):
+        for isolation in ("none", "process") if HAS_PROCESSES else ("none",):
             status, answer = self.apply(service, self.chain("a", nfs=nfs(isolation, "fw")), device="opencl")
             self.assertEqual(status, 400, answer)
             self.assertIn("catena profile --nf", answer["error"])
