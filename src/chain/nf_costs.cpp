@@ -155,12 +155,12 @@ Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> file
   return NfKey{config.type, hash.hex().substr(0, kHashDigits)};
 }
 
-Result<NfKey> key_of_unmade(NfConfig const& config, std::span<const nf::NamedFile> written) {
+Result<NfKey> key_of_unmade(NfConfig const& config, std::span<const nf::NamedFile> known) {
   std::vector<nf::NamedFile> files;
   for (auto const& [key, path] : config.config.files()) {
-    const bool is_written = std::ranges::any_of(written, [&path](nf::NamedFile const& file) {
+    const bool is_written = std::ranges::any_of(known, [&path](nf::NamedFile const& file) {
       std::error_code error;
-      return std::filesystem::absolute(file.path, error).lexically_normal() == path;
+      return file.is_written && std::filesystem::absolute(file.path, error).lexically_normal() == path;
     });
     files.push_back({key, path, config.position, is_written});
   }

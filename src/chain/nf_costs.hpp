@@ -27,8 +27,8 @@ struct NfKey {
 /// in turn is not seen. Unavailable: one cannot be read. Thread rule: any thread.
 Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> files);
 /// The same of an NF that is not made here: as if it read each file that its configuration names, but for those that
-/// are `written`.
-Result<NfKey> key_of_unmade(NfConfig const& config, std::span<const nf::NamedFile> written);
+/// are written by what is `known` of its files.
+Result<NfKey> key_of_unmade(NfConfig const& config, std::span<const nf::NamedFile> known);
 
 /// The performance model of an NF for packets of one size, and how well it fits what was measured.
 struct MeasuredNf {
