@@ -60,8 +60,8 @@ class ChainMeter {
   /// `packets` packets as they arrive go through all NFs. A sample of each NF on the gpu. Errors: DataLoss and
   /// DeadlineExceeded as measure_nfs(); else as Launch.
   Result<std::vector<LaunchSample>> pass(std::uint32_t packets);
-  /// The same on the CPU, one NF after another, each as one core does it with packets that another had before. A sample
-  /// of every NF.
+  /// The same on the CPU, one NF after another, each as one core does it with packets that are in no cache. A sample of
+  /// every NF.
   std::vector<CpuSample> pass_on_cpu(std::uint32_t packets);
   /// The kernel of an NF alone, over the packets of the last pass(). As Launch::time_kernel().
   Result<std::vector<double>> time_kernel(std::size_t nf, device::Partition* partition, std::uint32_t runs);
