@@ -363,7 +363,8 @@ TEST(PortSwitch, many_that_send_to_a_port_that_takes_nothing_leave_room_for_what
   ASSERT_TRUE(comes_true([&] {
     taken += take(*web, *web_pool).size();
     return taken + web->counters().missed == 500;
-  })) << wire.waiting() << " frames still wait";
+  })) << wire.waiting()
+      << " frames still wait";
   EXPECT_GE(taken, 256U) << "as many as may wait for it";
 }
 
