@@ -157,12 +157,13 @@ Result<NfKey> key_of(NfConfig const& config, std::span<const nf::NamedFile> file
 
 Result<NfKey> key_of_unmade(NfConfig const& config, std::span<const nf::NamedFile> known) {
   std::vector<nf::NamedFile> files;
-  for (auto const& [key, path] : config.config.files()) {
+  for (auto const& named : config.config.files()) {
+    std::string const& path = named.second;
     const bool is_written = std::ranges::any_of(known, [&path](nf::NamedFile const& file) {
       std::error_code error;
       return file.is_written && std::filesystem::absolute(file.path, error).lexically_normal() == path;
     });
-    files.push_back({key, path, config.position, is_written});
+    files.push_back({named.first, path, config.position, is_written});
   }
   return key_of(config, files);
 }

@@ -128,8 +128,8 @@ Status read_matches(FileSection& section, PortConfig& port) {
     return section.config().error("match", "'match' is empty; for all that no other chain wants leave it out");
   }
   for (FileSection& entry : entries) {
-    CATENA_ASSIGN_OR_RETURN(io::TrafficMatch match, read_match(entry));
-    port.matches.push_back(std::move(match));
+    CATENA_ASSIGN_OR_RETURN(const io::TrafficMatch match, read_match(entry));
+    port.matches.push_back(match);
   }
   return absl::OkStatus();
 }
