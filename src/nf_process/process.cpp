@@ -85,7 +85,8 @@ std::vector<int> some_cpus(std::uint32_t count) {
     }
   }
   if (count < all.size()) {
-    std::ranges::rotate(all, all.begin() + static_cast<std::ptrdiff_t>(next.fetch_add(count) % all.size()));
+    const auto first = static_cast<std::ptrdiff_t>(next.fetch_add(count) % all.size());
+    std::rotate(all.begin(), all.begin() + first, all.end());
     all.resize(count);
   }
   return all;

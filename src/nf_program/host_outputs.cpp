@@ -10,7 +10,6 @@
 namespace catena::nf_program {
 namespace {
 
-using nf_process::Answer;
 using nf_process::Call;
 using Kind = nf::NamedOutput::Kind;
 
