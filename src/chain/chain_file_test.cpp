@@ -405,6 +405,8 @@ TEST(ChainFile, what_is_wrong_with_a_shared_port_is_said_at_its_place) {
                  "c.yaml:5:46: 'src' is '10.0.0.1/8', which has bits behind the prefix; write 10.0.0.0/8"},
            Wrong{"{dev: wan, shared: true, match: [{dst: somewhere}]}", "null",
                  "'dst' is 'somewhere'; write an IPv4 address or prefix"},
+           Wrong{"{dev: wan, shared: true, match: [{dst: '10.1.0.0/16 10.2.0.0/16'}]}", "null",
+                 "'dst' is '10.1.0.0/16 10.2.0.0/16'; write an IPv4 address or prefix"},
            Wrong{"{dev: wan, shared: true, match: [{dport: 80-10}]}", "null",
                  "'dport' is '80-10'; write a port, as 53, or a range"},
            Wrong{"{dev: wan, shared: true, match: [{dport: 65536}]}", "null", "'dport' is '65536'"},

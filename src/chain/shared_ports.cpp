@@ -28,7 +28,7 @@ Result<std::optional<nf::Ipv4Prefix>> read_prefix(FileSection& section, string_v
   CATENA_ASSIGN_OR_RETURN(const std::string text, section.text(key));
   nf::TextCursor cursor(text, section.config().file());
   nf::Ipv4Prefix prefix;
-  if (!cursor.next_line() || !cursor.prefix(prefix)) {
+  if (!cursor.next_line() || !cursor.prefix(prefix) || text.find_first_not_of("0123456789./") != std::string::npos) {
     return section.config().error(
         key, concat("'", key, "' is '", text, "'; write an IPv4 address or prefix, as 10.1.0.0/16"));
   }

@@ -73,6 +73,7 @@ Status PortSwitch::add(Member& member) {
 void PortSwitch::remove(Member& member) {
   const auto lock = lock_members();
   std::erase(members_, &member);
+  left_behind_ += member.in_.size();
   release_frames(*pool_, member.left_);
   make_table();
 }
@@ -240,6 +241,7 @@ SharedPort PortSwitch::view() const {
   }
   view.received = received_;
   view.unmatched = unmatched_;
+  view.left_behind = left_behind_;
   view.too_long = too_long_;
   view.port = port_->counters();
   view.busy_ns = busy_ns_;

@@ -83,6 +83,7 @@ class PortSwitch {
   std::array<SlotFrame, FrameQueue::kBurst> frames_;
   Counter received_;
   Counter unmatched_;
+  std::uint64_t left_behind_ = 0;
   Counter too_long_;
   Counter busy_ns_;
   std::uint64_t tx_errors_ = 0;  ///< of the port, when it was last asked

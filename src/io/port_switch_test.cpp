@@ -382,6 +382,7 @@ TEST(PortSwitch, a_chain_that_leaves_takes_nothing_with_it) {
     ASSERT_TRUE(comes_true([&] { return switches->list().front().received == 20; }));
   }
   EXPECT_EQ(pool->free_slots(), pool->slots()) << "frames that waited both ways";
+  EXPECT_EQ(switches->list().front().left_behind, 20U);
   wire.arrive({frame_to(80)});
   EXPECT_EQ(take(*stays, *stays_pool, 1).size(), 1U) << "its traffic goes to who is left";
 }

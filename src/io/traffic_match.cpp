@@ -42,6 +42,12 @@ bool asks_for_layers(TrafficMatch const& match) {
   return match.source || match.destination || match.protocol || match.source_ports || match.destination_ports;
 }
 
+bool asks_for_ports(TrafficMatch const& match) { return match.source_ports || match.destination_ports; }
+
+bool is_without_ports(TrafficMatch const& match) {
+  return match.protocol && *match.protocol != packet::kProtocolTcp && *match.protocol != packet::kProtocolUdp;
+}
+
 /// Whether a frame meets the conditions behind its tag.
 bool fits(TrafficMatch const& match, const std::uint8_t* frame, packet::Layers const& layers) {
   if (!asks_for_layers(match)) {
@@ -152,6 +158,10 @@ std::string to_string(TrafficMatch const& match) {
 }
 
 Overlap overlap(TrafficMatch const& a, TrafficMatch const& b) {
+  // ports are those of TCP and UDP alone
+  if ((asks_for_ports(a) && is_without_ports(b)) || (asks_for_ports(b) && is_without_ports(a))) {
+    return Overlap::kNone;
+  }
   Overlap all = overlap(a.vlan, b.vlan);
   all = both(all, overlap(a.source, b.source));
   all = both(all, overlap(a.destination, b.destination));

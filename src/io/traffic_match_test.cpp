@@ -243,6 +243,14 @@ TEST(TrafficTable, a_match_inside_another_goes_first) {
   EXPECT_GT(chosen, 100U) << "or there was nothing to choose";
 }
 
+TEST(TrafficMatch, only_tcp_and_udp_have_ports) {
+  const TrafficMatch icmp{.protocol = packet::kProtocolIcmp};
+  const TrafficMatch names{.destination_ports = PortRange{53, 53}};
+  EXPECT_EQ(overlap(icmp, names), Overlap::kNone);
+  EXPECT_EQ(overlap(names, icmp), Overlap::kNone);
+  EXPECT_EQ(overlap(TrafficMatch{.protocol = packet::kProtocolUdp}, names), Overlap::kCrossing);
+}
+
 TEST(TrafficMatch, is_written_as_in_a_chain_file) {
   EXPECT_EQ(to_string(TrafficMatch{}), "everything else");
   EXPECT_EQ(to_string(TrafficMatch{.vlan = kUntagged,

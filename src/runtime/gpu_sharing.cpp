@@ -42,6 +42,7 @@ GpuSharing::GpuSharing(std::shared_ptr<device::Device> device, chain::SharingOpt
       nfs_(std::move(nfs)),
       stages_(nfs_.size()),
       elsewhere_(nfs_.size()),
+      known_costs_(nfs_.size()),
       packet_bytes_(packet_bytes),
       division_(is_alone() ? std::make_shared<share::Division>(options.mode) : options.division) {}
 
@@ -145,7 +146,10 @@ Result<std::vector<share::NfDemand>> GpuSharing::demands() {
   std::vector<share::NfDemand> demands;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
     Nf const& nf = nfs_[i];
-    const std::optional<share::NfCost> cost = nf.cost(packet_bytes_);
+    std::optional<share::NfCost> cost = nf.cost(packet_bytes_);
+    // larger packets than were measured must not keep all others from their parts
+    known_costs_[i] = cost ? cost : known_costs_[i];
+    cost = known_costs_[i];
     if (!cost && options_.mode == Mode::kScheduled) {
       return absl::FailedPreconditionError(concat("--share scheduled needs to know what NF '", nf.name, "' costs on ",
                                                   info_.name, " with its rules, for packets of ", packet_bytes_,

@@ -122,8 +122,9 @@ class GpuSharing {
   std::vector<ProcessStage*> elsewhere_;                        ///< of each NF, or null
   mutable std::mutex parts_mutex_;                              ///< for others who read it than the thread
   std::vector<share::Part> parts_;                              ///< that the stages have
-  bool is_mixed_ = false;     ///< some stages have parts_, others such as could not be handed out to all
-  std::mutex traffic_mutex_;  ///< of what follows; other chains' threads ask, too
+  bool is_mixed_ = false;  ///< some stages have parts_, others such as could not be handed out to all
+  std::vector<std::optional<share::NfCost>> known_costs_;  ///< of each NF, the last that were
+  std::mutex traffic_mutex_;                               ///< of what follows; other chains' threads ask, too
   std::function<Traffic()> traffic_;
   std::uint32_t packet_bytes_ = 0;
   Traffic last_;

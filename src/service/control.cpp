@@ -146,6 +146,7 @@ HttpResponse list_ports(ChainSet const& chains, Caller const& caller) {
                    {"frames", port.received},
                    {"drops",
                     {{"unmatched", port.unmatched},
+                     {"chain_ended", port.left_behind},
                      {"too_long", port.too_long},
                      {"backlog_full", port.port.missed},
                      {"no_slot", port.port.no_slot},
