@@ -160,6 +160,8 @@ class Run:
 
 def check(reports):
     for report in reports:
+        if any(nf["on"] == "process" and nf["host_to_device_bytes_per_packet"] == 0 for nf in report["nfs"]):
+            raise RuntimeError("an NF in a process of its own that does not use the device")
         if report.get("error") or any(nf["on"] not in ("gpu", "process") or nf["kernel_faults"] for nf in report["nfs"]):
             raise RuntimeError(f"not what was to be measured: {report.get('error')}, {report.get('device')}")
 
@@ -286,8 +288,8 @@ def main():
                 for way, work in ways:
                     cell["ways"][way].append(work())
                     print(part, frame, rate, way, cell["ways"][way][-1], flush=True)
-            (output / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-            (output / "README.md").write_text(page(results))
+                (output / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+                (output / "README.md").write_text(page(results))
 
 
 if __name__ == "__main__":
