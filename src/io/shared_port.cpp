@@ -7,6 +7,11 @@
 
 namespace catena::io {
 
+std::vector<NamedCount> drops_of(SharedPort const& port) {
+  return {{"unmatched", port.unmatched},      {"chain_ended", port.left_behind}, {"too_long", port.too_long},
+          {"backlog_full", port.port.missed}, {"no_slot", port.port.no_slot},    {"rx_error", port.port.rx_errors}};
+}
+
 std::string shared_name(std::string const& device) {
   const std::string interface = interface_of(device);
   return interface.empty() ? concat("device ", device.substr(0, device.find(','))) : concat("interface ", interface);

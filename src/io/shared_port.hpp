@@ -2,6 +2,7 @@
 #pragma once
 
 #include "io/port.hpp"
+#include "io/source.hpp"
 #include "io/traffic_match.hpp"
 
 #include <cstdint>
@@ -29,6 +30,9 @@ struct SharedPort {
   PortCounters port;              ///< of the port itself; what is missed there is nobody's and everybody's
   std::uint64_t busy_ns = 0;      ///< what its thread worked, looking for frames in vain left out
 };
+
+/// What it dropped, by reason: before it was known whose it is, and what chains had not taken when they ended.
+std::vector<NamedCount> drops_of(SharedPort const& port);
 
 /// "interface eth0" or "device net_ring0": what no two may open at a time.
 std::string shared_name(std::string const& device);

@@ -72,7 +72,6 @@ Result<std::unique_ptr<GpuSharing>> GpuSharing::create(std::shared_ptr<device::D
 /// What the NFs are to have now.
 Result<std::vector<share::Part>> GpuSharing::parts_now() {
   if (!options_.given) {
-    CATENA_RETURN_IF_ERROR(division_->look());
     return member_->parts();
   }
   std::vector<share::Part> parts = options_.given->now();
@@ -92,9 +91,6 @@ bool GpuSharing::are_all_elsewhere() const {
   return std::all_of(nfs_.begin(), nfs_.end(), [](Nf const& nf) { return nf.is_elsewhere; });
 }
 
-/// Whether NFs have parts of their own.
-bool GpuSharing::is_apart() const { return options_.mode == Mode::kScheduled || options_.mode == Mode::kFair; }
-
 /// How many compute units there are to share, and in which multiples.
 Status GpuSharing::settle_shape() {
   const std::uint32_t all = info_.compute_units;
@@ -107,17 +103,18 @@ Status GpuSharing::settle_shape() {
     while (shape_.sms > shape_.step && !device_->divide(std::array{shape_.sms}).ok()) {
       shape_.sms -= shape_.step;
     }
-  } else if (options_.compute_units != 0 && (!is_apart() || options_.parts == Parts::kNone)) {
+  } else if (options_.compute_units != 0 && (!is_apart(options_.mode) || options_.parts == Parts::kNone)) {
     return absl::UnimplementedError(concat("--share ", to_string(options_.mode), " of ", options_.compute_units,
                                            " compute units takes --parts green: without parts kernels run anywhere"));
   }
-  if (is_alone() && is_apart() && shape_.sms < nfs_.size() * shape_.step && options_.parts == Parts::kGreen) {
+  if (is_alone() && is_apart(options_.mode) && shape_.sms < nfs_.size() * shape_.step &&
+      options_.parts == Parts::kGreen) {
     return absl::ResourceExhaustedError(concat(info_.name, " has ", shape_.sms, " compute units in groups of ",
                                                shape_.step, " to share, and ", nfs_.size(),
                                                " NFs: write --parts blocks, or --share uncoordinated"));
   }
   units_ = shape_.sms;
-  if (is_apart() && options_.parts != Parts::kGreen) {
+  if (is_apart(options_.mode) && options_.parts != Parts::kGreen) {
     // parts of what runs at once, not of the units themselves: also where there are fewer of those than NFs
     constexpr std::uint32_t kFinest = 16;
     const std::size_t nfs = is_alone() ? nfs_.size() : kMaxNfsOfAll;
@@ -146,10 +143,10 @@ Result<std::vector<share::NfDemand>> GpuSharing::demands() {
   std::vector<share::NfDemand> demands;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
     Nf const& nf = nfs_[i];
-    std::optional<share::NfCost> cost = nf.cost(packet_bytes_);
-    // larger packets than were measured must not keep all others from their parts
-    known_costs_[i] = cost ? cost : known_costs_[i];
-    cost = known_costs_[i];
+    if (std::optional<share::NfCost> now = nf.cost(packet_bytes_)) {
+      known_costs_[i] = now;  // else the last one: larger packets than were measured must not keep others from parts
+    }
+    std::optional<share::NfCost> const& cost = known_costs_[i];
     if (!cost && options_.mode == Mode::kScheduled) {
       return absl::FailedPreconditionError(concat("--share scheduled needs to know what NF '", nf.name, "' costs on ",
                                                   info_.name, " with its rules, for packets of ", packet_bytes_,
@@ -169,7 +166,7 @@ Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(
   if (options_.parts != Parts::kGreen || are_all_elsewhere()) {
     return own;
   }
-  if (!is_apart()) {
+  if (!is_apart(options_.mode)) {
     if (options_.compute_units != 0) {
       CATENA_ASSIGN_OR_RETURN(auto shared, device_->divide(std::array{shape_.sms}));
       std::fill(own.begin(), own.end(), std::shared_ptr<device::Partition>(std::move(shared.front())));
@@ -200,7 +197,7 @@ kernel::LaunchBounds GpuSharing::bounds(std::size_t nf, share::Share const& shar
   // parts that have units in common run by turns: of a few units, what moves packets stays with the NF
   bounds.moves = options_.compute_units == 0 ? nullptr : partition;
   bounds.max_packets = launch_packets(nf, share);
-  if (options_.parts == Parts::kBlocks && is_apart()) {
+  if (options_.parts == Parts::kBlocks && is_apart(options_.mode)) {
     // a compute unit's first step of work-items on each, as section 5.1 of the paper has a block on each
     constexpr std::uint64_t kItemsPerUnit = 1024;
     const std::uint64_t items = share.sms * units_ * kItemsPerUnit / shape_.sms;
@@ -284,6 +281,7 @@ void GpuSharing::watch() {
 
 /// Takes other parts where there are some. As hand_out().
 Result<bool> GpuSharing::follow() {
+  CATENA_RETURN_IF_ERROR(options_.given ? absl::OkStatus() : division_->look());
   CATENA_ASSIGN_OR_RETURN(const std::vector<share::Part> parts, parts_now());
   return parts == parts_ && !is_mixed_ ? Result<bool>(true) : hand_out(parts);
 }
@@ -298,6 +296,7 @@ Result<bool> GpuSharing::hand_out(std::vector<share::Part> const& parts) {
   for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
     if (elsewhere_[nf] != nullptr) {
       elsewhere_[nf]->give_part(as_given(parts[nf]));  // it takes that in its own time
+      continue;
     }
     const kernel::LaunchBounds own = bounds(nf, parts[nf].share, partitions[nf].get());
     for (Shared const& shared : stages_[nf]) {
@@ -333,16 +332,16 @@ Result<bool> GpuSharing::hand_out(std::vector<share::Part> const& parts) {
 }
 
 std::string GpuSharing::describe(Allocation const& part) const {
-  const bool are_units = !is_apart() || options_.parts == Parts::kGreen;
+  const bool are_units = !is_apart(options_.mode) || options_.parts == Parts::kGreen;
   return concat(part.nf, ": ", part.units, " of ", shape_.sms, are_units ? " compute units" : " parts", ", at most ",
                 part.launch_packets, " packets a launch");
 }
 
 std::string GpuSharing::describe() const {
   std::string text(to_string(options_.mode));
-  if (options_.parts == Parts::kGreen && (is_apart() || options_.compute_units != 0)) {
+  if (options_.parts == Parts::kGreen && (is_apart(options_.mode) || options_.compute_units != 0)) {
     text += concat(", in green contexts of ", shape_.step, " compute units or a multiple");
-  } else if (options_.parts == Parts::kBlocks && is_apart()) {
+  } else if (options_.parts == Parts::kBlocks && is_apart(options_.mode)) {
     text += ", by the number of work-groups";
   }
   return text;

@@ -105,7 +105,6 @@ class GpuSharing {
   Result<bool> follow();
   Result<bool> hand_out(std::vector<share::Part> const& parts);
   bool sleep(std::chrono::microseconds time);
-  bool is_apart() const;
   bool are_all_elsewhere() const;
   bool is_alone() const { return options_.division == nullptr && !options_.given; }
   Result<std::vector<share::Part>> parts_now();

@@ -81,11 +81,15 @@ void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
     said_bytes_ = 0;
   }
   messages_ = 0;
+  given_part_ = {};
   seen_.clear();
 }
 
 void ProcessStage::exchange_parts() {
-  link_->channel.give_part(part_.load(std::memory_order_relaxed));
+  if (const nf_process::GpuPart part = part_.load(std::memory_order_relaxed); part != given_part_) {
+    link_->channel.give_part(part);
+    given_part_ = part;
+  }
   taken_part_.store(link_->channel.taken_part(), std::memory_order_relaxed);
 }
 

@@ -87,6 +87,7 @@ class ProcessStage final : public HostStage {
   std::vector<std::uint64_t> seen_;               ///< of the counts, in this life
   Clock::time_point closed_at_;
   std::atomic<nf_process::GpuPart> part_{};
+  nf_process::GpuPart given_part_;  ///< in this life
   std::atomic<nf_process::GpuPart> taken_part_{};
 };
 

@@ -140,17 +140,15 @@ HttpResponse list_ports(ChainSet const& chains, Caller const& caller) {
       }
       members.push_back({{"chain", member.chain}, {"match", std::move(matches)}});
     }
+    Json drops = Json::object();
+    for (io::NamedCount const& drop : io::drops_of(port)) {
+      drops[drop.name] = drop.count;
+    }
     all.push_back({{"name", port.name},
                    {"port", port.describe},
                    {"chains", std::move(members)},
                    {"frames", port.received},
-                   {"drops",
-                    {{"unmatched", port.unmatched},
-                     {"chain_ended", port.left_behind},
-                     {"too_long", port.too_long},
-                     {"backlog_full", port.port.missed},
-                     {"no_slot", port.port.no_slot},
-                     {"rx_error", port.port.rx_errors}}}});
+                   {"drops", std::move(drops)}});
   }
   return ok({{"ports", std::move(all)}});
 }

@@ -176,11 +176,8 @@ class ChainCollector final : public prometheus::Collectable {
   static void add_port(Families& families, io::SharedPort const& port) {
     const prometheus::ClientMetric::Label of_port{"port", port.name};
     families.add(kPortFrames, {of_port}, port.received);
-    const std::pair<const char*, std::uint64_t> drops[] = {
-        {"unmatched", port.unmatched},      {"chain_ended", port.left_behind}, {"too_long", port.too_long},
-        {"backlog_full", port.port.missed}, {"no_slot", port.port.no_slot},    {"rx_error", port.port.rx_errors}};
-    for (auto const& [reason, count] : drops) {
-      families.add(kPortDrops, {of_port, {"reason", reason}}, count);
+    for (io::NamedCount const& drop : io::drops_of(port)) {
+      families.add(kPortDrops, {of_port, {"reason", drop.name}}, drop.count);
     }
     families.add(kPortBusy, {of_port}, port.busy_ns);
   }

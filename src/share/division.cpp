@@ -81,13 +81,12 @@ Result<std::vector<NfDemand>> Division::demands_of_all() {
 /// With the mutex.
 Status Division::hand_out(std::vector<NfDemand> const& demands) {
   CATENA_ASSIGN_OR_RETURN(const Schedule schedule, share::schedule(mode_, demands, gpu_, kGrowth));
-  const bool is_apart = mode_ == Mode::kScheduled || mode_ == Mode::kFair;
   std::size_t position = 0;
   std::uint32_t first = 0;
   for (Member* member : members_) {
     for (Part& part : member->parts_) {
       part = {first, schedule.shares[position]};
-      first += is_apart ? part.share.sms : 0;
+      first += is_apart(mode_) ? part.share.sms : 0;
       ++position;
     }
   }

@@ -25,6 +25,8 @@ enum class Mode : std::uint8_t {
   kTemporal,       ///< each all of them, one NF after the other
 };
 std::string_view to_string(Mode mode);
+/// Whether NFs have parts of their own, without a common SM.
+constexpr bool is_apart(Mode mode) { return mode == Mode::kScheduled || mode == Mode::kFair; }
 /// InvalidArgument: no mode has that name.
 Result<Mode> parse_mode(std::string_view name);
 
