@@ -4,6 +4,10 @@
 import os
 import subprocess
 
+# a sanitizer needs more addresses than the sandbox of an NF has: in its builds no NF can have a process of its own
+HAS_PROCESSES = os.environ.get("CATENA_SANITIZER", "none") in ("", "none")
+NO_PROCESSES = "NFs have no processes in sanitizer builds"
+
 
 def children_of(pid):
     """The processes that any thread of the process has started and that are there."""

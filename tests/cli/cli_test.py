@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from command import children_of
+from command import HAS_PROCESSES, NO_PROCESSES, children_of
 
 BIN = os.environ["CATENA_BIN"]
 DATA = os.environ["CATENA_DATA"]
@@ -590,13 +590,27 @@ class CommandLine(unittest.TestCase):
             json.dump(profile, file)
         return path
 
-    def test_what_an_nf_costs_decides_where_it_is_and_never_what_comes_out(self):
-        def run(chain, *options):
-            result = catena("run", chain, "--json", *options)
-            self.assertEqual(result.returncode, 0, result.stderr)
-            with open(self.path("out.pcap"), "rb") as file:
-                return json.loads(result.stdout), result.stderr, file.read()
+    def run_auto_chain(self, chain, *options):
+        """The report of a run, what its start said, and the packets that came out."""
+        result = catena("run", chain, "--json", *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(self.path("out.pcap"), "rb") as file:
+            return json.loads(result.stdout), result.stderr, file.read()
 
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
+    def test_an_nf_in_a_process_of_its_own_has_the_device_where_costs_say_so(self):
+        _, _, expected = self.run_auto_chain(self.auto_chain(on="cpu"))
+        for on, profile in (("gpu", self.profile_of_auto_chain("dear_cpu.json", 1e6, 10)),
+                            ("cpu", self.profile_of_auto_chain("dear_gpu.json", 5, 900_000))):
+            with self.subTest(on=on):
+                chain = self.auto_chain(more=", isolation: process")
+                _, start, actual = self.run_auto_chain(chain, "--profile", profile)
+                self.assertRegex(start, r"in a process of its own, number \d+, on " + on)
+                self.assertIn("device   none (no NF of the chain is placed on the gpu)", start)
+                self.assertEqual(actual, expected)
+
+    def test_what_an_nf_costs_decides_where_it_is_and_never_what_comes_out(self):
+        run = self.run_auto_chain
         _, _, expected = run(self.auto_chain(on="cpu"))
         cases = (("gpu", self.profile_of_auto_chain("dear_cpu.json", 1e6, 10), "faster",
                   r"ids  auto -> gpu: [0-9.]+ ns a packet, cpu 1000000.0 ns a packet; on the cpu the chain would achieve 0.00\d Mpps"),
@@ -628,16 +642,6 @@ class CommandLine(unittest.TestCase):
                 self.assertEqual(actual, expected)
                 program = catena("show", "program", chain, "ids", "--profile", profile)
                 self.assertEqual(program.returncode == 0, on == "gpu", program.stderr)
-
-        # its own process has the device where costs say so
-        chain = self.auto_chain(more=", isolation: process")
-        report, start, actual = run(chain, "--profile", cases[0][1])
-        self.assertRegex(start, r"in a process of its own, number \d+, on gpu")
-        self.assertIn("device   none (no NF of the chain is placed on the gpu)", start)
-        self.assertEqual(actual, expected)
-        _, start, actual = run(chain, "--profile", cases[1][1])
-        self.assertRegex(start, r"in a process of its own, number \d+, on cpu")
-        self.assertEqual(actual, expected)
 
         for device in ("none", "auto"):
             chain = self.auto_chain(device=device)

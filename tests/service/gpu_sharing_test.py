@@ -10,11 +10,10 @@ import signal
 import subprocess
 import unittest
 
-from command import children_of
-from harness import BIN, DATA, HAS_PROCESSES, ServiceTest, wait_for
+from command import HAS_PROCESSES, NO_PROCESSES, children_of
+from harness import BIN, DATA, ServiceTest, wait_for
 
 ALL = 1024  # parts that there are
-NO_PROCESSES = "NFs have no processes in sanitizer builds"
 
 
 def nfs(isolation, *names):

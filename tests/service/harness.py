@@ -17,12 +17,12 @@ import tempfile
 import time
 import unittest
 
+from command import HAS_PROCESSES
+
 BIN = os.environ["CATENA_BIN"]
 DATA = os.environ["CATENA_DATA"]
 LIMIT_S = 60
 IS_ROOT = os.geteuid() == 0
-# a sanitizer needs more addresses than the sandbox of an NF has: there, NFs run with the rest of the chain
-HAS_PROCESSES = os.environ.get("CATENA_SANITIZER", "none") in ("", "none")
 PLACE = "process" if HAS_PROCESSES else "cpu"  # where an NF is that is placed on the CPU and says nothing else
 
 CHAIN = """apiVersion: catena/v1
