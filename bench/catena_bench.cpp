@@ -174,12 +174,14 @@ int bench(int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "cuda", "opencl"}))
       ->capture_default_str();
   sharing->add_option("--chains", gnet.chains, "Of S_a to S_d; default: all")->delimiter(',');
-  sharing->add_option("--sizes", gnet.wire_bytes, "Frames in bytes with FCS; default: 64,512,1518")->delimiter(',');
+  sharing->add_option("--sizes", gnet.wire_bytes, "Frames in bytes with FCS; default: 64,128,256,512,1024,1518")
+      ->delimiter(',');
   sharing->add_option("--compute-units", gnet.units, "That are shared, 0 for all; default: 32,0")->delimiter(',');
   sharing->add_option("--profile-seconds", gnet.profile_seconds, "About how long the NFs are measured first")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   sharing->add_option("--tuning", gnet.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
+  sharing->add_flag("--resume", gnet.resume, "Keep the cells that the output folder has");
   sharing->add_flag("--quick", gnet.quick, "One short repeat of one size");
   add_common_options(*sharing, gnet);
   sharing->callback([&] { status = run(gnet, device); });

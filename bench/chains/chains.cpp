@@ -113,6 +113,14 @@ std::vector<PaperChain> const& sharing_chains() {
   return kChains;
 }
 
+std::vector<PaperChain> const& growing_chains() {
+  static const std::vector<PaperChain> kChains{{"IPsec", {{"vpn", "ipsec", kEncrypt, true}}},
+                                               sharing_chains()[0],
+                                               sharing_chains()[1],
+                                               sharing_chains()[3]};
+  return kChains;
+}
+
 std::vector<PaperChain> const& kernel_chains() {
   static const std::vector<PaperChain> kChains{{"firewall", {{"fw", "firewall", kFirewallRules, true}}},
                                                {"ipsec-encrypt", {{"vpn", "ipsec", kEncrypt, true}}},

@@ -48,6 +48,8 @@ std::vector<PaperChain> const& gnet_chains();
 /// The same, encrypting, so that what NFs cost can be measured over the same packets again and again; the firewall with
 /// as many rules as that paper's.
 std::vector<PaperChain> const& sharing_chains();
+/// One to four NFs of these, as figure 16 of that paper has them: IPsec alone, S_a, S_b and S_d.
+std::vector<PaperChain> const& growing_chains();
 /// Every kernel of an NF of this tree by itself, as the chains above have it: chains of one NF, with the kernel's name.
 std::vector<PaperChain> const& kernel_chains();
 /// One of paper_chains() or figure_chains(). NotFound names the chains that there are.

@@ -7,6 +7,8 @@
 #include "bench/common/machine.hpp"
 #include "bench/common/wanted.hpp"
 #include "bench/gnet/page.hpp"
+#include "bench/gnet/resume.hpp"
+#include "core/histogram.hpp"
 #include "device/subprocess.hpp"
 #include "eal/eal.hpp"
 #include "profile/nf_measure.hpp"
@@ -20,6 +22,8 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <span>
 #include <utility>
 
 namespace catena::bench {
@@ -29,7 +33,10 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kThroughput = "throughput";
 constexpr const char* kLatency = "latency";
-constexpr std::array<std::uint32_t, 3> kWireBytes{64, 512, 1518};
+constexpr const char* kGrowing = "growing";
+constexpr std::array<std::uint32_t, 6> kWireBytes{64, 128, 256, 512, 1024, 1518};
+/// What latency is measured with, where it is among the sizes.
+constexpr std::uint32_t kMiddleBytes = 512;
 constexpr std::uint32_t kFewUnits = 32;
 constexpr const char* kTuning = "pool_slots: 65536, units_per_launch: 16";
 constexpr const char* kQuickTuning = "pool_slots: 16384, units_per_launch: 8";
@@ -42,6 +49,7 @@ constexpr double kLoad = 0.7;
 constexpr double kNsPerUs = 1000;
 constexpr double kMedian = 50;
 constexpr double kTail = 95;
+constexpr std::array<double, 13> kCdfPercents{1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99};
 
 /// The whole benchmark under way.
 class GnetBench {
@@ -60,8 +68,10 @@ class GnetBench {
   Status measure(GnetCell& cell);
   Status run_mode(RunSpec const& spec, GnetCell& cell, ModeRuns* runs);
   RunSpec spec_for(GnetCell const& cell) const;
-  Status measure_all(std::vector<GnetCell>& cells, std::string_view what);
+  Status measure_all(std::vector<GnetCell>& cells, std::vector<GnetCell> const& earlier, std::string_view what);
+  std::uint32_t middle_size() const;
   void list_latency();
+  void list_growing();
   Status write_output() const { return bench::write_output(options_.output, to_json(results_), gnet_page(results_)); }
 
   GnetOptions options_;
@@ -71,8 +81,22 @@ class GnetBench {
   std::unique_ptr<device::Device> real_;
   chain::CostProfile profile_ = chain::CostProfile::built_in();
   share::Parts parts_ = share::Parts::kBlocks;
+  std::map<share::Mode, Histogram> latencies_;  ///< of the cell at hand
   GnetResults results_;
 };
+
+GnetCell cell_of(std::string chain, std::uint32_t wire_bytes, std::uint32_t units, double offered_per_s,
+                 std::span<const share::Mode> modes) {
+  GnetCell cell;
+  cell.chain = std::move(chain);
+  cell.wire_bytes = wire_bytes;
+  cell.units = units;
+  cell.offered_per_s = offered_per_s;
+  for (const share::Mode mode : modes) {
+    cell.modes.emplace_back().mode = mode;
+  }
+  return cell;
+}
 
 void GnetBench::fill_in_options() {
   if (options_.quick) {
@@ -159,8 +183,11 @@ Status GnetBench::measure_nfs() {
 
 RunSpec GnetBench::spec_for(GnetCell const& cell) const {
   RunSpec spec;
-  spec.chain = &*std::find_if(sharing_chains().begin(), sharing_chains().end(),
-                              [&cell](PaperChain const& chain) { return chain.name == cell.chain; });
+  for (auto const* const chains : {&growing_chains(), &sharing_chains()}) {
+    for (PaperChain const& chain : *chains) {
+      spec.chain = chain.name == cell.chain ? &chain : spec.chain;
+    }
+  }
   spec.text.frame_bytes = cell.wire_bytes - kFcsBytes;
   spec.text.packets_per_s = static_cast<std::uint64_t>(cell.offered_per_s);
   spec.text.device = device::to_string(options_.device);
@@ -195,11 +222,13 @@ Status GnetBench::run_mode(RunSpec const& spec, GnetCell& cell, ModeRuns* runs) 
   }
   if (runs == nullptr) {
     cell.busy = std::move(run.busy);
+    cell.timeline = std::move(run.timeline);
     return absl::OkStatus();
   }
   runs->packets_per_s.push_back(run.packets_per_s);
   runs->p50_us.push_back(static_cast<double>(run.latency.percentile(kMedian)) / kNsPerUs);
   runs->p95_us.push_back(static_cast<double>(run.latency.percentile(kTail)) / kNsPerUs);
+  latencies_[runs->mode].merge(run.latency);
   runs->parts = std::move(run.parts);
   runs->part_changes += run.part_changes;
   return absl::OkStatus();
@@ -211,23 +240,31 @@ Status GnetBench::measure(GnetCell& cell) {
   spec.trace = true;
   CATENA_RETURN_IF_ERROR(run_mode(spec, cell, nullptr));
   spec.trace = false;
-  for (const share::Mode mode : kShareModes) {
-    cell.modes.push_back({mode, {}, {}, {}, {}, 0});
-  }
+  latencies_.clear();
   for (std::uint32_t repeat = 0; repeat < options_.repeats; ++repeat) {
-    for (std::size_t i = 0; i < kShareModes.size(); ++i) {
-      ModeRuns& runs = cell.modes[(i + repeat) % kShareModes.size()];
+    for (std::size_t i = 0; i < cell.modes.size(); ++i) {
+      ModeRuns& runs = cell.modes[(i + repeat) % cell.modes.size()];
       spec.sharing->mode = runs.mode;
       CATENA_RETURN_IF_ERROR(run_mode(spec, cell, &runs));
+    }
+  }
+  for (ModeRuns& runs : cell.modes) {
+    for (const double percent : kCdfPercents) {
+      runs.cdf_us.emplace_back(static_cast<double>(latencies_[runs.mode].percentile(percent)) / kNsPerUs, percent);
     }
   }
   return absl::OkStatus();
 }
 
-Status GnetBench::measure_all(std::vector<GnetCell>& cells, std::string_view what) {
+/// Those that are not among `earlier`.
+Status GnetBench::measure_all(std::vector<GnetCell>& cells, std::vector<GnetCell> const& earlier,
+                              std::string_view what) {
   const Clock::time_point start = Clock::now();
   for (std::size_t i = 0; i < cells.size(); ++i) {
     GnetCell& cell = cells[i];
+    if (take_over(earlier, options_.repeats, cell)) {
+      continue;
+    }
     if (const Status status = measure(cell); !status.ok()) {
       cell.error = std::string(status.message());
     }
@@ -248,11 +285,16 @@ Status GnetBench::measure_all(std::vector<GnetCell>& cells, std::string_view wha
   return absl::OkStatus();
 }
 
+std::uint32_t GnetBench::middle_size() const {
+  std::vector<std::uint32_t> const& sizes = options_.wire_bytes;
+  return std::ranges::find(sizes, kMiddleBytes) != sizes.end() ? kMiddleBytes : sizes[sizes.size() / 2];
+}
+
 /// Every chain on all of the GPU, with frames of the middle size, at a rate that every mode takes.
 void GnetBench::list_latency() {
-  const std::uint32_t middle = options_.wire_bytes[options_.wire_bytes.size() / 2];
+  const std::uint32_t middle = middle_size();
   for (GnetCell const& cell : results_.cells) {
-    if (!cell.error.empty() || cell.units != results_.all_units || cell.wire_bytes != middle) {
+    if (!is_measured(cell) || cell.units != results_.all_units || cell.wire_bytes != middle) {
       continue;
     }
     double slowest = 0;
@@ -260,11 +302,15 @@ void GnetBench::list_latency() {
       const double speed = spread_of(runs.packets_per_s).median;
       slowest = slowest == 0 ? speed : std::min(slowest, speed);
     }
-    GnetCell& own = results_.latency.emplace_back();
-    own.chain = cell.chain;
-    own.wire_bytes = cell.wire_bytes;
-    own.units = cell.units;
-    own.offered_per_s = slowest * kLoad;
+    results_.latency.push_back(cell_of(cell.chain, cell.wire_bytes, cell.units, slowest * kLoad, kShareModes));
+  }
+}
+
+/// On all of the GPU, with frames of the middle size, as fast as they go: as the paper measures its latency.
+void GnetBench::list_growing() {
+  for (PaperChain const& chain : growing_chains()) {
+    results_.growing.push_back(
+        cell_of(chain.name, middle_size(), results_.all_units, 0, std::array{share::Mode::kScheduled}));
   }
 }
 
@@ -278,33 +324,43 @@ Result<GnetResults> GnetBench::run() {
   results_.tuning = options_.tuning;
   results_.machine = describe_machine();
   results_.commit = source_commit(workplace_.folder);
+  GnetResults earlier;
+  if (options_.resume) {
+    CATENA_ASSIGN_OR_RETURN(earlier,
+                            read_gnet_results((std::filesystem::path(options_.output) / "results.json").string()));
+    CATENA_RETURN_IF_ERROR(check_same(earlier, results_));
+  }
   CATENA_RETURN_IF_ERROR(measure_nfs());
   for (PaperChain const& chain : sharing_chains()) {
     for (const std::uint32_t units : options_.units) {
       for (const std::uint32_t bytes : options_.wire_bytes) {
         if (is_wanted(options_.chains, chain.name)) {
-          GnetCell& cell = results_.cells.emplace_back();
-          cell.chain = chain.name;
-          cell.wire_bytes = bytes;
-          cell.units = units == 0 ? results_.all_units : units;
+          results_.cells.push_back(
+              cell_of(chain.name, bytes, units == 0 ? results_.all_units : units, 0, kShareModes));
         }
       }
     }
   }
   CATENA_RETURN_IF_ERROR(write_output());
-  CATENA_RETURN_IF_ERROR(measure_all(results_.cells, kThroughput));
+  if (is_wanted(options_.parts, kThroughput) || is_wanted(options_.parts, kLatency)) {
+    CATENA_RETURN_IF_ERROR(measure_all(results_.cells, earlier.cells, kThroughput));
+  }
   if (is_wanted(options_.parts, kLatency)) {
     list_latency();
-    CATENA_RETURN_IF_ERROR(measure_all(results_.latency, kLatency));
+    CATENA_RETURN_IF_ERROR(measure_all(results_.latency, earlier.latency, kLatency));
+  }
+  if (is_wanted(options_.parts, kGrowing)) {
+    list_growing();
+    CATENA_RETURN_IF_ERROR(measure_all(results_.growing, earlier.growing, kGrowing));
   }
   return std::move(results_);
 }
 
 Status check(GnetOptions const& options) {
   for (std::string const& part : options.parts) {
-    if (part != kThroughput && part != kLatency) {
+    if (part != kThroughput && part != kLatency && part != kGrowing) {
       return absl::InvalidArgumentError(
-          concat("there is no part '", part, "'; allowed: ", kThroughput, ", ", kLatency));
+          concat("there is no part '", part, "'; allowed: ", kThroughput, ", ", kLatency, ", ", kGrowing));
     }
   }
   for (std::string const& name : options.chains) {

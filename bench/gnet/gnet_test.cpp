@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -41,6 +42,11 @@ TEST(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
   EXPECT_EQ(results->samples_different(), 0U);
   ASSERT_THAT(results->cells, SizeIs(1));
   ASSERT_THAT(results->latency, SizeIs(1));
+  ASSERT_THAT(results->growing, SizeIs(4));
+  for (GnetCell const& cell : results->growing) {
+    EXPECT_TRUE(is_measured(cell)) << cell.chain << ": " << cell.error;
+    EXPECT_TRUE(std::ranges::is_sorted(cell.modes.front().cdf_us));
+  }
   for (GnetCell const* cell : {&results->cells.front(), &results->latency.front()}) {
     ASSERT_THAT(cell->modes, SizeIs(kShareModes.size())) << cell->error;
     for (ModeRuns const& runs : cell->modes) {
@@ -55,8 +61,10 @@ TEST(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
 
 TEST(Gnet, a_way_is_above_another_by_the_median_of_pairs) {
   GnetCell cell;
-  cell.modes = {{share::Mode::kScheduled, {110, 120, 90}, {}, {}, {}, 0},
-                {share::Mode::kTemporal, {100, 100, 100}, {}, {}, {}, 0}};
+  cell.modes.resize(2);
+  cell.modes[0].packets_per_s = {110, 120, 90};
+  cell.modes[1].mode = share::Mode::kTemporal;
+  cell.modes[1].packets_per_s = {100, 100, 100};
   const Spread above = above_percent(cell, share::Mode::kScheduled, share::Mode::kTemporal, &ModeRuns::packets_per_s);
   EXPECT_NEAR(above.median, 10, 1e-9);
   EXPECT_NEAR(above.low, -10, 1e-9);
@@ -72,6 +80,32 @@ TEST(Gnet, a_cell_that_failed_is_on_the_page_with_its_reason) {
               HasSubstr("S_b of 64 B on 0 compute units could not be measured: the device"));
 }
 
+TEST(Gnet, what_was_measured_is_not_measured_again) {
+  const auto folder = device::TemporaryFolder::create();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  GnetOptions options;
+  options.device = device::DevicePreference::of("opencl");
+  options.chains = {"S_a"};
+  options.wire_bytes = {256};
+  options.parts = {"throughput"};
+  options.quick = true;
+  options.output = (folder->path() / "out").string();
+  const Result<GnetResults> first = run_gnet(options, nf::builtin_nfs(), kQuiet);
+  ASSERT_TRUE(first.ok()) << first.status();
+  options.resume = true;
+  options.wire_bytes = {256, 128};
+  const Result<GnetResults> second = run_gnet(options, nf::builtin_nfs(), kQuiet);
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_THAT(second->cells, SizeIs(2));
+  EXPECT_TRUE(is_measured(second->cells[1]));
+  for (std::size_t mode = 0; mode < kShareModes.size(); ++mode) {
+    EXPECT_EQ(second->cells[0].modes[mode].packets_per_s, first->cells[0].modes[mode].packets_per_s);
+    EXPECT_EQ(second->cells[0].modes[mode].cdf_us, first->cells[0].modes[mode].cdf_us);
+  }
+  options.tuning = "pool_slots: 32768";
+  EXPECT_TRUE(absl::IsFailedPrecondition(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
+}
+
 TEST(Gnet, refuses_what_it_cannot_do) {
   GnetOptions options;
   options.output = "x";
@@ -81,6 +115,9 @@ TEST(Gnet, refuses_what_it_cannot_do) {
   options.chains = {"S_e"};
   EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
   options.chains.clear();
+  options.parts = {"growth"};
+  EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
+  options.parts.clear();
   options.wire_bytes = {9000};
   EXPECT_TRUE(absl::IsInvalidArgument(run_gnet(options, nf::builtin_nfs(), kQuiet).status()));
 }

@@ -2,6 +2,7 @@
 #include "bench/gnet/page.hpp"
 
 #include "bench/chains/chains.hpp"
+#include "bench/chains/timeline.hpp"
 #include "bench/common/chart.hpp"
 
 #include <catena/core/text.hpp>
@@ -26,6 +27,7 @@ constexpr double kGiga = 1e9;
 constexpr double kBitsPerByte = 8;
 constexpr std::uint32_t kPreambleAndGap = 20;  // bytes of a frame on the wire besides its own
 constexpr std::uint32_t kFewUnits = 32;
+constexpr std::uint32_t kFigureBytes = 512;  // of the paper's figures of single NFs
 
 /// What the paper says of a chain, in percent.
 struct Paper {
@@ -56,6 +58,11 @@ class Page final : private MarkdownPage {
   void throughput_chart(std::uint32_t units);
   void models();
   void kernel_chart();
+  void host_and_gpu();
+  void batch_chart(bool is_throughput);
+  void conflicts();
+  void latency_chart();
+  void growing();
 
   GnetResults const& results_;
 };
@@ -83,7 +90,7 @@ void Page::head() {
 }
 
 void Page::failures() {
-  for (auto const* const cells : {&results_.cells, &results_.latency}) {
+  for (auto const& [list, cells] : results_.lists()) {
     for (GnetCell const& cell : *cells) {
       if (!cell.error.empty()) {
         add("**{} of {} B on {} compute units could not be measured: {}**\n\n", cell.chain, cell.wire_bytes, cell.units,
@@ -99,8 +106,7 @@ void Page::over_temporal(Paper const& paper, Mode mode) {
   std::optional<std::pair<Spread, GnetCell const*>> best;
   for (GnetCell const& cell : results_.cells) {
     const Spread above = above_percent(cell, mode, Mode::kTemporal, &ModeRuns::packets_per_s);
-    if (cell.chain == paper.chain && cell.error.empty() && !cell.modes.empty() &&
-        (!best || above.median > best->first.median)) {
+    if (cell.chain == paper.chain && is_measured(cell) && (!best || above.median > best->first.median)) {
       best = {above, &cell};
     }
   }
@@ -120,7 +126,7 @@ void Page::bars() {
     }
     for (GnetCell const& cell : results_.latency) {
       const Spread above = above_percent(cell, Mode::kTemporal, Mode::kScheduled, &ModeRuns::p95_us);
-      if (cell.chain == paper.chain && cell.error.empty() && (!tail || above.median > tail->first.median)) {
+      if (cell.chain == paper.chain && is_measured(cell) && (!tail || above.median > tail->first.median)) {
         tail = {above, &cell};
       }
     }
@@ -147,7 +153,7 @@ void Page::averages(std::uint32_t units) {
       double sum = 0;
       int count = 0;
       for (GnetCell const& cell : results_.cells) {
-        if (cell.chain == entry.chain && cell.units == units && cell.error.empty() && !cell.modes.empty()) {
+        if (cell.chain == entry.chain && cell.units == units && is_measured(cell)) {
           sum += above_percent(cell, Mode::kScheduled, mode, &ModeRuns::packets_per_s).median;
           ++count;
         }
@@ -182,7 +188,7 @@ void Page::averages(std::uint32_t units) {
 
 void Page::table(std::vector<GnetCell> const& cells, bool is_latency) {
   for (GnetCell const& cell : cells) {
-    if (!cell.error.empty() || cell.modes.empty()) {
+    if (!is_measured(cell)) {
       continue;
     }
     const std::string load = is_latency ? fmt::format(", {:.2f} Mpps offered", cell.offered_per_s / kMega) : "";
@@ -220,7 +226,7 @@ void Page::throughput_chart(std::uint32_t units) {
     chart.series.push_back({std::string(to_string(mode)), {}});
   }
   for (GnetCell const& cell : results_.cells) {
-    if (cell.units != units || !cell.error.empty() || cell.modes.empty()) {
+    if (cell.units != units || !is_measured(cell)) {
       continue;
     }
     chart.labels.push_back(concat(cell.chain, " ", cell.wire_bytes));
@@ -258,11 +264,10 @@ void Page::kernel_chart() {
   chart.x_title = "compute units";
   chart.y_title = "us";
   constexpr std::uint32_t kPackets = 4096;
-  constexpr std::uint32_t kBytes = 512;
   for (GnetNf const& nf : results_.nfs) {
     LineSeries series{nf.name, {}};
     for (profile::KernelPoint const& point : nf.times.kernels) {
-      if (point.packets == kPackets && nf.wire_bytes == kBytes) {
+      if (point.packets == kPackets && nf.wire_bytes == kFigureBytes) {
         series.points.emplace_back(point.sms, point.kernel_ns / 1000);
       }
     }
@@ -272,6 +277,95 @@ void Page::kernel_chart() {
     }
   }
   figure("kernel-units", chart);
+}
+
+/// Figure 1 of the paper: what a GPU does of an NF, and how many cores would have to feed it.
+void Page::host_and_gpu() {
+  add("## A GPU and the cores that feed it\n\nThe kernel alone over the largest launch that was measured, on all of the "
+      "GPU; and what one core does into staging and out\nof it, without rx, tx and what is common to a launch (figure 1: "
+      "a core is 5 to 65 times slower than the GPU).\n\n| NF | B | kernel Mpps | Gbps | a core Mpps | GPU / core "
+      "|\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
+  for (GnetNf const& nf : results_.nfs) {
+    if (!nf.why_not.empty() || nf.times.launches.empty() || nf.model.host_ns_per_packet <= 0) {
+      continue;
+    }
+    profile::LaunchPoint const& largest = nf.times.launches.back();
+    const double gpu = largest.packets / largest.kernel_ns * 1e9;
+    const double core = 1e9 / nf.model.host_ns_per_packet;
+    add("| {} | {} | {:.0f} | {:.0f} | {:.1f} | {:.1f} |\n", nf.name, nf.wire_bytes, gpu / kMega,
+        gpu * (nf.wire_bytes + kPreambleAndGap) * kBitsPerByte / kGiga, core / kMega, gpu / core);
+  }
+  add("\n");
+}
+
+/// Figure 7: an NF over the packets of a launch, on one compute unit or as few as there can be.
+void Page::batch_chart(bool is_throughput) {
+  LineChart chart;
+  chart.title = concat(is_throughput ? "Throughput of a kernel" : "Time of a kernel", " on the smallest part, 512 B");
+  chart.x_title = "packets of a launch";
+  chart.y_title = is_throughput ? "Mpps" : "us";
+  for (GnetNf const& nf : results_.nfs) {
+    LineSeries series{concat(nf.name, ", ", nf.model.kernel_sms, " units"), {}};
+    for (profile::KernelPoint const& point : nf.times.kernels) {
+      if (point.sms == nf.model.kernel_sms && nf.wire_bytes == kFigureBytes) {
+        series.points.emplace_back(point.packets,
+                                   is_throughput ? point.packets / point.kernel_ns * 1000 : point.kernel_ns / 1000);
+      }
+    }
+    if (!series.points.empty()) {
+      std::sort(series.points.begin(), series.points.end());
+      chart.series.push_back(std::move(series));
+    }
+  }
+  figure(is_throughput ? "batch-throughput" : "batch-time", chart);
+}
+
+/// Figure 12: IPsec and NIDS beside each other, with what crosses the bus and what waits for it.
+void Page::conflicts() {
+  for (GnetCell const& cell : results_.cells) {
+    if (cell.chain != kPaper.front().chain || cell.units != results_.all_units || cell.wire_bytes != kFigureBytes ||
+        cell.timeline.empty()) {
+      continue;
+    }
+    TimeChart chart;
+    chart.title = concat(cell.chain, ", scheduled, ", cell.wire_bytes, " B: a launch waits where it has no box");
+    chart.x_title = "us";
+    chart.kinds = timeline_kinds();
+    chart.length = kTimelineUs;
+    chart.rows = cell.timeline;
+    figure("conflicts", chart);
+  }
+}
+
+/// Figure 17.
+void Page::latency_chart() {
+  for (GnetCell const& cell : results_.latency) {
+    if (!is_measured(cell)) {
+      continue;
+    }
+    LineChart chart;
+    chart.title = fmt::format("Latency of {}, {} B, {:.1f} Mpps", cell.chain, cell.wire_bytes, cell.offered_per_s / kMega);
+    chart.x_title = "us";
+    chart.y_title = "% of packets";
+    for (ModeRuns const& runs : cell.modes) {
+      chart.series.push_back({std::string(to_string(runs.mode)), runs.cdf_us});
+    }
+    figure(concat("latency-", cell.chain), chart);
+  }
+}
+
+/// Figure 16.
+void Page::growing() {
+  LineChart chart;
+  chart.title = "Latency of one to four NFs, scheduled, as fast as they go";
+  chart.x_title = "us";
+  chart.y_title = "% of packets";
+  for (GnetCell const& cell : results_.growing) {
+    if (is_measured(cell)) {
+      chart.series.push_back({cell.chain, cell.modes.front().cdf_us});
+    }
+  }
+  figure("latency-growing", chart);
 }
 
 PageText Page::make() {
@@ -286,12 +380,23 @@ PageText Page::make() {
     throughput_chart(of);
   }
   models();
+  host_and_gpu();
   kernel_chart();
+  batch_chart(false);
+  batch_chart(true);
+  conflicts();
   add("## As fast as they go\n\n");
   table(results_.cells, false);
   if (!results_.latency.empty()) {
     add("## At a rate that every way takes\n\nAt 0.7 of what the slowest way does.\n\n");
     table(results_.latency, true);
+    latency_chart();
+  }
+  if (!results_.growing.empty()) {
+    add("## One to four NFs\n\nFrom rx to tx, with packets offered as fast as the chain takes them: full queues are in "
+        "it.\n\n");
+    table(results_.growing, false);
+    growing();
   }
   return take();
 }

@@ -20,7 +20,8 @@ Json to_json(ModeRuns const& runs) {
     parts.push_back({{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}});
   }
   return {{"mode", to_string(runs.mode)}, {"packets_per_s", runs.packets_per_s}, {"p50_us", runs.p50_us},
-          {"p95_us", runs.p95_us},        {"parts", std::move(parts)},           {"part_changes", runs.part_changes}};
+          {"p95_us", runs.p95_us},        {"latency_cdf", runs.cdf_us},          {"parts", std::move(parts)},
+          {"part_changes", runs.part_changes}};
 }
 
 Json to_json(GnetCell const& cell) {
@@ -70,7 +71,7 @@ Json to_json(GnetNf const& nf) {
 template <typename Count>
 std::uint64_t sum_over(GnetResults const& results, Count count) {
   std::uint64_t sum = 0;
-  for (auto const* const cells : {&results.cells, &results.latency}) {
+  for (auto const& [name, cells] : results.lists()) {
     for (GnetCell const& cell : *cells) {
       sum += count(cell);
     }
@@ -88,6 +89,12 @@ std::uint64_t GnetResults::samples_different() const {
 }
 std::uint64_t GnetResults::failed_cells() const {
   return sum_over(*this, [](GnetCell const& cell) { return cell.error.empty() ? 0U : 1U; });
+}
+
+bool is_measured(GnetCell const& cell) {
+  return cell.error.empty() && !cell.modes.empty() && std::ranges::none_of(cell.modes, [](ModeRuns const& runs) {
+    return runs.packets_per_s.empty();
+  });
 }
 
 ModeRuns const* find(GnetCell const& cell, share::Mode mode) {
@@ -120,7 +127,7 @@ std::string to_json(GnetResults const& results) {
             {"tuning", results.tuning},
             {"samples", {{"compared", results.samples_compared()}, {"different", results.samples_different()}}},
             {"failed_cells", results.failed_cells()}};
-  for (auto const& [name, cells] : {std::pair{"cells", &results.cells}, std::pair{"latency", &results.latency}}) {
+  for (auto const& [name, cells] : results.lists()) {
     json[name] = Json::array();
     for (GnetCell const& cell : *cells) {
       json[name].push_back(to_json(cell));

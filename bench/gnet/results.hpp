@@ -3,6 +3,7 @@
 
 #include "bench/chains/busy.hpp"
 #include "bench/chains/sample_sink.hpp"
+#include "bench/common/chart.hpp"
 #include "bench/common/spread.hpp"
 #include "profile/nf_fit.hpp"
 #include "runtime/report.hpp"
@@ -11,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace catena::bench {
@@ -24,6 +26,7 @@ struct ModeRuns {
   std::vector<double> packets_per_s;
   std::vector<double> p50_us;  ///< from rx to tx
   std::vector<double> p95_us;
+  std::vector<std::pair<double, double>> cdf_us;  ///< latency in us and percent of the packets, of all repeats together
   std::vector<runtime::PartReport> parts;  ///< in the last run
   std::uint64_t part_changes = 0;          ///< in all runs together
 };
@@ -35,7 +38,8 @@ struct GnetCell {
   std::uint32_t units = 0;        ///< compute units that the NFs share
   double offered_per_s = 0;       ///< packets; 0: as fast as the chain takes them
   std::vector<ModeRuns> modes;
-  std::vector<BusyShare> busy;  ///< of the first mode, in a run of its own; the largest first
+  std::vector<BusyShare> busy;    ///< of the first mode, in a run of its own; the largest first
+  std::vector<TimeRow> timeline;  ///< of that run
   SampleCheck outputs;          ///< of all runs, against the CPU
   std::string error;            ///< why it could not be measured
 };
@@ -63,14 +67,24 @@ struct GnetResults {
   std::vector<GnetNf> nfs;
   std::vector<GnetCell> cells;    ///< as fast as they go
   std::vector<GnetCell> latency;  ///< at a rate that every mode takes
+  std::vector<GnetCell> growing;  ///< chains of one to four NFs, scheduled, as fast as they go
   bool abandoned = false;         ///< a device never answered: the process must not tear it down
 
   std::uint64_t samples_compared() const;
   std::uint64_t samples_different() const;
   std::uint64_t failed_cells() const;
+  /// Lists of cells, by their names in results.json.
+  std::array<std::pair<const char*, std::vector<GnetCell>*>, 3> lists() {
+    return {{{"cells", &cells}, {"latency", &latency}, {"growing", &growing}}};
+  }
+  std::array<std::pair<const char*, std::vector<GnetCell> const*>, 3> lists() const {
+    return {{{"cells", &cells}, {"latency", &latency}, {"growing", &growing}}};
+  }
 };
 
-/// That of a mode; null: it was not measured.
+/// Whether each of its modes has runs, and no error has ended them.
+bool is_measured(GnetCell const& cell);
+/// That of a mode; null: it is none of the cell's.
 ModeRuns const* find(GnetCell const& cell, share::Mode mode);
 /// By how many percent `value` of `mode` is above that of `other`, repeat by repeat.
 Spread above_percent(GnetCell const& cell, share::Mode mode, share::Mode other, std::vector<double> ModeRuns::*value);

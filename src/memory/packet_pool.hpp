@@ -67,12 +67,16 @@ class PacketPool {
   /// The same for a frame elsewhere in its slot. Precondition: offset + length <= kSlotBytes.
   void set_arrived_at(std::uint32_t offset, std::uint32_t slot, std::uint32_t length, std::uint64_t index,
                       std::uint64_t arrival_ns) {
-    enter(slot, offset, length, packet::parse(this->slot(slot) + offset, length), index, arrival_ns);
+    set_arrived_at(offset, slot, length, packet::parse(this->slot(slot) + offset, length), index, arrival_ns);
   }
   /// The same for a frame that was parsed before: `layers` is what parse() says of it.
+  void set_arrived_at(std::uint32_t offset, std::uint32_t slot, std::uint32_t length, packet::Layers const& layers,
+                      std::uint64_t index, std::uint64_t arrival_ns) {
+    enter(slot, offset, length, layers, index, arrival_ns);
+  }
   void set_arrived(std::uint32_t slot, std::uint32_t length, packet::Layers const& layers, std::uint64_t index,
                    std::uint64_t arrival_ns) {
-    enter(slot, packet::kSlotHeadroom, length, layers, index, arrival_ns);
+    set_arrived_at(packet::kSlotHeadroom, slot, length, layers, index, arrival_ns);
   }
 
   std::uint32_t slots() const { return arena_->shape().slots; }

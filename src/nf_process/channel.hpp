@@ -5,6 +5,7 @@
 #include "nf_process/lines.hpp"
 
 #include <catena/core/status.hpp>
+#include <catena/packet/layers.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -24,10 +25,8 @@ struct ChannelShape {
 
   /// For units of so many packets: enough of them on the way that neither end waits for the other.
   static ChannelShape of(std::uint32_t unit_packets, bool has_lines = false);
-  /// Slots of the frames that cross with the messages: a power of two. Message number i has those from first_slot(i)
-  /// on.
+  /// Slots of the frames that cross with the messages: a power of two, enough for `depth` blocks of unit_packets.
   std::uint32_t slots() const;
-  std::uint32_t first_slot(std::uint32_t message) const { return (message & (depth - 1)) * unit_packets; }
 };
 
 /// What wakes the other process: a pair of sockets, an end for each. Whatever one does with his, nobody waits at the
@@ -38,6 +37,7 @@ void silence(int bell);
 
 /// One packet of a unit that changes hands: where its frame is, and its metadata (see packet::MetaColumns).
 struct PacketEntry {
+  packet::Layers layers;  ///< on the way to the NF, which need not have the bytes that they were read from
   std::uint32_t slot;
   std::uint16_t offset;
   std::uint16_t length;

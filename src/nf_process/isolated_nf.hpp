@@ -15,7 +15,8 @@
 namespace catena::nf_process {
 
 /// What stands in a chain for an NF that runs in a process of its own. It decides no packet: units go to the process
-/// (runtime::ProcessStage). Whatever the NF claims of itself, it is taken to read and write everything.
+/// (runtime::ProcessStage). In its chain's plan it reads and writes everything, as
+/// what it claims of itself may be another thing in its next life.
 class IsolatedNf final : public nf::Nf, public nf::Persistent {
  public:
   /// Starts the process and asks it what its NF is. Errors: as NfProcess::create().

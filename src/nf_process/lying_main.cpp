@@ -4,10 +4,13 @@
 #include "nf_process/channel.hpp"
 #include "nf_process/protocol.hpp"
 
+#include <catena/packet/slot.hpp>
+
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +30,7 @@ namespace {
 
 using namespace catena::nf_process;
 using catena::device::remote::Fd;
+using catena::device::remote::Mapping;
 using catena::device::remote::receive_frame;
 
 constexpr std::uint32_t kMaxBytes = 64U << 20;
@@ -85,9 +89,51 @@ void ask_for_file(std::uint32_t output, std::string const& name) {
 
 using Change = std::function<std::uint32_t(std::span<PacketEntry>, std::uint32_t)>;
 
+/// The slots in which packets cross, once they have come.
+std::span<std::byte>& frames() {
+  static std::span<std::byte> frames;
+  return frames;
+}
+
+/// What the process has of a packet's frame behind its headers.
+std::span<std::byte> behind_headers(PacketEntry const& entry) {
+  constexpr std::size_t kHeaders = 128;  // more than those of the packets that tests send
+  const std::size_t slot = std::size_t{entry.slot} * catena::packet::kSlotBytes;
+  return frames().subspan(slot + entry.offset + kHeaders, entry.length - kHeaders);
+}
+
+std::byte& time_to_live(PacketEntry const& entry) {
+  return frames()[std::size_t{entry.slot} * catena::packet::kSlotBytes + entry.offset + 22];
+}
+
+/// Writes wherever it can.
+std::uint32_t scribble(std::span<PacketEntry> out, std::uint32_t count) {
+  for (PacketEntry const& entry : out.first(count)) {
+    std::ranges::fill(behind_headers(entry), std::byte{0xee});
+    time_to_live(entry) = std::byte{7};
+  }
+  return count;
+}
+
 std::map<std::string, Change, std::less<>> const& lies() {
   static const std::map<std::string, Change, std::less<>> kLies{
       {"honest", [](auto /*out*/, auto count) { return count; }},
+      {"headers-peek",  // drops where it sees what it should not
+       [](auto out, auto count) {
+         for (PacketEntry& entry : out.first(count)) {
+           if (std::ranges::any_of(behind_headers(entry), [](std::byte byte) { return byte != std::byte{0}; })) {
+             entry.verdict = 2;
+           }
+         }
+         return count;
+       }},
+      {"headers-scribble", scribble},
+      {"reads-scribble", scribble},
+      {"headers-move",
+       [](auto out, auto count) {
+         --out[0].length;
+         return count;
+       }},
       {"wrong-slot",
        [](auto out, auto count) {
          out[0].slot ^= 1;
@@ -220,6 +266,17 @@ std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
+/// What it says that its NF touches: everything, unless its type names less.
+std::string started(std::string const& type) {
+  Started started;
+  if (type.starts_with("headers-")) {
+    started.touched = {catena::packet::fields(catena::packet::kIpv4Dst), catena::packet::fields(catena::packet::kIpv4Ttl)};
+  } else if (type.starts_with("reads-")) {
+    started.touched = {catena::packet::kFrameFields, catena::packet::kNoFields};
+  }
+  return to_json(started);
+}
+
 /// Claims more messages than there can be, or answers what it was not asked.
 void claim(Channel const& channel, std::uint32_t messages) {
   LaneWriter out = channel.writer_to_host(kBellFd);
@@ -235,6 +292,7 @@ void claim(Channel const& channel, std::uint32_t messages) {
 int main() {
   std::string type;
   Fd channel_fd;
+  Mapping frame_memory;
   for (;;) {
     auto frame = receive_frame(kControlFd, kMaxBytes);
     if (!frame.ok()) {
@@ -258,6 +316,13 @@ int main() {
         static_cast<void>(send(kControlFd, Call::kDescribed, said));
         break;
       }
+      case Call::kFrames:
+        if (struct stat status {}; ::fstat(frame->fd.get(), &status) == 0) {
+          auto mapped = Mapping::map(std::move(frame->fd), static_cast<std::size_t>(status.st_size));
+          frame_memory = mapped.ok() ? std::move(*mapped) : Mapping();
+          frames() = frame_memory.bytes();
+        }
+        break;
       case Call::kChannel:
         channel_fd = std::move(frame->fd);
         break;
@@ -274,7 +339,7 @@ int main() {
             static_cast<std::uint32_t>(std::strtoul(text.c_str() + text.find(begin) + begin.size(), nullptr, 10));
         const auto channel = Channel::map(
             std::move(channel_fd), ChannelShape::of(packets, text.find(R"("records":true)") != std::string::npos));
-        static_cast<void>(send(kControlFd, Call::kStarted, R"({"lines":[],"refused_rules":[]})"));
+        static_cast<void>(send(kControlFd, Call::kStarted, started(type)));
         if (!channel.ok()) {
           return 1;
         }

@@ -332,6 +332,7 @@ struct NfProcess::Impl {
         return absl::DataLossError("its process does not say whether it has started");
       }
       CATENA_ASSIGN_OR_RETURN(Started started, read_started(text_of(frame.body)));
+      life.link->crossing = Crossing(started.touched);
       const std::scoped_lock lock(mutex);
       start_lines = std::move(started.lines);
       refused_rules = std::move(started.refused_rules);

@@ -3,6 +3,7 @@
 
 #include "device/remote/socket.hpp"
 #include "nf_process/channel.hpp"
+#include "nf_process/crossing.hpp"
 #include "nf_process/protocol.hpp"
 
 #include <catena/core/status.hpp>
@@ -51,6 +52,7 @@ struct Link {
       : channel(std::move(own_channel)), frames(std::move(own_frames)) {}
   Channel channel;
   device::remote::Mapping frames;      ///< ChannelShape::slots() slots, in which packets cross
+  Crossing crossing;                   ///< what of them; set before anybody takes the link
   std::atomic<bool> is_closed{false};  ///< there are no more packets for it: it may end
   std::atomic<bool> is_gone{false};    ///< the process is no more
 };

@@ -203,12 +203,16 @@ Result<Setup> read_setup(std::string_view text) {
 }
 
 std::string to_json(Started const& started) {
-  return dump({{"lines", started.lines}, {"refused_rules", started.refused_rules}});
+  return dump({{"lines", started.lines},
+               {"refused_rules", started.refused_rules},
+               {"reads", started.touched.reads},
+               {"writes", started.touched.writes}});
 }
 
 Result<Started> read_started(std::string_view text) {
   return parsed(text, [](Json const& value) {
-    return Started{list_of(value.at("lines"), text_for_people),
+    const Touched touched{value.at("reads").get<packet::FieldSet>(), value.at("writes").get<packet::FieldSet>()};
+    return Started{touched, list_of(value.at("lines"), text_for_people),
                    list_of(value.at("refused_rules"), [](Json const& rule) {
                      std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
                      std::replace(reason.begin(), reason.end(), '\n', '?');

@@ -7,6 +7,7 @@
 #include <catena/nf/persistent.hpp>
 
 #include "nf/named_files.hpp"
+#include "nf_process/crossing.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -109,6 +110,7 @@ struct Setup {
 };
 
 struct Started {
+  Touched touched;                                                   ///< by the NF as it was configured
   std::vector<std::string> lines;                                    ///< of the start report
   std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< how many, by reason
 };

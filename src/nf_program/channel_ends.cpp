@@ -29,7 +29,7 @@ Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std:
       return absl::DataLossError("a packet came that is in no slot");
     }
     unit.slots()[unit.count++] = entry.slot;
-    pool.set_arrived_at(entry.offset, entry.slot, entry.length, entry.index, entry.arrival_ns);
+    pool.set_arrived_at(entry.offset, entry.slot, entry.length, entry.layers, entry.index, entry.arrival_ns);
     meta.verdict[entry.slot] = entry.verdict;
     meta.port[entry.slot] = entry.port;
     meta.ingress[entry.slot] = entry.ingress;
@@ -54,8 +54,9 @@ Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
   packet::MetaColumns const& meta = pool.meta();
   for (std::uint32_t i = 0; i < unit.count; ++i) {
     const std::uint32_t slot = unit.slots()[i];
-    entries[i] = {slot,           meta.offset[slot], meta.length[slot],  meta.port[slot],  meta.ingress[slot],
-                  meta.mtu[slot], reasons_[slot],    meta.verdict[slot], meta.index[slot], meta.arrival_ns[slot]};
+    entries[i] = {meta.layers[slot],  slot,           meta.offset[slot], meta.length[slot],  meta.port[slot],
+                  meta.ingress[slot], meta.mtu[slot], reasons_[slot],    meta.verdict[slot], meta.index[slot],
+                  meta.arrival_ns[slot]};
   }
   tell_counts();
   sent_ += unit.count;

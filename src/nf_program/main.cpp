@@ -213,7 +213,8 @@ Status serve() {
         if (!path.ok()) {
           return host.tell(Call::kRefused, nf_process::to_json(path.status()));
         }
-        nf_process::Started started{(*path)->instance().nf().start_report(), {}};
+        nf::Nf const& nf = (*path)->instance().nf();
+        nf_process::Started started{nf_process::Touched::of(nf.hints()), nf.start_report(), {}};
         for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of((*path)->instance()))) {
           started.refused_rules.emplace_back(reason, count);
         }

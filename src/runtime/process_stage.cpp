@@ -29,6 +29,10 @@ bool is_sound(PacketEntry const& entry) {
          (entry.mtu == 0 || entry.mtu >= packet::kMinMtu);
 }
 
+bool has_bounds_of(PacketEntry const& entry, packet::Packet const& packet) {
+  return entry.offset == packet.offset() && entry.length == packet.length();
+}
+
 }  // namespace
 
 ProcessStage::ProcessStage(nf::Instance& instance, std::uint32_t position, nf_process::NfProcess& process,
@@ -80,7 +84,10 @@ void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
     said_.assign(1, {});
     said_bytes_ = 0;
   }
-  messages_ = 0;
+  free_blocks_.clear();
+  for (std::uint32_t block = link_->channel.shape().depth; block > 0; --block) {
+    free_blocks_.push_back((block - 1) * link_->channel.shape().unit_packets);
+  }
   given_part_ = {};
   seen_.clear();
 }
@@ -175,6 +182,7 @@ bool ProcessStage::receive() {
     packets += std::max(sent_.front().unit->count, 1U);
     count(sent_.front().unit->count);
     out_->push(sent_.front().unit);
+    free_blocks_.push_back(sent_.front().first_slot);
     sent_.pop_front();
     worked = true;
   }
@@ -192,14 +200,7 @@ Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries
   }
   entries_.assign(entries.begin(), entries.end());
   const packet::Batch batch = pool_->batch(unit);
-  for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    if (entries_[i].slot != sent.first_slot + i) {
-      return absl::DataLossError("a packet is not in its slot");
-    }
-    if (is_alive(batch.meta().verdict[batch.slots()[i]]) && !is_sound(entries_[i])) {
-      return absl::DataLossError("a packet has bounds or a verdict that cannot be");
-    }
-  }
+  CATENA_RETURN_IF_ERROR(check(batch, sent.first_slot));
   CATENA_RETURN_IF_ERROR(take_lines_of(unit));
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     if (is_alive(batch.meta().verdict[batch.slots()[i]])) {
@@ -209,14 +210,52 @@ Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries
   return absl::OkStatus();
 }
 
+Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot) const {
+  const bool may_move = link_->crossing.may_move();
+  for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    PacketEntry const& entry = entries_[i];
+    if (entry.slot != first_slot + i) {
+      return absl::DataLossError("a packet is not in its slot");
+    }
+    const packet::Packet packet = batch[i];
+    if (!is_alive(static_cast<std::uint8_t>(packet.verdict()))) {
+      continue;
+    }
+    if (!is_sound(entry)) {
+      return absl::DataLossError("a packet has bounds or a verdict that cannot be");
+    }
+    if (!may_move && is_alive(entry.verdict) && !has_bounds_of(entry, packet)) {
+      return absl::DataLossError("a packet has other bounds, and its NF does not say that it writes `meta.length`");
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// What the NF may have changed, into the chain's own memory. Nobody else can change it then: what is parsed is what
+/// later NFs read.
+void ProcessStage::take_bytes(packet::Packet const& packet, PacketEntry const& entry) {
+  nf_process::Crossing const& crossing = link_->crossing;
+  std::uint32_t bytes = entry.length;
+  if (has_bounds_of(entry, packet)) {  // an answer is not among the writes that an NF announces
+    bytes = entry.verdict == static_cast<std::uint8_t>(Verdict::kReply)
+                ? crossing.bytes_to_nf(packet.layers(), packet.length())
+                : crossing.bytes_from_nf(packet.layers(), packet.length());
+  }
+  if (bytes == 0) {
+    return;
+  }
+  std::memcpy(pool_->slot(packet.slot()) + entry.offset, slot_of(entry.slot) + entry.offset, bytes);
+  packet.set_extent(entry.offset, entry.length);
+  packet.reparse();
+}
+
 void ProcessStage::decide(packet::Packet const& packet, PacketEntry const& entry) {
   ++instance_->counters().in;
-  // nobody else can change it then: what is parsed is what later NFs read
-  std::memcpy(pool_->slot(packet.slot()) + entry.offset, slot_of(entry.slot) + entry.offset, entry.length);
-  packet.set_extent(entry.offset, entry.length);
-  packet.set_port(entry.port);
-  packet.set_mtu(entry.mtu);
-  packet.reparse();
+  if (entry.verdict != static_cast<std::uint8_t>(Verdict::kDrop)) {
+    take_bytes(packet, entry);
+    packet.set_port(entry.port);
+    packet.set_mtu(entry.mtu);
+  }
   switch (static_cast<Verdict>(entry.verdict)) {
     case Verdict::kPass:
       break;
@@ -251,7 +290,8 @@ bool ProcessStage::send() {
 }
 
 std::uint32_t ProcessStage::write(memory::Unit const& unit) {
-  const std::uint32_t first_slot = link_->channel.shape().first_slot(messages_++);
+  const std::uint32_t first_slot = free_blocks_.back();
+  free_blocks_.pop_back();
   const std::span<PacketEntry> entries = to_nf_->next();
   packet::MetaColumns const& meta = pool_->meta();
   for (std::uint32_t i = 0; i < unit.count; ++i) {
@@ -259,14 +299,15 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
     // an alert of an NF before is nothing to this one, and so one that comes back is its own
     const std::uint8_t verdict =
         is_alive(meta.verdict[slot]) ? static_cast<std::uint8_t>(Verdict::kPass) : meta.verdict[slot];
-    entries[i] = {
-        first_slot + i, meta.offset[slot], meta.length[slot],    meta.port[slot], meta.ingress[slot], meta.mtu[slot], 0,
-        verdict,        meta.index[slot],  meta.arrival_ns[slot]};
+    entries[i] = {meta.layers[slot],  first_slot + i, meta.offset[slot], meta.length[slot], meta.port[slot],
+                  meta.ingress[slot], meta.mtu[slot], 0,                 verdict,           meta.index[slot],
+                  meta.arrival_ns[slot]};
   }
+  nf_process::Crossing const& crossing = link_->crossing;
   for (std::uint32_t i = 0; i < unit.count; ++i) {
     if (const std::uint32_t slot = unit.slots()[i]; is_alive(meta.verdict[slot])) {
       std::memcpy(slot_of(first_slot + i) + meta.offset[slot], pool_->slot(slot) + meta.offset[slot],
-                  meta.length[slot]);
+                  crossing.bytes_to_nf(meta.layers[slot], meta.length[slot]));
     }
   }
   to_nf_->push(unit.count);

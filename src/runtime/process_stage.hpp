@@ -50,7 +50,9 @@ class ProcessStage final : public HostStage {
   Status gather_lines();
   Status take_lines_of(memory::Unit const& unit);
   Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
+  Status check(packet::Batch const& batch, std::uint32_t first_slot) const;
   void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
+  void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   bool send();
   std::uint32_t write(memory::Unit const& unit);
   std::byte* slot_of(std::uint32_t slot) const;
@@ -83,7 +85,9 @@ class ProcessStage final : public HostStage {
   std::deque<Said> said_;  ///< about units that have not come back, the last one is not complete
   std::size_t said_bytes_ = 0;
   std::vector<nf_process::PacketEntry> entries_;  ///< of the message at hand, which nobody else can change
-  std::uint32_t messages_ = 0;                    ///< sent in this life
+  /// Blocks of slots, each for a unit, that none is in; by their first slots. What came back last is used first: it is
+  /// still in the caches.
+  std::vector<std::uint32_t> free_blocks_;
   std::vector<std::uint64_t> seen_;               ///< of the counts, in this life
   Clock::time_point closed_at_;
   std::atomic<nf_process::GpuPart> part_{};

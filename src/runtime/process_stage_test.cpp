@@ -13,6 +13,8 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace catena::runtime {
 namespace {
@@ -47,6 +49,69 @@ TEST(ProcessStage, packets_go_to_a_process_and_come_back) {
   EXPECT_EQ(report.nfs[0].in, kPackets);
   EXPECT_EQ(report.nfs[0].lines, std::vector<std::string>{"done"});
   EXPECT_EQ(report.nfs[0].process_restarts, 0);
+}
+
+using Frames = std::vector<std::vector<std::uint8_t>>;
+
+class FrameSink final : public io::Sink {
+ public:
+  explicit FrameSink(Frames& frames) : frames_(&frames) {}
+  Status send(memory::PacketPool& pool, memory::Unit& unit) override {
+    const packet::Batch batch = pool.batch(unit);
+    for (std::uint32_t i = 0; i < batch.size(); ++i) {
+      if (batch[i].verdict() != packet::Verdict::kDrop) {
+        frames_->emplace_back(batch[i].frame(), batch[i].frame() + batch[i].length());
+        ++sent_;
+      }
+    }
+    pool.release_slots(unit, 0, unit.count);
+    return absl::OkStatus();
+  }
+  Status finish() override { return absl::OkStatus(); }
+  io::SinkCounts counts() const override { return {sent_, {}}; }
+  std::string describe() const override { return "frames"; }
+
+ private:
+  Frames* frames_;
+  std::uint64_t sent_ = 0;
+};
+
+/// What comes out of a process of this type, of packets with a payload; and the report.
+std::pair<Frames, Report> frames_of(std::string const& type) {
+  Frames frames;
+  chain::RunOptions options;
+  options.processes.program = CATENA_LYING_NF;
+  options.make_sink = [&frames]() -> Result<std::unique_ptr<io::Sink>> { return std::make_unique<FrameSink>(frames); };
+  chain::ChainConfig config = chain_of(type);
+  config.rx.generator.packet_bytes = 512;
+  config.rx.generator.count = 20'000;
+  const auto session = Session::create(config, options, nf::Registry());
+  EXPECT_TRUE(session.ok()) << session.status();
+  (*session)->run().IgnoreError();
+  return {std::move(frames), (*session)->report()};
+}
+
+TEST(ProcessStage, an_nf_that_reads_headers_gets_no_byte_behind_them) {
+  const auto [frames, report] = frames_of("headers-peek");
+  EXPECT_EQ(frames.size(), 20'000U) << to_text(report);
+}
+
+TEST(ProcessStage, what_an_nf_does_not_say_that_it_writes_it_cannot_change) {
+  Frames expected = frames_of("honest").first;
+  ASSERT_EQ(expected.size(), 20'000U);
+  EXPECT_EQ(frames_of("reads-scribble").first, expected);
+  for (auto& frame : expected) {
+    frame[22] = 7;
+  }
+  EXPECT_EQ(frames_of("headers-scribble").first, expected);
+}
+
+TEST(ProcessStage, an_nf_that_says_nothing_of_lengths_cannot_change_one) {
+  const auto [frames, report] = frames_of("headers-move");
+  EXPECT_TRUE(frames.empty());
+  EXPECT_TRUE(report.accounted()) << to_text(report);
+  ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
 }
 
 class Lies : public ::testing::TestWithParam<const char*> {};
