@@ -89,6 +89,7 @@ TEST(Gnet, what_was_measured_is_not_measured_again) {
   options.wire_bytes = {256};
   options.parts = {"throughput"};
   options.quick = true;
+  options.profile_seconds = 0.5;
   options.output = (folder->path() / "out").string();
   const Result<GnetResults> first = run_gnet(options, nf::builtin_nfs(), kQuiet);
   ASSERT_TRUE(first.ok()) << first.status();
