@@ -19,6 +19,8 @@ using packet::Verdict;
 
 /// Beside the limit of a device that does not answer, for what an NF does on the CPU meanwhile.
 constexpr std::chrono::seconds kGrace{5};
+/// Packets between the one that is copied and the one whose bytes are fetched from another core's cache meanwhile.
+constexpr std::uint32_t kPrefetchAhead = 8;
 
 bool is_alive(std::uint8_t verdict) { return packet::ended(verdict) == 0; }
 
@@ -203,6 +205,10 @@ Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries
   CATENA_RETURN_IF_ERROR(check(batch, sent.first_slot));
   CATENA_RETURN_IF_ERROR(take_lines_of(unit));
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
+    if (i + kPrefetchAhead < batch.size()) {
+      PacketEntry const& later = entries_[i + kPrefetchAhead];
+      __builtin_prefetch(slot_of(later.slot) + later.offset);
+    }
     if (is_alive(batch.meta().verdict[batch.slots()[i]])) {
       decide(batch[i], entries_[i]);
     }
@@ -305,6 +311,10 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
   }
   nf_process::Crossing const& crossing = link_->crossing;
   for (std::uint32_t i = 0; i < unit.count; ++i) {
+    if (i + kPrefetchAhead < unit.count) {
+      const std::uint32_t later = unit.slots()[i + kPrefetchAhead];
+      __builtin_prefetch(pool_->slot(later) + meta.offset[later]);
+    }
     if (const std::uint32_t slot = unit.slots()[i]; is_alive(meta.verdict[slot])) {
       std::memcpy(slot_of(first_slot + i) + meta.offset[slot], pool_->slot(slot) + meta.offset[slot],
                   crossing.bytes_to_nf(meta.layers[slot], meta.length[slot]));
