@@ -2,6 +2,7 @@
 #include "chain/chain_file.hpp"
 
 #include "chain/findings.hpp"
+#include "chain/isolation_keys.hpp"
 #include "chain/keys.hpp"
 #include "chain/shared_ports.hpp"
 #include "io/interface.hpp"
@@ -9,7 +10,6 @@
 
 #include <catena/core/text.hpp>
 
-#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -151,76 +151,6 @@ Result<Unseen> read_unseen(FileSection& section, Unseen unseen) {
   return unseen;
 }
 
-Status read_container(FileSection& section, NfConfig& nf) {
-  CATENA_ASSIGN_OR_RETURN(std::string named, section.text("container"));
-  named = (std::filesystem::path(section.config().file()).parent_path() / named).string();
-  std::error_code error;
-  if (!std::filesystem::is_directory(named, error)) {
-    return section.config().error("container",
-                                  concat("'container': ", named, " is no folder; unpack the image into one"));
-  }
-  nf.container = std::filesystem::canonical(named, error).string();
-  if (nf.container.empty() || nf.container == "/") {
-    return section.config().error(
-        "container", concat("'container': ", named, " is this machine's own root; write `isolation: process`"));
-  }
-  return absl::OkStatus();
-}
-
-/// What a process is to have: a section of `isolation`.
-Status read_process(FileSection section, NfConfig& nf) {
-  nf.isolation = Isolation::kProcess;
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t memory_mb, section.integer("memory_mb"));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t cpus, section.integer("cpus"));
-  nf.memory_mb = static_cast<std::uint32_t>(memory_mb);
-  nf.cpus = static_cast<std::uint32_t>(cpus);
-  return section.has("container") ? read_container(section, nf) : absl::OkStatus();
-}
-
-/// Where the NF runs. A plug-in is never loaded by who reads a chain file.
-Status read_isolation(FileSection& entry, NfConfig& nf) {
-  const bool is_plugin = entry.has("plugin");
-  nf.isolation = is_plugin ? Isolation::kProcess : Isolation::kOfRun;
-  if (!entry.has("isolation")) {
-    return absl::OkStatus();
-  }
-  if (!entry.is_word("isolation")) {
-    CATENA_ASSIGN_OR_RETURN(FileSection section, entry.section("isolation"));
-    return read_process(std::move(section), nf);
-  }
-  CATENA_ASSIGN_OR_RETURN(const std::string word, entry.text("isolation"));
-  if (is_plugin && word == "none") {
-    return entry.config().error("isolation",
-                                "'isolation' is none, and a plugin runs in a process of its own: write `isolation: "
-                                "process`, or nothing; `--nf-path` is for NFs that the program itself is to load");
-  }
-  nf.isolation = word == "process" ? Isolation::kProcess : Isolation::kNone;
-  return absl::OkStatus();
-}
-
-/// An absolute name means a file of the container, where there is one.
-Status read_plugin(FileSection& entry, NfConfig& nf) {
-  if (!entry.has("plugin")) {
-    return absl::OkStatus();
-  }
-  std::error_code error;
-  CATENA_ASSIGN_OR_RETURN(nf.plugin, entry.text("plugin"));
-  nf.has_plugin_inside = !nf.container.empty() && nf.plugin.starts_with('/');
-  if (nf.has_plugin_inside) {
-    nf.plugin = std::filesystem::path(nf.plugin).lexically_normal().string();
-    return std::filesystem::is_regular_file(nf.plugin_here(), error)
-               ? absl::OkStatus()
-               : entry.config().error(
-                     "plugin", concat("'plugin': there is no file ", nf.plugin, " in the container ", nf.container));
-  }
-  CATENA_ASSIGN_OR_RETURN(const std::string named, entry.config().path("plugin"));
-  if (!std::filesystem::is_regular_file(named, error)) {
-    return entry.config().error("plugin", concat("'plugin': ", named, " is no regular file"));
-  }
-  nf.plugin = std::filesystem::absolute(named, error).lexically_normal().string();
-  return absl::OkStatus();
-}
-
 /// But for where it runs, which a process of an NF need not know: it does not see all that other entries name.
 Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const std::string name, entry.text("name"));
@@ -314,7 +244,7 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   std::set<std::string> names;
   for (FileSection& entry : entries) {
     CATENA_ASSIGN_OR_RETURN(NfConfig nf, read_nf(entry, unseen));
-    CATENA_RETURN_IF_ERROR(read_isolation(entry, nf));
+    CATENA_RETURN_IF_ERROR(read_isolation(entry, chain.nfs, nf));
     CATENA_RETURN_IF_ERROR(read_plugin(entry, nf));
     if (!names.insert(nf.name).second) {
       findings.add(entry.config().error("name", concat("two NFs are named '", nf.name, "'; names must differ")));
@@ -379,6 +309,21 @@ void set_default_isolation(ChainConfig& config, Isolation isolation) {
   for (NfConfig& nf : config.nfs) {
     nf.isolation = nf.isolation == Isolation::kOfRun ? isolation : nf.isolation;
   }
+}
+
+NfGroup group_of(ChainConfig const& config, std::size_t nf) {
+  NfGroup group{nf, nf + 1};
+  std::string const& name = config.nfs[nf].group;
+  const auto is_in_it = [&](std::size_t other) {
+    return !name.empty() && config.nfs[nf].isolation == Isolation::kProcess && config.nfs[other].group == name;
+  };
+  while (group.first > 0 && is_in_it(group.first - 1)) {
+    --group.first;
+  }
+  while (group.end < config.nfs.size() && is_in_it(group.end)) {
+    ++group.end;
+  }
+  return group;
 }
 
 Result<NfConfig> parse_nf(std::string_view text, std::string const& file, std::string_view name) {

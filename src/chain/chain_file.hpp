@@ -44,6 +44,9 @@ enum class Isolation {
 /// its own.
 inline constexpr std::uint32_t kProcessMemoryMb = 6144;
 
+/// NFs that may have one process together.
+inline constexpr std::size_t kMaxGroupNfs = 32;
+
 /// One entry of `nfs:`.
 struct NfConfig {
   std::string name;
@@ -61,6 +64,7 @@ struct NfConfig {
   bool is_auto = false;            ///< `on: auto`: place() decides `on`, which is kCpu until then
   std::uint32_t memory_mb = kProcessMemoryMb;  ///< private memory of its process
   std::uint32_t cpus = 0;                      ///< that its process runs on; 0: on any
+  std::string group = {};  ///< neighbours in the chain of the same group have one process; empty: it has its own
 
   /// Where the plug-in is for this process.
   std::string plugin_here() const { return has_plugin_inside ? container + plugin : plugin; }
@@ -103,6 +107,15 @@ struct ChainConfig {
 
 /// Queues of units that a shard may need: in front of each NF and behind it, where each changes hands.
 constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.nfs.size(); }
+
+/// NFs of a chain that have one process, by position: from `first` on, before `end`.
+struct NfGroup {
+  std::size_t first = 0;
+  std::size_t end = 0;
+};
+
+/// The NFs that NF `nf` has its process with, itself among them; alone where it has one of its own, or none.
+NfGroup group_of(ChainConfig const& config, std::size_t nf);
 
 /// Reads a chain file. The NFs' own configurations are read later, when the NFs are made. Every error is
 /// `file:line:column: ...` and names the key, the value and what is allowed.

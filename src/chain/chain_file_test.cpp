@@ -13,7 +13,10 @@
 namespace catena::chain {
 namespace {
 
+using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 constexpr char kGood[] = R"(apiVersion: catena/v1
 kind: Chain
@@ -104,6 +107,52 @@ TEST(ChainFile, a_plugin_runs_in_a_process_of_its_own_and_needs_no_type) {
               HasSubstr("c.yaml:7:51: 'isolation' is none, and a plugin runs in a process of its own"));
   EXPECT_THAT(std::string(parse(", plugin: no.so").status().message()), HasSubstr("there is no file"));
   EXPECT_THAT(std::string(parse("").status().message()), HasSubstr("missing key 'type'"));
+}
+
+/// A chain of NFs with these values of `isolation`, in lines 8 and following.
+Result<ChainConfig> isolated_as(std::vector<std::string> const& values) {
+  std::string text =
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {name: a}\nspec:\n  rx: {generator: {}}\n  tx: null\n  nfs:\n";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    text += concat("    - {name: n", i, ", type: remark, isolation: ", values[i], "}\n");
+  }
+  return parse_chain(text, "c.yaml");
+}
+
+TEST(ChainFile, neighbours_of_one_group_have_one_process) {
+  const Result<ChainConfig> chain =
+      isolated_as({"process", "{group: dpi}", "{group: dpi}", "{group: other}", "none", "{cpus: 1}"});
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(chain->nfs[1].isolation, Isolation::kProcess);
+  EXPECT_EQ(chain->nfs[1].group, "dpi");
+  std::vector<std::pair<std::size_t, std::size_t>> groups;
+  for (std::size_t nf = 0; nf < chain->nfs.size(); ++nf) {
+    const NfGroup group = group_of(*chain, nf);
+    groups.emplace_back(group.first, group.end);
+  }
+  EXPECT_THAT(groups, ElementsAre(Pair(0, 1), Pair(1, 3), Pair(1, 3), Pair(3, 4), Pair(4, 5), Pair(5, 6)));
+}
+
+TEST(ChainFile, a_group_that_cannot_be_is_refused_and_told_what_to_write) {
+  const auto error_of = [](std::vector<std::string> const& values) {
+    return std::string(isolated_as(values).status().message());
+  };
+  EXPECT_THAT(error_of({"{group: dpi}", "process", "{group: dpi}"}),
+              AllOf(HasSubstr("c.yaml:10:52: 'group' is dpi, as that of NF 'n0', and 'n1' is between them"),
+                    HasSubstr("move this one next to 'n0', or write another name")));
+  EXPECT_THAT(error_of({"{group: dpi}", "{group: dpi, memory_mb: 100}"}),
+              AllOf(HasSubstr("c.yaml:9:"), HasSubstr("'memory_mb' is 100"),
+                    HasSubstr("which has 6144; write `memory_mb: 6144`")));
+  EXPECT_THAT(error_of({"{group: dpi, cpus: 2}", "{group: dpi}"}),
+              AllOf(HasSubstr("c.yaml:9:52: no 'cpus'"), HasSubstr("write `cpus: 2` at each of its NFs")));
+  const std::string folder = ::testing::TempDir();
+  EXPECT_THAT(error_of({"{group: dpi}", concat("{group: dpi, container: ", folder, "}")}),
+              AllOf(HasSubstr("c.yaml:9:"), HasSubstr("'container' is")));
+  EXPECT_THAT(error_of({concat("{group: dpi, container: ", folder, "}"), "{group: dpi}"}), HasSubstr("no 'container'"));
+  EXPECT_THAT(error_of({"{group: a b}"}), HasSubstr("c.yaml:8:"));
+  EXPECT_TRUE(isolated_as(std::vector<std::string>(kMaxGroupNfs, "{group: dpi}")).ok());
+  EXPECT_THAT(error_of(std::vector<std::string>(kMaxGroupNfs + 1, "{group: dpi}")),
+              HasSubstr("c.yaml:40:52: 'group' is dpi, as those of 32 NFs"));
 }
 
 TEST(ChainFile, a_chain_is_of_a_tenant_with_its_name_unless_it_says_another) {

@@ -179,6 +179,9 @@ constexpr std::array kIsolation{
     number("memory_mb", "megabytes of memory that the NF's process may have for itself; it ends where it needs more",
            "6144", 64, 1 << 20),
     number("cpus", "CPUs that the NF's process runs on; 0: on any", "0", 0, 1024),
+    Key{.name = "group",
+        .kind = kName,
+        .help = "neighbours in the chain of the same group share one process, into which a packet is copied once"},
 };
 
 constexpr std::array kNf{
@@ -209,9 +212,10 @@ constexpr std::array kNf{
         .words = kPassOrDrop},
     Key{.name = "isolation",
         .kind = kSection,
-        .help = "none: in the chain's own process; process: in a sandboxed one that has its packets and nothing else; "
-                "a section: in such a one, with another root file system or bounds; default: process for a plugin and "
-                "in a service, else none",
+        .help =
+            "none: in the chain's own process; process: in a sandboxed one that has its packets and nothing else; "
+            "a section: in such a one, with another root file system or bounds, or shared with neighbours; default: "
+            "process for a plugin and in a service, else none",
         .words = kIsolations,
         .keys = kIsolation},
     number(

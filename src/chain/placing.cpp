@@ -70,8 +70,9 @@ class Placing {
  private:
   Status add(NfConfig const& entry);
   Status add_on_gpu(NfConfig entry, nf::Instance& instance, std::string& note);
-  Status plan_apart(NfConfig entry, nf::Instance& instance);
+  Result<plan::PlacedNf> planned_apart(NfConfig entry, nf::Instance& instance) const;
   Result<std::vector<NfMoves>> price(share::OnGpu const& on_gpu) const;
+  Status price_process(NfGroup const& group, share::OnGpu const& on_gpu, std::vector<NfMoves>& moves) const;
   std::string note_of(std::size_t nf, share::Reason reason) const;
 
   ChainConfig const* config_;
@@ -82,8 +83,10 @@ class Placing {
   // one of each NF
   std::vector<std::unique_ptr<nf::Instance>> instances_;
   std::vector<share::NfOptions> options_;
-  std::vector<std::string> notes_;             ///< why it cannot be on the gpu; else empty
-  std::vector<std::optional<NfMoves>> alone_;  ///< of NFs whose process has a plan of its own, on the gpu
+  std::vector<std::string> notes_;  ///< why it cannot be on the gpu; else empty
+  // of NFs whose process has a plan of its own
+  std::vector<std::optional<plan::PlacedNf>> apart_on_cpu_;
+  std::vector<std::optional<plan::PlacedNf>> apart_on_gpu_;  ///< where it may be there
 
   plan::PlanInput on_cpu_;  ///< with every NF on the CPU, but for those fixed on the gpu
   plan::PlanInput on_gpu_;  ///< with every NF on the gpu that may be there
@@ -94,7 +97,8 @@ Status Placing::add(NfConfig const& entry) {
   instances_.push_back(nullptr);
   share::NfOptions& options = options_.emplace_back();
   std::string& note = notes_.emplace_back();
-  alone_.emplace_back();
+  apart_on_cpu_.emplace_back();
+  apart_on_gpu_.emplace_back();
   const nf::NamedFiles files;
   if (!entry.plugin.empty()) {
     instances_.back() = stand_in_for_plugin(entry);
@@ -108,6 +112,11 @@ Status Placing::add(NfConfig const& entry) {
   }
   options.latency_limit_ns = 1000.0 * entry.latency_limit_us;
   CATENA_RETURN_IF_ERROR(add_nf(entry, *instances_.back(), on_cpu_).status());
+  if (entry.isolation == Isolation::kProcess) {
+    NfConfig on_cpu = entry;
+    on_cpu.on = Processor::kCpu;
+    CATENA_ASSIGN_OR_RETURN(apart_on_cpu_.back(), planned_apart(std::move(on_cpu), *instances_.back()));
+  }
   if (note.empty()) {
     CATENA_RETURN_IF_ERROR(add_on_gpu(entry, *instances_.back(), note));
   }
@@ -132,8 +141,14 @@ Status Placing::add_on_gpu(NfConfig entry, nf::Instance& instance, std::string& 
     return absl::OkStatus();
   }
   entry.on = Processor::kGpu;
-  Status status = entry.isolation == Isolation::kProcess ? plan_apart(std::move(entry), instance)
-                                                         : add_nf(entry, instance, on_gpu_).status();
+  Status status;
+  if (entry.isolation == Isolation::kProcess) {
+    Result<plan::PlacedNf> planned = planned_apart(std::move(entry), instance);
+    status = planned.status();
+    apart_on_gpu_.back() = planned.ok() ? std::optional(*std::move(planned)) : std::nullopt;
+  } else {
+    status = add_nf(entry, instance, on_gpu_).status();
+  }
   if (is_auto) {
     note = std::string(status.message());
     return absl::OkStatus();
@@ -141,13 +156,27 @@ Status Placing::add_on_gpu(NfConfig entry, nf::Instance& instance, std::string& 
   return status;
 }
 
-/// What an NF moves that is alone in its process.
-Status Placing::plan_apart(NfConfig entry, nf::Instance& instance) {
+/// The NF as its process has it, for which a plan can be made.
+Result<plan::PlacedNf> Placing::planned_apart(NfConfig entry, nf::Instance& instance) const {
   entry.isolation = Isolation::kNone;
   plan::PlanInput input = apart_;
   CATENA_RETURN_IF_ERROR(add_nf(entry, instance, input).status());
+  CATENA_RETURN_IF_ERROR(plan::make_plan(input).status());
+  return std::move(input.nfs.front());
+}
+
+/// What the NFs of one process move, by the plan that it makes for them.
+Status Placing::price_process(NfGroup const& group, share::OnGpu const& on_gpu, std::vector<NfMoves>& moves) const {
+  plan::PlanInput input = apart_;
+  for (std::size_t nf = group.first; nf < group.end; ++nf) {
+    input.nfs.push_back(on_gpu[nf] && apart_on_gpu_[nf] ? *apart_on_gpu_[nf] : *apart_on_cpu_[nf]);
+  }
   CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(input));
-  alone_.back() = moves_of(*plan.nfs.front().step);
+  for (std::size_t nf = group.first; nf < group.end; ++nf) {
+    if (auto const& step = plan.nfs[nf - group.first].step; step) {
+      moves[nf] = moves_of(*step);
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -158,11 +187,12 @@ Result<std::vector<NfMoves>> Placing::price(share::OnGpu const& on_gpu) const {
   }
   CATENA_ASSIGN_OR_RETURN(const plan::Plan plan, plan::make_plan(input));
   std::vector<NfMoves> moves(on_gpu.size());
-  for (std::size_t i = 0; i < on_gpu.size(); ++i) {
-    if (on_gpu[i] && alone_[i]) {
-      moves[i] = *alone_[i];
-    } else if (plan.nfs[i].step) {
-      moves[i] = moves_of(*plan.nfs[i].step);
+  for (NfGroup group{}; group.first < on_gpu.size(); group.first = group.end) {
+    group = group_of(*config_, group.first);
+    if (apart_on_cpu_[group.first]) {
+      CATENA_RETURN_IF_ERROR(price_process(group, on_gpu, moves));
+    } else if (plan.nfs[group.first].step) {
+      moves[group.first] = moves_of(*plan.nfs[group.first].step);
     }
   }
   return moves;

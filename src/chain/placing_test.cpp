@@ -185,6 +185,20 @@ TEST(Placing, an_nf_in_a_process_is_priced_by_a_plan_of_its_own) {
   EXPECT_LT(one->nfs[1].gpu_ns, other->nfs[1].gpu_ns) << "the second finds it on the device";
 }
 
+TEST(Placing, nfs_of_one_process_are_priced_by_one_plan) {
+  ChainConfig together = chain_of(kTwo);
+  ChainConfig grouped = together;
+  grouped.nfs[0].isolation = grouped.nfs[1].isolation = Isolation::kProcess;
+  grouped.nfs[0].group = grouped.nfs[1].group = "g";
+  const SyncOptions sync = costs(together, 500, 1000);
+  const auto one = place(together, sync, gpu(8), registry());
+  const auto other = place(grouped, sync, gpu(8), registry());
+  ASSERT_TRUE(one.ok() && other.ok()) << one.status() << other.status();
+  EXPECT_EQ(grouped.nfs[1].on, Processor::kGpu);
+  EXPECT_EQ(one->nfs[0].gpu_ns, other->nfs[0].gpu_ns);
+  EXPECT_EQ(one->nfs[1].gpu_ns, other->nfs[1].gpu_ns) << "the second finds it on the device";
+}
+
 TEST(Placing, says_all_that_is_wrong_with_the_chain) {
   ChainConfig config = chain_of("    - {name: a, type: nothing, on: auto}\n    - {name: b, type: naught, on: auto}\n");
   const Status status = place(config, {}, gpu(8), registry()).status();

@@ -25,11 +25,16 @@ struct alignas(PacketEntry) MessageHead {
   std::atomic<std::uint32_t> packets;
 };
 
-struct Heads {
-  LaneHead lanes[2];
-  alignas(64) SharedCounts counts;
+/// Of one NF.
+struct alignas(64) NfHead {
+  SharedCounts counts;
   alignas(64) std::atomic<std::uint64_t> given_part;
   std::atomic<std::uint64_t> taken_part;
+};
+
+struct Heads {
+  LaneHead lanes[2];
+  NfHead nfs[kMaxNfs];
   LineRingHead lines;
 };
 
@@ -141,22 +146,22 @@ Result<Channel> Channel::map(Fd fd, ChannelShape shape) {
   return Channel(std::move(memory), shape);
 }
 
-SharedCounts& Channel::counts() const { return memory_.as<Heads>().counts; }
+SharedCounts& Channel::counts(std::size_t nf) const { return memory_.as<Heads>().nfs[nf].counts; }
 
-void Channel::give_part(GpuPart part) const {
-  memory_.as<Heads>().given_part.store(std::bit_cast<std::uint64_t>(part), std::memory_order_relaxed);
+void Channel::give_part(std::size_t nf, GpuPart part) const {
+  memory_.as<Heads>().nfs[nf].given_part.store(std::bit_cast<std::uint64_t>(part), std::memory_order_relaxed);
 }
 
-GpuPart Channel::given_part() const {
-  return std::bit_cast<GpuPart>(memory_.as<Heads>().given_part.load(std::memory_order_relaxed));
+GpuPart Channel::given_part(std::size_t nf) const {
+  return std::bit_cast<GpuPart>(memory_.as<Heads>().nfs[nf].given_part.load(std::memory_order_relaxed));
 }
 
-void Channel::take_part(GpuPart part) const {
-  memory_.as<Heads>().taken_part.store(std::bit_cast<std::uint64_t>(part), std::memory_order_relaxed);
+void Channel::take_part(std::size_t nf, GpuPart part) const {
+  memory_.as<Heads>().nfs[nf].taken_part.store(std::bit_cast<std::uint64_t>(part), std::memory_order_relaxed);
 }
 
-GpuPart Channel::taken_part() const {
-  return std::bit_cast<GpuPart>(memory_.as<Heads>().taken_part.load(std::memory_order_relaxed));
+GpuPart Channel::taken_part(std::size_t nf) const {
+  return std::bit_cast<GpuPart>(memory_.as<Heads>().nfs[nf].taken_part.load(std::memory_order_relaxed));
 }
 
 LineRingHead& Channel::line_head() const { return memory_.as<Heads>().lines; }

@@ -17,6 +17,9 @@
 /// NFs in processes of their own: what both ends share, and the end that trusts nobody.
 namespace catena::nf_process {
 
+/// NFs of one process, at most.
+inline constexpr std::size_t kMaxNfs = 32;
+
 /// How large the messages of a channel are, and how many of each direction may be on their way.
 struct ChannelShape {
   std::uint32_t unit_packets = 0;
@@ -44,13 +47,15 @@ struct PacketEntry {
   std::uint16_t port;
   std::uint16_t ingress;
   std::uint16_t mtu;
-  std::uint16_t reason;  ///< of a packet that the NF dropped: as nf::Outcome::drop() takes it
+  std::uint16_t reason;  ///< of a packet that was dropped: as nf::Outcome::drop() takes it
   std::uint8_t verdict;
+  std::uint8_t nf;       ///< of a packet that was dropped or is a reply: number of the NF that did it
+  std::uint32_t alerts;  ///< bit i: NF number i raised one
   std::uint64_t index;
   std::uint64_t arrival_ns;
 };
 
-/// What the NF has counted since its process began, as nf::Counters.
+/// What an NF has counted since its process began, as nf::Counters.
 struct SharedCounts {
   std::atomic<std::uint64_t> processed;
   std::atomic<std::uint64_t> unsupported;
@@ -139,12 +144,13 @@ class Channel {
   LaneReader reader_of_nf(int bell) const { return {head(0), messages(0), shape_, bell}; }
   LaneWriter writer_to_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
   LaneReader reader_of_host(int bell) const { return {head(1), messages(1), shape_, bell}; }
-  SharedCounts& counts() const;
-  /// Which part the NF has: what who started it says, and what the NF says it has taken. Any thread.
-  void give_part(GpuPart part) const;
-  GpuPart given_part() const;
-  void take_part(GpuPart part) const;
-  GpuPart taken_part() const;
+  // Of NF number `nf` of the process, below kMaxNfs.
+  SharedCounts& counts(std::size_t nf) const;
+  /// Which part it has: what who started it says, and what the NF says it has taken. Any thread.
+  void give_part(std::size_t nf, GpuPart part) const;
+  GpuPart given_part(std::size_t nf) const;
+  void take_part(std::size_t nf, GpuPart part) const;
+  GpuPart taken_part(std::size_t nf) const;
   // Precondition: the shape has lines.
   LineWriter line_writer() const { return {line_head(), line_ring()}; }
   LineReader line_reader() const { return {line_head(), line_ring()}; }

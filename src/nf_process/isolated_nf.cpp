@@ -8,18 +8,17 @@
 
 namespace catena::nf_process {
 
-Result<std::unique_ptr<IsolatedNf>> IsolatedNf::create(ProcessOptions options) {
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<NfProcess> process, NfProcess::create(std::move(options)));
-  return std::unique_ptr<IsolatedNf>(new IsolatedNf(std::move(process)));
-}
-
-IsolatedNf::IsolatedNf(std::unique_ptr<NfProcess> process) : process_(std::move(process)) {
-  Described const& described = process_->described();
-  for (auto const& [name, help] : described.drop_reasons) {
+IsolatedNf::IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, Described const& described)
+    : process_(std::move(process)),
+      number_(number),
+      reason_texts_(described.drop_reasons),
+      type_(described.type),
+      help_(described.help) {
+  for (auto const& [name, help] : reason_texts_) {
     reasons_.push_back({name, help});
   }
-  descriptor_.type = described.type;
-  descriptor_.help = described.help;
+  descriptor_.type = type_;
+  descriptor_.help = help_;
   descriptor_.drop_reasons = reasons_;
   descriptor_.needs = 0;
   descriptor_.refuses = 0;
@@ -28,6 +27,9 @@ IsolatedNf::IsolatedNf(std::unique_ptr<NfProcess> process) : process_(std::move(
 }
 
 Status IsolatedNf::start(nf::RunContext const& context) {
+  if (number_ != 0) {
+    return absl::OkStatus();
+  }
   setup_.context = context;
   return process_->start(setup_);
 }
@@ -38,9 +40,11 @@ void IsolatedNf::compute(packet::Batch const& /*batch*/, std::span<const std::by
                          std::span<std::byte> /*results*/) {}
 
 std::vector<std::string> IsolatedNf::start_report() const {
+  const std::string where = process_->group().empty() ? "in a process of its own"
+                                                      : concat("in the process of group '", process_->group(), "'");
   std::vector<std::string> lines{
-      concat("in a process of its own, number ", process_->pid(), setup_.on_gpu ? ", on gpu" : ", on cpu")};
-  const std::vector<std::string> own = process_->start_lines();
+      concat(where, ", number ", process_->pid(), process_->setup().nfs[number_].on_gpu ? ", on gpu" : ", on cpu")};
+  const std::vector<std::string> own = process_->start_lines(number_);
   lines.insert(lines.end(), own.begin(), own.end());
   return lines;
 }

@@ -7,6 +7,7 @@
 #include <catena/nf/nf.hpp>
 #include <catena/nf/persistent.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,34 +15,38 @@
 
 namespace catena::nf_process {
 
-/// What stands in a chain for an NF that runs in a process of its own. It decides no packet: units go to the process
-/// (runtime::ProcessStage). In its chain's plan it reads and writes everything, as
-/// what it claims of itself may be another thing in its next life.
+/// What stands in a chain for an NF that runs in another process, alone or with neighbours. It decides no packet: units
+/// go to the process (runtime::ProcessStage). In its chain's plan it reads and writes everything, as what it claims of
+/// itself may be another thing in its next life.
 class IsolatedNf final : public nf::Nf, public nf::Persistent {
  public:
-  /// Starts the process and asks it what its NF is. Errors: as NfProcess::create().
-  static Result<std::unique_ptr<IsolatedNf>> create(ProcessOptions options);
+  /// Number `number` of the NFs of `process`, which has just said that it is `described`.
+  IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, Described const& described);
 
   /// Of this NF: what the process said of it. Lives as long as this.
   nf::Descriptor const& descriptor() const { return descriptor_; }
-  /// What the process is to make its NF of; before start().
-  void prepare(Setup setup) { setup_ = std::move(setup); }
   NfProcess& process() { return *process_; }
+  /// Of this NF among those of its process.
+  std::size_t number() const { return number_; }
+  /// What the process is to make its NFs of; before start(), and for number 0 alone.
+  void prepare(Setup setup) { setup_ = std::move(setup); }
 
-  /// The process makes the NF. Errors: the NF's own.
+  /// The process makes its NFs, where this is number 0. Errors: the NFs' own.
   Status start(nf::RunContext const& context) override;
   nf::Hints hints() const override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
-  Status finish() override { return process_->ended(); }
+  Status finish() override { return process_->ended(number_); }
   std::vector<std::string> start_report() const override;
-  std::vector<std::string> end_report() const override { return process_->end_lines(); }
-  std::vector<nf::Statistic> statistics() const override { return process_->statistics(); }
+  std::vector<std::string> end_report() const override { return process_->end_lines(number_); }
+  std::vector<nf::Statistic> statistics() const override { return process_->statistics(number_); }
 
  private:
-  explicit IsolatedNf(std::unique_ptr<NfProcess> process);
-
-  std::unique_ptr<NfProcess> process_;
+  std::shared_ptr<NfProcess> process_;
+  std::size_t number_;
+  std::vector<std::pair<std::string, std::string>> reason_texts_;  ///< what reasons_ refers to
   std::vector<nf::DropReason> reasons_;
+  std::string type_;
+  std::string help_;
   nf::Descriptor descriptor_;
   Setup setup_;
 };

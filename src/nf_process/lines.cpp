@@ -22,7 +22,8 @@ struct LineHead {
   std::uint32_t bytes;
   std::uint64_t packet;
   std::int32_t reason;
-  std::uint32_t verdict;
+  std::uint16_t verdict;
+  std::uint16_t nf;
 };
 
 struct Parts {
@@ -31,15 +32,19 @@ struct Parts {
 };
 
 Parts parts_of(Line const& line) {
-  if (auto const* record = std::get_if<nf::RecordLine>(&line)) {
-    return {{Kind::kRecord, static_cast<std::uint32_t>(record->fields.size()), record->packet, record->reason,
-             static_cast<std::uint32_t>(record->verdict)},
-            record->fields};
+  if (auto const* record = std::get_if<RecordOf>(&line)) {
+    nf::RecordLine const& of = record->line;
+    return {{Kind::kRecord, static_cast<std::uint32_t>(of.fields.size()), of.packet, of.reason,
+             static_cast<std::uint16_t>(of.verdict), static_cast<std::uint16_t>(record->nf)},
+            of.fields};
   }
-  if (auto const* alert = std::get_if<nf::AlertLine>(&line)) {
-    return {{Kind::kAlert, static_cast<std::uint32_t>(alert->alert.size()), alert->packet, 0, 0}, alert->alert};
+  if (auto const* alert = std::get_if<AlertOf>(&line)) {
+    nf::AlertLine const& of = alert->line;
+    return {{Kind::kAlert, static_cast<std::uint32_t>(of.alert.size()), of.packet, 0, 0,
+             static_cast<std::uint16_t>(alert->nf)},
+            of.alert};
   }
-  return {{Kind::kEndOfUnit, 0, 0, 0, 0}, {}};
+  return {{Kind::kEndOfUnit, 0, 0, 0, 0, 0}, {}};
 }
 
 /// `bytes` from or to the ring, whose end is followed by its beginning.
@@ -114,16 +119,16 @@ Result<std::optional<Line>> LineReader::next() {
     case Kind::kEndOfUnit:
       return Line(EndOfUnit{});
     case Kind::kRecord:
-      if (head.verdict > static_cast<std::uint32_t>(packet::Verdict::kReply) || !are_record_fields(text)) {
+      if (head.verdict > static_cast<std::uint16_t>(packet::Verdict::kReply) || !are_record_fields(text)) {
         break;
       }
       return Line(
-          nf::RecordLine{head.packet, static_cast<packet::Verdict>(head.verdict), head.reason, std::move(text)});
+          RecordOf{head.nf, {head.packet, static_cast<packet::Verdict>(head.verdict), head.reason, std::move(text)}});
     case Kind::kAlert:
       if (!is_alert(text)) {
         break;
       }
-      return Line(nf::AlertLine{head.packet, std::move(text)});
+      return Line(AlertOf{head.nf, {head.packet, std::move(text)}});
   }
   return absl::DataLossError("a line about a packet is none");
 }

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <variant>
 
-/// The lines about packets (`--record` and `--eve`) that an NF's process gives beside its units: a ring of bytes in the
+/// The lines about packets (`--record` and `--eve`) that NFs of a process give beside its units: a ring of bytes in the
 /// channel's memory. Those of a unit come before it, and behind them its end.
 namespace catena::nf_process {
 
@@ -24,7 +24,16 @@ inline constexpr std::uint32_t kMaxLineBytes = 64U << 10;
 inline constexpr std::size_t kLineRingBytes = std::size_t{1} << 20;
 
 struct EndOfUnit {};
-using Line = std::variant<EndOfUnit, nf::RecordLine, nf::AlertLine>;
+/// A line of NF number `nf` of the process.
+struct RecordOf {
+  std::uint32_t nf;
+  nf::RecordLine line;
+};
+struct AlertOf {
+  std::uint32_t nf;
+  nf::AlertLine line;
+};
+using Line = std::variant<EndOfUnit, RecordOf, AlertOf>;
 
 /// What both ends share in front of the ring.
 struct alignas(64) LineRingHead {

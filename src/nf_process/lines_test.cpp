@@ -26,8 +26,10 @@ class Lines : public ::testing::Test {
   std::vector<std::byte> ring_ = std::vector<std::byte>(kLineRingBytes);
 };
 
-nf::RecordLine record(std::uint64_t packet, std::string fields) {
-  return {packet, packet::Verdict::kDrop, 3, std::move(fields)};
+constexpr std::uint32_t kNf = 31;
+
+RecordOf record(std::uint64_t packet, std::string fields) {
+  return {kNf, {packet, packet::Verdict::kDrop, 3, std::move(fields)}};
 }
 
 TEST_F(Lines, come_as_they_were_written_round_the_ring) {
@@ -36,14 +38,17 @@ TEST_F(Lines, come_as_they_were_written_round_the_ring) {
   const std::string text = concat("\"text\":\"", std::string(9000, 'x'), "\"");
   for (std::uint64_t packet = 0; packet < 1000; ++packet) {  // some nine times round
     ASSERT_TRUE(writes.write(record(packet, text)).value());
-    ASSERT_TRUE(writes.write(nf::AlertLine{packet, "{\"action\":\"allowed\"}"}).value());
+    ASSERT_TRUE(writes.write(AlertOf{2, {packet, "{\"action\":\"allowed\"}"}}).value());
     ASSERT_TRUE(writes.write(EndOfUnit{}).value());
-    const auto first = std::get<nf::RecordLine>(*reads.next().value());
-    EXPECT_EQ(first.packet, packet);
-    EXPECT_EQ(first.verdict, packet::Verdict::kDrop);
-    EXPECT_EQ(first.reason, 3);
-    ASSERT_EQ(first.fields, text);
-    EXPECT_EQ(std::get<nf::AlertLine>(*reads.next().value()).alert, "{\"action\":\"allowed\"}");
+    const auto first = std::get<RecordOf>(*reads.next().value());
+    EXPECT_EQ(first.nf, kNf);
+    EXPECT_EQ(first.line.packet, packet);
+    EXPECT_EQ(first.line.verdict, packet::Verdict::kDrop);
+    EXPECT_EQ(first.line.reason, 3);
+    ASSERT_EQ(first.line.fields, text);
+    const auto second = std::get<AlertOf>(*reads.next().value());
+    EXPECT_EQ(second.nf, 2U);
+    EXPECT_EQ(second.line.alert, "{\"action\":\"allowed\"}");
     EXPECT_TRUE(std::holds_alternative<EndOfUnit>(*reads.next().value()));
     EXPECT_FALSE(reads.next().value().has_value());
   }
@@ -52,7 +57,7 @@ TEST_F(Lines, come_as_they_were_written_round_the_ring) {
 TEST_F(Lines, wait_where_there_is_no_room_and_are_not_longer_than_may_be) {
   LineWriter writes = writer();
   LineReader reads = reader();
-  const nf::RecordLine line = record(1, concat("\"text\":\"", std::string(60'000, 'x'), "\""));
+  const RecordOf line = record(1, concat("\"text\":\"", std::string(60'000, 'x'), "\""));
   int written = 0;
   while (writes.write(line).value()) {
     ++written;

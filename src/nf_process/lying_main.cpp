@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process of an NF that lies, for tests: the NF's type says how.
+// A process of NFs that lies, for tests: the type of the last NF says how.
 #include "device/remote/socket.hpp"
 #include "nf_process/channel.hpp"
 #include "nf_process/protocol.hpp"
@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -169,6 +170,38 @@ std::map<std::string, Change, std::less<>> const& lies() {
          out[0].mtu = 1;
          return count;
        }},
+      // of two NFs, number 2 is none
+      {"drop-by-nobody",
+       [](auto out, auto count) {
+         out[0].verdict = 2;
+         out[0].nf = 2;
+         return count;
+       }},
+      {"reply-by-nobody",
+       [](auto out, auto count) {
+         out[0].verdict = 3;
+         out[0].nf = 0xff;
+         return count;
+       }},
+      {"alert-by-nobody",
+       [](auto out, auto count) {
+         out[0].alerts = 4;
+         return count;
+       }},
+      {"alert-after-a-drop",
+       [](auto out, auto count) {
+         out[0].verdict = 2;
+         out[0].nf = 0;
+         out[0].alerts = 2;
+         return count;
+       }},
+      {"second-drops",
+       [](auto out, auto count) {
+         out[0].verdict = 2;
+         out[0].nf = 1;
+         out[0].alerts = 1;
+         return count;
+       }},
       {"less", [](auto /*out*/, auto count) { return count - 1; }},
       {"too-many", [](auto /*out*/, auto /*count*/) { return 0x7fffffffU; }},
       {"odd-reason",
@@ -224,8 +257,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
        }},
       {"ends-early",
        [](auto /*out*/, auto count) {
-         static_cast<void>(
-             send(kControlFd, Call::kEnded, R"({"status":{"code":0,"message":""},"statistics":[],"lines":[]})"));
+         static_cast<void>(send(kControlFd, Call::kEnded, to_json(Ended{catena::Status(), std::vector<EndedNf>(1)})));
          return count;
        }},
       {"lie-and-die",
@@ -238,7 +270,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
       {"chatter",
        [](auto /*out*/, auto count) {
          for (;;) {
-           static_cast<void>(send(kControlFd, Call::kStatistics, "[]"));
+           static_cast<void>(send(kControlFd, Call::kStatistics, "[[]]"));
          }
          return count;
        }},
@@ -249,7 +281,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
        }},
       {"bad-statistics",
        [](auto /*out*/, auto count) {
-         static_cast<void>(send(kControlFd, Call::kStatistics, "[[\"evil name\\n\",1]]"));
+         static_cast<void>(send(kControlFd, Call::kStatistics, "[[[\"evil name\\n\",1]]]"));
          return count;
        }},
   };
@@ -266,15 +298,33 @@ std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
-/// What it says that its NF touches: everything, unless its type names less.
-std::string started(std::string const& type) {
-  Started started;
-  if (type.starts_with("headers-")) {
-    started.touched = {catena::packet::fields(catena::packet::kIpv4Dst), catena::packet::fields(catena::packet::kIpv4Ttl)};
-  } else if (type.starts_with("reads-")) {
-    started.touched = {catena::packet::kFrameFields, catena::packet::kNoFields};
+/// What it says that its NFs touch: everything, unless its type names less.
+std::string started(std::string const& type, std::size_t nfs) {
+  std::vector<Started> started(nfs);
+  for (Started& nf : started) {
+    if (type.starts_with("headers-")) {
+      nf.touched = {catena::packet::fields(catena::packet::kIpv4Dst), catena::packet::fields(catena::packet::kIpv4Ttl)};
+    } else if (type.starts_with("reads-")) {
+      nf.touched = {catena::packet::kFrameFields, catena::packet::kNoFields};
+    }
   }
   return to_json(started);
+}
+
+/// Of a type: for the first packet of each unit there is a line of the NF whose number follows, and the first NF has
+/// dropped that packet.
+constexpr std::string_view kLineOf = "line-of-";
+
+/// What `work()` does then. The channel has lines.
+Change with_line_of(std::uint32_t nf, LineWriter lines) {
+  return [nf, lines](auto out, auto count) mutable {
+    out[0].verdict = 2;
+    out[0].nf = 0;
+    const auto verdict = nf == 0 ? catena::packet::Verdict::kDrop : catena::packet::Verdict::kPass;
+    lines.write(RecordOf{nf, {out[0].index, verdict, nf == 0 ? 0 : -1, ""}}).status().IgnoreError();
+    lines.write(EndOfUnit{}).status().IgnoreError();
+    return count;
+  };
 }
 
 /// Claims more messages than there can be, or answers what it was not asked.
@@ -291,6 +341,7 @@ void claim(Channel const& channel, std::uint32_t messages) {
 
 int main() {
   std::string type;
+  std::size_t nfs = 0;
   Fd channel_fd;
   Mapping frame_memory;
   for (;;) {
@@ -301,6 +352,7 @@ int main() {
     const std::string text(text_of(frame->body));
     switch (static_cast<Call>(frame->call)) {
       case Call::kDescribe: {
+        ++nfs;
         const std::string_view begin = R"("type":")";
         const std::size_t at = text.find(begin) + begin.size();
         type = text.substr(at, text.find('"', at) - at);
@@ -339,7 +391,7 @@ int main() {
             static_cast<std::uint32_t>(std::strtoul(text.c_str() + text.find(begin) + begin.size(), nullptr, 10));
         const auto channel = Channel::map(
             std::move(channel_fd), ChannelShape::of(packets, text.find(R"("records":true)") != std::string::npos));
-        static_cast<void>(send(kControlFd, Call::kStarted, started(type)));
+        static_cast<void>(send(kControlFd, Call::kStarted, started(type, nfs + (type == "one-more" ? 1 : 0))));
         if (!channel.ok()) {
           return 1;
         }
@@ -361,10 +413,13 @@ int main() {
           }
           return 7;
         }
+        if (type.starts_with(kLineOf)) {
+          work(*channel, with_line_of(static_cast<std::uint32_t>(type.back() - '0'), channel->line_writer()));
+        }
         const auto lie = lies().find(type);
         work(*channel, lie == lies().end() ? lies().at("honest") : lie->second);
-        static_cast<void>(
-            send(kControlFd, Call::kEnded, R"({"status":{"code":0,"message":""},"statistics":[],"lines":["done"]})"));
+        static_cast<void>(send(kControlFd, Call::kEnded,
+                               to_json(Ended{catena::Status(), std::vector<EndedNf>(nfs, {{}, {"done"}})})));
         return 0;
       }
       default:

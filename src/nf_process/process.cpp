@@ -180,12 +180,24 @@ struct Life {
   }
 };
 
+/// What all NFs of a process touch, as they have one frame between them.
+Touched all_of(std::vector<Started> const& nfs) {
+  Touched all{packet::kNoFields, packet::kNoFields};
+  for (Started const& nf : nfs) {
+    all.reads |= nf.touched.reads;
+    all.writes |= nf.touched.writes;
+  }
+  return all;
+}
+
 }  // namespace
 
 struct NfProcess::Impl {
   ProcessOptions options;
   OutputRights rights;
-  Described described;
+  std::vector<Wanted> wanted;
+  std::vector<Described> described;                   ///< of each NF
+  std::vector<std::vector<nf::NamedOutput>> outputs;  ///< of each, together those of the rights
   Fd bell;  ///< this side's end; each life brings another one, behind the same number
   Fd stop;  ///< an eventfd: the keeper is to end, or to end this life
   Setup setup;
@@ -201,10 +213,9 @@ struct NfProcess::Impl {
   std::optional<Clock::time_point> died_at;  ///< nothing: it lives
   std::uint64_t restarts = 0;
   pid_t pid = 0;
-  std::vector<std::string> start_lines;
-  std::vector<std::pair<std::string, std::uint64_t>> refused_rules;
-  std::vector<nf::Statistic> statistics;
-  std::vector<std::string> end_lines;
+  std::vector<Started> started;                        ///< of each NF
+  std::vector<std::vector<nf::Statistic>> statistics;  ///< of each
+  std::vector<EndedNf> ended_nfs;                      ///< of each
   Status ended = absl::UnavailableError("its process ended before it had finished");
 
   ~Impl() {
@@ -285,8 +296,8 @@ struct NfProcess::Impl {
     return life.receive(deadline, stop.get(), [this, &life] { return why_stopped(life); });
   }
 
-  Result<Described> ask(Life& life) {
-    CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDescribe, to_json(options.wanted)));
+  Result<Described> ask(Life& life, Wanted const& about) {
+    CATENA_RETURN_IF_ERROR(send(life.control.get(), Call::kDescribe, to_json(about)));
     CATENA_ASSIGN_OR_RETURN(const Frame frame, receive(life, Clock::now() + kDescribeLimit));
     if (frame.call == static_cast<std::uint32_t>(Call::kRefused)) {
       return read_error(text_of(frame.body));
@@ -298,7 +309,7 @@ struct NfProcess::Impl {
   }
 
   /// `is_refused`: where given, tells that the error is the NF's own.
-  Status start_nf(Life& life, Setup const& with, bool* is_refused = nullptr) {
+  Status start_nfs(Life& life, Setup const& with, bool* is_refused = nullptr) {
     CATENA_ASSIGN_OR_RETURN(Channel channel,
                             Channel::create(ChannelShape::of(with.unit_packets, with.records || with.alerts)));
     CATENA_ASSIGN_OR_RETURN(auto frames, device::remote::Mapping::create(std::size_t{with.slots} * packet::kSlotBytes));
@@ -331,11 +342,10 @@ struct NfProcess::Impl {
       if (frame.call != static_cast<std::uint32_t>(Call::kStarted)) {
         return absl::DataLossError("its process does not say whether it has started");
       }
-      CATENA_ASSIGN_OR_RETURN(Started started, read_started(text_of(frame.body)));
-      life.link->crossing = Crossing(started.touched);
+      CATENA_ASSIGN_OR_RETURN(std::vector<Started> said, read_started(text_of(frame.body), wanted.size()));
+      life.link->crossing = Crossing(all_of(said));
       const std::scoped_lock lock(mutex);
-      start_lines = std::move(started.lines);
-      refused_rules = std::move(started.refused_rules);
+      started = std::move(said);
       pid = life.process->pid();
       new_link = life.link;
       pauses = false;
@@ -354,7 +364,8 @@ struct NfProcess::Impl {
     if (life.devices.size() == kMaxDevices) {
       return absl::DataLossError("it has more devices than there are");
     }
-    Result<Fd> device = setup.on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
+    const bool on_gpu = std::ranges::any_of(setup.nfs, &NfSetup::on_gpu);
+    Result<Fd> device = on_gpu && options.connect_device ? options.connect_device(setup.device, &why) : Fd();
     if (!device.ok()) {
       why = std::string(device.status().message());
     }
@@ -433,7 +444,7 @@ struct NfProcess::Impl {
     const std::string_view text = text_of(frame.body);
     switch (static_cast<Call>(frame.call)) {
       case Call::kStatistics: {
-        CATENA_ASSIGN_OR_RETURN(std::vector<nf::Statistic> said, read_statistics(text));
+        CATENA_ASSIGN_OR_RETURN(auto said, read_statistics(text, wanted.size()));
         const std::scoped_lock lock(mutex);
         statistics = std::move(said);
         return false;
@@ -442,7 +453,7 @@ struct NfProcess::Impl {
         CATENA_RETURN_IF_ERROR(give_device(life));
         return false;
       case Call::kEnded: {
-        CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
+        CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text, wanted.size()));
         if (!life.link->is_closed) {
           return absl::DataLossError(said.status.ok()
                                          ? "its process ended, and packets were still to come"
@@ -450,8 +461,10 @@ struct NfProcess::Impl {
         }
         const std::scoped_lock lock(mutex);
         ended = std::move(said.status);
-        statistics = std::move(said.statistics);
-        end_lines = std::move(said.lines);
+        for (std::size_t nf = 0; nf < said.nfs.size(); ++nf) {
+          statistics[nf] = said.nfs[nf].statistics;
+        }
+        ended_nfs = std::move(said.nfs);
         return true;
       }
       default:
@@ -501,15 +514,17 @@ struct NfProcess::Impl {
 
   Result<Life> begin_again() {
     CATENA_ASSIGN_OR_RETURN(Life next, launch());
-    CATENA_ASSIGN_OR_RETURN(const Described said, ask(next));
-    if (said.type != described.type || said.drop_reasons != described.drop_reasons) {
-      return absl::DataLossError("it says that it is another NF than before");
+    for (std::size_t nf = 0; nf < wanted.size(); ++nf) {
+      CATENA_ASSIGN_OR_RETURN(const Described said, ask(next, wanted[nf]));
+      if (said.type != described[nf].type || said.drop_reasons != described[nf].drop_reasons) {
+        return absl::DataLossError("it says that it is another NF than before");
+      }
     }
     Setup with = setup;
     // whatever the first life had, this one goes on from what is written down: keys were used before
     with.context = {.live_tx = true, .new_keys = false};
     rights.keeps_files = setup.context.live_tx;
-    if (Status status = start_nf(next, with); !status.ok()) {
+    if (Status status = start_nfs(next, with); !status.ok()) {
       end(next);
       return status;
     }
@@ -570,25 +585,37 @@ Result<std::unique_ptr<NfProcess>> NfProcess::create(ProcessOptions options) {
   auto impl = std::make_unique<Impl>();
   impl->options = std::move(options);
   impl->rights.nf = impl->options.name;
-  impl->rights.outputs = impl->options.outputs;
   impl->rights.is_trial = impl->options.is_trial;
   CATENA_ASSIGN_OR_RETURN(impl->bell, make_event());
   CATENA_ASSIGN_OR_RETURN(impl->stop, make_event());
   CATENA_ASSIGN_OR_RETURN(impl->now, impl->launch());
-  CATENA_ASSIGN_OR_RETURN(impl->described, impl->ask(*impl->now));
   return std::unique_ptr<NfProcess>(new NfProcess(std::move(impl)));
 }
 
-Described const& NfProcess::described() const { return impl_->described; }
+Result<Described> NfProcess::add(Wanted wanted, std::vector<nf::NamedOutput> outputs) {
+  CATENA_ASSIGN_OR_RETURN(Described described, impl_->ask(*impl_->now, wanted));
+  impl_->wanted.push_back(std::move(wanted));
+  impl_->described.push_back(described);
+  impl_->rights.outputs.insert(impl_->rights.outputs.end(), outputs.begin(), outputs.end());
+  impl_->outputs.push_back(std::move(outputs));
+  impl_->started.emplace_back();
+  impl_->statistics.emplace_back();
+  impl_->ended_nfs.emplace_back();
+  return described;
+}
 
 Status NfProcess::start(Setup const& setup) {
   impl_->setup = setup;
-  impl_->setup.outputs = impl_->options.outputs;
+  for (std::size_t nf = 0; nf < setup.nfs.size(); ++nf) {
+    impl_->setup.nfs[nf].outputs = impl_->outputs[nf];
+  }
   bool is_refused = false;
-  if (Status status = impl_->start_nf(*impl_->now, impl_->setup, &is_refused); !status.ok()) {
+  if (Status status = impl_->start_nfs(*impl_->now, impl_->setup, &is_refused); !status.ok()) {
+    const std::string who =
+        impl_->options.group.empty() ? concat("NF '", impl_->options.name, "'") : impl_->options.name;
     return is_refused ? status
-                      : Status(status.code(), concat(impl_->options.position, ": NF '", impl_->options.name,
-                                                     "': ", std::string(status.message())));
+                      : Status(status.code(),
+                               concat(impl_->options.position, ": ", who, ": ", std::string(status.message())));
   }
   try {
     impl_->keeper = std::thread([impl = impl_.get()] { impl->keep(); });
@@ -634,29 +661,39 @@ pid_t NfProcess::pid() const {
   return impl_->pid;
 }
 
-std::vector<std::string> NfProcess::start_lines() const {
+std::string const& NfProcess::group() const { return impl_->options.group; }
+
+Setup const& NfProcess::setup() const { return impl_->setup; }
+
+std::vector<std::string> NfProcess::start_lines(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->start_lines;
+  return impl_->started[nf].lines;
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> NfProcess::refused_rules() const {
+std::vector<std::pair<std::string, std::uint64_t>> NfProcess::refused_rules(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->refused_rules;
+  return impl_->started[nf].refused_rules;
 }
 
-std::vector<nf::Statistic> NfProcess::statistics() const {
+std::vector<nf::Statistic> NfProcess::statistics(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->statistics;
+  return impl_->statistics[nf];
 }
 
-std::vector<std::string> NfProcess::end_lines() const {
+std::vector<std::string> NfProcess::end_lines(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->end_lines;
+  return impl_->ended_nfs[nf].lines;
 }
 
-Status NfProcess::ended() const {
+Status NfProcess::ended(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->ended;
+  const auto is_about = [this](NfSetup const& of) {
+    return std::string(impl_->ended.message()).starts_with(concat("NF '", of.name, "': "));
+  };
+  std::vector<NfSetup> const& nfs = impl_->setup.nfs;
+  const auto found = std::ranges::find_if(nfs, is_about);
+  const std::size_t whose = found == nfs.end() ? 0 : static_cast<std::size_t>(found - nfs.begin());
+  return whose == nf ? impl_->ended : absl::OkStatus();
 }
 
 Result<std::string> find_nf_program() { return find_own_program("catena-nf", "nf_program"); }

@@ -26,16 +26,15 @@ struct ShownFile {
   device::remote::Fd fd = {};  ///< where given, it is shown what is behind this, whoever its user is
 };
 
-/// How an NF's process is made.
+/// How the process of an NF, or of a group of NFs, is made.
 struct ProcessOptions {
   std::string program;   ///< see find_nf_program()
-  std::string name;      ///< of the NF, for messages
-  std::string position;  ///< "file:line:column" of it, in front of errors that are not the NF's own
-  Wanted wanted;
+  std::string name;      ///< of the NF, for messages; "group X" for several
+  std::string position;  ///< "file:line:column" of the first NF, in front of errors that are not an NF's own
+  std::string group;     ///< name of the group; empty: the process is of one NF
   std::vector<ShownFile> files;
-  std::string container;                 ///< folder of its root file system; empty: it has this machine's /usr
-  std::vector<nf::NamedOutput> outputs;  ///< what it may have written, with whole paths
-  bool is_trial = false;                 ///< it is only made: nothing is opened, and nothing written
+  std::string container;  ///< folder of its root file system; empty: it has this machine's /usr
+  bool is_trial = false;  ///< it is only made: nothing is opened, and nothing written
   std::uint64_t memory_bytes = std::uint64_t{6} << 30U;  ///< see sandbox::SandboxOptions
   std::uint32_t cpus = 0;                                ///< CPUs that it runs on; 0: any
   std::optional<uid_t> uid;  ///< see sandbox::SandboxOptions; none: the caller, and `nobody` where that is root
@@ -57,21 +56,25 @@ struct Link {
   std::atomic<bool> is_gone{false};    ///< the process is no more
 };
 
-/// An NF's process in its sandbox: started, watched, and started again when it ends unasked, lies or hangs: at once the
-/// first time, then after growing pauses. One thread uses it, but for what says otherwise.
+/// The process of NFs in its sandbox: started, watched, and started again when it ends unasked, lies or hangs: at once
+/// the first time, then after growing pauses. Call order: create() -> add() for each NF, in the order in which packets
+/// come to them -> start() -> anything else. NFs have numbers by that order. One thread uses it, but for what says
+/// otherwise.
 class NfProcess {
  public:
-  /// Starts the process, which says what its NF is. Errors: as sandbox::SandboxedProcess::start(); NotFound where the
-  /// process knows no such NF; what the process says where it does not load the NF's file; DataLoss where it says
-  /// nothing that can be read.
+  /// Starts the process. Errors: as sandbox::SandboxedProcess::start().
   static Result<std::unique_ptr<NfProcess>> create(ProcessOptions options);
   /// Kills it.
   ~NfProcess();
   NfProcess(NfProcess const&) = delete;
   NfProcess& operator=(NfProcess const&) = delete;
 
-  Described const& described() const;
-  /// The process makes its NF and is ready for packets. Errors: those of the NF.
+  /// The process is to have one more NF, and says what that is. `outputs`: what it may have written, with whole paths.
+  /// Errors: NotFound where the process knows no such NF; what the process says where it does not load the NF's file;
+  /// DataLoss where it says nothing that can be read.
+  Result<Described> add(Wanted wanted, std::vector<nf::NamedOutput> outputs);
+  /// The process makes its NFs and is ready for packets. Precondition: `setup` has the NFs that were added, in their
+  /// order; their outputs are known. Errors: those of the NFs.
   Status start(Setup const& setup);
 
   /// A life that nobody has taken yet; null: there is none now. Any thread.
@@ -86,14 +89,18 @@ class NfProcess {
   /// How often it asked for something to be written that is not its own. Any thread.
   std::uint64_t refusals() const;
 
-  // What it said last; any thread.
+  std::string const& group() const;
+  /// Of start(), after it.
+  Setup const& setup() const;
+
+  // What it said last; any thread. Of NF number `nf`:
   pid_t pid() const;
-  std::vector<std::string> start_lines() const;
-  std::vector<std::pair<std::string, std::uint64_t>> refused_rules() const;
-  std::vector<nf::Statistic> statistics() const;
-  std::vector<std::string> end_lines() const;
-  /// OK, or why its NF did not finish as it should.
-  Status ended() const;
+  std::vector<std::string> start_lines(std::size_t nf) const;
+  std::vector<std::pair<std::string, std::uint64_t>> refused_rules(std::size_t nf) const;
+  std::vector<nf::Statistic> statistics(std::size_t nf) const;
+  std::vector<std::string> end_lines(std::size_t nf) const;
+  /// OK, or why it did not finish as it should. What is not about a certain NF is about the first.
+  Status ended(std::size_t nf) const;
 
  private:
   struct Impl;

@@ -2,6 +2,7 @@
 #include "nf_process/protocol.hpp"
 
 #include "device/remote/socket.hpp"
+#include "nf_process/channel.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -107,6 +108,22 @@ std::vector<nf::Statistic> statistics_of(Json const& value) {
   return statistics;
 }
 
+/// Something of each NF of the process.
+template <typename Read>
+auto of_each_nf(Json const& value, std::size_t nfs, Read read) {
+  require(value.is_array() && value.size() == nfs);
+  return list_of(value, read);
+}
+
+Started started_of(Json const& value) {
+  const Touched touched{value.at("reads").get<packet::FieldSet>(), value.at("writes").get<packet::FieldSet>()};
+  return {touched, list_of(value.at("lines"), text_for_people), list_of(value.at("refused_rules"), [](Json const& rule) {
+            std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
+            std::replace(reason.begin(), reason.end(), '\n', '?');
+            return std::pair(std::move(reason), rule.at(1).get<std::uint64_t>());
+          })};
+}
+
 Status status_of(Json const& value) {
   const int code = value.at("code").get<int>();
   require(code >= 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated));
@@ -141,10 +158,13 @@ Result<Described> read_described(std::string_view text) {
 }
 
 std::string to_json(Setup const& setup) {
+  Json nfs = Json::array();
+  for (NfSetup const& nf : setup.nfs) {
+    nfs.push_back({{"name", nf.name}, {"on_gpu", nf.on_gpu}, {"outputs", to_value(nf.outputs)}});
+  }
   return dump({{"file", setup.file},
                {"text", setup.text},
-               {"name", setup.name},
-               {"on_gpu", setup.on_gpu},
+               {"nfs", std::move(nfs)},
                {"device", setup.device},
                {"live_rx", setup.ends.live_rx},
                {"live_tx", setup.ends.live_tx},
@@ -155,7 +175,6 @@ std::string to_json(Setup const& setup) {
                {"sync", setup.sync},
                {"pushdown", setup.pushdown},
                {"methods", setup.methods},
-               {"outputs", to_value(setup.outputs)},
                {"slots", setup.slots},
                {"unit_packets", setup.unit_packets},
                {"units_per_launch", setup.units_per_launch},
@@ -172,8 +191,16 @@ Result<Setup> read_setup(std::string_view text) {
     Setup setup;
     value.at("file").get_to(setup.file);
     value.at("text").get_to(setup.text);
-    value.at("name").get_to(setup.name);
-    value.at("on_gpu").get_to(setup.on_gpu);
+    for (Json const& of : value.at("nfs")) {
+      NfSetup& nf = setup.nfs.emplace_back();
+      of.at("name").get_to(nf.name);
+      of.at("on_gpu").get_to(nf.on_gpu);
+      for (Json const& output : of.at("outputs")) {
+        nf.outputs.push_back(
+            {static_cast<nf::NamedOutput::Kind>(output.at(0).get<std::uint8_t>()), output.at(1).get<std::string>()});
+      }
+    }
+    require(!setup.nfs.empty() && setup.nfs.size() <= kMaxNfs);
     value.at("device").get_to(setup.device);
     value.at("live_rx").get_to(setup.ends.live_rx);
     value.at("live_tx").get_to(setup.ends.live_tx);
@@ -184,10 +211,6 @@ Result<Setup> read_setup(std::string_view text) {
     value.at("sync").get_to(setup.sync);
     value.at("pushdown").get_to(setup.pushdown);
     value.at("methods").get_to(setup.methods);
-    for (Json const& output : value.at("outputs")) {
-      setup.outputs.push_back(
-          {static_cast<nf::NamedOutput::Kind>(output.at(0).get<std::uint8_t>()), output.at(1).get<std::string>()});
-    }
     value.at("slots").get_to(setup.slots);
     value.at("unit_packets").get_to(setup.unit_packets);
     value.at("units_per_launch").get_to(setup.units_per_launch);
@@ -202,33 +225,34 @@ Result<Setup> read_setup(std::string_view text) {
   });
 }
 
-std::string to_json(Started const& started) {
-  return dump({{"lines", started.lines},
-               {"refused_rules", started.refused_rules},
-               {"reads", started.touched.reads},
-               {"writes", started.touched.writes}});
+std::string to_json(std::vector<Started> const& started) {
+  Json list = Json::array();
+  for (Started const& nf : started) {
+    list.push_back({{"lines", nf.lines},
+                    {"refused_rules", nf.refused_rules},
+                    {"reads", nf.touched.reads},
+                    {"writes", nf.touched.writes}});
+  }
+  return dump(list);
 }
 
-Result<Started> read_started(std::string_view text) {
-  return parsed(text, [](Json const& value) {
-    const Touched touched{value.at("reads").get<packet::FieldSet>(), value.at("writes").get<packet::FieldSet>()};
-    return Started{touched, list_of(value.at("lines"), text_for_people),
-                   list_of(value.at("refused_rules"), [](Json const& rule) {
-                     std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
-                     std::replace(reason.begin(), reason.end(), '\n', '?');
-                     return std::pair(std::move(reason), rule.at(1).get<std::uint64_t>());
-                   })};
-  });
+Result<std::vector<Started>> read_started(std::string_view text, std::size_t nfs) {
+  return parsed(text, [nfs](Json const& value) { return of_each_nf(value, nfs, started_of); });
 }
 
 std::string to_json(Ended const& ended) {
-  return dump({{"status", to_value(ended.status)}, {"statistics", to_value(ended.statistics)}, {"lines", ended.lines}});
+  Json list = Json::array();
+  for (EndedNf const& nf : ended.nfs) {
+    list.push_back({{"statistics", to_value(nf.statistics)}, {"lines", nf.lines}});
+  }
+  return dump({{"status", to_value(ended.status)}, {"nfs", std::move(list)}});
 }
 
-Result<Ended> read_ended(std::string_view text) {
-  return parsed(text, [](Json const& value) {
-    return Ended{status_of(value.at("status")), statistics_of(value.at("statistics")),
-                 list_of(value.at("lines"), text_for_people)};
+Result<Ended> read_ended(std::string_view text, std::size_t nfs) {
+  return parsed(text, [nfs](Json const& value) {
+    return Ended{status_of(value.at("status")), of_each_nf(value.at("nfs"), nfs, [](Json const& nf) {
+                   return EndedNf{statistics_of(nf.at("statistics")), list_of(nf.at("lines"), text_for_people)};
+                 })};
   });
 }
 
@@ -261,9 +285,17 @@ Status read_error(std::string_view text) {
   return error->ok() ? absl::DataLossError("its process refuses, and does not say why") : *error;
 }
 
-std::string to_json(std::vector<nf::Statistic> const& statistics) { return dump(to_value(statistics)); }
+std::string to_json(std::vector<std::vector<nf::Statistic>> const& statistics) {
+  Json list = Json::array();
+  for (auto const& of_nf : statistics) {
+    list.push_back(to_value(of_nf));
+  }
+  return dump(list);
+}
 
-Result<std::vector<nf::Statistic>> read_statistics(std::string_view text) { return parsed(text, statistics_of); }
+Result<std::vector<std::vector<nf::Statistic>>> read_statistics(std::string_view text, std::size_t nfs) {
+  return parsed(text, [nfs](Json const& value) { return of_each_nf(value, nfs, statistics_of); });
+}
 
 Status send(int socket, Call call, std::string_view text, int fd) {
   return device::remote::send_frame(socket, static_cast<std::uint32_t>(call),

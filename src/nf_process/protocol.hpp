@@ -24,7 +24,7 @@ namespace catena::nf_process {
 
 enum class Call : std::uint32_t {
   // to the process
-  kDescribe = 1,  ///< Wanted
+  kDescribe = 1,  ///< Wanted; once for each NF that the process is to have, in the order of the chain
   kFrames,        ///< with the descriptor of the slots
   kChannel,       ///< with that of the channel
   kDevicePage,    ///< with memory for what follows: see device::remote::make_client_page()
@@ -34,10 +34,10 @@ enum class Call : std::uint32_t {
   kKept,          ///< what was in a file that is kept, after a kOutput that announces it
   // from it
   kDescribed,    ///< Described
-  kStarted,      ///< Started
+  kStarted,      ///< what each NF says: Started
   kRefused,      ///< why one of the two above cannot be: an error
   kWantDevice,   ///< it asks for kDevice
-  kStatistics,   ///< its statistics
+  kStatistics,   ///< those of each NF
   kEnded,        ///< Ended; it exits then
   kOpenOutput,   ///< OpenOutput
   kWriteOutput,  ///< a handle (with_handle()) and the bytes
@@ -51,7 +51,7 @@ inline constexpr std::uint32_t kMaxFrameBytes = 1U << 20;
 inline constexpr int kControlFd = 3;
 inline constexpr int kBellFd = 4;  ///< its end of the bell
 
-/// Which NF the process is to be.
+/// An NF that the process is to have.
 struct Wanted {
   std::string type;    ///< empty: that of the plug-in
   std::string plugin;  ///< file of a shared object; empty: the type is built in
@@ -72,9 +72,9 @@ struct SharedGpu {
   std::uint32_t compute_units = 0;
 };
 
-/// Asks for one of Setup::outputs: the process names nothing that is not among them but a file of a folder.
+/// Asks for an output of one of its NFs: the process names nothing that is not among them but a file of a folder.
 struct OpenOutput {
-  std::uint32_t output = 0;  ///< its number
+  std::uint32_t output = 0;  ///< its number, among those of all NfSetup::outputs
   std::string name;          ///< of a file in a folder; else empty
 };
 
@@ -84,13 +84,19 @@ struct Answer {
   bool is_kept = false;      ///< kKept follows
 };
 
-/// All that the NF and its part of the data path are made from.
-struct Setup {
-  std::string file;  ///< the chain file's name
-  std::string text;  ///< and what is in it
-  std::string name;  ///< of the NF in it
+/// One NF of the process, in the order in which they were described.
+struct NfSetup {
+  std::string name;  ///< in the chain file
   bool on_gpu = false;
-  std::string device;  ///< as device::parse_preference() takes it
+  std::vector<nf::NamedOutput> outputs = {};  ///< what its configuration says that it writes
+};
+
+/// All that the NFs and their part of the data path are made from.
+struct Setup {
+  std::string file;          ///< the chain file's name
+  std::string text;          ///< and what is in it
+  std::vector<NfSetup> nfs;  ///< one at least, and kMaxNfs at most
+  std::string device;        ///< as device::parse_preference() takes it
   nf::Ends ends;
   nf::RunContext context;
   bool records = false;  ///< lines for `--record` are wanted
@@ -98,8 +104,7 @@ struct Setup {
   // as chain::SyncOptions
   std::uint8_t sync = 0;  ///< a plan::Mode
   bool pushdown = true;
-  std::uint8_t methods = 0;              ///< a plan::MethodSet
-  std::vector<nf::NamedOutput> outputs;  ///< what the configuration says that the NF writes
+  std::uint8_t methods = 0;  ///< a plan::MethodSet
   std::uint32_t slots = 0;
   std::uint32_t unit_packets = 0;
   std::uint32_t units_per_launch = 0;
@@ -109,39 +114,44 @@ struct Setup {
   std::optional<SharedGpu> sharing = std::nullopt;
 };
 
+/// Of one NF.
 struct Started {
   Touched touched;                                                   ///< by the NF as it was configured
   std::vector<std::string> lines;                                    ///< of the start report
   std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< how many, by reason
 };
 
-struct Ended {
-  Status status;
+struct EndedNf {
   std::vector<nf::Statistic> statistics;
   std::vector<std::string> lines;  ///< of the report at the end
 };
 
-// Texts of frames. Reading: DataLoss where it is not what it should be, or more than there should be of anything; names
-// of drop reasons are what metrics have, and other text is printable and not endless.
+struct Ended {
+  Status status;
+  std::vector<EndedNf> nfs;
+};
+
+// Texts of frames. Reading: DataLoss where it is not what it should be, or more than there should be of anything, or
+// not about `nfs` NFs; names of drop reasons are what metrics have, and other text is printable and not endless.
 std::string to_json(Wanted const& wanted);
 std::string to_json(Described const& described);
 std::string to_json(Setup const& setup);
-std::string to_json(Started const& started);
+std::string to_json(std::vector<Started> const& started);
 std::string to_json(Ended const& ended);
 std::string to_json(Status const& error);
-std::string to_json(std::vector<nf::Statistic> const& statistics);
+std::string to_json(std::vector<std::vector<nf::Statistic>> const& statistics);
 Result<Wanted> read_wanted(std::string_view text);
 Result<Described> read_described(std::string_view text);
 Result<Setup> read_setup(std::string_view text);
-Result<Started> read_started(std::string_view text);
-Result<Ended> read_ended(std::string_view text);
+Result<std::vector<Started>> read_started(std::string_view text, std::size_t nfs);
+Result<Ended> read_ended(std::string_view text, std::size_t nfs);
 std::string to_json(OpenOutput const& open);
 std::string to_json(Answer const& answer);
 Result<OpenOutput> read_open_output(std::string_view text);
 Result<Answer> read_answer(std::string_view text);
 /// The error that the process gives, which is never OK.
 Status read_error(std::string_view text);
-Result<std::vector<nf::Statistic>> read_statistics(std::string_view text);
+Result<std::vector<std::vector<nf::Statistic>>> read_statistics(std::string_view text, std::size_t nfs);
 
 /// Sends a frame with a text, and `fd` with it unless it is -1. As device::remote::send_frame().
 Status send(int socket, Call call, std::string_view text, int fd = -1);

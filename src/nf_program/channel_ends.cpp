@@ -41,8 +41,8 @@ Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std:
   return absl::OkStatus();
 }
 
-ChannelSink::ChannelSink(nf_process::Channel& channel, int bell, std::span<std::uint16_t const> reasons)
-    : writer_(channel.writer_to_host(bell)), counts_(&channel.counts()), reasons_(reasons) {
+ChannelSink::ChannelSink(nf_process::Channel& channel, int bell, std::span<nf::PacketNote> notes)
+    : writer_(channel.writer_to_host(bell)), channel_(&channel), notes_(notes) {
   if (channel.shape().has_lines) {
     lines_ = channel.line_writer();
   }
@@ -54,11 +54,14 @@ Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
   packet::MetaColumns const& meta = pool.meta();
   for (std::uint32_t i = 0; i < unit.count; ++i) {
     const std::uint32_t slot = unit.slots()[i];
+    const nf::PacketNote note = std::exchange(notes_[slot], {});
     entries[i] = {meta.layers[slot],  slot,           meta.offset[slot], meta.length[slot],  meta.port[slot],
-                  meta.ingress[slot], meta.mtu[slot], reasons_[slot],    meta.verdict[slot], meta.index[slot],
-                  meta.arrival_ns[slot]};
+                  meta.ingress[slot], meta.mtu[slot], note.reason,       meta.verdict[slot], note.ended_by,
+                  note.alerts,        meta.index[slot], meta.arrival_ns[slot]};
   }
-  tell_counts();
+  for (std::size_t nf = 0; nf < instances_.size(); ++nf) {
+    tell_counts(instances_[nf]->counters(), channel_->counts(nf));
+  }
   sent_ += unit.count;
   writer_.push(unit.count);
   writer_.wake();
@@ -69,12 +72,14 @@ Status ChannelSink::tell_lines(memory::Unit const& unit) {
   if (!lines_) {
     return absl::OkStatus();
   }
-  runtime::take_lines(*instance_, 0, unit, of_unit_);
+  for (std::uint32_t nf = 0; nf < instances_.size(); ++nf) {
+    runtime::take_lines(*instances_[nf], nf, unit, of_unit_);
+  }
   for (runtime::UnitRecord& record : of_unit_.records) {
-    CATENA_RETURN_IF_ERROR(tell(std::move(record.line)));
+    CATENA_RETURN_IF_ERROR(tell(nf_process::RecordOf{record.nf, std::move(record.line)}));
   }
   for (runtime::UnitAlert& alert : of_unit_.alerts) {
-    CATENA_RETURN_IF_ERROR(tell(std::move(alert.line)));
+    CATENA_RETURN_IF_ERROR(tell(nf_process::AlertOf{alert.nf, std::move(alert.line)}));
   }
   of_unit_.clear();
   return tell(nf_process::EndOfUnit{});
@@ -92,19 +97,18 @@ Status ChannelSink::tell(nf_process::Line const& line) {
   }
 }
 
-void ChannelSink::tell_counts() {
-  nf::Counters const& from = instance_->counters();
-  const auto tell = [](std::atomic<std::uint64_t>& to, Counter const& count) {
-    to.store(count, std::memory_order_relaxed);
+void ChannelSink::tell_counts(nf::Counters const& from, nf_process::SharedCounts& to) {
+  const auto tell = [](std::atomic<std::uint64_t>& shared, Counter const& count) {
+    shared.store(count, std::memory_order_relaxed);
   };
-  tell(counts_->processed, from.processed);
-  tell(counts_->unsupported, from.unsupported);
-  tell(counts_->link_local, from.link_local);
-  tell(counts_->kernel_faults, from.kernel_faults);
-  tell(counts_->device_packets, from.device_packets);
-  tell(counts_->transfer_packets, from.transfers.packets);
-  tell(counts_->bytes_to_device, from.transfers.bytes_to_device);
-  tell(counts_->bytes_to_host, from.transfers.bytes_to_host);
+  tell(to.processed, from.processed);
+  tell(to.unsupported, from.unsupported);
+  tell(to.link_local, from.link_local);
+  tell(to.kernel_faults, from.kernel_faults);
+  tell(to.device_packets, from.device_packets);
+  tell(to.transfer_packets, from.transfers.packets);
+  tell(to.bytes_to_device, from.transfers.bytes_to_device);
+  tell(to.bytes_to_host, from.transfers.bytes_to_host);
 }
 
 }  // namespace catena::nf_program

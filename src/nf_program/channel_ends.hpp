@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 /// The ends of the data path in an NF's process: units come from a channel and go back through it.
@@ -40,14 +42,15 @@ class ChannelSource final : public io::Source {
   Counter seen_;
 };
 
-/// Gives units back, with what the NF made of them, what it says about them, and what it has counted.
+/// Gives units back, with what the NFs made of them, what they say about them, and what they have counted.
 class ChannelSink final : public io::Sink {
  public:
-  /// `channel`, and `reasons`, by slot, of what was dropped: outlive it.
-  ChannelSink(nf_process::Channel& channel, int bell, std::span<std::uint16_t const> reasons);
-  /// The NF whose counts and lines go with the units; before the first one. It runs in the thread that send() is called
-  /// in.
-  void speak_for(nf::Instance& instance) { instance_ = &instance; }
+  /// `channel`, and `notes`, by slot, of what NFs made of the packets: outlive it. send() takes those of its packets
+  /// off.
+  ChannelSink(nf_process::Channel& channel, int bell, std::span<nf::PacketNote> notes);
+  /// The NFs whose counts and lines go with the units; before the first one. They run in the thread that send() is
+  /// called in.
+  void speak_for(std::vector<nf::Instance*> instances) { instances_ = std::move(instances); }
   Status send(memory::PacketPool& pool, memory::Unit& unit) override;
   Status finish() override { return absl::OkStatus(); }
   io::SinkCounts counts() const override { return {sent_, {}, 0}; }
@@ -56,13 +59,13 @@ class ChannelSink final : public io::Sink {
  private:
   Status tell_lines(memory::Unit const& unit);
   Status tell(nf_process::Line const& line);
-  void tell_counts();
+  static void tell_counts(nf::Counters const& from, nf_process::SharedCounts& to);
   nf_process::LaneWriter writer_;
   std::optional<nf_process::LineWriter> lines_;
   runtime::UnitLines of_unit_;
-  nf_process::SharedCounts* counts_;
-  std::span<std::uint16_t const> reasons_;
-  nf::Instance* instance_ = nullptr;
+  nf_process::Channel* channel_;
+  std::span<nf::PacketNote> notes_;
+  std::vector<nf::Instance*> instances_;  ///< in the order of the chain
   Counter sent_;
 };
 

@@ -76,7 +76,8 @@ Result<nf::KeptFile> HostOutputs::open(nf::NamedOutput const& what, std::string 
     return absl::PermissionDeniedError(
         concat(what.name, ": an NF in a process of its own writes nothing but what its configuration names"));
   }
-  const nf_process::OpenOutput asked{static_cast<std::uint32_t>(found - outputs_.begin()), name};
+  const std::size_t number = first_ + static_cast<std::size_t>(found - outputs_.begin());
+  const nf_process::OpenOutput asked{static_cast<std::uint32_t>(number), name};
   const std::string text = nf_process::to_json(asked);
   CATENA_ASSIGN_OR_RETURN(Host::Opened opened, host_->ask(Call::kOpenOutput, std::as_bytes(std::span(text))));
   CATENA_RETURN_IF_ERROR(opened.answer.status);

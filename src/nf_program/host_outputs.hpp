@@ -6,17 +6,19 @@
 
 #include <catena/nf/outputs.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace catena::nf_program {
 
-/// What the NF of this process writes: asked of who started the process, one thing after another.
+/// What one NF of this process writes: asked of who started the process, one thing after another.
 class HostOutputs final : public nf::Outputs {
  public:
-  /// `host` outlives it and what it opened. `outputs`: as nf_process::Setup.
-  HostOutputs(Host& host, std::vector<nf::NamedOutput> outputs) : host_(&host), outputs_(std::move(outputs)) {}
+  /// `host` outlives it and what it opened. `outputs`: as nf_process::NfSetup; `first`: how many the NFs before have.
+  HostOutputs(Host& host, std::vector<nf::NamedOutput> outputs, std::size_t first)
+      : host_(&host), outputs_(std::move(outputs)), first_(first) {}
 
   Result<std::unique_ptr<nf::Output>> open_file(std::string const& path) override;
   Result<std::unique_ptr<nf::Output>> connect(std::string const& receiver) override;
@@ -27,6 +29,7 @@ class HostOutputs final : public nf::Outputs {
 
   Host* host_;
   std::vector<nf::NamedOutput> outputs_;
+  std::size_t first_;
 };
 
 }  // namespace catena::nf_program

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program of an NF's process: the data path of one NF, whose packets come from another process (see
-// nf_process/process.hpp), which starts it in a sandbox; people do not.
+// The program of a process of NFs: the data path of one, or of neighbours in a chain, whose packets come from another
+// process (see nf_process/process.hpp), which starts it in a sandbox; people do not.
 #include "chain/chain_file.hpp"
 #include "chain/instances.hpp"
 #include "chain/option_texts.hpp"
@@ -23,6 +23,7 @@
 #include <cstdlib>
 #include <exception>
 #include <future>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,12 +45,18 @@ using runtime::Session;
 
 constexpr std::chrono::milliseconds kTellEvery{200};
 
-Result<nf_process::Described> describe(nf::Registry& registry, nf_process::Wanted const& wanted) {
+/// Plug-ins that were loaded, by file: two NFs may come from one.
+using Plugins = std::map<std::string, nf::Descriptor const*>;
+
+Result<nf_process::Described> describe(nf::Registry& registry, Plugins& plugins, nf_process::Wanted const& wanted) {
   nf::Descriptor const* descriptor = nullptr;
   if (wanted.plugin.empty()) {
     CATENA_ASSIGN_OR_RETURN(descriptor, registry.find(wanted.type));
   } else {
-    CATENA_ASSIGN_OR_RETURN(descriptor, nf::load_plugin(registry, wanted.plugin));
+    if (!plugins.contains(wanted.plugin)) {
+      CATENA_ASSIGN_OR_RETURN(plugins[wanted.plugin], nf::load_plugin(registry, wanted.plugin));
+    }
+    descriptor = plugins[wanted.plugin];
     if (!wanted.type.empty() && wanted.type != descriptor->type) {
       return absl::InvalidArgumentError(
           concat(wanted.plugin, " is a '", descriptor->type, "' and no '", wanted.type, "'; leave `type` out"));
@@ -66,56 +73,78 @@ Result<nf_process::Described> describe(nf::Registry& registry, nf_process::Wante
 /// The data path.
 class Path {
  public:
-  /// `type`: which NF the process said that it is.
-  static Result<std::unique_ptr<Path>> create(Host& host, nf::Registry const& registry, std::string const& type,
-                                              Setup const& setup, Fd frames, Fd channel_fd) {
+  /// `types`: which NFs the process said that it has.
+  static Result<std::unique_ptr<Path>> create(Host& host, nf::Registry const& registry,
+                                              std::vector<std::string> const& types, Setup const& setup, Fd frames,
+                                              Fd channel_fd) {
+    if (types.size() != setup.nfs.size()) {
+      return absl::InvalidArgumentError("other NFs are to start than were asked for");
+    }
     CATENA_ASSIGN_OR_RETURN(
         Channel channel,
         Channel::map(std::move(channel_fd), ChannelShape::of(setup.unit_packets, setup.records || setup.alerts)));
     auto path = std::unique_ptr<Path>(new Path(host, std::move(channel), setup.slots));
-    CATENA_ASSIGN_OR_RETURN(path->session_, path->make_session(registry, type, setup, std::move(frames)));
+    CATENA_ASSIGN_OR_RETURN(path->session_, path->make_session(registry, types, setup, std::move(frames)));
     return path;
   }
 
   Session& session() { return *session_; }
-  nf::Instance& instance() { return session_->instance(0); }
+  /// In the order of the chain.
+  std::vector<nf::Instance*> const& instances() const { return instances_; }
 
  private:
-  /// The NF keeps to the part that the channel says, and says so there.
-  Result<chain::SharingOptions> share_gpu(nf_process::SharedGpu const& shared) {
+  /// The NFs keep to the parts that the channel says, and say so there. `on_gpu`: their numbers.
+  Result<chain::SharingOptions> share_gpu(nf_process::SharedGpu const& shared, std::vector<std::size_t> on_gpu) {
     CATENA_ASSIGN_OR_RETURN(const auto options,
                             chain::sharing_options_of(shared.mode, shared.parts, shared.compute_units));
     if (!options) {
       return absl::InvalidArgumentError("a GPU that is shared in no way");
     }
     chain::SharingOptions sharing = *options;
-    sharing.given = chain::GivenParts{
-        [this] {
-          const nf_process::GpuPart part = channel_.given_part();
-          return std::vector{share::Part{part.first, {part.units, part.packets_per_unit}}};
-        },
-        [this](std::vector<share::Part> const& parts) { channel_.take_part(runtime::as_given(parts.front())); }};
+    sharing.given = chain::GivenParts{[this, on_gpu] {
+                                        std::vector<share::Part> parts;
+                                        for (const std::size_t nf : on_gpu) {
+                                          const nf_process::GpuPart part = channel_.given_part(nf);
+                                          parts.push_back({part.first, {part.units, part.packets_per_unit}});
+                                        }
+                                        return parts;
+                                      },
+                                      [this, on_gpu](std::vector<share::Part> const& parts) {
+                                        for (std::size_t i = 0; i < parts.size(); ++i) {
+                                          channel_.take_part(on_gpu[i], runtime::as_given(parts[i]));
+                                        }
+                                      }};
     return sharing;
   }
 
-  Path(Host& host, Channel channel, std::uint32_t slots)
-      : host_(&host), channel_(std::move(channel)), reasons_(slots) {}
+  Path(Host& host, Channel channel, std::uint32_t slots) : host_(&host), channel_(std::move(channel)), notes_(slots) {}
 
-  Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, std::string const& type,
-                                                Setup const& setup, Fd frames) {
-    CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(setup.text, setup.file, setup.name));
-    nf.type = type;
-    if (std::exchange(nf.is_auto, false)) {  // the chain has decided
-      nf.on = setup.on_gpu ? plan::Processor::kGpu : plan::Processor::kCpu;
+  Result<std::vector<chain::NfConfig>> read_nfs(std::vector<std::string> const& types, Setup const& setup) {
+    std::vector<chain::NfConfig> nfs;
+    std::size_t outputs = 0;
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      nf_process::NfSetup const& of = setup.nfs[i];
+      CATENA_ASSIGN_OR_RETURN(chain::NfConfig nf, chain::parse_nf(setup.text, setup.file, of.name));
+      nf.type = types[i];
+      if (std::exchange(nf.is_auto, false)) {  // the chain has decided
+        nf.on = of.on_gpu ? plan::Processor::kGpu : plan::Processor::kCpu;
+      }
+      nf.config.set_outputs(std::make_shared<HostOutputs>(*host_, of.outputs, outputs));
+      outputs += of.outputs.size();
+      nfs.push_back(std::move(nf));
     }
-    nf.config.set_outputs(std::make_shared<HostOutputs>(*host_, setup.outputs));
+    return nfs;
+  }
+
+  Result<std::unique_ptr<Session>> make_session(nf::Registry const& registry, std::vector<std::string> const& types,
+                                                Setup const& setup, Fd frames) {
     chain::ChainConfig config;
+    CATENA_ASSIGN_OR_RETURN(config.nfs, read_nfs(types, setup));
     config.file = setup.file;
-    config.name = setup.name;
+    config.name = setup.nfs.front().name;
     config.rx.kind = chain::PortKind::kGenerator;  // what a plan is made for: the mix of sizes that it has
     config.rx.generator.packet_bytes = 0;
     CATENA_ASSIGN_OR_RETURN(config.devices.front(), device::parse_preference(setup.device));
-    config.nfs.push_back(std::move(nf));
     config.tuning = {setup.slots,           setup.unit_packets,      setup.units_per_launch, setup.launches_in_flight,
                      setup.device_limit_ms, setup.max_batch_delay_us};
     chain::RunOptions options;
@@ -123,7 +152,13 @@ class Path {
     options.context = setup.context;
     options.with_records = setup.records;
     if (setup.sharing) {
-      CATENA_ASSIGN_OR_RETURN(options.sharing, share_gpu(*setup.sharing));
+      std::vector<std::size_t> on_gpu;
+      for (std::size_t i = 0; i < config.nfs.size(); ++i) {
+        if (config.nfs[i].on == plan::Processor::kGpu) {
+          on_gpu.push_back(i);
+        }
+      }
+      CATENA_ASSIGN_OR_RETURN(options.sharing, share_gpu(*setup.sharing, std::move(on_gpu)));
     }
     options.sync.mode = static_cast<plan::Mode>(setup.sync);
     options.sync.pushdown = setup.pushdown;
@@ -141,27 +176,31 @@ class Path {
     };
     ChannelSink* sink = nullptr;
     options.make_sink = [this, &sink]() -> Result<std::unique_ptr<io::Sink>> {
-      auto made = std::make_unique<ChannelSink>(channel_, kBellFd, reasons_);
+      auto made = std::make_unique<ChannelSink>(channel_, kBellFd, notes_);
       sink = made.get();
       return made;
     };
     CATENA_ASSIGN_OR_RETURN(auto session, Session::create(std::move(config), options, registry));
-    nf::Instance& instance = session->instance(0);
-    instance.outcome().note_reasons(reasons_);
-    if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr && setup.alerts) {
-      alerting->keep_alerts();
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      nf::Instance& instance = session->instance(i);
+      instance.outcome().note_decisions(notes_, static_cast<std::uint8_t>(i));
+      if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr && setup.alerts) {
+        alerting->keep_alerts();
+      }
+      instances_.push_back(&instance);
     }
-    sink->speak_for(instance);
+    sink->speak_for(instances_);
     return session;
   }
 
   Host* host_;
   Channel channel_;
-  std::vector<std::uint16_t> reasons_;  ///< by slot
+  std::vector<nf::PacketNote> notes_;  ///< by slot
   std::unique_ptr<Session> session_;
+  std::vector<nf::Instance*> instances_;  ///< the session's
 };
 
-/// Runs the data path to its end, and says meanwhile what the NF has to say.
+/// Runs the data path to its end, and says meanwhile what the NFs have to say.
 Status run(Host& host, Path& path) {
   std::future<Status> status = std::async(std::launch::async, [&path] {
     try {
@@ -172,20 +211,40 @@ Status run(Host& host, Path& path) {
   });
   std::string told;
   while (status.wait_for(kTellEvery) != std::future_status::ready) {
-    if (std::string text = nf_process::to_json(path.instance().board().read()); text != told) {
+    std::vector<std::vector<nf::Statistic>> statistics;
+    for (nf::Instance* instance : path.instances()) {
+      statistics.push_back(instance->board().read());
+    }
+    if (std::string text = nf_process::to_json(statistics); text != told) {
       CATENA_RETURN_IF_ERROR(host.tell(Call::kStatistics, text));
       told = std::move(text);
     }
   }
-  nf::Nf const& nf = path.instance().nf();
-  return host.tell(Call::kEnded,
-                   nf_process::to_json(nf_process::Ended{status.get(), nf.statistics(), nf.end_report()}));
+  nf_process::Ended ended{status.get(), {}};
+  for (nf::Instance const* instance : path.instances()) {
+    ended.nfs.push_back({instance->nf().statistics(), instance->nf().end_report()});
+  }
+  return host.tell(Call::kEnded, nf_process::to_json(ended));
+}
+
+std::vector<nf_process::Started> started_of(Path& path) {
+  std::vector<nf_process::Started> started;
+  for (nf::Instance* instance : path.instances()) {
+    nf_process::Started& nf = started.emplace_back();
+    nf.touched = nf_process::Touched::of(instance->nf().hints());
+    nf.lines = instance->nf().start_report();
+    for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*instance))) {
+      nf.refused_rules.emplace_back(reason, count);
+    }
+  }
+  return started;
 }
 
 Status serve() {
   Host host(kControlFd);
   nf::Registry registry = nf::builtin_nfs();
-  std::string type;
+  Plugins plugins;
+  std::vector<std::string> types;
   Fd frames;
   Fd channel;
   for (;;) {
@@ -194,8 +253,10 @@ Status serve() {
     switch (static_cast<Call>(frame.call)) {
       case Call::kDescribe: {
         CATENA_ASSIGN_OR_RETURN(const nf_process::Wanted wanted, nf_process::read_wanted(text));
-        const Result<nf_process::Described> described = describe(registry, wanted);
-        type = described.ok() ? described->type : std::string();
+        const Result<nf_process::Described> described = describe(registry, plugins, wanted);
+        if (described.ok()) {
+          types.push_back(described->type);
+        }
         CATENA_RETURN_IF_ERROR(described.ok() ? host.tell(Call::kDescribed, nf_process::to_json(*described))
                                               : host.tell(Call::kRefused, nf_process::to_json(described.status())));
         break;
@@ -209,16 +270,11 @@ Status serve() {
       case Call::kStart: {
         CATENA_ASSIGN_OR_RETURN(const Setup setup, nf_process::read_setup(text));
         Result<std::unique_ptr<Path>> path =
-            Path::create(host, registry, type, setup, std::move(frames), std::move(channel));
+            Path::create(host, registry, types, setup, std::move(frames), std::move(channel));
         if (!path.ok()) {
           return host.tell(Call::kRefused, nf_process::to_json(path.status()));
         }
-        nf::Nf const& nf = (*path)->instance().nf();
-        nf_process::Started started{nf_process::Touched::of(nf.hints()), nf.start_report(), {}};
-        for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of((*path)->instance()))) {
-          started.refused_rules.emplace_back(reason, count);
-        }
-        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started)));
+        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started_of(**path))));
         return run(host, **path);
       }
       default:

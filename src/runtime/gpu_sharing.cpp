@@ -27,6 +27,15 @@ constexpr std::chrono::milliseconds kGivenPeriod{20};
 /// Of an NF that was not measured: its launches have as many packets as a part has room for in a first step.
 constexpr share::NfCost kUnknown{.kernel = {1, 0}, .transfer = {}};
 
+bool follow_one_another(std::vector<share::Part> const& parts) {
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].first != parts[i - 1].first + parts[i - 1].share.sms) {
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 nf_process::GpuPart as_given(share::Part const& part) {
@@ -159,7 +168,8 @@ Result<std::vector<share::NfDemand>> GpuSharing::demands() {
 }
 
 /// A part of the device for each NF, or null. Parts of one size in one order are always the same compute units, so what
-/// lies in front of an NF's part is divided off, too, and given back.
+/// lies in front of an NF's part is divided off, too, and given back. NFs that are told their parts one by one have all
+/// of it until they know all of them.
 Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(
     std::vector<share::Part> const& parts) const {
   std::vector<std::shared_ptr<device::Partition>> own(nfs_.size());
@@ -171,6 +181,9 @@ Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(
       CATENA_ASSIGN_OR_RETURN(auto shared, device_->divide(std::array{shape_.sms}));
       std::fill(own.begin(), own.end(), std::shared_ptr<device::Partition>(std::move(shared.front())));
     }
+    return own;
+  }
+  if (!follow_one_another(parts)) {
     return own;
   }
   std::vector<std::uint32_t> sizes;
@@ -218,9 +231,9 @@ void GpuSharing::add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::
   stages_[nf].push_back({&stage, &side, position});
 }
 
-void GpuSharing::add(std::size_t nf, ProcessStage& stage) {
-  elsewhere_[nf] = &stage;
-  stage.give_part(as_given(parts_[nf]));
+void GpuSharing::add(std::size_t nf, ProcessPart& part) {
+  elsewhere_[nf] = &part;
+  part.give(as_given(parts_[nf]));
 }
 
 void GpuSharing::start(std::function<Traffic()> traffic) {
@@ -295,7 +308,7 @@ Result<bool> GpuSharing::hand_out(std::vector<share::Part> const& parts) {
   is_mixed_ = true;
   for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
     if (elsewhere_[nf] != nullptr) {
-      elsewhere_[nf]->give_part(as_given(parts[nf]));  // it takes that in its own time
+      elsewhere_[nf]->give(as_given(parts[nf]));  // it takes that in its own time
       continue;
     }
     const kernel::LaunchBounds own = bounds(nf, parts[nf].share, partitions[nf].get());
@@ -357,7 +370,7 @@ std::vector<GpuSharing::Allocation> GpuSharing::allocations() const {
   const std::scoped_lock lock(parts_mutex_);
   std::vector<Allocation> all;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
-    const bool is_taken = elsewhere_[i] == nullptr || elsewhere_[i]->taken_part() == as_given(parts_[i]);
+    const bool is_taken = elsewhere_[i] == nullptr || elsewhere_[i]->taken() == as_given(parts_[i]);
     all.push_back({nfs_[i].name, parts_[i].share.sms, launch_packets(i, parts_[i].share), is_taken});
   }
   return all;

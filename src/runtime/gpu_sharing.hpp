@@ -71,8 +71,8 @@ class GpuSharing {
   /// A stage of NF number `nf`, whose kernel `side` has as that of NF `position` of the chain; both outlive start() ..
   /// stop().
   void add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::size_t position);
-  /// The stage of NF number `nf`, which is elsewhere; it outlives start() .. stop().
-  void add(std::size_t nf, ProcessStage& stage);
+  /// Where NF number `nf`, which is elsewhere, is told its part; it outlives start() .. stop().
+  void add(std::size_t nf, ProcessPart& part);
   /// Begins to look after the parts, in a thread of its own, where the mode asks for that.
   void start(std::function<Traffic()> traffic);
   /// Ends that. Stages keep what they have.
@@ -118,7 +118,7 @@ class GpuSharing {
   kernel::Turns turns_;
   std::vector<std::shared_ptr<device::Partition>> partitions_;  ///< of each NF, or null
   std::vector<std::vector<Shared>> stages_;                     ///< of each NF
-  std::vector<ProcessStage*> elsewhere_;                        ///< of each NF, or null
+  std::vector<ProcessPart*> elsewhere_;                         ///< of each NF, or null
   mutable std::mutex parts_mutex_;                              ///< for others who read it than the thread
   std::vector<share::Part> parts_;                              ///< that the stages have
   bool is_mixed_ = false;  ///< some stages have parts_, others such as could not be handed out to all

@@ -71,61 +71,92 @@ std::vector<nf::NamedOutput> outputs_of(chain::NfConfig const& config, nf::Regis
 
 bool is_isolated(chain::NfConfig const& config) { return config.isolation == chain::Isolation::kProcess; }
 
-}  // namespace
+static_assert(chain::kMaxGroupNfs == nf_process::kMaxNfs);
 
-namespace {
+/// What the configurations of all NFs name, to be read or written, and their plug-ins.
+std::vector<std::string> files_of(std::span<const chain::NfConfig> group) {
+  std::vector<std::string> files;
+  const auto add = [&files](std::string const& file) {
+    if (std::ranges::find(files, file) == files.end()) {
+      files.push_back(file);
+    }
+  };
+  for (chain::NfConfig const& config : group) {
+    for (auto const& [key, path] : config.config.files()) {
+      add(path);
+    }
+  }
+  return files;
+}
 
-Result<std::unique_ptr<nf_process::IsolatedNf>> start_process(chain::NfConfig const& config,
-                                                              chain::NfProcesses const& processes,
-                                                              std::string const& origin,
-                                                              std::vector<nf::NamedOutput> outputs, bool is_trial) {
+/// A process that has no NF yet. `plugins` and `outputs`: of each NF of the group.
+Result<std::shared_ptr<nf_process::NfProcess>> start_process(std::span<const chain::NfConfig> group,
+                                                             chain::NfProcesses const& processes,
+                                                             std::span<const std::string> plugins,
+                                                             std::span<const std::vector<nf::NamedOutput>> outputs,
+                                                             bool is_trial) {
+  chain::NfConfig const& first = group.front();
   nf_process::ProcessOptions process;
   process.program = processes.program;
-  process.name = config.name;
-  process.position = config.position;
-  process.wanted = {config.type, config.plugin.empty() ? origin : config.plugin};
-  std::vector<std::string> files;
-  for (auto const& [key, path] : config.config.files()) {
-    files.push_back(path);
-  }
+  process.group = first.group;
+  process.name = first.group.empty() ? first.name : concat("group ", first.group);
+  process.position = first.position;
   process.is_trial = is_trial;
-  process.memory_bytes = std::uint64_t{config.memory_mb} << 20U;
-  process.cpus = config.cpus;
-  process.container = config.container;
-  if (!process.wanted.plugin.empty() && !config.has_plugin_inside) {
-    files.push_back(process.wanted.plugin);
+  process.memory_bytes = std::uint64_t{first.memory_mb} << 20U;
+  process.cpus = first.cpus;
+  process.container = first.container;
+  std::vector<std::string> files = files_of(group);
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    if (!plugins[i].empty() && !group[i].has_plugin_inside && std::ranges::find(files, plugins[i]) == files.end()) {
+      files.push_back(plugins[i]);
+    }
+    std::erase_if(files, [&written = outputs[i]](std::string const& file) {
+      return std::ranges::find(written, file, &nf::NamedOutput::name) != written.end();
+    });
   }
-  std::erase_if(files, [&outputs](std::string const& file) {
-    return std::ranges::find(outputs, file, &nf::NamedOutput::name) != outputs.end();
-  });
   process.files = readable(std::move(files));
-  process.outputs = std::move(outputs);
   process.uid = processes.uid;
   process.gid = processes.gid;
   if (processes.connect_device) {
-    process.connect_device = [connect = processes.connect_device, nf = config.name](std::string const& preference,
-                                                                                    std::string* why) {
+    process.connect_device = [connect = processes.connect_device, nf = first.name](std::string const& preference,
+                                                                                   std::string* why) {
       return connect(nf, preference, why);
     };
   }
-  Result<std::unique_ptr<nf_process::IsolatedNf>> nf = nf_process::IsolatedNf::create(std::move(process));
-  if (!nf.ok()) {
-    return absl::IsNotFound(nf.status())
-               ? Status(nf.status().code(), concat(config.position, ": ", std::string(nf.status().message())))
-               : at(config, nf.status());
-  }
-  if (config.on == plan::Processor::kGpu && !(*nf)->descriptor().has_kernel) {
-    chain::NfConfig named = config;
-    named.type = (*nf)->descriptor().type;
-    return chain::no_kernel(named);
-  }
-  return nf;
+  Result<std::unique_ptr<nf_process::NfProcess>> started = nf_process::NfProcess::create(std::move(process));
+  return started.ok() ? Result<std::shared_ptr<nf_process::NfProcess>>(*std::move(started))
+                      : at(first, started.status());
 }
 
-Status try_out(chain::NfConfig const& config, chain::ChainConfig const& chain, chain::NfProcesses const& processes) {
-  CATENA_ASSIGN_OR_RETURN(const auto nf, start_process(config, processes, "", {}, true));
-  nf_process::Setup setup = setup_of(config, chain);
-  setup.on_gpu = false;
+/// Number `number` of the process, made from `plugin` where it is not built in.
+Result<std::unique_ptr<nf_process::IsolatedNf>> add_nf(std::shared_ptr<nf_process::NfProcess> process,
+                                                       std::size_t number, chain::NfConfig const& config,
+                                                       std::string const& plugin,
+                                                       std::vector<nf::NamedOutput> outputs) {
+  Result<nf_process::Described> described = process->add({config.type, plugin}, std::move(outputs));
+  if (!described.ok()) {
+    return absl::IsNotFound(described.status())
+               ? Status(described.status().code(),
+                        concat(config.position, ": ", std::string(described.status().message())))
+               : at(config, described.status());
+  }
+  if (config.on == plan::Processor::kGpu && !described->has_kernel) {
+    chain::NfConfig named = config;
+    named.type = described->type;
+    return chain::no_kernel(named);
+  }
+  return std::make_unique<nf_process::IsolatedNf>(std::move(process), number, *described);
+}
+
+/// A plug-in alone, whatever its group: what it writes and where it finds its files is the same.
+Status try_out(chain::NfConfig config, chain::ChainConfig const& chain, chain::NfProcesses const& processes) {
+  config.group.clear();
+  config.on = plan::Processor::kCpu;
+  const std::span<const chain::NfConfig> alone(&config, 1);
+  const std::vector<nf::NamedOutput> nothing;
+  CATENA_ASSIGN_OR_RETURN(auto process, start_process(alone, processes, {&config.plugin, 1}, {&nothing, 1}, true));
+  CATENA_ASSIGN_OR_RETURN(const auto nf, add_nf(std::move(process), 0, config, config.plugin, nothing));
+  nf_process::Setup setup = setup_of(alone, chain);
   if (setup.unit_packets == chain::kAutoUnitPackets) {
     setup.unit_packets = memory::kDefaultUnitPackets;
     setup.slots = nf_process::ChannelShape::of(setup.unit_packets).slots();
@@ -153,31 +184,42 @@ bool needs_servers(chain::ChainConfig const& chain) {
   });
 }
 
-Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& config, chain::RunOptions const& options,
-                                                    nf::Registry const& registry, nf::NamedFiles const& collector) {
+Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, chain::RunOptions const& options,
+                                            nf::Registry const& registry, nf::NamedFiles const& collector) {
   if (options.processes.program.empty()) {
-    return at(config, absl::UnavailableError("nobody here starts processes of NFs"));
+    return at(group.front(), absl::UnavailableError("nobody here starts processes of NFs"));
   }
-  const std::size_t files = collector.files().size();
-  std::vector<nf::NamedOutput> outputs = outputs_of(config, registry, collector);
-  CATENA_RETURN_IF_ERROR(chain::check_written_for_process(std::span(collector.files()).subspan(files)));
-  std::error_code error;
-  std::string origin = registry.origin(config.type);
-  origin = origin.empty() ? origin : std::filesystem::canonical(origin, error).string();
-  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf_process::IsolatedNf> nf,
-                          start_process(config, options.processes, origin, std::move(outputs), false));
-  nf::Descriptor const& descriptor = nf->descriptor();
-  return std::make_unique<nf::Instance>(config.name, descriptor, std::move(nf), nf::OnUnsupported::kPass,
-                                        !options.record_path.empty());
+  std::vector<Isolated> all;
+  std::vector<std::string> plugins;
+  std::vector<std::vector<nf::NamedOutput>> outputs;
+  for (chain::NfConfig const& config : group) {
+    const auto files = static_cast<std::ptrdiff_t>(collector.files().size());
+    outputs.push_back(outputs_of(config, registry, collector));
+    all.push_back({nullptr, {collector.files().begin() + files, collector.files().end()}});
+    CATENA_RETURN_IF_ERROR(chain::check_written_for_process(all.back().files));
+    const std::string origin = config.plugin.empty() ? registry.origin(config.type) : std::string();
+    std::error_code error;
+    plugins.push_back(origin.empty() ? config.plugin : std::filesystem::canonical(origin, error).string());
+  }
+  CATENA_ASSIGN_OR_RETURN(const auto process, start_process(group, options.processes, plugins, outputs, false));
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf_process::IsolatedNf> nf,
+                            add_nf(process, i, group[i], plugins[i], std::move(outputs[i])));
+    nf::Descriptor const& descriptor = nf->descriptor();
+    all[i].instance = std::make_unique<nf::Instance>(group[i].name, descriptor, std::move(nf), nf::OnUnsupported::kPass,
+                                                     !options.record_path.empty());
+  }
+  return all;
 }
 
-nf_process::Setup setup_of(chain::NfConfig const& config, chain::ChainConfig const& chain) {
+nf_process::Setup setup_of(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain) {
   nf_process::Setup setup;
   std::error_code error;
   setup.file = std::filesystem::absolute(chain.file, error).lexically_normal().string();
   setup.text = chain.text;
-  setup.name = config.name;
-  setup.on_gpu = config.on == plan::Processor::kGpu;
+  for (chain::NfConfig const& config : group) {
+    setup.nfs.push_back({config.name, config.on == plan::Processor::kGpu});
+  }
   setup.device = device::to_string(chain.devices.front());
   setup.ends = chain::ends_of(chain.rx, chain.tx);
   setup.unit_packets = chain.tuning.unit_packets;

@@ -11,6 +11,7 @@
 #include <catena/core/status.hpp>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 /// What a chain's session has to do with NFs in processes of their own.
@@ -23,14 +24,20 @@ Status allow_processes(chain::ChainConfig const& chain, chain::RunOptions& optio
 /// alone.
 bool needs_servers(chain::ChainConfig const& chain);
 
-/// Starts the process of an NF, which may write what the configuration names. `registry`: where types come from that
-/// are not built in. `collector` is this thread's innermost and gets the files that are written. Errors, with the NF's
-/// position: as IsolatedNf::create(); Unavailable where NFs can have no process here; InvalidArgument where `options`
-/// or the configuration ask for what such an NF cannot do.
-Result<std::unique_ptr<nf::Instance>> make_isolated(chain::NfConfig const& config, chain::RunOptions const& options,
-                                                    nf::Registry const& registry, nf::NamedFiles const& collector);
+struct Isolated {
+  std::unique_ptr<nf::Instance> instance;
+  std::vector<nf::NamedFile> files;  ///< that its configuration says are written
+};
 
-/// What the process makes its NF from, but for the memory.
-nf_process::Setup setup_of(chain::NfConfig const& config, chain::ChainConfig const& chain);
+/// Starts the process of an NF, or of the NFs of a group (see chain::group_of()), which may write what their
+/// configurations name. `registry`: where types come from that are not built in. `collector` is this thread's innermost
+/// and gets the files that are written. Errors, with an NF's position: as NfProcess::create() and add(); Unavailable
+/// where NFs can have no process here; InvalidArgument where `options` or the configuration ask for what such an NF
+/// cannot do.
+Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, chain::RunOptions const& options,
+                                            nf::Registry const& registry, nf::NamedFiles const& collector);
+
+/// What the process makes its NFs from, but for the memory.
+nf_process::Setup setup_of(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain);
 
 }  // namespace catena::runtime

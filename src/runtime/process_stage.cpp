@@ -24,11 +24,14 @@ constexpr std::uint32_t kPrefetchAhead = 8;
 
 bool is_alive(std::uint8_t verdict) { return packet::ended(verdict) == 0; }
 
-/// What an NF may make of a packet.
-bool is_sound(PacketEntry const& entry) {
-  return entry.verdict <= static_cast<std::uint8_t>(Verdict::kReply) && entry.length > 0 &&
-         std::uint32_t{entry.offset} + entry.length <= packet::kSlotBytes &&
-         (entry.mtu == 0 || entry.mtu >= packet::kMinMtu);
+/// Where the packet `index` is in `batch`, whose packets are in order.
+std::optional<std::uint32_t> find_packet(packet::Batch const& batch, std::uint64_t index) {
+  std::uint64_t const* const indices = batch.meta().index;
+  const std::span<const std::uint32_t> slots = batch.slots();
+  const auto found = std::ranges::lower_bound(slots, index, {}, [&](std::uint32_t slot) { return indices[slot]; });
+  return found != slots.end() && indices[*found] == index
+             ? std::optional(static_cast<std::uint32_t>(found - slots.begin()))
+             : std::nullopt;
 }
 
 bool has_bounds_of(PacketEntry const& entry, packet::Packet const& packet) {
@@ -37,21 +40,26 @@ bool has_bounds_of(PacketEntry const& entry, packet::Packet const& packet) {
 
 }  // namespace
 
-ProcessStage::ProcessStage(nf::Instance& instance, std::uint32_t position, nf_process::NfProcess& process,
+ProcessStage::ProcessStage(std::vector<nf::Instance*> instances, std::uint32_t position, nf_process::NfProcess& process,
                            memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out,
                            std::chrono::milliseconds limit, LineBook* lines)
-    : HostStage(instance.name()),
-      instance_(&instance),
+    : HostStage(instances.front()->name()),
       position_(position),
       lines_(lines),
       process_(&process),
       pool_(&pool),
       in_(&in),
       out_(&out),
-      limit_(limit + kGrace) {}
+      limit_(limit * instances.size() + kGrace) {
+  for (nf::Instance* instance : instances) {
+    nfs_.push_back({instance, std::make_unique<ProcessPart>(), {}, {}});
+  }
+}
 
 Result<Progress> ProcessStage::poll() {
-  instance_->board().answer(instance_->nf());
+  for (OfNf const& nf : nfs_) {
+    nf.instance->board().answer(nf.instance->nf());
+  }
   bool worked = false;
   if (link_ == nullptr) {
     if (auto link = process_->take_link(); link != nullptr) {
@@ -90,16 +98,21 @@ void ProcessStage::begin(std::shared_ptr<nf_process::Link> link) {
   for (std::uint32_t block = link_->channel.shape().depth; block > 0; --block) {
     free_blocks_.push_back((block - 1) * link_->channel.shape().unit_packets);
   }
-  given_part_ = {};
-  seen_.clear();
+  for (OfNf& nf : nfs_) {
+    nf.given_part = {};
+    nf.seen.clear();
+  }
 }
 
 void ProcessStage::exchange_parts() {
-  if (const nf_process::GpuPart part = part_.load(std::memory_order_relaxed); part != given_part_) {
-    link_->channel.give_part(part);
-    given_part_ = part;
+  for (std::size_t i = 0; i < nfs_.size(); ++i) {
+    OfNf& nf = nfs_[i];
+    if (const nf_process::GpuPart part = nf.part->given(); part != nf.given_part) {
+      link_->channel.give_part(i, part);
+      nf.given_part = part;
+    }
+    nf.part->take(link_->channel.taken_part(i));
   }
-  taken_part_.store(link_->channel.taken_part(), std::memory_order_relaxed);
 }
 
 /// Those that are there, about units that come back later: the process has no room for more.
@@ -112,11 +125,11 @@ Status ProcessStage::gather_lines() {
     }
     Said& said = said_.back();
     std::size_t bytes = 0;
-    if (auto* record = std::get_if<nf::RecordLine>(&*line); record != nullptr) {
-      bytes = sizeof *record + record->fields.size();
+    if (auto* record = std::get_if<nf_process::RecordOf>(&*line); record != nullptr) {
+      bytes = sizeof *record + record->line.fields.size();
       said.records.push_back(std::move(*record));
-    } else if (auto* alert = std::get_if<nf::AlertLine>(&*line); alert != nullptr) {
-      bytes = sizeof *alert + alert->alert.size();
+    } else if (auto* alert = std::get_if<nf_process::AlertOf>(&*line); alert != nullptr) {
+      bytes = sizeof *alert + alert->line.alert.size();
       said.alerts.push_back(std::move(*alert));
     } else {
       said_.emplace_back();
@@ -141,21 +154,36 @@ Status ProcessStage::take_lines_of(memory::Unit const& unit) {
   Said said = std::move(said_.front());
   said_.pop_front();
   said_bytes_ -= said.bytes;
-  const auto is_about_unit = [&unit](auto const& line) {
-    return line.packet >= unit.first_index && line.packet < unit.end_index;
-  };
-  const auto reasons = static_cast<std::int64_t>(instance_->outcome().drops().size());
-  if (!std::ranges::all_of(said.alerts, is_about_unit) || !std::ranges::all_of(said.records, [&](auto const& line) {
-        return is_about_unit(line) && line.reason >= -1 && line.reason < reasons;
-      })) {
-    return absl::DataLossError("it says something about packets that it does not have");
-  }
+  CATENA_RETURN_IF_ERROR(check_lines(said, pool_->batch(unit)));
   UnitLines& lines = lines_->of(unit);
-  for (nf::RecordLine& line : said.records) {
-    lines.records.push_back({position_, std::move(line)});
+  for (nf_process::RecordOf& record : said.records) {
+    lines.records.push_back({position_ + record.nf, std::move(record.line)});
   }
-  for (nf::AlertLine& line : said.alerts) {
-    lines.alerts.push_back({position_, std::move(line)});
+  for (nf_process::AlertOf& alert : said.alerts) {
+    lines.alerts.push_back({position_ + alert.nf, std::move(alert.line)});
+  }
+  return absl::OkStatus();
+}
+
+/// Whether each line is of an NF that had the packet, of which `entries_` says what became.
+Status ProcessStage::check_lines(Said const& said, packet::Batch const& batch) const {
+  const auto had_packet = [&](std::uint32_t nf, std::uint64_t index) {
+    const std::optional<std::uint32_t> i = find_packet(batch, index);
+    return i && nf < nfs_.size() && is_alive(batch.meta().verdict[batch.slots()[*i]]) &&
+           (is_alive(entries_[*i].verdict) || nf <= entries_[*i].nf);
+  };
+  const auto is_reason = [this](std::uint32_t nf, std::int32_t reason) {
+    return reason >= -1 && reason < static_cast<std::int64_t>(nfs_[nf].instance->outcome().drops().size());
+  };
+  for (nf_process::RecordOf const& record : said.records) {
+    if (!had_packet(record.nf, record.line.packet) || !is_reason(record.nf, record.line.reason)) {
+      return absl::DataLossError("it says something about packets that it does not have");
+    }
+  }
+  for (nf_process::AlertOf const& alert : said.alerts) {
+    if (!had_packet(alert.nf, alert.line.packet)) {
+      return absl::DataLossError("it says something about packets that it does not have");
+    }
   }
   return absl::OkStatus();
 }
@@ -188,10 +216,19 @@ bool ProcessStage::receive() {
     sent_.pop_front();
     worked = true;
   }
-  if (worked) {
-    take_counts();
+  for (std::size_t nf = 0; worked && nf < nfs_.size(); ++nf) {
+    take_counts(nf);
   }
   return worked;
+}
+
+/// Whether NFs may have made this of a packet: none has one after it was dropped or became a reply.
+bool ProcessStage::is_sound(PacketEntry const& entry) const {
+  const std::size_t had = is_alive(entry.verdict) ? nfs_.size() : std::size_t{entry.nf} + 1;
+  return entry.verdict <= static_cast<std::uint8_t>(Verdict::kReply) && entry.length > 0 &&
+         std::uint32_t{entry.offset} + entry.length <= packet::kSlotBytes &&
+         (entry.mtu == 0 || entry.mtu >= packet::kMinMtu) && had <= nfs_.size() &&
+         std::uint64_t{entry.alerts} >> had == 0;
 }
 
 /// All of it is checked before any of it counts.
@@ -256,24 +293,27 @@ void ProcessStage::take_bytes(packet::Packet const& packet, PacketEntry const& e
 }
 
 void ProcessStage::decide(packet::Packet const& packet, PacketEntry const& entry) {
-  ++instance_->counters().in;
   if (entry.verdict != static_cast<std::uint8_t>(Verdict::kDrop)) {
     take_bytes(packet, entry);
     packet.set_port(entry.port);
     packet.set_mtu(entry.mtu);
   }
-  switch (static_cast<Verdict>(entry.verdict)) {
-    case Verdict::kPass:
-      break;
-    case Verdict::kAlert:
-      instance_->outcome().alert(packet);
-      break;
-    case Verdict::kDrop:
-      instance_->outcome().drop(packet, entry.reason);
-      break;
-    case Verdict::kReply:
-      instance_->outcome().reply(packet);
-      break;
+  account(packet, entry);
+}
+
+/// As each NF would have counted it in this process.
+void ProcessStage::account(packet::Packet const& packet, PacketEntry const& entry) {
+  const std::size_t had = is_alive(entry.verdict) ? nfs_.size() : std::size_t{entry.nf} + 1;
+  for (std::size_t i = 0; i < had; ++i) {
+    ++nfs_[i].instance->counters().in;
+    if ((entry.alerts >> i & 1U) != 0) {
+      nfs_[i].instance->outcome().alert(packet);
+    }
+  }
+  if (static_cast<Verdict>(entry.verdict) == Verdict::kDrop) {
+    nfs_[entry.nf].instance->outcome().drop(packet, entry.reason);
+  } else if (static_cast<Verdict>(entry.verdict) == Verdict::kReply) {
+    nfs_[entry.nf].instance->outcome().reply(packet);
   }
 }
 
@@ -302,11 +342,21 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
   packet::MetaColumns const& meta = pool_->meta();
   for (std::uint32_t i = 0; i < unit.count; ++i) {
     const std::uint32_t slot = unit.slots()[i];
-    // an alert of an NF before is nothing to this one, and so one that comes back is its own
+    // an alert of an NF before is nothing to those in the process, and so one that comes back is theirs
     const std::uint8_t verdict =
         is_alive(meta.verdict[slot]) ? static_cast<std::uint8_t>(Verdict::kPass) : meta.verdict[slot];
-    entries[i] = {meta.layers[slot],  first_slot + i, meta.offset[slot], meta.length[slot], meta.port[slot],
-                  meta.ingress[slot], meta.mtu[slot], 0,                 verdict,           meta.index[slot],
+    entries[i] = {meta.layers[slot],
+                  first_slot + i,
+                  meta.offset[slot],
+                  meta.length[slot],
+                  meta.port[slot],
+                  meta.ingress[slot],
+                  meta.mtu[slot],
+                  0,
+                  verdict,
+                  0,
+                  0,
+                  meta.index[slot],
                   meta.arrival_ns[slot]};
   }
   nf_process::Crossing const& crossing = link_->crossing;
@@ -329,9 +379,10 @@ std::byte* ProcessStage::slot_of(std::uint32_t slot) const {
 }
 
 /// Numbers that the process claims; they only go up.
-void ProcessStage::take_counts() {
-  nf_process::SharedCounts const& of = link_->channel.counts();
-  nf::Counters& counters = instance_->counters();
+void ProcessStage::take_counts(std::size_t nf) {
+  nf_process::SharedCounts const& of = link_->channel.counts(nf);
+  nf::Counters& counters = nfs_[nf].instance->counters();
+  std::vector<std::uint64_t>& seen = nfs_[nf].seen;
   const std::array<std::pair<std::atomic<std::uint64_t> const*, Counter*>, 8> all{{
       {&of.processed, &counters.processed},
       {&of.unsupported, &counters.unsupported},
@@ -342,12 +393,12 @@ void ProcessStage::take_counts() {
       {&of.bytes_to_device, &counters.transfers.bytes_to_device},
       {&of.bytes_to_host, &counters.transfers.bytes_to_host},
   }};
-  seen_.resize(all.size());
+  seen.resize(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::uint64_t now = all[i].first->load(std::memory_order_relaxed);
-    if (now > seen_[i]) {
-      *all[i].second += now - seen_[i];
-      seen_[i] = now;
+    if (now > seen[i]) {
+      *all[i].second += now - seen[i];
+      seen[i] = now;
     }
   }
 }
@@ -376,9 +427,10 @@ bool ProcessStage::drop_waiting() {
 
 void ProcessStage::drop(memory::Unit& unit) {
   count(unit.count);
-  instance_->drop_alive(pool_->batch(unit), nf::FrameworkReason::kProcessFailed);
+  nf::Instance& first = *nfs_.front().instance;
+  first.drop_alive(pool_->batch(unit), nf::FrameworkReason::kProcessFailed);
   if (lines_ != nullptr) {
-    take_lines(*instance_, position_, unit, lines_->of(unit));
+    take_lines(first, position_, unit, lines_->of(unit));
   }
   out_->push(&unit);
 }

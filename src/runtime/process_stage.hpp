@@ -19,23 +19,37 @@
 
 namespace catena::runtime {
 
-/// An NF in a process of its own. Units go there as messages and come back in order; what comes back is checked before
-/// it counts. A process that ends, lies or does not answer loses the units that it has: their packets are dropped as
-/// `process_failed`.
+/// The part of a GPU that an NF in another process has. Any thread.
+class ProcessPart {
+ public:
+  /// The NF is to keep to this part, in this life of its process and the next ones.
+  void give(nf_process::GpuPart part) { given_.store(part); }
+  nf_process::GpuPart given() const { return given_.load(std::memory_order_relaxed); }
+  /// Which one it says that it has.
+  void take(nf_process::GpuPart part) { taken_.store(part, std::memory_order_relaxed); }
+  nf_process::GpuPart taken() const { return taken_.load(); }
+
+ private:
+  std::atomic<nf_process::GpuPart> given_{};
+  std::atomic<nf_process::GpuPart> taken_{};
+};
+
+/// NFs in another process: one, or neighbours in the chain. Units go there as messages and come back in order when all
+/// of them had them; what comes back is checked before it counts. A process that ends, lies or does not answer loses
+/// the units that it has: their packets are dropped as `process_failed`, by the first of its NFs.
 class ProcessStage final : public HostStage {
  public:
-  /// `position`: of the NF in the chain. `limit`: how long the NF may take for a unit before it counts as one that
-  /// hangs. `lines`: where what it says about packets goes; null: nobody asked it.
-  ProcessStage(nf::Instance& instance, std::uint32_t position, nf_process::NfProcess& process, memory::PacketPool& pool,
-               memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
+  /// `instances`: those of the process, in order, the first at `position` of the chain. `limit`: how long an NF may
+  /// take for a unit before it counts as one that hangs. `lines`: where what NFs say about packets goes; null: nobody
+  /// asked them.
+  ProcessStage(std::vector<nf::Instance*> instances, std::uint32_t position, nf_process::NfProcess& process,
+               memory::PacketPool& pool, memory::UnitQueue& in, memory::UnitQueue& out, std::chrono::milliseconds limit,
                LineBook* lines = nullptr);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   std::vector<int> sockets() const override { return {process_->bell()}; }
-  /// The NF is to keep to this part of its GPU, in this life and the next ones. Any thread.
-  void give_part(nf_process::GpuPart part) { part_.store(part); }
-  /// Which one it says that it has. Any thread.
-  nf_process::GpuPart taken_part() const { return taken_part_.load(); }
+  /// Of NF number `nf` of the process.
+  ProcessPart& part_of(std::size_t nf) { return *nfs_[nf].part; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -44,32 +58,40 @@ class ProcessStage final : public HostStage {
     std::uint32_t first_slot;  ///< of its frames in the memory that the process has
     Clock::time_point at;
   };
+  /// What the process said about the packets of a unit.
+  struct Said {
+    std::vector<nf_process::RecordOf> records;
+    std::vector<nf_process::AlertOf> alerts;
+    std::size_t bytes = 0;  ///< about as much memory as that takes
+  };
+  struct OfNf {
+    nf::Instance* instance;
+    std::unique_ptr<ProcessPart> part;
+    nf_process::GpuPart given_part;   ///< in this life
+    std::vector<std::uint64_t> seen;  ///< of its counts, in this life
+  };
   void begin(std::shared_ptr<nf_process::Link> link);
   void exchange_parts();
   bool receive();
   Status gather_lines();
   Status take_lines_of(memory::Unit const& unit);
+  Status check_lines(Said const& said, packet::Batch const& batch) const;
   Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
   Status check(packet::Batch const& batch, std::uint32_t first_slot) const;
+  bool is_sound(nf_process::PacketEntry const& entry) const;
   void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);
+  void account(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   bool send();
   std::uint32_t write(memory::Unit const& unit);
   std::byte* slot_of(std::uint32_t slot) const;
-  void take_counts();
+  void take_counts(std::size_t nf);
   void lose();
   bool drop_waiting();
   void drop(memory::Unit& unit);
   Progress look_for_end();
 
-  /// What the process said about the packets of a unit.
-  struct Said {
-    std::vector<nf::RecordLine> records;
-    std::vector<nf::AlertLine> alerts;
-    std::size_t bytes = 0;  ///< about as much memory as that takes
-  };
-
-  nf::Instance* instance_;
+  std::vector<OfNf> nfs_;
   std::uint32_t position_;
   LineBook* lines_;
   nf_process::NfProcess* process_;
@@ -88,11 +110,7 @@ class ProcessStage final : public HostStage {
   /// Blocks of slots, each for a unit, that none is in; by their first slots. What came back last is used first: it is
   /// still in the caches.
   std::vector<std::uint32_t> free_blocks_;
-  std::vector<std::uint64_t> seen_;               ///< of the counts, in this life
   Clock::time_point closed_at_;
-  std::atomic<nf_process::GpuPart> part_{};
-  nf_process::GpuPart given_part_;  ///< in this life
-  std::atomic<nf_process::GpuPart> taken_part_{};
 };
 
 }  // namespace catena::runtime

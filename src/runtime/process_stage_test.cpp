@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains whose NF is a process that lies (nf_process/lying_main.cpp).
+// Chains whose NFs are in a process that lies (nf_process/lying_main.cpp).
 #include "chain/chain_file.hpp"
 #include "runtime/report.hpp"
 #include "runtime/session.hpp"
@@ -32,11 +32,23 @@ chain::ChainConfig chain_of(std::string const& type, std::string const& isolatio
       .value();
 }
 
-Result<std::unique_ptr<Session>> session_of(std::string const& type, std::string const& record_path = {}) {
+Result<std::unique_ptr<Session>> session_of(chain::ChainConfig chain, std::string const& record_path = {}) {
   chain::RunOptions options;
   options.record_path = record_path;
   options.processes.program = CATENA_LYING_NF;
-  return Session::create(chain_of(type), options, nf::Registry());
+  return Session::create(std::move(chain), options, nf::Registry());
+}
+
+Result<std::unique_ptr<Session>> session_of(std::string const& type, std::string const& record_path = {}) {
+  return session_of(chain_of(type), record_path);
+}
+
+/// Two NFs in one process, "nf" and "second", whose type says how it lies.
+chain::ChainConfig group_of(std::string const& type) {
+  chain::ChainConfig chain = chain_of("honest", "{group: g}");
+  chain.nfs.push_back(chain_of(type, "{group: g}").nfs[0]);
+  chain.nfs[1].name = "second";
+  return chain;
 }
 
 TEST(ProcessStage, packets_go_to_a_process_and_come_back) {
@@ -127,6 +139,68 @@ TEST_P(Lies, cost_the_nf_its_own_packets_and_are_counted) {
   EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
   EXPECT_EQ(report.slots_in_use, 0U);
   EXPECT_TRUE(absl::IsUnavailable(status)) << "no life of it has finished: " << status;
+}
+
+class LiesOfAGroup : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(LiesOfAGroup, cost_its_packets_and_are_counted_by_its_first_nf) {
+  const std::string record = std::string(GetParam()).starts_with("line-of-") ? "/dev/null" : "";
+  const Result<std::unique_ptr<Session>> session = session_of(group_of(GetParam()), record);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const Status status = (*session)->run();
+  const Report report = (*session)->report();
+  EXPECT_TRUE(report.accounted()) << to_text(report);
+  EXPECT_EQ(report.received, kPackets);
+  ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
+  EXPECT_EQ(report.nfs[0].in, report.nfs[0].passed + report.nfs[0].drops[0].count);
+  EXPECT_EQ(report.nfs[1].in, report.nfs[0].passed);
+  EXPECT_TRUE(report.nfs[1].drops.empty()) << to_text(report);
+  EXPECT_EQ(report.nfs[1].process_restarts, report.nfs[0].process_restarts);
+  EXPECT_EQ(report.slots_in_use, 0U);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << "no life of it has finished: " << status;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LiesOfAGroup,
+                         ::testing::Values("drop-by-nobody", "reply-by-nobody", "alert-by-nobody", "alert-after-a-drop",
+                                           "line-of-1", "line-of-2", "wrong-slot", "crash", "ends-early"),
+                         [](auto const& lie) {
+                           std::string name = lie.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(ProcessStage, what_each_nf_of_a_group_did_is_counted_as_its_own) {
+  const Result<std::unique_ptr<Session>> session = session_of(group_of("second-drops"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*session)->run(), absl::OkStatus());
+  const Report report = (*session)->report();
+  EXPECT_TRUE(report.accounted()) << to_text(report);
+  EXPECT_EQ(report.nfs[0].in, kPackets);
+  EXPECT_EQ(report.nfs[0].passed, kPackets);
+  EXPECT_EQ(report.nfs[1].in, kPackets);
+  ASSERT_EQ(report.nfs[1].drops.size(), 1U) << to_text(report);
+  EXPECT_EQ(report.nfs[1].drops[0].name, "own");
+  EXPECT_EQ(report.nfs[1].drops[0].count, report.nfs[0].alerts) << "one of each unit";
+  EXPECT_GE(report.nfs[0].alerts, kPackets / memory::kMaxUnitPackets);
+  EXPECT_EQ(report.nfs[1].alerts, 0U);
+  EXPECT_EQ(report.sent, report.nfs[1].passed);
+  for (NfReport const& nf : report.nfs) {
+    EXPECT_EQ(nf.placement, "process");
+    EXPECT_EQ(nf.lines, std::vector<std::string>{"done"});
+  }
+}
+
+TEST(ProcessStage, lines_of_the_nf_that_dropped_a_packet_are_taken) {
+  const Result<std::unique_ptr<Session>> session = session_of(group_of("line-of-0"), "/dev/null");
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*session)->run(), absl::OkStatus());
+  EXPECT_EQ((*session)->report().nfs[0].process_restarts, 0U);
+}
+
+TEST(ProcessStage, a_group_that_speaks_of_more_nfs_than_it_has_is_refused) {
+  const Status status = session_of(group_of("one-more")).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Lies,

@@ -106,20 +106,13 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   const nf::Ends ends = options.ends.value_or(chain::ends_of(config_.rx, config_.tx));
   std::vector<Entry> first;
   chain::Findings findings;
-  for (chain::NfConfig& config : config_.nfs) {
-    const std::size_t files = of_nfs.files().size();
+  while (first.size() < config_.nfs.size()) {
+    chain::NfConfig const& config = config_.nfs[first.size()];
     if (config.isolation == chain::Isolation::kProcess) {
-      std::unique_ptr<nf::Instance> instance = findings.take(make_isolated(config, options, registry, of_nfs));
-      if (instance != nullptr) {
-        config.type = instance->descriptor().type;  // a plug-in says itself which NF it is
-      }
-      first.push_back({config, std::move(instance)});
-      if (options.sharing) {
-        first.back().key = findings.take(chain::key_of_unmade(config, std::span(of_nfs.files()).subspan(files)));
-      }
-      config.on = plan::Processor::kCpu;  // as far as this process is concerned
+      findings.add(make_process(registry, options, of_nfs, first));
       continue;
     }
+    const std::size_t files = of_nfs.files().size();
     first.push_back(
         {config, findings.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
     if (options.sharing && first.back().instance != nullptr) {
@@ -129,6 +122,28 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   CATENA_RETURN_IF_ERROR(findings.status());
   CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
   return make_sections(std::move(first), !options.eve_path.empty());
+}
+
+/// The NFs of one process, the next ones behind those in `first`, to which they are added.
+Status Session::make_process(nf::Registry const& registry, chain::RunOptions const& options,
+                             nf::NamedFiles const& of_nfs, std::vector<Entry>& first) {
+  const chain::NfGroup group = chain::group_of(config_, first.size());
+  const std::span<chain::NfConfig> configs(&config_.nfs[group.first], group.end - group.first);
+  chain::Findings findings;
+  std::vector<Isolated> made = findings.take(make_isolated(configs, options, registry, of_nfs));
+  made.resize(configs.size());
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    chain::NfConfig& config = configs[i];
+    if (made[i].instance != nullptr) {
+      config.type = made[i].instance->descriptor().type;  // a plug-in says itself which NF it is
+    }
+    first.push_back({config, std::move(made[i].instance)});
+    if (options.sharing) {
+      first.back().key = findings.take(chain::key_of_unmade(config, made[i].files));
+    }
+    config.on = plan::Processor::kCpu;  // as far as this process is concerned
+  }
+  return findings.status();
 }
 
 Status Session::make_sections(std::vector<Entry> first, bool with_alerts) {
@@ -199,32 +214,46 @@ Status Session::make_pools(chain::RunOptions const& options) {
   return absl::OkStatus();
 }
 
+/// Tells processes what their NFs are to be made of.
+void Session::prepare_processes(chain::RunOptions const& options) {
+  for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
+    auto* const isolated = dynamic_cast<nf_process::IsolatedNf*>(&first_of(nf).instance->nf());
+    if (isolated == nullptr || isolated->number() != 0) {
+      continue;
+    }
+    std::vector<chain::NfConfig> group;
+    bool is_any_elsewhere = false;
+    for (std::size_t other = nf; other < chain::group_of(config_, nf).end; ++other) {
+      group.push_back(first_of(other).config);
+      is_any_elsewhere = is_any_elsewhere || is_elsewhere(first_of(other));
+    }
+    nf_process::Setup setup = setup_of(group, config_);
+    setup.records = !options.record_path.empty();
+    setup.alerts = !options.eve_path.empty();
+    if (sharing_ != nullptr && is_any_elsewhere) {
+      setup.sharing = {std::string(share::to_string(sharing_options_.mode)),
+                       std::string(share::to_string(*sharing_options_.parts)), sharing_options_.compute_units};
+    }
+    setup.sync = static_cast<std::uint8_t>(options.sync.mode);
+    setup.pushdown = options.sync.pushdown;
+    setup.methods = options.sync.methods;
+    isolated->prepare(std::move(setup));
+  }
+}
+
 Status Session::start_nfs(chain::RunOptions const& options) {
+  prepare_processes(options);
   const nf::RunContext context = options.context.value_or(nf::RunContext{
       .live_tx = !options.make_sink && config_.tx.kind == chain::PortKind::kDpdk, .new_keys = options.new_keys});
   Status first_error;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
-    auto* const isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf());
-    if (isolated != nullptr) {
-      nf_process::Setup setup = setup_of(entry.config, config_);
-      setup.records = !options.record_path.empty();
-      setup.alerts = !options.eve_path.empty();
-      if (sharing_ != nullptr && is_elsewhere(entry)) {
-        setup.sharing = {std::string(share::to_string(sharing_options_.mode)),
-                         std::string(share::to_string(*sharing_options_.parts)), sharing_options_.compute_units};
-      }
-      setup.sync = static_cast<std::uint8_t>(options.sync.mode);
-      setup.pushdown = options.sync.pushdown;
-      setup.methods = options.sync.methods;
-      isolated->prepare(std::move(setup));
-    }
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
     if (persistent == nullptr || !first_error.ok()) {
       return;
     }
     if (const Status status = persistent->start(context); !status.ok()) {
       // a process's errors have their position
-      first_error = isolated != nullptr
+      first_error = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()) != nullptr
                         ? status
                         : Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
                                                        "': ", std::string(status.message())));
@@ -539,6 +568,28 @@ std::size_t Session::number_in_sharing(std::size_t position) const {
   return static_cast<std::size_t>(std::find(shared_by_.begin(), shared_by_.end(), position) - shared_by_.begin());
 }
 
+/// Of the NFs of a process, from number `first` of the section on. Such NFs are in one shard; the queues between those
+/// of one process have no units.
+void Session::add_process_stage(Section& section, std::size_t first, nf_process::NfProcess& process, LineBook* lines) {
+  Shard& shard = section.shards.front();
+  const auto position = static_cast<std::uint32_t>(section.part.first + first);
+  const std::size_t nfs = chain::group_of(config_, position).end - position;
+  std::vector<nf::Instance*> instances;
+  for (std::size_t i = 0; i < nfs; ++i) {
+    instances.push_back(shard.nfs[first + i].instance.get());
+  }
+  auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(0), shard.queues[first],
+                                              shard.queues[first + nfs],
+                                              std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
+  for (std::size_t i = 0; sharing_ != nullptr && i < nfs; ++i) {
+    if (is_elsewhere(shard.nfs[first + i])) {
+      sharing_->add(number_in_sharing(position + i), stage->part_of(i));
+    }
+  }
+  add_host_stage(std::move(stage));
+  shard.nfs[first].stage = stages_.back().get();
+}
+
 Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines) {
   Entry& entry = section.shards[shard].nfs[number];
   const auto position = static_cast<std::uint32_t>(section.part.first + number);
@@ -547,13 +598,9 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
   if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
-    auto stage = std::make_unique<ProcessStage>(*entry.instance, position, isolated->process(), pool_of(shard), in, out,
-                                                std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
-    if (sharing_ != nullptr && is_elsewhere(entry)) {
-      sharing_->add(number_in_sharing(position), *stage);
+    if (isolated->number() == 0) {
+      add_process_stage(section, number, isolated->process(), lines);
     }
-    add_host_stage(std::move(stage), suffix);
-    entry.stage = stages_.back().get();
     return absl::OkStatus();
   }
   DeviceSide* const device = devices_.empty() ? nullptr : devices_[shard % devices_.size()].get();

@@ -66,8 +66,8 @@ class Session {
   struct Entry {
     chain::NfConfig config;
     std::unique_ptr<nf::Instance> instance;
-    DeviceStage* device_stage = nullptr;  ///< null: on the CPU
-    Stage const* stage = nullptr;
+    DeviceStage* device_stage = nullptr;             ///< null: on the CPU
+    Stage const* stage = nullptr;                    ///< null: that of an NF before, which has the same process
     std::optional<chain::NfKey> key = std::nullopt;  ///< where it is to be known what the NF costs
   };
   /// A part of the chain that has the packets of some flows: NFs, stages and queues of its own.
@@ -98,6 +98,8 @@ class Session {
   Entry const& first_of(std::size_t nf) const { return *entries_[nf].front(); }
   Status place_nfs(nf::Registry const& registry, chain::RunOptions const& options);
   Status make_nfs(nf::Registry const& registry, chain::RunOptions const& options);
+  Status make_process(nf::Registry const& registry, chain::RunOptions const& options, nf::NamedFiles const& of_nfs,
+                      std::vector<Entry>& first);
   Status make_sections(std::vector<Entry> first, bool with_alerts);
   Status make_pools(chain::RunOptions const& options);
   /// Of a shard.
@@ -111,12 +113,14 @@ class Session {
   std::size_t number_in_sharing(std::size_t position) const;
   Status make_sharing(chain::RunOptions const& options);
   GpuSharing::Traffic traffic() const;
+  void prepare_processes(chain::RunOptions const& options);
   Status start_nfs(chain::RunOptions const& options);
   Status open_ends(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options);
   void add_rx(LineBook* lines);
   Status add_nf_stages(Section& section, LineBook* lines);
   Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);
+  void add_process_stage(Section& section, std::size_t first, nf_process::NfProcess& process, LineBook* lines);
   Division division_of(Section const& section) const;
   Splitter splitter_to(Section& section, LineBook* lines);
   Merger merger_of(Section& section, LineBook* lines);

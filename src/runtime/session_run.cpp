@@ -103,7 +103,11 @@ void Session::register_counts() {
   for (HandOverStage const* stage : hand_overs_) {
     metrics_.add({}, [stage](metrics::Snapshot& counts) { collect(*stage, false, counts); });
   }
-  of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.stage, true, counts); });
+  of_nfs([](Entry const& entry, metrics::Snapshot& counts) {
+    if (entry.stage != nullptr) {
+      collect(*entry.stage, true, counts);
+    }
+  });
   of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, false, counts); });
   if (recovery_ != nullptr) {
     metrics_.add({}, [recovery = recovery_.get()](metrics::Snapshot& counts) { collect(*recovery, counts); });
@@ -387,7 +391,7 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
       row.lines.insert(row.lines.end(), lines.begin(), lines.end());
     }
     if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&first.instance->nf()); isolated != nullptr) {
-      for (auto const& [reason, count] : isolated->process().refused_rules()) {
+      for (auto const& [reason, count] : isolated->process().refused_rules(isolated->number())) {
         row.refused_rules.push_back({reason, count});
       }
     }

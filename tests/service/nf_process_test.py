@@ -84,14 +84,12 @@ class NfProcessTest(unittest.TestCase):
         while not lines or not lines[-1].startswith("tx "):
             lines.append(process.stderr.readline())
             self.assertTrue(lines[-1], "".join(lines))
-        return [int(each) for each in re.findall(r"process of its own, number (\d+)", "".join(lines))]
+        return [int(each) for each in re.findall(r"process of (?:its own|group '\w+'), number (\d+)", "".join(lines))]
 
-
-class NfProcesses(NfProcessTest):
-    def assert_same(self, device, place, *words):
+    def assert_same(self, device, place, *words, how="process"):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
         reference = self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
-        report = self.run_chain(self.chain("process", NFS, tx=f"{{pcap: {out}}}", device=device, place=place), *words)
+        report = self.run_chain(self.chain(how, NFS, tx=f"{{pcap: {out}}}", device=device, place=place), *words)
         self.assertEqual(out.read_bytes(), expected.read_bytes())
         for nf, of in zip(report["nfs"], reference["nfs"]):
             self.assertEqual(nf["on"], "process")
@@ -100,6 +98,8 @@ class NfProcesses(NfProcessTest):
                 self.assertEqual(nf[key], of[key], (nf["name"], key))
         return report
 
+
+class NfProcesses(NfProcessTest):
     def test_the_cpu_gives_the_same_bytes_and_counts_in_other_processes(self):
         self.assert_same("none", "cpu")
 
@@ -256,6 +256,133 @@ class NfProcesses(NfProcessTest):
         self.assertIn("does not answer", errors)
 
 
+class Groups(NfProcessTest):
+    """NFs that share a process: `isolation: {group: NAME}`."""
+
+    GROUP = "{group: g}"
+
+    def test_they_give_the_bytes_and_counts_that_they_give_in_the_chain_s_own_process(self):
+        self.assert_same("none", "cpu", how=self.GROUP)
+
+    def test_so_they_do_on_a_device_through_its_server(self):
+        report = self.assert_same("opencl", "gpu", how=self.GROUP)
+        self.assertGreater(report["nfs"][0]["host_to_device_bytes_per_packet"], 0)
+
+    def test_so_they_do_on_a_device_that_they_share_in_parts(self):
+        report = self.assert_same("opencl", "gpu", "--share", "fair", "--parts", "blocks", how=self.GROUP)
+        self.assertEqual(len(report["share"]["parts"]), 3)
+        self.assertEqual(len({part["units"] for part in report["share"]["parts"]}), 1)
+
+    def test_some_neighbours_may_share_one(self):
+        out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
+        self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
+        nfs = [NFS[0].replace("HOW", "none")] + NFS[1:3] + [NFS[3].replace("HOW", "process")]
+        self.run_chain(self.chain(self.GROUP, nfs, tx=f"{{pcap: {out}}}"))
+        self.assertEqual(out.read_bytes(), expected.read_bytes())
+
+    def test_on_a_device_they_move_less_than_each_alone(self):
+        moved = {}
+        for how in ("process", self.GROUP):
+            report = self.run_chain(self.chain(how, NFS, device="opencl", place="gpu"))
+            moved[how] = sum(nf["host_to_device_bytes_per_packet"] for nf in report["nfs"])
+        self.assertLess(moved[self.GROUP], moved["process"])
+        self.assertGreater(moved[self.GROUP], 0)
+
+    def test_they_have_one_process_with_the_files_of_all(self):
+        process = self.start(self.chain(self.GROUP, NFS, rx="{generator: {rate: 1000}}"))
+        pids = self.pids(process)
+        self.assertEqual(len(pids), len(NFS))
+        self.assertEqual(len(set(pids)), 1)
+        self.assertIsNone(nf_process_of(process.pid, pids[0]))
+        root = pathlib.Path(f"/proc/{pids[0]}/root")
+        for name in ("fw.rules", "ids.rules", "sa-all.yaml", "routes.txt"):
+            self.assertTrue((root / f"{DATA}/{name}".lstrip("/")).exists(), name)
+        self.assertFalse((root / f"{DATA}/sa.yaml".lstrip("/")).exists())
+
+    def test_lines_are_those_of_the_chain_s_own_process(self):
+        lines = []
+        for how, device, place in (("none", "none", "cpu"), (self.GROUP, "none", "cpu"), (self.GROUP, "opencl", "gpu")):
+            record, eve = self.folder / "r.jsonl", self.folder / "e.jsonl"
+            self.run_chain(self.chain(how, NFS, device=device, place=place), "--record", record, "--eve", eve)
+            lines.append((record.read_text(), eve.read_text()))
+        self.assertEqual({json.loads(line)["nf"] for line in lines[0][0].splitlines()}, {"fw", "ids", "vpn", "rt"})
+        self.assertEqual(lines[1], lines[0])
+        self.assertEqual(lines[2], lines[0])
+
+    def test_whoever_kills_it_costs_what_it_had_and_the_first_nf_counts_that(self):
+        nfs = [NFS[0], NFS[1], NFS[3]]
+        for _ in range(KILLS):
+            rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
+            record = self.folder / "r.jsonl"
+            process = self.start(self.chain(self.GROUP, nfs, rx=rx), "--workers", "2", "--record", record)
+            pid = self.pids(process)[0]
+            time.sleep(0.3)
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda before=pid, of=process: nf_process_of(of.pid, before))
+            out, errors = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, errors)
+            report = json.loads(out)
+            self.assertIn("group g: its process was ended by signal 9", errors)
+            self.assertEqual(report["rx"]["received_packets"], 200_000)
+            self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
+            self.assertEqual(report["rx"]["slots_in_use"], 0)
+            packets = 200_000
+            for nf in report["nfs"]:
+                self.assertEqual(nf["process_restarts"], 1, errors)
+                self.assertEqual(nf["in_packets"], packets, nf["name"])
+                packets -= sum(nf["drops"].values())
+                self.assertEqual(nf["passed_packets"], packets, nf["name"])
+            lost = report["nfs"][0]["drops"].get("process_failed", 0)
+            self.assertLess(lost, 20_000)
+            self.assertEqual([nf["drops"].get("process_failed", 0) for nf in report["nfs"][1:]], [0, 0])
+            self.assertEqual(record.read_text().count('"reason":"process_failed"'), lost)
+
+    def test_each_nf_has_its_own_rules_refused_and_its_own_statistics(self):
+        reports = []
+        rules = self.folder / "some.rules"
+        rules.write_text('alert tcp any any -> any any (msg:"a"; pcre:"/x/"; sid:1;)\n'
+                         'alert tcp any any -> any any (msg:"b"; content:"x"; sid:2;)\n')
+        nfs = [NFS[0], f"{{name: ids, type: nids, isolation: HOW, config: {{rules: {rules}}}}}",
+               "{name: flows, type: monitor, isolation: HOW, config: {export: [{format: json, file: f.jsonl}]}}"]
+        for how in ("none", self.GROUP):
+            report = self.run_chain(self.chain(how, nfs))
+            reports.append([(nf["name"], nf["refused_rules"], nf["statistics"]) for nf in report["nfs"]])
+        self.assertTrue(reports[0][1][1])
+        self.assertTrue(reports[0][2][2])
+        self.assertEqual(reports[1], reports[0])
+
+    def test_each_nf_writes_its_own_files(self):
+        nfs = [f"{{name: m{i}, type: monitor, isolation: HOW, config: {{max_flows: {100 * (i + 1)}, "
+               f"export: [{{format: json, file: flows{i}.jsonl}}]}}}}" for i in range(2)]
+        written = []
+        for how in ("none", self.GROUP):
+            report = self.run_chain(self.chain(how, [nfs[0], NFS[0], nfs[1]]))
+            self.assertEqual([nf["process_refusals"] for nf in report["nfs"]], [0, 0, 0])
+            written.append([(self.folder / f"flows{i}.jsonl").read_bytes() for i in range(2)])
+        self.assertNotEqual(written[0][0], written[0][1])
+        self.assertEqual(written[1], written[0])
+
+    def test_an_error_at_the_end_is_that_of_its_nf(self):
+        full = "{name: flows, type: monitor, isolation: HOW, config: {export: [{format: json, file: /dev/full}]}}"
+        errors = [self.run_chain(self.chain(how, [NFS[0], full]), status=1)["error"] for how in ("none", self.GROUP)]
+        self.assertIn("NF 'flows'", errors[0])
+        self.assertEqual(errors[1], errors[0])
+
+    def test_errors_of_a_configuration_have_their_place(self):
+        wrong = f"{{name: fw2, type: firewall, isolation: HOW, config: {{rulse: {DATA}/fw.rules, default: allow}}}}"
+        unknown = "{name: fw2, type: firewal, isolation: HOW, config: {}}"
+        for nf in (wrong, unknown):
+            errors = [self.run_chain(self.chain(how, [NFS[0], nf]), status=1)["errors"] for how in ("none", self.GROUP)]
+            self.assertEqual(errors[0][0]["line"], 10)
+            self.assertEqual(errors[1], errors[0])
+
+    def test_groups_that_cannot_be_are_refused_by_check(self):
+        nfs = [NFS[0], NFS[1].replace("HOW", "none"), NFS[3]]
+        answer = json.loads(self.command("check", "--json", self.chain(self.GROUP, nfs), status=1))
+        self.assertEqual(answer["errors"][0]["line"], 11)
+        self.assertIn("'ids' is between them", answer["errors"][0]["message"])
+
+
 class Outputs(NfProcessTest):
     """What an NF writes is written for its process, which has no file system to write to."""
 
@@ -397,6 +524,21 @@ class VendorNf(NfProcessTest):
             self.assertEqual(out.read_bytes(), expected.read_bytes(), place)
             self.assertEqual(report["nfs"][0]["drops"], reference["nfs"][0]["drops"])
             self.assertEqual((report["nfs"][0]["on"], report["nfs"][0]["type"]), ("process", "ttl_guard"))
+        self.assertFalse(self.loaded.exists())
+
+    def test_it_may_share_a_process_with_itself_and_others(self):
+        out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
+        trusted = [f"{{name: g{minimum}, type: ttl_guard, config: {{minimum: {minimum}}}}}" for minimum in (10, 64)]
+        file = self.chain("none", [trusted[0], NFS[0], trusted[1]], tx=f"{{pcap: {expected}}}")
+        reference = json.loads(self.command("--nf-path", self.folder, "run", "--json", file))
+        self.assertGreater(reference["nfs"][2]["drops"]["ttl_too_low"], 0)
+        self.loaded.unlink()
+        guards = [nf.replace("type: ttl_guard", f"plugin: {self.object}, isolation: HOW") for nf in trusted]
+        file = self.chain("{group: g}", [guards[0], NFS[0], guards[1]], tx=f"{{pcap: {out}}}")
+        self.command("check", file)
+        report = self.run_chain(file)
+        self.assertEqual(out.read_bytes(), expected.read_bytes())
+        self.assertEqual([nf["drops"] for nf in report["nfs"]], [nf["drops"] for nf in reference["nfs"]])
         self.assertFalse(self.loaded.exists())
 
     def test_neither_check_nor_plan_loads_it(self):
@@ -559,6 +701,25 @@ class InService(ServiceTest):
         self.assertIn("`isolation: none`", answer["error"])
         nfs = firewall().replace("type: firewall", "type: firewall, isolation: none")
         self.applied(service, self.chain("a", nfs=nfs, more="  shards: 2\n"))
+
+    def test_a_group_is_one_process_there_too(self):
+        service = self.serve()
+        nfs = (f"[{{name: fw, type: firewall, isolation: {{group: g}}, config: {{rules: {DATA}/fw.rules, default: allow}}}}, "
+               f"{{name: ids, type: nids, isolation: {{group: g}}, config: {{rules: {DATA}/ids.rules}}}}]")
+        self.applied(service, self.chain("a", nfs=nfs))
+        pid = wait_for(lambda: nf_process_of(service.process.pid))
+        self.assertIsNone(nf_process_of(service.process.pid, pid))
+        os.kill(pid, signal.SIGKILL)
+
+        def restarts():
+            return [nf["process_restarts"] for nf in service.ask("GET", "/v1/chains/a")[1]["nfs"]]
+
+        wait_for(lambda: restarts() == [1, 1])
+        nfs = service.ask("GET", "/v1/chains/a")[1]["nfs"]
+        self.assertEqual([nf["on"] for nf in nfs], ["process", "process"])
+        metrics = service.ask("GET", "/metrics")[1]
+        for name in ("fw", "ids"):
+            self.assertRegex(metrics, f'catena_nf_process_restarts_total{{chain="a",.*nf="{name}".*}} 1')
 
     def test_where_there_is_no_sandbox_the_chain_is_refused_and_told_what_to_write(self):
         empty = self.folder / "no-bwrap"

@@ -133,7 +133,10 @@ std::string chain_text(ChainRun const& run, std::string const& output) {
                    run.is_auto                     ? "auto"
                    : (run.gpu_mask >> i & 1U) != 0 ? "gpu"
                                                    : "cpu",
-                   run.processes ? ", isolation: process" : "", ", config: {", run.nfs[i].config, "}}\n");
+                   !run.processes      ? ""
+                   : run.is_one_group ? ", isolation: {group: all}"
+                                      : ", isolation: process",
+                   ", config: {", run.nfs[i].config, "}}\n");
   }
   if (const std::size_t at = text.find(kFlowsFile); at != std::string::npos) {
     text.replace(at, kFlowsFile.size(), flows_file(output));

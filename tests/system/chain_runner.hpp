@@ -46,6 +46,7 @@ struct ChainRun {
   bool device_server = false;                                   ///< the device is in another process
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< every NF has costs where it asks for those
   bool processes = false;                                       ///< each NF is in a process of its own
+  bool is_one_group = false;  ///< or, with `processes`, all of them are in one process
   bool is_auto = false;  ///< NFs are `on: auto`, with costs by which gpu_mask is the placement
   bool records = true;   ///< none: NFs get small units together, for nobody asks of which unit a line is
 };

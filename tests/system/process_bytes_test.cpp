@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same bytes with every NF in a process of its own, on the CPU and on a device through its server, as in the
-// chain's own process on the CPU: for the mixed capture and another traffic of each chain; for all of them with
+// The same bytes with every NF in a process of its own, and with all of them in one, on the CPU and on a device through
+// its server, as in the chain's own process on the CPU: for the mixed capture and another traffic of each chain; for all of them with
 // CATENA_SAME_BYTES=full in the environment, as `make soak` has it.
 #include "system/same_bytes.hpp"
 
@@ -36,11 +36,17 @@ class ProcessBytes : public ::testing::TestWithParam<std::size_t> {
     ASSERT_TRUE(expected.ok()) << what << ": " << expected.status();
     ASSERT_GT(expected->report.seen, 1000U) << what;
     run.processes = true;
-    expect_same_as(*expected, run, what);
-    for (std::string const& device : device_names()) {
-      run.device = device;
-      run.gpu_mask = (1U << run.nfs.size()) - 1;
-      expect_same_as(*expected, run, concat(what, " on ", device));
+    for (const bool is_one_group : {false, true}) {
+      run.is_one_group = is_one_group;
+      run.device = "none";
+      run.gpu_mask = 0;
+      const std::string where = is_one_group ? concat(what, " in one process") : what;
+      expect_same_as(*expected, run, where);
+      for (std::string const& device : device_names()) {
+        run.device = device;
+        run.gpu_mask = (1U << run.nfs.size()) - 1;
+        expect_same_as(*expected, run, concat(where, " on ", device));
+      }
     }
   }
 
@@ -54,6 +60,8 @@ class ProcessBytes : public ::testing::TestWithParam<std::size_t> {
       EXPECT_EQ(nf.process_restarts, 0U) << what << ": " << nf.name;
       EXPECT_EQ(nf.in, expected.report.nfs[i].in) << what << ": " << nf.name;
       EXPECT_EQ(nf.alerts, expected.report.nfs[i].alerts) << what << ": " << nf.name;
+      EXPECT_EQ(nf.replies, expected.report.nfs[i].replies) << what << ": " << nf.name;
+      EXPECT_EQ(nf.unsupported, expected.report.nfs[i].unsupported) << what << ": " << nf.name;
       if ((run.gpu_mask >> i & 1U) != 0) {
         EXPECT_GT(nf.bytes_to_device_per_packet, 0) << what << ": " << nf.name << " was not on the device";
       }

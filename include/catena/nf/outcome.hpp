@@ -22,6 +22,14 @@ struct RecordLine {
   std::string fields;   ///< ready JSON members: "\"rule\":103", may be empty
 };
 
+/// What the NFs of a data path made of one packet, for whoever has to tell it of each.
+struct PacketNote {
+  static constexpr std::uint16_t kNoReason = 0xffff;
+  std::uint32_t alerts = 0;          ///< bit i: NF number i raised one
+  std::uint16_t reason = kNoReason;  ///< of a packet that was dropped
+  std::uint8_t ended_by = 0;         ///< number of the NF that dropped it or made it a reply
+};
+
 /// Where an NF's decisions go: verdicts, counted drop reasons, record lines. One for each NF instance; the framework
 /// owns it. One thread at a time, but for the counts, which any thread may read.
 class Outcome {
@@ -35,23 +43,34 @@ class Outcome {
     packet.set_verdict(packet::Verdict::kDrop);
     const std::uint32_t counted = reason < drops_.size() ? reason : no_reason_;
     ++drops_[counted];
-    if (!reasons_.empty()) {
-      reasons_[packet.slot()] = static_cast<std::uint16_t>(counted);
+    if (!notes_.empty()) {
+      PacketNote& note = notes_[packet.slot()];
+      note.reason = static_cast<std::uint16_t>(counted);
+      note.ended_by = number_;
     }
   }
-  /// Has drop() write each packet's reason to `by_slot`, for whoever has to know it of the packet.
-  void note_reasons(std::span<std::uint16_t> by_slot) { reasons_ = by_slot; }
+  /// Has decisions noted in `by_slot`, as those of NF number `nf` of at most 32.
+  void note_decisions(std::span<PacketNote> by_slot, std::uint8_t nf) {
+    notes_ = by_slot;
+    number_ = nf;
+  }
   /// The packet is an answer now, rewritten in place by prepare() or complete(): later NFs do not see it, and it leaves
   /// through the port that it came in on. What the answer is made of must be among the reads of the step that makes it
   /// (Hints); its writes need no hint, as nobody reads them but tx.
   void reply(packet::Packet const& packet) {
     packet.set_verdict(packet::Verdict::kReply);
     ++replies_;
+    if (!notes_.empty()) {
+      notes_[packet.slot()].ended_by = number_;
+    }
   }
   /// The packet goes on, flagged.
   void alert(packet::Packet const& packet) {
     packet.set_verdict(packet::Verdict::kAlert);
     ++alerts_;
+    if (!notes_.empty()) {
+      notes_[packet.slot()].alerts |= 1U << number_;
+    }
   }
   /// Whether record lines are wanted; build `fields` only then.
   bool recording() const { return recording_; }
@@ -74,7 +93,8 @@ class Outcome {
   Counter replies_;
   bool recording_;
   std::vector<RecordLine> lines_;
-  std::span<std::uint16_t> reasons_;
+  std::span<PacketNote> notes_;
+  std::uint8_t number_ = 0;
 };
 
 }  // namespace catena::nf
