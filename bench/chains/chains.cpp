@@ -114,10 +114,8 @@ std::vector<PaperChain> const& sharing_chains() {
 }
 
 std::vector<PaperChain> const& growing_chains() {
-  static const std::vector<PaperChain> kChains{{"IPsec", {{"vpn", "ipsec", kEncrypt, true}}},
-                                               sharing_chains()[0],
-                                               sharing_chains()[1],
-                                               sharing_chains()[3]};
+  static const std::vector<PaperChain> kChains{
+      {"IPsec", {{"vpn", "ipsec", kEncrypt, true}}}, sharing_chains()[0], sharing_chains()[1], sharing_chains()[3]};
   return kChains;
 }
 

@@ -335,8 +335,7 @@ Result<GnetResults> GnetBench::run() {
     for (const std::uint32_t units : options_.units) {
       for (const std::uint32_t bytes : options_.wire_bytes) {
         if (is_wanted(options_.chains, chain.name)) {
-          results_.cells.push_back(
-              cell_of(chain.name, bytes, units == 0 ? results_.all_units : units, 0, kShareModes));
+          results_.cells.push_back(cell_of(chain.name, bytes, units == 0 ? results_.all_units : units, 0, kShareModes));
         }
       }
     }

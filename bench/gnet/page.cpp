@@ -281,8 +281,10 @@ void Page::kernel_chart() {
 
 /// Figure 1 of the paper: what a GPU does of an NF, and how many cores would have to feed it.
 void Page::host_and_gpu() {
-  add("## A GPU and the cores that feed it\n\nThe kernel alone over the largest launch that was measured, on all of the "
-      "GPU; and what one core does into staging and out\nof it, without rx, tx and what is common to a launch (figure 1: "
+  add("## A GPU and the cores that feed it\n\nThe kernel alone over the largest launch that was measured, on all of "
+      "the "
+      "GPU; and what one core does into staging and out\nof it, without rx, tx and what is common to a launch (figure "
+      "1: "
       "a core is 5 to 65 times slower than the GPU).\n\n| NF | B | kernel Mpps | Gbps | a core Mpps | GPU / core "
       "|\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
   for (GnetNf const& nf : results_.nfs) {
@@ -344,7 +346,8 @@ void Page::latency_chart() {
       continue;
     }
     LineChart chart;
-    chart.title = fmt::format("Latency of {}, {} B, {:.1f} Mpps", cell.chain, cell.wire_bytes, cell.offered_per_s / kMega);
+    chart.title =
+        fmt::format("Latency of {}, {} B, {:.1f} Mpps", cell.chain, cell.wire_bytes, cell.offered_per_s / kMega);
     chart.x_title = "us";
     chart.y_title = "% of packets";
     for (ModeRuns const& runs : cell.modes) {

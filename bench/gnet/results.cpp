@@ -19,8 +19,12 @@ Json to_json(ModeRuns const& runs) {
   for (runtime::PartReport const& part : runs.parts) {
     parts.push_back({{"nf", part.nf}, {"units", part.units}, {"launch_packets", part.launch_packets}});
   }
-  return {{"mode", to_string(runs.mode)}, {"packets_per_s", runs.packets_per_s}, {"p50_us", runs.p50_us},
-          {"p95_us", runs.p95_us},        {"latency_cdf", runs.cdf_us},          {"parts", std::move(parts)},
+  return {{"mode", to_string(runs.mode)},
+          {"packets_per_s", runs.packets_per_s},
+          {"p50_us", runs.p50_us},
+          {"p95_us", runs.p95_us},
+          {"latency_cdf", runs.cdf_us},
+          {"parts", std::move(parts)},
           {"part_changes", runs.part_changes}};
 }
 
@@ -92,9 +96,8 @@ std::uint64_t GnetResults::failed_cells() const {
 }
 
 bool is_measured(GnetCell const& cell) {
-  return cell.error.empty() && !cell.modes.empty() && std::ranges::none_of(cell.modes, [](ModeRuns const& runs) {
-    return runs.packets_per_s.empty();
-  });
+  return cell.error.empty() && !cell.modes.empty() &&
+         std::ranges::none_of(cell.modes, [](ModeRuns const& runs) { return runs.packets_per_s.empty(); });
 }
 
 ModeRuns const* find(GnetCell const& cell, share::Mode mode) {

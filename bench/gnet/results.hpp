@@ -27,8 +27,8 @@ struct ModeRuns {
   std::vector<double> p50_us;  ///< from rx to tx
   std::vector<double> p95_us;
   std::vector<std::pair<double, double>> cdf_us;  ///< latency in us and percent of the packets, of all repeats together
-  std::vector<runtime::PartReport> parts;  ///< in the last run
-  std::uint64_t part_changes = 0;          ///< in all runs together
+  std::vector<runtime::PartReport> parts;         ///< in the last run
+  std::uint64_t part_changes = 0;                 ///< in all runs together
 };
 
 /// A chain with packets of one size on a part of the GPU: every mode, in turn within each repeat.
@@ -40,8 +40,8 @@ struct GnetCell {
   std::vector<ModeRuns> modes;
   std::vector<BusyShare> busy;    ///< of the first mode, in a run of its own; the largest first
   std::vector<TimeRow> timeline;  ///< of that run
-  SampleCheck outputs;          ///< of all runs, against the CPU
-  std::string error;            ///< why it could not be measured
+  SampleCheck outputs;            ///< of all runs, against the CPU
+  std::string error;              ///< why it could not be measured
 };
 
 /// What an NF costs, beside what was measured of it.

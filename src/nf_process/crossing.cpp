@@ -26,7 +26,7 @@ Crossing::Crossing(Touched const& touched)
     // a write may be of a part, or leave packets out: what it leaves has to be there
     : to_nf_(((touched.reads | touched.writes) & kBehind) != 0 || (touched.writes & kBounds) != 0 ? Piece::kFrame
                                                                                                   : Piece::kHeaders),
-      from_nf_((touched.writes & (kBehind | kBounds)) != 0          ? Piece::kFrame
+      from_nf_((touched.writes & (kBehind | kBounds)) != 0    ? Piece::kFrame
                : (touched.writes & packet::kFrameFields) != 0 ? Piece::kHeaders
                                                               : Piece::kNone),
       may_move_((touched.writes & kBounds) != 0) {}

@@ -32,9 +32,7 @@ class Crossing {
   }
   /// Those that come back of a packet that goes on, with the bounds that it was sent with unless may_move().
   std::uint32_t bytes_from_nf(packet::Layers const& layers, std::uint32_t length) const {
-    return from_nf_ == Piece::kFrame     ? length
-           : from_nf_ == Piece::kHeaders ? header_bytes(layers, length)
-                                         : 0;
+    return from_nf_ == Piece::kFrame ? length : from_nf_ == Piece::kHeaders ? header_bytes(layers, length) : 0;
   }
   /// Whether the NF may give a packet that goes on other bounds in its slot.
   bool may_move() const { return may_move_; }

@@ -369,7 +369,7 @@ int main() {
         break;
       }
       case Call::kFrames:
-        if (struct stat status {}; ::fstat(frame->fd.get(), &status) == 0) {
+        if (struct stat status{}; ::fstat(frame->fd.get(), &status) == 0) {
           auto mapped = Mapping::map(std::move(frame->fd), static_cast<std::size_t>(status.st_size));
           frame_memory = mapped.ok() ? std::move(*mapped) : Mapping();
           frames() = frame_memory.bytes();

@@ -117,7 +117,8 @@ auto of_each_nf(Json const& value, std::size_t nfs, Read read) {
 
 Started started_of(Json const& value) {
   const Touched touched{value.at("reads").get<packet::FieldSet>(), value.at("writes").get<packet::FieldSet>()};
-  return {touched, list_of(value.at("lines"), text_for_people), list_of(value.at("refused_rules"), [](Json const& rule) {
+  return {touched, list_of(value.at("lines"), text_for_people),
+          list_of(value.at("refused_rules"), [](Json const& rule) {
             std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
             std::replace(reason.begin(), reason.end(), '\n', '?');
             return std::pair(std::move(reason), rule.at(1).get<std::uint64_t>());
