@@ -602,9 +602,9 @@ Status NfProcess::start(Setup const& setup) {
   if (Status status = impl_->start_nfs(*impl_->now, impl_->setup, &is_refused); !status.ok()) {
     const std::string who =
         impl_->options.group.empty() ? concat("NF '", impl_->options.name, "'") : impl_->options.name;
-    return is_refused ? status
-                      : Status(status.code(),
-                               concat(impl_->options.position, ": ", who, ": ", std::string(status.message())));
+    return is_refused
+               ? status
+               : Status(status.code(), concat(impl_->options.position, ": ", who, ": ", std::string(status.message())));
   }
   try {
     impl_->keeper = std::thread([impl = impl_.get()] { impl->keep(); });

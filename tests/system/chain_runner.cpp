@@ -133,7 +133,7 @@ std::string chain_text(ChainRun const& run, std::string const& output) {
                    run.is_auto                     ? "auto"
                    : (run.gpu_mask >> i & 1U) != 0 ? "gpu"
                                                    : "cpu",
-                   !run.processes      ? ""
+                   !run.processes     ? ""
                    : run.is_one_group ? ", isolation: {group: all}"
                                       : ", isolation: process",
                    ", config: {", run.nfs[i].config, "}}\n");

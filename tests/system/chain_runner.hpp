@@ -47,8 +47,8 @@ struct ChainRun {
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< every NF has costs where it asks for those
   bool processes = false;                                       ///< each NF is in a process of its own
   bool is_one_group = false;  ///< or, with `processes`, all of them are in one process
-  bool is_auto = false;  ///< NFs are `on: auto`, with costs by which gpu_mask is the placement
-  bool records = true;   ///< none: NFs get small units together, for nobody asks of which unit a line is
+  bool is_auto = false;       ///< NFs are `on: auto`, with costs by which gpu_mask is the placement
+  bool records = true;        ///< none: NFs get small units together, for nobody asks of which unit a line is
 };
 
 /// Costs with which a planner takes `method` wherever it can.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same bytes with every NF in a process of its own, and with all of them in one, on the CPU and on a device through
-// its server, as in the chain's own process on the CPU: for the mixed capture and another traffic of each chain; for all of them with
-// CATENA_SAME_BYTES=full in the environment, as `make soak` has it.
+// its server, as in the chain's own process on the CPU: for the mixed capture and another traffic of each chain; for
+// all of them with CATENA_SAME_BYTES=full in the environment, as `make soak` has it.
 #include "system/same_bytes.hpp"
 
 #include <gtest/gtest.h>
