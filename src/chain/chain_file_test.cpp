@@ -138,13 +138,13 @@ TEST(ChainFile, a_group_that_cannot_be_is_refused_and_told_what_to_write) {
     return std::string(isolated_as(values).status().message());
   };
   EXPECT_THAT(error_of({"{group: dpi}", "process", "{group: dpi}"}),
-              AllOf(HasSubstr("c.yaml:10:52: 'group' is dpi, as that of NF 'n0', and 'n1' is between them"),
+              AllOf(HasSubstr("c.yaml:10:51: 'group' is dpi, as that of NF 'n0', and 'n1' is between them"),
                     HasSubstr("move this one next to 'n0', or write another name")));
   EXPECT_THAT(error_of({"{group: dpi}", "{group: dpi, memory_mb: 100}"}),
               AllOf(HasSubstr("c.yaml:9:"), HasSubstr("'memory_mb' is 100"),
                     HasSubstr("which has 6144; write `memory_mb: 6144`")));
   EXPECT_THAT(error_of({"{group: dpi, cpus: 2}", "{group: dpi}"}),
-              AllOf(HasSubstr("c.yaml:9:52: no 'cpus'"), HasSubstr("write `cpus: 2` at each of its NFs")));
+              AllOf(HasSubstr("c.yaml:9:51: no 'cpus'"), HasSubstr("write `cpus: 2` at each of its NFs")));
   const std::string folder = ::testing::TempDir();
   EXPECT_THAT(error_of({"{group: dpi}", concat("{group: dpi, container: ", folder, "}")}),
               AllOf(HasSubstr("c.yaml:9:"), HasSubstr("'container' is")));

@@ -195,11 +195,16 @@ std::map<std::string, Change, std::less<>> const& lies() {
          out[0].alerts = 2;
          return count;
        }},
-      {"second-drops",
+      // no lies: the first NF raises an alert for each unit's first packet, which the second drops; it answers the next
+      {"both-decide",
        [](auto out, auto count) {
          out[0].verdict = 2;
          out[0].nf = 1;
          out[0].alerts = 1;
+         if (count > 1) {
+           out[1].verdict = 3;
+           out[1].nf = 0;
+         }
          return count;
        }},
       {"less", [](auto /*out*/, auto count) { return count - 1; }},

@@ -372,7 +372,8 @@ class Groups(NfProcessTest):
         wrong = f"{{name: fw2, type: firewall, isolation: HOW, config: {{rulse: {DATA}/fw.rules, default: allow}}}}"
         unknown = "{name: fw2, type: firewal, isolation: HOW, config: {}}"
         for nf in (wrong, unknown):
-            errors = [self.run_chain(self.chain(how, [NFS[0], nf]), status=1)["errors"] for how in ("none", self.GROUP)]
+            errors = [self.run_chain(self.chain(how, [NFS[0], nf]), status=1)["errors"]
+                      for how in ("none".ljust(len(self.GROUP)), self.GROUP)]
             self.assertEqual(errors[0][0]["line"], 10)
             self.assertEqual(errors[1], errors[0])
 
