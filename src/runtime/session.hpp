@@ -111,6 +111,8 @@ class Session {
   std::size_t number_in_sharing(std::size_t position) const;
   Status make_sharing(chain::RunOptions const& options);
   GpuSharing::Traffic traffic() const;
+  std::uint64_t waiting_for(std::size_t nf) const;
+  Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
   Status start_nfs(chain::RunOptions const& options);
   Status open_ends(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options);
