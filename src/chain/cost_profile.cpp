@@ -58,6 +58,7 @@ constexpr std::array<HostCoefficient, 3> kOfHost{{{"copy_ns_per_byte", &plan::Co
 constexpr const char* kDeviceCopy = "device_copy_ns_per_byte";
 constexpr const char* kNfs = "nfs";
 constexpr const char* kNfsOnCpu = "nfs_on_cpu";
+constexpr const char* kEnds = "ends";
 
 /// Drivers may say anything; what they say goes to terminals and into JSON.
 std::string printable(std::string_view text) {
@@ -125,11 +126,8 @@ bool CostProfile::is_of(device::DeviceInfo const& info) const {
 }
 
 std::optional<share::NfCost> CostProfile::find(NfKey const& nf, std::uint32_t packet_bytes) const {
-  return chain::find(nfs, nf, packet_bytes);
-}
-
-std::optional<double> CostProfile::find_on_cpu(NfKey const& nf, std::uint32_t packet_bytes) const {
-  return chain::find(nfs_on_cpu, nf, packet_bytes);
+  MeasuredNf const* const found = chain::find(nfs, nf, packet_bytes);
+  return found == nullptr ? std::nullopt : std::optional(found->cost);
 }
 
 std::string now_as_text() {
@@ -173,6 +171,9 @@ std::string to_json(CostProfile const& profile) {
   if (!profile.nfs_on_cpu.empty()) {
     json[kNfsOnCpu] = nfs_on_cpu_to_json(profile.nfs_on_cpu);
   }
+  if (!profile.ends.empty()) {
+    json[kEnds] = ends_to_json(profile.ends);
+  }
   return json.dump(2);
 }
 
@@ -208,6 +209,9 @@ Result<CostProfile> parse_profile(std::string_view text, std::string_view name) 
   }
   if (const auto nfs = json.find(kNfsOnCpu); nfs != json.end()) {
     profile.nfs_on_cpu = nfs_on_cpu_from_json(*nfs, reader);
+  }
+  if (const auto ends = json.find(kEnds); ends != json.end()) {
+    profile.ends = ends_from_json(*ends, reader);
   }
   CATENA_RETURN_IF_ERROR(reader.status());
   return profile;

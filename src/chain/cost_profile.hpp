@@ -23,6 +23,7 @@ struct CostProfile {
   std::string measured;                        ///< UTC, "2026-11-21T18:30:10Z"; empty: built in
   std::vector<MeasuredNf> nfs;                 ///< those that were measured, the newest last; at most kMaxMeasuredNfs
   std::vector<MeasuredOnCpu> nfs_on_cpu = {};  ///< on a core of this machine; as `nfs`
+  std::vector<MeasuredEnds> ends = {};         ///< the same
 
   /// That of an H200, for machines that were not measured.
   static CostProfile built_in();
@@ -30,9 +31,8 @@ struct CostProfile {
   static CostProfile of(device::DeviceInfo const& device, plan::CostModel const& costs);
 
   bool is_of(device::DeviceInfo const& info) const;
-  /// As chain::find() among the NFs of this profile.
+  /// The cost of what chain::find() finds among the NFs of this profile.
   std::optional<share::NfCost> find(NfKey const& nf, std::uint32_t packet_bytes) const;
-  std::optional<double> find_on_cpu(NfKey const& nf, std::uint32_t packet_bytes) const;
 };
 
 /// The time as profiles have it.

@@ -18,11 +18,15 @@ namespace {
 
 constexpr std::size_t kHashDigits = 16;  // no more: a file that is hashed may hold keys
 constexpr const char* kHost = "cpu_ns_per_packet";
+constexpr const char* kHostAlone = "cpu_alone_ns_per_packet";
+constexpr const char* kAfterGpu = "after_gpu_ns_per_packet";
 
 template <typename Measured>
 bool is_same(Measured const& one, Measured const& other) {
   return one.nf == other.nf && one.packet_bytes == other.packet_bytes;
 }
+
+bool is_same(MeasuredEnds const& one, MeasuredEnds const& other) { return one.packet_bytes == other.packet_bytes; }
 
 template <typename Measured>
 void put_last(std::vector<Measured>& all, Measured nf) {
@@ -35,15 +39,19 @@ void put_last(std::vector<Measured>& all, Measured nf) {
 
 /// Of the smallest packets that are not smaller; null where there are none.
 template <typename Measured>
-Measured const* smallest_from(std::span<const Measured> all, NfKey const& nf, std::uint32_t packet_bytes) {
+Measured const* smallest_from(std::span<const Measured> all, std::uint32_t packet_bytes, auto is_wanted) {
   Measured const* best = nullptr;
   for (Measured const& entry : all) {
-    if (entry.nf == nf && entry.packet_bytes >= packet_bytes &&
+    if (is_wanted(entry) && entry.packet_bytes >= packet_bytes &&
         (best == nullptr || entry.packet_bytes < best->packet_bytes)) {
       best = &entry;
     }
   }
   return best;
+}
+
+auto of(NfKey const& nf) {
+  return [&nf](auto const& entry) { return entry.nf == nf; };
 }
 
 Json to_json(plan::Line const& line, double r_squared) {
@@ -67,7 +75,16 @@ bool is_hash(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-/// What entries of both lists have.
+/// What entries of all lists have.
+template <typename Measured>
+void read_when(Json const& json, std::string const& path, ProfileReader& reader, Measured& entry) {
+  entry.packet_bytes = reader.whole(json, path, "packet_bytes", 1, packet::kMaxFrameBytes);
+  entry.measured = reader.text(json, path, "measured");
+  if (!is_time(entry.measured)) {
+    reader.complain(path, "measured", "is not a time like 2026-11-21T18:30:10Z");
+  }
+}
+
 template <typename Measured>
 void read_whose(Json const& json, std::string const& path, ProfileReader& reader, Measured& nf) {
   nf.nf.type = reader.text(json, path, "type");
@@ -75,11 +92,7 @@ void read_whose(Json const& json, std::string const& path, ProfileReader& reader
   if (!is_hash(nf.nf.configuration)) {
     reader.complain(path, "configuration", concat("is not ", kHashDigits, " hexadecimal digits"));
   }
-  nf.packet_bytes = reader.whole(json, path, "packet_bytes", 1, packet::kMaxFrameBytes);
-  nf.measured = reader.text(json, path, "measured");
-  if (!is_time(nf.measured)) {
-    reader.complain(path, "measured", "is not a time like 2026-11-21T18:30:10Z");
-  }
+  read_when(json, path, reader, nf);
 }
 
 template <typename Measured>
@@ -90,20 +103,40 @@ Json whose_to_json(Measured const& nf) {
           {"measured", nf.measured}};
 }
 
-void read_costs(Json const& json, std::string const& path, ProfileReader& reader, MeasuredNf& nf) {
+/// Of what older profiles do not have, and those that could not be measured.
+void read_if_there(Json const& json, std::string const& path, const char* key, ProfileReader& reader, double& value) {
+  if (json.contains(key)) {
+    value = reader.number(json, path, key);
+  }
+}
+void write_if_known(const char* key, double value, Json& json) {
+  if (value > 0) {
+    json[key] = value;
+  }
+}
+
+void read_entry(Json const& json, std::string const& path, ProfileReader& reader, MeasuredNf& nf) {
+  read_whose(json, path, reader, nf);
   read_line(json, path, "kernel", reader, nf.cost.kernel, nf.kernel_r_squared);
   read_line(json, path, "transfer", reader, nf.cost.transfer, nf.transfer_r_squared);
   nf.cost.overhead_ns = reader.number(json, path, "overhead_ns");
   nf.cost.max_packets_per_sm =
       reader.whole(json, path, "max_packets_per_sm", 1, std::numeric_limits<std::uint32_t>::max());
-  if (json.contains(kHost)) {  // profiles of before `on: auto` do not have it
-    nf.cost.cpu_ns_per_packet = reader.number(json, path, kHost);
-  }
+  read_if_there(json, path, kHost, reader, nf.cost.cpu_ns_per_packet);
+  read_if_there(json, path, kHostAlone, reader, nf.host_alone_ns);
 }
 
-void read_costs(Json const& json, std::string const& path, ProfileReader& reader, MeasuredOnCpu& nf) {
+void read_entry(Json const& json, std::string const& path, ProfileReader& reader, MeasuredOnCpu& nf) {
+  read_whose(json, path, reader, nf);
   nf.ns_per_packet = reader.number(json, path, "ns_per_packet");
   nf.spread_percent = reader.number(json, path, "spread_percent");
+  read_if_there(json, path, kAfterGpu, reader, nf.after_gpu_ns);
+}
+
+void read_entry(Json const& json, std::string const& path, ProfileReader& reader, MeasuredEnds& ends) {
+  read_when(json, path, reader, ends);
+  ends.rx_ns_per_packet = reader.number(json, path, "rx_ns_per_packet");
+  ends.tx_ns_per_packet = reader.number(json, path, "tx_ns_per_packet");
 }
 
 template <typename Measured>
@@ -120,10 +153,9 @@ std::vector<Measured> list_from_json(Json const& json, std::string_view key, Pro
       return all;
     }
     Measured nf;
-    read_whose(entry, path + ".", reader, nf);
-    read_costs(entry, path + ".", reader, nf);
+    read_entry(entry, path + ".", reader, nf);
     if (std::ranges::any_of(all, [&nf](Measured const& other) { return is_same(other, nf); })) {
-      reader.complain(path, "", "has the NF and packet size of another entry");
+      reader.complain(path, "", "is about what another entry is about");
     }
     all.push_back(std::move(nf));
   }
@@ -170,15 +202,18 @@ Result<NfKey> key_of_unmade(NfConfig const& config, std::span<const nf::NamedFil
 
 void keep(std::vector<MeasuredNf>& all, MeasuredNf nf) { put_last(all, std::move(nf)); }
 void keep(std::vector<MeasuredOnCpu>& all, MeasuredOnCpu nf) { put_last(all, std::move(nf)); }
+void keep(std::vector<MeasuredEnds>& all, MeasuredEnds ends) { put_last(all, std::move(ends)); }
 
-std::optional<share::NfCost> find(std::span<const MeasuredNf> all, NfKey const& nf, std::uint32_t packet_bytes) {
-  MeasuredNf const* const found = smallest_from(all, nf, packet_bytes);
-  return found == nullptr ? std::nullopt : std::optional(found->cost);
+MeasuredNf const* find(std::span<const MeasuredNf> all, NfKey const& nf, std::uint32_t packet_bytes) {
+  return smallest_from(all, packet_bytes, of(nf));
 }
 
-std::optional<double> find(std::span<const MeasuredOnCpu> all, NfKey const& nf, std::uint32_t packet_bytes) {
-  MeasuredOnCpu const* const found = smallest_from(all, nf, packet_bytes);
-  return found == nullptr ? std::nullopt : std::optional(found->ns_per_packet);
+MeasuredOnCpu const* find(std::span<const MeasuredOnCpu> all, NfKey const& nf, std::uint32_t packet_bytes) {
+  return smallest_from(all, packet_bytes, of(nf));
+}
+
+MeasuredEnds const* find(std::span<const MeasuredEnds> all, std::uint32_t packet_bytes) {
+  return smallest_from(all, packet_bytes, [](MeasuredEnds const& /*entry*/) { return true; });
 }
 
 Json nfs_to_json(std::span<const MeasuredNf> all) {
@@ -190,6 +225,7 @@ Json nfs_to_json(std::span<const MeasuredNf> all) {
     entry["overhead_ns"] = nf.cost.overhead_ns;
     entry["max_packets_per_sm"] = nf.cost.max_packets_per_sm;
     entry[kHost] = nf.cost.cpu_ns_per_packet;
+    write_if_known(kHostAlone, nf.host_alone_ns, entry);
     list.push_back(std::move(entry));
   }
   return list;
@@ -205,6 +241,7 @@ Json nfs_on_cpu_to_json(std::span<const MeasuredOnCpu> all) {
     Json entry = whose_to_json(nf);
     entry["ns_per_packet"] = nf.ns_per_packet;
     entry["spread_percent"] = nf.spread_percent;
+    write_if_known(kAfterGpu, nf.after_gpu_ns, entry);
     list.push_back(std::move(entry));
   }
   return list;
@@ -212,6 +249,21 @@ Json nfs_on_cpu_to_json(std::span<const MeasuredOnCpu> all) {
 
 std::vector<MeasuredOnCpu> nfs_on_cpu_from_json(Json const& json, ProfileReader& reader) {
   return list_from_json<MeasuredOnCpu>(json, "nfs_on_cpu", reader);
+}
+
+Json ends_to_json(std::span<const MeasuredEnds> all) {
+  Json list = Json::array();
+  for (MeasuredEnds const& ends : all) {
+    list.push_back({{"packet_bytes", ends.packet_bytes},
+                    {"measured", ends.measured},
+                    {"rx_ns_per_packet", ends.rx_ns_per_packet},
+                    {"tx_ns_per_packet", ends.tx_ns_per_packet}});
+  }
+  return list;
+}
+
+std::vector<MeasuredEnds> ends_from_json(Json const& json, ProfileReader& reader) {
+  return list_from_json<MeasuredEnds>(json, "ends", reader);
 }
 
 }  // namespace catena::chain

@@ -38,6 +38,9 @@ struct MeasuredNf {
   share::NfCost cost;
   double kernel_r_squared = 0;    ///< 0 to 1; 0: the line explains nothing
   double transfer_r_squared = 0;  ///< the same
+  /// As cost.cpu_ns_per_packet, which is with every NF on the device that may be there: with those beside it on the
+  /// CPU, so that it shares no move with them. 0: not measured.
+  double host_alone_ns = 0;
 };
 
 /// What an NF takes on one core for packets of one size.
@@ -47,6 +50,15 @@ struct MeasuredOnCpu {
   std::string measured;            ///< the same
   double ns_per_packet = 0;        ///< the median of several runs
   double spread_percent = 0;       ///< from the fastest of them to the slowest, of the median
+  double after_gpu_ns = 0;         ///< as ns_per_packet, of packets that were on the device before; 0: not measured
+};
+
+/// What the ends of a chain take on one core for packets of one size: the generator as rx, nothing behind tx.
+struct MeasuredEnds {
+  std::uint32_t packet_bytes = 0;  ///< as MeasuredNf's
+  std::string measured;            ///< the same
+  double rx_ns_per_packet = 0;
+  double tx_ns_per_packet = 0;
 };
 
 /// Entries of each kind that a profile keeps; the oldest go first.
@@ -55,11 +67,13 @@ inline constexpr std::size_t kMaxMeasuredNfs = 256;
 /// Puts `nf` behind the others, in place of an entry of the same NF and packet size.
 void keep(std::vector<MeasuredNf>& all, MeasuredNf nf);
 void keep(std::vector<MeasuredOnCpu>& all, MeasuredOnCpu nf);
+/// The same, of the packet size.
+void keep(std::vector<MeasuredEnds>& all, MeasuredEnds ends);
 
 /// The costs of an NF for packets of `packet_bytes` bytes: those of the smallest size that was measured and is not
-/// smaller, so that an NF is never promised more than it was seen to do. None: there is no such size. Pure.
-std::optional<share::NfCost> find(std::span<const MeasuredNf> all, NfKey const& nf, std::uint32_t packet_bytes);
-/// The same of ns_per_packet.
-std::optional<double> find(std::span<const MeasuredOnCpu> all, NfKey const& nf, std::uint32_t packet_bytes);
+/// smaller, so that an NF is never promised more than it was seen to do. Null: there is no such size. Pure.
+MeasuredNf const* find(std::span<const MeasuredNf> all, NfKey const& nf, std::uint32_t packet_bytes);
+MeasuredOnCpu const* find(std::span<const MeasuredOnCpu> all, NfKey const& nf, std::uint32_t packet_bytes);
+MeasuredEnds const* find(std::span<const MeasuredEnds> all, std::uint32_t packet_bytes);
 
 }  // namespace catena::chain

@@ -16,4 +16,8 @@ std::vector<MeasuredNf> nfs_from_json(Json const& json, ProfileReader& reader);
 Json nfs_on_cpu_to_json(std::span<const MeasuredOnCpu> all);
 std::vector<MeasuredOnCpu> nfs_on_cpu_from_json(Json const& json, ProfileReader& reader);
 
+/// The same of the section `ends`.
+Json ends_to_json(std::span<const MeasuredEnds> all);
+std::vector<MeasuredEnds> ends_from_json(Json const& json, ProfileReader& reader);
+
 }  // namespace catena::chain

@@ -102,11 +102,37 @@ TEST(NfCosts, on_the_cpu_are_kept_beside_those_of_the_device) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   ASSERT_EQ(loaded->nfs_on_cpu.size(), 3U);
   EXPECT_EQ(loaded->nfs_on_cpu[1].spread_percent, 12.5);
-  EXPECT_EQ(loaded->find_on_cpu(kRouter, 60), 80) << "the last measurement";
-  EXPECT_EQ(loaded->find_on_cpu(kRouter, 65), 99);
-  EXPECT_EQ(loaded->find_on_cpu(kOtherRules, 64), 5);
-  EXPECT_FALSE(loaded->find_on_cpu(kRouter, 513));
+  EXPECT_EQ(find(loaded->nfs_on_cpu, kRouter, 60)->ns_per_packet, 80) << "the last measurement";
+  EXPECT_EQ(find(loaded->nfs_on_cpu, kRouter, 65)->ns_per_packet, 99);
+  EXPECT_EQ(find(loaded->nfs_on_cpu, kOtherRules, 64)->ns_per_packet, 5);
+  EXPECT_EQ(find(loaded->nfs_on_cpu, kRouter, 513), nullptr);
   EXPECT_EQ(loaded->find(kRouter, 64)->kernel.intercept, 1.5);
+}
+
+TEST(NfCosts, of_hand_overs_and_ends_are_what_was_saved) {
+  CostProfile profile = profile_with({measured(kRouter, 64), measured(kRouter, 512)});
+  profile.nfs[0].host_alone_ns = 33;
+  keep(profile.nfs_on_cpu, measured_on_cpu(kRouter, 64, 70));
+  profile.nfs_on_cpu[0].after_gpu_ns = 44;
+  keep(profile.ends, MeasuredEnds{64, "2026-11-21T18:30:10Z", 1, 2});
+  keep(profile.ends, MeasuredEnds{512, "2026-11-21T18:30:10Z", 5, 6});
+  keep(profile.ends, MeasuredEnds{64, "2026-11-21T18:30:10Z", 3, 4});
+  const std::string text = to_json(profile);
+  const auto loaded = parse_profile(text, "t");
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->nfs[0].host_alone_ns, 33);
+  EXPECT_EQ(loaded->nfs[1].host_alone_ns, 0) << "not measured";
+  EXPECT_EQ(loaded->nfs_on_cpu[0].after_gpu_ns, 44);
+  ASSERT_EQ(loaded->ends.size(), 2U);
+  EXPECT_EQ(find(loaded->ends, 60)->rx_ns_per_packet, 3);
+  EXPECT_EQ(find(loaded->ends, 60)->tx_ns_per_packet, 4);
+  EXPECT_EQ(find(loaded->ends, 65)->rx_ns_per_packet, 5);
+  EXPECT_EQ(find(loaded->ends, 513), nullptr);
+  for (const char* key : {"packet_bytes", "measured", "rx_ns_per_packet", "tx_ns_per_packet"}) {
+    Json json = Json::parse(text);
+    json["ends"][0].erase(key);
+    EXPECT_THAT(std::string(parse_profile(json.dump(), "t").status().message()), HasSubstr(concat("ends[0].", key)));
+  }
 }
 
 TEST(NfCosts, of_a_profile_that_knows_no_cpu_are_as_before) {
@@ -116,16 +142,16 @@ TEST(NfCosts, of_a_profile_that_knows_no_cpu_are_as_before) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->find(kRouter, 64)->kernel.intercept, 1.5);
   EXPECT_EQ(loaded->find(kRouter, 64)->cpu_ns_per_packet, 0);
-  EXPECT_FALSE(loaded->find_on_cpu(kRouter, 64));
+  EXPECT_EQ(find(loaded->nfs_on_cpu, kRouter, 64), nullptr);
 }
 
 TEST(NfCosts, that_are_measured_again_take_the_place_of_the_old_ones) {
   std::vector<MeasuredNf> all{measured(kRouter, 64, 1), measured(kRouter, 512, 2), measured(kOtherRules, 64, 3)};
   keep(all, measured(kRouter, 64, 7));
   ASSERT_EQ(all.size(), 3U);
-  EXPECT_EQ(find(all, kRouter, 64)->kernel.intercept, 7);
-  EXPECT_EQ(find(all, kRouter, 512)->kernel.intercept, 2);
-  EXPECT_EQ(find(all, kOtherRules, 64)->kernel.intercept, 3);
+  EXPECT_EQ(find(all, kRouter, 64)->cost.kernel.intercept, 7);
+  EXPECT_EQ(find(all, kRouter, 512)->cost.kernel.intercept, 2);
+  EXPECT_EQ(find(all, kOtherRules, 64)->cost.kernel.intercept, 3);
 }
 
 TEST(NfCosts, are_never_more_than_a_file_holds) {
@@ -134,7 +160,7 @@ TEST(NfCosts, are_never_more_than_a_file_holds) {
     keep(all, measured(kRouter, bytes, bytes));
   }
   EXPECT_EQ(all.size(), kMaxMeasuredNfs);
-  EXPECT_EQ(find(all, kRouter, 1)->kernel.intercept, 2) << "the oldest is gone";
+  EXPECT_EQ(find(all, kRouter, 1)->cost.kernel.intercept, 2) << "the oldest is gone";
   std::string name = (fs::temp_directory_path() / "catena-nfs-XXXXXX").string();
   const fs::path folder = ::mkdtemp(name.data());
   const fs::path file = folder / "p.json";

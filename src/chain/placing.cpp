@@ -3,12 +3,14 @@
 
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
+#include "chain/sections.hpp"
 #include "nf/named_files.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <span>
@@ -58,17 +60,30 @@ class Placing {
 
   share::Machine machine() const {
     const std::uint32_t sms = where_->device ? where_->device->compute_units : 0;
-    return {.workers = where_->workers,
-            .shards = config_->shards,
-            .sms = where_->compute_units == 0 ? sms : std::min(sms, where_->compute_units),
-            .launch_packets = on_cpu_.costs.packets_per_transfer,
-            .launches_in_flight = config_->tuning.launches_in_flight};
+    share::Machine machine{.workers = where_->workers,
+                           .shards = config_->shards,
+                           .sms = where_->compute_units == 0 ? sms : std::min(sms, where_->compute_units),
+                           .launch_packets = on_cpu_.costs.packets_per_transfer,
+                           .launches_in_flight = config_->tuning.launches_in_flight};
+    if (MeasuredEnds const* const ends = find(sync_->profile.ends, packet_bytes_); ends != nullptr) {
+      machine.ends = may_divide_ends() ? config_->shards : 1;
+      machine.rx_ns = ends->rx_ns_per_packet;
+      machine.tx_ns = ends->tx_ns_per_packet;
+    }
+    return machine;
   }
 
   Placement result(share::Placement const& placed) const;
 
  private:
+  /// Whether each shard has a part of rx and a tx of its own.
+  bool may_divide_ends() const {
+    std::vector<nf::Instance*> instances;
+    std::ranges::transform(instances_, std::back_inserter(instances), [](auto const& nf) { return nf.get(); });
+    return may_divide_traffic(*config_, {}) && sections_of(instances, config_->shards).size() == 1;
+  }
   Status add(NfConfig const& entry);
+  void add_costs(NfKey const& key, share::NfOptions& options) const;
   Status add_on_gpu(NfConfig entry, nf::Instance& instance, std::string& note);
   Result<plan::PlacedNf> planned_apart(NfConfig entry, nf::Instance& instance) const;
   Result<std::vector<NfMoves>> price(share::OnGpu const& on_gpu) const;
@@ -107,8 +122,7 @@ Status Placing::add(NfConfig const& entry) {
     CATENA_ASSIGN_OR_RETURN(instances_.back(), make_instance(entry, *registry_, false,
                                                              ends_of(config_->rx, config_->tx), {0, config_->shards}));
     CATENA_ASSIGN_OR_RETURN(const NfKey key, key_of(entry, files.files()));
-    options.cpu_ns = sync_->profile.find_on_cpu(key, packet_bytes_);
-    options.gpu = sync_->profile.find(key, packet_bytes_);
+    add_costs(key, options);
   }
   options.latency_limit_ns = 1000.0 * entry.latency_limit_us;
   CATENA_RETURN_IF_ERROR(add_nf(entry, *instances_.back(), on_cpu_).status());
@@ -128,6 +142,19 @@ Status Placing::add(NfConfig const& entry) {
                   : entry.on == Processor::kGpu ? Where::kGpu
                                                 : Where::kCpu;
   return absl::OkStatus();
+}
+
+/// What the profile has of it.
+void Placing::add_costs(NfKey const& key, share::NfOptions& options) const {
+  const auto if_measured = [](double ns) { return ns > 0 ? std::optional(ns) : std::nullopt; };
+  if (MeasuredOnCpu const* const on_cpu = find(sync_->profile.nfs_on_cpu, key, packet_bytes_); on_cpu != nullptr) {
+    options.cpu_ns = on_cpu->ns_per_packet;
+    options.after_gpu_ns = if_measured(on_cpu->after_gpu_ns);
+  }
+  if (MeasuredNf const* const on_gpu = find(sync_->profile.nfs, key, packet_bytes_); on_gpu != nullptr) {
+    options.gpu = on_gpu->cost;
+    options.host_alone_ns = if_measured(on_gpu->host_alone_ns);
+  }
 }
 
 /// As if the entry said `on: gpu`. `note` becomes why that is not possible, where the user did not say it.

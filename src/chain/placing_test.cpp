@@ -16,6 +16,7 @@ namespace {
 
 using plan::Processor;
 using share::Reason;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -115,6 +116,33 @@ TEST(Placing, costs_decide) {
   EXPECT_EQ(config.nfs[0].on, Processor::kCpu);
   EXPECT_EQ(config.nfs[1].on, Processor::kCpu);
   EXPECT_EQ(placed->nfs[0].reason, Reason::kNotFaster);
+}
+
+TEST(Placing, hand_overs_and_ends_are_taken_from_the_profile) {
+  ChainConfig config = chain_of(kTwo);
+  SyncOptions sync = costs(config, 500, 1000);
+  config.nfs[0].on = Processor::kGpu;
+  config.nfs[0].is_auto = false;
+  config.nfs[1].is_auto = false;
+  Place on = gpu(8);
+  on.workers = 4;
+  auto placed = place(config, sync, on, registry());
+  ASSERT_TRUE(placed.ok()) << placed.status();
+  EXPECT_DOUBLE_EQ(placed->chosen.packets_per_s, 1e9 / 500) << "the second NF";
+  sync.profile.nfs_on_cpu[1].after_gpu_ns = 800;
+  EXPECT_DOUBLE_EQ(place(config, sync, on, registry())->chosen.packets_per_s, 1e9 / 800);
+  sync.profile.nfs[0].host_alone_ns = 900;
+  sync.profile.nfs[0].cost.cpu_ns_per_packet = 1;
+  EXPECT_DOUBLE_EQ(place(config, sync, on, registry())->chosen.packets_per_s, 1e9 / 900);
+  keep(sync.profile.ends, MeasuredEnds{128, "", 1000, 10});
+  placed = place(config, sync, on, registry());
+  EXPECT_DOUBLE_EQ(placed->chosen.packets_per_s, 1e9 / 1000);
+  EXPECT_EQ(to_json(*placed)["chosen"]["limited_by"], "rx");
+  EXPECT_THAT(describe(*placed), Contains(HasSubstr("as placed: 1.000 Mpps, by rx")));
+  sync.profile.ends[0] = {128, "", 10, 2000};
+  EXPECT_EQ(to_json(*place(config, sync, on, registry()))["chosen"]["limited_by"], "tx");
+  config.shards = 2;
+  EXPECT_DOUBLE_EQ(place(config, sync, on, registry())->chosen.packets_per_s, 1e9 / 1000) << "each shard has a tx";
 }
 
 TEST(Placing, what_the_user_says_stays) {

@@ -29,7 +29,8 @@ std::string_view reason_of(PlacedEntry const& entry) {
 }
 
 std::string_view name_of(Estimate::Limit limit) {
-  static constexpr std::array<std::string_view, 7> kNames{"unknown", "workers", "nf", "gpu", "bus", "latency", "sms"};
+  static constexpr std::array<std::string_view, 9> kNames{"unknown", "workers", "nf",      "gpu", "bus",
+                                                          "rx",      "tx",      "latency", "sms"};
   return kNames[static_cast<std::size_t>(limit)];
 }
 
@@ -49,6 +50,10 @@ std::string achieves(Estimate const& estimate, std::vector<PlacedEntry> const& n
       return concat(mpps(estimate.packets_per_s), ", by ", nf, " on the gpu");
     case Estimate::Limit::kBus:
       return mpps(estimate.packets_per_s) + ", by the bus";
+    case Estimate::Limit::kRx:
+      return mpps(estimate.packets_per_s) + ", by rx";
+    case Estimate::Limit::kTx:
+      return mpps(estimate.packets_per_s) + ", by tx";
     case Estimate::Limit::kLatency:
       return concat("does not fit: no launch of ", nf, " ends within its latency limit");
     case Estimate::Limit::kSms:

@@ -30,6 +30,12 @@ Result<Opened> unless_in_quarantine(Result<Opened> opened, std::string_view clie
 
 }  // namespace
 
+device::remote::ServerLimits server_limits(std::optional<SharingOptions> const& sharing) {
+  device::remote::ServerLimits limits;
+  limits.one_at_a_time = sharing && sharing->mode == share::Mode::kTemporal;
+  return limits;
+}
+
 void use_servers(device::remote::ServerPool& servers, std::string client, RunOptions& options) {
   options.device_returns = true;
   options.processes.connect_device = [&servers, client](std::string const& nf, std::string const& text,

@@ -45,8 +45,8 @@ struct SharingOptions {
   share::Mode mode = share::Mode::kUncoordinated;
   std::optional<share::Parts> parts = std::nullopt;  ///< none: green contexts where the device has them, else blocks
   std::uint32_t compute_units = 0;                   ///< that they share; 0: all
-  /// With which they share it with the NFs of other chains, in its mode; null: they are alone.
-  std::shared_ptr<share::Division> division = nullptr;
+  /// With which they share it with the NFs of other chains, in that mode; null: they are alone.
+  std::shared_ptr<share::Divisions> divisions = nullptr;
   std::optional<GivenParts> given = std::nullopt;  ///< takes the place of a division
 };
 
@@ -87,6 +87,9 @@ struct RunOptions {
   bool device_returns = false;
   std::optional<ProfileStore> profiles = std::nullopt;  ///< has the costs of the opened device; none: sync.profile has
 };
+
+/// What a device server is to keep to for chains that share its device so.
+device::remote::ServerLimits server_limits(std::optional<SharingOptions> const& sharing);
 
 /// Has a run open devices through `servers`, which outlive it, as the client `client`, and the process of an NF as
 /// `client`/NF, and return to them after a loss. A client in quarantine has none: the CPU serves it.

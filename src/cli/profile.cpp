@@ -158,6 +158,7 @@ int profile(ProfileArguments const& arguments) {
   if (Result<chain::CostProfile> before = chain::load_profile(file); before.ok() && before->is_of(info)) {
     measured.nfs = std::move(before->nfs);
     measured.nfs_on_cpu = std::move(before->nfs_on_cpu);
+    measured.ends = std::move(before->ends);
   }
   const Status saved =
       file.empty() ? absl::UnavailableError("there is no folder to keep the profile in: set HOME, or use --output FILE")

@@ -100,6 +100,10 @@ void print(NfMeasurement const& nf) {
       "packet\n",
       model.host_ns_per_packet, model.cost.overhead_ns / kUs, model.cost.max_packets_per_sm,
       model.cost.cpu_ns_per_packet);
+  if (nf.host_alone_ns > 0) {
+    std::cout << fmt::format("            {:>10.2f} ns a packet where the NFs beside it are on the CPU\n",
+                             nf.host_alone_ns);
+  }
   print_comparison(model, nf.times);
   print_parts(nf.times);
 }
@@ -111,6 +115,14 @@ void print(CpuMeasurement const& nf) {
                                                  "fastest run to the slowest\n",
                                                  nf.ns_per_packet, nf.spread_percent)
                                    : concat("  not measured on the CPU: ", nf.why_not, "\n"));
+  if (nf.why_not.empty() && nf.after_gpu_ns > 0) {
+    std::cout << fmt::format("            {:>10.2f} where the NF before it is on the device\n", nf.after_gpu_ns);
+  }
+}
+
+void print(profile::EndsMeasurement const& ends) {
+  std::cout << fmt::format("\nends, packets of {} bytes\n  rx        {:>10.2f} ns a packet on one core, tx {:.2f}\n",
+                           ends.packet_bytes, ends.times.rx_ns, ends.times.tx_ns);
 }
 
 void print(Measured const& measured) {
@@ -134,6 +146,9 @@ void print(Measured const& measured) {
       print(*on_device);
     }
   }
+  for (profile::EndsMeasurement const& ends : results.ends) {
+    print(ends);
+  }
 }
 
 // ---- as JSON
@@ -145,6 +160,8 @@ Json line_as_json(profile::LineFit const& line) {
           {"worst_percent", line.worst_percent},
           {"worst_at_packets", line.worst_at}};
 }
+
+Json if_measured(double ns) { return ns > 0 ? Json(ns) : Json(); }
 
 /// Whose measurement it is, and why there is none.
 template <typename Measurement>
@@ -164,6 +181,7 @@ Json as_json(CpuMeasurement const& nf) {
   if (nf.why_not.empty()) {
     json["ns_per_packet"] = nf.ns_per_packet;
     json["spread_percent"] = nf.spread_percent;
+    json["after_gpu_ns_per_packet"] = if_measured(nf.after_gpu_ns);
   }
   return json;
 }
@@ -179,6 +197,7 @@ Json as_json(NfMeasurement const& nf) {
   json["transfer"] = line_as_json(model.transfer);
   json["host_ns_per_packet"] = model.host_ns_per_packet;
   json["cpu_ns_per_packet"] = model.cost.cpu_ns_per_packet;
+  json["cpu_alone_ns_per_packet"] = if_measured(nf.host_alone_ns);
   json["overhead_ns"] = model.cost.overhead_ns;
   json["max_packets_per_sm"] = model.cost.max_packets_per_sm;
   json["launches"] = Json::array();
@@ -221,6 +240,12 @@ Json as_json(Measured const& measured, bool saved) {
   for (CpuMeasurement const& nf : results.on_cpu) {
     json["nfs_on_cpu"].push_back(as_json(nf));
   }
+  json["ends"] = Json::array();
+  for (profile::EndsMeasurement const& ends : results.ends) {
+    json["ends"].push_back({{"packet_bytes", ends.packet_bytes},
+                            {"rx_ns_per_packet", ends.times.rx_ns},
+                            {"tx_ns_per_packet", ends.times.tx_ns}});
+  }
   return json;
 }
 
@@ -255,13 +280,17 @@ void keep(profile::NfMeasurements const& results, chain::CostProfile& profile) {
     if (nf.why_not.empty()) {
       const NfModel model = profile::model_of(nf.times);
       chain::keep(profile.nfs, {nf.key, nf.packet_bytes, now, model.cost, std::max(0.0, model.kernel.fit.r_squared),
-                                std::max(0.0, model.transfer.fit.r_squared)});
+                                std::max(0.0, model.transfer.fit.r_squared), nf.host_alone_ns});
     }
   }
   for (CpuMeasurement const& nf : results.on_cpu) {
     if (nf.why_not.empty()) {
-      chain::keep(profile.nfs_on_cpu, {nf.key, nf.packet_bytes, now, nf.ns_per_packet, nf.spread_percent});
+      chain::keep(profile.nfs_on_cpu,
+                  {nf.key, nf.packet_bytes, now, nf.ns_per_packet, nf.spread_percent, nf.after_gpu_ns});
     }
+  }
+  for (profile::EndsMeasurement const& ends : results.ends) {
+    chain::keep(profile.ends, {ends.packet_bytes, now, ends.times.rx_ns, ends.times.tx_ns});
   }
 }
 

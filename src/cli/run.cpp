@@ -117,7 +117,8 @@ int run(RunArguments const& arguments) {
     if (!program.ok()) {
       return fail(program.status(), arguments.json);
     }
-    servers = std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{*program, {}});
+    servers = std::make_unique<device::remote::ServerPool>(
+        device::remote::ServerPool::Options{*program, chain::server_limits(options->sharing)});
     chain::use_servers(*servers, config->name, *options);
   }
   const Result<nf::Registry> registry = known_nfs(arguments.nf_path);

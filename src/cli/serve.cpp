@@ -33,11 +33,6 @@ Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
   service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION, arguments.pci};
   CATENA_ASSIGN_OR_RETURN(options.sharing,
                           chain::sharing_options_of(arguments.share, arguments.parts, arguments.compute_units));
-  if (options.sharing && options.sharing->mode == share::Mode::kTemporal) {
-    return absl::InvalidArgumentError(
-        "--share temporal: NFs of several chains do not wait for one another; allowed here: scheduled, fair, "
-        "uncoordinated");
-  }
   if (options.socket.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.socket, service::default_socket());
   }

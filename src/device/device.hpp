@@ -38,6 +38,9 @@ struct DeviceInfo {
   std::uint32_t local_memory_bytes = 0;  ///< per work-group
   std::uint32_t max_group_size = 0;
   bool is_cpu = false;  ///< cores of this machine that pose as an OpenCL device: for tests, never faster than the CPU
+  std::uint32_t ordinal = 0;  ///< number among the devices of its backend, from 0
+  /// Whoever launches on it, one launch ends before the next one begins: a device server that was told so.
+  bool has_turns = false;
 };
 
 /// Source of a program: `files[0]` is compiled, the others may be included by name.
@@ -238,6 +241,9 @@ class Device {
   /// Gives the device up, which does not answer: it has failed from now on. Its first reason stays.
   virtual void abandon(Status const& reason) = 0;
 };
+
+/// Which of this machine's devices it is, however it was asked for: "cuda:0 NVIDIA H100". A GPU of two backends is two.
+std::string identity(DeviceInfo const& info);
 
 /// What one backend found on this machine: its devices, or why there is none and what would help.
 struct Probe {

@@ -104,6 +104,8 @@ std::string to_string(DevicePreference const& preference) {
   return preference.ordinal == 0 ? preference.backend : concat(preference.backend, ":", preference.ordinal);
 }
 
+std::string identity(DeviceInfo const& info) { return concat(info.backend, ":", info.ordinal, " ", info.name); }
+
 std::optional<int> first_accelerator(std::span<const DeviceInfo> devices) {
   const auto found =
       std::find_if(devices.begin(), devices.end(), [](DeviceInfo const& device) { return !device.is_cpu; });

@@ -14,7 +14,7 @@
 
 int main(int count, char** arguments) {
   using namespace catena::device;
-  constexpr int kArguments = 7;
+  constexpr int kArguments = 8;
   if (count != kArguments) {
     static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see `catena serve --help`\n", stderr));
     return 2;
@@ -40,7 +40,7 @@ int main(int count, char** arguments) {
     black_box.has_reason.store(1);
     return remote::kExitNoDevice;
   }
-  remote::ServerLimits limits{std::chrono::milliseconds(number(4)), number(5), number(6)};
+  remote::ServerLimits limits{std::chrono::milliseconds(number(4)), number(5), number(6), number(7) != 0};
   limits.launch = limits.launch_on((*device)->info());
   remote::serve(**device, std::move(control), limits, black_box, &_exit, &catena::device_server::judge);
 }

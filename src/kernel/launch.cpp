@@ -75,11 +75,11 @@ Result<Launch::Kernels const*> Launch::kernels_for(std::uint32_t max_rows, copy:
 /// The kernels that move in, the NF's own and those that move out.
 Result<Launch::Kernels> Launch::record(KernelsKey const& key) {
   Kernels kernels{key};
-  CATENA_ASSIGN_OR_RETURN(kernels.commands, new_commands(bounds_.partition));
+  CATENA_ASSIGN_OR_RETURN(kernels.commands, new_commands(bounds_.partition.get()));
   kernels.before = kernels.after = kernels.commands;
   if (is_divided()) {
-    CATENA_ASSIGN_OR_RETURN(kernels.before, new_commands(bounds_.moves));
-    CATENA_ASSIGN_OR_RETURN(kernels.after, new_commands(bounds_.moves));
+    CATENA_ASSIGN_OR_RETURN(kernels.before, new_commands(bounds_.moves.get()));
+    CATENA_ASSIGN_OR_RETURN(kernels.after, new_commands(bounds_.moves.get()));
   }
   CATENA_RETURN_IF_ERROR(copy_->launch_in(*kernels.before, key.max_rows));
   if (key.is_traced) {

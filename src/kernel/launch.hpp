@@ -16,9 +16,9 @@
 
 #include "copy/host_mover.hpp"
 #include "copy/launch_copy.hpp"
+#include "device/turns.hpp"
 #include "kernel/adapt.hpp"
 #include "kernel/launch_times.hpp"
-#include "kernel/turns.hpp"
 
 /// Runs an NF's kernel over batches of packets: moves what the plan says to the device, launches, and moves back.
 namespace catena::kernel {
@@ -74,12 +74,12 @@ struct LaunchBounds {
   std::uint32_t room = 0;
   /// Where the NF's kernel runs; null: wherever the device likes. Only what is recorded keeps to it; a batch whose
   /// bodies move by other methods than the default, and were not recorded yet, is recorded then.
-  device::Partition* partition = nullptr;
+  std::shared_ptr<device::Partition> partition = nullptr;
   /// The same for the kernels that move packets: with few compute units they do not keep the bus busy. Not another part
   /// that has some of the same units, as such parts run by turns.
-  device::Partition* moves = nullptr;
-  std::uint32_t max_groups = 0;  ///< work-groups of the NF's kernel at most; 0: as many as its packets need
-  Turns* turns = nullptr;        ///< in which its kernel takes its turn; null: it does not wait for others
+  std::shared_ptr<device::Partition> moves = nullptr;
+  std::uint32_t max_groups = 0;    ///< work-groups of the NF's kernel at most; 0: as many as its packets need
+  device::Turns* turns = nullptr;  ///< in which its kernel takes its turn; null: it does not wait for others
 };
 
 /// One batch in flight: [copy in] [the NF's kernel] [copy out] on a stream of its own, between moves into staging and

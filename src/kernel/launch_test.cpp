@@ -236,7 +236,7 @@ TEST_P(LaunchTest, fewer_work_groups_are_refused_of_a_kernel_that_was_not_made_f
 }
 
 TEST_P(LaunchTest, kernels_take_their_turn_whatever_their_order) {
-  Turns turns;
+  device::Turns turns;
   make_launch(0, {.max_packets = kSlots, .turns = &turns});
   auto other = Launch::create(*nf_, {.max_packets = kSlots, .turns = &turns}, *mover_);
   ASSERT_TRUE(other.ok()) << other.status();

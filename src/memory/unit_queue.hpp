@@ -47,7 +47,9 @@ class UnitQueue {
     }
     return &arena_->unit(number);
   }
-  bool empty() const { return ring_->size() == 0; }
+  bool empty() const { return size() == 0; }
+  /// Units inside, as seen from any thread.
+  std::uint32_t size() const { return ring_->size(); }
   /// The pushing side is done: nothing comes after what is inside.
   void close() { ring_->close(); }
   /// True when closed and everything has been popped.

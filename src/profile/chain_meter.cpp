@@ -53,8 +53,9 @@ void evict(std::span<const packet::Batch> units) {
 
 Result<std::unique_ptr<ChainMeter>> ChainMeter::create(device::Device& device, chain::ChainConfig const& config,
                                                        nf::Registry const& registry, chain::SyncOptions const& sync,
-                                                       std::uint32_t packet_bytes, std::uint32_t most_packets) {
-  std::unique_ptr<ChainMeter> meter(new ChainMeter(device));
+                                                       std::uint32_t packet_bytes, std::uint32_t most_packets,
+                                                       OnDevice on_device) {
+  std::unique_ptr<ChainMeter> meter(new ChainMeter(device, on_device));
   CATENA_RETURN_IF_ERROR(meter->make_nfs(config, registry));
   CATENA_RETURN_IF_ERROR(meter->make_packets(packet_bytes, most_packets));
   CATENA_RETURN_IF_ERROR(meter->load(config, sync, packet_bytes));
@@ -93,9 +94,16 @@ void ChainMeter::choose_sides(chain::NfConfig& entry, nf::Instance& instance) {
       notes_.push_back(concat(entry.name, " was measured on the CPU alone: ", std::string(status.message())));
     }
   }
+  if (!may_be_on_device(instances_.size())) {
+    entry.on = plan::Processor::kCpu;
+  }
   if (entry.on == plan::Processor::kGpu) {
     measured_.push_back(instances_.size());
   }
+}
+
+bool ChainMeter::may_be_on_device(std::size_t nf) const {
+  return on_device_ == OnDevice::kAll || (nf % 2 == 0) == (on_device_ == OnDevice::kEven);
 }
 
 /// The generator's packets, kept as they arrive.
@@ -197,22 +205,48 @@ Result<std::vector<LaunchSample>> ChainMeter::pass(std::uint32_t packets) {
 std::vector<CpuSample> ChainMeter::pass_on_cpu(std::uint32_t packets) {
   arrive(packets);
   const std::vector<packet::Batch> all = units(packets);
-  std::vector<CpuSample> samples(instances_.size());
+  std::vector<CpuSample> samples;
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    evict(all);
+    samples.push_back(run_on_cpu(i, all));
+  }
+  return samples;
+}
+
+CpuSample ChainMeter::run_on_cpu(std::size_t nf, std::span<const packet::Batch> units) {
+  nf::Instance& instance = *instances_[nf];
   std::vector<std::uint32_t> slots;
   std::vector<std::byte> aux;
+  CpuSample sample;
+  for (packet::Batch const& unit : units) {
+    const Clock::time_point start = Clock::now();
+    slots.clear();
+    instance.select(unit, slots);
+    instance.prepare(unit, slots, aux);
+    if (!slots.empty()) {
+      instance.compute(unit.subset(slots), aux);
+    }
+    sample.ns += ns_between(start, Clock::now());
+    sample.packets += static_cast<std::uint32_t>(slots.size());
+  }
+  return sample;
+}
+
+Result<ApartSamples> ChainMeter::pass_apart(std::uint32_t packets) {
+  arrive(packets);
+  const std::vector<packet::Batch> all = units(packets);
+  ApartSamples samples;
+  samples.after_gpu.resize(instances_.size());
   for (std::size_t i = 0; i < instances_.size(); ++i) {
-    nf::Instance& instance = *instances_[i];
-    evict(all);
-    for (packet::Batch const& unit : all) {
-      const Clock::time_point start = Clock::now();
-      slots.clear();
-      instance.select(unit, slots);
-      instance.prepare(unit, slots, aux);
-      if (!slots.empty()) {
-        instance.compute(unit.subset(slots), aux);
-      }
-      samples[i].ns += ns_between(start, Clock::now());
-      samples[i].packets += static_cast<std::uint32_t>(slots.size());
+    if (batches_[i] != nullptr) {
+      evict(all);
+      CATENA_ASSIGN_OR_RETURN(const LaunchSample sample, launch(i, all));
+      samples.launches.push_back(sample);
+      continue;
+    }
+    const CpuSample sample = run_on_cpu(i, all);
+    if (i > 0 && batches_[i - 1] != nullptr) {
+      samples.after_gpu[i] = sample;
     }
   }
   return samples;

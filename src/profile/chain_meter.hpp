@@ -36,6 +36,19 @@ struct CpuSample {
   double ns = 0;              ///< for all of them
 };
 
+/// Which NFs of those that may be on the device are there.
+enum class OnDevice : std::uint8_t {
+  kAll,
+  kEven,  ///< the first, third .. NF of the chain: none beside another
+  kOdd,   ///< the second, fourth ..
+};
+
+/// A pass in which NFs on the CPU and on the device follow one another.
+struct ApartSamples {
+  std::vector<LaunchSample> launches;  ///< of each NF on the device
+  std::vector<CpuSample> after_gpu;    ///< by place; nothing of an NF that does not come after one on the device
+};
+
 /// The NFs of a chain on a device, and packets for them. One thread.
 class ChainMeter {
  public:
@@ -46,10 +59,11 @@ class ChainMeter {
   /// measure_nfs(); ResourceExhausted: there is not so much memory.
   static Result<std::unique_ptr<ChainMeter>> create(device::Device& device, chain::ChainConfig const& config,
                                                     nf::Registry const& registry, chain::SyncOptions const& sync,
-                                                    std::uint32_t packet_bytes, std::uint32_t most_packets);
+                                                    std::uint32_t packet_bytes, std::uint32_t most_packets,
+                                                    OnDevice on_device = OnDevice::kAll);
 
   std::string const& traffic() const { return traffic_; }
-  /// Those on the gpu and those that may go there.
+  /// Those on the gpu.
   std::vector<std::size_t> const& measured() const { return measured_; }
   std::size_t size() const { return instances_.size(); }
   /// What was left out.
@@ -63,11 +77,13 @@ class ChainMeter {
   /// The same on the CPU, one NF after another, each as one core does it with packets that are in no cache. A sample of
   /// every NF.
   std::vector<CpuSample> pass_on_cpu(std::uint32_t packets);
+  /// As pass(), with frames that are in no cache of this core when they come to an NF on the device.
+  Result<ApartSamples> pass_apart(std::uint32_t packets);
   /// The kernel of an NF alone, over the packets of the last pass(). As Launch::time_kernel().
   Result<std::vector<double>> time_kernel(std::size_t nf, device::Partition* partition, std::uint32_t runs);
 
  private:
-  explicit ChainMeter(device::Device& device) : device_(&device) {}
+  ChainMeter(device::Device& device, OnDevice on_device) : device_(&device), on_device_(on_device) {}
   Status make_packets(std::uint32_t packet_bytes, std::uint32_t most_packets);
   Status make_nfs(chain::ChainConfig const& config, nf::Registry const& registry);
   void choose_sides(chain::NfConfig& entry, nf::Instance& instance);
@@ -76,7 +92,11 @@ class ChainMeter {
   std::vector<packet::Batch> units(std::uint32_t packets) const;
   Result<LaunchSample> launch(std::size_t nf, std::span<const packet::Batch> units);
 
+  CpuSample run_on_cpu(std::size_t nf, std::span<const packet::Batch> units);
+  bool may_be_on_device(std::size_t nf) const;
+
   device::Device* device_;
+  OnDevice on_device_;
   std::shared_ptr<memory::PacketPool> pool_;
   std::vector<std::uint32_t> slots_;   ///< of the packets, in the order of their arrival
   std::vector<std::uint8_t> arrived_;  ///< the frames as they arrived, `frame_bytes_` each

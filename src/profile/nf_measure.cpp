@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/nf_measure.hpp"
 
+#include "plan/cost_fit.hpp"
 #include "profile/chain_meter.hpp"
+#include "profile/median.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -20,12 +22,6 @@ constexpr std::uint32_t kWarmUps = 2;
 constexpr const char* kDecidesNone = "it decides none of these packets";
 constexpr std::uint32_t kLeastPoints = 3;  // of a line that means something
 constexpr std::array<std::uint32_t, 4> kPartUnits{8, 16, 32, 64};
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// Parts of the device, the whole last, as null.
 struct Parts {
@@ -94,6 +90,8 @@ class NfBench {
   Result<std::unique_ptr<ChainMeter>> make_meter(std::uint32_t bytes);
   Status measure(std::uint32_t bytes);
   void measure_on_cpu(ChainMeter& meter, std::uint32_t bytes);
+  Status measure_apart(OnDevice on_device, std::uint32_t bytes, std::span<NfMeasurement> nfs,
+                       std::span<CpuMeasurement> on_cpu);
   Status measure_point(ChainMeter& meter, std::uint32_t packets, std::span<NfMeasurement> nfs);
   Status measure_parts(ChainMeter& meter, std::size_t nf, std::uint32_t packets, NfTimes& times);
 
@@ -151,6 +149,12 @@ Status NfBench::measure(std::uint32_t bytes) {
     CATENA_RETURN_IF_ERROR(measure_point(*meter, packets, nfs));
     ++points;
   }
+  const auto on_cpu = std::span(results_.on_cpu).last(meter->size());
+  for (const OnDevice on_device : {OnDevice::kEven, OnDevice::kOdd}) {
+    CATENA_RETURN_IF_ERROR(measure_apart(on_device, bytes, nfs, on_cpu));
+  }
+  CATENA_ASSIGN_OR_RETURN(const EndTimes ends, measure_ends(bytes));
+  results_.ends.push_back({bytes, ends});
   for (NfMeasurement& entry : nfs) {
     if (entry.times.launches.empty()) {
       entry.why_not = kDecidesNone;
@@ -185,6 +189,58 @@ void NfBench::measure_on_cpu(ChainMeter& meter, std::uint32_t bytes) {
     entry.ns_per_packet = median(std::move(all[i]));
     entry.spread_percent = entry.ns_per_packet > 0 ? (most - least) / entry.ns_per_packet * kPercent : 0;
   }
+}
+
+/// What NFs take where those beside them are on the other side.
+Status NfBench::measure_apart(OnDevice on_device, std::uint32_t bytes, std::span<NfMeasurement> nfs,
+                              std::span<CpuMeasurement> on_cpu) {
+  say(concat("packets of ", bytes, " bytes, by turns on the CPU and on the device"));
+  const std::uint32_t most = std::min(most_, kCpuPassPackets);
+  const auto made = ChainMeter::create(*device_, *config_, *registry_, *sync_, bytes, most, on_device);
+  if (absl::IsResourceExhausted(made.status())) {
+    results_.notes.push_back(concat(bytes, " bytes: NFs by turns on the CPU and on the device were not measured: ",
+                                    std::string(made.status().message())));
+    return absl::OkStatus();
+  }
+  CATENA_RETURN_IF_ERROR(made.status());
+  ChainMeter* const meter = made->get();
+  if (meter->measured().empty()) {
+    return absl::OkStatus();
+  }
+  std::vector<std::vector<plan::Point>> host(meter->size());
+  std::vector<std::vector<double>> after_gpu(meter->size());
+  for (const std::uint32_t packets : {most / 4, most / 2, most}) {
+    std::vector<std::vector<double>> cpu(meter->size());
+    std::vector<std::uint32_t> decided(meter->size());
+    for (std::uint32_t repeat = 0; repeat < kWarmUps + kNfRepeats; ++repeat) {
+      CATENA_ASSIGN_OR_RETURN(const ApartSamples samples, meter->pass_apart(packets));
+      if (repeat < kWarmUps) {
+        continue;
+      }
+      for (LaunchSample const& sample : samples.launches) {
+        cpu[sample.nf].push_back(sample.cpu_ns);
+        decided[sample.nf] = sample.packets;
+      }
+      for (std::size_t i = 0; i < samples.after_gpu.size() && packets == most; ++i) {
+        if (samples.after_gpu[i].packets > 0) {
+          after_gpu[i].push_back(samples.after_gpu[i].ns / samples.after_gpu[i].packets);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < cpu.size(); ++i) {
+      if (decided[i] > 0) {
+        host[i].push_back({static_cast<double>(decided[i]), median(std::move(cpu[i]))});
+      }
+    }
+  }
+  for (std::size_t i = 0; i < meter->size(); ++i) {
+    on_cpu[i].after_gpu_ns = after_gpu[i].empty() ? on_cpu[i].after_gpu_ns : median(std::move(after_gpu[i]));
+    const auto entry = std::ranges::find(nfs, meter->name(i), &NfMeasurement::name);
+    if (entry != nfs.end() && host[i].size() >= 2) {
+      entry->host_alone_ns = plan::fit_line(host[i]).slope;
+    }
+  }
+  return absl::OkStatus();
 }
 
 Status NfBench::measure_point(ChainMeter& meter, std::uint32_t packets, std::span<NfMeasurement> nfs) {

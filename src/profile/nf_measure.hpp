@@ -6,6 +6,7 @@
 #include "device/device.hpp"
 #include "nf/registry.hpp"
 #include "profile/cost_measure.hpp"
+#include "profile/ends_measure.hpp"
 #include "profile/nf_fit.hpp"
 
 #include <chrono>
@@ -38,7 +39,8 @@ struct NfMeasurement {
   chain::NfKey key;
   std::uint32_t packet_bytes = 0;
   NfTimes times;
-  std::string why_not;  ///< why there are no times; else empty
+  double host_alone_ns = 0;  ///< as chain::MeasuredNf; 0: the device had no room for it alone
+  std::string why_not;       ///< why there are no times; else empty
 };
 
 /// Any NF of the chain on one core, with packets of one size.
@@ -48,12 +50,20 @@ struct CpuMeasurement {
   std::uint32_t packet_bytes = 0;
   double ns_per_packet = 0;   ///< that it decides; the median of kNfRepeats passes
   double spread_percent = 0;  ///< as chain::MeasuredOnCpu
+  double after_gpu_ns = 0;    ///< the same; 0: no NF before it may be on the device
   std::string why_not;        ///< why there is no time; else empty
+};
+
+/// The ends of a chain on one core, with packets of one size.
+struct EndsMeasurement {
+  std::uint32_t packet_bytes = 0;
+  EndTimes times;
 };
 
 struct NfMeasurements {
   std::vector<NfMeasurement> nfs;      ///< by packet size, then in chain order
   std::vector<CpuMeasurement> on_cpu;  ///< the same, of all NFs
+  std::vector<EndsMeasurement> ends;   ///< by packet size
   std::string traffic;                 ///< what the packets are
   std::string why_no_parts;            ///< why the kernels were measured on all of the device alone; else empty
   std::vector<std::string> notes;      ///< what was left out
@@ -63,8 +73,10 @@ struct NfMeasurements {
 /// are `on: gpu` or `on: auto`, and what every NF takes for them on the CPU: with the configuration, the rule files and
 /// the packets that the NFs before it left. `sync` says how the chain is planned; packets are taken to be of the size
 /// at hand. Each number of packets is the median of kNfRepeats launches, one at a time. NFs with `isolation: process`
-/// are measured in this process. Where the device can be divided, kernels are also timed alone on 8, 16, 32 and 64 of
-/// its compute units and on all, over the packets that are there then.
+/// are measured in this process. What changes where NFs on the CPU and on the device follow one another is measured
+/// with every second NF there, and then with the others; the ends of a chain by themselves. Where the device can be
+/// divided, kernels are also timed alone on 8, 16, 32 and 64 of its compute units and on all, over the packets that are
+/// there then.
 ///
 /// `observer`: as measure(). Nothing else should run on the machine and the device meanwhile. Thread rule: as a Device.
 /// Errors: as chain::make_instance(), plan_input(), make_generator(), kernel::DeviceNf::create() and Launch;

@@ -32,6 +32,7 @@ chain::ChainConfig chain_of(std::string const& nfs) {
 constexpr const char* kFirewall =
     "    - {name: fw, type: firewall, on: gpu, config: {rules: ../branch-office/fw.rules, default: allow}}\n";
 constexpr const char* kRemarkOnCpu = "    - {name: mark, type: remark, on: cpu, config: {map: [{from: 0, to: 10}]}}\n";
+constexpr const char* kLastRemark = "    - {name: last, type: remark, on: cpu, config: {map: [{from: 10, to: 0}]}}\n";
 constexpr const char* kDecrypt =
     "    - {name: vpn, type: ipsec, on: gpu, config: {direction: decrypt, sa: ../branch-office/sa.yaml}}\n";
 
@@ -156,6 +157,27 @@ TEST_P(MeasuringNfs, an_nf_that_may_be_on_either_is_measured_on_both) {
   EXPECT_THAT(measured->on_cpu, SizeIs(6));
   EXPECT_THAT(measured->notes,
               ElementsAre(HasSubstr("seen was measured on the CPU alone: type 'looker' has no kernel")));
+}
+
+TEST_P(MeasuringNfs, what_changes_beside_nfs_on_the_other_side_is_measured_of_each) {
+  const auto measured = measure(chain_of(concat(
+      kFirewall, "    - {name: mark, type: remark, on: auto, config: {map: [{from: 0, to: 10}]}}\n", kLastRemark)));
+  ASSERT_TRUE(measured.ok()) << measured.status();
+  ASSERT_THAT(measured->nfs, SizeIs(4));
+  for (NfMeasurement const& nf : measured->nfs) {
+    EXPECT_GT(nf.host_alone_ns, 0) << nf.name << ", " << nf.packet_bytes;
+  }
+  ASSERT_THAT(measured->on_cpu, SizeIs(6));
+  for (CpuMeasurement const& nf : measured->on_cpu) {
+    EXPECT_EQ(nf.after_gpu_ns > 0, nf.name != "fw") << nf.name << ": nobody is before the first";
+  }
+  ASSERT_THAT(measured->ends, SizeIs(2));
+  EXPECT_EQ(measured->ends[0].packet_bytes, 64U);
+  EXPECT_EQ(measured->ends[1].packet_bytes, 256U);
+  for (EndsMeasurement const& ends : measured->ends) {
+    EXPECT_GT(ends.times.rx_ns, 0);
+    EXPECT_GT(ends.times.tx_ns, 0);
+  }
 }
 
 TEST_P(MeasuringNfs, of_a_chain_on_the_cpu_the_cpu_is_measured) {

@@ -9,8 +9,6 @@
 namespace catena::runtime {
 namespace {
 
-/// How often the parts are looked at, and a lost device is tried.
-constexpr std::chrono::microseconds kPeriod{5000};
 /// A device that does not come back is tried ever later.
 constexpr std::chrono::milliseconds kFirstDelay{5};
 constexpr std::chrono::milliseconds kMaxDelay{500};
@@ -25,42 +23,21 @@ DeviceRecovery::DeviceRecovery(std::vector<Part> parts) {
   }
 }
 
-void DeviceRecovery::start() {
-  thread_ = std::thread([this] { watch(); });
+void DeviceRecovery::look(Pause& pause) {
+  for (State& state : states_) {
+    look_after(state, pause);
+  }
 }
 
-void DeviceRecovery::stop() {
-  {
-    const std::scoped_lock lock(mutex_);
-    is_stopping_ = true;
-  }
-  stopping_changed_.notify_all();
-  if (!thread_.joinable()) {
-    return;
-  }
-  thread_.join();
-  for (State& state : states_) {  // what came about since it was last looked at
+void DeviceRecovery::count_last_losses() {
+  for (State& state : states_) {
     if (!state.current().use().allowed() && !std::exchange(state.is_lost, true)) {
       losses_.fetch_add(1, std::memory_order_relaxed);
     }
   }
 }
 
-/// False once stop() was called.
-bool DeviceRecovery::sleep(std::chrono::microseconds time) {
-  std::unique_lock lock(mutex_);
-  return !stopping_changed_.wait_for(lock, time, [this] { return is_stopping_; });
-}
-
-void DeviceRecovery::watch() {
-  while (sleep(kPeriod)) {
-    for (State& state : states_) {
-      look_after(state);
-    }
-  }
-}
-
-void DeviceRecovery::look_after(State& state) {
+void DeviceRecovery::look_after(State& state, Pause& pause) {
   if (state.current().use().allowed()) {
     return;
   }
@@ -78,7 +55,7 @@ void DeviceRecovery::look_after(State& state) {
     return;  // it is asked again
   }
   const std::string name = (*side)->device().info().name;
-  const Result<bool> is_back = bring_back(state, *std::move(side));
+  const Result<bool> is_back = bring_back(state, *std::move(side), pause);
   if (!is_back.ok()) {
     spdlog::warn("device {} was back, and is lost again: {}", name, is_back.status().ToString());
   } else if (*is_back) {
@@ -88,22 +65,28 @@ void DeviceRecovery::look_after(State& state) {
   }
 }
 
-/// Hands `side` to the stages. False where stop() came in between. An error: the device is lost again.
-Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide> side) {
+/// Hands `side` to the stages. False where `pause` ended in between. An error: the device is lost again.
+Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide> side, Pause& pause) {
   DeviceSide& fresh = *side;
+  std::vector<kernel::LaunchBounds> bounds;
+  if (state.part.bounds) {
+    CATENA_ASSIGN_OR_RETURN(bounds, state.part.bounds(fresh.device()));
+  }
   for (DeviceStage* const stage : state.part.stages) {
     const std::size_t nf = stage->position();
-    auto attachment = stage->attach(*fresh.kernel_of(nf), fresh.only_on_device(nf), fresh.use());
+    auto attachment = stage->attach(*fresh.kernel_of(nf), fresh.only_on_device(nf), fresh.use(),
+                                    nf < bounds.size() ? bounds[nf] : kernel::LaunchBounds{});
     if (!attachment.ok()) {
       static_cast<void>(fresh.use().stop(attachment.status()));  // for the stages that have taken theirs
       return attachment.status();
     }
+    stage->reclaim().reset();  // what was on its way to the stage when the device was lost
     if (side != nullptr) {
       state.sides.push_back(std::move(side));  // lives from here on: a stage may take something of it
     }
     stage->offer(*std::move(attachment));
     while (!stage->has_taken_offer()) {
-      if (!sleep(kOfferPeriod)) {
+      if (!pause.sleep(kOfferPeriod)) {
         return false;
       }
     }

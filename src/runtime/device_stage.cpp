@@ -105,6 +105,20 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Dev
   return attachment;
 }
 
+Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::LaunchBounds const& bounds) {
+  Attachment const* now = nullptr;
+  {
+    const std::scoped_lock lock(attached_mutex_);
+    now = attached_.get();  // only an offer ends it
+  }
+  return attach(*now->device_nf_, now->only_on_device_, *now->use_, bounds);
+}
+
+device::Device& DeviceStage::device() const {
+  const std::scoped_lock lock(attached_mutex_);
+  return attached_->device_nf_->device();
+}
+
 void DeviceStage::offer(std::unique_ptr<Attachment> attachment) {
   const std::scoped_lock lock(attached_mutex_);
   const bool is_same_device = attachment->use_ == attached_->use_;

@@ -80,6 +80,10 @@ class DeviceStage final : public Stage {
   /// Any thread.
   Result<std::unique_ptr<Attachment>> attach(kernel::DeviceNf& device_nf, packet::FieldSet only_on_device,
                                              DeviceUse& use, kernel::LaunchBounds const& bounds = {});
+  /// The same on the device that the stage has, for who alone makes offers to it.
+  Result<std::unique_ptr<Attachment>> attach(kernel::LaunchBounds const& bounds);
+  /// That the stage has; for who alone makes offers to it.
+  device::Device& device() const;
   /// The stage takes `attachment` as soon as it has nothing of what it has now: of a device that is out of use, or,
   /// where the attachment is of the same DeviceUse, of launches, for which it begins no other one. That of another
   /// device is not taken as long as this one is in use, and of this one nothing is once it is out of use. What it had

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace catena::runtime {
@@ -19,11 +21,12 @@ using share::Parts;
 constexpr std::chrono::milliseconds kPeriod = share::Division::kPeriod;
 /// How often a stage is asked whether it has taken its offer.
 constexpr std::chrono::microseconds kOfferPeriod{100};
-constexpr int kMaxFailures = 3;
 /// NFs of all chains that share a device, where parts are fine enough for any number.
 constexpr std::size_t kMaxNfsOfAll = 64;
 /// The same where another process hands them out, which costs no look at anything else.
 constexpr std::chrono::milliseconds kGivenPeriod{20};
+/// What fails is tried again after twice the time, up to this.
+constexpr std::chrono::milliseconds kMaxDelay{30'000};
 /// Of an NF that was not measured: its launches have as many packets as a part has room for in a first step.
 constexpr share::NfCost kUnknown{.kernel = {1, 0}, .transfer = {}};
 
@@ -43,39 +46,50 @@ nf_process::GpuPart as_given(share::Part const& part) {
           part.share.packets_per_sm};
 }
 
-GpuSharing::GpuSharing(std::shared_ptr<device::Device> device, chain::SharingOptions const& options,
-                       std::vector<Nf> nfs, std::uint32_t packet_bytes)
-    : device_(std::move(device)),
-      info_(device_->info()),
+GpuSharing::GpuSharing(device::DeviceInfo info, chain::SharingOptions const& options, std::vector<Nf> nfs,
+                       std::uint32_t packet_bytes)
+    : info_(std::move(info)),
       options_(options),
       nfs_(std::move(nfs)),
       stages_(nfs_.size()),
       elsewhere_(nfs_.size()),
       known_costs_(nfs_.size()),
-      packet_bytes_(packet_bytes),
-      division_(is_alone() ? std::make_shared<share::Division>(options.mode) : options.division) {}
+      division_(is_alone()                     ? std::make_shared<share::Division>(options.mode)
+                : options.divisions != nullptr ? options.divisions->of(device::identity(info_))
+                                               : nullptr) {
+  meter_.start({}, packet_bytes, {});
+}
 
-Result<std::unique_ptr<GpuSharing>> GpuSharing::create(std::shared_ptr<device::Device> device,
-                                                       chain::SharingOptions const& options, std::vector<Nf> nfs,
-                                                       std::uint32_t packet_bytes) {
-  std::unique_ptr<GpuSharing> sharing(new GpuSharing(std::move(device), options, std::move(nfs), packet_bytes));
-  CATENA_RETURN_IF_ERROR(sharing->settle_shape());
+Result<std::unique_ptr<GpuSharing>> GpuSharing::create(device::Device& device, chain::SharingOptions const& options,
+                                                       std::vector<Nf> nfs, std::uint32_t packet_bytes) {
+  std::unique_ptr<GpuSharing> sharing(new GpuSharing(device.info(), options, std::move(nfs), packet_bytes));
+  CATENA_RETURN_IF_ERROR(sharing->settle_shape(device));
+  CATENA_RETURN_IF_ERROR(sharing->settle_turns(device));
   if (!options.given) {
     CATENA_ASSIGN_OR_RETURN(sharing->member_, sharing->division_->join(
                                                   sharing->shape_, [self = sharing.get()] { return self->demands(); }));
   }
   CATENA_ASSIGN_OR_RETURN(sharing->parts_, sharing->parts_now());
-  CATENA_ASSIGN_OR_RETURN(sharing->partitions_, sharing->divide(sharing->parts_));
-  if (options.mode == Mode::kTemporal) {
-    // whether streams of the device wait for one another, before packets do
-    CATENA_ASSIGN_OR_RETURN(const auto stream, sharing->device_->create_stream());
-    CATENA_ASSIGN_OR_RETURN(const auto event, stream->record());
-    CATENA_RETURN_IF_ERROR(stream->wait_for(*event));
-  }
-  if (sharing->are_all_elsewhere()) {
-    sharing->device_ = nullptr;
-  }
+  CATENA_ASSIGN_OR_RETURN(sharing->first_bounds_, sharing->bounds_for(device, sharing->parts_));
   return sharing;
+}
+
+/// Who sees to it that kernels run one after another, where they are to.
+Status GpuSharing::settle_turns(device::Device& device) {
+  if (options_.mode != Mode::kTemporal || info_.has_turns) {
+    return absl::OkStatus();
+  }
+  if (!is_alone()) {
+    return absl::UnimplementedError(concat("--share temporal: ", info_.name,
+                                           " is in the process of one chain, and those of others would not wait for "
+                                           "it; that takes a device server"));
+  }
+  // whether streams of the device wait for one another, before packets do
+  CATENA_ASSIGN_OR_RETURN(const auto stream, device.create_stream());
+  CATENA_ASSIGN_OR_RETURN(const auto event, stream->record());
+  CATENA_RETURN_IF_ERROR(stream->wait_for(*event));
+  takes_turns_ = true;
+  return absl::OkStatus();
 }
 
 /// What the NFs are to have now.
@@ -101,15 +115,15 @@ bool GpuSharing::are_all_elsewhere() const {
 }
 
 /// How many compute units there are to share, and in which multiples.
-Status GpuSharing::settle_shape() {
+Status GpuSharing::settle_shape(device::Device& device) {
   const std::uint32_t all = info_.compute_units;
   shape_ = {options_.compute_units == 0 ? all : std::min(options_.compute_units, all), 1};
   if (options_.parts == Parts::kGreen) {
-    CATENA_ASSIGN_OR_RETURN(const auto parts, device_->divide(std::array{1U}));
+    CATENA_ASSIGN_OR_RETURN(const auto parts, device.divide(std::array{1U}));
     shape_.step = parts.front()->compute_units();
     shape_.sms -= shape_.sms % shape_.step;
     // groups may leave some units out
-    while (shape_.sms > shape_.step && !device_->divide(std::array{shape_.sms}).ok()) {
+    while (shape_.sms > shape_.step && !device.divide(std::array{shape_.sms}).ok()) {
       shape_.sms -= shape_.step;
     }
   } else if (options_.compute_units != 0 && (!is_apart(options_.mode) || options_.parts == Parts::kNone)) {
@@ -132,53 +146,52 @@ Status GpuSharing::settle_shape() {
   return absl::OkStatus();
 }
 
-/// What the NFs want, and how fast they were since they were last asked.
+/// What the NFs want, and what they have to do.
 Result<std::vector<share::NfDemand>> GpuSharing::demands() {
   const std::scoped_lock lock(traffic_mutex_);
-  std::vector<double> speeds(nfs_.size());
   if (traffic_ != nullptr) {
-    Traffic now = traffic_();
-    const auto at = std::chrono::steady_clock::now();
-    const double seconds = std::chrono::duration<double>(at - last_at_).count();
-    for (std::size_t i = 0; i < nfs_.size() && seconds > 0; ++i) {
-      speeds[i] = static_cast<double>(now.packets[i] - last_.packets[i]) / seconds;
-    }
-    if (std::any_of(speeds.begin(), speeds.end(), [](double speed) { return speed > 0; })) {
-      packet_bytes_ = now.packet_bytes;
-    }
-    last_ = std::move(now);
-    last_at_ = at;
+    std::vector<std::uint64_t> backlog;
+    std::ranges::transform(nfs_, std::back_inserter(backlog), &Nf::backlog_packets);
+    meter_.look(traffic_(), backlog, std::chrono::steady_clock::now());
   }
   std::vector<share::NfDemand> demands;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
-    Nf const& nf = nfs_[i];
-    if (std::optional<share::NfCost> now = nf.cost(packet_bytes_)) {
-      known_costs_[i] = now;  // else the last one: larger packets than were measured must not keep others from parts
-    }
-    std::optional<share::NfCost> const& cost = known_costs_[i];
+    const std::optional<share::NfCost> cost = cost_of(i, meter_.packet_bytes());
     if (!cost && options_.mode == Mode::kScheduled) {
-      return absl::FailedPreconditionError(concat("--share scheduled needs to know what NF '", nf.name, "' costs on ",
-                                                  info_.name, " with its rules, for packets of ", packet_bytes_,
-                                                  " bytes: measure it with `catena profile --nf CHAIN --device ",
-                                                  info_.backend, "`, or write --share fair"));
+      return absl::FailedPreconditionError(concat(
+          "--share scheduled needs to know what NF '", nfs_[i].name, "' costs on ", info_.name,
+          " with its rules, for packets of ", meter_.packet_bytes(),
+          " bytes: measure it with `catena profile --nf CHAIN --device ", info_.backend, "`, or write --share fair"));
     }
-    demands.push_back({nf.name, cost.value_or(kUnknown), speeds[i], nf.latency_limit_ns});
+    share::NfDemand& demand = demands.emplace_back();
+    demand.name = nfs_[i].name;
+    demand.cost = cost.value_or(kUnknown);
+    demand.packets_per_s = has_stopped_ ? 0 : meter_.packets_per_s(i);
+    demand.latency_limit_ns = nfs_[i].latency_limit_ns;
+    demand.needed_pps = has_stopped_ ? 0 : meter_.needed_pps(i);
   }
   return demands;
+}
+
+/// The last one that was known, for larger packets than were measured: they must not keep others from parts.
+std::optional<share::NfCost> GpuSharing::cost_of(std::size_t nf, std::uint32_t packet_bytes) {
+  if (std::optional<share::NfCost> now = nfs_[nf].cost(packet_bytes)) {
+    known_costs_[nf] = now;
+  }
+  return known_costs_[nf];
 }
 
 /// A part of the device for each NF, or null. Parts of one size in one order are always the same compute units, so what
 /// lies in front of an NF's part is divided off, too, and given back. NFs that are told their parts one by one have all
 /// of it until they know all of them.
-Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(
-    std::vector<share::Part> const& parts) const {
-  std::vector<std::shared_ptr<device::Partition>> own(nfs_.size());
+Result<GpuSharing::Partitions> GpuSharing::divide(device::Device& device, std::vector<share::Part> const& parts) const {
+  Partitions own(nfs_.size());
   if (options_.parts != Parts::kGreen || are_all_elsewhere()) {
     return own;
   }
   if (!is_apart(options_.mode)) {
     if (options_.compute_units != 0) {
-      CATENA_ASSIGN_OR_RETURN(auto shared, device_->divide(std::array{shape_.sms}));
+      CATENA_ASSIGN_OR_RETURN(auto shared, device.divide(std::array{shape_.sms}));
       std::fill(own.begin(), own.end(), std::shared_ptr<device::Partition>(std::move(shared.front())));
     }
     return own;
@@ -194,7 +207,7 @@ Result<std::vector<std::shared_ptr<device::Partition>>> GpuSharing::divide(
   for (share::Part const& part : parts) {
     sizes.push_back(part.share.sms);
   }
-  CATENA_ASSIGN_OR_RETURN(auto divided, device_->divide(sizes));
+  CATENA_ASSIGN_OR_RETURN(auto divided, device.divide(sizes));
   std::move(divided.end() - static_cast<std::ptrdiff_t>(parts.size()), divided.end(), own.begin());
   return own;
 }
@@ -204,7 +217,18 @@ std::uint32_t GpuSharing::launch_packets(std::size_t nf, share::Share const& sha
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(packets, nfs_[nf].least_packets, nfs_[nf].most_packets));
 }
 
-kernel::LaunchBounds GpuSharing::bounds(std::size_t nf, share::Share const& share, device::Partition* partition) {
+Result<std::vector<kernel::LaunchBounds>> GpuSharing::bounds_for(device::Device& device,
+                                                                 std::vector<share::Part> const& parts) {
+  CATENA_ASSIGN_OR_RETURN(const Partitions partitions, divide(device, parts));
+  std::vector<kernel::LaunchBounds> all;
+  for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
+    all.push_back(bounds(nf, parts[nf].share, partitions[nf]));
+  }
+  return all;
+}
+
+kernel::LaunchBounds GpuSharing::bounds(std::size_t nf, share::Share const& share,
+                                        std::shared_ptr<device::Partition> const& partition) {
   kernel::LaunchBounds bounds;
   bounds.partition = partition;
   // parts that have units in common run by turns: of a few units, what moves packets stays with the NF
@@ -217,18 +241,8 @@ kernel::LaunchBounds GpuSharing::bounds(std::size_t nf, share::Share const& shar
     const std::uint64_t groups = items / nfs_[nf].group_size / nfs_[nf].stages;
     bounds.max_groups = static_cast<std::uint32_t>(std::max<std::uint64_t>(groups, 1));
   }
-  if (options_.mode == Mode::kTemporal) {
-    bounds.turns = &turns_;
-  }
+  bounds.turns = takes_turns_ ? &turns_ : nullptr;
   return bounds;
-}
-
-kernel::LaunchBounds GpuSharing::bounds_of(std::size_t nf) {
-  return bounds(nf, parts_[nf].share, partitions_[nf].get());
-}
-
-void GpuSharing::add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::size_t position) {
-  stages_[nf].push_back({&stage, &side, position});
 }
 
 void GpuSharing::add(std::size_t nf, ProcessPart& part) {
@@ -236,112 +250,155 @@ void GpuSharing::add(std::size_t nf, ProcessPart& part) {
   part.give(as_given(parts_[nf]));
 }
 
-void GpuSharing::start(std::function<Traffic()> traffic) {
-  {
-    const std::scoped_lock lock(traffic_mutex_);
-    traffic_ = std::move(traffic);
-    last_ = traffic_();
-    last_at_ = std::chrono::steady_clock::now();
-  }
-  if (options_.given) {
-    options_.given->taken(parts_);
-  }
-  if (options_.mode == Mode::kScheduled || !is_alone()) {
-    thread_ = std::thread([this] { watch(); });
-  }
+void GpuSharing::start(std::function<Traffic()> traffic, bool returns) {
+  returns_ = returns;
+  first_bounds_.clear();
+  const std::scoped_lock lock(traffic_mutex_);
+  traffic_ = std::move(traffic);
+  meter_.start(traffic_(), meter_.packet_bytes(), std::chrono::steady_clock::now());
 }
 
 void GpuSharing::stop() {
-  {
-    const std::scoped_lock lock(mutex_);
-    is_stopping_ = true;
-  }
-  stopping_changed_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
-  }
   const std::scoped_lock lock(traffic_mutex_);
-  traffic_ = nullptr;  // who asks from now on finds NFs that do nothing
+  traffic_ = nullptr;
+  has_stopped_ = true;  // who asks from now on finds NFs that do nothing
 }
 
-/// False once stop() was called.
-bool GpuSharing::sleep(std::chrono::microseconds time) {
-  std::unique_lock lock(mutex_);
-  return !stopping_changed_.wait_for(lock, time, [this] { return is_stopping_; });
-}
+std::chrono::milliseconds GpuSharing::period() const { return options_.given ? kGivenPeriod : kPeriod; }
 
-void GpuSharing::watch() {
-  int failures = 0;  // in a row: each has taken memory beside the packets
-  while (sleep(options_.given ? kGivenPeriod : kPeriod)) {
-    if (is_over()) {
-      spdlog::warn("NFs share {} no more: it is out of use", info_.name);
-      member_.reset();
-      return;
-    }
-    const Result<bool> followed = follow();
-    if (followed.ok() && *followed) {
-      failures = 0;
-    } else if (followed.ok()) {
-      return;
-    } else if (!is_over()) {
-      spdlog::warn("NFs keep the parts of {} that they have: {}", info_.name, std::string(followed.status().message()));
-      if (++failures == kMaxFailures) {
-        return;
-      }
-    }
+std::chrono::milliseconds GpuSharing::look(Pause& pause) {
+  if (is_over()) {
+    spdlog::warn("NFs share {} no more: it is out of use", info_.name);
+    member_.reset();
+    return kNever;
   }
+  const Status followed = follow(pause);
+  tell();
+  if (followed.ok()) {
+    failures_ = 0;
+    return period();
+  }
+  if (failures_++ == 0) {
+    spdlog::warn("NFs keep the parts of {} that they have, until this is otherwise: {}", info_.name,
+                 std::string(followed.message()));
+  }
+  constexpr int kMaxDoublings = 12;
+  return std::min(period() * (1 << std::min(failures_, kMaxDoublings)), kMaxDelay);
 }
 
-/// Takes other parts where there are some. As hand_out().
-Result<bool> GpuSharing::follow() {
-  CATENA_RETURN_IF_ERROR(options_.given ? absl::OkStatus() : division_->look());
+/// Takes other parts where there are some. As hand_out(), and as Division::look(), whose parts are taken all the same.
+Status GpuSharing::follow(Pause& pause) {
+  Status looked = options_.given ? absl::OkStatus() : division_->look();
   CATENA_ASSIGN_OR_RETURN(const std::vector<share::Part> parts, parts_now());
-  return parts == parts_ && !is_mixed_ ? Result<bool>(true) : hand_out(parts);
+  if (parts != parts_ || (is_mixed_ && !is_lost())) {
+    looked.Update(hand_out(parts, pause));
+  }
+  return looked;
 }
 
-/// Hands parts to the stages, one after another. False: the device is out of use, or stop() was called. An error:
+/// Hands parts to the stages, one after another. Those that have lost their device have them when it returns. An error:
 /// stages may have parts of before and of now.
-Result<bool> GpuSharing::hand_out(std::vector<share::Part> const& parts) {
-  CATENA_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<device::Partition>> partitions, divide(parts));
-  // those of before live until no stage has launches on them
-  partitions_.insert(partitions_.end(), partitions.begin(), partitions.end());
-  is_mixed_ = true;
-  for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
-    if (elsewhere_[nf] != nullptr) {
-      elsewhere_[nf]->give(as_given(parts[nf]));  // it takes that in its own time
-      continue;
-    }
-    const kernel::LaunchBounds own = bounds(nf, parts[nf].share, partitions[nf].get());
-    for (Shared const& shared : stages_[nf]) {
-      DeviceUse& use = shared.side->use();
-      CATENA_ASSIGN_OR_RETURN(auto attachment,
-                              shared.stage->attach(*shared.side->kernel_of(shared.position),
-                                                   shared.side->only_on_device(shared.position), use, own));
-      // of a device that is out of use the stage takes nothing more, and whoever brings it back makes the next offer
-      shared.stage->offer(std::move(attachment));
-      while (use.allowed() && !shared.stage->has_taken_offer()) {
-        if (!sleep(kOfferPeriod)) {
-          return false;
-        }
-      }
-      if (!use.allowed()) {
-        return false;
-      }
-      // what it had before ends here, and not where packets wait
-      shared.stage->reclaim().reset();
-    }
-  }
-  partitions_ = std::move(partitions);
-  is_mixed_ = false;
+Status GpuSharing::hand_out(std::vector<share::Part> const& parts, Pause& pause) {
+  give(parts);
   {
     const std::scoped_lock lock(parts_mutex_);
-    parts_ = parts;
+    is_mixed_ = true;
   }
-  if (options_.given) {
-    options_.given->taken(parts);
+  std::map<device::Device*, std::vector<kernel::LaunchBounds>> bounds;  // shards may have one each
+  for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
+    for (DeviceStage* const stage : stages_[nf]) {
+      if (!stage->device_status().ok()) {
+        continue;
+      }
+      device::Device& device = stage->device();
+      if (!bounds.contains(&device)) {
+        CATENA_ASSIGN_OR_RETURN(bounds[&device], bounds_for(device, parts));
+      }
+      CATENA_ASSIGN_OR_RETURN(const bool has_ended, hand_to(*stage, bounds[&device][nf], pause));
+      if (has_ended) {
+        return absl::OkStatus();
+      }
+    }
   }
+  set_parts(parts, false);
   changes_.fetch_add(1, std::memory_order_relaxed);
-  return true;
+  return absl::OkStatus();
+}
+
+/// True where `pause` ended in between.
+Result<bool> GpuSharing::hand_to(DeviceStage& stage, kernel::LaunchBounds const& bounds, Pause& pause) {
+  Result<std::unique_ptr<DeviceStage::Attachment>> attachment = stage.attach(bounds);
+  if (!attachment.ok()) {
+    return stage.device_status().ok() ? Result<bool>(attachment.status()) : Result<bool>(false);
+  }
+  // of a device that is out of use the stage takes nothing more, and whoever brings it back makes the next offer
+  stage.offer(*std::move(attachment));
+  while (stage.device_status().ok() && !stage.has_taken_offer()) {
+    if (!pause.sleep(kOfferPeriod)) {
+      return true;
+    }
+  }
+  // what it had before ends here, and not where packets wait
+  if (stage.has_taken_offer()) {
+    stage.reclaim().reset();
+  }
+  return false;
+}
+
+Result<std::vector<kernel::LaunchBounds>> GpuSharing::bounds_on(device::Device& device) {
+  if (device.info().compute_units != info_.compute_units) {
+    return absl::FailedPreconditionError(concat("the chain shared ", info_.name, " with ", info_.compute_units,
+                                                " compute units, and there is ", device.info().name, " with ",
+                                                device.info().compute_units, " now: apply it again"));
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::vector<share::Part> parts, parts_now());
+  CATENA_ASSIGN_OR_RETURN(std::vector<kernel::LaunchBounds> bounds, bounds_for(device, parts));
+  give(parts);
+  const bool has_others = std::ranges::any_of(stages_, [](std::vector<DeviceStage*> const& of_nf) {
+    return std::ranges::any_of(of_nf, [](DeviceStage const* stage) { return stage->device_status().ok(); });
+  });
+  set_parts(parts, has_others && (is_mixed_ || parts != parts_));
+  return bounds;
+}
+
+/// To NFs that are elsewhere: they take theirs in their own time.
+void GpuSharing::give(std::vector<share::Part> const& parts) {
+  for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
+    if (elsewhere_[nf] != nullptr) {
+      elsewhere_[nf]->give(as_given(parts[nf]));
+    }
+  }
+}
+
+void GpuSharing::set_parts(std::vector<share::Part> parts, bool is_mixed) {
+  const std::scoped_lock lock(parts_mutex_);
+  parts_ = std::move(parts);
+  is_mixed_ = is_mixed;
+}
+
+/// Says to who gives the parts which ones the NFs have: none without a device.
+void GpuSharing::tell() {
+  if (!options_.given) {
+    return;
+  }
+  std::vector<share::Part> now = is_mixed_ || is_lost() ? std::vector<share::Part>(nfs_.size()) : parts_;
+  if (now != told_) {
+    options_.given->taken(now);
+    told_ = std::move(now);
+  }
+}
+
+bool GpuSharing::has_lost(std::size_t nf) const {
+  return std::ranges::any_of(stages_[nf], [](DeviceStage const* stage) { return !stage->device_status().ok(); });
+}
+
+bool GpuSharing::is_lost() const {
+  for (std::size_t nf = 0; nf < nfs_.size(); ++nf) {
+    if (has_lost(nf)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::string GpuSharing::describe(Allocation const& part) const {
@@ -360,17 +417,12 @@ std::string GpuSharing::describe() const {
   return text;
 }
 
-bool GpuSharing::is_over() const {
-  return std::any_of(stages_.begin(), stages_.end(), [](std::vector<Shared> const& of_nf) {
-    return std::any_of(of_nf.begin(), of_nf.end(), [](Shared const& each) { return !each.side->use().allowed(); });
-  });
-}
-
 std::vector<GpuSharing::Allocation> GpuSharing::allocations() const {
   const std::scoped_lock lock(parts_mutex_);
   std::vector<Allocation> all;
   for (std::size_t i = 0; i < nfs_.size(); ++i) {
-    const bool is_taken = elsewhere_[i] == nullptr || elsewhere_[i]->taken() == as_given(parts_[i]);
+    const bool is_taken =
+        elsewhere_[i] != nullptr ? elsewhere_[i]->taken() == as_given(parts_[i]) : !is_mixed_ && !has_lost(i);
     all.push_back({nfs_[i].name, parts_[i].share.sms, launch_packets(i, parts_[i].share), is_taken});
   }
   return all;

@@ -4,20 +4,20 @@
 #include "chain/run_options.hpp"
 #include "device/device.hpp"
 #include "kernel/launch.hpp"
-#include "runtime/device_side.hpp"
 #include "runtime/device_stage.hpp"
+#include "runtime/pause.hpp"
 #include "runtime/process_stage.hpp"
 #include "share/division.hpp"
+#include "share/traffic.hpp"
 
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace catena::runtime {
@@ -27,10 +27,11 @@ nf_process::GpuPart as_given(share::Part const& part);
 
 /// How the NFs of a chain share their GPU, among themselves and with those of other chains: which part of it each has,
 /// and how many packets a launch. Where the division has other parts for them, because in mode `scheduled` speeds have
-/// changed or because chains came or left, the stages take those between two launches.
+/// changed or because chains came or left, the stages take those between two launches. Of a device that comes back
+/// after a loss they have the parts that there are then.
 ///
-/// Call order: create() -> bounds_of() for each stage that is made -> add() -> start() -> stop(). Must outlive the
-/// stages, whose launches keep to parts of it, and not outlive their device.
+/// Call order: create() -> bounds_of() for each stage that is made -> add() -> start() -> look() and bounds_on() by one
+/// thread -> stop(). Must outlive the stages.
 class GpuSharing {
  public:
   struct Nf {
@@ -43,39 +44,47 @@ class GpuSharing {
     std::uint32_t least_packets = 1;  ///< of a launch's room, whatever the part: a unit
     std::uint32_t most_packets = UINT32_MAX;
     bool is_elsewhere = false;  ///< in a process of its own, which keeps to the part itself
+    /// That wait for it where its part is too small: so many never do for the next launch alone.
+    std::uint64_t backlog_packets = UINT64_MAX;
   };
-  /// What runs now. Any thread.
-  struct Traffic {
-    std::vector<std::uint64_t> packets;  ///< that came to each NF so far
-    std::uint32_t packet_bytes = 0;      ///< on average
-  };
+  using Traffic = share::TrafficSample;
   struct Allocation {
     std::string nf;
     std::uint32_t units = 0;           ///< compute units; where parts are none of those, so many of what there is
     std::uint32_t launch_packets = 0;  ///< at most, of each of its stages
-    bool is_taken = true;              ///< the NF has it; one elsewhere says so itself
+    bool is_taken = true;              ///< the NF keeps to it now; one elsewhere says so itself
   };
 
-  /// `device`: kept where an NF is not elsewhere. `packet_bytes`: that are expected on average. Errors:
-  /// FailedPrecondition in mode `scheduled` for an NF that was not measured; as share::Division::join() and
-  /// Device::divide(); Unimplemented for a mode or parts that the device does not have.
-  static Result<std::unique_ptr<GpuSharing>> create(std::shared_ptr<device::Device> device,
-                                                    chain::SharingOptions const& options, std::vector<Nf> nfs,
-                                                    std::uint32_t packet_bytes);
-  ~GpuSharing() { stop(); }
+  /// `packet_bytes`: that are expected on average. Errors: FailedPrecondition in mode `scheduled` for an NF that was
+  /// not measured; as share::Division::join() and Device::divide(); Unimplemented for a mode or parts that the device
+  /// does not have.
+  static Result<std::unique_ptr<GpuSharing>> create(device::Device& device, chain::SharingOptions const& options,
+                                                    std::vector<Nf> nfs, std::uint32_t packet_bytes);
   GpuSharing(GpuSharing const&) = delete;
   GpuSharing& operator=(GpuSharing const&) = delete;
 
   /// Of each stage of NF number `nf`, at first.
-  kernel::LaunchBounds bounds_of(std::size_t nf);
-  /// A stage of NF number `nf`, whose kernel `side` has as that of NF `position` of the chain; both outlive start() ..
-  /// stop().
-  void add(std::size_t nf, DeviceStage& stage, DeviceSide& side, std::size_t position);
+  kernel::LaunchBounds bounds_of(std::size_t nf) const { return first_bounds_[nf]; }
+  /// A stage of NF number `nf`; it outlives start() .. stop().
+  void add(std::size_t nf, DeviceStage& stage) { stages_[nf].push_back(&stage); }
   /// Where NF number `nf`, which is elsewhere, is told its part; it outlives start() .. stop().
   void add(std::size_t nf, ProcessPart& part);
-  /// Begins to look after the parts, in a thread of its own, where the mode asks for that.
-  void start(std::function<Traffic()> traffic);
-  /// Ends that. Stages keep what they have.
+  /// Whether parts may become others while packets run.
+  bool has_changes() const { return options_.mode == share::Mode::kScheduled || !is_alone(); }
+  /// How long after one look() the next one is, if nothing fails.
+  std::chrono::milliseconds period() const;
+  static constexpr std::chrono::hours kNever{24};
+  /// Before look(). `traffic`: what runs, now; any thread. `returns`: who looks after the device brings it back where
+  /// it is lost; else nothing is shared any more then.
+  void start(std::function<Traffic()> traffic, bool returns);
+  /// Has stages take other parts where there are some, until `pause` ends, and says how long until the next look. What
+  /// fails is tried again, ever later, and said once.
+  std::chrono::milliseconds look(Pause& pause);
+  /// What launches of each NF are to take of a device that has come back: its part, as it is now. From here on that is
+  /// what the NFs have. Errors: as Device::divide();
+  /// FailedPrecondition: it is another device.
+  Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
+  /// After the last look(). Stages keep what they have.
   void stop();
 
   /// "scheduled, in green contexts of 8 compute units". Any thread.
@@ -83,56 +92,58 @@ class GpuSharing {
   /// "fw: 8 of 132 compute units, at most 2048 packets a launch". Any thread.
   std::string describe(Allocation const& part) const;
   std::vector<Allocation> allocations() const;
-  /// Whether nothing is shared any more, because the device was lost: stages have all of the next one. Any thread.
-  bool is_over() const;
+  /// Whether nothing is shared any more, because the device was lost for good. Any thread.
+  bool is_over() const { return !returns_ && is_lost(); }
   /// How often parts were handed out anew. Any thread.
   std::uint64_t changes() const { return changes_.load(std::memory_order_relaxed); }
 
  private:
-  struct Shared {
-    DeviceStage* stage;
-    DeviceSide* side;
-    std::size_t position;
-  };
-  GpuSharing(std::shared_ptr<device::Device> device, chain::SharingOptions const& options, std::vector<Nf> nfs,
+  using Partitions = std::vector<std::shared_ptr<device::Partition>>;  ///< of each NF, or null
+  GpuSharing(device::DeviceInfo info, chain::SharingOptions const& options, std::vector<Nf> nfs,
              std::uint32_t packet_bytes);
-  Status settle_shape();
+  Status settle_shape(device::Device& device);
+  Status settle_turns(device::Device& device);
   Result<std::vector<share::NfDemand>> demands();
-  Result<std::vector<std::shared_ptr<device::Partition>>> divide(std::vector<share::Part> const& parts) const;
+  std::optional<share::NfCost> cost_of(std::size_t nf, std::uint32_t packet_bytes);
+  Result<Partitions> divide(device::Device& device, std::vector<share::Part> const& parts) const;
   std::uint32_t launch_packets(std::size_t nf, share::Share const& share) const;
-  kernel::LaunchBounds bounds(std::size_t nf, share::Share const& share, device::Partition* partition);
-  void watch();
-  Result<bool> follow();
-  Result<bool> hand_out(std::vector<share::Part> const& parts);
-  bool sleep(std::chrono::microseconds time);
+  Result<std::vector<kernel::LaunchBounds>> bounds_for(device::Device& device, std::vector<share::Part> const& parts);
+  kernel::LaunchBounds bounds(std::size_t nf, share::Share const& share,
+                              std::shared_ptr<device::Partition> const& partition);
+  Status follow(Pause& pause);
+  Status hand_out(std::vector<share::Part> const& parts, Pause& pause);
+  static Result<bool> hand_to(DeviceStage& stage, kernel::LaunchBounds const& bounds, Pause& pause);
+  void give(std::vector<share::Part> const& parts);
+  void set_parts(std::vector<share::Part> parts, bool is_mixed);
+  void tell();
+  bool is_lost() const;
+  bool has_lost(std::size_t nf) const;
   bool are_all_elsewhere() const;
-  bool is_alone() const { return options_.division == nullptr && !options_.given; }
+  bool is_alone() const { return options_.divisions == nullptr && !options_.given; }
   Result<std::vector<share::Part>> parts_now();
 
-  std::shared_ptr<device::Device> device_;  ///< null: all NFs are elsewhere
   device::DeviceInfo info_;
   chain::SharingOptions options_;
   std::vector<Nf> nfs_;
   share::GpuShape shape_;
   std::uint32_t units_ = 0;  ///< compute units that are shared
-  kernel::Turns turns_;
-  std::vector<std::shared_ptr<device::Partition>> partitions_;  ///< of each NF, or null
-  std::vector<std::vector<Shared>> stages_;                     ///< of each NF
-  std::vector<ProcessPart*> elsewhere_;                         ///< of each NF, or null
-  mutable std::mutex parts_mutex_;                              ///< for others who read it than the thread
-  std::vector<share::Part> parts_;                              ///< that the stages have
-  bool is_mixed_ = false;  ///< some stages have parts_, others such as could not be handed out to all
+  bool takes_turns_ = false;
+  device::Turns turns_;
+  std::vector<kernel::LaunchBounds> first_bounds_;  ///< of each NF, until start()
+  std::vector<std::vector<DeviceStage*>> stages_;   ///< of each NF
+  std::vector<ProcessPart*> elsewhere_;             ///< of each NF, or null
+  std::atomic<bool> returns_{false};
+  int failures_ = 0;                ///< in a row
+  std::vector<share::Part> told_;   ///< that the NFs have: to who gives the parts
+  mutable std::mutex parts_mutex_;  ///< of what follows; others read it than who looks
+  std::vector<share::Part> parts_;  ///< that the stages have
+  bool is_mixed_ = false;           ///< some stages have parts_, others such as could not be handed out to all
+  std::mutex traffic_mutex_;        ///< of what follows; other chains' threads ask, too
   std::vector<std::optional<share::NfCost>> known_costs_;  ///< of each NF, the last that were
-  std::mutex traffic_mutex_;                               ///< of what follows; other chains' threads ask, too
   std::function<Traffic()> traffic_;
-  std::uint32_t packet_bytes_ = 0;
-  Traffic last_;
-  std::chrono::steady_clock::time_point last_at_;
+  share::TrafficMeter meter_;
+  bool has_stopped_ = false;
   std::atomic<std::uint64_t> changes_{0};
-  std::mutex mutex_;
-  std::condition_variable stopping_changed_;
-  bool is_stopping_ = false;
-  std::thread thread_;
   std::shared_ptr<share::Division> division_;
   std::unique_ptr<share::Division::Member> member_;  ///< gone before what it asks
 };

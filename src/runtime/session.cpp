@@ -361,6 +361,12 @@ Status Session::make_sharing(chain::RunOptions const& options) {
   if (!options.sharing || device == nullptr) {
     return absl::OkStatus();
   }
+  // of a chain that brings more than one NF can do, most packets wait for that
+  constexpr std::uint64_t kPartThatWaits = 8;
+  std::uint64_t slots = 0;
+  for (auto const& pool : pools_) {
+    slots += pool->slots();
+  }
   const auto profile = std::make_shared<chain::CostProfile>(sync_for(options, device->info()).profile);
   std::vector<GpuSharing::Nf> nfs;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -374,13 +380,14 @@ Status Session::make_sharing(chain::RunOptions const& options) {
                    [profile, key = *entry.key](std::uint32_t bytes) { return profile->find(key, bytes); },
                    1000.0 * entry.config.latency_limit_us, kernel == nullptr ? 1 : kernel->spec().group_size,
                    static_cast<std::uint32_t>(entries_[i].size()), config_.tuning.unit_packets,
-                   config_.tuning.unit_packets * config_.tuning.units_per_launch, kernel == nullptr});
+                   config_.tuning.unit_packets * config_.tuning.units_per_launch, kernel == nullptr,
+                   std::max<std::uint64_t>(slots / kPartThatWaits, config_.tuning.unit_packets)});
   }
   if (nfs.empty()) {
     return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(const plan::PacketProfile packets, chain::profile_of(config_.rx));
-  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(device, *options.sharing, std::move(nfs),
+  CATENA_ASSIGN_OR_RETURN(sharing_, GpuSharing::create(*device, *options.sharing, std::move(nfs),
                                                        static_cast<std::uint32_t>(std::ceil(packets.average_bytes()))));
   sharing_options_ = *options.sharing;
   return absl::OkStatus();
@@ -394,15 +401,28 @@ GpuSharing::Traffic Session::traffic() const {
       packets += entry->instance->counters().in;
     }
     traffic.packets.push_back(packets);
+    traffic.waiting.push_back(waiting_for(nf));
   }
-  std::uint64_t packets = 0;
-  std::uint64_t bytes = 0;
   for (RxStage const* rx : rx_) {
-    packets += rx->packets();
-    bytes += rx->bytes();
+    traffic.rx_packets += rx->packets();
+    traffic.rx_bytes += rx->bytes();
   }
-  traffic.packet_bytes = static_cast<std::uint32_t>(packets == 0 ? packet::kMaxFrameBytes : bytes / packets);
   return traffic;
+}
+
+/// Packets in front of NF number `nf`: no more than its units have room for, and than there are in the chain.
+std::uint64_t Session::waiting_for(std::size_t nf) const {
+  std::uint64_t units = 0;
+  for (Section const& section : sections_) {
+    for (Shard const& shard : section.shards) {
+      units += nf >= section.part.first && nf < section.part.end ? shard.queues[nf - section.part.first].size() : 0;
+    }
+  }
+  std::uint64_t in_chain = 0;
+  for (auto const& pool : pools_) {
+    in_chain += pool->slots() - pool->free_slots();
+  }
+  return std::min(units * config_.tuning.unit_packets, in_chain);
 }
 
 Status Session::open_ends(chain::RunOptions const& options) {
@@ -476,6 +496,9 @@ void Session::make_recovery(chain::RunOptions const& options) {
       }
       return DeviceSide::create(std::move(device), config_, options, first_instances(), pools_[i % pools_.size()]);
     };
+    if (sharing_ != nullptr) {
+      part.bounds = [this](device::Device& device) { return bounds_on(device); };
+    }
     for_each_entry([&](std::size_t shard, Entry const& entry) {
       if (entry.device_stage != nullptr && shard % devices_.size() == i) {
         part.stages.push_back(entry.device_stage);
@@ -486,6 +509,16 @@ void Session::make_recovery(chain::RunOptions const& options) {
     parts.push_back(std::move(part));
   }
   recovery_ = std::make_unique<DeviceRecovery>(std::move(parts));
+}
+
+/// What launches of each NF of the chain take of a device that came back.
+Result<std::vector<kernel::LaunchBounds>> Session::bounds_on(device::Device& device) {
+  CATENA_ASSIGN_OR_RETURN(std::vector<kernel::LaunchBounds> shared, sharing_->bounds_on(device));
+  std::vector<kernel::LaunchBounds> of_chain(config_.nfs.size());
+  for (std::size_t i = 0; i < shared.size(); ++i) {
+    of_chain[shared_by_[i]] = std::move(shared[i]);
+  }
+  return of_chain;
 }
 
 /// Where each shard has all stages of its own: those of one beside each other, so that a worker has whole shards.
@@ -627,7 +660,7 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   entry.device_stage = stage.get();
   entry.stage = stage.get();
   if (sharing_ != nullptr) {
-    sharing_->add(number_in_sharing(position), *stage, *device, position);
+    sharing_->add(number_in_sharing(position), *stage);
   }
   stages_.push_back(std::move(stage));
   return absl::OkStatus();

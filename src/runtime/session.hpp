@@ -114,6 +114,8 @@ class Session {
   Status make_sharing(chain::RunOptions const& options);
   GpuSharing::Traffic traffic() const;
   void prepare_processes(chain::RunOptions const& options);
+  std::uint64_t waiting_for(std::size_t nf) const;
+  Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
   Status start_nfs(chain::RunOptions const& options);
   Status open_ends(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options);

@@ -2,6 +2,7 @@
 // A session at work, and what it says of itself. How it is made: session.cpp.
 #include "chain/instances.hpp"
 #include "nf_process/isolated_nf.hpp"
+#include "runtime/caretaker.hpp"
 #include "runtime/counts.hpp"
 #include "runtime/ends.hpp"
 #include "runtime/session.hpp"
@@ -28,46 +29,6 @@ std::int64_t now_ns() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
 }
-
-/// Looks after devices as long as stages are polled, however that ends.
-class RecoveryRun {
- public:
-  explicit RecoveryRun(DeviceRecovery* recovery) : recovery_(recovery) {
-    if (recovery_ != nullptr) {
-      recovery_->start();
-    }
-  }
-  RecoveryRun(RecoveryRun const&) = delete;
-  RecoveryRun& operator=(RecoveryRun const&) = delete;
-  ~RecoveryRun() {
-    if (recovery_ != nullptr) {
-      recovery_->stop();
-    }
-  }
-
- private:
-  DeviceRecovery* recovery_;
-};
-
-/// Looks after the parts of a device as long as stages are polled.
-class SharingRun {
- public:
-  SharingRun(GpuSharing* sharing, std::function<GpuSharing::Traffic()> traffic) : sharing_(sharing) {
-    if (sharing_ != nullptr) {
-      sharing_->start(std::move(traffic));
-    }
-  }
-  SharingRun(SharingRun const&) = delete;
-  SharingRun& operator=(SharingRun const&) = delete;
-  ~SharingRun() {
-    if (sharing_ != nullptr) {
-      sharing_->stop();
-    }
-  }
-
- private:
-  GpuSharing* sharing_;
-};
 
 std::string describe(device::DeviceInfo const& info) { return concat(info.name, " (", info.backend, ")"); }
 
@@ -118,8 +79,7 @@ Status Session::run() {
   began_ns_ = now_ns();
   Status status;
   {
-    const RecoveryRun recovery(recovery_.get());
-    const SharingRun sharing(sharing_.get(), [this] { return traffic(); });
+    const Caretaker caretaker(recovery_.get(), sharing_.get(), [this] { return traffic(); });
     status = run_stages();
   }
   ended_ns_ = now_ns();

@@ -182,14 +182,7 @@ Status ChainSet::share_device(Prepared& prepared) {
                                              ": the NFs of all chains share devices here (`catena serve --share ",
                                              share::to_string(sharing_->mode), "`); leave out --share"));
   }
-  auto const& devices = prepared.options.devices.empty() ? prepared.config.devices : prepared.options.devices;
   prepared.options.sharing = sharing_;
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<share::Division>& division = divisions_[device::to_string(devices.front())];
-  if (division == nullptr) {
-    division = std::make_shared<share::Division>(sharing_->mode);
-  }
-  prepared.options.sharing->division = division;
   return absl::OkStatus();
 }
 

@@ -135,7 +135,6 @@ class ChainSet {
   std::shared_ptr<io::PortSwitches> switches_ = io::make_port_switches();
   mutable std::mutex mutex_;  ///< of what follows, and of store_
   std::map<std::string, Entry> chains_;
-  std::map<std::string, std::shared_ptr<share::Division>> divisions_;  ///< of each device, as chains name it
   bool is_ending_ = false;
   std::vector<std::thread> starting_;
   mutable std::mutex claims_mutex_;           ///< of claimed_; taken after mutex_

@@ -27,15 +27,24 @@ Status start_eal(std::vector<std::string> const& pci) {
   return eal::start(arguments);
 }
 
+/// How the NFs of all chains share devices, together.
+std::optional<chain::SharingOptions> sharing_of_all(std::optional<chain::SharingOptions> sharing) {
+  if (sharing) {
+    sharing->divisions = std::make_shared<share::Divisions>(sharing->mode);
+  }
+  return sharing;
+}
+
 /// Null where the program of the servers is missing.
-std::unique_ptr<device::remote::ServerPool> make_servers() {
+std::unique_ptr<device::remote::ServerPool> make_servers(std::optional<chain::SharingOptions> const& sharing) {
   const Result<std::string> program = device::remote::find_server_program();
   if (!program.ok()) {
     spdlog::warn("devices are opened in this process, which a kernel that traps takes down: {}",
                  std::string(program.status().message()));
     return nullptr;
   }
-  return std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{*program, {}});
+  return std::make_unique<device::remote::ServerPool>(
+      device::remote::ServerPool::Options{*program, chain::server_limits(sharing)});
 }
 
 }  // namespace
@@ -43,8 +52,8 @@ std::unique_ptr<device::remote::ServerPool> make_servers() {
 Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, nf::Registry const& registry) {
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
-  std::unique_ptr<Service> service(
-      new Service(std::move(socket), registry, std::move(store), make_servers(), options.sharing));
+  std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store),
+                                               make_servers(options.sharing), sharing_of_all(options.sharing)));
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
     CATENA_ASSIGN_OR_RETURN(

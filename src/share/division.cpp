@@ -55,15 +55,31 @@ Status Division::look(std::chrono::steady_clock::time_point now) {
   }
   looked_ = now;
   CATENA_ASSIGN_OR_RETURN(const std::vector<NfDemand> all, demands_of_all());
-  std::vector<double> speeds;
-  std::transform(all.begin(), all.end(), std::back_inserter(speeds),
-                 [](NfDemand const& nf) { return nf.packets_per_s; });
-  return change_.look(speeds) ? hand_out(all) : absl::OkStatus();
+  if (has_less_than_it_needs(all)) {
+    change_ = TrafficChange();  // it does not wait for a second look
+  }
+  std::vector<double> traffic;
+  for (NfDemand const& nf : all) {
+    traffic.push_back(nf.packets_per_s);
+    traffic.push_back(nf.needed_pps ? 1 + *nf.needed_pps : 0);
+  }
+  return change_.look(traffic) ? hand_out(all) : absl::OkStatus();
+}
+
+/// Whether packets wait for an NF that was handed out what it needed. With the mutex.
+bool Division::has_less_than_it_needs(std::vector<NfDemand> const& all) const {
+  for (std::size_t i = 0; i < all.size() && i < has_limit_.size(); ++i) {
+    if (has_limit_[i] && !all[i].needed_pps) {
+      return true;
+    }
+  }
+  return false;
 }
 
 /// With the mutex.
 Result<std::vector<NfDemand>> Division::demands_of_all() {
   std::vector<NfDemand> all;
+  std::size_t chain = 0;
   for (Member* member : members_) {
     CATENA_ASSIGN_OR_RETURN(const std::vector<NfDemand> own, member->demands_());
     member->parts_.resize(own.size());
@@ -72,8 +88,10 @@ Result<std::vector<NfDemand>> Division::demands_of_all() {
       for (std::size_t& next : demand.next) {
         next += before;
       }
+      demand.chain = chain;
       all.push_back(std::move(demand));
     }
+    ++chain;
   }
   return all;
 }
@@ -81,6 +99,9 @@ Result<std::vector<NfDemand>> Division::demands_of_all() {
 /// With the mutex.
 Status Division::hand_out(std::vector<NfDemand> const& demands) {
   CATENA_ASSIGN_OR_RETURN(const Schedule schedule, share::schedule(mode_, demands, gpu_, kGrowth));
+  has_limit_.clear();
+  std::transform(demands.begin(), demands.end(), std::back_inserter(has_limit_),
+                 [](NfDemand const& nf) { return nf.needed_pps.has_value(); });
   std::size_t position = 0;
   std::uint32_t first = 0;
   for (Member* member : members_) {
@@ -91,6 +112,15 @@ Status Division::hand_out(std::vector<NfDemand> const& demands) {
     }
   }
   return absl::OkStatus();
+}
+
+std::shared_ptr<Division> Divisions::of(std::string const& device) {
+  const std::scoped_lock lock(mutex_);
+  std::shared_ptr<Division>& division = divisions_[device];
+  if (division == nullptr) {
+    division = std::make_shared<Division>(mode_);
+  }
+  return division;
 }
 
 }  // namespace catena::share

@@ -8,8 +8,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace catena::share {
@@ -63,13 +65,15 @@ class Division : public std::enable_shared_from_this<Division> {
   /// A chain joins, and all have other parts. Errors, after which everything is as before: as schedule() and `demands`,
   /// of any chain; InvalidArgument: others see another shape of the GPU.
   Result<std::unique_ptr<Member>> join(GpuShape gpu, Demands demands);
-  /// Has parts follow the NFs' speeds, where they have changed since they were handed out and the mode asks for that;
-  /// nothing if the last look is less than kPeriod ago. Errors: as schedule() and any chain's demands; parts stay.
+  /// Has parts follow the NFs' speeds and needs, where they have changed since they were handed out and the mode asks
+  /// for that; at once where packets wait for an NF that had what it needed. Nothing if the last look is less than
+  /// kPeriod ago. Errors: as schedule() and any chain's demands; parts stay.
   Status look(std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now());
 
  private:
   Result<std::vector<NfDemand>> demands_of_all();
   Status hand_out(std::vector<NfDemand> const& demands);
+  bool has_less_than_it_needs(std::vector<NfDemand> const& all) const;
   void leave(Member& member);
 
   Mode mode_;
@@ -77,7 +81,24 @@ class Division : public std::enable_shared_from_this<Division> {
   GpuShape gpu_;
   std::vector<Member*> members_;
   TrafficChange change_;
+  std::vector<bool> has_limit_;  ///< of each NF: it was handed out what it needed, and that was known
   std::chrono::steady_clock::time_point looked_;
+};
+
+/// The divisions of a service, one for each device that chains share, whatever they call it. Any thread.
+class Divisions {
+ public:
+  explicit Divisions(Mode mode) : mode_(mode) {}
+  Divisions(Divisions const&) = delete;
+  Divisions& operator=(Divisions const&) = delete;
+
+  /// `device`: see device::identity().
+  std::shared_ptr<Division> of(std::string const& device);
+
+ private:
+  Mode mode_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Division>> divisions_;
 };
 
 }  // namespace catena::share

@@ -149,6 +149,38 @@ TEST(Division, follows_speeds_and_not_more_often_than_its_period) {
   EXPECT_GT(chain.member->parts()[1].share.sms, before[1].share.sms);
 }
 
+TEST(Division, gives_what_a_chain_does_not_need_to_others_and_back_as_soon_as_packets_wait) {
+  const auto division = std::make_shared<Division>(Mode::kScheduled);
+  Chain busy{{nf("a", 150, 1e6)}, {}, nullptr};
+  Chain other{{nf("b", 150, 1e6)}, {}, nullptr};
+  ASSERT_TRUE(busy.join(*division).ok());
+  ASSERT_TRUE(other.join(*division).ok());
+  const auto sms = [](Chain const& chain) { return chain.member->parts().front().share.sms; };
+  const std::uint32_t half = sms(busy);
+  EXPECT_EQ(sms(other), half);
+  auto now = std::chrono::steady_clock::now();
+  const auto look = [&] { return division->look(now += Division::kPeriod); };
+  ASSERT_TRUE(look().ok());
+  other.nfs[0].packets_per_s = 0;
+  other.nfs[0].needed_pps = 0;
+  ASSERT_TRUE(look().ok());
+  EXPECT_EQ(sms(other), half) << "a single look takes nothing away";
+  ASSERT_TRUE(look().ok());
+  EXPECT_EQ(sms(other), kGpu.step);
+  EXPECT_GT(sms(busy), half);
+  other.nfs[0].packets_per_s = 1000;
+  other.nfs[0].needed_pps.reset();
+  ASSERT_TRUE(look().ok());
+  EXPECT_EQ(sms(other), half) << "packets wait: at the next look";
+}
+
+TEST(Division, is_one_for_each_device) {
+  Divisions divisions(Mode::kFair);
+  EXPECT_EQ(divisions.of("cuda:0 H100"), divisions.of("cuda:0 H100"));
+  EXPECT_NE(divisions.of("cuda:0 H100"), divisions.of("cuda:1 H100"));
+  EXPECT_EQ(divisions.of("cuda:0 H100")->mode(), Mode::kFair);
+}
+
 TEST(Division, a_chain_that_cannot_join_changes_nothing) {
   const auto division = std::make_shared<Division>(Mode::kFair);
   Chain chain{{nf("a", 50)}, {}, nullptr};

@@ -14,15 +14,45 @@ constexpr double kSame = 1e-9;  // speeds that differ by less are rounded differ
 
 double per_second(double ns) { return ns > 0 ? kNsPerSecond / ns : kInfinite; }
 
-/// What the host does for a packet of an NF on the GPU.
-double host_ns(NfOptions const& nf, NfMoves const& moves) {
-  return std::max(moves.cpu_ns, nf.gpu ? nf.gpu->cpu_ns_per_packet : 0);
+/// What was measured that the host does for a packet of NF `at` on the GPU: between what it is alone there and what it
+/// is beside all that may be there, with which it shares moves.
+double measured_host_ns(std::span<const NfOptions> nfs, OnGpu const& on_gpu, std::size_t at) {
+  NfOptions const& nf = nfs[at];
+  if (!nf.gpu) {
+    return 0;
+  }
+  int may_be_beside = 0;
+  int are_beside = 0;
+  const auto count = [&](std::size_t beside) {
+    may_be_beside += nfs[beside].gpu ? 1 : 0;
+    are_beside += nfs[beside].gpu && on_gpu[beside] ? 1 : 0;
+  };
+  if (at > 0) {
+    count(at - 1);
+  }
+  if (at + 1 < nfs.size()) {
+    count(at + 1);
+  }
+  const double together = nf.gpu->cpu_ns_per_packet;
+  const double alone = nf.host_alone_ns.value_or(together);
+  return may_be_beside == 0 ? together : alone + (together - alone) * are_beside / may_be_beside;
 }
 
-/// With the transfers of a plan instead of those that were measured.
-NfCost with_moves(NfOptions const& nf, NfMoves const& moves) {
-  NfCost cost = *nf.gpu;
-  cost.transfer = {0, moves.to_device_ns + moves.to_host_ns + host_ns(nf, moves)};
+/// What the CPU does for a packet of each NF.
+std::vector<double> work_of(std::span<const NfOptions> nfs, OnGpu const& on_gpu, std::span<const NfMoves> moves) {
+  std::vector<double> work;
+  for (std::size_t i = 0; i < nfs.size(); ++i) {
+    const bool is_after_gpu = i > 0 && on_gpu[i - 1] && nfs[i].after_gpu_ns && nfs[i].cpu_ns;
+    work.push_back(on_gpu[i]      ? std::max(moves[i].cpu_ns, measured_host_ns(nfs, on_gpu, i))
+                   : is_after_gpu ? *nfs[i].after_gpu_ns
+                                  : nfs[i].cpu_ns.value_or(0));
+  }
+  return work;
+}
+
+/// With the transfers of a plan instead of those that were measured, and the host's part of them.
+NfCost with_moves(NfCost cost, NfMoves const& moves, double host_ns) {
+  cost.transfer = {0, moves.to_device_ns + moves.to_host_ns + host_ns};
   return cost;
 }
 
@@ -111,14 +141,14 @@ void does_not_fit(Estimate::Limit limit, std::size_t nf, Estimate& result) {
 
 /// What the NFs on the GPU allow, if they have room.
 void add_gpu(std::span<const NfOptions> nfs, Machine const& machine, OnGpu const& on_gpu,
-             std::span<const NfMoves> moves, Estimate& result) {
+             std::span<const NfMoves> moves, std::span<const double> work, Estimate& result) {
   Sharing sharing;
   for (std::size_t i = 0; i < nfs.size(); ++i) {
     if (!on_gpu[i] || !nfs[i].gpu) {
       continue;
     }
     sharing.nfs.push_back(i);
-    sharing.offers.push_back(offers(with_moves(nfs[i], moves[i]), nfs[i].latency_limit_ns, machine));
+    sharing.offers.push_back(offers(with_moves(*nfs[i].gpu, moves[i], work[i]), nfs[i].latency_limit_ns, machine));
     if (sharing.offers.back().empty()) {
       return does_not_fit(Estimate::Limit::kLatency, i, result);
     }
@@ -266,19 +296,21 @@ Estimate estimate(std::span<const NfOptions> nfs, Machine const& machine, OnGpu 
   result.packets_per_s = kInfinite;
   result.nf_ns.assign(nfs.size(), 0);
   result.shares.resize(nfs.size());
-  double work_ns = 0;
+  double work_ns = machine.rx_ns + machine.tx_ns;
   NfMoves bus;
+  const std::vector<double> work = work_of(nfs, on_gpu, moves);
   for (std::size_t i = 0; i < nfs.size(); ++i) {
-    const double own_ns = on_gpu[i] ? host_ns(nfs[i], moves[i]) : nfs[i].cpu_ns.value_or(0);
-    result.nf_ns[i] = on_gpu[i] ? 0 : own_ns;
-    work_ns += own_ns;
+    result.nf_ns[i] = on_gpu[i] ? 0 : work[i];
+    work_ns += work[i];
     bus.to_device_ns += moves[i].to_device_ns;
     bus.to_host_ns += moves[i].to_host_ns;
-    limit_to(machine.shards * per_second(own_ns), Estimate::Limit::kNf, i, result);
+    limit_to(machine.shards * per_second(work[i]), Estimate::Limit::kNf, i, result);
   }
+  limit_to(machine.ends * per_second(machine.rx_ns), Estimate::Limit::kRx, 0, result);
+  limit_to(machine.ends * per_second(machine.tx_ns), Estimate::Limit::kTx, 0, result);
   limit_to(machine.workers * per_second(work_ns), Estimate::Limit::kWorkers, 0, result);
   limit_to(per_second(std::max(bus.to_device_ns, bus.to_host_ns)), Estimate::Limit::kBus, 0, result);
-  add_gpu(nfs, machine, on_gpu, moves, result);
+  add_gpu(nfs, machine, on_gpu, moves, work, result);
   return result;
 }
 

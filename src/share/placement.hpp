@@ -24,7 +24,12 @@ struct NfOptions {
   Where where = Where::kCpu;
   std::optional<double> cpu_ns = std::nullopt;  ///< none: not known
   std::optional<NfCost> gpu = std::nullopt;     ///< the same
-  double latency_limit_ns = 1e6;                ///< of a launch: `latency_limit_us`
+  /// cpu_ns where the NF before it is on the GPU; none: not known, and taken to be as much.
+  std::optional<double> after_gpu_ns = std::nullopt;
+  /// gpu->cpu_ns_per_packet, which is with NFs beside it that are on the GPU, too: where those are on the CPU, or there
+  /// are none. None: as much.
+  std::optional<double> host_alone_ns = std::nullopt;
+  double latency_limit_ns = 1e6;  ///< of a launch: `latency_limit_us`
 };
 
 /// What a chain runs on, and how.
@@ -34,6 +39,9 @@ struct Machine {
   std::uint32_t sms = 0;                 ///< of the GPU; 0: there is none
   std::uint32_t launch_packets = 2048;   ///< at most
   std::uint32_t launches_in_flight = 3;  ///< of one NF in one shard
+  std::uint32_t ends = 1;                ///< workers that rx can have, and tx
+  double rx_ns = 0;                      ///< 0: not known
+  double tx_ns = 0;                      ///< the same
 };
 
 /// What one NF on the GPU moves by the plan of a placement.
@@ -56,6 +64,8 @@ struct Estimate {
     kNf,       ///< NF `nf` on the CPU, which has no more workers than the chain has shards
     kGpu,      ///< NF `nf` on the GPU with its SMs
     kBus,      ///< the transfers of all NFs in one direction
+    kRx,       ///< what brings packets, which has a worker for each end
+    kTx,       ///< what sends them, the same
     kLatency,  ///< does not fit: no launch of NF `nf` ends within its limit
     kSms,      ///< does not fit: the GPU has not so many SMs
   };
@@ -69,8 +79,11 @@ struct Estimate {
 };
 
 /// The slowest of:
-/// - the workers, with what all NFs on the CPU take and what the host does for those on the GPU;
+/// - the workers, with what the ends and all NFs on the CPU take and what the host does for those on the GPU: more for
+/// an
+///   NF on the CPU that gets packets from the GPU, and for one on the GPU the less it shares moves with NFs beside it;
 /// - one such NF, that `shards` workers can work on;
+/// - rx and tx, each of which `ends` workers can work on;
 /// - each NF on the GPU with its SMs: parts are apart, every launch is as large as `launch_packets` and the latency
 ///   limit let it be, `launches_in_flight` of each shard overlap, but kernels of one NF follow one another. The SMs
 ///   go to whichever NF is the slowest. Kernel and overhead are those of NfCost; transfers are `moves`, the host's part

@@ -88,6 +88,53 @@ TEST(Estimate, what_the_host_does_for_a_launch_is_work_of_its_cores) {
       << "that was measured, and more than the plan says";
 }
 
+TEST(Estimate, rx_and_tx_are_work_and_each_has_a_worker_of_its_own_at_most) {
+  const std::vector<NfOptions> nfs{on_cpu(10)};
+  Machine machine{.workers = 1, .rx_ns = 60, .tx_ns = 30};
+  Estimate result = estimate_of(nfs, machine, {false}, {{}});
+  EXPECT_DOUBLE_EQ(result.packets_per_s, 1e9 / 100);
+  EXPECT_EQ(result.limit, Limit::kWorkers);
+  machine.workers = 8;
+  result = estimate_of(nfs, machine, {false}, {{}});
+  EXPECT_DOUBLE_EQ(result.packets_per_s, 1e9 / 60);
+  EXPECT_EQ(result.limit, Limit::kRx);
+  machine.rx_ns = 20;
+  result = estimate_of(nfs, machine, {false}, {{}});
+  EXPECT_DOUBLE_EQ(result.packets_per_s, 1e9 / 30);
+  EXPECT_EQ(result.limit, Limit::kTx);
+  machine.ends = 2;
+  EXPECT_DOUBLE_EQ(estimate_of(nfs, machine, {false}, {{}}).packets_per_s, 2e9 / 30);
+}
+
+TEST(Estimate, an_nf_on_the_cpu_pays_for_packets_that_come_from_the_gpu) {
+  std::vector<NfOptions> nfs{either(10, kQuick), on_cpu(20), on_cpu(20)};
+  nfs[1].after_gpu_ns = nfs[2].after_gpu_ns = 70;
+  const Machine machine{.workers = 1, .sms = 1, .launch_packets = 1000, .launches_in_flight = 100};
+  const std::vector<NfMoves> none(3);
+  EXPECT_THAT(estimate_of(nfs, machine, {false, false, false}, none).nf_ns, ElementsAre(10, 20, 20));
+  const Estimate result = estimate_of(nfs, machine, {true, false, false}, none);
+  EXPECT_EQ(result.nf_ns[1], 70);
+  EXPECT_EQ(result.nf_ns[2], 20) << "the one before it has them in order";
+  EXPECT_DOUBLE_EQ(result.packets_per_s, 1e9 / 90);
+}
+
+TEST(Estimate, the_host_does_more_for_an_nf_on_the_gpu_that_shares_no_moves) {
+  NfCost cost = kQuick;
+  cost.cpu_ns_per_packet = 20;
+  std::vector<NfOptions> nfs{either(10, cost), either(10, cost), either(10, cost)};
+  for (NfOptions& nf : nfs) {
+    nf.host_alone_ns = 60;
+  }
+  const Machine machine{.workers = 1, .sms = 3, .launch_packets = 1000, .launches_in_flight = 100};
+  const std::vector<NfMoves> none(3);
+  const auto ns = [&](OnGpu const& on_gpu) { return 1e9 / estimate_of(nfs, machine, on_gpu, none).packets_per_s; };
+  EXPECT_NEAR(ns({true, true, true}), 60, 1e-6) << "as they were measured together";
+  EXPECT_NEAR(ns({false, true, false}), 10 + 60 + 10, 1e-6);
+  EXPECT_NEAR(ns({true, true, false}), 20 + 40 + 10, 1e-6) << "the second has one of two beside it, the first all";
+  nfs[1].gpu.reset();
+  EXPECT_NEAR(ns({true, false, false}), 20 + 10 + 10, 1e-6) << "nobody can be beside it: so it was measured";
+}
+
 TEST(Estimate, sms_go_to_the_nf_that_needs_them) {
   // 100 ns of an SM for each packet, and 300
   const NfCost light{{0, 100}, {}, 0, 1024};
@@ -181,6 +228,22 @@ TEST(Place, neighbours_go_together_where_one_alone_would_not) {
   EXPECT_THAT(placed->on_gpu, ElementsAre(true, true));
 }
 
+TEST(Place, at_small_packets_a_chain_does_not_go_to_the_gpu_and_back_for_one_nf) {
+  // an NF in the middle that is dear on the CPU, between two that are cheap there, but not with packets from the GPU
+  NfCost cost = kQuick;
+  cost.cpu_ns_per_packet = 25;
+  std::vector<NfOptions> nfs{either(30, cost), either(80, cost), either(20, cost)};
+  const Machine machine{.workers = 3, .sms = 8, .launch_packets = 2000, .launches_in_flight = 100, .rx_ns = 40};
+  EXPECT_THAT(place(nfs, machine, for_nothing)->on_gpu, ElementsAre(false, true, false));
+  for (NfOptions& nf : nfs) {
+    nf.after_gpu_ns = 70;
+    nf.host_alone_ns = 68;
+  }
+  const auto placed = place(nfs, machine, for_nothing);
+  EXPECT_THAT(placed->on_gpu, ElementsAre(true, true, true));
+  EXPECT_EQ(placed->chosen.limit, Limit::kRx);
+}
+
 TEST(Place, an_error_of_the_price_is_the_error) {
   const Status failure = absl::InvalidArgumentError("no plan");
   const auto price = [&failure](OnGpu const&) -> Result<std::vector<NfMoves>> { return failure; };
@@ -206,6 +269,10 @@ class Chains {
         nf.gpu =
             NfCost{{up_to(60'000), up_to(400)}, {up_to(9'000), up_to(3)}, up_to(20'000), 1 + number(2048), up_to(60)};
       }
+      if (number(2) != 0) {
+        nf.after_gpu_ns = nf.cpu_ns.value_or(100) + up_to(100);
+        nf.host_alone_ns = (nf.gpu ? nf.gpu->cpu_ns_per_packet : 0) + up_to(60);
+      }
       nf.latency_limit_ns = 2e4 + up_to(4e5);
       all.push_back(nf);
     }
@@ -216,7 +283,10 @@ class Chains {
             .shards = 1 + number(3),
             .sms = number(12),
             .launch_packets = 64U << number(6),
-            .launches_in_flight = 1 + number(4)};
+            .launches_in_flight = 1 + number(4),
+            .ends = 1 + number(3),
+            .rx_ns = number(3) == 0 ? 0 : up_to(60),
+            .tx_ns = number(3) == 0 ? 0 : up_to(30)};
   }
   double up_to(double most) { return std::uniform_real_distribution<double>(0, most)(random_); }
   std::uint32_t number(std::uint32_t below) { return static_cast<std::uint32_t>(random_() % below); }
@@ -337,6 +407,13 @@ TEST(Place, a_better_machine_or_a_cheaper_nf_never_makes_a_chain_slower) {
     more = machine;
     more.launches_in_flight += 1;
     not_slower(nfs, more, "launches in flight");
+    more = machine;
+    more.ends += 1;
+    not_slower(nfs, more, "ends");
+    more = machine;
+    more.rx_ns *= 0.7;
+    more.tx_ns *= 0.7;
+    not_slower(nfs, more, "rx and tx");
 
     const std::size_t chosen = chains.number(static_cast<std::uint32_t>(nfs.size()));
     std::vector<NfOptions> cheaper = nfs;
@@ -353,6 +430,12 @@ TEST(Place, a_better_machine_or_a_cheaper_nf_never_makes_a_chain_slower) {
       cheaper[chosen].gpu->overhead_ns *= 0.7;
       cheaper[chosen].gpu->cpu_ns_per_packet *= 0.7;
       not_slower(cheaper, machine, "kernel");
+    }
+    if (nfs[chosen].after_gpu_ns) {
+      cheaper = nfs;
+      *cheaper[chosen].after_gpu_ns *= 0.7;
+      *cheaper[chosen].host_alone_ns *= 0.7;
+      not_slower(cheaper, machine, "hand-over");
     }
   }
 }

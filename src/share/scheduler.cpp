@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -29,7 +31,8 @@ Status check(NfDemand const& nf, std::size_t nfs) {
   NfCost const& cost = nf.cost;
   const bool is_sound = is_cost(cost.kernel.intercept) && is_cost(cost.kernel.slope) &&
                         is_cost(cost.transfer.intercept) && is_cost(cost.transfer.slope) && is_cost(cost.overhead_ns) &&
-                        cost.max_packets_per_sm > 0 && is_cost(nf.packets_per_s) && is_cost(nf.latency_limit_ns);
+                        cost.max_packets_per_sm > 0 && is_cost(nf.packets_per_s) && is_cost(nf.latency_limit_ns) &&
+                        is_cost(nf.needed_pps.value_or(0));
   // a launch takes time: else an NF would be infinitely fast
   if (!is_sound || latency_ns(cost, {1, 1}) <= 0) {
     return absl::InvalidArgumentError(concat("NF ", nf.name,
@@ -65,57 +68,139 @@ Result<std::vector<std::size_t>> last_first(std::span<const NfDemand> nfs) {
   return order;
 }
 
-/// One round: shares for `wanted` packets a second at each last NF. None: the GPU has not so many SMs.
-std::optional<Schedule> round(std::span<const NfDemand> nfs, std::span<const std::size_t> order, GpuShape gpu,
-                              double wanted) {
-  Schedule result{std::vector<Share>(nfs.size()), std::vector<double>(nfs.size())};
-  std::uint32_t left = gpu.sms;
-  for (const std::size_t i : order) {
-    double sum = nfs[i].next.empty() ? wanted : 0;
-    for (const std::size_t next : nfs[i].next) {
-      sum += result.wanted_pps[next];
-    }
-    const std::optional<Share> share = least_share(nfs[i].cost, sum, nfs[i].latency_limit_ns, left, gpu.step);
-    if (!share) {
-      return std::nullopt;
-    }
-    result.shares[i] = *share;
-    result.wanted_pps[i] = sum;
-    left -= share->sms;
+/// How an NF's need bounds what it is to achieve.
+enum class Goal : std::uint8_t {
+  kNeeded,  ///< no more than it needs
+  kBeyond,  ///< no less
+};
+
+double with_need(NfDemand const& nf, double wanted, Goal goal) {
+  if (!nf.needed_pps) {
+    return wanted;
   }
-  return result;
+  const double needed = std::max(*nf.needed_pps, kMinPps);
+  return goal == Goal::kNeeded ? std::min(wanted, needed) : std::max(wanted, needed);
 }
 
-Result<Schedule> in_rounds(std::span<const NfDemand> nfs, std::span<const std::size_t> order, GpuShape gpu,
-                           double growth, double most_pps) {
-  double wanted = most_pps;
-  for (NfDemand const& nf : nfs) {
-    wanted = std::min(wanted, std::max(nf.packets_per_s, kMinPps));
+/// Parts that are handed out in rounds, to the NFs of several chains.
+class Rounds {
+ public:
+  /// `order`: those behind an NF come before it.
+  Rounds(std::span<const NfDemand> nfs, std::vector<std::size_t> order, GpuShape gpu, double growth, double most_pps)
+      : nfs_(nfs), order_(std::move(order)), gpu_(gpu), growth_(growth), most_pps_(most_pps) {}
+
+  Result<Schedule> run() {
+    double wanted = slowest();
+    Schedule all{std::vector<Share>(nfs_.size()), std::vector<double>(nfs_.size())};
+    while (!take(order_, wanted, Goal::kNeeded, all)) {
+      if (wanted <= kMinPps) {
+        return no_room();
+      }
+      wanted = std::max(wanted / (1 + growth_), kMinPps);
+    }
+    std::vector<std::vector<std::size_t>> open = chains();
+    while (!open.empty() && wanted < most_pps_) {
+      wanted = std::min(wanted * (1 + growth_), most_pps_);
+      std::erase_if(open, [&](std::vector<std::size_t> const& chain) { return !raise(chain, wanted, all); });
+    }
+    if (has_all(all)) {
+      double least = least_need();
+      while (least < most_pps_ && take(order_, std::min(least * (1 + growth_), most_pps_), Goal::kBeyond, all)) {
+        least = std::min(least * (1 + growth_), most_pps_);
+      }
+    }
+    return all;
   }
-  std::optional<Schedule> best = round(nfs, order, gpu, wanted);
-  for (; !best && wanted > kMinPps; best = round(nfs, order, gpu, wanted)) {
-    wanted = std::max(wanted / (1 + growth), kMinPps);
+
+ private:
+  /// The speed of the slowest NF, with which the first round begins.
+  double slowest() const {
+    double slowest = most_pps_;
+    for (NfDemand const& nf : nfs_) {
+      slowest = std::min(slowest, std::max(nf.packets_per_s, kMinPps));
+    }
+    return slowest;
   }
-  if (!best) {
-    for (NfDemand const& nf : nfs) {
-      if (!least_share(nf.cost, kMinPps, nf.latency_limit_ns, gpu.sms, gpu.step)) {
+  double least_need() const {
+    double least = most_pps_;
+    for (NfDemand const& nf : nfs_) {
+      least = std::min(least, with_need(nf, most_pps_, Goal::kNeeded));
+    }
+    return least;
+  }
+  /// Whether every NF is as fast as it needs to be.
+  bool has_all(Schedule const& all) const {
+    for (std::size_t i = 0; i < nfs_.size(); ++i) {
+      if (nfs_[i].next.empty() && (!nfs_[i].needed_pps || all.wanted_pps[i] < *nfs_[i].needed_pps)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  /// The NFs of each chain, in the order.
+  std::vector<std::vector<std::size_t>> chains() const {
+    std::map<std::size_t, std::vector<std::size_t>> of_chain;
+    for (const std::size_t i : order_) {
+      of_chain[nfs_[i].chain].push_back(i);
+    }
+    std::vector<std::vector<std::size_t>> all;
+    std::transform(of_chain.begin(), of_chain.end(), std::back_inserter(all),
+                   [](auto const& entry) { return entry.second; });
+    return all;
+  }
+
+  /// One round: shares of `order` for `wanted` packets a second at each last NF, beside those that others have in
+  /// `all`. False, and nothing changes: the GPU has not so many SMs.
+  bool take(std::span<const std::size_t> order, double wanted, Goal goal, Schedule& all) const {
+    Schedule next = all;
+    for (const std::size_t i : order) {
+      next.shares[i] = {};
+    }
+    std::uint32_t left = gpu_.sms;
+    for (Share const& share : next.shares) {
+      left -= share.sms;
+    }
+    for (const std::size_t i : order) {
+      double sum = nfs_[i].next.empty() ? wanted : 0;
+      for (const std::size_t behind : nfs_[i].next) {
+        sum += next.wanted_pps[behind];
+      }
+      next.wanted_pps[i] = with_need(nfs_[i], sum, goal);
+      const std::optional<Share> share =
+          least_share(nfs_[i].cost, next.wanted_pps[i], nfs_[i].latency_limit_ns, left, gpu_.step);
+      if (!share) {
+        return false;
+      }
+      next.shares[i] = *share;
+      left -= share->sms;
+    }
+    all = std::move(next);
+    return true;
+  }
+
+  /// The next round of a chain. False: it has no SMs for that, or what its NFs need.
+  bool raise(std::span<const std::size_t> chain, double wanted, Schedule& all) const {
+    const std::vector<double> before = all.wanted_pps;
+    return take(chain, wanted, Goal::kNeeded, all) && all.wanted_pps != before;
+  }
+
+  Status no_room() const {
+    for (NfDemand const& nf : nfs_) {
+      if (!least_share(nf.cost, kMinPps, nf.latency_limit_ns, gpu_.sms, gpu_.step)) {
         return absl::ResourceExhaustedError(concat("NF ", nf.name, ": no launch ends within its latency limit of ",
                                                    nf.latency_limit_ns, " ns, whatever part of the GPU it has"));
       }
     }
     return absl::ResourceExhaustedError(
-        concat(gpu.sms, " SMs in parts of ", gpu.step, " do not do for ", nfs.size(), " NFs"));
+        concat(gpu_.sms, " SMs in parts of ", gpu_.step, " do not do for ", nfs_.size(), " NFs"));
   }
-  while (wanted < most_pps) {
-    wanted = std::min(wanted * (1 + growth), most_pps);
-    std::optional<Schedule> next = round(nfs, order, gpu, wanted);
-    if (!next) {
-      break;
-    }
-    best = std::move(next);
-  }
-  return *std::move(best);
-}
+
+  std::span<const NfDemand> nfs_;
+  std::vector<std::size_t> order_;
+  GpuShape gpu_;
+  double growth_;
+  double most_pps_;
+};
 
 Result<Schedule> with_given_sms(std::span<const NfDemand> nfs, std::span<const std::uint32_t> sms) {
   Schedule result{{}, std::vector<double>(nfs.size(), 0)};
@@ -172,7 +257,7 @@ Result<Schedule> schedule(Mode mode, std::span<const NfDemand> nfs, GpuShape gpu
     return Schedule{};
   }
   if (mode == Mode::kScheduled) {
-    return in_rounds(nfs, order, gpu, growth, most_pps);
+    return Rounds(nfs, order, gpu, growth, most_pps).run();
   }
   const std::uint32_t parts = gpu.sms / gpu.step;
   if (parts < (mode == Mode::kFair ? nfs.size() : 1)) {

@@ -6,6 +6,7 @@
 #include <catena/core/status.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,9 @@ struct NfDemand {
   double latency_limit_ns = 1e6;  ///< of one launch: `latency_limit_us`
   std::vector<std::size_t>
       next{};  ///< positions of the NFs behind it, where the chain has branches; none: it is a last
+  /// More packets a second than these do not come to it. None: that is not known, or some wait for it already.
+  std::optional<double> needed_pps = std::nullopt;
+  std::size_t chain = 0;  ///< of several: its NFs become faster together
 };
 
 struct GpuShape {
@@ -60,14 +64,15 @@ struct Schedule {
   std::vector<double> wanted_pps;  ///< what each was given its share for; 0 where the mode does not ask
 };
 
-/// Parts of `gpu` for `nfs`, of one chain.
+/// Parts of `gpu` for `nfs`, of one chain or several.
 ///
 /// kScheduled: in rounds, each for `growth` more packets a second than the one before, from the slowest NF's on. A
-/// round gives every last NF the SMs for that speed and every other one those for the sum of the NFs behind it. The
-/// last round for which there are SMs counts. Where there are none even for the first, rounds go down. Parts are apart:
-/// their sum is no more than the GPU has. The speed ends at `most_pps`.
-/// kFair: parts are apart and equal, but for multiples of the step. kUncoordinated and kTemporal: everyone has all SMs.
-/// There every launch has as many packets as its limit lets it have.
+/// round gives every last NF the SMs for that speed and every other one those for the sum of the NFs behind it, but
+/// none more than it needs. Where there are none even for the first, rounds go down. Chains that have no SMs for the
+/// next round, or what they need, stay where they are, and the others go on. If all have what they need, what is left
+/// makes those faster that have least, for traffic to come. Parts are apart: their sum is no more than the GPU has. The
+/// speed ends at `most_pps`. kFair: parts are apart and equal, but for multiples of the step. kUncoordinated and
+/// kTemporal: everyone has all SMs. There every launch has as many packets as its limit lets it have.
 ///
 /// Errors: InvalidArgument, with the NF's name: a cost that is negative or no number, `next` beyond the NFs or in a
 /// loop; `growth` not in (0, 1). ResourceExhausted: more NFs than parts, or a latency limit, which is named, that no

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 #include <numeric>
+#include <optional>
 #include <random>
 
 namespace catena::share {
@@ -96,6 +99,135 @@ TEST(Scheduler, branches_come_first_and_their_sum_is_what_is_in_front_of_them) {
   EXPECT_GE(packets_per_s(nfs[0].cost, result.shares[0]), result.wanted_pps[0]);
 }
 
+/// Chains of which some NFs get fewer packets than they could have.
+std::vector<NfDemand> random_chains(std::mt19937& random) {
+  const auto up_to = [&random](double most) { return std::uniform_real_distribution<double>(0, most)(random); };
+  std::vector<NfDemand> all;
+  const std::size_t chains = 1 + random() % 4;
+  for (std::size_t chain = 0; chain < chains; ++chain) {
+    for (NfDemand& nf : random_chain(random)) {
+      nf.chain = chain;
+      if (random() % 3 != 0) {
+        nf.needed_pps = random() % 4 == 0 ? 0 : std::pow(10, 2 + up_to(5));
+      }
+      all.push_back(nf);
+    }
+  }
+  return all;
+}
+
+bool lacks(NfDemand const& nf, double wanted) { return !nf.needed_pps || wanted < *nf.needed_pps; }
+
+/// SMs that a chain takes for `level` packets a second, or what its NFs need of those. None: no number does.
+std::optional<std::uint32_t> sms_for(std::vector<NfDemand> const& nfs, std::size_t chain, double level, GpuShape gpu) {
+  std::uint32_t sum = 0;
+  for (NfDemand const& nf : nfs) {
+    if (nf.chain != chain) {
+      continue;
+    }
+    const double wanted = std::min(level, std::max(1.0, nf.needed_pps.value_or(level)));
+    const auto share = least_share(nf.cost, wanted, nf.latency_limit_ns, gpu.sms, gpu.step);
+    if (!share) {
+      return std::nullopt;
+    }
+    sum += share->sms;
+  }
+  return sum;
+}
+
+TEST(Scheduler, what_one_nf_does_not_need_goes_to_those_that_lack) {
+  std::mt19937 random(11);
+  int scarce = 0;
+  int plenty = 0;
+  for (int i = 0; i < 400; ++i) {
+    const std::vector<NfDemand> nfs = random_chains(random);
+    const GpuShape gpu{32 + static_cast<std::uint32_t>(random() % 101), 1 + static_cast<std::uint32_t>(random() % 4)};
+    const Result<Schedule> result = schedule(Mode::kScheduled, nfs, gpu, kGrowth, kMostPps);
+    if (!result.ok()) {
+      ASSERT_TRUE(absl::IsResourceExhausted(result.status())) << result.status();
+      continue;
+    }
+    const std::uint32_t used = sms_of(*result);
+    ASSERT_LE(used, gpu.sms);
+    double lowest = kMostPps;  // T: of those that lack
+    std::map<std::size_t, double> levels;
+    bool is_scarce = false;
+    for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+      const double wanted = result->wanted_pps[nf];
+      ASSERT_GE(packets_per_s(nfs[nf].cost, result->shares[nf]), wanted * (1 - 1e-9));
+      if (lacks(nfs[nf], wanted)) {
+        is_scarce = true;
+        lowest = std::min(lowest, wanted);
+        levels[nfs[nf].chain] = wanted;
+      }
+    }
+    for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+      const double wanted = result->wanted_pps[nf];
+      const double needed = std::max(1.0, nfs[nf].needed_pps.value_or(kMostPps));
+      ASSERT_GE(wanted, std::min(needed, lowest) * (1 - 1e-9)) << "nobody is below T, but who needs less";
+      if (is_scarce) {
+        ASSERT_LE(wanted, needed) << "nobody has more than it needs";
+        ASSERT_EQ(result->shares[nf].sms,
+                  least_share(nfs[nf].cost, wanted, nfs[nf].latency_limit_ns, gpu.sms, gpu.step)->sms);
+      }
+    }
+    for (auto const& [chain, level] : levels) {
+      if (level == kMostPps) {
+        continue;
+      }
+      const auto more = sms_for(nfs, chain, level * (1 + kGrowth), gpu);
+      ASSERT_TRUE(!more || *more > gpu.sms - used + sms_for(nfs, chain, level, gpu).value())
+          << "SMs are left for a chain that lacks";
+    }
+    ++(is_scarce ? scarce : plenty);
+  }
+  EXPECT_GT(scarce, 100);
+  EXPECT_GT(plenty, 20);
+}
+
+TEST(Scheduler, an_idle_chain_leaves_its_part_to_a_busy_one) {
+  std::vector<NfDemand> nfs{heavy("busy"), heavy("idle")};
+  nfs[1].chain = 1;
+  const Schedule alike = *schedule(Mode::kScheduled, nfs, {64, 2}, kGrowth);
+  EXPECT_EQ(alike.shares[0].sms, alike.shares[1].sms);
+  nfs[1].needed_pps = 0;
+  const Schedule idle = *schedule(Mode::kScheduled, nfs, {64, 2}, kGrowth);
+  EXPECT_EQ(idle.shares[1].sms, 2U);
+  EXPECT_GT(idle.wanted_pps[0], 1.5 * alike.wanted_pps[0]);
+}
+
+TEST(Scheduler, a_chain_at_its_limit_does_not_hold_up_others) {
+  std::vector<NfDemand> nfs{heavy("slow"), light("fast")};
+  nfs[0].latency_limit_ns = 70'000;  // so few packets a launch that more SMs do not help for long
+  nfs[1].chain = 1;
+  const Schedule apart = *schedule(Mode::kScheduled, nfs, {64, 1}, kGrowth);
+  nfs[1].chain = 0;
+  const Schedule together = *schedule(Mode::kScheduled, nfs, {64, 1}, kGrowth);
+  EXPECT_DOUBLE_EQ(together.wanted_pps[0], together.wanted_pps[1]) << "in one chain it is of no use";
+  EXPECT_GT(apart.wanted_pps[1], 1.5 * apart.wanted_pps[0]);
+}
+
+TEST(Scheduler, where_all_have_what_they_need_the_rest_is_for_those_with_least) {
+  std::vector<NfDemand> nfs{light("a"), light("b"), light("idle")};
+  nfs[0].needed_pps = 2e6;
+  nfs[1].needed_pps = 1e6;
+  nfs[2].needed_pps = 0;
+  const Schedule result = *schedule(Mode::kScheduled, nfs, {64, 1}, kGrowth);
+  EXPECT_DOUBLE_EQ(result.wanted_pps[1], result.wanted_pps[2]);
+  EXPECT_GT(result.wanted_pps[2], 1e6);
+  EXPECT_GE(result.wanted_pps[0], 2e6);
+}
+
+TEST(Scheduler, branches_need_what_comes_to_them_and_the_nf_in_front_their_sum) {
+  std::vector<NfDemand> nfs{light("fw"), heavy("ids"), light("lb")};
+  nfs[0].next = {1, 2};
+  nfs[1].needed_pps = 1e4;
+  const Schedule result = *schedule(Mode::kScheduled, nfs, {64, 1}, kGrowth);
+  EXPECT_DOUBLE_EQ(result.wanted_pps[1], 1e4);
+  EXPECT_GT(result.wanted_pps[2], 1e6);
+  EXPECT_DOUBLE_EQ(result.wanted_pps[0], result.wanted_pps[1] + result.wanted_pps[2]);
+}
+
 TEST(Scheduler, starts_lower_where_the_speed_of_now_is_out_of_reach) {
   std::vector<NfDemand> nfs{heavy("ids"), heavy("vpn")};
   nfs[0].packets_per_s = nfs[1].packets_per_s = 1e9;
@@ -140,6 +272,9 @@ TEST(Scheduler, says_why_it_cannot) {
   nfs[1] = heavy("ids");
   nfs[1].cost.kernel.slope = -1;
   EXPECT_THAT(schedule(Mode::kFair, nfs, {28, 1}).status().message(), HasSubstr("NF ids: costs"));
+  nfs[1] = heavy("ids");
+  nfs[1].needed_pps = -1;
+  EXPECT_THAT(schedule(Mode::kScheduled, nfs, {28, 1}).status().message(), HasSubstr("NF ids: costs"));
   EXPECT_TRUE(absl::IsInvalidArgument(schedule(Mode::kScheduled, four, {28, 1}, 1).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(schedule(Mode::kScheduled, four, {28, 0}).status()));
   EXPECT_TRUE(schedule(Mode::kScheduled, {}, {28, 1})->shares.empty());

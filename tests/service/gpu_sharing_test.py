@@ -6,12 +6,12 @@ On OpenCL, whose devices have no green contexts: parts are numbers of work-group
 """
 
 import os
+import pathlib
 import signal
-import subprocess
 import unittest
 
 from command import HAS_PROCESSES, NO_PROCESSES, children_of
-from harness import BIN, DATA, ServiceTest, wait_for
+from harness import DATA, ServiceTest, wait_for
 
 ALL = 1024  # parts that there are
 
@@ -33,6 +33,16 @@ class GpuSharing(ServiceTest):
         """Of each NF, when all of them keep to theirs."""
         parts = self.get(service, name)["share"]["parts"]
         return [part["units"] for part in parts] if all(part["taken"] for part in parts) else None
+
+    def device_server(self, service):
+        """The process that has the device."""
+        names = {}
+        for pid in children_of(service.process.pid):
+            try:
+                names[pid] = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+            except FileNotFoundError:
+                pass  # it has ended
+        return next((pid for pid, name in names.items() if name.startswith("catena-device")), None)
 
     def flows(self, service, name):
         sent = self.get(service, name)["tx"]["sent_packets"]
@@ -84,6 +94,33 @@ class GpuSharing(ServiceTest):
         wait_for(lambda: self.parts(service, "a") == [ALL // 2] * 2)
         self.flows(service, "a")
 
+    def parts_outlive_the_device(self, isolation):
+        service = self.serve("--share", "fair", "--parts", "blocks")
+        self.start(service, "a", isolation, "fw")
+        wait_for(lambda: self.parts(service, "a") == [ALL])
+        for kills in (1, 2):  # what was made for the first return ends with the second
+            server = self.device_server(service)
+            os.kill(server, signal.SIGKILL)
+            wait_for(lambda server=server: self.device_server(service) not in (None, server))
+            wait_for(lambda: self.parts(service, "a") == [ALL])
+            self.start(service, f"b{kills}", isolation, "one", "two", "three")
+            wait_for(lambda: self.parts(service, "a") == [ALL // 4])
+            self.flows(service, "a")
+            self.assertEqual(service.ask("DELETE", f"/v1/chains/b{kills}")[0], 200)
+            wait_for(lambda: self.parts(service, "a") == [ALL])
+        status, answer = service.ask("POST", "/v1/chains/a/stop")
+        self.assertEqual(status, 200, answer)
+        self.assertTrue(answer["accounted"])
+        self.assertEqual(answer["share"]["mode"], "fair, by the number of work-groups")
+        self.assertEqual(set(answer["nfs"][0]["drops"]) - {"denied", "device_failed"}, set())
+
+    def test_parts_outlive_the_device(self):
+        self.parts_outlive_the_device("none")
+
+    @unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
+    def test_so_do_those_of_processes(self):
+        self.parts_outlive_the_device("process")
+
     def test_a_chain_has_no_way_of_its_own(self):
         service = self.serve("--share", "uncoordinated")
         status, answer = self.apply(service, self.chain("a", nfs=nfs("none", "fw")), device="opencl", share="fair")
@@ -97,11 +134,20 @@ class GpuSharing(ServiceTest):
             self.assertEqual(status, 400, answer)
             self.assertIn("catena profile --nf", answer["error"])
 
-    def test_turns_are_for_the_nfs_of_one_chain(self):
-        done = subprocess.run([BIN, "serve", "--socket", self.folder / "s", "--state", self.folder / "state", "--share",
-                               "temporal"], capture_output=True, text=True, check=False, timeout=20)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("--share temporal", done.stderr)
+    def test_chains_that_take_turns_send_what_they_would_send_alone(self):
+        rx = f"{{pcap: {DATA}/../../../examples/branch-office.pcap}}"
+        service = self.serve("--share", "temporal")
+        for name, isolation in (("a", "none"), ("b", "process" if HAS_PROCESSES else "none")):
+            self.applied(service, self.chain(name, rx=rx, tx=f"{{pcap: {self.folder}/{name}.pcap}}",
+                                             nfs=nfs(isolation, "fw")), device="opencl")
+        self.applied(service, self.chain("alone", rx=rx, tx=f"{{pcap: {self.folder}/alone.pcap}}",
+                                         nfs=nfs("none", "fw")), device="none")
+        for name in ("a", "b", "alone"):
+            wait_for(lambda name=name: self.get(service, name)["state"] == "finished")
+        sent = (self.folder / "alone.pcap").read_bytes()
+        for name in ("a", "b"):
+            self.assertEqual((self.folder / f"{name}.pcap").read_bytes(), sent)
+            self.assertEqual(self.get(service, name)["share"]["mode"], "temporal")
 
 
 if __name__ == "__main__":

@@ -199,6 +199,25 @@ TEST_P(DeviceServerDeaths, cost_at_most_what_the_device_alone_had_and_nfs_return
   }
 }
 
+TEST(DeviceFaults, nfs_that_share_a_device_have_their_parts_of_it_again_when_it_is_back) {
+  for (const char* name : {"mix_mix", "scan_mix_scan"}) {
+    FaultChain const& chain = chain_named(name);
+    FaultRun run = fault_run(chain, Crossing::kGather, 0, {Fault::Kind::kKilled, Call::kReady, 3});
+    run.armed_after = 900;
+    run.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
+    const FaultResult result = expect_kept(chain, run);
+    EXPECT_EQ(result.report.device_returns, 3U);
+    EXPECT_TRUE(result.has_worked_after_return);
+    EXPECT_EQ(result.most_launch_packets, run.unit_packets) << name << ": launches are as large as parts let them be";
+    ASSERT_EQ(result.report.parts.size(), chain.nfs.size()) << name;
+    for (runtime::PartReport const& part : result.report.parts) {
+      EXPECT_TRUE(part.is_taken) << part.text;
+      EXPECT_EQ(part.launch_packets, run.unit_packets) << part.text;
+    }
+    EXPECT_EQ(result.report.sharing, "fair, by the number of work-groups");
+  }
+}
+
 TEST(DeviceFaults, a_chain_whose_kernel_never_ends_is_kept_from_the_device_and_served_by_the_cpu) {
   const FaultChain chain{"endless", {{"one", "mix", "salt: 3"}, {"two", "mix", "salt: 255"}}, 0b11};
   for (const Crossing crossing : {Crossing::kStaged, Crossing::kGather}) {

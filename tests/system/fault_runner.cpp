@@ -274,6 +274,14 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   options.workers = run.workers;
   options.sync = sync_for(run.crossing);
   options.device_returns = is_served;
+  if (run.sharing) {
+    options.sharing = run.sharing;
+    options.trace = true;
+    CATENA_ASSIGN_OR_RETURN(options.sync.profile.nfs, costs_of_nfs(config, nfs_for_faults()));
+    for (chain::MeasuredNf& nf : options.sync.profile.nfs) {
+      nf.cost.max_packets_per_sm = 1;
+    }
+  }
   options.open_device = [&](device::DevicePreference const&, std::string*) -> Result<std::unique_ptr<device::Device>> {
     if (is_served) {
       return killer.open();
@@ -308,6 +316,13 @@ Result<FaultResult> run_chain(FaultRun const& run, std::vector<Frame> const& fra
   result.plan = chain->plan();
   result.has_failed = std::any_of(result.report.nfs.begin(), result.report.nfs.end(),
                                   [](runtime::NfReport const& nf) { return !nf.device_error.empty(); });
+  for (runtime::StageTrace const& stage : chain->traces()) {
+    for (trace::Span const& span : stage.log->spans()) {
+      if (std::string_view(span.what) == "kernel") {
+        result.most_launch_packets = std::max(result.most_launch_packets, span.packets);
+      }
+    }
+  }
   if (is_served) {
     result.has_failed = result.report.device_losses > 0;
     result.has_worked_after_return = killer.has_worked();

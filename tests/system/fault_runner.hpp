@@ -47,6 +47,8 @@ struct FaultRun {
   std::uint32_t units_per_launch = 2;
   std::uint32_t launches_in_flight = 2;
   std::uint32_t workers = 1;
+  /// How NFs share the device. Launches of an NF with a part have a unit at most: half of units_per_launch.
+  std::optional<chain::SharingOptions> sharing = std::nullopt;
 };
 
 /// In words, for messages.
@@ -67,6 +69,8 @@ struct FaultResult {
   bool has_failed = false;  ///< the fault came about
   /// kKilled: whether NFs worked on the device again after it was back, each time.
   bool has_worked_after_return = false;
+  /// The most packets of a launch, where NFs share the device.
+  std::uint32_t most_launch_packets = 0;
   std::string quarantine;  ///< kKilled, kEndless: why the chain may not use its device any more
   std::uint64_t device_failed() const;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NFs that share a device: who gets which part, what is refused, and what becomes of packets when parts change.
+#include "device/testing/remote_device.hpp"
 #include "runtime/session.hpp"
 #include "system/chain_runner.hpp"
 
@@ -7,6 +8,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
 
 namespace catena::testing {
 namespace {
@@ -84,6 +88,98 @@ TEST(Sharing, parts_that_a_device_cannot_make_are_refused) {
   EXPECT_TRUE(absl::IsUnimplemented(green.status())) << green.status();
   const auto few = session_of(two_nfs().value(), {share::Mode::kUncoordinated, share::Parts::kNone, 1});
   EXPECT_TRUE(absl::IsUnimplemented(few.status())) << few.status();
+}
+
+/// Two chains that share the device of one server, and what became of them.
+struct TwoChains {
+  std::vector<trace::Span> kernels;  ///< of both, by when they began
+  std::vector<std::string> captures;
+};
+
+Result<TwoChains> run_two(share::Mode mode) {
+  device::remote::ServerLimits limits = chain::server_limits(chain::SharingOptions{mode});
+  device::remote::ServerPool servers({device::testing::server_options().program, limits, {}});
+  const chain::SharingOptions sharing{mode, share::Parts::kBlocks, 0, std::make_shared<share::Divisions>(mode)};
+  std::vector<std::unique_ptr<runtime::Session>> sessions;
+  TwoChains result;
+  for (const char* name : {"one", "two"}) {
+    ChainRun run;
+    run.nfs = {{"fw", "firewall", "rules: fw.rules, default: allow"}, {"rt", "router", "routes: routes.txt"}};
+    run.gpu_mask = 0b11;
+    run.capture = clear_traffic().front().capture;
+    run.device = "opencl";
+    run.spec_extra = "  tuning: {units_per_launch: 1, unit_packets: 64}\n";  // many launches
+    const std::string output = (scratch_folder() / concat(to_string(mode), name, ".pcap")).string();
+    result.captures.push_back(output);
+    CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
+                            chain::parse_chain(chain_text(run, output), data_file("chain/test.yaml")));
+    chain::RunOptions options;
+    chain::use_servers(servers, name, options);
+    options.trace = true;
+    options.sharing = sharing;
+    CATENA_ASSIGN_OR_RETURN(sessions.emplace_back(),
+                            runtime::Session::create(std::move(config), options, nf::builtin_nfs()));
+  }
+  auto other = std::async(std::launch::async, [&sessions] { return sessions.back()->run(); });
+  Status status = sessions.front()->run();
+  status.Update(other.get());
+  CATENA_RETURN_IF_ERROR(status);
+  for (auto const& session : sessions) {
+    for (runtime::StageTrace const& stage : session->traces()) {
+      for (trace::Span const& span : stage.log->spans()) {
+        if (std::string_view(span.what) == "kernel") {
+          result.kernels.push_back(span);
+        }
+      }
+    }
+  }
+  std::ranges::sort(result.kernels, {}, &trace::Span::begin_ns);
+  return result;
+}
+
+TEST(Sharing, by_turns_no_kernels_of_two_chains_of_a_server_overlap_and_bytes_are_the_same) {
+  ChainRun on_cpu;
+  on_cpu.nfs = {{"fw", "firewall", "rules: fw.rules, default: allow"}, {"rt", "router", "routes: routes.txt"}};
+  on_cpu.capture = clear_traffic().front().capture;
+  const std::string expected = run_chain(on_cpu).value().capture;
+  const auto result = run_two(share::Mode::kTemporal);
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (std::string const& capture : result->captures) {
+    EXPECT_EQ(read_file(capture), expected);
+  }
+  ASSERT_GT(result->kernels.size(), 20U);
+  // both chains' device clocks are set beside the host's to some microseconds
+  constexpr std::int64_t kClocks = 20'000;
+  std::size_t overlaps = 0;
+  for (std::size_t i = 1; i < result->kernels.size(); ++i) {
+    overlaps += result->kernels[i].begin_ns + kClocks < result->kernels[i - 1].end_ns ? 1 : 0;
+  }
+  EXPECT_EQ(overlaps, 0U) << "of " << result->kernels.size();
+}
+
+TEST(Sharing, by_turns_with_other_chains_takes_a_server) {
+  chain::SharingOptions sharing{share::Mode::kTemporal, share::Parts::kNone, 0};
+  sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
+  const auto session = session_of(two_nfs().value(), sharing);
+  EXPECT_TRUE(absl::IsUnimplemented(session.status())) << session.status();
+  EXPECT_THAT(std::string(session.status().message()), HasSubstr("takes a device server"));
+}
+
+TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {
+  chain::SharingOptions sharing{share::Mode::kFair, share::Parts::kBlocks, 0};
+  sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
+  chain::ChainConfig numbered = two_nfs().value();
+  numbered.devices = {device::parse_preference("opencl:0").value()};
+  const auto first = session_of(two_nfs().value(), sharing);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::uint32_t alone = (*first)->report().parts.front().units;
+  // one that does not open it itself, but has it from a server
+  chain::RunOptions options;
+  options.sharing = sharing;
+  options.open_device = [](device::DevicePreference const&, std::string*) { return device::testing::open_remote(); };
+  const auto second = runtime::Session::create(std::move(numbered), options, nf::builtin_nfs());
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ((*second)->report().parts.front().units, alone / 2) << "four NFs share it now";
 }
 
 TEST(Sharing, is_of_one_device) {

@@ -20,7 +20,7 @@ Result<int> attribute(Driver const& driver, CUdevice device, CUdevice_attribute 
 
 }  // namespace
 
-Result<DeviceInfo> describe(Driver const& driver, CUdevice device) {
+Result<DeviceInfo> describe(Driver const& driver, CUdevice device, int ordinal) {
   DeviceInfo info;
   info.backend = "cuda";
   info.driver = driver.version;
@@ -40,6 +40,7 @@ Result<DeviceInfo> describe(Driver const& driver, CUdevice device) {
   info.local_memory_bytes = static_cast<std::uint32_t>(local);
   CATENA_ASSIGN_OR_RETURN(const int group, attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
   info.max_group_size = static_cast<std::uint32_t>(group);
+  info.ordinal = static_cast<std::uint32_t>(ordinal);
   return info;
 }
 
@@ -52,7 +53,7 @@ Result<std::unique_ptr<Device>> CudaDevice::create(Driver const& driver, int ord
   }
   CUdevice device = 0;
   CATENA_CUDA_TRY(driver, cuDeviceGet(&device, ordinal));
-  CATENA_ASSIGN_OR_RETURN(DeviceInfo info, describe(driver, device));
+  CATENA_ASSIGN_OR_RETURN(DeviceInfo info, describe(driver, device, ordinal));
   CUcontext context = nullptr;
   CATENA_CUDA_TRY(driver, cuDevicePrimaryCtxRetain(&context, device));
   return std::unique_ptr<Device>(new CudaDevice(driver, device, context, std::move(info)));
@@ -126,7 +127,7 @@ Probe probe_cuda() {
     for (int ordinal = 0; ordinal < count; ++ordinal) {
       CUdevice device = 0;
       CATENA_CUDA_TRY(*driver, cuDeviceGet(&device, ordinal));
-      CATENA_ASSIGN_OR_RETURN(DeviceInfo info, cuda::describe(*driver, device));
+      CATENA_ASSIGN_OR_RETURN(DeviceInfo info, cuda::describe(*driver, device, ordinal));
       devices.push_back(std::move(info));
     }
     if (devices.empty()) {

@@ -75,7 +75,7 @@ class ContextScope {
   Status status_;
 };
 
-Result<DeviceInfo> describe(Driver const& driver, CUdevice device);
+Result<DeviceInfo> describe(Driver const& driver, CUdevice device, int ordinal);
 
 }  // namespace catena::device::cuda
 

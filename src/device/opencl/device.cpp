@@ -195,6 +195,7 @@ Result<std::vector<Found>> find_devices() {
     for (cl_device_id device : devices_of(platform)) {
       Found found = describe(platform, device);
       if (const Status status = find_routes(found); status.ok()) {
+        found.info.ordinal = static_cast<std::uint32_t>(usable.size());
         usable.push_back(std::move(found));
       } else {
         refused.push_back(concat(found.info.name, " (", found.info.driver, "): ", std::string(status.message())));

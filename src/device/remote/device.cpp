@@ -70,6 +70,8 @@ Status Connection::hello(DeviceInfo& info) {
   info.local_memory_bytes = body.take<std::uint32_t>();
   info.max_group_size = body.take<std::uint32_t>();
   info.is_cpu = body.take<std::uint32_t>() != 0;
+  info.ordinal = body.take<std::uint32_t>();
+  info.has_turns = body.take<std::uint32_t>() != 0;
   server_ = std::move(frame.fd);
   return body.ok() && server_ ? absl::OkStatus()
                               : absl::UnavailableError("what answers is no device server of this version");

@@ -15,7 +15,7 @@
 /// length is checked. The client believes the server, which owns the device.
 namespace catena::device::remote {
 
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 
 /// Over the socket. Each is one frame [FrameHeader][body]; the answer is a frame too, and its body begins with a
 /// Status (see message.hpp).

@@ -89,7 +89,8 @@ class Server {
   /// How it ends is the client's matter.
   void serve_client(Fd socket, bool is_trusted, BlackBox::Client& box) {
     try {
-      Session session(*device_, std::move(socket), limits_, box, is_trusted ? nullptr : &compilations_);
+      Session session(*device_, std::move(socket), limits_, box, is_trusted ? nullptr : &compilations_,
+                      limits_.one_at_a_time ? &turns_ : nullptr);
       static_cast<void>(session.run());
     } catch (std::exception const&) {  // out of memory or threads: no reason to end for the others
     }
@@ -122,6 +123,7 @@ class Server {
   BlackBox* box_;
   void (*end_)(int);
   Compilations compilations_;
+  Turns turns_;
   std::mutex ending_;
   std::list<Client> clients_;
 };

@@ -28,6 +28,7 @@ struct ServerLimits {
   std::chrono::milliseconds launch{0};
   std::uint64_t device_bytes = std::uint64_t{64} << 30;  ///< of one client
   std::uint64_t host_bytes = std::uint64_t{64} << 30;    ///< of one client: mapped and pinned
+  bool one_at_a_time = false;  ///< launches of all clients run one after another: `--share temporal`
 };
 
 /// Serves the clients whose sockets come over `control` (see supervisor.hpp), each in a thread of its own, until the

@@ -40,8 +40,13 @@ Status Session::check_room(Table<T> const& table, std::string_view what, std::si
 }
 
 Session::Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box,
-                 Compilations* compilations)
-    : device_(&device), socket_(std::move(socket)), limits_(limits), box_(&box), compilations_(compilations) {}
+                 Compilations* compilations, Turns* turns)
+    : device_(&device),
+      socket_(std::move(socket)),
+      limits_(limits),
+      box_(&box),
+      compilations_(compilations),
+      turns_(turns) {}
 
 Session::~Session() = default;
 
@@ -80,7 +85,8 @@ Status Session::greet() {
   Writer answer;
   answer.put_status(absl::OkStatus()).put_text(info.backend).put_text(info.name).put_text(info.driver);
   answer.put_text(info.target).put(info.compute_units).put(info.memory_bytes).put(info.local_memory_bytes);
-  answer.put(info.max_group_size).put(static_cast<std::uint32_t>(info.is_cpu));
+  answer.put(info.max_group_size).put(static_cast<std::uint32_t>(info.is_cpu)).put(info.ordinal);
+  answer.put(static_cast<std::uint32_t>(turns_ != nullptr));
   const Fd self(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
   return send_frame(socket_.get(), hello.call, answer.bytes(), self.get());
 }

@@ -6,6 +6,7 @@
 #include "device/remote/protocol.hpp"
 #include "device/remote/server.hpp"
 #include "device/remote/socket.hpp"
+#include "device/turns.hpp"
 
 #include <deque>
 #include <functional>
@@ -23,8 +24,10 @@ namespace catena::device::remote {
 /// What the server has of one client. Everything that it sends may be made up. One thread.
 class Session {
  public:
-  /// `compilations`: where what the client may run comes from; null: it is trusted, and brings what it likes.
-  Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box, Compilations* compilations);
+  /// `compilations`: where what the client may run comes from; null: it is trusted, and brings what it likes. `turns`:
+  /// in which its launches take theirs; null: they do not wait for those of others.
+  Session(Device& device, Fd socket, ServerLimits const& limits, BlackBox::Client& box, Compilations* compilations,
+          Turns* turns);
   ~Session();
   Session(Session const&) = delete;
   Session& operator=(Session const&) = delete;
@@ -149,6 +152,7 @@ class Session {
   Status do_command(ServedStream& stream, Command command, Reader& body);
   Status copy(ServedStream& stream, CopyCommand const& command);
   Result<ReadyLaunch> read_launch(Reader& body);
+  Status in_turn(ServedStream& stream, std::function<Status()> const& launch);
   Status enqueue(ServedStream& stream, EnqueueCommand const& command, bool is_run);
   Status record(ServedStream& stream, RecordCommand const& command);
   void finish(ServedStream& stream, Status const& status, std::uint32_t reply_number);
@@ -190,6 +194,7 @@ class Session {
   ServerLimits limits_;
   BlackBox::Client* box_;
   Compilations* compilations_;
+  Turns* turns_;
   std::deque<std::shared_ptr<const Binary>> compiled_;  ///< for this client, which may load them
   FrameReader reader_;
   Mapping page_;

@@ -184,7 +184,9 @@ Status Session::do_command(ServedStream& stream, Command command, Reader& body) 
       stream.note(launch.kernel->name);
       note_start(stream);
       stream.has_work = true;
-      return stream.stream->launch(*launch.kernel->kernel, launch.shape, launch.arguments);
+      return in_turn(stream, [&stream, &launch] {
+        return stream.stream->launch(*launch.kernel->kernel, launch.shape, launch.arguments);
+      });
     }
     case Command::kEnqueue:
     case Command::kFinalize: {
@@ -272,11 +274,16 @@ Status Session::enqueue(ServedStream& stream, EnqueueCommand const& command, boo
   stream.note((*recording)->kernels);
   note_start(stream);
   stream.has_work = true;
-  CATENA_RETURN_IF_ERROR(stream.stream->enqueue(*(*recording)->commands));
+  CATENA_RETURN_IF_ERROR(
+      in_turn(stream, [&stream, recording] { return stream.stream->enqueue(*(*recording)->commands); }));
   if (!(*recording)->times.empty() && stream.ran.size() < kMaxObjects) {
     stream.ran.push_back(command.command_buffer);
   }
   return absl::OkStatus();
+}
+
+Status Session::in_turn(ServedStream& stream, std::function<Status()> const& launch) {
+  return turns_ == nullptr ? launch() : turns_->take(*stream.stream, launch);
 }
 
 Status Session::record(ServedStream& stream, RecordCommand const& command) {

@@ -83,7 +83,8 @@ Result<Spawned> spawn(Supervisor::Options const& options, int box) {
                                  concat(kBoxFd),
                                  concat(options.limits.launch.count()),
                                  concat(options.limits.device_bytes),
-                                 concat(options.limits.host_bytes)};
+                                 concat(options.limits.host_bytes),
+                                 options.limits.one_at_a_time ? "1" : "0"};
   std::vector<char*> arguments;
   for (std::string& word : words) {
     arguments.push_back(word.data());

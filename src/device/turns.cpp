@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernel/turns.hpp"
+#include "device/turns.hpp"
 
-namespace catena::kernel {
+namespace catena::device {
 
-Status Turns::take(device::Stream& stream, std::function<Status()> const& enqueue) {
+Status Turns::take(Stream& stream, std::function<Status()> const& enqueue) {
   const std::scoped_lock lock(mutex_);
   if (last_ != nullptr) {
     CATENA_RETURN_IF_ERROR(stream.wait_for(*last_));
@@ -13,4 +13,4 @@ Status Turns::take(device::Stream& stream, std::function<Status()> const& enqueu
   return absl::OkStatus();
 }
 
-}  // namespace catena::kernel
+}  // namespace catena::device

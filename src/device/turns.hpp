@@ -9,19 +9,19 @@
 
 #include "device/device.hpp"
 
-namespace catena::kernel {
+namespace catena::device {
 
-/// One kernel of several NFs at a time: on the device, each waits for the one that was enqueued before it. What moves
-/// packets takes no turn. Any thread. Must not outlive its device.
+/// One turn at a time, of whichever streams: on the device, each waits for the one that was enqueued before it. Any
+/// thread. Must not outlive its device.
 class Turns {
  public:
   /// Enqueues on `stream` what `enqueue` does, as the next turn. Errors: those of it and of the device; Unimplemented
   /// where streams of the device do not wait for one another.
-  Status take(device::Stream& stream, std::function<Status()> const& enqueue);
+  Status take(Stream& stream, std::function<Status()> const& enqueue);
 
  private:
   std::mutex mutex_;
-  std::unique_ptr<device::Event> last_;
+  std::unique_ptr<Event> last_;
 };
 
-}  // namespace catena::kernel
+}  // namespace catena::device

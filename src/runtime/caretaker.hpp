@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "runtime/device_recovery.hpp"
+#include "runtime/gpu_sharing.hpp"
+#include "runtime/pause.hpp"
+
+#include <functional>
+#include <thread>
+
+namespace catena::runtime {
+
+/// Looks after the device of a chain while its stages are polled: brings it back where it was lost, and has NFs keep to
+/// their parts of it. One thread does both, since a stage has one offer at a time, and who makes one must know which
+/// device the stage has.
+class Caretaker {
+ public:
+  /// Begins. Null: there is nothing of that to do. Both outlive this, and so do the stages.
+  Caretaker(DeviceRecovery* recovery, GpuSharing* sharing, std::function<share::TrafficSample()> traffic);
+  /// Ends: stages keep what they have.
+  ~Caretaker();
+  Caretaker(Caretaker const&) = delete;
+  Caretaker& operator=(Caretaker const&) = delete;
+
+ private:
+  void watch();
+
+  DeviceRecovery* recovery_;
+  GpuSharing* sharing_;
+  Pause pause_;
+  std::thread thread_;
+};
+
+}  // namespace catena::runtime
