@@ -75,12 +75,22 @@ void Session::register_counts() {
   }
 }
 
+void Session::start() {
+  for (auto const& source : sources_) {
+    source->start();
+  }
+}
+
 Status Session::run() {
   began_ns_ = now_ns();
+  start();
   Status status;
   {
     const Caretaker caretaker(recovery_.get(), sharing_.get(), [this] { return traffic(); });
     status = run_stages();
+  }
+  for (auto const& source : sources_) {
+    source->stop();  // where another stage's error ended the run
   }
   ended_ns_ = now_ns();
   has_ended_ = true;
