@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NFs that share a device: who gets which part, what is refused, and what becomes of packets when parts change.
+#include "device/testing/faulty_device.hpp"
 #include "device/testing/remote_device.hpp"
 #include "runtime/session.hpp"
 #include "system/chain_runner.hpp"
@@ -8,9 +9,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <future>
+#include <sstream>
+#include <thread>
 
 namespace catena::testing {
 namespace {
@@ -90,71 +97,41 @@ TEST(Sharing, parts_that_a_device_cannot_make_are_refused) {
   EXPECT_TRUE(absl::IsUnimplemented(few.status())) << few.status();
 }
 
-/// Two chains that share the device of one server, and what became of them.
-struct TwoChains {
-  std::vector<trace::Span> kernels;  ///< of both, by when they began
-  std::vector<std::string> captures;
-};
-
-Result<TwoChains> run_two(share::Mode mode) {
-  device::remote::ServerLimits limits = chain::server_limits(chain::SharingOptions{mode});
-  device::remote::ServerPool servers({device::testing::server_options().program, limits, {}});
-  const chain::SharingOptions sharing{mode, share::Parts::kBlocks, 0, std::make_shared<share::Divisions>(mode)};
+TEST(Sharing, by_turns_two_chains_of_a_server_send_what_they_send_from_the_cpu) {
+  ChainRun run;
+  run.nfs = {{"fw", "firewall", "rules: fw.rules, default: allow"}, {"rt", "router", "routes: routes.txt"}};
+  run.capture = clear_traffic().front().capture;
+  run.spec_extra = "  tuning: {units_per_launch: 1, unit_packets: 64}\n";  // many launches
+  const std::string expected = run_chain(run).value().capture;
+  chain::SharingOptions sharing{share::Mode::kTemporal, share::Parts::kBlocks, 0};
+  sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
+  device::remote::ServerPool servers({device::testing::server_options().program, chain::server_limits(sharing), {}});
+  run.gpu_mask = 0b11;
+  run.device = "opencl";
   std::vector<std::unique_ptr<runtime::Session>> sessions;
-  TwoChains result;
+  std::vector<std::future<Status>> runs;
+  const auto output = [](std::string const& name) { return (scratch_folder() / concat(name, ".pcap")).string(); };
   for (const char* name : {"one", "two"}) {
-    ChainRun run;
-    run.nfs = {{"fw", "firewall", "rules: fw.rules, default: allow"}, {"rt", "router", "routes: routes.txt"}};
-    run.gpu_mask = 0b11;
-    run.capture = clear_traffic().front().capture;
-    run.device = "opencl";
-    run.spec_extra = "  tuning: {units_per_launch: 1, unit_packets: 64}\n";  // many launches
-    const std::string output = (scratch_folder() / concat(to_string(mode), name, ".pcap")).string();
-    result.captures.push_back(output);
-    CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
-                            chain::parse_chain(chain_text(run, output), data_file("chain/test.yaml")));
+    auto config = chain::parse_chain(chain_text(run, output(name)), data_file("chain/test.yaml"));
+    ASSERT_TRUE(config.ok()) << config.status();
     chain::RunOptions options;
     chain::use_servers(servers, name, options);
-    options.trace = true;
     options.sharing = sharing;
-    CATENA_ASSIGN_OR_RETURN(sessions.emplace_back(),
-                            runtime::Session::create(std::move(config), options, nf::builtin_nfs()));
+    auto session = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
+    ASSERT_TRUE(session.ok()) << session.status();
+    sessions.push_back(*std::move(session));
   }
-  auto other = std::async(std::launch::async, [&sessions] { return sessions.back()->run(); });
-  Status status = sessions.front()->run();
-  status.Update(other.get());
-  CATENA_RETURN_IF_ERROR(status);
   for (auto const& session : sessions) {
-    for (runtime::StageTrace const& stage : session->traces()) {
-      for (trace::Span const& span : stage.log->spans()) {
-        if (std::string_view(span.what) == "kernel") {
-          result.kernels.push_back(span);
-        }
-      }
+    runs.push_back(std::async(std::launch::async, [&session] { return session->run(); }));
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_EQ(runs[i].get(), absl::OkStatus());
+    for (runtime::NfReport const& nf : sessions[i]->report().nfs) {
+      EXPECT_EQ(nf.placement, "gpu");
     }
   }
-  std::ranges::sort(result.kernels, {}, &trace::Span::begin_ns);
-  return result;
-}
-
-TEST(Sharing, by_turns_no_kernels_of_two_chains_of_a_server_overlap_and_bytes_are_the_same) {
-  ChainRun on_cpu;
-  on_cpu.nfs = {{"fw", "firewall", "rules: fw.rules, default: allow"}, {"rt", "router", "routes: routes.txt"}};
-  on_cpu.capture = clear_traffic().front().capture;
-  const std::string expected = run_chain(on_cpu).value().capture;
-  const auto result = run_two(share::Mode::kTemporal);
-  ASSERT_TRUE(result.ok()) << result.status();
-  for (std::string const& capture : result->captures) {
-    EXPECT_EQ(read_file(capture), expected);
-  }
-  ASSERT_GT(result->kernels.size(), 20U);
-  // both chains' device clocks are set beside the host's to some microseconds
-  constexpr std::int64_t kClocks = 20'000;
-  std::size_t overlaps = 0;
-  for (std::size_t i = 1; i < result->kernels.size(); ++i) {
-    overlaps += result->kernels[i].begin_ns + kClocks < result->kernels[i - 1].end_ns ? 1 : 0;
-  }
-  EXPECT_EQ(overlaps, 0U) << "of " << result->kernels.size();
+  EXPECT_EQ(read_file(output("one")), expected);
+  EXPECT_EQ(read_file(output("two")), expected);
 }
 
 TEST(Sharing, by_turns_with_other_chains_takes_a_server) {
@@ -180,6 +157,91 @@ TEST(Sharing, is_of_the_device_that_it_is_whatever_chains_call_it) {
   const auto second = runtime::Session::create(std::move(numbered), options, nf::builtin_nfs());
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ((*second)->report().parts.front().units, alone / 2) << "four NFs share it now";
+}
+
+TEST(Sharing, a_chain_with_little_traffic_leaves_its_part_to_one_that_packets_wait_in) {
+  chain::SharingOptions sharing = kScheduled;
+  sharing.divisions = std::make_shared<share::Divisions>(sharing.mode);
+  std::vector<std::unique_ptr<runtime::Session>> sessions;
+  for (const std::uint64_t rate : {std::uint64_t{0}, std::uint64_t{1000}}) {
+    chain::ChainConfig config = two_nfs().value();
+    config.rx.generator.packets_per_s = rate;
+    config.rx.generator.count = 0;
+    const std::vector<chain::MeasuredNf> costs = costs_of_nfs(config, nf::builtin_nfs()).value();
+    auto session = session_of(std::move(config), sharing, costs);
+    ASSERT_TRUE(session.ok()) << session.status();
+    sessions.push_back(*std::move(session));
+  }
+  const auto units = [&sessions](std::size_t chain) { return sessions[chain]->report().parts.front().units; };
+  const std::uint32_t before = units(0);
+  EXPECT_NEAR(units(1), before, 1) << "nobody knows yet what comes";
+  std::vector<std::future<Status>> runs;
+  for (auto const& session : sessions) {
+    runs.push_back(std::async(std::launch::async, [&session] { return session->run(); }));
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::chrono::steady_clock::now() < end && (units(0) < before * 3 / 2 || units(1) > before / 4)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_GE(units(0), before * 3 / 2);
+  EXPECT_LE(units(1), before / 4);
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    sessions[i]->stop();
+    EXPECT_EQ(runs[i].get(), absl::OkStatus());
+    EXPECT_TRUE(sessions[i]->report().accounted());
+  }
+}
+
+TEST(Sharing, parts_that_cannot_be_taken_are_tried_again_for_as_long_as_it_takes) {
+  using device::testing::Call;
+  constexpr int kFailures = 4;
+  const std::vector<share::Part> before{{0, {512, 1024}}, {512, {512, 1024}}};
+  const std::vector<share::Part> after{{0, {256, 1024}}, {256, {768, 1024}}};
+  device::testing::FaultyDevice* faulty = nullptr;
+  std::atomic<int> looks{0};
+  std::atomic<bool> is_taken{false};
+  chain::RunOptions options;
+  options.open_device = [&](device::DevicePreference const&, std::string*) -> Result<std::unique_ptr<device::Device>> {
+    auto device = std::make_unique<device::testing::FaultyDevice>(*nf::testing::devices().front());
+    faulty = device.get();
+    return device;
+  };
+  options.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
+  options.sharing->given =
+      chain::GivenParts{[&] {
+                          const int look = looks++;
+                          if (look == 0) {
+                            return before;  // at the start
+                          }
+                          if (look <= kFailures) {
+                            faulty->fail(Call::kCreateStream, 1, absl::ResourceExhaustedError("no memory for it now"));
+                          }
+                          return after;
+                        },
+                        [&](std::vector<share::Part> const& parts) { is_taken = parts == after; }};
+  chain::ChainConfig config = two_nfs().value();
+  config.rx.generator.count = 0;
+  const auto session = runtime::Session::create(std::move(config), options, nf::builtin_nfs());
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::ostringstream log;
+  const auto logger = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  auto run = std::async(std::launch::async, [&session] { return (*session)->run(); });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (std::chrono::steady_clock::now() < end && !is_taken) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_TRUE(is_taken);
+  EXPECT_GT(looks, kFailures);
+  (*session)->stop();
+  EXPECT_EQ(run.get(), absl::OkStatus());
+  spdlog::set_default_logger(logger);
+  const std::string said = log.str();
+  const std::size_t first = said.find("no memory for it now");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(said.find("no memory for it now", first + 1), std::string::npos) << "once: " << said;
+  EXPECT_TRUE((*session)->report().accounted());
 }
 
 TEST(Sharing, is_of_one_device) {

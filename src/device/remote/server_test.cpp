@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
@@ -119,6 +120,7 @@ class DeviceServer : public ::testing::TestWithParam<const char*> {
     Supervisor::Options options = testing::server_options(GetParam());
     warm_up(GetParam());
     options.limits.launch = kLaunchLimit;
+    options_ = options;
     options.limits.device_bytes = std::uint64_t{64} << 20;
     options.limits.host_bytes = std::uint64_t{64} << 20;
     supervisor_ = Supervisor::start(options, deaths_.listener()).value();
@@ -129,6 +131,12 @@ class DeviceServer : public ::testing::TestWithParam<const char*> {
     ASSERT_EQ(client("probe").status(), absl::OkStatus());
   }
 
+  /// Another server in place of this one.
+  void serve(ServerLimits const& limits) {
+    options_.limits = limits;
+    supervisor_ = Supervisor::start(options_).value();
+    wait_until([this] { return client("probe").ok(); }, kLimit);
+  }
   Supervisor& supervisor() { return *supervisor_; }
   Deaths& deaths() { return deaths_; }
 
@@ -150,6 +158,7 @@ class DeviceServer : public ::testing::TestWithParam<const char*> {
 
  private:
   Deaths deaths_;
+  Supervisor::Options options_;
   std::unique_ptr<Supervisor> supervisor_;
 };
 
@@ -314,6 +323,41 @@ TEST_P(DeviceServer, work_that_nobody_waits_for_is_not_taken_for_endless) {
   std::this_thread::sleep_for(2 * kLaunchLimit);
   EXPECT_EQ(supervisor().pid(), pid);
   EXPECT_THAT(worker.content().value(), ::testing::Each(3U));
+}
+
+TEST_P(DeviceServer, that_is_told_so_runs_one_launch_at_a_time_whoevers_it_is) {
+  for (const bool by_turns : {false, true}) {
+    ServerLimits limits;
+    limits.one_at_a_time = by_turns;
+    serve(limits);
+    Worker first(client("first").value());
+    Worker second(client("second").value());
+    EXPECT_EQ(second.device().info().has_turns, by_turns);
+    if (first.device().info().compute_units < 2) {
+      GTEST_SKIP() << "launches never run side by side there";
+    }
+    const auto pinned = first.device().allocate_pinned(4096).value();
+    if (pinned->window() == nullptr) {
+      GTEST_SKIP() << "kernels cannot be told to end";
+    }
+    ASSERT_EQ(second.fill(1), absl::OkStatus());
+    ASSERT_EQ(second.finish(), absl::OkStatus());
+    const std::array<KernelArgument, 1> arguments{pinned->window()};
+    ASSERT_EQ(first.stream().launch(first.kernel("endless"), {1, 1, 0}, arguments), absl::OkStatus());
+    const auto first_ends = first.stream().record().value();
+    ASSERT_EQ(second.fill(9), absl::OkStatus());
+    const auto second_ends = second.stream().record().value();
+    if (by_turns) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      EXPECT_FALSE(second_ends->ready().value()) << "it went before the launch whose turn it was";
+    } else {
+      EXPECT_EQ(second_ends->wait(kLimit, "beside an endless launch"), absl::OkStatus());
+    }
+    EXPECT_FALSE(first_ends->ready().value());
+    std::atomic_ref(*reinterpret_cast<std::uint32_t*>(pinned->bytes().data())).store(77);
+    EXPECT_EQ(first_ends->wait(kLimit, "the first"), absl::OkStatus());
+    EXPECT_THAT(second.content().value(), ::testing::Each(9U));
+  }
 }
 
 /// A client that may send anything.
