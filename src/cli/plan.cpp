@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/planning.hpp"
+#include "chain/process_plans.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -52,6 +53,10 @@ nlohmann::ordered_json to_json(plan::Plan const& plan) {
   return json;
 }
 
+nlohmann::ordered_json to_json(plan::Comparison const& plans) {
+  return {{"adaptive", to_json(plans.adaptive)}, {"copy", to_json(plans.copy)}, {"shared", to_json(plans.shared)}};
+}
+
 /// "CATENA_READS=8589940736UL" as a preprocessor line; a field set with its names after it.
 std::string as_line(std::string const& define) {
   const std::size_t equals = define.find('=');
@@ -97,13 +102,18 @@ int plan(RunArguments const& arguments) {
   if (!plans.ok()) {
     return fail(plans.status(), arguments.json);
   }
+  const auto processes = chain::plan_processes(inputs->config, inputs->options, inputs->registry);
+  if (!processes.ok()) {
+    return fail(processes.status(), arguments.json);
+  }
   if (arguments.json) {
     nlohmann::ordered_json json{{"chain", inputs->config.name},
                                 {"cost_profile", chain::describe(inputs->options.profile)},
-                                {"cost_profile_device", inputs->options.profile.device},
-                                {"adaptive", to_json(plans->adaptive)},
-                                {"copy", to_json(plans->copy)},
-                                {"shared", to_json(plans->shared)}};
+                                {"cost_profile_device", inputs->options.profile.device}};
+    json.update(to_json(*plans));
+    for (chain::ProcessPlan const& process : *processes) {
+      json["processes"].push_back(to_json(process.plans));
+    }
     if (inputs->placement) {
       json["placement"] = chain::to_json(*inputs->placement);
     }
@@ -116,6 +126,11 @@ int plan(RunArguments const& arguments) {
       }
     }
     std::cout << plan::explain(*plans);
+    for (chain::ProcessPlan const& process : *processes) {
+      std::cout << "\nin the " << process.process
+                << ", to which the chain gives whole packets, by the built-in profile:\n"
+                << plan::explain(process.plans);
+    }
   }
   return kExitOk;
 }

@@ -94,7 +94,7 @@ class Path {
 
  private:
   /// The NFs keep to the parts that the channel says, and say so there. `on_gpu`: their numbers.
-  Result<chain::SharingOptions> share_gpu(nf_process::SharedGpu const& shared, std::vector<std::size_t> on_gpu) {
+  Result<chain::SharingOptions> share_gpu(nf_process::SharedGpu const& shared, std::vector<std::size_t> const& on_gpu) {
     CATENA_ASSIGN_OR_RETURN(const auto options,
                             chain::sharing_options_of(shared.mode, shared.parts, shared.compute_units));
     if (!options) {
@@ -158,7 +158,7 @@ class Path {
           on_gpu.push_back(i);
         }
       }
-      CATENA_ASSIGN_OR_RETURN(options.sharing, share_gpu(*setup.sharing, std::move(on_gpu)));
+      CATENA_ASSIGN_OR_RETURN(options.sharing, share_gpu(*setup.sharing, on_gpu));
     }
     options.sync.mode = static_cast<plan::Mode>(setup.sync);
     options.sync.pushdown = setup.pushdown;

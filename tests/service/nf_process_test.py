@@ -98,6 +98,28 @@ class NfProcessTest(unittest.TestCase):
                 self.assertEqual(nf[key], of[key], (nf["name"], key))
         return report
 
+    def assert_device_returns(self, how, nfs):
+        def server_of(pid, other_than=None):
+            return process_below(pid, "catena-device-s", other_than)
+
+        rx = "{generator: {rate: 100000, packet: 200}}"
+        process = self.start(self.chain(how, nfs, rx=rx, device="opencl", place="gpu"), "--workers", "2")
+        self.pids(process)
+        lines, dead = [], None
+        for _ in range(KILLS):
+            dead = wait_for(lambda before=dead: server_of(process.pid, before))
+            os.kill(dead, signal.SIGKILL)
+            lines.append("")
+            while "is in use again" not in lines[-1]:
+                lines.append(process.stderr.readline())
+                self.assertTrue(lines[-1], "".join(lines))
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        report = json.loads(out)
+        self.assertEqual(report["nfs"][0]["process_restarts"], 0, "".join(lines))
+        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], report["rx"]["received_packets"])
+
 
 class NfProcesses(NfProcessTest):
     def test_the_cpu_gives_the_same_bytes_and_counts_in_other_processes(self):
@@ -215,26 +237,7 @@ class NfProcesses(NfProcessTest):
             self.assertEqual(record.read_text().count('"reason":"process_failed"'), of["drops"].get("process_failed", 0))
 
     def test_its_device_returns_after_the_death_of_the_server(self):
-        def server_of(pid, other_than=None):
-            return process_below(pid, "catena-device-s", other_than)
-
-        rx = "{generator: {rate: 100000, packet: 200}}"
-        process = self.start(self.chain("process", [NFS[1]], rx=rx, device="opencl", place="gpu"), "--workers", "2")
-        self.pids(process)
-        lines, dead = [], None
-        for _ in range(KILLS):
-            dead = wait_for(lambda before=dead: server_of(process.pid, before))
-            os.kill(dead, signal.SIGKILL)
-            lines.append("")
-            while "is in use again" not in lines[-1]:
-                lines.append(process.stderr.readline())
-                self.assertTrue(lines[-1], "".join(lines))
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, errors)
-        report = json.loads(out)
-        self.assertEqual(report["nfs"][0]["process_restarts"], 0, "".join(lines))
-        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], report["rx"]["received_packets"])
+        self.assert_device_returns("process", [NFS[1]])
 
     def test_a_killed_chain_leaves_no_process(self):
         process = self.start(self.chain("process", NFS, rx="{generator: {rate: 1000}}"))
@@ -272,6 +275,9 @@ class Groups(NfProcessTest):
         report = self.assert_same("opencl", "gpu", "--share", "fair", "--parts", "blocks", how=self.GROUP)
         self.assertEqual(len(report["share"]["parts"]), 3)
         self.assertEqual(len({part["units"] for part in report["share"]["parts"]}), 1)
+        file = self.chain(self.GROUP, NFS, rx="{generator: {rate: 5000, count: 10000}}", device="opencl", place="gpu")
+        parts = self.run_chain(file, "--share", "fair", "--parts", "blocks")["share"]["parts"]
+        self.assertEqual([(part["nf"], part["taken"]) for part in parts], [(nf, True) for nf in ("fw", "ids", "vpn")])
 
     def test_some_neighbours_may_share_one(self):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
@@ -287,6 +293,17 @@ class Groups(NfProcessTest):
             moved[how] = sum(nf["host_to_device_bytes_per_packet"] for nf in report["nfs"])
         self.assertLess(moved[self.GROUP], moved["process"])
         self.assertGreater(moved[self.GROUP], 0)
+
+    def test_their_process_makes_the_plan_that_a_chain_makes_of_them(self):
+        rx = "{generator: {packet: imix}}"
+        plans = {how: json.loads(self.command("plan", "--json", "--device", "none", self.chain(how, NFS, rx=rx, place="gpu")))
+                 for how in ("none", "process", self.GROUP)}
+        self.assertNotIn("processes", plans["none"])
+        self.assertEqual([len(each["adaptive"]["nfs"]) for each in plans["process"]["processes"]], [1, 1, 1])
+        for mode in ("adaptive", "copy", "shared"):
+            self.assertEqual([each[mode] for each in plans[self.GROUP]["processes"]], [plans["none"][mode]])
+        text = self.command("plan", self.chain(self.GROUP, NFS, rx=rx, place="gpu"))
+        self.assertIn("in the process of group 'g'", text)
 
     def test_they_have_one_process_with_the_files_of_all(self):
         process = self.start(self.chain(self.GROUP, NFS, rx="{generator: {rate: 1000}}"))
@@ -336,6 +353,9 @@ class Groups(NfProcessTest):
             self.assertLess(lost, 20_000)
             self.assertEqual([nf["drops"].get("process_failed", 0) for nf in report["nfs"][1:]], [0, 0])
             self.assertEqual(record.read_text().count('"reason":"process_failed"'), lost)
+
+    def test_their_device_returns_after_the_death_of_the_server(self):
+        self.assert_device_returns(self.GROUP, NFS[:3])
 
     def test_each_nf_has_its_own_rules_refused_and_its_own_statistics(self):
         reports = []

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+#include "chain/planning.hpp"
+
+#include <catena/core/status.hpp>
+
+#include "nf/registry.hpp"
+#include "plan/planner.hpp"
+
+#include <string>
+#include <vector>
+
+namespace catena::chain {
+
+struct ProcessPlan {
+  std::string process;  ///< "process of NF 'fw'" or "process of group 'dpi'"
+  plan::Comparison plans;
+};
+
+/// The plans that processes make for NFs of theirs which are on the gpu, in the order of the chain: by the built-in
+/// costs and for a mix of sizes, as they know no others. Processes with a plug-in are left out: only they know what it
+/// reads. Opens no port and no device. Errors: as plan_chain().
+Result<std::vector<ProcessPlan>> plan_processes(ChainConfig const& config, SyncOptions const& options,
+                                                nf::Registry const& registry);
+
+}  // namespace catena::chain
