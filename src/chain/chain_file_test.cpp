@@ -102,6 +102,8 @@ TEST(ChainFile, a_plugin_runs_in_a_process_of_its_own_and_needs_no_type) {
   EXPECT_EQ(parse(", type: firewall")->nfs[0].isolation, Isolation::kOfRun);
   EXPECT_THAT(std::string(parse(", plugin: vendor.so, isolation: none").status().message()),
               HasSubstr("c.yaml:7:51: 'isolation' is none, and a plugin runs in a process of its own"));
+  EXPECT_THAT(std::string(parse(", type: firewall, isolation: null").status().message()),
+              HasSubstr("'isolation' is null; allowed: none, process, or a section with "));
   EXPECT_THAT(std::string(parse(", plugin: no.so").status().message()), HasSubstr("there is no file"));
   EXPECT_THAT(std::string(parse("").status().message()), HasSubstr("missing key 'type'"));
 }
@@ -360,8 +362,8 @@ Result<ChainConfig> with_ends(std::string const& rx, std::string const& tx) {
 
 TEST(ChainFile, a_shared_port_says_what_the_chain_takes) {
   const Result<ChainConfig> chain = with_ends(
-      "{dev: wan, shared: true, match: [{vlan: untagged, src: 10.1.0.0/16, protocol: udp, sport: 1024-65535, dport: "
-      "53}, {vlan: 10, dst: 10.0.0.1, protocol: 6}]}",
+      "{dev: wan, shared: true, match: [{vlan: untagged, src: 10.1.0.0/16, protocol: udp, sport: 0x400-65535, "
+      "dport: 0x35}, {vlan: 0xA, dst: 10.0.0.1, protocol: 6}]}",
       "{dev: [wan, lan], shared: true}");
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_TRUE(chain->rx.is_shared);
@@ -397,6 +399,14 @@ TEST(ChainFile, what_is_wrong_with_a_shared_port_is_said_at_its_place) {
                  "c.yaml:5:25: 'match' is for ports (`dev`, `dpdk`) that other chains have, too; add `shared: true`"},
            Wrong{"{generator: {}, shared: true}", "null", "c.yaml:5:31: 'shared' goes with `dev` and `dpdk` only"},
            Wrong{"{dev: wan, shared: maybe}", "null", "c.yaml:5:26: 'shared' is 'maybe'; allowed: true, false"},
+           Wrong{"{dev: wan, shared: null}", "null", "c.yaml:5:26: 'shared' is null; allowed: true, false"},
+           Wrong{"{dev: wan, shared: true, match: [{vlan: null}]}", "null",
+                 "'vlan' is null; allowed: a whole number from 1 to 4094, or untagged"},
+           Wrong{"{dev: wan, shared: true, match: [{protocol: TCP}]}", "null",
+                 "'protocol' is 'TCP'; allowed: a whole number from 0 to 255, or icmp, tcp, udp, esp; did you mean "
+                 "'tcp'?"},
+           Wrong{"{dev: wan, shared: true, match: [{protocol: sctp}]}", "null", "or icmp, tcp, udp, esp"},
+           Wrong{"{dev: wan, shared: true, match: [{dport: 0x35-0x34}]}", "null", "'dport' is '0x35-0x34'"},
            Wrong{"{dev: wan, shared: true, match: []}", "null", "'match' is empty"},
            Wrong{"{dev: wan, shared: true, match: [{}]}", "null", "an entry of 'match' needs a condition"},
            Wrong{"{dev: wan, shared: true, match: [{vlan: 4095}]}", "null",

@@ -3,9 +3,11 @@
 
 #include "chain/findings.hpp"
 #include "device/device.hpp"
+#include "nf/integer.hpp"
 
 #include <catena/core/text.hpp>
 
+#include <absl/strings/ascii.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -21,6 +23,9 @@ std::string_view name_in(std::string_view sample) { return sample.substr(0, samp
 
 std::vector<std::string> words_of(Key const& key) { return {key.words.begin(), key.words.end()}; }
 
+/// "tcp, udp"
+std::string words_text(Key const& key) { return fmt::format("{}", fmt::join(key.words, ", ")); }
+
 bool is_word(Key const& key, std::string_view text) {
   return std::find(key.words.begin(), key.words.end(), text) != key.words.end();
 }
@@ -32,13 +37,12 @@ bool is_name(std::string const& text) {
 }
 
 Result<std::int64_t> number(nf::Config& section, Key const& key, std::string const& text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < key.minimum || value > key.maximum) {
+  const std::optional<std::int64_t> value = nf::parse_integer(text);
+  if (!value || *value < key.minimum || *value > key.maximum) {
     return section.error(key.name, concat("'", key.name, "' is '", text, "'; allowed: a whole number from ",
                                           key.minimum, " to ", key.maximum, ", or a list of such"));
   }
-  return value;
+  return *value;
 }
 
 Result<std::vector<std::int64_t>> read_integers(nf::Config& section, Key const& key) {
@@ -70,13 +74,40 @@ Result<std::vector<std::string>> read_texts(nf::Config& section, Key const& key)
   return texts;
 }
 
+/// "a, b"
+std::string names_of(std::span<const Key> keys) {
+  std::string names;
+  for (Key const& key : keys) {
+    names += concat(names.empty() ? "" : ", ", key.name);
+  }
+  return names;
+}
+
 Result<std::int64_t> read_integer(nf::Config& section, Key const& key) {
   Result<std::int64_t> value = section.integer(key.name, key.minimum, key.maximum);
-  if (!value.ok() && !key.words.empty()) {
-    return Status(value.status().code(),
-                  concat(std::string(value.status().message()), ", or ", std::string(key.words.front())));
+  if (value.ok() || key.words.empty()) {
+    return value;
   }
-  return value;
+  const std::string small_letters = absl::AsciiStrToLower(section.string_or(key.name, "").value_or(""));
+  const auto meant = std::ranges::find(key.words, small_letters);
+  return Status(value.status().code(),
+                concat(std::string(value.status().message()), ", or ", words_text(key),
+                       meant != key.words.end() ? concat("; did you mean '", *meant, "'?") : std::string()));
+}
+
+/// What may be in place of `null`; empty: it is said elsewhere.
+std::string allowed_in(Key const& key) {
+  switch (key.kind) {
+    case KeyKind::kWord:
+      return words_text(key);
+    case KeyKind::kInteger:
+      return concat("a whole number from ", key.minimum, " to ", key.maximum,
+                    key.words.empty() ? std::string() : concat(", or ", words_text(key)));
+    case KeyKind::kSection:
+      return key.words.empty() ? std::string() : concat(words_text(key), ", or a section with ", names_of(key.keys));
+    default:
+      return {};
+  }
 }
 
 Status check_devices(nf::Config& section, Key const& key) {
@@ -90,16 +121,10 @@ Status check_devices(nf::Config& section, Key const& key) {
                            : section.error(key.name, concat("'", key.name, "': ", std::string(status.message())));
 }
 
-/// "a, b"
-std::string names_of(std::span<const Key> keys) {
-  std::string names;
-  for (Key const& key : keys) {
-    names += concat(names.empty() ? "" : ", ", key.name);
-  }
-  return names;
-}
-
 Status check_value(nf::Config& section, Key const& key) {
+  if (const std::string allowed = section.is_null(key.name) ? allowed_in(key) : std::string(); !allowed.empty()) {
+    return section.error(key.name, concat("'", key.name, "' is null; allowed: ", allowed));
+  }
   switch (key.kind) {
     case KeyKind::kText:
     case KeyKind::kFile:
@@ -129,9 +154,7 @@ Status check_value(nf::Config& section, Key const& key) {
       if (const Result<std::string> word = section.string(key.name); word.ok() && !key.words.empty()) {
         return std::ranges::find(key.words, *word) != key.words.end()
                    ? absl::OkStatus()
-                   : section.error(key.name, concat("'", key.name, "' is '", *word,
-                                                    "'; allowed: ", fmt::format("{}", fmt::join(key.words, ", ")),
-                                                    ", or a section with ", names_of(key.keys)));
+                   : section.error(key.name, concat("'", key.name, "' is '", *word, "'; allowed: ", allowed_in(key)));
       }
       CATENA_ASSIGN_OR_RETURN(nf::Config inner, section.section(key.name));
       Findings findings;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/shared_ports.hpp"
 
+#include "nf/integer.hpp"
+
 #include <catena/core/text.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,8 +42,10 @@ Result<std::optional<nf::Ipv4Prefix>> read_prefix(FileSection& section, string_v
 }
 
 bool read_port(string_view text, std::uint16_t& port) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && end == text.data() + text.size();
+  constexpr std::int64_t kMaxPort = 0xFFFF;
+  const std::optional<std::int64_t> number = nf::parse_integer(text);
+  port = static_cast<std::uint16_t>(number.value_or(0));
+  return number && *number >= 0 && *number <= kMaxPort;
 }
 
 Result<std::optional<io::PortRange>> read_ports(FileSection& section, string_view key) {

@@ -18,6 +18,7 @@
 #include <set>
 #include <sstream>
 
+#include "nf/integer.hpp"
 #include "nf/named_files.hpp"
 
 namespace catena::nf {
@@ -332,13 +333,11 @@ Result<std::string> Config::one_of(std::string_view key, std::vector<std::string
 
 Result<std::int64_t> Config::integer(std::string_view key, std::int64_t minimum, std::int64_t maximum) {
   CATENA_ASSIGN_OR_RETURN(const std::string text, string(key));
-  std::int64_t value = 0;
-  const bool hex = text.starts_with("0x");
-  if (!(hex ? absl::SimpleHexAtoi(text, &value) : absl::SimpleAtoi(text, &value)) || value < minimum ||
-      value > maximum) {
+  const std::optional<std::int64_t> value = parse_integer(text);
+  if (!value || *value < minimum || *value > maximum) {
     return error(key, concat("'", key, "' is '", text, "'; allowed: a whole number from ", minimum, " to ", maximum));
   }
-  return value;
+  return *value;
 }
 
 Result<std::int64_t> Config::integer_or(std::string_view key, std::int64_t fallback, std::int64_t minimum,
