@@ -9,18 +9,33 @@
 #include <catena/core/text.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace catena::io {
 namespace {
 
-/// Waits for the reader of a FIFO, and says so. Below 0: errno says why.
-int open_to_write(std::string const& path) {
-  int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644);
-  if (descriptor < 0 && errno == ENXIO) {
+/// How often is looked whether a FIFO has a reader: an open() that waits for one could not be given up.
+constexpr std::chrono::milliseconds kReaderCheck{20};
+
+/// Waits for the reader of a FIFO, and says so. Below 0: errno says why; ECANCELED: that was given up.
+int open_to_write(std::string const& path, std::stop_token const& give_up) {
+  constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
+  int descriptor = ::open(path.c_str(), kFlags | O_CREAT, 0644);
+  bool has_reader = descriptor >= 0 || errno != ENXIO;
+  if (!has_reader) {
     spdlog::info("waiting for a reader of {}", path);
-    return ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  }
+  while (!has_reader) {
+    if (give_up.stop_requested()) {
+      errno = ECANCELED;
+      return -1;
+    }
+    std::this_thread::sleep_for(kReaderCheck);
+    descriptor = ::open(path.c_str(), kFlags);
+    has_reader = descriptor >= 0 || errno != ENXIO;
   }
   if (descriptor >= 0) {
     ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
@@ -45,12 +60,12 @@ std::string socket_error(std::string const& path) {
              : std::string();
 }
 
-Result<OutputFile> OutputFile::open(std::string const& path) {
+Result<OutputFile> OutputFile::open(std::string const& path, std::stop_token const& give_up) {
   const bool standard = names_standard_output(path);
   if (const std::string error = standard ? std::string() : socket_error(path); !error.empty()) {
     return absl::InvalidArgumentError(error);
   }
-  const int descriptor = standard ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_to_write(path);
+  const int descriptor = standard ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_to_write(path, give_up);
   if (descriptor < 0) {
     const int error = errno;
     return absl::ErrnoToStatus(error, concat(standard ? "standard output" : path, ": cannot be created"));

@@ -8,12 +8,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pcap/pcap.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace catena::io {
@@ -45,6 +48,23 @@ std::unique_ptr<Sink> open_sink(std::string const& path) {
   Result<std::unique_ptr<Sink>> sink = open_pcap_sink(path);
   EXPECT_TRUE(sink.ok()) << sink.status();
   return sink.ok() ? std::move(sink).value() : nullptr;
+}
+
+TEST(OutputFile, a_fifo_is_opened_when_it_has_a_reader_and_not_waited_for_in_vain) {
+  const ScratchFolder folder;
+  const std::string path = folder.path("fifo");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::stop_source give_up;
+  std::thread impatient([&give_up] { give_up.request_stop(); });
+  EXPECT_EQ(OutputFile::open(path, give_up.get_token()).status().code(), absl::StatusCode::kCancelled);
+  impatient.join();
+  std::thread reader([&path] { EXPECT_EQ(read_file(path), Frame({'a', 'b'})); });
+  Result<OutputFile> file = OutputFile::open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(file->is_stream());
+  EXPECT_TRUE(file->write("ab", 2).ok());
+  EXPECT_TRUE(file->close().ok());
+  reader.join();
 }
 
 TEST(SampleCapture, gives_lengths_and_headers_of_the_first_frames) {

@@ -39,9 +39,17 @@ class Port {
   /// Frames that are there, in order: how many of `frames` from the first on. Their slots are the caller's, but where
   /// `slot` is kTooLong.
   virtual std::size_t receive(std::span<SlotFrame> frames) = 0;
+  /// Of a port that others have, too: what arrives from here on may be for this one. Until then it is theirs.
+  virtual void start_receiving() {}
+  /// And no longer, whether or not it began. By who receives, who does so no more: what is still to be received is the
+  /// port's to count, and counters() say the last of what arrived. Often is no harm.
+  virtual void stop_receiving() {}
   /// Offers frames: how many from the first on the port took. Their slots are its own then, which it gives back to the
   /// pool once they are sent.
   virtual std::size_t send(std::span<const SlotFrame> frames) = 0;
+  /// By who sends, who does so no more: what a port that others have, too, took and has not sent by now never leaves,
+  /// and is in counters() as errors. Often is no harm.
+  virtual void stop_sending() {}
   /// A file descriptor that is readable while receive() has frames to give; -1: there is none.
   virtual int readable_when_received() const { return -1; }
   virtual PortCounters counters() const = 0;

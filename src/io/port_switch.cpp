@@ -13,10 +13,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Frames taken from the port at once, and from each chain in its turn.
 constexpr std::size_t kBurst = FrameQueue::kBurst;
-constexpr std::uint32_t kSpinsBeforeYield = 64;
-constexpr std::uint32_t kSpinsBeforeSleep = 4096;
-/// A port that cannot say when it has frames is asked as often as this.
-constexpr std::chrono::microseconds kSleep{50};
 /// How often a port is asked what it could not send.
 constexpr std::chrono::milliseconds kErrorCheck{10};
 /// Whoever ends the thread need not wake it.
@@ -60,20 +56,44 @@ std::unique_lock<std::mutex> PortSwitch::lock_members() const {
 Status PortSwitch::add(Member& member) {
   const auto lock = lock_members();
   for (Member const* other : members_) {
-    if (const std::string text = conflict(member.member(), other->member()); !text.empty()) {
+    const std::string text =
+        other->receiving_ == Member::Receiving::kNoMore ? std::string() : conflict(member.member(), other->member());
+    if (!text.empty()) {
       return absl::AlreadyExistsError(concat(name_, ": ", text));
     }
   }
   member.switch_ = this;
   members_.push_back(&member);
-  make_table();
   return absl::OkStatus();
+}
+
+void PortSwitch::start(Member& member) {
+  const auto lock = lock_members();
+  if (member.receiving_ == Member::Receiving::kNotYet) {
+    member.receiving_ = Member::Receiving::kNow;
+    make_table();
+  }
+}
+
+void PortSwitch::stop(Member& member) {
+  const auto lock = lock_members();
+  left_behind_ += member.receiving_ == Member::Receiving::kNow ? member.in_.size() : 0;
+  member.receiving_ = Member::Receiving::kNoMore;
+  make_table();
+}
+
+void PortSwitch::stop_sending(Member& member) {
+  const auto lock = lock_members();
+  member.tx_errors_ += member.left_.size() + member.out_.size();
+  release_frames(*pool_, member.left_);
+  member.left_.clear();
+  member.out_.release_all();
 }
 
 void PortSwitch::remove(Member& member) {
   const auto lock = lock_members();
   std::erase(members_, &member);
-  left_behind_ += member.in_.size();
+  left_behind_ += member.receiving_ == Member::Receiving::kNow ? member.in_.size() : 0;
   release_frames(*pool_, member.left_);
   make_table();
 }
@@ -81,6 +101,9 @@ void PortSwitch::remove(Member& member) {
 void PortSwitch::make_table() {
   std::vector<TrafficTable::Entry> entries;
   for (std::size_t owner = 0; owner < members_.size(); ++owner) {
+    if (members_[owner]->receiving_ != Member::Receiving::kNow) {
+      continue;
+    }
     for (TrafficMatch const& match : members_[owner]->member_.matches) {
       entries.push_back({match, owner});
     }
@@ -96,17 +119,18 @@ void PortSwitch::wake() {
 }
 
 void PortSwitch::work() {
-  std::uint32_t idle_rounds = 0;
+  PollBackoff backoff;
   while (!is_ending_.load(std::memory_order_relaxed)) {
     while (wanted_by_others_.load() > 0) {
       std::this_thread::yield();
     }
     const Clock::time_point before = Clock::now();
     if (work_once()) {
-      idle_rounds = 0;
+      backoff.found_work();
       busy_ns_ += static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - before).count());
     } else {
-      rest(++idle_rounds);
+      backoff.found_nothing();
+      rest(backoff);
     }
   }
 }
@@ -120,30 +144,27 @@ bool PortSwitch::work_once() {
   return worked;
 }
 
-void PortSwitch::rest(std::uint32_t idle_rounds) {
+void PortSwitch::rest(PollBackoff const& backoff) {
   const int socket = port_->readable_when_received();
-  if (idle_rounds < kSpinsBeforeYield) {
-    return;
-  }
-  if (socket < 0 || idle_rounds < 2 * kSpinsBeforeYield) {
-    if (idle_rounds < kSpinsBeforeSleep) {
-      std::this_thread::yield();
-    } else {
-      std::this_thread::sleep_for(kSleep);
-    }
+  if (socket < 0 || !backoff.should_block()) {
+    backoff.rest();
     return;
   }
   is_asleep_.store(true, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in wake()
-  if (!has_frames_of_members()) {
+  const bool is_stuck = has_frames_of_members();  // or one gave some just now
+  if (!is_stuck) {
     std::array<pollfd, 2> waited{{{socket, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}}};
     ::poll(waited.data(), waited.size(), kWaitMs);
     if ((waited[0].revents & ~POLLIN) != 0) {
-      std::this_thread::sleep_for(kSleep);  // an interface that is down: poll() does not wait
+      std::this_thread::sleep_for(PollBackoff::kShortSleep);  // an interface that is down: poll() does not wait
     }
   }
   is_asleep_.store(false, std::memory_order_relaxed);
   bell_.quiet();
+  if (is_stuck) {
+    backoff.rest();
+  }
 }
 
 bool PortSwitch::has_frames_of_members() {
@@ -237,7 +258,9 @@ SharedPort PortSwitch::view() const {
   view.name = name_;
   view.describe = port_->describe();
   for (Member const* member : members_) {
-    view.members.push_back(member->member());
+    if (member->is_there()) {
+      view.members.push_back(member->member());
+    }
   }
   view.received = received_;
   view.unmatched = unmatched_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/poll_backoff.hpp"
 #include "io/bell.hpp"
 #include "io/frame_queue.hpp"
 #include "io/port.hpp"
@@ -48,9 +49,16 @@ class PortSwitch {
   PortSwitch(PortSwitch const&) = delete;
   PortSwitch& operator=(PortSwitch const&) = delete;
 
-  /// AlreadyExists: another chain has a match which is the same or crosses one of these.
+  /// From here on others may not want the same. AlreadyExists: another chain has a match which is the same or crosses
+  /// one of these.
   Status add(Member& member);
-  /// Frames of the chain that were not sent are gone.
+  /// What arrives from here on may be the chain's.
+  void start(Member& member);
+  /// And no longer; what waits for it is left behind, and the caller's to release. Another may want the same then.
+  void stop(Member& member);
+  /// What the chain has given and was not sent counts as errors.
+  void stop_sending(Member& member);
+  /// After these, if they are called at all.
   void remove(Member& member);
   /// Any thread: a chain has given frames.
   void wake();
@@ -62,7 +70,7 @@ class PortSwitch {
       : name_(std::move(name)), pool_(std::move(pool)), port_(std::move(port)) {}
   void work();
   bool work_once();
-  void rest(std::uint32_t idle_rounds);
+  void rest(PollBackoff const& backoff);
   bool take_in();
   bool send_out(Member& member);
   bool send_left(Member& member);
@@ -112,6 +120,12 @@ class PortSwitch::Member final : public Port {
     out_.release_all();
   }
 
+  void start_receiving() override { switch_->start(*this); }
+  void stop_receiving() override {
+    switch_->stop(*this);
+    in_.release_all();
+  }
+  void stop_sending() override { switch_->stop_sending(*this); }
   std::size_t receive(std::span<SlotFrame> frames) override {
     const std::size_t count = in_.pop(frames);
     if (count == 0) {
@@ -150,15 +164,22 @@ class PortSwitch::Member final : public Port {
     return std::bit_floor(std::min(kMaxWaiting, pool.slots() / 4));
   }
   friend class PortSwitch;
+  /// Of the switch's mutex.
+  enum class Receiving { kNotYet, kNow, kNoMore };
+  /// Whether it has a place at the port that all should see.
+  bool is_there() const {
+    return receiving_ == Receiving::kNow || (receiving_ == Receiving::kNotYet && member_.matches.empty());
+  }
 
   Leave leave_;
   PortMember member_;
   memory::PacketPool* pool_;
   PortSwitch* switch_ = nullptr;  ///< null: it is not at the port yet
+  Receiving receiving_ = Receiving::kNotYet;
   FrameQueue in_;
   FrameQueue out_;
   Bell bell_;
-  // all of the switch's thread
+  // all of the switch's thread, or under its mutex
   std::vector<std::uint16_t> arrived_;  ///< positions in the burst at hand
   std::vector<SlotFrame> left_;         ///< in the switch's slots: those that the port did not take yet
   Counter missed_;

@@ -17,12 +17,14 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "io/sink.hpp"
 #include "io/test_support.hpp"
 
 namespace catena::io {
@@ -41,7 +43,8 @@ struct Wire {
   std::vector<Frame> sent;
   std::size_t room = SIZE_MAX;  ///< frames that the port still takes
   std::size_t failing = 0;      ///< of what it takes next, so many are not sent
-  std::atomic<int> open{0};     ///< ports that are
+  std::atomic<bool> is_removed{false};
+  std::atomic<int> open{0};  ///< ports that are
 
   void arrive(std::vector<Frame> const& frames) {
     const std::lock_guard lock(mutex);
@@ -98,7 +101,9 @@ class WirePort final : public Port {
   PortCounters counters() const override { return {.missed = 5, .sent = sent_, .tx_errors = errors_}; }
   std::uint32_t max_tx_bytes() const override { return 1514; }
   std::string const& interface() const override { return interface_; }
-  Status check_interface() override { return absl::OkStatus(); }
+  Status check_interface() override {
+    return wire_->is_removed ? absl::UnavailableError("interface wire0 was removed") : absl::OkStatus();
+  }
   std::string describe() const override { return "wire"; }
 
  private:
@@ -115,13 +120,22 @@ std::shared_ptr<PortSwitches> switches_on(Wire& wire) {
   });
 }
 
-std::shared_ptr<Port> attach(PortSwitches& switches, memory::PacketPool& pool, std::string chain,
-                             std::vector<TrafficMatch> matches) {
+/// A chain that is not at work yet.
+std::shared_ptr<Port> join(PortSwitches& switches, memory::PacketPool& pool, std::string chain,
+                           std::vector<TrafficMatch> matches) {
   Result<std::shared_ptr<Port>> port = switches.attach("wire", {std::move(chain), std::move(matches)}, pool);
   if (!port.ok()) {
     throw std::runtime_error(port.status().ToString());
   }
   return *std::move(port);
+}
+
+/// One that is.
+std::shared_ptr<Port> attach(PortSwitches& switches, memory::PacketPool& pool, std::string chain,
+                             std::vector<TrafficMatch> matches) {
+  std::shared_ptr<Port> port = join(switches, pool, std::move(chain), std::move(matches));
+  port->start_receiving();
+  return port;
 }
 
 /// A UDP frame to a port, with a number in it.
@@ -385,6 +399,173 @@ TEST(PortSwitch, a_chain_that_leaves_takes_nothing_with_it) {
   EXPECT_EQ(switches->list().front().left_behind, 20U);
   wire.arrive({frame_to(80)});
   EXPECT_EQ(take(*stays, *stays_pool, 1).size(), 1U) << "its traffic goes to who is left";
+}
+
+TEST(PortSwitch, frames_are_a_chains_from_its_start_to_its_stop) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto rest_pool = make_pool();
+  const auto rest = attach(*switches, *rest_pool, "rest", {kAll});
+  const auto web = join(*switches, *pool, "web", {kWeb});
+  const auto names_of = [&switches] {
+    std::vector<std::string> names;
+    const SharedPort port = switches->list().front();
+    for (PortMember const& member : port.members) {
+      names.push_back(member.chain);
+    }
+    return names;
+  };
+  wire.arrive({frame_to(80, 1)});
+  EXPECT_TRUE(testing::same_frames(take(*rest, *rest_pool, 1), {frame_to(80, 1)}));
+  EXPECT_THAT(names_of(), ::testing::ElementsAre("rest"));
+  web->start_receiving();
+  wire.arrive({frame_to(80, 2)});
+  EXPECT_TRUE(testing::same_frames(take(*web, *pool, 1), {frame_to(80, 2)}));
+  EXPECT_THAT(names_of(), ::testing::ElementsAre("rest", "web"));
+  wire.arrive(std::vector<Frame>(7, frame_to(80, 3)));
+  ASSERT_TRUE(comes_true([&] { return switches->list().front().received == 9; }));
+  web->stop_receiving();
+  web->stop_receiving();
+  EXPECT_EQ(switches->list().front().left_behind, 7U);
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+  wire.arrive({frame_to(80, 4)});
+  EXPECT_TRUE(testing::same_frames(take(*rest, *rest_pool, 1), {frame_to(80, 4)}));
+  EXPECT_THAT(names_of(), ::testing::ElementsAre("rest"));
+  web->start_receiving();
+  EXPECT_THAT(names_of(), ::testing::ElementsAre("rest")) << "it ended";
+}
+
+TEST(PortSwitch, a_chain_that_never_started_has_lost_no_frames) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto sender = attach(*switches, *pool, "sender", {});
+  {
+    const auto web = join(*switches, *pool, "web", {kWeb});
+    wire.arrive({frame_to(80), frame_to(80)});
+    ASSERT_TRUE(comes_true([&] { return switches->list().front().received == 2; }));
+  }
+  EXPECT_EQ(switches->list().front().unmatched, 2U);
+  EXPECT_EQ(switches->list().front().left_behind, 0U);
+}
+
+TEST(PortSwitch, every_frame_is_counted_once_whenever_a_chain_ends) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto rest_pool = make_pool();
+  const auto rest = attach(*switches, *rest_pool, "rest", {kNames});
+  std::uint64_t of_chains = 0;
+  std::uint64_t arrived = 0;
+  for (std::uint32_t round = 0; round < 50; ++round) {
+    const auto pool = make_pool();
+    const auto web = attach(*switches, *pool, "web", {kWeb});
+    wire.arrive(std::vector<Frame>(400, frame_to(80)));  // of which 256 may wait
+    ASSERT_TRUE(comes_true([&] { return switches->list().front().received > arrived; }));
+    arrived += 400;
+    of_chains += take(*web, *pool).size();
+    web->stop_receiving();
+    of_chains += web->counters().missed + web->counters().no_slot;
+  }
+  ASSERT_TRUE(comes_true([&] { return switches->list().front().received == arrived; }));
+  const SharedPort port = switches->list().front();
+  EXPECT_EQ(of_chains + port.left_behind + port.unmatched, arrived);
+  EXPECT_GT(of_chains, 0U);
+  EXPECT_GT(port.left_behind, 0U);
+}
+
+TEST(PortSwitch, a_chain_that_has_ended_keeps_nobody_from_its_match) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto ended = attach(*switches, *pool, "ended", {kWeb});
+  ended->stop_receiving();
+  const auto next = attach(*switches, *pool, "next", {kWeb});
+  wire.arrive({frame_to(80)});
+  EXPECT_EQ(take(*next, *pool, 1).size(), 1U);
+}
+
+TEST(PortSwitch, what_a_chain_gave_and_the_port_never_took_are_errors) {
+  Wire wire;
+  wire.room = 5;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  const auto sender = attach(*switches, *pool, "sender", {});
+  const std::size_t taken = send(*sender, *pool, std::vector<Frame>(100, frame_to(1)));
+  ASSERT_TRUE(comes_true([&] { return sender->counters().sent == 5; }));
+  sender->stop_sending();
+  sender->stop_sending();
+  EXPECT_EQ(sender->counters().tx_errors, taken - 5);
+  EXPECT_EQ(pool->free_slots(), pool->slots());
+}
+
+TEST(PortSwitch, a_port_whose_interface_was_removed_is_not_joined) {
+  Wire wire;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool();
+  {
+    const auto web = attach(*switches, *pool, "web", {kWeb});
+    wire.is_removed = true;
+    EXPECT_EQ(switches->attach("wire", {"names", {kNames}}, *pool).status(),
+              absl::UnavailableError("interface wire0 was removed"));
+  }
+  EXPECT_FALSE(switches->attach("wire", {"names", {kNames}}, *pool).ok());
+  EXPECT_TRUE(switches->list().empty()) << "nobody has it";
+  wire.is_removed = false;  // made anew
+  const auto names = attach(*switches, *pool, "names", {kNames});
+  EXPECT_EQ(wire.open, 1);
+}
+
+/// A chain's tx at a shared port.
+std::unique_ptr<Sink> sink_at(std::shared_ptr<PortSwitches> const& switches, memory::PacketPool& pool) {
+  memory::PacketPool* const only = &pool;
+  Result<std::vector<DpdkPort>> ends =
+      open_dpdk_ports({}, {"wire"}, std::span(&only, 1), {switches, false, true, "sender", {}});
+  if (!ends.ok()) {
+    throw std::runtime_error(ends.status().ToString());
+  }
+  return std::move(ends->front().sink);
+}
+
+TEST(PortSwitch, a_sink_waits_for_a_port_that_is_slow_and_loses_nothing) {
+  Wire wire;
+  wire.room = 0;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool(4096);
+  const auto sink = sink_at(switches, *pool);
+  constexpr std::size_t kFrames = 2000;  // 1,024 may wait in the queue, and 256 at the port
+  std::atomic<bool> is_sent{false};
+  std::thread sender([&] {
+    EXPECT_TRUE(testing::send_frames(*sink, *pool, std::vector<Frame>(kFrames, frame_to(1))).ok());
+    is_sent = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_FALSE(is_sent);
+  {
+    const std::lock_guard lock(wire.mutex);
+    wire.room = SIZE_MAX;
+  }
+  sender.join();
+  EXPECT_EQ(testing::count_of(sink->drops(), "tx_full"), 0U);
+  EXPECT_TRUE(comes_true([&] {
+    const std::lock_guard lock(wire.mutex);
+    return wire.sent.size() == kFrames;
+  }));
+}
+
+TEST(PortSwitch, a_sink_gives_a_port_up_that_is_stuck_and_counts_all) {
+  Wire wire;
+  wire.room = 0;
+  const auto switches = switches_on(wire);
+  const auto pool = make_pool(4096);
+  const auto sink = sink_at(switches, *pool);
+  constexpr std::size_t kFrames = 2000;
+  EXPECT_TRUE(testing::send_frames(*sink, *pool, std::vector<Frame>(kFrames, frame_to(1))).ok());
+  EXPECT_GT(testing::count_of(sink->drops(), "tx_full"), 0U);
+  EXPECT_TRUE(sink->finish().ok());
+  EXPECT_EQ(sink->sent(), 0U);
+  EXPECT_EQ(testing::count_of(sink->drops(), "tx_full") + testing::count_of(sink->drops(), "tx_error"), kFrames);
+  EXPECT_EQ(pool->free_slots(), pool->slots());
 }
 
 TEST(PortSwitch, the_port_is_open_as_long_as_a_chain_has_it) {

@@ -29,10 +29,18 @@ Result<std::shared_ptr<Port>> PortSwitches::attach(std::string const& device, Po
         concat("dpdk ", device, ": another chain has the port as '", opened.device, "'; write the same"));
   }
   // of an interface that was removed, and perhaps made anew: its chains let go of it in a moment
-  CATENA_RETURN_IF_ERROR(opened.port->port().check_interface());
-  CATENA_RETURN_IF_ERROR(opened.port->add(*port));  // the first one has no other to cross
-  ++opened.members;
-  return port;
+  Status joined = opened.port->port().check_interface();
+  if (joined.ok()) {
+    joined = opened.port->add(*port);
+  }
+  if (joined.ok()) {
+    ++opened.members;
+    return port;
+  }
+  if (opened.members == 0) {
+    opened_.erase(name);
+  }
+  return joined;
 }
 
 void PortSwitches::detach(std::string const& name, PortSwitch::Member& member) {

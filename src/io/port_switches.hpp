@@ -30,14 +30,16 @@ class PortSwitches : public std::enable_shared_from_this<PortSwitches> {
   PortSwitches(PortSwitches const&) = delete;
   PortSwitches& operator=(PortSwitches const&) = delete;
 
-  /// The chain's own side of the shared port, whose slots are those of `pool`, which must outlive it. What the port
-  /// has counted for all is in list(). Errors:
-  ///   AlreadyExists       a chain that is there has a match which is the same or crosses one of these
+  /// The chain's own side of the shared port, whose slots are those of `pool`, which must outlive it. Nothing arrives
+  /// there before its start_receiving(), or after its stop_receiving(). What the port has counted for all is in list().
+  /// Errors:
+  ///   AlreadyExists       a chain that is there, and has not stopped, has a match which is the same or crosses one of
+  ///                       these
   ///   InvalidArgument     the port is open with other parameters
   ///   ResourceExhausted   no thread, no descriptor, no packet memory
   ///   else                as the port's
   Result<std::shared_ptr<Port>> attach(std::string const& device, PortMember member, memory::PacketPool& pool);
-  /// Those that are open, by name.
+  /// Those that are open, by name, with the chains that receive there, or only send.
   std::vector<SharedPort> list() const;
 
  private:

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -25,8 +26,9 @@ namespace {
 
 /// Frames taken from a port at once.
 constexpr std::uint32_t kBurst = 256;
-/// The sink gives a packet up after so many bursts in a row of which the port took nothing.
-constexpr std::uint32_t kMaxIdleBursts = 1000;
+/// How long the sink waits for a port that takes nothing. It is stuck then, and not waited for until it takes
+/// something. At a slow port that many chains share, this is more than it takes until it is a chain's turn again.
+constexpr std::chrono::seconds kMaxTxWait{1};
 /// Shorter frames stop the queue of some NICs (i40e: 17 bytes), and no Ethernet carries them.
 constexpr std::uint32_t kMinTxBytes = 17;
 /// How often an end looks whether the interfaces of its ports are still there.
@@ -66,6 +68,17 @@ class PortSource final : public Source {
   PortSource(std::vector<std::shared_ptr<Port>> ports, LiveClock clock) : ports_(std::move(ports)), clock_(clock) {
     for (auto const& port : ports_) {
       watches_.emplace_back(port->interface());
+    }
+  }
+
+  void start() override {
+    for (auto const& port : ports_) {
+      port->start_receiving();
+    }
+  }
+  void stop() override {
+    for (auto const& port : ports_) {
+      port->stop_receiving();
     }
   }
 
@@ -180,15 +193,13 @@ class TxPort {
   void transmit(memory::PacketPool& pool) {
     const std::span<const SlotFrame> frames = std::span(waiting_).first(std::exchange(waiting_count_, 0));
     std::size_t taken = 0;
-    std::uint32_t idle_bursts = 0;
-    while (taken < frames.size() && idle_bursts < kMaxIdleBursts) {
+    while (taken < frames.size()) {
       const std::size_t step = port_->send(frames.subspan(taken));
       taken += step;
       if (step != 0) {
-        idle_bursts = 0;
-      } else {
-        ++idle_bursts;
-        std::this_thread::yield();
+        idle_since_.reset();
+      } else if (!may_wait()) {
+        break;
       }
     }
     const auto parts_taken = static_cast<std::size_t>(
@@ -218,7 +229,19 @@ class TxPort {
   std::uint64_t errors() const { return std::min(accepted(), port_->counters().tx_errors); }
 
  private:
+  /// After the port took nothing: yields once, or says that it is stuck.
+  bool may_wait() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - idle_since_.value_or(now) >= kMaxTxWait) {
+      return false;
+    }
+    idle_since_ = idle_since_.value_or(now);
+    std::this_thread::yield();
+    return true;
+  }
+
   std::shared_ptr<Port> port_;
+  std::optional<std::chrono::steady_clock::time_point> idle_since_;  ///< none: it took something when last asked
   /// A unit, and what fragments of its packets add (add_fragments() leaves room for the rest of the unit).
   std::array<SlotFrame, 2 * memory::kMaxUnitPackets> waiting_{};
   std::size_t waiting_count_ = 0;
@@ -273,6 +296,9 @@ class PortSink final : public Sink {
     while (std::chrono::steady_clock::now() < deadline &&
            !std::all_of(ports_.begin(), ports_.end(), [](TxPort const& port) { return port.is_drained(); })) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    for (auto const& port : handles_) {
+      port->stop_sending();
     }
     return absl::OkStatus();
   }

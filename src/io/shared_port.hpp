@@ -25,7 +25,7 @@ struct SharedPort {
   std::vector<PortMember> members;
   std::uint64_t received = 0;     ///< frames that came from the port, `unmatched` and `too_long` included
   std::uint64_t unmatched = 0;    ///< frames that no chain wants, and which were dropped
-  std::uint64_t left_behind = 0;  ///< of chains that ended before they took them
+  std::uint64_t left_behind = 0;  ///< of chains that ended before they took them; not in the counts of those
   std::uint64_t too_long = 0;     ///< longer than packet::kMaxFrameBytes, and dropped
   PortCounters port;              ///< of the port itself; what is missed there is nobody's and everybody's
   std::uint64_t busy_ns = 0;      ///< what its thread worked, looking for frames in vain left out

@@ -28,7 +28,8 @@ class Sink {
   /// longer (packet/fragments.hpp), and releases all its slots (to the pool, or to the driver that now owns them), also
   /// where it fails. Counts what could not be sent. An error ends the run.
   virtual Status send(memory::PacketPool& pool, memory::Unit& unit) = 0;
-  /// Writes out what is buffered. DataLoss, with the file, if that fails.
+  /// After the last send(): writes out what is buffered, and gives a port a moment to send what it has; what a shared
+  /// port has then not sent is a drop. DataLoss, with the file, if that fails.
   virtual Status finish() = 0;
   /// By any thread. While packets are sent the counts are of about the same moment.
   virtual SinkCounts counts() const = 0;
@@ -55,9 +56,9 @@ std::unique_ptr<Sink> make_null_sink();
 /// "net_af_packet0,iface=veth0", "0000:03:00.0"). Started with one queue each way, promiscuous; the port is closed with
 /// the second of its ends. `pool` must outlive them, and the packets that the sink sends must be of that pool.
 /// Source drops: "too_long" (above kMaxFrameBytes), "backlog_full" (the driver's queue was full), "no_slot" (the driver
-/// found no slot), "rx_error". Sink drops: "tx_full" (the driver took nothing for a while), "too_short", "too_long"
-/// (for the interface's MTU), "tx_error" (taken, but not sent), "no_slot" (no free slot for the
-/// fragments of a packet). Errors:
+/// found no slot), "rx_error". Sink drops: "tx_full" (the port took nothing for a second, or since), "too_short",
+/// "too_long" (for the interface's MTU), "tx_error" (taken, but not sent), "no_slot" (no free slot for the fragments of
+/// a packet). Errors:
 ///   NotFound            no driver takes the string, or the device has no port
 ///   FailedPrecondition  a PCI device needs what the EAL was not started with
 ///   AlreadyExists       the device is open

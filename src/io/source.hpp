@@ -31,6 +31,10 @@ struct SourceCounts {
 class Source {
  public:
   virtual ~Source() = default;
+  /// The run begins: what arrives at a shared port from here on is its. By any thread, before the first receive().
+  virtual void start() {}
+  /// receive() is not called again, and counts() are final for a shared port. Often is no harm.
+  virtual void stop() {}
   /// Fills `unit` (empty, without slots) with up to pool.unit_packets() packets in arrival order, taking slots from
   /// `pool`; unit.count says how many. Every frame that the source sees has a number, also one that it drops:
   /// `next_index` is that of the next frame, and receive() moves it past the last one that it saw. Each packet is

@@ -68,6 +68,7 @@ Progress RxStage::receive(bool& is_full) {
     *stop_ = true;  // other sources of the chain must not go on without this one's packets
   }
   if (stop_->load(std::memory_order_relaxed) || source_->finished()) {
+    source_->stop();
     out_.close();
     return Progress::kFinished;
   }

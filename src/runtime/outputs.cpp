@@ -10,10 +10,10 @@
 namespace catena::runtime {
 namespace {
 
-Result<std::optional<io::OutputFile>> open_file(std::string const& path) {
+Result<std::optional<io::OutputFile>> open_file(std::string const& path, std::stop_token const& give_up) {
   std::optional<io::OutputFile> file;
   if (!path.empty()) {
-    CATENA_ASSIGN_OR_RETURN(file, io::OutputFile::open(path));
+    CATENA_ASSIGN_OR_RETURN(file, io::OutputFile::open(path, give_up));
   }
   return file;
 }
@@ -21,7 +21,8 @@ Result<std::optional<io::OutputFile>> open_file(std::string const& path) {
 }  // namespace
 
 Result<Outputs> Outputs::open(chain::ChainConfig const& config, chain::RunOptions const& options,
-                              std::unique_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs) {
+                              std::unique_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
+                              std::stop_token const& give_up) {
   Outputs outputs;
   outputs.sink_ = std::move(sink);
   std::optional<io::OutputFile> tx;
@@ -30,11 +31,11 @@ Result<Outputs> Outputs::open(chain::ChainConfig const& config, chain::RunOption
       return absl::FailedPreconditionError(
           "tx: standard output is a terminal; send the capture to a file or a program, as `| tcpdump -r -`");
     }
-    CATENA_ASSIGN_OR_RETURN(tx, open_file(config.tx.target));
+    CATENA_ASSIGN_OR_RETURN(tx, open_file(config.tx.target, give_up));
   }
-  CATENA_ASSIGN_OR_RETURN(std::optional<io::OutputFile> record, open_file(options.record_path));
-  CATENA_ASSIGN_OR_RETURN(std::optional<io::OutputFile> eve, open_file(options.eve_path));
-  CATENA_ASSIGN_OR_RETURN(outputs.trace_, open_file(options.trace_path));
+  CATENA_ASSIGN_OR_RETURN(std::optional<io::OutputFile> record, open_file(options.record_path, give_up));
+  CATENA_ASSIGN_OR_RETURN(std::optional<io::OutputFile> eve, open_file(options.eve_path, give_up));
+  CATENA_ASSIGN_OR_RETURN(outputs.trace_, open_file(options.trace_path, give_up));
   for (std::optional<io::OutputFile>* file : {&tx, &record, &eve, &outputs.trace_}) {
     CATENA_RETURN_IF_ERROR(file->has_value() ? (*file)->start() : absl::OkStatus());
   }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 
 namespace catena::runtime {
@@ -19,9 +20,11 @@ namespace catena::runtime {
 class Outputs {
  public:
   /// `sink`: of open_ends(); null: a capture is opened. `nfs`: of the chain, which outlive this. Errors: what the
-  /// system says where a file cannot be created; FailedPrecondition for a capture to a terminal.
+  /// system says where a file cannot be created; FailedPrecondition for a capture to a terminal; Cancelled where
+  /// `give_up` ended the wait for the reader of a FIFO.
   static Result<Outputs> open(chain::ChainConfig const& config, chain::RunOptions const& options,
-                              std::unique_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs);
+                              std::unique_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
+                              std::stop_token const& give_up);
 
   io::Sink& sink() const { return *sink_; }
   /// Null where no lines are wanted.

@@ -22,7 +22,7 @@
 namespace catena::runtime {
 
 Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& run_options,
-                                                 nf::Registry const& registry) {
+                                                 nf::Registry const& registry, std::stop_token give_up) {
   chain::RunOptions options = run_options;
   std::unique_ptr<Session> session(new Session());
   session->config_ = std::move(config);
@@ -46,7 +46,7 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   CATENA_RETURN_IF_ERROR(session->make_sharing(options));
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options));
-  CATENA_RETURN_IF_ERROR(session->make_stages(options));
+  CATENA_RETURN_IF_ERROR(session->make_stages(options, std::move(give_up)));
   session->register_counts();
   return session;
 }
@@ -398,7 +398,7 @@ void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view 
   stages_.push_back(std::move(stage));
 }
 
-Status Session::make_stages(chain::RunOptions const& options) {
+Status Session::make_stages(chain::RunOptions const& options, std::stop_token give_up) {
   if (!options.record_path.empty() || !options.eve_path.empty()) {
     lines_.emplace(pools_.front()->arena());
   }
@@ -423,7 +423,7 @@ Status Session::make_stages(chain::RunOptions const& options) {
   for (nf::Instance* instance : first_instances()) {
     nfs.push_back(instance);
   }
-  CATENA_ASSIGN_OR_RETURN(outputs_, Outputs::open(config_, options, std::move(sink_), std::move(nfs)));
+  CATENA_ASSIGN_OR_RETURN(outputs_, Outputs::open(config_, options, std::move(sink_), std::move(nfs), give_up));
   add_tx(lines);
   if (has_own_ends_) {
     group_by_shard();

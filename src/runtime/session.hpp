@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,21 +31,24 @@
 namespace catena::runtime {
 
 /// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
-/// Call order: create() -> run() once. stop(), progress(), report() and counts() may be called from any thread while it
-/// runs.
+/// Call order: create() -> start() if need be -> run() once. stop(), progress(), report() and counts() may be called
+/// from any thread while it runs.
 class Session {
  public:
   /// Errors: as load_chain() and the NFs' create(); Unavailable where the asked-for device is missing; NotFound for an
   /// unknown NF type (with its position); as check_files(), and what the system says where an output cannot be created.
-  /// A session that cannot be made has changed no file: outputs are opened after everything else.
+  /// A session that cannot be made has changed no file: outputs are opened after everything else. Waits for the readers
+  /// of outputs that are FIFOs; Cancelled where `give_up` ends that.
   static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, chain::RunOptions const& options,
-                                                 nf::Registry const& registry);
+                                                 nf::Registry const& registry, std::stop_token give_up = {});
   ~Session();
 
   /// What a user should know before packets run: device, placements, NFs' start reports. Loud lines first.
   std::vector<std::string> start_report() const;
   /// What moves between host and device, of several the first; nothing where there is no device.
   std::optional<plan::Plan> plan() const;
+  /// What arrives at shared ports from here on is this chain's. run() begins with it where nobody did before.
+  void start();
   /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report(). Whatever
   /// became of the run, outputs have what came to them when it returns; DataLoss where that fails.
   Status run();
@@ -113,7 +117,7 @@ class Session {
   GpuSharing::Traffic traffic() const;
   Status start_nfs(chain::RunOptions const& options);
   Status open_ends(chain::RunOptions const& options);
-  Status make_stages(chain::RunOptions const& options);
+  Status make_stages(chain::RunOptions const& options, std::stop_token give_up);
   void add_rx(LineBook* lines);
   Status add_nf_stages(Section& section, LineBook* lines);
   Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);

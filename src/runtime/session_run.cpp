@@ -110,13 +110,23 @@ void Session::register_counts() {
   }
 }
 
+void Session::start() {
+  for (auto const& source : sources_) {
+    source->start();
+  }
+}
+
 Status Session::run() {
   began_ns_ = now_ns();
+  start();
   Status status;
   {
     const RecoveryRun recovery(recovery_.get());
     const SharingRun sharing(sharing_.get(), [this] { return traffic(); });
     status = run_stages();
+  }
+  for (auto const& source : sources_) {
+    source->stop();  // where another stage's error ended the run
   }
   ended_ns_ = now_ns();
   has_ended_ = true;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 namespace catena::runtime {
 namespace {
@@ -48,6 +49,42 @@ TEST(Session, counters_of_a_port_that_runs_on_are_read_at_one_moment) {
                                   << " dropped";
   EXPECT_EQ(report.sent, 1000U);
   EXPECT_GT(report.dropped(), 0U);
+}
+
+/// Says what it is told of the run.
+class ToldPort final : public io::Source {
+ public:
+  ToldPort(std::vector<std::string>& told, bool fails) : told_(&told), fails_(fails) {}
+  void start() override { told_->push_back("start"); }
+  void stop() override { told_->push_back("stop"); }
+  Status receive(memory::PacketPool& /*pool*/, memory::Unit& /*unit*/, std::uint64_t& /*next_index*/,
+                 bool& /*starved*/) override {
+    told_->push_back("receive");
+    return fails_ ? absl::UnavailableError("gone") : absl::OkStatus();
+  }
+  bool finished() const override { return told_->back() == "receive"; }
+  io::SourceCounts counts() const override { return {}; }
+  std::string describe() const override { return "told"; }
+
+ private:
+  std::vector<std::string>* told_;
+  bool fails_;
+};
+
+TEST(Session, a_source_is_told_when_the_run_begins_and_ends) {
+  for (const bool fails : {false, true}) {
+    std::vector<std::string> told;
+    chain::RunOptions options;
+    options.make_source = [&] { return std::make_unique<ToldPort>(told, fails); };
+    auto chain = Session::create(config_of("{generator: {}}", "null"), options, nf::Registry());
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    EXPECT_TRUE(told.empty()) << "packets until here are others'";
+    EXPECT_EQ((*chain)->run().ok(), !fails);
+    ASSERT_GE(told.size(), 3U);
+    EXPECT_EQ(told[0], "start");
+    EXPECT_EQ(told[1], "receive");
+    EXPECT_EQ(told[2], "stop");
+  }
 }
 
 TEST(Session, progress_counts_as_sent_what_the_port_took) {

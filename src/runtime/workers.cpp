@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/workers.hpp"
 
+#include "core/poll_backoff.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <poll.h>
@@ -20,12 +22,6 @@
 namespace catena::runtime {
 namespace {
 
-constexpr std::uint32_t kSpinsBeforeYield = 64;
-constexpr std::uint32_t kSpinsBeforeSleep = 4096;
-constexpr std::chrono::microseconds kSleep{50};
-/// After so many of these in a row nothing is expected soon: longer sleeps cost an idle run next to nothing.
-constexpr std::uint32_t kShortSleeps = 200;
-constexpr std::chrono::microseconds kLongSleep{500};
 /// Where sockets say that packets are there, a worker waits for them this long before it inspects the rest of the run.
 constexpr int kSocketWaitMs = 10;
 
@@ -148,19 +144,17 @@ class Workers {
 
   void work(std::size_t worker) {
     pin(worker);
-    std::uint32_t idle_rounds = 0;
+    PollBackoff backoff;
     Clock::time_point balanced = Clock::now();
     while (left_.load(std::memory_order_acquire) > 0 && !failed_.load(std::memory_order_acquire)) {
       if (is_pausing_.load(std::memory_order_acquire)) {
         all_wait_.arrive_and_wait();
       }
-      idle_rounds = poll(groups_[worker]) ? 0 : idle_rounds + 1;
-      if (idle_rounds > kSpinsBeforeYield && !sockets_.empty()) {
-        wait_for_packets();
-      } else if (idle_rounds > kSpinsBeforeSleep) {
-        std::this_thread::sleep_for(idle_rounds > kSpinsBeforeSleep + kShortSleeps ? kLongSleep : kSleep);
-      } else if (idle_rounds > kSpinsBeforeYield) {
-        std::this_thread::yield();
+      if (poll(groups_[worker])) {
+        backoff.found_work();
+      } else {
+        backoff.found_nothing();
+        rest(backoff);
       }
       if (worker == 0 && groups_.size() > 1 && groups_.size() < stages_.size()) {
         if (const Clock::time_point now = Clock::now(); now - balanced >= kBalanceEvery) {
@@ -172,6 +166,14 @@ class Workers {
     all_wait_.arrive_and_drop();
   }
 
+  void rest(PollBackoff const& backoff) {
+    if (backoff.should_block() && !sockets_.empty()) {
+      wait_for_packets();
+    } else {
+      backoff.rest();
+    }
+  }
+
   void wait_for_packets() {
     ::poll(sockets_.data(), sockets_.size(), kSocketWaitMs);
     for (pollfd const& socket : sockets_) {
@@ -180,7 +182,7 @@ class Workers {
         int error = 0;
         socklen_t bytes = sizeof error;
         getsockopt(socket.fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
-        std::this_thread::sleep_for(kLongSleep);
+        std::this_thread::sleep_for(PollBackoff::kLongSleep);
       }
     }
   }

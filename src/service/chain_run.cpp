@@ -11,8 +11,8 @@
 
 #include <condition_variable>
 #include <exception>
-#include <future>
 #include <mutex>
+#include <stop_token>
 #include <utility>
 
 namespace catena::service {
@@ -44,6 +44,8 @@ struct ChainRun::Shared {
   Status status;  ///< of the run
   runtime::Report last_report;
   metrics::Snapshot last_counts;
+  std::stop_source give_up;  ///< of what the making of the session waits for
+  bool is_made = false;      ///< or could not be
   bool may_run = false;
   bool is_stopped = false;
   bool abandoned_device = false;
@@ -64,6 +66,23 @@ struct ChainRun::Shared {
       spdlog::info("{}: {}, received {}, sent {}, dropped {}", name, to_string(state), last_report.received,
                    last_report.sent, last_report.dropped());
     }
+  }
+
+  Status stopped() const {
+    return absl::CancelledError(concat("chain '", name, "' was stopped while it was being started"));
+  }
+
+  /// In the chain's thread.
+  void made(Result<std::unique_ptr<Session>> created) {
+    const std::lock_guard lock(mutex);
+    is_made = true;
+    if (created.ok()) {
+      session = *std::move(created);
+    } else {
+      status = is_stopped ? absl::OkStatus() : created.status();
+      state = is_stopped ? ChainState::kStopped : ChainState::kFailed;
+    }
+    changed.notify_all();
   }
 
   /// In the chain's thread, when the session is there.
@@ -115,10 +134,11 @@ struct ChainRun::Shared {
 namespace {
 
 Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain::RunOptions const& options,
-                                                Caller const& caller, nf::Registry const& registry) {
+                                                Caller const& caller, nf::Registry const& registry,
+                                                std::stop_token give_up) {
   try {
     CATENA_RETURN_IF_ERROR(take_rights_of(caller));
-    return Session::create(std::move(config), options, registry);
+    return Session::create(std::move(config), options, registry, std::move(give_up));
   } catch (std::exception const& error) {
     return absl::ResourceExhaustedError(error.what());
   }
@@ -126,35 +146,19 @@ Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain
 
 }  // namespace
 
-Result<std::unique_ptr<ChainRun>> ChainRun::create(chain::ChainConfig config, chain::RunOptions options, Caller caller,
-                                                   nf::Registry const& registry) {
-  std::unique_ptr<ChainRun> run(new ChainRun());
-  run->shared_ = std::make_shared<Shared>();
-  run->shared_->name = config.name;
-  std::promise<Status> created;
-  std::future<Status> is_created = created.get_future();
-  run->thread_ = std::thread([shared = run->shared_, created = std::move(created), config = std::move(config),
-                              options = std::move(options), caller = std::move(caller), &registry]() mutable {
-    Result<std::unique_ptr<Session>> session = create_session(std::move(config), options, caller, registry);
-    if (!session.ok()) {
-      created.set_value(std::move(session).status());
-      return;
+ChainRun::ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry)
+    : shared_(std::make_shared<Shared>()) {
+  shared_->name = config.name;
+  thread_ = std::thread([shared = shared_, config = std::move(config), options = std::move(options),
+                         caller = std::move(caller), &registry]() mutable {
+    shared->made(create_session(std::move(config), options, caller, registry, shared->give_up.get_token()));
+    if (shared->session != nullptr) {
+      shared->run();
     }
-    shared->session = *std::move(session);
-    created.set_value(absl::OkStatus());
-    shared->run();
   });
-  if (Status status = is_created.get(); !status.ok()) {
-    run->thread_.join();
-    return status;
-  }
-  return run;
 }
 
 ChainRun::~ChainRun() {
-  if (!thread_.joinable()) {
-    return;  // it was not created
-  }
   stop();
   constexpr std::chrono::seconds kLimit{10};
   if (wait(kLimit)) {
@@ -164,16 +168,28 @@ ChainRun::~ChainRun() {
   }
 }
 
-void ChainRun::start() {
+Status ChainRun::wait_made() {
+  std::unique_lock lock(shared_->mutex);
+  shared_->changed.wait(lock, [this] { return shared_->is_made; });
+  return shared_->is_stopped ? shared_->stopped() : shared_->status;
+}
+
+Status ChainRun::start() {
   const std::lock_guard lock(shared_->mutex);
+  if (shared_->is_stopped) {
+    return shared_->stopped();
+  }
+  shared_->session->start();  // what arrives from here on is the chain's, though its thread takes a moment to run
   shared_->may_run = true;
   shared_->state = ChainState::kRunning;
   shared_->changed.notify_all();
+  return absl::OkStatus();
 }
 
 void ChainRun::stop() {
   const std::lock_guard lock(shared_->mutex);
   shared_->is_stopped = true;
+  shared_->give_up.request_stop();
   if (shared_->session != nullptr) {
     shared_->session->stop();
   }

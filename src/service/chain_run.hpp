@@ -27,21 +27,24 @@ inline constexpr ChainState kChainStates[] = {ChainState::kStarting, ChainState:
                                               ChainState::kFinished, ChainState::kFailed};
 
 /// A chain that a service runs: a session, and the thread that makes it, runs it and ends it with the rights of the one
-/// who applied the chain. Call order: create() -> start() -> stop() -> wait(). Thread rule: any thread.
+/// who applied the chain. Call order: constructor -> wait_made() -> start() -> stop() -> wait(). Thread rule: any
+/// thread.
 class ChainRun {
  public:
-  /// Returns when the chain is ready to run; it then holds its ports and outputs. `registry` must outlive it.
-  /// Errors: as Session::create() with the rights of `caller`; as take_rights_of().
-  static Result<std::unique_ptr<ChainRun>> create(chain::ChainConfig config, chain::RunOptions options, Caller caller,
-                                                  nf::Registry const& registry);
+  /// Begins to make the chain. `registry` must outlive it.
+  ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry);
   /// Stops it and waits for its end; after 10 seconds its thread is left behind.
   ~ChainRun();
   ChainRun(ChainRun const&) = delete;
   ChainRun& operator=(ChainRun const&) = delete;
 
-  /// Packets run from now on.
-  void start();
-  /// rx takes no more packets; what is inside is finished.
+  /// Returns when the chain is ready to run, and holds its ports and outputs, or never will be.
+  /// Errors: as Session::create() with the rights of `caller`; as take_rights_of(); Cancelled where it was stopped.
+  Status wait_made();
+  /// Packets run from now on. After wait_made(); Cancelled, and none do, where it was stopped.
+  Status start();
+  /// rx takes no more packets; what is inside is finished. One that is being made waits for nobody any more, and does
+  /// not start.
   void stop();
   /// Whether it has ended after at most `limit`, with ports and outputs closed.
   bool wait(std::chrono::milliseconds limit);
@@ -57,7 +60,6 @@ class ChainRun {
 
  private:
   struct Shared;
-  ChainRun() = default;
 
   std::shared_ptr<Shared> shared_;  ///< with the thread, which may outlive this
   std::thread thread_;

@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <string>
@@ -39,13 +40,20 @@ nf::Registry const& nfs() {
   return kRegistry;
 }
 
+/// One that is ready to run.
+Result<std::unique_ptr<ChainRun>> made(chain::ChainConfig config, chain::RunOptions const& options = {}) {
+  auto run = std::make_unique<ChainRun>(std::move(config), options, own_user(), nfs());
+  CATENA_RETURN_IF_ERROR(run->wait_made());
+  return run;
+}
+
 TEST(ChainRun, no_packets_run_before_it_is_started) {
-  auto run = ChainRun::create(firewall_chain("{generator: {count: 100}}"), {}, own_user(), nfs());
+  auto run = made(firewall_chain("{generator: {count: 100}}"));
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_FALSE((*run)->wait(50ms));
   EXPECT_EQ((*run)->state(), ChainState::kStarting);
   EXPECT_EQ((*run)->report().received, 0U);
-  (*run)->start();
+  ASSERT_TRUE((*run)->start().ok());
   ASSERT_TRUE((*run)->wait(kSoon));
   EXPECT_EQ((*run)->state(), ChainState::kFinished);
   EXPECT_EQ((*run)->report().received, 100U);
@@ -53,7 +61,7 @@ TEST(ChainRun, no_packets_run_before_it_is_started) {
 }
 
 TEST(ChainRun, one_that_was_never_started_ends_too) {
-  auto run = ChainRun::create(firewall_chain("{generator: {}}"), {}, own_user(), nfs());
+  auto run = made(firewall_chain("{generator: {}}"));
   ASSERT_TRUE(run.ok()) << run.status();
   (*run)->stop();
   ASSERT_TRUE((*run)->wait(kSoon));
@@ -62,9 +70,9 @@ TEST(ChainRun, one_that_was_never_started_ends_too) {
 }
 
 TEST(ChainRun, what_is_inside_is_finished_when_it_is_stopped) {
-  auto run = ChainRun::create(firewall_chain("{generator: {}}"), {}, own_user(), nfs());
+  auto run = made(firewall_chain("{generator: {}}"));
   ASSERT_TRUE(run.ok()) << run.status();
-  (*run)->start();
+  ASSERT_TRUE((*run)->start().ok());
   while ((*run)->report().received < 1000) {
     std::this_thread::sleep_for(1ms);
   }
@@ -76,10 +84,27 @@ TEST(ChainRun, what_is_inside_is_finished_when_it_is_stopped) {
   EXPECT_GE((*run)->report().received, 1000U);
 }
 
+TEST(ChainRun, one_that_waits_for_a_reader_can_be_stopped) {
+  const nf::testing::ScratchFolder folder;
+  chain::RunOptions options;
+  options.record_path = folder.path("fifo");
+  ASSERT_EQ(::mkfifo(options.record_path.c_str(), 0600), 0);
+  ChainRun run(firewall_chain("{generator: {}}"), options, own_user(), nfs());
+  std::thread waiting([&run] { EXPECT_EQ(run.wait_made().code(), absl::StatusCode::kCancelled); });
+  EXPECT_FALSE(run.wait(50ms));
+  EXPECT_EQ(run.state(), ChainState::kStarting);
+  run.stop();
+  waiting.join();
+  EXPECT_TRUE(run.wait(kSoon));
+  EXPECT_EQ(run.state(), ChainState::kStopped);
+  EXPECT_EQ(run.start().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(run.state(), ChainState::kStopped);
+}
+
 TEST(ChainRun, what_keeps_a_session_from_being_made_is_said) {
   chain::ChainConfig config = firewall_chain("{generator: {}}");
   config.nfs.front().type = "firewal";
-  const auto run = ChainRun::create(std::move(config), {}, own_user(), nfs());
+  const auto run = made(std::move(config));
   EXPECT_THAT(std::string(run.status().message()), HasSubstr("firewal"));
 }
 
@@ -95,10 +120,10 @@ TEST(ChainRun, a_device_that_hangs_keeps_nobody_waiting) {
     hanging = faulty.get();
     return faulty;
   };
-  auto run = ChainRun::create(firewall_chain("{generator: {rate: 20000}}", "gpu"), options, own_user(), nfs());
+  auto run = made(firewall_chain("{generator: {rate: 20000}}", "gpu"), options);
   ASSERT_TRUE(run.ok()) << run.status();
   hanging->hold_events(true);
-  (*run)->start();
+  ASSERT_TRUE((*run)->start().ok());
   while ((*run)->report().nfs.front().device_error.empty() && (*run)->state() == ChainState::kRunning) {
     std::this_thread::sleep_for(1ms);
   }

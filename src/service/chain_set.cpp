@@ -85,8 +85,8 @@ Status ChainSet::check_resources(Prepared const& prepared) const {
     CATENA_RETURN_IF_ERROR(holds ? check(name, entry.resources) : absl::OkStatus());
   }
   const std::lock_guard lock(claims_mutex_);
-  for (auto const& [name, wanted] : claimed_) {
-    CATENA_RETURN_IF_ERROR(wanted != nullptr ? check(name, wanted->resources) : absl::OkStatus());
+  for (auto const& [name, claimed] : claimed_) {
+    CATENA_RETURN_IF_ERROR(claimed.wanted != nullptr ? check(name, claimed.wanted->resources) : absl::OkStatus());
   }
   return absl::OkStatus();
 }
@@ -122,6 +122,11 @@ Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optiona
   }
   // as it was; if this fails too, the next start of the service says what is wrong with the chain
   const std::lock_guard lock(mutex_);
+  if (old) {
+    chains_[applied.name] = *old;
+  } else {
+    chains_.erase(applied.name);
+  }
   const Status undone = old ? store_.save(old->applied) : store_.remove(applied.name);
   return undone.ok() ? swap.status
                      : Status(swap.status.code(),
@@ -129,47 +134,95 @@ Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optiona
 }
 
 ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old) {
-  const std::shared_ptr<ChainRun> before = old ? old->run : nullptr;
-  const bool ends_first = before != nullptr && !clash(prepared.resources, old->resources, applied.name).empty();
-  const auto end_before = [&] {
-    if (before == nullptr) {
-      return absl::OkStatus();
-    }
-    before->stop();
-    return before->wait(kEndLimit) ? absl::OkStatus() : does_not_end(applied.name);
-  };
-  if (Status ended = ends_first ? end_before() : absl::OkStatus(); !ended.ok()) {
+  Before before{old ? old->run : nullptr};
+  before.ends_first = before.run != nullptr && !clash(prepared.resources, old->resources, applied.name).empty();
+  if (Status ended = before.ends_first ? end(applied.name, *before.run) : absl::OkStatus(); !ended.ok()) {
     return {std::move(ended), false};
   }
+  if (Status ready = set_up(applied, prepared); !ready.ok()) {
+    return {std::move(ready), before.ends_first};
+  }
+  return start_and_swap(applied, std::move(prepared), before);
+}
+
+Status ChainSet::end(std::string const& name, ChainRun& run) {
+  run.stop();
+  return run.wait(kEndLimit) ? absl::OkStatus() : does_not_end(name);
+}
+
+/// Gives the chain what it has of the service.
+Status ChainSet::set_up(Applied const& applied, Prepared& prepared) {
   if (servers_ != nullptr) {
     chain::use_servers(*servers_, applied.name, prepared.options);
   }
   prepared.options.switches = switches_;
-  if (Status shared = share_device(prepared); !shared.ok()) {
-    return {std::move(shared), ends_first};
-  }
-  if (Status allowed = runtime::allow_processes(prepared.config, prepared.options); !allowed.ok()) {
-    return {std::move(allowed), ends_first};
-  }
+  CATENA_RETURN_IF_ERROR(share_device(prepared));
+  CATENA_RETURN_IF_ERROR(runtime::allow_processes(prepared.config, prepared.options));
   if (has_other_rights(applied.caller)) {
     prepared.options.processes.uid = applied.caller.uid;
     prepared.options.processes.gid = applied.caller.gid;
   }
-  Result<std::unique_ptr<ChainRun>> run =
-      ChainRun::create(std::move(prepared.config), std::move(prepared.options), applied.caller, registry_);
-  if (!run.ok()) {
-    spdlog::error("{}: does not start: {}", applied.name, log_line(std::string(run.status().message())));
-    if (ends_first) {
-      put({applied, {}, nullptr, std::string(run.status().message())});
+  return absl::OkStatus();
+}
+
+ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepared, Before const& before) {
+  bool old_is_gone = before.run == nullptr || before.ends_first;
+  const Entry entry{
+      applied,
+      std::move(prepared.resources),
+      std::make_shared<ChainRun>(std::move(prepared.config), std::move(prepared.options), applied.caller, registry_),
+      {}};
+  if (Status announced = announce(entry, old_is_gone); !announced.ok()) {
+    return {std::move(announced), before.ends_first};
+  }
+  Status status = entry.run->wait_made();
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    spdlog::error("{}: does not start: {}", applied.name, log_line(std::string(status.message())));
+    if (before.ends_first) {
+      put({applied, {}, nullptr, std::string(status.message())});
     }
-    return {as_callers(run.status()), ends_first};
+    return {as_callers(status), before.ends_first};
   }
-  if (Status ended = ends_first ? absl::OkStatus() : end_before(); !ended.ok()) {
-    return {std::move(ended), false};
+  if (status.ok() && !old_is_gone) {
+    if (Status ended = end(applied.name, *before.run); !ended.ok()) {
+      return {std::move(ended), false};
+    }
+    old_is_gone = true;
   }
-  (*run)->start();
-  put({applied, std::move(prepared.resources), *std::move(run), {}});
+  if (status.ok()) {
+    status = entry.run->start();
+  }
+  if (!status.ok()) {
+    spdlog::info("{}", std::string(status.message()));
+    return old_is_gone ? given_up(applied, std::move(status)) : Swap{std::move(status), false};
+  }
+  put(entry);
   return {absl::OkStatus(), true};
+}
+
+/// From here on others may stop the run while it starts. `is_seen`: and find it in the list.
+Status ChainSet::announce(Entry const& entry, bool is_seen) {
+  const std::lock_guard lock(mutex_);
+  if (is_ending_) {
+    return absl::UnavailableError("the service is ending");
+  }
+  const std::lock_guard claims(claims_mutex_);
+  claimed_[entry.applied.name].starting = entry.run;
+  if (is_seen) {
+    chains_[entry.applied.name] = entry;
+  }
+  return absl::OkStatus();
+}
+
+/// What becomes of a chain whose start was given up: it is stopped, or if the service ends, starts again with it.
+ChainSet::Swap ChainSet::given_up(Applied applied, Status status) {
+  const std::lock_guard lock(mutex_);
+  applied.is_stopped = !is_ending_;
+  if (const Status saved = store_.save(applied); !saved.ok()) {
+    status = saved;
+  }
+  chains_[applied.name] = {applied, {}, nullptr, {}};
+  return {std::move(status), true};
 }
 
 /// Has the chain's NFs share their device with those of the others, where the service does that.
@@ -210,33 +263,50 @@ Result<ChainSet::Entry> ChainSet::entry_for(std::string const& name, Caller cons
   return found->second;
 }
 
+/// With the mutex, which is free meanwhile: ends a start that another operation on the chain waits for, and waits for
+/// the end of that operation.
+Status ChainSet::give_up_start(std::string const& name, std::unique_lock<std::mutex>& lock) {
+  std::unique_lock claims(claims_mutex_);
+  const auto starting = [&] {
+    const auto claimed = claimed_.find(name);
+    return claimed == claimed_.end() ? nullptr : claimed->second.starting;
+  };
+  std::shared_ptr<ChainRun> run = starting();
+  if (run == nullptr) {
+    return absl::OkStatus();
+  }
+  lock.unlock();
+  run->stop();
+  const bool has_ended = claim_ended_.wait_for(claims, kEndLimit, [&] { return starting() != run; });
+  claims.unlock();
+  run.reset();  // without the mutex: it may take time to end
+  lock.lock();
+  return has_ended ? absl::OkStatus()
+                   : absl::UnavailableError(concat("chain '", name, "' is still being made, and ends after that"));
+}
+
 Status ChainSet::stop(std::string const& name, Caller const& caller) {
   std::unique_lock lock(mutex_);
+  CATENA_RETURN_IF_ERROR(entry_for(name, caller).status());
+  CATENA_RETURN_IF_ERROR(give_up_start(name, lock));
   CATENA_ASSIGN_OR_RETURN(Entry entry, entry_for(name, caller));
   CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, name, nullptr));
   entry.applied.is_stopped = true;
   CATENA_RETURN_IF_ERROR(store_.save(entry.applied));
   chains_[name].applied = entry.applied;
   lock.unlock();
-  if (entry.run != nullptr) {
-    entry.run->stop();
-    return entry.run->wait(kEndLimit) ? absl::OkStatus() : does_not_end(name);
-  }
-  return absl::OkStatus();
+  return entry.run != nullptr ? end(name, *entry.run) : absl::OkStatus();
 }
 
 Status ChainSet::remove(std::string const& name, Caller const& caller) {
   std::unique_lock lock(mutex_);
+  CATENA_RETURN_IF_ERROR(entry_for(name, caller).status());
+  CATENA_RETURN_IF_ERROR(give_up_start(name, lock));
   CATENA_ASSIGN_OR_RETURN(const Entry entry, entry_for(name, caller));
   CATENA_ASSIGN_OR_RETURN(const Claim claim, Claim::take(*this, name, nullptr));
   CATENA_RETURN_IF_ERROR(store_.remove(name));
   lock.unlock();
-  if (entry.run != nullptr) {
-    entry.run->stop();
-    if (!entry.run->wait(kEndLimit)) {
-      return does_not_end(name);
-    }
-  }
+  CATENA_RETURN_IF_ERROR(entry.run != nullptr ? end(name, *entry.run) : absl::OkStatus());
   lock.lock();
   chains_.erase(name);
   spdlog::info("{}: deleted", name);
@@ -268,10 +338,12 @@ ChainView ChainSet::view_of(Entry const& entry) const {
     view.quarantine = servers_->quarantine_of(entry.applied.name);
   }
   if (entry.run != nullptr) {
+    view.state = entry.run->state();
+  }
+  if (entry.run != nullptr && view.state != ChainState::kStarting) {
     view.report = entry.run->report();
     view.counts = entry.run->counts();
     view.error = entry.run->error();
-    view.state = entry.run->state();
     view.report->error = view.error;
   }
   return view;

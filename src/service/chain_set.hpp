@@ -14,6 +14,7 @@
 #include <catena/core/status.hpp>
 
 #include <chrono>
+#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -58,22 +59,25 @@ class ChainSet {
   static constexpr std::size_t kMaxChains = 256;
   static constexpr std::size_t kMaxChainsOfUser = 32;
 
-  /// Starts a chain, or replaces the one of that name. `name`: what the file must call it; empty: any.
+  /// Starts a chain, or replaces the one of that name, and returns when it runs. `name`: what the file must call it;
+  /// empty: any. A chain that is being started is there for all operations, but where an old one runs on meanwhile:
+  /// then that is.
   /// The old chain goes on until the new one has its ports, NFs and outputs. Where both want the same port or output,
   /// it ends after the new one was checked and before that is made.
   ///
   /// Errors, after which the old chain runs as before, if not said otherwise: InvalidArgument for what is wrong with
   /// the file and the options; PermissionDenied where the chain or its tenant is another user's, and for what the
   /// caller may not open; AlreadyExists where another chain has a port or an output that it wants; ResourceExhausted
-  /// where there are as many as may be; Unavailable where the old one does not end; as ChainRun::create() (if the old
-  /// one had ended, the chain is then a failed one).
+  /// where there are as many as may be; Unavailable where the old one does not end; as ChainRun::wait_made() (if the
+  /// old one had ended, the chain is then a failed one); Cancelled where stop(), remove() or end_all() ended the start.
   struct AppliedChain {
     std::string name;
     bool is_new;
   };
   Result<AppliedChain> apply(std::string const& name, std::string const& file, chain::OptionTexts const& options,
                              Caller const& caller);
-  /// Ends a chain, which stays known and is not started again with the service. Unavailable where it does not end.
+  /// Ends a chain, or its start; it stays known and is not started again with the service. Unavailable where it does
+  /// not end.
   Status stop(std::string const& name, Caller const& caller);
   /// Ends and forgets it. As stop().
   Status remove(std::string const& name, Caller const& caller);
@@ -107,6 +111,10 @@ class ChainSet {
   };
   /// A name that one operation has for itself.
   class Claim;
+  struct Claimed {
+    Prepared* wanted = nullptr;                    ///< what the operation wants to have; may be null
+    std::shared_ptr<ChainRun> starting = nullptr;  ///< what it waits for, and others may stop
+  };
 
   std::optional<uid_t> tenant_owner(std::string const& tenant) const;
   Status check_claim(Prepared const& prepared, Caller const& caller) const;
@@ -119,12 +127,24 @@ class ChainSet {
     bool is_done = false;  ///< the old chain is no more, whether or not the new one runs
   };
   Swap make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);
+  /// What a chain that starts takes the place of.
+  struct Before {
+    std::shared_ptr<ChainRun> run;  ///< null: nothing that ran in this service
+    bool ends_first = false;
+  };
+  Swap start_and_swap(Applied const& applied, Prepared prepared, Before const& before);
+  Status set_up(Applied const& applied, Prepared& prepared);
+  Status announce(Entry const& entry, bool is_seen);
+  static Status end(std::string const& name, ChainRun& run);
+  Swap given_up(Applied applied, Status status);
+  Status give_up_start(std::string const& name, std::unique_lock<std::mutex>& lock);
   Status share_device(Prepared& prepared);
   void put(Entry entry);
   void start_again(Applied const& applied);
   bool has_claims() const;
   void remember_finished();
   std::vector<std::shared_ptr<ChainRun>> runs() const;
+  std::vector<std::shared_ptr<ChainRun>> starting_runs() const;
   Result<Entry> entry_for(std::string const& name, Caller const& caller) const;
   ChainView view_of(Entry const& entry) const;
 
@@ -138,8 +158,9 @@ class ChainSet {
   std::map<std::string, std::shared_ptr<share::Division>> divisions_;  ///< of each device, as chains name it
   bool is_ending_ = false;
   std::vector<std::thread> starting_;
-  mutable std::mutex claims_mutex_;           ///< of claimed_; taken after mutex_
-  std::map<std::string, Prepared*> claimed_;  ///< names that an operation has, and what it wants to have (may be null)
+  mutable std::mutex claims_mutex_;         ///< of what follows; taken after mutex_
+  std::map<std::string, Claimed> claimed_;  ///< names that an operation has
+  std::condition_variable claim_ended_;
 };
 
 }  // namespace catena::service

@@ -49,14 +49,14 @@ void ChainSet::start_again(Applied const& applied) {
       const std::lock_guard lock(mutex_);
       CATENA_RETURN_IF_ERROR(check_resources(prepared));
       const std::lock_guard claims(claims_mutex_);
-      claimed_[applied.name] = &prepared;
+      claimed_[applied.name].wanted = &prepared;
     }
     Status status = make_and_swap(applied, prepared, std::nullopt).status;
     const std::lock_guard claims(claims_mutex_);
-    claimed_[applied.name] = nullptr;
+    claimed_[applied.name].wanted = nullptr;
     return status;
   };
-  if (const Status status = start(); !status.ok()) {
+  if (const Status status = start(); !status.ok() && !absl::IsCancelled(status)) {
     spdlog::error("{}: does not start again: {}", applied.name, log_line(std::string(status.message())));
     put({applied, {}, nullptr, std::string(status.message())});
   }
@@ -92,6 +92,17 @@ std::vector<std::shared_ptr<ChainRun>> ChainSet::runs() const {
   return runs;
 }
 
+std::vector<std::shared_ptr<ChainRun>> ChainSet::starting_runs() const {
+  const std::lock_guard lock(claims_mutex_);
+  std::vector<std::shared_ptr<ChainRun>> runs;
+  for (auto const& [name, claimed] : claimed_) {
+    if (claimed.starting != nullptr) {
+      runs.push_back(claimed.starting);
+    }
+  }
+  return runs;
+}
+
 bool ChainSet::end_all(std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   {
@@ -100,6 +111,9 @@ bool ChainSet::end_all(std::chrono::milliseconds limit) {
   }
   remember_finished();
   for (auto const& run : runs()) {
+    run->stop();
+  }
+  for (auto const& run : starting_runs()) {
     run->stop();
   }
   // operations that go on may bring a chain yet

@@ -21,15 +21,17 @@ class ChainSet::Claim {
       return absl::UnavailableError("the service is ending");
     }
     const std::lock_guard lock(set.claims_mutex_);
-    if (!set.claimed_.emplace(name, wanted).second) {
+    if (!set.claimed_.emplace(name, Claimed{wanted}).second) {
       return absl::AbortedError(concat("chain '", name, "' is being changed by another request; try again"));
     }
     return Claim(set, name);
   }
   ~Claim() {
     if (set_ != nullptr) {
+      std::map<std::string, Claimed>::node_type ended;  // destroyed without the mutex: a run takes time to end
       const std::lock_guard lock(set_->claims_mutex_);
-      set_->claimed_.erase(name_);
+      ended = set_->claimed_.extract(name_);
+      set_->claim_ended_.notify_all();
     }
   }
   Claim(Claim&& other) noexcept : set_(std::exchange(other.set_, nullptr)), name_(std::move(other.name_)) {}

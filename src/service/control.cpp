@@ -34,6 +34,7 @@ unsigned http_status(Status const& status) {
     case absl::StatusCode::kNotFound:
       return kNotFound;
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAlreadyExists:
       return 409;

@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`catena serve` and those who use it: chains, the commands, HTTP, metrics, what is remembered."""
 
+import fcntl
 import json
 import os
 import resource
 import signal
 import socket
 import subprocess
+import sys
+import termios
 import unittest
 import urllib.error
 import urllib.request
@@ -21,6 +24,11 @@ def samples_of(text):
     """{(name, labels without le in order): value}"""
     return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value
             for family in text_string_to_metric_families(text) for sample in family.samples}
+
+
+def bytes_in(fifo):
+    """How many bytes wait for who reads there."""
+    return int.from_bytes(fcntl.ioctl(fifo, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 class Chains(ServiceTest):
@@ -98,10 +106,7 @@ class Chains(ServiceTest):
     def test_a_chain_that_waits_for_a_reader_blocks_no_other_and_no_end(self):
         service = self.serve()
         os.mkfifo(self.folder / "fifo")
-        waiting = subprocess.Popen([BIN, "apply", self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"), "--socket",
-                                    service.socket], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(waiting.kill)
-        wait_for(lambda: "waiting for a reader" in service.log())
+        waiting = self.applying(service, self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"))
         status, answer = self.apply(service, str(self.folder / "a.yaml"))
         self.assertEqual(status, 409, answer)
         self.applied(service, self.chain("b"))
@@ -109,6 +114,52 @@ class Chains(ServiceTest):
             self.assertEqual(waiting.wait(LIMIT_S), 0)
             self.assertEqual(len(reader.read(24)), 24)
         self.assertEqual(service.end(), 0)
+
+    def applying(self, service, file):
+        """The program that applies the file, when the chain waits for the reader of its output."""
+        waits = service.log().count("waiting for a reader")
+        program = subprocess.Popen([BIN, "apply", file, "--socket", service.socket], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: [program.kill(), program.communicate()])
+        wait_for(lambda: service.log().count("waiting for a reader") > waits)
+        return program
+
+    def test_a_chain_that_waits_for_a_reader_is_there_and_can_be_stopped(self):
+        service = self.serve()
+        os.mkfifo(self.folder / "fifo")
+        file = self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}")
+        for method, resource, left in (("POST", "/v1/chains/a/stop", ["stopped"]), ("DELETE", "/v1/chains/a", [])):
+            waiting = self.applying(service, file)
+            chains = service.ask("GET", "/v1/chains")[1]["chains"]
+            self.assertEqual([(each["name"], each["state"]) for each in chains], [("a", "starting")])
+            self.assertEqual(service.ask(method, resource)[0], 200)
+            self.assertEqual((waiting.wait(LIMIT_S), "'a' was stopped while it was being started"
+                              in waiting.stderr.read()), (1, True))
+            chains = service.ask("GET", "/v1/chains")[1]["chains"]
+            self.assertEqual([each["state"] for each in chains], left)
+        self.assertEqual(list((self.folder / "state").iterdir()), [])
+
+    def test_who_stops_a_chain_that_is_being_replaced_stops_both(self):
+        service = self.serve()
+        os.mkfifo(self.folder / "fifo")
+        file = self.chain("a")
+        self.applied(service, file)
+        waiting = self.applying(service, self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"))
+        self.assertEqual(self.state(service, "a"), "running")  # the old one
+        status, answer = service.ask("POST", "/v1/chains/a/stop")
+        self.assertEqual((status, answer["state"]), (200, "stopped"))
+        self.assertGreater(answer["rx"]["received_packets"], 0)
+        self.assertEqual(waiting.wait(LIMIT_S), 1)
+
+    def test_a_service_ends_while_a_chain_waits_and_waits_again_with_it(self):
+        service = self.serve()
+        os.mkfifo(self.folder / "fifo")
+        waiting = self.applying(service, self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"))
+        self.assertEqual(service.end(), 0, service.log())
+        self.assertEqual(waiting.wait(LIMIT_S), 1)
+        service = self.serve()
+        with open(self.folder / "fifo", "rb"):
+            wait_for(lambda: self.state(service, "a") == "running")
 
     def test_standard_streams_are_not_for_chains(self):
         service = self.serve()
@@ -310,10 +361,10 @@ class Life(ServiceTest):
         (self.folder / "state" / "a.json").unlink()
         os.mkfifo(self.folder / "fifo")
         service = self.serve()
-        waiting = subprocess.Popen([BIN, "apply", self.chain("a", tx=f"{{pcap: {self.folder}/fifo}}"), "--socket",
-                                    service.socket], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(waiting.wait)
-        wait_for(lambda: "waiting for a reader" in service.log())
+        idle_reader = os.open(self.folder / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, idle_reader)
+        self.applied(service, self.chain("a", rx="{generator: {}}", tx=f"{{pcap: {self.folder}/fifo}}"))
+        wait_for(lambda: bytes_in(idle_reader) > 60_000)  # it cannot write on
         service.send_end(signal.SIGINT)
         wait_for(lambda: service.send_end(signal.SIGTERM) or service.process.poll() is not None, 5)
         self.assertEqual(service.process.poll(), -signal.SIGTERM)

@@ -6,9 +6,11 @@ Needs root and iproute2 for a pair of virtual interfaces; skips with the reason 
 Environment: CATENA_BIN.
 """
 
+import io
 import os
 import socket
 import subprocess
+import threading
 import unittest
 
 from scapy.all import IP, UDP, Dot1Q, Ether, rdpcap
@@ -122,6 +124,65 @@ class SharedPort(ServiceTest):
         self.assertEqual([frame for frame in back if frame in sent[100:]], sent[100:])
         for name in ("acme", "beta"):
             wait_for(lambda name=name: self.service.ask("GET", f"/v1/chains/{name}")[1]["tx"]["sent_packets"] == 100)
+
+    def test_a_chain_takes_frames_from_when_it_runs(self):
+        os.mkfifo(self.folder / "acme.pcap")
+        self.applied(self.service, self.member("rest"))
+        file = self.member("acme", "{dst: 10.1.0.0/16}")
+        applying = threading.Thread(target=self.applied, args=(self.service, file))
+        applying.start()
+        self.addCleanup(applying.join)
+        wait_for(lambda: "waiting for a reader" in self.service.log())
+        self.send(frames(20))
+        wait_for(lambda: self.received("rest") == 20)
+        self.assertEqual(self.port()["chains"], [{"chain": "rest", "match": ["everything else"]}])
+        with open(self.folder / "acme.pcap", "rb") as reader:
+            wait_for(lambda: self.state(self.service, "acme") == "running")
+            self.send(frames(30))
+            wait_for(lambda: self.received("acme") == 30)
+            self.service.ask("POST", "/v1/chains/acme/stop")
+            self.assertEqual(len(rdpcap(io.BytesIO(reader.read()))), 30)
+        self.send(frames(10))
+        wait_for(lambda: self.received("rest") == 30)
+
+    def test_a_chain_that_cannot_start_has_taken_no_frames(self):
+        os.mkfifo(self.folder / "acme.pcap")
+        gone = self.folder / "gone"
+        gone.mkdir()
+        self.applied(self.service, self.member("rest"))
+        answers = []
+        applying = threading.Thread(
+            target=lambda: answers.append(self.apply(self.service, self.member("acme", "{dst: 10.1.0.0/16}"),
+                                                     record=str(gone / "record"))))
+        applying.start()
+        wait_for(lambda: "waiting for a reader" in self.service.log())
+        self.send(frames(20))
+        gone.rmdir()
+        with open(self.folder / "acme.pcap", "rb"):
+            applying.join()
+        self.assertEqual(answers[0][0], 400, answers)
+        wait_for(lambda: self.received("rest") == 20)
+
+    def test_every_frame_is_counted_while_chains_come_and_go(self):
+        self.applied(self.service, self.member("rest"))
+        file = self.member("acme", "{dst: 10.1.0.0/16}")
+        stop = threading.Event()
+        sender = threading.Thread(target=lambda: [self.send(frames(50)) for _ in iter(stop.is_set, True)])
+        sender.start()
+        of_acme = 0
+        for _ in range(5):
+            self.applied(self.service, file)
+            wait_for(lambda: self.received("acme") > 0)
+            of_acme += self.service.ask("POST", "/v1/chains/acme/stop")[1]["rx"]["seen_packets"]
+        stop.set()
+        sender.join()
+
+        def balances():
+            port = self.port()
+            of_rest = self.service.ask("GET", "/v1/chains/rest")[1]["rx"]["seen_packets"]
+            drops = port["drops"]
+            return port["frames"] == of_acme + of_rest + drops["unmatched"] + drops["chain_ended"] + drops["too_long"]
+        wait_for(balances)
 
     def test_matches_that_cross_are_refused_and_one_may_take_the_place_of_its_own(self):
         self.applied(self.service, self.member("acme", "{dst: 10.1.0.0/16}"))
