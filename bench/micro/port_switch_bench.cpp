@@ -153,6 +153,7 @@ void shared_port(benchmark::State& state) {
       return state.SkipWithError(port.status().ToString().c_str());
     }
     ports.push_back(*std::move(port));
+    ports.back()->start_receiving();
   }
   const SharedPort before = switches->list().front();
   std::uint64_t taken = 0;

@@ -7,7 +7,7 @@
 
 #include <catena/core/text.hpp>
 
-#include <absl/strings/match.h>
+#include <absl/strings/ascii.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -88,9 +88,8 @@ Result<std::int64_t> read_integer(nf::Config& section, Key const& key) {
   if (value.ok() || key.words.empty()) {
     return value;
   }
-  const std::string text = section.string_or(key.name, "").value_or("");
-  const auto meant =
-      std::ranges::find_if(key.words, [&text](std::string_view word) { return absl::EqualsIgnoreCase(word, text); });
+  const std::string small_letters = absl::AsciiStrToLower(section.string_or(key.name, "").value_or(""));
+  const auto meant = std::ranges::find(key.words, small_letters);
   return Status(value.status().code(),
                 concat(std::string(value.status().message()), ", or ", words_text(key),
                        meant != key.words.end() ? concat("; did you mean '", *meant, "'?") : std::string()));
@@ -155,8 +154,7 @@ Status check_value(nf::Config& section, Key const& key) {
       if (const Result<std::string> word = section.string(key.name); word.ok() && !key.words.empty()) {
         return std::ranges::find(key.words, *word) != key.words.end()
                    ? absl::OkStatus()
-                   : section.error(key.name, concat("'", key.name, "' is '", *word,
-                                                    "'; allowed: ", allowed_in(key)));
+                   : section.error(key.name, concat("'", key.name, "' is '", *word, "'; allowed: ", allowed_in(key)));
       }
       CATENA_ASSIGN_OR_RETURN(nf::Config inner, section.section(key.name));
       Findings findings;

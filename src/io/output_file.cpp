@@ -24,15 +24,18 @@ constexpr std::chrono::milliseconds kReaderCheck{20};
 int open_to_write(std::string const& path, std::stop_token const& give_up) {
   constexpr int kFlags = O_WRONLY | O_CLOEXEC | O_NONBLOCK;
   int descriptor = ::open(path.c_str(), kFlags | O_CREAT, 0644);
-  if (descriptor < 0 && errno == ENXIO) {
+  bool has_reader = descriptor >= 0 || errno != ENXIO;
+  if (!has_reader) {
     spdlog::info("waiting for a reader of {}", path);
   }
-  while (descriptor < 0 && errno == ENXIO && !give_up.stop_requested()) {
+  while (!has_reader) {
+    if (give_up.stop_requested()) {
+      errno = ECANCELED;
+      return -1;
+    }
     std::this_thread::sleep_for(kReaderCheck);
     descriptor = ::open(path.c_str(), kFlags);
-  }
-  if (descriptor < 0 && errno == ENXIO) {
-    errno = ECANCELED;
+    has_reader = descriptor >= 0 || errno != ENXIO;
   }
   if (descriptor >= 0) {
     ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);

@@ -24,8 +24,8 @@ std::string socket_error(std::string const& path);
 class OutputFile {
  public:
   /// "-", or whatever names_standard_output(), is standard output. A FIFO is opened when it has a reader.
-  /// InvalidArgument for a socket; Cancelled where `give_up` ended the wait for a reader; what the system says where the
-  /// file cannot be created: PermissionDenied, NotFound ...
+  /// InvalidArgument for a socket; Cancelled where `give_up` ended the wait for a reader; what the system says where
+  /// the file cannot be created: PermissionDenied, NotFound ...
   static Result<OutputFile> open(std::string const& path, std::stop_token const& give_up = {});
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;

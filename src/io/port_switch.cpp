@@ -56,9 +56,8 @@ std::unique_lock<std::mutex> PortSwitch::lock_members() const {
 Status PortSwitch::add(Member& member) {
   const auto lock = lock_members();
   for (Member const* other : members_) {
-    const std::string text = other->receiving_ == Member::Receiving::kNoMore
-                                 ? std::string()
-                                 : conflict(member.member(), other->member());
+    const std::string text =
+        other->receiving_ == Member::Receiving::kNoMore ? std::string() : conflict(member.member(), other->member());
     if (!text.empty()) {
       return absl::AlreadyExistsError(concat(name_, ": ", text));
     }
@@ -153,7 +152,8 @@ void PortSwitch::rest(PollBackoff const& backoff) {
   }
   is_asleep_.store(true, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in wake()
-  if (!has_frames_of_members()) {
+  const bool is_stuck = has_frames_of_members();  // or one gave some just now
+  if (!is_stuck) {
     std::array<pollfd, 2> waited{{{socket, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}}};
     ::poll(waited.data(), waited.size(), kWaitMs);
     if ((waited[0].revents & ~POLLIN) != 0) {
@@ -162,6 +162,9 @@ void PortSwitch::rest(PollBackoff const& backoff) {
   }
   is_asleep_.store(false, std::memory_order_relaxed);
   bell_.quiet();
+  if (is_stuck) {
+    backoff.rest();
+  }
 }
 
 bool PortSwitch::has_frames_of_members() {

@@ -44,7 +44,7 @@ struct Wire {
   std::size_t room = SIZE_MAX;  ///< frames that the port still takes
   std::size_t failing = 0;      ///< of what it takes next, so many are not sent
   std::atomic<bool> is_removed{false};
-  std::atomic<int> open{0};     ///< ports that are
+  std::atomic<int> open{0};  ///< ports that are
 
   void arrive(std::vector<Frame> const& frames) {
     const std::lock_guard lock(mutex);
@@ -122,7 +122,7 @@ std::shared_ptr<PortSwitches> switches_on(Wire& wire) {
 
 /// A chain that is not at work yet.
 std::shared_ptr<Port> join(PortSwitches& switches, memory::PacketPool& pool, std::string chain,
-                             std::vector<TrafficMatch> matches) {
+                           std::vector<TrafficMatch> matches) {
   Result<std::shared_ptr<Port>> port = switches.attach("wire", {std::move(chain), std::move(matches)}, pool);
   if (!port.ok()) {
     throw std::runtime_error(port.status().ToString());
@@ -410,7 +410,8 @@ TEST(PortSwitch, frames_are_a_chains_from_its_start_to_its_stop) {
   const auto web = join(*switches, *pool, "web", {kWeb});
   const auto names_of = [&switches] {
     std::vector<std::string> names;
-    for (PortMember const& member : switches->list().front().members) {
+    const SharedPort port = switches->list().front();
+    for (PortMember const& member : port.members) {
       names.push_back(member.chain);
     }
     return names;
@@ -460,6 +461,7 @@ TEST(PortSwitch, every_frame_is_counted_once_whenever_a_chain_ends) {
     const auto pool = make_pool();
     const auto web = attach(*switches, *pool, "web", {kWeb});
     wire.arrive(std::vector<Frame>(400, frame_to(80)));  // of which 256 may wait
+    ASSERT_TRUE(comes_true([&] { return switches->list().front().received > arrived; }));
     arrived += 400;
     of_chains += take(*web, *pool).size();
     web->stop_receiving();
@@ -468,6 +470,8 @@ TEST(PortSwitch, every_frame_is_counted_once_whenever_a_chain_ends) {
   ASSERT_TRUE(comes_true([&] { return switches->list().front().received == arrived; }));
   const SharedPort port = switches->list().front();
   EXPECT_EQ(of_chains + port.left_behind + port.unmatched, arrived);
+  EXPECT_GT(of_chains, 0U);
+  EXPECT_GT(port.left_behind, 0U);
 }
 
 TEST(PortSwitch, a_chain_that_has_ended_keeps_nobody_from_its_match) {

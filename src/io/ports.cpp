@@ -26,8 +26,8 @@ namespace {
 
 /// Frames taken from a port at once.
 constexpr std::uint32_t kBurst = 256;
-/// How long the sink waits for a port that takes nothing. It is stuck then, and not waited for until it takes something.
-/// At a slow port that many chains share, this is more than it takes until it is a chain's turn again.
+/// How long the sink waits for a port that takes nothing. It is stuck then, and not waited for until it takes
+/// something. At a slow port that many chains share, this is more than it takes until it is a chain's turn again.
 constexpr std::chrono::seconds kMaxTxWait{1};
 /// Shorter frames stop the queue of some NICs (i40e: 17 bytes), and no Ethernet carries them.
 constexpr std::uint32_t kMinTxBytes = 17;

@@ -56,9 +56,9 @@ std::unique_ptr<Sink> make_null_sink();
 /// "net_af_packet0,iface=veth0", "0000:03:00.0"). Started with one queue each way, promiscuous; the port is closed with
 /// the second of its ends. `pool` must outlive them, and the packets that the sink sends must be of that pool.
 /// Source drops: "too_long" (above kMaxFrameBytes), "backlog_full" (the driver's queue was full), "no_slot" (the driver
-/// found no slot), "rx_error". Sink drops: "tx_full" (the port took nothing for a second, or since), "too_short", "too_long"
-/// (for the interface's MTU), "tx_error" (taken, but not sent), "no_slot" (no free slot for the
-/// fragments of a packet). Errors:
+/// found no slot), "rx_error". Sink drops: "tx_full" (the port took nothing for a second, or since), "too_short",
+/// "too_long" (for the interface's MTU), "tx_error" (taken, but not sent), "no_slot" (no free slot for the fragments of
+/// a packet). Errors:
 ///   NotFound            no driver takes the string, or the device has no port
 ///   FailedPrecondition  a PCI device needs what the EAL was not started with
 ///   AlreadyExists       the device is open

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/strings/numbers.h>
+#include <absl/strings/string_view.h>
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +13,9 @@ namespace catena::nf {
 /// A whole number as files of ours write it, 53 or 0x35; none: the text is no such number. Any thread.
 inline std::optional<std::int64_t> parse_integer(std::string_view text) {
   std::int64_t value = 0;
-  const bool is_number = text.starts_with("0x") ? absl::SimpleHexAtoi(text, &value) : absl::SimpleAtoi(text, &value);
+  const absl::string_view digits(text.data(), text.size());
+  const bool is_number =
+      text.starts_with("0x") ? absl::SimpleHexAtoi(digits, &value) : absl::SimpleAtoi(digits, &value);
   return is_number ? std::optional(value) : std::nullopt;
 }
 

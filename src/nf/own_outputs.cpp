@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nf/own_outputs.hpp"
 
+#include "core/file_descriptor.hpp"
+#include "core/replace_file.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <absl/strings/ascii.h>
@@ -28,125 +31,65 @@ namespace fs = std::filesystem;
 constexpr mode_t kOwnerOnly = 0600;
 constexpr std::size_t kMaxKeptName = 64;
 
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (number_ >= 0) {
-      ::close(number_);
-    }
-  }
-  int number() const { return number_; }
-  int release() { return std::exchange(number_, -1); }
-
- private:
-  int number_;
-};
-
 Status system_error(std::string_view path, std::string_view what = "") {
   return absl::ErrnoToStatus(errno, concat(path, what.empty() ? "" : ": ", what));
 }
 
-Status write_all(int file, std::span<const std::byte> bytes, std::string const& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written > 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-    } else if (written == 0 || errno != EINTR) {
-      errno = written == 0 ? EIO : errno;
-      return system_error(path);
-    }
-  }
-  return absl::OkStatus();
-}
-
 class File final : public Output {
  public:
-  File(std::string path, Descriptor file) : path_(std::move(path)), file_(std::move(file)) {}
-  Status write(std::span<const std::byte> bytes) override { return write_all(file_.number(), bytes, path_); }
-  Status close() override {
-    const int file = file_.release();
-    return file < 0 || ::close(file) == 0 ? absl::OkStatus() : system_error(path_);
+  File(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
+  Status write(std::span<const std::byte> bytes) override {
+    return write_all(file_.get(), bytes) ? absl::OkStatus() : system_error(path_);
   }
+  Status close() override { return file_.close() ? absl::OkStatus() : system_error(path_); }
 
  private:
   std::string path_;
-  Descriptor file_;
+  FileDescriptor file_;
 };
 
 class Receiver final : public Output {
  public:
-  Receiver(std::string name, Descriptor connected) : name_(std::move(name)), socket_(std::move(connected)) {}
+  Receiver(std::string name, FileDescriptor connected) : name_(std::move(name)), socket_(std::move(connected)) {}
   Status write(std::span<const std::byte> bytes) override {
-    return ::send(socket_.number(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? system_error(name_)
-                                                                                                 : absl::OkStatus();
+    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? system_error(name_)
+                                                                                              : absl::OkStatus();
   }
   Status close() override { return absl::OkStatus(); }
 
  private:
   std::string name_;
-  Descriptor socket_;
+  FileDescriptor socket_;
 };
-
-/// A new name is on the disk when its folder is.
-Status sync_folder(std::string const& folder) {
-  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened.number() < 0) {
-    return system_error(folder, "cannot be opened");
-  }
-  return ::fsync(opened.number()) == 0 ? absl::OkStatus() : system_error(folder, "cannot be brought to the disk");
-}
 
 class Kept final : public Output {
  public:
   /// `lock`: a descriptor with a lock of the whole file behind it; the system lets go of it with the process.
-  Kept(std::string folder, std::string path, Descriptor lock)
-      : folder_(std::move(folder)), path_(std::move(path)), lock_(std::move(lock)) {}
+  Kept(std::string path, FileDescriptor lock) : path_(std::move(path)), lock_(std::move(lock)) {}
 
   Status write(std::span<const std::byte> bytes) override {
     if (bytes.size() > kMaxKeptBytes) {
       return absl::InvalidArgumentError(concat(path_, ": more than ", kMaxKeptBytes, " bytes are to be kept"));
     }
-    const std::string temporary = path_ + ".new";
-    Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwnerOnly));
-    if (file.number() < 0) {
-      return system_error(temporary, "cannot be created");
-    }
-    CATENA_RETURN_IF_ERROR(write_all(file.number(), bytes, temporary));
-    if (::fsync(file.number()) != 0) {
-      return system_error(temporary, "cannot be brought to the disk");
-    }
-    if (::close(file.release()) != 0) {
-      return system_error(temporary, "cannot be closed");
-    }
-    if (::rename(temporary.c_str(), path_.c_str()) != 0) {
-      return system_error(path_, "cannot be replaced");
-    }
-    return sync_folder(folder_);
+    return replace_file(path_, bytes);
   }
   Status close() override { return absl::OkStatus(); }
 
  private:
-  std::string folder_;
   std::string path_;
-  Descriptor lock_;
+  FileDescriptor lock_;
 };
 
 /// What is in the file; nothing where there is none.
 Result<std::optional<std::string>> read_kept(std::string const& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.number() < 0) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) {
     return errno == ENOENT ? Result<std::optional<std::string>>(std::nullopt) : system_error(path, "cannot be opened");
   }
   std::string text;
   std::array<char, 4096> part{};
   for (;;) {
-    const ssize_t bytes = ::read(file.number(), part.data(), part.size());
+    const ssize_t bytes = ::read(file.get(), part.data(), part.size());
     if (bytes < 0) {
       return system_error(path, "cannot be read");
     }
@@ -179,14 +122,14 @@ class OwnOutputs final : public Outputs {
 Result<std::unique_ptr<Output>> open_output_file(std::string const& path, FileBegin begin, bool may_wait) {
   const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (may_wait ? 0 : O_NONBLOCK) |
                     (begin == FileBegin::kEmptied ? O_TRUNC : 0);
-  Descriptor file(::open(path.c_str(), flags, 0666));
+  FileDescriptor file(::open(path.c_str(), flags, 0666));
   struct stat status {};
-  const bool is_fifo = file.number() < 0 && !may_wait && errno == ENXIO;  // one that nobody reads
-  if (file.number() < 0 && !is_fifo) {
+  const bool is_fifo = file.get() < 0 && !may_wait && errno == ENXIO;  // one that nobody reads
+  if (file.get() < 0 && !is_fifo) {
     return system_error(path);
   }
   if (is_fifo ||
-      (!may_wait && (::fstat(file.number(), &status) != 0 || !(S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))))) {
+      (!may_wait && (::fstat(file.get(), &status) != 0 || !(S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))))) {
     return absl::FailedPreconditionError(
         concat(path, ": is no regular file, and others are not written for the process of an NF"));
   }
@@ -207,8 +150,8 @@ Result<std::unique_ptr<Output>> connect_to_receiver(std::string const& receiver)
     return absl::InvalidArgumentError(concat(host, ": ", ::gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
-  Descriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (socket.number() < 0 || ::connect(socket.number(), addresses->ai_addr, addresses->ai_addrlen) != 0) {
+  FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0 || ::connect(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) {
     return absl::ResourceExhaustedError(concat("no UDP socket to ", receiver, ": ", std::strerror(errno)));
   }
   return std::make_unique<Receiver>(receiver, std::move(socket));
@@ -234,17 +177,17 @@ Result<KeptFile> open_kept_file(std::string const& folder, std::string const& na
   std::string path = (fs::path(folder) / name).string();
   // A file of its own: write() replaces the other one, and a lock belongs to the file behind the name.
   const std::string lock_path = path + ".lock";
-  Descriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
-  if (lock.number() < 0) {
+  FileDescriptor lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly));
+  if (lock.get() < 0) {
     return system_error(lock_path, "cannot be opened");
   }
-  if (::flock(lock.number(), LOCK_EX | LOCK_NB) != 0) {
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return errno == EWOULDBLOCK ? absl::FailedPreconditionError(concat(path, ": another run has it"))
                                 : system_error(lock_path, "cannot be locked");
   }
   KeptFile kept;
   CATENA_ASSIGN_OR_RETURN(kept.text, read_kept(path));
-  kept.output = std::make_unique<Kept>(folder, std::move(path), std::move(lock));
+  kept.output = std::make_unique<Kept>(std::move(path), std::move(lock));
   return kept;
 }
 

@@ -31,8 +31,8 @@
 namespace catena::runtime {
 
 /// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
-/// Call order: create() -> start() if need be -> run() once. stop(), progress(), report() and counts() may be called from any thread while it
-/// runs.
+/// Call order: create() -> start() if need be -> run() once. stop(), progress(), report() and counts() may be called
+/// from any thread while it runs.
 class Session {
  public:
   /// Errors: as load_chain() and the NFs' create(); Unavailable where the asked-for device is missing; NotFound for an

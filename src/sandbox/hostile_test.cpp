@@ -16,7 +16,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "sandbox/descriptor.hpp"
+#include "core/file_descriptor.hpp"
 #include "sandbox/test_support.hpp"
 
 namespace catena::sandbox {
@@ -88,7 +88,7 @@ TEST_F(Hostile, a_socket_of_the_host_is_out_of_reach_even_where_it_is_shown) {
   const std::filesystem::path folder = place() / "run";
   std::filesystem::create_directory(folder);
   const auto listen_at = [](std::filesystem::path const& path, int type) {
-    Descriptor socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+    FileDescriptor socket(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
@@ -99,8 +99,8 @@ TEST_F(Hostile, a_socket_of_the_host_is_out_of_reach_even_where_it_is_shown) {
     }
     return socket;
   };
-  const Descriptor control = listen_at(folder / "control.sock", SOCK_STREAM);
-  const Descriptor log = listen_at(folder / "log.sock", SOCK_DGRAM);
+  const FileDescriptor control = listen_at(folder / "control.sock", SOCK_STREAM);
+  const FileDescriptor log = listen_at(folder / "log.sock", SOCK_DGRAM);
   for (Arguments const& arguments : {Arguments{"connect", (folder / "control.sock").string()},
                                      Arguments{"send-by-pair", (folder / "log.sock").string()}}) {
     expect_refused(arguments);

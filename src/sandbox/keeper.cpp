@@ -49,10 +49,12 @@ milliseconds until(std::chrono::steady_clock::time_point deadline) {
   return std::chrono::ceil<milliseconds>(deadline - std::chrono::steady_clock::now());
 }
 
-Descriptor open_process(pid_t process) { return Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0))); }
+FileDescriptor open_process(pid_t process) {
+  return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
+}
 
-void kill_process(Descriptor const& process) {
-  if (process.is_open()) {
+void kill_process(FileDescriptor const& process) {
+  if (process) {
     ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
   }
 }
@@ -63,13 +65,13 @@ Status add_event(int fd) {
 }
 
 /// The arguments in a file, each with a zero byte after it.
-Result<Descriptor> as_file(std::vector<std::string> const& arguments) {
+Result<FileDescriptor> as_file(std::vector<std::string> const& arguments) {
   std::string text;
   for (std::string const& argument : arguments) {
     text.append(argument.c_str(), argument.size() + 1);
   }
-  Descriptor file(::memfd_create("catena-bwrap", MFD_CLOEXEC));
-  if (!file.is_open() || ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+  FileDescriptor file(::memfd_create("catena-bwrap", MFD_CLOEXEC));
+  if (!file || ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     return failed("file in memory");
   }
   return file;
@@ -78,27 +80,27 @@ Result<Descriptor> as_file(std::vector<std::string> const& arguments) {
 Status join(std::filesystem::path const& cgroup, pid_t process) {
   const std::string path = cgroup / "cgroup.procs";
   const std::string number = concat(process);
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   return ::write(file.get(), number.data(), number.size()) == static_cast<ssize_t>(number.size()) ? absl::OkStatus()
                                                                                                   : failed(path);
 }
 
-Result<std::pair<Descriptor, Descriptor>> make_pipe() {
+Result<std::pair<FileDescriptor, FileDescriptor>> make_pipe() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return failed("pipe");
   }
-  std::pair<Descriptor, Descriptor> both{Descriptor(ends[0]), Descriptor(ends[1])};
+  std::pair<FileDescriptor, FileDescriptor> both{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // a pipe's end takes it
   return both;
 }
 
 /// A pipe from which bubblewrap reads one byte before it executes the program. One descriptor is both of its ends: who
 /// waits there goes on waiting when this process dies, while the end of file would let the program run.
-Result<Descriptor> make_gate() {
+Result<FileDescriptor> make_gate() {
   CATENA_ASSIGN_OR_RETURN(const auto ends, make_pipe());
-  Descriptor both(::open(concat("/proc/self/fd/", ends.second.get()).c_str(), O_RDWR | O_CLOEXEC));
-  return both.is_open() ? Result<Descriptor>(std::move(both)) : failed("pipe");
+  FileDescriptor both(::open(concat("/proc/self/fd/", ends.second.get()).c_str(), O_RDWR | O_CLOEXEC));
+  return both ? Result<FileDescriptor>(std::move(both)) : failed("pipe");
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ SandboxedProcess::Keeper::Keeper(SandboxOptions options)
     : options_(std::move(options)), lines_(options_.on_line), stop_(::eventfd(0, EFD_CLOEXEC)) {}
 
 Status SandboxedProcess::Keeper::start() {
-  if (!stop_.is_open()) {
+  if (!stop_) {
     return failed("eventfd");
   }
   std::promise<Status> started;
@@ -117,7 +119,7 @@ Status SandboxedProcess::Keeper::start() {
 }
 
 SandboxedProcess::Keeper::~Keeper() {
-  if (outer_fd_.is_open()) {
+  if (outer_fd_) {
     kill();
     if (!wait(kKillLimit).ok()) {
       kill_process(outer_fd_);
@@ -146,10 +148,10 @@ void SandboxedProcess::Keeper::run(std::promise<Status> started) {
 
 Status SandboxedProcess::Keeper::launch() {
   const auto deadline = Clock::now() + options_.start_limit;
-  CATENA_ASSIGN_OR_RETURN(const Descriptor gate, make_gate());
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor gate, make_gate());
   CATENA_RETURN_IF_ERROR(spawn_bwrap(gate.get()));
   outer_fd_ = open_process(outer_);
-  if (!outer_fd_.is_open()) {
+  if (!outer_fd_) {
     Status status = failed("pidfd");
     ::kill(outer_, SIGKILL);
     ::waitpid(outer_, nullptr, 0);
@@ -172,8 +174,8 @@ Status SandboxedProcess::Keeper::launch() {
 Status SandboxedProcess::Keeper::spawn_bwrap(int gate) {
   const BwrapFds numbers = BwrapFds::after(options_.fds.size());
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> arguments, bwrap_arguments(options_, numbers));
-  CATENA_ASSIGN_OR_RETURN(const Descriptor arguments_file, as_file(arguments));
-  CATENA_ASSIGN_OR_RETURN(const Descriptor filter, make_seccomp_filter(options_.scratch_bytes > 0));
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor arguments_file, as_file(arguments));
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor filter, make_seccomp_filter(options_.scratch_bytes > 0));
   CATENA_ASSIGN_OR_RETURN(auto status, make_pipe());
   CATENA_ASSIGN_OR_RETURN(auto output, make_pipe());
   SpawnOptions spawned;
@@ -222,8 +224,8 @@ Status SandboxedProcess::Keeper::await_namespace(Clock::time_point deadline) {
   first_fd_ = open_process(first_);
   // the number is another process's only if the first one is gone, and then bubblewrap waited for it
   const std::optional<ProcessStat> stat = read_process_stat(first_);
-  if (!first_fd_.is_open() || !stat || stat->parent != outer_) {
-    first_fd_ = Descriptor();
+  if (!first_fd_ || !stat || stat->parent != outer_) {
+    first_fd_ = FileDescriptor();
     return explain();
   }
   return absl::OkStatus();
@@ -302,15 +304,15 @@ void SandboxedProcess::Keeper::read_lines() {
 }
 
 void SandboxedProcess::Keeper::kill() {
-  kill_process(first_fd_.is_open() ? first_fd_ : outer_fd_);  // bubblewrap outside ends when the first one does
+  kill_process(first_fd_ ? first_fd_ : outer_fd_);  // bubblewrap outside ends when the first one does
 }
 
 Result<int> SandboxedProcess::Keeper::wait(milliseconds limit) {
   const bool is_forever = limit == milliseconds::max();
   const auto deadline = is_forever ? Clock::time_point::max() : Clock::now() + limit;
   const auto left = [&] { return is_forever ? milliseconds::max() : until(deadline); };
-  for (Descriptor const* process : {&outer_fd_, &first_fd_}) {
-    while (process->is_open() && !await_readable(process->get(), left())) {
+  for (FileDescriptor const* process : {&outer_fd_, &first_fd_}) {
+    while (*process && !await_readable(process->get(), left())) {
       if (!is_forever && Clock::now() >= deadline) {
         return absl::DeadlineExceededError(concat("'", options_.program, "' still runs"));
       }
@@ -322,7 +324,7 @@ Result<int> SandboxedProcess::Keeper::wait(milliseconds limit) {
     while (::waitid(P_PID, static_cast<id_t>(outer_), &info, WEXITED) != 0 && errno == EINTR) {
     }
     exit_ = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-    if (first_fd_.is_open()) {
+    if (first_fd_) {
       // this process's only where it adopts orphans
       ::waitid(P_PIDFD, static_cast<id_t>(first_fd_.get()), &info, WEXITED | WNOHANG);
     }

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "sandbox/descriptor.hpp"
+#include "core/file_descriptor.hpp"
 #include "sandbox/output.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -57,13 +57,13 @@ class SandboxedProcess::Keeper {
   LineSplitter lines_;
   pid_t outer_ = 0;
   pid_t program_ = 0;
-  Descriptor outer_fd_;  ///< of bubblewrap outside
-  Descriptor first_fd_;  ///< of the namespace's first process
+  FileDescriptor outer_fd_;  ///< of bubblewrap outside
+  FileDescriptor first_fd_;  ///< of the namespace's first process
   pid_t first_ = 0;
-  Descriptor status_;     ///< bubblewrap writes to it until it ends, and would die if nobody had the other end
-  Descriptor output_;     ///< does not block
-  Descriptor stop_;       ///< readable when the thread is to end
-  std::string unsorted_;  ///< what came out while it was started
+  FileDescriptor status_;  ///< bubblewrap writes to it until it ends, and would die if nobody had the other end
+  FileDescriptor output_;  ///< does not block
+  FileDescriptor stop_;    ///< readable when the thread is to end
+  std::string unsorted_;   ///< what came out while it was started
   std::mutex mutex_;
   std::optional<int> exit_;  ///< under mutex_
   std::thread thread_;

@@ -23,7 +23,7 @@
 #include <iostream>
 #include <thread>
 
-#include "sandbox/descriptor.hpp"
+#include "core/file_descriptor.hpp"
 #include "sandbox/test_support.hpp"
 
 namespace catena::sandbox {
@@ -167,7 +167,7 @@ TEST_F(SandboxLife, a_bubblewrap_that_hangs_is_given_up) {
 
 /// In a user namespace where no other one can be made, as on a machine where they are off.
 TEST_F(SandboxLife, without_user_namespaces_it_says_what_to_set) {
-  const Descriptor report(::memfd_create("report", 0));
+  const FileDescriptor report(::memfd_create("report", 0));
   const pid_t child = ::fork();
   if (child == 0) {
     const uid_t user = ::geteuid();

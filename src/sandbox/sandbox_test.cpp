@@ -25,7 +25,7 @@
 #include <sstream>
 #include <thread>
 
-#include "sandbox/descriptor.hpp"
+#include "core/file_descriptor.hpp"
 #include "sandbox/test_support.hpp"
 
 namespace catena::sandbox {
@@ -68,8 +68,8 @@ TEST_F(Sandbox, a_file_that_its_user_may_not_read_is_shown_from_a_descriptor_and
   std::ofstream(rules) << "deny all";
   ASSERT_EQ(::chmod(rules.c_str(), 0), 0);
   SandboxOptions options = attempt({"read", rules});
-  const Descriptor open(::open(rules.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!open.is_open()) {
+  const FileDescriptor open(::open(rules.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!open) {
     GTEST_SKIP() << "only root can open it, too";
   }
   options.readable.push_back({rules, {}});
@@ -96,7 +96,7 @@ TEST_F(Sandbox, the_environment_is_what_is_passed) {
 }
 
 TEST_F(Sandbox, it_has_the_descriptors_that_it_is_given_and_no_others) {
-  const Descriptor not_given(::open("/etc/passwd", O_RDONLY));  // without O_CLOEXEC
+  const FileDescriptor not_given(::open("/etc/passwd", O_RDONLY));  // without O_CLOEXEC
   EXPECT_EQ(run({"fds"}).output, "0 1 2 \n");
   SandboxOptions options = attempt({"fds"});
   options.fds = {not_given.get(), 0, not_given.get()};
@@ -116,19 +116,19 @@ TEST_F(Sandbox, it_is_the_user_that_was_asked_for) {
 }
 
 TEST_F(Sandbox, memory_futex_message_and_eventfd_work_across_processes) {
-  const Descriptor memory(::memfd_create("packets", MFD_CLOEXEC));
+  const FileDescriptor memory(::memfd_create("packets", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(memory.get(), 4096), 0);
   auto* words = static_cast<std::atomic<std::uint32_t>*>(
       ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0));
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()), 0);
-  const Descriptor here(ends[0]);
-  const Descriptor there(ends[1]);
+  const FileDescriptor here(ends[0]);
+  const FileDescriptor there(ends[1]);
   SandboxOptions options = attempt({"work"});
   options.fds = {memory.get(), there.get()};
   const auto process = SandboxedProcess::start(options).value();
 
-  const Descriptor event(::eventfd(0, EFD_CLOEXEC));
+  const FileDescriptor event(::eventfd(0, EFD_CLOEXEC));
   char byte = 'x';
   iovec data{&byte, 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};

@@ -187,13 +187,13 @@ int add_rules(Context const& context, bool can_write) {
 
 }  // namespace
 
-Result<Descriptor> make_seccomp_filter(bool can_write) {
+Result<FileDescriptor> make_seccomp_filter(bool can_write) {
   const Context context(seccomp_init(SCMP_ACT_ERRNO(EPERM)), &seccomp_release);
   if (context == nullptr) {
     return absl::UnavailableError("libseccomp cannot make a system call filter");
   }
-  Descriptor file(::memfd_create("catena-seccomp", MFD_CLOEXEC));
-  if (!file.is_open()) {
+  FileDescriptor file(::memfd_create("catena-seccomp", MFD_CLOEXEC));
+  if (!file) {
     return absl::UnavailableError(concat("cannot make a file in memory: ", std::strerror(errno)));
   }
   int wrong = add_rules(context, can_write);

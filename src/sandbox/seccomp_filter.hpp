@@ -3,7 +3,7 @@
 
 #include <catena/core/status.hpp>
 
-#include "sandbox/descriptor.hpp"
+#include "core/file_descriptor.hpp"
 
 /// Which system calls a sandboxed process may make: a list of what is allowed.
 ///
@@ -16,6 +16,6 @@ namespace catena::sandbox {
 /// The filter as a BPF program in a file in memory, at its start, as bubblewrap reads it. `can_write`: files may be
 /// opened to be written; where that is possible is up to the mounts.
 /// Unavailable where the kernel or libseccomp refuses.
-Result<Descriptor> make_seccomp_filter(bool can_write);
+Result<FileDescriptor> make_seccomp_filter(bool can_write);
 
 }  // namespace catena::sandbox

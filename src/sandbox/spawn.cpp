@@ -16,7 +16,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "sandbox/descriptor.hpp"
+#include "core/file_descriptor.hpp"
 
 namespace catena::sandbox {
 namespace {
@@ -31,7 +31,7 @@ struct Child {
   int null;
   int output;
   int report;  ///< where what failed is written to
-  std::span<const Descriptor> fds;
+  std::span<const FileDescriptor> fds;
   std::optional<uid_t> uid;
   std::optional<gid_t> gid;
   char* const* argv;
@@ -99,9 +99,9 @@ struct Child {
 Status last_error(std::string_view what) { return absl::UnavailableError(concat(what, ": ", std::strerror(errno))); }
 
 /// A duplicate with a number of at least `least`.
-Result<Descriptor> duplicate(int fd, int least) {
-  Descriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, least));
-  return copy.is_open() ? Result<Descriptor>(std::move(copy)) : last_error(concat("descriptor ", fd));
+Result<FileDescriptor> duplicate(int fd, int least) {
+  FileDescriptor copy(::fcntl(fd, F_DUPFD_CLOEXEC, least));
+  return copy ? Result<FileDescriptor>(std::move(copy)) : last_error(concat("descriptor ", fd));
 }
 
 /// OK once the program is executed; what the child says else.
@@ -127,21 +127,21 @@ Status read_report(int report, SpawnOptions const& options) {
 Result<pid_t> spawn(SpawnOptions const& options) {
   // all of them above the numbers that the child has, so that it overwrites none that it still needs
   const int least = kFirstFd + static_cast<int>(options.fds.size());
-  std::vector<Descriptor> fds;
+  std::vector<FileDescriptor> fds;
   for (const int fd : options.fds) {
-    CATENA_ASSIGN_OR_RETURN(Descriptor copy, duplicate(fd, least));
+    CATENA_ASSIGN_OR_RETURN(FileDescriptor copy, duplicate(fd, least));
     fds.push_back(std::move(copy));
   }
-  CATENA_ASSIGN_OR_RETURN(const Descriptor output, duplicate(options.output, least));
-  const Descriptor opened(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  CATENA_ASSIGN_OR_RETURN(const Descriptor null, duplicate(opened.get(), least));
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor output, duplicate(options.output, least));
+  const FileDescriptor opened(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  CATENA_ASSIGN_OR_RETURN(const FileDescriptor null, duplicate(opened.get(), least));
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return last_error("pipe");
   }
-  const Descriptor report_end(ends[0]);
-  Descriptor low(ends[1]);
-  CATENA_ASSIGN_OR_RETURN(Descriptor report, duplicate(low.get(), least));
+  const FileDescriptor report_end(ends[0]);
+  FileDescriptor low(ends[1]);
+  CATENA_ASSIGN_OR_RETURN(FileDescriptor report, duplicate(low.get(), least));
   low.close();
 
   std::vector<char*> argv;

@@ -167,10 +167,11 @@ Status ChainSet::set_up(Applied const& applied, Prepared& prepared) {
 
 ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepared, Before const& before) {
   bool old_is_gone = before.run == nullptr || before.ends_first;
-  const Entry entry{applied, std::move(prepared.resources),
-                    std::make_shared<ChainRun>(std::move(prepared.config), std::move(prepared.options), applied.caller,
-                                               registry_),
-                    {}};
+  const Entry entry{
+      applied,
+      std::move(prepared.resources),
+      std::make_shared<ChainRun>(std::move(prepared.config), std::move(prepared.options), applied.caller, registry_),
+      {}};
   if (Status announced = announce(entry, old_is_gone); !announced.ok()) {
     return {std::move(announced), before.ends_first};
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/state_store.hpp"
 
+#include "core/replace_file.hpp"
+
 #include <catena/core/text.hpp>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -21,48 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t kOwnerOnly = 0600;
 constexpr fs::perms kOwnersFolder = fs::perms::owner_all;
 constexpr std::string_view kEnding = ".json";
 constexpr std::size_t kMaxFileBytes = 1 << 20;
-
-Status failed(std::string const& path) { return absl::ErrnoToStatus(errno, concat(path, ": cannot be written")); }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) {
-      ::close(number_);
-    }
-  }
-  Descriptor(Descriptor const&) = delete;
-  Descriptor& operator=(Descriptor const&) = delete;
-  int get() const { return number_; }
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
-
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno != EINTR) {
-      return false;
-    }
-    text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
-  }
-  return true;
-}
-
-Status write_file(std::string const& path, std::string_view text) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kOwnerOnly));
-  if (file.get() < 0 || !write_all(file.get(), text) || ::fsync(file.get()) != 0 || !file.close()) {
-    return failed(path);
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -87,31 +50,17 @@ Result<StateStore> StateStore::open(std::string folder) {
 
 std::string StateStore::path_of(std::string const& name) const { return concat(folder_, "/", name, kEnding); }
 
-Status StateStore::sync_folder() const {
-  const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return folder.get() >= 0 && ::fsync(folder.get()) == 0 ? absl::OkStatus() : failed(folder_);
-}
-
 Status StateStore::save(Applied const& applied) const {
-  const std::string path = path_of(applied.name);
-  const std::string temporary = path + ".new";
-  Status status = write_file(temporary, to_state(applied));
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = failed(path);
-  }
-  if (!status.ok()) {
-    ::unlink(temporary.c_str());
-    return status;
-  }
-  return sync_folder();
+  const std::string text = to_state(applied);
+  return replace_file(path_of(applied.name), std::as_bytes(std::span(text)));
 }
 
 Status StateStore::remove(std::string const& name) const {
   const std::string path = path_of(name);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
-    return failed(path);
+    return absl::ErrnoToStatus(errno, concat(path, ": cannot be removed"));
   }
-  return sync_folder();
+  return sync_folder(folder_);
 }
 
 std::vector<StateStore::Loaded> StateStore::load() const {

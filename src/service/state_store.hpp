@@ -32,7 +32,6 @@ class StateStore {
  private:
   explicit StateStore(std::string folder) : folder_(std::move(folder)) {}
   std::string path_of(std::string const& name) const;
-  Status sync_folder() const;
 
   std::string folder_;
 };

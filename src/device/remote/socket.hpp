@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/file_descriptor.hpp"
+
 #include <catena/core/status.hpp>
 
 #include <array>
@@ -14,30 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/// Frames over a stream socket, memory behind a descriptor, and descriptors that close themselves.
+/// Frames over a stream socket, and memory behind a descriptor.
 namespace catena::device::remote {
 
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) {
-      close(fd_);
-    }
-  }
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
+using Fd = FileDescriptor;
 
 struct Frame {
   std::uint32_t call = 0;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/file_descriptor.hpp"
+
+#include <catena/core/status.hpp>
+#include <catena/core/text.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+/// Files that are there as a whole or not at all. Errors: what the system says, with the file. Any thread.
+namespace catena {
+
+/// Writes all of `bytes`. False: errno says why.
+inline bool write_all(int file, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    } else if (written == 0 || errno != EINTR) {
+      errno = written == 0 ? EIO : errno;
+      return false;
+    }
+  }
+  return true;
+}
+
+/// A name that is new, or gone, is so on the disk when its folder is.
+inline Status sync_folder(std::string const& folder) {
+  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return opened && ::fsync(opened.get()) == 0
+             ? absl::OkStatus()
+             : absl::ErrnoToStatus(errno, concat(folder, ": cannot be brought to the disk"));
+}
+
+/// Puts `bytes` in place of what is in the file `path`, in one step, for its owner alone: whenever the machine stops,
+/// the old bytes or the new ones are there. Returns when they and the name are on the disk. On the way there they are
+/// in `path`.new, of which one process at a time writes, and which is gone after an error.
+inline Status replace_file(std::string const& path, std::span<const std::byte> bytes) {
+  const std::string temporary = path + ".new";
+  FileDescriptor file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+  const bool is_written = file && write_all(file.get(), bytes) && ::fsync(file.get()) == 0 && file.close();
+  if (!is_written || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return absl::ErrnoToStatus(error, concat(is_written ? path : temporary, ": cannot be written"));
+  }
+  return sync_folder(std::filesystem::path(path).parent_path().string());
+}
+
+}  // namespace catena
