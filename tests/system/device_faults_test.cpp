@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <map>
@@ -236,6 +237,23 @@ TEST(DeviceFaults, a_chain_whose_kernel_never_ends_is_kept_from_the_device_and_s
       EXPECT_EQ(nf.placement, "gpu -> cpu") << nf.name;
     }
   }
+}
+
+TEST(DeviceFaults, nfs_that_are_kept_from_the_device_have_no_part_of_it) {
+  const FaultChain chain{"endless", {{"one", "mix", "salt: 3"}, {"two", "mix", "salt: 255"}}, 0b11};
+  FaultRun run = fault_run(chain, Crossing::kGather, 1, {Fault::Kind::kEndless});
+  run.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
+  const auto taken = [](FaultResult const& result) {
+    return std::ranges::count_if(result.report.parts, &runtime::PartReport::is_taken);
+  };
+  FaultRun sound = run;
+  sound.nfs[1].config = "salt: 4";
+  sound.fault = {};
+  EXPECT_EQ(taken(run_with_fault(sound, frames()).value()), 2);
+  const FaultResult result = expect_kept(chain, run);
+  EXPECT_EQ(result.report.device_losses, 1U);
+  EXPECT_EQ(result.report.parts.size(), 2U);
+  EXPECT_EQ(taken(result), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, DeviceServerDeaths, ::testing::Range(std::size_t{0}, fault_chains().size()));

@@ -196,29 +196,34 @@ TEST(Sharing, parts_that_cannot_be_taken_are_tried_again_for_as_long_as_it_takes
   using device::testing::Call;
   constexpr int kFailures = 4;
   const std::vector<share::Part> before{{0, {512, 1024}}, {512, {512, 1024}}};
-  const std::vector<share::Part> after{{0, {256, 1024}}, {256, {768, 1024}}};
+  const std::vector<share::Part> after{{0, {256, 1}}, {256, {768, 1}}};  // one unit a launch, and three
   device::testing::FaultyDevice* faulty = nullptr;
   std::atomic<int> looks{0};
   std::atomic<bool> is_taken{false};
+  std::atomic<std::int64_t> taken_at_ns{0};
   chain::RunOptions options;
+  options.trace = true;
   options.open_device = [&](device::DevicePreference const&, std::string*) -> Result<std::unique_ptr<device::Device>> {
     auto device = std::make_unique<device::testing::FaultyDevice>(*nf::testing::devices().front());
     faulty = device.get();
     return device;
   };
   options.sharing = {share::Mode::kFair, share::Parts::kBlocks, 0};
-  options.sharing->given =
-      chain::GivenParts{[&] {
-                          const int look = looks++;
-                          if (look == 0) {
-                            return before;  // at the start
-                          }
-                          if (look <= kFailures) {
-                            faulty->fail(Call::kCreateStream, 1, absl::ResourceExhaustedError("no memory for it now"));
-                          }
-                          return after;
-                        },
-                        [&](std::vector<share::Part> const& parts) { is_taken = parts == after; }};
+  options.sharing->given = chain::GivenParts{
+      [&] {
+        const int look = looks++;
+        if (look == 0) {
+          return before;  // at the start
+        }
+        if (look <= kFailures) {
+          faulty->fail(Call::kCreateStream, 1, absl::ResourceExhaustedError("no memory for it now"));
+        }
+        return after;
+      },
+      [&](std::vector<share::Part> const& parts) {
+        taken_at_ns = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+        is_taken = parts == after;
+      }};
   chain::ChainConfig config = two_nfs().value();
   config.rx.generator.count = 0;
   const auto session = runtime::Session::create(std::move(config), options, nf::builtin_nfs());
@@ -234,6 +239,7 @@ TEST(Sharing, parts_that_cannot_be_taken_are_tried_again_for_as_long_as_it_takes
   }
   EXPECT_TRUE(is_taken);
   EXPECT_GT(looks, kFailures);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // launches by those parts
   (*session)->stop();
   EXPECT_EQ(run.get(), absl::OkStatus());
   spdlog::set_default_logger(logger);
@@ -241,6 +247,22 @@ TEST(Sharing, parts_that_cannot_be_taken_are_tried_again_for_as_long_as_it_takes
   const std::size_t first = said.find("no memory for it now");
   EXPECT_NE(first, std::string::npos);
   EXPECT_EQ(said.find("no memory for it now", first + 1), std::string::npos) << "once: " << said;
+  const std::vector<runtime::StageTrace> traces = (*session)->traces();
+  for (const auto& [name, most] : {std::pair("fw", 256U), std::pair("rt", 768U)}) {
+    const auto trace = std::ranges::find(traces, name, &runtime::StageTrace::name);
+    ASSERT_NE(trace, traces.end());
+    std::uint32_t before_it = 0;
+    std::uint32_t since = 0;
+    for (trace::Span const& span : trace->log->spans()) {
+      if (std::string_view(span.what) == "submit") {
+        std::uint32_t& largest = span.begin_ns > taken_at_ns ? since : before_it;
+        largest = std::max(largest, span.packets);
+      }
+    }
+    EXPECT_GT(before_it, most) << name;
+    EXPECT_GT(since, 0U) << name;
+    EXPECT_LE(since, most) << name;
+  }
   EXPECT_TRUE((*session)->report().accounted());
 }
 
