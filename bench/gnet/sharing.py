@@ -160,7 +160,8 @@ class Run:
 
 def check(reports):
     for report in reports:
-        if any(nf["on"] == "process" and nf["host_to_device_bytes_per_packet"] == 0 for nf in report["nfs"]):
+        if any(nf["on"] == "process" and nf["host_to_device_bytes_per_packet"] + nf["device_to_host_bytes_per_packet"] == 0
+               for nf in report["nfs"]):
             raise RuntimeError("an NF in a process of its own that does not use the device")
         if report.get("error") or any(nf["on"] not in ("gpu", "process") or nf["kernel_faults"] for nf in report["nfs"]):
             raise RuntimeError(f"not what was to be measured: {report.get('error')}, {report.get('device')}")
