@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kMeasuredBytes = 300;
 
 /// Of a chain of one NF, which is measured for small packets.
-Result<std::unique_ptr<GpuSharing>> share(std::shared_ptr<device::Device> device, chain::SharingOptions const& options,
+Result<std::unique_ptr<GpuSharing>> share(device::Device& device, chain::SharingOptions const& options,
                                           std::string name) {
   std::vector<GpuSharing::Nf> nfs(1);
   nfs.front().name = std::move(name);
@@ -22,19 +22,24 @@ Result<std::unique_ptr<GpuSharing>> share(std::shared_ptr<device::Device> device
     const share::NfCost cost{.kernel = {1000, 10}, .transfer = {1000, 1}};
     return packet_bytes <= kMeasuredBytes ? std::optional(cost) : std::nullopt;
   };
-  return GpuSharing::create(std::move(device), options, std::move(nfs), kMeasuredBytes);
+  return GpuSharing::create(device, options, std::move(nfs), kMeasuredBytes);
 }
 
 TEST(GpuSharing, an_nf_whose_cost_for_larger_packets_is_unknown_keeps_nobody_from_new_parts) {
   Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
   ASSERT_TRUE(opened.ok()) << opened.status();
-  const std::shared_ptr<device::Device> device = *std::move(opened);
+  device::Device& device = **opened;
   chain::SharingOptions options{share::Mode::kScheduled, share::Parts::kBlocks};
   options.division = std::make_shared<share::Division>(share::Mode::kScheduled);
   const auto first = share(device, options, "first");
   ASSERT_TRUE(first.ok()) << first.status();
   std::uint64_t packets = 0;
-  (*first)->start([&packets] { return GpuSharing::Traffic{{packets += 1000}, kMeasuredBytes + 1}; });
+  (*first)->start(
+      [&packets] {
+        packets += 1000;
+        return GpuSharing::Traffic{{packets}, {0}, packets, packets * (kMeasuredBytes + 1)};
+      },
+      false);
   {
     const auto second = share(device, options, "second");
     ASSERT_TRUE(second.ok()) << second.status();
