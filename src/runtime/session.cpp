@@ -4,9 +4,8 @@
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
+#include "nf_process/isolated_nf.hpp"
 #include "runtime/ends.hpp"
-#include "runtime/isolation.hpp"
-#include "runtime/process_stage.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
@@ -124,28 +123,6 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   return make_sections(std::move(first), !options.eve_path.empty());
 }
 
-/// The NFs of one process, the next ones behind those in `first`, to which they are added.
-Status Session::make_process(nf::Registry const& registry, chain::RunOptions const& options,
-                             nf::NamedFiles const& of_nfs, std::vector<Entry>& first) {
-  const chain::NfGroup group = chain::group_of(config_, first.size());
-  const std::span<chain::NfConfig> configs(&config_.nfs[group.first], group.end - group.first);
-  chain::Findings findings;
-  std::vector<Isolated> made = findings.take(make_isolated(configs, options, registry, of_nfs));
-  made.resize(configs.size());
-  for (std::size_t i = 0; i < configs.size(); ++i) {
-    chain::NfConfig& config = configs[i];
-    if (made[i].instance != nullptr) {
-      config.type = made[i].instance->descriptor().type;  // a plug-in says itself which NF it is
-    }
-    first.push_back({config, std::move(made[i].instance)});
-    if (options.sharing) {
-      first.back().key = findings.take(chain::key_of_unmade(config, made[i].files));
-    }
-    config.on = plan::Processor::kCpu;  // as far as this process is concerned
-  }
-  return findings.status();
-}
-
 Status Session::make_sections(std::vector<Entry> first, bool with_alerts) {
   std::vector<nf::Instance*> instances;
   for (Entry const& entry : first) {
@@ -212,33 +189,6 @@ Status Session::make_pools(chain::RunOptions const& options) {
     }
   }
   return absl::OkStatus();
-}
-
-/// Tells processes what their NFs are to be made of.
-void Session::prepare_processes(chain::RunOptions const& options) {
-  for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
-    auto* const isolated = dynamic_cast<nf_process::IsolatedNf*>(&first_of(nf).instance->nf());
-    if (isolated == nullptr || isolated->number() != 0) {
-      continue;
-    }
-    std::vector<chain::NfConfig> group;
-    bool is_any_elsewhere = false;
-    for (std::size_t other = nf; other < chain::group_of(config_, nf).end; ++other) {
-      group.push_back(first_of(other).config);
-      is_any_elsewhere = is_any_elsewhere || is_elsewhere(first_of(other));
-    }
-    nf_process::Setup setup = setup_of(group, config_);
-    setup.records = !options.record_path.empty();
-    setup.alerts = !options.eve_path.empty();
-    if (sharing_ != nullptr && is_any_elsewhere) {
-      setup.sharing = {std::string(share::to_string(sharing_options_.mode)),
-                       std::string(share::to_string(*sharing_options_.parts)), sharing_options_.compute_units};
-    }
-    setup.sync = static_cast<std::uint8_t>(options.sync.mode);
-    setup.pushdown = options.sync.pushdown;
-    setup.methods = options.sync.methods;
-    isolated->prepare(std::move(setup));
-  }
 }
 
 Status Session::start_nfs(chain::RunOptions const& options) {
@@ -345,15 +295,6 @@ Status Session::settle_sharing(chain::RunOptions& options) {
     options.sharing->parts = part.ok() ? share::Parts::kGreen : share::Parts::kBlocks;
   }
   return absl::OkStatus();
-}
-
-bool Session::has_isolated_on_gpu() const {
-  return std::any_of(entries_.begin(), entries_.end(), [](auto const& of_nf) { return is_elsewhere(*of_nf.front()); });
-}
-
-/// Whether the NF is on a GPU, in a process of its own.
-bool Session::is_elsewhere(Entry const& entry) {
-  return entry.config.isolation == chain::Isolation::kProcess && entry.config.on == plan::Processor::kGpu;
 }
 
 Status Session::make_sharing(chain::RunOptions const& options) {
@@ -599,28 +540,6 @@ Status Session::add_nf_stages(Section& section, LineBook* lines) {
 /// Of an NF that shares the device, its number among those.
 std::size_t Session::number_in_sharing(std::size_t position) const {
   return static_cast<std::size_t>(std::find(shared_by_.begin(), shared_by_.end(), position) - shared_by_.begin());
-}
-
-/// Of the NFs of a process, from number `first` of the section on. Such NFs are in one shard; the queues between those
-/// of one process have no units.
-void Session::add_process_stage(Section& section, std::size_t first, nf_process::NfProcess& process, LineBook* lines) {
-  Shard& shard = section.shards.front();
-  const auto position = static_cast<std::uint32_t>(section.part.first + first);
-  const std::size_t nfs = chain::group_of(config_, position).end - position;
-  std::vector<nf::Instance*> instances;
-  for (std::size_t i = 0; i < nfs; ++i) {
-    instances.push_back(shard.nfs[first + i].instance.get());
-  }
-  auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(0), shard.queues[first],
-                                              shard.queues[first + nfs],
-                                              std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
-  for (std::size_t i = 0; sharing_ != nullptr && i < nfs; ++i) {
-    if (is_elsewhere(shard.nfs[first + i])) {
-      sharing_->add(number_in_sharing(position + i), stage->part_of(i));
-    }
-  }
-  add_host_stage(std::move(stage));
-  shard.nfs[first].stage = stages_.back().get();
 }
 
 Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session at work, and what it says of itself. How it is made: session.cpp.
+// A session at work, and what it says of itself. How it is made: session.cpp, session_processes.cpp.
 #include "chain/instances.hpp"
 #include "nf_process/isolated_nf.hpp"
 #include "runtime/caretaker.hpp"
