@@ -30,7 +30,7 @@ TEST(GpuSharing, an_nf_whose_cost_for_larger_packets_is_unknown_keeps_nobody_fro
   ASSERT_TRUE(opened.ok()) << opened.status();
   device::Device& device = **opened;
   chain::SharingOptions options{share::Mode::kScheduled, share::Parts::kBlocks};
-  options.division = std::make_shared<share::Division>(share::Mode::kScheduled);
+  options.divisions = std::make_shared<share::Divisions>(share::Mode::kScheduled);
   const auto first = share(device, options, "first");
   ASSERT_TRUE(first.ok()) << first.status();
   std::uint64_t packets = 0;
