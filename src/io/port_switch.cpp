@@ -152,7 +152,7 @@ void PortSwitch::rest(PollBackoff const& backoff) {
   }
   is_asleep_.store(true, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in wake()
-  const bool is_stuck = has_frames_of_members();  // or one gave some just now
+  const bool is_stuck = has_frames_of_members();        // or one gave some just now
   if (!is_stuck) {
     std::array<pollfd, 2> waited{{{socket, POLLIN, 0}, {bell_.descriptor(), POLLIN, 0}}};
     ::poll(waited.data(), waited.size(), kWaitMs);
