@@ -100,9 +100,9 @@ void print(NfMeasurement const& nf) {
       "packet\n",
       model.host_ns_per_packet, model.cost.overhead_ns / kUs, model.cost.max_packets_per_sm,
       model.cost.cpu_ns_per_packet);
-  if (nf.host_alone_ns > 0) {
+  if (nf.host_alone_ns.value_or(0) > 0) {
     std::cout << fmt::format("            {:>10.2f} ns a packet where the NFs beside it are on the CPU\n",
-                             nf.host_alone_ns);
+                             *nf.host_alone_ns);
   }
   print_comparison(model, nf.times);
   print_parts(nf.times);
@@ -197,7 +197,7 @@ Json as_json(NfMeasurement const& nf) {
   json["transfer"] = line_as_json(model.transfer);
   json["host_ns_per_packet"] = model.host_ns_per_packet;
   json["cpu_ns_per_packet"] = model.cost.cpu_ns_per_packet;
-  json["cpu_alone_ns_per_packet"] = if_measured(nf.host_alone_ns);
+  json["cpu_alone_ns_per_packet"] = if_measured(nf.host_alone_ns.value_or(0));
   json["overhead_ns"] = model.cost.overhead_ns;
   json["max_packets_per_sm"] = model.cost.max_packets_per_sm;
   json["launches"] = Json::array();
@@ -280,7 +280,7 @@ void keep(profile::NfMeasurements const& results, chain::CostProfile& profile) {
     if (nf.why_not.empty()) {
       const NfModel model = profile::model_of(nf.times);
       chain::keep(profile.nfs, {nf.key, nf.packet_bytes, now, model.cost, std::max(0.0, model.kernel.fit.r_squared),
-                                std::max(0.0, model.transfer.fit.r_squared), nf.host_alone_ns});
+                                std::max(0.0, model.transfer.fit.r_squared), nf.host_alone_ns.value_or(0)});
     }
   }
   for (CpuMeasurement const& nf : results.on_cpu) {

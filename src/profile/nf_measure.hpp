@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,9 @@ struct NfMeasurement {
   chain::NfKey key;
   std::uint32_t packet_bytes = 0;
   NfTimes times;
-  double host_alone_ns = 0;  ///< as chain::MeasuredNf; 0: the device had no room for it alone
+  /// As chain::MeasuredNf, from a line that may be level where little was measured; none: the device had no room for it
+  /// alone.
+  std::optional<double> host_alone_ns = std::nullopt;
   std::string why_not;       ///< why there are no times; else empty
 };
 

@@ -21,7 +21,7 @@
 namespace catena::runtime {
 
 Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& run_options,
-                                                 nf::Registry const& registry, std::stop_token give_up) {
+                                                 nf::Registry const& registry, std::stop_token const& give_up) {
   chain::RunOptions options = run_options;
   std::unique_ptr<Session> session(new Session());
   session->config_ = std::move(config);
@@ -45,7 +45,7 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   CATENA_RETURN_IF_ERROR(session->make_sharing(options));
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
   CATENA_RETURN_IF_ERROR(session->start_nfs(options));
-  CATENA_RETURN_IF_ERROR(session->make_stages(options, std::move(give_up)));
+  CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
   session->register_counts();
   return session;
 }
@@ -388,7 +388,7 @@ void Session::add_host_stage(std::unique_ptr<HostStage> stage, std::string_view 
   stages_.push_back(std::move(stage));
 }
 
-Status Session::make_stages(chain::RunOptions const& options, std::stop_token give_up) {
+Status Session::make_stages(chain::RunOptions const& options, std::stop_token const& give_up) {
   if (!options.record_path.empty() || !options.eve_path.empty()) {
     lines_.emplace(pools_.front()->arena());
   }

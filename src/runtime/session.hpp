@@ -40,7 +40,7 @@ class Session {
   /// A session that cannot be made has changed no file: outputs are opened after everything else. Waits for the readers
   /// of outputs that are FIFOs; Cancelled where `give_up` ends that.
   static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, chain::RunOptions const& options,
-                                                 nf::Registry const& registry, std::stop_token give_up = {});
+                                                 nf::Registry const& registry, std::stop_token const& give_up = {});
   ~Session();
 
   /// What a user should know before packets run: device, placements, NFs' start reports. Loud lines first.
@@ -122,7 +122,7 @@ class Session {
   Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
   Status start_nfs(chain::RunOptions const& options);
   Status open_ends(chain::RunOptions const& options);
-  Status make_stages(chain::RunOptions const& options, std::stop_token give_up);
+  Status make_stages(chain::RunOptions const& options, std::stop_token const& give_up);
   void add_rx(LineBook* lines);
   Status add_nf_stages(Section& section, LineBook* lines);
   Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);

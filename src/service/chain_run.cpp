@@ -135,10 +135,10 @@ namespace {
 
 Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain::RunOptions const& options,
                                                 Caller const& caller, nf::Registry const& registry,
-                                                std::stop_token give_up) {
+                                                std::stop_token const& give_up) {
   try {
     CATENA_RETURN_IF_ERROR(take_rights_of(caller));
-    return Session::create(std::move(config), options, registry, std::move(give_up));
+    return Session::create(std::move(config), options, registry, give_up);
   } catch (std::exception const& error) {
     return absl::ResourceExhaustedError(error.what());
   }
