@@ -43,7 +43,7 @@ struct NfMeasurement {
   /// As chain::MeasuredNf, from a line that may be level where little was measured; none: the device had no room for it
   /// alone.
   std::optional<double> host_alone_ns = std::nullopt;
-  std::string why_not;       ///< why there are no times; else empty
+  std::string why_not;  ///< why there are no times; else empty
 };
 
 /// Any NF of the chain on one core, with packets of one size.
