@@ -305,9 +305,12 @@ void run(Input input) {
   remote::ServerLimits limits;
   limits.device_bytes = limits.host_bytes = 1U << 20;
   remote::Compilations compilations(device, nullptr);
-  const bool is_trusted = input.byte() % 2 == 0;
-  auto session = std::async(std::launch::async, [&device, &limits, &box, &compilations, is_trusted, end = ends[1]] {
-    remote::Session served(device, Fd(end), limits, box, is_trusted ? nullptr : &compilations);
+  Turns turns;
+  const std::uint8_t kind = input.byte();
+  remote::Compilations* const judged = kind % 2 == 0 ? nullptr : &compilations;
+  Turns* const taken = kind / 2 % 2 == 0 ? nullptr : &turns;
+  auto session = std::async(std::launch::async, [&device, &limits, &box, judged, taken, end = ends[1]] {
+    remote::Session served(device, Fd(end), limits, box, judged, taken);
     return served.run();
   });
   {
