@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ TEST(GpuSharing, an_nf_whose_cost_for_larger_packets_is_unknown_keeps_nobody_fro
         return GpuSharing::Traffic{{packets}, {0}, packets, packets * (kMeasuredBytes + 1)};
       },
       false);
+  std::this_thread::sleep_for(2 * share::TrafficMeter::kMinPeriod);  // then the next look finds larger packets
   {
     const auto second = share(device, options, "second");
     ASSERT_TRUE(second.ok()) << second.status();
