@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/adaptchain/resume.hpp"
 
+#include "bench/common/results_file.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 namespace catena::bench {
@@ -107,21 +108,7 @@ bool is_of_table(Cell const& cell, Cell const& other) { return cell.part == othe
 
 }  // namespace
 
-Result<Results> read_results(std::string const& path) {
-  std::ifstream in(path);
-  if (!in) {
-    return absl::NotFoundError(concat("there is no ", path, " to resume"));
-  }
-  const Json json = Json::parse(in, nullptr, false);
-  if (json.is_discarded() || !json.is_object() || json.value("benchmark", "") != "adaptchain") {
-    return absl::InvalidArgumentError(concat(path, " is no result of this benchmark"));
-  }
-  try {
-    return results_of(json);
-  } catch (nlohmann::json::exception const& error) {
-    return absl::InvalidArgumentError(concat(path, ": ", error.what()));
-  }
-}
+Result<Results> read_results(std::string const& path) { return read_results_file(path, "adaptchain", &results_of); }
 
 Result<std::size_t> take_over(Results&& earlier, std::size_t repeats, Results& now) {
   if (earlier.commit != now.commit || earlier.seconds != now.seconds || earlier.tuning != now.tuning) {

@@ -26,15 +26,21 @@ std::string read(std::filesystem::path const& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-TEST(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
-  const auto folder = device::TemporaryFolder::create();
-  ASSERT_TRUE(folder.ok()) << folder.status();
+/// One chain and one size on OpenCL, in short runs; results go into `folder`.
+GnetOptions small_options(device::TemporaryFolder const& folder) {
   GnetOptions options;
   options.device = device::DevicePreference::of("opencl");
   options.chains = {"S_a"};
   options.wire_bytes = {256};
   options.quick = true;
-  options.output = (folder->path() / "out").string();
+  options.output = (folder.path() / "out").string();
+  return options;
+}
+
+TEST(Gnet, measures_every_way_to_share_and_compares_what_leaves) {
+  const auto folder = device::TemporaryFolder::create();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const GnetOptions options = small_options(*folder);
   const Result<GnetResults> results = run_gnet(options, nf::builtin_nfs(), kQuiet);
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(results->failed_cells(), 0U);
@@ -83,14 +89,9 @@ TEST(Gnet, a_cell_that_failed_is_on_the_page_with_its_reason) {
 TEST(Gnet, what_was_measured_is_not_measured_again) {
   const auto folder = device::TemporaryFolder::create();
   ASSERT_TRUE(folder.ok()) << folder.status();
-  GnetOptions options;
-  options.device = device::DevicePreference::of("opencl");
-  options.chains = {"S_a"};
-  options.wire_bytes = {256};
+  GnetOptions options = small_options(*folder);
   options.parts = {"throughput"};
-  options.quick = true;
   options.profile_seconds = 0.5;
-  options.output = (folder->path() / "out").string();
   const Result<GnetResults> first = run_gnet(options, nf::builtin_nfs(), kQuiet);
   ASSERT_TRUE(first.ok()) << first.status();
   options.resume = true;

@@ -43,6 +43,29 @@ std::string percent_text(Spread const& spread) {
   return fmt::format("{:+.1f} % ({:+.1f} .. {:+.1f})", spread.median, spread.low, spread.high);
 }
 
+/// Of so many frames a second on the wire.
+double gbps(double packets_per_s, std::uint32_t wire_bytes) {
+  return packets_per_s * (wire_bytes + kPreambleAndGap) * kBitsPerByte / kGiga;
+}
+
+using Point = std::pair<double, double>;
+
+/// A line of what `point_of` makes of the NF's kernels by themselves, where it makes something and frames are those of
+/// the paper's figures.
+template <typename PointOf>
+void add_kernels(GnetNf const& nf, std::string name, LineChart& chart, PointOf point_of) {
+  LineSeries series{std::move(name), {}};
+  for (profile::KernelPoint const& kernel : nf.times.kernels) {
+    if (const std::optional<Point> point = point_of(kernel); point && nf.wire_bytes == kFigureBytes) {
+      series.points.push_back(*point);
+    }
+  }
+  if (!series.points.empty()) {
+    std::sort(series.points.begin(), series.points.end());
+    chart.series.push_back(std::move(series));
+  }
+}
+
 class Page final : private MarkdownPage {
  public:
   explicit Page(GnetResults const& results) : results_(results) {}
@@ -206,8 +229,7 @@ void Page::table(std::vector<GnetCell> const& cells, bool is_latency) {
       }
       add("| {} | {:.2f} ({:.2f} .. {:.2f}) | {:.1f} | {:.0f} ({:.0f} .. {:.0f}) | {:.0f} ({:.0f} .. {:.0f}) | {} |\n",
           to_string(runs.mode), speed.median / kMega, speed.low / kMega, speed.high / kMega,
-          speed.median * (cell.wire_bytes + kPreambleAndGap) * kBitsPerByte / kGiga, p50.median, p50.low, p50.high,
-          p95.median, p95.low, p95.high, parts);
+          gbps(speed.median, cell.wire_bytes), p50.median, p50.low, p50.high, p95.median, p95.low, p95.high, parts);
     }
     std::string busy;
     for (std::size_t i = 0; i < std::min<std::size_t>(cell.busy.size(), 4); ++i) {
@@ -265,16 +287,9 @@ void Page::kernel_chart() {
   chart.y_title = "us";
   constexpr std::uint32_t kPackets = 4096;
   for (GnetNf const& nf : results_.nfs) {
-    LineSeries series{nf.name, {}};
-    for (profile::KernelPoint const& point : nf.times.kernels) {
-      if (point.packets == kPackets && nf.wire_bytes == kFigureBytes) {
-        series.points.emplace_back(point.sms, point.kernel_ns / 1000);
-      }
-    }
-    if (!series.points.empty()) {
-      std::sort(series.points.begin(), series.points.end());
-      chart.series.push_back(std::move(series));
-    }
+    add_kernels(nf, nf.name, chart, [](profile::KernelPoint const& point) {
+      return point.packets == kPackets ? std::optional(Point(point.sms, point.kernel_ns / 1000)) : std::nullopt;
+    });
   }
   figure("kernel-units", chart);
 }
@@ -295,7 +310,7 @@ void Page::host_and_gpu() {
     const double gpu = largest.packets / largest.kernel_ns * 1e9;
     const double core = 1e9 / nf.model.host_ns_per_packet;
     add("| {} | {} | {:.0f} | {:.0f} | {:.1f} | {:.1f} |\n", nf.name, nf.wire_bytes, gpu / kMega,
-        gpu * (nf.wire_bytes + kPreambleAndGap) * kBitsPerByte / kGiga, core / kMega, gpu / core);
+        gbps(gpu, nf.wire_bytes), core / kMega, gpu / core);
   }
   add("\n");
 }
@@ -307,17 +322,11 @@ void Page::batch_chart(bool is_throughput) {
   chart.x_title = "packets of a launch";
   chart.y_title = is_throughput ? "Mpps" : "us";
   for (GnetNf const& nf : results_.nfs) {
-    LineSeries series{concat(nf.name, ", ", nf.model.kernel_sms, " units"), {}};
-    for (profile::KernelPoint const& point : nf.times.kernels) {
-      if (point.sms == nf.model.kernel_sms && nf.wire_bytes == kFigureBytes) {
-        series.points.emplace_back(point.packets,
-                                   is_throughput ? point.packets / point.kernel_ns * 1000 : point.kernel_ns / 1000);
-      }
-    }
-    if (!series.points.empty()) {
-      std::sort(series.points.begin(), series.points.end());
-      chart.series.push_back(std::move(series));
-    }
+    const std::uint32_t units = nf.model.kernel_sms;
+    add_kernels(nf, concat(nf.name, ", ", units, " units"), chart, [&](profile::KernelPoint const& point) {
+      const double value = is_throughput ? point.packets / point.kernel_ns * 1000 : point.kernel_ns / 1000;
+      return point.sms == units ? std::optional(Point(point.packets, value)) : std::nullopt;
+    });
   }
   figure(is_throughput ? "batch-throughput" : "batch-time", chart);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/gnet/resume.hpp"
 
+#include "bench/common/results_file.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
 
 namespace catena::bench {
 namespace {
@@ -71,21 +72,7 @@ GnetResults results_of(Json const& json) {
 
 }  // namespace
 
-Result<GnetResults> read_gnet_results(std::string const& path) {
-  std::ifstream in(path);
-  if (!in) {
-    return absl::NotFoundError(concat("there is no ", path, " to resume"));
-  }
-  const Json json = Json::parse(in, nullptr, false);
-  if (json.is_discarded() || !json.is_object() || json.value("benchmark", "") != "gnet") {
-    return absl::InvalidArgumentError(concat(path, " is no result of this benchmark"));
-  }
-  try {
-    return results_of(json);
-  } catch (nlohmann::json::exception const& error) {
-    return absl::InvalidArgumentError(concat(path, ": ", error.what()));
-  }
-}
+Result<GnetResults> read_gnet_results(std::string const& path) { return read_results_file(path, "gnet", &results_of); }
 
 bool take_over(std::vector<GnetCell> const& earlier, std::uint32_t repeats, GnetCell& wanted) {
   const auto found = std::ranges::find_if(earlier, [&](GnetCell const& cell) {
