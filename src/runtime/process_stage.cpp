@@ -243,8 +243,7 @@ Status ProcessStage::take(Sent const& sent, std::span<const PacketEntry> entries
   CATENA_RETURN_IF_ERROR(take_lines_of(unit));
   for (std::uint32_t i = 0; i < batch.size(); ++i) {
     if (i + kPrefetchAhead < batch.size()) {
-      PacketEntry const& later = entries_[i + kPrefetchAhead];
-      __builtin_prefetch(slot_of(later.slot) + later.offset);
+      prefetch_bytes(batch[i + kPrefetchAhead], entries_[i + kPrefetchAhead]);
     }
     if (is_alive(batch.meta().verdict[batch.slots()[i]])) {
       decide(batch[i], entries_[i]);
@@ -272,6 +271,13 @@ Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot)
     }
   }
   return absl::OkStatus();
+}
+
+/// Those that take_bytes() is to copy: of an NF that writes none, nothing leaves the cache of the core that it is on.
+void ProcessStage::prefetch_bytes(packet::Packet const& packet, PacketEntry const& entry) const {
+  if (link_->crossing.bytes_from_nf(packet.layers(), packet.length()) > 0) {
+    __builtin_prefetch(slot_of(entry.slot) + entry.offset);
+  }
 }
 
 /// What the NF may have changed, into the chain's own memory. Nobody else can change it then: what is parsed is what

@@ -80,6 +80,7 @@ class ProcessStage final : public HostStage {
   Status check(packet::Batch const& batch, std::uint32_t first_slot) const;
   bool is_sound(nf_process::PacketEntry const& entry) const;
   void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
+  void prefetch_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry) const;
   void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   void account(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   bool send();

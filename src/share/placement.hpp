@@ -80,8 +80,8 @@ struct Estimate {
 
 /// The slowest of:
 /// - the workers, with what the ends and all NFs on the CPU take and what the host does for those on the GPU: more for
-/// an
-///   NF on the CPU that gets packets from the GPU, and for one on the GPU the less it shares moves with NFs beside it;
+///   an NF on the CPU that gets packets from the GPU, and for one on the GPU the less it shares moves with NFs beside
+///   it;
 /// - one such NF, that `shards` workers can work on;
 /// - rx and tx, each of which `ends` workers can work on;
 /// - each NF on the GPU with its SMs: parts are apart, every launch is as large as `launch_packets` and the latency
