@@ -19,7 +19,8 @@ constexpr std::chrono::microseconds kOfferPeriod{100};
 
 DeviceRecovery::DeviceRecovery(std::vector<Part> parts) {
   for (Part& part : parts) {
-    states_.push_back({std::move(part), {}});
+    std::vector<DeviceSide*> held(part.stages.size(), part.side);
+    states_.push_back({std::move(part), {}, std::move(held)});
   }
 }
 
@@ -72,7 +73,8 @@ Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide
   if (state.part.bounds) {
     CATENA_ASSIGN_OR_RETURN(bounds, state.part.bounds(fresh.device()));
   }
-  for (DeviceStage* const stage : state.part.stages) {
+  for (std::size_t i = 0; i < state.part.stages.size(); ++i) {
+    DeviceStage* const stage = state.part.stages[i];
     const std::size_t nf = stage->position();
     auto attachment = stage->attach(*fresh.kernel_of(nf), fresh.only_on_device(nf), fresh.use(),
                                     nf < bounds.size() ? bounds[nf] : kernel::LaunchBounds{});
@@ -92,10 +94,19 @@ Result<bool> DeviceRecovery::bring_back(State& state, std::unique_ptr<DeviceSide
     }
     // what it had before ends here, and not where packets wait
     stage->reclaim().reset();
+    state.held[i] = &fresh;
+    state.end_unheld_sides();
   }
-  // no stage has anything of those before any more
-  state.sides.erase(state.sides.begin(), state.sides.end() - 1);
   return true;
+}
+
+/// All but the last of which no stage has anything any more: each has memory of a device, also of one that went again
+/// before all stages had it.
+void DeviceRecovery::State::end_unheld_sides() {
+  const DeviceSide* const last = sides.back().get();
+  std::erase_if(sides, [this, last](std::unique_ptr<DeviceSide> const& side) {
+    return side.get() != last && std::ranges::find(held, side.get()) == held.end();
+  });
 }
 
 }  // namespace catena::runtime

@@ -50,10 +50,12 @@ class DeviceRecovery {
   struct State {
     Part part;
     std::vector<std::unique_ptr<DeviceSide>> sides;  ///< made since; those before the last are out of use
+    std::vector<DeviceSide*> held;                   ///< what each of the stages has, or a part's first one
     bool is_lost = false;
     std::chrono::milliseconds delay{0};  ///< between the last try and the next
     std::chrono::steady_clock::time_point next_try{};
     DeviceSide& current() { return sides.empty() ? *part.side : *sides.back(); }
+    void end_unheld_sides();
   };
   void look_after(State& state, Pause& pause);
   static Result<bool> bring_back(State& state, std::unique_ptr<DeviceSide> side, Pause& pause);

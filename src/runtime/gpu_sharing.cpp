@@ -166,19 +166,32 @@ Result<std::vector<share::NfDemand>> GpuSharing::demands() {
     share::NfDemand& demand = demands.emplace_back();
     demand.name = nfs_[i].name;
     demand.cost = cost.value_or(kUnknown);
-    demand.packets_per_s = has_stopped_ ? 0 : meter_.packets_per_s(i);
     demand.latency_limit_ns = nfs_[i].latency_limit_ns;
-    demand.needed_pps = has_stopped_ ? 0 : meter_.needed_pps(i);
+    // of a chain that does not run yet, or no more, NFs do nothing: one may wait for ever for who reads its output
+    demand.packets_per_s = traffic_ == nullptr ? 0 : meter_.packets_per_s(i);
+    demand.needed_pps = traffic_ == nullptr ? 0 : meter_.needed_pps(i);
   }
   return demands;
 }
 
-/// The last one that was known, for larger packets than were measured: they must not keep others from parts.
+/// The last one that was known, and with which the NF can have a part: larger packets than were measured, or than a
+/// launch can have within its limit, must not keep others from parts.
 std::optional<share::NfCost> GpuSharing::cost_of(std::size_t nf, std::uint32_t packet_bytes) {
-  if (std::optional<share::NfCost> now = nfs_[nf].cost(packet_bytes)) {
+  const std::optional<share::NfCost> now = nfs_[nf].cost(packet_bytes);
+  // at first the division judges
+  if (now && (!known_costs_[nf] || does_any_part_for(*now, nfs_[nf].latency_limit_ns))) {
     known_costs_[nf] = now;
   }
   return known_costs_[nf];
+}
+
+/// Whether an NF of that cost keeps to its limit whatever part it has, or of parts that it is given by need, in one.
+bool GpuSharing::does_any_part_for(share::NfCost const& cost, double limit_ns) const {
+  if (options_.mode == Mode::kScheduled) {
+    constexpr double kSome = 1;  // packets a second
+    return share::least_share(cost, kSome, limit_ns, shape_.step, shape_.step).has_value();
+  }
+  return share::fullest_share(cost, limit_ns, shape_.sms).has_value();
 }
 
 /// A part of the device for each NF, or null. Parts of one size in one order are always the same compute units, so what
@@ -261,7 +274,6 @@ void GpuSharing::start(std::function<Traffic()> traffic, bool returns) {
 void GpuSharing::stop() {
   const std::scoped_lock lock(traffic_mutex_);
   traffic_ = nullptr;
-  has_stopped_ = true;  // who asks from now on finds NFs that do nothing
 }
 
 std::chrono::milliseconds GpuSharing::period() const { return options_.given ? kGivenPeriod : kPeriod; }

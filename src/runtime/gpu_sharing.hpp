@@ -105,6 +105,7 @@ class GpuSharing {
   Status settle_turns(device::Device& device);
   Result<std::vector<share::NfDemand>> demands();
   std::optional<share::NfCost> cost_of(std::size_t nf, std::uint32_t packet_bytes);
+  bool does_any_part_for(share::NfCost const& cost, double limit_ns) const;
   Result<Partitions> divide(device::Device& device, std::vector<share::Part> const& parts) const;
   std::uint32_t launch_packets(std::size_t nf, share::Share const& share) const;
   Result<std::vector<kernel::LaunchBounds>> bounds_for(device::Device& device, std::vector<share::Part> const& parts);
@@ -140,9 +141,8 @@ class GpuSharing {
   bool is_mixed_ = false;           ///< some stages have parts_, others such as could not be handed out to all
   std::mutex traffic_mutex_;        ///< of what follows; other chains' threads ask, too
   std::vector<std::optional<share::NfCost>> known_costs_;  ///< of each NF, the last that were
-  std::function<Traffic()> traffic_;
+  std::function<Traffic()> traffic_;                       ///< null: the chain does not run yet, or no more
   share::TrafficMeter meter_;
-  bool has_stopped_ = false;
   std::atomic<std::uint64_t> changes_{0};
   std::shared_ptr<share::Division> division_;
   std::unique_ptr<share::Division::Member> member_;  ///< gone before what it asks

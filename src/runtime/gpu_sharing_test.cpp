@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -14,16 +15,28 @@ namespace {
 
 constexpr std::uint32_t kMeasuredBytes = 300;
 
-/// Of a chain of one NF, which is measured for small packets.
+/// Of a chain of one NF, which is measured for small packets. `larger`: what it costs for others.
 Result<std::unique_ptr<GpuSharing>> share(device::Device& device, chain::SharingOptions const& options,
-                                          std::string name) {
+                                          std::string name, std::optional<share::NfCost> larger = std::nullopt) {
   std::vector<GpuSharing::Nf> nfs(1);
   nfs.front().name = std::move(name);
-  nfs.front().cost = [](std::uint32_t packet_bytes) {
+  nfs.front().backlog_packets = 1;
+  nfs.front().cost = [larger](std::uint32_t packet_bytes) {
     const share::NfCost cost{.kernel = {1000, 10}, .transfer = {1000, 1}};
-    return packet_bytes <= kMeasuredBytes ? std::optional(cost) : std::nullopt;
+    return packet_bytes <= kMeasuredBytes ? std::optional(cost) : larger;
   };
   return GpuSharing::create(device, options, std::move(nfs), kMeasuredBytes);
+}
+
+/// Packets that come are larger than `sharing` expected.
+void start_with_larger_packets(GpuSharing& sharing) {
+  sharing.start(
+      [packets = std::uint64_t{0}]() mutable {
+        packets += 1000;
+        return GpuSharing::Traffic{{packets}, {0}, packets, packets * (kMeasuredBytes + 1)};
+      },
+      false);
+  std::this_thread::sleep_for(2 * share::TrafficMeter::kMinPeriod);  // then the next look finds them
 }
 
 TEST(GpuSharing, an_nf_whose_cost_for_larger_packets_is_unknown_keeps_nobody_from_new_parts) {
@@ -34,20 +47,66 @@ TEST(GpuSharing, an_nf_whose_cost_for_larger_packets_is_unknown_keeps_nobody_fro
   options.divisions = std::make_shared<share::Divisions>(share::Mode::kScheduled);
   const auto first = share(device, options, "first");
   ASSERT_TRUE(first.ok()) << first.status();
-  std::uint64_t packets = 0;
-  (*first)->start(
-      [&packets] {
-        packets += 1000;
-        return GpuSharing::Traffic{{packets}, {0}, packets, packets * (kMeasuredBytes + 1)};
-      },
-      false);
-  std::this_thread::sleep_for(2 * share::TrafficMeter::kMinPeriod);  // then the next look finds larger packets
+  start_with_larger_packets(**first);
   {
     const auto second = share(device, options, "second");
     ASSERT_TRUE(second.ok()) << second.status();
     EXPECT_GT((*second)->allocations().front().units, 0U);
   }
   (*first)->stop();
+}
+
+TEST(GpuSharing, an_nf_that_cannot_be_as_fast_as_it_must_for_larger_packets_keeps_nobody_from_new_parts) {
+  Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  device::Device& device = **opened;
+  const share::NfCost later_than_its_limit{.kernel = {2e6, 10}, .transfer = {1000, 1}};
+  const share::NfCost too_dear_for_any_part{.kernel = {1000, 1e300}, .transfer = {1000, 1e300}};
+  for (const share::Mode mode : {share::Mode::kScheduled, share::Mode::kFair, share::Mode::kUncoordinated}) {
+    for (share::NfCost const& larger : {later_than_its_limit, too_dear_for_any_part}) {
+      chain::SharingOptions options{mode, share::Parts::kBlocks};
+      options.divisions = std::make_shared<share::Divisions>(mode);
+      const auto first = share(device, options, "first", larger);
+      ASSERT_TRUE(first.ok()) << first.status();
+      start_with_larger_packets(**first);
+      {
+        const auto second = share(device, options, "second");
+        ASSERT_TRUE(second.ok()) << share::to_string(mode) << ": " << second.status();
+        EXPECT_GT((*second)->allocations().front().units, 0U);
+      }
+      (*first)->stop();
+    }
+  }
+}
+
+TEST(GpuSharing, a_chain_that_does_not_run_yet_takes_nothing_from_one_that_needs_all) {
+  Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  device::Device& device = **opened;
+  chain::SharingOptions options{share::Mode::kScheduled, share::Parts::kBlocks};
+  options.divisions = std::make_shared<share::Divisions>(share::Mode::kScheduled);
+  const auto busy = share(device, options, "busy");
+  ASSERT_TRUE(busy.ok()) << busy.status();
+  const std::uint32_t all = (*busy)->allocations().front().units;
+  std::uint64_t packets = 0;
+  const auto more_than_it_can = [&packets] {
+    packets += 1000;
+    return GpuSharing::Traffic{{packets}, {1}, packets, packets * kMeasuredBytes};
+  };
+  (*busy)->start(more_than_it_can, false);
+  const auto waits = share(device, options, "waits for a reader");
+  ASSERT_TRUE(waits.ok()) << waits.status();
+  Pause pause;
+  (*busy)->look(pause);
+  EXPECT_EQ((*waits)->allocations().front().units, 1U);
+  EXPECT_GT((*busy)->allocations().front().units, all / 2);
+  // as soon as it runs, it has its share
+  (*waits)->start(more_than_it_can, false);
+  std::this_thread::sleep_for(share::Division::kPeriod);
+  (*waits)->look(pause);
+  EXPECT_GT((*waits)->allocations().front().units, 1U);
+  (*waits)->stop();
+  (*busy)->stop();
 }
 
 }  // namespace

@@ -90,8 +90,16 @@ Json json_of(ChainView const& chain) {
   return json;
 }
 
+/// What is nested deeper than anything in a request is left out, and what has it is not what it must be: JSON is copied
+/// level by level, and a stack has an end.
+Json parse_request(std::string const& body) {
+  constexpr int kMaxDepth = 2;
+  return Json::parse(
+      body, [](int depth, Json::parse_event_t /*event*/, Json const& /*parsed*/) { return depth <= kMaxDepth; }, false);
+}
+
 HttpResponse apply(ChainSet& chains, std::string const& name, std::string const& body, Caller const& caller) {
-  const Json request = Json::parse(body, nullptr, false);
+  const Json request = parse_request(body);
   if (!request.is_object() || !request.contains("file") || !request["file"].is_string()) {
     return failed(absl::InvalidArgumentError(
         "the body must be JSON: {\"file\": \"/path/of/chain.yaml\"}, with \"options\" if there are some"));

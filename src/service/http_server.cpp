@@ -2,6 +2,7 @@
 #include "service/http_server.hpp"
 
 #include "chain/error_list.hpp"
+#include "service/caller.hpp"
 
 #include <catena/core/text.hpp>
 
@@ -14,6 +15,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
 #include <utility>
 
 namespace catena::service {
@@ -24,6 +27,12 @@ struct Parts {
   std::string body;
   std::size_t bytes = 0;  ///< that came, kept or not
   bool is_too_large() const { return bytes > HttpServer::kMaxBodyBytes; }
+};
+
+/// What a connection over a Unix socket keeps to its end.
+struct Peer {
+  uid_t user;
+  bool is_one_of_users;  ///< it counts among those of all who may not do everything
 };
 
 /// A body that is too large is read all the same, so that who sends it gets the answer; but not for ever.
@@ -65,6 +74,17 @@ int socket_of(MHD_Connection* connection) {
   const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
   return info == nullptr ? -1 : info->connect_fd;
 }
+
+/// Of the other end; none for TCP.
+std::optional<uid_t> user_of(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  constexpr uid_t kNobody = -1;
+  const bool is_known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid != kNobody;
+  return is_known ? std::optional(peer.uid) : std::nullopt;
+}
+
+bool may_do_everything(std::optional<uid_t> user) { return user && is_privileged({*user, 0, {}}); }
 
 void forget(void* /*server*/, MHD_Connection* /*connection*/, void** parts, MHD_RequestTerminationCode /*why*/) {
   delete static_cast<Parts*>(*parts);
@@ -116,30 +136,37 @@ struct Connection {
     auto& server = *static_cast<HttpServer*>(context);
     const std::lock_guard lock(server.mutex_);
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-      const std::unique_ptr<unsigned> user(static_cast<unsigned*>(*kept));
-      if (user != nullptr && --server.connections_[*user] == 0) {
-        server.connections_.erase(*user);
+      const std::unique_ptr<Peer> peer(static_cast<Peer*>(*kept));
+      if (peer != nullptr && --server.connections_[peer->user] == 0) {
+        server.connections_.erase(peer->user);
       }
+      server.connections_of_users_ -= peer != nullptr && peer->is_one_of_users ? 1 : 0;
       return;
     }
-    ucred peer{};
-    socklen_t size = sizeof peer;
     const int socket = socket_of(connection);
-    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid == 0) {
+    const std::optional<uid_t> user = user_of(socket);
+    if (!user) {
       return;
     }
-    *kept = new unsigned(peer.uid);
-    if (++server.connections_[peer.uid] > HttpServer::kMaxConnectionsOfUser) {
+    const bool has_room =
+        ++server.connections_[*user] <= HttpServer::kMaxConnectionsOfUser &&
+        (may_do_everything(user) || server.connections_of_users_ < HttpServer::kMaxConnectionsOfUsers);
+    auto* const peer = new Peer{*user, has_room && !may_do_everything(user)};
+    *kept = peer;
+    server.connections_of_users_ += peer->is_one_of_users ? 1 : 0;
+    if (!has_room) {
       ::shutdown(socket, SHUT_RDWR);
     }
   }
 
   static HttpResponse respond(HttpServer& server, HttpRequest const& request) {
-    const int before = server.requests_.fetch_add(1);
+    const bool is_counted = !may_do_everything(user_of(request.socket));
+    ++server.requests_;
+    const bool has_room = !is_counted || server.requests_of_users_.fetch_add(1) < HttpServer::kMaxRequests;
     HttpResponse response =
-        before < HttpServer::kMaxRequests
-            ? server.handler_(request)
-            : error_response(MHD_HTTP_SERVICE_UNAVAILABLE, absl::UnavailableError("too many requests at once"));
+        has_room ? server.handler_(request)
+                 : error_response(MHD_HTTP_SERVICE_UNAVAILABLE, absl::UnavailableError("too many requests at once"));
+    server.requests_of_users_ -= is_counted ? 1 : 0;
     --server.requests_;
     return response;
   }

@@ -40,7 +40,10 @@ class HttpServer {
   static constexpr unsigned kMaxConnections = 128;
   /// Over a Unix socket; more are closed, so that one user does not keep the others out.
   static constexpr int kMaxConnectionsOfUser = 32;
-  /// Requests that are at work at once; more are answered 503.
+  /// Of all users but those who may do everything; more are closed.
+  static constexpr int kMaxConnectionsOfUsers = 96;
+  /// Requests of those users that are at work at once; more are answered 503. Who may do everything always gets an
+  /// answer: he has to be able to end what others wait for.
   static constexpr int kMaxRequests = 48;
   /// A connection on which nothing comes for so long is closed.
   static constexpr unsigned kIdleSeconds = 10;
@@ -65,8 +68,10 @@ class HttpServer {
 
   Handler handler_;
   std::atomic<int> requests_{0};
+  std::atomic<int> requests_of_users_{0};  ///< of those who may not do everything
   std::mutex mutex_;
   std::map<unsigned, int> connections_;  ///< by user
+  int connections_of_users_ = 0;         ///< of those who may not do everything
   int listening_ = -1;
   MHD_Daemon* daemon_ = nullptr;
 };

@@ -4,6 +4,7 @@
 somebody's. Most of it needs root, which becomes other users.
 """
 
+import json
 import os
 import pathlib
 import socket
@@ -217,6 +218,33 @@ class Rights(ServiceTest):
         for each in idle:
             each.close()
         wait_for(lambda: self.ask_as(ANN, "GET", "/v1/version")[0] == 200)
+
+    def test_requests_of_users_that_wait_for_ever_keep_root_from_nothing(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        fifo.chmod(0o666)
+        waiting = []
+        for user, name in ((ANN, "ann"), (BOB, "bob")):
+            files = [self.chain(f"{name}{number}", tx=f"{{pcap: {fifo}}}", more="  tuning: {pool_slots: 2048}\n")
+                     for number in range(25)]
+            os.seteuid(user)
+            try:
+                for file in files:
+                    waiting.append(connected(self.service.socket))
+                    body = json.dumps({"file": file})
+                    waiting[-1].sendall(f"POST /v1/chains HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+                                        f"{body}".encode())
+            finally:
+                os.seteuid(0)
+        wait_for(lambda: self.service.log().count("waiting for a reader") == 48)
+        self.assertEqual(self.ask_as(ANN, "GET", "/v1/version")[0], 503)
+        status, answer = self.service.ask("GET", "/v1/chains")
+        self.assertEqual((status, len(answer.get("chains", []))), (200, 48), answer)
+        for each in answer["chains"]:
+            self.assertEqual(self.service.ask("DELETE", f"/v1/chains/{each['name']}")[0], 200)
+        self.assertEqual(self.ask_as(ANN, "GET", "/v1/version")[0], 200)
+        for each in waiting:
+            each.close()
 
     def test_there_is_room_for_so_many_chains_of_a_user(self):
         files = [self.chain_of(ANN, f"a{number}", rx="{generator: {count: 1}}") for number in range(33)]

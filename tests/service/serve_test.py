@@ -161,6 +161,21 @@ class Chains(ServiceTest):
         with open(self.folder / "fifo", "rb"):
             wait_for(lambda: self.state(service, "a") == "running")
 
+    def test_a_fifo_that_is_to_be_read_as_a_file_is_refused_and_not_waited_for(self):
+        service = self.serve()
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        nfs = (firewall(fifo), f"[{{name: rt, type: router, config: {{routes: {fifo}}}}}]",
+               f"[{{name: ids, type: nids, config: {{rules: {fifo}}}}}]",
+               f"[{{name: ids, type: nids, config: {{strings: {fifo}}}}}]",
+               f"[{{name: vpn, type: ipsec, config: {{direction: encrypt, sa: {fifo}}}}}]")
+        for file in [self.chain(f"a{i}", nfs=each) for i, each in enumerate(nfs)] + [str(fifo)]:
+            status, answer = self.apply(service, file)
+            self.assertEqual(status, 400, answer)
+            self.assertIn(f"{fifo}:", answer["error"])
+        self.assertEqual(service.ask("GET", "/v1/chains")[1], {"chains": []})
+        self.assertEqual(service.end(), 0)
+
     def test_standard_streams_are_not_for_chains(self):
         service = self.serve()
         for ends in ({"rx": "{pcap: '-'}"}, {"tx": "{pcap: '-'}"}):
@@ -237,6 +252,19 @@ class Http(ServiceTest):
                       b"X: y\r\n" * 20_000):
             raw(noise)
         self.assertTrue(service.answers())
+
+    def test_a_body_that_is_nested_as_deep_as_it_can_be_is_refused(self):
+        few = 2 << 20  # as a unit's LimitSTACK= may say
+        service = self.serve(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (few, few)))
+        file = self.chain("a")
+        for open_, close in (("[", "]"), ('{"x":', "}")):
+            levels = 65_000 // len(open_ + close)
+            nested = open_ * levels + "0" * (open_ != "[") + close * levels
+            for body in (nested, '{"file": "%s", "options": %s}' % (file, nested),
+                         '{"file": "%s", "options": {"rx": %s}}' % (file, nested), '{"file": %s}' % nested):
+                status, answer = service.ask("POST", "/v1/chains", body)
+                self.assertEqual(status, 400, answer)
+        self.assertEqual(service.ask("GET", "/v1/chains")[1], {"chains": []})
 
     def test_the_log_has_one_line_for_what_is_refused(self):
         service = self.serve()

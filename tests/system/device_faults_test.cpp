@@ -3,14 +3,18 @@
 // three, with every transfer method, in pools that wrap many times over. Each frame is compared with what the CPU makes
 // of it. Here every kind meets every method and every place once, in one chain or another; `make soak` meets all of
 // them in all chains, and more.
+#include "device/backend.hpp"
 #include "system/fault_chains.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdlib>
+#include <future>
 #include <map>
 #include <set>
 #include <string_view>
@@ -19,6 +23,7 @@ namespace catena::testing {
 namespace {
 
 using device::testing::Call;
+using device::testing::FaultyDevice;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
@@ -254,6 +259,108 @@ TEST(DeviceFaults, nfs_that_are_kept_from_the_device_have_no_part_of_it) {
   EXPECT_EQ(result.report.device_losses, 1U);
   EXPECT_EQ(result.report.parts.size(), 2U);
   EXPECT_EQ(taken(result), 0);
+}
+
+/// Devices that a chain has opened, and how many of them it still has.
+class OpenedDevices {
+ public:
+  /// The next one; it is `opened()` from now on.
+  std::unique_ptr<device::Device> open() {
+    auto device = std::make_unique<Counted>(*this);
+    last_ = &device->faulty;
+    return device;
+  }
+  FaultyDevice& last() { return *last_; }
+  int opened() const { return opened_; }
+  int kept() const { return kept_; }
+
+ private:
+  class Counted final : public device::Device {
+   public:
+    explicit Counted(OpenedDevices& all) : faulty(*nf::testing::devices().front()), all_(&all) {
+      ++all_->opened_;
+      ++all_->kept_;
+    }
+    ~Counted() override { --all_->kept_; }
+    device::DeviceInfo const& info() const override { return faulty.info(); }
+    Result<std::unique_ptr<device::Buffer>> allocate(std::size_t bytes) override { return faulty.allocate(bytes); }
+    Result<std::unique_ptr<device::PinnedBuffer>> allocate_pinned(std::size_t bytes) override {
+      return faulty.allocate_pinned(bytes);
+    }
+    Result<std::unique_ptr<device::Buffer>> map_host(device::HostMemory const& memory) override {
+      return faulty.map_host(memory);
+    }
+    Result<std::unique_ptr<device::Stream>> create_stream(device::StreamOptions const& options) override {
+      return faulty.create_stream(options);
+    }
+    Result<std::unique_ptr<device::CommandBuffer>> create_command_buffer(device::Partition* partition) override {
+      return faulty.create_command_buffer(partition);
+    }
+    Result<std::vector<std::unique_ptr<device::Partition>>> divide(std::span<const std::uint32_t> units) override {
+      return faulty.divide(units);
+    }
+    Result<device::Binary> compile(device::ProgramSource const& source) override { return faulty.compile(source); }
+    Result<std::unique_ptr<device::Program>> load(std::span<const std::byte> binary) override {
+      return faulty.load(binary);
+    }
+    Status failed() const override { return faulty.failed(); }
+    void abandon(Status const& reason) override { faulty.abandon(reason); }
+
+    FaultyDevice faulty;
+
+   private:
+    OpenedDevices* all_;
+  };
+
+  FaultyDevice* last_ = nullptr;
+  std::atomic<int> opened_{0};
+  std::atomic<int> kept_{0};
+};
+
+TEST(DeviceFaults, a_device_that_goes_again_before_all_nfs_have_it_is_not_kept) {
+  FaultChain const& fault_chain = chain_named("mix_mix_mix");
+  ChainRun run;
+  run.nfs = fault_chain.nfs;
+  run.gpu_mask = fault_chain.gpu_mask;
+  run.capture = data_file("../../examples/branch-office.pcap");
+  run.device = "opencl";
+  auto config = chain::parse_chain(chain_text(run, "unused"), data_file("chain/test.yaml"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  config->rx = {};
+  config->rx.kind = chain::PortKind::kGenerator;
+  config->rx.generator.packets_per_s = 20'000;
+  config->tx = {};
+  config->tx.kind = chain::PortKind::kNull;
+  OpenedDevices devices;
+  std::uint64_t streams = 0;
+  chain::RunOptions options;
+  options.device_returns = true;
+  options.open_device = [&](device::DevicePreference const&, std::string*) -> Result<std::unique_ptr<device::Device>> {
+    auto device = devices.open();
+    if (streams != 0) {
+      // the first NF's last one: it is the last to have the device
+      devices.last().fail(Call::kCreateStream, streams, absl::ResourceExhaustedError("no memory on the device"));
+    }
+    return device;
+  };
+  auto session = runtime::Session::create(*std::move(config), options, nfs_for_faults());
+  ASSERT_TRUE(session.ok()) << session.status();
+  streams = devices.last().streams();
+  devices.last().lose(Call::kReady, 2, absl::UnavailableError("the device fell off the bus"));
+  auto run_status = std::async(std::launch::async, [&session] { return (*session)->run(); });
+  constexpr int kTries = 8;
+  int most_kept = 0;
+  device::wait_until(
+      [&] {
+        most_kept = std::max(most_kept, devices.kept());
+        return devices.opened() > kTries;
+      },
+      std::chrono::minutes(1));
+  (*session)->stop();
+  EXPECT_EQ(run_status.get(), absl::OkStatus());
+  EXPECT_GT(devices.opened(), kTries);
+  EXPECT_LE(most_kept, 4) << "the first, what the first NF and the others have, and the one at hand";
+  EXPECT_EQ((*session)->report().device_returns, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Chains, DeviceServerDeaths, ::testing::Range(std::size_t{0}, fault_chains().size()));

@@ -61,6 +61,10 @@ KERNEL void endless(GLOBAL volatile unsigned* data) {
   while (data[0] != 77u) {
   }
 }
+KERNEL void wait_for(GLOBAL volatile unsigned* data, unsigned step) {
+  while (data[0] < step) {
+  }
+}
 KERNEL void trap(GLOBAL volatile unsigned* data) {
   GLOBAL volatile unsigned* nowhere = 0;
   *nowhere = data[0];
@@ -87,6 +91,9 @@ void warm_up(const char* backend) {
   const std::uint32_t count = 1024;
   const std::array<KernelArgument, 3> arguments{buffer.get(), bytes_of(count), bytes_of(count)};
   ASSERT_EQ(stream->launch(*program->kernel("fill").value(), {16, 64, 0}, arguments), absl::OkStatus());
+  const std::uint32_t nothing = 0;
+  const std::array<KernelArgument, 2> no_wait{buffer.get(), bytes_of(nothing)};
+  ASSERT_EQ(stream->launch(*program->kernel("wait_for").value(), {1, 1, 0}, no_wait), absl::OkStatus());
   ASSERT_EQ(stream->record().value()->wait(std::chrono::minutes(2), "warm-up"), absl::OkStatus());
 }
 
@@ -134,7 +141,7 @@ class DeviceServer : public ::testing::TestWithParam<const char*> {
   /// Another server in place of this one.
   void serve(ServerLimits const& limits) {
     options_.limits = limits;
-    supervisor_ = Supervisor::start(options_).value();
+    supervisor_ = Supervisor::start(options_, deaths_.listener()).value();
     wait_until([this] { return client("probe").ok(); }, kLimit);
   }
   Supervisor& supervisor() { return *supervisor_; }
@@ -360,6 +367,78 @@ TEST_P(DeviceServer, that_is_told_so_runs_one_launch_at_a_time_whoevers_it_is) {
   }
 }
 
+/// Steps, each well within the limit of a launch, that kernels `wait_for`.
+class Steps {
+ public:
+  explicit Steps(std::span<std::byte> word) : word_(reinterpret_cast<std::uint32_t*>(word.data())) {}
+  void next() {
+    std::this_thread::sleep_for(kLaunchLimit / 3);
+    set(++step_);
+  }
+  void set(std::uint32_t step) { std::atomic_ref(*word_).store(step); }
+
+ private:
+  std::uint32_t* word_;
+  std::uint32_t step_ = 0;
+};
+
+TEST_P(DeviceServer, who_waits_for_others_has_his_turn_soon_and_is_not_taken_for_endless) {
+  ServerLimits limits;
+  limits.launch = kLaunchLimit;
+  limits.one_at_a_time = true;
+  serve(limits);
+  Worker greedy(client("greedy").value());
+  Worker modest(client("modest").value());
+  const auto pinned = greedy.device().allocate_pinned(4096).value();
+  if (pinned->window() == nullptr) {
+    GTEST_SKIP() << "kernels cannot be told to end";
+  }
+  ASSERT_EQ(modest.fill(1), absl::OkStatus());
+  ASSERT_EQ(modest.finish(), absl::OkStatus());
+  const int pid = supervisor().pid();
+  constexpr std::uint32_t kLaunches = 24;
+  std::unique_ptr<Event> greedy_ends;
+  for (std::uint32_t step = 1; step <= kLaunches; ++step) {
+    const std::array<KernelArgument, 2> arguments{pinned->window(), bytes_of(step)};
+    ASSERT_EQ(greedy.stream().launch(greedy.kernel("wait_for"), {1, 1, 0}, arguments), absl::OkStatus());
+    greedy_ends = greedy.stream().record().value();
+  }
+  std::this_thread::sleep_for(kLaunchLimit / 3);  // the server has them, or as many as it takes
+  ASSERT_EQ(modest.fill(9), absl::OkStatus());
+  const auto modest_ends = modest.stream().record().value();
+  Steps steps(pinned->bytes());
+  std::uint32_t waited = 0;
+  for (Result<bool> is_ready = false; is_ready.ok() && !*is_ready && waited < kLaunches; ++waited) {
+    steps.next();
+    is_ready = modest_ends->ready();
+  }
+  EXPECT_EQ(modest_ends->wait(kLimit, "the modest one"), absl::OkStatus());
+  EXPECT_LT(waited, kLaunches / 2);
+  steps.set(kLaunches);
+  EXPECT_EQ(greedy_ends->wait(kLimit, "the greedy one"), absl::OkStatus());
+  EXPECT_EQ(supervisor().pid(), pid);
+  EXPECT_THAT(modest.content().value(), ::testing::Each(9U));
+}
+
+TEST_P(DeviceServer, an_endless_kernel_is_not_blamed_on_who_waits_for_the_end_of_its_turn) {
+  ServerLimits limits;
+  limits.launch = kLaunchLimit;
+  limits.one_at_a_time = true;
+  serve(limits);
+  Worker honest(client("honest").value());
+  Worker hostile(client("hostile").value());
+  ASSERT_EQ(honest.fill(1), absl::OkStatus());
+  ASSERT_EQ(honest.finish(), absl::OkStatus());
+  ASSERT_EQ(hostile.start("endless"), absl::OkStatus());
+  ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
+  ASSERT_EQ(honest.fill(2), absl::OkStatus());
+  ASSERT_EQ(honest.stream().flush(), absl::OkStatus());
+  const Supervisor::Death death = deaths().next();
+  EXPECT_THAT(death.reason, HasSubstr("has not come to an end within 1000 ms"));
+  ASSERT_EQ(death.suspects.size(), 1U);
+  EXPECT_EQ(death.suspects[0].client, "hostile");
+}
+
 /// A client that may send anything.
 class Forger {
  public:
@@ -532,6 +611,52 @@ TEST_P(DeviceServer, offsets_and_sizes_out_of_bounds_break_the_stream_and_nothin
   Worker other(client("other").value());
   ASSERT_EQ(other.fill(1), absl::OkStatus());
   EXPECT_EQ(other.finish(), absl::OkStatus());
+}
+
+TEST_P(DeviceServer, work_that_a_client_left_behind_is_not_taken_for_endless) {
+  for (const bool leaves : {false, true}) {
+    auto forger = std::make_unique<Forger>(supervisor().connect("leaver").value());
+    Frame frame;
+    ASSERT_EQ(forger->call(Call::kAllocatePinned, Writer().put(std::uint64_t{4096}), -1, &frame), absl::OkStatus());
+    const Mapping memory = Mapping::map(std::move(frame.fd), 4096).value();
+    Reader numbers(frame.body);
+    static_cast<void>(numbers.take_status());
+    static_cast<void>(numbers.take<std::uint32_t>());
+    const auto window = numbers.take<std::uint32_t>();
+    if (window == 0) {
+      GTEST_SKIP() << "kernels cannot be told to end";
+    }
+    const std::uint32_t kernel = forger->make_kernel("wait_for");
+    Mapping page;
+    const std::uint32_t stream = forger->make_stream(page);
+    constexpr std::uint32_t kLaunches = 6;
+    for (std::uint32_t step = 1; step <= kLaunches; ++step) {
+      Writer launch;
+      launch.put(kernel).put(1U).put(1U).put(0U).put(2U).put(0U).put(window).put(1U).put_bytes(bytes_of(step));
+      const CommandHeader header{Command::kLaunch,
+                                 static_cast<std::uint32_t>(sizeof(CommandHeader) + launch.bytes().size()), 0, 0};
+      ASSERT_EQ(header.bytes % 8, 0U);
+      const Writer whole = Writer().put(header).add(launch);
+      forger->put(page, whole.bytes(), whole.bytes().size());
+      forger->put_command(page, Command::kRecord, RecordCommand{step, kNoTime, 0});
+    }
+    auto& shared = page.as<StreamPage>();
+    wait_until([&shared] { return shared.head.load() == shared.tail.load(); }, kLimit);
+    if (leaves) {
+      forger.reset();
+    } else {
+      forger->send(Call::kFree, Writer().put(Kind::kStream).put(stream));
+    }
+    const int pid = supervisor().pid();
+    Steps steps(memory.bytes());
+    for (std::uint32_t step = 0; step < kLaunches; ++step) {
+      steps.next();
+    }
+    Worker other(client_again("other"));
+    ASSERT_EQ(other.fill(1), absl::OkStatus());
+    EXPECT_EQ(other.finish(), absl::OkStatus());
+    EXPECT_EQ(supervisor().pid(), pid) << (leaves ? "of one that is gone" : "of a stream that was freed");
+  }
 }
 
 TEST_P(DeviceServer, rings_that_lie_about_themselves_cut_the_client_off) {

@@ -5,6 +5,7 @@
 
 #include <catena/core/text.hpp>
 
+#include "device/backend.hpp"
 #include "device/source.hpp"
 
 #include <sys/epoll.h>
@@ -154,7 +155,14 @@ Result<Writer> Session::answer(Call call, Reader& body, Fd fd, Fd& answer_fd) {
 Status Session::clear(Buffer& buffer) {
   CATENA_RETURN_IF_ERROR(own_stream_->fill(buffer, 0, buffer.size(), 0));
   CATENA_ASSIGN_OR_RETURN(const auto done, own_stream_->record());
-  return done->wait(kClearLimit, "clearing device memory");
+  Status status;
+  const auto is_done = [&] {
+    const Result<bool> is_ready = done->ready();
+    status = is_ready.ok() && !*is_ready ? look_at_streams().status() : is_ready.status();
+    return !status.ok() || *is_ready;
+  };
+  return wait_until(is_done, kClearLimit) ? status
+                                          : absl::DeadlineExceededError("the device does not clear its memory");
 }
 
 Result<Writer> Session::allocate(Reader& body) {
@@ -443,8 +451,10 @@ Status Session::free(Reader& body) {
     case Kind::kProgram:
       std::erase_if(kernels_, [number](auto const& entry) { return entry.second.program == number; });
       return remove(programs_);
-    case Kind::kStream:
-      return streams_.erase(number) == 1 ? absl::OkStatus() : unknown("stream", number);
+    case Kind::kStream: {
+      auto* const stream = find(streams_, number);
+      return stream != nullptr && !stream->is_ending ? end_stream(*stream) : unknown("stream", number);
+    }
   }
   return malformed("a kind of thing that there is not");
 }

@@ -98,6 +98,11 @@ class Session {
     std::uint32_t time_slot;
     std::vector<std::uint32_t> recordings;  ///< with timestamps, that ran before it
   };
+  /// A launch that waits for those of others.
+  struct Turn {
+    std::unique_ptr<Event> begin;
+    std::unique_ptr<Event> end;
+  };
   struct ServedStream {
     std::unique_ptr<Stream> stream;
     Mapping memory;
@@ -105,17 +110,22 @@ class Session {
     std::uint64_t head = 0;
     std::uint64_t last_sequence = 0;
     std::deque<Pending> pending;
+    std::deque<Turn> turns;          ///< that have not ended, the oldest first
     std::vector<std::uint32_t> ran;  ///< recordings with timestamps since the last event
     bool has_work = false;           ///< behind the last event
     bool needs_flush = false;        ///< the last event is a timestamp, which does not hand anything to the device
     bool is_broken = false;
-    std::int64_t working_since = 0;     ///< or since it was last told that something is done; 0: it is not busy
+    bool is_held = false;    ///< its next command is a launch, and the client has enough of them
+    bool is_ending = false;  ///< the client freed it: it ends with its work
+    /// Or since it was last told that something is done. 0: it is not busy, or waits for launches of others.
+    std::int64_t working_since = 0;
     std::string kernels;                ///< names of those launched last, up to an event
     bool kernels_are_complete = false;  ///< there was that event
     bool has_news = false;              ///< `kernels` is not in the black box yet
 
     void note(std::string_view launched);
-    bool is_busy() const { return has_work || !pending.empty(); }
+    bool is_busy() const { return has_work || !pending.empty() || !turns.empty(); }
+    bool takes_commands() const { return !is_broken && !is_ending; }
   };
   /// What was freed while work went on that may use it.
   struct Grave {
@@ -147,22 +157,29 @@ class Session {
   Status free(Reader& body);
   Status clear(Buffer& buffer);
 
+  Status serve();
+  void finish_work();
   // commands
   Result<bool> take_commands(ServedStream& stream);
   Status do_command(ServedStream& stream, Command command, Reader& body);
   Status copy(ServedStream& stream, CopyCommand const& command);
   Result<ReadyLaunch> read_launch(Reader& body);
   Status in_turn(ServedStream& stream, std::function<Status()> const& launch);
+  bool has_enough_turns() const;
   Status enqueue(ServedStream& stream, EnqueueCommand const& command, bool is_run);
   Status record(ServedStream& stream, RecordCommand const& command);
   void finish(ServedStream& stream, Status const& status, std::uint32_t reply_number);
 
   // what the device has done
+  Result<bool> look_at(ServedStream& stream);
+  Result<bool> look_at_streams();
   Result<bool> poll_events(ServedStream& stream);
+  static Result<bool> poll_turns(ServedStream& stream);
   void write_times(Pending const& pending);
   /// Returns the time, which is the reference's where the event has none.
   std::int64_t write_time(Event& event, std::uint32_t slot);
   Status mark_end(ServedStream& stream);
+  Status end_stream(ServedStream& stream);
   void note_work();
   void note_start(ServedStream& stream);
   Status bury(std::shared_ptr<void> content);

@@ -28,26 +28,31 @@ constexpr int kRoundsPerLook = 32;
 
 std::int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
 
+/// Launches of a client that wait for those of others, or are the ones that run: enough for the device to have the next
+/// one when one ends, and few, because all others wait for them.
+constexpr std::size_t kMaxTurns = 4;
+
 Status malformed() { return absl::InvalidArgumentError("a command that no client sends"); }
 
 }  // namespace
 
 Status Session::run() {
+  const Status why = serve();
+  finish_work();
+  return why;
+}
+
+Status Session::serve() {
   CATENA_RETURN_IF_ERROR(greet());
   Clock::time_point last_work = Clock::now();
   for (int round = 0;; ++round) {
     bool has_worked = false;
     for (auto& [number, stream] : streams_) {
       CATENA_ASSIGN_OR_RETURN(const bool took, take_commands(stream));
-      CATENA_ASSIGN_OR_RETURN(const bool reached, poll_events(stream));
-      if (!stream.is_busy()) {
-        stream.working_since = 0;
-      } else if (reached || stream.working_since == 0) {
-        stream.working_since = now_ns();
-      }
-      has_worked = has_worked || took || reached;
+      has_worked = has_worked || took;
     }
-    note_work();
+    CATENA_ASSIGN_OR_RETURN(const bool reached, look_at_streams());
+    has_worked = has_worked || reached;
     CATENA_RETURN_IF_ERROR(sweep());
     CATENA_RETURN_IF_ERROR(device_->failed());
     const Clock::time_point now = Clock::now();
@@ -69,13 +74,54 @@ Status Session::run() {
   }
 }
 
+/// Of a client that is gone: its streams end with what they have to do, which may take long and is not endless for
+/// that.
+void Session::finish_work() {
+  constexpr std::chrono::milliseconds kPeriod{1};
+  for (auto& [number, stream] : streams_) {
+    static_cast<void>(end_stream(stream));  // of a device that failed: see below
+  }
+  while (look_at_streams().ok() && device_->failed().ok() && !streams_.empty()) {
+    std::this_thread::sleep_for(kPeriod);
+  }
+}
+
+/// What the device has come to an end with, of one stream. True if there was something.
+Result<bool> Session::look_at(ServedStream& stream) {
+  const std::size_t turns = stream.turns.size();
+  CATENA_ASSIGN_OR_RETURN(const bool reached, poll_events(stream));
+  CATENA_ASSIGN_OR_RETURN(const bool waits, poll_turns(stream));
+  const bool has_news = reached || stream.turns.size() != turns;
+  if (!stream.is_busy() || waits) {
+    stream.working_since = 0;
+  } else if (has_news || stream.working_since == 0) {
+    stream.working_since = now_ns();
+  }
+  return has_news;
+}
+
+/// What it has come to an end with, of all of them; also beside something that takes time, so that nothing looks
+/// endless because nobody looked. True if there was something.
+Result<bool> Session::look_at_streams() {
+  bool has_news = false;
+  for (auto& [number, stream] : streams_) {
+    CATENA_ASSIGN_OR_RETURN(const bool of_this, look_at(stream));
+    has_news = has_news || of_this;
+  }
+  std::erase_if(streams_, [](auto const& entry) { return entry.second.is_ending && !entry.second.is_busy(); });
+  note_work();
+  return has_news;
+}
+
 bool Session::is_busy() const {
   return !graves_.empty() || std::ranges::any_of(streams_, [](auto const& entry) { return entry.second.is_busy(); });
 }
 
 bool Session::has_commands() const {
   return std::ranges::any_of(streams_, [](auto const& entry) {
-    return !entry.second.is_broken && entry.second.page->tail.load(std::memory_order_acquire) != entry.second.head;
+    ServedStream const& stream = entry.second;
+    return stream.takes_commands() && !stream.is_held &&
+           stream.page->tail.load(std::memory_order_acquire) != stream.head;
   });
 }
 
@@ -109,9 +155,11 @@ Status Session::pause(bool may_sleep) {
 Result<bool> Session::take_commands(ServedStream& stream) {
   std::array<std::byte, kMaxCommandBytes> bytes;
   const std::uint64_t tail = stream.page->tail.load(std::memory_order_acquire);
-  if (tail == stream.head || stream.is_broken) {
+  stream.is_held = false;
+  if (tail == stream.head || !stream.takes_commands()) {
     return false;
   }
+  const std::uint64_t before = stream.head;
   if (tail - stream.head > kRingBytes) {
     return malformed();
   }
@@ -128,10 +176,18 @@ Result<bool> Session::take_commands(ServedStream& stream) {
     if (tail - stream.head < sizeof header) {
       return malformed();
     }
+    const std::uint64_t begin = stream.head;
     read(std::as_writable_bytes(std::span(&header, 1)));
     if (header.bytes < sizeof header || header.bytes > kMaxCommandBytes || header.bytes % 8 != 0 ||
         header.bytes - sizeof header > tail - stream.head) {
       return malformed();
+    }
+    if (header.command == Command::kLaunch || header.command == Command::kEnqueue) {
+      stream.is_held = has_enough_turns();
+    }
+    if (stream.is_held) {
+      stream.head = begin;
+      break;
     }
     const auto body_bytes = std::span(bytes).first(header.bytes - sizeof header);
     read(body_bytes);
@@ -142,7 +198,7 @@ Result<bool> Session::take_commands(ServedStream& stream) {
       break;
     }
   }
-  return true;
+  return stream.head != before;
 }
 
 /// Says what became of a command to a client that waits for it; else an error breaks the stream.
@@ -283,7 +339,26 @@ Status Session::enqueue(ServedStream& stream, EnqueueCommand const& command, boo
 }
 
 Status Session::in_turn(ServedStream& stream, std::function<Status()> const& launch) {
-  return turns_ == nullptr ? launch() : turns_->take(*stream.stream, launch);
+  if (turns_ == nullptr) {
+    return launch();
+  }
+  Turn turn;
+  const auto begin_and_launch = [&stream, &launch, &turn]() -> Status {
+    CATENA_ASSIGN_OR_RETURN(turn.begin, stream.stream->record());
+    return launch();
+  };
+  CATENA_RETURN_IF_ERROR(turns_->take(*stream.stream, begin_and_launch));
+  CATENA_ASSIGN_OR_RETURN(turn.end, stream.stream->record());
+  stream.turns.push_back(std::move(turn));
+  return absl::OkStatus();
+}
+
+bool Session::has_enough_turns() const {
+  std::size_t turns = 0;
+  for (auto const& [number, stream] : streams_) {
+    turns += stream.turns.size();
+  }
+  return turns >= kMaxTurns;
 }
 
 Status Session::record(ServedStream& stream, RecordCommand const& command) {
@@ -333,6 +408,19 @@ Result<bool> Session::poll_events(ServedStream& stream) {
   return has_reached;
 }
 
+/// Whether the oldest launch of the stream waits for its turn: then others have to come to an end, and not its client.
+Result<bool> Session::poll_turns(ServedStream& stream) {
+  while (!stream.turns.empty()) {
+    CATENA_ASSIGN_OR_RETURN(const bool has_ended, stream.turns.front().end->ready());
+    if (!has_ended) {
+      CATENA_ASSIGN_OR_RETURN(const bool has_begun, stream.turns.front().begin->ready());
+      return !has_begun;
+    }
+    stream.turns.pop_front();
+  }
+  return false;
+}
+
 void Session::write_times(Pending const& pending) {
   for (const std::uint32_t number : pending.recordings) {
     if (auto* const recording = find(recordings_, number); recording != nullptr) {
@@ -370,6 +458,13 @@ Status Session::mark_end(ServedStream& stream) {
   stream.has_work = false;
   stream.needs_flush = false;
   return absl::OkStatus();
+}
+
+/// Takes no more commands, and ends the stream with its work: to wait for that here would keep the others from being
+/// looked at.
+Status Session::end_stream(ServedStream& stream) {
+  stream.is_ending = true;
+  return stream.has_work || stream.needs_flush ? mark_end(stream) : absl::OkStatus();
 }
 
 /// Keeps the black box true: which work is the oldest that has not ended.
