@@ -35,7 +35,8 @@ struct ChannelShape {
 /// What wakes the other process: a pair of sockets, an end for each. Whatever one does with his, nobody waits at the
 /// other: flags of a descriptor belong to its end alone. ResourceExhausted where there is none.
 Result<std::pair<device::remote::Fd, device::remote::Fd>> make_bell();
-/// It does not ring any more.
+/// It does not ring any more, unless who rings has done so thousands of times since: then a part of that is taken, as
+/// all of it may have no end.
 void silence(int bell);
 
 /// One packet of a unit that changes hands: where its frame is, and its metadata (see packet::MetaColumns).
