@@ -115,10 +115,12 @@ void ProcessStage::exchange_parts() {
   }
 }
 
-/// Those that are there, about units that come back later: the process has no room for more.
+/// Those that are there, about units that come back later: of the next one all, as the process has no room for more; of
+/// others as much as it has room for itself. So what is kept does not grow with the units that are on the way.
 Status ProcessStage::gather_lines() {
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // more is no unit's
-  while (lines_of_host_) {
+  const auto is_enough = [this] { return said_.size() > 1 && said_bytes_ >= nf_process::kLineRingBytes; };
+  while (lines_of_host_ && !is_enough()) {
     CATENA_ASSIGN_OR_RETURN(auto line, lines_of_host_->next());
     if (!line) {
       break;

@@ -126,6 +126,39 @@ TEST(ProcessStage, an_nf_that_says_nothing_of_lengths_cannot_change_one) {
   EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
 }
 
+TEST(ProcessStage, only_an_nf_that_says_so_chooses_the_port_of_a_packet) {
+  EXPECT_EQ(sent_by("reads-and-sets-the-port").port, 0U);
+  EXPECT_EQ(sent_by("sets-the-port").port, 1U);
+}
+
+// more than is kept of what is said about one unit, but of many: they are on the way at the same time
+TEST(ProcessStage, an_nf_may_say_much_about_each_unit) {
+  chain::ChainConfig chain = chain_of("says-much");
+  chain.rx.generator.count = 4096;
+  chain.tuning.unit_packets = 256;
+  const Result<std::unique_ptr<Session>> session = session_of(chain, "/dev/null");
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*session)->run(), absl::OkStatus());
+  const Report report = (*session)->report();
+  EXPECT_EQ(report.sent, 4096U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].process_restarts, 0U);
+}
+
+// whatever it makes of them, there is a verdict for each packet
+TEST(ProcessStage, a_process_may_write_anything_anywhere_at_any_time) {
+  for (const char* record : {"", "/dev/null"}) {
+    for (int i = 0; i < 4; ++i) {
+      const Result<std::unique_ptr<Session>> session = session_of(group_of("writes-everywhere"), record);
+      ASSERT_TRUE(session.ok()) << session.status();
+      (*session)->run().IgnoreError();
+      const Report report = (*session)->report();
+      EXPECT_EQ(report.received, kPackets);
+      EXPECT_TRUE(report.accounted()) << to_text(report);
+      EXPECT_EQ(report.slots_in_use, 0U);
+    }
+  }
+}
+
 class Lies : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Lies, cost_the_nf_its_own_packets_and_are_counted) {
