@@ -117,6 +117,13 @@ std::uint32_t scribble(std::span<PacketEntry> out, std::uint32_t count) {
   return count;
 }
 
+std::uint32_t set_port(std::span<PacketEntry> out, std::uint32_t count) {
+  for (PacketEntry& entry : out.first(count)) {
+    entry.port = 1;
+  }
+  return count;
+}
+
 std::map<std::string, Change, std::less<>> const& lies() {
   static const std::map<std::string, Change, std::less<>> kLies{
       {"honest", [](auto /*out*/, auto count) { return count; }},
@@ -226,6 +233,8 @@ std::map<std::string, Change, std::less<>> const& lies() {
          }
          return count;
        }},
+      {"reads-and-sets-the-port", set_port},
+      {"sets-the-port", set_port},
       {"asks-for-files",
        [](auto /*out*/, auto count) {
          for (std::uint32_t i = 0; i < 100; ++i) {

@@ -303,7 +303,9 @@ void ProcessStage::take_bytes(packet::Packet const& packet, PacketEntry const& e
 void ProcessStage::decide(packet::Packet const& packet, PacketEntry const& entry) {
   if (entry.verdict != static_cast<std::uint8_t>(Verdict::kDrop)) {
     take_bytes(packet, entry);
-    packet.set_port(entry.port);
+    if (link_->crossing.may_set_port()) {
+      packet.set_port(entry.port);
+    }
     packet.set_mtu(entry.mtu);
   }
   account(packet, entry);
