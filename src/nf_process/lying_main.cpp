@@ -163,6 +163,11 @@ std::map<std::string, Change, std::less<>> const& lies() {
          out[0].offset = 2000;
          return count;
        }},
+      {"short-frame",  // not even an Ethernet header
+       [](auto out, auto count) {
+         out[0].length = 13;
+         return count;
+       }},
       {"no-frame",
        [](auto out, auto count) {
          out[0].length = 0;

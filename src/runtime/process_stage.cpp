@@ -225,9 +225,11 @@ bool ProcessStage::receive() {
 }
 
 /// Whether NFs may have made this of a packet: none has one after it was dropped or became a reply.
-bool ProcessStage::is_sound(PacketEntry const& entry) const {
+bool ProcessStage::is_sound(PacketEntry const& entry, packet::Packet const& packet) const {
   const std::size_t had = is_alive(entry.verdict) ? nfs_.size() : std::size_t{entry.nf} + 1;
-  return entry.verdict <= static_cast<std::uint8_t>(Verdict::kReply) && entry.length > 0 &&
+  // a capture may have less than an Ethernet header; there are NICs whose queues stop at such a frame
+  return entry.verdict <= static_cast<std::uint8_t>(Verdict::kReply) &&
+         (entry.length >= packet::kEthernetBytes || has_bounds_of(entry, packet)) &&
          std::uint32_t{entry.offset} + entry.length <= packet::kSlotBytes &&
          (entry.mtu == 0 || entry.mtu >= packet::kMinMtu) && had <= nfs_.size() &&
          std::uint64_t{entry.alerts} >> had == 0;
@@ -265,7 +267,7 @@ Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot)
     if (!is_alive(static_cast<std::uint8_t>(packet.verdict()))) {
       continue;
     }
-    if (!is_sound(entry)) {
+    if (!is_sound(entry, packet)) {
       return absl::DataLossError("a packet has bounds or a verdict that cannot be");
     }
     if (!may_move && is_alive(entry.verdict) && !has_bounds_of(entry, packet)) {

@@ -251,11 +251,11 @@ TEST(ProcessStage, a_group_that_speaks_of_more_nfs_than_it_has_is_refused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Lies,
-                         ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "no-frame",
-                                           "bad-verdict", "small-mtu", "less", "too-many", "ends-early", "lie-and-die",
-                                           "blocking-bell", "exit", "crash", "hang", "chatter", "unasked",
-                                           "many-messages", "asks-for-files", "writes-unasked", "writes-too-much",
-                                           "asks-and-never-reads"),
+                         ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "short-frame",
+                                           "no-frame", "bad-verdict", "small-mtu", "less", "too-many", "ends-early",
+                                           "lie-and-die", "blocking-bell", "exit", "crash", "hang", "chatter",
+                                           "unasked", "many-messages", "asks-for-files", "writes-unasked",
+                                           "writes-too-much", "asks-and-never-reads"),
                          [](auto const& lie) {
                            std::string name = lie.param;
                            std::replace(name.begin(), name.end(), '-', '_');
