@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <string>
+#include <type_traits>
 
 namespace catena::nf_process {
 namespace {
@@ -15,6 +16,9 @@ bool rings(int bell) {
   pollfd poll{bell, POLLIN, 0};
   return ::poll(&poll, 1, 0) > 0;
 }
+
+// between its members there would be bytes of whatever was in memory before
+static_assert(std::has_unique_object_representations_v<PacketEntry>);
 
 TEST(Bell, that_rang_is_silenced) {
   const auto bell = make_bell().value();

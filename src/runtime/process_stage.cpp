@@ -368,6 +368,7 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
                   verdict,
                   0,
                   0,
+                  0,
                   meta.index[slot],
                   meta.arrival_ns[slot]};
   }
