@@ -52,10 +52,12 @@ constexpr milliseconds kFirstPause{1000};
 constexpr milliseconds kLongestPause{30'000};
 /// A process that lived for so long has a clean record again.
 constexpr std::chrono::seconds kLongLife{60};
-/// Of frames a process may send in a second; more is an attack.
-constexpr int kMaxFramesPerSecond = 200;
-/// Of those about outputs, each of which is answered before the next one: who has more to write waits.
-constexpr int kMaxWritesPerSecond = 5000;
+/// Of frames a process may send in a second, for each of its NFs; more is an attack.
+constexpr std::size_t kMaxFramesPerSecond = 200;
+/// Of those about outputs, each of which is answered before the next one: one in so long, and all that were not asked
+/// for in the last minute. Who has more to write waits.
+constexpr std::chrono::microseconds kWriteEvery{200};
+constexpr std::chrono::minutes kWritesKept{1};
 constexpr std::uint32_t kMaxThreads = 32;
 /// Connections to a device that one process gets.
 constexpr std::size_t kMaxDevices = 4;
@@ -384,8 +386,8 @@ struct NfProcess::Impl {
   /// Until it ends; returns why. OK: it has finished.
   Status watch(Life& life) {
     Clock::time_point second = Clock::now();
-    int frames = 0;
-    int writes = 0;
+    std::size_t frames = 0;
+    Clock::time_point write_due = second - kWritesKept;
     for (;;) {
       Result<Frame> frame = receive(life, Clock::now() + std::chrono::seconds(1));
       if (absl::IsDeadlineExceeded(frame.status())) {
@@ -395,13 +397,14 @@ struct NfProcess::Impl {
       if (Clock::now() - second > std::chrono::seconds(1)) {
         second = Clock::now();
         frames = 0;
-        writes = 0;
       }
       if (OutputDesk::is_asked_by(*frame)) {
         CATENA_RETURN_IF_ERROR(life.outputs.serve(life.control.get(), *frame));
-        if (++writes > kMaxWritesPerSecond) {
+        const Clock::time_point written = Clock::now();
+        write_due = std::max(write_due, written - kWritesKept) + kWriteEvery;
+        if (write_due > written) {
           pollfd asked{stop.get(), POLLIN, 0};
-          ::poll(&asked, 1, until(second + std::chrono::seconds(1)));
+          ::poll(&asked, 1, until(write_due));
         }
         continue;
       }

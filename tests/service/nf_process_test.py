@@ -438,6 +438,16 @@ class Outputs(NfProcessTest):
         self.assertEqual(written["process", "cpu"], written["none", "cpu"])
         self.assertEqual(written["process", "gpu"], written["none", "cpu"])
 
+    def test_the_flows_of_a_full_table_are_written_at_the_end(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+            receiver.bind(("127.0.0.1", 0))
+            exports = f"{{format: ipfix, udp: 127.0.0.1:{receiver.getsockname()[1]}}}"
+            file = self.chain("process", [self.monitor(exports)], more="  tuning: {device_limit_ms: 10}\n",
+                              rx="{generator: {count: 850000, packet: 64, flows: 850000}}")
+            flows = self.run_chain(file)["nfs"][0]["statistics"]
+        self.assertGreater(flows["flows_peak"], 700_000)
+        self.assertEqual(flows["flows_exported"], flows["flows_peak"])
+
     def test_a_full_disk_is_as_loud_as_in_the_chain_s_own_process(self):
         errors = []
         for how in ("none", "process"):
