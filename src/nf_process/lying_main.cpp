@@ -277,7 +277,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
        }},
       {"ends-early",
        [](auto /*out*/, auto count) {
-         static_cast<void>(send(kControlFd, Call::kEnded, to_json(Ended{catena::Status(), std::vector<EndedNf>(1)})));
+         static_cast<void>(send(kControlFd, Call::kEnded, to_json(Ended{catena::Status()})));
          return count;
        }},
       {"lie-and-die",
@@ -290,7 +290,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
       {"chatter",
        [](auto /*out*/, auto count) {
          for (;;) {
-           static_cast<void>(send(kControlFd, Call::kStatistics, "[[]]"));
+           static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{})));
          }
          return count;
        }},
@@ -299,9 +299,14 @@ std::map<std::string, Change, std::less<>> const& lies() {
          static_cast<void>(send(kControlFd, static_cast<Call>(99), "{"));
          return count;
        }},
+      {"statistics-of-nobody",
+       [](auto /*out*/, auto count) {
+         static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{1})));
+         return count;
+       }},
       {"bad-statistics",
        [](auto /*out*/, auto count) {
-         static_cast<void>(send(kControlFd, Call::kStatistics, "[[[\"evil name\\n\",1]]]"));
+         static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{0, {{"evil name\n", 1}}})));
          return count;
        }},
   };
@@ -487,8 +492,10 @@ int main() {
           const auto lie = lies().find(type);
           work(*channel, lie == lies().end() ? lies().at("honest") : lie->second);
         }
-        static_cast<void>(send(kControlFd, Call::kEnded,
-                               to_json(Ended{catena::Status(), std::vector<EndedNf>(nfs, {{}, {"done"}})})));
+        for (std::size_t nf = 0; nf < nfs; ++nf) {
+          static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{nf, {}, {"done"}})));
+        }
+        static_cast<void>(send(kControlFd, Call::kEnded, to_json(Ended{catena::Status()})));
         return 0;
       }
       default:

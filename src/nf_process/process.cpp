@@ -215,9 +215,8 @@ struct NfProcess::Impl {
   std::optional<Clock::time_point> died_at;  ///< nothing: it lives
   std::uint64_t restarts = 0;
   pid_t pid = 0;
-  std::vector<Started> started;                        ///< of each NF
-  std::vector<std::vector<nf::Statistic>> statistics;  ///< of each
-  std::vector<EndedNf> ended_nfs;                      ///< of each
+  std::vector<Started> started;          ///< of each NF
+  std::vector<NfStatistics> statistics;  ///< of each
   Status ended = absl::UnavailableError("its process ended before it had finished");
 
   ~Impl() {
@@ -408,7 +407,7 @@ struct NfProcess::Impl {
         }
         continue;
       }
-      if (++frames > kMaxFramesPerSecond) {
+      if (++frames > kMaxFramesPerSecond * wanted.size()) {
         return absl::DataLossError("it talks without end");
       }
       CATENA_ASSIGN_OR_RETURN(const bool has_finished, take(life, *frame));
@@ -447,16 +446,17 @@ struct NfProcess::Impl {
     const std::string_view text = text_of(frame.body);
     switch (static_cast<Call>(frame.call)) {
       case Call::kStatistics: {
-        CATENA_ASSIGN_OR_RETURN(auto said, read_statistics(text, wanted.size()));
+        CATENA_ASSIGN_OR_RETURN(NfStatistics said, read_statistics(text, wanted.size()));
+        const std::size_t nf = said.nf;
         const std::scoped_lock lock(mutex);
-        statistics = std::move(said);
+        statistics[nf] = std::move(said);
         return false;
       }
       case Call::kWantDevice:
         CATENA_RETURN_IF_ERROR(give_device(life));
         return false;
       case Call::kEnded: {
-        CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text, wanted.size()));
+        CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
         if (!life.link->is_closed) {
           return absl::DataLossError(said.status.ok()
                                          ? "its process ended, and packets were still to come"
@@ -464,10 +464,6 @@ struct NfProcess::Impl {
         }
         const std::scoped_lock lock(mutex);
         ended = std::move(said.status);
-        for (std::size_t nf = 0; nf < said.nfs.size(); ++nf) {
-          statistics[nf] = said.nfs[nf].statistics;
-        }
-        ended_nfs = std::move(said.nfs);
         return true;
       }
       default:
@@ -603,7 +599,6 @@ Result<Described> NfProcess::add(Wanted wanted, std::vector<nf::NamedOutput> out
   impl_->outputs.push_back(std::move(outputs));
   impl_->started.emplace_back();
   impl_->statistics.emplace_back();
-  impl_->ended_nfs.emplace_back();
   return described;
 }
 
@@ -680,12 +675,12 @@ std::vector<std::pair<std::string, std::uint64_t>> NfProcess::refused_rules(std:
 
 std::vector<nf::Statistic> NfProcess::statistics(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->statistics[nf];
+  return impl_->statistics[nf].statistics;
 }
 
 std::vector<std::string> NfProcess::end_lines(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->ended_nfs[nf].lines;
+  return impl_->statistics[nf].lines;
 }
 
 Status NfProcess::ended(std::size_t nf) const {

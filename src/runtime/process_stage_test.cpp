@@ -309,7 +309,7 @@ TEST(ProcessStage, a_drop_reason_that_is_none_is_counted_under_another_name) {
 }
 
 TEST(ProcessStage, words_that_cannot_be_end_a_process) {
-  for (const char* type : {"nonsense", "bad-statistics"}) {
+  for (const char* type : {"nonsense", "bad-statistics", "statistics-of-nobody"}) {
     const Result<std::unique_ptr<Session>> session = session_of(type);
     ASSERT_TRUE(session.ok()) << session.status();
     (*session)->run().IgnoreError();

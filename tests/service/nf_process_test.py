@@ -205,6 +205,23 @@ class NfProcesses(NfProcessTest):
         self.assertTrue(reports[0])
         self.assertEqual(reports[1], reports[0])
 
+    def test_many_rules_may_be_refused_for_reasons_of_their_own(self):
+        rules = self.folder / "some.rules"
+        rules.write_text("".join(f'alert tcp any any -> any any (msg:"a"; {keyword}:"x"; sid:{i + 1};)\n'
+                                 for i, keyword in enumerate(["content", *(f"keyword{i}" for i in range(1000))])))
+        nf = f"{{name: ids, type: nids, isolation: HOW, config: {{rules: {rules}}}}}"
+        reports = [self.run_chain(self.chain(how, [nf]))["nfs"][0]["refused_rules"] for how in ("none", "process")]
+        self.assertEqual(len(reports[0]), 1000)
+        self.assertEqual(reports[1], reports[0])
+
+    def test_much_may_be_said_at_the_end(self):
+        nf = "{name: flows, type: monitor, isolation: HOW, config: {top: 1000}}"
+        rx = "{generator: {count: 20000, flows: 5000}}"
+        said = [[line for line in self.command("run", self.chain(how, [nf], rx=rx)).splitlines() if " -> " in line]
+                for how in ("none", "process")]
+        self.assertEqual(len(said[0]), 1000)
+        self.assertEqual(said[1], said[0])
+
     def test_more_lines_than_fit_at_once_wait(self):
         record = self.folder / "r.jsonl"
         rx = "{generator: {count: 200000, packet: 64}}"
@@ -381,6 +398,19 @@ class Groups(NfProcessTest):
             written.append([(self.folder / f"flows{i}.jsonl").read_bytes() for i in range(2)])
         self.assertNotEqual(written[0][0], written[0][1])
         self.assertEqual(written[1], written[0])
+
+    def test_each_may_count_as_much_as_one_alone(self):
+        def backends(service):
+            return "".join(f"{{name: {f'b{service}-{i}-'.ljust(60, 'x')}, address: 10.{service}.{i // 250}.{i % 250 + 1}}}, "
+                           for i in range(256))
+
+        services = "".join(f"{{address: 203.0.113.{service + 1}, port: 80, protocol: tcp, backends: [{backends(service)}]}}, "
+                           for service in range(16))
+        nfs = [f"{{name: lb{i}, type: lb, isolation: HOW, config: {{services: [{services}]}}}}" for i in range(4)]
+        counted = [[nf["statistics"] for nf in self.run_chain(self.chain(how, nfs))["nfs"]]
+                   for how in ("none", self.GROUP)]
+        self.assertGreater(len(counted[0][3]), 4096)
+        self.assertEqual(counted[1], counted[0])
 
     def test_an_error_at_the_end_is_that_of_its_nf(self):
         full = "{name: flows, type: monitor, isolation: HOW, config: {export: [{format: json, file: /dev/full}]}}"
