@@ -35,7 +35,8 @@ struct ChannelShape {
 /// What wakes the other process: a pair of sockets, an end for each. Whatever one does with his, nobody waits at the
 /// other: flags of a descriptor belong to its end alone. ResourceExhausted where there is none.
 Result<std::pair<device::remote::Fd, device::remote::Fd>> make_bell();
-/// It does not ring any more.
+/// It does not ring any more, unless who rings has done so thousands of times since: then a part of that is taken, as
+/// all of it may have no end.
 void silence(int bell);
 
 /// One packet of a unit that changes hands: where its frame is, and its metadata (see packet::MetaColumns).
@@ -50,6 +51,7 @@ struct PacketEntry {
   std::uint16_t reason;  ///< of a packet that was dropped: as nf::Outcome::drop() takes it
   std::uint8_t verdict;
   std::uint8_t nf;       ///< of a packet that was dropped or is a reply: number of the NF that did it
+  std::uint16_t unused;  ///< else it would be memory that nobody wrote, of who writes the entry
   std::uint32_t alerts;  ///< bit i: NF number i raised one
   std::uint64_t index;
   std::uint64_t arrival_ns;

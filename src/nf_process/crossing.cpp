@@ -29,7 +29,8 @@ Crossing::Crossing(Touched const& touched)
       from_nf_((touched.writes & (kBehind | kBounds)) != 0    ? Piece::kFrame
                : (touched.writes & packet::kFrameFields) != 0 ? Piece::kHeaders
                                                               : Piece::kNone),
-      may_move_((touched.writes & kBounds) != 0) {}
+      may_move_((touched.writes & kBounds) != 0),
+      may_set_port_(packet::contains(touched.writes, packet::kMetaPort)) {}
 
 std::uint32_t Crossing::header_bytes(packet::Layers const& layers, std::uint32_t length) {
   if ((layers.flags & packet::kIpv4) == 0) {

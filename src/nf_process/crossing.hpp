@@ -36,6 +36,8 @@ class Crossing {
   }
   /// Whether the NF may give a packet that goes on other bounds in its slot.
   bool may_move() const { return may_move_; }
+  /// Whether it may choose the port that the packet leaves through.
+  bool may_set_port() const { return may_set_port_; }
 
  private:
   enum class Piece : std::uint8_t { kNone, kHeaders, kFrame };
@@ -44,6 +46,7 @@ class Crossing {
   Piece to_nf_ = Piece::kFrame;
   Piece from_nf_ = Piece::kFrame;
   bool may_move_ = true;
+  bool may_set_port_ = true;
 };
 
 }  // namespace catena::nf_process

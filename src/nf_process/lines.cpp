@@ -139,7 +139,8 @@ bool are_record_fields(std::string_view fields) {
   }
   const std::optional<nlohmann::json> members = object_of(concat("{", fields, "}"));
   constexpr std::array kOwn{"packet", "ts", "src", "dst", "proto", "sport", "dport", "nf", "verdict", "reason"};
-  return members && std::ranges::none_of(kOwn, [&members](const char* name) { return members->contains(name); });
+  return members && !members->empty() &&
+         std::ranges::none_of(kOwn, [&members](const char* name) { return members->contains(name); });
 }
 
 bool is_alert(std::string_view alert) { return object_of(alert).has_value(); }

@@ -66,7 +66,8 @@ class LineReader {
   std::uint64_t taken_ = 0;
 };
 
-/// Whether `fields` can be put into a record: JSON members on one line, none of which is the framework's own.
+/// Whether `fields` can be put into a record: nothing, or JSON members on one line, none of which is the framework's
+/// own.
 bool are_record_fields(std::string_view fields);
 /// Whether `alert` can be put into an EVE event: a JSON object on one line.
 bool is_alert(std::string_view alert);

@@ -92,7 +92,7 @@ TEST(LineTexts, put_nothing_into_the_file_that_is_not_theirs) {
   }
   for (const char* fields :
        {"rule", "\"rule\"", "\"rule\":1}\n{\"packet\":1", "\"rule\":1}", "\"nf\":\"other\"", "\"\\u006ef\":\"other\"",
-        "\"verdict\":\"pass\"", "\"a\":\"\n\"", "\"a\":\"\xFF\"", "\"a\":1,", "}{"}) {
+        "\"verdict\":\"pass\"", "\"a\":\"\n\"", "\"a\":\"\xFF\"", "\"a\":1,", "}{", " "}) {
     EXPECT_FALSE(are_record_fields(fields)) << fields;
   }
   EXPECT_TRUE(is_alert("{\"action\":\"allowed\",\"signature_id\":7}"));

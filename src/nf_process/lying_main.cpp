@@ -22,6 +22,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -116,6 +117,13 @@ std::uint32_t scribble(std::span<PacketEntry> out, std::uint32_t count) {
   return count;
 }
 
+std::uint32_t set_port(std::span<PacketEntry> out, std::uint32_t count) {
+  for (PacketEntry& entry : out.first(count)) {
+    entry.port = 1;
+  }
+  return count;
+}
+
 std::map<std::string, Change, std::less<>> const& lies() {
   static const std::map<std::string, Change, std::less<>> kLies{
       {"honest", [](auto /*out*/, auto count) { return count; }},
@@ -153,6 +161,11 @@ std::map<std::string, Change, std::less<>> const& lies() {
       {"far-frame",
        [](auto out, auto count) {
          out[0].offset = 2000;
+         return count;
+       }},
+      {"short-frame",  // not even an Ethernet header
+       [](auto out, auto count) {
+         out[0].length = 13;
          return count;
        }},
       {"no-frame",
@@ -225,6 +238,8 @@ std::map<std::string, Change, std::less<>> const& lies() {
          }
          return count;
        }},
+      {"reads-and-sets-the-port", set_port},
+      {"sets-the-port", set_port},
       {"asks-for-files",
        [](auto /*out*/, auto count) {
          for (std::uint32_t i = 0; i < 100; ++i) {
@@ -262,7 +277,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
        }},
       {"ends-early",
        [](auto /*out*/, auto count) {
-         static_cast<void>(send(kControlFd, Call::kEnded, to_json(Ended{catena::Status(), std::vector<EndedNf>(1)})));
+         static_cast<void>(send(kControlFd, Call::kEnded, to_json(Ended{catena::Status()})));
          return count;
        }},
       {"lie-and-die",
@@ -275,7 +290,7 @@ std::map<std::string, Change, std::less<>> const& lies() {
       {"chatter",
        [](auto /*out*/, auto count) {
          for (;;) {
-           static_cast<void>(send(kControlFd, Call::kStatistics, "[[]]"));
+           static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{})));
          }
          return count;
        }},
@@ -284,9 +299,14 @@ std::map<std::string, Change, std::less<>> const& lies() {
          static_cast<void>(send(kControlFd, static_cast<Call>(99), "{"));
          return count;
        }},
+      {"statistics-of-nobody",
+       [](auto /*out*/, auto count) {
+         static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{1})));
+         return count;
+       }},
       {"bad-statistics",
        [](auto /*out*/, auto count) {
-         static_cast<void>(send(kControlFd, Call::kStatistics, "[[[\"evil name\\n\",1]]]"));
+         static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{0, {{"evil name\n", 1}}})));
          return count;
        }},
   };
@@ -332,6 +352,43 @@ Change with_line_of(std::uint32_t nf, LineWriter lines) {
   };
 }
 
+/// Of a type: a thread changes the memory of the channel all the time, wherever that is.
+constexpr std::string_view kWritesEverywhere = "writes-everywhere";
+
+/// Numbers that mean something there, or anything at all. Without end.
+void write_everywhere(std::span<std::byte> memory) {
+  constexpr std::size_t kHeads = 8192;  // what is in front of the messages is little, and hit often
+  std::mt19937_64 random(static_cast<std::uint64_t>(now_ms()));
+  for (;;) {
+    const std::size_t end = random() % 4 == 0 ? kHeads : memory.size();
+    const std::size_t at = random() % (end / 2) * 2;
+    const std::uint64_t value = random() % 2 == 0 ? random() : random() % 2048;
+    std::memcpy(memory.data() + at, &value, std::min<std::size_t>(std::size_t{1} << random() % 4, memory.size() - at));
+    if (random() % 1024 == 0) {
+      ::usleep(static_cast<unsigned>(random() % 200));
+    }
+  }
+}
+
+/// Of a type: no lie, there is much to say about each unit.
+constexpr std::string_view kSaysMuch = "says-much";
+
+Change with_much_said(LineWriter lines) {
+  return [lines](auto out, auto count) mutable {
+    constexpr int kLines = 128;
+    const std::string text = "\"text\":\"" + std::string(60'000, 'x') + "\"";
+    const auto say = [&lines](Line const& line) {
+      while (!lines.write(line).value_or(true)) {
+      }
+    };
+    for (int i = 0; i < kLines; ++i) {
+      say(RecordOf{0, {out[0].index, catena::packet::Verdict::kPass, -1, text}});
+    }
+    say(EndOfUnit{});
+    return count;
+  };
+}
+
 /// Claims more messages than there can be, or answers what it was not asked.
 void claim(Channel const& channel, std::uint32_t messages) {
   LaneWriter out = channel.writer_to_host(kBellFd);
@@ -348,6 +405,7 @@ int main() {
   std::string type;
   std::size_t nfs = 0;
   Fd channel_fd;
+  Mapping raw;  ///< the memory of the channel
   Mapping frame_memory;
   for (;;) {
     auto frame = receive_frame(kControlFd, kMaxBytes);
@@ -382,6 +440,10 @@ int main() {
         break;
       case Call::kChannel:
         channel_fd = std::move(frame->fd);
+        if (struct stat status{}; ::fstat(channel_fd.get(), &status) == 0) {
+          auto mapped = Mapping::map(Fd(::dup(channel_fd.get())), static_cast<std::size_t>(status.st_size));
+          raw = mapped.ok() ? std::move(*mapped) : Mapping();
+        }
         break;
       case Call::kStart: {
         while (type == "wants-devices") {
@@ -421,10 +483,19 @@ int main() {
         if (type.starts_with(kLineOf)) {
           work(*channel, with_line_of(static_cast<std::uint32_t>(type.back() - '0'), channel->line_writer()));
         }
-        const auto lie = lies().find(type);
-        work(*channel, lie == lies().end() ? lies().at("honest") : lie->second);
-        static_cast<void>(send(kControlFd, Call::kEnded,
-                               to_json(Ended{catena::Status(), std::vector<EndedNf>(nfs, {{}, {"done"}})})));
+        if (type == kWritesEverywhere) {
+          std::thread(write_everywhere, raw.bytes()).detach();
+        }
+        if (type == kSaysMuch) {
+          work(*channel, with_much_said(channel->line_writer()));
+        } else {
+          const auto lie = lies().find(type);
+          work(*channel, lie == lies().end() ? lies().at("honest") : lie->second);
+        }
+        for (std::size_t nf = 0; nf < nfs; ++nf) {
+          static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{nf, {}, {"done"}})));
+        }
+        static_cast<void>(send(kControlFd, Call::kEnded, to_json(Ended{catena::Status()})));
         return 0;
       }
       default:

@@ -52,10 +52,12 @@ constexpr milliseconds kFirstPause{1000};
 constexpr milliseconds kLongestPause{30'000};
 /// A process that lived for so long has a clean record again.
 constexpr std::chrono::seconds kLongLife{60};
-/// Of frames a process may send in a second; more is an attack.
-constexpr int kMaxFramesPerSecond = 200;
-/// Of those about outputs, each of which is answered before the next one: who has more to write waits.
-constexpr int kMaxWritesPerSecond = 5000;
+/// Of frames a process may send in a second, for each of its NFs; more is an attack.
+constexpr std::size_t kMaxFramesPerSecond = 200;
+/// Of those about outputs, each of which is answered before the next one: one in so long, and all that were not asked
+/// for in the last minute. Who has more to write waits.
+constexpr std::chrono::microseconds kWriteEvery{200};
+constexpr std::chrono::minutes kWritesKept{1};
 constexpr std::uint32_t kMaxThreads = 32;
 /// Connections to a device that one process gets.
 constexpr std::size_t kMaxDevices = 4;
@@ -213,9 +215,8 @@ struct NfProcess::Impl {
   std::optional<Clock::time_point> died_at;  ///< nothing: it lives
   std::uint64_t restarts = 0;
   pid_t pid = 0;
-  std::vector<Started> started;                        ///< of each NF
-  std::vector<std::vector<nf::Statistic>> statistics;  ///< of each
-  std::vector<EndedNf> ended_nfs;                      ///< of each
+  std::vector<Started> started;          ///< of each NF
+  std::vector<NfStatistics> statistics;  ///< of each
   Status ended = absl::UnavailableError("its process ended before it had finished");
 
   ~Impl() {
@@ -384,8 +385,8 @@ struct NfProcess::Impl {
   /// Until it ends; returns why. OK: it has finished.
   Status watch(Life& life) {
     Clock::time_point second = Clock::now();
-    int frames = 0;
-    int writes = 0;
+    std::size_t frames = 0;
+    Clock::time_point write_due = second - kWritesKept;
     for (;;) {
       Result<Frame> frame = receive(life, Clock::now() + std::chrono::seconds(1));
       if (absl::IsDeadlineExceeded(frame.status())) {
@@ -395,17 +396,18 @@ struct NfProcess::Impl {
       if (Clock::now() - second > std::chrono::seconds(1)) {
         second = Clock::now();
         frames = 0;
-        writes = 0;
       }
       if (OutputDesk::is_asked_by(*frame)) {
         CATENA_RETURN_IF_ERROR(life.outputs.serve(life.control.get(), *frame));
-        if (++writes > kMaxWritesPerSecond) {
+        const Clock::time_point written = Clock::now();
+        write_due = std::max(write_due, written - kWritesKept) + kWriteEvery;
+        if (write_due > written) {
           pollfd asked{stop.get(), POLLIN, 0};
-          ::poll(&asked, 1, until(second + std::chrono::seconds(1)));
+          ::poll(&asked, 1, until(write_due));
         }
         continue;
       }
-      if (++frames > kMaxFramesPerSecond) {
+      if (++frames > kMaxFramesPerSecond * wanted.size()) {
         return absl::DataLossError("it talks without end");
       }
       CATENA_ASSIGN_OR_RETURN(const bool has_finished, take(life, *frame));
@@ -444,16 +446,17 @@ struct NfProcess::Impl {
     const std::string_view text = text_of(frame.body);
     switch (static_cast<Call>(frame.call)) {
       case Call::kStatistics: {
-        CATENA_ASSIGN_OR_RETURN(auto said, read_statistics(text, wanted.size()));
+        CATENA_ASSIGN_OR_RETURN(NfStatistics said, read_statistics(text, wanted.size()));
+        const std::size_t nf = said.nf;
         const std::scoped_lock lock(mutex);
-        statistics = std::move(said);
+        statistics[nf] = std::move(said);
         return false;
       }
       case Call::kWantDevice:
         CATENA_RETURN_IF_ERROR(give_device(life));
         return false;
       case Call::kEnded: {
-        CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text, wanted.size()));
+        CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
         if (!life.link->is_closed) {
           return absl::DataLossError(said.status.ok()
                                          ? "its process ended, and packets were still to come"
@@ -461,10 +464,6 @@ struct NfProcess::Impl {
         }
         const std::scoped_lock lock(mutex);
         ended = std::move(said.status);
-        for (std::size_t nf = 0; nf < said.nfs.size(); ++nf) {
-          statistics[nf] = said.nfs[nf].statistics;
-        }
-        ended_nfs = std::move(said.nfs);
         return true;
       }
       default:
@@ -600,7 +599,6 @@ Result<Described> NfProcess::add(Wanted wanted, std::vector<nf::NamedOutput> out
   impl_->outputs.push_back(std::move(outputs));
   impl_->started.emplace_back();
   impl_->statistics.emplace_back();
-  impl_->ended_nfs.emplace_back();
   return described;
 }
 
@@ -677,12 +675,12 @@ std::vector<std::pair<std::string, std::uint64_t>> NfProcess::refused_rules(std:
 
 std::vector<nf::Statistic> NfProcess::statistics(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->statistics[nf];
+  return impl_->statistics[nf].statistics;
 }
 
 std::vector<std::string> NfProcess::end_lines(std::size_t nf) const {
   const std::scoped_lock lock(impl_->mutex);
-  return impl_->ended_nfs[nf].lines;
+  return impl_->statistics[nf].lines;
 }
 
 Status NfProcess::ended(std::size_t nf) const {

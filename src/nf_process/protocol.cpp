@@ -19,9 +19,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxEntries = 256;
+constexpr std::size_t kMaxEntries = 16'384;
+constexpr std::size_t kMaxDropReasons = 256;
 constexpr std::size_t kMaxName = 64;
-constexpr std::size_t kMaxStatistics = 16'384;
 constexpr std::size_t kMaxStatisticName = 256;
 constexpr std::size_t kMaxLine = 65'536;
 constexpr std::size_t kMaxReason = 200;
@@ -89,7 +89,7 @@ std::string text_for_people(Json const& value) {
 
 template <typename Read>
 auto list_of(Json const& value, Read read) {
-  require(value.is_array() && value.size() <= kMaxEntries);  // enough for each NF that there is
+  require(value.is_array() && value.size() <= kMaxEntries);
   std::vector<decltype(read(value))> list;
   for (Json const& entry : value) {
     list.push_back(read(entry));
@@ -98,7 +98,7 @@ auto list_of(Json const& value, Read read) {
 }
 
 std::vector<nf::Statistic> statistics_of(Json const& value) {
-  require(value.is_array() && value.size() <= kMaxStatistics);
+  require(value.is_array() && value.size() <= kMaxEntries);
   std::vector<nf::Statistic> statistics;
   for (Json const& entry : value) {
     std::string name = text_for_people(entry.at(0)).substr(0, kMaxStatisticName);
@@ -150,6 +150,7 @@ std::string to_json(Described const& described) {
 
 Result<Described> read_described(std::string_view text) {
   return parsed(text, [](Json const& value) {
+    require(value.at("drop_reasons").size() <= kMaxDropReasons);
     return Described{
         name_of(value.at("type")), text_for_people(value.at("help")),
         list_of(value.at("drop_reasons"),
@@ -241,20 +242,10 @@ Result<std::vector<Started>> read_started(std::string_view text, std::size_t nfs
   return parsed(text, [nfs](Json const& value) { return of_each_nf(value, nfs, started_of); });
 }
 
-std::string to_json(Ended const& ended) {
-  Json list = Json::array();
-  for (EndedNf const& nf : ended.nfs) {
-    list.push_back({{"statistics", to_value(nf.statistics)}, {"lines", nf.lines}});
-  }
-  return dump({{"status", to_value(ended.status)}, {"nfs", std::move(list)}});
-}
+std::string to_json(Ended const& ended) { return dump({{"status", to_value(ended.status)}}); }
 
-Result<Ended> read_ended(std::string_view text, std::size_t nfs) {
-  return parsed(text, [nfs](Json const& value) {
-    return Ended{status_of(value.at("status")), of_each_nf(value.at("nfs"), nfs, [](Json const& nf) {
-                   return EndedNf{statistics_of(nf.at("statistics")), list_of(nf.at("lines"), text_for_people)};
-                 })};
-  });
+Result<Ended> read_ended(std::string_view text) {
+  return parsed(text, [](Json const& value) { return Ended{status_of(value.at("status"))}; });
 }
 
 std::string to_json(OpenOutput const& open) { return dump({{"output", open.output}, {"name", open.name}}); }
@@ -286,16 +277,17 @@ Status read_error(std::string_view text) {
   return error->ok() ? absl::DataLossError("its process refuses, and does not say why") : *error;
 }
 
-std::string to_json(std::vector<std::vector<nf::Statistic>> const& statistics) {
-  Json list = Json::array();
-  for (auto const& of_nf : statistics) {
-    list.push_back(to_value(of_nf));
-  }
-  return dump(list);
+std::string to_json(NfStatistics const& statistics) {
+  return dump({{"nf", statistics.nf}, {"statistics", to_value(statistics.statistics)}, {"lines", statistics.lines}});
 }
 
-Result<std::vector<std::vector<nf::Statistic>>> read_statistics(std::string_view text, std::size_t nfs) {
-  return parsed(text, [nfs](Json const& value) { return of_each_nf(value, nfs, statistics_of); });
+Result<NfStatistics> read_statistics(std::string_view text, std::size_t nfs) {
+  return parsed(text, [nfs](Json const& value) {
+    NfStatistics said{value.at("nf").get<std::size_t>(), statistics_of(value.at("statistics")),
+                      list_of(value.at("lines"), text_for_people)};
+    require(said.nf < nfs);
+    return said;
+  });
 }
 
 Status send(int socket, Call call, std::string_view text, int fd) {

@@ -37,8 +37,8 @@ enum class Call : std::uint32_t {
   kStarted,      ///< what each NF says: Started
   kRefused,      ///< why one of the two above cannot be: an error
   kWantDevice,   ///< it asks for kDevice
-  kStatistics,   ///< those of each NF
-  kEnded,        ///< Ended; it exits then
+  kStatistics,   ///< of one NF: NfStatistics. After its end once more
+  kEnded,        ///< Ended, after the last statistics; it exits then
   kOpenOutput,   ///< OpenOutput
   kWriteOutput,  ///< a handle (with_handle()) and the bytes
   kCloseOutput,  ///< a handle
@@ -121,14 +121,15 @@ struct Started {
   std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< how many, by reason
 };
 
-struct EndedNf {
-  std::vector<nf::Statistic> statistics;
-  std::vector<std::string> lines;  ///< of the report at the end
+/// One NF's, as many of them in a frame would not fit.
+struct NfStatistics {
+  std::size_t nf = 0;  ///< its number
+  std::vector<nf::Statistic> statistics = {};
+  std::vector<std::string> lines = {};  ///< of the report at the end; before it none
 };
 
 struct Ended {
   Status status;
-  std::vector<EndedNf> nfs;
 };
 
 // Texts of frames. Reading: DataLoss where it is not what it should be, or more than there should be of anything, or
@@ -139,19 +140,19 @@ std::string to_json(Setup const& setup);
 std::string to_json(std::vector<Started> const& started);
 std::string to_json(Ended const& ended);
 std::string to_json(Status const& error);
-std::string to_json(std::vector<std::vector<nf::Statistic>> const& statistics);
+std::string to_json(NfStatistics const& statistics);
 Result<Wanted> read_wanted(std::string_view text);
 Result<Described> read_described(std::string_view text);
 Result<Setup> read_setup(std::string_view text);
 Result<std::vector<Started>> read_started(std::string_view text, std::size_t nfs);
-Result<Ended> read_ended(std::string_view text, std::size_t nfs);
+Result<Ended> read_ended(std::string_view text);
 std::string to_json(OpenOutput const& open);
 std::string to_json(Answer const& answer);
 Result<OpenOutput> read_open_output(std::string_view text);
 Result<Answer> read_answer(std::string_view text);
 /// The error that the process gives, which is never OK.
 Status read_error(std::string_view text);
-Result<std::vector<std::vector<nf::Statistic>>> read_statistics(std::string_view text, std::size_t nfs);
+Result<NfStatistics> read_statistics(std::string_view text, std::size_t nfs);
 
 /// Sends a frame with a text, and `fd` with it unless it is -1. As device::remote::send_frame().
 Status send(int socket, Call call, std::string_view text, int fd = -1);

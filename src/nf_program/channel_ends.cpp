@@ -55,10 +55,20 @@ Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
   for (std::uint32_t i = 0; i < unit.count; ++i) {
     const std::uint32_t slot = unit.slots()[i];
     const nf::PacketNote note = std::exchange(notes_[slot], {});
-    entries[i] = {
-        meta.layers[slot],    slot,        meta.offset[slot],  meta.length[slot], meta.port[slot], meta.ingress[slot],
-        meta.mtu[slot],       note.reason, meta.verdict[slot], note.ended_by,     note.alerts,     meta.index[slot],
-        meta.arrival_ns[slot]};
+    entries[i] = {meta.layers[slot],
+                  slot,
+                  meta.offset[slot],
+                  meta.length[slot],
+                  meta.port[slot],
+                  meta.ingress[slot],
+                  meta.mtu[slot],
+                  note.reason,
+                  meta.verdict[slot],
+                  note.ended_by,
+                  0,
+                  note.alerts,
+                  meta.index[slot],
+                  meta.arrival_ns[slot]};
   }
   for (std::size_t nf = 0; nf < instances_.size(); ++nf) {
     tell_counts(instances_[nf]->counters(), channel_->counts(nf));

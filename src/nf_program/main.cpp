@@ -40,6 +40,7 @@ using nf_process::Channel;
 using nf_process::ChannelShape;
 using nf_process::kBellFd;
 using nf_process::kControlFd;
+using nf_process::NfStatistics;
 using nf_process::Setup;
 using runtime::Session;
 
@@ -209,20 +210,21 @@ Status run(Host& host, Path& path) {
       return Status(absl::ResourceExhaustedError(error.what()));
     }
   });
-  std::string told;
+  std::vector<nf::Instance*> const& nfs = path.instances();
+  std::vector<std::string> told(nfs.size());
   while (status.wait_for(kTellEvery) != std::future_status::ready) {
-    std::vector<std::vector<nf::Statistic>> statistics;
-    for (nf::Instance* instance : path.instances()) {
-      statistics.push_back(instance->board().read());
-    }
-    if (std::string text = nf_process::to_json(statistics); text != told) {
-      CATENA_RETURN_IF_ERROR(host.tell(Call::kStatistics, text));
-      told = std::move(text);
+    for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+      if (std::string text = nf_process::to_json(NfStatistics{nf, nfs[nf]->board().read()}); text != told[nf]) {
+        CATENA_RETURN_IF_ERROR(host.tell(Call::kStatistics, text));
+        told[nf] = std::move(text);
+      }
     }
   }
-  nf_process::Ended ended{status.get(), {}};
-  for (nf::Instance const* instance : path.instances()) {
-    ended.nfs.push_back({instance->nf().statistics(), instance->nf().end_report()});
+  const nf_process::Ended ended{status.get()};
+  for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+    nf::Nf const& of = nfs[nf]->nf();
+    CATENA_RETURN_IF_ERROR(
+        host.tell(Call::kStatistics, nf_process::to_json(NfStatistics{nf, of.statistics(), of.end_report()})));
   }
   return host.tell(Call::kEnded, nf_process::to_json(ended));
 }

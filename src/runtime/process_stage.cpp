@@ -115,10 +115,12 @@ void ProcessStage::exchange_parts() {
   }
 }
 
-/// Those that are there, about units that come back later: the process has no room for more.
+/// Those that are there, about units that come back later: of the next one all, as the process has no room for more; of
+/// others as much as it has room for itself. So what is kept does not grow with the units that are on the way.
 Status ProcessStage::gather_lines() {
   constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // more is no unit's
-  while (lines_of_host_) {
+  const auto is_enough = [this] { return said_.size() > 1 && said_bytes_ >= nf_process::kLineRingBytes; };
+  while (lines_of_host_ && !is_enough()) {
     CATENA_ASSIGN_OR_RETURN(auto line, lines_of_host_->next());
     if (!line) {
       break;
@@ -223,9 +225,11 @@ bool ProcessStage::receive() {
 }
 
 /// Whether NFs may have made this of a packet: none has one after it was dropped or became a reply.
-bool ProcessStage::is_sound(PacketEntry const& entry) const {
+bool ProcessStage::is_sound(PacketEntry const& entry, packet::Packet const& packet) const {
   const std::size_t had = is_alive(entry.verdict) ? nfs_.size() : std::size_t{entry.nf} + 1;
-  return entry.verdict <= static_cast<std::uint8_t>(Verdict::kReply) && entry.length > 0 &&
+  // a capture may have less than an Ethernet header; there are NICs whose queues stop at such a frame
+  return entry.verdict <= static_cast<std::uint8_t>(Verdict::kReply) &&
+         (entry.length >= packet::kEthernetBytes || has_bounds_of(entry, packet)) &&
          std::uint32_t{entry.offset} + entry.length <= packet::kSlotBytes &&
          (entry.mtu == 0 || entry.mtu >= packet::kMinMtu) && had <= nfs_.size() &&
          std::uint64_t{entry.alerts} >> had == 0;
@@ -263,7 +267,7 @@ Status ProcessStage::check(packet::Batch const& batch, std::uint32_t first_slot)
     if (!is_alive(static_cast<std::uint8_t>(packet.verdict()))) {
       continue;
     }
-    if (!is_sound(entry)) {
+    if (!is_sound(entry, packet)) {
       return absl::DataLossError("a packet has bounds or a verdict that cannot be");
     }
     if (!may_move && is_alive(entry.verdict) && !has_bounds_of(entry, packet)) {
@@ -301,7 +305,9 @@ void ProcessStage::take_bytes(packet::Packet const& packet, PacketEntry const& e
 void ProcessStage::decide(packet::Packet const& packet, PacketEntry const& entry) {
   if (entry.verdict != static_cast<std::uint8_t>(Verdict::kDrop)) {
     take_bytes(packet, entry);
-    packet.set_port(entry.port);
+    if (link_->crossing.may_set_port()) {
+      packet.set_port(entry.port);
+    }
     packet.set_mtu(entry.mtu);
   }
   account(packet, entry);
@@ -360,6 +366,7 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
                   meta.mtu[slot],
                   0,
                   verdict,
+                  0,
                   0,
                   0,
                   meta.index[slot],

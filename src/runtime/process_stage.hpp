@@ -78,7 +78,7 @@ class ProcessStage final : public HostStage {
   Status check_lines(Said const& said, packet::Batch const& batch) const;
   Status take(Sent const& sent, std::span<const nf_process::PacketEntry> entries);
   Status check(packet::Batch const& batch, std::uint32_t first_slot) const;
-  bool is_sound(nf_process::PacketEntry const& entry) const;
+  bool is_sound(nf_process::PacketEntry const& entry, packet::Packet const& packet) const;
   void decide(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   void prefetch_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry) const;
   void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);

@@ -67,12 +67,14 @@ using Frames = std::vector<std::vector<std::uint8_t>>;
 
 class FrameSink final : public io::Sink {
  public:
-  explicit FrameSink(Frames& frames) : frames_(&frames) {}
+  /// `port`: gets the highest number of one that a frame leaves through.
+  FrameSink(Frames& frames, std::uint16_t& port) : frames_(&frames), port_(&port) {}
   Status send(memory::PacketPool& pool, memory::Unit& unit) override {
     const packet::Batch batch = pool.batch(unit);
     for (std::uint32_t i = 0; i < batch.size(); ++i) {
       if (batch[i].verdict() != packet::Verdict::kDrop) {
         frames_->emplace_back(batch[i].frame(), batch[i].frame() + batch[i].length());
+        *port_ = std::max(*port_, batch[i].port());
         ++sent_;
       }
     }
@@ -85,45 +87,88 @@ class FrameSink final : public io::Sink {
 
  private:
   Frames* frames_;
+  std::uint16_t* port_;
   std::uint64_t sent_ = 0;
 };
 
-/// What comes out of a process of this type, of packets with a payload; and the report.
-std::pair<Frames, Report> frames_of(std::string const& type) {
+struct Sent {
   Frames frames;
+  Report report;
+  std::uint16_t port = 0;  ///< the highest number of one that a frame leaves through
+};
+
+/// What comes out of a process of this type, of packets with a payload.
+Sent sent_by(std::string const& type) {
+  Sent sent;
   chain::RunOptions options;
   options.processes.program = CATENA_LYING_NF;
-  options.make_sink = [&frames]() -> Result<std::unique_ptr<io::Sink>> { return std::make_unique<FrameSink>(frames); };
+  options.make_sink = [&sent]() -> Result<std::unique_ptr<io::Sink>> {
+    return std::make_unique<FrameSink>(sent.frames, sent.port);
+  };
   chain::ChainConfig config = chain_of(type);
   config.rx.generator.packet_bytes = 512;
   config.rx.generator.count = 20'000;
   const auto session = Session::create(config, options, nf::Registry());
   EXPECT_TRUE(session.ok()) << session.status();
   (*session)->run().IgnoreError();
-  return {std::move(frames), (*session)->report()};
+  sent.report = (*session)->report();
+  return sent;
 }
 
 TEST(ProcessStage, an_nf_that_reads_headers_gets_no_byte_behind_them) {
-  const auto [frames, report] = frames_of("headers-peek");
-  EXPECT_EQ(frames.size(), 20'000U) << to_text(report);
+  const Sent sent = sent_by("headers-peek");
+  EXPECT_EQ(sent.frames.size(), 20'000U) << to_text(sent.report);
 }
 
 TEST(ProcessStage, what_an_nf_does_not_say_that_it_writes_it_cannot_change) {
-  Frames expected = frames_of("honest").first;
+  Frames expected = sent_by("honest").frames;
   ASSERT_EQ(expected.size(), 20'000U);
-  EXPECT_EQ(frames_of("reads-scribble").first, expected);
+  EXPECT_EQ(sent_by("reads-scribble").frames, expected);
   for (auto& frame : expected) {
     frame[22] = 7;
   }
-  EXPECT_EQ(frames_of("headers-scribble").first, expected);
+  EXPECT_EQ(sent_by("headers-scribble").frames, expected);
 }
 
 TEST(ProcessStage, an_nf_that_says_nothing_of_lengths_cannot_change_one) {
-  const auto [frames, report] = frames_of("headers-move");
+  const auto [frames, report, port] = sent_by("headers-move");
   EXPECT_TRUE(frames.empty());
   EXPECT_TRUE(report.accounted()) << to_text(report);
   ASSERT_EQ(report.nfs[0].drops.size(), 1U) << to_text(report);
   EXPECT_EQ(report.nfs[0].drops[0].name, "process_failed");
+}
+
+TEST(ProcessStage, only_an_nf_that_says_so_chooses_the_port_of_a_packet) {
+  EXPECT_EQ(sent_by("reads-and-sets-the-port").port, 0U);
+  EXPECT_EQ(sent_by("sets-the-port").port, 1U);
+}
+
+// more than is kept of what is said about one unit, but of many: they are on the way at the same time
+TEST(ProcessStage, an_nf_may_say_much_about_each_unit) {
+  chain::ChainConfig chain = chain_of("says-much");
+  chain.rx.generator.count = 4096;
+  chain.tuning.unit_packets = 256;
+  const Result<std::unique_ptr<Session>> session = session_of(chain, "/dev/null");
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*session)->run(), absl::OkStatus());
+  const Report report = (*session)->report();
+  EXPECT_EQ(report.sent, 4096U) << to_text(report);
+  EXPECT_EQ(report.nfs[0].process_restarts, 0U);
+}
+
+// whatever it makes of them, there is a verdict for each packet
+TEST(ProcessStage, a_process_may_write_anything_anywhere_at_any_time) {
+  for (const char* record : {"", "/dev/null"}) {
+    for (int i = 0; i < 4; ++i) {
+      const Result<std::unique_ptr<Session>> session = session_of(group_of("writes-everywhere"), record);
+      ASSERT_TRUE(session.ok()) << session.status();
+      (*session)->run().IgnoreError();
+      const Report report = (*session)->report();
+      EXPECT_EQ(report.received, kPackets);
+      EXPECT_TRUE(report.accounted()) << to_text(report);
+      EXPECT_EQ(report.slots_in_use, 0U);
+    }
+  }
 }
 
 class Lies : public ::testing::TestWithParam<const char*> {};
@@ -206,11 +251,11 @@ TEST(ProcessStage, a_group_that_speaks_of_more_nfs_than_it_has_is_refused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Lies,
-                         ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "no-frame",
-                                           "bad-verdict", "small-mtu", "less", "too-many", "ends-early", "lie-and-die",
-                                           "blocking-bell", "exit", "crash", "hang", "chatter", "unasked",
-                                           "many-messages", "asks-for-files", "writes-unasked", "writes-too-much",
-                                           "asks-and-never-reads"),
+                         ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "short-frame",
+                                           "no-frame", "bad-verdict", "small-mtu", "less", "too-many", "ends-early",
+                                           "lie-and-die", "blocking-bell", "exit", "crash", "hang", "chatter",
+                                           "unasked", "many-messages", "asks-for-files", "writes-unasked",
+                                           "writes-too-much", "asks-and-never-reads"),
                          [](auto const& lie) {
                            std::string name = lie.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -264,7 +309,7 @@ TEST(ProcessStage, a_drop_reason_that_is_none_is_counted_under_another_name) {
 }
 
 TEST(ProcessStage, words_that_cannot_be_end_a_process) {
-  for (const char* type : {"nonsense", "bad-statistics"}) {
+  for (const char* type : {"nonsense", "bad-statistics", "statistics-of-nobody"}) {
     const Result<std::unique_ptr<Session>> session = session_of(type);
     ASSERT_TRUE(session.ok()) << session.status();
     (*session)->run().IgnoreError();

@@ -27,7 +27,7 @@ void read_texts(std::string_view text) {
   static_cast<void>(read_described(text));
   static_cast<void>(read_setup(text));
   static_cast<void>(read_started(text, nfs));
-  static_cast<void>(read_ended(text, nfs));
+  static_cast<void>(read_ended(text));
   static_cast<void>(read_statistics(text, nfs));
   if (read_error(text).ok()) {
     __builtin_trap();

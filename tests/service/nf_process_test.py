@@ -205,6 +205,23 @@ class NfProcesses(NfProcessTest):
         self.assertTrue(reports[0])
         self.assertEqual(reports[1], reports[0])
 
+    def test_many_rules_may_be_refused_for_reasons_of_their_own(self):
+        rules = self.folder / "some.rules"
+        rules.write_text("".join(f'alert tcp any any -> any any (msg:"a"; {keyword}:"x"; sid:{i + 1};)\n'
+                                 for i, keyword in enumerate(["content", *(f"keyword{i}" for i in range(1000))])))
+        nf = f"{{name: ids, type: nids, isolation: HOW, config: {{rules: {rules}}}}}"
+        reports = [self.run_chain(self.chain(how, [nf]))["nfs"][0]["refused_rules"] for how in ("none", "process")]
+        self.assertEqual(len(reports[0]), 1000)
+        self.assertEqual(reports[1], reports[0])
+
+    def test_much_may_be_said_at_the_end(self):
+        nf = "{name: flows, type: monitor, isolation: HOW, config: {top: 1000}}"
+        rx = "{generator: {count: 20000, flows: 5000}}"
+        said = [[line for line in self.command("run", self.chain(how, [nf], rx=rx)).splitlines() if " -> " in line]
+                for how in ("none", "process")]
+        self.assertEqual(len(said[0]), 1000)
+        self.assertEqual(said[1], said[0])
+
     def test_more_lines_than_fit_at_once_wait(self):
         record = self.folder / "r.jsonl"
         rx = "{generator: {count: 200000, packet: 64}}"
@@ -382,6 +399,19 @@ class Groups(NfProcessTest):
         self.assertNotEqual(written[0][0], written[0][1])
         self.assertEqual(written[1], written[0])
 
+    def test_each_may_count_as_much_as_one_alone(self):
+        def backends(service):
+            return "".join(f"{{name: {f'b{service}-{i}-'.ljust(60, 'x')}, address: 10.{service}.{i // 250}.{i % 250 + 1}}}, "
+                           for i in range(256))
+
+        services = "".join(f"{{address: 203.0.113.{service + 1}, port: 80, protocol: tcp, backends: [{backends(service)}]}}, "
+                           for service in range(16))
+        nfs = [f"{{name: lb{i}, type: lb, isolation: HOW, config: {{services: [{services}]}}}}" for i in range(4)]
+        counted = [[nf["statistics"] for nf in self.run_chain(self.chain(how, nfs))["nfs"]]
+                   for how in ("none", self.GROUP)]
+        self.assertGreater(len(counted[0][3]), 4096)
+        self.assertEqual(counted[1], counted[0])
+
     def test_an_error_at_the_end_is_that_of_its_nf(self):
         full = "{name: flows, type: monitor, isolation: HOW, config: {export: [{format: json, file: /dev/full}]}}"
         errors = [self.run_chain(self.chain(how, [NFS[0], full]), status=1)["error"] for how in ("none", self.GROUP)]
@@ -437,6 +467,16 @@ class Outputs(NfProcessTest):
             self.assertTrue(all(written[how, place]), (how, place))
         self.assertEqual(written["process", "cpu"], written["none", "cpu"])
         self.assertEqual(written["process", "gpu"], written["none", "cpu"])
+
+    def test_the_flows_of_a_full_table_are_written_at_the_end(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+            receiver.bind(("127.0.0.1", 0))
+            exports = f"{{format: ipfix, udp: 127.0.0.1:{receiver.getsockname()[1]}}}"
+            file = self.chain("process", [self.monitor(exports)], more="  tuning: {device_limit_ms: 10}\n",
+                              rx="{generator: {count: 850000, packet: 64, flows: 850000}}")
+            flows = self.run_chain(file)["nfs"][0]["statistics"]
+        self.assertGreater(flows["flows_peak"], 700_000)
+        self.assertEqual(flows["flows_exported"], flows["flows_peak"])
 
     def test_a_full_disk_is_as_loud_as_in_the_chain_s_own_process(self):
         errors = []
