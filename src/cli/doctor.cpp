@@ -18,6 +18,7 @@
 #include "eal/eal.hpp"
 #include "io/interface.hpp"
 #include "program/program_cache.hpp"
+#include "sandbox/own_groups.hpp"
 
 namespace catena::cli {
 namespace {
@@ -116,6 +117,22 @@ void look_at_network(std::vector<Finding>& findings) {
   }
 }
 
+/// What limits NFs in processes of their own, where this command's own control group is that of what starts them.
+Finding look_at_groups() {
+  const Result<sandbox::GroupPlaces> places = sandbox::find_group_places();
+  if (!places.ok()) {
+    return {Level::kNote, "control groups",
+            concat("processes of NFs have resource limits alone: ", std::string(places.status().message())),
+            fmt::format("let systemd start it: sudo systemctl start catena, or systemd-run {}--scope -p Delegate=yes "
+                        "catena run FILE",
+                        ::geteuid() == 0 ? "" : "--user ")};
+  }
+  return {Level::kOk, "control groups",
+          fmt::format("limit memory{} of processes of NFs, below {} (v{})", places->pids ? " and threads" : "",
+                      places->memory.string(), places->is_v2 ? 2 : 1),
+          ""};
+}
+
 Finding look_at_cache() {
   const std::filesystem::path folder = program::ProgramCache::from_environment().folder();
   if (folder.empty()) {
@@ -156,6 +173,7 @@ void look_at_devices(std::vector<Finding>& findings) {
 int doctor(bool json) {
   std::vector<Finding> findings{look_at_cpu(), look_at_memory(), look_at_hugepages(), look_at_eal()};
   look_at_network(findings);
+  findings.push_back(look_at_groups());
   findings.push_back(look_at_cache());
   look_at_devices(findings);
   bool problems = false;

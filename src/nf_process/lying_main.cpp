@@ -72,7 +72,8 @@ void work(Channel const& channel, std::function<std::uint32_t(std::span<PacketEn
 }
 
 /// Takes so many bytes, and ends where there is no more.
-void eat(std::size_t bytes) {
+/// `protection`: of each piece when it has been written.
+void eat(std::size_t bytes, int protection = PROT_READ | PROT_WRITE) {
   constexpr std::size_t kPiece = std::size_t{1} << 20;
   for (std::size_t eaten = 0; eaten < bytes; eaten += kPiece) {
     void* piece = ::mmap(nullptr, kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,6 +81,7 @@ void eat(std::size_t bytes) {
       std::_Exit(12);
     }
     std::memset(piece, 1, kPiece);
+    ::mprotect(piece, kPiece, protection);
   }
 }
 
@@ -273,6 +275,11 @@ std::map<std::string, Change, std::less<>> const& lies() {
       {"eats-memory",
        [](auto /*out*/, auto count) {
          eat(std::size_t{1} << 30);
+         return count;
+       }},
+      {"hides-memory",  // as memory that can only be read does not count as its own
+       [](auto /*out*/, auto count) {
+         eat(std::size_t{1} << 30, PROT_READ);
          return count;
        }},
       {"ends-early",

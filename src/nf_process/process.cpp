@@ -6,6 +6,8 @@
 #include "core/process_work.hpp"
 #include "device/remote/device.hpp"
 #include "nf_process/output_desk.hpp"
+#include "sandbox/control_group.hpp"
+#include "sandbox/limits.hpp"
 #include "sandbox/sandbox.hpp"
 
 #include <catena/core/text.hpp>
@@ -18,6 +20,7 @@
 #include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -94,6 +97,12 @@ std::vector<int> some_cpus(std::uint32_t count) {
   return all;
 }
 
+/// Of a file or memory; 0 where the system does not say.
+std::uint64_t bytes_of(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
 /// The file of the dynamic loader that started this process, in the folder of the libraries that go with it.
 Result<std::filesystem::path> own_loader() {
   Dl_info info{};
@@ -137,14 +146,27 @@ class Lines {
   std::uint64_t left_out_ = 0;
 };
 
+/// With the rights of the process, whatever those of the thread are in which a life ends.
+struct RemoveGroup {
+  void operator()(sandbox::ControlGroup* group) const {
+    do_process_work([group] {
+      const std::unique_ptr<sandbox::ControlGroup> own(group);
+      return true;
+    });
+  }
+};
+using OwnGroup = std::unique_ptr<sandbox::ControlGroup, RemoveGroup>;
+
 /// One process, from its start to its end.
 struct Life {
+  OwnGroup group;  ///< null: its resource limits are all; outlives the process
   std::unique_ptr<sandbox::SandboxedProcess> process;
   Fd control;
   FrameReader reader;
   std::vector<Fd> devices;  ///< the sockets that it was given, for whether what is behind them still lives
   std::shared_ptr<Link> link;
   OutputDesk outputs;
+  bool has_device_memory = false;  ///< the group was made larger for it
 
   /// The next frame, waited for until `deadline` or until the process has ended. Where `stop` is readable `stopped`
   /// says whether to go on.
@@ -176,6 +198,10 @@ struct Life {
   Status how_it_ended() const {
     constexpr int kSignal = 128;
     const Result<int> status = process->wait(kExitLimit);
+    if (group != nullptr && group->has_killed()) {
+      return absl::UnavailableError(concat("its process used more memory than its control group may have, ",
+                                           group->memory_bytes() >> 20U, " MiB, and was ended"));
+    }
     return absl::UnavailableError(!status.ok()        ? "its process says nothing any more"
                                   : *status > kSignal ? concat("its process was ended by signal ", *status - kSignal)
                                                       : concat("its process ended with status ", *status));
@@ -242,7 +268,8 @@ struct NfProcess::Impl {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       return absl::ResourceExhaustedError(concat("socketpair: ", std::strerror(errno)));
     }
-    Life life{.process = nullptr,
+    Life life{.group = nullptr,
+              .process = nullptr,
               .control = Fd(ends[0]),
               .reader = {},
               .devices = {},
@@ -270,9 +297,61 @@ struct NfProcess::Impl {
     sandbox.cpus = some_cpus(options.cpus);
     sandbox.max_threads = kMaxThreads;
     sandbox.on_line = [lines = std::make_shared<Lines>(options.name)](std::string_view line) { lines->take(line); };
-    CATENA_ASSIGN_OR_RETURN(life.process,
-                            do_process_work([&] { return sandbox::SandboxedProcess::start(std::move(sandbox)); }));
+    CATENA_RETURN_IF_ERROR(start_sandbox(life, std::move(sandbox)));
     return life;
+  }
+
+  Status start_sandbox(Life& life, sandbox::SandboxOptions sandbox) const {
+    const auto start = [&sandbox] {
+      return do_process_work([&sandbox] { return sandbox::SandboxedProcess::start(sandbox); });
+    };
+    life.group = make_group(sandbox);
+    if (life.group != nullptr) {
+      sandbox.cgroups = life.group->folders();
+    }
+    Result<std::unique_ptr<sandbox::SandboxedProcess>> process = start();
+    if (life.group != nullptr && absl::IsUnavailable(process.status())) {
+      // perhaps because it cannot be put into the group, without which it can be
+      life.group.reset();
+      sandbox.cgroups.clear();
+      const Status without = std::exchange(process, start()).status();
+      if (process.ok()) {
+        warn_of_no_group(without);
+      }
+    }
+    CATENA_ASSIGN_OR_RETURN(life.process, std::move(process));
+    return absl::OkStatus();
+  }
+
+  /// Null where it has its resource limits alone, which is said: once where it is so for all.
+  OwnGroup make_group(sandbox::SandboxOptions const& sandbox) const {
+    auto group = do_process_work([&] { return sandbox::ControlGroup::create(sandbox::group_limits(sandbox)); });
+    if (group.ok()) {
+      return OwnGroup(group->release());
+    }
+    if (absl::IsUnavailable(group.status())) {
+      static std::once_flag said;
+      std::call_once(said, [&group] {
+        spdlog::info("processes of NFs have resource limits and no control groups: {}",
+                     std::string(group.status().message()));
+      });
+    } else {
+      warn_of_no_group(group.status());
+    }
+    return nullptr;
+  }
+
+  void warn_of_no_group(Status const& why) const {
+    spdlog::warn("{}: its process has resource limits and no control group: {}", options.name,
+                 log_line(std::string(why.message())));
+  }
+
+  /// The process may touch so much more, which others share with it.
+  void allow(Life const& life, std::uint64_t bytes) const {
+    const Status status = life.group != nullptr ? life.group->allow_more(bytes) : absl::OkStatus();
+    if (!status.ok()) {
+      spdlog::warn("{}: {}", options.name, log_line(std::string(status.message())));
+    }
   }
 
   Status run_here(sandbox::SandboxOptions& sandbox) const {
@@ -316,6 +395,7 @@ struct NfProcess::Impl {
     CATENA_ASSIGN_OR_RETURN(auto frames, device::remote::Mapping::create(std::size_t{with.slots} * packet::kSlotBytes));
     life.link = std::make_shared<Link>(std::move(channel), std::move(frames));
     const int socket = life.control.get();
+    allow(life, bytes_of(life.link->frames.fd()) + bytes_of(life.link->channel.fd()));
     CATENA_RETURN_IF_ERROR(send(socket, Call::kFrames, "", life.link->frames.fd()));
     CATENA_RETURN_IF_ERROR(send(socket, Call::kChannel, "", life.link->channel.fd()));
     CATENA_RETURN_IF_ERROR(send(socket, Call::kStart, to_json(with)));
@@ -372,6 +452,9 @@ struct NfProcess::Impl {
     }
     if (!device.ok() || !*device) {
       return send(life.control.get(), Call::kDevice, why);
+    }
+    if (!std::exchange(life.has_device_memory, true)) {
+      allow(life, sandbox::kReservedBytes);  // its addresses are all that bounds what the server shares with it
     }
     life.devices.emplace_back(::fcntl(device->get(), F_DUPFD_CLOEXEC, 0));
     CATENA_ASSIGN_OR_RETURN(const device::remote::Mapping page, device::remote::make_client_page());
@@ -475,6 +558,7 @@ struct NfProcess::Impl {
 
   static void end(Life& life) {
     life.process.reset();  // returns when it is gone
+    life.group.reset();
     if (life.link != nullptr) {
       life.link->is_gone = true;
     }

@@ -3,14 +3,18 @@
 #include "chain/chain_file.hpp"
 #include "runtime/report.hpp"
 #include "runtime/session.hpp"
+#include "sandbox/own_groups.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -282,6 +286,26 @@ TEST(ProcessStage, a_process_with_too_little_memory_ends_and_is_counted_and_othe
   EXPECT_EQ((*hungry)->report().nfs[0].drops[0].name, "process_failed");
   EXPECT_EQ((*other)->report().sent, kPackets);
   EXPECT_EQ((*other)->report().dropped(), 0U);
+}
+
+TEST(ProcessStage, a_process_that_hides_its_memory_from_resource_limits_is_ended_by_its_group_which_is_said) {
+  if (const auto groups = sandbox::find_group_places(); !groups.ok()) {
+    GTEST_SKIP() << "this user cannot make control groups: " << groups.status().message();
+  }
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  const auto session = session_of(chain_of("hides-memory", "{memory_mb: 64}"));
+  ASSERT_TRUE(session.ok()) << session.status();
+  const Status status = (*session)->run();
+  const Report report = (*session)->report();
+  spdlog::set_default_logger(before);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(report.accounted()) << to_text(report);
+  EXPECT_GT(report.nfs[0].process_restarts, 0U);
+  EXPECT_NE(log.str().find("nf: its process used more memory than its control group may have"), std::string::npos)
+      << log.str();
 }
 
 // "honest" gives units back and says nothing about any, not even that this was all

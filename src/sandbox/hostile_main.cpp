@@ -142,6 +142,31 @@ int allocate(Arguments const& a, int flags, int protection = PROT_READ | PROT_WR
   return judge(0);
 }
 
+/// Maps and touches `a[0]` MiB, each of which it can only read when it maps the next one.
+int allocate_and_lock(Arguments const& a) {
+  constexpr std::size_t kPiece = std::size_t{1} << 20U;
+  for (int i = 0; i < number(a[0]); ++i) {
+    void* piece = ::mmap(nullptr, kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (piece == MAP_FAILED) {
+      return judge(-1);
+    }
+    std::memset(piece, 1, kPiece);
+    ::mprotect(piece, kPiece, PROT_READ);
+  }
+  return judge(0);
+}
+
+/// Touches `a[0]` MiB of the memory behind the first descriptor that it is given.
+int touch_shared(Arguments const& a) {
+  const std::size_t bytes = static_cast<std::size_t>(number(a[0])) << 20U;
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, 3, 0);
+  if (memory == MAP_FAILED) {
+    return judge(-1);
+  }
+  std::memset(memory, 1, bytes);
+  return judge(0);
+}
+
 /// Writes `a[1]` MiB to the file `a[0]`.
 int write_much(Arguments const& a) {
   std::signal(SIGXFSZ, SIG_IGN);
@@ -160,6 +185,17 @@ int write_much(Arguments const& a) {
 int write_many(Arguments const& a) {
   for (int i = 0; i < number(a[1]); ++i) {
     if (const int result = write_much({a[0] + std::to_string(i), "1"}); result != kDone) {
+      return result;
+    }
+  }
+  return kDone;
+}
+
+/// `a[0]` MiB of private memory, `a[1]` of shared memory and `a[2]` in the file `a[3]`, all at once.
+int use_all(Arguments const& a) {
+  for (const int result :
+       {allocate({a[0]}, MAP_PRIVATE | MAP_ANONYMOUS), touch_shared({a[1]}), write_much({a[3], a[2]})}) {
+    if (result != kDone) {
       return result;
     }
   }
@@ -359,6 +395,9 @@ const std::map<std::string, std::function<int(Arguments const&)>> kAttempts = {
     {"allocate", [](Arguments const& a) { return allocate(a, MAP_PRIVATE | MAP_ANONYMOUS); }},
     {"allocate-shared", [](Arguments const& a) { return allocate(a, MAP_SHARED | MAP_ANONYMOUS); }},
     {"allocate-growing", [](Arguments const& a) { return allocate(a, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN); }},
+    {"allocate-and-lock", allocate_and_lock},
+    {"touch-shared", touch_shared},
+    {"use-all", use_all},
     {"reserve", [](Arguments const& a) { return allocate(a, MAP_PRIVATE | MAP_ANONYMOUS, PROT_READ); }},
     {"memfd", [](Arguments const&) { return judge(::memfd_create("x", 0)); }},
     {"shmget", [](Arguments const&) { return judge(::shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600)); }},

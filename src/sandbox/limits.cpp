@@ -23,8 +23,10 @@ namespace {
 
 constexpr rlim_t kMaxFiles = 256;
 constexpr rlim_t kMaxStack = rlim_t{8} << 20U;
-/// Addresses beyond the memory that a process may use: code, files, and what allocators reserve without using it.
-constexpr std::uint64_t kReservedBytes = std::uint64_t{2} << 30U;
+/// What the kernel needs for a process, at most: pipes, sockets and what waits in them, stacks of threads ...
+constexpr std::uint64_t kKernelBytes = std::uint64_t{128} << 20U;
+/// ... and tables of pages: 8 bytes for 4,096, and more where memory is scattered.
+constexpr std::uint64_t kBytesPerTableByte = 64;
 /// The kernel's word for "no core file, nor a program that takes it": 0 forbids only the file.
 constexpr rlim_t kNoCore = 1;
 
@@ -40,17 +42,24 @@ std::uint64_t shared_bytes(std::vector<int> const& fds) {
   return bytes;
 }
 
-/// The size of the largest file that bubblewrap copies. It may be still at that when the limits are set; the program
-/// itself has no file that it could write.
-std::uint64_t largest_copy(std::vector<ReadOnlyBind> const& readable) {
-  std::uint64_t bytes = 0;
+/// The files that bubblewrap copies. It may be still at that when the limits are set; the program itself has no file
+/// that it could write.
+struct Copies {
+  std::uint64_t largest = 0;  ///< bytes
+  std::uint64_t all = 0;
+};
+
+Copies copies_of(std::vector<ReadOnlyBind> const& readable) {
+  Copies copies;
   for (ReadOnlyBind const& bind : readable) {
     struct stat status {};
     if (bind.fd >= 0 && ::fstat(bind.fd, &status) == 0) {
-      bytes = std::max(bytes, static_cast<std::uint64_t>(status.st_size));
+      const auto bytes = static_cast<std::uint64_t>(status.st_size);
+      copies.largest = std::max(copies.largest, bytes);
+      copies.all += bytes;
     }
   }
-  return bytes;
+  return copies;
 }
 
 struct Limit {
@@ -67,7 +76,7 @@ std::vector<Limit> limits_of(SandboxOptions const& options) {
       {"stack", RLIMIT_STACK, std::min<rlim_t>(kMaxStack, options.memory_bytes)},
       {"locked memory", RLIMIT_MEMLOCK, 0},
       {"threads", RLIMIT_NPROC, rlim_t{options.max_threads} + 1},  // and bubblewrap's, in its user namespace
-      {"size of files", RLIMIT_FSIZE, std::max(options.scratch_bytes, largest_copy(options.readable))},
+      {"size of files", RLIMIT_FSIZE, std::max(options.scratch_bytes, copies_of(options.readable).largest)},
       {"number of descriptors", RLIMIT_NOFILE, std::max<rlim_t>(kMaxFiles, 2 * options.fds.size())},
       {"size of core files", RLIMIT_CORE, kNoCore},
       {"message queues", RLIMIT_MSGQUEUE, 0},
@@ -130,6 +139,20 @@ std::string name_of(int step, std::span<const Limit> limits) {
 }
 
 }  // namespace
+
+// RLIMIT_DATA counts private memory that can be written now. A group counts pages, whoever may write to them and
+// wherever they are: memory that was written and then made read-only, which is what the group is for, but also what an
+// honest process has besides its private memory, in so far as it is the first to touch it: memory that it shares with
+// others, its space in /tmp and copied files, which are in memory too, and what the kernel needs for it. Pages of
+// programs, libraries and rules are counted as well, but make room where the group is full.
+//
+// There is no quota of CPU time: a process that runs on some CPUs alone never has more time than so many CPUs give.
+GroupLimits group_limits(SandboxOptions const& options) {
+  const std::uint64_t bytes = options.memory_bytes + std::min<std::uint64_t>(kMaxStack, options.memory_bytes) +
+                              shared_bytes(options.fds) + options.scratch_bytes + copies_of(options.readable).all;
+  return {.memory_bytes = bytes + bytes / kBytesPerTableByte + kKernelBytes,
+          .tasks = options.max_threads + 1};  // and bubblewrap's process
+}
 
 Status limit_process(pid_t process, SandboxOptions const& options) {
   const std::vector<Limit> limits = limits_of(options);

@@ -12,7 +12,7 @@ namespace catena::sandbox {
 std::optional<ProcessStat> read_process_stat(pid_t process) {
   std::ostringstream text;
   text << std::ifstream(concat("/proc/", process, "/stat")).rdbuf();
-  // NUMBER (NAME) STATE PARENT ...; a name may have brackets and spaces itself
+  // NUMBER (NAME) STATE PARENT ... START ...; a name may have brackets and spaces itself
   const std::string line = text.str();
   const std::size_t open = line.find('(');
   const std::size_t close = line.rfind(')');
@@ -21,9 +21,15 @@ std::optional<ProcessStat> read_process_stat(pid_t process) {
   }
   ProcessStat stat;
   stat.name = line.substr(open + 1, close - open - 1);
-  char state = 0;
+  // the third field is its state, the fourth its parent, the 22nd its start
+  constexpr int kBetween = 17;
+  std::string other;
   std::istringstream rest(line.substr(close + 1));
-  rest >> state >> stat.parent;
+  rest >> other >> stat.parent;
+  for (int i = 0; i < kBetween; ++i) {
+    rest >> other;
+  }
+  rest >> stat.started;
   return rest ? std::optional(stat) : std::nullopt;
 }
 

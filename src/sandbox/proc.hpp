@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace catena::sandbox {
 struct ProcessStat {
   std::string name;  ///< at most 15 bytes
   pid_t parent = 0;
+  std::uint64_t started = 0;  ///< when, in ticks of the kernel's clock: another process of the same number has another
 };
 
 /// Nothing where there is no such process.

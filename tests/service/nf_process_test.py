@@ -796,6 +796,25 @@ class InService(ServiceTest):
         self.assertIn("apt-get install bubblewrap", message)
         self.assertIn("`isolation: none`", message)
 
+    def test_where_there_are_no_control_groups_it_runs_and_says_so_once(self):
+        words = ["unshare", "--mount", "sh", "-c", 'umount --lazy /sys/fs/cgroup && exec "$@"', "sh"]
+        if not IS_ROOT or subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("only root can hide control groups")
+        nfs = "".join(f"    - {{name: fw{i}, type: firewall, isolation: process, "
+                      f"config: {{rules: {DATA}/fw.rules, default: allow}}}}\n" for i in range(2))
+        path = self.folder / "two.yaml"
+        path.write_text(f"apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: c}}\nspec:\n  rx: {{pcap: {EXAMPLE}}}\n"
+                        f"  tx: null\n  device: none\n  nfs:\n{nfs}")
+        done = subprocess.run([*words, BIN, "run", path, "--json"], capture_output=True, text=True, check=False,
+                              timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("no control groups: no hierarchy that limits memory is mounted"), 1, done.stderr)
+        doctor = json.loads(subprocess.run([*words, BIN, "doctor", "--json"], capture_output=True, text=True,
+                                           check=False).stdout)
+        finding = next(finding for finding in doctor if finding["subject"] == "control groups")
+        self.assertEqual(finding["level"], "note")
+        self.assertIn("Delegate=yes", finding["fix"])
+
     def isolated(self, file):
         """The chain as a service has it."""
         path = pathlib.Path(file)
