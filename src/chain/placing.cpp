@@ -246,7 +246,7 @@ Placement Placing::result(share::Placement const& placed) const {
     entry.reason = placed.reasons[i];
     entry.cpu_ns = options_[i].cpu_ns;
     entry.gpu_ns = placed.on_gpu[i] ? placed.chosen.nf_ns[i] : other && other->fits() ? other->nf_ns[i] : 0;
-    entry.otherwise_pps = other ? std::optional(other->packets_per_s) : std::nullopt;
+    entry.otherwise_pps = other ? std::optional(other->without_ends) : std::nullopt;
     entry.note = note_of(i, entry.reason);
     result.is_partial = result.is_partial || (placed.on_gpu[i] ? !options_[i].gpu : !options_[i].cpu_ns);
   }

@@ -38,7 +38,7 @@ struct PlacedEntry {
   share::Reason reason = share::Reason::kFixed;
   std::optional<double> cpu_ns;         ///< that it takes for a packet on the CPU; none: not known
   double gpu_ns = 0;                    ///< the same on the gpu, with its part of it; 0: not known, or there is no room
-  std::optional<double> otherwise_pps;  ///< of the chain with this NF on the other side; 0: that does not fit
+  std::optional<double> otherwise_pps;  ///< with it on the other side, and rx and tx no limit; 0: does not fit
   std::string note;                     ///< why it cannot be on the gpu, or what would have to be known; else empty
 };
 

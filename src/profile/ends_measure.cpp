@@ -46,10 +46,10 @@ Result<std::vector<memory::Unit*>> receive_all(io::Source& source, memory::Packe
 }  // namespace
 
 Result<EndTimes> measure_ends(std::uint32_t packet_bytes) {
-  io::GeneratorConfig generator;
-  generator.packet_bytes = packet_bytes;
-  generator.flows = kFlows;
-  CATENA_ASSIGN_OR_RETURN(const auto source, io::make_generator(generator));
+  io::ReplayConfig replay;
+  replay.packet_bytes = {packet_bytes};
+  replay.flows = kFlows;
+  CATENA_ASSIGN_OR_RETURN(const auto source, io::make_replay(replay));
   CATENA_ASSIGN_OR_RETURN(const auto pool, memory::PacketPool::create(kSlots));
   const auto sink = io::make_null_sink();
   std::vector<double> rx;

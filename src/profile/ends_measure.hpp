@@ -10,11 +10,11 @@ namespace catena::profile {
 
 /// Of a packet on one core, in ns: medians of several passes through a packet pool that no cache holds.
 struct EndTimes {
-  double rx_ns = 0;  ///< until it is in the first queue: made by the generator, and its headers parsed
+  double rx_ns = 0;  ///< until it is in the first queue: its frame is in memory, as behind a NIC, and its headers are written
   double tx_ns = 0;  ///< from the last queue on, where it is thrown away
 };
 
-/// With frames of `packet_bytes` bytes. Errors: as io::make_generator(); ResourceExhausted: no memory for packets.
+/// With frames of `packet_bytes` bytes. Errors: as io::make_replay(); ResourceExhausted: no memory for packets.
 Result<EndTimes> measure_ends(std::uint32_t packet_bytes);
 
 }  // namespace catena::profile

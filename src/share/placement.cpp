@@ -177,8 +177,8 @@ struct Candidate {
   Estimate estimate;
 
   bool is_better_than(Candidate const& other) const {
-    const double speed = estimate.packets_per_s;
-    const double before = other.estimate.packets_per_s;
+    const double speed = estimate.without_ends;
+    const double before = other.estimate.without_ends;
     if (estimate.fits() != other.estimate.fits()) {
       return estimate.fits();
     }
@@ -306,11 +306,12 @@ Estimate estimate(std::span<const NfOptions> nfs, Machine const& machine, OnGpu 
     bus.to_host_ns += moves[i].to_host_ns;
     limit_to(machine.shards * per_second(work[i]), Estimate::Limit::kNf, i, result);
   }
-  limit_to(machine.ends * per_second(machine.rx_ns), Estimate::Limit::kRx, 0, result);
-  limit_to(machine.ends * per_second(machine.tx_ns), Estimate::Limit::kTx, 0, result);
   limit_to(machine.workers * per_second(work_ns), Estimate::Limit::kWorkers, 0, result);
   limit_to(per_second(std::max(bus.to_device_ns, bus.to_host_ns)), Estimate::Limit::kBus, 0, result);
   add_gpu(nfs, machine, on_gpu, moves, work, result);
+  result.without_ends = result.packets_per_s;
+  limit_to(machine.ends * per_second(machine.rx_ns), Estimate::Limit::kRx, 0, result);
+  limit_to(machine.ends * per_second(machine.tx_ns), Estimate::Limit::kTx, 0, result);
   return result;
 }
 

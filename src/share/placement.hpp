@@ -70,6 +70,7 @@ struct Estimate {
     kSms,      ///< does not fit: the GPU has not so many SMs
   };
   double packets_per_s = 0;  ///< infinite for kUnknown, 0 where the placement does not fit
+  double without_ends = 0;   ///< the same if neither rx nor tx limited it by itself: by this placements are compared
   Limit limit = Limit::kUnknown;
   std::size_t nf = 0;
   std::vector<double> nf_ns;  ///< that each NF takes for a packet where it is; 0: not known, or it does not fit
@@ -117,8 +118,8 @@ struct Placement {
 /// NFs that may be on either side, up to which every placement is looked at.
 inline constexpr std::size_t kMaxExhaustive = 10;
 
-/// The placement by which the chain achieves most packets a second; of those as fast, one with the fewest NFs on the
-/// GPU. An NF goes to the GPU only where both its costs are known. Beyond kMaxExhaustive such NFs it is the better of
+/// The placement by which the chain achieves most packets a second, were rx and tx no limit: that is the same wherever
+/// NFs are, and would make all placements beyond it alike. Of those as fast, one with the fewest NFs on the GPU. An NF goes to the GPU only where both its costs are known. Beyond kMaxExhaustive such NFs it is the better of
 /// two that are found step by step, from all of them on the CPU and from all on the GPU: each step takes the NF to the
 /// other side whose change gains most, until none gains. Errors: those of `price`.
 Result<Placement> place(std::span<const NfOptions> nfs, Machine const& machine, Price const& price);
