@@ -41,14 +41,6 @@ std::string_view name_of_address_space(std::uint32_t address_space) {
   }
 }
 
-/// Memory brings the headers of all packets side by side: an NF that comes to them one by one would wait for each, as a
-/// pool is larger than the caches, and what a NIC or a device has written is in none of them.
-void fetch_headers(packet::Batch const& batch) {
-  for (std::uint32_t i = 0; i < batch.size(); ++i) {
-    __builtin_prefetch(batch[i].l3());
-  }
-}
-
 class LaunchSpill final : public SpillRows {
  public:
   explicit LaunchSpill(kernel::Launch const& launch) : launch_(&launch) {}
@@ -244,7 +236,6 @@ void Instance::process(packet::Batch const& unit) {
   if (slots_.empty()) {
     return;
   }
-  fetch_headers(unit.subset(slots_));
   prepare(unit, slots_, aux_);
   if (!slots_.empty()) {
     compute(unit.subset(slots_), aux_);

@@ -55,16 +55,25 @@ class RxStage final : public HostStage {
   Counter bytes_;
 };
 
+/// How the headers of a unit come near before an NF on the CPU begins with it.
+enum class Fetch : std::uint8_t {
+  kToRead,
+  kToWrite,  ///< the NF writes them, and another NF on the CPU has read them: they leave that one's core at once
+};
+
 /// An NF on the CPU. `live_clock`: that of the source, for Nf::tick(). `lines`: where those of the NF go; null in a
 /// chain that writes none.
 class CpuStage final : public HostStage {
  public:
   CpuStage(nf::Instance& instance, std::uint32_t position, memory::PacketPool& pool, memory::UnitQueue& in,
-           memory::UnitQueue& out, std::optional<io::LiveClock> live_clock = std::nullopt, LineBook* lines = nullptr);
+           memory::UnitQueue& out, std::optional<io::LiveClock> live_clock = std::nullopt, LineBook* lines = nullptr,
+           Fetch fetch = Fetch::kToRead);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }  // ticks are rare
 
  private:
+  void process(packet::Batch const& batch);
+
   nf::Instance* instance_;
   std::uint32_t position_;
   memory::PacketPool* pool_;
@@ -72,6 +81,7 @@ class CpuStage final : public HostStage {
   memory::UnitQueue* out_;
   Ticker ticker_;
   LineBook* lines_;
+  Fetch fetch_;
   std::vector<memory::Unit*> done_;   ///< that go on together
   std::vector<std::uint32_t> slots_;  ///< theirs
 };

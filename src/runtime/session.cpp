@@ -542,6 +542,24 @@ std::size_t Session::number_in_sharing(std::size_t position) const {
   return static_cast<std::size_t>(std::find(shared_by_.begin(), shared_by_.end(), position) - shared_by_.begin());
 }
 
+/// How an NF on the CPU gets the headers of its packets. The stages in front of it are there.
+Fetch Session::fetch_for(nf::Instance const& instance, std::size_t position) const {
+  const packet::Hints hints = instance.nf().hints();
+  const packet::FieldSet writes = hints.cw | hints.prepare_writes | hints.complete_writes;
+  if ((writes & packet::kFrameFields) == 0) {
+    return Fetch::kToRead;
+  }
+  for (Section const& section : sections_) {
+    std::vector<Entry> const& nfs = section.shards.front().nfs;
+    for (std::size_t i = 0; i < nfs.size() && section.part.first + i < position; ++i) {
+      if (nfs[i].device_stage == nullptr) {
+        return Fetch::kToWrite;
+      }
+    }
+  }
+  return Fetch::kToRead;
+}
+
 Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines) {
   Entry& entry = section.shards[shard].nfs[number];
   const auto position = static_cast<std::uint32_t>(section.part.first + number);
@@ -558,7 +576,8 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   DeviceSide* const device = devices_.empty() ? nullptr : devices_[shard % devices_.size()].get();
   kernel::DeviceNf* const kernel = device != nullptr ? device->kernel_of(position) : nullptr;
   if (kernel == nullptr) {
-    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, pool_of(shard), in, out, live_clock, lines),
+    add_host_stage(std::make_unique<CpuStage>(*entry.instance, position, pool_of(shard), in, out, live_clock, lines,
+                                              fetch_for(*entry.instance, position)),
                    suffix);
     entry.stage = stages_.back().get();
     return absl::OkStatus();

@@ -115,6 +115,7 @@ class Session {
   bool has_isolated_on_gpu() const;
   static bool is_elsewhere(Entry const& entry);
   std::size_t number_in_sharing(std::size_t position) const;
+  Fetch fetch_for(nf::Instance const& instance, std::size_t position) const;
   Status make_sharing(chain::RunOptions const& options);
   GpuSharing::Traffic traffic() const;
   void prepare_processes(chain::RunOptions const& options);

@@ -318,7 +318,7 @@ void for_each_placement(std::vector<NfOptions> const& nfs, Machine const& machin
 
 TEST(Place, an_nf_goes_where_it_is_faster_though_rx_is_slower_still) {
   const std::vector<NfOptions> nfs{either(50, kQuick)};
-  const Machine machine{.workers = 8, .sms = 1, .launch_packets = 1000, .launches_in_flight = 3, .rx_ns = 100};
+  const Machine machine{.workers = 20, .sms = 1, .launch_packets = 1000, .launches_in_flight = 3, .rx_ns = 100};
   const Result<Placement> placed = place(nfs, machine, for_nothing);
   ASSERT_TRUE(placed.ok());
   EXPECT_THAT(placed->on_gpu, ElementsAre(true)) << "10 ns a packet there, 50 on the CPU";
