@@ -119,9 +119,10 @@ struct Placement {
 inline constexpr std::size_t kMaxExhaustive = 10;
 
 /// The placement by which the chain achieves most packets a second, were rx and tx no limit: that is the same wherever
-/// NFs are, and would make all placements beyond it alike. Of those as fast, one with the fewest NFs on the GPU. An NF goes to the GPU only where both its costs are known. Beyond kMaxExhaustive such NFs it is the better of
-/// two that are found step by step, from all of them on the CPU and from all on the GPU: each step takes the NF to the
-/// other side whose change gains most, until none gains. Errors: those of `price`.
+/// NFs are, and would make all placements beyond it alike. Of those as fast, one with the fewest NFs on the GPU. An NF
+/// goes to the GPU only where both its costs are known. Beyond kMaxExhaustive such NFs it is the better of two that are
+/// found step by step, from all of them on the CPU and from all on the GPU: each step takes the NF to the other side
+/// whose change gains most, until none gains. Errors: those of `price`.
 Result<Placement> place(std::span<const NfOptions> nfs, Machine const& machine, Price const& price);
 
 }  // namespace catena::share
