@@ -37,7 +37,7 @@ Status malformed() { return absl::InvalidArgumentError("a command that no client
 }  // namespace
 
 Status Session::run() {
-  const Status why = serve();
+  Status why = serve();
   finish_work();
   return why;
 }
