@@ -10,8 +10,7 @@ namespace catena::profile {
 
 /// Of a packet on one core, in ns: medians of several passes through a packet pool that no cache holds.
 struct EndTimes {
-  double rx_ns =
-      0;  ///< until it is in the first queue: its frame is in memory, as behind a NIC, and its headers are written
+  double rx_ns = 0;  ///< until it is in the first queue, where its frame is in memory, as behind a NIC
   double tx_ns = 0;  ///< from the last queue on, where it is thrown away
 };
 

@@ -39,42 +39,41 @@ void start_with_larger_packets(GpuSharing& sharing) {
   std::this_thread::sleep_for(2 * share::TrafficMeter::kMinPeriod);  // then the next look finds them
 }
 
-TEST(GpuSharing, an_nf_whose_cost_for_larger_packets_is_unknown_keeps_nobody_from_new_parts) {
-  Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
-  ASSERT_TRUE(opened.ok()) << opened.status();
-  device::Device& device = **opened;
-  chain::SharingOptions options{share::Mode::kScheduled, share::Parts::kBlocks};
-  options.divisions = std::make_shared<share::Divisions>(share::Mode::kScheduled);
-  const auto first = share(device, options, "first");
+chain::SharingOptions in_one_division(share::Mode mode) {
+  chain::SharingOptions options{mode, share::Parts::kBlocks};
+  options.divisions = std::make_shared<share::Divisions>(mode);
+  return options;
+}
+
+/// Another chain gets its parts though one has packets that are larger than it expected. `larger`: what they cost.
+void expect_parts_beside_larger_packets(device::Device& device, share::Mode mode,
+                                        std::optional<share::NfCost> const& larger) {
+  const chain::SharingOptions options = in_one_division(mode);
+  const auto first = share(device, options, "first", larger);
   ASSERT_TRUE(first.ok()) << first.status();
   start_with_larger_packets(**first);
   {
     const auto second = share(device, options, "second");
-    ASSERT_TRUE(second.ok()) << second.status();
+    ASSERT_TRUE(second.ok()) << share::to_string(mode) << ": " << second.status();
     EXPECT_GT((*second)->allocations().front().units, 0U);
   }
   (*first)->stop();
 }
 
+TEST(GpuSharing, an_nf_whose_cost_for_larger_packets_is_unknown_keeps_nobody_from_new_parts) {
+  Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  expect_parts_beside_larger_packets(**opened, share::Mode::kScheduled, std::nullopt);
+}
+
 TEST(GpuSharing, an_nf_that_cannot_be_as_fast_as_it_must_for_larger_packets_keeps_nobody_from_new_parts) {
   Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
   ASSERT_TRUE(opened.ok()) << opened.status();
-  device::Device& device = **opened;
   const share::NfCost later_than_its_limit{.kernel = {2e6, 10}, .transfer = {1000, 1}};
   const share::NfCost too_dear_for_any_part{.kernel = {1000, 1e300}, .transfer = {1000, 1e300}};
   for (const share::Mode mode : {share::Mode::kScheduled, share::Mode::kFair, share::Mode::kUncoordinated}) {
     for (share::NfCost const& larger : {later_than_its_limit, too_dear_for_any_part}) {
-      chain::SharingOptions options{mode, share::Parts::kBlocks};
-      options.divisions = std::make_shared<share::Divisions>(mode);
-      const auto first = share(device, options, "first", larger);
-      ASSERT_TRUE(first.ok()) << first.status();
-      start_with_larger_packets(**first);
-      {
-        const auto second = share(device, options, "second");
-        ASSERT_TRUE(second.ok()) << share::to_string(mode) << ": " << second.status();
-        EXPECT_GT((*second)->allocations().front().units, 0U);
-      }
-      (*first)->stop();
+      expect_parts_beside_larger_packets(**opened, mode, larger);
     }
   }
 }
@@ -83,8 +82,7 @@ TEST(GpuSharing, a_chain_that_does_not_run_yet_takes_nothing_from_one_that_needs
   Result<std::unique_ptr<device::Device>> opened = device::open(device::DevicePreference::of("opencl"));
   ASSERT_TRUE(opened.ok()) << opened.status();
   device::Device& device = **opened;
-  chain::SharingOptions options{share::Mode::kScheduled, share::Parts::kBlocks};
-  options.divisions = std::make_shared<share::Divisions>(share::Mode::kScheduled);
+  const chain::SharingOptions options = in_one_division(share::Mode::kScheduled);
   const auto busy = share(device, options, "busy");
   ASSERT_TRUE(busy.ok()) << busy.status();
   const std::uint32_t all = (*busy)->allocations().front().units;

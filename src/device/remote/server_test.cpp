@@ -144,6 +144,13 @@ class DeviceServer : public ::testing::TestWithParam<const char*> {
     supervisor_ = Supervisor::start(options_, deaths_.listener()).value();
     wait_until([this] { return client("probe").ok(); }, kLimit);
   }
+  /// As serve(), and one launch of all clients at a time.
+  void serve_one_at_a_time() {
+    ServerLimits limits;
+    limits.launch = kLaunchLimit;
+    limits.one_at_a_time = true;
+    serve(limits);
+  }
   Supervisor& supervisor() { return *supervisor_; }
   Deaths& deaths() { return deaths_; }
 
@@ -383,10 +390,7 @@ class Steps {
 };
 
 TEST_P(DeviceServer, who_waits_for_others_has_his_turn_soon_and_is_not_taken_for_endless) {
-  ServerLimits limits;
-  limits.launch = kLaunchLimit;
-  limits.one_at_a_time = true;
-  serve(limits);
+  serve_one_at_a_time();
   Worker greedy(client("greedy").value());
   Worker modest(client("modest").value());
   const auto pinned = greedy.device().allocate_pinned(4096).value();
@@ -421,10 +425,7 @@ TEST_P(DeviceServer, who_waits_for_others_has_his_turn_soon_and_is_not_taken_for
 }
 
 TEST_P(DeviceServer, an_endless_kernel_is_not_blamed_on_who_waits_for_the_end_of_its_turn) {
-  ServerLimits limits;
-  limits.launch = kLaunchLimit;
-  limits.one_at_a_time = true;
-  serve(limits);
+  serve_one_at_a_time();
   Worker honest(client("honest").value());
   Worker hostile(client("hostile").value());
   ASSERT_EQ(honest.fill(1), absl::OkStatus());

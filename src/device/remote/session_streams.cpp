@@ -183,7 +183,7 @@ Result<bool> Session::take_commands(ServedStream& stream) {
       return malformed();
     }
     if (header.command == Command::kLaunch || header.command == Command::kEnqueue) {
-      stream.is_held = has_enough_turns();
+      stream.is_held = turns_ != nullptr && has_enough_turns();
     }
     if (stream.is_held) {
       stream.head = begin;
