@@ -17,11 +17,11 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 CONFIGURE = cmake --log-level=WARNING $$(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=$(CURDIR)/tools/cached-compiler) --preset
-CTEST = ctest --output-on-failure --test-output-size-passed 65536 -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
+CTEST = ctest --output-on-failure --test-output-size-passed 1048576 -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
 # Tests labelled `soak` run for as long as one likes: `make soak`.
 NO_SOAK = -LE soak
 
-.PHONY: help demo build build-tests test test-all soak install bench check fuzz fuzz-chains asan tsan deps-cuda clean
+.PHONY: help demo build build-tests test test-all soak install bench check fuzz fuzz-chains configure-asan asan tsan deps-cuda clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
@@ -63,18 +63,18 @@ check:  ## format, clang-tidy, layers, headers, texts, scripts
 	@$(CONFIGURE) test >/dev/null
 	@tools/check-all build
 
-fuzz:  ## run each libFuzzer target for FUZZ_SECONDS (60)
-	@tools/install-deps --checks
-	@$(CONFIGURE) fuzz >/dev/null
-	@cmake --build build-fuzz -j$(JOBS) --target tests/fuzz/all
-	@tools/run-fuzzers build-fuzz $(FUZZ_SECONDS)
+fuzz: configure-asan  ## run each libFuzzer target for FUZZ_SECONDS (60)
+	@cmake --build build-asan -j$(JOBS) --target tests/fuzz/all
+	@tools/run-fuzzers build-asan $(FUZZ_SECONDS)
 
 fuzz-chains: build-tests  ## run random chains on the CPU and on devices for FUZZ_SECONDS (60), and compare
 	@build/tests/chain_fuzz --seconds $(FUZZ_SECONDS)
 
-asan:  ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	@tools/install-deps --tests --cuda-compiler
+configure-asan:
+	@tools/install-deps --tests --checks --cuda-compiler
 	@$(CONFIGURE) asan >/dev/null
+
+asan: configure-asan  ## run the tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@cmake --build build-asan -j$(JOBS)
 	@tools/with-sanitizer-options $(CTEST) build-asan -LE 'no_asan|soak' --output-junit tests.xml
 
@@ -88,4 +88,4 @@ deps-cuda:  ## fetch CUDA's headers and NVRTC into .deps/cuda, GPU or not
 	@tools/install-deps --cuda-compiler
 
 clean:  ## remove build folders and out/; what was fetched stays
-	rm -rf build build-asan build-bench build-debug build-fuzz build-tsan out
+	rm -rf build build-asan build-bench build-debug build-tsan out

@@ -2,6 +2,7 @@
 // The program of a device server. Its supervisor starts it (see supervisor.hpp); people do not.
 #include "device/device.hpp"
 #include "device/remote/server.hpp"
+#include "device_server/kept_programs.hpp"
 #include "device_server/strangers.hpp"
 
 #include <csignal>
@@ -42,5 +43,6 @@ int main(int count, char** arguments) {
   }
   remote::ServerLimits limits{std::chrono::milliseconds(number(4)), number(5), number(6), number(7) != 0};
   limits.launch = limits.launch_on((*device)->info());
-  remote::serve(**device, std::move(control), limits, black_box, &_exit, &catena::device_server::judge);
+  catena::device_server::KeptPrograms programs(**device, catena::program::ProgramCache::from_environment());
+  remote::serve(**device, std::move(control), limits, black_box, &_exit, &catena::device_server::judge, programs);
 }

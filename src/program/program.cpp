@@ -18,21 +18,23 @@ namespace {
 /// Changes when what is compiled from the same source changes, e.g. the options given to a compiler.
 constexpr std::string_view kRecipe = "catena program 1";
 
-device::Hash128 cache_key(device::DeviceInfo const& info, device::ProgramSource const& source) {
-  device::Hash128 key;
-  key.add_field(kRecipe);
-  key.add_field(info.backend).add_field(info.name).add_field(info.driver).add_field(info.target);
-  for (device::SourceFile const& file : source.files) {
-    key.add_field(file.name).add_field(file.text);
-  }
-  key.add_field("defines");
-  for (std::string const& define : source.defines) {
-    key.add_field(define);
-  }
-  return key;
-}
-
 }  // namespace
+
+void add_fields(device::DeviceInfo const& info, device::ProgramSource const& source,
+                std::function<void(std::string_view)> const& add) {
+  for (const std::string_view field : {kRecipe, std::string_view(info.backend), std::string_view(info.name),
+                                       std::string_view(info.driver), std::string_view(info.target)}) {
+    add(field);
+  }
+  for (device::SourceFile const& file : source.files) {
+    add(file.name);
+    add(file.text);
+  }
+  add("defines");
+  for (std::string const& define : source.defines) {
+    add(define);
+  }
+}
 
 device::ProgramSource with_sdk(std::span<const kernel::EmbeddedFile> files) {
   device::ProgramSource source;
@@ -59,7 +61,8 @@ namespace {
 Result<std::unique_ptr<device::Program>> build_here(device::Device& device, device::ProgramSource const& source,
                                                     std::string_view what) {
   const ProgramCache cache = ProgramCache::from_environment();
-  const device::Hash128 key = cache_key(device.info(), source);
+  device::Hash128 key;
+  add_fields(device.info(), source, [&key](std::string_view field) { key.add_field(field); });
 
   if (const std::optional<device::Binary> cached = cache.find(key)) {
     Result<std::unique_ptr<device::Program>> program = device.load(*cached);

@@ -6,6 +6,7 @@
 #include <catena/packet/fields.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -19,6 +20,10 @@ namespace catena::program {
 device::ProgramSource with_sdk(std::span<const kernel::EmbeddedFile> files);
 void define(device::ProgramSource& source, std::string_view name, std::uint32_t value);
 void define_fields(device::ProgramSource& source, std::string_view name, packet::FieldSet fields);
+
+/// Calls `add` with each text that a compiled program depends on, in an order that is always the same.
+void add_fields(device::DeviceInfo const& info, device::ProgramSource const& source,
+                std::function<void(std::string_view)> const& add);
 
 /// Compiles (or takes from the disk cache) and loads; `what` names the source in messages. The cache is
 /// $CATENA_CACHE_DIR, else $XDG_CACHE_HOME/catena, else ~/.cache/catena; a cache that cannot be used is no error. A

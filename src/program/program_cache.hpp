@@ -24,7 +24,7 @@ class ProgramCache {
   /// Keeps `binary` under `key`, and removes the oldest files of a folder that has grown beyond kMaxPrograms.
   void store(device::Hash128 const& key, device::Binary const& binary) const;
 
-  static constexpr std::size_t kMaxPrograms = 256;
+  static constexpr std::size_t kMaxPrograms = 1024;
 
   /// Where programs are kept; empty: nowhere.
   std::filesystem::path const& folder() const { return folder_; }

@@ -304,7 +304,7 @@ void run(Input input) {
   remote::BlackBox::Client box{};
   remote::ServerLimits limits;
   limits.device_bytes = limits.host_bytes = 1U << 20;
-  remote::Compilations compilations(device, nullptr);
+  remote::Compilations compilations(device, nullptr, nullptr);
   Turns turns;
   const std::uint8_t kind = input.byte();
   remote::Compilations* const judged = kind % 2 == 0 ? nullptr : &compilations;

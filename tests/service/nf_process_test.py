@@ -7,118 +7,14 @@ and what becomes of packets when one is killed.
 import json
 import os
 import pathlib
-import re
 import shutil
 import signal
 import socket
 import subprocess
-import tempfile
-import time
 import unittest
 
-from command import children_of
 from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, firewall, wait_for
-
-KILLS = int(os.environ.get("CATENA_KILLS", "3"))  # of each kind
-EXAMPLE = pathlib.Path(DATA).parents[2] / "examples" / "branch-office.pcap"
-NFS = [
-    f"{{name: fw, type: firewall, on: PLACE, isolation: HOW, config: {{rules: {DATA}/fw.rules, default: allow}}}}",
-    f"{{name: ids, type: nids, on: PLACE, isolation: HOW, config: {{rules: {DATA}/ids.rules}}}}",
-    f"{{name: vpn, type: ipsec, on: PLACE, isolation: HOW, config: {{direction: encrypt, sa: {DATA}/sa-all.yaml}}}}",
-    f"{{name: rt, type: router, on: cpu, isolation: HOW, config: {{routes: {DATA}/routes.txt}}}}",
-]
-
-
-def process_below(pid, name, other_than=None):
-    """A process that has the name `name` for the kernel, below the process `pid`."""
-    below = children_of(pid)
-    while below:
-        each = below.pop()
-        try:
-            if each != other_than and pathlib.Path(f"/proc/{each}/comm").read_text() == f"{name}\n":
-                return each
-            below += children_of(each)
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # it ended meanwhile
-    return None
-
-
-def nf_process_of(pid, other_than=None):
-    return process_below(pid, "catena-nf", other_than)
-
-
-class NfProcessTest(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory(prefix="nfp", dir="/tmp")
-        self.addCleanup(scratch.cleanup)
-        self.folder = pathlib.Path(scratch.name)
-        self.folder.chmod(0o755)
-
-    def chain(self, how, nfs, rx=f"{{pcap: {EXAMPLE}}}", tx=None, device="none", place="cpu", more=""):
-        path = self.folder / "chain.yaml"
-        nfs = "".join(f"    - {nf.replace('HOW', how.ljust(7)).replace('PLACE', place)}\n" for nf in nfs)
-        path.write_text(f"apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: c}}\nspec:\n  rx: {rx}\n"
-                        f"  tx: {tx or 'null'}\n  device: {device}\n{more}  nfs:\n{nfs}")
-        return path
-
-    def start(self, file, *words):
-        process = subprocess.Popen([BIN, "run", file, "--json", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True)
-        self.addCleanup(lambda: process.kill() or process.communicate())
-        return process
-
-    def run_chain(self, file, *words, status=0):
-        done = subprocess.run([BIN, "run", file, "--json", *words], capture_output=True, text=True, check=False,
-                              timeout=LIMIT_S)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return json.loads(done.stdout)
-
-    def command(self, *words, status=0):
-        done = subprocess.run([BIN, *words], capture_output=True, text=True, check=False, timeout=LIMIT_S)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return done.stdout
-
-    def pids(self, process):
-        """The numbers that the start report gives to the processes of the NFs."""
-        lines = []
-        while not lines or not lines[-1].startswith("tx "):
-            lines.append(process.stderr.readline())
-            self.assertTrue(lines[-1], "".join(lines))
-        return [int(each) for each in re.findall(r"process of (?:its own|group '\w+'), number (\d+)", "".join(lines))]
-
-    def assert_same(self, device, place, *words, how="process"):
-        out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
-        reference = self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
-        report = self.run_chain(self.chain(how, NFS, tx=f"{{pcap: {out}}}", device=device, place=place), *words)
-        self.assertEqual(out.read_bytes(), expected.read_bytes())
-        for nf, of in zip(report["nfs"], reference["nfs"]):
-            self.assertEqual(nf["on"], "process")
-            for key in ("in_packets", "passed_packets", "alerts", "replies", "unsupported_packets", "link_local_packets",
-                        "drops", "statistics", "process_restarts"):
-                self.assertEqual(nf[key], of[key], (nf["name"], key))
-        return report
-
-    def assert_device_returns(self, how, nfs):
-        def server_of(pid, other_than=None):
-            return process_below(pid, "catena-device-s", other_than)
-
-        rx = "{generator: {rate: 100000, packet: 200}}"
-        process = self.start(self.chain(how, nfs, rx=rx, device="opencl", place="gpu"), "--workers", "2")
-        self.pids(process)
-        lines, dead = [], None
-        for _ in range(KILLS):
-            dead = wait_for(lambda before=dead: server_of(process.pid, before))
-            os.kill(dead, signal.SIGKILL)
-            lines.append("")
-            while "is in use again" not in lines[-1]:
-                lines.append(process.stderr.readline())
-                self.assertTrue(lines[-1], "".join(lines))
-        process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, errors)
-        report = json.loads(out)
-        self.assertEqual(report["nfs"][0]["process_restarts"], 0, "".join(lines))
-        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], report["rx"]["received_packets"])
+from nf_process import EXAMPLE, GROUP, NFS, NfProcessTest, monitor, nf_process_of
 
 
 class NfProcesses(NfProcessTest):
@@ -231,31 +127,6 @@ class NfProcesses(NfProcessTest):
         self.assertEqual(record.read_text().count("\n"), report["dropped_packets"])
         self.assertGreater(report["dropped_packets"], 100_000)
 
-    def test_whoever_is_killed_costs_what_it_had_and_the_chain_goes_on(self):
-        for nf in (NFS[0], NFS[1], NFS[3]) * KILLS:
-            rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
-            record = self.folder / "r.jsonl"
-            process = self.start(self.chain("process", [nf], rx=rx), "--workers", "2", "--record", record)
-            pid = self.pids(process)[0]
-            time.sleep(0.3)
-            os.kill(pid, signal.SIGKILL)
-            wait_for(lambda before=pid, of=process: nf_process_of(of.pid, before))
-            out, errors = process.communicate(timeout=LIMIT_S)
-            self.assertEqual(process.returncode, 0, errors)
-            report = json.loads(out)
-            of = report["nfs"][0]
-            self.assertEqual(of["process_restarts"], 1, errors)
-            self.assertIn(f"{of['name']}: its process was ended by signal 9", errors)
-            self.assertEqual(report["rx"]["received_packets"], 200_000)
-            self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
-            self.assertEqual(report["rx"]["slots_in_use"], 0)
-            # a unit is lost where it was; the others wait for the next process
-            self.assertLess(of["drops"].get("process_failed", 0), 20_000)
-            self.assertEqual(record.read_text().count('"reason":"process_failed"'), of["drops"].get("process_failed", 0))
-
-    def test_its_device_returns_after_the_death_of_the_server(self):
-        self.assert_device_returns("process", [NFS[1]])
-
     def test_a_killed_chain_leaves_no_process(self):
         process = self.start(self.chain("process", NFS, rx="{generator: {rate: 1000}}"))
         pids = self.pids(process)
@@ -263,36 +134,23 @@ class NfProcesses(NfProcessTest):
         process.kill()
         wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
 
-    def test_one_that_is_stopped_is_taken_for_one_that_hangs(self):
-        rx = "{generator: {rate: 20000, count: 200000, packet: 200}}"
-        process = self.start(self.chain("process", NFS[:1], rx=rx, more="  tuning: {device_limit_ms: 10}\n"))
-        os.kill(self.pids(process)[0], signal.SIGSTOP)
-        out, errors = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, errors)
-        report = json.loads(out)
-        self.assertEqual(report["nfs"][0]["process_restarts"], 1)
-        self.assertGreater(report["nfs"][0]["drops"]["process_failed"], 0)
-        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
-        self.assertIn("does not answer", errors)
 
 
 class Groups(NfProcessTest):
     """NFs that share a process: `isolation: {group: NAME}`."""
 
-    GROUP = "{group: g}"
-
     def test_they_give_the_bytes_and_counts_that_they_give_in_the_chain_s_own_process(self):
-        self.assert_same("none", "cpu", how=self.GROUP)
+        self.assert_same("none", "cpu", how=GROUP)
 
     def test_so_they_do_on_a_device_through_its_server(self):
-        report = self.assert_same("opencl", "gpu", how=self.GROUP)
+        report = self.assert_same("opencl", "gpu", how=GROUP)
         self.assertGreater(report["nfs"][0]["host_to_device_bytes_per_packet"], 0)
 
     def test_so_they_do_on_a_device_that_they_share_in_parts(self):
-        report = self.assert_same("opencl", "gpu", "--share", "fair", "--parts", "blocks", how=self.GROUP)
+        report = self.assert_same("opencl", "gpu", "--share", "fair", "--parts", "blocks", how=GROUP)
         self.assertEqual(len(report["share"]["parts"]), 3)
         self.assertEqual(len({part["units"] for part in report["share"]["parts"]}), 1)
-        file = self.chain(self.GROUP, NFS, rx="{generator: {rate: 5000, count: 10000}}", device="opencl", place="gpu")
+        file = self.chain(GROUP, NFS, rx="{generator: {rate: 5000, count: 10000}}", device="opencl", place="gpu")
         parts = self.run_chain(file, "--share", "fair", "--parts", "blocks")["share"]["parts"]
         self.assertEqual([(part["nf"], part["taken"]) for part in parts], [(nf, True) for nf in ("fw", "ids", "vpn")])
 
@@ -300,30 +158,30 @@ class Groups(NfProcessTest):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
         self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
         nfs = [NFS[0].replace("HOW", "none")] + NFS[1:3] + [NFS[3].replace("HOW", "process")]
-        self.run_chain(self.chain(self.GROUP, nfs, tx=f"{{pcap: {out}}}"))
+        self.run_chain(self.chain(GROUP, nfs, tx=f"{{pcap: {out}}}"))
         self.assertEqual(out.read_bytes(), expected.read_bytes())
 
     def test_on_a_device_they_move_less_than_each_alone(self):
         moved = {}
-        for how in ("process", self.GROUP):
+        for how in ("process", GROUP):
             report = self.run_chain(self.chain(how, NFS, device="opencl", place="gpu"))
             moved[how] = sum(nf["host_to_device_bytes_per_packet"] for nf in report["nfs"])
-        self.assertLess(moved[self.GROUP], moved["process"])
-        self.assertGreater(moved[self.GROUP], 0)
+        self.assertLess(moved[GROUP], moved["process"])
+        self.assertGreater(moved[GROUP], 0)
 
     def test_their_process_makes_the_plan_that_a_chain_makes_of_them(self):
         rx = "{generator: {packet: imix}}"
         plans = {how: json.loads(self.command("plan", "--json", "--device", "none", self.chain(how, NFS, rx=rx, place="gpu")))
-                 for how in ("none", "process", self.GROUP)}
+                 for how in ("none", "process", GROUP)}
         self.assertNotIn("processes", plans["none"])
         self.assertEqual([len(each["adaptive"]["nfs"]) for each in plans["process"]["processes"]], [1, 1, 1])
         for mode in ("adaptive", "copy", "shared"):
-            self.assertEqual([each[mode] for each in plans[self.GROUP]["processes"]], [plans["none"][mode]])
-        text = self.command("plan", self.chain(self.GROUP, NFS, rx=rx, place="gpu"))
+            self.assertEqual([each[mode] for each in plans[GROUP]["processes"]], [plans["none"][mode]])
+        text = self.command("plan", self.chain(GROUP, NFS, rx=rx, place="gpu"))
         self.assertIn("in the process of group 'g'", text)
 
     def test_they_have_one_process_with_the_files_of_all(self):
-        process = self.start(self.chain(self.GROUP, NFS, rx="{generator: {rate: 1000}}"))
+        process = self.start(self.chain(GROUP, NFS, rx="{generator: {rate: 1000}}"))
         pids = self.pids(process)
         self.assertEqual(len(pids), len(NFS))
         self.assertEqual(len(set(pids)), 1)
@@ -335,44 +193,13 @@ class Groups(NfProcessTest):
 
     def test_lines_are_those_of_the_chain_s_own_process(self):
         lines = []
-        for how, device, place in (("none", "none", "cpu"), (self.GROUP, "none", "cpu"), (self.GROUP, "opencl", "gpu")):
+        for how, device, place in (("none", "none", "cpu"), (GROUP, "none", "cpu"), (GROUP, "opencl", "gpu")):
             record, eve = self.folder / "r.jsonl", self.folder / "e.jsonl"
             self.run_chain(self.chain(how, NFS, device=device, place=place), "--record", record, "--eve", eve)
             lines.append((record.read_text(), eve.read_text()))
         self.assertEqual({json.loads(line)["nf"] for line in lines[0][0].splitlines()}, {"fw", "ids", "vpn", "rt"})
         self.assertEqual(lines[1], lines[0])
         self.assertEqual(lines[2], lines[0])
-
-    def test_whoever_kills_it_costs_what_it_had_and_the_first_nf_counts_that(self):
-        nfs = [NFS[0], NFS[1], NFS[3]]
-        for _ in range(KILLS):
-            rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
-            record = self.folder / "r.jsonl"
-            process = self.start(self.chain(self.GROUP, nfs, rx=rx), "--workers", "2", "--record", record)
-            pid = self.pids(process)[0]
-            time.sleep(0.3)
-            os.kill(pid, signal.SIGKILL)
-            wait_for(lambda before=pid, of=process: nf_process_of(of.pid, before))
-            out, errors = process.communicate(timeout=LIMIT_S)
-            self.assertEqual(process.returncode, 0, errors)
-            report = json.loads(out)
-            self.assertIn("group g: its process was ended by signal 9", errors)
-            self.assertEqual(report["rx"]["received_packets"], 200_000)
-            self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
-            self.assertEqual(report["rx"]["slots_in_use"], 0)
-            packets = 200_000
-            for nf in report["nfs"]:
-                self.assertEqual(nf["process_restarts"], 1, errors)
-                self.assertEqual(nf["in_packets"], packets, nf["name"])
-                packets -= sum(nf["drops"].values())
-                self.assertEqual(nf["passed_packets"], packets, nf["name"])
-            lost = report["nfs"][0]["drops"].get("process_failed", 0)
-            self.assertLess(lost, 20_000)
-            self.assertEqual([nf["drops"].get("process_failed", 0) for nf in report["nfs"][1:]], [0, 0])
-            self.assertEqual(record.read_text().count('"reason":"process_failed"'), lost)
-
-    def test_their_device_returns_after_the_death_of_the_server(self):
-        self.assert_device_returns(self.GROUP, NFS[:3])
 
     def test_each_nf_has_its_own_rules_refused_and_its_own_statistics(self):
         reports = []
@@ -381,7 +208,7 @@ class Groups(NfProcessTest):
                          'alert tcp any any -> any any (msg:"b"; content:"x"; sid:2;)\n')
         nfs = [NFS[0], f"{{name: ids, type: nids, isolation: HOW, config: {{rules: {rules}}}}}",
                "{name: flows, type: monitor, isolation: HOW, config: {export: [{format: json, file: f.jsonl}]}}"]
-        for how in ("none", self.GROUP):
+        for how in ("none", GROUP):
             report = self.run_chain(self.chain(how, nfs))
             reports.append([(nf["name"], nf["refused_rules"], nf["statistics"]) for nf in report["nfs"]])
         self.assertTrue(reports[0][1][1])
@@ -392,7 +219,7 @@ class Groups(NfProcessTest):
         nfs = [f"{{name: m{i}, type: monitor, isolation: HOW, config: {{max_flows: {100 * (i + 1)}, "
                f"export: [{{format: json, file: flows{i}.jsonl}}]}}}}" for i in range(2)]
         written = []
-        for how in ("none", self.GROUP):
+        for how in ("none", GROUP):
             report = self.run_chain(self.chain(how, [nfs[0], NFS[0], nfs[1]]))
             self.assertEqual([nf["process_refusals"] for nf in report["nfs"]], [0, 0, 0])
             written.append([(self.folder / f"flows{i}.jsonl").read_bytes() for i in range(2)])
@@ -408,13 +235,13 @@ class Groups(NfProcessTest):
                            for service in range(16))
         nfs = [f"{{name: lb{i}, type: lb, isolation: HOW, config: {{services: [{services}]}}}}" for i in range(4)]
         counted = [[nf["statistics"] for nf in self.run_chain(self.chain(how, nfs))["nfs"]]
-                   for how in ("none", self.GROUP)]
+                   for how in ("none", GROUP)]
         self.assertGreater(len(counted[0][3]), 4096)
         self.assertEqual(counted[1], counted[0])
 
     def test_an_error_at_the_end_is_that_of_its_nf(self):
         full = "{name: flows, type: monitor, isolation: HOW, config: {export: [{format: json, file: /dev/full}]}}"
-        errors = [self.run_chain(self.chain(how, [NFS[0], full]), status=1)["error"] for how in ("none", self.GROUP)]
+        errors = [self.run_chain(self.chain(how, [NFS[0], full]), status=1)["error"] for how in ("none", GROUP)]
         self.assertIn("NF 'flows'", errors[0])
         self.assertEqual(errors[1], errors[0])
 
@@ -423,22 +250,19 @@ class Groups(NfProcessTest):
         unknown = "{name: fw2, type: firewal, isolation: HOW, config: {}}"
         for nf in (wrong, unknown):
             errors = [self.run_chain(self.chain(how, [NFS[0], nf]), status=1)["errors"]
-                      for how in ("none".ljust(len(self.GROUP)), self.GROUP)]
+                      for how in ("none".ljust(len(GROUP)), GROUP)]
             self.assertEqual(errors[0][0]["line"], 10)
             self.assertEqual(errors[1], errors[0])
 
     def test_groups_that_cannot_be_are_refused_by_check(self):
         nfs = [NFS[0], NFS[1].replace("HOW", "none"), NFS[3]]
-        answer = json.loads(self.command("check", "--json", self.chain(self.GROUP, nfs), status=1))
+        answer = json.loads(self.command("check", "--json", self.chain(GROUP, nfs), status=1))
         self.assertEqual(answer["errors"][0]["line"], 11)
         self.assertIn("'ids' is between them", answer["errors"][0]["message"])
 
 
 class Outputs(NfProcessTest):
     """What an NF writes is written for its process, which has no file system to write to."""
-
-    def monitor(self, exports, more=""):
-        return f"{{name: flows, type: monitor, on: PLACE, isolation: HOW, config: {{export: [{exports}]{more}}}}}"
 
     def test_files_and_datagrams_are_those_of_the_chain_s_own_process(self):
         written = {}
@@ -451,7 +275,7 @@ class Outputs(NfProcessTest):
                            f"{{format: ipfix, udp: 127.0.0.1:{receiver.getsockname()[1]}}}")
                 for name in ("flows.jsonl", "flows.ipfix"):
                     (self.folder / name).write_text("of an earlier run")
-                file = self.chain(how, [self.monitor(exports, ", max_flows: 100")], device=device, place=place)
+                file = self.chain(how, [monitor(exports, ", max_flows: 100")], device=device, place=place)
                 self.command("check", file)
                 self.assertEqual((self.folder / "flows.jsonl").read_text(), "of an earlier run")
                 report = self.run_chain(file)
@@ -468,20 +292,10 @@ class Outputs(NfProcessTest):
         self.assertEqual(written["process", "cpu"], written["none", "cpu"])
         self.assertEqual(written["process", "gpu"], written["none", "cpu"])
 
-    def test_the_flows_of_a_full_table_are_written_at_the_end(self):
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
-            receiver.bind(("127.0.0.1", 0))
-            exports = f"{{format: ipfix, udp: 127.0.0.1:{receiver.getsockname()[1]}}}"
-            file = self.chain("process", [self.monitor(exports)], more="  tuning: {device_limit_ms: 10}\n",
-                              rx="{generator: {count: 780000, packet: 64, flows: 780000}}")
-            flows = self.run_chain(file)["nfs"][0]["statistics"]
-        self.assertGreater(flows["flows_peak"], 640_000)
-        self.assertEqual(flows["flows_exported"], flows["flows_peak"])
-
     def test_a_full_disk_is_as_loud_as_in_the_chain_s_own_process(self):
         errors = []
         for how in ("none", "process"):
-            file = self.chain(how, [self.monitor("{format: json, file: /dev/full}")])
+            file = self.chain(how, [monitor("{format: json, file: /dev/full}")])
             report = self.run_chain(file, status=1)
             errors.append((report["error"], report["nfs"][0]["statistics"]["export_errors"]))
         self.assertEqual(errors[1], errors[0])
@@ -490,7 +304,7 @@ class Outputs(NfProcessTest):
 
     def test_what_cannot_be_written_is_said_before_packets_run(self):
         for name, message in (("no/flows", "there is no folder"), (".", "is a folder"), ("chain.yaml", "overwritten")):
-            file = self.chain("process", [self.monitor(f"{{format: json, file: {name}}}")])
+            file = self.chain("process", [monitor(f"{{format: json, file: {name}}}")])
             for words in (["run", "--json", file], ["check", "--json", file]):
                 answer = json.loads(self.command(*words, status=1))
                 self.assertIn(message, answer["errors"][0]["message"], words)
@@ -498,62 +312,10 @@ class Outputs(NfProcessTest):
 
     def test_a_fifo_is_not_for_processes_and_that_is_said(self):
         os.mkfifo(self.folder / "fifo")
-        report = self.run_chain(self.chain("process", [self.monitor("{format: json, file: fifo}")]), status=1)
+        report = self.run_chain(self.chain("process", [monitor("{format: json, file: fifo}")]), status=1)
         self.assertIn("isolation: none", report["errors"][0]["message"])
         self.assertEqual(report["errors"][0]["line"], 9)
 
-    def test_a_process_that_is_started_again_goes_on_with_its_files(self):
-        rx = "{generator: {rate: 50000, count: 200000, packet: 100, flows: 5000}}"
-        flows = self.folder / "flows.jsonl"
-        process = self.start(self.chain("process", [self.monitor("{format: json, file: flows.jsonl}", ", max_flows: 10")],
-                                        rx=rx), "--workers", "1")
-        pid = self.pids(process)[0]
-        wait_for(lambda: flows.exists() and flows.stat().st_size > 100_000)
-        os.kill(pid, signal.SIGKILL)
-        before = flows.read_bytes()
-        out, errors = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, errors)
-        self.assertEqual(json.loads(out)["nfs"][0]["process_restarts"], 1)
-        after = flows.read_bytes()
-        self.assertTrue(after.startswith(before))
-        self.assertGreater(len(after), len(before))
-        for line in after.splitlines():
-            json.loads(line)
-
-    def numbers_of(self, capture):
-        """SPI, sequence number and IV of all frames of a capture of ESP, some of it in UDP."""
-        data, at, numbers = capture.read_bytes(), 24, []
-        while at + 16 <= len(data):
-            length = int.from_bytes(data[at + 8:at + 12], "little")
-            frame = data[at + 16:at + 16 + length]
-            if len(frame) == length:
-                esp = frame[42:] if frame[23] == socket.IPPROTO_UDP else frame[34:]
-                numbers.append(esp[:16])
-            at += 16 + length
-        return numbers
-
-    def test_sequence_numbers_are_kept_for_the_next_process_and_the_next_run(self):
-        shutil.copy(f"{DATA}/sa-all.yaml", self.folder / "sa.yaml")
-        nf = "{name: vpn, type: ipsec, isolation: HOW, config: {direction: encrypt, sa: sa.yaml}}"
-        seen = []
-        for run, words in enumerate((["--new-keys"], [])):
-            out = self.folder / f"out{run}.pcap"
-            rx = "{generator: {rate: 50000, count: 150000, packet: 100, flows: 3}}"
-            process = self.start(self.chain("process", [nf], rx=rx, tx=f'{{dpdk: "net_pcap0,tx_pcap={out}"}}'), *words)
-            pid = self.pids(process)[0]
-            wait_for(lambda file=out: file.exists() and file.stat().st_size > 1_000_000)
-            os.kill(pid, signal.SIGKILL)
-            _, errors = process.communicate(timeout=LIMIT_S)
-            self.assertEqual(process.returncode, 0, errors)
-            self.assertIn("it is started again", errors)
-            numbers = self.numbers_of(out)
-            self.assertGreater(len(numbers), 100_000, "the next process went on")
-            seen += numbers
-        self.assertEqual(len(set(seen)), len(seen), "a number was used twice")
-        self.assertTrue((self.folder / "sa.yaml.state").is_dir())
-        answer = self.run_chain(self.chain("process", [nf.replace("sa.yaml", f"{DATA}/sa-all.yaml, state: other")],
-                                           tx=f'{{dpdk: "net_pcap0,tx_pcap={self.folder}/x.pcap"}}'), status=1)
-        self.assertIn("--new-keys", answer["errors"][0]["message"])
 
 
 class VendorNf(NfProcessTest):

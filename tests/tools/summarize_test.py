@@ -47,6 +47,23 @@ class Summary(unittest.TestCase):
         self.assertEqual(self.summary(case), (0, "2 passed, 0 failed, 3 skipped (1: cuda: no driver, 1: it's not root, "
                                                  "1: no tcpdump)"))
 
+    def test_a_program_counts_as_its_cases(self):
+        lines = ["[ RUN      ] Pool.fills", "[       OK ] Pool.fills (0 ms)", "[ RUN      ] Pool.drains/1",
+                 "pool.cpp:9: Skipped", "no pool", "", "[  SKIPPED ] Pool.drains/1 (2 ms)", "[ RUN      ] Pool.leaks/0",
+                 "pool.cpp:11: Failure", "[  FAILED  ] Pool.leaks/0, where GetParam() = 7 (1 ms)",
+                 "[  PASSED  ] 1 test.", "[  SKIPPED ] 1 test, listed below:", "[  SKIPPED ] Pool.drains/1",
+                 "[  FAILED  ] 1 test, listed below:", "[  FAILED  ] Pool.leaks/0, where GetParam() = 7"]
+        case = '<testcase name="pool_test" status="{}"><system-out>{}</system-out></testcase>'
+        self.assertEqual(self.summary(case.format("fail", "\n".join(lines))),
+                         (1, "2 passed, 1 failed, 2 skipped (1: cuda: no driver, 1: no pool)"))
+        self.assertEqual(self.summary(case.format("run", "\n".join(lines[:7]))),
+                         (0, "2 passed, 0 failed, 2 skipped (1: cuda: no driver, 1: no pool)"))
+
+    def test_a_program_that_dies_after_a_case_has_failed(self):
+        lines = ["[       OK ] Pool.fills (0 ms)", "[       OK ] Pool.drains (0 ms)", "[ RUN      ] Pool.leaks"]
+        case = '<testcase name="pool_test" status="fail"><system-out>' + "\n".join(lines) + "</system-out></testcase>"
+        self.assertEqual(self.summary(case), (1, "3 passed, 1 failed, 1 skipped (1: cuda: no driver)"))
+
     def test_a_failure_is_one(self):
         case = '<testcase name="Pool.fills" status="fail"><failure/></testcase>'
         self.assertEqual(self.summary(case), (1, "1 passed, 1 failed, 1 skipped (1: cuda: no driver)"))

@@ -34,9 +34,21 @@ Result<std::shared_ptr<const Binary>> Compilations::compile(ProgramSource const&
   if (judge_ != nullptr) {
     CATENA_RETURN_IF_ERROR(judge_(source));
   }
-  CATENA_ASSIGN_OR_RETURN(Binary compiled, device_->compile(source));
+  CATENA_ASSIGN_OR_RETURN(Binary compiled, compile_now(source));
   auto binary = std::make_shared<const Binary>(std::move(compiled));
   keep(std::move(text), binary);
+  return binary;
+}
+
+Result<Binary> Compilations::compile_now(ProgramSource const& source) {
+  if (store_ == nullptr) {
+    return device_->compile(source);
+  }
+  if (std::optional<Binary> stored = store_->find(source)) {
+    return *std::move(stored);
+  }
+  CATENA_ASSIGN_OR_RETURN(Binary binary, device_->compile(source));
+  store_->keep(source, binary);
   return binary;
 }
 

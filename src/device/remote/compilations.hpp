@@ -8,6 +8,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "device/device.hpp"
@@ -17,12 +18,26 @@ namespace catena::device::remote {
 /// Whether what a stranger sent may be compiled: an error says where it does what no kernel may. Any thread.
 using SourceJudge = std::function<Status(ProgramSource const&)>;
 
+/// Keeps what was compiled for strangers longer than a server lives. Any thread.
+class BinaryStore {
+ public:
+  BinaryStore() = default;
+  BinaryStore(BinaryStore const&) = delete;
+  BinaryStore& operator=(BinaryStore const&) = delete;
+  virtual ~BinaryStore() = default;
+  /// What `source` was compiled to: it loads on the server's device. None where that is not known.
+  virtual std::optional<Binary> find(ProgramSource const& source) = 0;
+  virtual void keep(ProgramSource const& source, Binary const& binary) = 0;
+};
+
 /// What a server compiles for clients that it does not trust. A source is judged before a compiler sees it; what came
 /// of it is kept, so that a process which is started again waits for no compiler. Any thread.
 class Compilations {
  public:
-  /// Null: every source may be compiled. Both outlive this.
-  Compilations(Device& device, SourceJudge judge) : device_(&device), judge_(std::move(judge)) {}
+  /// `judge` null: every source may be compiled; `store` null: all is forgotten at the end. Device and store outlive
+  /// this.
+  Compilations(Device& device, SourceJudge judge, BinaryStore* store)
+      : device_(&device), judge_(std::move(judge)), store_(store) {}
 
   /// Errors: those of the judge; as Device::compile().
   Result<std::shared_ptr<const Binary>> compile(ProgramSource const& source);
@@ -36,10 +51,12 @@ class Compilations {
     std::size_t bytes() const { return source.size() + binary->size(); }
   };
   std::shared_ptr<const Binary> find(std::string const& source);
+  Result<Binary> compile_now(ProgramSource const& source);
   void keep(std::string source, std::shared_ptr<const Binary> binary);
 
   Device* device_;
   SourceJudge judge_;
+  BinaryStore* store_;
   std::mutex mutex_;
   std::list<Known> known_;  ///< the one used last first
   std::size_t bytes_ = 0;

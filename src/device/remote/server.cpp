@@ -21,13 +21,13 @@ using Clock = std::chrono::steady_clock;
 class Server {
  public:
   Server(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int),
-         SourceJudge judge)
+         SourceJudge judge, BinaryStore& store)
       : device_(&device),
         control_(std::move(control)),
         limits_(limits),
         box_(&box),
         end_(end_process),
-        compilations_(device, std::move(judge)) {}
+        compilations_(device, std::move(judge), &store) {}
 
   [[noreturn]] void run() {
     box_->has_device.store(1);
@@ -131,8 +131,8 @@ class Server {
 }  // namespace
 
 void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end_process)(int),
-           SourceJudge judge) {
-  Server(device, std::move(control), limits, box, end_process, std::move(judge)).run();
+           SourceJudge judge, BinaryStore& store) {
+  Server(device, std::move(control), limits, box, end_process, std::move(judge), store).run();
 }
 
 }  // namespace catena::device::remote

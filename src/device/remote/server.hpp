@@ -35,9 +35,9 @@ struct ServerLimits {
 /// other end of `control` is gone; then, and once the device has failed or does not come to an end within
 /// `limits.launch`, the process has to end: nothing less frees a device from a kernel. `box` says why, and `end` is
 /// called, by any thread, with the exit status; it ends the process at once, without a destructor that could wait for
-/// the device. `judge`: of what strangers have compiled.
+/// the device. `judge`: of what strangers have compiled; `store`: where that is kept, which outlives all.
 [[noreturn]] void serve(Device& device, Fd control, ServerLimits const& limits, BlackBox& box, void (*end)(int),
-                        SourceJudge judge);
+                        SourceJudge judge, BinaryStore& store);
 
 /// What a client may have run.
 enum class Trust : std::uint32_t {

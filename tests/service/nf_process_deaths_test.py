@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NFs with `isolation: process` whose processes, or the device server they work through, are killed or stopped, and what
+cannot wait: with nothing beside them, as packets wait for a second only until the next process is there.
+"""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import time
+import unittest
+
+from harness import DATA, LIMIT_S, wait_for
+from nf_process import GROUP, KILLS, NFS, NfProcessTest, monitor, nf_process_of
+
+
+class Processes(NfProcessTest):
+    def test_whoever_is_killed_costs_what_it_had_and_the_chain_goes_on(self):
+        for nf in (NFS[0], NFS[1], NFS[3]) * KILLS:
+            rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
+            record = self.folder / "r.jsonl"
+            process = self.start(self.chain("process", [nf], rx=rx), "--workers", "2", "--record", record)
+            pid = self.pids(process)[0]
+            time.sleep(0.3)
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda before=pid, of=process: nf_process_of(of.pid, before))
+            out, errors = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, errors)
+            report = json.loads(out)
+            of = report["nfs"][0]
+            self.assertEqual(of["process_restarts"], 1, errors)
+            self.assertIn(f"{of['name']}: its process was ended by signal 9", errors)
+            self.assertEqual(report["rx"]["received_packets"], 200_000)
+            self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
+            self.assertEqual(report["rx"]["slots_in_use"], 0)
+            # a unit is lost where it was; the others wait for the next process
+            self.assertLess(of["drops"].get("process_failed", 0), 20_000)
+            self.assertEqual(record.read_text().count('"reason":"process_failed"'), of["drops"].get("process_failed", 0))
+
+    def test_its_device_returns_after_the_death_of_the_server(self):
+        self.assert_device_returns("process", [NFS[1]])
+
+    def test_one_that_is_stopped_is_taken_for_one_that_hangs(self):
+        rx = "{generator: {rate: 20000, count: 200000, packet: 200}}"
+        process = self.start(self.chain("process", NFS[:1], rx=rx, more="  tuning: {device_limit_ms: 10}\n"))
+        os.kill(self.pids(process)[0], signal.SIGSTOP)
+        out, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        report = json.loads(out)
+        self.assertEqual(report["nfs"][0]["process_restarts"], 1)
+        self.assertGreater(report["nfs"][0]["drops"]["process_failed"], 0)
+        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
+        self.assertIn("does not answer", errors)
+
+
+class Groups(NfProcessTest):
+    def test_whoever_kills_it_costs_what_it_had_and_the_first_nf_counts_that(self):
+        nfs = [NFS[0], NFS[1], NFS[3]]
+        for _ in range(KILLS):
+            rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
+            record = self.folder / "r.jsonl"
+            process = self.start(self.chain(GROUP, nfs, rx=rx), "--workers", "2", "--record", record)
+            pid = self.pids(process)[0]
+            time.sleep(0.3)
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda before=pid, of=process: nf_process_of(of.pid, before))
+            out, errors = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, errors)
+            report = json.loads(out)
+            self.assertIn("group g: its process was ended by signal 9", errors)
+            self.assertEqual(report["rx"]["received_packets"], 200_000)
+            self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
+            self.assertEqual(report["rx"]["slots_in_use"], 0)
+            packets = 200_000
+            for nf in report["nfs"]:
+                self.assertEqual(nf["process_restarts"], 1, errors)
+                self.assertEqual(nf["in_packets"], packets, nf["name"])
+                packets -= sum(nf["drops"].values())
+                self.assertEqual(nf["passed_packets"], packets, nf["name"])
+            lost = report["nfs"][0]["drops"].get("process_failed", 0)
+            self.assertLess(lost, 20_000)
+            self.assertEqual([nf["drops"].get("process_failed", 0) for nf in report["nfs"][1:]], [0, 0])
+            self.assertEqual(record.read_text().count('"reason":"process_failed"'), lost)
+
+    def test_their_device_returns_after_the_death_of_the_server(self):
+        self.assert_device_returns(GROUP, NFS[:3])
+
+
+class Writers(NfProcessTest):
+    def test_the_flows_of_a_full_table_are_written_at_the_end(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+            receiver.bind(("127.0.0.1", 0))
+            exports = f"{{format: ipfix, udp: 127.0.0.1:{receiver.getsockname()[1]}}}"
+            file = self.chain("process", [monitor(exports)], more="  tuning: {device_limit_ms: 10}\n",
+                              rx="{generator: {count: 780000, packet: 64, flows: 780000}}")
+            flows = self.run_chain(file)["nfs"][0]["statistics"]
+        self.assertGreater(flows["flows_peak"], 640_000)
+        self.assertEqual(flows["flows_exported"], flows["flows_peak"])
+
+    def test_a_process_that_is_started_again_goes_on_with_its_files(self):
+        rx = "{generator: {rate: 50000, count: 200000, packet: 100, flows: 5000}}"
+        flows = self.folder / "flows.jsonl"
+        process = self.start(self.chain("process", [monitor("{format: json, file: flows.jsonl}", ", max_flows: 10")],
+                                        rx=rx), "--workers", "1")
+        pid = self.pids(process)[0]
+        wait_for(lambda: flows.exists() and flows.stat().st_size > 100_000)
+        os.kill(pid, signal.SIGKILL)
+        before = flows.read_bytes()
+        out, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        self.assertEqual(json.loads(out)["nfs"][0]["process_restarts"], 1)
+        after = flows.read_bytes()
+        self.assertTrue(after.startswith(before))
+        self.assertGreater(len(after), len(before))
+        for line in after.splitlines():
+            json.loads(line)
+
+    def numbers_of(self, capture):
+        """SPI, sequence number and IV of all frames of a capture of ESP, some of it in UDP."""
+        data, at, numbers = capture.read_bytes(), 24, []
+        while at + 16 <= len(data):
+            length = int.from_bytes(data[at + 8:at + 12], "little")
+            frame = data[at + 16:at + 16 + length]
+            if len(frame) == length:
+                esp = frame[42:] if frame[23] == socket.IPPROTO_UDP else frame[34:]
+                numbers.append(esp[:16])
+            at += 16 + length
+        return numbers
+
+    def test_sequence_numbers_are_kept_for_the_next_process_and_the_next_run(self):
+        shutil.copy(f"{DATA}/sa-all.yaml", self.folder / "sa.yaml")
+        nf = "{name: vpn, type: ipsec, isolation: HOW, config: {direction: encrypt, sa: sa.yaml}}"
+        seen = []
+        for run, words in enumerate((["--new-keys"], [])):
+            out = self.folder / f"out{run}.pcap"
+            rx = "{generator: {rate: 50000, count: 150000, packet: 100, flows: 3}}"
+            process = self.start(self.chain("process", [nf], rx=rx, tx=f'{{dpdk: "net_pcap0,tx_pcap={out}"}}'), *words)
+            pid = self.pids(process)[0]
+            wait_for(lambda file=out: file.exists() and file.stat().st_size > 1_000_000)
+            os.kill(pid, signal.SIGKILL)
+            _, errors = process.communicate(timeout=LIMIT_S)
+            self.assertEqual(process.returncode, 0, errors)
+            self.assertIn("it is started again", errors)
+            numbers = self.numbers_of(out)
+            self.assertGreater(len(numbers), 100_000, "the next process went on")
+            seen += numbers
+        self.assertEqual(len(set(seen)), len(seen), "a number was used twice")
+        self.assertTrue((self.folder / "sa.yaml.state").is_dir())
+        answer = self.run_chain(self.chain("process", [nf.replace("sa.yaml", f"{DATA}/sa-all.yaml, state: other")],
+                                           tx=f'{{dpdk: "net_pcap0,tx_pcap={self.folder}/x.pcap"}}'), status=1)
+        self.assertIn("--new-keys", answer["errors"][0]["message"])
+
+
+if __name__ == "__main__":
+    unittest.main()
