@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena::chain {
@@ -91,9 +92,24 @@ struct RunOptions {
 /// What a device server is to keep to for chains that share its device so.
 device::remote::ServerLimits server_limits(std::optional<SharingOptions> const& sharing);
 
-/// Has a run open devices through `servers`, which outlive it, as the client `client`, and the process of an NF as
-/// `client`/NF, and return to them after a loss. A client in quarantine has none: the CPU serves it.
-void use_servers(device::remote::ServerPool& servers, std::string client, RunOptions& options);
+/// What a device server is for: all who use a device; the chains of one tenant; one process, that of an NF or group or
+/// that of a chain's other NFs.
+enum class ServersFor { kDevice, kTenant, kProcess };
+/// "device", "tenant" or "process", as `--device-servers` takes it. InvalidArgument with what may be written.
+Result<ServersFor> parse_servers_for(std::string_view text);
+/// Whether NFs can share a GPU so. InvalidArgument: parts of it and turns are those of one server.
+Status check_servers(ServersFor servers, std::optional<SharingOptions> const& sharing);
+
+/// Who opens devices of servers.
+struct ServerClient {
+  std::string chain;
+  std::string tenant;
+  ServersFor servers = ServersFor::kDevice;
+};
+/// Has a run open devices through `servers`, which outlive it, as the client that its chain is called, and the process
+/// of an NF as CHAIN/NF, and return to them after a loss. Servers that are not for a device end when `options` and
+/// what is made of them do. A client in quarantine has no device: the CPU serves it.
+void use_servers(device::remote::ServerPool& servers, ServerClient const& client, RunOptions& options);
 
 /// Whether nobody sees in which order packets of several flows leave.
 bool hides_order(ChainConfig const& config, RunOptions const& options);

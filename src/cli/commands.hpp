@@ -18,7 +18,8 @@ inline constexpr int kExitUsage = 2;   ///< the command line is wrong
 struct RunArguments : chain::OptionTexts {
   std::string chain_file;
   std::string nf_path;
-  bool device_server = false;  ///< run: the device is in a process of its own
+  bool device_server = false;             ///< run: the device is in a process of its own
+  std::string device_servers = "device";  ///< run: see chain::ServersFor
   bool json = false;
   bool quiet = false;    ///< no first lines and no live line
   bool kernels = false;  ///< check: also the kernels of the chain's NFs
@@ -33,7 +34,8 @@ struct ServiceArguments {
   std::string share;             ///< how NFs of all chains share a device; with it, as chain::OptionTexts:
   std::string parts;
   std::uint32_t compute_units = 0;
-  std::string name;  ///< of a chain; get: empty for all
+  std::string device_servers = "device";  ///< see chain::ServersFor
+  std::string name;                       ///< of a chain; get: empty for all
   bool json = false;
   bool once = false;  ///< top: one frame
 };

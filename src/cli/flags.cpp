@@ -44,6 +44,15 @@ void add_share_options(CLI::App& command, std::string& share, std::string& parts
       ->needs(given);
 }
 
+void add_device_servers(CLI::App& command, std::string& servers) {
+  command
+      .add_option("--device-servers", servers,
+                  "Who shares a device server: all users of the device (default), the chains of a tenant, or nobody "
+                  "but one process; "
+                  "those of different servers share no memory of the GPU, and take turns on it")
+      ->check(CLI::IsMember({"device", "tenant", "process"}));
+}
+
 void add_run_options(CLI::App& command, RunArguments& arguments) {
   command.add_option("chain", arguments.chain_file, "Chain file (YAML)")->required();
   command

@@ -13,6 +13,8 @@ namespace catena::cli {
 
 /// Whether a text is a `--device`.
 CLI::Validator device_names();
+/// --device-servers.
+void add_device_servers(CLI::App& command, std::string& servers);
 /// --share, --parts and --compute-units.
 void add_share_options(CLI::App& command, std::string& share, std::string& parts, std::uint32_t& compute_units);
 void add_methods_option(CLI::App& command, RunArguments& arguments);

@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
       "--device-server", arguments.device_server,
       "Keep the device in a process of its own, which a kernel that traps or never ends takes down alone: the "
       "chain goes on without it and returns once it is back");
+  cli::add_device_servers(*run, arguments.device_servers);
   run->add_flag("--json", arguments.json, "Report as one JSON object on standard output");
   run->add_flag("-q,--quiet", arguments.quiet, "Only warnings, errors and the report");
   run->add_flag("-v,--verbose", arguments.verbose, "Also what each stage of the data path did, rx and tx among them")

@@ -112,14 +112,21 @@ int run(RunArguments const& arguments) {
     return fail(status, arguments.json);
   }
   std::unique_ptr<device::remote::ServerPool> servers;
-  if (arguments.device_server || runtime::needs_servers(*config)) {
+  const Result<chain::ServersFor> servers_for = chain::parse_servers_for(arguments.device_servers);
+  if (!servers_for.ok()) {
+    return fail(servers_for.status(), arguments.json);
+  }
+  if (Status status = chain::check_servers(*servers_for, options->sharing); !status.ok()) {
+    return fail(status, arguments.json);
+  }
+  if (arguments.device_server || *servers_for != chain::ServersFor::kDevice || runtime::needs_servers(*config)) {
     const Result<std::string> program = device::remote::find_server_program();
     if (!program.ok()) {
       return fail(program.status(), arguments.json);
     }
     servers = std::make_unique<device::remote::ServerPool>(
         device::remote::ServerPool::Options{*program, chain::server_limits(options->sharing)});
-    chain::use_servers(*servers, config->name, *options);
+    chain::use_servers(*servers, {config->name, config->tenant, *servers_for}, *options);
   }
   const Result<nf::Registry> registry = known_nfs(arguments.nf_path);
   if (!registry.ok()) {

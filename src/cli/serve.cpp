@@ -33,6 +33,8 @@ Result<service::ServiceOptions> options_of(ServiceArguments const& arguments) {
   service::ServiceOptions options{arguments.socket, arguments.state, arguments.metrics, CATENA_VERSION, arguments.pci};
   CATENA_ASSIGN_OR_RETURN(options.sharing,
                           chain::sharing_options_of(arguments.share, arguments.parts, arguments.compute_units));
+  CATENA_ASSIGN_OR_RETURN(options.servers_for, chain::parse_servers_for(arguments.device_servers));
+  CATENA_RETURN_IF_ERROR(chain::check_servers(options.servers_for, options.sharing));
   if (options.socket.empty()) {
     CATENA_ASSIGN_OR_RETURN(options.socket, service::default_socket());
   }

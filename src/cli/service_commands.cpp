@@ -22,6 +22,7 @@ void add_serve(CLI::App& app, ServiceArguments& service, std::string const& nf_p
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_share_options(*serve, service.share, service.parts, service.compute_units);
+  add_device_servers(*serve, service.device_servers);
   serve->callback([&] { status = cli::serve(service, nf_path); });
 }
 

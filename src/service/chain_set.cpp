@@ -153,7 +153,7 @@ Status ChainSet::end(std::string const& name, ChainRun& run) {
 /// Gives the chain what it has of the service.
 Status ChainSet::set_up(Applied const& applied, Prepared& prepared) {
   if (servers_ != nullptr) {
-    chain::use_servers(*servers_, applied.name, prepared.options);
+    chain::use_servers(*servers_, {applied.name, applied.tenant, servers_for_}, prepared.options);
   }
   prepared.options.switches = switches_;
   CATENA_RETURN_IF_ERROR(share_device(prepared));
@@ -228,7 +228,7 @@ ChainSet::Swap ChainSet::given_up(Applied applied, Status status) {
 /// Has the chain's NFs share their device with those of the others, where the service does that.
 Status ChainSet::share_device(Prepared& prepared) {
   if (!sharing_) {
-    return absl::OkStatus();
+    return chain::check_servers(servers_for_, prepared.options.sharing);
   }
   if (prepared.options.sharing) {
     return absl::InvalidArgumentError(concat(prepared.config.file,

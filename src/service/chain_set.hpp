@@ -45,10 +45,14 @@ class ChainSet {
  public:
   /// `registry` and `servers` must outlive it. `servers`: of the devices that chains use; null: they are opened in this
   /// process. `sharing`: how NFs of all chains share each device; none: every NF takes all of it, or what its chain
-  /// says.
+  /// says. `servers_for`: who shares a server; the service's `sharing` goes with it (see chain::check_servers()).
   ChainSet(nf::Registry const& registry, StateStore store, device::remote::ServerPool* servers,
-           std::optional<chain::SharingOptions> sharing)
-      : registry_(registry), store_(std::move(store)), servers_(servers), sharing_(std::move(sharing)) {}
+           std::optional<chain::SharingOptions> sharing, chain::ServersFor servers_for = chain::ServersFor::kDevice)
+      : registry_(registry),
+        store_(std::move(store)),
+        servers_(servers),
+        sharing_(std::move(sharing)),
+        servers_for_(servers_for) {}
 
   /// Waits for those that start_remembered() starts.
   ~ChainSet();
@@ -152,6 +156,7 @@ class ChainSet {
   StateStore store_;
   device::remote::ServerPool* servers_;
   std::optional<chain::SharingOptions> sharing_;
+  chain::ServersFor servers_for_;
   std::shared_ptr<io::PortSwitches> switches_ = io::make_port_switches();
   mutable std::mutex mutex_;  ///< of what follows, and of store_
   std::map<std::string, Entry> chains_;

@@ -53,7 +53,8 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
   std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store),
-                                               make_servers(options.sharing), sharing_of_all(options.sharing)));
+                                               make_servers(options.sharing), sharing_of_all(options.sharing),
+                                               options.servers_for));
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
     CATENA_ASSIGN_OR_RETURN(

@@ -24,6 +24,7 @@ struct ServiceOptions {
   std::string version;
   std::vector<std::string> pci;  ///< devices that chains may use, as chain files name them
   std::optional<chain::SharingOptions> sharing = std::nullopt;  ///< see ChainSet
+  chain::ServersFor servers_for = chain::ServersFor::kDevice;
 };
 
 /// Chains that users start and stop over a control socket. One thread at a time.
@@ -44,10 +45,11 @@ class Service {
 
  private:
   Service(ControlSocket socket, nf::Registry const& registry, StateStore store,
-          std::unique_ptr<device::remote::ServerPool> servers, std::optional<chain::SharingOptions> sharing)
+          std::unique_ptr<device::remote::ServerPool> servers, std::optional<chain::SharingOptions> sharing,
+          chain::ServersFor servers_for)
       : servers_(std::move(servers)),
         socket_(std::move(socket)),
-        chains_(registry, std::move(store), servers_.get(), std::move(sharing)) {}
+        chains_(registry, std::move(store), servers_.get(), std::move(sharing), servers_for) {}
 
   OwnWork own_work_;
   std::unique_ptr<device::remote::ServerPool> servers_;  ///< null: their program is missing

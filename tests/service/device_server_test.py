@@ -76,6 +76,36 @@ class DeviceServer(ServiceTest):
             service.end(number)
             wait_for(lambda servers=servers: not os.path.exists(f"/proc/{servers[0]}"))
 
+    def test_tenants_may_have_servers_of_their_own(self):
+        service = self.serve("--device-servers", "tenant")
+        for name, tenant in (("a", "acme"), ("b", "acme"), ("c", "other")):
+            self.applied(service, self.chain(name, nfs=GPU_CHAIN, more=f"  tenant: {tenant}\n"), device="opencl")
+            wait_for(lambda name=name: self.get(service, name)["tx"]["sent_packets"] > 100)
+            self.assertEqual(self.get(service, name)["nfs"][0]["on"], "gpu")
+        servers = children_of(service.process.pid)
+        self.assertEqual(len(servers), 2)
+        self.assertEqual(service.ask("DELETE", "/v1/chains/c")[0], 200)
+        wait_for(lambda: len(children_of(service.process.pid)) == 1)
+        self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
+        remaining = children_of(service.process.pid)
+        self.assertEqual(len(remaining), 1, "another chain of the tenant has it")
+        os.kill(remaining[0], signal.SIGKILL)
+        wait_for(lambda: self.get(service, "b")["device"]["returns"] == 1)
+        self.assertEqual(service.ask("POST", "/v1/chains/b/stop")[0], 200)
+        wait_for(lambda: not children_of(service.process.pid))
+        self.assertEqual(self.cli(service, "apply", self.chain("b", nfs=GPU_CHAIN), "--device", "opencl").returncode, 0)
+        wait_for(lambda: self.get(service, "b")["nfs"][0]["on"] == "gpu")
+
+    def test_what_one_server_divides_is_not_for_several(self):
+        words = [BIN, "serve", "--socket", self.folder / "x.sock", "--state", self.folder, "--device-servers", "tenant"]
+        done = subprocess.run([*words, "--share", "fair"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--share fair divides what one device server has", done.stderr)
+        service = self.serve("--device-servers", "tenant")
+        status, answer = self.apply(service, self.chain("a", nfs=GPU_CHAIN), device="opencl", share="temporal")
+        self.assertEqual(status, 400, answer)
+        self.assertIn("--share temporal divides what one device server has", answer["error"])
+
     def test_who_is_in_no_quarantine_cannot_be_let_out(self):
         service = self.serve()
         self.start_chains(service, "a")

@@ -13,8 +13,13 @@ import socket
 import subprocess
 import unittest
 
+from command import children_of
 from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, firewall, wait_for
 from nf_process import EXAMPLE, GROUP, NFS, NfProcessTest, monitor, nf_process_of
+
+
+def is_server(pid):
+    return pathlib.Path(f"/proc/{pid}/comm").read_text() == "catena-device-s\n"
 
 
 class NfProcesses(NfProcessTest):
@@ -30,6 +35,19 @@ class NfProcesses(NfProcessTest):
         report = self.assert_same("opencl", "gpu", "--share", "fair", "--parts", "blocks")
         self.assertEqual(len(report["share"]["parts"]), 3)
         self.assertEqual(len({part["units"] for part in report["share"]["parts"]}), 1)
+
+    def test_so_do_servers_of_their_own(self):
+        report = self.assert_same("opencl", "gpu", "--device-servers", "process")
+        for nf in report["nfs"][:3]:
+            self.assertGreater(nf["host_to_device_bytes_per_packet"], 0, nf["name"])
+        rx = "{generator: {rate: 1000}}"
+        process = self.start(self.chain("process", NFS, rx=rx, device="opencl", place="gpu"), "--device-servers", "process")
+        self.pids(process)
+        servers = [each for each in children_of(process.pid) if is_server(each)]
+        self.assertEqual(len(servers), 3)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0)
 
     def test_small_units_and_several_workers_change_nothing(self):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"

@@ -115,7 +115,7 @@ TEST(Sharing, by_turns_two_chains_of_a_server_send_what_they_send_from_the_cpu) 
     auto config = chain::parse_chain(chain_text(run, output(name)), data_file("chain/test.yaml"));
     ASSERT_TRUE(config.ok()) << config.status();
     chain::RunOptions options;
-    chain::use_servers(servers, name, options);
+    chain::use_servers(servers, {name, name}, options);
     options.sharing = sharing;
     auto session = runtime::Session::create(*std::move(config), options, nf::builtin_nfs());
     ASSERT_TRUE(session.ok()) << session.status();

@@ -68,9 +68,21 @@ Status ServerPool::admit(std::string_view client) {
   return absl::OkStatus();
 }
 
+std::shared_ptr<ServerPool::Group> ServerPool::group(std::string const& name) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(groups_, [](auto const& entry) { return entry.second.expired(); });
+  std::weak_ptr<Group>& known = groups_[name];
+  std::shared_ptr<Group> group = known.lock();
+  if (group == nullptr) {
+    group = std::make_shared<Group>();
+    known = group;
+  }
+  return group;
+}
+
 /// With the lock held.
-Result<Supervisor*> ServerPool::server_of(DevicePreference const& preference) {
-  std::unique_ptr<Supervisor>& server = servers_[to_string(preference)];
+Result<Supervisor*> ServerPool::server_of(DevicePreference const& preference, Group* group) {
+  std::unique_ptr<Supervisor>& server = (group == nullptr ? common_ : *group).servers_[to_string(preference)];
   if (server == nullptr) {
     CATENA_ASSIGN_OR_RETURN(server, Supervisor::start({options_.program, to_string(preference), options_.limits},
                                                       [this](Supervisor::Death const& death) { judge(death); }));
@@ -79,14 +91,14 @@ Result<Supervisor*> ServerPool::server_of(DevicePreference const& preference) {
 }
 
 Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& preference, std::string_view client,
-                                                 std::string* why) {
+                                                 std::string* why, Group* group) {
   if (preference.kind == DevicePreference::Kind::kNone) {
     return nullptr;
   }
   Supervisor* server = nullptr;
   {
     const std::scoped_lock lock(mutex_);
-    CATENA_ASSIGN_OR_RETURN(server, server_of(preference));
+    CATENA_ASSIGN_OR_RETURN(server, server_of(preference, group));
     CATENA_RETURN_IF_ERROR(admit(client));
   }
   const Clock::time_point begin = Clock::now();
@@ -113,16 +125,17 @@ Result<std::unique_ptr<Device>> ServerPool::open(DevicePreference const& prefere
   }
 }
 
-Result<Fd> ServerPool::connect(DevicePreference const& preference, std::string_view client, std::string* why) {
+Result<Fd> ServerPool::connect(DevicePreference const& preference, std::string_view client, std::string* why,
+                               Group* group) {
   // whether there is a device shows when it is opened
-  CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open(preference, client, why));
+  CATENA_ASSIGN_OR_RETURN(const std::unique_ptr<Device> device, open(preference, client, why, group));
   if (device == nullptr) {
     return Fd();
   }
   Supervisor* server = nullptr;
   {
     const std::scoped_lock lock(mutex_);
-    CATENA_ASSIGN_OR_RETURN(server, server_of(preference));
+    CATENA_ASSIGN_OR_RETURN(server, server_of(preference, group));
   }
   return server->connect(client, Trust::kStranger);
 }
@@ -146,10 +159,11 @@ std::string ServerPool::quarantine_of(std::string_view client) const {
   return "";
 }
 
-int ServerPool::pid_of(DevicePreference const& preference) const {
+int ServerPool::pid_of(DevicePreference const& preference, Group const* group) const {
   const std::scoped_lock lock(mutex_);
-  const auto found = servers_.find(to_string(preference));
-  return found == servers_.end() || found->second == nullptr ? -1 : found->second->pid();
+  auto const& servers = (group == nullptr ? common_ : *group).servers_;
+  const auto found = servers.find(to_string(preference));
+  return found == servers.end() || found->second == nullptr ? -1 : found->second->pid();
 }
 
 }  // namespace catena::device::remote

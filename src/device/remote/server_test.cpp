@@ -985,6 +985,46 @@ TEST_F(Pool, a_server_that_is_killed_is_nobodys_fault) {
   EXPECT_TRUE(open_patiently("worker").ok());
 }
 
+TEST_F(Pool, a_group_has_a_server_of_its_own_that_ends_with_it) {
+  const DevicePreference opencl = DevicePreference::of("opencl");
+  auto group = pool().group("acme");
+  const auto first = pool().open(opencl, "a", nullptr, group.get());
+  ASSERT_TRUE(first.ok()) << first.status();
+  const int own = pool().pid_of(opencl, group.get());
+  EXPECT_NE(own, pool().pid_of(opencl)) << "that of all";
+  auto same = pool().group("acme");
+  const auto second = pool().open(opencl, "b", nullptr, same.get());
+  EXPECT_EQ(pool().pid_of(opencl, same.get()), own);
+  const auto other = pool().group("other");
+  const auto third = pool().open(opencl, "c", nullptr, other.get());
+  const int another = pool().pid_of(opencl, other.get());
+  EXPECT_NE(another, own);
+
+  group.reset();
+  EXPECT_EQ(kill(own, 0), 0) << "somebody has it still";
+  same.reset();
+  EXPECT_NE(kill(own, 0), 0);
+  EXPECT_TRUE(wait_until([&] { return (*first)->is_gone(); }, kLimit));
+  EXPECT_EQ(kill(another, 0), 0);
+  const auto next = pool().group("acme");
+  EXPECT_TRUE(pool().open(opencl, "a", nullptr, next.get()).ok());
+}
+
+TEST_F(Pool, what_ends_the_server_of_a_group_costs_no_other_its_device) {
+  const DevicePreference opencl = DevicePreference::of("opencl");
+  const auto group = pool().group("hostile");
+  const auto bystanders = pool().group("idle");
+  Worker hostile(pool().open(opencl, "hostile", nullptr, group.get()).value());
+  const auto bystander = pool().open(opencl, "idle", nullptr, bystanders.get()).value();
+  const auto common = open("common").value();
+  ASSERT_EQ(hostile.start("endless"), absl::OkStatus());
+  ASSERT_EQ(hostile.stream().flush(), absl::OkStatus());
+  wait_until_gone(hostile.device());
+  EXPECT_TRUE(wait_until([&] { return !pool().quarantine_of("hostile").empty(); }, kLimit));
+  EXPECT_EQ(bystander->failed(), absl::OkStatus());
+  EXPECT_EQ(common->failed(), absl::OkStatus());
+}
+
 TEST(PoolStart, automatic_choice_without_a_device_is_no_error_and_says_why) {
   ServerPool pool({testing::server_options().program, {}, std::chrono::milliseconds(200)});
   std::string why;
