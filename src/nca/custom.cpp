@@ -3,6 +3,7 @@
 
 #include "nca/function.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -81,9 +82,9 @@ Result<std::unique_ptr<Function>> make_custom(nca_kernel_config const& config) {
                                              "; results have a multiple of 4 bytes from 4 to ", kernel::kMaxResultBytes,
                                              ", groups a multiple of lanes up to ", kMaxGroupSize));
   }
-  const auto* state = static_cast<const std::byte*>(config.state);
-  return std::make_unique<CustomFunction>(
-      config.source, std::move(spec), std::vector<std::byte>(state, state + config.state_bytes), config.result_bytes);
+  std::vector<std::byte> state(config.state_bytes);  // first: so many bytes may not be there at all
+  std::copy_n(static_cast<const std::byte*>(config.state), state.size(), state.begin());
+  return std::make_unique<CustomFunction>(config.source, std::move(spec), std::move(state), config.result_bytes);
 }
 
 }  // namespace catena::nca
