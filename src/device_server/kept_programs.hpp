@@ -13,7 +13,8 @@ namespace catena::device_server {
 /// What a device server has compiled for strangers, in the cache on disk of whom it runs for, so that neither the next
 /// server nor the next chain waits for a compiler. Binaries alone are kept, in files that no other user can read; their
 /// names come from SHA-256 of all that went into them, because whoever sends a source could find another one with the
-/// same Hash128, and another's kernel would be his. Any thread.
+/// same Hash128, and another's kernel would be his. A folder of its own bounds what strangers can fill it with. Any
+/// thread.
 class KeptPrograms : public device::remote::BinaryStore {
  public:
   /// `device` outlives this.

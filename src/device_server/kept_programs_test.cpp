@@ -53,7 +53,7 @@ class KeptProgramsTest : public ::testing::Test {
   }
   std::vector<ino_t> files() const {
     std::vector<ino_t> numbers;
-    for (auto const& entry : fs::directory_iterator(folder_)) {
+    for (auto const& entry : fs::directory_iterator(folder_ / "strangers")) {
       struct stat status {};
       EXPECT_EQ(::stat(entry.path().c_str(), &status), 0);
       EXPECT_EQ(status.st_mode & 0077U, 0U) << "others can read " << entry.path();
@@ -63,7 +63,7 @@ class KeptProgramsTest : public ::testing::Test {
   }
   /// Changes a byte of whatever is there.
   void spoil() const {
-    for (auto const& entry : fs::directory_iterator(folder_)) {
+    for (auto const& entry : fs::directory_iterator(folder_ / "strangers")) {
       std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
       file.seekp(-1, std::ios::end);
       file.put('?');
@@ -102,7 +102,7 @@ TEST_F(KeptProgramsTest, are_judged_each_time) {
   const device::ProgramSource reaching = source_of("u32* const everywhere = nullptr;");
   {
     const auto own = start(Trust::kOwn).value();
-    KeptPrograms programs(*own, program::ProgramCache::from_environment());
+    KeptPrograms programs(*own, program::ProgramCache::from_environment().below("strangers"));
     programs.keep(reaching, own->compile(reaching).value());
     ASSERT_TRUE(programs.find(reaching).has_value());
   }

@@ -43,6 +43,7 @@ int main(int count, char** arguments) {
   }
   remote::ServerLimits limits{std::chrono::milliseconds(number(4)), number(5), number(6), number(7) != 0};
   limits.launch = limits.launch_on((*device)->info());
-  catena::device_server::KeptPrograms programs(**device, catena::program::ProgramCache::from_environment());
+  catena::device_server::KeptPrograms programs(**device,
+                                               catena::program::ProgramCache::from_environment().below("strangers"));
   remote::serve(**device, std::move(control), limits, black_box, &_exit, &catena::device_server::judge, programs);
 }

@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view kSuffix = ".program";
 constexpr std::string_view kNew = "new-";
 constexpr std::uint64_t kMagic = 0x314D474F52504143ULL;  // "CAPROGM1", little endian
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxFileBytes = ProgramCache::kMaxBytes;
 
 /// Before the program's bytes in each file.
 struct Header {
@@ -139,7 +139,8 @@ void ProgramCache::store(device::Hash128 const& key, device::Binary const& binar
     return;
   }
   std::error_code error;
-  std::filesystem::create_directories(folder_.parent_path(), error);
+  std::filesystem::create_directories(folder_.parent_path().parent_path(), error);
+  ::mkdir(folder_.parent_path().c_str(), 0700);
   ::mkdir(folder_.c_str(), 0700);
   std::string temporary = (folder_ / concat(kNew, "XXXXXX")).string();
   const File file(::mkostemp(temporary.data(), O_CLOEXEC));
@@ -161,6 +162,7 @@ void ProgramCache::store(device::Hash128 const& key, device::Binary const& binar
 void ProgramCache::prune() const {
   struct Entry {
     std::filesystem::file_time_type written;
+    std::uint64_t bytes;
     std::filesystem::path path;
   };
   std::vector<Entry> entries;
@@ -168,18 +170,20 @@ void ProgramCache::prune() const {
   for (std::filesystem::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
     std::error_code unreadable;
     const auto written = at->last_write_time(unreadable);
+    const auto bytes = unreadable ? 0 : at->file_size(unreadable);
     // a file under its temporary name may be what a process that was killed left behind
     if (!unreadable && (at->path().extension() == kSuffix || at->path().filename().string().starts_with(kNew))) {
-      entries.push_back({written, at->path()});
+      entries.push_back({written, bytes, at->path()});
     }
   }
-  if (entries.size() <= kMaxPrograms) {
-    return;
-  }
-  std::ranges::sort(entries, {}, &Entry::written);
-  entries.resize(entries.size() - kMaxPrograms);
-  for (Entry const& old : entries) {
-    std::filesystem::remove(old.path, error);
+  std::ranges::sort(entries, std::ranges::greater(), &Entry::written);
+  std::size_t programs = 0;
+  std::uint64_t bytes = 0;
+  for (Entry const& entry : entries) {
+    bytes += entry.bytes;
+    if (++programs > kMaxPrograms || bytes > kMaxBytes) {
+      std::filesystem::remove(entry.path, error);
+    }
   }
 }
 

@@ -146,6 +146,28 @@ TEST_F(ProgramCacheTest, does_not_grow_without_bound) {
   EXPECT_EQ(cache().find(key(std::to_string(newest))), program(8, static_cast<std::uint8_t>(newest)));
 }
 
+TEST_F(ProgramCacheTest, large_programs_leave_room_for_fewer) {
+  constexpr std::size_t kBytes = ProgramCache::kMaxBytes / 8;
+  device::Binary large(kBytes);
+  for (std::uint8_t i = 0; i < 10; ++i) {
+    large.front() = std::byte{i};
+    cache().store(key(std::to_string(i)), large);
+  }
+  EXPECT_EQ(files().size(), 7U) << "each has a header, too";
+  EXPECT_EQ(cache().find(key("9")), large);
+  EXPECT_EQ(cache().find(key("0")), std::nullopt);
+}
+
+TEST_F(ProgramCacheTest, another_one_below_has_its_own_bound) {
+  const ProgramCache below = cache().below("strangers");
+  cache().store(key("a"), program(100, 1));
+  below.store(key("a"), program(100, 2));
+  EXPECT_EQ(cache().find(key("a")), program(100, 1));
+  EXPECT_EQ(below.find(key("a")), program(100, 2));
+  EXPECT_EQ(below.folder(), folder() / "strangers");
+  EXPECT_TRUE(ProgramCache({}).below("strangers").folder().empty());
+}
+
 TEST_F(ProgramCacheTest, processes_that_write_the_same_program_never_show_half_of_it) {
   constexpr int kWriters = 4;
   constexpr int kRounds = 200;
