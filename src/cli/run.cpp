@@ -104,6 +104,7 @@ int run(RunArguments const& arguments) {
   if (!config.ok()) {
     return fail(config.status(), arguments.json);
   }
+  std::unique_ptr<device::remote::ServerPool> servers;  // ends after what has its groups
   Result<chain::RunOptions> options = chain::run_options_of(arguments, *config);
   if (!options.ok()) {
     return fail(options.status(), arguments.json);
@@ -111,7 +112,6 @@ int run(RunArguments const& arguments) {
   if (Status status = runtime::allow_processes(*config, *options); !status.ok()) {
     return fail(status, arguments.json);
   }
-  std::unique_ptr<device::remote::ServerPool> servers;
   const Result<chain::ServersFor> servers_for = chain::parse_servers_for(arguments.device_servers);
   if (!servers_for.ok()) {
     return fail(servers_for.status(), arguments.json);

@@ -5,6 +5,9 @@
 #include "device_server/kept_programs.hpp"
 #include "device_server/strangers.hpp"
 
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +23,7 @@ int main(int count, char** arguments) {
     static_cast<void>(std::fputs("a part of Catena, which starts it by itself: see `catena serve --help`\n", stderr));
     return 2;
   }
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("catena-device-server"));  // packets may go to standard output
   // Ctrl-C at a terminal and systemd end a whole group of processes: the supervisor says when this one ends
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);

@@ -46,13 +46,26 @@ std::optional<uid_t> ChainSet::tenant_owner(std::string const& tenant) const {
   return std::nullopt;
 }
 
+/// With the mutex. Whether the tenant is another user's, who has a chain of it or is about to.
+bool ChainSet::has_others(Prepared const& prepared, Caller const& caller) const {
+  std::string const& tenant = prepared.config.tenant;
+  if (tenant_owner(tenant).value_or(caller.uid) != caller.uid) {
+    return true;
+  }
+  const std::lock_guard lock(claims_mutex_);
+  return std::ranges::any_of(claimed_, [&](auto const& claimed) {
+    Prepared const* const wanted = claimed.second.wanted;
+    return wanted != nullptr && wanted->config.tenant == tenant && wanted->caller.uid != caller.uid;
+  });
+}
+
 /// With the mutex. Whether the name and the tenant are the caller's to have.
 Status ChainSet::check_claim(Prepared const& prepared, Caller const& caller) const {
   const auto of_name = chains_.find(prepared.config.name);
   if (of_name != chains_.end() && !may_touch(of_name->second.applied, caller)) {
     return absl::PermissionDeniedError(concat("chain '", prepared.config.name, "' is another user's"));
   }
-  if (tenant_owner(prepared.config.tenant).value_or(caller.uid) != caller.uid && !is_privileged(caller)) {
+  if (has_others(prepared, caller) && !is_privileged(caller)) {
     return absl::PermissionDeniedError(concat("tenant '", prepared.config.tenant, "' is another user's"));
   }
   CATENA_RETURN_IF_ERROR(of_name == chains_.end() ? check_room(caller) : absl::OkStatus());
@@ -121,10 +134,10 @@ Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optiona
     return swap.status;
   }
   // as it was; if this fails too, the next start of the service says what is wrong with the chain
+  Entry given_up_entry;  // ended without the mutex
   const std::lock_guard lock(mutex_);
-  if (old) {
-    chains_[applied.name] = *old;
-  } else {
+  given_up_entry = std::exchange(chains_[applied.name], old.value_or(Entry()));
+  if (!old) {
     chains_.erase(applied.name);
   }
   const Status undone = old ? store_.save(old->applied) : store_.remove(applied.name);
@@ -241,7 +254,7 @@ Status ChainSet::share_device(Prepared& prepared) {
 
 void ChainSet::put(Entry entry) {
   const std::lock_guard lock(mutex_);
-  chains_[entry.applied.name] = std::move(entry);
+  std::swap(chains_[entry.applied.name], entry);  // what was there ends without the mutex
 }
 
 /// With the mutex.
@@ -300,8 +313,11 @@ Status ChainSet::remove(std::string const& name, Caller const& caller) {
   CATENA_RETURN_IF_ERROR(store_.remove(name));
   lock.unlock();
   CATENA_RETURN_IF_ERROR(entry.run != nullptr ? end(name, *entry.run) : absl::OkStatus());
+  std::map<std::string, Entry>::node_type
+      deleted;  // ended without the mutex, as `entry` is: a device server may end with it
   lock.lock();
-  chains_.erase(name);
+  deleted = chains_.extract(name);
+  lock.unlock();
   spdlog::info("{}: deleted", name);
   return absl::OkStatus();
 }

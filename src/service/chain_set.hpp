@@ -121,6 +121,7 @@ class ChainSet {
   };
 
   std::optional<uid_t> tenant_owner(std::string const& tenant) const;
+  bool has_others(Prepared const& prepared, Caller const& caller) const;
   Status check_claim(Prepared const& prepared, Caller const& caller) const;
   Status check_room(Caller const& caller) const;
   Status check_resources(Prepared const& prepared) const;

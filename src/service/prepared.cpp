@@ -92,6 +92,7 @@ Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const&
   CATENA_RETURN_IF_ERROR(check_is_file(file, caller));
   CATENA_RETURN_IF_ERROR(texts.profile.empty() ? absl::OkStatus() : check_is_file(texts.profile, caller));
   Prepared prepared;
+  prepared.caller = caller;
   CATENA_ASSIGN_OR_RETURN(prepared.config, chain::load_chain(file));
   CATENA_RETURN_IF_ERROR(give_processes(prepared.config));
   CATENA_ASSIGN_OR_RETURN(prepared.options, chain::run_options_of(texts, prepared.config));

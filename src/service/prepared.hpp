@@ -28,6 +28,7 @@ struct Prepared {
   chain::ChainConfig config;
   chain::RunOptions options;
   std::vector<Resource> resources;
+  Caller caller;
 };
 
 /// Reads and checks a chain file with the rights of `caller`, in a thread of its own.

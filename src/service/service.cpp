@@ -35,9 +35,13 @@ std::optional<chain::SharingOptions> sharing_of_all(std::optional<chain::Sharing
   return sharing;
 }
 
-/// Null where the program of the servers is missing.
-std::unique_ptr<device::remote::ServerPool> make_servers(std::optional<chain::SharingOptions> const& sharing) {
+/// Null where the program of the servers is missing, which is an error where they are to keep tenants apart.
+Result<std::unique_ptr<device::remote::ServerPool>> make_servers(std::optional<chain::SharingOptions> const& sharing,
+                                                                 chain::ServersFor servers_for) {
   const Result<std::string> program = device::remote::find_server_program();
+  if (!program.ok() && servers_for != chain::ServersFor::kDevice) {
+    return program.status();
+  }
   if (!program.ok()) {
     spdlog::warn("devices are opened in this process, which a kernel that traps takes down: {}",
                  std::string(program.status().message()));
@@ -52,9 +56,9 @@ std::unique_ptr<device::remote::ServerPool> make_servers(std::optional<chain::Sh
 Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, nf::Registry const& registry) {
   CATENA_ASSIGN_OR_RETURN(ControlSocket socket, ControlSocket::open(options.socket));
   CATENA_ASSIGN_OR_RETURN(StateStore store, StateStore::open(options.state_folder));
-  std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store),
-                                               make_servers(options.sharing), sharing_of_all(options.sharing),
-                                               options.servers_for));
+  CATENA_ASSIGN_OR_RETURN(auto servers, make_servers(options.sharing, options.servers_for));
+  std::unique_ptr<Service> service(new Service(std::move(socket), registry, std::move(store), std::move(servers),
+                                               sharing_of_all(options.sharing), options.servers_for));
   if (!options.metrics.empty()) {
     CATENA_ASSIGN_OR_RETURN(const int metrics, listen_tcp(options.metrics));
     CATENA_ASSIGN_OR_RETURN(

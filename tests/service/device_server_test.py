@@ -4,6 +4,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -95,6 +96,14 @@ class DeviceServer(ServiceTest):
         wait_for(lambda: not children_of(service.process.pid))
         self.assertEqual(self.cli(service, "apply", self.chain("b", nfs=GPU_CHAIN), "--device", "opencl").returncode, 0)
         wait_for(lambda: self.get(service, "b")["nfs"][0]["on"] == "gpu")
+
+    def test_tenants_who_are_to_be_kept_apart_are_never_together(self):
+        alone = self.folder / "catena"
+        shutil.copy(BIN, alone)
+        done = subprocess.run([alone, "serve", "--socket", self.folder / "x.sock", "--state", self.folder, "--device-servers",
+                               "tenant"], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("catena-device-server", done.stderr)
 
     def test_what_one_server_divides_is_not_for_several(self):
         words = [BIN, "serve", "--socket", self.folder / "x.sock", "--state", self.folder, "--device-servers", "tenant"]

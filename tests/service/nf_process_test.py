@@ -49,6 +49,21 @@ class NfProcesses(NfProcessTest):
         process.communicate(timeout=LIMIT_S)
         self.assertEqual(process.returncode, 0)
 
+    def test_what_is_said_about_the_cache_is_not_in_the_report(self):
+        cache = self.folder / "cache"
+        file = self.chain("process", NFS[:1], device="opencl", place="gpu")
+        words = [BIN, "run", file, "--json"]
+        for _ in range(2):
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LIMIT_S,
+                                  env={**os.environ, "CATENA_CACHE_DIR": str(cache)})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            json.loads(done.stdout)
+            kept = list((cache / "strangers").iterdir())
+            self.assertGreater(len(kept), 0)
+            for each in kept:
+                each.write_bytes(each.read_bytes()[:-1])
+        self.assertIn("is damaged", done.stderr)
+
     def test_small_units_and_several_workers_change_nothing(self):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
         self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))

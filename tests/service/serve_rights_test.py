@@ -191,6 +191,27 @@ class Rights(ServiceTest):
         self.service.ask("DELETE", "/v1/chains/roots")
         self.applied(self.service, of_bob, user=BOB)
 
+    def test_nor_is_it_anothers_while_a_chain_becomes_one_of_it(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        fifo.chmod(0o666)
+        red = "  tenant: red\n"
+        self.applied(self.service, self.chain_of(ANN, "a"), user=ANN)
+        file = self.chain_of(ANN, "a", more=red, tx=f"{{pcap: {fifo}}}", file="next.yaml")
+        os.seteuid(ANN)
+        try:
+            waiting = connected(self.service.socket)
+        finally:
+            os.seteuid(0)
+        body = json.dumps({"file": file})
+        waiting.sendall(f"POST /v1/chains HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        wait_for(lambda: "waiting for a reader" in self.service.log())
+        status, answer = self.apply(self.service, self.chain_of(BOB, "b", more=red), user=BOB)
+        self.assertEqual((status, answer["error"]), (403, "tenant 'red' is another user's"))
+        self.applied(self.service, self.chain_of(ANN, "a2", more=red), user=ANN)
+        self.assertEqual(self.service.ask("DELETE", "/v1/chains/a")[0], 200)
+        waiting.close()
+
     def test_a_service_that_starts_again_gives_nobody_more_rights(self):
         secret = self.rules(0o600, ANN, ANN)
         self.applied(self.service, self.chain_of(ANN, "a", nfs=firewall(secret)), user=ANN)

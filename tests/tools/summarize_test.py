@@ -59,6 +59,11 @@ class Summary(unittest.TestCase):
         self.assertEqual(self.summary(case.format("run", "\n".join(lines[:7]))),
                          (0, "2 passed, 0 failed, 2 skipped (1: cuda: no driver, 1: no pool)"))
 
+    def test_so_does_a_program_of_one_case(self):
+        lines = ["[ RUN      ] Cuda.copies", "cuda.cpp:9: Skipped", "no driver", "", "[  SKIPPED ] Cuda.copies (2 ms)"]
+        case = '<testcase name="cuda_test" status="run"><system-out>' + "\n".join(lines) + "</system-out></testcase>"
+        self.assertEqual(self.summary(case), (0, "1 passed, 0 failed, 2 skipped (1: cuda: no driver, 1: no driver)"))
+
     def test_a_program_that_dies_after_a_case_has_failed(self):
         lines = ["[       OK ] Pool.fills (0 ms)", "[       OK ] Pool.drains (0 ms)", "[ RUN      ] Pool.leaks"]
         case = '<testcase name="pool_test" status="fail"><system-out>' + "\n".join(lines) + "</system-out></testcase>"

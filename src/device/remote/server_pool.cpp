@@ -23,16 +23,19 @@ bool is_of(std::string_view client, std::string_view name) {
 
 }  // namespace
 
-void ServerPool::judge(Supervisor::Death const& death) {
+void ServerPool::judge(std::string const& server, Supervisor::Death const& death) {
   const std::scoped_lock lock(mutex_);
   for (auto& [name, suspicion] : suspicions_) {
-    suspicion.let_in_at.reset();  // whoever was on probation begins anew
+    if (suspicion.server == server) {
+      suspicion.let_in_at.reset();  // whoever was on probation begins anew
+    }
   }
   if (!death.is_fault) {
     return;
   }
   for (Supervisor::Suspect const& suspect : death.suspects) {
     Suspicion& suspicion = suspicions_[suspect.client];
+    suspicion.server = server;
     if (death.suspects.size() == 1) {
       suspicion.quarantine = concat("its work (", suspect.kernels, ") took the device down: ", death.reason);
       spdlog::error("{} is in quarantine: {}", suspect.client, suspicion.quarantine);
@@ -58,7 +61,7 @@ Status ServerPool::admit(std::string_view client) {
     return absl::FailedPreconditionError(concat(client, " is in quarantine: ", own->second.quarantine));
   }
   for (auto const& [name, other] : suspicions_) {
-    if (name != client && other.let_in_at) {
+    if (name != client && other.server == own->second.server && other.let_in_at) {
       return absl::UnavailableError(concat(client, " waits for its turn: ", name, " is on probation"));
     }
   }
@@ -75,6 +78,7 @@ std::shared_ptr<ServerPool::Group> ServerPool::group(std::string const& name) {
   std::shared_ptr<Group> group = known.lock();
   if (group == nullptr) {
     group = std::make_shared<Group>();
+    group->name_ = name;
     known = group;
   }
   return group;
@@ -82,10 +86,12 @@ std::shared_ptr<ServerPool::Group> ServerPool::group(std::string const& name) {
 
 /// With the lock held.
 Result<Supervisor*> ServerPool::server_of(DevicePreference const& preference, Group* group) {
-  std::unique_ptr<Supervisor>& server = (group == nullptr ? common_ : *group).servers_[to_string(preference)];
+  Group& owner = group == nullptr ? common_ : *group;
+  std::unique_ptr<Supervisor>& server = owner.servers_[to_string(preference)];
   if (server == nullptr) {
     CATENA_ASSIGN_OR_RETURN(server, Supervisor::start({options_.program, to_string(preference), options_.limits},
-                                                      [this](Supervisor::Death const& death) { judge(death); }));
+                                                      [this, name = concat(to_string(preference), " of ", owner.name_)](
+                                                          Supervisor::Death const& death) { judge(name, death); }));
   }
   return server.get();
 }

@@ -33,6 +33,7 @@ class ServerPool {
   class Group {
    private:
     friend class ServerPool;
+    std::string name_;
     std::map<std::string, std::unique_ptr<Supervisor>> servers_;  ///< by device; with the pool's lock
   };
   /// The group of that name: the one that somebody holds, or a new one.
@@ -63,8 +64,9 @@ class ServerPool {
   struct Suspicion {
     std::string quarantine;                      ///< why; empty: a suspect
     std::optional<Clock::time_point> let_in_at;  ///< of a suspect: its probation began
+    std::string server;                          ///< in which it is one
   };
-  void judge(Supervisor::Death const& death);
+  void judge(std::string const& server, Supervisor::Death const& death);
   Status admit(std::string_view client);
   Result<Supervisor*> server_of(DevicePreference const& preference, Group* group);
 

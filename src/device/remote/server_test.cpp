@@ -1010,6 +1010,38 @@ TEST_F(Pool, a_group_has_a_server_of_its_own_that_ends_with_it) {
   EXPECT_TRUE(pool().open(opencl, "a", nullptr, next.get()).ok());
 }
 
+TEST_F(Pool, suspects_of_one_server_do_not_wait_for_those_of_another) {
+  const DevicePreference opencl = DevicePreference::of("opencl");
+  std::array<std::shared_ptr<ServerPool::Group>, 2> groups{pool().group("a"), pool().group("b")};
+  const auto open_in = [&](std::size_t group, std::string const& client) {
+    return pool().open(opencl, client, nullptr, groups[group].get());
+  };
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    Worker one(open_in(group, concat("one", group)).value());
+    Worker other(open_in(group, concat("other", group)).value());
+    for (Worker* worker : {&one, &other}) {
+      ASSERT_EQ(worker->start("endless"), absl::OkStatus());
+      ASSERT_EQ(worker->stream().flush(), absl::OkStatus());
+    }
+    wait_until_gone(one.device());
+  }
+  std::vector<std::unique_ptr<Device>> on_probation;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    Status last;
+    EXPECT_TRUE(wait_until(
+        [&] {
+          auto device = open_in(group, concat("one", group));
+          last = device.status();
+          if (device.ok()) {
+            on_probation.push_back(*std::move(device));
+          }
+          return device.ok() || std::string(last.message()).find("on probation") != std::string::npos;
+        },
+        kLimit));
+    EXPECT_EQ(last, absl::OkStatus()) << group;
+  }
+}
+
 TEST_F(Pool, what_ends_the_server_of_a_group_costs_no_other_its_device) {
   const DevicePreference opencl = DevicePreference::of("opencl");
   const auto group = pool().group("hostile");
