@@ -1035,7 +1035,7 @@ TEST_F(Pool, suspects_of_one_server_do_not_wait_for_those_of_another) {
           if (device.ok()) {
             on_probation.push_back(*std::move(device));
           }
-          return device.ok() || std::string(last.message()).find("on probation") != std::string::npos;
+          return last.ok() || std::string(last.message()).find("on probation") != std::string::npos;
         },
         kLimit));
     EXPECT_EQ(last, absl::OkStatus()) << group;
