@@ -16,28 +16,35 @@ from harness import DATA, LIMIT_S, wait_for
 from nf_process import GROUP, KILLS, NFS, NfProcessTest, monitor, nf_process_of
 
 
-class Processes(NfProcessTest):
+class DeathTest(NfProcessTest):
+    def killed(self, how, nfs):
+        """Kills the process of the NFs of a chain under way: the chain's report, what it said, and its record."""
+        rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
+        record = self.folder / "r.jsonl"
+        process = self.start(self.chain(how, nfs, rx=rx), "--workers", "2", "--record", record)
+        pid = self.pids(process)[0]
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: nf_process_of(process.pid, pid))
+        out, errors = process.communicate(timeout=LIMIT_S)
+        self.assertEqual(process.returncode, 0, errors)
+        report = json.loads(out)
+        self.assertEqual(report["rx"]["received_packets"], 200_000)
+        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
+        self.assertEqual(report["rx"]["slots_in_use"], 0)
+        return report, errors, record.read_text()
+
+
+class Processes(DeathTest):
     def test_whoever_is_killed_costs_what_it_had_and_the_chain_goes_on(self):
         for nf in (NFS[0], NFS[1], NFS[3]) * KILLS:
-            rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
-            record = self.folder / "r.jsonl"
-            process = self.start(self.chain("process", [nf], rx=rx), "--workers", "2", "--record", record)
-            pid = self.pids(process)[0]
-            time.sleep(0.3)
-            os.kill(pid, signal.SIGKILL)
-            wait_for(lambda before=pid, of=process: nf_process_of(of.pid, before))
-            out, errors = process.communicate(timeout=LIMIT_S)
-            self.assertEqual(process.returncode, 0, errors)
-            report = json.loads(out)
+            report, errors, record = self.killed("process", [nf])
             of = report["nfs"][0]
             self.assertEqual(of["process_restarts"], 1, errors)
             self.assertIn(f"{of['name']}: its process was ended by signal 9", errors)
-            self.assertEqual(report["rx"]["received_packets"], 200_000)
-            self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
-            self.assertEqual(report["rx"]["slots_in_use"], 0)
             # a unit is lost where it was; the others wait for the next process
             self.assertLess(of["drops"].get("process_failed", 0), 20_000)
-            self.assertEqual(record.read_text().count('"reason":"process_failed"'), of["drops"].get("process_failed", 0))
+            self.assertEqual(record.count('"reason":"process_failed"'), of["drops"].get("process_failed", 0))
 
     def test_its_device_returns_after_the_death_of_the_server(self):
         self.assert_device_returns("process", [NFS[1]])
@@ -55,24 +62,12 @@ class Processes(NfProcessTest):
         self.assertIn("does not answer", errors)
 
 
-class Groups(NfProcessTest):
+class Groups(DeathTest):
     def test_whoever_kills_it_costs_what_it_had_and_the_first_nf_counts_that(self):
         nfs = [NFS[0], NFS[1], NFS[3]]
         for _ in range(KILLS):
-            rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
-            record = self.folder / "r.jsonl"
-            process = self.start(self.chain(GROUP, nfs, rx=rx), "--workers", "2", "--record", record)
-            pid = self.pids(process)[0]
-            time.sleep(0.3)
-            os.kill(pid, signal.SIGKILL)
-            wait_for(lambda before=pid, of=process: nf_process_of(of.pid, before))
-            out, errors = process.communicate(timeout=LIMIT_S)
-            self.assertEqual(process.returncode, 0, errors)
-            report = json.loads(out)
+            report, errors, record = self.killed(GROUP, nfs)
             self.assertIn("group g: its process was ended by signal 9", errors)
-            self.assertEqual(report["rx"]["received_packets"], 200_000)
-            self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
-            self.assertEqual(report["rx"]["slots_in_use"], 0)
             packets = 200_000
             for nf in report["nfs"]:
                 self.assertEqual(nf["process_restarts"], 1, errors)
@@ -82,7 +77,7 @@ class Groups(NfProcessTest):
             lost = report["nfs"][0]["drops"].get("process_failed", 0)
             self.assertLess(lost, 20_000)
             self.assertEqual([nf["drops"].get("process_failed", 0) for nf in report["nfs"][1:]], [0, 0])
-            self.assertEqual(record.read_text().count('"reason":"process_failed"'), lost)
+            self.assertEqual(record.count('"reason":"process_failed"'), lost)
 
     def test_their_device_returns_after_the_death_of_the_server(self):
         self.assert_device_returns(GROUP, NFS[:3])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""NFs with `isolation: process`: the same bytes as in the chain's own process, what their processes have and have not,
-and what becomes of packets when one is killed.
+"""NFs with `isolation: process`: the same bytes as in the chain's own process, and what their processes have and have not.
+What becomes of packets when one is killed: nf_process_deaths_test.py.
 """
 
 import json
