@@ -483,6 +483,7 @@ struct NfProcess::Impl {
       if (OutputDesk::is_asked_by(*frame)) {
         CATENA_RETURN_IF_ERROR(life.outputs.serve(life.control.get(), *frame));
         const Clock::time_point written = Clock::now();
+        life.link->wrote_at = written;
         write_due = std::max(write_due, written - kWritesKept) + kWriteEvery;
         if (write_due > written) {
           pollfd asked{stop.get(), POLLIN, 0};

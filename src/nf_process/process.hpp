@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,6 +55,8 @@ struct Link {
   Crossing crossing;                   ///< what of them; set before anybody takes the link
   std::atomic<bool> is_closed{false};  ///< there are no more packets for it: it may end
   std::atomic<bool> is_gone{false};    ///< the process is no more
+  /// When it last asked for something to be written; the clock's beginning: never.
+  std::atomic<std::chrono::steady_clock::time_point> wrote_at{};
 };
 
 /// The process of NFs in its sandbox: started, watched, and started again when it ends unasked, lies or hangs: at once

@@ -19,6 +19,8 @@ using packet::Verdict;
 
 /// Beside the limit of a device that does not answer, for what an NF does on the CPU meanwhile.
 constexpr std::chrono::seconds kGrace{5};
+/// From the last packet to the end of a process that has something written all the time: a table of flows, say.
+constexpr std::chrono::minutes kLongestEnd{10};
 /// Packets between the one that is copied and the one whose bytes are fetched from another core's cache meanwhile.
 constexpr std::uint32_t kPrefetchAhead = 8;
 
@@ -465,7 +467,8 @@ Progress ProcessStage::look_for_end() {
     closed_at_ = Clock::now();
   }
   if (link_ != nullptr) {
-    if (Clock::now() - closed_at_ > limit_) {
+    const Clock::time_point now = Clock::now();
+    if (now - std::max(closed_at_, link_->wrote_at.load()) > limit_ || now - closed_at_ > kLongestEnd) {
       process_->fail(*link_, "its process does not end");
     }
     return Progress::kIdle;  // until it is gone, and lose() has seen that

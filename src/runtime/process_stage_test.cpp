@@ -273,6 +273,13 @@ TEST(ProcessStage, a_process_is_refused_what_it_may_not_write_and_that_is_counte
   EXPECT_GE((*session)->report().nfs[0].process_refusals, 16U);
 }
 
+TEST(ProcessStage, one_that_still_has_something_written_after_the_last_packet_is_let_end) {
+  const Result<std::unique_ptr<Session>> session = session_of("asks-long");  // for longer than it may be mute
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ((*session)->run(), absl::OkStatus());
+  EXPECT_EQ((*session)->report().nfs[0].process_restarts, 0);
+}
+
 TEST(ProcessStage, a_process_with_too_little_memory_ends_and_is_counted_and_others_lose_nothing) {
   chain::RunOptions options;
   options.processes.program = CATENA_LYING_NF;

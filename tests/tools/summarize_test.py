@@ -64,6 +64,14 @@ class Summary(unittest.TestCase):
         case = '<testcase name="cuda_test" status="run"><system-out>' + "\n".join(lines) + "</system-out></testcase>"
         self.assertEqual(self.summary(case), (0, "1 passed, 0 failed, 2 skipped (1: cuda: no driver, 1: no driver)"))
 
+    def test_so_does_a_case_that_is_a_test_of_its_own(self):
+        lines = ["[ RUN      ] Rates/Live.runs/fast", "live.cpp:9: Skipped", "no driver", "",
+                 "[  SKIPPED ] Rates/Live.runs/fast (2 ms)", "[  SKIPPED ] 1 test, listed below:",
+                 "[  SKIPPED ] Rates/Live.runs/fast"]
+        case = '<testcase name="Rates/Live.runs/fast" status="notrun"><skipped/><system-out>' + "\n".join(lines) + \
+            "</system-out></testcase>"
+        self.assertEqual(self.summary(case), (0, "1 passed, 0 failed, 2 skipped (1: cuda: no driver, 1: no driver)"))
+
     def test_a_program_that_dies_after_a_case_has_failed(self):
         lines = ["[       OK ] Pool.fills (0 ms)", "[       OK ] Pool.drains (0 ms)", "[ RUN      ] Pool.leaks"]
         case = '<testcase name="pool_test" status="fail"><system-out>' + "\n".join(lines) + "</system-out></testcase>"
