@@ -192,6 +192,7 @@ catena::nf::Descriptor const& catena_nf_firewall() {
       .aux_bytes = 0,
       .result_bytes = sizeof(catena::classify::ClassifyResult),
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kPacket,
       .create = &catena::firewall::Firewall::create,
   };
   return kDescriptor;

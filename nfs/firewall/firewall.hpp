@@ -33,7 +33,6 @@ class Firewall final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
-  nf::Sharding sharding() const override { return nf::Sharding::kPacket; }
   /// Decides by the same tables, whatever has become of the rules file.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   /// Whether both have the same tables in the same memory.

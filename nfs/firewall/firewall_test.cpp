@@ -311,7 +311,7 @@ TEST_F(Firewall, replicas_share_the_rules_whatever_becomes_of_their_file) {
   const auto& whole = dynamic_cast<catena::firewall::Firewall&>(**first);
   EXPECT_TRUE(whole.shares_tables_with(dynamic_cast<catena::firewall::Firewall&>(**replica)));
   EXPECT_EQ((*first)->start_report(), (*replica)->start_report());
-  EXPECT_EQ((*first)->sharding(), nf::Sharding::kPacket);
+  EXPECT_EQ(catena_nf_firewall().sharding, nf::Sharding::kPacket);
 }
 
 TEST_F(Firewall, replicas_classify_beside_each_other) {

@@ -236,6 +236,7 @@ catena::nf::Descriptor const& catena_nf_ipsec() {
       .aux_bytes = sizeof(ipsec::Aux),
       .result_bytes = sizeof(ipsec::PacketResult),
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kOwn,
       .create = &ipsec::create,
       .name_outputs = &ipsec::name_outputs,
   };

@@ -96,7 +96,6 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   Status start(nf::RunContext const& context) override;
   Status finish() override;
   nf::Hints hints() const override;
-  nf::Sharding sharding() const override { return nf::Sharding::kOwn; }
   /// Outer headers, ESP, padding and ICV, as if all associations had as much traffic, and all lengths were as frequent.
   double grows_by() const override;
   /// With all associations, whichever shard this is: a device has these tables once for all shards.

@@ -500,6 +500,7 @@ catena::nf::Descriptor const& catena_nf_lb() {
       .aux_bytes = sizeof(catena::lb::Aux),
       .result_bytes = 0,
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kOwn,
       .create = &catena::lb::Lb::create,
   };
   return kDescriptor;

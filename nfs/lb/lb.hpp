@@ -42,7 +42,6 @@ class Lb final : public nf::Nf {
   Status update(std::span<const Service> services);
 
   /// By the client's end; see shards.hpp.
-  nf::Sharding sharding() const override { return nf::Sharding::kOwn; }
   std::unique_ptr<nf::Divider> divider() const override;
   /// With a copy of the services as they are now, but for the Maglev tables, which both use.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;

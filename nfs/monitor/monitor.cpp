@@ -216,6 +216,7 @@ catena::nf::Descriptor const& catena_nf_monitor() {
       .aux_bytes = 0,
       .result_bytes = sizeof(catena::monitor::FlowResult),
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kOwn,
       .create = &catena::monitor::Monitor::create,
       .name_outputs = &catena::monitor::name_exports,
   };

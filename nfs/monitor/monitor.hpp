@@ -28,7 +28,6 @@ class Monitor final : public nf::Nf, private RecordSink {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
-  nf::Sharding sharding() const override { return nf::Sharding::kOwn; }
   std::unique_ptr<nf::Divider> divider() const override { return std::make_unique<FlowDivider>(group_); }
   /// With the same exporters. ResourceExhausted if there is no memory for its table.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;

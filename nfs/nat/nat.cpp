@@ -465,6 +465,7 @@ catena::nf::Descriptor const& catena_nf_nat() {
       .aux_bytes = sizeof(catena::nat::Aux),
       .result_bytes = 0,
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kOwn,
       .create = &catena::nat::Nat::create,
   };
   return kDescriptor;

@@ -51,7 +51,6 @@ class Nat final : public nf::Nf {
         mappings_(own_.mappings) {}
 
   nf::Hints hints() const override;
-  nf::Sharding sharding() const override { return nf::Sharding::kOwn; }
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   std::unique_ptr<nf::Divider> divider() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;

@@ -265,6 +265,7 @@ catena::nf::Descriptor const& catena_nf_nids() {
       .aux_bytes = 0,
       .result_bytes = sizeof(catena::match::MatchResult),
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kPacket,
       .create = catena::nids::create_nids,
   };
   return kDescriptor;

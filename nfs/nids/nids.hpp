@@ -65,7 +65,6 @@ class Nids final : public nf::Nf, public nf::Refusing, public nf::Alerting {
   static Result<std::unique_ptr<nf::Nf>> create(NidsFile file);
 
   nf::Hints hints() const override;
-  nf::Sharding sharding() const override { return nf::Sharding::kPacket; }
   /// Decides by the same rules or strings, whatever has become of their file. ResourceExhausted without memory.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   /// Whether both have the same tables in the same memory.

@@ -49,7 +49,6 @@ class Remark final : public nf::Nf {
     return std::make_unique<Remark>(table);
   }
 
-  nf::Sharding sharding() const override { return nf::Sharding::kPacket; }
   nf::Hints hints() const override {
     constexpr packet::FieldSet kUsed = packet::fields(packet::kIpv4Tos, packet::kIpv4Checksum);
     return {.cr = kUsed, .cw = kUsed, .gr = kUsed, .gw = kUsed, .complete_reads = packet::fields(packet::kIpv4Tos)};
@@ -117,6 +116,7 @@ catena::nf::Descriptor const& catena_nf_remark() {
       .aux_bytes = 0,
       .result_bytes = sizeof(remark::RemarkResult),
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kPacket,
       .create = &remark::Remark::create,
   };
   return kDescriptor;

@@ -112,7 +112,9 @@ Result<AnswerOptions> Router::read_answer_options(nf::Config& config, PortTable 
   options.arp = arp == "answer";
   CATENA_ASSIGN_OR_RETURN(const std::int64_t rate,
                           config.integer_or("icmp_rate", has_address ? kDefaultIcmpRate : 0, 0, kMaxIcmpRate));
-  options.icmp_rate = static_cast<std::uint32_t>(rate);
+  const nf::Shard shard = config.shard();
+  const bool is_divided = shard.is_alone && rate > 0;
+  options.icmp_rate = static_cast<std::uint32_t>(is_divided ? shard.part_of(static_cast<std::uint64_t>(rate)) : rate);
   for (const std::string_view key : {"arp", "icmp_rate"}) {
     const bool answers = key == "arp" ? options.arp : rate > 0;
     if (answers && !has_address) {
@@ -327,6 +329,7 @@ catena::nf::Descriptor const& catena_nf_router() {
       .aux_bytes = 0,
       .result_bytes = sizeof(catena::router::RouteResult),
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kPacket,
       .create = &catena::router::Router::create,
   };
   return kDescriptor;

@@ -61,7 +61,9 @@ struct NfConfig {
   std::string plugin = {};                ///< file of a shared object, whole; empty: the type is known here
   std::string container = {};      ///< folder, whole, of the root file system that a process has; empty: its host's
   bool has_plugin_inside = false;  ///< `plugin` is a path of the container
-  bool is_auto = false;            ///< `on: auto`: place() decides `on`, which is kCpu until then
+  /// What a plug-in may have written: each names a `file`, a `folder` or a `receiver`.
+  std::vector<nf::Config> writes = {};
+  bool is_auto = false;                        ///< `on: auto`: place() decides `on`, which is kCpu until then
   std::uint32_t memory_mb = kProcessMemoryMb;  ///< private memory of its process
   std::uint32_t cpus = 0;                      ///< that its process runs on; 0: on any
   std::string group = {};  ///< neighbours in the chain of the same group have one process; empty: it has its own

@@ -184,6 +184,13 @@ constexpr std::array kIsolation{
         .help = "neighbours in the chain of the same group share one process, into which a packet is copied once"},
 };
 
+constexpr std::array<std::string_view, 3> kWritesAlternatives{"file: FILE", "folder: FOLDER", "receiver: HOST:PORT"};
+constexpr std::array kWrites{
+    Key{.name = "file", .kind = kFile, .help = "a file, which is made or emptied"},
+    Key{.name = "folder", .kind = kText, .help = "files in this folder that are there for the next run"},
+    Key{.name = "receiver", .kind = kText, .help = "datagrams, to this host and UDP port"},
+};
+
 constexpr std::array kNf{
     Key{.name = "name", .kind = kName, .help = "differs from all others of the chain", .is_required = true},
     Key{.name = "type",
@@ -195,6 +202,12 @@ constexpr std::array kNf{
         .kind = kFile,
         .help =
             "file of a network function that is built elsewhere (a shared object); it runs in a process of its own"},
+    Key{.name = "writes",
+        .kind = kSections,
+        .help = "for a plugin: what it may have written of what its configuration names; all else it is refused",
+        .maximum = 16,
+        .keys = kWrites,
+        .alternatives = kWritesAlternatives},
     Key{.name = "on",
         .kind = kWord,
         .help = "which implementation decides the packets; auto: the one by which the chain is faster, by what `catena "

@@ -88,6 +88,25 @@ Status read_process(FileSection section, std::vector<NfConfig> const& before, Nf
   return read_group(section, before, nf);
 }
 
+Status read_writes(FileSection& entry, NfConfig& nf) {
+  if (!entry.has("writes")) {
+    return absl::OkStatus();
+  }
+  if (!entry.has("plugin")) {
+    return entry.config().error("writes",
+                                concat("'writes' is for a plugin, and what a ", nf.type.empty() ? "NF" : nf.type,
+                                       " writes its configuration says: leave it out"));
+  }
+  CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> sections, entry.sections("writes"));
+  for (FileSection& section : sections) {
+    if (section.has("receiver")) {
+      CATENA_RETURN_IF_ERROR(section.config().receiver("receiver").status());
+    }
+    nf.writes.push_back(section.config());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Status read_isolation(FileSection& entry, std::vector<NfConfig> const& before, NfConfig& nf) {
@@ -111,6 +130,7 @@ Status read_isolation(FileSection& entry, std::vector<NfConfig> const& before, N
 }
 
 Status read_plugin(FileSection& entry, NfConfig& nf) {
+  CATENA_RETURN_IF_ERROR(read_writes(entry, nf));
   if (!entry.has("plugin")) {
     return absl::OkStatus();
   }

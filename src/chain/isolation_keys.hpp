@@ -15,8 +15,9 @@ namespace catena::chain {
 /// InvalidArgument, at its place, for what cannot be, and where the NFs of a group are no neighbours or do not agree.
 Status read_isolation(FileSection& entry, std::vector<NfConfig> const& before, NfConfig& nf);
 
-/// Reads `plugin`; after read_isolation(). An absolute name means a file of the container, where there is one.
-/// InvalidArgument, at its place, where there is no such file.
+/// Reads `plugin` and `writes`; after read_isolation(). An absolute name of a plug-in means a file of the container,
+/// where there is one. InvalidArgument, at its place, where there is no such file, for a receiver that is none, and for
+/// `writes` without a plug-in.
 Status read_plugin(FileSection& entry, NfConfig& nf);
 
 }  // namespace catena::chain

@@ -121,6 +121,22 @@ Status check_devices(nf::Config& section, Key const& key) {
                            : section.error(key.name, concat("'", key.name, "': ", std::string(status.message())));
 }
 
+/// Of one of the sections that `key` stands for, which is in `section`.
+Status check_inner(nf::Config& section, Key const& key, nf::Config inner) {
+  Findings findings;
+  const auto given = std::count_if(key.alternatives.begin(), key.alternatives.end(),
+                                   [&inner](std::string_view sample) { return inner.has(name_in(sample)); });
+  if (!key.alternatives.empty() && given != 1) {
+    const std::string one_of = concat("exactly one of ", fmt::format("{}", fmt::join(key.alternatives, ", ")));
+    findings.add(key.kind == KeyKind::kSections
+                     ? inner.error({}, concat("an entry of '", key.name, "' has ", one_of))
+                     : section.error(key.name, concat("'", key.name, "' ", key.is_nullable ? "is null, or " : "",
+                                                      "takes ", one_of)));
+  }
+  findings.add(check_keys(std::move(inner), key.keys));
+  return findings.status();
+}
+
 Status check_value(nf::Config& section, Key const& key) {
   if (const std::string allowed = section.is_null(key.name) ? allowed_in(key) : std::string(); !allowed.empty()) {
     return section.error(key.name, concat("'", key.name, "' is null; allowed: ", allowed));
@@ -157,16 +173,7 @@ Status check_value(nf::Config& section, Key const& key) {
                    : section.error(key.name, concat("'", key.name, "' is '", *word, "'; allowed: ", allowed_in(key)));
       }
       CATENA_ASSIGN_OR_RETURN(nf::Config inner, section.section(key.name));
-      Findings findings;
-      const auto given = std::count_if(key.alternatives.begin(), key.alternatives.end(),
-                                       [&inner](std::string_view sample) { return inner.has(name_in(sample)); });
-      if (!key.alternatives.empty() && given != 1) {
-        findings.add(section.error(
-            key.name, concat("'", key.name, "' ", key.is_nullable ? "is null, or " : "", "takes exactly one of ",
-                             fmt::format("{}", fmt::join(key.alternatives, ", ")))));
-      }
-      findings.add(check_keys(std::move(inner), key.keys));
-      return findings.status();
+      return check_inner(section, key, std::move(inner));
     }
     case KeyKind::kSections: {
       CATENA_ASSIGN_OR_RETURN(const std::vector<nf::Config> entries, section.sections(key.name));
@@ -176,7 +183,7 @@ Status check_value(nf::Config& section, Key const& key) {
       }
       Findings findings;
       for (nf::Config const& entry : entries) {
-        findings.add(check_keys(entry, key.keys));
+        findings.add(check_inner(section, key, entry));
       }
       return findings.status();
     }

@@ -78,6 +78,8 @@ struct RunOptions {
   std::function<Result<std::shared_ptr<memory::PacketPool>>(std::uint32_t queues)> make_pool;
   /// What NFs are told of the run; none: what rx and tx say.
   std::optional<nf::Ends> ends = std::nullopt;
+  /// What the NFs are of those with the same configuration, where the others are somebody else's; none: all are here.
+  std::optional<nf::Shard> shard = std::nullopt;
   std::optional<nf::RunContext> context = std::nullopt;
   /// How NFs with a process of their own get it. Its program is empty where they cannot have one.
   NfProcesses processes = {};

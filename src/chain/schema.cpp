@@ -28,6 +28,15 @@ Json integer(std::int64_t minimum, std::int64_t maximum) {
 
 Json schema_of(std::span<const Key> keys);
 
+/// A section that `key` stands for.
+Json section_of(Key const& key) {
+  Json section = schema_of(key.keys);
+  for (const std::string_view sample : key.alternatives) {
+    section["oneOf"].push_back({{"required", Json::array({sample.substr(0, sample.find(':'))})}});
+  }
+  return section;
+}
+
 /// The value alone.
 Json value_of(Key const& key) {
   switch (key.kind) {
@@ -73,14 +82,11 @@ Json value_of(Key const& key) {
     case KeyKind::kOfNf:
       return {{"type", "object"}};
     case KeyKind::kSection: {
-      Json section = schema_of(key.keys);
-      for (const std::string_view sample : key.alternatives) {
-        section["oneOf"].push_back({{"required", Json::array({sample.substr(0, sample.find(':'))})}});
-      }
+      const Json section = section_of(key);
       return key.words.empty() ? section : Json{{"anyOf", Json::array({Json{{"enum", key.words}}, section})}};
     }
     case KeyKind::kSections:
-      return {{"type", "array"}, {"items", schema_of(key.keys)}, {"maxItems", key.maximum}};
+      return {{"type", "array"}, {"items", section_of(key)}, {"maxItems", key.maximum}};
   }
   return Json::object();
 }

@@ -14,8 +14,8 @@ packet::FieldSet written_by(nf::Hints const& hints) {
 class Growing {
  public:
   Growing(std::size_t first, nf::Instance& nf, std::uint32_t shards)
-      : section_{first, first + 1, nf.nf().sharding() == Sharding::kNone ? 1 : shards, std::nullopt},
-        sharding_(nf.nf().sharding()),
+      : section_{first, first + 1, nf.descriptor().sharding == Sharding::kNone ? 1 : shards, std::nullopt},
+        sharding_(nf.descriptor().sharding),
         written_(written_by(nf.nf().hints())) {
     if (sharding_ == Sharding::kOwn) {
       section_.divided_by = first;
@@ -24,7 +24,7 @@ class Growing {
 
   /// Whether the NF behind it may be a part of it.
   bool takes(nf::Instance& nf) const {
-    switch (nf.nf().sharding()) {
+    switch (nf.descriptor().sharding) {
       case Sharding::kNone:
         return sharding_ == Sharding::kNone;
       case Sharding::kPacket:
@@ -39,11 +39,11 @@ class Growing {
   }
 
   void add(nf::Instance& nf) {
-    if (nf.nf().sharding() == Sharding::kOwn) {
+    if (nf.descriptor().sharding == Sharding::kOwn) {
       section_.divided_by = section_.end;
     }
-    if (nf.nf().sharding() != Sharding::kPacket) {
-      sharding_ = nf.nf().sharding();
+    if (nf.descriptor().sharding != Sharding::kPacket) {
+      sharding_ = nf.descriptor().sharding;
     }
     written_ |= written_by(nf.nf().hints());
     ++section_.end;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,23 +17,25 @@ using packet::fields;
 using packet::FieldSet;
 using ::testing::ElementsAre;
 
-constexpr nf::Descriptor kDescriptor{.type = "stub", .help = "", .drop_reasons = {}, .config = {}};
+constexpr nf::Descriptor descriptor_of(Sharding sharding) {
+  return {.type = "stub", .help = "", .drop_reasons = {}, .config = {}, .sharding = sharding};
+}
+constexpr std::array kDescriptors{descriptor_of(Sharding::kNone), descriptor_of(Sharding::kPacket),
+                                  descriptor_of(Sharding::kFlow), descriptor_of(Sharding::kOwn)};
 
 class Stub final : public nf::Nf {
  public:
-  Stub(Sharding sharding, FieldSet reads, FieldSet writes) : sharding_(sharding), reads_(reads), writes_(writes) {}
+  Stub(FieldSet reads, FieldSet writes) : reads_(reads), writes_(writes) {}
   nf::Hints hints() const override {
     nf::Hints hints;
     hints.prepare_reads = reads_;
     hints.cw = hints.gw = writes_;
     return hints;
   }
-  Sharding sharding() const override { return sharding_; }
   void compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
                std::span<std::byte> /*results*/) override {}
 
  private:
-  Sharding sharding_;
   FieldSet reads_;
   FieldSet writes_;
 };
@@ -41,8 +44,9 @@ class Stub final : public nf::Nf {
 class Chain {
  public:
   Chain& then(Sharding sharding, FieldSet reads = 0, FieldSet writes = 0) {
-    nfs_.push_back(std::make_unique<nf::Instance>("nf", kDescriptor, std::make_unique<Stub>(sharding, reads, writes),
-                                                  nf::OnUnsupported::kPass, false));
+    nfs_.push_back(std::make_unique<nf::Instance>("nf", kDescriptors.at(static_cast<std::size_t>(sharding)),
+                                                  std::make_unique<Stub>(reads, writes), nf::OnUnsupported::kPass,
+                                                  false));
     return *this;
   }
   std::vector<Section> in(std::uint32_t shards) const {

@@ -34,6 +34,15 @@ std::uint32_t cores_beside_kernel(PortConfig const& rx, std::uint32_t cores) {
   return std::max(1U, by_kernel ? cores / 2 : cores);
 }
 
+/// Of its NFs, in one shard.
+std::uint32_t processes_of(ChainConfig const& config) {
+  std::uint32_t processes = 0;
+  for (std::size_t nf = 0; nf < config.nfs.size(); nf = group_of(config, nf).end) {
+    processes += config.nfs[nf].isolation == Isolation::kProcess ? 1 : 0;
+  }
+  return processes;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> usable_cores() {
@@ -101,6 +110,7 @@ std::uint32_t auto_shards(ChainConfig const& config, bool own_ends, std::uint32_
   } else if (is_any(plan::Processor::kCpu) && cores > 2) {
     shards = cores - 2;
   }
+  shards /= 1 + processes_of(config);  // each has a core, in each shard
   const auto least = static_cast<std::uint32_t>(std::max<std::size_t>(1, config.devices.size()));
   const auto most = static_cast<std::uint32_t>(memory::kMaxQueues / std::max<std::size_t>(1, queues_of(config)));
   return std::max(least, std::min({shards, kMaxShards, most}));

@@ -47,6 +47,11 @@ TEST(AutoShards, are_as_many_as_may_gain) {
   }
   EXPECT_EQ(auto_shards(config, true, 16), 4U) << "with sources of their own, for a gpu";
   EXPECT_EQ(auto_shards(config, false, 16), 14U) << "rx and tx have a core each";
+  ChainConfig of_processes = config;
+  of_processes.nfs[0].isolation = of_processes.nfs[1].isolation = Isolation::kProcess;
+  EXPECT_EQ(auto_shards(of_processes, false, 16), 4U) << "each process has a core";
+  of_processes.nfs[0].group = of_processes.nfs[1].group = "g";
+  EXPECT_EQ(auto_shards(of_processes, false, 16), 7U) << "and the NFs of a group have one process";
   EXPECT_EQ(auto_shards(config, false, 2), 1U);
   config.nfs[0].on = plan::Processor::kCpu;
   EXPECT_EQ(auto_shards(config, true, 12), 12U);

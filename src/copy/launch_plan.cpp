@@ -3,6 +3,7 @@
 
 #include "catena_kernel_transfer.hpp"
 #include "catena_kernel_upload.hpp"
+#include "copy/transfer_params.hpp"
 #include "program/program.hpp"
 
 #include <algorithm>
@@ -89,10 +90,17 @@ device::ProgramSource transfer_source(LaunchPlan const& plan, bool in) {
 
 device::ProgramSource upload_source() { return program::with_sdk(catena_kernel_upload()); }
 
-bool is_own_source(device::ProgramSource const& source) {
-  const bool has_own_files =
-      source.files == program::with_sdk(catena_kernel_transfer()).files || source.files == upload_source().files;
-  return has_own_files && std::ranges::all_of(source.defines, is_own_define);
+std::optional<device::LaunchForm> form_of_own(device::ProgramSource const& source) {
+  if (!std::ranges::all_of(source.defines, is_own_define)) {
+    return std::nullopt;
+  }
+  if (source.files == program::with_sdk(catena_kernel_transfer()).files) {
+    return device::LaunchForm{.buffers = 4, .struct_bytes = sizeof(TransferParams)};
+  }
+  if (source.files == upload_source().files) {
+    return device::LaunchForm{.buffers = 2};
+  }
+  return std::nullopt;
 }
 
 }  // namespace catena::copy

@@ -52,8 +52,8 @@ packet::FieldSet out_columns(LaunchPlan const& plan);
 device::ProgramSource transfer_source(LaunchPlan const& plan, bool in);
 /// The source of the kernel that uploads a launch buffer; its name is kUpload.
 device::ProgramSource upload_source();
-/// Whether `source` is one of the two above, whatever the plan.
-bool is_own_source(device::ProgramSource const& source);
+/// How the kernels of `source` are launched if it is one of the two above, whatever the plan; none: it is another.
+std::optional<device::LaunchForm> form_of_own(device::ProgramSource const& source);
 inline constexpr std::string_view kUpload = "catena_upload";
 inline constexpr std::string_view kMoveIn = "catena_move_in";
 inline constexpr std::string_view kMoveOut = "catena_move_out";

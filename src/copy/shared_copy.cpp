@@ -173,9 +173,12 @@ Status SharedCopy::launch_transfer(device::CommandRecorder& target, Side const& 
   params.body = side.method;
   params.fused_upload = fused_upload ? 1 : 0;
   params.lane_bits = lane_bits(side, max_rows);
-  const std::array<device::KernelArgument, 5> arguments{batch_.get(), fused_upload ? staging_->window() : &out_buffer(),
-                                                        &cargo_.shared->buffer(), cargo_.shared->mapped(),
-                                                        std::as_bytes(std::span(&params, 1))};
+  const std::array<device::KernelArgument, 6> arguments{batch_.get(),
+                                                        fused_upload ? staging_->window() : &out_buffer(),
+                                                        &cargo_.shared->buffer(),
+                                                        cargo_.shared->mapped(),
+                                                        std::as_bytes(std::span(&params, 1)),
+                                                        device::BufferSizes{}};
   const std::uint64_t blocks = fused_upload ? max_upload_blocks(max_rows) : 0;
   // there may be more of a few packets than of many
   const std::uint64_t of_few =
@@ -188,7 +191,7 @@ Status SharedCopy::launch_transfer(device::CommandRecorder& target, Side const& 
 }
 
 Status SharedCopy::launch_upload(device::CommandRecorder& target, std::uint32_t max_rows) {
-  const std::array<device::KernelArgument, 2> arguments{batch_.get(), staging_->window()};
+  const std::array<device::KernelArgument, 3> arguments{batch_.get(), staging_->window(), device::BufferSizes{}};
   const std::uint32_t max_blocks = max_upload_blocks(max_rows);
   return target.launch(cargo_.moves->upload(), {(max_blocks + kTransferGroup - 1) / kTransferGroup, kTransferGroup, 0},
                        arguments);

@@ -21,9 +21,40 @@ struct Move {
   const u8* launch_buffer;
 };
 
-inline Move move_of(const u8* launch_buffer, TransferParams const& params) {
-  const LaunchHeader head = *reinterpret_cast<const LaunchHeader*>(launch_buffer + params.head_offset);
+/// Without rows where the header is not in the launch buffer.
+inline Move move_of(const u8* launch_buffer, u64 launch_bytes, TransferParams const& params) {
+  LaunchHeader head{};
+  if (params.head_offset % alignof(LaunchHeader) == 0 &&
+      lies_in(params.head_offset, sizeof(LaunchHeader), launch_bytes)) {
+    head = *reinterpret_cast<const LaunchHeader*>(launch_buffer + params.head_offset);
+  }
   return {params, head, padded_rows(head.rows), launch_buffer};
+}
+
+/// Whether all that the launch says of itself lies in its buffers. `launch_bytes`: of the launch buffer. Numbers of 64
+/// bits are only compared.
+template <bool In>
+inline bool fits(Move const& move, u64 launch_bytes, TransferSizes const& sizes) {
+  constexpr u32 kAligned = 16;
+  constexpr u32 kMaxLaneBits = 10;
+  constexpr u32 kColumns = packet::columns_size(CATENA_COLUMNS);
+  TransferParams const& params = move.params;
+  const u64 rows = move.head.rows;
+  const u64 padded = move.padded;
+  const bool is_aligned =
+      (params.head_offset | params.extents_offset | params.frames_offset | params.flags_offset) % kAligned == 0 &&
+      params.slots_offset % 4 == 0;
+  const bool has_rows =
+      rows <= padded && params.lane_bits <= kMaxLaneBits &&
+      lies_in(params.slots_offset, padded * params.slots_row_bytes + rows * sizeof(u32), launch_bytes) &&
+      (In ? lies_in(params.head_offset, sizeof(LaunchHeader) + padded * kColumns, launch_bytes)
+          : lies_in(params.flags_offset, padded * (1 + kColumns), sizes.out));
+  const bool is_staged = params.body != TransferMethod::kStrided && params.body != TransferMethod::kGather;
+  const bool has_bodies = !is_staged || (lies_in(params.extents_offset, rows * sizeof(StagingExtent), launch_bytes) &&
+                                         lies_in(params.frames_offset, params.frames_bytes, launch_bytes));
+  const bool needs_pool = CATENA_MAPPED_COLUMNS != 0 || params.body == TransferMethod::kGather;
+  return is_aligned && has_rows && has_bodies && shared_buffer_bytes(params.slots) <= sizes.shared &&
+         (!needs_pool || static_cast<u64>(params.slots) * packet::kSlotBytes <= sizes.pool);
 }
 
 struct Row {
@@ -223,16 +254,18 @@ inline i64 staging_of(Move const& move, Row const& row, u32& begin, u32& end) {
   const u32 extent_end = static_cast<u32>(extent.slot_begin) + extent.bytes;
   begin = begin > extent.slot_begin ? begin : extent.slot_begin;
   end = end < extent_end ? end : extent_end;
-  if (begin >= end || static_cast<u64>(extent.begin) + extent.bytes > move.params.frames_bytes) {
+  const bool is_congruent = (extent.begin - extent.slot_begin) % 8 == 0;
+  if (begin >= end || !is_congruent || static_cast<u64>(extent.begin) + extent.bytes > move.params.frames_bytes) {
     begin = end = extent.slot_begin;
   }
   return static_cast<i64>(move.params.frames_offset) + extent.begin - extent.slot_begin;
 }
 
-inline void move_in(const u8* launch_buffer, u8* shared, u8* pool, TransferParams const& params) {
-  const Move move = move_of(launch_buffer, params);
+inline void move_in(const u8* launch_buffer, u64 launch_bytes, u8* shared, u8* pool, TransferParams const& params,
+                    TransferSizes const& sizes) {
+  const Move move = move_of(launch_buffer, launch_bytes, params);
   Row row;
-  if (!find_row(move, shared, pool, row)) {
+  if (!fits<true>(move, launch_bytes, sizes) || !find_row(move, shared, pool, row)) {
     return;
   }
   const u8* columns = launch_buffer + params.head_offset + sizeof(LaunchHeader);
@@ -253,10 +286,12 @@ inline void move_in(const u8* launch_buffer, u8* shared, u8* pool, TransferParam
   }
 }
 
-inline void move_out(u8* batch, u8* out, u8* shared, u8* pool, TransferParams const& params) {
-  const Move move = move_of(batch, params);
+inline void move_out(u8* batch, u8* out, u8* shared, u8* pool, TransferParams const& params,
+                     TransferSizes const& sizes) {
+  const Move move = move_of(batch, sizes.batch, params);
   Row row;
-  if (!find_row(move, shared, pool, row) || (out + params.flags_offset)[row.row] != 0) {
+  if (!fits<false>(move, sizes.batch, sizes) || !find_row(move, shared, pool, row) ||
+      (out + params.flags_offset)[row.row] != 0) {
     return;
   }
   u8* columns = out + params.flags_offset + move.padded;
@@ -287,12 +322,12 @@ CATENA_TRANSFER_KERNEL(catena_move_in) {
   using namespace catena::copy;
   const catena::u32 at = global_id();
   const bool is_mapped = params.fused_upload != 0;
-  const bool is_fused = is_mapped && at < reinterpret_cast<const LaunchHeader*>(out)->upload_blocks;
+  const bool is_fused = is_mapped && is_block(at, out, sizes.out, sizes.batch);
   // asked for first and put down last: reading memory of the host takes long
   const UploadBlock block = is_fused ? reinterpret_cast<const UploadBlock*>(out)[at] : UploadBlock{};
-  move_in(is_mapped ? out : batch, shared, pool, params);
+  move_in(is_mapped ? out : batch, is_mapped ? sizes.out : sizes.batch, shared, pool, params, sizes);
   if (is_fused) {
     reinterpret_cast<UploadBlock*>(batch)[at] = block;
   }
 }
-CATENA_TRANSFER_KERNEL(catena_move_out) { catena::copy::move_out(batch, out, shared, pool, params); }
+CATENA_TRANSFER_KERNEL(catena_move_out) { catena::copy::move_out(batch, out, shared, pool, params, sizes); }

@@ -33,4 +33,22 @@ struct TransferParams {
 };
 static_assert(sizeof(TransferParams) == 72);
 
+/// Bytes of the buffers of a transfer kernel, by value; see kernel::LaunchSizes.
+struct TransferSizes {
+  u64 batch;
+  u64 out;
+  u64 shared;
+  u64 pool;
+  u64 local;
+};
+static_assert(sizeof(TransferSizes) == 40);
+
+/// Likewise of an upload.
+struct UploadSizes {
+  u64 to;
+  u64 from;
+  u64 local;
+};
+static_assert(sizeof(UploadSizes) == 24);
+
 }  // namespace catena::copy

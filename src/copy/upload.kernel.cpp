@@ -6,7 +6,7 @@
 CATENA_UPLOAD_KERNEL(catena_upload) {
   using catena::copy::UploadBlock;
   const catena::u32 at = catena::kernel::global_id();
-  if (at < reinterpret_cast<const catena::kernel::LaunchHeader*>(from)->upload_blocks) {
+  if (catena::copy::is_block(at, from, sizes.from, sizes.to)) {
     reinterpret_cast<UploadBlock*>(to)[at] = reinterpret_cast<const UploadBlock*>(from)[at];
   }
 }

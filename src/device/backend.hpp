@@ -5,6 +5,8 @@
 
 #include "device/health.hpp"
 
+#include <absl/container/inlined_vector.h>
+
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -42,6 +44,25 @@ Status check_mappable(std::span<const std::byte> memory);
 /// InvalidArgument if the device cannot launch this shape: no groups, no work-items, too many of them in a group, or
 /// more local memory than a group can have. The text gives the value and the limit.
 Status check_shape(LaunchShape const& shape, DeviceInfo const& info);
+
+/// Arguments as a kernel takes them: what BufferSizes stands for is in its place. Keeps what get() returns, and must
+/// not outlive `arguments`.
+class SizedArguments {
+ public:
+  SizedArguments(std::span<const KernelArgument> arguments, LaunchShape const& shape);
+  SizedArguments(SizedArguments const&) = delete;
+  SizedArguments& operator=(SizedArguments const&) = delete;
+  /// Without BufferSizes.
+  std::span<const KernelArgument> get() const { return arguments_; }
+
+ private:
+  std::span<const KernelArgument> arguments_;
+  absl::InlinedVector<std::uint64_t, 8> sizes_;
+  absl::InlinedVector<KernelArgument, 8> replaced_;
+};
+
+/// InvalidArgument unless the arguments are of that form.
+Status check_form(LaunchForm const& form, std::span<const KernelArgument> arguments);
 
 /// Asks until `is_done()` says so, for `limit` at most: at once for about as long as a launch and its copies take, then
 /// with short sleeps. Asks once at least. Returns what was said last.

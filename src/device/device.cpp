@@ -107,6 +107,43 @@ Status check_mappable(std::span<const std::byte> memory) {
   return absl::OkStatus();
 }
 
+SizedArguments::SizedArguments(std::span<const KernelArgument> arguments, LaunchShape const& shape)
+    : arguments_(arguments) {
+  const auto are_sizes = [](KernelArgument const& argument) { return std::holds_alternative<BufferSizes>(argument); };
+  if (std::ranges::none_of(arguments, are_sizes)) {
+    return;
+  }
+  for (KernelArgument const& argument : arguments) {
+    if (Buffer* const* buffer = std::get_if<Buffer*>(&argument); buffer != nullptr) {
+      sizes_.push_back(*buffer == nullptr ? 0 : (*buffer)->size());
+    }
+  }
+  sizes_.push_back(shape.local_bytes);
+  replaced_.assign(arguments.begin(), arguments.end());
+  for (KernelArgument& argument : replaced_) {
+    if (are_sizes(argument)) {
+      argument = std::as_bytes(std::span(sizes_.data(), sizes_.size()));
+    }
+  }
+  arguments_ = std::span(replaced_.data(), replaced_.size());
+}
+
+Status check_form(LaunchForm const& form, std::span<const KernelArgument> arguments) {
+  const std::size_t structs = form.struct_bytes == 0 ? 0 : 1;
+  bool is_of_form =
+      arguments.size() == form.buffers + structs + 1 && std::holds_alternative<BufferSizes>(arguments.back());
+  for (std::size_t i = 0; is_of_form && i < form.buffers; ++i) {
+    is_of_form = std::holds_alternative<Buffer*>(arguments[i]);
+  }
+  if (is_of_form && structs != 0) {
+    const auto* bytes = std::get_if<std::span<const std::byte>>(&arguments[form.buffers]);
+    is_of_form = bytes != nullptr && bytes->size() == form.struct_bytes;
+  }
+  return is_of_form ? absl::OkStatus()
+                    : absl::InvalidArgumentError(concat("launch: its kernel takes ", form.buffers, " buffers, ",
+                                                        form.struct_bytes, " bytes by value and their sizes"));
+}
+
 Status check_shape(LaunchShape const& shape, DeviceInfo const& info) {
   if (shape.groups == 0 || shape.group_size == 0) {
     return absl::InvalidArgumentError(

@@ -102,8 +102,20 @@ class Program {
   virtual Result<Kernel*> kernel(std::string_view name) = 0;
 };
 
-/// One kernel argument: a buffer (null: a null pointer) or bytes passed by value.
-using KernelArgument = std::variant<Buffer*, std::span<const std::byte>>;
+/// In place of an argument: the bytes of each buffer among the arguments, in their order, 0 for null, then those of
+/// local memory, as u64 by value. The device layer knows them, so a kernel can keep to its buffers whoever chose the
+/// other arguments.
+struct BufferSizes {};
+
+/// One kernel argument: a buffer (null: a null pointer), bytes passed by value, or the sizes of the buffers.
+using KernelArgument = std::variant<Buffer*, std::span<const std::byte>, BufferSizes>;
+
+/// The arguments that a kernel takes: so many buffers, then a struct of so many bytes by value unless that is 0, then
+/// BufferSizes.
+struct LaunchForm {
+  std::uint32_t buffers = 0;
+  std::uint32_t struct_bytes = 0;
+};
 
 struct LaunchShape {
   std::uint32_t groups = 1;

@@ -2,12 +2,14 @@
 #include "device_server/strangers.hpp"
 
 #include "copy/launch_plan.hpp"
+#include "kernel/adapt.hpp"
 #include "program/program.hpp"
 #include "static_check/static_check.hpp"
 
 #include <catena/core/text.hpp>
 
 #include <algorithm>
+#include <optional>
 
 namespace catena::device_server {
 namespace {
@@ -21,16 +23,16 @@ bool has_sdk(device::ProgramSource const& source) {
 
 }  // namespace
 
-Status judge(device::ProgramSource const& source) {
-  if (copy::is_own_source(source)) {
-    return absl::OkStatus();
+Result<device::LaunchForm> judge(device::ProgramSource const& source) {
+  if (const std::optional<device::LaunchForm> own = copy::form_of_own(source)) {
+    return *own;
   }
   if (!has_sdk(source)) {
     return absl::PermissionDeniedError("a kernel came without the headers of this version");
   }
   CATENA_ASSIGN_OR_RETURN(const static_check::Report report, static_check::check_kernel(source));
   if (report.ok()) {
-    return absl::OkStatus();
+    return kernel::kLaunchForm;
   }
   return absl::InvalidArgumentError(
       concat(report.refused.front().text(), "; nobody runs such a kernel for others",

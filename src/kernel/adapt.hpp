@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/status.hpp>
+#include <catena/kernel/launch_params.hpp>
 #include <catena/kernel/spec.hpp>
 
 #include <cstdint>
@@ -18,6 +19,9 @@ enum class Groups : std::uint8_t {
   kAsNeeded,  ///< as many as its packets need
   kAny,       ///< or fewer, each of which then takes packets of several
 };
+
+/// How every kernel that adapt() makes is launched: launch buffer, out buffer, state, spill area, shared buffer.
+inline constexpr device::LaunchForm kLaunchForm{.buffers = 5, .struct_bytes = sizeof(LaunchParams)};
 
 /// The source with the SDK's headers and the plan's macros, as the device compilers take it.
 device::ProgramSource adapt(KernelSpec const& spec, copy::LaunchPlan const& plan, Groups groups = Groups::kAsNeeded);

@@ -47,12 +47,13 @@ Status DeviceNf::launch(device::CommandRecorder& target, copy::CallSite const& s
   params.state_bytes = state_ ? state_->size() : 0;
   params.spill_bytes = spill != nullptr ? spill->size() : 0;
   params.local_bytes = spec_.local_bytes;
-  const std::array<device::KernelArgument, 6> arguments{site.batch,
+  const std::array<device::KernelArgument, 7> arguments{site.batch,
                                                         site.out,
                                                         state_.get(),
                                                         spill,
                                                         plan_.shared ? &shared_->buffer() : nullptr,
-                                                        std::as_bytes(std::span(&params, 1))};
+                                                        std::as_bytes(std::span(&params, 1)),
+                                                        device::BufferSizes{}};
   const std::uint64_t work_items = std::uint64_t{work_packets} * spec_.lanes;
   auto groups = std::max(1U, static_cast<std::uint32_t>((work_items + spec_.group_size - 1) / spec_.group_size));
   if (max_groups != 0) {

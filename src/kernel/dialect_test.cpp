@@ -111,7 +111,7 @@ struct Memory {
     header.unaligned = {header.words.offset + 2, 1};
     spill.assign(params.frames_bytes * kSpillFactor, kPoison);
     params.spill_bytes = spill.size();
-    params.local_bytes = 256;
+    params.local_bytes = local_bytes;
   }
 
   std::size_t in_column(packet::Field field, std::uint32_t row) const {
@@ -146,6 +146,7 @@ struct Memory {
   std::size_t aux_at = 0;
   std::size_t out_columns_at = 0;
   std::size_t results_at = 0;
+  std::uint32_t local_bytes = 256;
 };
 
 class DialectTest : public ::testing::TestWithParam<std::string_view> {
@@ -172,10 +173,10 @@ class DialectTest : public ::testing::TestWithParam<std::string_view> {
                                                 state.get(),
                                                 spill.get(),
                                                 static_cast<device::Buffer*>(nullptr),
-                                                std::as_bytes(std::span(&memory.params, 1))};
-    ASSERT_EQ(
-        stream->launch(*(*program)->kernel(kernel).value(), {groups, kGroupSize, memory.params.local_bytes}, arguments),
-        absl::OkStatus());
+                                                std::as_bytes(std::span(&memory.params, 1)),
+                                                device::BufferSizes{}};
+    ASSERT_EQ(stream->launch(*(*program)->kernel(kernel).value(), {groups, kGroupSize, memory.local_bytes}, arguments),
+              absl::OkStatus());
     ASSERT_EQ(stream->copy_to_host(memory.batch, *batch, 0), absl::OkStatus());
     ASSERT_EQ(stream->copy_to_host(memory.state, *state, 0), absl::OkStatus());
     ASSERT_EQ(stream->copy_to_host(memory.spill, *spill, 0), absl::OkStatus());
@@ -413,6 +414,53 @@ TEST_P(DialectTest, a_kernel_that_stays_inside_reports_nothing) {
   EXPECT_EQ(memory.faults().count, 0U);
   for (std::uint32_t row = 0; row < 16; ++row) {
     EXPECT_EQ(memory.batch[memory.flag(row)], std::byte{0}) << row;
+  }
+}
+
+TEST_P(DialectTest, a_launch_that_says_of_itself_what_its_buffers_do_not_hold_does_nothing) {
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 63U;
+  using Lie = void (*)(LaunchParams&);
+  const std::pair<const char*, Lie> lies[] = {
+      {"nothing", [](LaunchParams&) {}},
+      {"more rows", [](LaunchParams& params) { params.padded += 16; }},
+      {"rows without end", [](LaunchParams& params) { params.padded = 0xFFFFFFF0U; }},
+      {"rows at odd places", [](LaunchParams& params) { params.padded = 15; }},
+      {"frames behind the end", [](LaunchParams& params) { params.frames_offset = params.out_offset * 2; }},
+      {"frames around the end", [](LaunchParams& params) { params.frames_offset = ~std::uint64_t{63}; }},
+      {"long frames", [](LaunchParams& params) { params.frames_bytes = kHuge; }},
+      {"another NF's part", [](LaunchParams& params) { params.batch_offset = std::uint64_t{1} << 20U; }},
+      {"a part in front", [](LaunchParams& params) { params.batch_offset = ~std::uint64_t{15}; }},
+      {"results in front", [](LaunchParams& params) { params.out_offset = ~std::uint64_t{15}; }},
+      {"results behind", [](LaunchParams& params) { params.out_offset += 16; }},
+      {"results at odd places", [](LaunchParams& params) { params.out_offset -= 8; }},
+      {"more state", [](LaunchParams& params) { params.state_bytes += 1; }},
+      {"more spill area", [](LaunchParams& params) { params.spill_bytes += 1; }},
+      {"spill area at odd places", [](LaunchParams& params) { params.spill_row_bytes = 1; }},
+      {"slots of no shared buffer", [](LaunchParams& params) { params.slots = 1; }},
+      {"more local memory", [](LaunchParams& params) { params.local_bytes += 1; }},
+  };
+  for (auto const& [name, lie] : lies) {
+    SCOPED_TRACE(name);
+    Memory memory(3, {40, 20, 60});
+    memory.header.access = kNone;
+    lie(memory.params);
+    const Memory before = memory;
+    run("reach", memory);
+    std::vector<std::byte> state = before.state;
+    put(state, 0, before.header);
+    if (name == lies[0].first) {
+      EXPECT_NE(difference(memory.batch, before.batch), "");
+      EXPECT_EQ(memory.faults().count, 0U);
+      continue;
+    }
+    std::vector<std::byte> expected = before.batch;
+    if (lies_in(before.params.out_offset, sizeof(FaultReport), before.batch.size()) &&
+        before.params.out_offset % 16 == 0) {
+      put(expected, before.params.out_offset, get<u32>(before.batch, before.params.out_offset) + 1);
+    }
+    EXPECT_EQ(difference(memory.batch, expected), "");
+    EXPECT_EQ(difference(memory.state, state), "");
+    EXPECT_EQ(difference(memory.spill, before.spill), "");
   }
 }
 

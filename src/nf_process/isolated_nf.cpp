@@ -24,6 +24,8 @@ IsolatedNf::IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, D
   descriptor_.refuses = 0;
   descriptor_.takes_unsupported = true;  // the process says what it does not inspect
   descriptor_.has_kernel = described.has_kernel;
+  // one that names shards of its own cannot be asked for each packet
+  descriptor_.sharding = described.sharding == nf::Sharding::kOwn ? nf::Sharding::kNone : described.sharding;
 }
 
 Status IsolatedNf::start(nf::RunContext const& context) {
@@ -39,11 +41,14 @@ nf::Hints IsolatedNf::hints() const { return {.cr = packet::kAllFields, .cw = pa
 void IsolatedNf::compute(packet::Batch const& /*batch*/, std::span<const std::byte> /*aux*/,
                          std::span<std::byte> /*results*/) {}
 
+std::string IsolatedNf::where() const {
+  return concat(process_->group().empty() ? "in a process of its own"
+                                          : concat("in the process of group '", process_->group(), "'"),
+                ", number ", process_->pid(), process_->setup().nfs[number_].on_gpu ? ", on gpu" : ", on cpu");
+}
+
 std::vector<std::string> IsolatedNf::start_report() const {
-  const std::string where = process_->group().empty() ? "in a process of its own"
-                                                      : concat("in the process of group '", process_->group(), "'");
-  std::vector<std::string> lines{
-      concat(where, ", number ", process_->pid(), process_->setup().nfs[number_].on_gpu ? ", on gpu" : ", on cpu")};
+  std::vector<std::string> lines{where()};
   const std::vector<std::string> own = process_->start_lines(number_);
   lines.insert(lines.end(), own.begin(), own.end());
   return lines;

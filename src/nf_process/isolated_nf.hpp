@@ -25,9 +25,13 @@ class IsolatedNf final : public nf::Nf, public nf::Persistent {
 
   /// Of this NF: what the process said of it. Lives as long as this.
   nf::Descriptor const& descriptor() const { return descriptor_; }
-  NfProcess& process() { return *process_; }
+  NfProcess& process() const { return *process_; }
+  /// "in a process of its own, number 4711, on cpu"; after start().
+  std::string where() const;
   /// Of this NF among those of its process.
   std::size_t number() const { return number_; }
+  /// Whatever the process said of that.
+  void set_sharding(nf::Sharding sharding) { descriptor_.sharding = sharding; }
   /// What the process is to make its NFs of; before start(), and for number 0 alone.
   void prepare(Setup setup) { setup_ = std::move(setup); }
 

@@ -429,12 +429,13 @@ int main() {
         if (type.starts_with(kMuteFrom) && now_ms() > mute_from(type)) {
           wait_for_ever();
         }
-        const std::string_view said = type == "babble"        ? "{\"type\":"
-                                      : type == "other-type"  ? R"({"type":3})"
-                                      : type == "evil-reason" ? R"({"type":"x","help":"","has_kernel":false,)"
-                                                                R"("drop_reasons":[["a\"b\n",""]]})"
-                                                              : R"({"type":"honest","help":"","has_kernel":false,)"
-                                                                R"("drop_reasons":[["own",""]]})";
+        const std::string_view said = type == "babble"       ? "{\"type\":"
+                                      : type == "other-type" ? R"({"type":3})"
+                                      : type == "evil-reason"
+                                          ? R"({"type":"x","help":"","has_kernel":false,"sharding":0,)"
+                                            R"("drop_reasons":[["a\"b\n",""]]})"
+                                          : R"({"type":"honest","help":"","has_kernel":false,"sharding":0,)"
+                                            R"("drop_reasons":[["own",""]]})";
         static_cast<void>(send(kControlFd, Call::kDescribed, said));
         break;
       }

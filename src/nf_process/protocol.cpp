@@ -125,6 +125,12 @@ Started started_of(Json const& value) {
           })};
 }
 
+nf::Sharding sharding_of(Json const& value) {
+  const int kind = value.get<int>();
+  require(kind >= 0 && kind <= static_cast<int>(nf::Sharding::kOwn));
+  return static_cast<nf::Sharding>(kind);
+}
+
 Status status_of(Json const& value) {
   const int code = value.at("code").get<int>();
   require(code >= 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated));
@@ -145,7 +151,8 @@ std::string to_json(Described const& described) {
   return dump({{"type", described.type},
                {"help", described.help},
                {"drop_reasons", described.drop_reasons},
-               {"has_kernel", described.has_kernel}});
+               {"has_kernel", described.has_kernel},
+               {"sharding", described.sharding}});
 }
 
 Result<Described> read_described(std::string_view text) {
@@ -155,7 +162,7 @@ Result<Described> read_described(std::string_view text) {
         name_of(value.at("type")), text_for_people(value.at("help")),
         list_of(value.at("drop_reasons"),
                 [](Json const& entry) { return std::pair(name_of(entry.at(0)), text_for_people(entry.at(1))); }),
-        value.at("has_kernel").get<bool>()};
+        value.at("has_kernel").get<bool>(), sharding_of(value.at("sharding"))};
   });
 }
 
@@ -167,6 +174,8 @@ std::string to_json(Setup const& setup) {
   return dump({{"file", setup.file},
                {"text", setup.text},
                {"nfs", std::move(nfs)},
+               {"shard", setup.shard.index},
+               {"shards", setup.shard.count},
                {"device", setup.device},
                {"live_rx", setup.ends.live_rx},
                {"live_tx", setup.ends.live_tx},
@@ -203,6 +212,10 @@ Result<Setup> read_setup(std::string_view text) {
       }
     }
     require(!setup.nfs.empty() && setup.nfs.size() <= kMaxNfs);
+    value.at("shard").get_to(setup.shard.index);
+    value.at("shards").get_to(setup.shard.count);
+    require(setup.shard.index < setup.shard.count);
+    setup.shard.is_alone = setup.shard.count > 1;
     value.at("device").get_to(setup.device);
     value.at("live_rx").get_to(setup.ends.live_rx);
     value.at("live_tx").get_to(setup.ends.live_tx);

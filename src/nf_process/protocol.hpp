@@ -63,6 +63,7 @@ struct Described {
   std::string help;
   std::vector<std::pair<std::string, std::string>> drop_reasons;  ///< name, help; without the framework's
   bool has_kernel = false;
+  nf::Sharding sharding = nf::Sharding::kNone;
 };
 
 /// How an NF on a GPU shares it with others: see chain::SharingOptions. Which part it has, the channel says.
@@ -96,6 +97,7 @@ struct Setup {
   std::string file;          ///< the chain file's name
   std::string text;          ///< and what is in it
   std::vector<NfSetup> nfs;  ///< one at least, and kMaxNfs at most
+  nf::Shard shard = {};      ///< the others are other processes
   std::string device;        ///< as device::parse_preference() takes it
   nf::Ends ends;
   nf::RunContext context;

@@ -64,7 +64,7 @@ Result<nf_process::Described> describe(nf::Registry& registry, Plugins& plugins,
     }
   }
   nf_process::Described described{
-      std::string(descriptor->type), std::string(descriptor->help), {}, descriptor->has_kernel};
+      std::string(descriptor->type), std::string(descriptor->help), {}, descriptor->has_kernel, descriptor->sharding};
   for (nf::DropReason const& reason : descriptor->drop_reasons) {
     described.drop_reasons.emplace_back(reason.name, reason.help);
   }
@@ -150,6 +150,7 @@ class Path {
                      setup.device_limit_ms, setup.max_batch_delay_us};
     chain::RunOptions options;
     options.ends = setup.ends;
+    options.shard = setup.shard;
     options.context = setup.context;
     options.with_records = setup.records;
     if (setup.sharing) {

@@ -211,8 +211,9 @@ Status TransferMeter::enqueue_kernel(Transfer const& transfer, std::uint32_t fir
                 : transfer.cargo == Cargo::kWithin ? TransferMethod::kStaged
                                                    : TransferMethod::kGather;
   params.lane_bits = lane_bits(transfer.cargo);
-  const std::array<device::KernelArgument, 5> arguments{batch_.get(), batch_.get(), &shared_->buffer(),
-                                                        shared_->mapped(), std::as_bytes(std::span(&params, 1))};
+  const std::array<device::KernelArgument, 6> arguments{
+      batch_.get(),         batch_.get(), &shared_->buffer(), shared_->mapped(), std::as_bytes(std::span(&params, 1)),
+      device::BufferSizes{}};
   const std::size_t side = index(transfer.direction);
   device::Kernel& kernel = transfer.cargo == Cargo::kField ? *field_[side].kernel : *frames_[side].kernel;
   return stream.launch(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/counts.hpp"
-
-#include "nf_process/isolated_nf.hpp"
+#include "runtime/isolation.hpp"
 
 #include <string>
 #include <utility>
@@ -48,7 +47,7 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   counts.add(counts::kTransferPackets, {name}, of.transfers.packets);
   counts.add(counts::kTransferBytes, {name, {"direction", "h2d"}}, of.transfers.bytes_to_device);
   counts.add(counts::kTransferBytes, {name, {"direction", "d2h"}}, of.transfers.bytes_to_host);
-  if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&nf.nf()); isolated != nullptr) {
+  if (auto* isolated = as_isolated(nf); isolated != nullptr) {
     counts.add(counts::kProcessRestarts, {name}, isolated->process().restarts());
     counts.add(counts::kProcessRefusals, {name}, isolated->process().refusals());
   }

@@ -46,18 +46,32 @@ std::vector<nf_process::ShownFile> readable(std::vector<std::string> files) {
   return shown;
 }
 
-/// What the configuration of an NF says that it writes, with whole paths, without making one. Nothing where the NF
-/// would refuse its configuration, or is known to its process alone.
+/// Names what an NF writes to who collects that. False where that is not known: the NF would refuse its configuration,
+/// and says that better.
+bool name_outputs(chain::NfConfig const& config, nf::Registry const& registry) {
+  for (nf::Config writes : config.writes) {
+    const Status status = writes.has("file")     ? writes.output_path("file").status()
+                          : writes.has("folder") ? writes.output_folder("folder", "").status()
+                                                 : writes.receiver("receiver").status();
+    if (!status.ok()) {
+      return false;
+    }
+  }
+  if (!config.plugin.empty()) {
+    return true;  // of which nothing is believed
+  }
+  const Result<nf::Descriptor const*> descriptor = registry.find(config.type);
+  nf::Config own = config.config;
+  return descriptor.ok() && ((*descriptor)->name_outputs == nullptr || (*descriptor)->name_outputs(own).ok());
+}
+
+/// What an NF may have written, with whole paths: what its configuration says, of a plug-in what the chain file allows
+/// it. Without making one.
 std::vector<nf::NamedOutput> outputs_of(chain::NfConfig const& config, nf::Registry const& registry,
                                         nf::NamedFiles const& collector) {
-  const Result<nf::Descriptor const*> descriptor = registry.find(config.type);
-  if (!config.plugin.empty() || !descriptor.ok() || (*descriptor)->name_outputs == nullptr) {
-    return {};
-  }
   const auto before = static_cast<std::ptrdiff_t>(collector.outputs().size());
-  nf::Config own = config.config;
-  if (!(*descriptor)->name_outputs(own).ok()) {
-    return {};  // the NF says it better
+  if (!name_outputs(config, registry)) {
+    return {};
   }
   std::vector<nf::NamedOutput> outputs(collector.outputs().begin() + before, collector.outputs().end());
   for (nf::NamedOutput& output : outputs) {
@@ -148,14 +162,27 @@ Result<std::unique_ptr<nf_process::IsolatedNf>> add_nf(std::shared_ptr<nf_proces
   return std::make_unique<nf_process::IsolatedNf>(std::move(process), number, *described);
 }
 
+/// How the packets of NFs of one process may be divided: all in the same way.
+nf::Sharding strictest(std::span<const std::unique_ptr<nf_process::IsolatedNf>> nfs) {
+  const auto has = [nfs](nf::Sharding sharding) {
+    return std::ranges::any_of(nfs, [sharding](auto const& nf) { return nf->descriptor().sharding == sharding; });
+  };
+  return has(nf::Sharding::kNone)   ? nf::Sharding::kNone
+         : has(nf::Sharding::kFlow) ? nf::Sharding::kFlow
+                                    : nf::Sharding::kPacket;
+}
+
 /// A plug-in alone, whatever its group: what it writes and where it finds its files is the same.
 Status try_out(chain::NfConfig config, chain::ChainConfig const& chain, chain::NfProcesses const& processes) {
   config.group.clear();
   config.on = plan::Processor::kCpu;
   const std::span<const chain::NfConfig> alone(&config, 1);
-  const std::vector<nf::NamedOutput> nothing;
-  CATENA_ASSIGN_OR_RETURN(auto process, start_process(alone, processes, {&config.plugin, 1}, {&nothing, 1}, true));
-  CATENA_ASSIGN_OR_RETURN(const auto nf, add_nf(std::move(process), 0, config, config.plugin, nothing));
+  name_outputs(config, nf::Registry());  // to who collects what the chain's NFs name
+  const nf::NamedFiles collector;
+  const std::vector<nf::NamedOutput> outputs = outputs_of(config, nf::Registry(), collector);
+  CATENA_RETURN_IF_ERROR(chain::check_written_for_process(collector.files()));
+  CATENA_ASSIGN_OR_RETURN(auto process, start_process(alone, processes, {&config.plugin, 1}, {&outputs, 1}, true));
+  CATENA_ASSIGN_OR_RETURN(const auto nf, add_nf(std::move(process), 0, config, config.plugin, outputs));
   nf_process::Setup setup = setup_of(alone, chain);
   if (setup.unit_packets == chain::kAutoUnitPackets) {
     setup.unit_packets = memory::kDefaultUnitPackets;
@@ -202,12 +229,21 @@ Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> gro
     plugins.push_back(origin.empty() ? config.plugin : std::filesystem::canonical(origin, error).string());
   }
   CATENA_ASSIGN_OR_RETURN(const auto process, start_process(group, options.processes, plugins, outputs, false));
+  // what one process writes no second one writes beside it, and the part of a GPU that an NF is given is not divided
+  const bool is_one = std::ranges::any_of(outputs, [](auto const& of_nf) { return !of_nf.empty(); }) ||
+                      (options.sharing && std::ranges::any_of(group, [](chain::NfConfig const& config) {
+                         return config.on == plan::Processor::kGpu;
+                       }));
+  std::vector<std::unique_ptr<nf_process::IsolatedNf>> nfs;
   for (std::size_t i = 0; i < group.size(); ++i) {
-    CATENA_ASSIGN_OR_RETURN(std::unique_ptr<nf_process::IsolatedNf> nf,
-                            add_nf(process, i, group[i], plugins[i], std::move(outputs[i])));
-    nf::Descriptor const& descriptor = nf->descriptor();
-    all[i].instance = std::make_unique<nf::Instance>(group[i].name, descriptor, std::move(nf), nf::OnUnsupported::kPass,
-                                                     !options.record_path.empty());
+    CATENA_ASSIGN_OR_RETURN(nfs.emplace_back(), add_nf(process, i, group[i], plugins[i], std::move(outputs[i])));
+  }
+  const nf::Sharding sharding = is_one ? nf::Sharding::kNone : strictest(nfs);
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    nfs[i]->set_sharding(sharding);
+    nf::Descriptor const& descriptor = nfs[i]->descriptor();
+    all[i].instance = std::make_unique<nf::Instance>(group[i].name, descriptor, std::move(nfs[i]),
+                                                     nf::OnUnsupported::kPass, !options.record_path.empty());
   }
   return all;
 }

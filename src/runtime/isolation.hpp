@@ -37,6 +37,11 @@ struct Isolated {
 Result<std::vector<Isolated>> make_isolated(std::span<const chain::NfConfig> group, chain::RunOptions const& options,
                                             nf::Registry const& registry, nf::NamedFiles const& collector);
 
+/// Null: the NF is in this process.
+inline nf_process::IsolatedNf* as_isolated(nf::Instance& instance) {
+  return dynamic_cast<nf_process::IsolatedNf*>(&instance.nf());
+}
+
 /// What the process makes its NFs from, but for the memory.
 nf_process::Setup setup_of(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session.hpp"
+#include "runtime/isolation.hpp"
 
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
-#include "nf_process/isolated_nf.hpp"
 #include "runtime/ends.hpp"
 
 #include <catena/core/text.hpp>
@@ -101,7 +101,7 @@ Status Session::place_nfs(nf::Registry const& registry, chain::RunOptions const&
 /// The NFs of the first shard from their configuration; those of the others from them.
 Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
   const nf::NamedFiles of_nfs;
-  const nf::Shard shard{0, config_.shards};
+  const nf::Shard shard = options.shard.value_or(nf::Shard{0, config_.shards});
   const nf::Ends ends = options.ends.value_or(chain::ends_of(config_.rx, config_.tx));
   std::vector<Entry> first;
   chain::Findings findings;
@@ -120,10 +120,28 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   }
   CATENA_RETURN_IF_ERROR(findings.status());
   CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
-  return make_sections(std::move(first), !options.eve_path.empty());
+  return make_sections(registry, options, std::move(first));
 }
 
-Status Session::make_sections(std::vector<Entry> first, bool with_alerts) {
+/// The NFs of shard `shard` of a section, whose first shard's are in `first`.
+Status Session::replicate(nf::Registry const& registry, chain::RunOptions const& options, std::span<const Entry> first,
+                          std::uint32_t shard, Section& section) {
+  std::vector<Entry>& nfs = section.shards[shard].nfs;
+  while (nfs.size() < first.size()) {
+    Entry const& next = first[nfs.size()];
+    if (next.config.isolation != chain::Isolation::kProcess) {
+      CATENA_ASSIGN_OR_RETURN(auto instance,
+                              chain::replicate(next.config, *next.instance, {shard, section.part.shards}));
+      nfs.push_back({next.config, std::move(instance)});
+      continue;
+    }
+    CATENA_RETURN_IF_ERROR(replicate_process(registry, options, first, nfs));
+  }
+  return absl::OkStatus();
+}
+
+Status Session::make_sections(nf::Registry const& registry, chain::RunOptions const& options,
+                              std::vector<Entry> first) {
   std::vector<nf::Instance*> instances;
   for (Entry const& entry : first) {
     instances.push_back(entry.instance.get());
@@ -132,21 +150,18 @@ Status Session::make_sections(std::vector<Entry> first, bool with_alerts) {
     Section& section = sections_.emplace_back();
     section.part = part;
     section.shards.resize(part.shards);
-    for (std::size_t nf = part.first; nf < part.end; ++nf) {
-      for (std::uint32_t shard = 1; shard < part.shards; ++shard) {
-        CATENA_ASSIGN_OR_RETURN(auto instance,
-                                chain::replicate(first[nf].config, *first[nf].instance, {shard, part.shards}));
-        section.shards[shard].nfs.push_back({first[nf].config, std::move(instance)});
-      }
-      section.shards[0].nfs.push_back(std::move(first[nf]));
+    const std::span<Entry> of_part(&first[part.first], part.end - part.first);
+    for (std::uint32_t shard = 1; shard < part.shards; ++shard) {
+      CATENA_RETURN_IF_ERROR(replicate(registry, options, of_part, shard, section));
     }
+    std::ranges::move(of_part, std::back_inserter(section.shards[0].nfs));
   }
   entries_.resize(first.size());
   for (Section& section : sections_) {
     for (Shard& shard : section.shards) {
       for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
         entries_[section.part.first + i].push_back(&shard.nfs[i]);
-        if (with_alerts) {
+        if (!options.eve_path.empty()) {
           keep_alerts(*shard.nfs[i].instance);
         }
       }
@@ -165,7 +180,7 @@ Status Session::make_pools(chain::RunOptions const& options) {
   if (shards > 1 && sections_.size() == 1) {
     bool by_packet = true;
     for_each_entry([&by_packet](std::size_t /*shard*/, Entry const& entry) {
-      by_packet = by_packet && entry.instance->nf().sharding() == nf::Sharding::kPacket;
+      by_packet = by_packet && entry.instance->descriptor().sharding == nf::Sharding::kPacket;
     });
     CATENA_ASSIGN_OR_RETURN(has_own_ends_, may_divide_ends(config_, options, by_packet, shards));
   }
@@ -203,7 +218,7 @@ Status Session::start_nfs(chain::RunOptions const& options) {
     }
     if (const Status status = persistent->start(context); !status.ok()) {
       // a process's errors have their position
-      first_error = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()) != nullptr
+      first_error = as_isolated(*entry.instance) != nullptr
                         ? status
                         : Status(status.code(), concat(entry.config.position, ": NF '", entry.config.name,
                                                        "': ", std::string(status.message())));
@@ -465,7 +480,7 @@ Result<std::vector<kernel::LaunchBounds>> Session::bounds_on(device::Device& dev
 /// Where each shard has all stages of its own: those of one beside each other, so that a worker has whole shards.
 void Session::group_by_shard() {
   const std::size_t shards = sources_.size();
-  const std::size_t nfs = config_.nfs.size();
+  const std::size_t nfs = (stages_.size() - 2 * shards) / shards;  // those of one process are one stage
   std::vector<std::unique_ptr<Stage>> grouped;
   for (std::size_t shard = 0; shard < shards; ++shard) {
     grouped.push_back(std::move(stages_[shard]));
@@ -567,9 +582,9 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   memory::UnitQueue& out = section.shards[shard].queues[number + 1];
   const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
-  if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&entry.instance->nf()); isolated != nullptr) {
+  if (auto* isolated = as_isolated(*entry.instance); isolated != nullptr) {
     if (isolated->number() == 0) {
-      add_process_stage(section, number, isolated->process(), lines);
+      add_process_stage(section, shard, number, isolated->process(), lines);
     }
     return absl::OkStatus();
   }

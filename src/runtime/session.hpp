@@ -104,7 +104,11 @@ class Session {
   Status make_nfs(nf::Registry const& registry, chain::RunOptions const& options);
   Status make_process(nf::Registry const& registry, chain::RunOptions const& options, nf::NamedFiles const& of_nfs,
                       std::vector<Entry>& first);
-  Status make_sections(std::vector<Entry> first, bool with_alerts);
+  Status make_sections(nf::Registry const& registry, chain::RunOptions const& options, std::vector<Entry> first);
+  static Status replicate(nf::Registry const& registry, chain::RunOptions const& options, std::span<const Entry> first,
+                          std::uint32_t shard, Section& section);
+  static Status replicate_process(nf::Registry const& registry, chain::RunOptions const& options,
+                                  std::span<const Entry> first, std::vector<Entry>& nfs);
   Status make_pools(chain::RunOptions const& options);
   /// Of a shard.
   memory::PacketPool& pool_of(std::size_t shard) const { return *pools_[shard % pools_.size()]; }
@@ -127,7 +131,8 @@ class Session {
   void add_rx(LineBook* lines);
   Status add_nf_stages(Section& section, LineBook* lines);
   Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);
-  void add_process_stage(Section& section, std::size_t first, nf_process::NfProcess& process, LineBook* lines);
+  void add_process_stage(Section& section, std::size_t shard, std::size_t first, nf_process::NfProcess& process,
+                         LineBook* lines);
   Division division_of(Section const& section) const;
   Splitter splitter_to(Section& section, LineBook* lines);
   Merger merger_of(Section& section, LineBook* lines);

@@ -15,6 +15,15 @@
 #include <vector>
 
 namespace catena::runtime {
+namespace {
+
+/// Whether what is said of the one can be said of the other: names of drop reasons are taken from the first.
+bool are_alike(nf::Descriptor const& one, nf::Descriptor const& other) {
+  return one.type == other.type && one.has_kernel == other.has_kernel &&
+         std::ranges::equal(one.drop_reasons, other.drop_reasons, {}, &nf::DropReason::name, &nf::DropReason::name);
+}
+
+}  // namespace
 
 bool Session::has_isolated_on_gpu() const {
   return std::any_of(entries_.begin(), entries_.end(), [](auto const& of_nf) { return is_elsewhere(*of_nf.front()); });
@@ -47,11 +56,39 @@ Status Session::make_process(nf::Registry const& registry, chain::RunOptions con
   return findings.status();
 }
 
+/// The next NFs of another shard, after those in `nfs`, which are of one process: another one with the same NFs.
+/// `first`: those of the first shard.
+Status Session::replicate_process(nf::Registry const& registry, chain::RunOptions const& options,
+                                  std::span<const Entry> first, std::vector<Entry>& nfs) {
+  std::vector<chain::NfConfig> configs;
+  nf_process::NfProcess const* process = nullptr;
+  for (Entry const& entry : first.subspan(nfs.size())) {
+    auto const* const isolated = as_isolated(*entry.instance);
+    if (isolated == nullptr || (process != nullptr && &isolated->process() != process)) {
+      break;
+    }
+    process = &isolated->process();
+    configs.push_back(entry.config);
+  }
+  const nf::NamedFiles same_as_the_first_ones;
+  CATENA_ASSIGN_OR_RETURN(std::vector<Isolated> made,
+                          make_isolated(configs, options, registry, same_as_the_first_ones));
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    nf::Instance const& one = *first[nfs.size()].instance;
+    if (!are_alike(one.descriptor(), made[i].instance->descriptor())) {
+      return absl::DataLossError(
+          concat(configs[i].position, ": NF '", one.name(), "' says that it is another one in another process"));
+    }
+    nfs.push_back({std::move(configs[i]), std::move(made[i].instance)});
+  }
+  return absl::OkStatus();
+}
+
 /// Tells processes what their NFs are to be made of.
 void Session::prepare_processes(chain::RunOptions const& options) {
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
-    auto* const isolated = dynamic_cast<nf_process::IsolatedNf*>(&first_of(nf).instance->nf());
-    if (isolated == nullptr || isolated->number() != 0) {
+    auto const* const first = as_isolated(*first_of(nf).instance);
+    if (first == nullptr || first->number() != 0) {
       continue;
     }
     std::vector<chain::NfConfig> group;
@@ -70,29 +107,33 @@ void Session::prepare_processes(chain::RunOptions const& options) {
     setup.sync = static_cast<std::uint8_t>(options.sync.mode);
     setup.pushdown = options.sync.pushdown;
     setup.methods = options.sync.methods;
-    isolated->prepare(std::move(setup));
+    const auto shards = static_cast<std::uint32_t>(entries_[nf].size());
+    for (std::uint32_t shard = 0; shard < shards; ++shard) {
+      setup.shard = {shard, shards};
+      as_isolated(*entries_[nf][shard]->instance)->prepare(setup);
+    }
   }
 }
 
-/// Of the NFs of a process, from number `first` of the section on. Such NFs are in one shard; the queues between those
-/// of one process have no units.
-void Session::add_process_stage(Section& section, std::size_t first, nf_process::NfProcess& process, LineBook* lines) {
-  Shard& shard = section.shards.front();
+/// Of the NFs of a process, from number `first` of the section on. The queues between them have no units.
+void Session::add_process_stage(Section& section, std::size_t number, std::size_t first, nf_process::NfProcess& process,
+                                LineBook* lines) {
+  Shard& shard = section.shards[number];
   const auto position = static_cast<std::uint32_t>(section.part.first + first);
   const std::size_t nfs = chain::group_of(config_, position).end - position;
   std::vector<nf::Instance*> instances;
   for (std::size_t i = 0; i < nfs; ++i) {
     instances.push_back(shard.nfs[first + i].instance.get());
   }
-  auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(0), shard.queues[first],
-                                              shard.queues[first + nfs],
+  auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(number),
+                                              shard.queues[first], shard.queues[first + nfs],
                                               std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
   for (std::size_t i = 0; sharing_ != nullptr && i < nfs; ++i) {
     if (is_elsewhere(shard.nfs[first + i])) {
       sharing_->add(number_in_sharing(position + i), stage->part_of(i));
     }
   }
-  add_host_stage(std::move(stage));
+  add_host_stage(std::move(stage), section.shards.size() > 1 ? concat("/", number) : std::string());
   shard.nfs[first].stage = stages_.back().get();
 }
 

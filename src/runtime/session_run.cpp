@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session at work, and what it says of itself. How it is made: session.cpp, session_processes.cpp.
 #include "chain/instances.hpp"
-#include "nf_process/isolated_nf.hpp"
 #include "runtime/caretaker.hpp"
 #include "runtime/counts.hpp"
 #include "runtime/ends.hpp"
+#include "runtime/isolation.hpp"
 #include "runtime/session.hpp"
 #include "runtime/workers.hpp"
 
@@ -244,6 +244,11 @@ std::vector<std::string> Session::start_report() const {
     for (std::string const& detail : entry.instance->nf().start_report()) {
       line += concat("\n           ", detail);
     }
+    for (std::size_t shard = 1; shard < entries.size(); ++shard) {
+      if (auto const* isolated = as_isolated(*entries[shard]->instance); isolated != nullptr) {
+        line += concat("\n           ", isolated->where(), " for shard ", shard);
+      }
+    }
     if (const std::string unseen = entry.instance->passes_unseen(); !unseen.empty()) {
       line += concat("\n           ", unseen);
     }
@@ -360,7 +365,7 @@ NfReport Session::report_of(std::size_t nf, metrics::Snapshot const& counts) con
       const std::vector<std::string> lines = entry->instance->nf().end_report();
       row.lines.insert(row.lines.end(), lines.begin(), lines.end());
     }
-    if (auto* isolated = dynamic_cast<nf_process::IsolatedNf*>(&first.instance->nf()); isolated != nullptr) {
+    if (auto* isolated = as_isolated(*first.instance); isolated != nullptr) {
       for (auto const& [reason, count] : isolated->process().refused_rules(isolated->number())) {
         row.refused_rules.push_back({reason, count});
       }

@@ -2,12 +2,16 @@
 #include "static_check/static_check.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/kernel/spec.hpp>
+#include <catena/packet/fields.hpp>
+#include <catena/packet/slot.hpp>
 
 #include "device/source.hpp"
 #include "device/subprocess.hpp"
 #include "program/program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <optional>
@@ -68,10 +72,61 @@ std::optional<Finding> fault_of(std::span<const device::SourceFile> files, Limit
   return std::nullopt;
 }
 
-bool is_define(std::string_view define) {
-  const std::size_t equals = define.find('=');
-  return define.starts_with("CATENA_") && equals != std::string_view::npos && is_plain_name(define.substr(0, equals)) &&
-         is_plain_name(define.substr(equals + 1));
+/// A macro of plans, and the numbers that it may be. What a kernel may touch is reckoned with them.
+struct PlanMacro {
+  std::string_view name;
+  std::uint64_t most;
+  std::uint64_t least = 0;
+  std::uint64_t multiple_of = 1;
+};
+constexpr std::uint64_t kMostLanes = 1024;
+constexpr std::uint64_t kMostSpillFactor = 4096;
+constexpr std::array kPlanMacros{
+    PlanMacro{"CATENA_SHARED", 1},
+    PlanMacro{"CATENA_READS", packet::kAllFields},
+    PlanMacro{"CATENA_WRITES", packet::kAllFields},
+    PlanMacro{"CATENA_IN_COLUMNS", packet::kAllFields},
+    PlanMacro{"CATENA_OUT_COLUMNS", packet::kAllFields},
+    PlanMacro{"CATENA_FRAMES", 2},
+    PlanMacro{"CATENA_HEADROOM", packet::kSlotBytes, 0, 16},
+    PlanMacro{"CATENA_TAILROOM", packet::kSlotBytes},
+    PlanMacro{"CATENA_LANES", kMostLanes, 1},
+    PlanMacro{"CATENA_AUX_BYTES", kernel::kMaxAuxBytes, 0, 4},
+    PlanMacro{"CATENA_RESULT_BYTES", kernel::kMaxResultBytes, 0, 4},
+    PlanMacro{"CATENA_SPILL_FACTOR", kMostSpillFactor},
+    PlanMacro{"CATENA_ANY_GROUPS", 1},
+};
+
+/// "4U", "7UL"; nothing for anything else, -4 among it.
+std::optional<std::uint64_t> plan_number(std::string_view text) {
+  const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));
+  const std::string_view suffix = text.substr(digits.size());
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool is_octal = digits.size() > 1 && digits.starts_with('0');
+  return error == std::errc() && !is_octal && (suffix.empty() || suffix == "U" || suffix == "UL") ? std::optional(value)
+                                                                                                  : std::nullopt;
+}
+
+/// What is wrong with the macros; empty: nothing.
+std::string fault_of_macros(std::span<const std::string> defines) {
+  std::set<std::string_view> names;
+  for (std::string_view const define : defines) {
+    const std::string_view name = define.substr(0, define.find('='));
+    const auto* const macro = std::ranges::find(kPlanMacros, name, &PlanMacro::name);
+    if (macro == kPlanMacros.end()) {
+      return concat("'", define, "' is no macro of a plan; write CATENA_NAME=NUMBER");
+    }
+    if (!names.insert(name).second) {
+      return concat("'", name, "' has two values; write it once");
+    }
+    const std::optional<std::uint64_t> value = plan_number(define.substr(std::min(name.size() + 1, define.size())));
+    if (!value || *value < macro->least || *value > macro->most || *value % macro->multiple_of != 0) {
+      return concat("'", define, "': a plan has a number from ", macro->least, " to ", macro->most,
+                    macro->multiple_of == 1 ? "" : concat(", a multiple of ", macro->multiple_of));
+    }
+  }
+  return {};
 }
 
 /// The next field of a line; the rest without it.
@@ -168,10 +223,8 @@ Result<Report> check_kernel(device::ProgramSource const& source, Limits const& l
     report.refused.push_back(*std::move(fault));
     return report;
   }
-  for (std::string const& define : source.defines) {
-    if (!is_define(define)) {
-      return absl::InvalidArgumentError(concat("'", define, "' is no macro of a plan; write CATENA_NAME=NUMBER"));
-    }
+  if (const std::string fault = fault_of_macros(source.defines); !fault.empty()) {
+    return absl::InvalidArgumentError(fault);
   }
   std::error_code error;
   if (!std::filesystem::exists(checker(), error)) {

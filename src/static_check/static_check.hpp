@@ -45,8 +45,8 @@ struct Limits {
 /// instantiate other templates, so each is checked before it is compiled. Of `source` the headers that with_sdk() added
 /// are trusted and nothing else: it is read by a program of its own with limits of time and memory, and a source with
 /// which that does not come to an end is refused (rule "no-end"). Thread rule: any.
-/// Errors: InvalidArgument if a macro is none that plans define; Unavailable if the program that checks is not
-/// installed, or no folder can be made for it.
+/// Errors: InvalidArgument if a macro is none that plans define, or no number that they have for it; Unavailable if the
+/// program that checks is not installed, or no folder can be made for it.
 Result<Report> check_kernel(device::ProgramSource const& source, Limits const& limits = {});
 
 }  // namespace catena::static_check

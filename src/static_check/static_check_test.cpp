@@ -152,12 +152,26 @@ TEST(StaticCheck, sources_of_hostile_size_and_nesting_are_refused_in_time) {
 }
 
 TEST(StaticCheck, defines_are_those_of_plans) {
-  for (const char* wrong : {"private=public", "CATENA_LANES", "CATENA_LANES=4U;int x"}) {
+  for (const char* wrong :
+       {"private=public", "CATENA_LANES", "CATENA_LANES=4U;int x", "CATENA_LANES=", "CATENA_LANES=0U",
+        "CATENA_LANES=group_size", "CATENA_LANES=2048U", "CATENA_RESULT_BYTES=-4", "CATENA_RESULT_BYTES=260U",
+        "CATENA_AUX_BYTES=2U", "CATENA_SHARED=2", "CATENA_ANY_GROUPS=shared_buffer_bytes",
+        "CATENA_READS=18446744073709551615UL", "CATENA_SPILL_FACTOR=99999999999999999999", "CATENA_LANES=010",
+        "CATENA_LANES=4ULU", "CATENA_OTHER=1U"}) {
     device::ProgramSource source = program::with_sdk({});
     source.files.insert(source.files.begin(), {"base.kernel.cpp", testing::kernel_with({})});
     source.defines = {wrong};
     EXPECT_EQ(check_kernel(source).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
+}
+
+TEST(StaticCheck, a_macro_has_one_value) {
+  device::ProgramSource source = program::with_sdk({});
+  source.files.insert(source.files.begin(), {"base.kernel.cpp", testing::kernel_with({})});
+  source.defines = testing::defines();
+  EXPECT_EQ(check_kernel(source).status(), absl::OkStatus());
+  source.defines.emplace_back("CATENA_LANES=4U");
+  EXPECT_EQ(check_kernel(source).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

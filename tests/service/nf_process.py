@@ -85,10 +85,11 @@ class NfProcessTest(unittest.TestCase):
             self.assertTrue(lines[-1], "".join(lines))
         return [int(each) for each in re.findall(r"process of (?:its own|group '\w+'), number (\d+)", "".join(lines))]
 
-    def assert_same(self, device, place, *words, how="process"):
+    def assert_same(self, device, place, *words, how="process", more=""):
         out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
         reference = self.run_chain(self.chain("none", NFS, tx=f"{{pcap: {expected}}}"))
-        report = self.run_chain(self.chain(how, NFS, tx=f"{{pcap: {out}}}", device=device, place=place), *words)
+        report = self.run_chain(self.chain(how, NFS, tx=f"{{pcap: {out}}}", device=device, place=place, more=more),
+                                *words)
         self.assertEqual(out.read_bytes(), expected.read_bytes())
         for nf, of in zip(report["nfs"], reference["nfs"]):
             self.assertEqual(nf["on"], "process")

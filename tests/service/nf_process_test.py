@@ -26,6 +26,41 @@ class NfProcesses(NfProcessTest):
     def test_the_cpu_gives_the_same_bytes_and_counts_in_other_processes(self):
         self.assert_same("none", "cpu")
 
+    def test_each_shard_has_processes_of_its_own(self):
+        for device, place in (("none", "cpu"), ("opencl", "gpu")):
+            self.assert_same(device, place, more="  shards: 3\n")
+        process = self.start(self.chain("process", NFS, rx="{generator: {rate: 1000}}", more="  shards: 3\n"))
+        # of all, what one process writes no other one does
+        self.assertEqual(len(set(self.pids(process))), 3 * len(NFS) - 2)
+        nfs = [NFS[0].replace("HOW", GROUP), NFS[1].replace("HOW", GROUP), NFS[3]]
+        process = self.start(self.chain("process", nfs, rx="{generator: {rate: 1000}}", more="  shards: 3\n"))
+        pids = self.pids(process)
+        self.assertEqual((len(pids), len(set(pids))), (9, 6))
+        report = self.run_chain(self.chain("process", nfs, rx="{generator: {count: 20000}}", more="  shards: 3\n"))
+        self.assertEqual([nf["in_packets"] for nf in report["nfs"]], [20_000] * 3)
+        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 20_000)
+
+    def test_so_do_groups_that_write_nothing(self):
+        out, expected = self.folder / "out.pcap", self.folder / "expected.pcap"
+        nfs = [NFS[0], NFS[1], NFS[3]]
+        self.run_chain(self.chain("none", nfs, tx=f"{{pcap: {expected}}}"))
+        report = self.run_chain(self.chain(GROUP, nfs, tx=f"{{pcap: {out}}}", device="opencl", place="gpu", more="  shards: 3\n"))
+        self.assertEqual(out.read_bytes(), expected.read_bytes())
+        self.assertEqual(len(report["shards"]), 3)
+
+    def test_limits_over_all_packets_are_divided(self):
+        routes = self.folder / "routes.txt"
+        routes.write_text("10.0.0.0/8 1\n")
+        config = f"{{routes: {routes}, ports: [{{port: 0, mac: 02:00:00:00:00:01, next_hop_mac: 02:00:00:00:00:02, address: 10.9.0.1/24}}], icmp_rate: 9}}"
+        nf = f"{{name: rt, type: router, on: cpu, isolation: HOW, config: {config}}}"
+        rx = "{generator: {count: 2000, packet: 64, flows: 100}}"
+        replies = []
+        for how, more in (("none", ""), ("process", ""), ("process", "  shards: 3\n")):
+            report = self.run_chain(self.chain(how, [nf], rx=rx, more=more))
+            replies.append(report["nfs"][0]["replies"])
+        self.assertGreater(replies[0], 0)
+        self.assertEqual(replies[1:], [replies[0]] * 2)
+
     def test_so_does_a_device_through_its_server(self):
         report = self.assert_same("opencl", "gpu")
         for nf in report["nfs"][:3]:
@@ -502,6 +537,73 @@ class VendorNf(NfProcessTest):
                 self.assertIn(message, answer["errors"][0]["message"], (command, nf))
                 self.assertEqual(answer["errors"][0]["line"], 9, (command, nf))
         self.assertFalse(self.loaded.exists())
+
+
+class VendorNfThatWrites(NfProcessTest):
+    """What a vendor's NF may have written, the chain file says."""
+
+    def setUp(self):
+        super().setUp()
+        shutil.copy(os.environ["CATENA_TALLY_NF"], self.folder / "tally.so")
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(receiver.close)
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(LIMIT_S)
+        self.receiver = receiver
+        self.wanted = {"file": "counts/../count.txt", "folder": "kept", "receiver": f"127.0.0.1:{receiver.getsockname()[1]}"}
+
+    def tally(self, writes, wanted):
+        of_config = ", ".join(f"{key}: '{value}'" for key, value in wanted.items())
+        return f"{{name: tally, plugin: tally.so, writes: [{writes}], config: {{{of_config}}}}}"
+
+    def listed(self, wanted):
+        return ", ".join(f"{{{key}: '{value}'}}" for key, value in wanted.items())
+
+    def test_it_writes_what_is_listed(self):
+        (self.folder / "counts").mkdir()
+        file = self.chain("", [self.tally(self.listed(self.wanted), self.wanted)])
+        self.command("check", file)
+        self.assertFalse((self.folder / "count.txt").exists(), "by a check")
+        packets = []
+        for _ in range(2):
+            report = self.run_chain(file)
+            self.assertEqual(report["nfs"][0]["process_refusals"], 0)
+            tally = report["nfs"][0]
+            seen = tally["in_packets"] - tally["unsupported_packets"] - tally["link_local_packets"]
+            packets.append(f"{seen}\n")
+            self.assertEqual(self.receiver.recv(100).decode(), packets[-1])
+        self.assertEqual((self.folder / "count.txt").read_text(), packets[-1])
+        self.assertEqual((self.folder / "kept" / "tally").read_text(), "".join(packets))
+
+    def test_it_is_refused_what_is_not(self):
+        (self.folder / "counts").mkdir()
+        for key in self.wanted:
+            listed = {other: value for other, value in self.wanted.items() if other != key}
+            for command in ("check", "run"):
+                file = self.chain("", [self.tally(self.listed(listed), self.wanted)])
+                answer = json.loads(self.command(command, "--json", file, status=1))
+                self.assertIn("`writes` of its entry", answer["errors"][0]["message"], (command, key))
+            self.assertEqual((self.folder / "count.txt").exists(), key != "file")
+
+    def test_what_is_listed_is_no_file_that_somebody_else_needs(self):
+        wanted = {"file": "chain.yaml"}
+        before = None
+        for command in ("check", "run"):
+            file = self.chain("", [self.tally(self.listed(wanted), wanted)])
+            before = file.read_bytes()
+            answer = json.loads(self.command(command, "--json", file, status=1))
+            self.assertIn("would be overwritten", answer["errors"][0]["message"], command)
+        self.assertEqual((self.folder / "chain.yaml").read_bytes(), before)
+
+    def test_what_is_wrong_with_the_list_is_said_at_its_place(self):
+        for writes, message in (("{receiver: nowhere}", "write HOST:PORT"),
+                                ("{file: a, folder: b}", "exactly one of file: FILE, folder: FOLDER, receiver: HOST:PORT"),
+                                ("{}", "exactly one of"), ("{pipe: a}", "unknown key 'pipe'"), ("a.txt", "must be a")):
+            answer = self.run_chain(self.chain("", [self.tally(writes, {})]), status=1)
+            self.assertIn(message, "\n".join(error["message"] for error in answer["errors"]), writes)
+            self.assertEqual(answer["errors"][0]["line"], 9)
+        nf = NFS[0].replace("isolation: HOW", "writes: [{file: a}]")
+        self.assertIn("is for a plugin", self.run_chain(self.chain("", [nf]), status=1)["errors"][0]["message"])
 
 
 class InService(ServiceTest):

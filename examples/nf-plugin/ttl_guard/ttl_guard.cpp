@@ -84,6 +84,7 @@ catena::nf::Descriptor const& catena_nf_ttl_guard() {
       .aux_bytes = 0,
       .result_bytes = sizeof(ttl_guard::TtlGuardResult),
       .has_kernel = true,
+      .sharding = catena::nf::Sharding::kPacket,
       .create = &ttl_guard::TtlGuard::create,
   };
   return kDescriptor;

@@ -226,13 +226,7 @@ class Context {
         local_(local),
         params_(params),
         first_row_(group * (group_size() / CATENA_LANES)),
-        row_(first_row_ + local_id() / CATENA_LANES) {
-    if constexpr (CATENA_SHARED != 0) {
-      const LaunchHeader* head = reinterpret_cast<const LaunchHeader*>(batch);
-      params_.count = head->processed;
-      params_.padded = padded_rows(head->rows);
-    }
-  }
+        row_(first_row_ + local_id() / CATENA_LANES) {}
   Context(Context const& other, u32 row)
       : batch_(other.batch_),
         out_(other.out_),
@@ -282,15 +276,18 @@ struct KernelEntry {
                          u32 group) {
     return Context(batch, out, state, spill, shared, local, params, group);
   }
+  /// What comes before the first group. False where the launch says of itself what its buffers do not hold: it does
+  /// nothing then, but for a report of a fault where there is room for one.
+  static bool prepare(const u8* batch, u8* out, LaunchParams& params, LaunchSizes const& sizes);
   /// Work-groups that the packets need.
-  static u32 groups(u8* batch, LaunchParams const& params) {
-    u32 packets = params.count;
-    if constexpr (CATENA_SHARED != 0) {
-      packets = reinterpret_cast<const LaunchHeader*>(batch)->processed;
-    }
+  static u32 groups(LaunchParams const& params) {
     const u32 packets_per_group = group_size() / CATENA_LANES;
-    return (packets + packets_per_group - 1) / packets_per_group;
+    return (params.count + packets_per_group - 1) / packets_per_group;
   }
+
+ private:
+  static constexpr u32 kAligned = 16;
+  static bool fits(LaunchParams const& params, LaunchSizes const& sizes);
 };
 
 /// One packet of the batch. Must not outlive the Context that it came from.
@@ -342,7 +339,8 @@ class PacketView {
     constexpr u32 kBytes = packet::field_size(Field);
     if constexpr (Field >= packet::kMetaVerdict) {
       using Value = typename detail::FieldValue<kBytes>::type;
-      column<Value>(ctx_->out_, out_column(kPrefix)).set(row_, value);
+      constexpr bool kHasColumn = kPrefix != packet::kNoColumn;
+      column<Value>(ctx_->out_, kHasColumn ? out_column(kPrefix) : 0, kHasColumn).set(row_, value);
     } else {
       if constexpr (kPrefix != packet::kNoColumn) {
         column<detail::ColumnEntry<kBytes>>(ctx_->out_, out_column(kPrefix)).set(row_, detail::to_entry<kBytes>(value));
@@ -413,14 +411,15 @@ class PacketView {
       begin = static_cast<u64>(where.begin) * CATENA_SPILL_FACTOR;
       length = static_cast<u64>(where.length) * CATENA_SPILL_FACTOR;
     }
-    const bool inside =
-        !detail::kChecked || (begin <= ctx_->params_.spill_bytes && length <= ctx_->params_.spill_bytes - begin);
+    const bool inside = !detail::kChecked || (begin % alignof(T) == 0 && begin <= ctx_->params_.spill_bytes &&
+                                              length <= ctx_->params_.spill_bytes - begin);
     return {reinterpret_cast<T*>(ctx_->spill_ + (inside ? begin : 0)), inside ? length / sizeof(T) : 0, kAddressSpill,
             ctx_->sink()};
   }
 
  private:
   friend class Context;
+  friend struct KernelEntry;
   PacketView(Context const& context, u32 row) : ctx_(&context), row_(row) {}
 
   static constexpr u32 kOutHeader = sizeof(FaultReport);
@@ -437,10 +436,16 @@ class PacketView {
   }
   u64 result_offset() const { return out_column(kOutBytes); }
   template <typename T>
-  IsoPtr<T> column(u8* buffer, u64 offset) const {
-    return {reinterpret_cast<T*>(buffer + offset), ctx_->params_.padded, kAddressColumns, ctx_->sink()};
+  IsoPtr<T> column(u8* buffer, u64 offset, bool is_there = true) const {
+    return {reinterpret_cast<T*>(buffer + offset), is_there ? ctx_->params_.padded : 0, kAddressColumns, ctx_->sink()};
   }
-  Extent extent() const { return column<Extent>(ctx_->batch_, extent_offset())[row_]; }
+  Extent extent() const {
+    if constexpr (CATENA_FRAMES == 0) {
+      return {};  // there are none
+    } else {
+      return column<Extent>(ctx_->batch_, extent_offset())[row_];
+    }
+  }
   Bytes bytes() const {
     if constexpr (CATENA_SHARED != 0) {
       // head- and tailroom end with the slot: after other NFs that made it longer a packet may have less than it asks
@@ -478,7 +483,7 @@ class PacketView {
   };
   /// The packet's slot number; one after the last for a row or number that is none.
   u32 slot() const {
-    if (detail::kChecked && row_ >= ctx_->params_.padded) {
+    if (CATENA_SHARED == 0 || (detail::kChecked && row_ >= ctx_->params_.padded)) {
       return ctx_->params_.slots;
     }
     const u32 slot = reinterpret_cast<const u32*>(ctx_->batch_ + extent_offset())[row_];
@@ -486,7 +491,7 @@ class PacketView {
   }
   IsoPtr<u8> slot_bytes() const {
     const u32 number = slot();
-    const bool inside = !detail::kChecked || number < ctx_->params_.slots;
+    const bool inside = CATENA_SHARED != 0 && (!detail::kChecked || number < ctx_->params_.slots);
     return {ctx_->shared_ + (inside ? static_cast<u64>(number) * packet::kSlotBytes : 0),
             inside ? packet::kSlotBytes : 0U, kAddressFrames, ctx_->sink()};
   }
@@ -499,7 +504,7 @@ class PacketView {
     } else {
       constexpr u32 kArray = shared_meta_prefix(Field);
       return IsoPtr<Value>(reinterpret_cast<Value*>(ctx_->shared_ + static_cast<u64>(ctx_->params_.slots) * kArray),
-                           ctx_->params_.slots, kAddressColumns, ctx_->sink())[slot()];
+                           CATENA_SHARED != 0 ? ctx_->params_.slots : 0, kAddressColumns, ctx_->sink())[slot()];
     }
   }
   Body body() const {
@@ -525,5 +530,39 @@ class PacketView {
 };
 
 inline PacketView Context::packet() const& { return {*this, row_}; }
+
+inline bool KernelEntry::prepare(const u8* batch, u8* out, LaunchParams& params, LaunchSizes const& sizes) {
+  bool is_sound = true;
+  if constexpr (CATENA_SHARED != 0) {
+    is_sound = !detail::kChecked || sizes.batch >= sizeof(LaunchHeader);
+    const LaunchHeader head = is_sound ? *reinterpret_cast<const LaunchHeader*>(batch) : LaunchHeader{};
+    params.count = head.processed;
+    params.padded = padded_rows(head.rows);
+  }
+  if (!detail::kChecked || (is_sound && fits(params, sizes))) {
+    return true;
+  }
+  if (global_id() == 0 && params.out_offset % kAligned == 0 &&
+      lies_in(params.out_offset, sizeof(FaultReport), sizes.out)) {
+    atomic_add(&reinterpret_cast<FaultReport*>(out + params.out_offset)->count, 1);
+  }
+  return false;
+}
+
+/// Sums and products of numbers of 32 bits; numbers of 64 bits are only compared.
+inline bool KernelEntry::fits(LaunchParams const& params, LaunchSizes const& sizes) {
+  constexpr u64 kPlace = CATENA_SHARED != 0 ? sizeof(u32) : CATENA_FRAMES != 0 ? sizeof(Extent) : 0;
+  constexpr u64 kRow = u64{PacketView::kInBytes} + CATENA_AUX_BYTES + kPlace;
+  constexpr u64 kOutRow = u64{PacketView::kOutBytes} + CATENA_RESULT_BYTES + 1;
+  const u64 padded = params.padded;
+  const bool is_aligned = (params.batch_offset | params.out_offset | params.spill_row_bytes | padded) % kAligned == 0;
+  const bool has_rows = lies_in(params.batch_offset, padded * kRow, sizes.batch) &&
+                        lies_in(params.out_offset, PacketView::kOutHeader + padded * kOutRow, sizes.out);
+  const bool has_frames = CATENA_SHARED != 0 || (has_rows && lies_in(params.frames_offset, params.frames_bytes,
+                                                                     sizes.batch - params.batch_offset));
+  const bool has_slots = params.slots == 0 || shared_buffer_bytes(params.slots) <= sizes.shared;
+  return is_aligned && has_rows && has_frames && has_slots && params.state_bytes <= sizes.state &&
+         params.spill_bytes <= sizes.spill && params.local_bytes <= sizes.local && group_size() % CATENA_LANES == 0;
+}
 
 }  // namespace catena::kernel

@@ -42,11 +42,15 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__ffs(static_cast<i32
 
 #define CATENA_KERNEL_ENTRY(name)                                                                            \
   extern "C" __global__ void name(catena::u8* batch, catena::u8* out, catena::u8* state, catena::u8* spill,  \
-                                  catena::u8* shared, catena::kernel::LaunchParams params) {                 \
+                                  catena::u8* shared, catena::kernel::LaunchParams params,                   \
+                                  catena::kernel::LaunchSizes sizes) {                                       \
     extern __shared__ __align__(16) catena::u8 catena_local_memory[];                                        \
+    if (!catena::kernel::KernelEntry::prepare(batch, out, params, sizes)) {                                  \
+      return;                                                                                                \
+    }                                                                                                        \
     CATENA_FOR_GROUPS(name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared,     \
                                                                        catena_local_memory, params, group)), \
-                      batch, params)                                                                         \
+                      params)                                                                                \
   }
 
 #elif defined(__OPENCL_CPP_VERSION__)
@@ -79,10 +83,13 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value))
 #define CATENA_KERNEL_ENTRY(name)                                                                                      \
   __kernel void name(__global catena::u8* batch, __global catena::u8* out, __global catena::u8* state,                 \
                      __global catena::u8* spill, __global catena::u8* shared, catena::kernel::LaunchParams params,     \
-                     __local catena::u8* local_memory) {                                                               \
+                     catena::kernel::LaunchSizes sizes, __local catena::u8* local_memory) {                            \
+    if (!catena::kernel::KernelEntry::prepare(batch, out, params, sizes)) {                                            \
+      return;                                                                                                          \
+    }                                                                                                                  \
     CATENA_FOR_GROUPS(name##_body(catena::kernel::KernelEntry::context(batch, out, state, spill, shared, local_memory, \
                                                                        params, group)),                                \
-                      batch, params)                                                                                   \
+                      params)                                                                                          \
   }
 
 #else
@@ -92,14 +99,14 @@ inline u32 lowest_bit(u32 value) { return static_cast<u32>(__builtin_ctz(value))
 // What a work-group does: the packets of one group; with CATENA_ANY_GROUPS, where a launch may have fewer groups than
 // its packets need, those of every group_count()th from its own on. All its work-items go through as many rounds.
 #if CATENA_ANY_GROUPS
-#define CATENA_FOR_GROUPS(body, batch, params)                                          \
-  const catena::u32 catena_groups = catena::kernel::KernelEntry::groups(batch, params); \
-  for (catena::u32 group = catena::kernel::group_id(); group < catena_groups;           \
-       group += catena::kernel::group_count(), catena::kernel::barrier_all()) {         \
-    body;                                                                               \
+#define CATENA_FOR_GROUPS(body, params)                                          \
+  const catena::u32 catena_groups = catena::kernel::KernelEntry::groups(params); \
+  for (catena::u32 group = catena::kernel::group_id(); group < catena_groups;    \
+       group += catena::kernel::group_count(), catena::kernel::barrier_all()) {  \
+    body;                                                                        \
   }
 #else
-#define CATENA_FOR_GROUPS(body, batch, params)          \
+#define CATENA_FOR_GROUPS(body, params)                 \
   const catena::u32 group = catena::kernel::group_id(); \
   body;
 #endif

@@ -22,4 +22,19 @@ struct LaunchParams {
 };
 static_assert(sizeof(LaunchParams) == 72);
 
+/// Bytes of the buffers of a launch and of its local memory, by value. The device layer fills them in: nothing that the
+/// params say is believed beyond them. The same struct on host and device.
+struct LaunchSizes {
+  u64 batch;
+  u64 out;
+  u64 state;
+  u64 spill;
+  u64 shared;
+  u64 local;
+};
+static_assert(sizeof(LaunchSizes) == 48);
+
+/// Whether `bytes` bytes from `offset` on lie in a buffer of `size` bytes.
+constexpr bool lies_in(u64 offset, u64 bytes, u64 size) { return offset <= size && bytes <= size - offset; }
+
 }  // namespace catena::kernel

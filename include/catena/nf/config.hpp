@@ -32,6 +32,8 @@ struct Ends {
 struct Shard {
   std::uint32_t index = 0;
   std::uint32_t count = 1;
+  /// Each is in another process, made from its configuration: they share nothing, limits are divided.
+  bool is_alone = false;
 
   /// This one's part of `limit`: the parts add up to it, but that none is 0.
   std::uint64_t part_of(std::uint64_t limit) const {

@@ -139,13 +139,11 @@ class Nf {
   /// change.
   virtual double grows_by() const { return 0; }
 
-  /// How the packets of one such NF may be divided among several with the same configuration. Must not change.
-  virtual Sharding sharding() const { return Sharding::kNone; }
   /// Of an NF that was made for shard 0 (Config::shard()): one for shard `shard`, which shares with it what does not
   /// change. Null: it is made from its configuration, as the first was. Asked before packets come. This NF lives as
   /// long as the other. Errors: as the descriptor's create().
   virtual Result<std::unique_ptr<Nf>> replicate(std::uint32_t shard) const;
-  /// Of an NF with Sharding::kOwn, which outlives it; else null.
+  /// Where the descriptor says Sharding::kOwn, of an NF that outlives it; else null.
   virtual std::unique_ptr<Divider> divider() const { return nullptr; }
 
   /// A packet that is not this NF's to decide, for an NF whose descriptor says `takes_unsupported`: it may drop or
@@ -219,6 +217,8 @@ struct Descriptor {
   std::uint32_t aux_bytes = 0;
   std::uint32_t result_bytes = 0;
   bool has_kernel = false;
+  /// How the packets of one such NF may be divided among several with the same configuration.
+  Sharding sharding = Sharding::kNone;
   /// Reads `config` (and calls config.finish()). Errors carry the position in the file they are about.
   Result<std::unique_ptr<Nf>> (*create)(Config& config) = nullptr;
   /// Asks `config` for all that the NF writes (Config::output_path(), output_folder(), receiver()), as create() does,

@@ -3,6 +3,7 @@
 
 #include <catena/core/text.hpp>
 
+#include "device/backend.hpp"
 #include "device/binary.hpp"
 #include "device/cuda/memory.hpp"
 
@@ -161,8 +162,9 @@ Status CudaKernel::check_launch(LaunchShape const& shape, std::span<const Kernel
 }
 
 Status CudaKernel::enqueue(CUstream stream, LaunchShape const& shape, std::span<const KernelArgument> arguments) const {
-  CATENA_RETURN_IF_ERROR(check_launch(shape, arguments));
-  Parameters parameters(arguments);
+  const SizedArguments sized(arguments, shape);
+  CATENA_RETURN_IF_ERROR(check_launch(shape, sized.get()));
+  Parameters parameters(sized.get());
   CATENA_CUDA_TRY_ON(*device_, cuLaunchKernel(function_, shape.groups, 1, 1, shape.group_size, 1, 1, shape.local_bytes,
                                               stream, parameters.data(), nullptr));
   return absl::OkStatus();
@@ -170,8 +172,9 @@ Status CudaKernel::enqueue(CUstream stream, LaunchShape const& shape, std::span<
 
 Result<CUgraphNode> CudaKernel::add_to(CUgraph graph, CUgraphNode previous, LaunchShape const& shape,
                                        std::span<const KernelArgument> arguments) const {
-  CATENA_RETURN_IF_ERROR(check_launch(shape, arguments));
-  Parameters parameters(arguments);
+  const SizedArguments sized(arguments, shape);
+  CATENA_RETURN_IF_ERROR(check_launch(shape, sized.get()));
+  Parameters parameters(sized.get());
   CUDA_KERNEL_NODE_PARAMS call{};
   call.func = function_;
   call.gridDimX = shape.groups;

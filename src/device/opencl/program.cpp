@@ -162,8 +162,9 @@ Status OpenClKernel::check(LaunchShape const& shape, std::span<const KernelArgum
   return absl::OkStatus();
 }
 
-Status OpenClKernel::enqueue(cl_command_queue queue, LaunchShape const& shape,
-                             std::span<const KernelArgument> arguments) {
+Status OpenClKernel::enqueue(cl_command_queue queue, LaunchShape const& shape, std::span<const KernelArgument> given) {
+  const SizedArguments sized(given, shape);
+  const std::span<const KernelArgument> arguments = sized.get();
   CATENA_RETURN_IF_ERROR(check(shape, arguments));
   const std::scoped_lock lock(mutex_);
   for (std::size_t i = 0; i < arguments.size(); ++i) {

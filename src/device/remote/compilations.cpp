@@ -26,18 +26,19 @@ std::string whole_text(ProgramSource const& source) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Binary>> Compilations::compile(ProgramSource const& source) {
+Result<Compiled> Compilations::compile(ProgramSource const& source) {
   std::string text = whole_text(source);
-  if (auto known = find(text); known != nullptr) {
-    return known;
+  if (std::optional<Compiled> known = find(text)) {
+    return *std::move(known);
   }
+  Compiled compiled;
   if (judge_ != nullptr) {
-    CATENA_RETURN_IF_ERROR(judge_(source));
+    CATENA_ASSIGN_OR_RETURN(compiled.form, judge_(source));
   }
-  CATENA_ASSIGN_OR_RETURN(Binary compiled, compile_now(source));
-  auto binary = std::make_shared<const Binary>(std::move(compiled));
-  keep(std::move(text), binary);
-  return binary;
+  CATENA_ASSIGN_OR_RETURN(Binary binary, compile_now(source));
+  compiled.binary = std::make_shared<const Binary>(std::move(binary));
+  keep(std::move(text), compiled);
+  return compiled;
 }
 
 Result<Binary> Compilations::compile_now(ProgramSource const& source) {
@@ -52,19 +53,19 @@ Result<Binary> Compilations::compile_now(ProgramSource const& source) {
   return binary;
 }
 
-std::shared_ptr<const Binary> Compilations::find(std::string const& source) {
+std::optional<Compiled> Compilations::find(std::string const& source) {
   const std::scoped_lock lock(mutex_);
   const auto found = std::ranges::find(known_, source, &Known::source);
   if (found == known_.end()) {
-    return nullptr;
+    return std::nullopt;
   }
   known_.splice(known_.begin(), known_, found);
-  return found->binary;
+  return found->compiled;
 }
 
-void Compilations::keep(std::string source, std::shared_ptr<const Binary> binary) {
+void Compilations::keep(std::string source, Compiled compiled) {
   const std::scoped_lock lock(mutex_);
-  known_.push_front({std::move(source), std::move(binary)});
+  known_.push_front({std::move(source), std::move(compiled)});
   bytes_ += known_.front().bytes();
   while (bytes_ > kMaxBytes) {
     bytes_ -= known_.back().bytes();

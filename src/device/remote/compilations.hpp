@@ -15,8 +15,14 @@
 
 namespace catena::device::remote {
 
-/// Whether what a stranger sent may be compiled: an error says where it does what no kernel may. Any thread.
-using SourceJudge = std::function<Status(ProgramSource const&)>;
+/// How the kernels of what a stranger sent are launched; an error says where it does what no kernel may. Any thread.
+using SourceJudge = std::function<Result<LaunchForm>(ProgramSource const&)>;
+
+/// What may be loaded for a stranger.
+struct Compiled {
+  std::shared_ptr<const Binary> binary;
+  std::optional<LaunchForm> form;  ///< none: of no judge
+};
 
 /// Keeps what was compiled for strangers longer than a server lives. Any thread.
 class BinaryStore {
@@ -40,19 +46,19 @@ class Compilations {
       : device_(&device), judge_(std::move(judge)), store_(store) {}
 
   /// Errors: those of the judge; as Device::compile().
-  Result<std::shared_ptr<const Binary>> compile(ProgramSource const& source);
+  Result<Compiled> compile(ProgramSource const& source);
 
  private:
   /// Together, of sources and binaries; the oldest are forgotten.
   static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
   struct Known {
     std::string source;  ///< all of it: a hash could be forged
-    std::shared_ptr<const Binary> binary;
-    std::size_t bytes() const { return source.size() + binary->size(); }
+    Compiled compiled;
+    std::size_t bytes() const { return source.size() + compiled.binary->size(); }
   };
-  std::shared_ptr<const Binary> find(std::string const& source);
+  std::optional<Compiled> find(std::string const& source);
   Result<Binary> compile_now(ProgramSource const& source);
-  void keep(std::string source, std::shared_ptr<const Binary> binary);
+  void keep(std::string source, Compiled compiled);
 
   Device* device_;
   SourceJudge judge_;

@@ -12,10 +12,12 @@ namespace {
 /// All that decides whether a device takes a launch, but for the values.
 std::vector<std::uint32_t> signature(LaunchShape const& shape, std::span<const KernelArgument> arguments) {
   constexpr std::uint32_t kBuffer = std::numeric_limits<std::uint32_t>::max();
+  constexpr std::uint32_t kSizes = kBuffer - 1;
   std::vector<std::uint32_t> words{shape.group_size, shape.local_bytes};
   for (KernelArgument const& argument : arguments) {
     const auto* bytes = std::get_if<std::span<const std::byte>>(&argument);
-    words.push_back(bytes == nullptr ? kBuffer : static_cast<std::uint32_t>(bytes->size()));
+    const std::uint32_t other = std::holds_alternative<BufferSizes>(argument) ? kSizes : kBuffer;
+    words.push_back(bytes == nullptr ? other : static_cast<std::uint32_t>(bytes->size()));
   }
   return words;
 }
@@ -61,8 +63,12 @@ Result<Writer> RemoteKernel::launch_body(LaunchShape const& shape, std::span<con
   body.put(static_cast<std::uint32_t>(arguments.size()));
   for (KernelArgument const& argument : arguments) {
     if (const auto* buffer = std::get_if<Buffer*>(&argument); buffer != nullptr) {
-      body.put(std::uint32_t{0});
+      body.put(ArgumentKind::kBuffer);
       body.put(*buffer == nullptr ? 0U : static_cast<RemoteBuffer*>(*buffer)->number());
+      continue;
+    }
+    if (std::holds_alternative<BufferSizes>(argument)) {
+      body.put(ArgumentKind::kSizes);
       continue;
     }
     const auto bytes = std::get<std::span<const std::byte>>(argument);
@@ -70,7 +76,7 @@ Result<Writer> RemoteKernel::launch_body(LaunchShape const& shape, std::span<con
       return absl::InvalidArgumentError(
           concat("launch: kernel '", name_, "': an argument of ", bytes.size(), " bytes; at most ", kMaxArgumentBytes));
     }
-    body.put(std::uint32_t{1}).put_bytes(bytes);
+    body.put(ArgumentKind::kBytes).put_bytes(bytes);
   }
   if (sizeof(CommandHeader) + body.bytes().size() > kMaxCommandBytes) {
     return absl::InvalidArgumentError(concat("launch: kernel '", name_, "': its arguments are ", body.bytes().size(),

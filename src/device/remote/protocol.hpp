@@ -15,7 +15,7 @@
 /// length is checked. The client believes the server, which owns the device.
 namespace catena::device::remote {
 
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 
 /// Over the socket. Each is one frame [FrameHeader][body]; the answer is a frame too, and its body begins with a
 /// Status (see message.hpp).
@@ -33,6 +33,13 @@ enum class Call : std::uint32_t {
   kCompile,              ///< source -> binary
   kLoad,                 ///< binary -> program
   kKernel,               ///< program, name -> kernel
+};
+
+/// What is behind it in a launch.
+enum class ArgumentKind : std::uint32_t {
+  kBuffer,  ///< number (0: a null pointer)
+  kBytes,   ///< by value
+  kSizes,   ///< nothing: see BufferSizes
 };
 
 /// What kFree frees.

@@ -347,10 +347,10 @@ Status Session::start_compiling(Frame frame) {
         return Writer().put_bytes(**binary);
       };
     }
-    auto binary = std::make_shared<Result<std::shared_ptr<const Binary>>>(compilations->compile(source));
-    return [this, binary]() -> Result<Writer> {
-      CATENA_RETURN_IF_ERROR(binary->status());
-      return remember(**binary);
+    auto compiled = std::make_shared<Result<Compiled>>(compilations->compile(source));
+    return [this, compiled]() -> Result<Writer> {
+      CATENA_RETURN_IF_ERROR(compiled->status());
+      return remember(**compiled);
     };
   };
   slow_call_ = SlowCall{frame.call, std::async(std::launch::async, std::move(work))};
@@ -358,38 +358,47 @@ Status Session::start_compiling(Frame frame) {
 }
 
 /// Answers with what was compiled for a stranger, who may load it from now on.
-Writer Session::remember(std::shared_ptr<const Binary> binary) {
+Writer Session::remember(Compiled compiled) {
   Writer answer;
-  answer.put_bytes(*binary);
-  compiled_.push_back(std::move(binary));
+  answer.put_bytes(*compiled.binary);
+  compiled_.push_back(std::move(compiled));
   if (constexpr std::size_t kMost = 64; compiled_.size() > kMost) {
     compiled_.pop_front();
   }
   return answer;
 }
 
-/// Whether the client may load it.
-bool Session::is_lawful(std::span<const std::byte> binary) const {
-  return compilations_ == nullptr || std::ranges::any_of(compiled_, [binary](auto const& compiled) {
-           return std::ranges::equal(*compiled, binary);
-         });
+/// How the client launches its kernels, if it may load it; none: as it likes.
+Result<std::optional<LaunchForm>> Session::form_of(std::span<const std::byte> binary) const {
+  if (compilations_ == nullptr) {
+    return std::optional<LaunchForm>();
+  }
+  const auto found = std::ranges::find_if(
+      compiled_, [binary](Compiled const& compiled) { return std::ranges::equal(*compiled.binary, binary); });
+  if (found == compiled_.end()) {
+    return absl::PermissionDeniedError("a program that this server has not compiled");
+  }
+  return found->form;
 }
 
 Status Session::start_loading(Frame frame) {
   if (const Status status = check_room(programs_, "programs"); !status.ok()) {
     return send_answer(frame.call, status, -1);
   }
-  if (Reader body(frame.body); !is_lawful(body.take_bytes())) {
-    return send_answer(frame.call, absl::PermissionDeniedError("a program that this server has not compiled"), -1);
+  Reader whole(frame.body);
+  const Result<std::optional<LaunchForm>> form = form_of(whole.take_bytes());
+  if (!form.ok()) {
+    return send_answer(frame.call, form.status(), -1);
   }
   const std::uint32_t call = frame.call;
   auto shared = std::make_shared<Frame>(std::move(frame));
-  auto work = [this, device = device_, shared]() -> std::function<Result<Writer>()> {
+  auto work = [this, device = device_, form = *form, shared]() -> std::function<Result<Writer>()> {
     Reader body(shared->body);
     auto program = std::make_shared<Result<std::unique_ptr<Program>>>(device->load(body.take_bytes()));
-    return [this, program]() -> Result<Writer> {
+    return [this, form, program]() -> Result<Writer> {
       CATENA_RETURN_IF_ERROR(program->status());
       auto loaded = std::make_shared<Loaded>();
+      loaded->form = form;
       loaded->program = *std::move(*program);
       const std::uint32_t number = next_number();
       programs_.emplace(number, std::move(loaded));
@@ -422,7 +431,7 @@ Result<Writer> Session::find_kernel(Reader& body) {
   CATENA_RETURN_IF_ERROR(check_room(kernels_, "kernels"));
   CATENA_ASSIGN_OR_RETURN(Kernel* const kernel, (*loaded)->program->kernel(name));
   const std::uint32_t number = next_number();
-  kernels_.emplace(number, KnownKernel{kernel, program, name});
+  kernels_.emplace(number, KnownKernel{kernel, program, name, (*loaded)->form});
   (*loaded)->kernels.emplace(name, number);
   return Writer().put(number);
 }

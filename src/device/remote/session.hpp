@@ -78,12 +78,14 @@ class Session {
   };
   struct Loaded {
     std::unique_ptr<Program> program;
+    std::optional<LaunchForm> form;  ///< of its kernels; none: the client is trusted
     std::map<std::string, std::uint32_t, std::less<>> kernels;
   };
   struct KnownKernel {
     Kernel* kernel;
     std::uint32_t program;
     std::string name;
+    std::optional<LaunchForm> form;
   };
   struct ReadyLaunch {
     KnownKernel const* kernel;
@@ -150,8 +152,8 @@ class Session {
   Result<Writer> divide(Reader& body);
   Status start_compiling(Frame frame);
   Status start_loading(Frame frame);
-  Writer remember(std::shared_ptr<const Binary> binary);
-  bool is_lawful(std::span<const std::byte> binary) const;
+  Writer remember(Compiled compiled);
+  Result<std::optional<LaunchForm>> form_of(std::span<const std::byte> binary) const;
   Status finish_slow_call();
   Result<Writer> find_kernel(Reader& body);
   Status free(Reader& body);
@@ -212,7 +214,7 @@ class Session {
   BlackBox::Client* box_;
   Compilations* compilations_;
   Turns* turns_;
-  std::deque<std::shared_ptr<const Binary>> compiled_;  ///< for this client, which may load them
+  std::deque<Compiled> compiled_;  ///< for this client, which may load them
   FrameReader reader_;
   Mapping page_;
   Fd bell_;

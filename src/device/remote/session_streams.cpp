@@ -2,6 +2,8 @@
 // The commands of a client's streams, and what it is told of them.
 #include "device/remote/session.hpp"
 
+#include "device/backend.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <algorithm>
@@ -297,7 +299,12 @@ Result<Session::ReadyLaunch> Session::read_launch(Reader& body) {
   }
   launch.uses.push_back(programs_.at(launch.kernel->program));
   for (auto count = body.take<std::uint32_t>(); count > 0 && body.ok(); --count) {
-    if (body.take<std::uint32_t>() != 0) {
+    const auto kind = body.take<ArgumentKind>();
+    if (kind == ArgumentKind::kSizes) {
+      launch.arguments.emplace_back(BufferSizes{});
+      continue;
+    }
+    if (kind != ArgumentKind::kBuffer) {
       launch.arguments.emplace_back(body.take_bytes());
       continue;
     }
@@ -315,6 +322,9 @@ Result<Session::ReadyLaunch> Session::read_launch(Reader& body) {
   }
   if (!body.ok()) {
     return malformed();
+  }
+  if (launch.kernel->form) {
+    CATENA_RETURN_IF_ERROR(check_form(*launch.kernel->form, launch.arguments));
   }
   return launch;
 }
