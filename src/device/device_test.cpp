@@ -87,6 +87,16 @@ KERNEL void unpack(GLOBAL unsigned* out, Values values, GLOBAL unsigned* nothing
     out[5] = nothing == 0 ? 1u : 0u;
   }
 }
+
+struct Sizes {
+  U64 of[4];
+};
+
+KERNEL void sizes(GLOBAL U64* out, GLOBAL unsigned* nothing, unsigned value, GLOBAL unsigned* other, Sizes sizes) {
+  if (INDEX < 4) {
+    out[INDEX] += sizes.of[INDEX] + value;
+  }
+}
 )";
 
 struct Values {
@@ -550,6 +560,22 @@ TEST_P(DeviceTest, kernel_sees_its_buffer_values_and_defines) {
   }
   const auto expected = std::as_bytes(std::span(data));
   EXPECT_EQ(content_of(*buffer), std::vector<std::byte>(expected.begin(), expected.end()));
+}
+
+TEST_P(DeviceTest, a_kernel_is_told_the_sizes_of_its_buffers_as_the_device_knows_them) {
+  const std::unique_ptr<Buffer> out = buffer_with(std::vector<std::byte>(4 * sizeof(std::uint64_t)));
+  const std::unique_ptr<Buffer> other = device().allocate(77).value();
+  const std::uint32_t value = 1000;
+  const std::array<KernelArgument, 5> arguments{out.get(), static_cast<Buffer*>(nullptr), bytes_of(value), other.get(),
+                                                BufferSizes{}};
+  ASSERT_EQ(stream().launch(kernel("sizes"), {1, 4, 0}, arguments), absl::OkStatus());
+  const std::unique_ptr<CommandBuffer> commands = device().create_command_buffer().value();
+  ASSERT_EQ(commands->launch(kernel("sizes"), {1, 4, 0}, arguments), absl::OkStatus());
+  ASSERT_EQ(stream().enqueue(*commands), absl::OkStatus());
+  std::array<std::uint64_t, 4> seen{};
+  ASSERT_EQ(stream().copy_to_host(std::as_writable_bytes(std::span(seen)), *out, 0), absl::OkStatus());
+  finish();
+  EXPECT_THAT(seen, ::testing::ElementsAre(2 * 1032, 2 * 1000, 2 * 1077, 2 * 1000));
 }
 
 TEST_P(DeviceTest, structs_pass_by_value_and_null_is_null) {

@@ -110,6 +110,7 @@ void Session::prepare_processes(chain::RunOptions const& options) {
     const auto shards = static_cast<std::uint32_t>(entries_[nf].size());
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
       setup.shard = {shard, shards};
+      setup.device = device::to_string(config_.devices[shard % config_.devices.size()]);
       as_isolated(*entries_[nf][shard]->instance)->prepare(setup);
     }
   }

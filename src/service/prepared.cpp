@@ -73,19 +73,6 @@ std::vector<Resource> resources_of(chain::ChainConfig const& config, std::vector
   return resources;
 }
 
-/// To NFs of which the file says nothing. One that is to be divided would see all packets there, which nobody wrote.
-Status give_processes(chain::ChainConfig& config) {
-  for (chain::NfConfig const& nf : config.nfs) {
-    if (nf.isolation == chain::Isolation::kOfRun && config.shards > 1) {
-      return absl::InvalidArgumentError(concat(
-          nf.position, ": NF '", nf.name, "': an NF in a process of its own, as a service gives it, is in one of the ",
-          config.shards, " shards; write `isolation: none`, or `isolation: process` where that will do"));
-    }
-  }
-  chain::set_default_isolation(config, chain::Isolation::kProcess);
-  return absl::OkStatus();
-}
-
 Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const& texts, Caller const& caller,
                               nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(take_rights_of(caller));
@@ -94,7 +81,7 @@ Result<Prepared> prepare_here(std::string const& file, chain::OptionTexts const&
   Prepared prepared;
   prepared.caller = caller;
   CATENA_ASSIGN_OR_RETURN(prepared.config, chain::load_chain(file));
-  CATENA_RETURN_IF_ERROR(give_processes(prepared.config));
+  chain::set_default_isolation(prepared.config, chain::Isolation::kProcess);
   CATENA_ASSIGN_OR_RETURN(prepared.options, chain::run_options_of(texts, prepared.config));
   CATENA_RETURN_IF_ERROR(check_standard_streams(prepared.config, prepared.options));
   CATENA_RETURN_IF_ERROR(check_devices(prepared.config, caller));

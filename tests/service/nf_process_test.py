@@ -651,14 +651,17 @@ class InService(ServiceTest):
             self.assertIn(status, (400, 403), answer)
             self.assertEqual((own / "flows.jsonl").read_text(), "precious")
 
-    def test_what_a_process_does_not_do_is_refused_and_told_what_to_write(self):
+    def test_each_shard_has_a_process_there_too(self):
         service = self.serve()
-        status, answer = self.apply(service, self.chain("a", nfs=firewall(), more="  shards: 2\n"))
-        self.assertEqual(status, 400, answer)
-        self.assertIn("a.yaml:9:", answer["error"])
-        self.assertIn("`isolation: none`", answer["error"])
-        nfs = firewall().replace("type: firewall", "type: firewall, isolation: none")
-        self.applied(service, self.chain("a", nfs=nfs, more="  shards: 2\n"))
+        self.applied(service, self.chain("a", nfs=firewall(), more="  shards: 2\n"))
+        first = wait_for(lambda: nf_process_of(service.process.pid))
+        second = wait_for(lambda: nf_process_of(service.process.pid, first))
+        os.kill(second, signal.SIGKILL)
+        chain = wait_for(lambda: (answer := service.ask("GET", "/v1/chains/a")[1])["nfs"][0]["process_restarts"] and answer)
+        self.assertEqual(chain["nfs"][0]["process_restarts"], 1)
+        sent = chain["tx"]["sent_packets"]
+        wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"] > sent)
+        self.assertTrue(os.path.exists(f"/proc/{first}"), "that of the other shard goes on")
 
     def test_a_group_is_one_process_there_too(self):
         service = self.serve()
