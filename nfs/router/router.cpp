@@ -329,6 +329,7 @@ catena::nf::Descriptor const& catena_nf_router() {
       .aux_bytes = 0,
       .result_bytes = sizeof(catena::router::RouteResult),
       .has_kernel = true,
+      // an answer is made of its packet alone; of how many errors there are a second each shard has a part
       .sharding = catena::nf::Sharding::kPacket,
       .create = &catena::router::Router::create,
   };

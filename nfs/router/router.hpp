@@ -40,7 +40,6 @@ class Router final : public nf::Nf {
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
 
   nf::Hints hints() const override;
-  /// An answer is made of its packet alone; how many errors there are a second, each shard has a part of.
   /// Forwards by the same tables, whatever has become of the routes file.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
   /// Whether both have the same tables in the same memory.

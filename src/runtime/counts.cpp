@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/counts.hpp"
+
 #include "runtime/isolation.hpp"
 
 #include <string>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/session.hpp"
-#include "runtime/isolation.hpp"
 
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
 #include "runtime/ends.hpp"
+#include "runtime/isolation.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>

@@ -411,8 +411,8 @@ class PacketView {
       begin = static_cast<u64>(where.begin) * CATENA_SPILL_FACTOR;
       length = static_cast<u64>(where.length) * CATENA_SPILL_FACTOR;
     }
-    const bool inside = !detail::kChecked || (begin % alignof(T) == 0 && begin <= ctx_->params_.spill_bytes &&
-                                              length <= ctx_->params_.spill_bytes - begin);
+    const bool inside =
+        !detail::kChecked || (begin % alignof(T) == 0 && lies_in(begin, length, ctx_->params_.spill_bytes));
     return {reinterpret_cast<T*>(ctx_->spill_ + (inside ? begin : 0)), inside ? length / sizeof(T) : 0, kAddressSpill,
             ctx_->sink()};
   }
@@ -464,9 +464,8 @@ class PacketView {
       const Extent where = extent();
       const u64 reach = static_cast<u64>(where.length) + CATENA_HEADROOM + CATENA_TAILROOM;
       const u64 begin = static_cast<u64>(where.begin) - CATENA_HEADROOM;
-      const bool inside =
-          !detail::kChecked || (row_ < ctx_->params_.padded && where.begin >= CATENA_HEADROOM &&
-                                begin <= ctx_->params_.frames_bytes && reach <= ctx_->params_.frames_bytes - begin);
+      const bool inside = !detail::kChecked || (row_ < ctx_->params_.padded && where.begin >= CATENA_HEADROOM &&
+                                                lies_in(begin, reach, ctx_->params_.frames_bytes));
       return {IsoPtr<u8>(ctx_->batch_ + ctx_->params_.frames_offset + (inside ? begin : 0), inside ? reach : 0,
                          kAddressFrames, ctx_->sink()),
               CATENA_HEADROOM, where.length, writes_bytes()};

@@ -431,7 +431,7 @@ Result<Writer> Session::find_kernel(Reader& body) {
   CATENA_RETURN_IF_ERROR(check_room(kernels_, "kernels"));
   CATENA_ASSIGN_OR_RETURN(Kernel* const kernel, (*loaded)->program->kernel(name));
   const std::uint32_t number = next_number();
-  kernels_.emplace(number, KnownKernel{kernel, program, name, (*loaded)->form});
+  kernels_.emplace(number, KnownKernel{kernel, program, name});
   (*loaded)->kernels.emplace(name, number);
   return Writer().put(number);
 }

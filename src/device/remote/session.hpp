@@ -85,7 +85,6 @@ class Session {
     Kernel* kernel;
     std::uint32_t program;
     std::string name;
-    std::optional<LaunchForm> form;
   };
   struct ReadyLaunch {
     KnownKernel const* kernel;

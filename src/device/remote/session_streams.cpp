@@ -297,7 +297,8 @@ Result<Session::ReadyLaunch> Session::read_launch(Reader& body) {
   if (launch.kernel == nullptr) {
     return unknown("kernel", number);
   }
-  launch.uses.push_back(programs_.at(launch.kernel->program));
+  auto const& loaded = programs_.at(launch.kernel->program);
+  launch.uses.push_back(loaded);
   for (auto count = body.take<std::uint32_t>(); count > 0 && body.ok(); --count) {
     const auto kind = body.take<ArgumentKind>();
     if (kind == ArgumentKind::kSizes) {
@@ -323,8 +324,8 @@ Result<Session::ReadyLaunch> Session::read_launch(Reader& body) {
   if (!body.ok()) {
     return malformed();
   }
-  if (launch.kernel->form) {
-    CATENA_RETURN_IF_ERROR(check_form(*launch.kernel->form, launch.arguments));
+  if (loaded->form) {
+    CATENA_RETURN_IF_ERROR(check_form(*loaded->form, launch.arguments));
   }
   return launch;
 }
