@@ -278,6 +278,7 @@ void Decryptor::finish(packet::Packet const& packet, Aux const& aux, std::uint32
   if (!association.selector.matches(flow_key(packet.frame(), packet.layers()))) {  // RFC 4301 section 5.2, step 4
     return drop(packet, kSelectorMismatch, what, outcome);
   }
+  outcome.leave_by(packet, kProtectedOutput);
   if (outcome.recording()) {
     pass(packet, what, outcome);
   }

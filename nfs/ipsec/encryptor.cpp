@@ -221,6 +221,7 @@ void Encryptor::complete(nf::Completion const& completion) {
       continue;
     }
     layers[slots[i]] = layers_after_encapsulation(in[i]);
+    outcome.leave_by(batch[i], kProtectedOutput);
     if (recording) {
       pass(batch[i], recorded(in[i]), outcome);
     }

@@ -12,6 +12,9 @@
 namespace catena::ipsec {
 namespace {
 
+constexpr std::array<nf::PacketOutput, 1> kPacketOutputs{
+    {{"protected", "packets that went through a tunnel; others pass (RFC 4301: PROTECT, BYPASS)"}}};
+
 constexpr std::array<nf::DropReason, 13> kDropReasons{{
     {"no_sa", "no association for the packet: no selector matches, or unknown SPI and destination"},
     {"bad_icv", "the integrity check value is wrong"},
@@ -239,6 +242,7 @@ catena::nf::Descriptor const& catena_nf_ipsec() {
       .sharding = catena::nf::Sharding::kOwn,
       .create = &ipsec::create,
       .name_outputs = &ipsec::name_outputs,
+      .packet_outputs = ipsec::kPacketOutputs,
   };
   return kDescriptor;
 }

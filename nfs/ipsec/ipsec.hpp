@@ -37,6 +37,9 @@
 /// Clauses: encapsulation RFC 4303 3.3, decapsulation 3.4, header fields RFC 4301 5.1.2.1, UDP RFC 3948 2 and 3.
 namespace catena::ipsec {
 
+/// Position in the descriptor's list of outputs: packets that went through a tunnel.
+inline constexpr std::uint8_t kProtectedOutput = 0;
+
 /// Positions in the descriptor's list of drop reasons.
 enum DropReasonId : std::uint32_t {
   kNoSa = 0,

@@ -2,6 +2,7 @@
 #include "chain/chain_file.hpp"
 
 #include "chain/findings.hpp"
+#include "chain/graph_keys.hpp"
 #include "chain/isolation_keys.hpp"
 #include "chain/keys.hpp"
 #include "chain/shared_ports.hpp"
@@ -163,6 +164,11 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(entry, of_chain));
   CATENA_ASSIGN_OR_RETURN(nf::Config config, entry.config().section_or_empty("config"));
   CATENA_ASSIGN_OR_RETURN(const std::int64_t latency_limit_us, entry.integer("latency_limit_us"));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t batch_size, entry.integer("batch_size"));
+  std::optional<double> qt;
+  if (entry.has("qt")) {
+    CATENA_ASSIGN_OR_RETURN(qt, entry.number("qt"));
+  }
   return NfConfig{.name = name,
                   .type = type,
                   .on = on == "gpu" ? plan::Processor::kGpu : plan::Processor::kCpu,
@@ -172,7 +178,9 @@ Result<NfConfig> read_nf(FileSection entry, Unseen const& of_chain) {
                   .position = entry.config().position(is_plugin ? "plugin" : "type"),
                   .isolation = Isolation::kOfRun,
                   .latency_limit_us = static_cast<std::uint32_t>(latency_limit_us),
-                  .is_auto = on == "auto"};
+                  .is_auto = on == "auto",
+                  .batch_size = static_cast<std::uint32_t>(batch_size),
+                  .qt = qt};
 }
 
 Result<Tuning> read_tuning(FileSection section) {
@@ -229,6 +237,21 @@ Result<std::uint32_t> read_shards(FileSection& spec, ChainConfig const& chain) {
   return shards;
 }
 
+Result<FlowConfig> read_flow(FileSection& spec) {
+  FlowConfig flow;
+  if (!spec.has("flow")) {
+    return flow;
+  }
+  flow.position = spec.config().position("flow");
+  CATENA_ASSIGN_OR_RETURN(FileSection section, spec.section("flow"));
+  CATENA_ASSIGN_OR_RETURN(const std::string mode, section.text("mode"));
+  CATENA_ASSIGN_OR_RETURN(flow.qt, section.number("qt"));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t period_us, section.integer("period_us"));
+  flow.mode = mode == "vanilla" ? FlowMode::kVanilla : FlowMode::kBackpressure;
+  flow.period_us = static_cast<std::uint32_t>(period_us);
+  return flow;
+}
+
 /// What the table cannot say, of a chain whose keys are fine one by one.
 Status read_spec(FileSection& spec, ChainConfig& chain) {
   Findings findings;
@@ -251,6 +274,8 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
     }
     chain.nfs.push_back(std::move(nf));
   }
+  findings.add(read_graph(spec, chain));
+  chain.flow = findings.take(read_flow(spec));
   chain.shards = findings.take(read_shards(spec, chain));
   return findings.status();
 }

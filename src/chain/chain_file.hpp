@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "chain/flow.hpp"
+#include "chain/graph.hpp"
 #include "device/device.hpp"
 #include "io/source.hpp"
 #include "io/traffic_match.hpp"
@@ -66,6 +68,8 @@ struct NfConfig {
   bool is_auto = false;                        ///< `on: auto`: place() decides `on`, which is kCpu until then
   std::uint32_t memory_mb = kProcessMemoryMb;  ///< private memory of its process
   std::uint32_t cpus = 0;                      ///< that its process runs on; 0: on any
+  std::uint32_t batch_size = 0;      ///< packets that it takes at once; 0: as `tuning` says
+  std::optional<double> qt = {};     ///< as FlowConfig::qt; none: that of the chain
   std::string group = {};  ///< neighbours in the chain of the same group have one process; empty: it has its own
 
   /// Where the plug-in is for this process.
@@ -102,13 +106,16 @@ struct ChainConfig {
   PortConfig rx;
   PortConfig tx;
   std::vector<device::DevicePreference> devices = {{}};  ///< at least one; of several each has some of the shards
-  std::vector<NfConfig> nfs;
-  std::uint32_t shards = 1;  ///< kAutoShards: see auto_shards()
+  std::vector<NfConfig> nfs;                             ///< in an order in which packets meet them
+  FlowConfig flow = {};
+  std::optional<Graph> graph = std::nullopt;             ///< none: packets go from each NF to the next
+  std::uint32_t shards = 1;                              ///< kAutoShards: see auto_shards()
   Tuning tuning;
 };
 
-/// Queues of units that a shard may need: in front of each NF and behind it, where each changes hands.
-constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.nfs.size(); }
+/// Queues of units that a shard may need: in front of each NF and behind it, where each changes hands, or packets go
+/// several ways; in a graph they may do so behind rx, too, and meet in front of tx.
+constexpr std::size_t queues_of(ChainConfig const& config) { return 2 * config.nfs.size() + (config.graph ? 2 : 0); }
 
 /// NFs of a chain that have one process, by position: from `first` on, before `end`.
 struct NfGroup {

@@ -6,8 +6,9 @@
 #include <array>
 #include <limits>
 
+#include "chain/graph.hpp"
 #include "chain/keys.hpp"
-#include "chain/shared_ports.hpp"
+#include "chain/match_keys.hpp"
 #include "plan/planner.hpp"
 
 namespace catena::chain {
@@ -19,6 +20,7 @@ using enum KeyKind;
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMaxDevices = 32;
 constexpr std::int64_t kMaxMatches = 256;
+constexpr std::int64_t kMaxSteerRows = 1024;
 
 constexpr std::array<string_view, 1> kVersions{"catena/v1"};
 constexpr std::array<string_view, 1> kKinds{"Chain"};
@@ -105,23 +107,22 @@ constexpr Key kShared{.name = "shared",
 constexpr std::array<string_view, 1> kUntagged{kUntaggedWord};
 constexpr std::int64_t kMaxVlan = 4094;  // 4095 is reserved, 0 is no VLAN (IEEE 802.1Q)
 
-constexpr std::array kMatch{
-    Key{.name = "vlan",
-        .kind = kInteger,
-        .help = "identifier of the outer VLAN tag; untagged: frames without one",
-        .minimum = 1,
-        .maximum = kMaxVlan,
-        .words = kUntagged},
-    Key{.name = "src", .kind = kText, .help = "IPv4 address or prefix of the source"},
-    Key{.name = "dst", .kind = kText, .help = "IPv4 address or prefix of the destination"},
-    Key{.name = "protocol",
-        .kind = kInteger,
-        .help = "number of the protocol above IPv4, or its name",
-        .maximum = 255,
-        .words = kProtocolNames},
-    Key{.name = "sport", .kind = kText, .help = "source port of TCP or UDP, or a range: 1024-65535"},
-    Key{.name = "dport", .kind = kText, .help = "destination port of TCP or UDP, or a range: 1024-65535"},
-};
+constexpr Key kVlan{.name = "vlan",
+                    .kind = kInteger,
+                    .help = "identifier of the outer VLAN tag; untagged: frames without one",
+                    .minimum = 1,
+                    .maximum = kMaxVlan,
+                    .words = kUntagged};
+constexpr Key kSrc{.name = "src", .kind = kText, .help = "IPv4 address or prefix of the source"};
+constexpr Key kDst{.name = "dst", .kind = kText, .help = "IPv4 address or prefix of the destination"};
+constexpr Key kProtocol{.name = "protocol",
+                        .kind = kInteger,
+                        .help = "number of the protocol above IPv4, or its name",
+                        .maximum = 255,
+                        .words = kProtocolNames};
+constexpr Key kSport{.name = "sport", .kind = kText, .help = "source port of TCP or UDP, or a range: 1024-65535"};
+constexpr Key kDport{.name = "dport", .kind = kText, .help = "destination port of TCP or UDP, or a range: 1024-65535"};
+constexpr std::array kMatch{kVlan, kSrc, kDst, kProtocol, kSport, kDport};
 
 constexpr std::array kRx{
     Key{.name = "pcap", .kind = kFile, .help = "a pcap or pcapng capture of Ethernet frames; -: standard input"},
@@ -170,6 +171,24 @@ constexpr std::array kTuning{
            10, 600'000),
     number("max_batch_delay_us", "microseconds that a launch which is not full may wait for more packets", "50", 0,
            1'000'000),
+};
+
+constexpr std::int64_t kMaxQt = 1000;
+constexpr std::array<string_view, 2> kFlowModes{"backpressure", "vanilla"};
+constexpr std::array kFlow{
+    Key{.name = "mode",
+        .kind = kWord,
+        .help = "backpressure: where too many packets wait for an NF, those in front of it pause, up to rx; vanilla: "
+                "what does not fit into a ring is dropped",
+        .fallback = "backpressure",
+        .words = kFlowModes},
+    Key{.name = "qt",
+        .kind = kNumber,
+        .help = "batches of an NF that may wait for it, for NFs that do not say it themselves",
+        .fallback = "2.8",
+        .minimum = 1,
+        .maximum = kMaxQt},
+    number("period_us", "microseconds between two looks at a ring; 0: at each poll of its stage", "5", 0, 1'000'000),
 };
 
 constexpr std::array kIsolation{
@@ -235,7 +254,65 @@ constexpr std::array kNf{
         "latency_limit_us",
         "microseconds that a launch of the NF may take on the gpu, for `on: auto` and where NFs share it by `--share`",
         "1000", 1, 1'000'000),
+    number("batch_size",
+           "packets of a launch of the NF on the gpu, at most those that `tuning` gives one; elsewhere, as there, "
+           "what `qt` counts in; 0: a full launch, or 256",
+           "0", 0, kMaxLaunchPackets),
+    Key{.name = "qt",
+        .kind = kNumber,
+        .help = "with `flow`: batches that may wait for the NF; default: that of flow",
+        .minimum = 1,
+        .maximum = kMaxQt},
     Key{.name = "config", .kind = kOfNf, .help = "the NF's own keys", .fallback = "{}"},
+};
+
+constexpr std::array<string_view, 2> kVerdicts{"pass", "alert"};
+constexpr std::int64_t kMaxPort = 65'535;
+constexpr std::array kSteerMatch{
+    kVlan,
+    kSrc,
+    kDst,
+    kProtocol,
+    kSport,
+    kDport,
+    Key{.name = "rx_port",
+        .kind = kInteger,
+        .help = "number of the port of rx that the packet came in on",
+        .maximum = kMaxPort},
+    Key{.name = "tx_port",
+        .kind = kInteger,
+        .help = "number of the port of tx that it is to leave through, as NFs said so far",
+        .maximum = kMaxPort},
+    Key{.name = "verdict",
+        .kind = kWord,
+        .help = "alert: an NF that it met so far raised an alert; pass: none did",
+        .words = kVerdicts},
+};
+
+constexpr std::array kMirror{
+    Key{.name = "mirror",
+        .kind = kText,
+        .help = "name of the NF that gets a copy of the packet, or tx; the packet goes on by a later row",
+        .is_required = true},
+};
+
+constexpr std::array kSteerRow{
+    Key{.name = "from",
+        .kind = kTexts,
+        .help = "name of the NF that packets leave, or rx, or a list of such",
+        .is_required = true,
+        .minimum = 1,
+        .maximum = plan::kMaxNfs + 1},
+    Key{.name = "output",
+        .kind = kName,
+        .help = "output of the NF by which they leave it: pass, alert, or one of its own (`catena show nfs`)"},
+    Key{.name = "match", .kind = kSection, .help = "packets that meet all of this; without: all", .keys = kSteerMatch},
+    Key{.name = "to",
+        .kind = kSection,
+        .help = "name of the NF where they go, or tx, or drop; {mirror: NAME}: a copy of each goes there",
+        .is_required = true,
+        .takes_text = true,
+        .keys = kMirror},
 };
 
 constexpr std::array kSpec{
@@ -290,6 +367,19 @@ constexpr std::array kSpec{
         .is_required = true,
         .maximum = plan::kMaxNfs,
         .keys = kNf},
+    Key{.name = "graph",
+        .kind = kSections,
+        .help = "where packets go from rx and from each NF, by the first row that they meet; without: through the NFs "
+                "in order",
+        .maximum = kMaxSteerRows,
+        .keys = kSteerRow},
+    Key{.name = "flow",
+        .kind = kSection,
+        .help = "bounds for the packets that wait in the chain; without: as many as packet memory holds",
+        .keys = kFlow},
+    Key{.name = "unmatched",
+        .kind = kText,
+        .help = "where packets go that meet no row of `graph`: the name of an NF, tx, or drop"},
 };
 
 constexpr std::array kRoot{

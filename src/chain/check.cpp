@@ -4,8 +4,10 @@
 #include "chain/findings.hpp"
 #include "chain/instances.hpp"
 #include "chain/named_files.hpp"
+#include "memory/unit.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <span>
 
@@ -49,7 +51,13 @@ Status check(ChainConfig config, RunOptions const& options, nf::Registry const& 
   for (std::size_t i = 0; i < instances.size(); ++i) {
     findings.add(add_nf(config.nfs[i], *instances[i], input).status());
   }
-  add_hand_overs(config, instances, input);
+  std::vector<nf::Instance*> all;
+  std::ranges::transform(instances, std::back_inserter(all), [](auto const& instance) { return instance.get(); });
+  findings.add(steer_tables(config, all).status());
+  findings.add(flow_limits(config, config.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets
+                                                                                  : config.tuning.unit_packets)
+                   .status());
+  add_ways(config, all, input);
   CATENA_RETURN_IF_ERROR(findings.status());
   const bool is_planned = std::any_of(config.nfs.begin(), config.nfs.end(),
                                       [](NfConfig const& entry) { return entry.on == plan::Processor::kGpu; });

@@ -94,4 +94,26 @@ Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& in
   return side;
 }
 
+Result<std::vector<SteerTable>> steer_tables(ChainConfig const& config, std::span<nf::Instance* const> instances) {
+  std::vector<SteerTable> tables;
+  if (!config.graph) {
+    return tables;
+  }
+  Findings findings;
+  const auto add = [&](std::size_t from, std::span<const nf::PacketOutput> outputs) {
+    Result<SteerTable> table = SteerTable::create(*config.graph, from, outputs);
+    findings.add(table.status());
+    if (table.ok()) {
+      tables.push_back(*std::move(table));
+    }
+  };
+  add(kRx, {});
+  for (std::size_t nf = 0; nf < instances.size(); ++nf) {
+    const bool is_elsewhere = config.nfs[nf].isolation == Isolation::kProcess;
+    add(nf, is_elsewhere ? std::span<const nf::PacketOutput>() : instances[nf]->descriptor().packet_outputs);
+  }
+  CATENA_RETURN_IF_ERROR(findings.status());
+  return tables;
+}
+
 }  // namespace catena::chain

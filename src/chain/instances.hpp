@@ -2,11 +2,13 @@
 #pragma once
 
 #include "chain/chain_file.hpp"
+#include "chain/graph.hpp"
 #include "nf/registry.hpp"
 
 #include <catena/nf/refusal.hpp>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 /// From the entries of a chain file to NFs.
@@ -38,5 +40,9 @@ std::vector<nf::Refusal> refusals_of(nf::Instance& instance);
 
 /// kernel_side() with the entry's position in errors.
 Result<nf::KernelSide> make_kernel_side(NfConfig const& config, nf::Instance& instance);
+
+/// The steering tables of rx and of each NF; none where the chain is a list. `instances`: all of the chain's. Errors:
+/// as SteerTable::create(); of what an NF in another process says, pass and alert are all that comes back.
+Result<std::vector<SteerTable>> steer_tables(ChainConfig const& config, std::span<nf::Instance* const> instances);
 
 }  // namespace catena::chain

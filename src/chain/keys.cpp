@@ -95,6 +95,10 @@ Result<std::int64_t> read_integer(nf::Config& section, Key const& key) {
                        meant != key.words.end() ? concat("; did you mean '", *meant, "'?") : std::string()));
 }
 
+Result<double> read_number(nf::Config& section, Key const& key) {
+  return section.number_or(key.name, 0, static_cast<double>(key.minimum), static_cast<double>(key.maximum));
+}
+
 /// What may be in place of `null`; empty: it is said elsewhere.
 std::string allowed_in(Key const& key) {
   switch (key.kind) {
@@ -162,12 +166,18 @@ Status check_value(nf::Config& section, Key const& key) {
       CATENA_ASSIGN_OR_RETURN(const std::string text, section.string(key.name));
       return is_word(key, text) ? absl::OkStatus() : read_integer(section, key).status();
     }
+    case KeyKind::kNumber:
+      return read_number(section, key).status();
     case KeyKind::kIntegers:
       return read_integers(section, key).status();
     case KeyKind::kOfNf:
       return section.section(key.name).status();
     case KeyKind::kSection: {
-      if (const Result<std::string> word = section.string(key.name); word.ok() && !key.words.empty()) {
+      const Result<std::string> word = section.string(key.name);
+      if (word.ok() && key.takes_text) {
+        return absl::OkStatus();
+      }
+      if (word.ok() && !key.words.empty()) {
         return std::ranges::find(key.words, *word) != key.words.end()
                    ? absl::OkStatus()
                    : section.error(key.name, concat("'", key.name, "' is '", *word, "'; allowed: ", allowed_in(key)));
@@ -225,6 +235,16 @@ Result<std::int64_t> FileSection::integer(std::string_view name) {
     return value;
   }
   return read_integer(config_, own);
+}
+
+Result<double> FileSection::number(std::string_view name) {
+  Key const& own = key(name);
+  if (!config_.has(name)) {
+    double value = 0;
+    std::from_chars(own.fallback.data(), own.fallback.data() + own.fallback.size(), value);
+    return value;
+  }
+  return read_number(config_, own);
 }
 
 Result<std::vector<std::int64_t>> FileSection::integers(std::string_view name) {

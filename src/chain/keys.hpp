@@ -22,6 +22,7 @@ enum class KeyKind {
   kWord,      ///< one of `words`
   kDevices,   ///< what device::parse_preferences() takes: one text, or a list of up to `maximum`
   kInteger,   ///< `minimum` to `maximum`, or one of `words` where there are some
+  kNumber,    ///< `minimum` to `maximum`, with or without a fraction
   kIntegers,  ///< one such number, or a list of 1 to `most`
   kSection,   ///< a mapping with the keys `keys`, or one of `words` where there are some
   kSections,  ///< a list of at most `maximum` such mappings
@@ -36,6 +37,7 @@ struct Key {
   bool is_required = false;
   std::string_view stands_in = {};  ///< the key that makes this one needless, where it is required
   bool is_nullable = false;         ///< `null` is a value, too
+  bool takes_text = false;          ///< of a section: any text may stand for it, which its reader judges
   std::int64_t minimum = 0;
   std::int64_t maximum = 0;
   std::int64_t most = 0;
@@ -65,6 +67,7 @@ class FileSection {
   /// The value, or the table's fallback.
   Result<std::string> text(std::string_view name);
   Result<std::int64_t> integer(std::string_view name);
+  Result<double> number(std::string_view name);
   Result<std::vector<std::int64_t>> integers(std::string_view name);
   Result<std::vector<std::string>> texts(std::string_view name);
   /// Whether the value is one of the words that stand for a section.

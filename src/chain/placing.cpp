@@ -49,8 +49,8 @@ class Placing {
       findings.add(add(entry));
     }
     CATENA_RETURN_IF_ERROR(findings.status());
-    add_hand_overs(*config_, instances_, on_cpu_);
-    add_hand_overs(*config_, instances_, on_gpu_);
+    add_ways(*config_, instances_, on_cpu_);
+    add_ways(*config_, instances_, on_gpu_);
     return absl::OkStatus();
   }
 

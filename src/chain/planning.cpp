@@ -80,7 +80,7 @@ Result<Inputs> inputs_of(ChainConfig const& config, SyncOptions const& options, 
     inputs.sides.push_back(std::move(side));
     inputs.instances.push_back(std::move(instance));
   }
-  add_hand_overs(config, inputs.instances, inputs.plan);
+  add_ways(config, inputs.instances, inputs.plan);
   CATENA_RETURN_IF_ERROR(settle_unit_packets(config, inputs.plan).status());
   return inputs;
 }
@@ -155,7 +155,14 @@ Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance
   return side;
 }
 
-void add_hand_overs(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input) {
+void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input) {
+  if (config.graph) {
+    input.links = links_of(*config.graph, config.nfs.size());
+    for (std::size_t nf = 0; nf < input.nfs.size(); ++nf) {
+      input.nfs[nf].hints.complete_reads |= reads_of(*config.graph, nf);
+    }
+    return;
+  }
   for (Section const& section : sections_of(instances, config.shards)) {
     if (section.first == 0) {
       continue;
@@ -170,13 +177,13 @@ void add_hand_overs(ChainConfig const& config, std::span<nf::Instance* const> in
   }
 }
 
-void add_hand_overs(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
-                    plan::PlanInput& input) {
+void add_ways(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
+              plan::PlanInput& input) {
   std::vector<nf::Instance*> all;
   for (auto const& instance : instances) {
     all.push_back(instance.get());
   }
-  add_hand_overs(config, all, input);
+  add_ways(config, all, input);
 }
 
 std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step) {
@@ -197,20 +204,25 @@ std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step) {
   return result;
 }
 
-std::vector<packet::FieldSet> only_on_device(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan) {
-  std::vector<packet::FieldSet> before;
-  packet::FieldSet on_device_only = 0;
-  for (std::size_t i = 0; i < nfs.size(); ++i) {
-    plan::Hints const& hints = nfs[i].hints;
+std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan::Plan const& plan) {
+  const std::vector<plan::Link> links = plan::links_of(input);
+  std::vector<packet::FieldSet> before(input.nfs.size());
+  for (std::size_t i = 0; i < input.nfs.size(); ++i) {
+    plan::Hints const& hints = input.nfs[i].hints;
     // what prepare() writes for some packets, the plan has brought to the host before
-    on_device_only &= ~hints.prepare_writes;
-    before.push_back(on_device_only);
+    before[i] &= ~hints.prepare_writes;
+    packet::FieldSet after = before[i];
     if (plan.nfs[i].step && plan.nfs[i].step->shared) {
-      on_device_only = (on_device_only | hints.gw) & ~plan.nfs[i].step->to_host;
+      after = (after | hints.gw) & ~plan.nfs[i].step->to_host;
     } else if (!plan.nfs[i].step) {
-      on_device_only &= ~hints.cw;
+      after &= ~hints.cw;
     }
-    on_device_only &= ~hints.complete_writes;
+    after &= ~hints.complete_writes;
+    for (plan::Link const& link : links) {
+      if (link.from == i && link.to != plan::kTx && !link.is_copy) {
+        before[link.to] |= after;
+      }
+    }
   }
   return before;
 }

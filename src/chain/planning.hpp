@@ -26,8 +26,9 @@ bool is_mix_assumed(PortConfig const& rx);
 /// The plan's step as the kernel layer takes it; nothing for direct use.
 std::optional<copy::SharedStep> shared_step(plan::GpuStep const& step);
 
-/// For each NF, the fields whose newest values are in the shared buffer alone when packets come to it.
-std::vector<packet::FieldSet> only_on_device(std::vector<plan::PlacedNf> const& nfs, plan::Plan const& plan);
+/// For each NF, the fields whose newest values are in the shared buffer alone when packets come to it. On some path:
+/// where they are on the host, too, on another one, a right plan has them on the device on all.
+std::vector<packet::FieldSet> only_on_device(plan::PlanInput const& input, plan::Plan const& plan);
 
 /// How a chain synchronizes host and device: `--sync`, `--pushdown` and `--methods`.
 struct SyncOptions {
@@ -49,11 +50,12 @@ Result<std::uint32_t> settle_unit_packets(ChainConfig const& config, plan::PlanI
 /// make_kernel_side().
 Result<std::optional<nf::KernelSide>> add_nf(NfConfig const& entry, nf::Instance& instance, plan::PlanInput& input);
 
-/// Tells the planner where packets change hands between shards: there all of a packet has to be on the host, as whoever
-/// gets it may have another device, or none any more. `instances`: all of the chain's, which `input` has.
-void add_hand_overs(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
-                    plan::PlanInput& input);
-void add_hand_overs(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input);
+/// Tells the planner which ways packets take, what steering reads of them, and where they change hands between shards:
+/// there all of a packet has to be on the host, as whoever gets it may have another device, or none any more.
+/// `instances`: all of the chain's, which `input` has.
+void add_ways(ChainConfig const& config, std::span<std::unique_ptr<nf::Instance> const> instances,
+              plan::PlanInput& input);
+void add_ways(ChainConfig const& config, std::span<nf::Instance* const> instances, plan::PlanInput& input);
 
 /// "copy", "shared" or "adaptive". InvalidArgument says what is allowed.
 Result<plan::Mode> parse_sync_option(std::string_view text);

@@ -62,7 +62,7 @@ TEST(OnlyOnDevice, has_what_a_step_keeps_of_its_writes) {
   plan::GpuStep brings = keeps;
   brings.to_host = fields(packet::kIpv4Ttl);
   plan.nfs = {{"a", kGpu, keeps}, {"b", kGpu, brings}, {"c", kGpu, keeps}, {"d", plan::Processor::kCpu, {}}};
-  EXPECT_THAT(only_on_device(nfs, plan), ElementsAre(0, fields(packet::kIpv4Ttl), 0, 0));
+  EXPECT_THAT(only_on_device({.nfs = nfs}, plan), ElementsAre(0, fields(packet::kIpv4Ttl), 0, 0));
 }
 
 TEST(OnlyOnDevice, has_no_field_that_was_overwritten) {
@@ -76,7 +76,7 @@ TEST(OnlyOnDevice, has_no_field_that_was_overwritten) {
   plan::GpuStep keeps;
   keeps.shared = true;
   plan.nfs = {{"a", plan::Processor::kGpu, keeps}, {"b", plan::Processor::kCpu, {}}, {"c", plan::Processor::kCpu, {}}};
-  EXPECT_THAT(only_on_device(nfs, plan), ElementsAre(0, fields(packet::kMetaPort), 0));
+  EXPECT_THAT(only_on_device({.nfs = nfs}, plan), ElementsAre(0, fields(packet::kMetaPort), 0));
 }
 
 TEST(SharedStep, takes_the_method_of_header_fields_where_metadata_is_staged) {

@@ -73,6 +73,8 @@ Json value_of(Key const& key) {
       return key.words.empty()
                  ? integer(key.minimum, key.maximum)
                  : Json{{"anyOf", Json::array({integer(key.minimum, key.maximum), Json{{"enum", key.words}}})}};
+    case KeyKind::kNumber:
+      return {{"type", "number"}, {"minimum", key.minimum}, {"maximum", key.maximum}};
     case KeyKind::kIntegers: {
       const Json number = integer(key.minimum, key.maximum);
       return {
@@ -83,6 +85,9 @@ Json value_of(Key const& key) {
       return {{"type", "object"}};
     case KeyKind::kSection: {
       const Json section = section_of(key);
+      if (key.takes_text) {
+        return {{"anyOf", Json::array({Json{{"type", Json::array({"string", "number"})}}, section})}};
+      }
       return key.words.empty() ? section : Json{{"anyOf", Json::array({Json{{"enum", key.words}}, section})}};
     }
     case KeyKind::kSections:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/sections.hpp"
 
+#include <algorithm>
+
 namespace catena::chain {
 namespace {
 
@@ -75,6 +77,14 @@ std::vector<Section> sections_of(std::span<nf::Instance* const> nfs, std::uint32
   }
   sections.push_back(growing.section());
   return sections;
+}
+
+Section section_of_graph(std::span<nf::Instance* const> nfs, std::uint32_t shards) {
+  const bool is_divided = std::ranges::all_of(nfs, [](nf::Instance const* nf) {
+    const Sharding sharding = nf->descriptor().sharding;
+    return sharding == Sharding::kPacket || sharding == Sharding::kFlow;
+  });
+  return {0, nfs.size(), is_divided && !nfs.empty() ? std::max(1U, shards) : 1, std::nullopt};
 }
 
 }  // namespace catena::chain

@@ -26,4 +26,8 @@ struct Section {
 /// without NFs is one section. Pure.
 std::vector<Section> sections_of(std::span<nf::Instance* const> nfs, std::uint32_t shards);
 
+/// How a graph runs in `shards`: as one section, of several shards where each NF decides each packet or each flow by
+/// itself, else of one. Pure.
+Section section_of_graph(std::span<nf::Instance* const> nfs, std::uint32_t shards);
+
 }  // namespace catena::chain

@@ -6,15 +6,8 @@
 
 #include <catena/core/status.hpp>
 
-#include <array>
-#include <string_view>
-
 /// What a chain file says of ports that other chains have, too.
 namespace catena::chain {
-
-/// Words of an entry of `match:`.
-inline constexpr std::array<std::string_view, 4> kProtocolNames{"icmp", "tcp", "udp", "esp"};
-inline constexpr std::string_view kUntaggedWord = "untagged";
 
 /// Puts what `shared` of `rx:` or `tx:` says into `port`. An error at its place where it stands beside something that
 /// is no port.

@@ -69,6 +69,8 @@ int profile_nfs(ProfileArguments const& arguments, std::string const& nf_path);
 /// Prints the kernels of an NF and the macros they are compiled with; of `arguments` sync, pushdown, methods, device
 /// and profile count.
 int show_program(std::string const& chain_file, std::string const& nf, RunArguments const& arguments, bool json);
+/// Prints where packets go in a chain. `format`: "text", "mermaid", "dot" or "svg", for which it needs Graphviz.
+int show_graph(std::string const& chain_file, std::string const& format);
 /// Prints the JSON Schema of a chain file.
 int show_schema(std::string const& nf_path);
 /// Runs a service until SIGTERM or SIGINT.

@@ -128,7 +128,8 @@ int main(int argc, char** argv) {
   doctor->callback([&] { status = cli::doctor(json); });
 
   CLI::App* show = app.add_subcommand(
-      "show", "List NF types, devices or packet fields; print an NF's program or the schema of chain files");
+      "show",
+      "List NF types, devices or packet fields; print a chain's graph, an NF's program or the schema of chain files");
   show->require_subcommand(1);
   for (const char* what : {"nfs", "devices", "fields"}) {
     CLI::App* list = show->add_subcommand(what, std::string("List the ") + what);
@@ -137,6 +138,14 @@ int main(int argc, char** argv) {
   }
   CLI::App* schema = show->add_subcommand("schema", "Print the JSON Schema of chain files, for editors");
   schema->callback([&] { status = cli::show_schema(nf_path); });
+  std::string format = "text";
+  CLI::App* graph =
+      show->add_subcommand("graph", "Where packets go in a chain: its steering table, or a picture of it");
+  graph->add_option("chain", chain_file, "Chain file (YAML)")->required();
+  graph->add_option("--format", format, "text, mermaid (for Markdown), dot (for Graphviz) or svg (by Graphviz)")
+      ->check(CLI::IsMember({"text", "mermaid", "dot", "svg"}))
+      ->capture_default_str();
+  graph->callback([&] { status = cli::show_graph(chain_file, format); });
   std::string nf;
   CLI::App* program = show->add_subcommand("program", "The kernels that a chain compiles for an NF, with their macros");
   program->add_option("chain", chain_file, "Chain file (YAML)")->required();

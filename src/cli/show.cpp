@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "chain/graph.hpp"
 #include "chain/schema.hpp"
 
 #include <catena/packet/fields.hpp>
@@ -34,12 +35,20 @@ Json nfs_json(nf::Registry const& registry) {
                       {"default", std::string(key.fallback)},
                       {"help", std::string(key.help)}});
     }
+    Json outputs = Json::array();
+    for (const std::string_view name : chain::kCommonOutputs) {
+      outputs.push_back({{"name", std::string(name)}, {"help", ""}});
+    }
+    for (nf::PacketOutput const& output : descriptor->packet_outputs) {
+      outputs.push_back({{"name", std::string(output.name)}, {"help", std::string(output.help)}});
+    }
     list.push_back({{"type", std::string(descriptor->type)},
                     {"help", std::string(descriptor->help)},
                     {"cpu", true},
                     {"gpu", descriptor->has_kernel},
                     {"origin", registry.origin(descriptor->type)},
                     {"config", keys},
+                    {"outputs", outputs},
                     {"drops", drops}});
   }
   return list;
@@ -53,6 +62,9 @@ void print_nfs(nf::Registry const& registry) {
     for (nf::ConfigKey const& key : descriptor->config) {
       std::cout << fmt::format("    {:<20} {:<28} {}{}\n", key.name, key.type, key.help,
                                key.fallback.empty() ? " (required)" : fmt::format(" (default: {})", key.fallback));
+    }
+    for (nf::PacketOutput const& output : descriptor->packet_outputs) {
+      std::cout << fmt::format("    output {:<13} {}\n", output.name, output.help);
     }
     for (nf::DropReason const& reason : descriptor->drop_reasons) {
       std::cout << fmt::format("    drops {:<14} {}\n", reason.name, reason.help);

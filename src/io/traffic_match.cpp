@@ -157,6 +157,10 @@ std::string to_string(TrafficMatch const& match) {
   return text.empty() ? "everything else" : text;
 }
 
+bool meets(TrafficMatch const& match, const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers) {
+  return (!match.vlan || *match.vlan == vlan_of(frame, length)) && fits(match, frame, layers);
+}
+
 Overlap overlap(TrafficMatch const& a, TrafficMatch const& b) {
   // ports are those of TCP and UDP alone
   if ((asks_for_ports(a) && is_without_ports(b)) || (asks_for_ports(b) && is_without_ports(a))) {

@@ -37,6 +37,9 @@ struct TrafficMatch {
   bool operator==(TrafficMatch const&) const = default;
 };
 
+/// Whether a frame of `length` bytes meets `match`; `layers`: what parse() says of it.
+bool meets(TrafficMatch const& match, const std::uint8_t* frame, std::uint32_t length, packet::Layers const& layers);
+
 /// "vlan 10, dst 10.1.0.0/16, dport 80"; "everything else" for a match without a condition.
 std::string to_string(TrafficMatch const& match);
 

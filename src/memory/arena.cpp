@@ -23,7 +23,7 @@ constexpr std::size_t kPageBytes = 4096;
 
 /// Where the parts of an arena besides the slots begin, in bytes from its first one.
 struct Layout {
-  std::size_t offset, length, layers, verdict, port, index, arrival_ns, rewritten, ingress, mtu;
+  std::size_t offset, length, layers, verdict, port, index, arrival_ns, rewritten, ingress, mtu, output;
   std::size_t units, unit_bytes;
   std::size_t free_slots, free_units, queues;
   std::size_t bytes;
@@ -65,6 +65,7 @@ Layout layout_of(ArenaShape const& shape) {
   layout.rewritten = room.column<std::uint8_t>(shape.slots);
   layout.ingress = room.column<std::uint16_t>(shape.slots);
   layout.mtu = room.column<std::uint16_t>(shape.slots);
+  layout.output = room.column<std::uint16_t>(shape.slots);
   const std::size_t unit = sizeof(Unit) + shape.unit_packets * sizeof(std::uint32_t);
   layout.unit_bytes = (unit + alignof(Unit) - 1) / alignof(Unit) * alignof(Unit);
   layout.units = room.take(shape.units * layout.unit_bytes, kPageBytes);
@@ -182,6 +183,7 @@ Status Arena::make_rest() {
   column(meta_.rewritten, layout.rewritten);
   column(meta_.ingress, layout.ingress);
   column(meta_.mtu, layout.mtu);
+  column(meta_.output, layout.output);
   first_unit_ = memory_ + layout.units;
   unit_bytes_ = layout.unit_bytes;
 

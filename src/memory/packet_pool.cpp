@@ -69,8 +69,8 @@ void PacketPool::quarantine(Unit const& unit) {
   quarantined_units_.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool PacketPool::exhausted(std::uint32_t units) const {
-  return slots() - quarantined_slots_.load(std::memory_order_relaxed) < unit_packets() ||
+bool PacketPool::exhausted(std::uint32_t units, std::uint32_t slots) const {
+  return this->slots() - quarantined_slots_.load(std::memory_order_relaxed) < unit_packets() + slots ||
          arena_->units() - quarantined_units_.load(std::memory_order_relaxed) < units;
 }
 

@@ -60,7 +60,7 @@ class PacketPool {
   packet::MetaColumns const& meta() const { return meta_; }
   packet::Batch batch(Unit const& unit) const { return {arena_->slot(0), meta_, unit.used_slots()}; }
   /// Enters a frame that is at kSlotHeadroom of `slot`: offset, length, layers; verdict pass, port 0, not
-  /// rewritten, ingress 0, no MTU.
+  /// rewritten, ingress 0, no MTU, no output.
   void set_arrived(std::uint32_t slot, std::uint32_t length, std::uint64_t index, std::uint64_t arrival_ns) {
     set_arrived_at(packet::kSlotHeadroom, slot, length, index, arrival_ns);
   }
@@ -88,8 +88,8 @@ class PacketPool {
   /// Slots that quarantine() has taken out of use.
   std::uint32_t quarantined_slots() const { return quarantined_slots_.load(std::memory_order_relaxed); }
   /// Whether quarantine() has left too little for a unit of full size ever to come again, where that takes `units`
-  /// units: as many as must be there at one time.
-  bool exhausted(std::uint32_t units = 1) const;
+  /// units, and `slots` slots beside its own: as many as must be there at one time.
+  bool exhausted(std::uint32_t units = 1, std::uint32_t slots = 0) const;
 
  private:
   explicit PacketPool(std::unique_ptr<Arena> arena) : arena_(std::move(arena)), meta_(arena_->meta()) {}
@@ -105,6 +105,7 @@ class PacketPool {
     meta_.rewritten[slot] = 0;
     meta_.ingress[slot] = 0;
     meta_.mtu[slot] = 0;
+    meta_.output[slot] = 0;
   }
 
   std::unique_ptr<Arena> arena_;

@@ -49,7 +49,7 @@ ChannelSink::ChannelSink(nf_process::Channel& channel, int bell, std::span<nf::P
 }
 
 Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
-  CATENA_RETURN_IF_ERROR(tell_lines(unit));
+  CATENA_RETURN_IF_ERROR(tell_lines(pool.batch(unit)));
   const std::span<PacketEntry> entries = writer_.next();
   packet::MetaColumns const& meta = pool.meta();
   for (std::uint32_t i = 0; i < unit.count; ++i) {
@@ -79,7 +79,7 @@ Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
   return absl::OkStatus();
 }
 
-Status ChannelSink::tell_lines(memory::Unit const& unit) {
+Status ChannelSink::tell_lines(packet::Batch const& unit) {
   if (!lines_) {
     return absl::OkStatus();
   }

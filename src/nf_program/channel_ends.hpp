@@ -57,7 +57,7 @@ class ChannelSink final : public io::Sink {
   std::string describe() const override { return "channel"; }
 
  private:
-  Status tell_lines(memory::Unit const& unit);
+  Status tell_lines(packet::Batch const& unit);
   Status tell(nf_process::Line const& line);
   static void tell_counts(nf::Counters const& from, nf_process::SharedCounts& to);
   nf_process::LaneWriter writer_;

@@ -46,6 +46,8 @@ std::span<const Candidate> table_candidates(bool gsb_before) {
 
 std::span<const Candidate> all_candidates(bool gsb_before) { return gsb_before ? kBufferOn : kBufferOff; }
 
+Views both(Views const& a, Views const& b) { return {a.cpu & b.cpu, a.gpu & b.gpu, a.gsb && b.gsb}; }
+
 bool run(HostStep const& step, Views& views) {
   if ((step.needs & ~views.cpu) != 0) {
     return false;

@@ -39,6 +39,11 @@ struct Views {
   friend bool operator==(Views const&, Views const&) = default;
 };
 
+/// Of packets of both paths: what is so for each of them.
+Views both(Views const& a, Views const& b);
+/// Of packets that rx brings, or that the host copied.
+inline constexpr Views kOnHost = {kAllFields, packet::kNoFields, false};
+
 /// Runs a host step on the views. False: it would read an outdated field (Algorithm 1, line 6).
 bool run(HostStep const& step, Views& views);
 

@@ -54,34 +54,54 @@ NfNeeds needs_of(PlacedNf const& nf) {
   return needs;
 }
 
-FieldSet host_needs_after(std::span<const NfNeeds> chain, std::size_t nf) {
-  FieldSet needed = chain[nf].complete().needs;
-  for (std::size_t later = nf + 1; later < chain.size(); ++later) {
-    if (chain[later].on_gpu) {
-      return needed | chain[later].prepare().needs;
-    }
-    for (HostStep const& step : chain[later].host) {
-      needed |= step.needs;
-    }
+/// What the CPU reads before the next GPU NF of a packet that comes to each NF: `ahead` has those behind `nf`.
+FieldSet needs_ahead(std::size_t nf, std::span<const NfNeeds> chain, FieldSet behind) {
+  if (chain[nf].on_gpu) {
+    return chain[nf].prepare().needs;
   }
-  return kAllFields;
+  for (HostStep const& step : chain[nf].host) {
+    behind |= step.needs;
+  }
+  return behind;
 }
 
 }  // namespace
 
-std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs) {
+std::vector<Link> links_of(PlanInput const& input) {
+  if (!input.links.empty()) {
+    return input.links;
+  }
+  std::vector<Link> links;
+  for (std::size_t nf = 0; nf <= input.nfs.size(); ++nf) {
+    links.push_back({nf == 0 ? kRx : nf - 1, nf == input.nfs.size() ? kTx : nf});
+  }
+  return links;
+}
+
+std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const Link> links) {
   std::vector<NfNeeds> chain;
   chain.reserve(nfs.size());
   for (PlacedNf const& nf : nfs) {
     chain.push_back(needs_of(nf));
   }
-  bool whole_by_now = false;
   for (std::size_t nf = 0; nf < chain.size(); ++nf) {
-    if (chain[nf].on_gpu) {
-      whole_by_now |= chain[nf].needs_whole;
-      chain[nf].whole_by_now = whole_by_now;
-      chain[nf].host_needs_after = host_needs_after(chain, nf);
+    chain[nf].whole_by_now |= chain[nf].on_gpu && chain[nf].needs_whole;
+    for (Link const& link : links) {
+      if (link.from == nf && link.to != kTx) {
+        chain[link.to].whole_by_now |= chain[nf].whole_by_now;
+      }
     }
+  }
+  std::vector<FieldSet> ahead(chain.size());
+  for (std::size_t nf = chain.size(); nf-- > 0;) {
+    FieldSet behind = packet::kNoFields;
+    for (Link const& link : links) {
+      if (link.from == nf) {
+        behind |= link.to == kTx || link.is_copy ? kAllFields : ahead[link.to];
+      }
+    }
+    ahead[nf] = needs_ahead(nf, chain, behind);
+    chain[nf].host_needs_after = chain[nf].complete().needs | behind;
   }
   return chain;
 }

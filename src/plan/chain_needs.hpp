@@ -30,20 +30,22 @@ struct NfNeeds {
   std::array<HostStep, 3> host;  ///< prepare, compute (empty on a GPU), complete
   // of a GPU NF
   bool needs_whole = false;         ///< needs packets whole: touches fields of variable length
-  bool whole_by_now = false;        ///< it does, or a GPU NF before it
+  bool whole_by_now = false;        ///< it does, or a GPU NF before it on some path
   bool moves_frame_bounds = false;  ///< frames begin or end elsewhere after the kernel
   packet::FieldSet writes = 0;      ///< GW
   packet::FieldSet on_device = 0;   ///< must be valid on the device for a shared step
   packet::FieldSet direct_in = 0;   ///< what a direct step carries
   packet::FieldSet direct_out = 0;
-  /// What the CPU reads from complete() on up to the next GPU NF's prepare(), both included; tx reads everything.
+  /// What the CPU reads from complete() on up to the next GPU NF's prepare(), both included, on some path; tx reads
+  /// everything.
   packet::FieldSet host_needs_after = 0;
 
   HostStep const& prepare() const { return host[0]; }
   HostStep const& complete() const { return host[2]; }
 };
 
-std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs);
+/// Of every NF of a plan's input, whose links are sound.
+std::vector<NfNeeds> needs_of(std::span<const PlacedNf> nfs, std::span<const Link> links);
 
 /// Adds what must travel along with `set`: fields of variable length between the headers only move with the frame.
 packet::FieldSet movable(packet::FieldSet set);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of random chains against all the plans that there are. What is enumerated here is the tables' formulas, with
-// the views read off simulated packets; whether a plan is right is up to the simulation alone.
+// Plans of random chains and graphs against all the plans that there are. What is enumerated here is the tables'
+// formulas, with the views read off simulated packets, on each path apart; whether a plan is right is up to the
+// simulation alone.
 #include "plan/planner.hpp"
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <limits>
 #include <random>
 
+#include "plan/chain_needs.hpp"
 #include "plan/pricing.hpp"
 #include "plan/testing/simulation.hpp"
 
@@ -23,6 +25,9 @@ using packet::FieldSet;
 
 constexpr std::uint32_t kSeed = 20240513;
 constexpr int kChains = 2000;
+constexpr int kGraphs = 1000;
+/// Paths from rx to an NF or to tx, at most: each is simulated apart.
+constexpr std::size_t kMaxPaths = 12;
 constexpr FieldSet kFrameBounds = fields(packet::kMetaOffset, packet::kMetaLength);
 constexpr FieldSet kWhereHeadersAre = kFrameBounds | fields(packet::kMetaLayers);
 constexpr FieldSet kNoPlaceOfTheirOwn =
@@ -45,13 +50,16 @@ PlanInput with(PlanInput input, Setting const& setting) {
 /// Every plan of a chain.
 class BruteForce {
  public:
-  explicit BruteForce(PlanInput const& input) : nfs_(input.nfs) {
+  explicit BruteForce(PlanInput const& input) : nfs_(input.nfs), links_(links_of(input)) {
     for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
       inputs_[setting] = with(input, kSettings[setting]);
       pricings_.emplace_back(inputs_[setting]);
     }
     least_.fill(std::numeric_limits<double>::infinity());
-    visit(0, testing::Simulation(nfs_), false, {true, true, true, true}, {});
+    Waiting waiting(nfs_.size());
+    if (send_on(kRx, {{testing::Simulation(nfs_), false}}, waiting)) {
+      visit(0, waiting, {true, true, true, true}, {});
+    }
   }
   /// The cost of the cheapest right plan of each of kSettings; infinity if there is none.
   std::array<double, kSettings.size()> const& least() const { return least_; }
@@ -60,7 +68,17 @@ class BruteForce {
   using Allowed = std::array<bool, kSettings.size()>;
   using Costs = std::array<double, kSettings.size()>;
 
-  void visit(std::size_t nf, testing::Simulation const& before, bool gsb, Allowed const& allowed, Costs const& costs);
+  /// Packets that came on one path, and whether the shared buffer is on there.
+  struct OnPath {
+    testing::Simulation packets;
+    bool gsb;
+  };
+  /// Those that wait in front of each NF.
+  using Waiting = std::vector<std::vector<OnPath>>;
+
+  void visit(std::size_t nf, Waiting const& waiting, Allowed const& allowed, Costs const& costs);
+  /// Sends what is done at `from` to those behind it; false where packets are not as tx, or a copy, needs them.
+  bool send_on(std::size_t from, std::vector<OnPath> const& done, Waiting& waiting) const;
   /// `cv`, `gv`: fields that are valid on the host and on the device when prepare() is done.
   Movement movement_of(Candidate const& candidate, std::size_t nf, FieldSet cv, FieldSet gv) const;
   bool is_allowed(Setting const& setting, Candidate const& candidate, std::size_t nf, bool gsb,
@@ -73,46 +91,91 @@ class BruteForce {
            ((hints.gr | hints.gw) & (fields(packet::kPayload) | kNoPlaceOfTheirOwn)) != 0;
   }
 
+  /// Whether `nf` needs packets whole, or one before it on some path.
+  bool is_whole_by(std::size_t nf) const {
+    return needs_whole(nf) || std::any_of(links_.begin(), links_.end(), [&](Link const& link) {
+             return link.to == nf && link.from != kRx && is_whole_by(link.from);
+           });
+  }
+
   std::span<const PlacedNf> nfs_;
+  std::vector<Link> links_;
   std::array<PlanInput, kSettings.size()> inputs_;
   std::vector<Pricing> pricings_;  // of inputs_
   Costs least_{};
 };
 
-void BruteForce::visit(std::size_t nf, testing::Simulation const& before, bool gsb, Allowed const& allowed,
-                       Costs const& costs) {
+bool BruteForce::send_on(std::size_t from, std::vector<OnPath> const& done, Waiting& waiting) const {
+  for (Link const& link : links_) {
+    for (OnPath const& path : done) {
+      if (link.from != from) {
+        continue;
+      }
+      OnPath on = path;
+      if (link.is_copy) {
+        on.packets.copy();
+        on.gsb = false;
+      }
+      if (link.to == kTx) {
+        on.packets.send();
+      }
+      if (!on.packets.error().empty()) {
+        return false;
+      }
+      if (link.to != kTx) {
+        waiting[link.to].push_back(std::move(on));
+      }
+    }
+  }
+  return true;
+}
+
+void BruteForce::visit(std::size_t nf, Waiting const& waiting, Allowed const& allowed, Costs const& costs) {
   if (nf == nfs_.size()) {
-    testing::Simulation sent = before;
-    sent.send();
-    for (std::size_t setting = 0; sent.error().empty() && setting < kSettings.size(); ++setting) {
+    for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
       if (allowed[setting]) {
         least_[setting] = std::min(least_[setting], costs[setting]);
       }
     }
     return;
   }
-  if (nfs_[nf].on == Processor::kCpu) {
-    testing::Simulation after = before;
-    after.work(nf, nullptr);
-    if (after.error().empty()) {
-      visit(nf + 1, after, gsb, allowed, costs);
+  const auto go_on = [&](Movement const* movement, bool gsb_after, Allowed const& still, Costs const& sums) {
+    std::vector<OnPath> done;
+    for (OnPath const& path : waiting[nf]) {
+      OnPath& after = done.emplace_back(path);
+      after.packets.work(nf, movement);
+      if (!after.packets.error().empty()) {
+        return;
+      }
+      if (movement != nullptr) {
+        after.gsb = gsb_after;
+        if (!gsb_after) {
+          after.packets.forget_device();
+        }
+      }
     }
+    Waiting next = waiting;
+    next[nf].clear();
+    if (send_on(nf, done, next)) {
+      visit(nf + 1, next, still, sums);
+    }
+  };
+  if (nfs_[nf].on == Processor::kCpu) {
+    go_on(nullptr, false, allowed, costs);
     return;
   }
-  testing::Simulation prepared = before;
-  prepared.prepare(nf);
-  const FieldSet cv = prepared.valid_on_host();
-  const FieldSet gv = prepared.valid_on_device();
+  FieldSet cv = packet::kAllFields;
+  FieldSet gv = packet::kAllFields;
+  bool gsb = true;
+  for (OnPath const& path : waiting[nf]) {
+    testing::Simulation prepared = path.packets;
+    prepared.prepare(nf);
+    cv &= prepared.valid_on_host();
+    gv &= prepared.valid_on_device();
+    gsb = gsb && path.gsb;
+  }
   for (Candidate const& candidate : all_candidates(gsb)) {
     const Movement movement = movement_of(candidate, nf, cv, gv);
-    testing::Simulation after = before;
-    after.work(nf, &movement);
-    if (!after.error().empty()) {
-      continue;
-    }
-    if (!candidate.gsb_after) {
-      after.forget_device();
-    }
     Allowed still = allowed;
     Costs sums = costs;
     for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
@@ -120,7 +183,7 @@ void BruteForce::visit(std::size_t nf, testing::Simulation const& before, bool g
       sums[setting] += still[setting] ? pricings_[setting].bill(nf, movement).total_ns() : 0;
     }
     if (std::find(still.begin(), still.end(), true) != still.end()) {
-      visit(nf + 1, after, candidate.gsb_after, still, sums);
+      go_on(&movement, candidate.gsb_after, still, sums);
     }
   }
 }
@@ -129,25 +192,23 @@ bool BruteForce::host_reads_next(std::size_t nf, std::uint32_t field) const {
   const FieldSet bit = FieldSet{1} << field;
   // what is written leaves some packets their old value
   const auto touches = [bit](FieldSet read, FieldSet written) { return ((read | written) & bit) != 0; };
-  for (std::size_t at = nf; at < nfs_.size(); ++at) {
-    const Hints& hints = nfs_[at].hints;
-    if (at != nf) {
-      const FieldSet of_framework = kWhereHeadersAre | fields(packet::kMetaVerdict);
-      if (touches(hints.prepare_reads | of_framework, hints.prepare_writes)) {
-        return true;
-      }
-      if (nfs_[at].on == Processor::kGpu) {
-        return false;
-      }
-      if (touches(hints.cr, hints.cw)) {
-        return true;
-      }
+  if (touches(nfs_[nf].hints.complete_reads, nfs_[nf].hints.complete_writes)) {
+    return true;
+  }
+  return std::any_of(links_.begin(), links_.end(), [&](Link const& link) {
+    if (link.from != nf) {
+      return false;
     }
-    if (touches(hints.complete_reads, hints.complete_writes)) {
+    if (link.to == kTx || link.is_copy) {
       return true;
     }
-  }
-  return true;  // tx
+    const Hints& hints = nfs_[link.to].hints;
+    const FieldSet of_framework = kWhereHeadersAre | fields(packet::kMetaVerdict);
+    if (touches(hints.prepare_reads | of_framework, hints.prepare_writes)) {
+      return true;
+    }
+    return nfs_[link.to].on == Processor::kCpu && (touches(hints.cr, hints.cw) || host_reads_next(link.to, field));
+  });
 }
 
 Movement BruteForce::movement_of(Candidate const& candidate, std::size_t nf, FieldSet cv, FieldSet gv) const {
@@ -219,11 +280,7 @@ bool BruteForce::is_allowed(Setting const& setting, Candidate const& candidate, 
       return movement.shared && candidate.gsb_after && !in_part(movement.to_device) && !in_part(movement.to_host);
     }
     case Mode::kAdaptive: {
-      bool needed = false;
-      for (std::size_t at = 0; at <= nf; ++at) {
-        needed |= needs_whole(at);
-      }
-      return setting.pushdown || needed || candidate.h2d != H2dRow::kWhole;
+      return setting.pushdown || is_whole_by(nf) || candidate.h2d != H2dRow::kWhole;
     }
   }
   return false;
@@ -232,14 +289,20 @@ bool BruteForce::is_allowed(Setting const& setting, Candidate const& candidate, 
 /// Chains of 1 to 7 NFs that no author would write.
 class RandomChains {
  public:
-  PlanInput next() {
+  /// A row, or a graph.
+  PlanInput next(bool is_graph) {
     PlanInput input;
-    const int count = pick(1, 7);
+    const int count = is_graph ? pick(2, 6) : pick(1, 7);
     for (int nf = 0; nf < count; ++nf) {
       input.nfs.push_back(random_nf(concat_name(nf)));
     }
     input.profile = random_profile();
     input.costs = random_costs();
+    if (is_graph) {
+      do {
+        input.links = random_links(input.nfs.size());
+      } while (paths_of(input) > kMaxPaths);
+    }
     return input;
   }
 
@@ -248,6 +311,53 @@ class RandomChains {
   int pick(int least, int most) { return std::uniform_int_distribution(least, most)(random_); }
   bool chance(double share) { return std::bernoulli_distribution(share)(random_); }
   double factor() { return std::exp2(std::uniform_real_distribution(-3.0, 3.0)(random_)); }
+
+  /// Between NFs in their order, so that each is on a path from rx, most to tx.
+  std::vector<Link> random_links(std::size_t nfs) {
+    std::vector<Link> links;
+    const auto number = [this](std::size_t least, std::size_t most) {
+      return static_cast<std::size_t>(pick(static_cast<int>(least), static_cast<int>(most)));
+    };
+    const auto add = [&links](Link const& link) {
+      if (std::none_of(links.begin(), links.end(),
+                       [&link](Link const& other) { return other.from == link.from && other.to == link.to; })) {
+        links.push_back(link);
+      }
+    };
+    for (std::size_t nf = 0; nf < nfs; ++nf) {
+      const std::size_t from = number(0, nf);
+      add({from == nf ? kRx : from, nf, chance(0.2)});
+    }
+    for (int more = pick(0, 3); more > 0; --more) {
+      const std::size_t from = number(0, nfs - 1);
+      const std::size_t to = number(from + 1, nfs);
+      add({from, to == nfs ? kTx : to, to != nfs && chance(0.3)});
+    }
+    for (std::size_t nf = 0; nf < nfs; ++nf) {
+      const bool is_end = std::none_of(links.begin(), links.end(), [nf](Link const& link) { return link.from == nf; });
+      if (chance(is_end ? 0.8 : 0.2)) {
+        add({nf, kTx});
+      }
+    }
+    return links;
+  }
+
+  static std::size_t paths_of(PlanInput const& input) {
+    std::vector<std::size_t> paths(input.nfs.size());
+    std::size_t ended = 0;
+    const auto send = [&](std::size_t from, std::size_t count) {
+      for (Link const& link : input.links) {
+        if (link.from == from) {
+          (link.to == kTx ? ended : paths[link.to]) += count;
+        }
+      }
+    };
+    send(kRx, 1);
+    for (std::size_t nf = 0; nf < paths.size(); ++nf) {
+      send(nf, paths[nf]);
+    }
+    return ended;
+  }
 
   FieldSet random_set() {
     FieldSet set = packet::kNoFields;
@@ -329,14 +439,19 @@ std::string text_of(PlanInput const& input) {
                   hints.prepare_reads, hints.prepare_writes, hints.complete_reads, hints.complete_writes);
     text += line;
   }
+  const auto name = [](std::size_t nf) { return nf == kRx ? "rx" : nf == kTx ? "tx" : std::to_string(nf); };
+  for (Link const& link : input.links) {
+    text += name(link.from) + (link.is_copy ? " copies to " : " -> ") + name(link.to) + "\n";
+  }
   return text;
 }
 
-TEST(OptimalPlan, IsRightAndTheCheapestOfAllForRandomChains) {
+/// Compares `count` plans in each setting with all that there are.
+void expect_cheapest(int count, bool is_graph) {
   RandomChains chains;
   std::array<int, kSettings.size()> cheaper_than_copy{};
-  for (int number = 0; number < kChains; ++number) {
-    const PlanInput input = chains.next();
+  for (int number = 0; number < count; ++number) {
+    const PlanInput input = chains.next(is_graph);
     SCOPED_TRACE(::testing::Message() << "chain " << number << "\n" << text_of(input));
     const BruteForce all(input);
     for (std::size_t setting = 0; setting < kSettings.size(); ++setting) {
@@ -344,17 +459,20 @@ TEST(OptimalPlan, IsRightAndTheCheapestOfAllForRandomChains) {
                                         << (kSettings[setting].pushdown ? "" : " without pushdown"));
       const Result<Plan> plan = make_plan(with(input, kSettings[setting]));
       ASSERT_TRUE(plan.ok()) << plan.status();
-      ASSERT_EQ(testing::simulate(input.nfs, *plan), "");
+      ASSERT_EQ(testing::simulate(input.nfs, links_of(input), *plan), "");
       const double least = all.least()[setting];
       ASSERT_NEAR(plan->cost_ns, least, 1e-9 * least);
       cheaper_than_copy[setting] += plan->cost_ns < all.least()[0] * (1 - 1e-9) ? 1 : 0;
     }
   }
   // the chains are such that there is something to choose
-  EXPECT_GT(cheaper_than_copy[1], kChains / 10);
-  EXPECT_GT(cheaper_than_copy[2], kChains / 4);
+  EXPECT_GT(cheaper_than_copy[1], count / 10);
+  EXPECT_GT(cheaper_than_copy[2], count / 4);
   EXPECT_GE(cheaper_than_copy[3], cheaper_than_copy[2]);
 }
+
+TEST(OptimalPlan, IsRightAndTheCheapestOfAllForRandomChains) { expect_cheapest(kChains, false); }
+TEST(OptimalPlan, IsRightAndTheCheapestOfAllForRandomGraphs) { expect_cheapest(kGraphs, true); }
 
 }  // namespace
 }  // namespace catena::plan

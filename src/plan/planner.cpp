@@ -7,6 +7,7 @@
 #include "plan/pricing.hpp"
 #include "plan/reasons.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -17,35 +18,59 @@ using packet::FieldSet;
 
 constexpr std::uint32_t kMaxBytesPerPacket = 65536;
 
-/// Algorithm 1 as a depth-first search. Beside its two prunings, by wrong result and by cost, it gives up where it has
-/// been in the same state for no more: what follows would be the same.
+/// What is so where no path has come yet: both() with it changes nothing.
+constexpr Views kAnything{kAllFields, kAllFields, true};
+
+/// Algorithm 1 as a depth-first search over the NFs in their order. Beside its two prunings, by wrong result and by
+/// cost, it gives up where it has been in the same state for no more: what follows would be the same. The state are the
+/// views of the packets that wait in front of each NF that is still to come; in a row that is one.
 class Search {
  public:
-  Search(PlanInput const& input, std::span<const NfNeeds> chain, Pricing const& pricing)
-      : input_(&input), chain_(chain), pricing_(&pricing), seen_(chain.size() + 1), current_(chain.size()) {}
+  Search(PlanInput const& input, std::span<const Link> links, std::span<const NfNeeds> chain, Pricing const& pricing)
+      : input_(&input),
+        chain_(chain),
+        pricing_(&pricing),
+        ways_(chain.size()),
+        waiting_(chain.size(), kAnything),
+        seen_(chain.size() + 1),
+        current_(chain.size()) {
+    for (Link const& link : links) {
+      if (link.from != kRx) {
+        ways_[link.from].push_back(link);
+      } else if (link.to != kTx) {
+        waiting_[link.to] = both(waiting_[link.to], kOnHost);
+      }
+    }
+  }
 
   /// The movements of the cheapest plan, one an NF; those of CPU NFs are empty.
   std::vector<Movement> find() {
-    visit(0, Views{}, 0);
+    visit(0, waiting_, 0);
     return best_;
   }
   std::uint64_t visited() const { return visited_; }
 
  private:
+  /// In front of each NF.
+  using Waiting = std::vector<Views>;
   struct Seen {
-    Views views;
+    Waiting waiting;  ///< in front of the NFs from there on
     double cost;
   };
 
-  void visit(std::size_t nf, Views views, double cost);
-  void visit_gpu(std::size_t nf, Views const& views, double cost);
+  void visit(std::size_t nf, Waiting const& waiting, double cost);
+  void visit_gpu(std::size_t nf, Views const& views, Waiting const& waiting, double cost);
+  /// Packets with these views leave `nf`: goes on with the next.
+  void leave(std::size_t nf, Views const& views, Waiting const& waiting, double cost);
   bool is_allowed(Candidate const& candidate, NfNeeds const& nf, Views const& before, Movement const& movement) const;
   /// Whether the search has stood at `nf` with these views for at most this cost; notes that it does now.
-  bool was_here(std::size_t nf, Views const& views, double cost);
+  bool was_here(std::size_t nf, Waiting const& waiting, double cost);
 
   PlanInput const* input_;
   std::span<const NfNeeds> chain_;
   Pricing const* pricing_;
+  std::vector<std::vector<Link>> ways_;  ///< from each NF
+  Waiting waiting_;                      ///< when packets are still at rx
   std::vector<std::vector<Seen>> seen_;
   std::vector<Movement> current_;
   std::vector<Movement> best_;
@@ -53,9 +78,10 @@ class Search {
   std::uint64_t visited_ = 0;
 };
 
-bool Search::was_here(std::size_t nf, Views const& views, double cost) {
+bool Search::was_here(std::size_t nf, Waiting const& waiting, double cost) {
+  const std::span<const Views> ahead = std::span(waiting).subspan(nf);
   for (Seen& seen : seen_[nf]) {
-    if (seen.views == views) {
+    if (std::ranges::equal(seen.waiting, ahead)) {
       if (seen.cost <= cost) {
         return true;
       }
@@ -63,33 +89,32 @@ bool Search::was_here(std::size_t nf, Views const& views, double cost) {
       return false;
     }
   }
-  seen_[nf].push_back({views, cost});
+  seen_[nf].push_back({{ahead.begin(), ahead.end()}, cost});
   return false;
 }
 
-void Search::visit(std::size_t nf, Views views, double cost) {
+void Search::visit(std::size_t nf, Waiting const& waiting, double cost) {
   ++visited_;
-  if (cost >= least_ || was_here(nf, views, cost)) {
+  if (cost >= least_ || was_here(nf, waiting, cost)) {
     return;
   }
   if (nf == chain_.size()) {
-    if (views.cpu == kAllFields) {  // tx reads everything
-      least_ = cost;
-      best_ = current_;
-    }
+    least_ = cost;
+    best_ = current_;
     return;
   }
+  Views views = waiting[nf];
   if (!run(chain_[nf].prepare(), views)) {
     return;
   }
   if (chain_[nf].on_gpu) {
-    visit_gpu(nf, views, cost);
+    visit_gpu(nf, views, waiting, cost);
   } else if (run(chain_[nf].host[1], views) && run(chain_[nf].complete(), views)) {
-    visit(nf + 1, views, cost);
+    leave(nf, views, waiting, cost);
   }
 }
 
-void Search::visit_gpu(std::size_t nf, Views const& views, double cost) {
+void Search::visit_gpu(std::size_t nf, Views const& views, Waiting const& waiting, double cost) {
   for (Candidate const& candidate : all_candidates(views.gsb)) {
     Views after = views;
     Movement movement;
@@ -99,9 +124,22 @@ void Search::visit_gpu(std::size_t nf, Views const& views, double cost) {
     const double cost_after = cost + pricing_->bill(nf, movement).total_ns();
     if (run(chain_[nf].complete(), after)) {
       current_[nf] = movement;
-      visit(nf + 1, after, cost_after);
+      leave(nf, after, waiting, cost_after);
     }
   }
+}
+
+void Search::leave(std::size_t nf, Views const& views, Waiting const& waiting, double cost) {
+  Waiting after = waiting;
+  for (Link const& link : ways_[nf]) {
+    if ((link.to == kTx || link.is_copy) && views.cpu != kAllFields) {
+      return;  // tx reads everything, and so does who copies
+    }
+    if (link.to != kTx) {
+      after[link.to] = both(after[link.to], link.is_copy ? kOnHost : views);
+    }
+  }
+  visit(nf + 1, after, cost);
 }
 
 bool Search::is_allowed(Candidate const& candidate, NfNeeds const& nf, Views const& before,
@@ -122,6 +160,27 @@ bool Search::is_allowed(Candidate const& candidate, NfNeeds const& nf, Views con
       return candidate.h2d != H2dRow::kWhole || input_->pushdown || nf.whole_by_now;
   }
   return false;
+}
+
+Status check_links(PlanInput const& input) {
+  std::vector<bool> is_reached(input.nfs.size());
+  const std::vector<Link> links = links_of(input);
+  for (Link const& link : links) {
+    const bool is_sound = (link.from == kRx || link.from < input.nfs.size()) &&
+                          (link.to == kTx || (link.to < input.nfs.size() && (link.from == kRx || link.from < link.to)));
+    if (!is_sound) {
+      return absl::InvalidArgumentError("a link of the chain goes back, or to or from no NF");
+    }
+    if (link.to != kTx) {
+      is_reached[link.to] = true;
+    }
+  }
+  for (std::size_t nf = 0; nf < input.nfs.size(); ++nf) {
+    if (!is_reached[nf]) {
+      return absl::InvalidArgumentError(concat("NF ", input.nfs[nf].name, ": no packet comes to it"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 Status check(PlanInput const& input) {
@@ -147,7 +206,7 @@ Status check(PlanInput const& input) {
       return absl::InvalidArgumentError(concat("NF ", nf.name, ": grows_by is not a number"));
     }
   }
-  return absl::OkStatus();
+  return check_links(input);
 }
 
 /// Where the kernel of a step reads and writes.
@@ -201,9 +260,10 @@ std::string_view to_string(Mode mode) {
 
 Result<Plan> make_plan(PlanInput const& input) {
   CATENA_RETURN_IF_ERROR(check(input));
-  const std::vector<NfNeeds> chain = needs_of(input.nfs);
+  const std::vector<Link> links = links_of(input);
+  const std::vector<NfNeeds> chain = needs_of(input.nfs, links);
   const Pricing pricing(input);
-  Search search(input, chain, pricing);
+  Search search(input, links, chain, pricing);
   const std::vector<Movement> movements = search.find();
   if (movements.size() != chain.size()) {
     return absl::InternalError(concat("no plan in mode ", to_string(input.mode), " is right for this chain"));
@@ -223,7 +283,7 @@ Result<Plan> make_plan(PlanInput const& input) {
     plan.cost_ns += planned.step->cost_ns;
     plan.cpu_ns += planned.step->cpu_ns;
   }
-  add_reasons(chain, plan);
+  add_reasons(chain, links, plan);
   return plan;
 }
 

@@ -19,6 +19,9 @@
 /// From the hints of a chain's NFs to what each GPU NF moves: Algorithm 1 of "AdaptChain: Adaptive Data Sharing and
 /// Synchronization for NFV Systems on Heterogeneous Architectures" (TPDS 2024), section IV. Pure functions.
 ///
+/// NFs are in a row, or the nodes of a graph without cycles. Where paths meet, what they disagree on is the weaker
+/// claim: a value is where it is for the packets of every path. So one step serves all packets that come to an NF.
+///
 /// Two views say where the newest value of each field is: the CPU view of the packet pool, and the GPU view of its
 /// twin, the shared buffer. Only GPU NFs move fields; the order of one GPU NF is
 ///
@@ -45,6 +48,21 @@ struct PlacedNf {
   double grows_by = 0;             ///< bytes by which it lets an average frame grow
 };
 
+/// Stands for rx where a Link begins.
+inline constexpr std::size_t kRx = SIZE_MAX - 1;
+/// Stands for tx where a Link ends, and among the NFs of a reason.
+inline constexpr std::size_t kTx = SIZE_MAX;
+
+/// A way from one NF to another that packets may take. Where an NF drops all, no link leaves it.
+struct Link {
+  std::size_t from = kRx;  ///< number of an NF, or kRx
+  std::size_t to = kTx;    ///< number of an NF behind it in PlanInput::nfs, or kTx
+  /// Packets are copied there by the host, which has to have all of them: on the device there is nothing of a copy.
+  bool is_copy = false;
+
+  friend bool operator==(Link const&, Link const&) = default;
+};
+
 enum class Mode : std::uint8_t {
   /// Every GPU NF copies in what it reads and copies out what it wrote (G-NET): by direct use, or on the shared buffer
   /// where nothing is there before and nothing stays.
@@ -57,7 +75,8 @@ enum class Mode : std::uint8_t {
 std::string_view to_string(Mode mode);
 
 struct PlanInput {
-  std::vector<PlacedNf> nfs;  ///< in chain order, at most kMaxNfs
+  std::vector<PlacedNf> nfs;     ///< in an order in which packets meet them, at most kMaxNfs
+  std::vector<Link> links = {};  ///< none: from rx through all NFs in a row to tx
   PacketProfile profile = PacketProfile::fixed(1514);
   CostModel costs = CostModel::h200();
   Mode mode = Mode::kAdaptive;
@@ -65,8 +84,8 @@ struct PlanInput {
 };
 inline constexpr std::size_t kMaxNfs = 64;
 
-/// Stands for tx among the NFs of a reason.
-inline constexpr std::size_t kTx = SIZE_MAX;
+/// The links of `input`; those of a row where it has none.
+std::vector<Link> links_of(PlanInput const& input);
 
 /// Why fields are moved, or why they are not. `nf` of a Reason is the NF that the text speaks of.
 enum class ReasonKind : std::uint8_t {
@@ -130,7 +149,8 @@ struct Plan {
 };
 
 /// The cheapest plan of the mode. Deterministic. InvalidArgument: more than kMaxNfs NFs, aux_bytes, result_bytes or
-/// headroom or tailroom above 64 KiB, grows_by no number, or no packets in a transfer; the message names the NF.
+/// headroom or tailroom above 64 KiB, grows_by no number, a link that goes back or to no NF, an NF that no packet comes
+/// to, or no packets in a transfer; the message names the NF.
 /// Internal: no plan is right, which copying everything always is: a defect of the planner.
 Result<Plan> make_plan(PlanInput const& input);
 

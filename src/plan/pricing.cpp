@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/pricing.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace catena::plan {
@@ -53,14 +54,30 @@ TransferShape body_load(bool frames, Body const& at, Body const& staged, bool sh
 }  // namespace
 
 Pricing::Pricing(PlanInput const& input) : costs_(&input.costs) {
-  double grown = 0;
+  // of packets that come to an NF on several paths, the mean: how many take which, nobody knows
+  struct Grown {
+    double sum = 0;
+    double paths = 0;
+  };
+  std::vector<Grown> waiting(input.nfs.size());
+  const std::vector<Link> links = links_of(input);
+  const auto send = [&waiting, &links](std::size_t from, double grown) {
+    for (Link const& link : links) {
+      if (link.from == from && link.to != kTx) {
+        waiting[link.to].sum += grown;
+        waiting[link.to].paths += 1;
+      }
+    }
+  };
+  send(kRx, 0);
   for (std::size_t nf = 0; nf < input.nfs.size(); ++nf) {
     PlacedNf const& placed = input.nfs[nf];
+    const double grown = waiting[nf].sum / std::max(1.0, waiting[nf].paths);
+    const double after = grown + placed.grows_by;
     const std::uint32_t growth = placed.headroom + placed.tailroom;
-    const Body before = body_of(input.profile, grown, growth);
-    const Body compact = body_of(input.profile, grown, 0);
-    grown += placed.grows_by;
-    sites_.push_back({&placed, before, compact, body_of(input.profile, grown, growth)});
+    sites_.push_back({&placed, body_of(input.profile, grown, growth), body_of(input.profile, grown, 0),
+                      body_of(input.profile, after, growth)});
+    send(nf, after);
   }
 }
 

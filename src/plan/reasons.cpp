@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <set>
+#include <vector>
 
 #include "plan/candidates.hpp"
 
@@ -43,24 +46,51 @@ void for_each_field(FieldSet set, Function const& function) {
 
 bool has(FieldSet set, std::uint32_t field) { return ((set >> field) & 1U) != 0; }
 
-/// Follows a plan through its chain and says why fields move.
+/// Follows a plan through its chain and says why fields move. Of several paths it names the first NF that has the
+/// reason.
 class Replay {
  public:
-  Replay(std::span<const NfNeeds> chain, Plan& plan) : chain_(chain), plan_(&plan) { device_since_.fill(kTx); }
+  Replay(std::span<const NfNeeds> chain, std::span<const Link> links, Plan& plan)
+      : chain_(chain), plan_(&plan), next_(chain.size()), before_(chain.size()) {
+    for (Link const& link : links) {
+      if (link.from == kRx) {
+        continue;
+      }
+      next_[link.from].push_back(link.is_copy ? kTx : link.to);  // who copies reads everything, as tx does
+      if (link.to != kTx && !link.is_copy) {
+        before_[link.to].push_back(link.from);
+      }
+    }
+    for (Link const& link : links) {
+      if (link.to != kTx && (link.from == kRx || link.is_copy)) {
+        fresh_.insert(link.to);
+      }
+    }
+  }
 
   void run_all() {
+    std::vector<State> after;
     for (std::size_t nf = 0; nf < chain_.size(); ++nf) {
-      run(chain_[nf].prepare(), views_);
+      state_ = arrive(nf, after);
+      run(chain_[nf].prepare(), state_.views);
       if (chain_[nf].on_gpu) {
         gpu_step(nf, *plan_->nfs[nf].step);
       } else {
-        run(chain_[nf].host[1], views_);
+        run(chain_[nf].host[1], state_.views);
       }
-      run(chain_[nf].complete(), views_);
+      run(chain_[nf].complete(), state_.views);
+      after.push_back(state_);
     }
   }
 
  private:
+  struct State {
+    State() { device_since.fill(kTx); }
+    Views views = kOnHost;
+    std::array<std::size_t, packet::kFieldCount> device_since;
+  };
+  /// What packets are like that come to `nf`.
+  State arrive(std::size_t nf, std::span<const State> after) const;
   void gpu_step(std::size_t nf, GpuStep& step);
   void explain_in(std::size_t nf, GpuStep& step);
   void explain_out(std::size_t nf, FieldSet dirty, GpuStep& step);
@@ -73,39 +103,91 @@ class Replay {
   };
   /// Who needs `field` on the CPU next, from complete() of `nf` on; kWithPacket if it comes back again before that.
   HostReader next_host_reader(std::size_t nf, std::uint32_t field) const;
+  /// The same, of a packet that left `at`; none: it comes back, or ends unread, before.
+  std::optional<std::size_t> host_reader_behind(std::size_t at, std::uint32_t field) const;
+  /// The next GPU NF of a packet that left `nf`; kTx: there is none.
+  std::size_t next_on_gpu(std::size_t nf) const;
 
   std::span<const NfNeeds> chain_;
   Plan* plan_;
-  Views views_;
-  std::array<std::size_t, packet::kFieldCount> device_since_{};
+  std::vector<std::vector<std::size_t>> next_;    ///< of each NF, where packets go from there
+  std::vector<std::vector<std::size_t>> before_;  ///< and where those come from that the device may have something of
+  std::set<std::size_t> fresh_;                   ///< NFs that also get packets which are on the host alone
+  State state_;
 };
 
+Replay::State Replay::arrive(std::size_t nf, std::span<const State> after) const {
+  State state;
+  if (before_[nf].empty()) {
+    return state;
+  }
+  state = after[before_[nf].front()];
+  for (const std::size_t before : before_[nf]) {
+    state.views = both(state.views, after[before].views);
+  }
+  if (fresh_.contains(nf)) {
+    state.views = both(state.views, kOnHost);
+  }
+  return state;
+}
+
 std::size_t Replay::next_device_reader(std::size_t nf, std::uint32_t field) const {
-  for (std::size_t later = nf + 1; later < chain_.size(); ++later) {
-    const bool rewritten = has(chain_[later - 1].complete().outdates, field) ||
-                           has(chain_[later].prepare().outdates, field) || has(chain_[later].host[1].outdates, field);
-    if (rewritten || (chain_[later].on_gpu && has(plan_->nfs[later].step->to_device, field))) {
-      return nf;
+  if (has(chain_[nf].complete().outdates, field)) {
+    return nf;
+  }
+  for (const std::size_t later : next_[nf]) {
+    if (later == kTx || has(chain_[later].prepare().outdates, field) || has(chain_[later].host[1].outdates, field) ||
+        (chain_[later].on_gpu && has(plan_->nfs[later].step->to_device, field))) {
+      continue;
     }
     if (chain_[later].on_gpu && has(chain_[later].on_device, field)) {
       return later;
+    }
+    if (const std::size_t reader = next_device_reader(later, field); reader != later) {
+      return reader;
     }
   }
   return nf;
 }
 
-Replay::HostReader Replay::next_host_reader(std::size_t nf, std::uint32_t field) const {
-  for (std::size_t at = nf; at < chain_.size(); ++at) {
-    for (std::size_t step = at == nf ? 2 : 0; step < chain_[at].host.size(); ++step) {
-      if (at != nf && step == 1 && chain_[at].on_gpu && has(plan_->nfs[at].step->to_host, field)) {
-        return {ReasonKind::kWithPacket, nf};
-      }
-      if (has(chain_[at].host[step].needs, field)) {
-        return {ReasonKind::kHostReads, at};
+std::optional<std::size_t> Replay::host_reader_behind(std::size_t at, std::uint32_t field) const {
+  for (const std::size_t next : next_[at]) {
+    if (next == kTx) {
+      return kTx;
+    }
+    bool comes_back = false;
+    for (std::size_t step = 0; step < chain_[next].host.size() && !comes_back; ++step) {
+      comes_back = step == 1 && chain_[next].on_gpu && has(plan_->nfs[next].step->to_host, field);
+      if (!comes_back && has(chain_[next].host[step].needs, field)) {
+        return next;
       }
     }
+    if (comes_back) {
+      continue;
+    }
+    if (const std::optional<std::size_t> reader = host_reader_behind(next, field)) {
+      return reader;
+    }
   }
-  return {ReasonKind::kHostReads, kTx};
+  return std::nullopt;
+}
+
+Replay::HostReader Replay::next_host_reader(std::size_t nf, std::uint32_t field) const {
+  if (has(chain_[nf].complete().needs, field)) {
+    return {ReasonKind::kHostReads, nf};
+  }
+  const std::optional<std::size_t> reader = host_reader_behind(nf, field);
+  return reader ? HostReader{ReasonKind::kHostReads, *reader} : HostReader{ReasonKind::kWithPacket, nf};
+}
+
+std::size_t Replay::next_on_gpu(std::size_t nf) const {
+  for (const std::size_t next : next_[nf]) {
+    const std::size_t found = next == kTx || chain_[next].on_gpu ? next : next_on_gpu(next);
+    if (found != kTx) {
+      return found;
+    }
+  }
+  return kTx;
 }
 
 void Replay::explain_in(std::size_t nf, GpuStep& step) {
@@ -113,8 +195,8 @@ void Replay::explain_in(std::size_t nf, GpuStep& step) {
   FieldSet const reads = step.shared ? chain_[nf].on_device : chain_[nf].direct_in;
   for_each_field(step.to_device | reads, [&](std::uint32_t field) {
     if (!has(step.to_device, field)) {
-      reasons.add(Direction::kToDevice, ReasonKind::kValidOnDevice, field, device_since_[field]);
-    } else if (step.shared && has(views_.gpu, field)) {
+      reasons.add(Direction::kToDevice, ReasonKind::kValidOnDevice, field, state_.device_since[field]);
+    } else if (step.shared && has(state_.views.gpu, field)) {
       reasons.add(Direction::kToDevice, ReasonKind::kWithPacket, field, nf);
     } else if (has(reads, field)) {
       reasons.add(Direction::kToDevice, ReasonKind::kReadHere, field, nf);
@@ -138,11 +220,7 @@ void Replay::explain_out(std::size_t nf, FieldSet dirty, GpuStep& step) {
     if (has(step.to_host, field)) {
       return reasons.add(Direction::kToHost, reader.kind, field, reader.nf);
     }
-    std::size_t next = nf + 1;
-    while (next < chain_.size() && !chain_[next].on_gpu) {
-      ++next;
-    }
-    reasons.add(Direction::kToHost, ReasonKind::kNoHostReader, field, next < chain_.size() ? next : kTx);
+    reasons.add(Direction::kToHost, ReasonKind::kNoHostReader, field, next_on_gpu(nf));
   });
 }
 
@@ -151,15 +229,15 @@ void Replay::gpu_step(std::size_t nf, GpuStep& step) {
   const FieldSet written = chain_[nf].writes;
   if (!step.shared) {
     explain_out(nf, written, step);
-    views_.cpu |= written;
-    views_.gpu &= ~written;
+    state_.views.cpu |= written;
+    state_.views.gpu &= ~written;
     return;
   }
-  for_each_field(step.to_device | written, [&](std::uint32_t field) { device_since_[field] = nf; });
-  views_.gpu |= step.to_device | written;
-  views_.cpu &= ~written;
-  explain_out(nf, views_.gpu & ~views_.cpu, step);
-  views_.cpu |= step.to_host;
+  for_each_field(step.to_device | written, [&](std::uint32_t field) { state_.device_since[field] = nf; });
+  state_.views.gpu |= step.to_device | written;
+  state_.views.cpu &= ~written;
+  explain_out(nf, state_.views.gpu & ~state_.views.cpu, step);
+  state_.views.cpu |= step.to_host;
 }
 
 }  // namespace
@@ -179,6 +257,8 @@ bool is_moved(ReasonKind kind) {
   return false;
 }
 
-void add_reasons(std::span<const NfNeeds> chain, Plan& plan) { Replay(chain, plan).run_all(); }
+void add_reasons(std::span<const NfNeeds> chain, std::span<const Link> links, Plan& plan) {
+  Replay(chain, links, plan).run_all();
+}
 
 }  // namespace catena::plan

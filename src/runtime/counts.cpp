@@ -28,6 +28,9 @@ void collect(RxStage const& rx, Snapshot& counts) {
   const io::SourceCounts source = rx.source().counts();
   counts.add(counts::kSeen, {}, source.seen);
   add(counts, counts::kRxDrops, source.drops);
+  if (rx.refused() > 0) {
+    counts.add(counts::kRxDrops, {{"reason", "backlog_full"}}, rx.refused());
+  }
   counts.add(counts::kBacklogFull, {}, rx.starved_polls());
 }
 
@@ -57,12 +60,39 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   }
 }
 
+void collect(SteerStage const& steering, std::span<const std::string> nfs, Snapshot& counts) {
+  const Label from{"from", steering.from()};
+  counts.add(counts::kSteerDrops, {from, {"reason", "dropped_by_row"}}, steering.dropped());
+  counts.add(counts::kSteerDrops, {from, {"reason", "unmatched"}}, steering.unmatched());
+  const auto targets = steering.table().targets();
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const Label to{"to", targets[i] == chain::kTx ? std::string(chain::kTxWord) : nfs[targets[i]]};
+    counts.add(counts::kSteered, {from, to}, steering.sent_to(i));
+    counts.add(counts::kMirrored, {from, to}, steering.mirrored_to(i));
+  }
+}
+
 void collect(TxStage const& tx, Snapshot& counts) {
   const io::SinkCounts sink = tx.sink().counts();
   counts.add(counts::kSent, {}, sink.sent);
   add(counts, counts::kTxDrops, sink.drops);
   counts.add(counts::kFragments, {}, sink.fragments);
   counts.add(counts::kLatency, tx.latency());
+}
+
+void collect(std::string const& nf, memory::UnitQueue const& queue, Snapshot& counts) {
+  counts.add(counts::kQueueDrops, {{"nf", nf}}, queue.refused());
+}
+
+void collect(CongestionMonitor const& monitor, Snapshot& counts) {
+  const Label nf{"nf", monitor.nf()};
+  counts.add(counts::kFastenUps, {nf}, monitor.fasten_ups());
+  counts.add(counts::kSlowDowns, {nf}, monitor.slow_downs());
+  counts.add(counts::kWaiting, {nf}, monitor.most());
+}
+
+void collect(std::string const& nf, FlowGate const& gate, Snapshot& counts) {
+  counts.add(counts::kPauses, {{"nf", nf}}, gate.pauses());
 }
 
 void collect(Stage const& stage, bool is_nf, Snapshot& counts) {

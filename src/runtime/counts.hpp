@@ -6,7 +6,10 @@
 #include "nf/instance.hpp"
 #include "runtime/device_recovery.hpp"
 #include "runtime/host_stages.hpp"
+#include "runtime/steer_stage.hpp"
 
+#include <span>
+#include <string>
 #include <string_view>
 
 /// What a session counts, by name, and who has the counts.
@@ -33,6 +36,16 @@ inline constexpr std::string_view kTransferBytes = "catena_transfer_bytes_total"
 inline constexpr std::string_view kProcessRestarts = "catena_nf_process_restarts_total";
 inline constexpr std::string_view kProcessRefusals = "catena_nf_process_refusals_total";
 inline constexpr std::string_view kStatistic = "catena_nf_statistic";  ///< by name: the NF's own
+// by nf, where rings have bounds
+inline constexpr std::string_view kQueueDrops = "catena_nf_queue_dropped_packets_total";  ///< in front of it
+inline constexpr std::string_view kSlowDowns = "catena_flow_slow_downs_total";            ///< signals to who is in front
+inline constexpr std::string_view kFastenUps = "catena_flow_fasten_ups_total";
+inline constexpr std::string_view kPauses = "catena_flow_pauses_total";           ///< of the NF itself
+inline constexpr std::string_view kWaiting = "catena_flow_waiting_packets_most";  ///< in front of it
+// by from, where packets go several ways from rx or an NF; to: an NF, or tx
+inline constexpr std::string_view kSteered = "catena_steered_packets_total";
+inline constexpr std::string_view kMirrored = "catena_mirrored_packets_total";            ///< copies
+inline constexpr std::string_view kSteerDrops = "catena_steering_dropped_packets_total";  ///< by reason
 // tx
 inline constexpr std::string_view kSent = "catena_tx_packets_total";
 inline constexpr std::string_view kTxDrops = "catena_tx_dropped_packets_total";  ///< by reason
@@ -48,7 +61,12 @@ inline constexpr std::string_view kDeviceReturns = "catena_device_returns_total"
 // Each adds what it names, from whichever thread.
 void collect(RxStage const& rx, metrics::Snapshot& counts);
 void collect(nf::Instance& nf, metrics::Snapshot& counts);
+/// `nfs`: names of the NFs by their numbers.
+void collect(SteerStage const& steering, std::span<const std::string> nfs, metrics::Snapshot& counts);
 void collect(TxStage const& tx, metrics::Snapshot& counts);
+void collect(std::string const& nf, memory::UnitQueue const& queue, metrics::Snapshot& counts);
+void collect(CongestionMonitor const& monitor, metrics::Snapshot& counts);
+void collect(std::string const& nf, FlowGate const& gate, metrics::Snapshot& counts);
 void collect(Stage const& stage, bool is_nf, metrics::Snapshot& counts);
 void collect(memory::PacketPool const& pool, metrics::Snapshot& counts);
 void collect(DeviceRecovery const& recovery, metrics::Snapshot& counts);

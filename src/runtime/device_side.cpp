@@ -47,13 +47,13 @@ Status DeviceSide::load(chain::ChainConfig const& config, chain::SyncOptions con
   for (std::size_t i = 0; i < nfs.size(); ++i) {
     CATENA_ASSIGN_OR_RETURN(sides[i], chain::add_nf(config.nfs[i], *nfs[i], input));
   }
-  chain::add_hand_overs(config, nfs, input);
+  chain::add_ways(config, nfs, input);
   if (options.plan) {
     plan_ = options.plan;
   } else {
     CATENA_ASSIGN_OR_RETURN(plan_, plan::make_plan(input));
   }
-  only_on_device_ = chain::only_on_device(input.nfs, *plan_);
+  only_on_device_ = chain::only_on_device(input, *plan_);
   kernels_.resize(nfs.size());
   for (std::size_t i = 0; i < nfs.size(); ++i) {
     if (sides[i]) {

@@ -178,7 +178,7 @@ bool DeviceStage::abandoned() const { return abandoned_ || attached_->rescue_.ga
 void DeviceStage::deliver(InFlightBatch& batch_in_flight) {
   for (memory::Unit* unit : batch_in_flight.units) {
     if (options_.lines != nullptr) {
-      take_lines(*instance_, position_, *unit, options_.lines->of(*unit));
+      take_lines(*instance_, position_, pool_->batch(*unit), options_.lines->of(*unit));
     }
     count(unit->count);
     unit->device_epoch = use().epoch();
@@ -372,8 +372,10 @@ Result<Progress> DeviceStage::poll() {
   if (in_flight_.empty() && !filling_.batch) {  // under a steady load that seldom is so; then packets tell the time
     ticker_.poll();
   }
-  worked = fill() || worked;
-  worked = take_host_fallback() || worked;
+  if (may_take()) {
+    worked = fill() || worked;
+    worked = take_host_fallback() || worked;
+  }
   if (in_flight_.empty() && !filling_.batch && host_fallback_ == nullptr && is_drained()) {
     out_->close();
     return Progress::kFinished;

@@ -19,19 +19,6 @@ std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-/// Why packets would be waited for in vain: what is left of the pool is less than `units`, or than a full one. OK:
-/// they will come.
-Status exhausted(memory::PacketPool const& pool, std::uint32_t units) {
-  if (!pool.exhausted(units)) {
-    return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(concat(
-      "device work that never ended keeps ", pool.quarantined_slots(), " of the ", pool.slots(),
-      " slots of the packet pool, and what is left does not hold ", units, " units, or one of ", pool.unit_packets(),
-      " packets: the run cannot go on. A larger tuning.pool_slots lets it, or a longer tuning.device_limit_ms "
-      "if the device is slow"));
-}
-
 /// Memory brings the headers of all packets side by side: an NF that comes to them one by one would wait for each, as a
 /// pool is larger than the caches, and what a NIC or a device has written is in none of them.
 void fetch_to_read(packet::Batch const& batch) {
@@ -88,6 +75,10 @@ Progress RxStage::receive(bool& is_full) {
     out_.close();
     return Progress::kFinished;
   }
+  if (!may_take()) {
+    ++starved_polls_;
+    return Progress::kIdle;
+  }
   memory::Unit* unit = out_.take_unit(*pool_);
   if (unit == nullptr) {
     ++starved_polls_;
@@ -122,14 +113,26 @@ Progress RxStage::receive(bool& is_full) {
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();
+  if (edge_ != nullptr && edge_->is_any_congested()) {
+    refuse(pool_->batch(*unit));
+  }
   out_.push(unit);
   return Progress::kWorked;
+}
+
+void RxStage::refuse(packet::Batch const& packets) {
+  for (std::uint32_t i = 0; i < packets.size(); ++i) {
+    if (edge_->refuses(packets[i])) {
+      packets[i].set_verdict(packet::Verdict::kDrop);
+      ++refused_;
+    }
+  }
 }
 
 /// Ends the source where packets would be waited for in vain.
 void RxStage::find_exhausted() {
   if (error_.ok()) {
-    error_ = exhausted(*pool_, 1 + out_.units_wanted());
+    error_ = still_coming(*pool_, 1 + out_.units_wanted(), out_.slots_wanted());
   }
 }
 
@@ -151,7 +154,8 @@ Result<Progress> CpuStage::poll() {
   ticker_.poll();
   instance_->board().answer(instance_->nf());
   std::uint32_t packets = 0;
-  while (done_.empty() || packets + pool_->unit_packets() <= kPacketsAtOnce) {
+  const bool may_take = this->may_take();
+  while (may_take && (done_.empty() || packets + pool_->unit_packets() <= kPacketsAtOnce)) {
     memory::Unit* unit = in_->pop();
     if (unit == nullptr) {
       break;
@@ -160,7 +164,7 @@ Result<Progress> CpuStage::poll() {
     done_.push_back(unit);
     if (lines_ != nullptr) {  // it must be known of which unit they are
       process(pool_->batch(*unit));
-      take_lines(*instance_, position_, *unit, lines_->of(*unit));
+      take_lines(*instance_, position_, pool_->batch(*unit), lines_->of(*unit));
     }
   }
   if (!done_.empty()) {
@@ -194,7 +198,7 @@ Result<Progress> HandOverStage::poll() {
     return Progress::kFinished;
   }
   if (!out_.is_ready()) {
-    CATENA_RETURN_IF_ERROR(exhausted(*pool_, out_.units_wanted()));
+    CATENA_RETURN_IF_ERROR(still_coming(*pool_, out_.units_wanted()));
     return Progress::kIdle;
   }
   memory::Unit* unit = in_.pop();

@@ -21,7 +21,7 @@
 /// The stages that a chain has on the CPU: its ends, and NFs that are placed there.
 namespace catena::runtime {
 
-/// Takes packets from the source. When no slot or unit is free it waits and counts. When the source fails, what came
+/// Takes packets from the source. When no slot or unit is free, or those behind pause it, it waits and counts. When the source fails, what came
 /// before goes on through the chain, and error() says why nothing follows.
 class RxStage final : public HostStage {
  public:
@@ -32,6 +32,10 @@ class RxStage final : public HostStage {
   Result<Progress> poll() override;
   bool is_passive() const override { return !sockets().empty(); }
   std::vector<int> sockets() const override { return source_->sockets(); }
+  /// Has packets dropped that `filter`, which outlives it, refuses. Before the first poll.
+  void filter(EdgeFilter const& filter) { edge_ = &filter; }
+  /// Packets that it refused. Any thread.
+  std::uint64_t refused() const { return refused_; }
   /// OK, or why the source ended. Read after the run.
   Status const& error() const { return error_; }
   io::Source const& source() const { return *source_; }
@@ -42,6 +46,7 @@ class RxStage final : public HostStage {
 
  private:
   Progress receive(bool& is_full);
+  void refuse(packet::Batch const& packets);
   void find_exhausted();
 
   io::Source* source_;
@@ -51,8 +56,10 @@ class RxStage final : public HostStage {
   LineBook* lines_;
   Status error_;
   std::uint64_t next_index_ = 0;
+  EdgeFilter const* edge_ = nullptr;
   Counter starved_polls_;
   Counter bytes_;
+  Counter refused_;
 };
 
 /// How the headers of a unit come near before an NF on the CPU begins with it.

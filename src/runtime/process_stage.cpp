@@ -62,6 +62,7 @@ Result<Progress> ProcessStage::poll() {
   for (OfNf const& nf : nfs_) {
     nf.instance->board().answer(nf.instance->nf());
   }
+  const bool may_take = this->may_take();
   bool worked = false;
   if (link_ == nullptr) {
     if (auto link = process_->take_link(); link != nullptr) {
@@ -78,7 +79,7 @@ Result<Progress> ProcessStage::poll() {
       lose();
       worked = true;
     } else {
-      worked = send() || worked;
+      worked = (may_take && send()) || worked;
     }
   } else {
     nf_process::silence(process_->bell());
@@ -445,7 +446,7 @@ void ProcessStage::drop(memory::Unit& unit) {
   nf::Instance& first = *nfs_.front().instance;
   first.drop_alive(pool_->batch(unit), nf::FrameworkReason::kProcessFailed);
   if (lines_ != nullptr) {
-    take_lines(first, position_, unit, lines_->of(unit));
+    take_lines(first, position_, pool_->batch(unit), lines_->of(unit));
   }
   out_->push(&unit);
 }

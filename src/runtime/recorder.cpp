@@ -7,12 +7,15 @@
 namespace catena::runtime {
 namespace {
 
-/// Moves the lines that are about the packets of `unit` from `lines` to `taken`.
+/// Moves the lines that are about packets of `unit` from `lines` to `taken`.
 template <typename Line, typename UnitLine>
-void take(std::vector<Line>& lines, std::uint32_t position, memory::Unit const& unit, std::vector<UnitLine>& taken) {
-  const auto own = std::stable_partition(lines.begin(), lines.end(), [&](Line const& line) {
-    return line.packet < unit.first_index || line.packet >= unit.end_index;
-  });
+void take(std::vector<Line>& lines, std::uint32_t position, packet::Batch const& unit, std::vector<UnitLine>& taken) {
+  std::uint64_t const* const index_of = unit.meta().index;
+  const auto is_of_other = [&](Line const& line) {
+    return !std::ranges::binary_search(unit.slots(), line.packet, {},
+                                       [index_of](std::uint32_t slot) { return index_of[slot]; });
+  };
+  const auto own = std::stable_partition(lines.begin(), lines.end(), is_of_other);
   for (auto line = own; line != lines.end(); ++line) {
     taken.push_back({position, std::move(*line)});
   }
@@ -40,7 +43,7 @@ void put_in_order(std::vector<UnitLine>& lines, std::vector<nf::Arrival> const& 
 
 }  // namespace
 
-void take_lines(nf::Instance& instance, std::uint32_t position, memory::Unit const& unit, UnitLines& lines) {
+void take_lines(nf::Instance& instance, std::uint32_t position, packet::Batch const& unit, UnitLines& lines) {
   take(instance.outcome().lines(), position, unit, lines.records);
   if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {
     take(alerting->alerts(), position, unit, lines.alerts);

@@ -14,8 +14,9 @@
 
 namespace catena::runtime {
 
-/// Moves the record lines and alerts of `instance` that are about the packets of `unit` to `lines`.
-void take_lines(nf::Instance& instance, std::uint32_t position, memory::Unit const& unit, UnitLines& lines);
+/// Moves the record lines and alerts of `instance` that are about the packets of a unit, which are in order, to
+/// `lines`.
+void take_lines(nf::Instance& instance, std::uint32_t position, packet::Batch const& unit, UnitLines& lines);
 
 struct RecorderOptions {
   std::string chain;                     ///< its name

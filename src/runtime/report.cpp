@@ -73,6 +73,20 @@ Report report_of(metrics::Snapshot const& counts) {
   return report;
 }
 
+SteeringReport steering_of(std::string_view from, metrics::Snapshot const& counts) {
+  const metrics::Labels label{{"from", std::string(from)}};
+  SteeringReport row;
+  row.from = from;
+  const auto that_happened = [](std::vector<io::NamedCount> all) {
+    std::erase_if(all, [](io::NamedCount const& count) { return count.count == 0; });
+    return all;
+  };
+  row.to = that_happened(named(counts.sums(counts::kSteered, "to", label)));
+  row.mirrored = that_happened(named(counts.sums(counts::kMirrored, "to", label)));
+  row.drops = that_happened(named(counts.sums(counts::kSteerDrops, "reason", label)));
+  return row;
+}
+
 NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
   const metrics::Labels nf{{"nf", std::string(name)}};
   NfReport row;
@@ -81,6 +95,11 @@ NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
   row.unsupported = counts.sum(counts::kUnsupported, nf);
   row.link_local = counts.sum(counts::kLinkLocal, nf);
   row.kernel_faults = counts.sum(counts::kKernelFaults, nf);
+  row.queue_drops = counts.sum(counts::kQueueDrops, nf);
+  row.slow_downs = counts.sum(counts::kSlowDowns, nf);
+  row.fasten_ups = counts.sum(counts::kFastenUps, nf);
+  row.pauses = counts.sum(counts::kPauses, nf);
+  row.most_waiting = counts.sum(counts::kWaiting, nf);
   row.process_restarts = counts.sum(counts::kProcessRestarts, nf);
   row.process_refusals = counts.sum(counts::kProcessRefusals, nf);
   row.alerts = counts.sum(counts::kAlerts, nf);
@@ -103,12 +122,23 @@ NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
 std::uint64_t Report::dropped() const {
   std::uint64_t sum = total(rx_drops) + total(tx_drops);
   for (NfReport const& nf : nfs) {
-    sum += total(nf.drops);
+    sum += total(nf.drops) + nf.queue_drops;
+  }
+  for (SteeringReport const& steering : steerings) {
+    sum += total(steering.drops);
   }
   return sum;
 }
 
-bool Report::accounted() const { return seen == sent + dropped(); }
+std::uint64_t Report::mirrored() const {
+  std::uint64_t sum = 0;
+  for (SteeringReport const& steering : steerings) {
+    sum += total(steering.mirrored);
+  }
+  return sum;
+}
+
+bool Report::accounted() const { return seen + mirrored() == sent + dropped(); }
 
 std::string indented(std::string_view text, std::size_t columns) {
   std::string lines;
@@ -155,9 +185,21 @@ std::string to_text(Report const& report) {
                    list(nf.drops));
   }
   text += '\n';
+  for (SteeringReport const& steering : report.steerings) {
+    fmt::format_to(out, "{:<9} went to: {}{}{}\n", steering.from, list(steering.to),
+                   steering.mirrored.empty() ? "" : "; copied to: " + list(steering.mirrored),
+                   steering.drops.empty() ? "" : "; dropped: " + list(steering.drops));
+  }
   for (NfReport const& nf : report.nfs) {
     if (nf.replies > 0) {
       fmt::format_to(out, "{:<9} {} packets answered\n", nf.name, nf.replies);
+    }
+    if (nf.queue_drops > 0) {
+      fmt::format_to(out, "{:<9} {} packets did not fit into its ring and were dropped\n", nf.name, nf.queue_drops);
+    }
+    if (nf.slow_downs + nf.pauses > 0) {
+      fmt::format_to(out, "{:<9} slowed those in front of it down {} times, paused {} times; at most {} packets waited\n",
+                     nf.name, nf.slow_downs, nf.pauses, nf.most_waiting);
     }
     if (total(nf.statistics) > 0) {
       fmt::format_to(out, "{:<9} {}\n", nf.name, list(nf.statistics));
@@ -191,8 +233,9 @@ std::string to_text(Report const& report) {
   fmt::format_to(out, "tx        {}: {} packets{}; dropped: {}\n", report.tx, report.sent,
                  report.tx_fragments > 0 ? fmt::format(", some as {} fragments", report.tx_fragments) : "",
                  list(report.tx_drops));
-  fmt::format_to(out, "account   {} in = {} out + {} dropped{}\n", report.seen, report.sent, report.dropped(),
-                 report.accounted() ? "" : "   NOT BALANCED");
+  fmt::format_to(out, "account   {} in{} = {} out + {} dropped{}\n", report.seen,
+                 report.mirrored() > 0 ? fmt::format(" + {} copies", report.mirrored()) : "", report.sent,
+                 report.dropped(), report.accounted() ? "" : "   NOT BALANCED");
   const double packets_per_second = rate(static_cast<double>(report.received), report.seconds);
   fmt::format_to(out, "speed     {}, {}, {}, {} worker{}\n", scaled(report.seconds, "s"),
                  scaled(packets_per_second, "pps"),
@@ -267,12 +310,25 @@ std::string to_json(Report const& report) {
                            {"busy_seconds", nf.busy_seconds},
                            {"host_to_device_bytes_per_packet", nf.bytes_to_device_per_packet},
                            {"device_to_host_bytes_per_packet", nf.bytes_to_host_per_packet},
+                           {"queue_drops", nf.queue_drops},
+                           {"flow",
+                            {{"slow_downs", nf.slow_downs},
+                             {"fasten_ups", nf.fasten_ups},
+                             {"pauses", nf.pauses},
+                             {"most_waiting_packets", nf.most_waiting}}},
                            {"kernel_faults", nf.kernel_faults},
                            {"process_restarts", nf.process_restarts},
                            {"process_refusals", nf.process_refusals},
                            {"device_error", nf.device_error},
                            {"statistics", object(nf.statistics)},
                            {"refused_rules", object(nf.refused_rules)}});
+  }
+  json["steering"] = nlohmann::ordered_json::array();
+  for (SteeringReport const& steering : report.steerings) {
+    json["steering"].push_back({{"from", steering.from},
+                                {"to", object(steering.to)},
+                                {"mirrored", object(steering.mirrored)},
+                                {"drops", object(steering.drops)}});
   }
   json["tx"] = {{"port", report.tx},
                 {"sent_packets", report.sent},
@@ -286,6 +342,7 @@ std::string to_json(Report const& report) {
   for (ShardReport const& shard : report.shards) {
     json["shards"].push_back({{"in_packets", shard.packets}, {"busy_seconds", shard.busy_seconds}});
   }
+  json["mirrored_packets"] = report.mirrored();
   json["dropped_packets"] = report.dropped();
   json["accounted"] = report.accounted();
   json["seconds"] = report.seconds;

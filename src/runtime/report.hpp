@@ -31,6 +31,11 @@ struct NfReport {
   std::uint64_t unsupported = 0;
   std::uint64_t link_local = 0;
   std::uint64_t kernel_faults = 0;
+  std::uint64_t queue_drops = 0;       ///< packets that did not fit into its ring; not in `in`
+  std::uint64_t slow_downs = 0;        ///< signals to who is in front of it that too many packets wait for it
+  std::uint64_t fasten_ups = 0;        ///< that they no longer do
+  std::uint64_t pauses = 0;            ///< times that it paused itself
+  std::uint64_t most_waiting = 0;      ///< packets that were seen in its ring
   std::uint64_t process_restarts = 0;  ///< of an NF in a process of its own
   std::uint64_t process_refusals = 0;  ///< writes that it asked for and may not do
   std::vector<io::NamedCount> drops;   ///< those that happened
@@ -41,6 +46,14 @@ struct NfReport {
   std::vector<io::NamedCount> statistics;     ///< the NF's own
   std::vector<std::string> lines;             ///< what the NF says at the end
   std::vector<io::NamedCount> refused_rules;  ///< rules of its files that were not applied, by reason
+};
+
+/// What became of packets where they go several ways.
+struct SteeringReport {
+  std::string from;                      ///< an NF, or rx
+  std::vector<io::NamedCount> to;        ///< packets that went to NFs and tx
+  std::vector<io::NamedCount> mirrored;  ///< copies that did
+  std::vector<io::NamedCount> drops;     ///< those that happened
 };
 
 /// How long a stage worked: the time of its polls that had something to do, on whichever worker. What a device does
@@ -65,7 +78,7 @@ struct PartReport {
   bool is_taken = true;              ///< the NF keeps to it by now
 };
 
-/// A run so far, or its end: then in == sent + every drop.
+/// A run so far, or its end: then in and copies == sent + every drop.
 struct Report {
   std::string error;  ///< why the run ended; empty: it did what it should
   std::string chain;
@@ -92,20 +105,25 @@ struct Report {
   std::vector<io::NamedCount> tx_drops;
   std::uint64_t tx_fragments = 0;  ///< frames that packets were cut into
   std::vector<NfReport> nfs;
-  std::vector<StageReport> stages;  ///< rx, each NF, tx
-  std::vector<ShardReport> shards;  ///< empty where there is one
+  std::vector<SteeringReport> steerings;  ///< of a graph
+  std::vector<StageReport> stages;        ///< rx, each NF, tx
+  std::vector<ShardReport> shards;        ///< empty where there is one
   double seconds = 0;
   std::uint64_t offered_per_second = 0;  ///< packets that rx was told to bring; 0: as many as the chain takes
   Histogram latency;                     ///< times from rx to tx, ns
 
   std::uint64_t dropped() const;
-  /// seen == sent + dropped().
+  /// Copies of packets that a graph made.
+  std::uint64_t mirrored() const;
+  /// seen + mirrored() == sent + dropped().
   bool accounted() const;
 };
 
-/// What a report takes from the counts alone: of the whole chain, but for its NFs; and of the NF `name`.
+/// What a report takes from the counts alone: of the whole chain, but for its NFs; of the NF `name`; and of what leaves
+/// an NF, or rx, by several ways.
 Report report_of(metrics::Snapshot const& counts);
 NfReport report_of(std::string_view name, metrics::Snapshot const& counts);
+SteeringReport steering_of(std::string_view from, metrics::Snapshot const& counts);
 
 /// `text` on lines of its own, `columns` spaces in front of each; begins with a line feed. Empty for no text.
 std::string indented(std::string_view text, std::size_t columns);

@@ -146,9 +146,13 @@ Status Session::make_sections(nf::Registry const& registry, chain::RunOptions co
   for (Entry const& entry : first) {
     instances.push_back(entry.instance.get());
   }
-  for (chain::Section const& part : chain::sections_of(instances, config_.shards)) {
-    Section& section = sections_.emplace_back();
-    section.part = part;
+  CATENA_ASSIGN_OR_RETURN(tables_, chain::steer_tables(config_, instances));
+  const std::vector<chain::Section> parts = config_.graph
+                                                ? std::vector{chain::section_of_graph(instances, config_.shards)}
+                                                : chain::sections_of(instances, config_.shards);
+  for (chain::Section const& part : parts) {
+    Section& section =
+        sections_.emplace_back(Section{part, config_.graph ? Wiring(tables_) : Wiring(part.end - part.first)});
     section.shards.resize(part.shards);
     const std::span<Entry> of_part(&first[part.first], part.end - part.first);
     for (std::uint32_t shard = 1; shard < part.shards; ++shard) {
@@ -161,6 +165,7 @@ Status Session::make_sections(nf::Registry const& registry, chain::RunOptions co
     for (Shard& shard : section.shards) {
       for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
         entries_[section.part.first + i].push_back(&shard.nfs[i]);
+        shard.nfs[i].instance->outcome().set_position(static_cast<std::uint8_t>(section.part.first + i));
         if (!options.eve_path.empty()) {
           keep_alerts(*shard.nfs[i].instance);
         }
@@ -174,9 +179,14 @@ Status Session::make_pools(chain::RunOptions const& options) {
   std::uint32_t queues = 0;
   std::uint32_t shards = 1;
   for (Section const& section : sections_) {
-    queues += section.part.shards * static_cast<std::uint32_t>(section.part.end - section.part.first + 1);
+    queues += section.part.shards * section.wiring.queues();
     shards = std::max(shards, section.part.shards);
   }
+  std::uint32_t parts = 1;  // of a unit that is divided by steering, wherever it is
+  for (chain::SteerTable const& table : tables_) {
+    parts += static_cast<std::uint32_t>(table.targets().size());
+  }
+  parts = has_steering() ? parts : 1;
   if (shards > 1 && sections_.size() == 1) {
     bool by_packet = true;
     for_each_entry([&by_packet](std::size_t /*shard*/, Entry const& entry) {
@@ -191,19 +201,112 @@ Status Session::make_pools(chain::RunOptions const& options) {
     } else {
       CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(),
                               memory::PacketPool::create(config_.tuning.pool_slots, config_.tuning.unit_packets,
-                                                         queues / pools, shards / pools));
+                                                         queues / pools, parts * shards / pools));
     }
+  }
+  CATENA_ASSIGN_OR_RETURN(limits_, chain::flow_limits(config_, config_.tuning.unit_packets));
+  const bool drops_at_tail = config_.flow.mode == chain::FlowMode::kVanilla;
+  if (drops_at_tail && shards > 1 && !has_own_ends_) {
+    return absl::InvalidArgumentError(concat(config_.flow.position,
+                                             ": 'flow' is vanilla, which is for comparisons and runs in one shard; "
+                                             "write `shards: 1`"));
   }
   std::vector<std::uint32_t> used(pools);
   for (Section& section : sections_) {
     for (std::size_t i = 0; i < section.shards.size(); ++i) {
       Shard& shard = section.shards[i];
-      for (std::size_t queue = 0; queue <= shard.nfs.size(); ++queue) {
-        shard.queues.emplace_back(pool_of(i).arena(), used[i % pools]++);
+      Wiring const& wiring = section.wiring;
+      std::uint32_t before_nfs = 0;  // who pushes there
+      for (std::size_t nf = 0; nf < shard.nfs.size(); ++nf) {
+        before_nfs += wiring.pushers(wiring.in_front_of(nf));
+      }
+      for (std::uint32_t queue = 0; queue < wiring.queues(); ++queue) {
+        const bool gets_refused = drops_at_tail && queue == wiring.last();
+        shard.queues.emplace_back(pool_of(i).arena(), used[i % pools]++,
+                                  wiring.pushers(queue) + (gets_refused ? before_nfs : 0));
+      }
+      for (std::size_t nf = 0; drops_at_tail && nf < shard.nfs.size(); ++nf) {
+        shard.queues[wiring.in_front_of(nf)].bound(limits_[section.part.first + nf].slow_down,
+                                                   shard.queues[wiring.last()]);
       }
     }
   }
   return absl::OkStatus();
+}
+
+/// Numbers of the NFs that packets may come to next from rx, 0, or NF `node` - 1.
+std::vector<std::size_t> Session::nfs_behind(std::size_t node) const {
+  std::vector<std::size_t> behind;
+  if (tables_.empty()) {
+    behind.assign(node < config_.nfs.size() ? 1 : 0, node);
+    return behind;
+  }
+  std::ranges::copy_if(tables_[node].targets(), std::back_inserter(behind),
+                       [](std::size_t target) { return target != chain::kTx; });
+  return behind;
+}
+
+/// Of rx, 0, or NF `node` - 1, in a shard. Where the next NF is divided in another way, all of its shards count.
+RateController Session::controller_of(std::size_t node, std::size_t shard) const {
+  std::vector<CongestionMonitor const*> behind;
+  for (const std::size_t nf : nfs_behind(node)) {
+    const auto section_of = [this](std::size_t number) {
+      return std::ranges::find_if(sections_, [number](Section const& each) { return number < each.part.end; });
+    };
+    const bool is_in_shard = node > 0 ? section_of(nf) == section_of(node - 1) : has_own_ends_;
+    for (std::size_t i = 0; i < monitors_[nf].size(); ++i) {
+      if (!is_in_shard || i == shard) {
+        behind.push_back(monitors_[nf][i].get());
+      }
+    }
+  }
+  return RateController(std::move(behind));
+}
+
+/// Has stages pause while those behind them have too many packets waiting.
+void Session::make_gates() {
+  if (config_.flow.mode != chain::FlowMode::kBackpressure) {
+    return;
+  }
+  std::vector<std::uint32_t> receivers(config_.nfs.size());
+  for (std::size_t node = 0; node <= config_.nfs.size(); ++node) {
+    for (const std::size_t nf : nfs_behind(node)) {
+      ++receivers[nf];
+    }
+  }
+  monitors_.resize(config_.nfs.size());
+  for (Section& section : sections_) {
+    for (Shard& shard : section.shards) {
+      for (std::size_t i = 0; i < shard.nfs.size(); ++i) {
+        const std::size_t nf = section.part.first + i;
+        monitors_[nf].push_back(std::make_unique<CongestionMonitor>(
+            config_.nfs[nf].name, shard.queues[section.wiring.in_front_of(i)], limits_[nf], receivers[nf],
+            std::chrono::microseconds(config_.flow.period_us)));
+      }
+    }
+  }
+  for (std::size_t i = 0; i < rx_.size(); ++i) {
+    rx_[i]->control(gates_.emplace_back(nullptr, controller_of(0, i)));
+    if (has_steering() && sources_[i]->live_clock()) {
+      std::vector<CongestionMonitor const*> of_shard;
+      for (auto const& of_nf : monitors_) {
+        of_shard.push_back(of_nf[has_own_ends_ ? i : 0].get());
+      }
+      rx_[i]->filter(*edges_.emplace_back(std::make_unique<EdgeFilter>(tables_, std::move(of_shard))));
+    }
+  }
+  gates_of_.resize(config_.nfs.size());
+  for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
+    for (std::size_t shard = 0; shard < entries_[nf].size(); ++shard) {
+      // those of a process have one stage: it takes what waits for the first, and sends to where the last does
+      if (Stage* const stage = entries_[nf][shard]->stage; stage != nullptr) {
+        const std::size_t last = chain::group_of(config_, nf).end - 1;
+        FlowGate& gate = gates_.emplace_back(monitors_[nf][shard].get(), controller_of(last + 1, shard));
+        stage->control(gate);
+        gates_of_[nf].push_back(&gate);
+      }
+    }
+  }
 }
 
 Status Session::start_nfs(chain::RunOptions const& options) {
@@ -225,6 +328,10 @@ Status Session::start_nfs(chain::RunOptions const& options) {
     }
   });
   return first_error;
+}
+
+bool Session::has_steering() const {
+  return std::ranges::any_of(tables_, [](chain::SteerTable const& table) { return !table.is_direct(); });
 }
 
 bool Session::wants_device() const {
@@ -270,7 +377,7 @@ Status Session::settle_unit_packets(chain::RunOptions const& options) {
   for (std::size_t i = 0; i < instances.size(); ++i) {
     CATENA_RETURN_IF_ERROR(chain::add_nf(config_.nfs[i], *instances[i], input).status());
   }
-  chain::add_hand_overs(config_, instances, input);
+  chain::add_ways(config_, instances, input);
   CATENA_ASSIGN_OR_RETURN(config_.tuning.unit_packets, chain::settle_unit_packets(config_, input));
   return absl::OkStatus();
 }
@@ -371,7 +478,9 @@ std::uint64_t Session::waiting_for(std::size_t nf) const {
   std::uint64_t units = 0;
   for (Section const& section : sections_) {
     for (Shard const& shard : section.shards) {
-      units += nf >= section.part.first && nf < section.part.end ? shard.queues[nf - section.part.first].size() : 0;
+      if (nf >= section.part.first && nf < section.part.end) {
+        units += shard.queues[section.wiring.in_front_of(nf - section.part.first)].size();
+      }
     }
   }
   std::uint64_t in_chain = 0;
@@ -408,9 +517,11 @@ Status Session::make_stages(chain::RunOptions const& options, std::stop_token co
     lines_.emplace(pools_.front()->arena());
   }
   LineBook* const lines = lines_ ? &*lines_ : nullptr;
-  reserve_ = std::make_unique<UnitReserve>(*pools_.front());
+  for (auto const& pool : pools_) {
+    reserves_.push_back(std::make_unique<UnitReserve>(*pool));
+  }
   for (Section& section : sections_) {
-    if (section.part.shards > 1 && !has_own_ends_) {
+    if (section.part.shards > 1 && !has_own_ends_ && tables_.empty()) {
       section.order = std::make_unique<SplitOrder>(pools_.front()->arena().units());
     }
   }
@@ -430,6 +541,7 @@ Status Session::make_stages(chain::RunOptions const& options, std::stop_token co
   }
   CATENA_ASSIGN_OR_RETURN(outputs_, Outputs::open(config_, options, std::move(sink_), std::move(nfs), give_up));
   add_tx(lines);
+  make_gates();
   if (has_own_ends_) {
     group_by_shard();
   }
@@ -501,10 +613,11 @@ Division Session::division_of(Section const& section) const {
 
 namespace {
 
-std::vector<memory::UnitQueue*> ends_of(auto& shards, bool first) {
+/// Number `queue` of each shard.
+std::vector<memory::UnitQueue*> of_each(auto& shards, std::size_t queue) {
   std::vector<memory::UnitQueue*> queues;
   for (auto& shard : shards) {
-    queues.push_back(first ? &shard.queues.front() : &shard.queues.back());
+    queues.push_back(&shard.queues[queue]);
   }
   return queues;
 }
@@ -512,21 +625,26 @@ std::vector<memory::UnitQueue*> ends_of(auto& shards, bool first) {
 }  // namespace
 
 Splitter Session::splitter_to(Section& section, LineBook* lines) {
-  if (!section.order) {
-    return {section.shards.front().queues.front(), sections_.size() > 1 ? reserve_.get() : nullptr};
+  const std::size_t first = section.wiring.behind_rx();
+  if (section.shards.size() == 1) {
+    const bool is_alone = sections_.size() == 1 && !has_steering();
+    return {section.shards.front().queues[first], is_alone ? nullptr : reserves_.front().get()};
   }
-  return {ends_of(section.shards, true), *pools_.front(), *section.order, division_of(section), lines, *reserve_};
+  return {of_each(section.shards, first), *pools_.front(), section.order.get(),
+          division_of(section),           lines,           *reserves_.front()};
 }
 
 Merger Session::merger_of(Section& section, LineBook* lines) {
-  return section.order ? Merger(ends_of(section.shards, false), *pools_.front(), *section.order, lines)
-                       : Merger(section.shards.front().queues.back());
+  std::vector<memory::UnitQueue*> queues = of_each(section.shards, section.wiring.last());
+  return section.order ? Merger(std::move(queues), *pools_.front(), *section.order, lines) : Merger(std::move(queues));
 }
 
 void Session::add_rx(LineBook* lines) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    Splitter out =
-        has_own_ends_ ? Splitter(sections_.front().shards[i].queues.front()) : splitter_to(sections_.front(), lines);
+    Section& first = sections_.front();
+    Splitter out = has_own_ends_ ? Splitter(first.shards[i].queues[first.wiring.behind_rx()],
+                                            has_steering() ? reserves_[i].get() : nullptr)
+                                 : splitter_to(first, lines);
     auto rx = std::make_unique<RxStage>(*sources_[i], pool_of(i), std::move(out), stop_, lines);
     rx_.push_back(rx.get());
     add_host_stage(std::move(rx), has_own_ends_ ? concat("/", i) : std::string());
@@ -535,7 +653,8 @@ void Session::add_rx(LineBook* lines) {
 
 void Session::add_tx(LineBook* lines) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    Merger in = has_own_ends_ ? Merger(sections_.front().shards[i].queues.back()) : merger_of(sections_.back(), lines);
+    Section& last = sections_.back();
+    Merger in = has_own_ends_ ? Merger(last.shards[i].queues[last.wiring.last()]) : merger_of(last, lines);
     io::Sink& sink = i == 0 ? outputs_->sink() : *more_sinks_[i - 1];
     auto tx = std::make_unique<TxStage>(sink, pool_of(i), std::move(in), outputs_->recorder(), lines);
     tx_.push_back(tx.get());
@@ -545,11 +664,31 @@ void Session::add_tx(LineBook* lines) {
 
 Status Session::add_nf_stages(Section& section, LineBook* lines) {
   for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {
+    add_steer_stage(section, shard, 0, lines);
     for (std::size_t i = 0; i < section.shards[shard].nfs.size(); ++i) {
       CATENA_RETURN_IF_ERROR(add_nf_stage(section, shard, i, lines));
+      add_steer_stage(section, shard, i + 1, lines);
     }
   }
   return absl::OkStatus();
+}
+
+/// Behind rx, 0, or NF `node` - 1 of a graph, where packets go several ways from there.
+void Session::add_steer_stage(Section& section, std::size_t shard, std::size_t node, LineBook* lines) {
+  const std::optional<std::size_t> in = section.wiring.steering(node);
+  if (!in) {
+    return;
+  }
+  std::deque<memory::UnitQueue>& queues = section.shards[shard].queues;
+  std::vector<memory::UnitQueue*> out;
+  for (const std::size_t target : tables_[node].targets()) {
+    out.push_back(&queues[section.wiring.in_front_of_target(target)]);
+  }
+  auto stage = std::make_unique<SteerStage>(node == 0 ? "rx" : config_.nfs[node - 1].name, tables_[node],
+                                            pool_of(shard), queues[*in], std::move(out), queues[section.wiring.last()],
+                                            *reserves_[shard % reserves_.size()], lines);
+  steerings_.emplace_back(shard, stage.get());
+  add_host_stage(std::move(stage), section.shards.size() > 1 ? concat("/", shard) : std::string());
 }
 
 /// Of an NF that shares the device, its number among those.
@@ -578,8 +717,8 @@ Fetch Session::fetch_for(nf::Instance const& instance, std::size_t position) con
 Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines) {
   Entry& entry = section.shards[shard].nfs[number];
   const auto position = static_cast<std::uint32_t>(section.part.first + number);
-  memory::UnitQueue& in = section.shards[shard].queues[number];
-  memory::UnitQueue& out = section.shards[shard].queues[number + 1];
+  memory::UnitQueue& in = section.shards[shard].queues[section.wiring.in_front_of(number)];
+  memory::UnitQueue& out = section.shards[shard].queues[section.wiring.behind_nf(number)];
   const std::string suffix = section.shards.size() > 1 ? concat("/", shard) : std::string();
   const std::optional<io::LiveClock> live_clock = sources_.front()->live_clock();
   if (auto* isolated = as_isolated(*entry.instance); isolated != nullptr) {
@@ -605,6 +744,7 @@ Status Session::add_nf_stage(Section& section, std::size_t shard, std::size_t nu
   options.trace = trace_of_next_stage(concat(entry.config.name, suffix));
   options.live_clock = live_clock;
   options.lines = lines;
+  options.bounds.max_packets = entry.config.batch_size;
   if (sharing_ != nullptr) {
     options.bounds = sharing_->bounds_of(number_in_sharing(position));
   }

@@ -12,20 +12,25 @@
 #include "runtime/device_recovery.hpp"
 #include "runtime/device_side.hpp"
 #include "runtime/device_stage.hpp"
+#include "runtime/flow.hpp"
 #include "runtime/gpu_sharing.hpp"
 #include "runtime/host_stages.hpp"
 #include "runtime/outputs.hpp"
 #include "runtime/report.hpp"
+#include "runtime/steer_stage.hpp"
+#include "runtime/wiring.hpp"
 
 #include <catena/core/status.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace catena::runtime {
@@ -71,19 +76,23 @@ class Session {
     chain::NfConfig config;
     std::unique_ptr<nf::Instance> instance;
     DeviceStage* device_stage = nullptr;             ///< null: on the CPU
-    Stage const* stage = nullptr;                    ///< null: that of an NF before, which has the same process
+    Stage* stage = nullptr;                          ///< null: that of an NF before, which has the same process
     std::optional<chain::NfKey> key = std::nullopt;  ///< where it is to be known what the NF costs
   };
   /// A part of the chain that has the packets of some flows: NFs, stages and queues of its own.
   struct Shard {
+    Shard() = default;
+    Shard(Shard&&) = default;
+    Shard(Shard const&) = delete;
     std::vector<Entry> nfs;
-    std::vector<memory::UnitQueue> queues;  ///< in front of each NF, and behind the last
+    std::deque<memory::UnitQueue> queues;   ///< as the section's wiring numbers them
   };
   /// NFs whose packets are divided in the same way.
   struct Section {
     chain::Section part;
-    std::vector<Shard> shards;          ///< at least one
-    std::unique_ptr<SplitOrder> order;  ///< of several with one source
+    Wiring wiring;
+    std::vector<Shard> shards = {};               ///< at least one
+    std::unique_ptr<SplitOrder> order = nullptr;  ///< of several with one source whose packets are put together again
   };
   Session() = default;
   bool wants_device() const;
@@ -131,6 +140,11 @@ class Session {
   void add_rx(LineBook* lines);
   Status add_nf_stages(Section& section, LineBook* lines);
   Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);
+  void make_gates();
+  std::vector<std::size_t> nfs_behind(std::size_t node) const;
+  RateController controller_of(std::size_t node, std::size_t shard) const;
+  void add_steer_stage(Section& section, std::size_t shard, std::size_t node, LineBook* lines);
+  bool has_steering() const;
   void add_process_stage(Section& section, std::size_t shard, std::size_t first, nf_process::NfProcess& process,
                          LineBook* lines);
   Division division_of(Section const& section) const;
@@ -164,6 +178,7 @@ class Session {
   std::vector<std::shared_ptr<memory::PacketPool>>
       pools_;                                            ///< one, or one for each shard; a device that is lost keeps it
   std::vector<std::shared_ptr<device::Device>> opened_;  ///< may be none
+  std::vector<chain::SteerTable> tables_;                ///< of a graph: that of rx, and those of its NFs
   std::vector<Section> sections_;                        ///< at least one
   std::vector<std::vector<Entry*>> entries_;             ///< of each NF of the chain: one for each of its shards
   std::vector<std::unique_ptr<DeviceSide>> devices_;     ///< of shard i number i modulo their number; may be none
@@ -173,9 +188,14 @@ class Session {
   std::vector<std::size_t> shared_by_;                   ///< positions of the NFs of sharing_
   std::vector<std::unique_ptr<io::Source>> sources_;     ///< one, or one for each shard
   std::optional<Outputs> outputs_;
-  std::unique_ptr<io::Sink> sink_;                     ///< until outputs_ has it
-  std::vector<std::unique_ptr<io::Sink>> more_sinks_;  ///< of the second shard and those behind it, where each has one
-  std::unique_ptr<UnitReserve> reserve_;               ///< of the pool, where there is one
+  std::unique_ptr<io::Sink> sink_;                      ///< until outputs_ has it
+  std::vector<std::unique_ptr<io::Sink>> more_sinks_;   ///< of the second shard and those behind it, where each has one
+  std::vector<std::unique_ptr<UnitReserve>> reserves_;  ///< of each pool
+  std::vector<chain::FlowLimits> limits_;               ///< of each NF's ring; none where rings have no bounds
+  std::vector<std::vector<std::unique_ptr<CongestionMonitor>>> monitors_;  ///< of each NF, in each shard
+  std::deque<FlowGate> gates_;
+  std::vector<std::vector<FlowGate const*>> gates_of_;  ///< of each NF
+  std::vector<std::unique_ptr<EdgeFilter>> edges_;
   std::optional<LineBook> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced
   std::vector<std::string> trace_names_;
@@ -184,6 +204,7 @@ class Session {
   std::vector<RxStage*> rx_;  ///< as many as sources, and as sinks
   std::vector<TxStage*> tx_;
   std::vector<HandOverStage*> hand_overs_;
+  std::vector<std::pair<std::size_t, SteerStage*>> steerings_;  ///< with their shards
   metrics::Registry metrics_;
   std::atomic<std::int64_t> began_ns_{0};  ///< 0: not yet
   std::atomic<std::int64_t> ended_ns_{0};

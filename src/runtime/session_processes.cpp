@@ -127,7 +127,8 @@ void Session::add_process_stage(Section& section, std::size_t number, std::size_
     instances.push_back(shard.nfs[first + i].instance.get());
   }
   auto stage = std::make_unique<ProcessStage>(std::move(instances), position, process, pool_of(number),
-                                              shard.queues[first], shard.queues[first + nfs],
+                                              shard.queues[section.wiring.in_front_of(first)],
+                                              shard.queues[section.wiring.behind_nf(first + nfs - 1)],
                                               std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
   for (std::size_t i = 0; sharing_ != nullptr && i < nfs; ++i) {
     if (is_elsewhere(shard.nfs[first + i])) {

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <future>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -57,7 +58,34 @@ void Session::register_counts() {
   };
   // tx before rx: never more out than in
   of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
+  std::vector<std::string> names;
+  std::ranges::transform(config_.nfs, std::back_inserter(names), &chain::NfConfig::name);
+  for (auto const& [shard, steering] : steerings_) {
+    metrics_.add({{"shard", std::to_string(shard)}}, [names, steering = steering](metrics::Snapshot& counts) {
+      collect(*steering, names, counts);
+      collect(*steering, false, counts);
+    });
+  }
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
+  for (std::size_t nf = 0; nf < limits_.size(); ++nf) {
+    const Section* section = &*std::ranges::find_if(sections_, [nf](Section const& of) { return nf < of.part.end; });
+    for (std::size_t shard = 0; shard < section->shards.size(); ++shard) {
+      memory::UnitQueue const* queue =
+          &section->shards[shard].queues[section->wiring.in_front_of(nf - section->part.first)];
+      metrics_.add({{"shard", std::to_string(shard)}},
+                   [queue, name = config_.nfs[nf].name](metrics::Snapshot& counts) { collect(name, *queue, counts); });
+      if (!monitors_.empty()) {
+        metrics_.add({{"shard", std::to_string(shard)}},
+                     [monitor = monitors_[nf][shard].get()](metrics::Snapshot& counts) { collect(*monitor, counts); });
+      }
+    }
+    for (std::size_t shard = 0; !gates_of_.empty() && shard < gates_of_[nf].size(); ++shard) {
+      metrics_.add({{"shard", std::to_string(shard)}},
+                   [gate = gates_of_[nf][shard], name = config_.nfs[nf].name](metrics::Snapshot& counts) {
+                     collect(name, *gate, counts);
+                   });
+    }
+  }
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
   of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });
@@ -201,6 +229,9 @@ std::string Session::describe_shards() const {
 
 std::vector<std::string> Session::start_report() const {
   std::vector<std::string> lines;
+  for (std::string const& warning : chain::flow_warnings(config_)) {
+    lines.push_back(concat("WARNING  ", warning));
+  }
   for (auto const& device : opened_) {
     lines.push_back(concat("device   ", describe(device->info())));
   }
@@ -276,7 +307,20 @@ RunProgress Session::progress() const {
       progress.dropped += count;
     }
   });
+  for (auto const& [shard, steering] : steerings_) {
+    progress.dropped += steering->dropped() + steering->unmatched();
+  }
   progress.part_done = part_done();
+  for (RxStage const* rx : rx_) {
+    progress.dropped += rx->refused();
+  }
+  for (Section const& section : sections_) {
+    for (Shard const& shard : section.shards) {
+      for (memory::UnitQueue const& queue : shard.queues) {
+        progress.dropped += queue.refused();
+      }
+    }
+  }
   for (RxStage const* rx : rx_) {  // last: never more out than in
     progress.received += rx->packets();
   }
@@ -330,6 +374,11 @@ Report Session::report() const {
   report.offered_per_second = static_cast<std::uint64_t>(std::llround(offered_per_second));
   for (std::size_t nf = 0; nf < config_.nfs.size(); ++nf) {
     report.nfs.push_back(report_of(nf, counts));
+  }
+  for (auto const& [shard, steering] : steerings_) {
+    if (shard == 0) {
+      report.steerings.push_back(steering_of(steering->from(), counts));
+    }
   }
   const auto divided =
       std::find_if(sections_.begin(), sections_.end(), [](Section const& section) { return section.part.shards > 1; });

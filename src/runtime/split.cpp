@@ -47,13 +47,13 @@ std::uint32_t Division::shard_of(packet::Packet const& packet) {
   return runtime::shard_of(flow_hash(packet, key_), shards_);
 }
 
-Splitter::Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order,
+Splitter::Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder* order,
                    Division division, LineBook* lines, UnitReserve& reserve)
     : queues_(std::move(queues)),
       reserve_(&reserve),
       number_(reserve.add(static_cast<std::uint32_t>(queues_.size()))),
       pool_(&pool),
-      order_(&order),
+      order_(order),
       division_(std::move(division)),
       lines_(lines),
       parts_(queues_.size()) {}
@@ -142,24 +142,42 @@ void Splitter::push(memory::Unit* unit) {
     }
     return;
   }
+  const auto keep_order = [this](std::uint64_t shards) {
+    if (order_ != nullptr) {
+      order_->push(shards);
+    }
+  };
   if (unit->quarantined) {
-    order_->push(1);  // there is no packet in it that anybody may look at
+    keep_order(1);  // there is no packet in it that anybody may look at
     queues_.front()->push(unit);
     return;
   }
   const std::uint64_t shards = divide(*unit);
   if (lines_ != nullptr) {
-    // all with one part: they are put in order where the parts meet again
-    std::swap(lines_->of(*parts_[static_cast<std::size_t>(std::countr_zero(shards))]), lines_->of(*unit));
+    split_lines(*unit, shards);
   }
   // before units may come back: whoever takes them has to know that parts are missing
   reserve_->used(number_, static_cast<std::uint32_t>(std::popcount(shards)));
   pool_->release_unit(unit);
-  order_->push(shards);  // before its parts: whoever has one must know of the others
+  keep_order(shards);  // before its parts: whoever has one must know of the others
   for (std::uint64_t left = shards; left != 0; left &= left - 1) {
     const auto shard = static_cast<std::size_t>(std::countr_zero(left));
     queues_[shard]->push(std::exchange(parts_[shard], nullptr));
   }
+}
+
+void Splitter::split_lines(memory::Unit const& unit, std::uint64_t shards) {
+  if (order_ != nullptr) {
+    // all with one part: they are put in order where the parts meet again
+    std::swap(lines_->of(*parts_[static_cast<std::size_t>(std::countr_zero(shards))]), lines_->of(unit));
+    return;
+  }
+  std::vector<PartLines> parts;
+  for (std::uint64_t left = shards; left != 0; left &= left - 1) {
+    memory::Unit const& part = *parts_[static_cast<std::size_t>(std::countr_zero(left))];
+    parts.push_back({pool_->batch(part), &lines_->of(part)});
+  }
+  divide_lines(lines_->of(unit), parts);
 }
 
 void Splitter::flush() {
@@ -196,7 +214,14 @@ bool Merger::drained() const {
 
 memory::Unit* Merger::pop() {
   if (pool_ == nullptr) {
-    return queues_.front()->pop();
+    for (std::size_t i = 0; i < queues_.size(); ++i) {
+      memory::UnitQueue* const queue = queues_[turn_];
+      turn_ = turn_ + 1 == queues_.size() ? 0 : turn_ + 1;
+      if (memory::Unit* const unit = queue->pop(); unit != nullptr) {
+        return unit;
+      }
+    }
+    return nullptr;
   }
   if (ready_.empty()) {
     collect();

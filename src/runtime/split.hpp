@@ -62,13 +62,16 @@ class Splitter {
   /// All units to one queue, as they are. `reserve`: of splitters behind it; null: there are none.
   Splitter(memory::UnitQueue& only, UnitReserve* reserve = nullptr)  // NOLINT: rx needs not know that there may be more
       : queues_{&only}, reserve_(reserve) {}
-  /// Parts, one queue for each shard of the division; everything else outlives this. `lines`: null in a chain that
-  /// writes none. To be made behind the splitters that packets pass before it.
-  Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order, Division division,
+  /// Parts, one queue for each shard of the division; everything else outlives this. `order`: null where nobody puts
+  /// them together again. `lines`: null in a chain that writes none. To be made behind the splitters that packets pass
+  /// before it.
+  Splitter(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder* order, Division division,
            LineBook* lines, UnitReserve& reserve);
 
   /// Empty units that it and those behind it may have at once.
   std::uint32_t units_wanted() const { return reserve_ == nullptr ? 0 : reserve_->wanted_from(number_); }
+  /// The same of slots for copies.
+  std::uint32_t slots_wanted() const { return reserve_ == nullptr ? 0 : reserve_->slots_wanted_from(number_); }
   /// Whether push() has the empty units that it needs. To be asked in front of it; where it is not, units are in flight
   /// that will come back.
   bool is_ready();
@@ -87,12 +90,13 @@ class Splitter {
   bool take_spares(memory::PacketPool& pool);
   std::uint64_t divide(memory::Unit const& unit);
   void start_part(memory::Unit& part, memory::Unit const& unit) const;
+  void split_lines(memory::Unit const& unit, std::uint64_t shards);
 
   std::vector<memory::UnitQueue*> queues_;
   UnitReserve* reserve_;                ///< null where nobody else takes units
   std::uint32_t number_ = 0;            ///< in the reserve
   memory::PacketPool* pool_ = nullptr;  ///< null with one queue
-  SplitOrder* order_ = nullptr;
+  SplitOrder* order_ = nullptr;         ///< null where parts are not put together again
   std::optional<Division> division_;
   LineBook* lines_ = nullptr;
   std::vector<memory::Unit*> parts_;    ///< an empty unit for each queue; null: to be taken
@@ -102,12 +106,14 @@ class Splitter {
   std::vector<memory::Unit*> spares_;  ///< where nobody else takes units: empty ones of spare_pool_, taken together
 };
 
-/// The beginning of tx, or of a hand-over: takes units from one queue, or puts parts from several together. Belongs to
-/// one thread at a time.
+/// The beginning of tx, or of a hand-over: takes units from one queue, or from several, whose parts it may put
+/// together. Belongs to one thread at a time.
 class Merger {
  public:
   Merger(memory::UnitQueue& only) : queues_{&only} {}  // NOLINT: tx needs not know that there may be more
   Merger(std::vector<memory::UnitQueue*> queues, memory::PacketPool& pool, SplitOrder& order, LineBook* lines);
+  /// Parts from several queues as they come, in turn.
+  explicit Merger(std::vector<memory::UnitQueue*> queues) : queues_(std::move(queues)) {}
 
   /// The next unit; null: none yet. Parts that are quarantined come one by one, in front of the rest of their unit, and
   /// the lines of all of them with the last.
@@ -122,7 +128,8 @@ class Merger {
   void merge_lines(memory::Unit& last);
 
   std::vector<memory::UnitQueue*> queues_;
-  memory::PacketPool* pool_ = nullptr;  ///< null with one queue
+  memory::PacketPool* pool_ = nullptr;  ///< null where parts are not put together
+  std::size_t turn_ = 0;                ///< without it: the queue that is asked next
   SplitOrder* order_ = nullptr;
   LineBook* lines_ = nullptr;
   std::uint64_t missing_ = 0;         ///< shards whose part of the unit at hand is still to come

@@ -77,7 +77,7 @@ class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
       in_.emplace_back(pool_->arena(), i);
       out_.emplace_back(pool_->arena(), GetParam() + i);
     }
-    splitter_.emplace(all(in_), *pool_, order_, Division(GetParam(), 1), &lines_, reserve_);
+    splitter_.emplace(all(in_), *pool_, &order_, Division(GetParam(), 1), &lines_, reserve_);
     merger_.emplace(all(out_), *pool_, order_, &lines_);
   }
   static std::vector<memory::UnitQueue*> all(std::vector<memory::UnitQueue>& queues) {
@@ -274,7 +274,7 @@ class HandOverTest : public ::testing::TestWithParam<std::uint32_t> {
       }
       for (std::uint32_t section = 0; section < shape.sections; ++section) {
         orders.emplace_back(pool->arena().units());
-        Splitter splitter(all(queues[2 * section]), *pool, orders.back(), Division(shards, section + 1), nullptr,
+        Splitter splitter(all(queues[2 * section]), *pool, &orders.back(), Division(shards, section + 1), nullptr,
                           *reserve);
         if (section == 0) {
           rx.emplace(std::move(splitter));

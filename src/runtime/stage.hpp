@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/trace.hpp"
+#include "runtime/flow.hpp"
 
 #include <catena/core/counter.hpp>
 #include <catena/core/status.hpp>
@@ -30,6 +31,8 @@ class Stage {
   /// or a device brings work.
   virtual bool is_passive() const { return false; }
   virtual std::vector<int> sockets() const { return {}; }
+  /// Has the stage ask `gate`, which outlives it, whether it may take packets. Before the first poll.
+  void control(FlowGate& gate) { gate_ = &gate; }
   std::string const& name() const { return name_; }
   /// Packets that went through. Any thread.
   std::uint64_t packets() const { return packets_; }
@@ -43,11 +46,14 @@ class Stage {
 
  protected:
   void count(std::uint64_t packets) { packets_ += packets; }
+  /// To be asked once at each poll: false while those behind have too many packets waiting.
+  bool may_take() { return gate_ == nullptr || gate_->may_take(); }
 
  private:
   std::string name_;
   Counter packets_;
   Counter busy_ns_;
+  FlowGate* gate_ = nullptr;
 };
 
 /// A stage on the CPU alone. `trace`: where given, gets its polls that found work; must outlive it.

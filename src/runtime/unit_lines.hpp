@@ -4,7 +4,10 @@
 #include "memory/arena.hpp"
 #include "nf/record.hpp"
 
+#include <catena/packet/batch.hpp>
+
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace catena::runtime {
@@ -46,5 +49,15 @@ class LineBook {
   memory::Arena const* arena_;
   std::vector<UnitLines> lines_;
 };
+
+/// A part of a unit that is divided.
+struct PartLines {
+  packet::Batch packets;  ///< in order
+  UnitLines* lines;
+  bool is_of_copies = false;  ///< what was said of a packet stays with it, and not with its copy
+};
+/// Moves what was said of a unit's packets to the parts that have them, and tells each part of the arrival of its
+/// packets. At least one part, and not of copies the first.
+void divide_lines(UnitLines& unit, std::span<const PartLines> parts);
 
 }  // namespace catena::runtime

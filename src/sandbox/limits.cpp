@@ -114,7 +114,13 @@ struct Helper {
       return after_limits + 3;
     }
     for (std::size_t i = 0; i < limits.size(); ++i) {
-      const rlimit both{limits[i].value, limits[i].value};
+      // whoever started this process may have limited it more, which the process's user cannot undo
+      rlimit inherited{};
+      if (::prlimit(process, limits[i].resource, nullptr, &inherited) != 0) {
+        return static_cast<int>(i) + 1;
+      }
+      const rlim_t value = std::min(limits[i].value, inherited.rlim_max);
+      const rlimit both{value, value};
       if (::prlimit(process, limits[i].resource, &both, nullptr) != 0) {
         return static_cast<int>(i) + 1;
       }

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -45,6 +46,16 @@ TEST_F(Sandbox, exit_status_and_signal_come_back) {
   EXPECT_EQ(run({"exit", "37"}).exit_code, 37);
   EXPECT_EQ(run({"die", std::to_string(SIGSEGV)}).exit_code, 128 + SIGSEGV);
   EXPECT_EQ(run({"die", std::to_string(SIGABRT)}).exit_code, 128 + SIGABRT);
+}
+
+TEST_F(Sandbox, starts_where_limits_are_lower_than_its_own) {
+  // as below systemd's LimitCORE=0; a process cannot raise such a limit again
+  const auto run_below = [this] {
+    const rlimit no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::_exit(run({"exit", "37"}).exit_code);
+  };
+  EXPECT_EXIT(run_below(), ::testing::ExitedWithCode(37), "");
 }
 
 TEST_F(Sandbox, threads_and_time_work) {

@@ -192,6 +192,12 @@ struct DropReason {
   std::string_view help;
 };
 
+/// A way by which packets leave an NF besides `pass` and `alert`, for the steering table of a chain.
+struct PacketOutput {
+  std::string_view name;  ///< snake_case, stable: chain files have it
+  std::string_view help;
+};
+
 /// A configuration key, for `catena show nfs` and the docs; create() does the reading.
 struct ConfigKey {
   std::string_view name;
@@ -225,6 +231,8 @@ struct Descriptor {
   /// and opens nothing: an NF in a process of its own writes that and nothing else. Null: it writes nothing. Errors as
   /// create(), which says them too.
   Status (*name_outputs)(Config& config) = nullptr;
+  std::span<const PacketOutput> packet_outputs =
+      {};  ///< Outcome::leave_by() takes the position in this list; at most 64
 };
 
 /// Builds the bytes of KernelSide::state: a header struct first, then arrays at offsets that the header names.

@@ -22,6 +22,11 @@ struct RecordLine {
   std::string fields;   ///< ready JSON members: "\"rule\":103", may be empty
 };
 
+/// Outputs that every NF has, and the number of the first of its own.
+inline constexpr std::uint8_t kPassOutput = 0;
+inline constexpr std::uint8_t kAlertOutput = 1;
+inline constexpr std::uint8_t kOwnOutputs = 2;
+
 /// What the NFs of a data path made of one packet, for whoever has to tell it of each.
 struct PacketNote {
   static constexpr std::uint16_t kNoReason = 0xffff;
@@ -64,14 +69,21 @@ class Outcome {
       notes_[packet.slot()].ended_by = number_;
     }
   }
-  /// The packet goes on, flagged.
+  /// The packet goes on, flagged, by output kAlertOutput.
   void alert(packet::Packet const& packet) {
     packet.set_verdict(packet::Verdict::kAlert);
+    packet.set_output(position_, kAlertOutput);
     ++alerts_;
     if (!notes_.empty()) {
       notes_[packet.slot()].alerts |= 1U << number_;
     }
   }
+  /// The packet goes on by output number `output` of the descriptor's list. Without this it goes by `pass`, or `alert`.
+  void leave_by(packet::Packet const& packet, std::uint8_t output) const {
+    packet.set_output(position_, static_cast<std::uint8_t>(kOwnOutputs + output));
+  }
+  /// Which NF of the chain this is, for whoever asks by which output a packet left it. Before packets.
+  void set_position(std::uint8_t nf) { position_ = nf; }
   /// Whether record lines are wanted; build `fields` only then.
   bool recording() const { return recording_; }
   /// Adds a line; call after drop(), reply() or alert(). `reason` as given to drop(), else -1.
@@ -95,6 +107,7 @@ class Outcome {
   std::vector<RecordLine> lines_;
   std::span<PacketNote> notes_;
   std::uint8_t number_ = 0;
+  std::uint8_t position_ = 0;
 };
 
 }  // namespace catena::nf

@@ -39,6 +39,7 @@ struct MetaColumns {
   std::uint8_t* rewritten;           ///< 1: the device does not have the payload as it is; see Packet::mark_rewritten()
   std::uint16_t* ingress = nullptr;  ///< number of the rx port that it came in on; 0 where rx is no port
   std::uint16_t* mtu = nullptr;      ///< see Packet::set_mtu(); 0: no bound
+  std::uint16_t* output = nullptr;   ///< see Packet::set_output(); null where nobody asks; 0: no NF has said one
 };
 
 /// One packet of a batch: cheap to copy, valid as long as the batch.
@@ -78,6 +79,18 @@ class Packet {
   /// and drops it where its DF bit is set (`df_set`). `mtu`: bytes of a datagram, at least kMinMtu; 0: no bound.
   void set_mtu(std::uint16_t mtu) const { meta_->mtu[slot_] = mtu; }
   std::uint16_t mtu() const { return meta_->mtu[slot_]; }
+  /// Says by which of its outputs NF number `nf` of the chain, at most 254, sends the packet on (Outcome). What other
+  /// NFs said before is forgotten.
+  void set_output(std::uint8_t nf, std::uint8_t output) const {
+    if (meta_->output != nullptr) {
+      meta_->output[slot_] = static_cast<std::uint16_t>((nf + 1U) << 8U | output);
+    }
+  }
+  /// That the packet left NF number `nf` by; 0 where that said none.
+  std::uint8_t output_of(std::uint8_t nf) const {
+    const std::uint16_t said = meta_->output == nullptr ? 0 : meta_->output[slot_];
+    return said >> 8U == nf + 1U ? static_cast<std::uint8_t>(said) : 0;
+  }
   std::uint16_t offset() const { return meta_->offset[slot_]; }
   /// Moves the frame's bounds in its slot; bytes are not touched. offset + length <= kSlotBytes.
   void set_extent(std::uint32_t offset, std::uint32_t length) const {

@@ -158,6 +158,14 @@ void Simulation::forget_device() {
   }
 }
 
+void Simulation::copy() {
+  for (SimulatedPacket& packet : packets_) {
+    read(packet, packet.host, packet::kAllFields, nfs_.size(), "the copy");
+    packet.marked = packet::kNoFields;
+    packet.device.fill(kPoison);
+  }
+}
+
 FieldSet Simulation::valid_on_host() const { return valid_in(&SimulatedPacket::host); }
 FieldSet Simulation::valid_on_device() const { return valid_in(&SimulatedPacket::device); }
 
@@ -181,6 +189,41 @@ std::string simulate(std::span<const PlacedNf> nfs, std::span<const Movement> mo
   }
   simulation.send();
   return simulation.error();
+}
+
+namespace {
+
+/// Sends packets on from `from`, on every path; the error, or empty.
+std::string follow(std::size_t from, Simulation const& simulation, std::span<const PlacedNf> nfs,
+                   std::span<const Link> links, std::span<const Movement> movements) {
+  for (Link const& link : links) {
+    if (link.from != from) {
+      continue;
+    }
+    Simulation on_path = simulation;
+    if (link.is_copy) {
+      on_path.copy();
+    }
+    if (link.to == kTx) {
+      on_path.send();
+    } else {
+      on_path.work(link.to, nfs[link.to].on == Processor::kGpu ? &movements[link.to] : nullptr);
+    }
+    std::string error = on_path.error();
+    if (error.empty() && link.to != kTx) {
+      error = follow(link.to, on_path, nfs, links, movements);
+    }
+    if (!error.empty()) {
+      return error;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string simulate(std::span<const PlacedNf> nfs, std::span<const Link> links, Plan const& plan) {
+  return follow(kRx, Simulation(nfs), nfs, links, movements_of(plan));
 }
 
 std::vector<Movement> movements_of(Plan const& plan) {

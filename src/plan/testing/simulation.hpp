@@ -32,6 +32,8 @@ class Simulation {
   void send();
   /// The shared buffer is given up.
   void forget_device();
+  /// What goes on are copies that the host made of the packets.
+  void copy();
   /// The first use of an outdated field, empty if there was none.
   std::string const& error() const { return error_; }
 
@@ -64,9 +66,11 @@ class Simulation {
   std::string error_;
 };
 
-/// Carries out a whole plan; the error, or empty.
+/// Carries out a whole plan of NFs in a row; the error, or empty.
 std::string simulate(std::span<const PlacedNf> nfs, std::span<const Movement> movements);
 std::string simulate(std::span<const PlacedNf> nfs, Plan const& plan);
+/// The same on every path from rx to tx that `links` have, one after the other.
+std::string simulate(std::span<const PlacedNf> nfs, std::span<const Link> links, Plan const& plan);
 
 /// One movement an NF; those of CPU NFs are empty.
 std::vector<Movement> movements_of(Plan const& plan);

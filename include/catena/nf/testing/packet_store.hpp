@@ -31,6 +31,7 @@ class PacketStore {
         rewritten_(frames.size()),
         ingress_(frames.size()),
         mtu_(frames.size()),
+        output_(frames.size()),
         slots_(frames.size()) {
     std::iota(index_.begin(), index_.end(), std::uint64_t{0});
     std::iota(slots_.begin(), slots_.end(), 0U);
@@ -41,8 +42,8 @@ class PacketStore {
       layers_[i] = packet::parse(frame, length_[i]);
       arrival_ns_[i] = i < arrivals_ns.size() ? arrivals_ns[i] : i * kNsBetweenFrames;
     }
-    meta_ = {offset_.data(), length_.data(),     layers_.data(),    verdict_.data(), port_.data(),
-             index_.data(),  arrival_ns_.data(), rewritten_.data(), ingress_.data(), mtu_.data()};
+    meta_ = {offset_.data(),     length_.data(),    layers_.data(),  verdict_.data(), port_.data(),  index_.data(),
+             arrival_ns_.data(), rewritten_.data(), ingress_.data(), mtu_.data(),     output_.data()};
   }
   PacketStore(PacketStore const&) = delete;
   PacketStore& operator=(PacketStore const&) = delete;
@@ -68,6 +69,7 @@ class PacketStore {
   std::vector<std::uint8_t> rewritten_;
   std::vector<std::uint16_t> ingress_;
   std::vector<std::uint16_t> mtu_;
+  std::vector<std::uint16_t> output_;
   std::vector<std::uint32_t> slots_;
   packet::MetaColumns meta_{};
 };

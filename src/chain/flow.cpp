@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/flow.hpp"
+
+#include "chain/chain_file.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace catena::chain {
+namespace {
+
+/// That an NF on the CPU takes at once, at least: as the stages of a run do.
+constexpr std::uint32_t kCpuBatch = 256;
+
+double qt_of(ChainConfig const& chain, NfConfig const& nf) { return nf.qt.value_or(chain.flow.qt); }
+
+std::uint32_t batch_of(ChainConfig const& chain, NfConfig const& nf, std::uint32_t unit_packets) {
+  if (nf.on == plan::Processor::kGpu) {
+    const std::uint32_t launch = chain.tuning.units_per_launch * unit_packets;
+    return nf.batch_size == 0 ? launch : std::clamp(nf.batch_size, unit_packets, launch);
+  }
+  return std::max(nf.batch_size == 0 ? kCpuBatch : nf.batch_size, unit_packets);
+}
+
+/// Of which more than one way leads on: there one NF may have packets waiting while others go on.
+bool has_branches(ChainConfig const& chain) {
+  if (!chain.graph) {
+    return false;
+  }
+  const std::vector<plan::Link> links = links_of(*chain.graph, chain.nfs.size());
+  return std::ranges::any_of(links, [&links](plan::Link const& link) {
+    return std::ranges::count(links, link.from, &plan::Link::from) > 1;
+  });
+}
+
+}  // namespace
+
+Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint32_t unit_packets) {
+  std::vector<FlowLimits> limits;
+  if (chain.flow.mode == FlowMode::kPool) {
+    return limits;
+  }
+  std::uint64_t wanted = unit_packets;  // that rx has
+  for (NfConfig const& nf : chain.nfs) {
+    FlowLimits& of_nf = limits.emplace_back();
+    of_nf.batch = batch_of(chain, nf, unit_packets);
+    of_nf.slow_down = static_cast<std::uint32_t>(std::ceil(qt_of(chain, nf) * of_nf.batch));
+    of_nf.fasten_up = of_nf.slow_down - std::min(of_nf.slow_down, of_nf.batch);
+    const std::uint32_t in_work = nf.on == plan::Processor::kGpu ? chain.tuning.launches_in_flight : 1;
+    wanted += of_nf.slow_down + std::uint64_t{in_work} * of_nf.batch;
+  }
+  // those of shards are in one memory where they do not have ends of their own
+  const std::uint32_t shards = std::max(1U, chain.shards);
+  const std::uint64_t slots = chain.tuning.pool_slots / shards;
+  if (wanted > slots) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: 'flow' lets {} packets wait and be worked on{}, and 'pool_slots' is {}; write `tuning: {{pool_slots: "
+        "{}}}`, or a smaller 'qt', 'units_per_launch' or 'launches_in_flight'",
+        chain.flow.position, wanted, shards > 1 ? fmt::format(" in each of {} shards", shards) : "",
+        chain.tuning.pool_slots, std::bit_ceil(wanted * shards)));
+  }
+  const std::uint64_t left = has_branches(chain) ? (slots - wanted) / std::max<std::size_t>(1, limits.size()) : 0;
+  for (FlowLimits& of_nf : limits) {
+    of_nf.share = of_nf.slow_down + static_cast<std::uint32_t>(left);
+  }
+  return limits;
+}
+
+std::vector<std::string> flow_warnings(ChainConfig const& chain) {
+  std::vector<std::string> warnings;
+  if (chain.flow.mode != FlowMode::kBackpressure) {
+    return warnings;
+  }
+  const auto warn_below = [&warnings](double qt, std::string const& position, std::string const& whose) {
+    if (qt < kLeastSoundQt) {
+      warnings.push_back(fmt::format(
+          "{}: 'qt'{} is {}: with less than {} batches NFs wait for packets while those in front of them pause",
+          position, whose, qt, kLeastSoundQt));
+    }
+  };
+  warn_below(chain.flow.qt, chain.flow.position, "");
+  for (NfConfig const& nf : chain.nfs) {
+    warn_below(nf.qt.value_or(kLeastSoundQt), nf.position, concat(" of NF '", nf.name, "'"));
+  }
+  return warnings;
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/flow.hpp"
+
+#include "chain/chain_file.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <catena/core/text.hpp>
+
+#include <string>
+
+namespace catena::chain {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+/// A chain of NFs a, on the CPU, and b, on the gpu. `of_b`: further keys of b.
+Result<ChainConfig> parse(std::string const& spec, std::string const& of_b = "") {
+  return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: g}\nspec:\n  rx: {generator: {}}\n",
+                            "  tx: null\n  nfs: [{name: a, type: firewall}, {name: b, type: nids, on: gpu", of_b, "}]\n",
+                            spec),
+                     "c.yaml");
+}
+
+Result<std::vector<FlowLimits>> limits_of(std::string const& spec, std::string const& of_b = "") {
+  const Result<ChainConfig> chain = parse(spec, of_b);
+  EXPECT_TRUE(chain.ok()) << chain.status();
+  return flow_limits(*chain, chain->tuning.unit_packets);
+}
+
+TEST(FlowLimits, there_are_none_where_the_file_has_no_flow) {
+  EXPECT_THAT(limits_of("").value(), IsEmpty());
+  EXPECT_EQ(parse("")->flow.mode, FlowMode::kPool);
+}
+
+TEST(FlowLimits, are_batches_of_each_nf) {
+  const auto limits = limits_of("  flow: {}\n").value();
+  ASSERT_EQ(limits.size(), 2U);
+  EXPECT_EQ(limits[0].batch, 256U);
+  EXPECT_EQ(limits[0].slow_down, 717U) << "2.8 times 256";
+  EXPECT_EQ(limits[0].fasten_up, 717U - 256U);
+  EXPECT_EQ(limits[1].batch, 8U * 256U) << "a launch";
+  EXPECT_EQ(limits[1].slow_down, 5735U);
+  EXPECT_EQ(limits[1].share, limits[1].slow_down) << "in a list nobody has another way to send";
+  const auto own = limits_of("  flow: {qt: 4}\n", ", batch_size: 512, qt: 2").value();
+  EXPECT_EQ(own[0].slow_down, 1024U);
+  EXPECT_EQ(own[1].batch, 512U);
+  EXPECT_EQ(own[1].slow_down, 1024U);
+}
+
+TEST(FlowLimits, of_a_graph_have_shares_of_what_memory_has_more) {
+  const std::string graph =
+      "  graph: [{from: rx, match: {vlan: 1}, to: a}, {from: rx, to: b}, {from: [a, b], to: tx}]\n  flow: {}\n";
+  const auto limits = limits_of(graph).value();
+  // 16,384 slots, of which rx has 256, a 717 + 256, b 5,735 + 3 * 2,048
+  const std::uint32_t left = 16384 - (256 + 717 + 256 + 5735 + 3 * 2048);
+  EXPECT_EQ(limits[0].share, 717 + left / 2);
+  EXPECT_EQ(limits[1].share, 5735 + left / 2);
+}
+
+TEST(FlowLimits, refuse_memory_that_is_too_small_and_say_how_much_is_not) {
+  const Result<std::vector<FlowLimits>> none = limits_of("  tuning: {pool_slots: 8192}\n  flow: {}\n");
+  EXPECT_THAT(std::string(none.status().message()),
+              AllOf(HasSubstr("c.yaml:9:9: 'flow' lets 13108 packets wait and be worked on, and 'pool_slots' is 8192"),
+                    HasSubstr("write `tuning: {pool_slots: 16384}`")));
+  EXPECT_TRUE(limits_of("  tuning: {pool_slots: 16384}\n  flow: {}\n").ok());
+  EXPECT_THAT(std::string(limits_of("  shards: 2\n  flow: {}\n").status().message()),
+              AllOf(HasSubstr("in each of 2 shards"), HasSubstr("{pool_slots: 32768}")));
+}
+
+TEST(FlowLimits, warn_of_less_than_two_batches) {
+  EXPECT_THAT(flow_warnings(*parse("  flow: {}\n")), IsEmpty());
+  EXPECT_THAT(flow_warnings(*parse("  flow: {qt: 1.5}\n")), ElementsAre(HasSubstr("c.yaml:8:9: 'qt' is 1.5: with less")));
+  EXPECT_THAT(flow_warnings(*parse("  flow: {}\n", ", qt: 1")), ElementsAre(HasSubstr("'qt' of NF 'b' is 1:")));
+  EXPECT_THAT(flow_warnings(*parse("  flow: {qt: 1.5, mode: vanilla}\n")), IsEmpty()) << "nobody pauses";
+}
+
+TEST(FlowLimits, wrong_values_are_errors_at_their_place) {
+  EXPECT_THAT(std::string(parse("  flow: {qt: 0.5}\n").status().message()), HasSubstr("c.yaml:8:14: 'qt' is"));
+  EXPECT_THAT(std::string(parse("  flow: {qt: many}\n").status().message()), HasSubstr("c.yaml:8:14: 'qt'"));
+  EXPECT_THAT(std::string(parse("  flow: {mode: vanila}\n").status().message()),
+              HasSubstr("allowed: backpressure, vanilla; did you mean 'vanilla'?"));
+}
+
+}  // namespace
+}  // namespace catena::chain

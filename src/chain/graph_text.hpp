@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/chain_file.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <string>
+#include <string_view>
+
+/// A chain as a picture: what `catena show graph` prints. Chains without a graph are a row. Pure.
+namespace catena::chain {
+
+enum class GraphFormat { kText, kMermaid, kDot };
+
+/// kText: the steering table, from rx to tx, NF by NF. kMermaid: a flowchart for pages that draw such. kDot: for
+/// Graphviz.
+std::string draw(ChainConfig const& chain, GraphFormat format);
+
+}  // namespace catena::chain

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/flow.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace catena::runtime {
+
+CongestionMonitor::State CongestionMonitor::next_state(std::uint64_t packets) const {
+  // a state lasts until a batch was taken: with one limit for both ways those in front would start and stop all the time
+  const State before = state();
+  if (packets > limits_.share || (before == State::kFull && packets + limits_.batch > limits_.share)) {
+    return State::kFull;
+  }
+  const bool is_congested =
+      packets > limits_.slow_down || (before != State::kFree && packets > limits_.fasten_up);
+  return is_congested ? State::kCongested : State::kFree;
+}
+
+void CongestionMonitor::look(std::chrono::steady_clock::time_point now) {
+  if (now - looked_ < period_) {
+    return;
+  }
+  looked_ = now;
+  const std::uint64_t packets = queue_->packets();
+  most_ = std::max(std::uint64_t{most_}, packets);
+  const State before = state();
+  const State after = next_state(packets);
+  if (after == before) {
+    return;
+  }
+  state_.store(after, std::memory_order_relaxed);
+  if (before == State::kFree) {
+    slow_downs_ += receivers_;
+  } else if (after == State::kFree) {
+    fasten_ups_ += receivers_;
+  }
+}
+
+bool RateController::is_on() const {
+  bool is_any_free = behind_.empty();
+  for (CongestionMonitor const* monitor : behind_) {
+    const CongestionMonitor::State state = monitor->state_now();
+    if (state == CongestionMonitor::State::kFull) {
+      return false;
+    }
+    is_any_free = is_any_free || state == CongestionMonitor::State::kFree;
+  }
+  return is_any_free;
+}
+
+EdgeFilter::EdgeFilter(std::span<const chain::SteerTable> tables, std::vector<CongestionMonitor const*> monitors)
+    : tables_(tables), monitors_(std::move(monitors)) {}
+
+bool EdgeFilter::is_any_congested() const {
+  return std::ranges::any_of(monitors_, [](CongestionMonitor const* monitor) {
+    return monitor->state() != CongestionMonitor::State::kFree;
+  });
+}
+
+bool EdgeFilter::refuses(packet::Packet const& packet) const {
+  for (std::size_t node = 0;;) {
+    const std::optional<chain::SteerTable::Decision> decision = tables_[node].foresee(packet);
+    if (!decision) {
+      return false;  // what an NF makes of it decides where it goes
+    }
+    const auto targets = tables_[node].targets();
+    const auto is_congested = [&](std::size_t target) {
+      return targets[target] != chain::kTx &&
+             monitors_[targets[target]]->state() != CongestionMonitor::State::kFree;
+    };
+    for (std::uint64_t left = decision->mirrors; left != 0; left &= left - 1) {
+      if (is_congested(static_cast<std::size_t>(std::countr_zero(left)))) {
+        return true;
+      }
+    }
+    if (decision->to >= targets.size() || targets[decision->to] == chain::kTx) {
+      return false;
+    }
+    if (is_congested(decision->to)) {
+      return true;
+    }
+    node = targets[decision->to] + 1;  // NFs are in an order in which packets meet them: this ends
+  }
+}
+
+bool FlowGate::may_take() {
+  if (monitor_ != nullptr) {
+    monitor_->look(std::chrono::steady_clock::now());
+  }
+  const bool is_paused = !controller_.is_on();
+  if (is_paused && !was_paused()) {
+    ++pauses_;
+  }
+  was_paused_.store(is_paused, std::memory_order_relaxed);
+  return !is_paused;
+}
+
+}  // namespace catena::runtime

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/flow.hpp"
+#include "chain/graph.hpp"
+#include "memory/unit_queue.hpp"
+
+#include <catena/core/counter.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// No packet is lost inside a chain, and none is worked on that has to wait later: an NF in front of which too many
+/// packets wait has the NFs before it pause. Rate-proportional back-pressure, as in "Simmer: Rate Proportional
+/// Scheduling to Reduce Packet Drops in vGPU Based NF Chains" (ICPP 2022), sections 3.2 and 3.3; NFVnice (SIGCOMM 2017)
+/// has it for NFs on CPUs.
+namespace catena::runtime {
+
+/// The congestion monitor of the ring in front of an NF. Its states are what Simmer's signals say: a slow-down to each
+/// NF in front when it becomes congested, a fasten-up when it no longer is; who gets them reads them here.
+class CongestionMonitor {
+ public:
+  enum class State : std::uint8_t {
+    kFree,
+    kCongested,  ///< more than slow_down
+    kFull,       ///< more than its share, too
+  };
+
+  /// `nf`: its name. `queue`: outlives this. `receivers`: NFs in front of it, and rx, that a signal goes to. `period`:
+  /// how often the ring is looked at.
+  CongestionMonitor(std::string nf, memory::UnitQueue const& queue, chain::FlowLimits const& limits,
+                    std::uint32_t receivers, std::chrono::nanoseconds period)
+      : nf_(std::move(nf)), queue_(&queue), limits_(limits), receivers_(receivers), period_(period) {}
+  CongestionMonitor(CongestionMonitor const&) = delete;
+  CongestionMonitor& operator=(CongestionMonitor const&) = delete;
+
+  std::string const& nf() const { return nf_; }
+  chain::FlowLimits const& limits() const { return limits_; }
+  /// Looks at the ring, where the period has passed. By the thread of the NF's stage.
+  void look(std::chrono::steady_clock::time_point now);
+  // Any thread.
+  /// As the last signal said.
+  State state() const { return state_.load(std::memory_order_relaxed); }
+  /// As it is now: who sends much must not wait until the thread of the NF looks again.
+  State state_now() const { return std::max(state(), next_state(queue_->packets())); }
+  /// Signals that were sent, one to each receiver.
+  std::uint64_t slow_downs() const { return slow_downs_; }
+  std::uint64_t fasten_ups() const { return fasten_ups_; }
+  /// The most packets that were seen in the ring.
+  std::uint64_t most() const { return most_; }
+
+ private:
+  State next_state(std::uint64_t packets) const;
+
+  std::string nf_;
+  memory::UnitQueue const* queue_;
+  chain::FlowLimits limits_;
+  std::uint32_t receivers_;
+  std::chrono::nanoseconds period_;
+  std::chrono::steady_clock::time_point looked_{};
+  std::atomic<State> state_{State::kFree};
+  Counter slow_downs_;
+  Counter fasten_ups_;
+  Counter most_;
+};
+
+/// The rate controller of an NF, or of rx: whether it may take packets, by the rings of the NFs behind it. It is off where
+/// all of them are congested, and where one is full: with other ways to send, one that is congested may have its share of
+/// the pool. Who is off begins nothing; what it has begun ends.
+class RateController {
+ public:
+  /// `behind`: those of the NFs where packets go next; none: tx, which takes all.
+  explicit RateController(std::vector<CongestionMonitor const*> behind = {}) : behind_(std::move(behind)) {}
+
+  bool is_on() const;
+
+ private:
+  std::vector<CongestionMonitor const*> behind_;
+};
+
+/// At rx of a live source, which cannot wait: the packets that are going to meet a congested NF, as far as their headers
+/// say. They are dropped there, before anybody worked on them, so that those of other ways go on.
+class EdgeFilter {
+ public:
+  /// `tables`: of rx and of the NFs. `monitors`: of the NFs, by their numbers. All outlive this.
+  EdgeFilter(std::span<const chain::SteerTable> tables, std::vector<CongestionMonitor const*> monitors);
+
+  bool is_any_congested() const;
+  bool refuses(packet::Packet const& packet) const;
+
+ private:
+  std::span<const chain::SteerTable> tables_;
+  std::vector<CongestionMonitor const*> monitors_;
+};
+
+/// What a stage asks about its own ring and those behind it.
+class FlowGate {
+ public:
+  /// `monitor`: null for rx, which has no ring.
+  FlowGate(CongestionMonitor* monitor, RateController controller)
+      : monitor_(monitor), controller_(std::move(controller)) {}
+
+  /// To be asked at each poll by the thread of the stage: looks at its ring, and says whether it may take packets.
+  bool may_take();
+  /// Whether it might at the last poll. Any thread.
+  bool was_paused() const { return was_paused_.load(std::memory_order_relaxed); }
+  /// How often it was paused. Any thread.
+  std::uint64_t pauses() const { return pauses_; }
+
+ private:
+  CongestionMonitor* monitor_;
+  RateController controller_;
+  std::atomic<bool> was_paused_{false};
+  Counter pauses_;
+};
+
+}  // namespace catena::runtime

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains that get more than they can do: with back-pressure nothing is lost inside, and what is lost at all is lost at
+// rx, for those ways alone that are too slow.
+#include "system/chain_runner.hpp"
+
+#include "runtime/session.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <catena/core/text.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena::testing {
+namespace {
+
+/// An NF that needs a given time for each packet.
+class Busy final : public nf::Nf {
+ public:
+  explicit Busy(std::chrono::nanoseconds a_packet) : a_packet_(a_packet) {}
+  nf::Hints hints() const override { return {}; }
+  void compute(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<std::byte> /*results*/) override {
+    const auto end = std::chrono::steady_clock::now() + a_packet_ * batch.size();
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  }
+
+ private:
+  std::chrono::nanoseconds a_packet_;
+};
+
+Result<std::unique_ptr<nf::Nf>> make_busy(nf::Config& config) {
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t ns, config.integer("ns", 0, 1'000'000));
+  CATENA_RETURN_IF_ERROR(config.finish());
+  return std::make_unique<Busy>(std::chrono::nanoseconds(ns));
+}
+
+nf::Registry const& with_busy() {
+  static const nf::Descriptor kBusy{.type = "busy",
+                                    .help = "takes its time",
+                                    .needs = 0,
+                                    .drop_reasons = {},
+                                    .config = {},
+                                    .sharding = nf::Sharding::kPacket,
+                                    .create = &make_busy};
+  static const nf::Registry kRegistry = [] {
+    nf::Registry registry = nf::builtin_nfs();
+    EXPECT_TRUE(registry.add(kBusy).ok());
+    return registry;
+  }();
+  return kRegistry;
+}
+
+/// A generator that cannot wait, as a port.
+class LiveGenerator final : public io::Source {
+ public:
+  explicit LiveGenerator(std::uint64_t packets) : inner_(*io::make_generator({.flows = 64, .count = packets})) {}
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
+    return inner_->receive(pool, unit, next_index, starved);
+  }
+  bool finished() const override { return inner_->finished(); }
+  io::SourceCounts counts() const override { return inner_->counts(); }
+  std::string describe() const override { return "live generator"; }
+  std::optional<io::LiveClock> live_clock() const override { return clock_; }
+
+ private:
+  std::unique_ptr<io::Source> inner_;
+  io::LiveClock clock_;
+};
+
+/// Runs `spec`, in which rx stands for as many packets as fast as the chain takes them.
+runtime::Report run(std::string const& spec, std::uint64_t packets, bool is_live, std::uint32_t workers = 2,
+                    std::string const& device = "none") {
+  Result<chain::ChainConfig> config = chain::parse_chain(
+      concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: flow}\nspec:\n  rx: {generator: {flows: 64, count: ",
+             packets, "}}\n  tx: null\n  device: ", device, "\n", spec),
+      data_file("chain/test.yaml"));
+  EXPECT_TRUE(config.ok()) << config.status();
+  chain::RunOptions options;
+  options.workers = workers;
+  if (is_live) {
+    options.make_source = [packets]() -> Result<std::unique_ptr<io::Source>> {
+      return std::make_unique<LiveGenerator>(packets);
+    };
+  }
+  auto session = runtime::Session::create(*std::move(config), options, with_busy());
+  EXPECT_TRUE(session.ok()) << session.status();
+  if (!session.ok()) {
+    return {};
+  }
+  EXPECT_TRUE((*session)->run().ok());
+  runtime::Report report = (*session)->report();
+  EXPECT_TRUE(report.accounted()) << to_text(report);
+  EXPECT_EQ(report.slots_in_use, 0U);
+  return report;
+}
+
+std::uint64_t lost_inside(runtime::Report const& report) {
+  std::uint64_t lost = 0;
+  for (runtime::NfReport const& nf : report.nfs) {
+    lost += nf.queue_drops;
+    for (io::NamedCount const& drop : nf.drops) {
+      lost += drop.count;
+    }
+  }
+  return lost;
+}
+
+TEST(BackPressure, loses_nothing_in_front_of_a_slow_nf) {
+  constexpr std::uint64_t kPackets = 40'000;
+  const std::string nfs = "  nfs:\n    - {name: a, type: busy, config: {ns: 0}}\n"
+                          "    - {name: b, type: busy, config: {ns: 200}}\n    - {name: c, type: busy, config: {ns: 2000}}\n";
+  for (const std::uint32_t workers : {1U, 2U, 4U}) {
+    const runtime::Report report = run("  flow: {}\n" + nfs, kPackets, true, workers);
+    EXPECT_EQ(report.sent, kPackets);
+    EXPECT_EQ(lost_inside(report), 0U) << to_text(report);
+    if (workers > 1) {  // one alone goes from NF to NF: little waits
+      EXPECT_GT(report.nfs[2].slow_downs, 0U) << to_text(report);
+      EXPECT_GT(report.nfs[1].pauses, 0U);
+    }
+    // a batch of each worker's may be under way when the ring is full
+    EXPECT_LE(report.nfs[2].most_waiting, 717U + 256U) << "as its limit says, and not as memory has room";
+  }
+  const runtime::Report vanilla = run("  flow: {mode: vanilla}\n" + nfs, kPackets, true);
+  EXPECT_GT(lost_inside(vanilla), kPackets / 10) << "what others do";
+  EXPECT_LE(vanilla.nfs[2].in, vanilla.nfs[1].in);
+}
+
+TEST(BackPressure, loses_nothing_where_ways_meet_and_nfs_are_on_a_device) {
+  const std::string chain =
+      "  flow: {}\n  tuning: {pool_slots: 65536}\n  nfs:\n"
+      "    - {name: fw, type: firewall, on: gpu, config: {rules: fw.rules, default: allow}}\n"
+      "    - {name: slow, type: busy, config: {ns: 1000}}\n    - {name: copies, type: busy, config: {ns: 500}}\n"
+      "    - {name: rt, type: router, on: gpu, config: {routes: routes.txt}}\n"
+      "  graph:\n    - {from: rx, to: fw}\n    - {from: fw, match: {dport: 0-1023}, to: {mirror: copies}}\n"
+      "    - {from: fw, match: {protocol: udp}, to: slow}\n    - {from: fw, to: rt}\n    - {from: slow, to: rt}\n"
+      "    - {from: rt, to: tx}\n  unmatched: drop\n";
+  for (std::string const& device : device_names()) {
+    const runtime::Report report = run(chain, 60'000, false, 2, device);
+    EXPECT_EQ(report.seen, 60'000U);
+    for (runtime::NfReport const& nf : report.nfs) {
+      EXPECT_EQ(nf.queue_drops, 0U) << nf.name;
+    }
+    EXPECT_GT(report.nfs[1].slow_downs + report.nfs[1].most_waiting, 0U);
+  }
+}
+
+TEST(BackPressure, a_slow_way_does_not_starve_a_fast_one) {
+  constexpr std::uint64_t kPackets = 200'000;
+  const runtime::Report report =
+      run("  flow: {}\n  nfs:\n    - {name: fast, type: busy, config: {ns: 500}}\n"
+          "    - {name: slow, type: busy, config: {ns: 50000}}\n"
+          "  graph:\n    - {from: rx, match: {protocol: udp}, to: slow}\n    - {from: rx, to: fast}\n"
+          "    - {from: [slow, fast], to: tx}\n",
+          kPackets, true, 4);
+  const auto in = [&report](std::size_t nf) { return report.nfs[nf].in; };
+  ASSERT_EQ(report.nfs[1].name, "slow");
+  EXPECT_EQ(in(0), kPackets / 2) << "all that is for the fast one comes to it";
+  EXPECT_LT(in(1), kPackets / 20) << "of what is for the slow one, what it can do";
+  EXPECT_GT(in(1), 700U);
+  EXPECT_EQ(lost_inside(report), 0U);
+  ASSERT_EQ(report.rx_drops.size(), 1U);
+  EXPECT_EQ(report.rx_drops[0].name, "backlog_full");
+  EXPECT_EQ(report.rx_drops[0].count, kPackets - in(0) - in(1)) << "the rest was lost at rx, before any work";
+}
+
+TEST(BackPressure, a_source_that_can_wait_waits_for_the_slow_way) {
+  constexpr std::uint64_t kPackets = 20'000;
+  const runtime::Report report =
+      run("  flow: {}\n  nfs:\n    - {name: fast, type: busy, config: {ns: 100}}\n"
+          "    - {name: slow, type: busy, config: {ns: 5000}}\n"
+          "  graph:\n    - {from: rx, match: {protocol: udp}, to: slow}\n    - {from: rx, to: fast}\n"
+          "    - {from: [slow, fast], to: tx}\n",
+          kPackets, false, 2);
+  EXPECT_EQ(report.sent, kPackets);
+  EXPECT_EQ(report.dropped(), 0U);
+}
+
+TEST(BackPressure, vanilla_runs_in_one_shard) {
+  Result<chain::ChainConfig> config = chain::parse_chain(
+      concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: flow}\nspec:\n  rx: {generator: {count: 10}}\n",
+             "  tx: {pcap: ", (scratch_folder() / "out.pcap").string(), "}\n  shards: 2\n  flow: {mode: vanilla}\n",
+             "  nfs: [{name: a, type: busy, config: {ns: 0}}]\n"),
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(std::string(runtime::Session::create(*std::move(config), {}, with_busy()).status().message()),
+              ::testing::HasSubstr("c.yaml:8:9: 'flow' is vanilla, which is for comparisons and runs in one shard"));
+}
+
+}  // namespace
+}  // namespace catena::testing

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains that branch: the same packets come out, with the same lines, for every placement, device, way to synchronize,
+// number of workers and of shards. Behind branches there is no order of all packets, only that of each way; so packets
+// and lines are compared sorted, and NFs whose decisions depend on the order of packets of several flows stand where
+// all packets come on one way.
+#include "system/same_bytes.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pcap/pcap.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace catena::testing {
+namespace {
+
+/// Every frame with its stamp.
+std::vector<std::string> packets_of(std::string const& capture) {
+  constexpr std::size_t kFileHeader = 24;
+  constexpr std::size_t kPacketHeader = 16;
+  std::vector<std::string> packets;
+  for (std::size_t at = kFileHeader; at + kPacketHeader <= capture.size();) {
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, &capture[at + 8], sizeof bytes);
+    packets.push_back(capture.substr(at, kPacketHeader + bytes));
+    at += kPacketHeader + bytes;
+  }
+  return packets;
+}
+
+template <typename T>
+std::vector<T> sorted(std::vector<T> values) {
+  std::ranges::sort(values);
+  return values;
+}
+
+std::string sorted_lines(std::string const& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(line);
+  }
+  std::string all;
+  for (std::string const& line : sorted(std::move(lines))) {
+    all += line + "\n";
+  }
+  return all;
+}
+
+void expect_same_set(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {
+  EXPECT_TRUE(sorted(packets_of(actual.capture)) == sorted(packets_of(expected.capture)))
+      << what << ": other packets came out";
+  EXPECT_EQ(first_difference(sorted_lines(actual.records), sorted_lines(expected.records)), "") << what;
+  EXPECT_EQ(first_difference(sorted_lines(actual.flows), sorted_lines(expected.flows)), "") << what;
+  EXPECT_TRUE(actual.report.accounted()) << what << "\n" << to_text(actual.report);
+  EXPECT_EQ(actual.report.slots_in_use, 0U) << what << ": slots leaked";
+  EXPECT_EQ(actual.report.sent, expected.report.sent) << what;
+  ASSERT_EQ(actual.report.steerings.size(), expected.report.steerings.size()) << what;
+  for (std::size_t i = 0; i < actual.report.steerings.size(); ++i) {
+    runtime::SteeringReport const& steering = actual.report.steerings[i];
+    runtime::SteeringReport const& wanted = expected.report.steerings[i];
+    const auto text = [](runtime::SteeringReport const& of) {
+      std::string counted = of.from + ":";
+      for (auto const* counts : {&of.to, &of.mirrored, &of.drops}) {
+        for (io::NamedCount const& count : *counts) {
+          counted += fmt::format(" {} {}", count.name, count.count);
+        }
+        counted += ";";
+      }
+      return counted;
+    };
+    EXPECT_EQ(text(steering), text(wanted)) << what;
+  }
+}
+
+/// NFs and the rows of a graph between them.
+struct GraphText {
+  std::vector<NfText> nfs;
+  std::string rows;          ///< further lines of `spec:`
+  bool is_by_packet = true;  ///< every NF decides each packet by itself
+};
+
+/// Graphs that no operator would write.
+class RandomGraphs {
+ public:
+  explicit RandomGraphs(unsigned seed) : random_(seed) {}
+
+  /// One that a chain file may have.
+  GraphText next() {
+    for (;;) {
+      GraphText graph = any();
+      ChainRun run{graph.nfs, 0, clear_traffic().front().capture, "none", graph.rows};
+      if (chain::parse_chain(chain_text(run, "out.pcap"), data_file("chain/test.yaml")).ok()) {
+        return graph;
+      }
+    }
+  }
+  std::uint32_t below(std::uint32_t bound) {
+    return std::uniform_int_distribution<std::uint32_t>(0, bound - 1)(random_);
+  }
+
+ private:
+  static constexpr std::size_t kRx = SIZE_MAX;
+  struct Row {
+    std::size_t from;
+    std::string match;
+    std::string to;
+    bool is_mirror;
+  };
+
+  bool chance(double share) { return std::bernoulli_distribution(share)(random_); }
+  static std::string name_of(std::size_t nf) { return nf == kRx ? "rx" : "n" + std::to_string(nf); }
+
+  std::string any_match(std::size_t from) {
+    static constexpr std::array kMatches{
+        "match: {protocol: tcp}",          "match: {protocol: udp}",       "match: {protocol: icmp}",
+        "match: {dst: 10.0.0.0/8}",        "match: {src: 192.168.0.0/16}", "match: {dst: 172.16.0.0/12, protocol: tcp}",
+        "match: {dport: 0-1023}",          "match: {sport: 1024-40000}",   "match: {vlan: untagged}",
+        "match: {verdict: alert}",         "match: {tx_port: 1}",          "output: alert",
+        "output: pass, match: {dport: 53}"};
+    const std::size_t of_nf = 2;  // at the end, not for rx
+    return kMatches[below(static_cast<std::uint32_t>(kMatches.size() - (from == kRx ? of_nf : 0)))];
+  }
+
+  /// `is_one_way`: all packets come on one way, so that their order is that of rx.
+  NfText any_nf(std::size_t number, bool is_one_way, GraphText& graph) {
+    NfText nf;
+    switch (below(is_one_way ? 8 : 4)) {
+      case 0:
+        nf = kFirewall;
+        break;
+      case 1:
+        nf = kNids;
+        break;
+      case 2:
+        nf = kRouter;
+        break;
+      case 3:
+        nf = {"", "remark", fmt::format("map: [{{from: 0, to: {}}}]", 1 + below(60))};
+        break;
+      case 4:
+        nf = kEncrypt;
+        break;
+      case 5:
+        nf = kDecrypt;
+        break;
+      case 6:
+        nf = kNat;
+        break;
+      default:
+        nf = has_monitor_ ? kNat : kMonitor;
+        has_monitor_ = true;
+        break;
+    }
+    static constexpr std::array<std::string_view, 4> kByPacket{"firewall", "nids", "router", "remark"};
+    graph.is_by_packet = graph.is_by_packet && std::ranges::find(kByPacket, nf.type) != kByPacket.end();
+    nf.name = name_of(number);
+    return nf;
+  }
+
+  GraphText any() {
+    GraphText graph;
+    has_monitor_ = false;
+    const std::uint32_t nfs = 2 + below(7);
+    std::vector<Row> rows;
+    std::vector<std::size_t> ways(nfs);  // that packets come to each NF on, from another place each
+    std::vector<std::size_t> only_from(nfs, kRx);
+    const auto add = [&](std::size_t from, std::size_t to, bool is_mirror, std::string match) {
+      rows.push_back({from, std::move(match), to == nfs ? "tx" : name_of(to), is_mirror});
+      if (to < nfs) {
+        ++ways[to];
+        only_from[to] = from;
+      }
+    };
+    for (std::size_t nf = 0; nf < nfs; ++nf) {
+      const std::uint32_t from = below(static_cast<std::uint32_t>(nf + 1));
+      const bool is_mirror = chance(0.2);
+      const std::size_t source = from == nf ? kRx : from;
+      add(source, nf, is_mirror, chance(is_mirror ? 0.7 : 1) ? any_match(source) : "");
+    }
+    for (std::uint32_t more = below(5); more > 0; --more) {
+      const std::size_t from = chance(0.3) ? kRx : below(nfs);
+      const std::size_t first = from == kRx ? 0 : from + 1;
+      const std::size_t to = first + below(static_cast<std::uint32_t>(nfs - first + 1));
+      add(from, to, chance(0.3), any_match(from));
+      if (chance(0.2)) {
+        rows.push_back({from, any_match(from), "drop", false});
+      }
+    }
+    std::ranges::shuffle(rows, random_);
+    for (std::size_t i = 0; i <= nfs; ++i) {
+      const std::size_t from = i == nfs ? kRx : i;
+      const std::size_t first = from == kRx ? 0 : from + 1;
+      if (chance(0.85)) {
+        const std::size_t to = first + below(static_cast<std::uint32_t>(nfs - first + 1));
+        add(from, to, false, "");
+      }
+    }
+    std::vector<bool> is_one_way(nfs);
+    for (std::size_t nf = 0; nf < nfs; ++nf) {
+      is_one_way[nf] = ways[nf] == 1 && (only_from[nf] == kRx || is_one_way[only_from[nf]]);
+      graph.nfs.push_back(any_nf(nf, is_one_way[nf], graph));
+    }
+    graph.rows = "  graph:\n";
+    for (Row const& row : rows) {
+      graph.rows +=
+          fmt::format("    - {{from: {}, {}{}to: {}}}\n", name_of(row.from), row.match, row.match.empty() ? "" : ", ",
+                      row.is_mirror ? fmt::format("{{mirror: {}}}", row.to) : row.to);
+    }
+    graph.rows += chance(0.7) ? "  unmatched: drop\n" : "  unmatched: tx\n";
+    return graph;
+  }
+
+  std::mt19937 random_;
+  bool has_monitor_ = false;
+};
+
+class SameBytesOfGraph : public ::testing::TestWithParam<unsigned> {};
+
+TEST_P(SameBytesOfGraph, for_placements_devices_modes_workers_and_shards) {
+  RandomGraphs graphs(GetParam());
+  const GraphText graph = graphs.next();
+  std::string const& capture = clear_traffic()[GetParam() % 2].capture;
+  const auto run = [&](std::uint32_t mask, std::string const& device, std::uint32_t workers, std::string const& extra,
+                       chain::SyncOptions const& sync = {}) {
+    ChainRun chain_run{graph.nfs, mask, capture, device, extra + graph.rows, workers, sync};
+    Result<ChainOutput> output = run_chain(chain_run);
+    EXPECT_TRUE(output.ok()) << output.status() << "\n" << chain_text(chain_run, "out.pcap");
+    return output.ok() ? *std::move(output) : ChainOutput{};
+  };
+  const ChainOutput expected = run(0, "none", 1, "");
+  SCOPED_TRACE(chain_text({graph.nfs, 0, capture, "none", graph.rows}, "out.pcap"));
+  ASSERT_GT(expected.report.seen, 1000U);
+  ASSERT_TRUE(expected.report.accounted()) << to_text(expected.report);
+  expect_same_set(run(0, "none", 4, ""), expected, "4 workers");
+  // less than what its copies and parts want at once waits, and does not stand still
+  expect_same_set(run(0, "none", 2, "  tuning: {pool_slots: 4096, unit_packets: 64}\n"), expected, "a small pool");
+  expect_same_set(run(0, "none", 2, "  flow: {qt: 2}\n  tuning: {pool_slots: 65536}\n"), expected, "back-pressure");
+  if (graph.is_by_packet) {
+    const ChainOutput divided = run(0, "none", 2, "  shards: 3\n");
+    expect_same_set(divided, expected, "3 shards");
+    EXPECT_EQ(divided.report.shards.size(), 3U);
+  }
+  const std::uint32_t all = (1U << graph.nfs.size()) - 1;
+  for (std::string const& device : device_names()) {
+    for (std::uint32_t i = 0; i < 6; ++i) {
+      const std::uint32_t mask = i < 2 ? all : 1 + graphs.below(all);
+      SyncCase const& sync = sync_cases()[(GetParam() + i) % sync_cases().size()];
+      const std::uint32_t unit_packets = std::array{256U, 16U, 64U}[i % 3];
+      const std::string what = fmt::format("{:b} on {}, {}, units of {}", mask, device, sync.name, unit_packets);
+      // small rings, in which there is something to wait for
+      const char* const tuning = i % 2 == 0 ? "units_per_launch: 4" : "pool_slots: 65536, units_per_launch: 2";
+      const ChainOutput actual = run(mask, device, 1 + i % 2,
+                                     fmt::format("  tuning: {{unit_packets: {}, {}}}\n{}", unit_packets, tuning,
+                                                 i % 2 == 0 ? "" : "  flow: {}\n"),
+                                     sync.options);
+      expect_same_set(actual, expected, what);
+      expect_placed(actual, mask, what);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, SameBytesOfGraph, ::testing::Range(0U, 12U),
+                         [](auto const& test) { return std::to_string(test.param); });
+
+/// What libpcap's filter `expression` says of each frame of a capture, behind VLAN tags, too.
+std::vector<bool> met_by_filter(std::string const& capture, std::string const& expression) {
+  std::array<char, PCAP_ERRBUF_SIZE> error{};
+  const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(pcap_open_offline(capture.c_str(), error.data()),
+                                                            pcap_close);
+  EXPECT_NE(file, nullptr) << error.data();
+  bpf_program program{};
+  const std::string behind_tags = fmt::format("({0}) or (vlan and (({0}) or (vlan and ({0}))))", expression);
+  EXPECT_EQ(pcap_compile(file.get(), &program, behind_tags.c_str(), 1, PCAP_NETMASK_UNKNOWN), 0)
+      << pcap_geterr(file.get());
+  std::vector<bool> met;
+  pcap_pkthdr* header = nullptr;
+  const u_char* bytes = nullptr;
+  while (pcap_next_ex(file.get(), &header, &bytes) == 1) {
+    met.push_back(pcap_offline_filter(&program, header, bytes) != 0);
+  }
+  pcap_freecode(&program);
+  return met;
+}
+
+TEST(SteeringTable, takes_what_the_filters_of_libpcap_take) {
+  struct Match {
+    const char* ours;
+    const char* filter;
+  };
+  const std::vector<Match> matches{
+      {"dst: 10.0.0.0/24, protocol: udp", "ip and dst net 10.0.0.0/24 and udp"},
+      {"sport: 1024-40000, src: 10.0.0.0/8", "ip and src net 10.0.0.0/8 and src portrange 1024-40000"},
+      {"dport: 80", "ip and dst port 80 and not sctp"},
+      {"protocol: icmp", "ip and icmp"},
+      {"protocol: 50", "ip proto 50"},
+      {"dst: 0.0.0.0/1", "ip and dst net 0.0.0.0/1"},
+      {"protocol: tcp", "ip and tcp"},
+  };
+  for (std::size_t traffic = 0; traffic < 2; ++traffic) {
+    std::string const& capture = clear_traffic()[traffic].capture;
+    std::vector<NfText> nfs;
+    std::string rows = "  graph:\n";
+    for (std::size_t i = 0; i < matches.size(); ++i) {
+      nfs.push_back({fmt::format("f{}", i), "firewall", "rules: fw.rules, default: allow"});
+      rows += fmt::format("    - {{from: rx, match: {{{}}}, to: f{}}}\n    - {{from: f{}, to: tx}}\n", matches[i].ours,
+                          i, i);
+    }
+    rows += "  unmatched: drop\n";
+    const Result<ChainOutput> output = run_chain({nfs, 0, capture, "none", rows});
+    ASSERT_TRUE(output.ok()) << output.status();
+    std::map<std::string, std::uint64_t> expected;
+    std::vector<bool> is_taken(output->report.seen);
+    for (std::size_t i = 0; i < matches.size(); ++i) {
+      const std::vector<bool> met = met_by_filter(capture, matches[i].filter);
+      ASSERT_EQ(met.size(), is_taken.size());
+      for (std::size_t frame = 0; frame < met.size(); ++frame) {
+        if (met[frame] && !is_taken[frame]) {
+          is_taken[frame] = true;
+          ++expected[nfs[i].name];
+        }
+      }
+    }
+    std::map<std::string, std::uint64_t> actual;
+    for (io::NamedCount const& count : output->report.steerings.at(0).to) {
+      actual[count.name] = count.count;
+    }
+    EXPECT_EQ(actual, expected) << clear_traffic()[traffic].name;
+    EXPECT_GE(actual.size(), 3U) << "there is something to see";
+  }
+}
+
+/// How many packets went from NF `from` to `to`.
+std::uint64_t sent_to(ChainOutput const& output, std::string const& from, std::string const& to) {
+  for (runtime::SteeringReport const& steering : output.report.steerings) {
+    for (io::NamedCount const& count : steering.to) {
+      if (steering.from == from && count.name == to) {
+        return count.count;
+      }
+    }
+  }
+  return 0;
+}
+
+TEST(Graph, knows_by_which_output_packets_leave_an_nf) {
+  const std::vector<NfText> nfs{kDecrypt, kNids, kFirewall};
+  const std::string rows =
+      "  graph:\n    - {from: rx, to: vpn}\n    - {from: vpn, output: protected, to: ids}\n"
+      "    - {from: vpn, to: fw}\n    - {from: [ids, fw], to: tx}\n";
+  for (const std::uint32_t mask : {0b000U, 0b001U, 0b111U}) {
+    const std::string device = mask == 0 ? "none" : device_names().front();
+    const Result<ChainOutput> secret = run_chain({nfs, mask, esp_traffic().front().capture, device, rows});
+    ASSERT_TRUE(secret.ok()) << secret.status();
+    std::uint64_t decrypted = 0;
+    std::istringstream lines(secret->records);
+    for (std::string line; std::getline(lines, line);) {
+      decrypted += line.find("\"nf\":\"vpn\",\"verdict\":\"pass\",\"spi\"") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_GT(decrypted, 100U);
+    EXPECT_EQ(sent_to(*secret, "vpn", "ids"), decrypted);
+    const Result<ChainOutput> clear = run_chain({nfs, mask, clear_traffic()[2].capture, device, rows});
+    ASSERT_TRUE(clear.ok()) << clear.status();
+    EXPECT_EQ(sent_to(*clear, "vpn", "ids"), 0U);
+    EXPECT_EQ(sent_to(*clear, "vpn", "fw"), clear->report.nfs[0].passed);
+  }
+}
+
+TEST(Graph, an_nf_without_such_an_output_is_refused_at_its_row) {
+  const Result<ChainOutput> output = run_chain({{kFirewall},
+                                                0,
+                                                clear_traffic()[2].capture,
+                                                "none",
+                                                "  graph:\n    - {from: rx, to: fw}\n    - {from: fw, output: "
+                                                "protected, to: drop}\n    - {from: fw, to: tx}\n"});
+  EXPECT_THAT(std::string(output.status().message()),
+              ::testing::HasSubstr("the NF has no output 'protected'; it has pass, alert"));
+}
+
+TEST(Graph, keeps_the_order_of_each_flow) {
+  // flows of different ways meet again in front of `ids`, and in tx
+  const std::vector<NfText> nfs{kFirewall, {"dscp", "remark", "map: [{from: 0, to: 10}]"}, kNids, kRouter};
+  const std::string rows =
+      "  graph:\n"
+      "    - {from: rx, match: {protocol: tcp, dst: 172.16.0.0/12}, to: dscp}\n"
+      "    - {from: rx, match: {protocol: udp}, to: fw}\n    - {from: rx, to: ids}\n"
+      "    - {from: [fw, dscp], to: ids}\n"
+      "    - {from: ids, match: {dst: 192.168.0.0/16}, to: rt}\n    - {from: ids, to: tx}\n"
+      "    - {from: rt, to: tx}\n";
+  std::string const& capture = clear_traffic()[2].capture;  // 100 flows, stamps that grow
+  for (const std::uint32_t shards : {1U, 3U}) {
+    for (const std::uint32_t mask : {0b0000U, 0b0101U}) {
+      const Result<ChainOutput> output =
+          run_chain({nfs, mask, capture, mask == 0 ? "none" : device_names().front(),
+                     fmt::format("  shards: {}\n  tuning: {{unit_packets: 16}}\n{}", shards, rows), 6});
+      ASSERT_TRUE(output.ok()) << output.status();
+      ASSERT_GT(output->report.sent, 1000U);
+      std::map<std::string, std::string> last;  // stamp of each flow's last packet
+      bool has_changed_places = false;
+      std::string before;
+      for (std::string const& packet : packets_of(output->capture)) {
+        std::uint32_t seconds = 0;
+        std::uint32_t ns = 0;
+        std::memcpy(&seconds, packet.data(), sizeof seconds);
+        std::memcpy(&ns, &packet[4], sizeof ns);
+        const std::string stamp = fmt::format("{:010}.{:09}", seconds, ns);
+        const std::string flow = packet.substr(16 + 14 + 9, 1) + packet.substr(16 + 14 + 12, 12);
+        EXPECT_LE(last[flow], stamp);
+        last[flow] = stamp;
+        has_changed_places = has_changed_places || stamp < before;
+        before = stamp;
+      }
+      EXPECT_TRUE(has_changed_places || shards == 1) << "flows pass each other: there is something to see";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace catena::testing
