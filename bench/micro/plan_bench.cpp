@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time to plan a chain: AdaptChain's five, and one of 10 NFs, in every mode. "nodes" are those of the search.
+// The time to plan a chain: AdaptChain's five, one of 10 NFs and a graph of as many, in every mode. "nodes" are those
+// of the search.
 #include "plan/testing/chains.hpp"
 
 #include <benchmark/benchmark.h>
@@ -16,9 +17,18 @@ std::vector<plan::PlacedNf> ten_nfs() {
           nf::router(kGpu),   nf::monitor(kGpu), nf::firewall(kGpu), nf::encrypt(kGpu), nf::nids(kGpu)};
 }
 
-void plan_chain(benchmark::State& state, std::vector<plan::PlacedNf> const& nfs) {
+/// Between ten_nfs(): two ways twice, and a copy's two.
+std::vector<plan::Link> six_paths() {
+  using plan::kRx;
+  using plan::kTx;
+  return {{kRx, 0}, {0, 1}, {1, 2}, {0, 3}, {0, 4, true}, {2, 5}, {3, 5},
+          {4, 5},   {5, 6}, {5, 7}, {7, 8}, {6, 9},       {8, 9}, {9, kTx}};
+}
+
+void plan_chain(benchmark::State& state, std::vector<plan::PlacedNf> const& nfs, std::vector<plan::Link> const& links) {
   plan::PlanInput input;
   input.nfs = nfs;
+  input.links = links;
   input.mode = static_cast<plan::Mode>(state.range(0));
   std::uint64_t nodes = 0;
   for (auto _ : state) {
@@ -36,11 +46,12 @@ void plan_chain(benchmark::State& state, std::vector<plan::PlacedNf> const& nfs)
 void modes(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgName("mode")->DenseRange(0, 2)->Unit(benchmark::kMicrosecond);
 }
-BENCHMARK_CAPTURE(plan_chain, c1, plan::testing::chain_c(1))->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, c2, plan::testing::chain_c(2))->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, c3, plan::testing::chain_c(3))->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, c4, plan::testing::chain_c(4))->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, c5, plan::testing::chain_c(5))->Apply(modes);
-BENCHMARK_CAPTURE(plan_chain, ten_nfs, ten_nfs())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c1, plan::testing::chain_c(1), std::vector<plan::Link>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c2, plan::testing::chain_c(2), std::vector<plan::Link>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c3, plan::testing::chain_c(3), std::vector<plan::Link>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c4, plan::testing::chain_c(4), std::vector<plan::Link>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, c5, plan::testing::chain_c(5), std::vector<plan::Link>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, ten_nfs, ten_nfs(), std::vector<plan::Link>())->Apply(modes);
+BENCHMARK_CAPTURE(plan_chain, ten_nfs_on_six_paths, ten_nfs(), six_paths())->Apply(modes);
 
 }  // namespace

@@ -68,8 +68,8 @@ struct NfConfig {
   bool is_auto = false;                        ///< `on: auto`: place() decides `on`, which is kCpu until then
   std::uint32_t memory_mb = kProcessMemoryMb;  ///< private memory of its process
   std::uint32_t cpus = 0;                      ///< that its process runs on; 0: on any
-  std::uint32_t batch_size = 0;      ///< packets that it takes at once; 0: as `tuning` says
-  std::optional<double> qt = {};     ///< as FlowConfig::qt; none: that of the chain
+  std::uint32_t batch_size = 0;                ///< packets that it takes at once; 0: as `tuning` says
+  std::optional<double> qt = {};               ///< as FlowConfig::qt; none: that of the chain
   std::string group = {};  ///< neighbours in the chain of the same group have one process; empty: it has its own
 
   /// Where the plug-in is for this process.
@@ -108,8 +108,8 @@ struct ChainConfig {
   std::vector<device::DevicePreference> devices = {{}};  ///< at least one; of several each has some of the shards
   std::vector<NfConfig> nfs;                             ///< in an order in which packets meet them
   FlowConfig flow = {};
-  std::optional<Graph> graph = std::nullopt;             ///< none: packets go from each NF to the next
-  std::uint32_t shards = 1;                              ///< kAutoShards: see auto_shards()
+  std::optional<Graph> graph = std::nullopt;  ///< none: packets go from each NF to the next
+  std::uint32_t shards = 1;                   ///< kAutoShards: see auto_shards()
   Tuning tuning;
 };
 

@@ -33,9 +33,8 @@ bool has_branches(ChainConfig const& chain) {
     return false;
   }
   const std::vector<plan::Link> links = links_of(*chain.graph, chain.nfs.size());
-  return std::ranges::any_of(links, [&links](plan::Link const& link) {
-    return std::ranges::count(links, link.from, &plan::Link::from) > 1;
-  });
+  return std::ranges::any_of(
+      links, [&links](plan::Link const& link) { return std::ranges::count(links, link.from, &plan::Link::from) > 1; });
 }
 
 }  // namespace

@@ -18,10 +18,10 @@ using ::testing::IsEmpty;
 
 /// A chain of NFs a, on the CPU, and b, on the gpu. `of_b`: further keys of b.
 Result<ChainConfig> parse(std::string const& spec, std::string const& of_b = "") {
-  return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: g}\nspec:\n  rx: {generator: {}}\n",
-                            "  tx: null\n  nfs: [{name: a, type: firewall}, {name: b, type: nids, on: gpu", of_b, "}]\n",
-                            spec),
-                     "c.yaml");
+  return parse_chain(
+      concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: g}\nspec:\n  rx: {generator: {}}\n",
+             "  tx: null\n  nfs: [{name: a, type: firewall}, {name: b, type: nids, on: gpu", of_b, "}]\n", spec),
+      "c.yaml");
 }
 
 Result<std::vector<FlowLimits>> limits_of(std::string const& spec, std::string const& of_b = "") {
@@ -72,7 +72,8 @@ TEST(FlowLimits, refuse_memory_that_is_too_small_and_say_how_much_is_not) {
 
 TEST(FlowLimits, warn_of_less_than_two_batches) {
   EXPECT_THAT(flow_warnings(*parse("  flow: {}\n")), IsEmpty());
-  EXPECT_THAT(flow_warnings(*parse("  flow: {qt: 1.5}\n")), ElementsAre(HasSubstr("c.yaml:8:9: 'qt' is 1.5: with less")));
+  EXPECT_THAT(flow_warnings(*parse("  flow: {qt: 1.5}\n")),
+              ElementsAre(HasSubstr("c.yaml:8:9: 'qt' is 1.5: with less")));
   EXPECT_THAT(flow_warnings(*parse("  flow: {}\n", ", qt: 1")), ElementsAre(HasSubstr("'qt' of NF 'b' is 1:")));
   EXPECT_THAT(flow_warnings(*parse("  flow: {qt: 1.5, mode: vanilla}\n")), IsEmpty()) << "nobody pauses";
 }

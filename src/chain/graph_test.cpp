@@ -18,7 +18,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 /// A chain of NFs a, b, c, d, in which `graph` is what stands behind "graph:" from line 12 on.
 Result<ChainConfig> parse(std::string const& graph, std::string const& more = "") {

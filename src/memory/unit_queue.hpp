@@ -127,7 +127,7 @@ class UnitQueue {
   std::uint64_t bound_ = 0;
   UnitQueue* ended_ = nullptr;  ///< null: there is no bound
   Counter refused_;
-  std::unique_ptr<Entrance> entrance_;  ///< null: one pushes
+  std::unique_ptr<Entrance> entrance_;           ///< null: one pushes
   alignas(packet::kCacheLineBytes) Counter in_;  ///< packets of all units that were pushed
   alignas(packet::kCacheLineBytes) Counter out_;
 };

@@ -38,7 +38,7 @@ inline constexpr std::string_view kProcessRefusals = "catena_nf_process_refusals
 inline constexpr std::string_view kStatistic = "catena_nf_statistic";  ///< by name: the NF's own
 // by nf, where rings have bounds
 inline constexpr std::string_view kQueueDrops = "catena_nf_queue_dropped_packets_total";  ///< in front of it
-inline constexpr std::string_view kSlowDowns = "catena_flow_slow_downs_total";            ///< signals to who is in front
+inline constexpr std::string_view kSlowDowns = "catena_flow_slow_downs_total";  ///< signals to who is in front
 inline constexpr std::string_view kFastenUps = "catena_flow_fasten_ups_total";
 inline constexpr std::string_view kPauses = "catena_flow_pauses_total";           ///< of the NF itself
 inline constexpr std::string_view kWaiting = "catena_flow_waiting_packets_most";  ///< in front of it

@@ -7,13 +7,13 @@
 namespace catena::runtime {
 
 CongestionMonitor::State CongestionMonitor::next_state(std::uint64_t packets) const {
-  // a state lasts until a batch was taken: with one limit for both ways those in front would start and stop all the time
+  // a state lasts until a batch was taken: with one limit for both ways those in front would start and stop all the
+  // time
   const State before = state();
   if (packets > limits_.share || (before == State::kFull && packets + limits_.batch > limits_.share)) {
     return State::kFull;
   }
-  const bool is_congested =
-      packets > limits_.slow_down || (before != State::kFree && packets > limits_.fasten_up);
+  const bool is_congested = packets > limits_.slow_down || (before != State::kFree && packets > limits_.fasten_up);
   return is_congested ? State::kCongested : State::kFree;
 }
 
@@ -53,9 +53,8 @@ EdgeFilter::EdgeFilter(std::span<const chain::SteerTable> tables, std::vector<Co
     : tables_(tables), monitors_(std::move(monitors)) {}
 
 bool EdgeFilter::is_any_congested() const {
-  return std::ranges::any_of(monitors_, [](CongestionMonitor const* monitor) {
-    return monitor->state() != CongestionMonitor::State::kFree;
-  });
+  return std::ranges::any_of(
+      monitors_, [](CongestionMonitor const* monitor) { return monitor->state() != CongestionMonitor::State::kFree; });
 }
 
 bool EdgeFilter::refuses(packet::Packet const& packet) const {
@@ -66,8 +65,7 @@ bool EdgeFilter::refuses(packet::Packet const& packet) const {
     }
     const auto targets = tables_[node].targets();
     const auto is_congested = [&](std::size_t target) {
-      return targets[target] != chain::kTx &&
-             monitors_[targets[target]]->state() != CongestionMonitor::State::kFree;
+      return targets[target] != chain::kTx && monitors_[targets[target]]->state() != CongestionMonitor::State::kFree;
     };
     for (std::uint64_t left = decision->mirrors; left != 0; left &= left - 1) {
       if (is_congested(static_cast<std::size_t>(std::countr_zero(left)))) {

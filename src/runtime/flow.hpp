@@ -70,9 +70,9 @@ class CongestionMonitor {
   Counter most_;
 };
 
-/// The rate controller of an NF, or of rx: whether it may take packets, by the rings of the NFs behind it. It is off where
-/// all of them are congested, and where one is full: with other ways to send, one that is congested may have its share of
-/// the pool. Who is off begins nothing; what it has begun ends.
+/// The rate controller of an NF, or of rx: whether it may take packets, by the rings of the NFs behind it. It is off
+/// where all of them are congested, and where one is full: with other ways to send, one that is congested may have its
+/// share of the pool. Who is off begins nothing; what it has begun ends.
 class RateController {
  public:
   /// `behind`: those of the NFs where packets go next; none: tx, which takes all.
@@ -84,8 +84,8 @@ class RateController {
   std::vector<CongestionMonitor const*> behind_;
 };
 
-/// At rx of a live source, which cannot wait: the packets that are going to meet a congested NF, as far as their headers
-/// say. They are dropped there, before anybody worked on them, so that those of other ways go on.
+/// At rx of a live source, which cannot wait: the packets that are going to meet a congested NF, as far as their
+/// headers say. They are dropped there, before anybody worked on them, so that those of other ways go on.
 class EdgeFilter {
  public:
   /// `tables`: of rx and of the NFs. `monitors`: of the NFs, by their numbers. All outlive this.

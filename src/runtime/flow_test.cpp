@@ -132,8 +132,7 @@ class Row {
       monitors_.emplace_back("nf" + std::to_string(nf), queues_[nf], kLimits, 1, nanoseconds(0));
     }
     for (std::uint32_t nf = 0; nf < nfs; ++nf) {
-      gates_.emplace_back(&monitors_[nf],
-                          nf + 1 < nfs ? RateController({&monitors_[nf + 1]}) : RateController());
+      gates_.emplace_back(&monitors_[nf], nf + 1 < nfs ? RateController({&monitors_[nf + 1]}) : RateController());
       stages_.emplace_back(*instances_[nf], nf, pool, queues_[nf], queues_[nf + 1]);
       stages_.back().control(gates_.back());
     }

@@ -21,8 +21,8 @@
 /// The stages that a chain has on the CPU: its ends, and NFs that are placed there.
 namespace catena::runtime {
 
-/// Takes packets from the source. When no slot or unit is free, or those behind pause it, it waits and counts. When the source fails, what came
-/// before goes on through the chain, and error() says why nothing follows.
+/// Takes packets from the source. When no slot or unit is free, or those behind pause it, it waits and counts. When the
+/// source fails, what came before goes on through the chain, and error() says why nothing follows.
 class RxStage final : public HostStage {
  public:
   /// `out`: where units go. `stop`: ends it, and what reads the same, as does an error of the source. `lines`: where it

@@ -198,7 +198,8 @@ std::string to_text(Report const& report) {
       fmt::format_to(out, "{:<9} {} packets did not fit into its ring and were dropped\n", nf.name, nf.queue_drops);
     }
     if (nf.slow_downs + nf.pauses > 0) {
-      fmt::format_to(out, "{:<9} slowed those in front of it down {} times, paused {} times; at most {} packets waited\n",
+      fmt::format_to(out,
+                     "{:<9} slowed those in front of it down {} times, paused {} times; at most {} packets waited\n",
                      nf.name, nf.slow_downs, nf.pauses, nf.most_waiting);
     }
     if (total(nf.statistics) > 0) {

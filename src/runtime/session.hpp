@@ -85,7 +85,7 @@ class Session {
     Shard(Shard&&) = default;
     Shard(Shard const&) = delete;
     std::vector<Entry> nfs;
-    std::deque<memory::UnitQueue> queues;   ///< as the section's wiring numbers them
+    std::deque<memory::UnitQueue> queues;  ///< as the section's wiring numbers them
   };
   /// NFs whose packets are divided in the same way.
   struct Section {

@@ -9,9 +9,10 @@
 #include <catena/packet/headers.hpp>
 
 #include <algorithm>
-#include <atomic>
+#include <deque>
 #include <map>
-#include <random>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>

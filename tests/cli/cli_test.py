@@ -4,11 +4,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 import unittest
+import xml.dom.minidom
 
 from command import HAS_PROCESSES, NO_PROCESSES, children_of
 
@@ -673,6 +675,22 @@ class CommandLine(unittest.TestCase):
         self.assertEqual({entry["backend"] for entry in devices}, {"cuda", "opencl"})
         for what in ("nfs", "fields", "devices"):
             self.assertTrue(catena("show", what).stdout)
+
+    def test_show_graph_prints_where_packets_go(self):
+        chain = self.chain()
+        text = catena("show", "graph", chain).stdout
+        self.assertIn("rx\n", text)
+        self.assertIn("-> tx\n", text)
+        self.assertTrue(catena("show", "graph", chain, "--format", "mermaid").stdout.startswith("flowchart LR\n"))
+        dot = catena("show", "graph", chain, "--format", "dot").stdout
+        self.assertIn("rx -> nf0", dot)
+        if shutil.which("dot"):
+            svg = xml.dom.minidom.parseString(catena("show", "graph", chain, "--format", "svg").stdout)
+            self.assertEqual(svg.documentElement.tagName, "svg")
+        nowhere = subprocess.run([BIN, "show", "graph", chain, "--format", "svg"], capture_output=True, text=True,
+                                 check=False, env={**os.environ, "PATH": "/nowhere"})
+        self.assertEqual(nowhere.returncode, 1)
+        self.assertIn("apt install graphviz", nowhere.stderr)
 
     def test_show_program_prints_what_the_plan_made_of_an_nf(self):
         chain = self.chain()

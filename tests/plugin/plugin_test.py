@@ -144,7 +144,7 @@ class Plugins(unittest.TestCase):
                  "was built against Catena 9.9.9 (interface 99)"),
                 # a descriptor of interface 1 is shorter than what this program reads
                 ('struct { unsigned i; const char* v; void* d; } catena_nf_plugin = {1, "0.1.0", 0};',
-                 "was built against Catena 0.1.0 (interface 1), this is interface 8: build it again")):
+                 "was built against Catena 0.1.0 (interface 1), this is interface 9: build it again")):
             (wrong / "thing.c").write_text(source)
             call("cc", "-shared", "-fPIC", "-o", wrong / "thing.so", wrong / "thing.c")
             done = call(self.catena, "--nf-path", wrong, "show", "nfs", fails=True)

@@ -23,7 +23,8 @@ class Busy final : public nf::Nf {
  public:
   explicit Busy(std::chrono::nanoseconds a_packet) : a_packet_(a_packet) {}
   nf::Hints hints() const override { return {}; }
-  void compute(packet::Batch const& batch, std::span<const std::byte> /*aux*/, std::span<std::byte> /*results*/) override {
+  void compute(packet::Batch const& batch, std::span<const std::byte> /*aux*/,
+               std::span<std::byte> /*results*/) override {
     const auto end = std::chrono::steady_clock::now() + a_packet_ * batch.size();
     while (std::chrono::steady_clock::now() < end) {
     }
@@ -112,8 +113,9 @@ std::uint64_t lost_inside(runtime::Report const& report) {
 
 TEST(BackPressure, loses_nothing_in_front_of_a_slow_nf) {
   constexpr std::uint64_t kPackets = 40'000;
-  const std::string nfs = "  nfs:\n    - {name: a, type: busy, config: {ns: 0}}\n"
-                          "    - {name: b, type: busy, config: {ns: 200}}\n    - {name: c, type: busy, config: {ns: 2000}}\n";
+  const std::string nfs =
+      "  nfs:\n    - {name: a, type: busy, config: {ns: 0}}\n"
+      "    - {name: b, type: busy, config: {ns: 200}}\n    - {name: c, type: busy, config: {ns: 2000}}\n";
   for (const std::uint32_t workers : {1U, 2U, 4U}) {
     const runtime::Report report = run("  flow: {}\n" + nfs, kPackets, true, workers);
     EXPECT_EQ(report.sent, kPackets);

@@ -259,10 +259,10 @@ TEST_P(SameBytesOfGraph, for_placements_devices_modes_workers_and_shards) {
       const std::string what = fmt::format("{:b} on {}, {}, units of {}", mask, device, sync.name, unit_packets);
       // small rings, in which there is something to wait for
       const char* const tuning = i % 2 == 0 ? "units_per_launch: 4" : "pool_slots: 65536, units_per_launch: 2";
-      const ChainOutput actual = run(mask, device, 1 + i % 2,
-                                     fmt::format("  tuning: {{unit_packets: {}, {}}}\n{}", unit_packets, tuning,
-                                                 i % 2 == 0 ? "" : "  flow: {}\n"),
-                                     sync.options);
+      const ChainOutput actual = run(
+          mask, device, 1 + i % 2,
+          fmt::format("  tuning: {{unit_packets: {}, {}}}\n{}", unit_packets, tuning, i % 2 == 0 ? "" : "  flow: {}\n"),
+          sync.options);
       expect_same_set(actual, expected, what);
       expect_placed(actual, mask, what);
     }
