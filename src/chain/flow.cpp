@@ -41,10 +41,21 @@ bool has_branches(ChainConfig const& chain) {
 
 Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint32_t unit_packets) {
   std::vector<FlowLimits> limits;
+  const std::uint32_t shards = std::max(1U, chain.shards);
+  // those of shards are in one memory where they do not have ends of their own
+  const std::uint64_t slots = chain.tuning.pool_slots / shards;
+  const std::uint64_t of_copies = chain.graph ? std::uint64_t{mirrors_of(*chain.graph)} * unit_packets : 0;
+  if (of_copies > slots / 2) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{}: for copies {} slots are kept free{}, and 'pool_slots' is {}; write `tuning: {{pool_slots: {}}}`, or a "
+        "smaller 'unit_packets'",
+        chain.graph->position, of_copies, shards > 1 ? fmt::format(" in each of {} shards", shards) : "",
+        chain.tuning.pool_slots, std::bit_ceil(2 * of_copies * shards)));
+  }
   if (chain.flow.mode == FlowMode::kPool) {
     return limits;
   }
-  std::uint64_t wanted = unit_packets;  // that rx has
+  std::uint64_t wanted = unit_packets + of_copies;  // rx has the former
   for (NfConfig const& nf : chain.nfs) {
     FlowLimits& of_nf = limits.emplace_back();
     of_nf.batch = batch_of(chain, nf, unit_packets);
@@ -53,9 +64,6 @@ Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint3
     const std::uint32_t in_work = nf.on == plan::Processor::kGpu ? chain.tuning.launches_in_flight : 1;
     wanted += of_nf.slow_down + std::uint64_t{in_work} * of_nf.batch;
   }
-  // those of shards are in one memory where they do not have ends of their own
-  const std::uint32_t shards = std::max(1U, chain.shards);
-  const std::uint64_t slots = chain.tuning.pool_slots / shards;
   if (wanted > slots) {
     return absl::InvalidArgumentError(fmt::format(
         "{}: 'flow' lets {} packets wait and be worked on{}, and 'pool_slots' is {}; write `tuning: {{pool_slots: "

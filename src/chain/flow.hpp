@@ -39,8 +39,8 @@ struct FlowLimits {
   std::uint32_t share = 0;
 };
 
-/// Of each NF; none in kPool. `unit_packets`: of the run, where the chain leaves it open. InvalidArgument, at `flow`,
-/// where packet memory is too small for them; the text says what to write.
+/// Of each NF; none in kPool. `unit_packets`: of the run, where the chain leaves it open. InvalidArgument, at `flow` or
+/// `graph`, where packet memory is too small for them, or for the copies of a graph; the text says what to write.
 Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint32_t unit_packets);
 
 /// What a user should know of limits that are allowed and not wise, a line each.

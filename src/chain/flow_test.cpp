@@ -70,6 +70,17 @@ TEST(FlowLimits, refuse_memory_that_is_too_small_and_say_how_much_is_not) {
               AllOf(HasSubstr("in each of 2 shards"), HasSubstr("{pool_slots: 32768}")));
 }
 
+TEST(FlowLimits, refuse_memory_that_is_too_small_for_copies) {
+  const std::string graph =
+      "  graph: [{from: rx, to: {mirror: a}}, {from: rx, to: {mirror: tx}}, {from: rx, to: b}, "
+      "{from: b, to: {mirror: tx}}, {from: [a, b], to: tx}]\n";
+  EXPECT_TRUE(limits_of("  tuning: {pool_slots: 2048}\n" + graph).ok());
+  const Result<std::vector<FlowLimits>> none = limits_of("  tuning: {pool_slots: 2048, unit_packets: 512}\n" + graph);
+  EXPECT_THAT(std::string(none.status().message()),
+              AllOf(HasSubstr("c.yaml:9:10: for copies 1536 slots are kept free, and 'pool_slots' is 2048"),
+                    HasSubstr("{pool_slots: 4096}")));
+}
+
 TEST(FlowLimits, warn_of_less_than_two_batches) {
   EXPECT_THAT(flow_warnings(*parse("  flow: {}\n")), IsEmpty());
   EXPECT_THAT(flow_warnings(*parse("  flow: {qt: 1.5}\n")),

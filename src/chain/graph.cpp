@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 namespace catena::chain {
@@ -86,6 +87,31 @@ std::string to_string(SteerMatch const& match) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+void add_rows_of_rest(Graph& graph, std::size_t nfs, std::size_t to, std::string const& position) {
+  const auto add = [&](std::size_t from) {
+    const bool takes_all = std::ranges::any_of(graph.rows, [from](SteerRow const& row) {
+      return row.from == from && !row.is_mirror && !row.match.has_conditions();
+    });
+    if (!takes_all) {
+      graph.rows.push_back({.from = from, .to = to, .position = position, .is_of_rest = true});
+    }
+  };
+  add(kRx);
+  for (std::size_t nf = 0; nf < nfs; ++nf) {
+    add(nf);
+  }
+}
+
+std::uint32_t mirrors_of(Graph const& graph) {
+  std::set<std::pair<std::size_t, std::size_t>> mirrors;
+  for (SteerRow const& row : graph.rows) {
+    if (row.is_mirror) {
+      mirrors.emplace(row.from, row.to);
+    }
+  }
+  return static_cast<std::uint32_t>(mirrors.size());
+}
+
 std::vector<plan::Link> links_of(Graph const& graph, std::size_t nfs) {
   std::vector<plan::Link> links;
   const auto add = [&links](plan::Link const& link) {
@@ -96,16 +122,12 @@ std::vector<plan::Link> links_of(Graph const& graph, std::size_t nfs) {
   const auto add_from = [&](std::size_t from) {
     bool takes_all = false;
     for (SteerRow const& row : graph.rows) {
-      if (row.from != from || takes_all) {
-        continue;
+      if (row.from == from && !takes_all) {
+        takes_all = !row.is_mirror && !row.match.has_conditions();
+        if (row.to != kDrop) {
+          add({from, row.to, row.is_mirror});
+        }
       }
-      takes_all = !row.is_mirror && !row.match.has_conditions();
-      if (row.to != kDrop) {
-        add({from, row.to, row.is_mirror});
-      }
-    }
-    if (!takes_all && graph.unmatched != kDrop) {
-      add({from, graph.unmatched, false});
     }
   };
   add_from(kRx);
@@ -169,7 +191,6 @@ Graph renumbered(Graph graph, std::span<const std::size_t> order) {
     renumber(row.from);
     renumber(row.to);
   }
-  renumber(graph.unmatched);
   return graph;
 }
 
@@ -178,7 +199,7 @@ bool is_in_a_row(Graph const& graph, std::size_t from, std::size_t to) {
     const bool is_the_way = row.from == from && row.to == to && !row.is_mirror && !row.match.has_conditions();
     return (row.from == from || row.to == to) && !is_the_way;
   };
-  return graph.unmatched != to && std::ranges::none_of(graph.rows, is_other) &&
+  return std::ranges::none_of(graph.rows, is_other) &&
          std::ranges::any_of(graph.rows, [&](SteerRow const& row) { return row.from == from && row.to == to; });
 }
 
@@ -215,11 +236,11 @@ Result<SteerTable> SteerTable::create(Graph const& graph, std::size_t from, std:
       output = static_cast<std::uint8_t>(known - names.begin());
     }
     takes_all = !row.is_mirror && !row.match.has_conditions();
-    table.has_mirrors_ = table.has_mirrors_ || row.is_mirror;
-    table.rows_.push_back({row.match, output, row.match.has_conditions(), row.is_mirror, table.target(row.to)});
-  }
-  if (!takes_all && graph.unmatched != kDrop) {
-    table.unmatched_ = table.target(graph.unmatched);
+    const std::uint8_t to = row.is_of_rest && row.to == kDrop ? kUnmatched : table.target(row.to);
+    if (row.is_mirror && to < kMaxSteerTargets) {
+      table.mirrors_ |= std::uint64_t{1} << to;
+    }
+    table.rows_.push_back({row.match, output, row.match.has_conditions(), row.is_mirror, to});
   }
   table.is_direct_ = table.rows_.size() == 1 && takes_all && table.targets_.size() == 1;
   if (table.targets_.size() > kMaxSteerTargets) {
@@ -249,7 +270,7 @@ SteerTable::Decision SteerTable::decide(packet::Packet const& packet) const {
     }
     mirrors |= std::uint64_t{1} << row.to;
   }
-  return {unmatched_, mirrors};
+  return {kUnmatched, mirrors};  // no table of a chain file gets here: its last row takes all
 }
 
 std::optional<SteerTable::Decision> SteerTable::foresee(packet::Packet const& packet) const {

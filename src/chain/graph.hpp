@@ -56,13 +56,19 @@ struct SteerRow {
   std::size_t to = kTx;  ///< an NF, kTx, or kDrop where it is no mirror
   bool is_mirror = false;
   std::string position = {};  ///< file:line:column
+  bool is_of_rest = false;    ///< stands for `unmatched`: of packets that meet no row of the file
 };
 
 struct Graph {
-  std::vector<SteerRow> rows;     ///< as in the file, one for each `from`
-  std::size_t unmatched = kDrop;  ///< where packets go that meet no row
-  bool has_unmatched = false;     ///< the file says it
+  std::vector<SteerRow> rows;  ///< as in the file, one for each `from`; of each the last takes all that is left
+  std::string position = {};   ///< file:line:column
 };
+
+/// Adds, where packets may leave rx or one of `nfs` NFs that no row is for, a row by which they go to `to`.
+void add_rows_of_rest(Graph& graph, std::size_t nfs, std::size_t to, std::string const& position);
+
+/// Places that get copies, for each table that makes some: as many copies of a packet there may be at once.
+std::uint32_t mirrors_of(Graph const& graph);
 
 /// Targets of one table: as many as a Decision has bits.
 inline constexpr std::size_t kMaxSteerTargets = 64;
@@ -96,7 +102,8 @@ class SteerTable {
   std::span<const std::size_t> targets() const { return targets_; }
   /// All packets go to the only target.
   bool is_direct() const { return is_direct_; }
-  bool has_mirrors() const { return has_mirrors_; }
+  /// Bit i: target i gets copies.
+  std::uint64_t mirrors() const { return mirrors_; }
 
   /// As `to` of a Decision: the packet is dropped.
   static constexpr std::uint8_t kDropped = 0xFE;
@@ -125,10 +132,9 @@ class SteerTable {
 
   std::uint8_t from_ = 0;  ///< number of the NF; no row asks for outputs of rx
   std::vector<Row> rows_;
-  std::uint8_t unmatched_ = kUnmatched;
   std::vector<std::size_t> targets_;
   bool is_direct_ = false;
-  bool has_mirrors_ = false;
+  std::uint64_t mirrors_ = 0;
 };
 
 }  // namespace catena::chain

@@ -129,8 +129,9 @@ std::string line_of(std::string const& position) {
 }
 
 /// Rows that no packet gets as far as, and packets that no row is for.
-void check_rows(Graph const& graph, std::size_t from, std::string const& name, std::string const& position,
-                Findings& findings) {
+/// `has_unmatched`: the file says what becomes of the latter.
+void check_rows(Graph const& graph, bool has_unmatched, std::size_t from, std::string const& name,
+                std::string const& position, Findings& findings) {
   std::vector<SteerRow const*> before;
   bool takes_all = false;
   for (SteerRow const& row : graph.rows) {
@@ -149,7 +150,7 @@ void check_rows(Graph const& graph, std::size_t from, std::string const& name, s
     before.push_back(&row);
     takes_all = takes_all || (!row.is_mirror && !row.match.has_conditions());
   }
-  if (!takes_all && !graph.has_unmatched) {
+  if (!takes_all && !has_unmatched) {
     findings.add(absl::InvalidArgumentError(
         concat(position, ": packets may leave ", name, " that no row of 'graph' is for; write `{from: ", name,
                ", to: ...}` without `match` as its last row, or `unmatched: drop` for the chain")));
@@ -206,10 +207,12 @@ Status read_graph(FileSection& spec, ChainConfig& chain) {
   Findings findings;
   check_names(spec, names, findings);
   Graph graph;
-  if (spec.has("unmatched")) {
+  graph.position = spec.config().position("graph");
+  const bool has_unmatched = spec.has("unmatched");
+  std::size_t unmatched = kDrop;
+  if (has_unmatched) {
     CATENA_ASSIGN_OR_RETURN(const std::string to, spec.text("unmatched"));
-    graph.has_unmatched = true;
-    graph.unmatched = findings.take(names.number(spec, "unmatched", to, kToWords));
+    unmatched = findings.take(names.number(spec, "unmatched", to, kToWords));
   }
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("graph"));
   for (FileSection& entry : entries) {
@@ -217,17 +220,22 @@ Status read_graph(FileSection& spec, ChainConfig& chain) {
     std::ranges::move(rows, std::back_inserter(graph.rows));
   }
   CATENA_RETURN_IF_ERROR(findings.status());
-  CATENA_ASSIGN_OR_RETURN(const std::vector<std::size_t> order, order_of(graph, names.nfs()));
+  check_rows(graph, has_unmatched, kRx, std::string(kRxWord), graph.position, findings);
+  for (std::size_t nf = 0; nf < chain.nfs.size(); ++nf) {
+    check_rows(graph, has_unmatched, nf, chain.nfs[nf].name, chain.nfs[nf].position, findings);
+  }
+  add_rows_of_rest(graph, chain.nfs.size(), unmatched,
+                   has_unmatched ? spec.config().position("unmatched") : graph.position);
+  const Result<std::vector<std::size_t>> found = order_of(graph, names.nfs());
+  findings.add(found.status());
+  CATENA_RETURN_IF_ERROR(findings.status());
+  std::vector<std::size_t> const& order = *found;
   std::vector<NfConfig> ordered;
   for (const std::size_t nf : order) {
     ordered.push_back(std::move(chain.nfs[nf]));
   }
   chain.nfs = std::move(ordered);
   graph = renumbered(std::move(graph), order);
-  check_rows(graph, kRx, std::string(kRxWord), spec.config().position("graph"), findings);
-  for (std::size_t nf = 0; nf < chain.nfs.size(); ++nf) {
-    check_rows(graph, nf, chain.nfs[nf].name, chain.nfs[nf].position, findings);
-  }
   check_reached(graph, chain.nfs, findings);
   check_groups(graph, chain.nfs, findings);
   chain.graph = std::move(graph);

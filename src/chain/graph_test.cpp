@@ -54,7 +54,7 @@ TEST(ChainGraph, is_read_row_by_row) {
       "  unmatched: tx\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
   std::vector<SteerRow> const& rows = chain->graph->rows;
-  ASSERT_EQ(rows.size(), 7U) << "one for each from";
+  ASSERT_EQ(rows.size(), 8U) << "one for each from, and one for what is left of b";
   EXPECT_EQ(names_of(*chain), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(rows[0].from, kRx);
   EXPECT_EQ(rows[0].to, 0U);
@@ -66,7 +66,10 @@ TEST(ChainGraph, is_read_row_by_row) {
   EXPECT_EQ(rows[3].to, kDrop);
   EXPECT_EQ(rows[4].from, 2U);
   EXPECT_EQ(to_string(rows[4].match), "tx_port 3");
-  EXPECT_EQ(chain->graph->unmatched, kTx);
+  EXPECT_EQ(rows[7].from, 1U);
+  EXPECT_EQ(rows[7].to, kTx);
+  EXPECT_TRUE(rows[7].is_of_rest);
+  EXPECT_EQ(rows[7].position, "c.yaml:17:14");
 }
 
 TEST(ChainGraph, puts_nfs_in_an_order_in_which_packets_meet_them) {
@@ -107,6 +110,23 @@ TEST(ChainGraph, says_which_way_packets_would_go_round) {
   EXPECT_THAT(
       error_of("    - {from: rx, to: a}\n    - {from: a, to: a}\n    - {from: b, to: c}\n    - {from: c, to: tx}\n"),
       HasSubstr("packets would go round: a -> a;"));
+}
+
+TEST(ChainGraph, unmatched_is_a_way_as_others) {
+  EXPECT_EQ(error_of("    - {from: rx, to: a}\n    - {from: a, match: {vlan: 3}, to: b}\n    - {from: b, to: c}\n"
+                     "    - {from: c, to: tx}\n",
+                     "  unmatched: a\n"),
+            "c.yaml:16:14: packets would go round: a -> a; no NF may get packets back that it sent on");
+  EXPECT_THAT(error_of("    - {from: rx, to: a}\n    - {from: a, to: b}\n    - {from: b, match: {vlan: 3}, to: c}\n"
+                       "    - {from: c, to: tx}\n",
+                       "  unmatched: a\n"),
+              HasSubstr("c.yaml:16:14: packets would go round: a -> b -> a;"));
+  const Result<ChainConfig> chain = parse(
+      "    - {from: rx, match: {vlan: 1}, to: b}\n    - {from: rx, to: c}\n    - {from: b, match: {vlan: 2}, to: tx}\n"
+      "    - {from: [a, c], to: tx}\n",
+      "  unmatched: a\n");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_EQ(names_of(*chain), (std::vector<std::string>{"b", "a", "c"})) << "b sends to a what meets no row";
 }
 
 TEST(ChainGraph, is_refused_at_the_place_that_is_wrong) {
@@ -212,7 +232,7 @@ TEST(SteerTable, takes_the_first_row_that_a_packet_meets) {
       "    - {from: rx, match: {protocol: tcp}, to: {mirror: tx}}\n",
       kRx);
   ASSERT_THAT(table.targets(), ElementsAre(2, 0, 1, kTx)) << "c, a, b and tx";
-  EXPECT_TRUE(table.has_mirrors());
+  EXPECT_EQ(table.mirrors(), 0b1001U);
   EXPECT_FALSE(table.is_direct());
   const auto decide = [&table](std::uint8_t protocol, const char* source, const char* destination, std::uint16_t port) {
     const auto address = [](const char* text) {
@@ -239,7 +259,7 @@ TEST(SteerTable, tells_outputs_of_its_nf_from_those_of_others) {
   const SteerTable table = table_of(
       "    - {from: rx, to: a}\n    - {from: a, to: b}\n"
       "    - {from: b, output: odd, to: c}\n    - {from: b, output: alert, to: drop}\n"
-      "    - {from: b, match: {verdict: alert}, to: tx}\n",
+      "    - {from: b, match: {verdict: alert}, to: tx}\n    - {from: c, to: tx}\n",
       1, "  unmatched: c\n");
   const std::vector<nf::testing::Frame> frames{nf::testing::make_frame(packet::kProtocolUdp, 1, 2, 3, 4, "text")};
   nf::testing::PacketStore store(frames);

@@ -33,15 +33,11 @@ std::vector<Edge> edges_of(ChainConfig const& chain) {
     return edges;
   }
   const auto add_from = [&](std::size_t from) {
-    bool takes_all = false;
     for (SteerRow const& row : chain.graph->rows) {
       if (row.from == from) {
-        edges.push_back({from, row.to, to_string(row.match), row.is_mirror, false});
-        takes_all = takes_all || (!row.is_mirror && !row.match.has_conditions());
+        edges.push_back(
+            {from, row.to, row.is_of_rest ? "no row" : to_string(row.match), row.is_mirror, row.is_of_rest});
       }
-    }
-    if (!takes_all) {
-      edges.push_back({from, chain.graph->unmatched, "no row", false, true});
     }
   };
   add_from(kRx);

@@ -28,7 +28,8 @@ using Refused = std::vector<chain::RefusedRules>;
 
 /// What a check finds beside errors.
 struct Checked {
-  std::size_t nfs = 0;  ///< of the chain
+  std::size_t nfs = 0;                     ///< of the chain
+  std::vector<std::string> warnings = {};  ///< of what is allowed and not wise
   Refused refused;
   std::optional<chain::Placement> placement;                          ///< where an NF is `on: auto`
   std::vector<std::pair<std::string, static_check::Report>> kernels;  ///< by the NF's name
@@ -93,6 +94,7 @@ Status check_chain(RunArguments const& arguments, Checked& checked) {
       CATENA_RETURN_IF_ERROR(check_kernels(config, options.sync, registry, checked));
     }
   }
+  checked.warnings = chain::flow_warnings(config);
   // says all that is wrong with a chain whose NFs cannot be placed
   CATENA_RETURN_IF_ERROR(chain::check(std::move(config), options, registry, checked.refused));
   return placement.status();
@@ -108,6 +110,7 @@ int check(RunArguments const& arguments) {
     nlohmann::ordered_json result{{"file", arguments.chain_file},
                                   {"ok", status.ok() && kernels_pass},
                                   {"errors", chain::errors_of(status)},
+                                  {"warnings", checked.warnings},
                                   {"refused_rules", to_json(checked.refused)}};
     if (arguments.kernels) {
       result["kernels"] = nlohmann::ordered_json::object();
@@ -122,6 +125,9 @@ int check(RunArguments const& arguments) {
   } else {
     if (status.ok()) {
       std::cout << arguments.chain_file << ": fine, " << checked.nfs << (checked.nfs == 1 ? " NF\n" : " NFs\n");
+      for (std::string const& warning : checked.warnings) {
+        std::cout << "WARNING " << warning << '\n';
+      }
       print(checked.placement);
       print(checked.refused, arguments.verbose);
     } else {

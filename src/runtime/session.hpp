@@ -156,6 +156,8 @@ class Session {
   void add_host_stage(std::unique_ptr<HostStage> stage, std::string_view shard = {});
   trace::SpanLog* trace_of_next_stage(std::string name);
   void register_counts();
+  void register_steering_counts();
+  void register_flow_counts();
   Status run_stages();
   Status work();
   Status work_on(std::size_t group, std::size_t groups);

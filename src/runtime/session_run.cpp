@@ -17,7 +17,6 @@
 #include <chrono>
 #include <cmath>
 #include <future>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -58,34 +57,9 @@ void Session::register_counts() {
   };
   // tx before rx: never more out than in
   of_ends(tx_, [](TxStage const& tx, metrics::Snapshot& counts) { collect(tx, counts); });
-  std::vector<std::string> names;
-  std::ranges::transform(config_.nfs, std::back_inserter(names), &chain::NfConfig::name);
-  for (auto const& [shard, steering] : steerings_) {
-    metrics_.add({{"shard", std::to_string(shard)}}, [names, steering = steering](metrics::Snapshot& counts) {
-      collect(*steering, names, counts);
-      collect(*steering, false, counts);
-    });
-  }
+  register_steering_counts();
   of_nfs([](Entry const& entry, metrics::Snapshot& counts) { collect(*entry.instance, counts); });
-  for (std::size_t nf = 0; nf < limits_.size(); ++nf) {
-    const Section* section = &*std::ranges::find_if(sections_, [nf](Section const& of) { return nf < of.part.end; });
-    for (std::size_t shard = 0; shard < section->shards.size(); ++shard) {
-      memory::UnitQueue const* queue =
-          &section->shards[shard].queues[section->wiring.in_front_of(nf - section->part.first)];
-      metrics_.add({{"shard", std::to_string(shard)}},
-                   [queue, name = config_.nfs[nf].name](metrics::Snapshot& counts) { collect(name, *queue, counts); });
-      if (!monitors_.empty()) {
-        metrics_.add({{"shard", std::to_string(shard)}},
-                     [monitor = monitors_[nf][shard].get()](metrics::Snapshot& counts) { collect(*monitor, counts); });
-      }
-    }
-    for (std::size_t shard = 0; !gates_of_.empty() && shard < gates_of_[nf].size(); ++shard) {
-      metrics_.add({{"shard", std::to_string(shard)}},
-                   [gate = gates_of_[nf][shard], name = config_.nfs[nf].name](metrics::Snapshot& counts) {
-                     collect(name, *gate, counts);
-                   });
-    }
-  }
+  register_flow_counts();
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, counts); });
   of_ends(pools_, [](memory::PacketPool const& pool, metrics::Snapshot& counts) { collect(pool, counts); });
   of_ends(rx_, [](RxStage const& rx, metrics::Snapshot& counts) { collect(rx, false, counts); });

@@ -47,12 +47,14 @@ SteerStage::SteerStage(std::string const& from, chain::SteerTable const& table, 
       lines_(lines),
       sent_(out_.size()),
       mirrored_(out_.size()) {
-  const std::size_t targets = out_.size();
-  if (ended_ == targets) {
+  if (ended_ == out_.size()) {
     out_.push_back(&ended);
   }
-  parts_.resize(out_.size() + (table.has_mirrors() ? targets : 0));
-  const std::size_t copies = table.has_mirrors() ? targets * pool.unit_packets() : 0;
+  for (std::uint64_t left = table.mirrors(); left != 0; left &= left - 1) {
+    mirrored_ways_.push_back(static_cast<std::size_t>(std::countr_zero(left)));
+  }
+  parts_.resize(out_.size() + mirrored_ways_.size());
+  const std::size_t copies = mirrored_ways_.size() * pool.unit_packets();
   spare_slots_.reserve(copies);
   number_ = reserve.add(static_cast<std::uint32_t>(parts_.size()), static_cast<std::uint32_t>(copies));
 }
@@ -151,7 +153,8 @@ void SteerStage::divide(memory::Unit* unit) {
     const packet::Packet packet = packets[i];
     for (std::uint64_t left = mirrors_[i]; left != 0; left &= left - 1) {
       const auto target = static_cast<std::size_t>(std::countr_zero(left));
-      memory::Unit& copies = part(out_.size() + target, *unit);
+      const auto copies_at = std::ranges::find(mirrored_ways_, target) - mirrored_ways_.begin();
+      memory::Unit& copies = part(out_.size() + static_cast<std::size_t>(copies_at), *unit);
       ++mirrored_[target];
       const std::uint32_t slot = spare_slots_[spare_slots_.size() - ++used_slots_];
       copy_packet(*pool_, packet.slot(), slot);
@@ -179,7 +182,8 @@ void SteerStage::divide(memory::Unit* unit) {
   pool_->release_unit(unit);
   for (std::size_t number = 0; number < parts_.size(); ++number) {
     if (parts_[number]->count > 0) {
-      out_[number % out_.size()]->push(std::exchange(parts_[number], nullptr));
+      const std::size_t way = number < out_.size() ? number : mirrored_ways_[number - out_.size()];
+      out_[way]->push(std::exchange(parts_[number], nullptr));
     }
   }
 }

@@ -54,11 +54,13 @@ class SteerStage final : public HostStage {
   memory::UnitQueue* in_;
   /// Of the targets, and tx where it is none.
   std::vector<memory::UnitQueue*> out_;
-  std::size_t ended_;  ///< position of tx in out_
+  std::size_t ended_;                       ///< position of tx in out_
+  std::vector<std::size_t> mirrored_ways_;  ///< positions in out_ of what gets copies
   UnitReserve* reserve_;
   std::uint32_t number_;  ///< in the reserve
   LineBook* lines_;
-  /// An empty unit for what goes to each of out_, and behind them for the copies; null: to be taken.
+  /// An empty unit for what goes to each of out_, and behind them for the copies to each of mirrored_ways_; null: to be
+  /// taken.
   std::vector<memory::Unit*> parts_;
   std::vector<std::uint32_t> spare_slots_;  ///< for copies
   std::uint32_t used_slots_ = 0;

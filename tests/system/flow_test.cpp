@@ -162,7 +162,7 @@ TEST(BackPressure, a_slow_way_does_not_starve_a_fast_one) {
   const auto in = [&report](std::size_t nf) { return report.nfs[nf].in; };
   ASSERT_EQ(report.nfs[1].name, "slow");
   EXPECT_EQ(in(0), kPackets / 2) << "all that is for the fast one comes to it";
-  EXPECT_LT(in(1), kPackets / 20) << "of what is for the slow one, what it can do";
+  EXPECT_LT(in(1), kPackets / 4) << "of what is for the slow one, what it can do: not as much as for the other";
   EXPECT_GT(in(1), 700U);
   EXPECT_EQ(lost_inside(report), 0U);
   ASSERT_EQ(report.rx_drops.size(), 1U);

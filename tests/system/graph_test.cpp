@@ -3,6 +3,7 @@
 // number of workers and of shards. Behind branches there is no order of all packets, only that of each way; so packets
 // and lines are compared sorted, and NFs whose decisions depend on the order of packets of several flows stand where
 // all packets come on one way.
+#include "system/packet_sets.hpp"
 #include "system/same_bytes.hpp"
 
 #include <fmt/format.h>
@@ -22,39 +23,6 @@
 
 namespace catena::testing {
 namespace {
-
-/// Every frame with its stamp.
-std::vector<std::string> packets_of(std::string const& capture) {
-  constexpr std::size_t kFileHeader = 24;
-  constexpr std::size_t kPacketHeader = 16;
-  std::vector<std::string> packets;
-  for (std::size_t at = kFileHeader; at + kPacketHeader <= capture.size();) {
-    std::uint32_t bytes = 0;
-    std::memcpy(&bytes, &capture[at + 8], sizeof bytes);
-    packets.push_back(capture.substr(at, kPacketHeader + bytes));
-    at += kPacketHeader + bytes;
-  }
-  return packets;
-}
-
-template <typename T>
-std::vector<T> sorted(std::vector<T> values) {
-  std::ranges::sort(values);
-  return values;
-}
-
-std::string sorted_lines(std::string const& text) {
-  std::istringstream in(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) {
-    lines.push_back(line);
-  }
-  std::string all;
-  for (std::string const& line : sorted(std::move(lines))) {
-    all += line + "\n";
-  }
-  return all;
-}
 
 void expect_same_set(ChainOutput const& actual, ChainOutput const& expected, std::string const& what) {
   EXPECT_TRUE(sorted(packets_of(actual.capture)) == sorted(packets_of(expected.capture)))

@@ -2,6 +2,7 @@
 // The same bytes with every NF in a process of its own, and with all of them in one, on the CPU and on a device through
 // its server, as in the chain's own process on the CPU: for the mixed capture and another traffic of each chain; for
 // all of them with CATENA_SAME_BYTES=full in the environment, as `make soak` has it.
+#include "system/packet_sets.hpp"
 #include "system/same_bytes.hpp"
 
 #include <gtest/gtest.h>
@@ -74,6 +75,41 @@ TEST_P(ProcessBytes, are_those_of_one_process) {
   for (std::size_t i = 0; i < traffics; ++i) {
     if (i == 0 || i == 1 + GetParam() % (traffics - 1) || is_full_product()) {
       expect_same_in_processes(run_of(i), clear_traffic()[i].name);
+    }
+  }
+}
+
+TEST(ProcessBytesOfGraph, are_those_of_one_process) {
+  ChainRun run{{{"fw", "firewall", "rules: fw.rules, default: allow"},
+                {"ids", "nids", "rules: ids.rules"},
+                {"copies", "remark", "map: [{from: 0, to: 10}]"},
+                {"rt", "router", "routes: routes.txt"}},
+               0,
+               clear_traffic().front().capture,
+               "none",
+               "  flow: {}\n  tuning: {pool_slots: 65536}\n  graph:\n    - {from: rx, match: {protocol: tcp}, to: fw}\n"
+               "    - {from: rx, to: ids}\n    - {from: fw, to: ids}\n"
+               "    - {from: ids, output: alert, to: {mirror: copies}}\n"
+               "    - {from: ids, match: {protocol: udp}, to: tx}\n    - {from: ids, to: rt}\n"
+               "    - {from: [copies, rt], to: tx}\n"};
+  const Result<ChainOutput> expected = run_chain(run);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_GT(expected->report.mirrored(), 100U);
+  run.processes = true;
+  std::vector<std::string> devices = device_names();
+  devices.emplace_back("none");
+  for (std::string const& device : devices) {
+    run.device = device;
+    run.gpu_mask = device == "none" ? 0 : 0b1011;
+    const Result<ChainOutput> actual = run_chain(run);
+    ASSERT_TRUE(actual.ok()) << device << ": " << actual.status();
+    EXPECT_TRUE(sorted(packets_of(actual->capture)) == sorted(packets_of(expected->capture))) << device;
+    EXPECT_EQ(first_difference(sorted_lines(actual->records), sorted_lines(expected->records)), "") << device;
+    EXPECT_TRUE(actual->report.accounted()) << to_text(actual->report);
+    EXPECT_EQ(actual->report.mirrored(), expected->report.mirrored()) << "alerts of another process count, too";
+    for (runtime::NfReport const& nf : actual->report.nfs) {
+      EXPECT_EQ(nf.placement, "process");
+      EXPECT_EQ(nf.queue_drops, 0U);
     }
   }
 }
