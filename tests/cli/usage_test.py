@@ -98,7 +98,7 @@ class Usage(unittest.TestCase):
         result = catena("check", self.path("none.yaml"), "--json")
         self.assertEqual([error["line"] for error in json.loads(result.stdout)["errors"]], [None])
         self.assertEqual(json.loads(catena("check", self.chain, "--json").stdout),
-                         {"file": self.chain, "ok": True, "errors": [], "refused_rules": []})
+                         {"file": self.chain, "ok": True, "errors": [], "warnings": [], "refused_rules": []})
         report = json.loads(catena("run", self.chain, "--json").stdout)
         self.assertIs(report["ok"], True)
         self.assertIsNone(report["error"])
