@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
-#include <utility>
 #include <vector>
 
 namespace catena::chain {
@@ -85,6 +83,11 @@ std::string id_of(std::size_t node) {
 
 bool drops(std::vector<Edge> const& edges) { return std::ranges::find(edges, kDrop, &Edge::to) != edges.end(); }
 
+/// What stands at its arrow.
+std::string label_of(Edge const& edge) {
+  return concat(edge.is_mirror ? "copy" : "", edge.is_mirror && !edge.label.empty() ? ": " : "", edge.label);
+}
+
 std::string mermaid_of(ChainConfig const& chain) {
   const std::vector<Edge> edges = edges_of(chain);
   std::string text = "flowchart LR\n  rx([rx])\n  tx([tx])\n";
@@ -97,8 +100,7 @@ std::string mermaid_of(ChainConfig const& chain) {
   }
   for (Edge const& edge : edges) {
     const std::string_view arrow = edge.is_mirror ? "-.->" : "-->";
-    const std::string label =
-        concat(edge.is_mirror ? "copy" : "", edge.is_mirror && !edge.label.empty() ? ": " : "", edge.label);
+    const std::string label = label_of(edge);
     fmt::format_to(out, "  {} {}{} {}\n", id_of(edge.from), arrow, label.empty() ? "" : fmt::format("|\"{}\"|", label),
                    id_of(edge.to));
   }
@@ -118,8 +120,7 @@ std::string dot_of(ChainConfig const& chain) {
     text += "  dropped [shape=oval, style=dashed, label=\"drop\"];\n";
   }
   for (Edge const& edge : edges) {
-    std::string label = edge.is_mirror ? concat("copy", edge.label.empty() ? "" : ": ", edge.label) : edge.label;
-    fmt::format_to(out, "  {} -> {} [label=\"{}\"{}];\n", id_of(edge.from), id_of(edge.to), label,
+    fmt::format_to(out, "  {} -> {} [label=\"{}\"{}];\n", id_of(edge.from), id_of(edge.to), label_of(edge),
                    edge.is_mirror    ? ", style=dashed"
                    : edge.is_of_rest ? ", style=dotted"
                                      : "");

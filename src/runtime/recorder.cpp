@@ -10,11 +10,7 @@ namespace {
 /// Moves the lines that are about packets of `unit` from `lines` to `taken`.
 template <typename Line, typename UnitLine>
 void take(std::vector<Line>& lines, std::uint32_t position, packet::Batch const& unit, std::vector<UnitLine>& taken) {
-  std::uint64_t const* const index_of = unit.meta().index;
-  const auto is_of_other = [&](Line const& line) {
-    return !std::ranges::binary_search(unit.slots(), line.packet, {},
-                                       [index_of](std::uint32_t slot) { return index_of[slot]; });
-  };
+  const auto is_of_other = [&unit](Line const& line) { return !has_packet(unit, line.packet); };
   const auto own = std::stable_partition(lines.begin(), lines.end(), is_of_other);
   for (auto line = own; line != lines.end(); ++line) {
     taken.push_back({position, std::move(*line)});

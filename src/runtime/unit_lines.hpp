@@ -50,6 +50,9 @@ class LineBook {
   std::vector<UnitLines> lines_;
 };
 
+/// Whether packet `number` is among `packets`, which are in order.
+bool has_packet(packet::Batch const& packets, std::uint64_t number);
+
 /// A part of a unit that is divided.
 struct PartLines {
   packet::Batch packets;  ///< in order

@@ -37,8 +37,6 @@ class UnitReserve {
   memory::Unit* take_one();
 
  private:
-  std::uint32_t missing_from(std::uint32_t number) const;
-
   memory::PacketPool* pool_;
   std::vector<std::uint32_t> parts_;  ///< of each stage
   std::vector<std::uint32_t> slots_;

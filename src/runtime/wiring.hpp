@@ -2,7 +2,6 @@
 #pragma once
 
 #include "chain/graph.hpp"
-#include "memory/unit_queue.hpp"
 
 #include <cstddef>
 #include <cstdint>
