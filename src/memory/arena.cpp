@@ -25,7 +25,7 @@ constexpr std::size_t kPageBytes = 4096;
 struct Layout {
   std::size_t offset, length, layers, verdict, port, index, arrival_ns, rewritten, ingress, mtu, output;
   std::size_t units, unit_bytes;
-  std::size_t free_slots, free_units, queues;
+  std::size_t free_units, queues;
   std::size_t bytes;
 };
 
@@ -69,7 +69,6 @@ Layout layout_of(ArenaShape const& shape) {
   const std::size_t unit = sizeof(Unit) + shape.unit_packets * sizeof(std::uint32_t);
   layout.unit_bytes = (unit + alignof(Unit) - 1) / alignof(Unit) * alignof(Unit);
   layout.units = room.take(shape.units * layout.unit_bytes, kPageBytes);
-  layout.free_slots = room.ring(shape.slots);
   layout.free_units = room.ring(unit_entries(shape));
   layout.queues = room.take(0, alignof(RingState));
   for (std::uint32_t queue = 0; queue < shape.queues; ++queue) {
@@ -125,9 +124,7 @@ Result<std::unique_ptr<Arena>> Arena::create(ArenaShape const& shape) {
   }
   CATENA_RETURN_IF_ERROR(arena->map_slots());
   CATENA_RETURN_IF_ERROR(arena->make_rest());
-  for (std::uint32_t slot = 0; slot < shape.slots; ++slot) {
-    arena->free_slots_->push(std::span(&slot, 1));
-  }
+  arena->free_slots_ = std::make_unique<FreeSlots>(shape.slots, /*are_free=*/true);
   return arena;
 }
 
@@ -150,6 +147,7 @@ Result<std::unique_ptr<Arena>> Arena::create_over(ArenaShape const& shape, int f
   }
   CATENA_RETURN_IF_ERROR(arena->map_slots());
   CATENA_RETURN_IF_ERROR(arena->make_rest());
+  arena->free_slots_ = std::make_unique<FreeSlots>(shape.slots, /*are_free=*/false);
   return arena;
 }
 
@@ -192,7 +190,6 @@ Status Arena::make_rest() {
     return std::make_unique<IndexRing>(*state, std::span(reinterpret_cast<std::uint32_t*>(state + 1), entries), limit,
                                        ends);
   };
-  free_slots_ = ring(layout.free_slots, shape.slots, shape.slots, IndexRing::Ends::kManyEach);
   free_units_ = ring(layout.free_units, unit_entries(shape), shape.units, IndexRing::Ends::kManyEach);
   Room room;
   room.take(layout.queues, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "memory/free_slots.hpp"
 #include "memory/index_ring.hpp"
 #include "memory/unit.hpp"
 
@@ -30,8 +31,8 @@ inline constexpr std::uint32_t kMaxQueues = 1024;
 inline constexpr std::uint32_t kMaxUnits = 1U << 21;
 
 /// Packet memory: slots, the metadata of the packets in them as one array per field, units, and rings of indices.
-/// Numbers stand for all of them and nothing inside is an address. Whose they are, the rings say: an index is in one
-/// ring, or with one owner.
+/// Numbers stand for all of them and nothing inside is an address. Each slot is free or with one owner, and the index
+/// of a unit in one ring or with one owner.
 ///
 /// The slots are behind a file descriptor, so that other processes and devices reach the same frames. All else is this
 /// process's own: what another one could change at any time, nobody could believe.
@@ -40,7 +41,7 @@ inline constexpr std::uint32_t kMaxUnits = 1U << 21;
 class Arena {
  public:
   /// All memory is taken at once: no page of it is touched for the first time on the packet path. Every slot and every
-  /// unit is in its ring of free ones, in order; the queues are empty.
+  /// unit is free, and comes out in order; the queues are empty.
   ///   InvalidArgument     another shape; the text says what may be written
   ///   ResourceExhausted   the memory cannot be had; the text says how much was asked for
   static Result<std::unique_ptr<Arena>> create(ArenaShape const& shape);
@@ -72,8 +73,8 @@ class Arena {
         static_cast<std::size_t>(reinterpret_cast<std::byte const*>(&unit) - first_unit_) / unit_bytes_);
   }
 
-  /// Any thread may push and pop.
-  IndexRing& free_slots() const { return *free_slots_; }
+  /// Any thread may take and give.
+  FreeSlots& free_slots() const { return *free_slots_; }
   IndexRing& free_units() const { return *free_units_; }
   /// Queue of unit numbers, with room for every unit; one thread at each end.
   IndexRing& queue(std::uint32_t number) const { return *queues_[number]; }
@@ -92,7 +93,7 @@ class Arena {
   packet::MetaColumns meta_{};
   std::byte* first_unit_ = nullptr;
   std::size_t unit_bytes_ = 0;
-  std::unique_ptr<IndexRing> free_slots_;
+  std::unique_ptr<FreeSlots> free_slots_;
   std::unique_ptr<IndexRing> free_units_;
   std::vector<std::unique_ptr<IndexRing>> queues_;
 };

@@ -27,10 +27,16 @@ using ::testing::HasSubstr;
 
 constexpr ArenaShape kShape{512, 8, 3, 192};
 
-/// All that a ring of free ones has, in order.
-std::vector<std::uint32_t> take_all(IndexRing& ring) {
-  std::vector<std::uint32_t> numbers(ring.size());
-  EXPECT_TRUE(ring.pop(numbers));
+/// All that are free, in order.
+std::vector<std::uint32_t> take_all(FreeSlots& free) {
+  std::vector<std::uint32_t> numbers(free.count());
+  EXPECT_TRUE(free.acquire(numbers));
+  return numbers;
+}
+
+std::vector<std::uint32_t> take_all(IndexRing& free) {
+  std::vector<std::uint32_t> numbers(free.size());
+  EXPECT_TRUE(free.pop(numbers));
   return numbers;
 }
 
@@ -53,9 +59,9 @@ TEST(Arena, a_new_one_has_all_its_slots_and_units_free_and_in_order) {
 TEST(Arena, one_over_the_slots_of_another_has_units_and_no_slots_of_its_own) {
   const auto arena = Arena::create(kShape).value();
   const auto over = Arena::create_over({512, 4, 1, 10}, arena->fd()).value();
-  EXPECT_EQ(over->free_slots().size(), 0U);
+  EXPECT_EQ(over->free_slots().count(), 0U);
   EXPECT_THAT(take_all(over->free_units()), ElementsAreArray(numbers_to(10)));
-  EXPECT_EQ(arena->free_slots().size(), 512U) << "whose they are stays the same";
+  EXPECT_EQ(arena->free_slots().count(), 512U) << "whose they are stays the same";
 }
 
 TEST(Arena, frames_are_the_same_in_every_process_and_the_rest_is_each_ones_own) {

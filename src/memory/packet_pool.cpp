@@ -53,7 +53,7 @@ bool PacketPool::acquire_units(std::span<Unit*> units) {
 }
 
 bool PacketPool::acquire_slots(Unit& unit, std::uint32_t count) {
-  return arena_->free_slots().pop(std::span(unit.slots() + unit.count, count));
+  return arena_->free_slots().acquire(std::span(unit.slots() + unit.count, count));
 }
 
 void PacketPool::release_unit(Unit* unit) {

@@ -13,8 +13,8 @@
 
 namespace catena::memory {
 
-/// Hands out the slots and units of an arena, and takes them back. Slots are handed out in order, so a unit is normally
-/// a run of consecutive slots; what is released last is handed out last.
+/// Hands out the slots and units of an arena, and takes them back. Slots are handed out in order of their
+/// numbers, round after round, so a unit is normally a run of consecutive slots, in whatever order they came back.
 ///
 /// Thread rule: any thread, about a unit or a slot its owner.
 class PacketPool {
@@ -44,12 +44,12 @@ class PacketPool {
   /// changed, if so many are not free. Precondition: unit.count + count <= unit_packets().
   bool acquire_slots(Unit& unit, std::uint32_t count);
   /// As many as `slots` has room for; false, and none taken, if so many are not free.
-  bool acquire_slots(std::span<std::uint32_t> slots) { return arena_->free_slots().pop(slots); }
+  bool acquire_slots(std::span<std::uint32_t> slots) { return arena_->free_slots().acquire(slots); }
   /// Gives back slots [first, first + count) of the unit.
   void release_slots(Unit const& unit, std::uint32_t first, std::uint32_t count) {
     release_slots(std::span(unit.slots() + first, count));
   }
-  void release_slots(std::span<const std::uint32_t> slots) { arena_->free_slots().push(slots); }
+  void release_slots(std::span<const std::uint32_t> slots) { arena_->free_slots().release(slots); }
   /// Gives back the unit itself; its slots must have been released or passed to a port.
   void release_unit(Unit* unit);
   /// Instead of release_*: a device may still write to the unit's slots, so neither they nor the unit come back.
@@ -83,7 +83,7 @@ class PacketPool {
   /// Packets that a unit has room for.
   std::uint32_t unit_packets() const { return arena_->shape().unit_packets; }
   /// Slots that are not in use now.
-  std::uint32_t free_slots() const { return arena_->free_slots().size(); }
+  std::uint32_t free_slots() const { return arena_->free_slots().count(); }
   std::uint32_t free_units() const { return arena_->free_units().size(); }
   /// Slots that quarantine() has taken out of use.
   std::uint32_t quarantined_slots() const { return quarantined_slots_.load(std::memory_order_relaxed); }

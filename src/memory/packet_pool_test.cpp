@@ -15,6 +15,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -87,6 +88,32 @@ TEST(PacketPool, slots_are_handed_out_as_runs_lap_after_lap) {
       pool->release_slots(*unit, 0, 128);
       pool->release_unit(unit);
     }
+  }
+}
+
+TEST(PacketPool, units_are_runs_again_after_their_packets_went_different_ways) {
+  const auto pool = make_pool(1024);
+  const auto take = [&pool] {
+    Unit* unit = pool->acquire_unit();
+    EXPECT_TRUE(pool->acquire_slots(*unit, 128));
+    return unit;
+  };
+  // of every unit each second packet overtakes the others by one unit
+  std::vector<std::uint32_t> behind;
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    Unit* unit = take();
+    const std::vector<std::uint32_t> slots = acquired_slots(*unit, 128);
+    EXPECT_EQ(slots, run_from(slots.front(), 128)) << "unit " << i;
+    pool->release_slots(behind);
+    behind.clear();
+    for (const std::uint32_t slot : slots) {
+      if (slot % 2 == 0) {
+        pool->release_slots(std::span(&slot, 1));
+      } else {
+        behind.push_back(slot);
+      }
+    }
+    pool->release_unit(unit);
   }
 }
 
