@@ -138,7 +138,7 @@ std::unique_ptr<nf::Divider> Decryptor::divider() const {
 
 void Decryptor::resume(std::uint32_t number, SavedState const& state) {
   windows_[number] = ReplayWindow(state.next - 1, state.seen);
-  limits_[number] = state.next;
+  limits_[number] = is_kept(number) ? state.next : UINT64_MAX;
 }
 
 SavedState Decryptor::state_of(std::uint32_t number) const {

@@ -8,6 +8,10 @@
 #include "encryptor.hpp"
 
 #include <array>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 namespace catena::ipsec {
 namespace {
@@ -93,6 +97,7 @@ std::optional<Reservations::Entry> IpsecNf::entry_for(Association const& associa
 }
 
 Status IpsecNf::start(nf::RunContext const& context) {
+  context_ = context;
   if (!context.live_tx) {
     return absl::OkStatus();
   }
@@ -100,7 +105,7 @@ Status IpsecNf::start(nf::RunContext const& context) {
   std::vector<Reservations::Entry> of_others;
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     std::optional<Reservations::Entry> entry = entry_for(sessions_[i].association);
-    entry_of_.push_back(entry && owns(i) ? static_cast<std::uint32_t>(own.size()) : kNotKept);
+    names_.push_back(entry && owns(i) ? entry->name : std::string());
     if (entry) {
       (owns(i) ? own : of_others).push_back(std::move(*entry));
     }
@@ -110,32 +115,122 @@ Status IpsecNf::start(nf::RunContext const& context) {
     CATENA_RETURN_IF_ERROR(Reservations::check(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction,
                                                context.new_keys, std::move(of_others)));
   }
-  if (own.empty()) {
+  CATENA_ASSIGN_OR_RETURN(std::optional<Store> store, open(std::move(own)));
+  if (!store) {
     return absl::OkStatus();
   }
-  CATENA_ASSIGN_OR_RETURN(reservations_, Reservations::open(*tunnels_->outputs, tunnels_->state_folder,
-                                                            tunnels_->direction, context.new_keys, std::move(own)));
-  states_->kept += reservations_->size();
-  states_->fresh += reservations_->new_states();
+  states_->kept += store->reservations->size();
+  states_->fresh += store->reservations->new_states();
+  stores_.push_back(*std::move(store));
+  find_kept();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
     if (is_kept(i)) {
-      resume(i, reservations_->start(entry_of_[i]));
+      resume(i, stores_.front().left[kept_[i]->entry]);
     }
   }
   return absl::OkStatus();
 }
 
-Status IpsecNf::finish() {
-  if (!reservations_) {
-    return absl::OkStatus();
+/// With where they go on as where they ended; nothing for no entries.
+Result<std::optional<IpsecNf::Store>> IpsecNf::open(std::vector<Reservations::Entry> entries) const {
+  if (entries.empty()) {
+    return std::optional<Store>();
   }
-  std::vector<SavedState> states;
-  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
-    if (is_kept(i)) {
-      states.push_back(state_of(i));
+  Store store;
+  for (Reservations::Entry const& entry : entries) {
+    store.names.push_back(entry.name);
+  }
+  CATENA_ASSIGN_OR_RETURN(store.reservations,
+                          Reservations::open(*tunnels_->outputs, tunnels_->state_folder, tunnels_->direction,
+                                             context_->new_keys, std::move(entries)));
+  for (std::uint32_t entry = 0; entry < store.names.size(); ++entry) {
+    store.left.push_back(store.reservations->start(entry));
+  }
+  return std::optional(std::move(store));
+}
+
+/// Looks for the associations' names in the stores.
+void IpsecNf::find_kept() {
+  std::unordered_map<std::string_view, Kept> by_name;
+  for (std::size_t store = 0; store < stores_.size(); ++store) {
+    for (std::uint32_t entry = 0; entry < stores_[store].names.size(); ++entry) {
+      by_name.emplace(stores_[store].names[entry], Kept{store, entry});
     }
   }
-  return reservations_->finish(states);
+  kept_.assign(sessions_.size(), std::nullopt);
+  for (std::uint32_t i = 0; i < names_.size(); ++i) {
+    if (const auto found = by_name.find(names_[i]); found != by_name.end()) {
+      kept_[i] = found->second;
+    }
+  }
+}
+
+Status IpsecNf::finish() {
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    if (is_kept(i)) {
+      stores_[kept_[i]->store].left[kept_[i]->entry] = state_of(i);
+    }
+  }
+  Status status;
+  for (Store const& store : stores_) {
+    status.Update(store.reservations->finish(store.left));
+  }
+  return status;
+}
+
+Status IpsecNf::prepare_to_adopt(nf::Nf const& before) {
+  auto const& old = static_cast<IpsecNf const&>(before);
+  if (old.tunnels_->direction != tunnels_->direction) {
+    return absl::FailedPreconditionError("its direction is another one");
+  }
+  context_ = old.context_;
+  const bool is_kept_between_runs = context_ && context_->live_tx;
+  if (is_kept_between_runs && old.tunnels_->state_folder != tunnels_->state_folder) {
+    return absl::FailedPreconditionError("its states are in another folder");
+  }
+  std::unordered_map<std::string, std::uint32_t> before_by_name;
+  for (std::uint32_t i = 0; i < old.sessions_.size(); ++i) {
+    before_by_name.emplace(state_name(old.sessions_[i].association), i);
+  }
+  std::unordered_set<std::string_view> opened;
+  for (Store const& store : old.stores_) {
+    opened.insert(store.names.begin(), store.names.end());
+  }
+  std::vector<Reservations::Entry> coming;
+  for (Session const& session : sessions_) {
+    const std::string name = state_name(session.association);
+    const auto found = before_by_name.find(name);
+    same_before_.push_back(found == before_by_name.end() ? std::nullopt : std::optional(found->second));
+    std::optional<Reservations::Entry> entry = is_kept_between_runs ? entry_for(session.association) : std::nullopt;
+    names_.push_back(entry ? entry->name : std::string());
+    if (entry && !opened.contains(entry->name)) {
+      coming.push_back(std::move(*entry));
+    }
+  }
+  CATENA_ASSIGN_OR_RETURN(coming_, open(std::move(coming)));
+  return absl::OkStatus();
+}
+
+void IpsecNf::adopt(nf::Nf& before) {
+  auto& old = static_cast<IpsecNf&>(before);
+  for (std::uint32_t i = 0; i < old.sessions_.size(); ++i) {
+    if (old.is_kept(i)) {
+      old.stores_[old.kept_[i]->store].left[old.kept_[i]->entry] = old.state_of(i);
+    }
+  }
+  stores_ = std::exchange(old.stores_, {});
+  if (coming_) {
+    stores_.push_back(*std::exchange(coming_, std::nullopt));
+  }
+  find_kept();
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    if (is_kept(i)) {
+      resume(i, stores_[kept_[i]->store].left[kept_[i]->entry]);
+    } else if (same_before_[i]) {
+      resume(i, old.state_of(*same_before_[i]));
+    }
+  }
+  old.kept_.clear();
 }
 
 nf::Hints IpsecNf::hints() const {

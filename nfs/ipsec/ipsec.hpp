@@ -98,6 +98,11 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   /// go to a capture each run starts from the SA file, so that the same input gives the same bytes.
   Status start(nf::RunContext const& context) override;
   Status finish() override;
+  /// Opens the states of associations that `before` has not. FailedPrecondition: another direction, or folder of
+  /// states; as Reservations::open().
+  Status prepare_to_adopt(nf::Nf const& before) override;
+  /// Associations with the same keys go on at their numbers, and with their windows.
+  void adopt(nf::Nf& before) override;
   nf::Hints hints() const override;
   /// Outer headers, ESP, padding and ICV, as if all associations had as much traffic, and all lengths were as frequent.
   double grows_by() const override;
@@ -122,9 +127,11 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   /// Where it is now.
   virtual SavedState state_of(std::uint32_t number) const = 0;
   /// Whether the association's numbers are kept beyond a run; then take() must be asked before they are used.
-  bool is_kept(std::uint32_t number) const { return reservations_ && entry_of_[number] != kNotKept; }
+  bool is_kept(std::uint32_t number) const { return !kept_.empty() && kept_[number].has_value(); }
   /// As Reservations::take() for an association. Precondition: is_kept().
-  std::uint64_t take(std::uint32_t number, std::uint64_t next) { return reservations_->take(entry_of_[number], next); }
+  std::uint64_t take(std::uint32_t number, std::uint64_t next) {
+    return stores_[kept_[number]->store].reservations->take(kept_[number]->entry, next);
+  }
 
   RecordedPacket recorded(Aux const& aux) const {
     return {sessions_[aux.association].association.spi, whole_sequence(aux)};
@@ -137,13 +144,30 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   nf::Shard shard_;
 
  private:
-  static constexpr std::uint32_t kNotKept = ~std::uint32_t{0};
+  /// States that were opened together: at the start, or when associations came to a running chain.
+  struct Store {
+    std::unique_ptr<Reservations> reservations;
+    std::vector<std::string> names;  ///< of its entries
+    std::vector<SavedState> left;    ///< where those of them ended that no association has any more
+  };
+  /// Where an association's state is.
+  struct Kept {
+    std::size_t store;
+    std::uint32_t entry;
+  };
   std::string state_name(Association const& association);
   /// What is kept of the association between runs; none where it needs nothing.
   std::optional<Reservations::Entry> entry_for(Association const& association);
 
-  std::unique_ptr<Reservations> reservations_;  ///< of what it owns, in a run whose packets leave for a network
-  std::vector<std::uint32_t> entry_of_;         ///< by association: its entry there
+  Result<std::optional<Store>> open(std::vector<Reservations::Entry> entries) const;
+  void find_kept();
+
+  std::optional<nf::RunContext> context_;  ///< none: it was not started
+  std::vector<Store> stores_;              ///< of what it owns, in a run whose packets leave for a network
+  std::vector<std::string> names_;         ///< by association, of its state; empty: it has none, or in no such run
+  std::vector<std::optional<Kept>> kept_;  ///< by association
+  std::optional<Store> coming_;            ///< until adopt()
+  std::vector<std::optional<std::uint32_t>> same_before_;  ///< until then, by association: its number in the NF before
 };
 
 /// Reads the NF's configuration (see README.md).

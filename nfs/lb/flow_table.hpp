@@ -49,11 +49,13 @@ struct Timeouts {
   std::uint32_t tcp_established = 2 * 3600 + 4 * 60;  // RFC 5382 REQ-5
   std::uint32_t tcp_closing = 60;
   std::uint32_t udp = 300;  // RFC 4787 REQ-5
+  bool operator==(Timeouts const&) const = default;
 };
 
 struct FlowLimits {
   std::uint32_t flows;      ///< 1 to 2^24
   std::uint32_t half_open;  ///< of these, TCP flows whose handshake is not complete; at least 1
+  bool operator==(FlowLimits const&) const = default;
 };
 
 class FlowTable {

@@ -121,7 +121,7 @@ std::string metric_part(std::string name) {
 
 Result<std::unique_ptr<nf::Nf>> Lb::create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(Settings settings, read_settings(config));
-  const std::vector<Service> services = std::exchange(settings.services, {});
+  const std::vector<Service> services = settings.services;
   auto table = std::make_shared<ServiceTable>(settings.table_size);
   auto shards = std::make_shared<Shards>(config.shard().count);
   std::unique_ptr<Lb> lb(new Lb(std::move(settings), std::move(table), std::move(shards), config.shard()));
@@ -145,6 +145,31 @@ Status Lb::update(std::span<const Service> services) {
   shares_maglev_ = false;
   shards_->tables_changed();
   return absl::OkStatus();
+}
+
+Status Lb::prepare_to_adopt(nf::Nf const& before) {
+  auto const& old = static_cast<Lb const&>(before);
+  if (old.settings_.table_size != settings_.table_size || old.settings_.limits != settings_.limits ||
+      old.settings_.timeouts != settings_.timeouts) {
+    return absl::FailedPreconditionError("its tables, limits or time-outs are others");
+  }
+  // numbers have to be the same, for flows have them; any may have flows, which other threads count
+  ServiceTable next = old.services_.without_counts();
+  CATENA_RETURN_IF_ERROR(next.update(settings_.services, [&next](std::uint16_t backend) {
+    return next.backends()[backend].service == ServiceTable::kNone ? 0U : 1U;
+  }));
+  services_ = std::move(next);
+  shards_->tables_changed();
+  return absl::OkStatus();
+}
+
+void Lb::adopt(nf::Nf& before) {
+  auto& old = static_cast<Lb&>(before);
+  flows_ = std::move(old.flows_);
+  clock_ = old.clock_;
+  has_started_ = old.has_started_;
+  flows_not_tracked_ = old.flows_not_tracked_;
+  services_.take_counts(old.services_);
 }
 
 std::unique_ptr<nf::Divider> Lb::divider() const {

@@ -46,6 +46,11 @@ class Lb final : public nf::Nf {
   /// With a copy of the services as they are now, but for the Maglev tables, which both use.
   Result<std::unique_ptr<nf::Nf>> replicate(std::uint32_t shard) const override;
 
+  /// FailedPrecondition where tables, limits or time-outs are others; as update().
+  Status prepare_to_adopt(nf::Nf const& before) override;
+  /// Flows stay with backends that are not down.
+  void adopt(nf::Nf& before) override;
+
   nf::Hints hints() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
@@ -68,7 +73,7 @@ class Lb final : public nf::Nf {
     std::uint16_t service;  // for kClient
   };
 
-  /// `settings`: those of the chain, whose limits are those of all shards; their services are not read. `services`:
+  /// `settings`: those of the chain, whose limits are those of all shards. `services`:
   /// this shard's own.
   Lb(Settings settings, std::shared_ptr<ServiceTable> services, std::shared_ptr<Shards> shards, nf::Shard shard);
 
@@ -85,7 +90,7 @@ class Lb final : public nf::Nf {
   FlowTable::Id flow_to_backend(Endpoint const& client, Endpoint const& service_end, std::uint16_t service);
   FlowTable::Id flow_to_client(Endpoint const& backend, Endpoint const& client);
 
-  Settings settings_;  // without services
+  Settings settings_;
   nf::Shard shard_;
   std::shared_ptr<Shards> shards_;
   std::shared_ptr<ServiceTable> table_;

@@ -45,6 +45,27 @@ Status ServiceTable::update(std::span<const Service> services, FlowCount const& 
   return absl::OkStatus();
 }
 
+ServiceTable ServiceTable::without_counts() const {
+  ServiceTable same(table_size_);
+  same.services_ = services_;
+  for (BackendRecord const& backend : backends_) {
+    same.backends_.push_back({.name = backend.name,
+                              .endpoint = backend.endpoint,
+                              .service = backend.service,
+                              .weight = backend.weight,
+                              .state = backend.state,
+                              .listed = backend.listed});
+  }
+  same.rebuild_indexes();
+  return same;
+}
+
+void ServiceTable::take_counts(ServiceTable const& before) {
+  for (std::size_t i = 0; i < before.backends_.size(); ++i) {
+    backends_[i].packets = before.backends_[i].packets;
+  }
+}
+
 Result<ServiceTable::Draft> ServiceTable::number(std::span<const Service> services, FlowCount const& flows_of) const {
   std::vector<bool> services_used(services_.size());
   std::vector<bool> backends_used(backends_.size());

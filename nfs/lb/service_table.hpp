@@ -51,6 +51,11 @@ class ServiceTable {
   ///   ResourceExhausted  so many removed ones still have flows that numbers run out
   Status update(std::span<const Service> services, FlowCount const& flows_of);
 
+  /// The same as it is for who updates it: what others count meanwhile is not read, and 0.
+  ServiceTable without_counts() const;
+  /// The packets of the backends of `before`, whose numbers are the same here.
+  void take_counts(ServiceTable const& before);
+
   /// The service at `endpoint`, or kNone.
   std::uint16_t service_at(Endpoint const& endpoint) const { return by_endpoint_.find(endpoint); }
   /// Whether some service has this address and protocol, at any port.

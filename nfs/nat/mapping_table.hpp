@@ -26,6 +26,7 @@ struct Endpoint {
 struct PortRange {
   std::uint16_t first = 1024;
   std::uint16_t last = 65535;
+  bool operator==(PortRange const&) const = default;
 };
 
 /// Idle time-outs in seconds.
@@ -35,6 +36,7 @@ struct Timeouts {
   std::uint32_t tcp_opening = 4 * 60;                 // RFC 5382 REQ-5, apart from closing by RFC 7857 section 2.1
   std::uint32_t tcp_closing = 4 * 60;
   std::uint32_t icmp = 60;  // RFC 5508 REQ-2
+  bool operator==(Timeouts const&) const = default;
 };
 
 /// What a packet says about the state of its mapping.
@@ -82,6 +84,7 @@ class MappingTable {
     std::uint32_t max_mappings = 1'000'000;         ///< at most HashIndex::kMaxEntries
     std::uint32_t max_half_open = 500'000;          ///< at least 1
     Timeouts timeouts;
+    bool operator==(Settings const&) const = default;
   };
   struct Counts {
     std::uint64_t live = 0;

@@ -146,6 +146,19 @@ Result<std::unique_ptr<nf::Nf>> Nat::replicate(std::uint32_t shard) const {
   return std::make_unique<Nat>(shards_, shard);
 }
 
+Status Nat::prepare_to_adopt(nf::Nf const& before) {
+  return static_cast<Nat const&>(before).shards_->config().mappings == shards_->config().mappings
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError("its external addresses, ports, limits or time-outs are others");
+}
+
+void Nat::adopt(nf::Nf& before) {
+  auto& old = static_cast<Nat&>(before);
+  std::swap(mappings_, old.mappings_);
+  fragments_ = std::move(old.fragments_);
+  clock_ = old.clock_;
+}
+
 std::unique_ptr<nf::Divider> Nat::divider() const { return std::make_unique<NatDivider>(shards_); }
 
 nf::Hints Nat::hints() const {

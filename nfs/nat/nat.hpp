@@ -56,6 +56,10 @@ class Nat final : public nf::Nf {
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   Result<nf::KernelSide> kernel_side() const override;
+  /// FailedPrecondition where addresses, ports, limits or time-outs of mappings are others: these have no place then.
+  Status prepare_to_adopt(nf::Nf const& before) override;
+  /// Mappings, those of hosts that are no longer inside among them, end with their time-outs.
+  void adopt(nf::Nf& before) override;
   void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;
   std::vector<nf::Statistic> statistics() const override;

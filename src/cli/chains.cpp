@@ -13,6 +13,7 @@
 #include <iostream>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace catena::cli {
 namespace {
@@ -102,6 +103,32 @@ std::string chain_text(Json const& chain) {
                             chain["tx"].value("sent_packets", std::uint64_t{0}), drops_text(chain["tx"]));
 }
 
+/// What became of a chain that was applied, or would become of it.
+std::string applied_text(Json const& chain) {
+  const bool is_dry_run = chain.value("dry_run", false);
+  const std::string applied = chain.value("applied", "");
+  const std::vector<std::string> changes = chain.value("changes", std::vector<std::string>());
+  std::string text = concat(chain.value("name", ""), ": ");
+  if (applied == "started") {
+    text += is_dry_run ? "would be started" : chain.value("state", "");
+  } else if (applied == "replaced") {
+    text += concat(is_dry_run ? "would be made anew" : chain.value("state", "") + ", made anew");
+    if (chain.contains("why_replaced") && chain["why_replaced"].is_string()) {
+      text += concat(": ", chain["why_replaced"].get<std::string>());
+    }
+  } else if (changes.empty()) {
+    text += is_dry_run ? "nothing would change" : chain.value("state", "") + ", nothing has changed";
+  } else {
+    text += is_dry_run ? "would go on, with these NFs changed"
+                       : chain.value("state", "") + ", and goes on with these NFs changed";
+  }
+  text += "\n";
+  for (std::string const& change : changes) {
+    text += concat("  ", change, "\n");
+  }
+  return text;
+}
+
 /// Asks, and prints the answer: as it is with `json`, else as `show` has it.
 int ask_and_print(ServiceArguments const& arguments, std::string const& method, std::string const& path,
                   std::string const& body, auto const& show) {
@@ -120,10 +147,11 @@ int apply(RunArguments const& run, ServiceArguments const& arguments) {
   if (Json options = service::to_json(with_whole_paths(run)); !options.empty()) {
     request["options"] = std::move(options);
   }
+  if (arguments.dry_run) {
+    request["dry_run"] = true;
+  }
   const std::string body = request.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return ask_and_print(arguments, "POST", "/v1/chains", body, [](Json const& chain) {
-    return concat(chain.value("name", ""), ": ", chain.value("state", ""), "\n");
-  });
+  return ask_and_print(arguments, "POST", "/v1/chains", body, applied_text);
 }
 
 int get(ServiceArguments const& arguments) {

@@ -37,7 +37,8 @@ struct ServiceArguments {
   std::string device_servers = "device";  ///< see chain::ServersFor
   std::string name;                       ///< of a chain; get: empty for all
   bool json = false;
-  bool once = false;  ///< top: one frame
+  bool once = false;     ///< top: one frame
+  bool dry_run = false;  ///< apply: only say what would change
 };
 
 struct KernelArguments {

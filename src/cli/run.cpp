@@ -40,6 +40,11 @@ void on_signal(int signal) {
   }
 }
 
+std::atomic<bool> has_hung_up{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler");
+
+void on_hangup(int /*signal*/) { has_hung_up = true; }
+
 /// ", 40 %, 12 s left" of a source whose end is known.
 std::string outlook(double part_done, int seconds) {
   constexpr double kPercent = 100;
@@ -97,6 +102,64 @@ class LiveLine {
   std::thread thread_;
 };
 
+/// Has a chain follow its file, where SIGHUP says that this has changed. From a terminal that signal says that nobody
+/// is there any more, and ends the program as ever.
+class Follower {
+ public:
+  Follower(Session& session, std::string file, nf::Registry const& registry)
+      : session_(session), file_(std::move(file)), registry_(registry) {
+    if (isatty(STDIN_FILENO) != 0) {
+      return;
+    }
+    if (std::signal(SIGHUP, on_hangup) == SIG_IGN) {
+      std::signal(SIGHUP, SIG_IGN);
+      return;
+    }
+    thread_ = std::thread([this] { work(); });
+  }
+  ~Follower() {
+    done_ = true;
+    if (thread_.joinable()) {
+      thread_.join();
+      std::signal(SIGHUP, SIG_DFL);
+    }
+  }
+  Follower(Follower const&) = delete;
+  Follower& operator=(Follower const&) = delete;
+
+ private:
+  void work() {
+    constexpr std::chrono::milliseconds kTick{20};
+    for (; !done_; std::this_thread::sleep_for(kTick)) {
+      if (has_hung_up.exchange(false)) {
+        follow();
+      }
+    }
+  }
+
+  void follow() {
+    Result<chain::ChainConfig> next = chain::load_chain(file_);
+    const Result<std::vector<std::string>> changes =
+        next.ok() ? session_.change(*std::move(next), registry_) : next.status();
+    if (!changes.ok()) {
+      spdlog::error("{}: the chain goes on as it was: {}", file_, std::string(changes.status().message()));
+      return;
+    }
+    if (changes->empty()) {
+      spdlog::info("{}: nothing has changed", file_);
+    }
+    for (std::string const& change : *changes) {
+      spdlog::info("{}: changed: {}", file_, change);
+    }
+  }
+
+  Session& session_;
+  std::string file_;
+  nf::Registry const& registry_;
+  std::atomic<bool> done_{false};
+  std::thread thread_;
+};
+
 }  // namespace
 
 int run(RunArguments const& arguments) {
@@ -150,6 +213,7 @@ int run(RunArguments const& arguments) {
   Status status;
   {
     const LiveLine live(**session, arguments.quiet);
+    const Follower follower(**session, arguments.chain_file, *registry);
     status = (*session)->run();
   }
   running = nullptr;

@@ -46,6 +46,7 @@ void add_service_commands(CLI::App& app, RunArguments& run, ServiceArguments& se
   add_run_options(*apply, run);
   add_socket(*apply, service);
   apply->add_flag("--json", service.json, "Result as one JSON object");
+  apply->add_flag("--dry-run", service.dry_run, "Only say what would change");
   apply->callback([&] { status = cli::apply(run, service); });
   add_by_name(app, "get", "List the chains of the service, or say what one does", cli::get, false, service, status);
   add_by_name(app, "stop", "Stop a chain of the service, which stays known", cli::stop, true, service, status);

@@ -23,6 +23,9 @@ struct alignas(packet::kCacheLineBytes) Unit {
   bool quarantined = false;
   /// Which device, since when, has what device NFs left there; 0: none, as for packets that just came.
   std::uint32_t device_epoch = 0;
+  /// Which of the chain's configurations, one after the other, decides the packets: that which was in force when rx
+  /// took them. Never less than that of a unit before.
+  std::uint32_t version = 0;
   /// The numbers from first_index to end_index - 1 are those of the unit's packets, in order, and of frames that rx
   /// dropped before, between or after them.
   std::uint64_t first_index = 0;

@@ -66,6 +66,14 @@ Instance::Instance(std::string name, Descriptor const& descriptor, std::unique_p
                static_cast<std::uint32_t>(descriptor.drop_reasons.size()) +
                    static_cast<std::uint32_t>(FrameworkReason::kKernelFault)) {}
 
+void Instance::exchange_nf(Instance& next) {
+  next.nf_->adopt(*nf_);
+  const std::lock_guard lock(nf_mutex_);
+  std::swap(nf_, next.nf_);
+  std::swap(on_unsupported_, next.on_unsupported_);
+  std::swap(link_local_, next.link_local_);
+}
+
 copy::LaunchPlan Instance::launch_plan(std::optional<copy::SharedStep> const& shared) const {
   const Hints hints = nf_->hints();
   return {hints.gr, hints.gw, descriptor_->aux_bytes, descriptor_->result_bytes, shared};

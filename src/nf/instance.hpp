@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,6 +48,17 @@ class Instance {
   Descriptor const& descriptor() const { return *descriptor_; }
   Nf& nf() { return *nf_; }
   Nf const& nf() const { return *nf_; }
+  /// For other threads than that of the steps, beside it: what `read` says of the NF, which stays as long as that
+  /// takes.
+  template <typename Read>
+  auto look(Read read) const {
+    const std::lock_guard lock(nf_mutex_);
+    return read(*nf_);
+  }
+  /// From here on the NF is that of `next`, of the same type, with what its entry says of packets that it does not
+  /// inspect; counts and all else go on. `next` has the one of before then. By the thread of the steps, while no batch
+  /// is between prepare() and complete().
+  void exchange_nf(Instance& next);
   /// What the NF's kernel is compiled for: by its hints and descriptor, and by the plan's `shared` step if it has one.
   copy::LaunchPlan launch_plan(std::optional<copy::SharedStep> const& shared = {}) const;
   /// By any thread.
@@ -88,6 +100,7 @@ class Instance {
   void leave_out_unsupported(packet::Batch const& unit);
   std::string name_;
   Descriptor const* descriptor_;
+  mutable std::mutex nf_mutex_;  ///< whoever is not the thread of the steps has it while he looks at nf_
   std::unique_ptr<Nf> nf_;
   std::uint8_t told_by_;  ///< LayerFlags that tell whether the NF decides a packet
   OnUnsupported on_unsupported_;

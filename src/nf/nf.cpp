@@ -5,6 +5,10 @@ namespace catena::nf {
 
 Result<std::unique_ptr<Nf>> Nf::replicate(std::uint32_t /*shard*/) const { return nullptr; }
 
+Status Nf::prepare_to_adopt(Nf const& /*before*/) {
+  return absl::FailedPreconditionError("it keeps what packets leave in it, and cannot take that over");
+}
+
 void Nf::prepare(packet::Batch const& /*batch*/, std::span<std::byte> /*aux*/, Outcome& /*outcome*/) {}
 
 void Nf::complete(Completion const& /*completion*/) {}

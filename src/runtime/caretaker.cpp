@@ -7,8 +7,9 @@
 
 namespace catena::runtime {
 
-Caretaker::Caretaker(DeviceRecovery* recovery, GpuSharing* sharing, std::function<share::TrafficSample()> traffic)
-    : recovery_(recovery), sharing_(sharing) {
+Caretaker::Caretaker(DeviceRecovery* recovery, GpuSharing* sharing, std::function<share::TrafficSample()> traffic,
+                     Admit admit)
+    : recovery_(recovery), sharing_(sharing), admit_(std::move(admit)) {
   if (sharing_ != nullptr) {
     sharing_->start(std::move(traffic), recovery_ != nullptr);
   }
@@ -37,7 +38,9 @@ void Caretaker::watch() {
   while (
       pause_.sleep(recovery_ == nullptr ? wait : std::min<std::chrono::nanoseconds>(wait, DeviceRecovery::kPeriod))) {
     if (recovery_ != nullptr) {
-      recovery_->look(pause_);
+      if (const std::unique_lock<std::mutex> lock = admit_()) {
+        recovery_->look(pause_);
+      }
     }
     if (sharing_ != nullptr && Clock::now() >= next_look) {
       next_look = Clock::now() + sharing_->look(pause_);

@@ -6,6 +6,7 @@
 #include "runtime/pause.hpp"
 
 #include <functional>
+#include <mutex>
 #include <thread>
 
 namespace catena::runtime {
@@ -15,8 +16,11 @@ namespace catena::runtime {
 /// device the stage has.
 class Caretaker {
  public:
-  /// Begins. Null: there is nothing of that to do. Both outlive this, and so do the stages.
-  Caretaker(DeviceRecovery* recovery, GpuSharing* sharing, std::function<share::TrafficSample()> traffic);
+  /// What keeps others from making offers to the stages meanwhile; empty: others do.
+  using Admit = std::function<std::unique_lock<std::mutex>()>;
+  /// Begins. Null: there is nothing of that to do. Both outlive this, and so do the stages. `admit` is asked before
+  /// each look at a lost device.
+  Caretaker(DeviceRecovery* recovery, GpuSharing* sharing, std::function<share::TrafficSample()> traffic, Admit admit);
   /// Ends: stages keep what they have.
   ~Caretaker();
   Caretaker(Caretaker const&) = delete;
@@ -27,6 +31,7 @@ class Caretaker {
 
   DeviceRecovery* recovery_;
   GpuSharing* sharing_;
+  Admit admit_;
   Pause pause_;
   std::thread thread_;
 };

@@ -59,6 +59,9 @@ bool DeviceStage::take_host_fallback() {
   if (host_fallback_ == nullptr || !in_flight_.empty() || filling_.batch) {
     return false;
   }
+  if (successors_.begins_with(*host_fallback_)) {
+    take_next(host_fallback_->version);
+  }
   const Rescue::Outcome rescued = rescue(*host_fallback_);
   if (rescued == Rescue::Outcome::kWaiting) {
     return false;

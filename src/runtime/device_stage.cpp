@@ -34,7 +34,7 @@ DeviceStage::DeviceStage(nf::Instance& instance, std::uint32_t position, memory:
       in_(&in),
       out_(&out),
       options_(options),
-      ticker_(instance.nf(), options.live_clock) {}
+      ticker_(instance, options.live_clock) {}
 
 Result<std::unique_ptr<DeviceStage>> DeviceStage::create(nf::Instance& instance, std::uint32_t position,
                                                          kernel::DeviceNf& device_nf, memory::PacketPool& pool,
@@ -114,6 +114,30 @@ Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach(kernel::Lau
   return attach(*now->device_nf_, now->only_on_device_, *now->use_, bounds);
 }
 
+Result<std::unique_ptr<DeviceStage::Attachment>> DeviceStage::attach_next(std::shared_ptr<kernel::DeviceNf> kernel,
+                                                                          std::uint32_t max_packets) {
+  Attachment const* now = nullptr;
+  {
+    const std::scoped_lock lock(attached_mutex_);
+    now = attached_.get();  // only an offer ends it
+  }
+  if (!now->use_->allowed()) {
+    return absl::UnavailableError(
+        concat("NF ", instance_->name(), ": the device was lost, and is not back yet: try again"));
+  }
+  kernel::LaunchBounds bounds;
+  bounds.max_packets = max_packets;
+  CATENA_ASSIGN_OR_RETURN(std::unique_ptr<Attachment> attachment,
+                          attach(*kernel, now->only_on_device_, *now->use_, bounds));
+  attachment->own_kernel_ = std::move(kernel);
+  return attachment;
+}
+
+kernel::DeviceNf const& DeviceStage::kernel() const {
+  const std::scoped_lock lock(attached_mutex_);
+  return *attached_->device_nf_;
+}
+
 device::Device& DeviceStage::device() const {
   const std::scoped_lock lock(attached_mutex_);
   return attached_->device_nf_->device();
@@ -164,6 +188,30 @@ void DeviceStage::take_offer() {
   is_moving_on_.store(false, std::memory_order_relaxed);
   // last: who sees that the offer was taken finds what was there before
   offered_.store(nullptr, std::memory_order_release);
+}
+
+/// Whether the next unit is of a version that launches of before keep from beginning.
+bool DeviceStage::waits_for_next() {
+  if (next_ == nullptr || !successors_.begins_with(*next_)) {
+    return false;
+  }
+  if (!in_flight_.empty()) {
+    return true;
+  }
+  take_next(next_->version);
+  return false;
+}
+
+/// Nothing of the NF is between prepare() and complete().
+void DeviceStage::take_next(std::uint32_t version) {
+  successors_.follow(version, [this](Next& next) {
+    instance_->exchange_nf(*next.instance);
+    const std::scoped_lock lock(attached_mutex_);
+    // without the device the CPU serves, until another one comes with the kernel of the NF that there is then
+    if (next.attachment != nullptr && next.attachment->use_ == attached_->use_ && use().allowed()) {
+      std::swap(attached_, next.attachment);
+    }
+  });
 }
 
 DeviceUse& DeviceStage::use() const { return *attached_->use_; }
@@ -315,6 +363,9 @@ bool DeviceStage::fill() {
       return worked;
     }
     if (!filling_.batch) {
+      if (waits_for_next()) {
+        return worked;
+      }
       if (attached_->idle_.empty() || is_moving_on() || (next_ == nullptr && in_->empty())) {
         return worked;
       }
@@ -334,7 +385,7 @@ bool DeviceStage::fill() {
         host_fallback_ = unit;
         break;
       }
-      if (filling_.open_packets + unit->count > filling_.batch->room()) {
+      if (filling_.open_packets + unit->count > filling_.batch->room() || successors_.begins_with(*unit)) {
         next_ = unit;
         break;
       }
@@ -350,10 +401,13 @@ bool DeviceStage::fill() {
     const bool full = next_ != nullptr || filling_.batch->room() == 0;
     const bool due =
         in_flight_.empty() || is_drained() || host_fallback_ != nullptr || is_moving_on() || waited_enough();
-    if (filling_.units.empty() && host_fallback_ != nullptr) {
+    if (filling_.units.empty() && (host_fallback_ != nullptr || next_ != nullptr)) {
       attached_->idle_.push_back(std::move(filling_));
       filling_ = InFlightBatch{};
-      return worked;
+      if (host_fallback_ != nullptr) {
+        return worked;
+      }
+      continue;  // the first unit of a version
     }
     if (filling_.units.empty() || (!full && !due)) {
       return worked;

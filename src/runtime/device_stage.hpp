@@ -10,6 +10,7 @@
 #include "runtime/device_use.hpp"
 #include "runtime/rescue.hpp"
 #include "runtime/stage.hpp"
+#include "runtime/succession.hpp"
 #include "runtime/ticker.hpp"
 #include "runtime/unit_lines.hpp"
 
@@ -84,6 +85,17 @@ class DeviceStage final : public Stage {
   Result<std::unique_ptr<Attachment>> attach(kernel::LaunchBounds const& bounds);
   /// That the stage has; for who alone makes offers to it.
   device::Device& device() const;
+  kernel::DeviceNf const& kernel() const;
+  /// An NF that takes the place of this stage's, and its kernel.
+  struct Next {
+    std::unique_ptr<nf::Instance> instance;
+    std::unique_ptr<Attachment> attachment;
+  };
+  /// The attachment of a Next on the device that the stage has, for who alone makes offers to it. `kernel`: on the same
+  /// device, with the same plan as kernel(). `max_packets`: as options.bounds. Errors: as create(); Unavailable where
+  /// the device is out of use.
+  Result<std::unique_ptr<Attachment>> attach_next(std::shared_ptr<kernel::DeviceNf> kernel, std::uint32_t max_packets);
+  Succession<Next>& successors() { return successors_; }
   /// The stage takes `attachment` as soon as it has nothing of what it has now: of a device that is out of use, or,
   /// where the attachment is of the same DeviceUse, of launches, for which it begins no other one. That of another
   /// device is not taken as long as this one is in use, and of this one nothing is once it is out of use. What it had
@@ -134,6 +146,8 @@ class DeviceStage final : public Stage {
               memory::UnitQueue& out, DeviceStageOptions const& options);
   bool is_moving_on() const;
   void take_offer();
+  bool waits_for_next();
+  void take_next(std::uint32_t version);
   DeviceUse& use() const;
   bool collect();
   void advance();
@@ -167,10 +181,11 @@ class DeviceStage final : public Stage {
   std::atomic<Attachment*> offered_{nullptr};
   std::atomic<bool> is_moving_on_{false};  ///< offered_ is of the device that the stage has
   std::atomic<Attachment*> reclaimable_{nullptr};
+  Succession<Next> successors_;
   std::deque<InFlightBatch> in_flight_;
   InFlightBatch filling_;
-  std::uint32_t launches_ = 0;               ///< that were begun
-  memory::Unit* next_ = nullptr;             ///< taken from the ring, but did not fit into the last launch
+  std::uint32_t launches_ = 0;    ///< that were begun
+  memory::Unit* next_ = nullptr;  ///< taken from the ring, but too large for the last launch, or of another version
   memory::Unit* host_fallback_ = nullptr;    ///< waits until the units in front of it are done
   std::chrono::nanoseconds launch_time_{0};  ///< of a launch, on average
   std::chrono::steady_clock::time_point last_submit_;
@@ -190,6 +205,7 @@ class DeviceStage::Attachment {
   friend class DeviceStage;
   Attachment(DeviceStage const& stage, kernel::DeviceNf& device_nf, packet::FieldSet only_on_device, DeviceUse& use);
 
+  std::shared_ptr<kernel::DeviceNf> own_kernel_;  ///< device_nf_, where it is not the device side's
   kernel::DeviceNf* device_nf_;
   packet::FieldSet only_on_device_;
   DeviceUse* use_;

@@ -99,6 +99,7 @@ Progress RxStage::receive(bool& is_full) {
   unit->first_index = first_index;
   unit->end_index = next_index_;
   unit->arrival_ns = now_ns();
+  unit->version = version_ == nullptr ? 0 : version_->load(std::memory_order_acquire);
   std::uint64_t bytes = 0;
   for (const std::uint32_t slot : unit->used_slots()) {
     bytes += pool_->meta().length[slot];
@@ -144,7 +145,7 @@ CpuStage::CpuStage(nf::Instance& instance, std::uint32_t position, memory::Packe
       pool_(&pool),
       in_(&in),
       out_(&out),
-      ticker_(instance.nf(), live_clock),
+      ticker_(instance, live_clock),
       lines_(lines),
       fetch_(fetch) {
   slots_.reserve(std::max(kPacketsAtOnce, pool.unit_packets()));
@@ -156,9 +157,16 @@ Result<Progress> CpuStage::poll() {
   std::uint32_t packets = 0;
   const bool may_take = this->may_take();
   while (may_take && (done_.empty() || packets + pool_->unit_packets() <= kPacketsAtOnce)) {
-    memory::Unit* unit = in_->pop();
+    memory::Unit* unit = held_ != nullptr ? std::exchange(held_, nullptr) : in_->pop();
     if (unit == nullptr) {
       break;
+    }
+    if (successors_.begins_with(*unit)) {
+      if (!done_.empty() && lines_ == nullptr) {  // they are still to be processed
+        held_ = unit;
+        break;
+      }
+      successors_.follow(unit->version, [this](auto& next) { instance_->exchange_nf(*next); });
     }
     packets += unit->count;
     done_.push_back(unit);
@@ -177,7 +185,7 @@ Result<Progress> CpuStage::poll() {
     done_.clear();
     return Progress::kWorked;
   }
-  if (in_->drained()) {
+  if (held_ == nullptr && in_->drained()) {
     out_->close();
     return Progress::kFinished;
   }

@@ -10,11 +10,13 @@
 #include "runtime/recorder.hpp"
 #include "runtime/split.hpp"
 #include "runtime/stage.hpp"
+#include "runtime/succession.hpp"
 #include "runtime/ticker.hpp"
 #include "runtime/unit_lines.hpp"
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -34,6 +36,8 @@ class RxStage final : public HostStage {
   std::vector<int> sockets() const override { return source_->sockets(); }
   /// Has packets dropped that `filter`, which outlives it, refuses. Before the first poll.
   void filter(EdgeFilter const& filter) { edge_ = &filter; }
+  /// Has units carry the number in `version`, which outlives it. Before the first poll.
+  void number_by(std::atomic<std::uint32_t> const& version) { version_ = &version; }
   /// Packets that it refused. Any thread.
   std::uint64_t refused() const { return refused_; }
   /// OK, or why the source ended. Read after the run.
@@ -57,6 +61,7 @@ class RxStage final : public HostStage {
   Status error_;
   std::uint64_t next_index_ = 0;
   EdgeFilter const* edge_ = nullptr;
+  std::atomic<std::uint32_t> const* version_ = nullptr;
   Counter starved_polls_;
   Counter bytes_;
   Counter refused_;
@@ -77,6 +82,8 @@ class CpuStage final : public HostStage {
            Fetch fetch = Fetch::kToRead);
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }  // ticks are rare
+  /// Instances whose NFs take the place of this one's.
+  Succession<std::unique_ptr<nf::Instance>>& successors() { return successors_; }
 
  private:
   void process(packet::Batch const& batch);
@@ -89,6 +96,8 @@ class CpuStage final : public HostStage {
   Ticker ticker_;
   LineBook* lines_;
   Fetch fetch_;
+  Succession<std::unique_ptr<nf::Instance>> successors_;
+  memory::Unit* held_ = nullptr;      ///< the first of another version, which is not for the NF that has those before
   std::vector<memory::Unit*> done_;   ///< that go on together
   std::vector<std::uint32_t> slots_;  ///< theirs
 };

@@ -42,6 +42,9 @@ inline nf_process::IsolatedNf* as_isolated(nf::Instance& instance) {
   return dynamic_cast<nf_process::IsolatedNf*>(&instance.nf());
 }
 
+/// Whether what is said of the one can be said of the other: names of drop reasons are taken from the first.
+bool are_alike(nf::Descriptor const& one, nf::Descriptor const& other);
+
 /// What the process makes its NFs from, but for the memory.
 nf_process::Setup setup_of(std::span<const chain::NfConfig> group, chain::ChainConfig const& chain);
 

@@ -332,13 +332,43 @@ void ProcessStage::account(packet::Packet const& packet, PacketEntry const& entr
   }
 }
 
+memory::Unit* ProcessStage::take_unit() { return held_ != nullptr ? std::exchange(held_, nullptr) : in_->pop(); }
+
+/// All that was sent has come back.
+void ProcessStage::take_next(std::uint32_t version) {
+  successors_.follow(version, [this](Next& next) {
+    if (link_ != nullptr && !link_->is_closed) {
+      link_->is_closed = true;  // it ends when it has seen that; nobody waits for it
+      to_nf_->close();
+    }
+    lose();
+    for (std::size_t i = 0; i < nfs_.size(); ++i) {
+      nfs_[i].instance->exchange_nf(*next.instances[i]);
+    }
+    std::swap(process_, next.process);
+  });
+}
+
 bool ProcessStage::send() {
   bool worked = false;
   const std::uint32_t depth = link_->channel.shape().depth;
   for (std::uint32_t packets = 0; packets < kPacketsAtOnce && sent_.size() < depth;) {
-    memory::Unit* unit = in_->pop();
+    memory::Unit* unit = take_unit();
     if (unit == nullptr) {
       break;
+    }
+    if (successors_.begins_with(*unit)) {
+      if (sent_.empty()) {
+        take_next(unit->version);
+      }
+      if (link_ == nullptr) {
+        held_ = unit;  // for the process that has come
+        return true;
+      }
+      if (!sent_.empty()) {
+        held_ = unit;
+        break;
+      }
     }
     sent_.push_back({unit, write(*unit), Clock::now()});
     packets += std::max(unit->count, 1U);
@@ -433,11 +463,16 @@ void ProcessStage::lose() {
 }
 
 bool ProcessStage::drop_waiting() {
-  memory::Unit* unit = in_->pop();
+  memory::Unit* unit = take_unit();
   if (unit == nullptr) {
     return false;
   }
-  drop(*unit);
+  if (successors_.begins_with(*unit)) {
+    take_next(unit->version);
+    held_ = unit;
+  } else {
+    drop(*unit);
+  }
   return true;
 }
 
@@ -459,7 +494,7 @@ Progress ProcessStage::look_for_end() {
     }
     return Progress::kIdle;
   }
-  if (!in_->drained()) {
+  if (held_ != nullptr || !in_->drained()) {
     return Progress::kIdle;
   }
   if (link_ != nullptr && !link_->is_closed) {

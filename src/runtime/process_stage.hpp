@@ -6,6 +6,7 @@
 #include "nf/instance.hpp"
 #include "nf_process/process.hpp"
 #include "runtime/stage.hpp"
+#include "runtime/succession.hpp"
 #include "runtime/unit_lines.hpp"
 
 #include <atomic>
@@ -48,6 +49,12 @@ class ProcessStage final : public HostStage {
   Result<Progress> poll() override;
   bool is_passive() const override { return true; }
   std::vector<int> sockets() const override { return {process_->bell()}; }
+  /// A process that takes the place of this stage's, with as many NFs that are as these.
+  struct Next {
+    std::vector<std::unique_ptr<nf::Instance>> instances;  ///< they have the process
+    nf_process::NfProcess* process = nullptr;
+  };
+  Succession<Next>& successors() { return successors_; }
   /// Of NF number `nf` of the process.
   ProcessPart& part_of(std::size_t nf) { return *nfs_[nf].part; }
 
@@ -84,6 +91,8 @@ class ProcessStage final : public HostStage {
   void take_bytes(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   void account(packet::Packet const& packet, nf_process::PacketEntry const& entry);
   bool send();
+  memory::Unit* take_unit();
+  void take_next(std::uint32_t version);
   std::uint32_t write(memory::Unit const& unit);
   std::byte* slot_of(std::uint32_t slot) const;
   void take_counts(std::size_t nf);
@@ -103,7 +112,9 @@ class ProcessStage final : public HostStage {
   std::shared_ptr<nf_process::Link> link_;
   std::optional<nf_process::LaneWriter> to_nf_;
   std::optional<nf_process::LaneReader> of_host_;
-  std::deque<Sent> sent_;  ///< the oldest first
+  Succession<Next> successors_;
+  memory::Unit* held_ = nullptr;  ///< the first of another version, while those before are in the process
+  std::deque<Sent> sent_;         ///< the oldest first
   std::optional<nf_process::LineReader> lines_of_host_;
   std::deque<Said> said_;  ///< about units that have not come back, the last one is not complete
   std::size_t said_bytes_ = 0;

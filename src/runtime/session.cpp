@@ -6,6 +6,7 @@
 #include "chain/named_files.hpp"
 #include "runtime/ends.hpp"
 #include "runtime/isolation.hpp"
+#include "runtime/nf_making.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
@@ -44,7 +45,8 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
   CATENA_RETURN_IF_ERROR(session->make_sharing(options));
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
-  CATENA_RETURN_IF_ERROR(session->start_nfs(options));
+  session->options_ = options;
+  CATENA_RETURN_IF_ERROR(session->start_nfs());
   CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
   session->register_counts();
   return session;
@@ -66,14 +68,6 @@ std::vector<nf::Instance*> Session::first_instances() const {
 namespace {
 
 constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
-
-void keep_alerts(nf::Instance& instance) {
-  if (auto* alerting = dynamic_cast<nf::Alerting*>(&instance.nf()); alerting != nullptr) {
-    alerting->keep_alerts();
-  }
-}
-
-bool wants_records(chain::RunOptions const& options) { return options.with_records || !options.record_path.empty(); }
 
 }  // namespace
 
@@ -114,9 +108,12 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
     const std::size_t files = of_nfs.files().size();
     first.push_back(
         {config, findings.take(chain::make_instance(config, registry, wants_records(options), ends, shard))});
+    const std::span<const nf::NamedFile> own = std::span(of_nfs.files()).subspan(files);
     if (options.sharing && first.back().instance != nullptr) {
-      first.back().key = findings.take(chain::key_of(config, std::span(of_nfs.files()).subspan(files)));
+      first.back().key = findings.take(chain::key_of(config, own));
     }
+    first.back().files.assign(own.begin(), own.end());
+    first.back().content = content_of(config, own);
   }
   CATENA_RETURN_IF_ERROR(findings.status());
   CATENA_RETURN_IF_ERROR(chain::check_files(chain::named_files(config_, options, of_nfs.files())));
@@ -234,10 +231,14 @@ Status Session::make_pools(chain::RunOptions const& options) {
   return absl::OkStatus();
 }
 
-Status Session::start_nfs(chain::RunOptions const& options) {
-  prepare_processes(options);
-  const nf::RunContext context = options.context.value_or(nf::RunContext{
-      .live_tx = !options.make_sink && config_.tx.kind == chain::PortKind::kDpdk, .new_keys = options.new_keys});
+nf::RunContext Session::run_context() const {
+  return options_.context.value_or(nf::RunContext{
+      .live_tx = !options_.make_sink && config_.tx.kind == chain::PortKind::kDpdk, .new_keys = options_.new_keys});
+}
+
+Status Session::start_nfs() {
+  prepare_processes();
+  const nf::RunContext context = run_context();
   Status first_error;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
@@ -567,6 +568,7 @@ void Session::add_rx(LineBook* lines) {
                                             has_steering() ? reserves_[i].get() : nullptr)
                                  : splitter_to(first, lines);
     auto rx = std::make_unique<RxStage>(*sources_[i], pool_of(i), std::move(out), stop_, lines);
+    rx->number_by(version_);
     rx_.push_back(rx.get());
     add_host_stage(std::move(rx), has_own_ends_ ? concat("/", i) : std::string());
   }

@@ -7,6 +7,7 @@
 #include "chain/sections.hpp"
 #include "core/metrics.hpp"
 #include "core/trace.hpp"
+#include "nf/named_files.hpp"
 #include "nf/registry.hpp"
 #include "runtime/chrome_trace.hpp"
 #include "runtime/device_recovery.hpp"
@@ -26,7 +27,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -57,6 +60,19 @@ class Session {
   /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report(). Whatever
   /// became of the run, outputs have what came to them when it returns; DataLoss where that fails.
   Status run();
+  /// Has the NFs whose configuration is another one in `next`, or whose files have other contents, take the place of
+  /// those that there are: packets that rx takes from now on are decided by the new ones, those before by the old ones,
+  /// and none is lost or waits for the end of another. The new ones take over what packets have left in the old ones
+  /// (see Nf::adopt()). Says which NFs those are, with what they say of themselves, a line each. Beside run(), one
+  /// thread at a time; takes as long as create() does for these NFs. Errors, after which nothing has changed:
+  ///   FailedPrecondition  more has changed than that, or something that a running chain cannot have changed; the text
+  ///                       says what. The chain has to be made anew
+  ///   Unavailable         the device is lost; or no packets came since as many changes as there may be at a time
+  ///   others              as create()
+  Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry);
+  /// What change() would do, and its errors, as far as that can be known without doing it: nothing is opened, and no
+  /// state is taken over.
+  Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry);
   /// rx takes no more packets; what is inside is finished. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   /// What there is to count, now.
@@ -78,7 +94,12 @@ class Session {
     DeviceStage* device_stage = nullptr;             ///< null: on the CPU
     Stage* stage = nullptr;                          ///< null: that of an NF before, which has the same process
     std::optional<chain::NfKey> key = std::nullopt;  ///< where it is to be known what the NF costs
+    std::vector<nf::NamedFile> files = {};           ///< that it named when it was made
+    /// Its configuration with what was in the files then; none: they could not be read again.
+    std::optional<chain::NfKey> content = std::nullopt;
   };
+  /// NFs that are to take the place of others: those of one position, or of a group that has one process.
+  struct Successors;
   /// A part of the chain that has the packets of some flows: NFs, stages and queues of its own.
   struct Shard {
     Shard() = default;
@@ -95,6 +116,22 @@ class Session {
     std::unique_ptr<SplitOrder> order = nullptr;  ///< of several with one source whose packets are put together again
   };
   Session() = default;
+  Status can_change() const;
+  Result<std::vector<Successors>> make_successors(chain::ChainConfig& next, nf::Registry const& registry);
+  Result<std::vector<Successors>> make_checked_successors(chain::ChainConfig& next, nf::Registry const& registry);
+  Status make_successors_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
+                            nf::NamedFiles const& of_nfs, Successors& made);
+  Status check_successors(Successors const& made) const;
+  Status prepare_to_adopt(Successors& made) const;
+  Status attach_successors(Successors& made);
+  Status start_successors(Successors& made);
+  static std::vector<std::string> describe_successors(std::span<const Successors> all);
+  void publish(std::vector<Successors> all, chain::ChainConfig const& next);
+  std::size_t waiting_successors() const;
+  void reclaim_replaced();
+  std::unique_lock<std::mutex> admit_recovery();
+  nf_process::Setup setup_of_group(std::span<const chain::NfConfig> group, bool is_any_elsewhere) const;
+  nf::RunContext run_context() const;
   bool wants_device() const;
   /// Calls `visit(shard, entry)` for every NF of every shard, section by section.
   template <typename Visit>
@@ -131,10 +168,10 @@ class Session {
   Fetch fetch_for(nf::Instance const& instance, std::size_t position) const;
   Status make_sharing(chain::RunOptions const& options);
   GpuSharing::Traffic traffic() const;
-  void prepare_processes(chain::RunOptions const& options);
+  void prepare_processes();
   std::uint64_t waiting_for(std::size_t nf) const;
   Result<std::vector<kernel::LaunchBounds>> bounds_on(device::Device& device);
-  Status start_nfs(chain::RunOptions const& options);
+  Status start_nfs();
   Status open_ends(chain::RunOptions const& options);
   Status make_stages(chain::RunOptions const& options, std::stop_token const& give_up);
   void add_rx(LineBook* lines);
@@ -167,6 +204,7 @@ class Session {
   NfReport report_of(std::size_t nf, metrics::Snapshot const& counts) const;
 
   chain::ChainConfig config_;
+  chain::RunOptions options_;
   std::uint32_t workers_ = 1;
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;
@@ -208,6 +246,10 @@ class Session {
   std::vector<HandOverStage*> hand_overs_;
   std::vector<std::pair<std::size_t, SteerStage*>> steerings_;  ///< with their shards
   metrics::Registry metrics_;
+  std::mutex change_mutex_;                ///< whoever makes offers to the stages, or has them take successors
+  std::atomic<std::uint32_t> version_{0};  ///< of the NFs, for units that rx takes
+  /// Instances that were replaced, but whose descriptors others still have.
+  std::vector<std::unique_ptr<nf::Instance>> kept_;
   std::atomic<std::int64_t> began_ns_{0};  ///< 0: not yet
   std::atomic<std::int64_t> ended_ns_{0};
 };

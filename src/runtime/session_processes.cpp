@@ -3,6 +3,7 @@
 #include "chain/findings.hpp"
 #include "chain/nf_costs.hpp"
 #include "runtime/isolation.hpp"
+#include "runtime/nf_making.hpp"
 #include "runtime/process_stage.hpp"
 #include "runtime/session.hpp"
 
@@ -15,15 +16,11 @@
 #include <vector>
 
 namespace catena::runtime {
-namespace {
 
-/// Whether what is said of the one can be said of the other: names of drop reasons are taken from the first.
 bool are_alike(nf::Descriptor const& one, nf::Descriptor const& other) {
   return one.type == other.type && one.has_kernel == other.has_kernel &&
          std::ranges::equal(one.drop_reasons, other.drop_reasons, {}, &nf::DropReason::name, &nf::DropReason::name);
 }
-
-}  // namespace
 
 bool Session::has_isolated_on_gpu() const {
   return std::any_of(entries_.begin(), entries_.end(), [](auto const& of_nf) { return is_elsewhere(*of_nf.front()); });
@@ -51,6 +48,8 @@ Status Session::make_process(nf::Registry const& registry, chain::RunOptions con
     if (options.sharing) {
       first.back().key = findings.take(chain::key_of_unmade(config, made[i].files));
     }
+    first.back().content = content_of(config, made[i].files);
+    first.back().files = std::move(made[i].files);
     config.on = plan::Processor::kCpu;  // as far as this process is concerned
   }
   return findings.status();
@@ -84,8 +83,23 @@ Status Session::replicate_process(nf::Registry const& registry, chain::RunOption
   return absl::OkStatus();
 }
 
+/// What a process is to make the NFs of `group` of; without its shard and device.
+nf_process::Setup Session::setup_of_group(std::span<const chain::NfConfig> group, bool is_any_elsewhere) const {
+  nf_process::Setup setup = setup_of(group, config_);
+  setup.records = !options_.record_path.empty();
+  setup.alerts = !options_.eve_path.empty();
+  if (sharing_ != nullptr && is_any_elsewhere) {
+    setup.sharing = {std::string(share::to_string(sharing_options_.mode)),
+                     std::string(share::to_string(*sharing_options_.parts)), sharing_options_.compute_units};
+  }
+  setup.sync = static_cast<std::uint8_t>(options_.sync.mode);
+  setup.pushdown = options_.sync.pushdown;
+  setup.methods = options_.sync.methods;
+  return setup;
+}
+
 /// Tells processes what their NFs are to be made of.
-void Session::prepare_processes(chain::RunOptions const& options) {
+void Session::prepare_processes() {
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
     auto const* const first = as_isolated(*first_of(nf).instance);
     if (first == nullptr || first->number() != 0) {
@@ -97,16 +111,7 @@ void Session::prepare_processes(chain::RunOptions const& options) {
       group.push_back(first_of(other).config);
       is_any_elsewhere = is_any_elsewhere || is_elsewhere(first_of(other));
     }
-    nf_process::Setup setup = setup_of(group, config_);
-    setup.records = !options.record_path.empty();
-    setup.alerts = !options.eve_path.empty();
-    if (sharing_ != nullptr && is_any_elsewhere) {
-      setup.sharing = {std::string(share::to_string(sharing_options_.mode)),
-                       std::string(share::to_string(*sharing_options_.parts)), sharing_options_.compute_units};
-    }
-    setup.sync = static_cast<std::uint8_t>(options.sync.mode);
-    setup.pushdown = options.sync.pushdown;
-    setup.methods = options.sync.methods;
+    nf_process::Setup setup = setup_of_group(group, is_any_elsewhere);
     const auto shards = static_cast<std::uint32_t>(entries_[nf].size());
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
       setup.shard = {shard, shards};

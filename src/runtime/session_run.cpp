@@ -88,7 +88,8 @@ Status Session::run() {
   start();
   Status status;
   {
-    const Caretaker caretaker(recovery_.get(), sharing_.get(), [this] { return traffic(); });
+    const Caretaker caretaker(
+        recovery_.get(), sharing_.get(), [this] { return traffic(); }, [this] { return admit_recovery(); });
     status = run_stages();
   }
   for (auto const& source : sources_) {

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "io/live_clock.hpp"
-
-#include <catena/nf/nf.hpp>
+#include "nf/instance.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -18,7 +17,7 @@ inline constexpr std::chrono::nanoseconds kTickEvery = std::chrono::milliseconds
 /// it never does: there the packets' times are all the time there is, and the same input gives the same output.
 class Ticker {
  public:
-  Ticker(nf::Nf& nf, std::optional<io::LiveClock> clock) : nf_(&nf), clock_(clock) {}
+  Ticker(nf::Instance& instance, std::optional<io::LiveClock> clock) : instance_(&instance), clock_(clock) {}
 
   /// To be called while no batch of the NF is between prepare() and complete().
   void poll() {
@@ -27,12 +26,12 @@ class Ticker {
     }
     if (const std::uint64_t now_ns = clock_->now_ns(); now_ns >= next_ns_) {
       next_ns_ = now_ns + static_cast<std::uint64_t>(kTickEvery.count());
-      nf_->tick(now_ns);
+      instance_->nf().tick(now_ns);
     }
   }
 
  private:
-  nf::Nf* nf_;
+  nf::Instance* instance_;
   std::optional<io::LiveClock> clock_;
   std::uint64_t next_ns_ = 0;
 };

@@ -73,11 +73,7 @@ class Workers {
     // with one worker nobody else gives a stage work
     if (groups_.size() == 1 &&
         std::all_of(stages.begin(), stages.end(), [](Stage const* stage) { return stage->is_passive(); })) {
-      for (Stage const* stage : stages) {
-        for (const int socket : stage->sockets()) {
-          sockets_.push_back({socket, POLLIN, 0});
-        }
-      }
+      collect_sockets();
     }
   }
 
@@ -174,7 +170,18 @@ class Workers {
     }
   }
 
+  /// Anew each time: an NF that takes the place of another one has a process of its own.
+  void collect_sockets() {
+    sockets_.clear();
+    for (Stage const* stage : stages_) {
+      for (const int socket : stage->sockets()) {
+        sockets_.push_back({socket, POLLIN, 0});
+      }
+    }
+  }
+
   void wait_for_packets() {
+    collect_sockets();
     ::poll(sockets_.data(), sockets_.size(), kSocketWaitMs);
     for (pollfd const& socket : sockets_) {
       if ((socket.revents & ~POLLIN) != 0) {

@@ -48,6 +48,7 @@ struct ChainRun::Shared {
   bool is_made = false;      ///< or could not be
   bool may_run = false;
   bool is_stopped = false;
+  bool is_changing = false;  ///< somebody else's thread is in the session
   bool abandoned_device = false;
 
   void log_start() const {
@@ -111,6 +112,7 @@ struct ChainRun::Shared {
   }
 
   void end(std::unique_lock<std::mutex>& lock) {
+    changed.wait(lock, [this] { return !is_changing; });
     last_report = session->report();
     last_report.error = std::string(status.message());
     last_counts = session->counts();
@@ -147,7 +149,7 @@ Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain
 }  // namespace
 
 ChainRun::ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry)
-    : shared_(std::make_shared<Shared>()) {
+    : caller_(caller), registry_(registry), shared_(std::make_shared<Shared>()) {
   shared_->name = config.name;
   thread_ = std::thread([shared = shared_, config = std::move(config), options = std::move(options),
                          caller = std::move(caller), &registry]() mutable {
@@ -184,6 +186,39 @@ Status ChainRun::start() {
   shared_->state = ChainState::kRunning;
   shared_->changed.notify_all();
   return absl::OkStatus();
+}
+
+Result<std::vector<std::string>> ChainRun::change_by(Work work, chain::ChainConfig next) {
+  Session* session = nullptr;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->state != ChainState::kRunning || shared_->session == nullptr || shared_->is_stopped) {
+      return absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));
+    }
+    session = shared_->session.get();
+    shared_->is_changing = true;
+  }
+  Result<std::vector<std::string>> result = absl::UnknownError("");
+  std::thread([&] {
+    try {
+      const Status rights = take_rights_of(caller_);
+      result = rights.ok() ? (session->*work)(std::move(next), registry_) : rights;
+    } catch (std::exception const& error) {
+      result = absl::ResourceExhaustedError(error.what());
+    }
+  }).join();
+  const std::lock_guard lock(shared_->mutex);
+  shared_->is_changing = false;
+  shared_->changed.notify_all();
+  return result;
+}
+
+Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next) {
+  return change_by(&Session::change, std::move(next));
+}
+
+Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next) {
+  return change_by(&Session::preview_change, std::move(next));
 }
 
 void ChainRun::stop() {

@@ -15,6 +15,11 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
+
+namespace catena::runtime {
+class Session;
+}
 
 namespace catena::service {
 
@@ -43,6 +48,10 @@ class ChainRun {
   Status wait_made();
   /// Packets run from now on. After wait_made(); Cancelled, and none do, where it was stopped.
   Status start();
+  /// As runtime::Session::change() and preview_change(), with the rights of the one who applied the chain.
+  /// FailedPrecondition, too, where it does not run. One thread at a time.
+  Result<std::vector<std::string>> change(chain::ChainConfig next);
+  Result<std::vector<std::string>> preview_change(chain::ChainConfig next);
   /// rx takes no more packets; what is inside is finished. One that is being made waits for nobody any more, and does
   /// not start.
   void stop();
@@ -61,6 +70,11 @@ class ChainRun {
  private:
   struct Shared;
 
+  using Work = Result<std::vector<std::string>> (runtime::Session::*)(chain::ChainConfig, nf::Registry const&);
+  Result<std::vector<std::string>> change_by(Work work, chain::ChainConfig next);
+
+  Caller caller_;
+  nf::Registry const& registry_;
   std::shared_ptr<Shared> shared_;  ///< with the thread, which may outlive this
   std::thread thread_;
 };

@@ -120,8 +120,90 @@ Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::str
   const auto found = chains_.find(applied.name);
   const std::optional<Entry> old = found == chains_.end() ? std::nullopt : std::optional(found->second);
   lock.unlock();
-  CATENA_RETURN_IF_ERROR(replace(applied, *prepared, old));
-  return AppliedChain{applied.name, !old.has_value()};
+  AppliedChain result{applied.name, !old.has_value()};
+  if (old) {
+    CATENA_ASSIGN_OR_RETURN(result.is_changed, change(applied, *prepared, *old, result));
+  }
+  if (!result.is_changed) {
+    CATENA_RETURN_IF_ERROR(replace(applied, *std::move(prepared), old));
+  }
+  return result;
+}
+
+Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::string const& file,
+                                                 chain::OptionTexts const& options, Caller const& caller) const {
+  Result<Prepared> prepared = prepare(file, options, caller, registry_);
+  CATENA_RETURN_IF_ERROR(as_callers(prepared.status()));
+  const Applied applied{prepared->config.name, prepared->config.tenant, caller.uid, file, options, caller, false};
+  if (!name.empty() && name != applied.name) {
+    return absl::InvalidArgumentError(
+        concat(file, ": describes chain '", applied.name, "', and not '", name, "', which was to be applied"));
+  }
+  std::unique_lock lock(mutex_);
+  CATENA_RETURN_IF_ERROR(check_claim(*prepared, caller));
+  const auto found = chains_.find(applied.name);
+  const std::optional<Entry> old = found == chains_.end() ? std::nullopt : std::optional(found->second);
+  lock.unlock();
+  AppliedChain result{applied.name, !old.has_value()};
+  if (!old) {
+    return result;
+  }
+  Status status = can_change(applied, old);
+  if (status.ok()) {
+    Result<std::vector<std::string>> changes = old->run->preview_change(prepared->config);
+    status = changes.status();
+    result.changes = changes.ok() ? *std::move(changes) : std::vector<std::string>();
+  }
+  result.is_changed = status.ok();
+  result.why_anew = std::string(status.message());
+  return status.ok() || absl::IsFailedPrecondition(status) ? Result<AppliedChain>(std::move(result))
+                                                           : as_callers(status);
+}
+
+/// With the rights and the options that a chain runs with it was made.
+Status ChainSet::can_change(Applied const& applied, std::optional<Entry> const& old) {
+  if (!old || old->run == nullptr || old->run->state() != ChainState::kRunning) {
+    return absl::FailedPreconditionError("it does not run");
+  }
+  chain::OptionTexts now = old->applied.options;
+  now.new_keys = applied.options.new_keys;  // it is about the start
+  if (now != applied.options || old->applied.caller != applied.caller || old->applied.tenant != applied.tenant) {
+    return absl::FailedPreconditionError("it was applied with other options, or by another user");
+  }
+  return absl::OkStatus();
+}
+
+/// Has a chain that runs go on with what has changed. False: it has to be made anew.
+Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, Entry const& old,
+                              AppliedChain& result) {
+  Status status = can_change(applied, old);
+  Entry changed = old;
+  changed.applied = applied;
+  changed.resources = prepared.resources;
+  if (status.ok()) {
+    std::unique_lock lock(mutex_);
+    CATENA_RETURN_IF_ERROR(store_.save(applied));
+    lock.unlock();
+    Result<std::vector<std::string>> changes = old.run->change(prepared.config);
+    status = changes.status();
+    lock.lock();
+    if (changes.ok()) {
+      result.changes = *std::move(changes);
+      chains_[applied.name] = changed;
+    } else {
+      CATENA_RETURN_IF_ERROR(store_.save(old.applied));
+    }
+  }
+  if (absl::IsFailedPrecondition(status)) {
+    result.why_anew = std::string(status.message());
+    spdlog::info("{}: is made anew: {}", applied.name, log_line(result.why_anew));
+    return false;
+  }
+  CATENA_RETURN_IF_ERROR(absl::IsUnavailable(status) ? status : as_callers(status));
+  for (std::string const& line : result.changes) {
+    spdlog::info("{}: changed: {}", applied.name, log_line(line));
+  }
+  return true;
 }
 
 Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old) {

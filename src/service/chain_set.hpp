@@ -66,6 +66,9 @@ class ChainSet {
   /// Starts a chain, or replaces the one of that name, and returns when it runs. `name`: what the file must call it;
   /// empty: any. A chain that is being started is there for all operations, but where an old one runs on meanwhile:
   /// then that is.
+  /// Where no more has changed than what a running chain can have changed (see runtime::Session::change()), the old one
+  /// goes on with that, and no packet is lost. Else there is a new one.
+  ///
   /// The old chain goes on until the new one has its ports, NFs and outputs. Where both want the same port or output,
   /// it ends after the new one was checked and before that is made.
   ///
@@ -77,9 +80,15 @@ class ChainSet {
   struct AppliedChain {
     std::string name;
     bool is_new;
+    bool is_changed = false;                ///< it went on, with `changes`
+    std::vector<std::string> changes = {};  ///< NFs that are others now, a line each
+    std::string why_anew = {};              ///< why one that ran is another one now
   };
   Result<AppliedChain> apply(std::string const& name, std::string const& file, chain::OptionTexts const& options,
                              Caller const& caller);
+  /// What apply() would do, and its errors, as far as that can be known without doing it.
+  Result<AppliedChain> preview(std::string const& name, std::string const& file, chain::OptionTexts const& options,
+                               Caller const& caller) const;
   /// Ends a chain, or its start; it stays known and is not started again with the service. Unavailable where it does
   /// not end.
   Status stop(std::string const& name, Caller const& caller);
@@ -125,6 +134,9 @@ class ChainSet {
   Status check_claim(Prepared const& prepared, Caller const& caller) const;
   Status check_room(Caller const& caller) const;
   Status check_resources(Prepared const& prepared) const;
+  /// The old chain as it is to become, where it can become that; else why not.
+  static Status can_change(Applied const& applied, std::optional<Entry> const& old);
+  Result<bool> change(Applied const& applied, Prepared const& prepared, Entry const& old, AppliedChain& result);
   /// As apply(); the caller has the name.
   Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);
   struct Swap {

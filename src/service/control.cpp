@@ -105,8 +105,8 @@ HttpResponse apply(ChainSet& chains, std::string const& name, std::string const&
         "the body must be JSON: {\"file\": \"/path/of/chain.yaml\"}, with \"options\" if there are some"));
   }
   for (auto const& [key, value] : request.items()) {
-    if (key != "file" && key != "options") {
-      return failed(absl::InvalidArgumentError(concat("unknown '", key, "'; allowed: file, options")));
+    if (key != "file" && key != "options" && key != "dry_run") {
+      return failed(absl::InvalidArgumentError(concat("unknown '", key, "'; allowed: file, options, dry_run")));
     }
   }
   const auto file = request["file"].get<std::string>();
@@ -117,12 +117,28 @@ HttpResponse apply(ChainSet& chains, std::string const& name, std::string const&
   if (!options.ok()) {
     return failed(options.status());
   }
-  const Result<ChainSet::AppliedChain> applied = chains.apply(name, file, *options, caller);
+  if (request.contains("dry_run") && !request["dry_run"].is_boolean()) {
+    return failed(absl::InvalidArgumentError("'dry_run' must be true or false"));
+  }
+  const bool is_dry_run = request.value("dry_run", false);
+  const Result<ChainSet::AppliedChain> applied =
+      is_dry_run ? chains.preview(name, file, *options, caller) : chains.apply(name, file, *options, caller);
   if (!applied.ok()) {
     return failed(applied.status());
   }
-  const Result<ChainView> view = chains.get(applied->name, caller);
-  return view.ok() ? ok(json_of(*view), applied->is_new ? kCreated : kOk) : failed(view.status());
+  Json answer = {{"name", applied->name}};
+  if (!is_dry_run) {
+    const Result<ChainView> view = chains.get(applied->name, caller);
+    if (!view.ok()) {
+      return failed(view.status());
+    }
+    answer = json_of(*view);
+  }
+  answer["dry_run"] = is_dry_run;
+  answer["applied"] = applied->is_new ? "started" : applied->is_changed ? "changed" : "replaced";
+  answer["changes"] = applied->changes;
+  answer["why_replaced"] = applied->why_anew.empty() ? Json() : Json(applied->why_anew);
+  return ok(std::move(answer), applied->is_new && !is_dry_run ? kCreated : kOk);
 }
 
 HttpResponse get(ChainSet const& chains, std::string const& name, Caller const& caller) {

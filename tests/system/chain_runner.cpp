@@ -190,7 +190,7 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
     };
   }
   if (run.processes) {
-    options.processes.program = CATENA_NF_PROGRAM;
+    options.processes.program = nf_program();
     options.processes.connect_device = [](std::string const& nf, std::string const& preference, std::string* why) {
       return device::testing::connect_remote(preference, concat("test/", nf), why);
     };
@@ -219,6 +219,8 @@ Result<ChainOutput> run_chain(ChainRun const& run) {
   fs::remove(flows_file(capture), error);
   return output;
 }
+
+std::string nf_program() { return CATENA_NF_PROGRAM; }
 
 chain::CostProfile costs_for(TransferMethod method) {
   chain::CostProfile profile = chain::CostProfile::built_in();

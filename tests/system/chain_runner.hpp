@@ -51,6 +51,9 @@ struct ChainRun {
   bool records = true;        ///< none: NFs get small units together, for nobody asks of which unit a line is
 };
 
+/// The program that NFs in processes of their own are in.
+std::string nf_program();
+
 /// Costs with which a planner takes `method` wherever it can.
 chain::CostProfile costs_for(TransferMethod method);
 

@@ -158,6 +158,15 @@ class Nf {
   /// Turns results into verdicts and records.
   virtual void complete(Completion const& completion);
 
+  /// Makes all ready so that adopt() can go on for `before`, another NF of the same type in a running chain. Called
+  /// beside packets, and before this NF had any; of `before` it reads what never changes. FailedPrecondition says what
+  /// stands against it, for people. Not called where packets leave nothing in an NF (Sharding::kPacket).
+  virtual Status prepare_to_adopt(Nf const& before);
+  /// Takes over what packets have left in `before`, which gets none any more: flows, mappings, sequence numbers, replay
+  /// windows; what this configuration has no place for ends. Called between two packets by the thread of the other
+  /// steps, after prepare_to_adopt() and kernel_side(). Must return soon: packets wait.
+  virtual void adopt(Nf& /*before*/) {}
+
   /// Device side; called once for each device. InvalidArgument if this configuration cannot run there.
   virtual Result<KernelSide> kernel_side() const;
   /// Rows whose results do not hold everything; asked after a launch, before complete().

@@ -10,7 +10,7 @@
 namespace catena::nf {
 
 /// Raised whenever a type that NFs and the program share changes.
-inline constexpr std::uint32_t kPluginInterface = 9;
+inline constexpr std::uint32_t kPluginInterface = 10;
 
 /// What a shared object exports as `catena_nf_plugin`, in static storage. Its layout never changes.
 struct Plugin {

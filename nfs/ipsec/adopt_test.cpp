@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// An NF that takes the place of another one in a running chain.
+#include "ipsec_testing.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/testing/packet_store.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace catena::ipsec::testing {
+namespace {
+
+using nf::testing::ScratchFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr nf::RunContext kLiveNewKeys{.live_tx = true, .new_keys = true};
+constexpr nf::RunContext kCapture{.live_tx = false, .new_keys = false};
+
+/// An NF of a chain, with the SA file as it is when it is made.
+class Version {
+ public:
+  Version(ScratchFolder const& folder, std::string_view direction, std::string_view sa_file) {
+    folder.write("sa.yaml", sa_file);
+    auto nf =
+        nf::testing::make_nf(catena_nf_ipsec(), concat("direction: ", direction, "\nsa: sa.yaml\n"), folder.path());
+    EXPECT_TRUE(nf.ok()) << nf.status();
+    instance_ = std::make_unique<nf::testing::CpuNf>(catena_nf_ipsec(), std::move(*nf));
+  }
+  void start(nf::RunContext const& context) {
+    const Status status = dynamic_cast<nf::Persistent&>(nf()).start(context);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  Status prepare(Version& before) { return nf().prepare_to_adopt(before.nf()); }
+  void take_over(Version& before) {
+    const Status ready = prepare(before);
+    ASSERT_TRUE(ready.ok()) << ready;
+    nf().adopt(before.nf());
+  }
+  /// What becomes of the frames; those that were dropped are left out.
+  std::vector<Frame> run(std::vector<Frame> const& frames) {
+    nf::testing::PacketStore store(frames);
+    instance_->process(store.all());
+    std::vector<Frame> out;
+    const packet::Batch all = store.all();
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      if (all[i].verdict() != packet::Verdict::kDrop) {
+        out.emplace_back(all[i].frame(), all[i].frame() + all[i].length());
+      }
+    }
+    return out;
+  }
+  std::uint64_t dropped(std::string_view reason) const { return instance_->dropped(reason); }
+  /// The end of the run, with its rights to states.
+  void end() {
+    const Status status = nf().finish();
+    EXPECT_TRUE(status.ok()) << status;
+    instance_.reset();
+  }
+  nf::Nf& nf() { return instance_->nf(); }
+
+ private:
+  std::unique_ptr<nf::testing::CpuNf> instance_;
+};
+
+std::vector<Frame> to(std::uint32_t destination, std::uint32_t count) {
+  std::vector<Frame> frames;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    frames.push_back(nf::testing::make_frame(packet::kProtocolUdp, 0x0A010001, destination, 1000, 2000,
+                                             std::string(40, static_cast<char>('a' + i))));
+  }
+  return frames;
+}
+
+/// SPI and sequence number of each.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers_of(std::vector<Frame> const& esp) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> numbers;
+  for (Frame const& frame : esp) {
+    const std::size_t at = frame[23] == packet::kProtocolUdp ? 42 : 34;
+    numbers.emplace_back(packet::load_be32(frame.data() + at), packet::load_be32(frame.data() + at + 4));
+  }
+  return numbers;
+}
+
+constexpr std::uint32_t kFirst = 0x0A020001;   // 10.2.0.1, of the first tunnel
+constexpr std::uint32_t kSecond = 0x0A030001;  // 10.3.0.1
+
+std::string both() { return two_tunnels("{destination: 10.2.0.0/16}", "{destination: 10.3.0.0/16}"); }
+std::string first_alone() { return one_tunnel("    selector: {destination: 10.2.0.0/16}\n"); }
+
+TEST(Adopt, numbers_go_on_and_those_of_an_association_that_comes_begin) {
+  for (nf::RunContext const& context : {kCapture, kLiveNewKeys}) {
+    const ScratchFolder folder;
+    Version before(folder, "encrypt", first_alone());
+    before.start(context);
+    EXPECT_THAT(numbers_of(before.run(to(kFirst, 2))), ElementsAre(std::pair(4096U, 1U), std::pair(4096U, 2U)));
+    Version after(folder, "encrypt", both());
+    after.take_over(before);
+    EXPECT_THAT(numbers_of(after.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 3U))) << context.live_tx;
+    EXPECT_THAT(numbers_of(after.run(to(kSecond, 2))), ElementsAre(std::pair(4097U, 1U), std::pair(4097U, 2U)));
+  }
+}
+
+TEST(Adopt, an_association_that_goes_and_comes_back_uses_no_number_twice) {
+  const ScratchFolder folder;
+  Version first(folder, "encrypt", both());
+  first.start(kLiveNewKeys);
+  first.run(to(kFirst, 3));
+  first.run(to(kSecond, 5));
+  Version second(folder, "encrypt", first_alone());
+  second.take_over(first);
+  EXPECT_THAT(second.run(to(kSecond, 1)), IsEmpty());
+  EXPECT_EQ(second.dropped("no_sa"), 1U);
+  Version third(folder, "encrypt", both());
+  third.take_over(second);
+  EXPECT_THAT(numbers_of(third.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 6U)));
+  EXPECT_THAT(numbers_of(third.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 4U)));
+  third.end();
+  // what the run left is right for all of them, whoever had them last
+  Version next(folder, "encrypt", both());
+  next.start({.live_tx = true, .new_keys = false});
+  EXPECT_THAT(numbers_of(next.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
+  EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 7U)));
+}
+
+TEST(Adopt, an_association_that_went_has_its_last_number_on_the_disk) {
+  const ScratchFolder folder;
+  Version first(folder, "encrypt", both());
+  first.start(kLiveNewKeys);
+  first.run(to(kSecond, 5));
+  Version second(folder, "encrypt", first_alone());
+  second.take_over(first);
+  second.end();
+  Version next(folder, "encrypt", both());
+  next.start({.live_tx = true, .new_keys = false});
+  EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 6U)));
+}
+
+TEST(Adopt, a_packet_that_was_seen_before_stays_seen) {
+  for (nf::RunContext const& context : {kCapture, kLiveNewKeys}) {
+    const ScratchFolder sender;
+    Version encrypt(sender, "encrypt", both());
+    const std::vector<Frame> esp = encrypt.run(to(kFirst, 10));
+    const ScratchFolder folder;
+    Version before(folder, "decrypt", first_alone());
+    before.start(context);
+    EXPECT_THAT(before.run({esp[0], esp[2], esp[7]}), SizeIs(3));
+    Version after(folder, "decrypt", both());
+    after.take_over(before);
+    EXPECT_THAT(after.run({esp[2], esp[7], esp[0]}), IsEmpty()) << context.live_tx;
+    EXPECT_EQ(after.dropped("replay"), 3U);
+    EXPECT_THAT(after.run({esp[1], esp[8]}), SizeIs(2)) << "not seen yet";
+  }
+}
+
+TEST(Adopt, keys_that_are_not_said_to_be_new_are_refused_and_nothing_changes) {
+  const ScratchFolder folder;
+  Version first(folder, "encrypt", first_alone());
+  first.start(kLiveNewKeys);
+  first.end();
+  Version before(folder, "encrypt", first_alone());
+  before.start({.live_tx = true, .new_keys = false});
+  before.run(to(kFirst, 1));
+  Version after(folder, "encrypt", both());
+  const Status status = after.prepare(before);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no state of the association with SPI 4097"));
+  EXPECT_THAT(numbers_of(before.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 2U)));
+}
+
+TEST(Adopt, another_direction_is_refused) {
+  const ScratchFolder folder;
+  Version before(folder, "encrypt", first_alone());
+  Version after(folder, "decrypt", first_alone());
+  EXPECT_EQ(after.prepare(before).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace catena::ipsec::testing

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// A NAT that takes the place of another one in a running chain.
+#include "nat_testing.hpp"
+
+#include <catena/core/text.hpp>
+#include <catena/nf/testing/packet_store.hpp>
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace catena::nat {
+namespace {
+
+using namespace testing;
+
+using ::testing::HasSubstr;
+
+constexpr std::uint32_t kOtherHost = 0x0A000009;
+
+/// A NAT that gets its packets one after another.
+class LiveNat {
+ public:
+  explicit LiveNat(std::string_view yaml) : nat_(catena_nf_nat(), *make(yaml)) {}
+
+  /// As it leaves; empty: it was dropped.
+  Frame send(Frame const& frame) {
+    nf::testing::PacketStore store(std::span(&frame, 1), std::span(&now_ns, 1));
+    nat_.process(store.all());
+    const packet::Packet packet = store.all()[0];
+    return packet.verdict() == packet::Verdict::kDrop ? Frame()
+                                                      : Frame(packet.frame(), packet.frame() + packet.length());
+  }
+  void take_over(LiveNat& before) {
+    const Status ready = nat_.nf().prepare_to_adopt(before.nat_.nf());
+    ASSERT_TRUE(ready.ok()) << ready;
+    nat_.nf().adopt(before.nat_.nf());
+    now_ns = before.now_ns;
+  }
+  nf::Nf& nf() { return nat_.nf(); }
+  std::uint64_t statistic(std::string_view name) {
+    for (nf::Statistic const& each : nat_.nf().statistics()) {
+      if (each.name == name) {
+        return each.value;
+      }
+    }
+    ADD_FAILURE() << name;
+    return 0;
+  }
+
+  std::uint64_t now_ns = 1000 * kSecond;
+
+ private:
+  nf::testing::CpuNf nat_;
+};
+
+TEST(Adopt, mappings_stay_with_their_ports) {
+  LiveNat before(kOneAddress);
+  before.send(udp(kHost, 1234, kServer, 53));
+  EXPECT_EQ(source_port_of(before.send(udp(kOtherHost, 1234, kServer, 53))), 1236);
+  LiveNat after(concat(kOneAddress, "inbound_to_inside: pass\n"));
+  after.take_over(before);
+  EXPECT_EQ(source_port_of(after.send(udp(kOtherHost, 1234, kServer, 53))), 1236);
+  EXPECT_EQ(after.send(udp(kServer, 53, kExternal, 1236)), udp(kServer, 53, kOtherHost, 1234));
+  EXPECT_EQ(after.statistic("mappings_created"), 2U);
+  EXPECT_NE(after.send(udp(kServer, 1, kHost, 2)), Frame()) << "by its own configuration";
+  EXPECT_EQ(source_port_of(after.send(udp(kHost, 1236, kServer, 53))), 1238) << "a port that is taken";
+}
+
+TEST(Adopt, time_goes_on) {
+  LiveNat before(kOneAddress);
+  before.send(udp(kHost, 1234, kServer, 53));
+  before.now_ns += 200 * kSecond;
+  LiveNat after(concat(kOneAddress, "inbound_to_inside: pass\n"));
+  after.take_over(before);
+  after.now_ns += 102 * kSecond;  // more than 300 in all
+  EXPECT_EQ(after.send(udp(kServer, 53, kExternal, 1234)), Frame());
+}
+
+TEST(Adopt, a_host_that_is_no_longer_inside_gets_no_new_mapping) {
+  LiveNat before(kOneAddress);
+  before.send(udp(kHost, 1234, kServer, 53));
+  LiveNat after("inside: [10.64.0.0/10]\nexternal: [203.0.113.1]\n");
+  after.take_over(before);
+  EXPECT_EQ(after.send(udp(kHost, 1234, kServer, 53)), udp(kHost, 1234, kServer, 53)) << "between others";
+  EXPECT_EQ(source_of(after.send(udp(0x0A400001, 1234, kServer, 53))), kExternal);
+}
+
+TEST(Adopt, other_addresses_ports_and_limits_are_refused) {
+  LiveNat before(kOneAddress);
+  for (const std::string& other :
+       {std::string("inside: [10.0.0.0/8]\nexternal: [203.0.113.2]\n"), concat(kOneAddress, "ports: 2000-3000\n"),
+        concat(kOneAddress, "max_mappings: 1000\n"), concat(kOneAddress, "timeouts: {udp: 301}\n")}) {
+    LiveNat after(other);
+    const Status status = after.nf().prepare_to_adopt(before.nf());
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << other;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("are others"));
+  }
+}
+
+}  // namespace
+}  // namespace catena::nat
