@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// catena-bench: measures whole chains, how NFs share a GPU, the checks of kernels and the C library on this machine,
-// and writes a page for each.
+// catena-bench: measures whole chains, how NFs share a GPU, what overload costs, the checks of kernels and the C
+// library on this machine, and writes a page for each.
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "bench/gnet/gnet.hpp"
 #include "bench/isoptr/isoptr.hpp"
 #include "bench/nca/nca.hpp"
+#include "bench/simmer/simmer.hpp"
 #include "nf/registry.hpp"
 
 namespace catena::bench {
@@ -84,6 +85,27 @@ int run(GnetOptions options, std::string const& device) {
     return fail(results.status());
   }
   return finish(*results, options.output);
+}
+
+/// Fails where a measurement failed.
+int run(SimmerOptions options, std::string const& device) {
+  const Result<device::DevicePreference> preference = device::parse_preference(device);
+  if (!preference.ok()) {
+    return fail(preference.status());
+  }
+  options.device = *preference;
+  const Result<SimmerResults> results = run_simmer(options, nf::builtin_nfs(), say);
+  if (!results.ok()) {
+    return fail(results.status());
+  }
+  std::cout << options.output << "/README.md: " << results->cells.size() << " measurements of chains, "
+            << results->failed_cells() << " failed" << std::endl;
+  const int status = results->failed_cells() == 0 ? kOk : kFailed;
+  if (results->abandoned) {
+    // a kernel that never ended would keep the driver's own clean-up waiting for ever
+    std::_Exit(status);
+  }
+  return status;
 }
 
 /// Fails where a measurement failed, or where the library found other matches than Hyperscan.
@@ -185,6 +207,23 @@ int bench(int argc, char** argv) {
   sharing->add_flag("--quick", gnet.quick, "One short repeat of one size");
   add_common_options(*sharing, gnet);
   sharing->callback([&] { status = run(gnet, device); });
+
+  SimmerOptions simmer;
+  simmer.output = "bench-simmer";
+  simmer.command = typed;
+  CLI::App* overload = app.add_subcommand(
+      "simmer", "Back-pressure beside rings that drop, in chains that share a GPU, as the Simmer paper measures it");
+  overload->add_option("--device", device, "auto, cuda or opencl")
+      ->check(CLI::IsMember({"auto", "cuda", "opencl"}))
+      ->capture_default_str();
+  overload->add_option("--sizes", simmer.wire_bytes, "Frames in bytes with FCS; default: 128,256,512,1024,1472")
+      ->delimiter(',');
+  overload->add_option("--qt", simmer.qts, "Batches that may wait for an NF; default: 1.5,2,2.4,2.8,3.2,3.6,4")
+      ->delimiter(',');
+  overload->add_option("--tuning", simmer.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
+  overload->add_flag("--quick", simmer.quick, "One short repeat of less");
+  add_common_options(*overload, simmer);
+  overload->callback([&] { status = run(simmer, device); });
 
   NcaOptions nca;
   nca.output = "bench-nca";

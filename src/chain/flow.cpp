@@ -62,6 +62,7 @@ Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint3
     of_nf.slow_down = static_cast<std::uint32_t>(std::ceil(qt_of(chain, nf) * of_nf.batch));
     of_nf.fasten_up = of_nf.slow_down - std::min(of_nf.slow_down, of_nf.batch);
     const std::uint32_t in_work = nf.on == plan::Processor::kGpu ? chain.tuning.launches_in_flight : 1;
+    of_nf.in_process = (in_work + 1) * of_nf.batch;
     wanted += of_nf.slow_down + std::uint64_t{in_work} * of_nf.batch;
   }
   if (wanted > slots) {

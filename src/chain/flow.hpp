@@ -37,6 +37,9 @@ struct FlowLimits {
   std::uint32_t fasten_up = 0;  ///< with so many or fewer it no longer is
   /// As many may wait where those in front of the NF have other ways to send; at least slow_down.
   std::uint32_t share = 0;
+  /// As many may be in the NF's process, where it has one: those that it works on, and a batch that comes next. With
+  /// more of them, pausing the NF would not stop it.
+  std::uint32_t in_process = 0;
 };
 
 /// Of each NF; none in kPool. `unit_packets`: of the run, where the chain leaves it open. InvalidArgument, at `flow` or

@@ -348,6 +348,7 @@ void DeviceBatch::complete() {
       }
     }
   }
+  ++instance_->counters_.launches;
   instance_->counters_.transfers += launch_->take_transfers();
   if (kernel::FaultReport const& report = launch_->faults(); report.count > 0) {
     instance_->counters_.kernel_faults += report.count;

@@ -35,6 +35,7 @@ struct Counters {
   Counter link_local;      ///< of those, control frames that it does not inspect
   Counter kernel_faults;   ///< accesses out of bounds
   Counter device_packets;  ///< processed on the device
+  Counter launches;        ///< on the device, which ended well
   copy::TransferCounts transfers;
 };
 

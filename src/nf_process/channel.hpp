@@ -64,6 +64,7 @@ struct SharedCounts {
   std::atomic<std::uint64_t> link_local;
   std::atomic<std::uint64_t> kernel_faults;
   std::atomic<std::uint64_t> device_packets;
+  std::atomic<std::uint64_t> launches;
   std::atomic<std::uint64_t> transfer_packets;
   std::atomic<std::uint64_t> bytes_to_device;
   std::atomic<std::uint64_t> bytes_to_host;

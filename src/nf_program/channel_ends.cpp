@@ -117,6 +117,7 @@ void ChannelSink::tell_counts(nf::Counters const& from, nf_process::SharedCounts
   tell(to.link_local, from.link_local);
   tell(to.kernel_faults, from.kernel_faults);
   tell(to.device_packets, from.device_packets);
+  tell(to.launches, from.launches);
   tell(to.transfer_packets, from.transfers.packets);
   tell(to.bytes_to_device, from.transfers.bytes_to_device);
   tell(to.bytes_to_host, from.transfers.bytes_to_host);

@@ -48,6 +48,7 @@ void collect(nf::Instance& nf, Snapshot& counts) {
   counts.add(counts::kLinkLocal, {name}, of.link_local);
   counts.add(counts::kKernelFaults, {name}, of.kernel_faults);
   counts.add(counts::kDevicePackets, {name}, of.device_packets);
+  counts.add(counts::kLaunches, {name}, of.launches);
   counts.add(counts::kTransferPackets, {name}, of.transfers.packets);
   counts.add(counts::kTransferBytes, {name, {"direction", "h2d"}}, of.transfers.bytes_to_device);
   counts.add(counts::kTransferBytes, {name, {"direction", "d2h"}}, of.transfers.bytes_to_host);

@@ -31,6 +31,7 @@ inline constexpr std::string_view kUnsupported = "catena_nf_unsupported_packets_
 inline constexpr std::string_view kLinkLocal = "catena_nf_link_local_packets_total";
 inline constexpr std::string_view kKernelFaults = "catena_nf_kernel_faults_total";
 inline constexpr std::string_view kDevicePackets = "catena_nf_device_packets_total";
+inline constexpr std::string_view kLaunches = "catena_nf_launches_total";
 inline constexpr std::string_view kTransferPackets = "catena_transfer_packets_total";
 inline constexpr std::string_view kTransferBytes = "catena_transfer_bytes_total";  ///< by direction: h2d, d2h
 inline constexpr std::string_view kProcessRestarts = "catena_nf_process_restarts_total";

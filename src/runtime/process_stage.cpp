@@ -216,6 +216,7 @@ bool ProcessStage::receive() {
     of_host_->take();
     packets += std::max(sent_.front().unit->count, 1U);
     count(sent_.front().unit->count);
+    there_ -= sent_.front().unit->count;
     out_->push(sent_.front().unit);
     free_blocks_.push_back(sent_.front().first_slot);
     sent_.pop_front();
@@ -352,7 +353,7 @@ void ProcessStage::take_next(std::uint32_t version) {
 bool ProcessStage::send() {
   bool worked = false;
   const std::uint32_t depth = link_->channel.shape().depth;
-  for (std::uint32_t packets = 0; packets < kPacketsAtOnce && sent_.size() < depth;) {
+  for (std::uint32_t packets = 0; packets < kPacketsAtOnce && sent_.size() < depth && there_ < most_there_;) {
     memory::Unit* unit = take_unit();
     if (unit == nullptr) {
       break;
@@ -371,6 +372,7 @@ bool ProcessStage::send() {
       }
     }
     sent_.push_back({unit, write(*unit), Clock::now()});
+    there_ += unit->count;
     packets += std::max(unit->count, 1U);
     worked = true;
   }
@@ -429,12 +431,13 @@ void ProcessStage::take_counts(std::size_t nf) {
   nf_process::SharedCounts const& of = link_->channel.counts(nf);
   nf::Counters& counters = nfs_[nf].instance->counters();
   std::vector<std::uint64_t>& seen = nfs_[nf].seen;
-  const std::array<std::pair<std::atomic<std::uint64_t> const*, Counter*>, 8> all{{
+  const std::array<std::pair<std::atomic<std::uint64_t> const*, Counter*>, 9> all{{
       {&of.processed, &counters.processed},
       {&of.unsupported, &counters.unsupported},
       {&of.link_local, &counters.link_local},
       {&of.kernel_faults, &counters.kernel_faults},
       {&of.device_packets, &counters.device_packets},
+      {&of.launches, &counters.launches},
       {&of.transfer_packets, &counters.transfers.packets},
       {&of.bytes_to_device, &counters.transfers.bytes_to_device},
       {&of.bytes_to_host, &counters.transfers.bytes_to_host},
@@ -455,6 +458,7 @@ void ProcessStage::lose() {
     drop(*sent.unit);
   }
   sent_.clear();
+  there_ = 0;
   of_host_.reset();
   lines_of_host_.reset();
   said_.clear();

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -55,6 +56,8 @@ class ProcessStage final : public HostStage {
     nf_process::NfProcess* process = nullptr;
   };
   Succession<Next>& successors() { return successors_; }
+  /// From here on no unit goes there while `packets` or more have not come back. Before the first poll.
+  void bound(std::uint64_t packets) { most_there_ = packets; }
   /// Of NF number `nf` of the process.
   ProcessPart& part_of(std::size_t nf) { return *nfs_[nf].part; }
 
@@ -115,6 +118,8 @@ class ProcessStage final : public HostStage {
   Succession<Next> successors_;
   memory::Unit* held_ = nullptr;  ///< the first of another version, while those before are in the process
   std::deque<Sent> sent_;         ///< the oldest first
+  std::uint64_t most_there_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t there_ = 0;  ///< packets of what was sent
   std::optional<nf_process::LineReader> lines_of_host_;
   std::deque<Said> said_;  ///< about units that have not come back, the last one is not complete
   std::size_t said_bytes_ = 0;

@@ -95,6 +95,7 @@ NfReport report_of(std::string_view name, metrics::Snapshot const& counts) {
   row.unsupported = counts.sum(counts::kUnsupported, nf);
   row.link_local = counts.sum(counts::kLinkLocal, nf);
   row.kernel_faults = counts.sum(counts::kKernelFaults, nf);
+  row.launches = counts.sum(counts::kLaunches, nf);
   row.queue_drops = counts.sum(counts::kQueueDrops, nf);
   row.slow_downs = counts.sum(counts::kSlowDowns, nf);
   row.fasten_ups = counts.sum(counts::kFastenUps, nf);
@@ -317,6 +318,7 @@ std::string to_json(Report const& report) {
                              {"fasten_ups", nf.fasten_ups},
                              {"pauses", nf.pauses},
                              {"most_waiting_packets", nf.most_waiting}}},
+                           {"launches", nf.launches},
                            {"kernel_faults", nf.kernel_faults},
                            {"process_restarts", nf.process_restarts},
                            {"process_refusals", nf.process_refusals},

@@ -31,6 +31,7 @@ struct NfReport {
   std::uint64_t unsupported = 0;
   std::uint64_t link_local = 0;
   std::uint64_t kernel_faults = 0;
+  std::uint64_t launches = 0;          ///< on a device
   std::uint64_t queue_drops = 0;       ///< packets that did not fit into its ring; not in `in`
   std::uint64_t slow_downs = 0;        ///< signals to who is in front of it that too many packets wait for it
   std::uint64_t fasten_ups = 0;        ///< that they no longer do

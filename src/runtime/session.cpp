@@ -201,7 +201,11 @@ Status Session::make_pools(chain::RunOptions const& options) {
                                                          queues / pools, parts * shards / pools));
     }
   }
-  CATENA_ASSIGN_OR_RETURN(limits_, chain::flow_limits(config_, config_.tuning.unit_packets));
+  chain::ChainConfig placed = config_;
+  for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
+    placed.nfs[nf].on = first_of(nf).config.on;  // in a process of its own an NF has launches, too
+  }
+  CATENA_ASSIGN_OR_RETURN(limits_, chain::flow_limits(placed, placed.tuning.unit_packets));
   const bool drops_at_tail = config_.flow.mode == chain::FlowMode::kVanilla;
   if (drops_at_tail && shards > 1 && !has_own_ends_) {
     return absl::InvalidArgumentError(concat(config_.flow.position,

@@ -135,6 +135,13 @@ void Session::add_process_stage(Section& section, std::size_t number, std::size_
                                               shard.queues[section.wiring.in_front_of(first)],
                                               shard.queues[section.wiring.behind_nf(first + nfs - 1)],
                                               std::chrono::milliseconds(config_.tuning.device_limit_ms), lines);
+  if (!limits_.empty()) {
+    std::uint64_t there = 0;
+    for (std::size_t i = 0; i < nfs; ++i) {
+      there += limits_[position + i].in_process;
+    }
+    stage->bound(there);
+  }
   for (std::size_t i = 0; sharing_ != nullptr && i < nfs; ++i) {
     if (is_elsewhere(shard.nfs[first + i])) {
       sharing_->add(number_in_sharing(position + i), stage->part_of(i));

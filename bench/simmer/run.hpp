@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "bench/chains/busy.hpp"
+#include "bench/chains/chains.hpp"
+#include "bench/chains/reference.hpp"
+#include "chain/flow.hpp"
+#include "chain/run_options.hpp"
+#include "device/device.hpp"
+#include "device/remote/server_pool.hpp"
+
+#include <catena/core/status.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena::bench {
+
+/// How the NFs of a chain share a GPU.
+enum class GpuSharedAs : std::uint8_t {
+  kProcess,      ///< each in a process, with a device server of its own: the GPU gives their contexts turns
+  kPartitioned,  ///< in one process, each with compute units of its own
+  kOneContext,   ///< in one process, each on all of it
+};
+std::string_view to_string(GpuSharedAs shared_as);
+
+
+/// The chains of the paper: NFs one after another; with two flows, half of the packets start at the second NF.
+struct SimmerChain {
+  const char* name;
+  std::vector<PaperNf> nfs;
+  bool has_two_flows = false;
+  std::string title() const;
+};
+std::vector<SimmerChain> const& simmer_chains();
+/// Chains of one NF.
+std::vector<SimmerChain> const& single_nfs();
+/// Of both lists. Precondition: there is one.
+SimmerChain const& simmer_chain(std::string_view name);
+
+/// How a chain runs.
+struct SimmerSpec {
+  SimmerChain const* chain = nullptr;
+  GpuSharedAs shared_as = GpuSharedAs::kProcess;
+  chain::FlowMode mode = chain::FlowMode::kPool;
+  double qt = 2.8;
+  std::uint32_t wire_bytes = 128;
+  std::uint64_t packets_per_s = 0;  ///< 0: as fast as the chain takes them
+  std::string tuning;
+  double seconds = 1;  ///< from the first packet out on; a quarter of it is warm-up
+  bool trace = false;
+};
+/// `sa_files`: one for each NF.
+std::string simmer_text(SimmerSpec const& spec, std::string const& device, std::vector<std::string> const& sa_files);
+
+/// What happened in the time that counts.
+struct NfWindow {
+  std::string name;
+  double packets_per_s = 0;
+  double drops_per_s = 0;
+  double launches_per_s = 0;
+};
+struct SimmerRun {
+  double packets_per_s = 0;
+  double received_per_s = 0;
+  std::vector<NfWindow> nfs;
+  std::vector<BusyShare> busy;          ///< stages of the host
+  std::optional<double> kernel_us;      ///< a packet, of the first NF; where it was traced
+  std::vector<double> memory_mb;        ///< resident, at looks through the time that counts
+  std::vector<double> slots_in_use;     ///< the same
+  std::uint64_t dropped_inside = 0;     ///< in all of the run
+};
+
+/// Runs chains on one device. Device servers stay from one run to the next.
+class SimmerRunner {
+ public:
+  /// `workplace` outlives this. Errors: as device::open(); Unavailable where there is no device; NotFound where the
+  /// program of device servers is not there.
+  static Result<std::unique_ptr<SimmerRunner>> create(device::DevicePreference const& preference,
+                                                      Workplace const& workplace);
+  /// Errors: as the chain's; Unimplemented where the device has no parts; DataLoss if packets are not accounted for, or
+  /// an NF's kernel, device or process failed.
+  Result<SimmerRun> run(SimmerSpec const& spec);
+  device::DeviceInfo const& device() const { return real_->info(); }
+  bool abandoned() const { return abandoned_; }
+
+ private:
+  SimmerRunner(device::DevicePreference preference, Workplace const& workplace)
+      : preference_(std::move(preference)), workplace_(&workplace) {}
+  Status share(SimmerSpec const& spec, chain::ChainConfig const& config, chain::RunOptions& options);
+
+  device::DevicePreference preference_;
+  Workplace const* workplace_;
+  std::unique_ptr<device::Device> real_;
+  std::unique_ptr<device::remote::ServerPool> servers_;
+  /// Held so that servers stay; gone before the pool.
+  std::map<std::string, std::shared_ptr<device::remote::ServerPool::Group>> groups_;
+  bool abandoned_ = false;
+};
+
+}  // namespace catena::bench
