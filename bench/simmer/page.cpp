@@ -90,8 +90,8 @@ std::string drops_text(FlowRuns const& runs) {
 std::string launches_text(FlowRuns const& runs) {
   std::string text;
   for (NfRuns const& nf : runs.nfs) {
-    text += fmt::format("{}{} {:.0f} x {:.0f}", text.empty() ? "" : ", ", nf.name,
-                        spread_of(nf.launches_per_s).median, launch_packets(nf).median);
+    text += fmt::format("{}{} {:.0f} x {:.0f}", text.empty() ? "" : ", ", nf.name, spread_of(nf.launches_per_s).median,
+                        launch_packets(nf).median);
   }
   return text;
 }
@@ -131,7 +131,8 @@ std::vector<SimmerCell const*> Page::measured(std::string_view part) const {
 void Page::head() {
   add("# Back-pressure beside rings that drop, in chains that share a GPU\n\n"
       "Written by `catena-bench simmer`; `docs/performance.md` says how it measures. Beside ours are the figures of\n"
-      "\"Simmer: Rate Proportional Scheduling to Reduce Packet Drops in vGPU Based NF Chains\" (ICPP 2022), on its own\n"
+      "\"Simmer: Rate Proportional Scheduling to Reduce Packet Drops in vGPU Based NF Chains\" (ICPP 2022), on its "
+      "own\n"
       "machine: NFs in virtual machines that share an A100 by vGPU.\n\n"
       "| way | packets for which a ring has no room |\n| --- | --- |\n"
       "| vanilla | are dropped there, whatever was done to them before |\n"
@@ -141,7 +142,8 @@ void Page::head() {
       "vGPU |\n"
       "| partitioned | one process, green contexts of 16 : 48 : 32 compute units: in place of MIG 1 : 3 : 2 |\n"
       "| one context | one process, nothing is divided |\n\n"
-      "Loads are above what chains can do. \"First NF\": packets are offered at the rate that the first NF takes alone; "
+      "Loads are above what chains can do. \"First NF\": packets are offered at the rate that the first NF takes "
+      "alone; "
       "\"twice\": at\ntwice what the chain does with back-pressure at the first load. The ring in front of an NF holds "
       "qt launches. Sizes are\nthose of frames with FCS; three ESP tunnels make of the largest one a frame that slots "
       "still hold.\n\n"
@@ -176,7 +178,8 @@ void Page::failures() {
 
 /// The best cell of each kind, and drops over the thresholds that the paper found good.
 void Page::bars() {
-  add("## Against the paper's figures\n\n| what | paper | here, at best | where | met |\n| --- | ---: | ---: | --- | --- "
+  add("## Against the paper's figures\n\n| what | paper | here, at best | where | met |\n| --- | ---: | ---: | --- | "
+      "--- "
       "|\n");
   for (PaperGain const& paper : kPaperGains) {
     SimmerCell const* best = nullptr;
@@ -228,8 +231,10 @@ void Page::alone() {
 
 /// What left, beside each other.
 void Page::rows(std::string_view part) {
-  add("| chain | shared as | B | qt | load | offered Mpps | vanilla Mpps | back-pressure Mpps | above vanilla | vanilla "
-      "drops inside, kpps | launches a second x packets: vanilla | back-pressure | busy: vanilla | back-pressure |\n| --- | --- | "
+  add("| chain | shared as | B | qt | load | offered Mpps | vanilla Mpps | back-pressure Mpps | above vanilla | "
+      "vanilla "
+      "drops inside, kpps | launches a second x packets: vanilla | back-pressure | busy: vanilla | back-pressure |\n| "
+      "--- | --- | "
       "---: | ---: | --- | ---: | ---: | ---: | ---: | --- | --- | --- | --- | --- |\n");
   for (SimmerCell const* cell : measured(part)) {
     FlowRuns const& vanilla = find(*cell, FlowMode::kVanilla);
@@ -254,8 +259,7 @@ void Page::table_2() {
       add(" {} ({:.1f} %) |", text_of(spread_of(nf.drops_per_s), kKilo, 1), drop_percent(nf).median);
     }
     const auto paper = std::ranges::find(kPaperDrops, cell->wire_bytes, &PaperDrops::bytes);
-    add(" {} |\n",
-        paper == kPaperDrops.end() ? "-" : fmt::format("{} ({} %)", paper->kpps, paper->percent));
+    add(" {} |\n", paper == kPaperDrops.end() ? "-" : fmt::format("{} ({} %)", paper->kpps, paper->percent));
   }
   add("\n");
 }
@@ -293,7 +297,8 @@ void Page::nf_throughput() {
 
 void Page::launches() {
   add("### Launches of the slowest NF\n\nPercent of all launches that are those of `{}` (figure 8: more with "
-      "back-pressure at every size).\n\n| B | load | vanilla | back-pressure | more |\n| ---: | --- | ---: | ---: | --- "
+      "back-pressure at every size).\n\n| B | load | vanilla | back-pressure | more |\n| ---: | --- | ---: | ---: | "
+      "--- "
       "|\n",
       kBottleneck);
   for (SimmerCell const* cell : measured("sizes")) {
@@ -409,7 +414,8 @@ PageText Page::make() {
     rows("sharing");
   }
   if (!measured("own").empty()) {
-    add("## With Catena's own tuning\n\nThree launches of an NF at once, as a chain file without `tuning` has them.\n\n");
+    add("## With Catena's own tuning\n\nThree launches of an NF at once, as a chain file without `tuning` has "
+        "them.\n\n");
     rows("own");
   }
   long_runs();

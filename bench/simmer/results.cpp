@@ -117,9 +117,7 @@ std::string_view to_string(chain::FlowMode mode) {
 
 std::string_view to_string(Load load) { return load == Load::kFirstNf ? "first NF" : "twice"; }
 
-std::uint64_t SimmerResults::failed_cells() const {
-  return failed_of(alone) + failed_of(cells) + failed_of(long_runs);
-}
+std::uint64_t SimmerResults::failed_cells() const { return failed_of(alone) + failed_of(cells) + failed_of(long_runs); }
 
 bool is_measured(AloneCell const& cell) { return cell.error.empty() && !cell.packets_per_s.empty(); }
 

@@ -21,9 +21,9 @@ std::string_view to_string(chain::FlowMode mode);
 /// What an NF did, one value a repeat.
 struct NfRuns {
   std::string name;
-  std::vector<double> packets_per_s;  ///< that it worked on
-  std::vector<double> drops_per_s;    ///< that did not fit into its ring
-  std::vector<double> launches_per_s; ///< on the device
+  std::vector<double> packets_per_s;   ///< that it worked on
+  std::vector<double> drops_per_s;     ///< that did not fit into its ring
+  std::vector<double> launches_per_s;  ///< on the device
 };
 
 /// What was measured of one way; one value a repeat.

@@ -85,8 +85,8 @@ SimmerRun between(runtime::Report const& before, runtime::Report const& after, d
   for (std::size_t i = 0; i < after.nfs.size(); ++i) {
     runtime::NfReport const& from = before.nfs[i];
     runtime::NfReport const& to = after.nfs[i];
-    run.nfs.push_back({to.name, rate(from.in, to.in), rate(from.queue_drops, to.queue_drops),
-                       rate(from.launches, to.launches)});
+    run.nfs.push_back(
+        {to.name, rate(from.in, to.in), rate(from.queue_drops, to.queue_drops), rate(from.launches, to.launches)});
   }
   for (std::size_t i = 0; i < after.stages.size(); ++i) {
     run.busy.push_back(
@@ -165,8 +165,7 @@ std::vector<SimmerChain> const& single_nfs() {
 
 SimmerChain const& simmer_chain(std::string_view name) {
   for (auto const* const chains : {&simmer_chains(), &single_nfs()}) {
-    const auto found =
-        std::ranges::find_if(*chains, [name](SimmerChain const& chain) { return name == chain.name; });
+    const auto found = std::ranges::find_if(*chains, [name](SimmerChain const& chain) { return name == chain.name; });
     if (found != chains->end()) {
       return *found;
     }
@@ -175,10 +174,10 @@ SimmerChain const& simmer_chain(std::string_view name) {
 }
 
 std::string simmer_text(SimmerSpec const& spec, std::string const& device, std::vector<std::string> const& sa_files) {
-  std::string text =
-      fmt::format("apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: {}}}\nspec:\n"
-                  "  rx: {{replay: {{packet: {}, flows: {}, rate: {}}}}}\n  tx: null\n  device: {}\n  tuning: {{{}}}\n",
-                  kChainName, spec.wire_bytes - kFcsBytes, kFlows, spec.packets_per_s, device, spec.tuning);
+  std::string text = fmt::format(
+      "apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: {}}}\nspec:\n"
+      "  rx: {{replay: {{packet: {}, flows: {}, rate: {}}}}}\n  tx: null\n  device: {}\n  tuning: {{{}}}\n",
+      kChainName, spec.wire_bytes - kFcsBytes, kFlows, spec.packets_per_s, device, spec.tuning);
   if (spec.mode != chain::FlowMode::kPool) {
     text += fmt::format("  flow: {{mode: {}, qt: {}}}\n",
                         spec.mode == chain::FlowMode::kVanilla ? "vanilla" : "backpressure", spec.qt);
@@ -209,8 +208,7 @@ Result<std::unique_ptr<SimmerRunner>> SimmerRunner::create(device::DevicePrefere
     return absl::UnavailableError(concat("there is no device that kernels could run on: ", why_not));
   }
   CATENA_ASSIGN_OR_RETURN(const std::string program, find_own_program("catena-device-server", "src/device_server"));
-  runner->servers_ =
-      std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{program, {}});
+  runner->servers_ = std::make_unique<device::remote::ServerPool>(device::remote::ServerPool::Options{program, {}});
   return runner;
 }
 

@@ -29,7 +29,6 @@ enum class GpuSharedAs : std::uint8_t {
 };
 std::string_view to_string(GpuSharedAs shared_as);
 
-
 /// The chains of the paper: NFs one after another; with two flows, half of the packets start at the second NF.
 struct SimmerChain {
   const char* name;
@@ -69,11 +68,11 @@ struct SimmerRun {
   double packets_per_s = 0;
   double received_per_s = 0;
   std::vector<NfWindow> nfs;
-  std::vector<BusyShare> busy;          ///< stages of the host
-  std::optional<double> kernel_us;      ///< a packet, of the first NF; where it was traced
-  std::vector<double> memory_mb;        ///< resident, at looks through the time that counts
-  std::vector<double> slots_in_use;     ///< the same
-  std::uint64_t dropped_inside = 0;     ///< in all of the run
+  std::vector<BusyShare> busy;       ///< stages of the host
+  std::optional<double> kernel_us;   ///< a packet, of the first NF; where it was traced
+  std::vector<double> memory_mb;     ///< resident, at looks through the time that counts
+  std::vector<double> slots_in_use;  ///< the same
+  std::uint64_t dropped_inside = 0;  ///< in all of the run
 };
 
 /// Runs chains on one device. Device servers stay from one run to the next.

@@ -66,9 +66,7 @@ class SimmerBench {
   Result<SimmerRun> run_overloaded(LongRun& result);
   Status run_long();
   SimmerCell cell_of(const char* part, const char* chain) const;
-  Status write_output() const {
-    return bench::write_output(options_.output, to_json(results_), simmer_page(results_));
-  }
+  Status write_output() const { return bench::write_output(options_.output, to_json(results_), simmer_page(results_)); }
 
   SimmerOptions options_;
   Workplace workplace_;
@@ -142,8 +140,7 @@ Result<double> SimmerBench::offered(SimmerCell const& cell) {
     // of parts nobody has the whole device alone
     const GpuSharedAs shared_as =
         cell.shared_as == GpuSharedAs::kProcess ? GpuSharedAs::kProcess : GpuSharedAs::kOneContext;
-    AloneCell const& first =
-        alone(simmer_chain(cell.chain).nfs.front().type, shared_as, cell.wire_bytes, cell.tuning);
+    AloneCell const& first = alone(simmer_chain(cell.chain).nfs.front().type, shared_as, cell.wire_bytes, cell.tuning);
     if (!is_measured(first)) {
       return absl::UnavailableError(concat("what its first NF does alone is not known: ", first.error));
     }
@@ -252,8 +249,7 @@ Status SimmerBench::run_parts() {
     }
   }
   if (wants("sharing")) {
-    for (const GpuSharedAs shared_as :
-         {GpuSharedAs::kProcess, GpuSharedAs::kPartitioned, GpuSharedAs::kOneContext}) {
+    for (const GpuSharedAs shared_as : {GpuSharedAs::kProcess, GpuSharedAs::kPartitioned, GpuSharedAs::kOneContext}) {
       SimmerCell cell = cell_of("sharing", kHeterogeneous);
       cell.shared_as = shared_as;
       CATENA_RETURN_IF_ERROR(add_both(cell));
@@ -262,8 +258,7 @@ Status SimmerBench::run_parts() {
   for (SimmerChain const& chain : simmer_chains()) {
     const bool has_all = std::string_view(chain.name) == kHeterogeneous || std::string_view(chain.name) == "3 ipsec";
     for (const double qt : options_.qts) {
-      if (wants("qt") && !chain.has_two_flows &&
-          (has_all || std::ranges::find(kFewQts, qt) != kFewQts.end())) {
+      if (wants("qt") && !chain.has_two_flows && (has_all || std::ranges::find(kFewQts, qt) != kFewQts.end())) {
         SimmerCell cell = cell_of("qt", chain.name);
         cell.qt = qt;
         CATENA_RETURN_IF_ERROR(add(std::move(cell)));
@@ -311,8 +306,8 @@ Status SimmerBench::run_long() {
   } else {
     result.error = std::string(run.status().message());
   }
-  progress_(fmt::format("long run: {:.3f} Mpps, {} dropped inside{}", result.packets_per_s / 1e6,
-                        result.dropped_inside, result.error.empty() ? "" : concat(": FAILED: ", result.error)));
+  progress_(fmt::format("long run: {:.3f} Mpps, {} dropped inside{}", result.packets_per_s / 1e6, result.dropped_inside,
+                        result.error.empty() ? "" : concat(": FAILED: ", result.error)));
   return write_output();
 }
 

@@ -74,14 +74,14 @@ TEST(Simmer, loses_nothing_inside_with_back_pressure_and_something_without) {
 TEST(Simmer, says_why_a_device_cannot_be_shared_in_a_way) {
   const auto folder = device::TemporaryFolder::create();
   ASSERT_TRUE(folder.ok()) << folder.status();
-  const Result<SimmerResults> results =
-      run_simmer(small_options(*folder, {"sharing"}), nf::builtin_nfs(), kQuiet);
+  const Result<SimmerResults> results = run_simmer(small_options(*folder, {"sharing"}), nf::builtin_nfs(), kQuiet);
   ASSERT_TRUE(results.ok()) << results.status();
   ASSERT_THAT(results->cells, SizeIs(6));
   for (SimmerCell const& cell : results->cells) {
     EXPECT_EQ(is_measured(cell), cell.shared_as != GpuSharedAs::kPartitioned) << cell.error;
   }
-  EXPECT_THAT(simmer_page(*results).markdown, HasSubstr("heterogeneous, partitioned, 128 B, qt 2.8, load first NF could"));
+  EXPECT_THAT(simmer_page(*results).markdown,
+              HasSubstr("heterogeneous, partitioned, 128 B, qt 2.8, load first NF could"));
 }
 
 SimmerCell some_cell() {
@@ -90,8 +90,11 @@ SimmerCell some_cell() {
   cell.chain = "heterogeneous";
   cell.wire_bytes = 1472;
   cell.qt = 2.8;
-  cell.flows = {{FlowMode::kVanilla, {100, 100, 50}, {200, 200, 200}, {{"rt", {200, 200, 200}, {0, 0, 0}, {3, 1, 0}},
-                                                                        {"vpn", {100, 150, 50}, {100, 50, 150}, {1, 1, 0}}}, {}},
+  cell.flows = {{FlowMode::kVanilla,
+                 {100, 100, 50},
+                 {200, 200, 200},
+                 {{"rt", {200, 200, 200}, {0, 0, 0}, {3, 1, 0}}, {"vpn", {100, 150, 50}, {100, 50, 150}, {1, 1, 0}}},
+                 {}},
                 {FlowMode::kBackpressure, {130, 110, 60}, {130, 110, 60}, {}, {{"rt", 0.5}}}};
   return cell;
 }

@@ -262,6 +262,7 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   chain.devices = findings.take(device::parse_preferences(devices));
   CATENA_ASSIGN_OR_RETURN(const Unseen unseen, read_unseen(spec, {}));
   CATENA_ASSIGN_OR_RETURN(FileSection tuning, spec.section("tuning"));
+  const bool says_slots = tuning.has("pool_slots");
   chain.tuning = findings.take(read_tuning(std::move(tuning)));
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("nfs"));
   std::set<std::string> names;
@@ -277,6 +278,9 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   findings.add(read_graph(spec, chain));
   chain.flow = findings.take(read_flow(spec));
   chain.shards = findings.take(read_shards(spec, chain));
+  if (findings.empty() && spec.has("flow") && !says_slots) {
+    chain.tuning.pool_slots = slots_for_flow(chain);
+  }
   return findings.status();
 }
 

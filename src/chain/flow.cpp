@@ -27,6 +27,11 @@ std::uint32_t batch_of(ChainConfig const& chain, NfConfig const& nf, std::uint32
   return std::max(nf.batch_size == 0 ? kCpuBatch : nf.batch_size, unit_packets);
 }
 
+/// Batches that it may have in work.
+std::uint32_t in_work_of(ChainConfig const& chain, NfConfig const& nf) {
+  return nf.on == plan::Processor::kGpu ? chain.tuning.launches_in_flight : 1;
+}
+
 /// Of which more than one way leads on: there one NF may have packets waiting while others go on.
 bool has_branches(ChainConfig const& chain) {
   if (!chain.graph) {
@@ -37,14 +42,58 @@ bool has_branches(ChainConfig const& chain) {
       links, [&links](plan::Link const& link) { return std::ranges::count(links, link.from, &plan::Link::from) > 1; });
 }
 
+/// Of each NF, but for its share.
+std::vector<FlowLimits> limits_of(ChainConfig const& chain, std::uint32_t unit_packets) {
+  std::vector<FlowLimits> limits;
+  for (NfConfig const& nf : chain.nfs) {
+    FlowLimits& of_nf = limits.emplace_back();
+    of_nf.batch = batch_of(chain, nf, unit_packets);
+    of_nf.slow_down = static_cast<std::uint32_t>(std::ceil(qt_of(chain, nf) * of_nf.batch));
+    of_nf.fasten_up = of_nf.slow_down - std::min(of_nf.slow_down, of_nf.batch);
+    of_nf.in_process = (in_work_of(chain, nf) + 1) * of_nf.batch;
+  }
+  return limits;
+}
+
+std::uint64_t slots_of_copies(ChainConfig const& chain, std::uint32_t unit_packets) {
+  return chain.graph ? std::uint64_t{mirrors_of(*chain.graph)} * unit_packets : 0;
+}
+
+/// That may wait and be worked on at a time.
+std::uint64_t slots_wanted(ChainConfig const& chain, std::uint32_t unit_packets) {
+  std::uint64_t wanted = unit_packets + slots_of_copies(chain, unit_packets);  // rx has the former
+  const std::vector<FlowLimits> limits = limits_of(chain, unit_packets);
+  for (std::size_t nf = 0; nf < limits.size(); ++nf) {
+    wanted += limits[nf].slow_down + std::uint64_t{in_work_of(chain, chain.nfs[nf])} * limits[nf].batch;
+  }
+  return wanted;
+}
+
+std::uint32_t shards_of(ChainConfig const& chain) { return std::max(1U, chain.shards); }
+
 }  // namespace
 
+void settle_flow(ChainConfig& chain, std::uint32_t unit_packets) {
+  if (chain.flow.position.empty()) {
+    const bool has_room = slots_wanted(chain, unit_packets) <= chain.tuning.pool_slots / shards_of(chain);
+    chain.flow.mode = has_room ? FlowMode::kBackpressure : FlowMode::kPool;
+  }
+}
+
+std::uint32_t slots_for_flow(ChainConfig const& chain) {
+  constexpr std::uint64_t kMost = 1U << 20;  // that the key may say
+  const std::uint32_t unit_packets =
+      chain.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets : chain.tuning.unit_packets;
+  return std::max(
+      Tuning().pool_slots,
+      static_cast<std::uint32_t>(std::min(kMost, std::bit_ceil(slots_wanted(chain, unit_packets) * shards_of(chain)))));
+}
+
 Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint32_t unit_packets) {
-  std::vector<FlowLimits> limits;
-  const std::uint32_t shards = std::max(1U, chain.shards);
+  const std::uint32_t shards = shards_of(chain);
   // those of shards are in one memory where they do not have ends of their own
   const std::uint64_t slots = chain.tuning.pool_slots / shards;
-  const std::uint64_t of_copies = chain.graph ? std::uint64_t{mirrors_of(*chain.graph)} * unit_packets : 0;
+  const std::uint64_t of_copies = slots_of_copies(chain, unit_packets);
   if (of_copies > slots / 2) {
     return absl::InvalidArgumentError(fmt::format(
         "{}: for copies {} slots are kept free{}, and 'pool_slots' is {}; write `tuning: {{pool_slots: {}}}`, or a "
@@ -53,18 +102,10 @@ Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint3
         chain.tuning.pool_slots, std::bit_ceil(2 * of_copies * shards)));
   }
   if (chain.flow.mode == FlowMode::kPool) {
-    return limits;
+    return std::vector<FlowLimits>();
   }
-  std::uint64_t wanted = unit_packets + of_copies;  // rx has the former
-  for (NfConfig const& nf : chain.nfs) {
-    FlowLimits& of_nf = limits.emplace_back();
-    of_nf.batch = batch_of(chain, nf, unit_packets);
-    of_nf.slow_down = static_cast<std::uint32_t>(std::ceil(qt_of(chain, nf) * of_nf.batch));
-    of_nf.fasten_up = of_nf.slow_down - std::min(of_nf.slow_down, of_nf.batch);
-    const std::uint32_t in_work = nf.on == plan::Processor::kGpu ? chain.tuning.launches_in_flight : 1;
-    of_nf.in_process = (in_work + 1) * of_nf.batch;
-    wanted += of_nf.slow_down + std::uint64_t{in_work} * of_nf.batch;
-  }
+  std::vector<FlowLimits> limits = limits_of(chain, unit_packets);
+  const std::uint64_t wanted = slots_wanted(chain, unit_packets);
   if (wanted > slots) {
     return absl::InvalidArgumentError(fmt::format(
         "{}: 'flow' lets {} packets wait and be worked on{}, and 'pool_slots' is {}; write `tuning: {{pool_slots: "

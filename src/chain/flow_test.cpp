@@ -30,9 +30,26 @@ Result<std::vector<FlowLimits>> limits_of(std::string const& spec, std::string c
   return flow_limits(*chain, chain->tuning.unit_packets);
 }
 
-TEST(FlowLimits, there_are_none_where_the_file_has_no_flow) {
-  EXPECT_THAT(limits_of("").value(), IsEmpty());
-  EXPECT_EQ(parse("")->flow.mode, FlowMode::kPool);
+TEST(FlowLimits, where_the_file_has_no_flow_there_is_back_pressure_if_memory_has_room_for_it) {
+  const auto settled = [](std::string const& spec) {
+    ChainConfig chain = *parse(spec);
+    settle_flow(chain, chain.tuning.unit_packets);
+    return chain;
+  };
+  EXPECT_EQ(settled("").flow.mode, FlowMode::kBackpressure);
+  EXPECT_EQ(flow_limits(settled(""), 256)->size(), 2U);
+  EXPECT_EQ(settled("  tuning: {pool_slots: 8192}\n").flow.mode, FlowMode::kPool);
+  EXPECT_THAT(flow_limits(settled("  tuning: {pool_slots: 8192}\n"), 256).value(), IsEmpty());
+  EXPECT_EQ(settled("  shards: 2\n").flow.mode, FlowMode::kPool) << "half of memory each";
+  EXPECT_EQ(settled("  flow: {mode: vanilla}\n").flow.mode, FlowMode::kVanilla) << "as the file says";
+}
+
+TEST(FlowLimits, where_the_file_has_flow_alone_memory_is_as_large_as_that_takes) {
+  EXPECT_EQ(parse("  flow: {}\n")->tuning.pool_slots, 16384U);
+  EXPECT_EQ(parse("  flow: {qt: 10}\n")->tuning.pool_slots, 32768U) << "256 + 2560 + 256 + 20480 + 3 * 2048";
+  EXPECT_EQ(parse("  shards: 3\n  flow: {}\n")->tuning.pool_slots, 65536U) << "3 * 13108";
+  EXPECT_EQ(parse("  flow: {qt: 1000}\n")->tuning.pool_slots, 1U << 20) << "and no more";
+  EXPECT_EQ(parse("")->tuning.pool_slots, 16384U);
 }
 
 TEST(FlowLimits, are_batches_of_each_nf) {
@@ -66,7 +83,7 @@ TEST(FlowLimits, refuse_memory_that_is_too_small_and_say_how_much_is_not) {
               AllOf(HasSubstr("c.yaml:9:9: 'flow' lets 13108 packets wait and be worked on, and 'pool_slots' is 8192"),
                     HasSubstr("write `tuning: {pool_slots: 16384}`")));
   EXPECT_TRUE(limits_of("  tuning: {pool_slots: 16384}\n  flow: {}\n").ok());
-  EXPECT_THAT(std::string(limits_of("  shards: 2\n  flow: {}\n").status().message()),
+  EXPECT_THAT(std::string(limits_of("  shards: 2\n  tuning: {pool_slots: 16384}\n  flow: {}\n").status().message()),
               AllOf(HasSubstr("in each of 2 shards"), HasSubstr("{pool_slots: 32768}")));
 }
 

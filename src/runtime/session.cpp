@@ -205,6 +205,10 @@ Status Session::make_pools(chain::RunOptions const& options) {
   for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
     placed.nfs[nf].on = first_of(nf).config.on;  // in a process of its own an NF has launches, too
   }
+  if (!options.make_pool) {  // else somebody else says how much waits there
+    chain::settle_flow(placed, placed.tuning.unit_packets);
+  }
+  config_.flow.mode = placed.flow.mode;
   CATENA_ASSIGN_OR_RETURN(limits_, chain::flow_limits(placed, placed.tuning.unit_packets));
   const bool drops_at_tail = config_.flow.mode == chain::FlowMode::kVanilla;
   if (drops_at_tail && shards > 1 && !has_own_ends_) {

@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -126,6 +127,30 @@ class Usage(unittest.TestCase):
         lines = [line for line in catena("run", self.path("slow.yaml")).stderr.splitlines() if "received" in line]
         self.assertGreaterEqual(len(lines), 2)
         self.assertRegex(lines[0], r" pps, \d+ %, \d+ s left$|kpps, \d+ %, \d+ s left$")
+
+    def test_a_run_follows_its_file_when_it_is_told(self):
+        rules = self.write("some.rules", "allow any any any any any\n")
+        nf = "[{name: fw, type: firewall, config: {rules: %s, default: deny}}]" % rules
+        chain = self.write("long.yaml", CHAIN.replace("nfs: []", f"nfs: {nf}").replace("count: 1000", "rate: 20000"))
+        process = subprocess.Popen([BIN, "run", chain, "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        lines = iter(process.stderr.readline, "")
+        next(line for line in lines if "received" in line)
+        self.write("some.rules", "alow any any any any any\n")
+        process.send_signal(signal.SIGHUP)
+        refused = next(line for line in lines if "goes on as it was" in line)
+        self.assertIn("some.rules:1:1", refused)
+        self.write("some.rules", "deny any any any any any\n")
+        process.send_signal(signal.SIGHUP)
+        self.assertIn("changed: fw", next(line for line in lines if "changed" in line))
+        next(line for line in lines if "received" in line)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=TIMEOUT_S)
+        report = json.loads(out)
+        self.assertEqual(process.returncode, 0)
+        self.assertGreater(report["tx"]["sent_packets"], 0)
+        self.assertGreater(report["dropped_packets"], 0)
+        self.assertTrue(report["accounted"])
 
     def on_a_terminal(self, *arguments, **env):
         """What the program writes where its output and errors are a terminal."""

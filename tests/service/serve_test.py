@@ -92,6 +92,53 @@ class Chains(ServiceTest):
         wait_for(lambda: self.state(service, "a") == "finished")
         self.assertEqual(out.stat().st_size, 24 + 10 * (16 + 100))  # the old chain writes there no more
 
+    def test_a_chain_that_runs_goes_on_with_changed_rules(self):
+        service = self.serve()
+        rules = self.folder / "fw.rules"
+        for place in ("", ", isolation: none"):
+            rules.write_text("allow any any any any any\n")
+            nfs = f"[{{name: fw{place}, type: firewall, config: {{rules: {rules}, default: deny}}}}]"
+            file = self.chain("a", nfs=nfs)
+            self.assertEqual(self.applied(service, file)["applied"], "started")
+            wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"] > 100)
+            answer = self.applied(service, file)
+            self.assertEqual((answer["applied"], answer["changes"]), ("changed", []))
+            rules.write_text("deny any any any any any\nallow tcp any any any 1\n")
+            before = service.ask("GET", "/v1/chains/a")[1]
+            preview = service.ask("POST", "/v1/chains", {"file": file, "dry_run": True})[1]
+            self.assertEqual((preview["dry_run"], preview["applied"], len(preview["changes"])), (True, "changed", 1))
+            self.assertEqual(service.ask("GET", "/v1/chains/a")[1]["dropped_packets"], 0, "only said")
+            answer = self.applied(service, file)
+            self.assertEqual((answer["applied"], answer["why_replaced"]), ("changed", None))
+            self.assertTrue(answer["changes"][0].startswith("fw"), answer["changes"])
+            wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["dropped_packets"] > 100)
+            rules.write_text("alow any any any any any\n")
+            status, answer = self.apply(service, file)
+            self.assertEqual((status, answer["error"].split("'")[0]), (400, f"{rules}:1:1: "), answer)
+            after = service.ask("GET", "/v1/chains/a")[1]
+            self.assertGreater(after["rx"]["received_packets"], before["rx"]["received_packets"], "counts go on")
+            self.assertEqual(after["state"], "running")
+            self.assertEqual(service.ask("POST", "/v1/chains/a/stop")[1]["accounted"], True)
+            service.ask("DELETE", "/v1/chains/a")
+
+    def test_what_a_chain_that_runs_cannot_become_is_made_anew(self):
+        service = self.serve()
+        file = self.chain("a", nfs=firewall())
+        self.applied(service, file)
+        wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["rx"]["received_packets"] > 1000)
+        first = firewall()[1:-1]
+        self.chain("a", nfs=f"[{first}, {first.replace('name: fw', 'name: second')}]")
+        done = self.cli(service, "apply", file, "--dry-run")
+        self.assertEqual(done.stdout, f"a: would be made anew: {file}: the NFs are fw, second instead of fw\n")
+        done = self.cli(service, "apply", file)
+        self.assertEqual(done.stdout, f"a: running, made anew: {file}: the NFs are fw, second instead of fw\n")
+        self.assertEqual(len(service.ask("GET", "/v1/chains/a")[1]["nfs"]), 2)
+        self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
+        done = self.cli(service, "apply", file, "--workers", "1")
+        self.assertIn("it was applied with other options", done.stdout)
+        status, answer = service.ask("POST", "/v1/chains", {"file": file, "dry_run": 1})
+        self.assertEqual((status, answer["error"]), (400, "'dry_run' must be true or false"))
+
     def test_two_chains_do_not_share_an_output(self):
         service = self.serve()
         out = self.folder / "out.pcap"

@@ -53,12 +53,17 @@ class Change : public ::testing::TestWithParam<Place> {
     Place const& place = GetParam();
     folder_.write("chain.yaml",
                   fmt::format("apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: changing}}\nspec:\n"
-                              "  rx: {{replay: {{packet: 60, flows: 64, rate: 40000}}}}\n  tx: null\n  device: opencl\n"
+                              "  rx: {{replay: {{packet: 60, flows: 64, rate: 40000}}}}\n  tx: null\n  device: {}\n"
                               "{}  nfs:\n"
                               "    - {{name: one, type: firewall, {}config: {{rules: one.rules, default: deny}}}}\n"
                               "    - {{name: two, type: firewall, {}config: {{rules: two.rules, default: deny}}}}\n{}",
-                              place.spec, place.of_first, place.of_second, extra));
+                              device(), place.spec, place.of_first, place.of_second, extra));
     return chain::load_chain(folder_.path("chain.yaml"));
+  }
+
+  /// A GPU where there is one.
+  static std::string device() {
+    return nf::testing::devices().empty() ? "none" : nf::testing::devices().back()->info().backend;
   }
 
   void write_rules(int version) {
