@@ -178,13 +178,21 @@ Status IpsecNf::finish() {
   return status;
 }
 
+IpsecNf::~IpsecNf() {
+  if (coming_) {
+    coming_->reservations->finish(coming_->left).IgnoreError();  // it says itself what went wrong
+  }
+}
+
 Status IpsecNf::prepare_to_adopt(nf::Nf const& before) {
   auto const& old = static_cast<IpsecNf const&>(before);
   if (old.tunnels_->direction != tunnels_->direction) {
     return absl::FailedPreconditionError("its direction is another one");
   }
-  context_ = old.context_;
-  const bool is_kept_between_runs = context_ && context_->live_tx;
+  const bool is_kept_between_runs = old.context_ && old.context_->live_tx;
+  if (is_kept_between_runs && !context_) {
+    context_ = nf::RunContext{.live_tx = true, .new_keys = false};
+  }
   if (is_kept_between_runs && old.tunnels_->state_folder != tunnels_->state_folder) {
     return absl::FailedPreconditionError("its states are in another folder");
   }
@@ -224,10 +232,16 @@ void IpsecNf::adopt(nf::Nf& before) {
   }
   find_kept();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    const std::optional<SavedState> before_this =
+        same_before_[i] ? std::optional(old.state_of(*same_before_[i])) : std::nullopt;
     if (is_kept(i)) {
-      resume(i, stores_[kept_[i]->store].left[kept_[i]->entry]);
-    } else if (same_before_[i]) {
-      resume(i, old.state_of(*same_before_[i]));
+      SavedState state = stores_[kept_[i]->store].left[kept_[i]->entry];
+      if (before_this && before_this->next > state.next) {  // its state was not kept for a while
+        state = {.next = before_this->next};
+      }
+      resume(i, state);
+    } else if (before_this) {
+      resume(i, *before_this);
     }
   }
   old.kept_.clear();

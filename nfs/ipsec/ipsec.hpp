@@ -97,7 +97,10 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   /// Where packets leave for a network, numbers and windows go on where the last run ended (Reservations). Where they
   /// go to a capture each run starts from the SA file, so that the same input gives the same bytes.
   Status start(nf::RunContext const& context) override;
+  void join(nf::RunContext const& context) override { context_ = context; }
   Status finish() override;
+  /// What was opened for adopt(), which never came, is left as it was.
+  ~IpsecNf() override;
   /// Opens the states of associations that `before` has not. FailedPrecondition: another direction, or folder of
   /// states; as Reservations::open().
   Status prepare_to_adopt(nf::Nf const& before) override;
@@ -162,7 +165,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   Result<std::optional<Store>> open(std::vector<Reservations::Entry> entries) const;
   void find_kept();
 
-  std::optional<nf::RunContext> context_;  ///< none: it was not started
+  std::optional<nf::RunContext> context_;  ///< none: nobody has started it
   std::vector<Store> stores_;              ///< of what it owns, in a run whose packets leave for a network
   std::vector<std::string> names_;         ///< by association, of its state; empty: it has none, or in no such run
   std::vector<std::optional<Kept>> kept_;  ///< by association

@@ -264,6 +264,7 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   CATENA_ASSIGN_OR_RETURN(FileSection tuning, spec.section("tuning"));
   const bool says_slots = tuning.has("pool_slots");
   chain.tuning = findings.take(read_tuning(std::move(tuning)));
+  chain.tuning.says_pool_slots = says_slots;
   CATENA_ASSIGN_OR_RETURN(std::vector<FileSection> entries, spec.sections("nfs"));
   std::set<std::string> names;
   for (FileSection& entry : entries) {
@@ -278,8 +279,9 @@ Status read_spec(FileSection& spec, ChainConfig& chain) {
   findings.add(read_graph(spec, chain));
   chain.flow = findings.take(read_flow(spec));
   chain.shards = findings.take(read_shards(spec, chain));
-  if (findings.empty() && spec.has("flow") && !says_slots) {
-    chain.tuning.pool_slots = slots_for_flow(chain);
+  if (findings.empty()) {
+    settle_slots(
+        chain, chain.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets : chain.tuning.unit_packets);
   }
   return findings.status();
 }

@@ -91,6 +91,7 @@ inline constexpr std::uint32_t kAutoUnitPackets = 0;
 /// Numbers that a user may turn; the defaults are made for a laptop.
 struct Tuning {
   std::uint32_t pool_slots = 16384;
+  bool says_pool_slots = false;  ///< the file has the number
   std::uint32_t unit_packets = memory::kDefaultUnitPackets;
   std::uint32_t units_per_launch = 8;
   std::uint32_t launches_in_flight = 3;

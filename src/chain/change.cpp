@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
@@ -66,6 +67,10 @@ Status is_another(std::string const& file, std::string_view what) {
 }  // namespace
 
 Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig const& next) {
+  // names of files begin there
+  if (std::filesystem::path(now.file).parent_path() != std::filesystem::path(next.file).parent_path()) {
+    return is_another(next.file, "the file is in another folder");
+  }
   // both were read before, and so they can be
   const YAML::Node before = YAML::Load(now.text);
   const YAML::Node after = YAML::Load(next.text);

@@ -80,13 +80,13 @@ void settle_flow(ChainConfig& chain, std::uint32_t unit_packets) {
   }
 }
 
-std::uint32_t slots_for_flow(ChainConfig const& chain) {
+void settle_slots(ChainConfig& chain, std::uint32_t unit_packets) {
   constexpr std::uint64_t kMost = 1U << 20;  // that the key may say
-  const std::uint32_t unit_packets =
-      chain.tuning.unit_packets == kAutoUnitPackets ? memory::kDefaultUnitPackets : chain.tuning.unit_packets;
-  return std::max(
-      Tuning().pool_slots,
-      static_cast<std::uint32_t>(std::min(kMost, std::bit_ceil(slots_wanted(chain, unit_packets) * shards_of(chain)))));
+  if (chain.flow.position.empty() || chain.tuning.says_pool_slots) {
+    return;
+  }
+  const std::uint64_t wanted = std::bit_ceil(slots_wanted(chain, unit_packets) * shards_of(chain));
+  chain.tuning.pool_slots = std::max(Tuning().pool_slots, static_cast<std::uint32_t>(std::min(kMost, wanted)));
 }
 
 Result<std::vector<FlowLimits>> flow_limits(ChainConfig const& chain, std::uint32_t unit_packets) {

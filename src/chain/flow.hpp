@@ -45,9 +45,9 @@ struct FlowLimits {
 /// Where the file does not say how packets wait: with back-pressure if packet memory has room for that, else kPool.
 void settle_flow(ChainConfig& chain, std::uint32_t unit_packets);
 
-/// Slots that a chain whose file says how packets wait, and not how many slots there are, has of these: those that may
-/// wait and be worked on. A power of two, at least Tuning's default.
-std::uint32_t slots_for_flow(ChainConfig const& chain);
+/// Where the file says how packets wait, and not how many slots there are: as many as may wait and be worked on, a
+/// power of two, at least Tuning's default. To be called again where NFs or units turn out to be others.
+void settle_slots(ChainConfig& chain, std::uint32_t unit_packets);
 
 /// Of each NF; none in kPool. `unit_packets`: of the run, where the chain leaves it open. InvalidArgument, at `flow` or
 /// `graph`, where packet memory is too small for them, or for the copies of a graph; the text says what to write.

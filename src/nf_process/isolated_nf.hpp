@@ -26,6 +26,8 @@ class IsolatedNf final : public nf::Nf, public nf::Persistent {
   /// Of this NF: what the process said of it. Lives as long as this.
   nf::Descriptor const& descriptor() const { return descriptor_; }
   NfProcess& process() const { return *process_; }
+  /// Kills the process, where nobody else has it: what this describes stays, and nothing else of it is asked any more.
+  void end_process() { process_.reset(); }
   /// "in a process of its own, number 4711, on cpu"; after start().
   std::string where() const;
   /// Of this NF among those of its process.

@@ -7,8 +7,12 @@
 
 #include <catena/nf/alert.hpp>
 
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
+#include <system_error>
+#include <utility>
 
 /// What a session does with each NF that it makes, at its start and later.
 namespace catena::runtime {
@@ -23,11 +27,27 @@ inline void keep_alerts(nf::Instance& instance) {
   }
 }
 
-/// What tells whether an NF would be made of the same again: its configuration, and what is in the files that it reads.
+/// What an NF was made of: its configuration with what was in the files that it reads, and which plug-in.
+struct Content {
+  chain::NfKey key;
+  std::uintmax_t plugin_bytes = 0;
+  std::filesystem::file_time_type plugin_written = {};
+  bool operator==(Content const&) const = default;
+};
+
 /// `files`: that it named when it was made. None: one cannot be read.
-inline std::optional<chain::NfKey> content_of(chain::NfConfig const& config, std::span<const nf::NamedFile> files) {
+inline std::optional<Content> content_of(chain::NfConfig const& config, std::span<const nf::NamedFile> files) {
   Result<chain::NfKey> key = chain::key_of_unmade(config, files);
-  return key.ok() ? std::optional(*std::move(key)) : std::nullopt;
+  if (!key.ok()) {
+    return std::nullopt;
+  }
+  Content content{*std::move(key)};
+  if (!config.plugin.empty()) {
+    std::error_code error;
+    content.plugin_bytes = std::filesystem::file_size(config.plugin_here(), error);
+    content.plugin_written = std::filesystem::last_write_time(config.plugin_here(), error);
+  }
+  return content;
 }
 
 }  // namespace catena::runtime

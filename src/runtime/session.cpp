@@ -191,6 +191,16 @@ Status Session::make_pools(chain::RunOptions const& options) {
     });
     CATENA_ASSIGN_OR_RETURN(has_own_ends_, may_divide_ends(config_, options, by_packet, shards));
   }
+  chain::ChainConfig placed = config_;
+  for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
+    placed.nfs[nf].on = first_of(nf).config.on;  // in a process of its own an NF has launches, too
+  }
+  if (!options.make_pool) {  // else somebody else says how much waits there
+    chain::settle_slots(placed, placed.tuning.unit_packets);
+    chain::settle_flow(placed, placed.tuning.unit_packets);
+  }
+  config_.tuning.pool_slots = placed.tuning.pool_slots;
+  config_.flow.mode = placed.flow.mode;
   const std::uint32_t pools = has_own_ends_ ? shards : 1;
   for (std::uint32_t i = 0; i < pools; ++i) {
     if (options.make_pool) {
@@ -201,14 +211,6 @@ Status Session::make_pools(chain::RunOptions const& options) {
                                                          queues / pools, parts * shards / pools));
     }
   }
-  chain::ChainConfig placed = config_;
-  for (std::size_t nf = 0; nf < placed.nfs.size(); ++nf) {
-    placed.nfs[nf].on = first_of(nf).config.on;  // in a process of its own an NF has launches, too
-  }
-  if (!options.make_pool) {  // else somebody else says how much waits there
-    chain::settle_flow(placed, placed.tuning.unit_packets);
-  }
-  config_.flow.mode = placed.flow.mode;
   CATENA_ASSIGN_OR_RETURN(limits_, chain::flow_limits(placed, placed.tuning.unit_packets));
   const bool drops_at_tail = config_.flow.mode == chain::FlowMode::kVanilla;
   if (drops_at_tail && shards > 1 && !has_own_ends_) {

@@ -16,6 +16,7 @@
 #include "runtime/flow.hpp"
 #include "runtime/gpu_sharing.hpp"
 #include "runtime/host_stages.hpp"
+#include "runtime/nf_making.hpp"
 #include "runtime/outputs.hpp"
 #include "runtime/report.hpp"
 #include "runtime/steer_stage.hpp"
@@ -67,9 +68,11 @@ class Session {
   /// thread at a time; takes as long as create() does for these NFs. Errors, after which nothing has changed:
   ///   FailedPrecondition  more has changed than that, or something that a running chain cannot have changed; the text
   ///                       says what. The chain has to be made anew
-  ///   Unavailable         the device is lost; or no packets came since as many changes as there may be at a time
+  ///   Unavailable         the device is lost; or no packets came since as many changes as there may be at a time, of
+  ///                       NFs that keep what packets leave in them since the last one
   ///   others              as create()
-  Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry);
+  /// `new_keys`: as that of RunOptions, of keys that come.
+  Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false);
   /// What change() would do, and its errors, as far as that can be known without doing it: nothing is opened, and no
   /// state is taken over.
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry);
@@ -96,7 +99,7 @@ class Session {
     std::optional<chain::NfKey> key = std::nullopt;  ///< where it is to be known what the NF costs
     std::vector<nf::NamedFile> files = {};           ///< that it named when it was made
     /// Its configuration with what was in the files then; none: they could not be read again.
-    std::optional<chain::NfKey> content = std::nullopt;
+    std::optional<Content> content = std::nullopt;
   };
   /// NFs that are to take the place of others: those of one position, or of a group that has one process.
   struct Successors;
@@ -122,15 +125,16 @@ class Session {
   Status make_successors_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
                             nf::NamedFiles const& of_nfs, Successors& made);
   Status check_successors(Successors const& made) const;
-  Status prepare_to_adopt(Successors& made) const;
+  Status prepare_to_adopt(Successors& made, bool new_keys) const;
   Status attach_successors(Successors& made);
-  Status start_successors(Successors& made);
+  Status start_successors(Successors& made, chain::ChainConfig const& next, bool new_keys);
   static std::vector<std::string> describe_successors(std::span<const Successors> all);
   void publish(std::vector<Successors> all, chain::ChainConfig const& next);
   std::size_t waiting_successors() const;
   void reclaim_replaced();
   std::unique_lock<std::mutex> admit_recovery();
-  nf_process::Setup setup_of_group(std::span<const chain::NfConfig> group, bool is_any_elsewhere) const;
+  nf_process::Setup setup_of_group(std::span<const chain::NfConfig> group, chain::ChainConfig const& config,
+                                   bool is_any_elsewhere) const;
   nf::RunContext run_context() const;
   bool wants_device() const;
   /// Calls `visit(shard, entry)` for every NF of every shard, section by section.

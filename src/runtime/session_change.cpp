@@ -41,7 +41,9 @@ struct Session::Successors {
   std::vector<std::vector<std::unique_ptr<nf::Instance>>> instances = {};
   std::vector<std::unique_ptr<DeviceStage::Attachment>> attachments = {};  ///< for each shard, of one NF on a device
   std::vector<std::vector<nf::NamedFile>> files = {};                      ///< for each NF
+  std::vector<std::optional<Content>> contents = {};  ///< for each NF, from before it read its files
   bool is_isolated = false;
+  bool has_started = false;  ///< the process has made them
 };
 
 /// Whether stages can take other NFs at all.
@@ -61,7 +63,7 @@ Status Session::can_change() const {
   return absl::OkStatus();
 }
 
-Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Registry const& registry) {
+Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys) {
   CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
   const std::lock_guard lock(change_mutex_);
   if (waiting_successors() >= kMaxWaiting) {
@@ -71,10 +73,10 @@ Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Re
   reclaim_replaced();
   CATENA_ASSIGN_OR_RETURN(std::vector<Successors> all, make_checked_successors(next, registry));
   for (Successors& made : all) {
-    CATENA_RETURN_IF_ERROR(prepare_to_adopt(made));
+    CATENA_RETURN_IF_ERROR(prepare_to_adopt(made, new_keys));
   }
   for (Successors& made : all) {
-    CATENA_RETURN_IF_ERROR(made.is_isolated ? start_successors(made) : attach_successors(made));
+    CATENA_RETURN_IF_ERROR(made.is_isolated ? start_successors(made, next, new_keys) : attach_successors(made));
   }
   std::vector<std::string> lines = describe_successors(all);
   publish(std::move(all), next);
@@ -98,7 +100,9 @@ std::vector<std::string> Session::describe_successors(std::span<const Successors
   std::vector<std::string> lines;
   for (Successors const& made : all) {
     for (auto const& of_nf : made.instances) {
-      const std::vector<std::string> details = of_nf.front()->nf().start_report();
+      // one in a process says nothing before that has made it
+      const std::vector<std::string> details =
+          made.is_isolated && !made.has_started ? std::vector<std::string>() : of_nf.front()->nf().start_report();
       lines.push_back(
           concat(of_nf.front()->name(), details.empty() ? "" : ": ", fmt::format("{}", fmt::join(details, "; "))));
     }
@@ -121,11 +125,14 @@ Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainCo
                                                                   nf::Registry const& registry) {
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::size_t> changed, chain::changed_nfs(config_, next));
   std::vector<bool> is_changed(next.nfs.size());
+  std::vector<std::optional<Content>> contents;
   for (std::size_t nf = 0; nf < next.nfs.size(); ++nf) {
     Entry const& now = first_of(nf);
     next.nfs[nf].on = now.config.on;
     next.nfs[nf].isolation = now.config.isolation;
-    const std::optional<chain::NfKey> content = content_of(next.nfs[nf], now.files);
+    next.nfs[nf].type = now.config.type;  // a plug-in has said it
+    // before the NF reads its files: what is written later is another change
+    std::optional<Content> const& content = contents.emplace_back(content_of(next.nfs[nf], now.files));
     is_changed[nf] = std::ranges::find(changed, nf) != changed.end() || !content || content != now.content;
   }
   const nf::NamedFiles of_nfs;
@@ -136,7 +143,10 @@ Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainCo
         next.nfs[nf].isolation == chain::Isolation::kProcess ? chain::group_of(next, nf) : chain::NfGroup{nf, nf + 1};
     if (std::any_of(is_changed.begin() + static_cast<std::ptrdiff_t>(group.first),
                     is_changed.begin() + static_cast<std::ptrdiff_t>(group.end), std::identity())) {
-      findings.add(make_successors_of(group.first, next, registry, of_nfs, all.emplace_back()));
+      Successors& made = all.emplace_back();
+      findings.add(make_successors_of(group.first, next, registry, of_nfs, made));
+      made.contents.assign(contents.begin() + static_cast<std::ptrdiff_t>(group.first),
+                           contents.begin() + static_cast<std::ptrdiff_t>(group.end));
     }
     nf = group.end;
   }
@@ -216,7 +226,9 @@ Status Session::check_successors(Successors const& made) const {
       if (next.descriptor().sharding != nf::Sharding::kPacket && made.is_isolated) {
         return refuse("it keeps what packets leave in it in a process of its own");
       }
-      if (now.device_stage != nullptr && next.nf().hints() != now.instance->nf().hints()) {
+      const bool has_same_hints =
+          now.instance->look([&next](nf::Nf const& nf) { return nf.hints() == next.nf().hints(); });
+      if (!devices_.empty() && !has_same_hints) {  // the plan is made for all of them
         return refuse("it reads or writes other fields of packets now, and so the plan is another one");
       }
     }
@@ -224,13 +236,23 @@ Status Session::check_successors(Successors const& made) const {
   return absl::OkStatus();
 }
 
-Status Session::prepare_to_adopt(Successors& made) const {
+/// Of NFs that keep what packets leave in them. None of them waits to be taken then: whose place they take is certain.
+Status Session::prepare_to_adopt(Successors& made, bool new_keys) const {
+  nf::RunContext context = run_context();
+  context.new_keys = new_keys;
   for (std::size_t i = 0; i < made.instances.size(); ++i) {
     for (std::size_t shard = 0; shard < made.instances[i].size(); ++shard) {
       nf::Instance& next = *made.instances[i][shard];
       Entry const& now = *entries_[made.first + i][shard];
       if (next.descriptor().sharding == nf::Sharding::kPacket) {
         continue;
+      }
+      if (waiting_successors() > 0) {
+        return absl::UnavailableError(concat(now.config.position, ": NF '", now.config.name,
+                                             "': no packets have come since the last change of the chain: try again"));
+      }
+      if (auto* persistent = dynamic_cast<nf::Persistent*>(&next.nf()); persistent != nullptr) {
+        persistent->join(context);
       }
       if (const Status status = next.nf().prepare_to_adopt(now.instance->nf()); !status.ok()) {
         return {status.code(),
@@ -265,23 +287,26 @@ Status Session::attach_successors(Successors& made) {
 }
 
 /// Has processes make their NFs.
-Status Session::start_successors(Successors& made) {
+Status Session::start_successors(Successors& made, chain::ChainConfig const& next, bool new_keys) {
   std::vector<chain::NfConfig> group;
   bool is_any_elsewhere = false;
   for (std::size_t i = 0; i < made.instances.size(); ++i) {
     Entry const& entry = first_of(made.first + i);
-    group.push_back(entry.config);
+    group.push_back(next.nfs[made.first + i]);
     is_any_elsewhere = is_any_elsewhere || is_elsewhere(entry);
   }
-  nf_process::Setup setup = setup_of_group(group, is_any_elsewhere);
+  nf_process::Setup setup = setup_of_group(group, next, is_any_elsewhere);
+  nf::RunContext context = run_context();
+  context.new_keys = new_keys;
   const auto shards = static_cast<std::uint32_t>(made.instances.front().size());
   for (std::uint32_t shard = 0; shard < shards; ++shard) {
     setup.shard = {shard, shards};
     setup.device = device::to_string(config_.devices[shard % config_.devices.size()]);
     nf_process::IsolatedNf& first = *as_isolated(*made.instances.front()[shard]);
     first.prepare(setup);
-    CATENA_RETURN_IF_ERROR(first.start(run_context()));
+    CATENA_RETURN_IF_ERROR(first.start(context));
   }
+  made.has_started = true;
   return absl::OkStatus();
 }
 
@@ -308,7 +333,7 @@ void Session::publish(std::vector<Successors> all, chain::ChainConfig const& nex
     for (std::size_t i = 0; i < made.files.size(); ++i) {
       for (Entry* const entry : entries_[made.first + i]) {
         entry->files = made.files[i];
-        entry->content = content_of(next.nfs[made.first + i], entry->files);
+        entry->content = made.contents[i];
       }
     }
   }
@@ -374,6 +399,7 @@ void Session::reclaim_replaced() {
           is_described_by_it || (isolated != nullptr && &isolated->descriptor() == &entry.instance->descriptor());
     });
     if (is_described_by_it) {
+      as_isolated(*instances.back())->end_process();
       kept_.push_back(std::move(instances.back()));
     }
     instances.pop_back();

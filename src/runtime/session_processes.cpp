@@ -83,9 +83,10 @@ Status Session::replicate_process(nf::Registry const& registry, chain::RunOption
   return absl::OkStatus();
 }
 
-/// What a process is to make the NFs of `group` of; without its shard and device.
-nf_process::Setup Session::setup_of_group(std::span<const chain::NfConfig> group, bool is_any_elsewhere) const {
-  nf_process::Setup setup = setup_of(group, config_);
+/// What a process is to make the NFs of `group` of, a part of `config`; without its shard and device.
+nf_process::Setup Session::setup_of_group(std::span<const chain::NfConfig> group, chain::ChainConfig const& config,
+                                          bool is_any_elsewhere) const {
+  nf_process::Setup setup = setup_of(group, config);
   setup.records = !options_.record_path.empty();
   setup.alerts = !options_.eve_path.empty();
   if (sharing_ != nullptr && is_any_elsewhere) {
@@ -111,7 +112,7 @@ void Session::prepare_processes() {
       group.push_back(first_of(other).config);
       is_any_elsewhere = is_any_elsewhere || is_elsewhere(first_of(other));
     }
-    nf_process::Setup setup = setup_of_group(group, is_any_elsewhere);
+    nf_process::Setup setup = setup_of_group(group, config_, is_any_elsewhere);
     const auto shards = static_cast<std::uint32_t>(entries_[nf].size());
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
       setup.shard = {shard, shards};

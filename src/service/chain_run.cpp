@@ -13,6 +13,7 @@
 #include <exception>
 #include <mutex>
 #include <stop_token>
+#include <system_error>
 #include <utility>
 
 namespace catena::service {
@@ -48,7 +49,7 @@ struct ChainRun::Shared {
   bool is_made = false;      ///< or could not be
   bool may_run = false;
   bool is_stopped = false;
-  bool is_changing = false;  ///< somebody else's thread is in the session
+  std::uint32_t guests = 0;  ///< threads of others that are in the session
   bool abandoned_device = false;
 
   void log_start() const {
@@ -112,7 +113,7 @@ struct ChainRun::Shared {
   }
 
   void end(std::unique_lock<std::mutex>& lock) {
-    changed.wait(lock, [this] { return !is_changing; });
+    changed.wait(lock, [this] { return guests == 0; });
     last_report = session->report();
     last_report.error = std::string(status.message());
     last_counts = session->counts();
@@ -131,6 +132,34 @@ struct ChainRun::Shared {
   }
 
   bool has_ended() const { return state != ChainState::kStarting && state != ChainState::kRunning; }
+};
+
+/// Keeps the session of a chain that runs from ending, as long as it lives.
+class ChainRun::Guest {
+ public:
+  explicit Guest(Shared& shared) : shared_(shared) {
+    const std::lock_guard lock(shared_.mutex);
+    if (shared_.state == ChainState::kRunning && shared_.session != nullptr && !shared_.is_stopped) {
+      session_ = shared_.session.get();
+      ++shared_.guests;
+    }
+  }
+  ~Guest() {
+    const std::lock_guard lock(shared_.mutex);
+    if (session_ != nullptr) {
+      --shared_.guests;
+      shared_.changed.notify_all();
+    }
+  }
+  Guest(Guest const&) = delete;
+  Guest& operator=(Guest const&) = delete;
+
+  /// Null: the chain does not run.
+  Session* session() const { return session_; }
+
+ private:
+  Shared& shared_;
+  Session* session_ = nullptr;
 };
 
 namespace {
@@ -188,37 +217,34 @@ Status ChainRun::start() {
   return absl::OkStatus();
 }
 
-Result<std::vector<std::string>> ChainRun::change_by(Work work, chain::ChainConfig next) {
-  Session* session = nullptr;
-  {
-    const std::lock_guard lock(shared_->mutex);
-    if (shared_->state != ChainState::kRunning || shared_->session == nullptr || shared_->is_stopped) {
-      return absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));
-    }
-    session = shared_->session.get();
-    shared_->is_changing = true;
+/// With the rights of the one who applied the chain, while the session stays.
+Result<std::vector<std::string>> ChainRun::with_session(Work const& work) {
+  const Guest guest(*shared_);
+  if (guest.session() == nullptr) {
+    return absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));
   }
   Result<std::vector<std::string>> result = absl::UnknownError("");
-  std::thread([&] {
-    try {
-      const Status rights = take_rights_of(caller_);
-      result = rights.ok() ? (session->*work)(std::move(next), registry_) : rights;
-    } catch (std::exception const& error) {
-      result = absl::ResourceExhaustedError(error.what());
-    }
-  }).join();
-  const std::lock_guard lock(shared_->mutex);
-  shared_->is_changing = false;
-  shared_->changed.notify_all();
+  try {
+    std::thread([&] {
+      try {
+        const Status rights = take_rights_of(caller_);
+        result = rights.ok() ? work(*guest.session()) : rights;
+      } catch (std::exception const& error) {
+        result = absl::ResourceExhaustedError(error.what());
+      }
+    }).join();
+  } catch (std::system_error const& error) {
+    return absl::ResourceExhaustedError(concat("no thread for a change of the chain: ", error.what()));
+  }
   return result;
 }
 
-Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next) {
-  return change_by(&Session::change, std::move(next));
+Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next, bool new_keys) {
+  return with_session([&](Session& session) { return session.change(std::move(next), registry_, new_keys); });
 }
 
 Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next) {
-  return change_by(&Session::preview_change, std::move(next));
+  return with_session([&](Session& session) { return session.preview_change(std::move(next), registry_); });
 }
 
 void ChainRun::stop() {

@@ -11,6 +11,7 @@
 #include <catena/core/status.hpp>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -49,8 +50,8 @@ class ChainRun {
   /// Packets run from now on. After wait_made(); Cancelled, and none do, where it was stopped.
   Status start();
   /// As runtime::Session::change() and preview_change(), with the rights of the one who applied the chain.
-  /// FailedPrecondition, too, where it does not run. One thread at a time.
-  Result<std::vector<std::string>> change(chain::ChainConfig next);
+  /// FailedPrecondition, too, where it does not run; ResourceExhausted without a thread for it.
+  Result<std::vector<std::string>> change(chain::ChainConfig next, bool new_keys);
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next);
   /// rx takes no more packets; what is inside is finished. One that is being made waits for nobody any more, and does
   /// not start.
@@ -69,9 +70,10 @@ class ChainRun {
 
  private:
   struct Shared;
+  class Guest;
 
-  using Work = Result<std::vector<std::string>> (runtime::Session::*)(chain::ChainConfig, nf::Registry const&);
-  Result<std::vector<std::string>> change_by(Work work, chain::ChainConfig next);
+  using Work = std::function<Result<std::vector<std::string>>(runtime::Session&)>;
+  Result<std::vector<std::string>> with_session(Work const& work);
 
   Caller caller_;
   nf::Registry const& registry_;

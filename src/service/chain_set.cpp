@@ -125,7 +125,7 @@ Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::str
     CATENA_ASSIGN_OR_RETURN(result.is_changed, change(applied, *prepared, *old, result));
   }
   if (!result.is_changed) {
-    CATENA_RETURN_IF_ERROR(replace(applied, *std::move(prepared), old));
+    CATENA_RETURN_IF_ERROR(replace(applied, *prepared, old));  // a copy: the claim has this one
   }
   return result;
 }
@@ -182,16 +182,19 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
   changed.resources = prepared.resources;
   if (status.ok()) {
     std::unique_lock lock(mutex_);
+    if (is_ending_) {
+      return absl::UnavailableError("the service is ending");
+    }
     CATENA_RETURN_IF_ERROR(store_.save(applied));
     lock.unlock();
-    Result<std::vector<std::string>> changes = old.run->change(prepared.config);
+    Result<std::vector<std::string>> changes = old.run->change(prepared.config, applied.options.new_keys);
     status = changes.status();
     lock.lock();
     if (changes.ok()) {
       result.changes = *std::move(changes);
       chains_[applied.name] = changed;
     } else {
-      CATENA_RETURN_IF_ERROR(store_.save(old.applied));
+      CATENA_RETURN_IF_ERROR(store_.save(chains_[applied.name].applied));
     }
   }
   if (absl::IsFailedPrecondition(status)) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -26,7 +27,12 @@ namespace {
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-constexpr int kChanges = 20;
+/// CATENA_CHANGES: of a run, in the soak.
+int changes_of_a_run() {
+  const char* const text = std::getenv("CATENA_CHANGES");
+  constexpr int kDefault = 20;
+  return text == nullptr ? kDefault : std::atoi(text);
+}
 
 /// A chain of two firewalls whose rules say which version they are: line number `version` matches all packets.
 struct Place {
@@ -55,9 +61,9 @@ class Change : public ::testing::TestWithParam<Place> {
                   fmt::format("apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: changing}}\nspec:\n"
                               "  rx: {{replay: {{packet: 60, flows: 64, rate: 40000}}}}\n  tx: null\n  device: {}\n"
                               "{}  nfs:\n"
-                              "    - {{name: one, type: firewall, {}config: {{rules: one.rules, default: deny}}}}\n"
+                              "    - {{name: one, type: firewall, {}config: {{rules: one.rules, default: {}}}}}\n"
                               "    - {{name: two, type: firewall, {}config: {{rules: two.rules, default: deny}}}}\n{}",
-                              device(), place.spec, place.of_first, place.of_second, extra));
+                              device(), place.spec, place.of_first, default_, place.of_second, extra));
     return chain::load_chain(folder_.path("chain.yaml"));
   }
 
@@ -109,6 +115,7 @@ class Change : public ::testing::TestWithParam<Place> {
   }
 
   nf::testing::ScratchFolder folder_;
+  std::string default_ = "deny";  ///< of the first firewall
 };
 
 void wait_for_packets(runtime::Session const& session, std::uint64_t more) {
@@ -126,7 +133,8 @@ TEST_P(Change, each_packet_is_decided_by_one_version_and_none_is_lost) {
   ASSERT_TRUE(session.ok()) << session.status();
   auto outcome = std::async(std::launch::async, [&] { return (*session)->run(); });
   wait_for_packets(**session, 1000);
-  for (int version = 1; version <= kChanges; ++version) {
+  const int changes = changes_of_a_run();
+  for (int version = 1; version <= changes; ++version) {
     write_rules(version);
     const auto changed = change(**session);
     EXPECT_TRUE(changed.ok()) << changed.status();
@@ -145,9 +153,35 @@ TEST_P(Change, each_packet_is_decided_by_one_version_and_none_is_lost) {
   if (GetParam().spec.find("shards") == std::string::npos) {
     EXPECT_TRUE(std::ranges::is_sorted(found)) << "an older version after a newer one";
   }
-  for (int version = 0; version <= kChanges; ++version) {
+  for (int version = 0; version <= changes; ++version) {
     EXPECT_NE(std::ranges::find(found, version), found.end()) << "version " << version;
   }
+}
+
+TEST_P(Change, what_the_chain_file_says_itself_changes_too) {
+  folder_.write("one.rules", "allow tcp 192.0.2.1 any any 1\n");  // nobody is there
+  folder_.write("two.rules", "allow any any any any any\n");
+  default_ = "allow";
+  auto session = make();
+  ASSERT_TRUE(session.ok()) << session.status();
+  auto outcome = std::async(std::launch::async, [&] { return (*session)->run(); });
+  wait_for_packets(**session, 500);
+  for (const char* word : {"deny", "allow", "deny"}) {
+    default_ = word;
+    const auto changed = change(**session);
+    ASSERT_TRUE(changed.ok()) << changed.status();
+    EXPECT_EQ(changed->size(), GetParam().name == "process_group" ? 2U : 1U);
+    const auto again = change(**session);
+    EXPECT_TRUE(again.ok() && again->empty()) << "the same file";
+    wait_for_packets(**session, 500);
+    const std::uint64_t dropped = (*session)->progress().dropped;
+    wait_for_packets(**session, 2000);
+    const bool is_dropping = (*session)->progress().dropped > dropped + 500;
+    EXPECT_EQ(is_dropping, default_ == "deny");
+  }
+  (*session)->stop();
+  EXPECT_TRUE(outcome.get().ok());
+  EXPECT_TRUE((*session)->report().accounted());
 }
 
 TEST_P(Change, a_bad_file_changes_nothing) {

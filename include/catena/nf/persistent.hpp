@@ -20,6 +20,9 @@ class Persistent {
   /// not call it. Errors say what the operator has to do; the run then does not start. What a run leaves, Nf::finish()
   /// writes.
   virtual Status start(RunContext const& context) = 0;
+  /// Instead, of an NF that takes the place of another one in a running chain, before Nf::prepare_to_adopt(): the run
+  /// as the operator wants it now.
+  virtual void join(RunContext const& /*context*/) {}
 };
 
 }  // namespace catena::nf
