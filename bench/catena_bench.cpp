@@ -220,6 +220,7 @@ int bench(int argc, char** argv) {
       ->delimiter(',');
   overload->add_option("--qt", simmer.qts, "Batches that may wait for an NF; default: 1.5,2,2.4,2.8,3.2,3.6,4")
       ->delimiter(',');
+  overload->add_option("--compute-units", simmer.compute_units, "That NFs without parts share; default: all");
   overload->add_option("--tuning", simmer.tuning, "Instead of the benchmark's tuning: \"pool_slots: 65536, ...\"");
   overload->add_flag("--quick", simmer.quick, "One short repeat of less");
   add_common_options(*overload, simmer);

@@ -212,7 +212,31 @@ Result<std::unique_ptr<SimmerRunner>> SimmerRunner::create(device::DevicePrefere
   return runner;
 }
 
+/// The NFs have these parts of the device, in launches as large as the chain's.
+Status SimmerRunner::give(std::span<const std::uint32_t> units, share::Mode mode, chain::ChainConfig const& config,
+                          chain::RunOptions& options) {
+  const bool is_apart = share::is_apart(mode);
+  CATENA_RETURN_IF_ERROR(real_->divide(is_apart ? units : units.first(1)).status());
+  const std::uint32_t batch = config.tuning.units_per_launch * config.tuning.unit_packets;
+  std::vector<share::Part> parts;
+  std::uint32_t first = 0;
+  for (const std::uint32_t of_nf : units) {
+    parts.push_back({first, {of_nf, (batch + of_nf - 1) / of_nf}});
+    first += is_apart ? of_nf : 0;
+  }
+  options.sharing =
+      chain::SharingOptions{.mode = mode, .parts = share::Parts::kGreen, .compute_units = is_apart ? 0 : units.front()};
+  options.sharing->given = chain::GivenParts{[parts] { return parts; }, [](std::vector<share::Part> const&) {}};
+  return absl::OkStatus();
+}
+
 Status SimmerRunner::share(SimmerSpec const& spec, chain::ChainConfig const& config, chain::RunOptions& options) {
+  if (spec.shared_as == GpuSharedAs::kPartitioned && config.nfs.size() > 1) {
+    CATENA_RETURN_IF_ERROR(give(kPartUnits, share::Mode::kFair, config, options));
+  } else if (spec.compute_units != 0) {
+    const std::vector<std::uint32_t> units(config.nfs.size(), spec.compute_units);
+    CATENA_RETURN_IF_ERROR(give(units, share::Mode::kUncoordinated, config, options));
+  }
   if (spec.shared_as == GpuSharedAs::kProcess) {
     CATENA_ASSIGN_OR_RETURN(options.processes.program, find_own_program("catena-nf", "src/nf_program"));
     for (chain::NfConfig const& nf : config.nfs) {
@@ -228,18 +252,6 @@ Status SimmerRunner::share(SimmerSpec const& spec, chain::ChainConfig const& con
                                std::string*) -> Result<std::unique_ptr<device::Device>> {
     return std::make_unique<ForwardingDevice>(*real_);
   };
-  if (spec.shared_as == GpuSharedAs::kPartitioned && config.nfs.size() > 1) {
-    CATENA_RETURN_IF_ERROR(real_->divide(kPartUnits).status());
-    const std::uint32_t batch = config.tuning.units_per_launch * config.tuning.unit_packets;
-    std::vector<share::Part> parts;
-    std::uint32_t first = 0;
-    for (const std::uint32_t units : kPartUnits) {
-      parts.push_back({first, {units, (batch + units - 1) / units}});
-      first += units;
-    }
-    options.sharing = chain::SharingOptions{.mode = share::Mode::kFair, .parts = share::Parts::kGreen};
-    options.sharing->given = chain::GivenParts{[parts] { return parts; }, [](std::vector<share::Part> const&) {}};
-  }
   return absl::OkStatus();
 }
 

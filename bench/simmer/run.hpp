@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,7 +52,8 @@ struct SimmerSpec {
   std::uint32_t wire_bytes = 128;
   std::uint64_t packets_per_s = 0;  ///< 0: as fast as the chain takes them
   std::string tuning;
-  double seconds = 1;  ///< from the first packet out on; a quarter of it is warm-up
+  std::uint32_t compute_units = 0;  ///< that the NFs share, where they have no parts; 0: all
+  double seconds = 1;               ///< from the first packet out on; a quarter of it is warm-up
   bool trace = false;
 };
 /// `sa_files`: one for each NF.
@@ -91,6 +93,8 @@ class SimmerRunner {
  private:
   SimmerRunner(device::DevicePreference preference, Workplace const& workplace)
       : preference_(std::move(preference)), workplace_(&workplace) {}
+  Status give(std::span<const std::uint32_t> units, share::Mode mode, chain::ChainConfig const& config,
+              chain::RunOptions& options);
   Status share(SimmerSpec const& spec, chain::ChainConfig const& config, chain::RunOptions& options);
 
   device::DevicePreference preference_;

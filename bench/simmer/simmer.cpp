@@ -38,7 +38,7 @@ constexpr const char* kTuning = "pool_slots: 65536, units_per_launch: 8, launche
 constexpr const char* kQuickTuning = "pool_slots: 16384, units_per_launch: 2, launches_in_flight: 1";
 /// That of a chain file without one, but for packet memory.
 constexpr const char* kOwnTuning = "pool_slots: 65536";
-constexpr double kQuickSeconds = 0.3;
+constexpr double kQuickSeconds = 0.7;
 /// A long run is so many runs long.
 constexpr double kLongRuns = 40;
 constexpr double kQuickLongRuns = 2;
@@ -98,6 +98,7 @@ void SimmerBench::measure_alone(SimmerChain const& chain, AloneCell& cell) {
   spec.shared_as = cell.shared_as;
   spec.wire_bytes = cell.wire_bytes;
   spec.tuning = cell.tuning;
+  spec.compute_units = options_.compute_units;
   spec.seconds = options_.seconds;
   spec.trace = cell.shared_as != GpuSharedAs::kProcess;  // what is in another process has no trace
   for (std::uint32_t repeat = 0; repeat < options_.repeats; ++repeat) {
@@ -166,6 +167,7 @@ Status SimmerBench::run_once(SimmerCell const& cell, FlowRuns& runs) {
   spec.wire_bytes = cell.wire_bytes;
   spec.packets_per_s = static_cast<std::uint64_t>(cell.offered_per_s);
   spec.tuning = cell.tuning;
+  spec.compute_units = options_.compute_units;
   spec.seconds = options_.seconds;
   CATENA_ASSIGN_OR_RETURN(SimmerRun run, runner_->run(spec));
   if (runs.mode == chain::FlowMode::kBackpressure && run.dropped_inside > 0) {
@@ -250,6 +252,9 @@ Status SimmerBench::run_parts() {
   }
   if (wants("sharing")) {
     for (const GpuSharedAs shared_as : {GpuSharedAs::kProcess, GpuSharedAs::kPartitioned, GpuSharedAs::kOneContext}) {
+      if (shared_as == GpuSharedAs::kPartitioned && options_.compute_units != 0) {
+        continue;  // parts are of the whole device
+      }
       SimmerCell cell = cell_of("sharing", kHeterogeneous);
       cell.shared_as = shared_as;
       CATENA_RETURN_IF_ERROR(add_both(cell));
@@ -292,6 +297,7 @@ Result<SimmerRun> SimmerBench::run_overloaded(LongRun& result) {
   spec.wire_bytes = cell.wire_bytes;
   spec.packets_per_s = static_cast<std::uint64_t>(result.offered_per_s);
   spec.tuning = cell.tuning;
+  spec.compute_units = options_.compute_units;
   spec.seconds = result.seconds;
   return runner_->run(spec);
 }
@@ -321,7 +327,7 @@ Result<SimmerResults> SimmerBench::run() {
   results_.machine = describe_machine();
   results_.commit = source_commit(workplace_.folder);
   results_.device = concat(runner_->device().name, " (", runner_->device().backend, ")");
-  results_.compute_units = runner_->device().compute_units;
+  results_.compute_units = options_.compute_units == 0 ? runner_->device().compute_units : options_.compute_units;
   if (wants("alone")) {
     for (SimmerChain const& nf : single_nfs()) {
       for (const GpuSharedAs shared_as : {GpuSharedAs::kProcess, GpuSharedAs::kOneContext}) {

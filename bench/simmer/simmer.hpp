@@ -21,6 +21,7 @@ struct SimmerOptions {
   std::vector<std::string> parts;  ///< of "alone", "sizes", "qt", "dynamic", "sharing", "own" and "long"; empty: all
   std::vector<std::uint32_t> wire_bytes;  ///< sizes of frames with FCS; empty: 128 to 1472, five of them
   std::vector<double> qts;                ///< of part "qt"; empty: 1.5, then 2 to 4
+  std::uint32_t compute_units = 0;        ///< that NFs without parts share; 0: all
   double seconds = 0.6;                   ///< of a run; a quarter is warm-up
   std::uint32_t repeats = 5;
   std::string output;   ///< folder for results.json and README.md; made where it is not there

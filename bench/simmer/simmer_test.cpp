@@ -40,12 +40,12 @@ SimmerOptions small_options(device::TemporaryFolder const& folder, std::vector<s
 TEST(Simmer, loses_nothing_inside_with_back_pressure_and_something_without) {
   const auto folder = device::TemporaryFolder::create();
   ASSERT_TRUE(folder.ok()) << folder.status();
-  const SimmerOptions options = small_options(*folder, {"alone", "sizes", "dynamic", "long"});
+  const SimmerOptions options = small_options(*folder, {"alone", "sizes", "long"});
   const Result<SimmerResults> results = run_simmer(options, nf::builtin_nfs(), kQuiet);
   ASSERT_TRUE(results.ok()) << results.status();
   EXPECT_EQ(results->failed_cells(), 0U) << simmer_page(*results).markdown;
   EXPECT_GE(results->alone.size(), 6U);
-  ASSERT_THAT(results->cells, SizeIs(6));
+  ASSERT_THAT(results->cells, SizeIs(2));
   double lost = 0;
   for (SimmerCell const& cell : results->cells) {
     ASSERT_TRUE(is_measured(cell)) << cell.chain << ": " << cell.error;
@@ -54,7 +54,6 @@ TEST(Simmer, loses_nothing_inside_with_back_pressure_and_something_without) {
     for (FlowRuns const& runs : cell.flows) {
       double launches = 0;
       for (NfRuns const& nf : runs.nfs) {
-        EXPECT_GT(nf.packets_per_s.front(), 0) << nf.name;
         launches += nf.launches_per_s.front();
       }
       EXPECT_GT(launches, 0) << "of NFs in other processes";
@@ -66,7 +65,7 @@ TEST(Simmer, loses_nothing_inside_with_back_pressure_and_something_without) {
   EXPECT_EQ(json["cells"][0]["flows"].size(), kFlowModes.size());
   const std::string page = read(std::filesystem::path(options.output) / "README.md");
   for (const char* title : {"NFs alone", "One after another", "Packets dropped inside", "What each NF does",
-                            "Launches of the slowest NF", "Two flows", "Overload for long"}) {
+                            "Launches of the slowest NF", "Overload for long"}) {
     EXPECT_THAT(page, HasSubstr(title));
   }
 }

@@ -64,7 +64,10 @@ std::uint64_t slots_wanted(ChainConfig const& chain, std::uint32_t unit_packets)
   std::uint64_t wanted = unit_packets + slots_of_copies(chain, unit_packets);  // rx has the former
   const std::vector<FlowLimits> limits = limits_of(chain, unit_packets);
   for (std::size_t nf = 0; nf < limits.size(); ++nf) {
-    wanted += limits[nf].slow_down + std::uint64_t{in_work_of(chain, chain.nfs[nf])} * limits[nf].batch;
+    const bool has_process = chain.nfs[nf].isolation == Isolation::kProcess;
+    wanted += limits[nf].slow_down;
+    wanted += has_process ? limits[nf].in_process
+                          : std::uint64_t{in_work_of(chain, chain.nfs[nf])} * limits[nf].batch;
   }
   return wanted;
 }

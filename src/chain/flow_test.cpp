@@ -61,6 +61,8 @@ TEST(FlowLimits, are_batches_of_each_nf) {
   EXPECT_EQ(limits[1].batch, 8U * 256U) << "a launch";
   EXPECT_EQ(limits[1].slow_down, 5735U);
   EXPECT_EQ(limits[1].share, limits[1].slow_down) << "in a list nobody has another way to send";
+  EXPECT_EQ(limits[0].in_process, 2U * 256U) << "what it works on, and what comes next";
+  EXPECT_EQ(limits[1].in_process, 4U * 2048U) << "three launches";
   const auto own = limits_of("  flow: {qt: 4}\n", ", batch_size: 512, qt: 2").value();
   EXPECT_EQ(own[0].slow_down, 1024U);
   EXPECT_EQ(own[1].batch, 512U);

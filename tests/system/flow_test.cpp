@@ -146,6 +146,7 @@ TEST(BackPressure, loses_nothing_where_ways_meet_and_nfs_are_on_a_device) {
     EXPECT_EQ(report.seen, 60'000U);
     for (runtime::NfReport const& nf : report.nfs) {
       EXPECT_EQ(nf.queue_drops, 0U) << nf.name;
+      EXPECT_EQ(nf.launches > 0, nf.type == "firewall" || nf.type == "router") << nf.name;
     }
     EXPECT_GT(report.nfs[1].slow_downs + report.nfs[1].most_waiting, 0U);
   }
