@@ -69,6 +69,11 @@ TEST(FlowLimits, are_batches_of_each_nf) {
   EXPECT_EQ(own[1].slow_down, 1024U);
 }
 
+TEST(FlowLimits, of_an_nf_in_a_process_have_a_batch_more_in_memory) {
+  EXPECT_TRUE(limits_of("  flow: {qt: 4}\n").ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(limits_of("  flow: {qt: 4}\n", ", isolation: process").status()));
+}
+
 TEST(FlowLimits, of_a_graph_have_shares_of_what_memory_has_more) {
   const std::string graph =
       "  graph: [{from: rx, match: {vlan: 1}, to: a}, {from: rx, to: b}, {from: [a, b], to: tx}]\n  flow: {}\n";

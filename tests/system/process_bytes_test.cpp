@@ -5,6 +5,7 @@
 #include "system/packet_sets.hpp"
 #include "system/same_bytes.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -112,6 +113,21 @@ TEST(ProcessBytesOfGraph, are_those_of_one_process) {
       EXPECT_EQ(nf.queue_drops, 0U);
       EXPECT_EQ(nf.launches > 0, device != "none" && nf.name != "copies") << nf.name;
     }
+  }
+}
+
+TEST(ProcessBytesOfFlow, count_launches_of_nfs_in_processes) {
+  ChainRun run{{{"ids", "nids", "rules: ids.rules"}},
+               0b1,
+               clear_traffic().front().capture,
+               "none",
+               "  flow: {qt: 4}\n  tuning: {pool_slots: 16384}\n"};
+  run.processes = true;
+  for (std::string const& device : device_names()) {
+    run.device = device;
+    const Result<ChainOutput> refused = run_chain(run);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << "four launches may wait, and four are in the process";
+    EXPECT_THAT(std::string(refused.status().message()), ::testing::HasSubstr("'pool_slots' is 16384"));
   }
 }
 
