@@ -39,9 +39,12 @@ class Version {
     const Status status = dynamic_cast<nf::Persistent&>(nf()).start(context);
     ASSERT_TRUE(status.ok()) << status;
   }
-  Status prepare(Version& before) { return nf().prepare_to_adopt(before.nf()); }
+  Status prepare(Version& before, bool new_keys) {
+    dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys});
+    return nf().prepare_to_adopt(before.nf());
+  }
   void take_over(Version& before) {
-    const Status ready = prepare(before);
+    const Status ready = prepare(before, true);
     ASSERT_TRUE(ready.ok()) << ready;
     nf().adopt(before.nf());
   }
@@ -170,17 +173,34 @@ TEST(Adopt, keys_that_are_not_said_to_be_new_are_refused_and_nothing_changes) {
   before.start({.live_tx = true, .new_keys = false});
   before.run(to(kFirst, 1));
   Version after(folder, "encrypt", both());
-  const Status status = after.prepare(before);
+  const Status status = after.prepare(before, false);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no state of the association with SPI 4097"));
   EXPECT_THAT(numbers_of(before.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 2U)));
+}
+
+TEST(Adopt, states_that_were_opened_in_vain_are_as_they_were) {
+  const ScratchFolder sender;
+  Version encrypt(sender, "encrypt", both());
+  const std::vector<Frame> esp = encrypt.run(to(kSecond, 3));
+  const ScratchFolder folder;
+  Version before(folder, "decrypt", first_alone());
+  before.start(kLiveNewKeys);
+  {
+    Version refused(folder, "decrypt", both());
+    ASSERT_TRUE(refused.prepare(before, true).ok());
+  }
+  before.end();
+  Version anew(folder, "decrypt", both());
+  anew.start({.live_tx = true, .new_keys = false});
+  EXPECT_THAT(anew.run(esp), SizeIs(3)) << "none of them was seen";
 }
 
 TEST(Adopt, another_direction_is_refused) {
   const ScratchFolder folder;
   Version before(folder, "encrypt", first_alone());
   Version after(folder, "decrypt", first_alone());
-  EXPECT_EQ(after.prepare(before).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(after.prepare(before, true).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

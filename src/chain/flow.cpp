@@ -66,8 +66,7 @@ std::uint64_t slots_wanted(ChainConfig const& chain, std::uint32_t unit_packets)
   for (std::size_t nf = 0; nf < limits.size(); ++nf) {
     const bool has_process = chain.nfs[nf].isolation == Isolation::kProcess;
     wanted += limits[nf].slow_down;
-    wanted += has_process ? limits[nf].in_process
-                          : std::uint64_t{in_work_of(chain, chain.nfs[nf])} * limits[nf].batch;
+    wanted += has_process ? limits[nf].in_process : std::uint64_t{in_work_of(chain, chain.nfs[nf])} * limits[nf].batch;
   }
   return wanted;
 }

@@ -70,8 +70,9 @@ TEST(FlowLimits, are_batches_of_each_nf) {
 }
 
 TEST(FlowLimits, of_an_nf_in_a_process_have_a_batch_more_in_memory) {
-  EXPECT_TRUE(limits_of("  flow: {qt: 4}\n").ok());
-  EXPECT_TRUE(absl::IsInvalidArgument(limits_of("  flow: {qt: 4}\n", ", isolation: process").status()));
+  const std::string spec = "  tuning: {pool_slots: 16384}\n  flow: {qt: 4}\n";
+  EXPECT_TRUE(limits_of(spec).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(limits_of(spec, ", isolation: process").status()));
 }
 
 TEST(FlowLimits, of_a_graph_have_shares_of_what_memory_has_more) {

@@ -146,8 +146,12 @@ class Path {
     config.rx.kind = chain::PortKind::kGenerator;  // what a plan is made for: the mix of sizes that it has
     config.rx.generator.packet_bytes = 0;
     CATENA_ASSIGN_OR_RETURN(config.devices.front(), device::parse_preference(setup.device));
-    config.tuning = {setup.slots,           setup.unit_packets,      setup.units_per_launch, setup.launches_in_flight,
-                     setup.device_limit_ms, setup.max_batch_delay_us};
+    config.tuning = {.pool_slots = setup.slots,
+                     .unit_packets = setup.unit_packets,
+                     .units_per_launch = setup.units_per_launch,
+                     .launches_in_flight = setup.launches_in_flight,
+                     .device_limit_ms = setup.device_limit_ms,
+                     .max_batch_delay_us = setup.max_batch_delay_us};
     chain::RunOptions options;
     options.ends = setup.ends;
     options.shard = setup.shard;

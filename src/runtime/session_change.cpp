@@ -227,7 +227,7 @@ Status Session::check_successors(Successors const& made) const {
         return refuse("it keeps what packets leave in it in a process of its own");
       }
       const bool has_same_hints =
-          now.instance->look([&next](nf::Nf const& nf) { return nf.hints() == next.nf().hints(); });
+          now.instance->look([&next](nf::Nf const& before) { return before.hints() == next.nf().hints(); });
       if (!devices_.empty() && !has_same_hints) {  // the plan is made for all of them
         return refuse("it reads or writes other fields of packets now, and so the plan is another one");
       }

@@ -195,8 +195,11 @@ Result<chain::ChainConfig> config_of(FaultRun const& run, bool on_device) {
   CATENA_ASSIGN_OR_RETURN(chain::ChainConfig config,
                           chain::parse_chain(chain_text(chain, "unused"), data_file("chain/test.yaml")));
   // also what a chain file may not say: pools and units so small that all of this happens soon
-  config.tuning = {run.pool_slots, run.unit_packets, run.units_per_launch, run.launches_in_flight,
-                   hangs ? kQuickMs : kPatientMs};
+  config.tuning = {.pool_slots = run.pool_slots,
+                   .unit_packets = run.unit_packets,
+                   .units_per_launch = run.units_per_launch,
+                   .launches_in_flight = run.launches_in_flight,
+                   .device_limit_ms = hangs ? kQuickMs : kPatientMs};
   config.rx = {};
   config.rx.kind = chain::PortKind::kGenerator;
   config.tx = {};
