@@ -13,6 +13,11 @@ CongestionMonitor::State CongestionMonitor::next_state(std::uint64_t packets) co
   if (packets > limits_.share || (before == State::kFull && packets + limits_.batch > limits_.share)) {
     return State::kFull;
   }
+  const std::uint64_t crowd = limits_.slow_down + (limits_.share - limits_.slow_down) / 2;
+  const bool has_share = limits_.share > limits_.slow_down;
+  if (has_share && (packets > crowd || (before >= State::kCrowded && packets + limits_.batch > crowd))) {
+    return State::kCrowded;
+  }
   const bool is_congested = packets > limits_.slow_down || (before != State::kFree && packets > limits_.fasten_up);
   return is_congested ? State::kCongested : State::kFree;
 }
@@ -50,11 +55,15 @@ bool RateController::is_on() const {
 }
 
 EdgeFilter::EdgeFilter(std::span<const chain::SteerTable> tables, std::vector<CongestionMonitor const*> monitors)
-    : tables_(tables), monitors_(std::move(monitors)) {}
+    : tables_(tables), monitors_(std::move(monitors)), is_crowded_(monitors_.size()) {}
 
-bool EdgeFilter::is_any_congested() const {
-  return std::ranges::any_of(
-      monitors_, [](CongestionMonitor const* monitor) { return monitor->state() != CongestionMonitor::State::kFree; });
+bool EdgeFilter::look() {
+  bool is_any = false;
+  for (std::size_t nf = 0; nf < monitors_.size(); ++nf) {
+    is_crowded_[nf] = monitors_[nf]->state_now() >= CongestionMonitor::State::kCrowded;
+    is_any = is_any || is_crowded_[nf];
+  }
+  return is_any;
 }
 
 bool EdgeFilter::refuses(packet::Packet const& packet) const {
@@ -64,18 +73,18 @@ bool EdgeFilter::refuses(packet::Packet const& packet) const {
       return false;  // what an NF makes of it decides where it goes
     }
     const auto targets = tables_[node].targets();
-    const auto is_congested = [&](std::size_t target) {
-      return targets[target] != chain::kTx && monitors_[targets[target]]->state() != CongestionMonitor::State::kFree;
+    const auto is_crowded = [&](std::size_t target) {
+      return targets[target] != chain::kTx && is_crowded_[targets[target]];
     };
     for (std::uint64_t left = decision->mirrors; left != 0; left &= left - 1) {
-      if (is_congested(static_cast<std::size_t>(std::countr_zero(left)))) {
+      if (is_crowded(static_cast<std::size_t>(std::countr_zero(left)))) {
         return true;
       }
     }
     if (decision->to >= targets.size() || targets[decision->to] == chain::kTx) {
       return false;
     }
-    if (is_congested(decision->to)) {
+    if (is_crowded(decision->to)) {
       return true;
     }
     node = targets[decision->to] + 1;  // NFs are in an order in which packets meet them: this ends

@@ -29,6 +29,7 @@ class CongestionMonitor {
   enum class State : std::uint8_t {
     kFree,
     kCongested,  ///< more than slow_down
+    kCrowded,    ///< and more than half of what its share is above that
     kFull,       ///< more than its share, too
   };
 
@@ -84,19 +85,22 @@ class RateController {
   std::vector<CongestionMonitor const*> behind_;
 };
 
-/// At rx of a live source, which cannot wait: the packets that are going to meet a congested NF, as far as their
-/// headers say. They are dropped there, before anybody worked on them, so that those of other ways go on.
+/// At rx of a live source, which cannot wait: the packets that are going to meet an NF whose share of memory is half
+/// used, as far as their headers say. They are dropped there, before anybody worked on them, so that those of other
+/// ways go on; with less a burst waits. One thread at a time.
 class EdgeFilter {
  public:
   /// `tables`: of rx and of the NFs. `monitors`: of the NFs, by their numbers. All outlive this.
   EdgeFilter(std::span<const chain::SteerTable> tables, std::vector<CongestionMonitor const*> monitors);
 
-  bool is_any_congested() const;
+  /// Looks at all rings, for the packets that come next: whether any of them could be refused.
+  bool look();
   bool refuses(packet::Packet const& packet) const;
 
  private:
   std::span<const chain::SteerTable> tables_;
   std::vector<CongestionMonitor const*> monitors_;
+  std::vector<bool> is_crowded_;  ///< of each NF, at the last look
 };
 
 /// What a stage asks about its own ring and those behind it.

@@ -101,13 +101,17 @@ TEST_F(FlowTest, who_has_other_ways_to_send_goes_on_until_one_has_its_share) {
   EXPECT_TRUE(controller.is_on());
   fill(slow, 12);
   EXPECT_TRUE(controller.is_on()) << "slow is congested, fast is not";
+  EXPECT_EQ(of_slow.state_now(), State::kCongested) << "a burst may wait";
   EXPECT_FALSE(of_one.is_on());
   fill(fast, 12);
   EXPECT_FALSE(controller.is_on()) << "both are";
   while (fast.pop() != nullptr) {
   }
   EXPECT_TRUE(controller.is_on());
-  fill(slow, 20);  // 2,048
+  fill(slow, 10);  // 1,408
+  EXPECT_EQ(of_slow.state_now(), State::kCrowded) << "more than half way from 717 to 2,000";
+  EXPECT_TRUE(controller.is_on()) << "others go on";
+  fill(slow, 10);  // 2,048
   EXPECT_FALSE(controller.is_on()) << "it has its share";
   of_slow.look(std::chrono::steady_clock::now());
   slow.pop();

@@ -114,7 +114,7 @@ Progress RxStage::receive(bool& is_full) {
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();
-  if (edge_ != nullptr && edge_->is_any_congested()) {
+  if (edge_ != nullptr && edge_->look()) {
     refuse(pool_->batch(*unit));
   }
   out_.push(unit);

@@ -35,7 +35,7 @@ class RxStage final : public HostStage {
   bool is_passive() const override { return !sockets().empty(); }
   std::vector<int> sockets() const override { return source_->sockets(); }
   /// Has packets dropped that `filter`, which outlives it, refuses. Before the first poll.
-  void filter(EdgeFilter const& filter) { edge_ = &filter; }
+  void filter(EdgeFilter& filter) { edge_ = &filter; }
   /// Has units carry the number in `version`, which outlives it. Before the first poll.
   void number_by(std::atomic<std::uint32_t> const& version) { version_ = &version; }
   /// Packets that it refused. Any thread.
@@ -60,7 +60,7 @@ class RxStage final : public HostStage {
   LineBook* lines_;
   Status error_;
   std::uint64_t next_index_ = 0;
-  EdgeFilter const* edge_ = nullptr;
+  EdgeFilter* edge_ = nullptr;
   std::atomic<std::uint32_t> const* version_ = nullptr;
   Counter starved_polls_;
   Counter bytes_;
