@@ -119,6 +119,15 @@ Outcome run(GraphText const& graph, std::uint32_t gpu_mask, double packets_per_s
   return outcome;
 }
 
+std::uint64_t lost_at_rx(runtime::Report const& report) {
+  std::uint64_t lost = 0;
+  for (io::NamedCount const& drop : report.rx_drops) {
+    EXPECT_EQ(drop.name, "backlog_full");
+    lost += drop.count;
+  }
+  return lost;
+}
+
 double seconds_in_all() {
   const char* const text = std::getenv("CATENA_OVERLOAD_SECONDS");
   constexpr double kDefault = 40;
@@ -138,7 +147,13 @@ TEST_P(Overload, nothing_is_lost_inside_and_memory_is_flat) {
   // what the chain takes of a port that always has more
   const Outcome most = run(graph, mask, 0, seconds / 4);
   ASSERT_GT(most.packets_per_s, 0);
-  const Outcome outcome = run(graph, mask, 2 * most.packets_per_s, seconds);
+  double rate = 2 * most.packets_per_s;
+  Outcome outcome = run(graph, mask, rate, seconds);
+  // a machine that had other work while it was measured may do more than twice of that
+  for (int more = 0; more < 3 && lost_at_rx(outcome.report) == 0; ++more) {
+    rate *= 2;
+    outcome = run(graph, mask, rate, seconds);
+  }
   runtime::Report const& report = outcome.report;
   EXPECT_TRUE(report.accounted()) << to_text(report);
   EXPECT_EQ(report.slots_in_use, 0U) << "slots leaked";
@@ -146,16 +161,11 @@ TEST_P(Overload, nothing_is_lost_inside_and_memory_is_flat) {
     EXPECT_EQ(nf.queue_drops, 0U) << nf.name;
     EXPECT_TRUE(nf.device_error.empty()) << nf.device_error;
   }
-  std::uint64_t lost_at_rx = 0;
-  for (io::NamedCount const& drop : report.rx_drops) {
-    EXPECT_EQ(drop.name, "backlog_full");
-    lost_at_rx += drop.count;
-  }
-  EXPECT_GT(lost_at_rx, 0U) << "it was no overload";
+  EXPECT_GT(lost_at_rx(report), 0U) << "it was no overload";
   constexpr std::int64_t kNoGrowth = 32 << 20;
   EXPECT_LT(outcome.growth_bytes, kNoGrowth);
   RecordProperty("received", std::to_string(report.received));
-  RecordProperty("lost_at_rx", std::to_string(lost_at_rx));
+  RecordProperty("lost_at_rx", std::to_string(lost_at_rx(report)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Graphs, Overload, ::testing::Range(1U, kGraphs + 1));
