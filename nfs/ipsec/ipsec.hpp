@@ -151,7 +151,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   struct Store {
     std::unique_ptr<Reservations> reservations;
     std::vector<std::string> names;  ///< of its entries
-    std::vector<SavedState> left;    ///< where those of them ended that no association has any more
+    std::vector<SavedState> left;    ///< where each goes on, or ended, when no association has it
   };
   /// Where an association's state is.
   struct Kept {

@@ -121,11 +121,10 @@ std::string metric_part(std::string name) {
 
 Result<std::unique_ptr<nf::Nf>> Lb::create(nf::Config& config) {
   CATENA_ASSIGN_OR_RETURN(Settings settings, read_settings(config));
-  const std::vector<Service> services = settings.services;
   auto table = std::make_shared<ServiceTable>(settings.table_size);
   auto shards = std::make_shared<Shards>(config.shard().count);
   std::unique_ptr<Lb> lb(new Lb(std::move(settings), std::move(table), std::move(shards), config.shard()));
-  CATENA_RETURN_IF_ERROR(lb->update(services));
+  CATENA_RETURN_IF_ERROR(lb->update(lb->settings_.services));
   return lb;
 }
 
