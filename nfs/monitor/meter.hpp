@@ -47,6 +47,8 @@ class Meter {
   Meter(FlowTable table, Timeouts timeouts, RecordSink& sink)
       : table_(std::move(table)), timeouts_(timeouts), sink_(&sink) {}
 
+  /// From here on records go to that one, which must outlive the meter.
+  void export_to(RecordSink& sink) { sink_ = &sink; }
   /// Counts packets, in their order.
   void observe(std::span<const Observation> packets);
   /// Gives the packet at a position of a batch, where that has to be counted by itself.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "catena_kernel_monitor.hpp"
 #include "monitor.layout.hpp"
@@ -56,7 +57,8 @@ Result<std::unique_ptr<nf::Nf>> Monitor::create(nf::Config& config) {
       .max_flows = static_cast<std::uint64_t>(flows),
       .max_flows_place = config.position("max_flows"),
       .timeouts = {static_cast<std::uint64_t>(idle) * kSecondNs, static_cast<std::uint64_t>(active) * kSecondNs},
-      .top = static_cast<std::size_t>(top)};
+      .top = static_cast<std::size_t>(top),
+      .text = config.canonical()};
   return make(settings, std::make_shared<Group>(std::move(exporters), config.shard().count), config.shard());
 }
 
@@ -107,6 +109,24 @@ Result<nf::KernelSide> Monitor::kernel_side() const {
   side.spec.group_size = kGroupPackets;
   side.spec.local_bytes = kGroupPackets * kLocalBytesPerPacket;
   return side;
+}
+
+Status Monitor::prepare_to_adopt(nf::Nf const& before) {
+  return static_cast<Monitor const&>(before).settings_.text == settings_.text
+             ? absl::OkStatus()
+             : absl::FailedPreconditionError(
+                   "its configuration is another one, and what it exports goes on as it began");
+}
+
+void Monitor::adopt(nf::Nf& before) {
+  auto& old = static_cast<Monitor&>(before);
+  std::swap(meter_, old.meter_);
+  meter_.export_to(*this);
+  old.meter_.export_to(old);
+  std::swap(group_, old.group_);
+  std::swap(talkers_, old.talkers_);
+  std::swap(waiting_, old.waiting_);
+  lost_records_ += old.lost_records_;
 }
 
 void Monitor::compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) {}

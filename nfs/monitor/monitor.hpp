@@ -34,6 +34,9 @@ class Monitor final : public nf::Nf, private RecordSink {
   void compute(packet::Batch const& batch, std::span<const std::byte> aux, std::span<std::byte> results) override;
   void complete(nf::Completion const& completion) override;
   Result<nf::KernelSide> kernel_side() const override;
+  /// FailedPrecondition with another configuration: what is exported goes on as it began.
+  Status prepare_to_adopt(nf::Nf const& before) override;
+  void adopt(nf::Nf& before) override;
   void tick(std::uint64_t now_ns) override;
   /// Exports what is left. Where several divide the packets: after the last packet of all of them. DataLoss, of the
   /// last one, naming each file that could not be written.
@@ -49,6 +52,7 @@ class Monitor final : public nf::Nf, private RecordSink {
     std::string max_flows_place;  ///< in the configuration, for errors
     Timeouts timeouts;
     std::size_t top;
+    std::string text;  ///< of the whole configuration
   };
   Monitor(FlowTable table, Settings settings, std::shared_ptr<Group> group, nf::Shard shard);
   static Result<std::unique_ptr<nf::Nf>> make(Settings const& settings, std::shared_ptr<Group> group, nf::Shard shard);

@@ -64,19 +64,38 @@ Status is_another(std::string const& file, std::string_view what) {
   return absl::FailedPreconditionError(concat(file, ": ", what));
 }
 
-}  // namespace
-
-Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig const& next) {
+/// Whether all but `spec` is the same. Both files were read before, and so they can be.
+Status is_of_same_chain(ChainConfig const& now, ChainConfig const& next) {
   // names of files begin there
   if (std::filesystem::path(now.file).parent_path() != std::filesystem::path(next.file).parent_path()) {
     return is_another(next.file, "the file is in another folder");
   }
-  // both were read before, and so they can be
+  const auto keys = different_keys(YAML::Load(now.text), YAML::Load(next.text), next.file, {"spec"});
+  return keys.empty() ? absl::OkStatus() : is_another(next.file, fmt::format("{} has changed", fmt::join(keys, ", ")));
+}
+
+}  // namespace
+
+Status has_same_ends(ChainConfig const& now, ChainConfig const& next) {
+  CATENA_RETURN_IF_ERROR(is_of_same_chain(now, next));
+  const YAML::Node before = YAML::Load(now.text)["spec"];
+  const YAML::Node after = YAML::Load(next.text)["spec"];
+  for (std::string const& key : different_keys(before, after, next.file, {})) {
+    if (key == "'rx'" || key == "'tx'") {
+      return is_another(next.file, concat(key, " of 'spec' has changed"));
+    }
+  }
+  if (next.tuning.says_pool_slots && next.tuning.pool_slots != now.tuning.pool_slots) {
+    return is_another(next.file, fmt::format("'pool_slots' is {}, and the chain that runs has {}",
+                                             next.tuning.pool_slots, now.tuning.pool_slots));
+  }
+  return absl::OkStatus();
+}
+
+Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig const& next) {
+  CATENA_RETURN_IF_ERROR(is_of_same_chain(now, next));
   const YAML::Node before = YAML::Load(now.text);
   const YAML::Node after = YAML::Load(next.text);
-  if (const auto keys = different_keys(before, after, next.file, {"spec"}); !keys.empty()) {
-    return is_another(next.file, fmt::format("{} has changed", fmt::join(keys, ", ")));
-  }
   if (const auto keys = different_keys(before["spec"], after["spec"], next.file, {"nfs"}); !keys.empty()) {
     return is_another(next.file, fmt::format("{} of 'spec' has changed", fmt::join(keys, ", ")));
   }

@@ -112,10 +112,13 @@ std::string applied_text(Json const& chain) {
   if (applied == "started") {
     text += is_dry_run ? "would be started" : chain.value("state", "");
   } else if (applied == "replaced") {
-    text += concat(is_dry_run ? "would be made anew" : chain.value("state", "") + ", made anew");
-    if (chain.contains("why_replaced") && chain["why_replaced"].is_string()) {
-      text += concat(": ", chain["why_replaced"].get<std::string>());
-    }
+    const auto why = [&chain](const char* key) {
+      return chain.contains(key) && chain[key].is_string() ? chain[key].get<std::string>() : std::string();
+    };
+    const std::string lost = why("why_packets_are_lost");
+    text += concat(is_dry_run ? "would be made anew" : chain.value("state", "") + ", made anew",
+                   lost.empty() ? ", without loss: " : ", with loss: ", why("why_replaced"));
+    text += lost.empty() || lost == why("why_replaced") ? "" : concat("\n  what arrives meanwhile is lost: ", lost);
   } else if (changes.empty()) {
     text += is_dry_run ? "nothing would change" : chain.value("state", "") + ", nothing has changed";
   } else {

@@ -29,8 +29,11 @@ using runtime::Session;
 
 std::atomic<Session*> running{nullptr};
 static_assert(std::atomic<Session*>::is_always_lock_free, "used in a signal handler");
+std::atomic<bool> is_to_end{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler");
 
 void on_signal(int signal) {
+  is_to_end = true;
   if (Session* session = running.load(); session != nullptr) {
     session->stop();
   }
@@ -41,7 +44,6 @@ void on_signal(int signal) {
 }
 
 std::atomic<bool> has_hung_up{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "used in a signal handler");
 
 void on_hangup(int /*signal*/) { has_hung_up = true; }
 
@@ -106,8 +108,8 @@ class LiveLine {
 /// is there any more, and ends the program as ever.
 class Follower {
  public:
-  Follower(Session& session, std::string file, nf::Registry const& registry)
-      : session_(session), file_(std::move(file)), registry_(registry) {
+  Follower(std::shared_ptr<Session> session, std::string file, chain::RunOptions options, nf::Registry const& registry)
+      : session_(std::move(session)), file_(std::move(file)), options_(std::move(options)), registry_(registry) {
     if (isatty(STDIN_FILENO) != 0) {
       return;
     }
@@ -117,20 +119,26 @@ class Follower {
     }
     thread_ = std::thread([this] { work(); });
   }
-  ~Follower() {
-    done_ = true;
-    if (thread_.joinable()) {
-      thread_.join();
-      std::signal(SIGHUP, SIG_DFL);
-    }
-  }
+  ~Follower() { end(); }
   Follower(Follower const&) = delete;
   Follower& operator=(Follower const&) = delete;
 
+  /// After the session's run: the one that takes over from it; null: none does.
+  std::unique_ptr<Session> next() {
+    end();
+    return std::move(next_);
+  }
+
  private:
+  void end() {
+    done_ = true;
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
   void work() {
     constexpr std::chrono::milliseconds kTick{20};
-    for (; !done_; std::this_thread::sleep_for(kTick)) {
+    for (; !done_ && next_ == nullptr; std::this_thread::sleep_for(kTick)) {
       if (has_hung_up.exchange(false)) {
         follow();
       }
@@ -139,11 +147,12 @@ class Follower {
 
   void follow() {
     Result<chain::ChainConfig> next = chain::load_chain(file_);
-    const Result<std::vector<std::string>> changes =
-        next.ok() ? session_.change(*std::move(next), registry_) : next.status();
+    const Result<std::vector<std::string>> changes = next.ok() ? session_->change(*next, registry_) : next.status();
+    if (absl::IsFailedPrecondition(changes.status())) {
+      return take_over(*std::move(next), std::string(changes.status().message()));
+    }
     if (!changes.ok()) {
-      spdlog::error("{}: the chain goes on as it was: {}", file_, std::string(changes.status().message()));
-      return;
+      return stay(changes.status());
     }
     if (changes->empty()) {
       spdlog::info("{}: nothing has changed", file_);
@@ -153,12 +162,63 @@ class Follower {
     }
   }
 
-  Session& session_;
+  void stay(Status const& why) const {
+    spdlog::error("{}: the chain goes on as it was: {}", file_, std::string(why.message()));
+  }
+
+  /// Another one goes on for this one.
+  void take_over(chain::ChainConfig config, std::string const& what) {
+    chain::RunOptions options = options_;
+    if (const Status status = runtime::allow_processes(config, options); !status.ok()) {
+      return stay(status);
+    }
+    if (runtime::needs_servers(config) && options.open_device == nullptr) {
+      return stay(
+          absl::FailedPreconditionError("its NFs in processes need a device server, which a run has from its start"));
+    }
+    Result<std::unique_ptr<Session>> next =
+        Session::create(std::move(config), options, registry_, {}, runtime::Predecessor{session_.get(), session_});
+    if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {
+      return stay(status);
+    }
+    spdlog::info("{}: another chain goes on for this one, and no packet is lost: {}", file_, what);
+    next_ = *std::move(next);
+  }
+
+  std::shared_ptr<Session> session_;
   std::string file_;
+  chain::RunOptions options_;
   nf::Registry const& registry_;
+  std::unique_ptr<Session> next_;  ///< of the thread
   std::atomic<bool> done_{false};
   std::thread thread_;
 };
+
+/// Runs the session, and those that go on for it, of which the last one is in `session` then.
+Status run_and_follow(std::shared_ptr<Session>& session, RunArguments const& arguments,
+                      chain::RunOptions const& options, nf::Registry const& registry) {
+  while (true) {
+    Status status;
+    std::unique_ptr<Session> next;
+    {
+      const LiveLine live(*session, arguments.quiet);
+      Follower follower(session, arguments.chain_file, options, registry);
+      status = session->run();
+      next = follower.next();
+    }
+    if (next == nullptr) {
+      return status;
+    }
+    const runtime::Report report = session->report();
+    spdlog::info("{}: what it was until now: received {}, sent {}, dropped {}{}", arguments.chain_file, report.received,
+                 report.sent, report.dropped(), status.ok() ? "" : concat(", ", std::string(status.message())));
+    running = next.get();
+    session = std::move(next);  // which has the one before until it has taken over
+    if (is_to_end) {
+      session->stop();
+    }
+  }
+}
 
 }  // namespace
 
@@ -197,27 +257,23 @@ int run(RunArguments const& arguments) {
   }
   // where packets or lines go to standard output, nothing else must
   const bool to_stderr = chain::writes_to_standard_output(*config, *options);
-  Result<std::unique_ptr<Session>> session = Session::create(*std::move(config), *options, *registry);
-  if (!session.ok()) {
-    return fail(session.status(), arguments.json, to_stderr ? std::cerr : std::cout);
+  Result<std::unique_ptr<Session>> created = Session::create(*std::move(config), *options, *registry);
+  if (!created.ok()) {
+    return fail(created.status(), arguments.json, to_stderr ? std::cerr : std::cout);
   }
+  std::shared_ptr<Session> session = *std::move(created);
   // before anybody can read that the run begins
-  running = session->get();
+  running = session.get();
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
-  for (std::string const& line : (*session)->start_report()) {
+  for (std::string const& line : session->start_report()) {
     if (!arguments.quiet || line.starts_with("WARNING")) {
       print(std::cerr, line, has_colours(STDERR_FILENO));
     }
   }
-  Status status;
-  {
-    const LiveLine live(**session, arguments.quiet);
-    const Follower follower(**session, arguments.chain_file, *registry);
-    status = (*session)->run();
-  }
+  Status status = run_and_follow(session, arguments, *options, *registry);
   running = nullptr;
-  runtime::Report report = (*session)->report();
+  runtime::Report report = session->report();
   report.error = std::string(status.message());
   print(to_stderr ? std::cerr : std::cout,
         arguments.json ? runtime::to_json(report)
@@ -227,7 +283,7 @@ int run(RunArguments const& arguments) {
     static_cast<void>(fail(status));
   }
   const int exit_status = status.ok() ? kExitOk : kExitFailed;
-  if ((*session)->abandoned_device()) {
+  if (session->abandoned_device()) {
     // a kernel that never ended would keep the driver's own clean-up waiting for ever
     std::_Exit(exit_status);
   }

@@ -52,20 +52,21 @@ class Room {
 /// Entries of the rings that units are in.
 std::uint32_t unit_entries(ArenaShape const& shape) { return std::bit_ceil(shape.units); }
 
-Layout layout_of(ArenaShape const& shape) {
+/// `columns`: entries of those, one for each slot or, where they are another arena's, none.
+Layout layout_of(ArenaShape const& shape, std::uint32_t columns) {
   Room room;
   Layout layout{};
-  layout.offset = room.column<std::uint16_t>(shape.slots);
-  layout.length = room.column<std::uint16_t>(shape.slots);
-  layout.layers = room.column<packet::Layers>(shape.slots);
-  layout.verdict = room.column<std::uint8_t>(shape.slots);
-  layout.port = room.column<std::uint16_t>(shape.slots);
-  layout.index = room.column<std::uint64_t>(shape.slots);
-  layout.arrival_ns = room.column<std::uint64_t>(shape.slots);
-  layout.rewritten = room.column<std::uint8_t>(shape.slots);
-  layout.ingress = room.column<std::uint16_t>(shape.slots);
-  layout.mtu = room.column<std::uint16_t>(shape.slots);
-  layout.output = room.column<std::uint16_t>(shape.slots);
+  layout.offset = room.column<std::uint16_t>(columns);
+  layout.length = room.column<std::uint16_t>(columns);
+  layout.layers = room.column<packet::Layers>(columns);
+  layout.verdict = room.column<std::uint8_t>(columns);
+  layout.port = room.column<std::uint16_t>(columns);
+  layout.index = room.column<std::uint64_t>(columns);
+  layout.arrival_ns = room.column<std::uint64_t>(columns);
+  layout.rewritten = room.column<std::uint8_t>(columns);
+  layout.ingress = room.column<std::uint16_t>(columns);
+  layout.mtu = room.column<std::uint16_t>(columns);
+  layout.output = room.column<std::uint16_t>(columns);
   const std::size_t unit = sizeof(Unit) + shape.unit_packets * sizeof(std::uint32_t);
   layout.unit_bytes = (unit + alignof(Unit) - 1) / alignof(Unit) * alignof(Unit);
   layout.units = room.take(shape.units * layout.unit_bytes, kPageBytes);
@@ -124,7 +125,8 @@ Result<std::unique_ptr<Arena>> Arena::create(ArenaShape const& shape) {
   }
   CATENA_RETURN_IF_ERROR(arena->map_slots());
   CATENA_RETURN_IF_ERROR(arena->make_rest());
-  arena->free_slots_ = std::make_unique<FreeSlots>(shape.slots, /*are_free=*/true);
+  arena->own_free_slots_ = std::make_unique<FreeSlots>(shape.slots, /*are_free=*/true);
+  arena->free_slots_ = arena->own_free_slots_.get();
   return arena;
 }
 
@@ -147,7 +149,24 @@ Result<std::unique_ptr<Arena>> Arena::create_over(ArenaShape const& shape, int f
   }
   CATENA_RETURN_IF_ERROR(arena->map_slots());
   CATENA_RETURN_IF_ERROR(arena->make_rest());
-  arena->free_slots_ = std::make_unique<FreeSlots>(shape.slots, /*are_free=*/false);
+  arena->own_free_slots_ = std::make_unique<FreeSlots>(shape.slots, /*are_free=*/false);
+  arena->free_slots_ = arena->own_free_slots_.get();
+  return arena;
+}
+
+Result<std::unique_ptr<Arena>> Arena::create_beside(Arena const& first, ArenaShape const& shape) {
+  CATENA_RETURN_IF_ERROR(check(shape));
+  if (shape.slots != first.shape_.slots) {
+    return absl::InvalidArgumentError(
+        concat("packet memory of ", first.shape_.slots, " slots cannot serve as one of ", shape.slots));
+  }
+  std::unique_ptr<Arena> arena(new Arena);
+  arena->shape_ = shape;
+  arena->first_ = &first;
+  arena->fd_ = first.fd_;
+  arena->slots_ = first.slots_;
+  CATENA_RETURN_IF_ERROR(arena->make_rest());
+  arena->free_slots_ = first.free_slots_;
   return arena;
 }
 
@@ -163,7 +182,7 @@ Status Arena::map_slots() {
 
 Status Arena::make_rest() {
   const ArenaShape& shape = shape_;
-  const Layout layout = layout_of(shape);
+  const Layout layout = layout_of(shape, first_ == nullptr ? shape.slots : 0);
   void* mapped = mmap(nullptr, layout.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (mapped == MAP_FAILED) {
     return refused("mmap", layout.bytes, shape.slots);
@@ -182,6 +201,9 @@ Status Arena::make_rest() {
   column(meta_.ingress, layout.ingress);
   column(meta_.mtu, layout.mtu);
   column(meta_.output, layout.output);
+  if (first_ != nullptr) {
+    meta_ = first_->meta_;
+  }
   first_unit_ = memory_ + layout.units;
   unit_bytes_ = layout.unit_bytes;
 
@@ -206,11 +228,14 @@ Status Arena::make_rest() {
 }
 
 Arena::~Arena() {
-  if (slots_ != nullptr) {
-    munmap(slots_, slot_bytes().size());
-  }
   if (memory_ != nullptr) {
     munmap(memory_, bytes_);
+  }
+  if (first_ != nullptr) {
+    return;
+  }
+  if (slots_ != nullptr) {
+    munmap(slots_, slot_bytes().size());
   }
   if (fd_ >= 0) {
     close(fd_);

@@ -50,12 +50,15 @@ class Arena {
   ///   InvalidArgument     as create(); `fd` has no such slots, or could shrink under the reader
   ///   ResourceExhausted   as create()
   static Result<std::unique_ptr<Arena>> create_over(ArenaShape const& shape, int fd);
+  /// Units and queues of its own over the slots of `first`, with their metadata: a slot is free in both or in none.
+  /// `first` must outlive it. InvalidArgument: as create(), or another number of slots; ResourceExhausted: as create().
+  static Result<std::unique_ptr<Arena>> create_beside(Arena const& first, ArenaShape const& shape);
   ~Arena();
   Arena(Arena const&) = delete;
   Arena& operator=(Arena const&) = delete;
 
   ArenaShape const& shape() const { return shape_; }
-  /// Of the slots, which are all that is behind it. Open as long as this.
+  /// Of the slots, which are all that is behind it. Open as long as this, or the first one.
   int fd() const { return fd_; }
 
   /// First byte of a slot; kSlotBytes long. Slots follow one another without a gap.
@@ -85,6 +88,7 @@ class Arena {
   Status make_rest();
 
   ArenaShape shape_;
+  Arena const* first_ = nullptr;  ///< whose the slots are, with their metadata; null: its own
   int fd_ = -1;
   std::uint8_t* slots_ = nullptr;
   std::byte* memory_ = nullptr;  ///< of the rest
@@ -93,7 +97,8 @@ class Arena {
   packet::MetaColumns meta_{};
   std::byte* first_unit_ = nullptr;
   std::size_t unit_bytes_ = 0;
-  std::unique_ptr<FreeSlots> free_slots_;
+  std::unique_ptr<FreeSlots> own_free_slots_;
+  FreeSlots* free_slots_ = nullptr;
   std::unique_ptr<IndexRing> free_units_;
   std::vector<std::unique_ptr<IndexRing>> queues_;
 };

@@ -36,6 +36,19 @@ Result<std::unique_ptr<PacketPool>> PacketPool::create_over(int fd, std::uint32_
   return std::unique_ptr<PacketPool>(new PacketPool(std::move(arena)));
 }
 
+Result<std::unique_ptr<PacketPool>> PacketPool::create_beside(std::shared_ptr<PacketPool> first,
+                                                              std::uint32_t unit_packets, std::uint32_t queues,
+                                                              std::uint32_t parts) {
+  if (first->first_ != nullptr) {
+    first = first->first_;  // so that one after another keeps nothing of those between
+  }
+  const std::uint32_t slots = first->slots();
+  CATENA_ASSIGN_OR_RETURN(
+      std::unique_ptr<Arena> arena,
+      Arena::create_beside(first->arena(), {slots, unit_packets, queues, units_for(slots, unit_packets, parts)}));
+  return std::unique_ptr<PacketPool>(new PacketPool(std::move(arena), std::move(first)));
+}
+
 Unit* PacketPool::acquire_unit() {
   Unit* unit = nullptr;
   return acquire_units(std::span(&unit, 1)) ? unit : nullptr;
@@ -65,12 +78,13 @@ void PacketPool::release_unit(Unit* unit) {
 }
 
 void PacketPool::quarantine(Unit const& unit) {
-  quarantined_slots_.fetch_add(unit.count, std::memory_order_relaxed);
+  (first_ == nullptr ? quarantined_slots_ : first_->quarantined_slots_)
+      .fetch_add(unit.count, std::memory_order_relaxed);
   quarantined_units_.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool PacketPool::exhausted(std::uint32_t units, std::uint32_t slots) const {
-  return this->slots() - quarantined_slots_.load(std::memory_order_relaxed) < unit_packets() + slots ||
+  return this->slots() - quarantined_slots() < unit_packets() + slots ||
          arena_->units() - quarantined_units_.load(std::memory_order_relaxed) < units;
 }
 

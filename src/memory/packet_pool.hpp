@@ -31,6 +31,10 @@ class PacketPool {
   static Result<std::unique_ptr<PacketPool>> create_over(int fd, std::uint32_t slots,
                                                          std::uint32_t unit_packets = kDefaultUnitPackets,
                                                          std::uint32_t queues = kDefaultQueues);
+  /// Units and queues of its own over the slots of `first`, for packets of the same ends: see Arena::create_beside().
+  static Result<std::unique_ptr<PacketPool>> create_beside(std::shared_ptr<PacketPool> first,
+                                                           std::uint32_t unit_packets, std::uint32_t queues,
+                                                           std::uint32_t parts = 1);
   PacketPool(PacketPool const&) = delete;
   PacketPool& operator=(PacketPool const&) = delete;
 
@@ -86,13 +90,17 @@ class PacketPool {
   std::uint32_t free_slots() const { return arena_->free_slots().count(); }
   std::uint32_t free_units() const { return arena_->free_units().size(); }
   /// Slots that quarantine() has taken out of use.
-  std::uint32_t quarantined_slots() const { return quarantined_slots_.load(std::memory_order_relaxed); }
+  std::uint32_t quarantined_slots() const {
+    std::atomic<std::uint32_t> const& slots = first_ == nullptr ? quarantined_slots_ : first_->quarantined_slots_;
+    return slots.load(std::memory_order_relaxed);
+  }
   /// Whether quarantine() has left too little for a unit of full size ever to come again, where that takes `units`
   /// units, and `slots` slots beside its own: as many as must be there at one time.
   bool exhausted(std::uint32_t units = 1, std::uint32_t slots = 0) const;
 
  private:
-  explicit PacketPool(std::unique_ptr<Arena> arena) : arena_(std::move(arena)), meta_(arena_->meta()) {}
+  explicit PacketPool(std::unique_ptr<Arena> arena, std::shared_ptr<PacketPool> first = nullptr)
+      : first_(std::move(first)), arena_(std::move(arena)), meta_(arena_->meta()) {}
   void enter(std::uint32_t slot, std::uint32_t offset, std::uint32_t length, packet::Layers const& layers,
              std::uint64_t index, std::uint64_t arrival_ns) {
     meta_.offset[slot] = static_cast<std::uint16_t>(offset);
@@ -108,6 +116,7 @@ class PacketPool {
     meta_.output[slot] = 0;
   }
 
+  std::shared_ptr<PacketPool> first_;  ///< whose the slots are, and no other's; null: its own
   std::unique_ptr<Arena> arena_;
   packet::MetaColumns meta_;
   std::atomic<std::uint32_t> quarantined_slots_{0};

@@ -251,6 +251,35 @@ TEST(PacketPool, pools_live_side_by_side_and_give_their_memory_back) {
   EXPECT_TRUE(lasting->acquire_slots(*unit, 256));
 }
 
+TEST(PacketPool, one_beside_another_has_the_same_slots_and_units_of_its_own) {
+  std::shared_ptr<PacketPool> first = PacketPool::create(1024, 64).value();
+  Unit* const held = first->acquire_unit();
+  ASSERT_TRUE(first->acquire_slots(*held, 64));
+  held->count = 64;
+  std::shared_ptr<PacketPool> second = PacketPool::create_beside(first, 256, 4).value();
+  EXPECT_EQ(second->free_slots(), 1024U - 64U);
+  EXPECT_EQ(second->unit_packets(), 256U);
+  EXPECT_EQ(second->slot(7), first->slot(7));
+  EXPECT_EQ(second->meta().length, first->meta().length);
+  EXPECT_EQ(second->arena().fd(), first->arena().fd());
+  Unit* const unit = second->acquire_unit();
+  ASSERT_TRUE(second->acquire_slots(*unit, 256));
+  EXPECT_EQ(first->free_slots(), 1024U - 64U - 256U);
+  EXPECT_FALSE(std::ranges::find_first_of(unit->slots(), unit->slots() + 256, held->slots(), held->slots() + 64) !=
+               unit->slots() + 256)
+      << "a slot with two owners";
+  second->quarantine(*unit);
+  first->release_slots(*held, 0, 64);
+  EXPECT_EQ(second->free_slots(), 1024U - 256U);
+  EXPECT_EQ(first->quarantined_slots(), second->quarantined_slots()) << "what is out of use is so for both";
+
+  const std::weak_ptr<PacketPool> between = second;
+  const std::shared_ptr<PacketPool> third = PacketPool::create_beside(second, 64, 4).value();
+  second.reset();
+  EXPECT_TRUE(between.expired()) << "one after another, nothing of those between stays";
+  EXPECT_EQ(PacketPool::create_beside(third, 1024, 4).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(PacketPool, two_threads_under_load_lose_and_mix_nothing) {
   constexpr std::uint64_t kPackets = 1'000'000;
   const auto pool = make_pool(1024);

@@ -241,7 +241,6 @@ Result<Progress> TxStage::poll() {
     return worked ? Progress::kWorked : Progress::kIdle;
   }
   CATENA_RETURN_IF_ERROR(sink_->finish());
-  CATENA_RETURN_IF_ERROR(recorder_ != nullptr ? recorder_->finish() : absl::OkStatus());
   return Progress::kFinished;
 }
 

@@ -38,6 +38,10 @@ class RxStage final : public HostStage {
   void filter(EdgeFilter& filter) { edge_ = &filter; }
   /// Has units carry the number in `version`, which outlives it. Before the first poll.
   void number_by(std::atomic<std::uint32_t> const& version) { version_ = &version; }
+  /// Numbers packets from there. Before the first poll.
+  void begin_at(std::uint64_t index) { next_index_ = index; }
+  /// Number of the packet that would come next. Read after its end.
+  std::uint64_t next_index() const { return next_index_; }
   /// Packets that it refused. Any thread.
   std::uint64_t refused() const { return refused_; }
   /// OK, or why the source ended. Read after the run.

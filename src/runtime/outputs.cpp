@@ -21,7 +21,7 @@ Result<std::optional<io::OutputFile>> open_file(std::string const& path, std::st
 }  // namespace
 
 Result<Outputs> Outputs::open(chain::ChainConfig const& config, chain::RunOptions const& options,
-                              std::unique_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
+                              std::shared_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
                               std::stop_token const& give_up) {
   Outputs outputs;
   outputs.sink_ = std::move(sink);

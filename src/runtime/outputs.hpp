@@ -23,10 +23,10 @@ class Outputs {
   /// system says where a file cannot be created; FailedPrecondition for a capture to a terminal; Cancelled where
   /// `give_up` ended the wait for the reader of a FIFO.
   static Result<Outputs> open(chain::ChainConfig const& config, chain::RunOptions const& options,
-                              std::unique_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
+                              std::shared_ptr<io::Sink> sink, std::vector<nf::Instance const*> nfs,
                               std::stop_token const& give_up);
 
-  io::Sink& sink() const { return *sink_; }
+  std::shared_ptr<io::Sink> const& sink() const { return sink_; }
   /// Null where no lines are wanted.
   Recorder* recorder() const { return recorder_.get(); }
   /// Null where none is wanted.
@@ -39,7 +39,7 @@ class Outputs {
   Outputs() = default;
   Status write_trace(std::span<const StageTrace> stages);
 
-  std::unique_ptr<io::Sink> sink_;
+  std::shared_ptr<io::Sink> sink_;
   std::unique_ptr<Recorder> recorder_;
   std::optional<io::OutputFile> trace_;
 };

@@ -31,6 +31,8 @@ class Recorder {
   /// `record` and `eve`: opened and started, where there are such.
   Recorder(RecorderOptions options, std::optional<io::OutputFile> record, std::optional<io::OutputFile> eve)
       : options_(std::move(options)), record_(std::move(record)), eve_(std::move(eve)) {}
+  /// Lines that come now are of these, the NFs of the chain that goes on with the files.
+  void name_by(std::vector<nf::Instance const*> nfs) { options_.nfs = std::move(nfs); }
   /// Writes a unit's lines, which are in the files then, and empties `lines`. DataLoss if a file cannot be written.
   Status write(UnitLines& lines);
   /// Closes the files; often is no harm. DataLoss as write().

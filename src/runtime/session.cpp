@@ -22,7 +22,8 @@
 namespace catena::runtime {
 
 Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chain::RunOptions const& run_options,
-                                                 nf::Registry const& registry, std::stop_token const& give_up) {
+                                                 nf::Registry const& registry, std::stop_token const& give_up,
+                                                 std::optional<Predecessor> before) {
   chain::RunOptions options = run_options;
   std::unique_ptr<Session> session(new Session());
   session->config_ = std::move(config);
@@ -30,6 +31,12 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   session->cores_ = options.cores;
   session->is_traced_ = options.trace || !options.trace_path.empty();
   CATENA_RETURN_IF_ERROR(chain::apply(options, session->config_));
+  session->before_ = std::move(before);
+  std::unique_lock<std::mutex> as_it_is;  // the one before, while this one is made
+  if (session->before_) {
+    as_it_is = std::unique_lock(session->before_->session->change_mutex_);
+    CATENA_RETURN_IF_ERROR(session->check_before());
+  }
   session->flow_key_ = std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
   if (chain::has_auto(session->config_)) {
@@ -197,14 +204,29 @@ Status Session::make_pools(chain::RunOptions const& options) {
   }
   if (!options.make_pool) {  // else somebody else says how much waits there
     chain::settle_slots(placed, placed.tuning.unit_packets);
+    if (before_) {
+      const std::uint32_t there = before_->session->config_.tuning.pool_slots;
+      if (placed.tuning.pool_slots > there) {
+        return absl::FailedPreconditionError(
+            concat("it needs ", placed.tuning.pool_slots, " slots for packets, and the chain that runs has ", there));
+      }
+      placed.tuning.pool_slots = there;
+    }
     chain::settle_flow(placed, placed.tuning.unit_packets);
   }
   config_.tuning.pool_slots = placed.tuning.pool_slots;
   config_.flow.mode = placed.flow.mode;
   const std::uint32_t pools = has_own_ends_ ? shards : 1;
+  if (before_ && before_->session->pools_.size() != pools) {
+    return absl::FailedPreconditionError("its shards divide what arrives in another way");
+  }
   for (std::uint32_t i = 0; i < pools; ++i) {
     if (options.make_pool) {
       CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), options.make_pool(queues));
+    } else if (before_) {
+      CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(), memory::PacketPool::create_beside(
+                                                         before_->session->pools_[i], config_.tuning.unit_packets,
+                                                         queues / pools, parts * shards / pools));
     } else {
       CATENA_ASSIGN_OR_RETURN(pools_.emplace_back(),
                               memory::PacketPool::create(config_.tuning.pool_slots, config_.tuning.unit_packets,
@@ -248,11 +270,13 @@ nf::RunContext Session::run_context() const {
 
 Status Session::start_nfs() {
   prepare_processes();
+  CATENA_RETURN_IF_ERROR(before_ ? find_heirs() : absl::OkStatus());
   const nf::RunContext context = run_context();
   Status first_error;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     auto* persistent = dynamic_cast<nf::Persistent*>(&entry.instance->nf());
-    if (persistent == nullptr || !first_error.ok()) {
+    const bool goes_on = std::ranges::find(heirs_, entry.instance.get(), &Heir::instance) != heirs_.end();
+    if (persistent == nullptr || goes_on || !first_error.ok()) {
       return;
     }
     if (const Status status = persistent->start(context); !status.ok()) {
@@ -263,6 +287,9 @@ Status Session::start_nfs() {
                                                        "': ", std::string(status.message())));
     }
   });
+  if (before_ && !first_error.ok()) {  // most likely what it needs is still that of the one before
+    return absl::FailedPreconditionError(first_error.message());
+  }
   return first_error;
 }
 
@@ -423,10 +450,17 @@ std::uint64_t Session::waiting_for(std::size_t nf) const {
 }
 
 Status Session::open_ends(chain::RunOptions const& options) {
+  if (before_) {
+    for (auto const& source : before_->session->sources_) {
+      sources_.push_back(io::SourceTenure::after(*source));
+    }
+    return absl::OkStatus();
+  }
   CATENA_ASSIGN_OR_RETURN(Ends ends, runtime::open_ends(config_, options, pools_, division_of(sections_.front())));
-  sources_ = std::move(ends.sources);
-  sink_ = std::move(ends.sinks.front());
-  more_sinks_.assign(std::make_move_iterator(ends.sinks.begin() + 1), std::make_move_iterator(ends.sinks.end()));
+  for (auto& source : ends.sources) {
+    sources_.push_back(std::make_unique<io::SourceTenure>(std::move(source)));
+  }
+  opened_sinks_.assign(std::make_move_iterator(ends.sinks.begin()), std::make_move_iterator(ends.sinks.end()));
   return absl::OkStatus();
 }
 
@@ -471,7 +505,21 @@ Status Session::make_stages(chain::RunOptions const& options, std::stop_token co
   for (nf::Instance* instance : first_instances()) {
     nfs.push_back(instance);
   }
-  CATENA_ASSIGN_OR_RETURN(outputs_, Outputs::open(config_, options, std::move(sink_), std::move(nfs), give_up));
+  if (before_) {
+    outputs_ = before_->session->outputs_;
+    for (auto const& sink : before_->session->sinks_) {
+      sinks_.push_back(io::SinkTenure::after(*sink));
+    }
+  } else {
+    CATENA_ASSIGN_OR_RETURN(Outputs outputs,
+                            Outputs::open(config_, options, std::move(opened_sinks_.front()), std::move(nfs), give_up));
+    outputs_ = std::make_shared<Outputs>(std::move(outputs));
+    opened_sinks_.front() = outputs_->sink();
+    for (std::shared_ptr<io::Sink>& sink : opened_sinks_) {
+      sinks_.push_back(std::make_unique<io::SinkTenure>(std::move(sink)));
+    }
+    opened_sinks_.clear();
+  }
   add_tx(lines);
   make_gates();
   if (has_own_ends_) {
@@ -588,8 +636,7 @@ void Session::add_tx(LineBook* lines) {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Section& last = sections_.back();
     Merger in = has_own_ends_ ? Merger(last.shards[i].queues[last.wiring.last()]) : merger_of(last, lines);
-    io::Sink& sink = i == 0 ? outputs_->sink() : *more_sinks_[i - 1];
-    auto tx = std::make_unique<TxStage>(sink, pool_of(i), std::move(in), outputs_->recorder(), lines);
+    auto tx = std::make_unique<TxStage>(*sinks_[i], pool_of(i), std::move(in), outputs_->recorder(), lines);
     tx_.push_back(tx.get());
     add_host_stage(std::move(tx), has_own_ends_ ? concat("/", i) : std::string());
   }

@@ -7,6 +7,7 @@
 #include "chain/sections.hpp"
 #include "core/metrics.hpp"
 #include "core/trace.hpp"
+#include "io/tenure.hpp"
 #include "nf/named_files.hpp"
 #include "nf/registry.hpp"
 #include "runtime/chrome_trace.hpp"
@@ -39,6 +40,14 @@
 
 namespace catena::runtime {
 
+class Session;
+
+/// A session that runs and whose ends another one is to take over.
+struct Predecessor {
+  Session* session = nullptr;
+  std::shared_ptr<void> hold = nullptr;  ///< of the session, which may end when this is given back; null: it stays
+};
+
 /// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
 /// Call order: create() -> start() if need be -> run() once. stop(), progress(), report() and counts() may be called
 /// from any thread while it runs.
@@ -48,16 +57,24 @@ class Session {
   /// unknown NF type (with its position); as check_files(), and what the system says where an output cannot be created.
   /// A session that cannot be made has changed no file: outputs are opened after everything else. Waits for the readers
   /// of outputs that are FIFOs; Cancelled where `give_up` ends that.
+  ///
+  /// Where there is one `before`, which has the same `options`, this one is to take over its ends, its packet memory
+  /// and what packets have left in NFs that are in both: that goes on until start(), which ends it. No packet is lost
+  /// then, and none overtakes another: those that rx takes from there on wait until those before have left.
+  /// FailedPrecondition, besides: `before` cannot be followed by this one; the text says why.
   static Result<std::unique_ptr<Session>> create(chain::ChainConfig config, chain::RunOptions const& options,
-                                                 nf::Registry const& registry, std::stop_token const& give_up = {});
+                                                 nf::Registry const& registry, std::stop_token const& give_up = {},
+                                                 std::optional<Predecessor> before = std::nullopt);
   ~Session();
 
   /// What a user should know before packets run: device, placements, NFs' start reports. Loud lines first.
   std::vector<std::string> start_report() const;
   /// What moves between host and device, of several the first; nothing where there is no device.
   std::optional<plan::Plan> plan() const;
-  /// What arrives at shared ports from here on is this chain's. run() begins with it where nobody did before.
-  void start();
+  /// What arrives at shared ports from here on is this chain's, or at all ends what the one before does not take any
+  /// more. run() begins with it where nobody did before. FailedPrecondition where that one has ended by itself: nothing
+  /// came of it then.
+  Status start();
   /// Runs until the source is finished or stop(). On an error of a stage the report so far is in report(). Whatever
   /// became of the run, outputs have what came to them when it returns; DataLoss where that fails.
   Status run();
@@ -73,6 +90,11 @@ class Session {
   ///   others              as create()
   /// `new_keys`: as that of RunOptions, of keys that come.
   Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false);
+  /// Whether another one goes on for it, or is about to.
+  bool is_followed() const { return is_passed_on_; }
+  /// OK, or why no session can take over from this one with `next`, as far as that can be known before one is made:
+  /// FailedPrecondition.
+  Status can_be_followed_by(chain::ChainConfig next);
   /// What change() would do, and its errors, as far as that can be known without doing it: nothing is opened, and no
   /// state is taken over.
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry);
@@ -119,6 +141,17 @@ class Session {
     std::unique_ptr<SplitOrder> order = nullptr;  ///< of several with one source whose packets are put together again
   };
   Session() = default;
+  /// An NF that goes on for one of the session before.
+  struct Heir {
+    nf::Instance* instance;
+    nf::Instance* before;
+  };
+  bool pass_on(std::vector<nf::Instance const*> adopted);
+  Status check_before() const;
+  Status find_heirs();
+  void take_over();
+  void take_ends_over(Session& before);
+  void finish_nfs(Status& status);
   Status can_change() const;
   Result<std::vector<Successors>> make_successors(chain::ChainConfig& next, nf::Registry const& registry);
   Result<std::vector<Successors>> make_checked_successors(chain::ChainConfig& next, nf::Registry const& registry);
@@ -218,6 +251,9 @@ class Session {
   bool has_own_ends_ = false;      ///< each shard has a source, a sink and a pool of its own
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
+  std::atomic<bool> is_started_{false};
+  std::atomic<bool> is_passed_on_{false};
+  std::vector<nf::Instance const*> adopted_;  ///< by the next one; there when is_passed_on_ is
   std::string no_device_reason_;
   std::vector<std::shared_ptr<memory::PacketPool>>
       pools_;                                            ///< one, or one for each shard; a device that is lost keeps it
@@ -230,12 +266,15 @@ class Session {
   std::unique_ptr<GpuSharing> sharing_;                  ///< null: every NF takes all of the device
   chain::SharingOptions sharing_options_;                ///< of sharing_
   std::vector<std::size_t> shared_by_;                   ///< positions of the NFs of sharing_
-  std::vector<std::unique_ptr<io::Source>> sources_;     ///< one, or one for each shard
-  std::optional<Outputs> outputs_;
-  std::unique_ptr<io::Sink> sink_;                      ///< until outputs_ has it
-  std::vector<std::unique_ptr<io::Sink>> more_sinks_;   ///< of the second shard and those behind it, where each has one
-  std::vector<std::unique_ptr<UnitReserve>> reserves_;  ///< of each pool
-  std::vector<chain::FlowLimits> limits_;               ///< of each NF's ring; none where rings have no bounds
+  std::optional<Predecessor> before_;                    ///< until this one has taken over from it
+  std::vector<Heir> heirs_;                              ///< while there is one before
+  std::vector<std::string> begins_anew_;                 ///< NFs that lack what those of the one before know
+  std::vector<std::unique_ptr<io::SourceTenure>> sources_;  ///< one, or one for each shard
+  std::shared_ptr<Outputs> outputs_;
+  std::vector<std::shared_ptr<io::Sink>> opened_sinks_;  ///< until sinks_ have them
+  std::vector<std::unique_ptr<io::SinkTenure>> sinks_;   ///< as many as sources
+  std::vector<std::unique_ptr<UnitReserve>> reserves_;   ///< of each pool
+  std::vector<chain::FlowLimits> limits_;                ///< of each NF's ring; none where rings have no bounds
   std::vector<std::vector<std::unique_ptr<CongestionMonitor>>> monitors_;  ///< of each NF, in each shard
   std::deque<FlowGate> gates_;
   std::vector<std::vector<FlowGate const*>> gates_of_;  ///< of each NF

@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <future>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -77,15 +78,29 @@ void Session::register_counts() {
   }
 }
 
-void Session::start() {
+Status Session::start() {
+  if (is_started_.exchange(true)) {
+    return absl::OkStatus();
+  }
+  if (before_) {
+    std::vector<nf::Instance const*> adopted;
+    std::ranges::transform(heirs_, std::back_inserter(adopted), &Heir::before);
+    return before_->session->pass_on(std::move(adopted))
+               ? absl::OkStatus()
+               : absl::FailedPreconditionError("the chain that this one was to go on for has ended");
+  }
   for (auto const& source : sources_) {
     source->start();
   }
+  return absl::OkStatus();
 }
 
 Status Session::run() {
   began_ns_ = now_ns();
-  start();
+  CATENA_RETURN_IF_ERROR(start());
+  if (before_) {
+    take_over();
+  }
   Status status;
   {
     const Caretaker caretaker(
@@ -95,9 +110,15 @@ Status Session::run() {
   for (auto const& source : sources_) {
     source->stop();  // where another stage's error ended the run
   }
+  if (is_passed_on_.load(std::memory_order_acquire)) {
+    for (auto const& sink : sinks_) {
+      status.Update(sink->finish());
+    }
+  } else {
+    status.Update(outputs_->finish(traces()));
+  }
   ended_ns_ = now_ns();
   has_ended_ = true;
-  status.Update(outputs_->finish(traces()));
   return status;
 }
 
@@ -144,18 +165,26 @@ Status Session::work() {
   return status;
 }
 
+/// All are asked: one that cannot write its state is no reason to lose those of others.
+void Session::finish_nfs(Status& status) {
+  const bool is_passed_on = is_passed_on_.load(std::memory_order_acquire);
+  for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
+    if (is_passed_on && std::ranges::find(adopted_, entry.instance.get()) != adopted_.end()) {
+      return;
+    }
+    if (const Status end = entry.instance->nf().finish(); !end.ok()) {
+      const std::string who = concat("NF '", entry.config.name, "': ");
+      const std::string what(end.message());
+      // the session in an NF's own process has said whose it is
+      status.Update(Status(end.code(), what.starts_with(who) ? what : who + what));
+    }
+  });
+}
+
 Status Session::run_stages() {
   Status status = work();
   if (status.ok()) {
-    // all are asked: one that cannot write its state is no reason to lose those of others
-    for_each_entry([&status](std::size_t /*shard*/, Entry const& entry) {
-      if (const Status end = entry.instance->nf().finish(); !end.ok()) {
-        const std::string who = concat("NF '", entry.config.name, "': ");
-        const std::string what(end.message());
-        // the session in an NF's own process has said whose it is
-        status.Update(Status(end.code(), what.starts_with(who) ? what : who + what));
-      }
-    });
+    finish_nfs(status);
   }
   for_each_entry([](std::size_t /*shard*/, Entry const& entry) { entry.instance->board().end(entry.instance->nf()); });
   for (RxStage const* rx : rx_) {
@@ -206,6 +235,9 @@ std::vector<std::string> Session::start_report() const {
   std::vector<std::string> lines;
   for (std::string const& warning : chain::flow_warnings(config_)) {
     lines.push_back(concat("WARNING  ", warning));
+  }
+  for (std::string const& nf : begins_anew_) {
+    lines.push_back(concat("WARNING  NF '", nf, "' begins anew: what packets had left in it does not go along"));
   }
   for (auto const& device : opened_) {
     lines.push_back(concat("device   ", describe(device->info())));
@@ -260,7 +292,7 @@ std::vector<std::string> Session::start_report() const {
     }
     lines.push_back(std::move(line));
   }
-  lines.push_back(concat("tx       ", outputs_->sink().describe()));
+  lines.push_back(concat("tx       ", outputs_->sink()->describe()));
   if (std::string const* path = outputs_->trace_path(); path != nullptr) {
     lines.push_back(concat("trace    ", *path));
   }

@@ -12,6 +12,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <system_error>
 #include <utility>
@@ -118,6 +119,7 @@ struct ChainRun::Shared {
     last_report.error = std::string(status.message());
     last_counts = session->counts();
     abandoned_device = session->abandoned_device();
+    const bool is_followed = session->is_followed();
     std::unique_ptr<Session> ended = std::move(session);
     lock.unlock();
     if (abandoned_device) {
@@ -126,7 +128,8 @@ struct ChainRun::Shared {
     }
     ended.reset();  // closes ports and outputs, before anyone is told
     lock.lock();
-    state = !status.ok() ? ChainState::kFailed : is_stopped ? ChainState::kStopped : ChainState::kFinished;
+    const bool has_finished = !is_stopped && !is_followed;
+    state = !status.ok() ? ChainState::kFailed : has_finished ? ChainState::kFinished : ChainState::kStopped;
     log_end();
     changed.notify_all();
   }
@@ -137,18 +140,18 @@ struct ChainRun::Shared {
 /// Keeps the session of a chain that runs from ending, as long as it lives.
 class ChainRun::Guest {
  public:
-  explicit Guest(Shared& shared) : shared_(shared) {
-    const std::lock_guard lock(shared_.mutex);
-    if (shared_.state == ChainState::kRunning && shared_.session != nullptr && !shared_.is_stopped) {
-      session_ = shared_.session.get();
-      ++shared_.guests;
+  explicit Guest(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->state == ChainState::kRunning && shared_->session != nullptr && !shared_->is_stopped) {
+      session_ = shared_->session.get();
+      ++shared_->guests;
     }
   }
   ~Guest() {
-    const std::lock_guard lock(shared_.mutex);
+    const std::lock_guard lock(shared_->mutex);
     if (session_ != nullptr) {
-      --shared_.guests;
-      shared_.changed.notify_all();
+      --shared_->guests;
+      shared_->changed.notify_all();
     }
   }
   Guest(Guest const&) = delete;
@@ -158,7 +161,7 @@ class ChainRun::Guest {
   Session* session() const { return session_; }
 
  private:
-  Shared& shared_;
+  std::shared_ptr<Shared> shared_;
   Session* session_ = nullptr;
 };
 
@@ -166,10 +169,14 @@ namespace {
 
 Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain::RunOptions const& options,
                                                 Caller const& caller, nf::Registry const& registry,
-                                                std::stop_token const& give_up) {
+                                                std::stop_token const& give_up,
+                                                std::optional<runtime::Predecessor> before) {
   try {
     CATENA_RETURN_IF_ERROR(take_rights_of(caller));
-    return Session::create(std::move(config), options, registry, give_up);
+    if (before && before->session == nullptr) {
+      return absl::FailedPreconditionError(concat("chain '", config.name, "' does not run"));
+    }
+    return Session::create(std::move(config), options, registry, give_up, std::move(before));
   } catch (std::exception const& error) {
     return absl::ResourceExhaustedError(error.what());
   }
@@ -177,12 +184,19 @@ Result<std::unique_ptr<Session>> create_session(chain::ChainConfig config, chain
 
 }  // namespace
 
-ChainRun::ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry)
+ChainRun::ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry,
+                   std::shared_ptr<ChainRun> const& before)
     : caller_(caller), registry_(registry), shared_(std::make_shared<Shared>()) {
   shared_->name = config.name;
+  std::optional<runtime::Predecessor> predecessor;
+  if (before != nullptr) {
+    auto guest = std::make_shared<Guest>(before->shared_);
+    predecessor = {guest->session(), guest};
+  }
   thread_ = std::thread([shared = shared_, config = std::move(config), options = std::move(options),
-                         caller = std::move(caller), &registry]() mutable {
-    shared->made(create_session(std::move(config), options, caller, registry, shared->give_up.get_token()));
+                         caller = std::move(caller), &registry, before = std::move(predecessor)]() mutable {
+    shared->made(create_session(std::move(config), options, caller, registry, shared->give_up.get_token(),
+                                std::exchange(before, std::nullopt)));
     if (shared->session != nullptr) {
       shared->run();
     }
@@ -210,7 +224,8 @@ Status ChainRun::start() {
   if (shared_->is_stopped) {
     return shared_->stopped();
   }
-  shared_->session->start();  // what arrives from here on is the chain's, though its thread takes a moment to run
+  // what arrives from here on is the chain's, though its thread takes a moment to run
+  CATENA_RETURN_IF_ERROR(shared_->session->start());
   shared_->may_run = true;
   shared_->state = ChainState::kRunning;
   shared_->changed.notify_all();
@@ -219,7 +234,7 @@ Status ChainRun::start() {
 
 /// With the rights of the one who applied the chain, while the session stays.
 Result<std::vector<std::string>> ChainRun::with_session(Work const& work) {
-  const Guest guest(*shared_);
+  const Guest guest(shared_);
   if (guest.session() == nullptr) {
     return absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));
   }
@@ -245,6 +260,12 @@ Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next, bool 
 
 Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next) {
   return with_session([&](Session& session) { return session.preview_change(std::move(next), registry_); });
+}
+
+Status ChainRun::can_be_followed_by(chain::ChainConfig next) {
+  const Guest guest(shared_);
+  return guest.session() != nullptr ? guest.session()->can_be_followed_by(std::move(next))
+                                    : absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));
 }
 
 void ChainRun::stop() {

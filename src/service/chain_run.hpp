@@ -37,8 +37,10 @@ inline constexpr ChainState kChainStates[] = {ChainState::kStarting, ChainState:
 /// thread.
 class ChainRun {
  public:
-  /// Begins to make the chain. `registry` must outlive it.
-  ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry);
+  /// Begins to make the chain. `registry` must outlive it. `before`: whose ends it is to take over when it starts (see
+  /// runtime::Session::create()), and which goes on until then; null: it opens its own.
+  ChainRun(chain::ChainConfig config, chain::RunOptions options, Caller caller, nf::Registry const& registry,
+           std::shared_ptr<ChainRun> const& before = nullptr);
   /// Stops it and waits for its end; after 10 seconds its thread is left behind.
   ~ChainRun();
   ChainRun(ChainRun const&) = delete;
@@ -47,12 +49,15 @@ class ChainRun {
   /// Returns when the chain is ready to run, and holds its ports and outputs, or never will be.
   /// Errors: as Session::create() with the rights of `caller`; as take_rights_of(); Cancelled where it was stopped.
   Status wait_made();
-  /// Packets run from now on. After wait_made(); Cancelled, and none do, where it was stopped.
+  /// Packets run from now on. After wait_made(); Cancelled, and none do, where it was stopped; FailedPrecondition, the
+  /// same, where the one before has ended by itself.
   Status start();
   /// As runtime::Session::change() and preview_change(), with the rights of the one who applied the chain.
   /// FailedPrecondition, too, where it does not run; ResourceExhausted without a thread for it.
   Result<std::vector<std::string>> change(chain::ChainConfig next, bool new_keys);
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next);
+  /// As runtime::Session::can_be_followed_by().
+  Status can_be_followed_by(chain::ChainConfig next);
   /// rx takes no more packets; what is inside is finished. One that is being made waits for nobody any more, and does
   /// not start.
   void stop();

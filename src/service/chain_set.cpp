@@ -125,7 +125,7 @@ Result<ChainSet::AppliedChain> ChainSet::apply(std::string const& name, std::str
     CATENA_ASSIGN_OR_RETURN(result.is_changed, change(applied, *prepared, *old, result));
   }
   if (!result.is_changed) {
-    CATENA_RETURN_IF_ERROR(replace(applied, *prepared, old));  // a copy: the claim has this one
+    CATENA_RETURN_IF_ERROR(replace(applied, *prepared, old, result));  // a copy: the claim has this one
   }
   return result;
 }
@@ -156,6 +156,11 @@ Result<ChainSet::AppliedChain> ChainSet::preview(std::string const& name, std::s
   }
   result.is_changed = status.ok();
   result.why_anew = std::string(status.message());
+  if (!status.ok()) {
+    Status lossless = can_change(applied, old);
+    lossless.Update(lossless.ok() ? old->run->can_be_followed_by(prepared->config) : absl::OkStatus());
+    result.why_lossy = std::string(lossless.message());
+  }
   return status.ok() || absl::IsFailedPrecondition(status) ? Result<AppliedChain>(std::move(result))
                                                            : as_callers(status);
 }
@@ -209,12 +214,23 @@ Result<bool> ChainSet::change(Applied const& applied, Prepared const& prepared, 
   return true;
 }
 
-Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old) {
+Status ChainSet::replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old,
+                         AppliedChain& result) {
   {
     const std::lock_guard lock(mutex_);
     CATENA_RETURN_IF_ERROR(store_.save(applied));
   }
-  const Swap swap = make_and_swap(applied, std::move(prepared), old);
+  Swap swap{can_change(applied, old)};
+  if (swap.status.ok()) {
+    swap = take_over(applied, prepared, *old);
+  }
+  if (absl::IsFailedPrecondition(swap.status)) {
+    if (old && old->run != nullptr && old->run->state() == ChainState::kRunning) {
+      result.why_lossy = std::string(swap.status.message());
+      spdlog::info("{}: what arrives until it is made anew is lost: {}", applied.name, log_line(result.why_lossy));
+    }
+    swap = make_and_swap(applied, std::move(prepared), old);
+  }
   if (swap.is_done) {
     return swap.status;
   }
@@ -243,6 +259,14 @@ ChainSet::Swap ChainSet::make_and_swap(Applied const& applied, Prepared prepared
   return start_and_swap(applied, std::move(prepared), before);
 }
 
+/// FailedPrecondition: not with this one, which goes on.
+ChainSet::Swap ChainSet::take_over(Applied const& applied, Prepared prepared, Entry const& old) {
+  if (Status ready = set_up(applied, prepared); !ready.ok()) {
+    return {std::move(ready), false};
+  }
+  return start_and_swap(applied, std::move(prepared), {old.run, false, true});
+}
+
 Status ChainSet::end(std::string const& name, ChainRun& run) {
   run.stop();
   return run.wait(kEndLimit) ? absl::OkStatus() : does_not_end(name);
@@ -265,15 +289,18 @@ Status ChainSet::set_up(Applied const& applied, Prepared& prepared) {
 
 ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepared, Before const& before) {
   bool old_is_gone = before.run == nullptr || before.ends_first;
-  const Entry entry{
-      applied,
-      std::move(prepared.resources),
-      std::make_shared<ChainRun>(std::move(prepared.config), std::move(prepared.options), applied.caller, registry_),
-      {}};
+  const Entry entry{applied,
+                    std::move(prepared.resources),
+                    std::make_shared<ChainRun>(std::move(prepared.config), std::move(prepared.options), applied.caller,
+                                               registry_, before.is_taken_over ? before.run : nullptr),
+                    {}};
   if (Status announced = announce(entry, old_is_gone); !announced.ok()) {
     return {std::move(announced), before.ends_first};
   }
   Status status = entry.run->wait_made();
+  if (before.is_taken_over && absl::IsFailedPrecondition(status)) {
+    return {std::move(status), false};
+  }
   if (!status.ok() && !absl::IsCancelled(status)) {
     spdlog::error("{}: does not start: {}", applied.name, log_line(std::string(status.message())));
     if (before.ends_first) {
@@ -281,7 +308,7 @@ ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepare
     }
     return {as_callers(status), before.ends_first};
   }
-  if (status.ok() && !old_is_gone) {
+  if (status.ok() && !old_is_gone && !before.is_taken_over) {
     if (Status ended = end(applied.name, *before.run); !ended.ok()) {
       return {std::move(ended), false};
     }
@@ -289,6 +316,9 @@ ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepare
   }
   if (status.ok()) {
     status = entry.run->start();
+  }
+  if (before.is_taken_over && absl::IsFailedPrecondition(status)) {
+    return {std::move(status), false};
   }
   if (!status.ok()) {
     spdlog::info("{}", std::string(status.message()));

@@ -67,10 +67,11 @@ class ChainSet {
   /// empty: any. A chain that is being started is there for all operations, but where an old one runs on meanwhile:
   /// then that is.
   /// Where no more has changed than what a running chain can have changed (see runtime::Session::change()), the old one
-  /// goes on with that, and no packet is lost. Else there is a new one.
+  /// goes on with that, and no packet is lost. Else there is a new one. Where that has the same ends, it takes them
+  /// over from the old one when it is made (see runtime::Session::create()), and no packet is lost either.
   ///
-  /// The old chain goes on until the new one has its ports, NFs and outputs. Where both want the same port or output,
-  /// it ends after the new one was checked and before that is made.
+  /// Else the old chain goes on until the new one has its ports, NFs and outputs. Where both want the same port or
+  /// output, it ends after the new one was checked and before that is made.
   ///
   /// Errors, after which the old chain runs as before, if not said otherwise: InvalidArgument for what is wrong with
   /// the file and the options; PermissionDenied where the chain or its tenant is another user's, and for what the
@@ -83,6 +84,7 @@ class ChainSet {
     bool is_changed = false;                ///< it went on, with `changes`
     std::vector<std::string> changes = {};  ///< NFs that are others now, a line each
     std::string why_anew = {};              ///< why one that ran is another one now
+    std::string why_lossy = {};             ///< why packets were lost with that; empty: none were
   };
   Result<AppliedChain> apply(std::string const& name, std::string const& file, chain::OptionTexts const& options,
                              Caller const& caller);
@@ -138,16 +140,18 @@ class ChainSet {
   static Status can_change(Applied const& applied, std::optional<Entry> const& old);
   Result<bool> change(Applied const& applied, Prepared const& prepared, Entry const& old, AppliedChain& result);
   /// As apply(); the caller has the name.
-  Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);
+  Status replace(Applied const& applied, Prepared prepared, std::optional<Entry> const& old, AppliedChain& result);
   struct Swap {
     Status status;
     bool is_done = false;  ///< the old chain is no more, whether or not the new one runs
   };
   Swap make_and_swap(Applied const& applied, Prepared prepared, std::optional<Entry> const& old);
+  Swap take_over(Applied const& applied, Prepared prepared, Entry const& old);
   /// What a chain that starts takes the place of.
   struct Before {
     std::shared_ptr<ChainRun> run;  ///< null: nothing that ran in this service
     bool ends_first = false;
+    bool is_taken_over = false;  ///< its ends are, and it ends with that
   };
   Swap start_and_swap(Applied const& applied, Prepared prepared, Before const& before);
   Status set_up(Applied const& applied, Prepared& prepared);

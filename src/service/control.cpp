@@ -138,6 +138,7 @@ HttpResponse apply(ChainSet& chains, std::string const& name, std::string const&
   answer["applied"] = applied->is_new ? "started" : applied->is_changed ? "changed" : "replaced";
   answer["changes"] = applied->changes;
   answer["why_replaced"] = applied->why_anew.empty() ? Json() : Json(applied->why_anew);
+  answer["why_packets_are_lost"] = applied->why_lossy.empty() ? Json() : Json(applied->why_lossy);
   return ok(answer, applied->is_new && !is_dry_run ? kCreated : kOk);
 }
 

@@ -8,6 +8,7 @@ CATENA_BIN names the program.
 import json
 import os
 import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -151,6 +152,36 @@ class Usage(unittest.TestCase):
         self.assertGreater(report["tx"]["sent_packets"], 0)
         self.assertGreater(report["dropped_packets"], 0)
         self.assertTrue(report["accounted"])
+
+    def test_a_run_goes_on_as_another_chain_when_it_is_told(self):
+        self.write("all.rules", "allow any any any any any\n")
+        nf = "{name: %s, type: firewall, config: {rules: all.rules, default: deny}}"
+        text = CHAIN.replace("count: 1000", "rate: 20000").replace("tx: null", "tx: {pcap: %s}" % self.path("out.pcap"))
+        chain = self.write("long.yaml", text.replace("nfs: []", f"nfs: [{nf % 'fw'}]"))
+        process = subprocess.Popen([BIN, "run", chain, "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        lines = iter(process.stderr.readline, "")
+        next(line for line in lines if "received" in line)
+        sent = 0
+        for nfs in (f"{nf % 'fw'}, {nf % 'more'}", nf % "other"):
+            self.write("long.yaml", text.replace("nfs: []", f"nfs: [{nfs}]"))
+            process.send_signal(signal.SIGHUP)
+            self.assertIn("the NFs are", next(line for line in lines if "goes on for this one" in line))
+            was = next(line for line in lines if "until now" in line)
+            received, gone, dropped = (int(number) for number in re.findall(r"(?:received|sent|dropped) (\d+)", was))
+            self.assertEqual((received, dropped), (gone, 0))
+            sent += gone
+            next(line for line in lines if re.match(r" +\d+ s  received", line))
+        self.write("long.yaml", text.replace("nfs: []", f"nfs: [{nf % 'other'}]").replace("60", "61"))
+        process.send_signal(signal.SIGHUP)
+        self.assertIn("'rx' of 'spec' has changed", next(line for line in lines if "goes on as it was" in line))
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=TIMEOUT_S)
+        report = json.loads(out)
+        self.assertEqual((process.returncode, [nf["name"] for nf in report["nfs"]]), (0, ["other"]))
+        self.assertTrue(report["accounted"])
+        sent += report["tx"]["sent_packets"]
+        self.assertEqual(os.path.getsize(self.path("out.pcap")), 24 + sent * (16 + 60))
 
     def on_a_terminal(self, *arguments, **env):
         """What the program writes where its output and errors are a terminal."""

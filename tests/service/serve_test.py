@@ -5,6 +5,7 @@
 import fcntl
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -129,15 +130,39 @@ class Chains(ServiceTest):
         first = firewall()[1:-1]
         self.chain("a", nfs=f"[{first}, {first.replace('name: fw', 'name: second')}]")
         done = self.cli(service, "apply", file, "--dry-run")
-        self.assertEqual(done.stdout, f"a: would be made anew: {file}: the NFs are fw, second instead of fw\n")
+        self.assertEqual(done.stdout, f"a: would be made anew, without loss: {file}: the NFs are fw, second instead of fw\n")
         done = self.cli(service, "apply", file)
-        self.assertEqual(done.stdout, f"a: running, made anew: {file}: the NFs are fw, second instead of fw\n")
+        self.assertEqual(done.stdout, f"a: running, made anew, without loss: {file}: the NFs are fw, second instead of fw\n")
         self.assertEqual(len(service.ask("GET", "/v1/chains/a")[1]["nfs"]), 2)
         self.assertEqual(self.cli(service, "apply", file).stdout, "a: running, nothing has changed\n")
         done = self.cli(service, "apply", file, "--workers", "1")
-        self.assertIn("it was applied with other options", done.stdout)
+        self.assertIn("a: running, made anew, with loss: it was applied with other options", done.stdout)
         status, answer = service.ask("POST", "/v1/chains", {"file": file, "dry_run": 1})
         self.assertEqual((status, answer["error"]), (400, "'dry_run' must be true or false"))
+
+    def test_one_with_the_same_ends_goes_on_with_them(self):
+        service = self.serve()
+        out = self.folder / "out.pcap"
+        ends = {"rx": "{generator: {rate: 20000, packet: 60}}", "tx": f"{{pcap: {out}}}"}
+        first = firewall()[1:-1]
+        second = first.replace("name: fw", "name: second")
+        shapes = [f"[{first}]", f"[{second}]", f"[{first}, {second}]", f"[{first.replace('}}', '}, isolation: none}')}]"]
+        file = self.chain("a", nfs=shapes[0], **ends)
+        self.applied(service, file)
+        for shape in shapes[1:] + shapes:
+            wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"] > 500)
+            self.chain("a", nfs=shape, **ends)
+            answer = self.applied(service, file)
+            self.assertEqual((answer["applied"], answer["why_packets_are_lost"]), ("replaced", None), shape)
+            self.assertTrue(answer["why_replaced"])
+        wait_for(lambda: service.ask("GET", "/v1/chains/a")[1]["tx"]["sent_packets"] > 500)
+        last = service.ask("POST", "/v1/chains/a/stop")[1]
+        self.assertTrue(last["accounted"])
+        ended = re.findall(r"a: stopped, received (\d+), sent (\d+), dropped (\d+)", service.log())
+        self.assertEqual(len(ended), 2 * len(shapes))
+        self.assertEqual({(received, dropped) for received, _, dropped in ended}, {(sent, "0") for _, sent, _ in ended})
+        self.assertEqual(out.stat().st_size, 24 + sum(int(sent) for _, sent, _ in ended) * (16 + 60))
+        self.assertEqual(self.state(service, "a"), "stopped")
 
     def test_two_chains_do_not_share_an_output(self):
         service = self.serve()

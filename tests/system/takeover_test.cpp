@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chains of another shape that take over the ends of those before them while packets run: none is lost, none overtakes
+// another, and NFs that are in both go on with what they know of flows.
+#include "system/chain_runner.hpp"
+
+#include "runtime/session.hpp"
+
+#include <catena/nf/testing/scratch_folder.hpp>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace catena::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
+/// CATENA_CHANGES: of a run, in the soak.
+int changes_of_a_run() {
+  const char* const text = std::getenv("CATENA_CHANGES");
+  constexpr int kDefault = kIsSanitized ? 6 : 20;
+  return text == nullptr ? kDefault : std::atoi(text);
+}
+
+/// What a chain of firewalls can be: the rest of `spec`, with `{rules}` for the configuration of each.
+struct Shape {
+  const char* name;
+  const char* spec;
+  std::uint32_t workers = 1;
+};
+
+constexpr Shape kTwo{"two NFs", R"(
+  nfs:
+    - {name: one, type: firewall, config: {rules}}
+    - {name: two, type: firewall, config: {rules}}
+)"};
+constexpr Shape kAdded{"one added and one gone", R"(
+  nfs:
+    - {name: new, type: firewall, config: {rules}}
+    - {name: two, type: firewall, config: {rules}}
+    - {name: last, type: firewall, config: {rules}}
+)"};
+constexpr Shape kPlaced{"placed on the GPU", R"(
+  nfs:
+    - {name: one, type: firewall, on: gpu, config: {rules}}
+    - {name: two, type: firewall, on: gpu, config: {rules}}
+)"};
+constexpr Shape kShards{"shards", R"(
+  shards: 3
+  nfs:
+    - {name: one, type: firewall, config: {rules}}
+    - {name: two, type: firewall, config: {rules}}
+)"};
+constexpr Shape kUnits{"other units and thresholds", R"(
+  tuning: {unit_packets: 32}
+  flow: {qt: 4}
+  nfs:
+    - {name: two, type: firewall, config: {rules}}
+)"};
+constexpr Shape kGraph{"ways that meet", R"(
+  nfs:
+    - {name: one, type: firewall, config: {rules}}
+    - {name: two, type: firewall, on: gpu, config: {rules}}
+    - {name: three, type: firewall, config: {rules}}
+  graph:
+    - {from: rx, match: {protocol: udp}, to: one}
+    - {from: rx, to: two}
+    - {from: [one, two], to: three}
+    - {from: three, to: tx}
+)"};
+constexpr Shape kProcess{"in processes", R"(
+  nfs:
+    - {name: one, type: firewall, isolation: process, config: {rules}}
+    - {name: two, type: firewall, config: {rules}}
+)"};
+
+constexpr const char* kEnds = "  rx: {replay: {packet: 60, flows: 64, rate: 20000}}\n  tx: null\n";
+
+class Takeover : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    if (!runs_.empty()) {  // where a test has failed in the middle
+      last().stop();
+    }
+  }
+  Result<chain::ChainConfig> load(Shape const& shape, int version, std::string const& ends = kEnds) {
+    const std::string rules = fmt::format("{}.rules", version);
+    std::string text;
+    for (int line = 0; line < version; ++line) {
+      text += fmt::format("deny tcp 192.0.2.{} any any 1\n", line % 256);  // nobody is there
+    }
+    folder_.write(rules, text + "allow any any any any any\n");
+    return load_spec(replaced(shape.spec, "{rules}", fmt::format("{{rules: {}, default: deny}}", rules)), ends);
+  }
+  Result<chain::ChainConfig> load_spec(std::string const& spec, std::string const& ends) {
+    folder_.write(
+        "chain.yaml",
+        fmt::format("apiVersion: catena/v1\nkind: Chain\nmetadata: {{name: changing}}\nspec:\n{}  device: {}{}", ends,
+                    device(), spec));
+    return chain::load_chain(folder_.path("chain.yaml"));
+  }
+  static std::string replaced(std::string text, std::string_view what, std::string_view by) {
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
+      text.replace(at, what.size(), by);
+    }
+    return text;
+  }
+  /// A GPU where there is one.
+  static std::string device() {
+    return nf::testing::devices().empty() ? "none" : nf::testing::devices().back()->info().backend;
+  }
+
+  Result<std::unique_ptr<runtime::Session>> make(Result<chain::ChainConfig> config, runtime::Session* before,
+                                                 std::uint32_t workers = 2) {
+    CATENA_RETURN_IF_ERROR(config.status());
+    chain::RunOptions options;
+    options.workers = workers;
+    options.record_path = folder_.path("records.jsonl");
+    options.processes.program = nf_program();
+    std::optional<runtime::Predecessor> predecessor;
+    if (before != nullptr) {
+      predecessor = {before, nullptr};
+    }
+    return runtime::Session::create(*std::move(config), options, nf::builtin_nfs(), {}, predecessor);
+  }
+
+  /// One that packets run through. Those before it stay, as their reports do.
+  struct Run {
+    std::unique_ptr<runtime::Session> session;
+    std::future<Status> outcome;
+  };
+  /// Has `session` run, in place of the last one.
+  void run(std::unique_ptr<runtime::Session> session) {
+    ASSERT_EQ(session->start(), absl::OkStatus());
+    runtime::Session* const started = session.get();
+    runs_.push_back({std::move(session), std::async(std::launch::async, [started] { return started->run(); })});
+    if (runs_.size() > 1) {
+      const Status ended = runs_[runs_.size() - 2].outcome.get();
+      EXPECT_TRUE(ended.ok()) << ended;
+    }
+  }
+  runtime::Session& last() { return *runs_.back().session; }
+  void wait_for_packets(std::uint64_t more) {
+    const std::uint64_t until = last().progress().sent + more;
+    for (const auto end = std::chrono::steady_clock::now() + 20s;
+         last().progress().sent < until && std::chrono::steady_clock::now() < end;) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_GE(last().progress().sent, until);
+  }
+  void stop() {
+    last().stop();
+    const Status ended = runs_.back().outcome.get();
+    EXPECT_TRUE(ended.ok()) << ended;
+  }
+
+  nf::testing::ScratchFolder folder_;
+  std::vector<Run> runs_;
+};
+
+TEST_F(Takeover, each_packet_is_decided_by_one_chain_and_none_is_lost_whatever_changes) {
+  std::vector<Shape> shapes{kTwo, kAdded, kShards, kUnits, kGraph};
+  if (device() != "none") {
+    shapes.push_back(kPlaced);
+  }
+  if (!kIsSanitized) {  // the memory that a sandbox allows is too little for a sanitizer
+    shapes.push_back(kProcess);
+  }
+  const int changes = changes_of_a_run();
+  for (int version = 0; version <= changes; ++version) {
+    Shape const& shape = shapes[static_cast<std::size_t>(version) % shapes.size()];
+    SCOPED_TRACE(fmt::format("version {}, {}", version, shape.name));
+    auto next = make(load(shape, version), runs_.empty() ? nullptr : &last());
+    ASSERT_TRUE(next.ok()) << next.status();
+    run(*std::move(next));
+    wait_for_packets(500);
+  }
+  stop();
+
+  std::uint64_t seen = 0;
+  for (Run const& run : runs_) {
+    const runtime::Report report = run.session->report();
+    EXPECT_TRUE(report.accounted());
+    EXPECT_EQ(report.dropped(), 0U);
+    EXPECT_EQ(report.received, report.sent);
+    seen += report.received;
+  }
+  std::ifstream records(folder_.path("records.jsonl"));
+  std::vector<int> versions;
+  int newest = 0;
+  for (std::string line; std::getline(records, line);) {
+    const auto record = nlohmann::json::parse(line);
+    const auto packet = record["packet"].get<std::size_t>();
+    const int version = record["rule"].get<int>();
+    ASSERT_LE(newest, version) << "an older one after a newer one";
+    newest = version;
+    if (packet >= versions.size()) {
+      versions.resize(packet + 1, -1);
+    }
+    EXPECT_TRUE(versions[packet] == -1 || versions[packet] == version) << "two decided packet " << packet;
+    versions[packet] = version;
+  }
+  EXPECT_EQ(versions.size(), seen) << "numbers go on";
+  EXPECT_THAT(versions, ::testing::Not(::testing::Contains(-1)));
+  EXPECT_EQ(newest, changes);
+}
+
+/// Ports are so few that which one a flow gets depends on those that came before: a nat that forgets gives others.
+TEST_F(Takeover, nfs_in_both_go_on_with_what_they_know_of_flows) {
+  const auto ends = [this](std::string_view output) {
+    return fmt::format(
+        "  rx: {{generator: {{packet: 100, flows: 40, rate: 20000, count: 12000}}}}\n  tx: {{pcap: {}}}\n",
+        folder_.path(output));
+  };
+  const std::string nat =
+      "    - {name: nat, type: nat, config: {inside: 10.0.0.0/8, external: 203.0.113.1, ports: 2000-2021}}\n";
+  const auto monitor = [](std::string_view file) {
+    return fmt::format("    - {{name: flows, type: monitor, config: {{export: [{{format: json, file: {}}}]}}}}\n",
+                       file);
+  };
+  const std::string few = "\n  nfs:\n" + nat + monitor("flows.jsonl");
+  const std::string more = "\n  nfs:\n    - {name: fw, type: firewall, config: {rules: all.rules, default: allow}}\n" +
+                           nat + "    - {name: last, type: firewall, config: {rules: all.rules, default: allow}}\n" +
+                           monitor("flows.jsonl");
+  folder_.write("all.rules", "allow any any any any any\n");
+  auto unbroken = make(load_spec("\n  nfs:\n" + nat + monitor("unbroken.jsonl"), ends("unbroken.pcap")), nullptr);
+  ASSERT_TRUE(unbroken.ok()) << unbroken.status();
+  ASSERT_EQ((*unbroken)->run(), absl::OkStatus());
+  for (std::string const& spec : {few, more, few, more}) {
+    auto next = make(load_spec(spec, ends("out.pcap")), runs_.empty() ? nullptr : &last());
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_THAT((*next)->start_report(), ::testing::Not(::testing::Contains(HasSubstr("begins anew"))));
+    run(*std::move(next));
+    wait_for_packets(1111);
+  }
+  const Status ended = runs_.back().outcome.get();
+  EXPECT_TRUE(ended.ok()) << ended;
+  for (Run const& run : runs_) {
+    EXPECT_TRUE(run.session->report().accounted());
+  }
+  EXPECT_TRUE(read_file(folder_.path("out.pcap")) == read_file(folder_.path("unbroken.pcap"))) << "other bytes";
+  EXPECT_FALSE(read_file(folder_.path("flows.jsonl")).empty());
+  EXPECT_EQ(read_file(folder_.path("flows.jsonl")), read_file(folder_.path("unbroken.jsonl")));
+}
+
+TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
+  auto first = make(load(kTwo, 1), nullptr);
+  ASSERT_TRUE(first.ok()) << first.status();
+  run(*std::move(first));
+  const auto refused = [this](Result<chain::ChainConfig> config, std::string_view why) {
+    const Status early = config.ok() ? last().can_be_followed_by(*config) : absl::OkStatus();
+    EXPECT_THAT(std::string(early.message()), HasSubstr(why));
+    const auto next = make(std::move(config), &last());
+    EXPECT_EQ(next.status().code(), absl::StatusCode::kFailedPrecondition) << next.status();
+    EXPECT_THAT(std::string(next.status().message()), HasSubstr(why));
+  };
+  refused(load(kTwo, 2, "  rx: {replay: {packet: 64, flows: 64, rate: 20000}}\n  tx: null\n"), "'rx' of 'spec'");
+  refused(load(kTwo, 2, fmt::format("{}  tuning: {{pool_slots: 65536}}\n", kEnds)),
+          "'pool_slots' is 65536, and the chain that runs has");
+  const std::string monitor = "\n  nfs:\n    - {name: m, type: monitor, config: {export: [{format: json, file: f}]}}\n";
+  EXPECT_TRUE(make(load_spec(monitor, kEnds), &last()).ok()) << "nobody writes there yet";
+  const auto bad =
+      make(load_spec("\n  nfs:\n    - {name: x, type: firewall, config: {rules: none.rules}}\n", kEnds), &last());
+  EXPECT_EQ(bad.status().code(), absl::StatusCode::kInvalidArgument) << bad.status();
+  wait_for_packets(500);
+  {
+    // one that was made and never started has changed nothing
+    const auto unused = make(load(kGraph, 2), &last());
+    ASSERT_TRUE(unused.ok()) << unused.status();
+    EXPECT_EQ((*unused)->report().received, 0U);
+  }
+  wait_for_packets(500);
+  last().stop();
+  EXPECT_TRUE(runs_.back().outcome.get().ok());
+  EXPECT_TRUE(last().report().accounted());
+  const auto late = make(load(kGraph, 2), &last());
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_EQ((*late)->start().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+/// A capture is read on from where the chain before left off.
+TEST_F(Takeover, a_source_that_ends_ends_the_last_chain) {
+  const std::string ends = "  rx: {generator: {packet: 60, flows: 8, rate: 20000, count: 6000}}\n  tx: null\n";
+  for (Shape const& shape : {kTwo, kGraph, kShards}) {
+    auto next = make(load(shape, 0, ends), runs_.empty() ? nullptr : &last());
+    ASSERT_TRUE(next.ok()) << next.status();
+    run(*std::move(next));
+    wait_for_packets(300);
+  }
+  const Status ended = runs_.back().outcome.get();
+  EXPECT_TRUE(ended.ok()) << ended;
+  std::uint64_t sent = 0;
+  for (Run const& run : runs_) {
+    sent += run.session->report().sent;
+  }
+  EXPECT_EQ(sent, 6000U);
+}
+
+}  // namespace
+}  // namespace catena::testing
