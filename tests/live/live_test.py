@@ -51,6 +51,12 @@ NAT = """\
         external: [203.0.113.1]
         inside_ports: [0]
 """
+FIREWALL = """\
+    - name: fw
+      type: firewall
+      on: {on}
+      config: {{rules: all.rules, default: deny}}
+"""
 LB = """\
     - name: lb
       type: lb
@@ -151,10 +157,14 @@ class Live(unittest.TestCase):
             pass
         process.communicate()
 
-    def start_chain(self, nf, on):
+    def write_chain(self, nf, on):
         chain = self.folder / "live.yaml"
         chain.write_text(CHAIN.format(nf=nf.format(on=on), device="opencl" if on == "gpu" else "none", lan=LAN_MAC,
                                       wan=WAN_MAC, client=CLIENT_MAC, server=SERVER_MAC))
+        return chain
+
+    def start_chain(self, nf, on):
+        chain = self.write_chain(nf, on)
         process = self.start("box", CATENA, "run", chain, "--json")
         # the live line of the first second says that the ports are open
         for line in process.stderr:
@@ -210,6 +220,29 @@ class Live(unittest.TestCase):
 
     def test_curl_iperf3_and_ping_reach_a_server_through_nat_on_a_device(self):
         self.nat("gpu")
+
+    def test_nobody_notices_that_the_chain_becomes_another_one(self):
+        self.start_web("198.51.100.2", "through-nat")
+        (self.folder / "all.rules").write_text("allow any any any any any\n")
+        chain = self.start_chain(NAT, "cpu")
+        self.on("client", "ping", "-c", "1", "-W", "10", "198.51.100.2")
+        ping = self.start("client", "ping", "-q", "-i", "0.002", "-c", "4000", "-W", "10", "198.51.100.2")
+        download = self.start("client", "curl", "--silent", "--show-error", "--fail", "--limit-rate", "400k",
+                              "http://198.51.100.2/large", "--output", self.folder / "large")
+        for shape, on in ((FIREWALL + NAT, "cpu"), (NAT, "gpu"), (NAT + FIREWALL, "cpu"), (NAT, "cpu")):
+            self.write_chain(shape, on)
+            chain.send_signal(signal.SIGHUP)
+            line = next(line for line in chain.stderr if "live.yaml: " in line)
+            self.assertIn("another chain goes on for this one", line)
+            next(line for line in chain.stderr if " received " in line)
+        self.assertIsNone(ping.poll(), "the changes took longer than the pings")
+        output, _ = ping.communicate(timeout=60)
+        self.assertIn("4000 packets transmitted, 4000 received, 0% packet loss", output)
+        _, errors = download.communicate(timeout=60)
+        self.assertEqual((download.returncode, errors), (0, ""))
+        self.assertEqual((self.folder / "large").read_bytes(), (self.folder / "through-nat" / "large").read_bytes())
+        report = self.stop_chain(chain)
+        self.assertEqual(report["nfs"][0]["drops"].get("no_mapping", 0), 0)
 
     def test_http_through_the_load_balancer_reaches_both_servers(self):
         self.start_web("198.51.100.11", "web1")
