@@ -126,7 +126,7 @@ void Monitor::adopt(nf::Nf& before) {
   std::swap(group_, old.group_);
   std::swap(talkers_, old.talkers_);
   std::swap(waiting_, old.waiting_);
-  lost_records_ += old.lost_records_;
+  lost_records_ += std::exchange(old.lost_records_, 0);
 }
 
 void Monitor::compute(packet::Batch const&, std::span<const std::byte>, std::span<std::byte>) {}

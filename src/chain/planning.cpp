@@ -111,7 +111,11 @@ Result<plan::PacketProfile> profile_of(PortConfig const& rx) {
 
 Result<plan::PlanInput> plan_input(ChainConfig const& config, SyncOptions const& options) {
   plan::PlanInput input;
-  CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config.rx));
+  if (options.packet_bytes) {
+    input.profile = plan::PacketProfile::fixed(*options.packet_bytes);
+  } else {
+    CATENA_ASSIGN_OR_RETURN(input.profile, profile_of(config.rx));
+  }
   input.costs = options.profile.costs;
   const bool is_auto = config.tuning.unit_packets == kAutoUnitPackets;
   input.costs.packets_per_transfer =

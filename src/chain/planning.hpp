@@ -7,6 +7,7 @@
 #include "nf/registry.hpp"
 #include "plan/planner.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,8 @@ struct SyncOptions {
   CostProfile profile = CostProfile::built_in();
   plan::MethodSet methods = plan::kAllMethods;    ///< that plans may use; kStaged always
   std::optional<plan::Plan> plan = std::nullopt;  ///< to use instead of the planner's; must fit the chain
+  /// Of packets, on average, as they were found to be; none: as profile_of() says.
+  std::optional<std::uint32_t> packet_bytes = std::nullopt;
 };
 
 /// What the planner is told of a chain, but for its NFs. Errors: as profile_of().

@@ -104,18 +104,14 @@ class LiveLine {
   std::thread thread_;
 };
 
-/// Has a chain follow its file, where SIGHUP says that this has changed. From a terminal that signal says that nobody
-/// is there any more, and ends the program as ever.
+/// Has a chain follow its file, where SIGHUP says that this has changed, and the packets that come, where NFs are `on:
+/// auto`. From a terminal that signal says that nobody is there any more, and ends the program as ever.
 class Follower {
  public:
   Follower(std::shared_ptr<Session> session, std::string file, chain::RunOptions options, nf::Registry const& registry)
       : session_(std::move(session)), file_(std::move(file)), options_(std::move(options)), registry_(registry) {
-    if (isatty(STDIN_FILENO) != 0) {
-      return;
-    }
-    if (std::signal(SIGHUP, on_hangup) == SIG_IGN) {
+    if (isatty(STDIN_FILENO) == 0 && std::signal(SIGHUP, on_hangup) == SIG_IGN) {
       std::signal(SIGHUP, SIG_IGN);
-      return;
     }
     thread_ = std::thread([this] { work(); });
   }
@@ -137,10 +133,15 @@ class Follower {
     }
   }
   void work() {
+    using Clock = std::chrono::steady_clock;
     constexpr std::chrono::milliseconds kTick{20};
+    auto next_look = Clock::now() + runtime::TrafficWatch::kPeriod;
     for (; !done_ && next_ == nullptr; std::this_thread::sleep_for(kTick)) {
       if (has_hung_up.exchange(false)) {
         follow();
+      } else if (Clock::now() >= next_look) {
+        next_look += runtime::TrafficWatch::kPeriod;
+        look_at_traffic();
       }
     }
   }
@@ -176,6 +177,19 @@ class Follower {
       return stay(
           absl::FailedPreconditionError("its NFs in processes need a device server, which a run has from its start"));
     }
+    take_over(std::move(config), options, what);
+  }
+
+  void look_at_traffic() {
+    Result<std::optional<runtime::Replacement>> found = session_->look_at_traffic(registry_);
+    if (!found.ok()) {
+      spdlog::warn("{}: NFs stay where they are: {}", file_, std::string(found.status().message()));
+    } else if (*found) {
+      take_over(std::move((*found)->config), (*found)->options, (*found)->why);
+    }
+  }
+
+  void take_over(chain::ChainConfig config, chain::RunOptions const& options, std::string const& what) {
     Result<std::unique_ptr<Session>> next =
         Session::create(std::move(config), options, registry_, {}, runtime::Predecessor{session_.get(), session_});
     if (const Status status = next.ok() ? (*next)->start() : next.status(); !status.ok()) {

@@ -24,9 +24,10 @@ std::unique_ptr<SourceTenure> SourceTenure::after(SourceTenure const& before) {
   return next;
 }
 
-void SourceTenure::pass_on() {
+bool SourceTenure::pass_on() {
   const std::lock_guard lock(mutex_);
-  is_passed_on_ = !has_ended_;
+  is_passed_on_ = is_passed_on_ || !has_ended_;
+  return is_passed_on_;
 }
 
 void SourceTenure::take_over(SourceTenure const& before) {

@@ -26,8 +26,8 @@ class SourceTenure final : public Source {
   /// Of who comes after `before`, and has nothing of it before take_over().
   static std::unique_ptr<SourceTenure> after(SourceTenure const& before);
 
-  /// From here on stop() leaves the source as it is for the next one. Often is no harm; nothing where it has ended.
-  void pass_on();
+  /// From here on stop() leaves the source as it is for the next one. False, and nothing done, where it was stopped.
+  bool pass_on();
   /// Precondition: `before`, of which this one was made, has ended.
   void take_over(SourceTenure const& before);
   /// Whether stop() was called.

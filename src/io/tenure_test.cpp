@@ -45,7 +45,7 @@ TEST(Tenure, the_next_one_goes_on_where_the_one_before_ended_and_counts_from_zer
   const auto second = SourceTenure::after(first);
   const auto to_second = SinkTenure::after(to_first);
   EXPECT_EQ(second->counts().seen, 0U) << "nothing is its own before it takes over";
-  first.pass_on();
+  EXPECT_TRUE(first.pass_on());
   to_first.pass_on();
   EXPECT_FALSE(first.has_ended());
   first.stop();
@@ -78,7 +78,7 @@ TEST(Tenure, drops_are_divided_as_packets_are) {
   source->now = {10, {{"too_long", 3}}};
   SourceTenure first(source);
   const auto second = SourceTenure::after(first);
-  first.pass_on();
+  EXPECT_TRUE(first.pass_on());
   first.stop();
   first.stop();
   source->now = {25, {{"too_long", 4}, {"backlog_full", 2}}};
@@ -91,6 +91,7 @@ TEST(Tenure, drops_are_divided_as_packets_are) {
   EXPECT_EQ(source->stops, 0) << "the next one still wants it";
   second->stop();
   EXPECT_EQ(source->stops, 1);
+  EXPECT_FALSE(second->pass_on()) << "it is too late";
 }
 
 }  // namespace

@@ -71,11 +71,13 @@ Progress RxStage::receive(bool& is_full) {
     *stop_ = true;  // other sources of the chain must not go on without this one's packets
   }
   if (stop_->load(std::memory_order_relaxed) || source_->finished()) {
-    source_->stop();
-    out_.close();
+    if (!std::exchange(has_finished_, true)) {
+      source_->stop();
+      out_.close();
+    }
     return Progress::kFinished;
   }
-  if (!may_take()) {
+  if (!is_in_front_ && !may_take()) {
     ++starved_polls_;
     return Progress::kIdle;
   }
@@ -114,7 +116,8 @@ Progress RxStage::receive(bool& is_full) {
   }
   count(unit->count);
   is_full = unit->count == pool_->unit_packets();
-  if (edge_ != nullptr && edge_->look()) {
+  has_backlog_ = has_backlog_ && (is_in_front_ || !out_.empty());
+  if (edge_ != nullptr && !has_backlog_ && edge_->look()) {
     refuse(pool_->batch(*unit));
   }
   out_.push(unit);

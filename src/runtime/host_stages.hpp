@@ -38,8 +38,15 @@ class RxStage final : public HostStage {
   void filter(EdgeFilter& filter) { edge_ = &filter; }
   /// Has units carry the number in `version`, which outlives it. Before the first poll.
   void number_by(std::atomic<std::uint32_t> const& version) { version_ = &version; }
-  /// Numbers packets from there. Before the first poll.
-  void begin_at(std::uint64_t index) { next_index_ = index; }
+  /// Takes what comes in front of a chain that does not work yet, numbered from there: nobody behind it pauses it, and
+  /// no packet is refused before what waits then is on its way. Before the first poll.
+  void begin_in_front(std::uint64_t index) {
+    next_index_ = index;
+    is_in_front_ = true;
+    has_backlog_ = true;
+  }
+  /// The chain works from here on.
+  void begin_with_chain() { is_in_front_ = false; }
   /// Number of the packet that would come next. Read after its end.
   std::uint64_t next_index() const { return next_index_; }
   /// Packets that it refused. Any thread.
@@ -64,6 +71,9 @@ class RxStage final : public HostStage {
   LineBook* lines_;
   Status error_;
   std::uint64_t next_index_ = 0;
+  bool is_in_front_ = false;
+  bool has_backlog_ = false;  ///< of packets from when it was in front
+  bool has_finished_ = false;
   EdgeFilter* edge_ = nullptr;
   std::atomic<std::uint32_t> const* version_ = nullptr;
   Counter starved_polls_;

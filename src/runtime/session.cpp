@@ -34,10 +34,12 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   session->before_ = std::move(before);
   std::unique_lock<std::mutex> as_it_is;  // the one before, while this one is made
   if (session->before_) {
-    as_it_is = std::unique_lock(session->before_->session->change_mutex_);
+    CATENA_ASSIGN_OR_RETURN(as_it_is, session->before_->session->lock_settled());
     CATENA_RETURN_IF_ERROR(session->check_before());
+    session->flow_key_ = session->before_->session->flow_key_;  // flows stay in the shards that know them
+  } else {
+    session->flow_key_ = std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
   }
-  session->flow_key_ = std::uint64_t{std::random_device{}()} << 32U | std::random_device{}();
   CATENA_RETURN_IF_ERROR(start_eal_for(session->config_.rx, session->config_.tx));
   if (chain::has_auto(session->config_)) {
     CATENA_RETURN_IF_ERROR(session->place_nfs(registry, options));
@@ -48,11 +50,12 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   }
   CATENA_RETURN_IF_ERROR(session->settle_sharing(options));
   CATENA_RETURN_IF_ERROR(session->settle_unit_packets(options));
+  session->options_ = options;
+  CATENA_RETURN_IF_ERROR(session->before_ ? session->find_heirs() : absl::OkStatus());
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
   CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
   CATENA_RETURN_IF_ERROR(session->make_sharing(options));
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
-  session->options_ = options;
   CATENA_RETURN_IF_ERROR(session->start_nfs());
   CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));
   session->register_counts();
@@ -70,33 +73,6 @@ std::vector<nf::Instance*> Session::first_instances() const {
     instances.push_back(entries.front()->instance.get());
   }
   return instances;
-}
-
-namespace {
-
-constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
-
-}  // namespace
-
-/// Opens the device, which says what it is, and gives it back where no NF comes to it.
-Status Session::place_nfs(nf::Registry const& registry, chain::RunOptions const& options) {
-  CATENA_RETURN_IF_ERROR(open_devices(options));
-  std::optional<device::DeviceInfo> device;
-  chain::SyncOptions sync = options.sync;
-  if (!opened_.empty()) {
-    device = opened_.front()->info();
-    sync = sync_for(options, *device);
-  }
-  CATENA_ASSIGN_OR_RETURN(placement_,
-                          chain::place(config_, sync, chain::place_of(options, std::move(device)), registry));
-  const bool is_used = std::ranges::any_of(config_.nfs, [](chain::NfConfig const& entry) {
-    return entry.on == plan::Processor::kGpu && entry.isolation != chain::Isolation::kProcess;
-  });
-  if (!is_used && !opened_.empty()) {
-    opened_.clear();
-    no_device_reason_ = kNobodyOnGpu;
-  }
-  return absl::OkStatus();
 }
 
 /// The NFs of the first shard from their configuration; those of the others from them.
@@ -270,7 +246,6 @@ nf::RunContext Session::run_context() const {
 
 Status Session::start_nfs() {
   prepare_processes();
-  CATENA_RETURN_IF_ERROR(before_ ? find_heirs() : absl::OkStatus());
   const nf::RunContext context = run_context();
   Status first_error;
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {

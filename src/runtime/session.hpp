@@ -21,6 +21,7 @@
 #include "runtime/outputs.hpp"
 #include "runtime/report.hpp"
 #include "runtime/steer_stage.hpp"
+#include "runtime/traffic_watch.hpp"
 #include "runtime/wiring.hpp"
 
 #include <catena/core/status.hpp>
@@ -46,6 +47,13 @@ class Session;
 struct Predecessor {
   Session* session = nullptr;
   std::shared_ptr<void> hold = nullptr;  ///< of the session, which may end when this is given back; null: it stays
+};
+
+/// What a chain would be that is placed for the packets that come now.
+struct Replacement {
+  chain::ChainConfig config;
+  chain::RunOptions options;
+  std::string why;  ///< for people
 };
 
 /// A chain that is ready to run: files read, NFs made, device opened, kernels compiled.
@@ -91,13 +99,18 @@ class Session {
   /// `new_keys`: as that of RunOptions, of keys that come.
   Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false);
   /// Whether another one goes on for it, or is about to.
-  bool is_followed() const { return is_passed_on_; }
+  bool is_followed() const { return end_ == End::kPassedOn; }
   /// OK, or why no session can take over from this one with `next`, as far as that can be known before one is made:
   /// FailedPrecondition.
   Status can_be_followed_by(chain::ChainConfig next);
   /// What change() would do, and its errors, as far as that can be known without doing it: nothing is opened, and no
   /// state is taken over.
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry);
+  /// Whether NFs that are `on: auto` would be better placed otherwise: packets are of another size than they were
+  /// placed for, and by the model the chain would be faster by more than a tenth. None: no. A session of what comes
+  /// back can take over from this one. To be asked every TrafficWatch::kPeriod beside run(), by one thread at a time.
+  /// Makes NFs where the size is another one, which may take as long as create() does. Errors: as chain::place().
+  Result<std::optional<Replacement>> look_at_traffic(nf::Registry const& registry);
   /// rx takes no more packets; what is inside is finished. Async-signal safe.
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   /// What there is to count, now.
@@ -140,6 +153,7 @@ class Session {
     std::vector<Shard> shards = {};               ///< at least one
     std::unique_ptr<SplitOrder> order = nullptr;  ///< of several with one source whose packets are put together again
   };
+  static constexpr const char* kNobodyOnGpu = "no NF of the chain is placed on the gpu";
   Session() = default;
   /// An NF that goes on for one of the session before.
   struct Heir {
@@ -149,9 +163,12 @@ class Session {
   bool pass_on(std::vector<nf::Instance const*> adopted);
   Status check_before() const;
   Status find_heirs();
-  void take_over();
+  Status take_over();
+  std::uint32_t slots_for_those_before(std::size_t pool) const;
+  Result<std::unique_lock<std::mutex>> lock_settled();
   void take_ends_over(Session& before);
-  void finish_nfs(Status& status);
+  void finish_nfs(Status& status, bool is_passed_on);
+  Status run_to_end();
   Status can_change() const;
   Result<std::vector<Successors>> make_successors(chain::ChainConfig& next, nf::Registry const& registry);
   Result<std::vector<Successors>> make_checked_successors(chain::ChainConfig& next, nf::Registry const& registry);
@@ -232,7 +249,6 @@ class Session {
   void register_counts();
   void register_steering_counts();
   void register_flow_counts();
-  Status run_stages();
   Status work();
   Status work_on(std::size_t group, std::size_t groups);
   std::string describe_shards() const;
@@ -246,14 +262,22 @@ class Session {
   std::uint64_t flow_key_ = 0;  ///< of flow_hash()
   std::vector<std::uint32_t> cores_;
   std::optional<chain::Placement> placement_;  ///< where an NF is `on: auto`
+  chain::Place place_;                         ///< of placement_
+  chain::SyncOptions placed_with_;             ///< the same
+  std::optional<TrafficWatch> traffic_watch_;  ///< the same
   bool is_traced_ = false;
   bool has_chosen_units_ = false;  ///< how large units are, nobody said
   bool has_own_ends_ = false;      ///< each shard has a source, a sink and a pool of its own
   std::atomic<bool> stop_{false};
   std::atomic<bool> has_ended_{false};
   std::atomic<bool> is_started_{false};
-  std::atomic<bool> is_passed_on_{false};
-  std::vector<nf::Instance const*> adopted_;  ///< by the next one; there when is_passed_on_ is
+  /// What becomes of it once its stages have ended.
+  enum class End : std::uint8_t { kOpen, kByItself, kPassedOn };
+  std::atomic<End> end_{End::kOpen};
+  std::vector<nf::Instance const*> adopted_;  ///< by the next one, where it is passed on
+  Status outcome_;                            ///< of run(); there when has_ended_ is
+  bool is_empty_ = false;                     ///< all packets have left; the same
+  bool abandoned_before_ = false;             ///< by the one before
   std::string no_device_reason_;
   std::vector<std::shared_ptr<memory::PacketPool>>
       pools_;                                            ///< one, or one for each shard; a device that is lost keeps it

@@ -65,7 +65,7 @@ Status Session::can_change() const {
 
 Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys) {
   CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
-  const std::lock_guard lock(change_mutex_);
+  CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
   if (waiting_successors() >= kMaxWaiting) {
     return absl::UnavailableError(
         concat("no packets have come since the last ", kMaxWaiting, " changes of the chain: try again"));
@@ -90,7 +90,7 @@ Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Re
 
 Result<std::vector<std::string>> Session::preview_change(chain::ChainConfig next, nf::Registry const& registry) {
   CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
-  const std::lock_guard lock(change_mutex_);
+  CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
   CATENA_ASSIGN_OR_RETURN(const std::vector<Successors> all, make_checked_successors(next, registry));
   return describe_successors(all);
 }

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <future>
 #include <iterator>
 #include <system_error>
@@ -98,27 +99,45 @@ Status Session::start() {
 Status Session::run() {
   began_ns_ = now_ns();
   CATENA_RETURN_IF_ERROR(start());
-  if (before_) {
-    take_over();
+  try {
+    outcome_ = run_to_end();
+  } catch (std::exception const& error) {  // out of memory, or of threads; who comes next must not wait for ever
+    outcome_ = absl::ResourceExhaustedError(error.what());
+    for (auto const& source : sources_) {
+      source->stop();
+    }
   }
-  Status status;
-  {
+  ended_ns_ = now_ns();
+  has_ended_ = true;
+  return outcome_;
+}
+
+Status Session::run_to_end() {
+  Status status = before_ ? take_over() : absl::OkStatus();
+  if (status.ok()) {
     const Caretaker caretaker(
         recovery_.get(), sharing_.get(), [this] { return traffic(); }, [this] { return admit_recovery(); });
-    status = run_stages();
+    status = work();
+  }
+  End open = End::kOpen;
+  const bool is_passed_on = !end_.compare_exchange_strong(open, End::kByItself);
+  is_empty_ = status.ok();
+  if (is_empty_) {
+    finish_nfs(status, is_passed_on);
+  }
+  for_each_entry([](std::size_t /*shard*/, Entry const& entry) { entry.instance->board().end(entry.instance->nf()); });
+  for (RxStage const* rx : rx_) {
+    status.Update(rx->error());
   }
   for (auto const& source : sources_) {
     source->stop();  // where another stage's error ended the run
   }
-  if (is_passed_on_.load(std::memory_order_acquire)) {
-    for (auto const& sink : sinks_) {
-      status.Update(sink->finish());
-    }
-  } else {
+  if (!is_passed_on) {
     status.Update(outputs_->finish(traces()));
   }
-  ended_ns_ = now_ns();
-  has_ended_ = true;
+  for (auto const& sink : sinks_) {
+    status.Update(is_passed_on ? sink->finish() : absl::OkStatus());
+  }
   return status;
 }
 
@@ -166,8 +185,7 @@ Status Session::work() {
 }
 
 /// All are asked: one that cannot write its state is no reason to lose those of others.
-void Session::finish_nfs(Status& status) {
-  const bool is_passed_on = is_passed_on_.load(std::memory_order_acquire);
+void Session::finish_nfs(Status& status, bool is_passed_on) {
   for_each_entry([&](std::size_t /*shard*/, Entry const& entry) {
     if (is_passed_on && std::ranges::find(adopted_, entry.instance.get()) != adopted_.end()) {
       return;
@@ -179,18 +197,6 @@ void Session::finish_nfs(Status& status) {
       status.Update(Status(end.code(), what.starts_with(who) ? what : who + what));
     }
   });
-}
-
-Status Session::run_stages() {
-  Status status = work();
-  if (status.ok()) {
-    finish_nfs(status);
-  }
-  for_each_entry([](std::size_t /*shard*/, Entry const& entry) { entry.instance->board().end(entry.instance->nf()); });
-  for (RxStage const* rx : rx_) {
-    status.Update(rx->error());
-  }
-  return status;
 }
 
 std::vector<StageTrace> Session::traces() const {
@@ -206,7 +212,7 @@ std::optional<plan::Plan> Session::plan() const {
 }
 
 bool Session::abandoned_device() const {
-  bool abandoned = false;
+  bool abandoned = abandoned_before_;
   for_each_entry([&abandoned](std::size_t /*shard*/, Entry const& entry) {
     abandoned = abandoned || (entry.device_stage != nullptr && entry.device_stage->abandoned());
   });

@@ -4,6 +4,7 @@
 #include "chain/change.hpp"
 #include "runtime/isolation.hpp"
 #include "runtime/session.hpp"
+#include "runtime/unit_group.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
@@ -18,14 +19,33 @@ namespace {
 
 /// How long nothing is to be done before it is looked again.
 constexpr std::chrono::microseconds kRest{20};
-/// Of the slots, what those that are inside the session before may still need: for copies, fragments, the port.
+/// Of the slots, a part that the session before may still need for fragments, and a port for what arrives.
 constexpr std::uint32_t kPartForThoseBefore = 4;
+/// More than rx takes in one poll.
+constexpr std::uint32_t kPackets = 8 * kPacketsAtOnce;
+/// How long a change waits for a session that is about to take over.
+constexpr std::chrono::seconds kSettlingTime{2};
 
 }  // namespace
 
 Status Session::can_be_followed_by(chain::ChainConfig next) {
   CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
+  const std::lock_guard lock(change_mutex_);
   return chain::has_same_ends(config_, next);
+}
+
+/// With change_mutex_, where this session has all that the one before had. Unavailable: not yet.
+Result<std::unique_lock<std::mutex>> Session::lock_settled() {
+  std::unique_lock lock(change_mutex_);
+  for (const auto end = std::chrono::steady_clock::now() + kSettlingTime; before_;) {
+    lock.unlock();
+    if (std::chrono::steady_clock::now() >= end) {
+      return absl::UnavailableError("the chain before this one has not ended yet: try again");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+  }
+  return lock;
 }
 
 /// With its change_mutex_. The rest shows when this one is made.
@@ -44,6 +64,11 @@ Status Session::check_before() const {
 /// NFs of which there is one with the same name and type in the session before, and which keep what packets leave in
 /// them. FailedPrecondition where one of them cannot go on for the other.
 Status Session::find_heirs() {
+  Session const& before = *before_->session;
+  const auto is_divided_by_nf = [](Session const& session) {
+    return std::ranges::any_of(session.sections_,
+                               [](Section const& section) { return section.part.divided_by.has_value(); });
+  };
   std::vector<std::string> writers;  // that are not heirs
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
     Entry const& mine = first_of(nf);
@@ -53,15 +78,16 @@ Status Session::find_heirs() {
     if (mine.instance->descriptor().name_outputs != nullptr) {
       writers.push_back(mine.config.name);
     }
-    auto const& all = before_->session->entries_;
-    const auto found = std::ranges::find_if(all, with_my_name);
-    if (found == all.end() || mine.instance->descriptor().sharding == nf::Sharding::kPacket) {
+    const auto found = std::ranges::find_if(before.entries_, with_my_name);
+    if (found == before.entries_.end() || mine.instance->descriptor().sharding == nf::Sharding::kPacket) {
       continue;
     }
     Entry const& theirs = *found->front();
     const bool is_isolated = as_isolated(*mine.instance) != nullptr || as_isolated(*theirs.instance) != nullptr;
+    // of several shards, packets must come to the same one
+    const bool is_divided_otherwise = found->size() > 1 && (is_divided_by_nf(*this) || is_divided_by_nf(before));
     if (is_isolated || theirs.config.type != mine.config.type || found->size() != entries_[nf].size() ||
-        (found->size() > 1 && mine.instance->descriptor().sharding == nf::Sharding::kOwn)) {
+        is_divided_otherwise) {
       begins_anew_.push_back(mine.config.name);
       continue;
     }
@@ -79,7 +105,7 @@ Status Session::find_heirs() {
     }
     std::erase(writers, mine.config.name);
   }
-  const bool wrote_before = std::ranges::any_of(before_->session->entries_, [](std::vector<Entry*> const& entries) {
+  const bool wrote_before = std::ranges::any_of(before.entries_, [](std::vector<Entry*> const& entries) {
     return entries.front()->instance->descriptor().name_outputs != nullptr;
   });
   if (wrote_before && !writers.empty()) {
@@ -92,31 +118,42 @@ Status Session::find_heirs() {
 /// Ends the session as stop() does, but for its ends. `adopted`: NFs that are gone on for. False: it ends or has ended
 /// by itself.
 bool Session::pass_on(std::vector<nf::Instance const*> adopted) {
-  if (stop_ || has_ended_) {
+  if (stop_) {
     return false;
   }
   adopted_ = std::move(adopted);
+  bool all = true;
   for (auto const& source : sources_) {
-    source->pass_on();
+    all = source->pass_on() && all;
+  }
+  End open = End::kOpen;
+  if (!all || !end_.compare_exchange_strong(open, End::kPassedOn)) {
+    return false;
   }
   for (auto const& sink : sinks_) {
     sink->pass_on();
   }
-  is_passed_on_.store(true, std::memory_order_release);
   stop();
   return true;
+}
+
+/// Slots of pool number `pool` that are not for packets which wait, so that the session before can end.
+std::uint32_t Session::slots_for_those_before(std::size_t pool) const {
+  Session const& before = *before_->session;
+  const std::uint32_t of_copies = before.reserves_[pool]->slots_wanted_from(0);
+  return std::max(pools_[pool]->slots() / kPartForThoseBefore, 2 * of_copies) + kPackets + pools_[pool]->unit_packets();
 }
 
 /// Waits for the end of the session before. What arrives meanwhile is taken at once, so that no port has to keep it,
 /// and waits in front of the first NF: none of it may overtake what is still inside there, nor find an NF that does not
 /// know what came before.
-void Session::take_over() {
+Status Session::take_over() {
   Session& before = *before_->session;
   take_ends_over(before);
   while (!before.has_ended_) {
     bool worked = false;
     for (std::size_t i = 0; i < rx_.size(); ++i) {
-      const bool has_room = pool_of(i).free_slots() > pool_of(i).slots() / kPartForThoseBefore;
+      const bool has_room = pools_[i]->free_slots() > slots_for_those_before(i);
       if (has_room && !stop_ && !sources_[i]->finished()) {  // its end is for the run
         const Result<Progress> progress = rx_[i]->poll();
         worked = worked || (progress.ok() && *progress == Progress::kWorked);
@@ -128,6 +165,17 @@ void Session::take_over() {
   }
   for (std::size_t i = 0; i < sinks_.size(); ++i) {
     sinks_[i]->take_over(*before.sinks_[i]);
+    rx_[i]->begin_with_chain();
+  }
+  const std::lock_guard lock(change_mutex_);  // who comes next finds all that there is
+  abandoned_before_ = before.abandoned_device();
+  if (!before.is_empty_) {
+    // what is still inside has its slots for ever
+    Status status(before.outcome_.code(), concat("the chain that this one goes on for ended with an error: ",
+                                                 std::string(before.outcome_.message())));
+    heirs_.clear();
+    before_.reset();
+    return status;
   }
   if (Recorder* const recorder = outputs_->recorder(); recorder != nullptr) {
     std::vector<nf::Instance const*> nfs;
@@ -141,6 +189,7 @@ void Session::take_over() {
   }
   heirs_.clear();
   before_.reset();
+  return absl::OkStatus();
 }
 
 /// What comes after the last packet that rx of the session before takes.
@@ -150,7 +199,7 @@ void Session::take_ends_over(Session& before) {
       std::this_thread::sleep_for(kRest);
     }
     sources_[i]->take_over(*before.sources_[i]);
-    rx_[i]->begin_at(before.rx_[i]->next_index());
+    rx_[i]->begin_in_front(before.rx_[i]->next_index());
   }
 }
 

@@ -134,6 +134,11 @@ std::uint64_t Splitter::divide(memory::Unit const& unit) {
   return shards;
 }
 
+bool Splitter::empty() const {
+  return waiting_.empty() &&
+         std::ranges::all_of(queues_, [](memory::UnitQueue const* queue) { return queue->empty(); });
+}
+
 void Splitter::push(memory::Unit* unit) {
   if (pool_ == nullptr) {
     waiting_.push_back(unit);

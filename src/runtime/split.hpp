@@ -72,6 +72,8 @@ class Splitter {
   std::uint32_t units_wanted() const { return reserve_ == nullptr ? 0 : reserve_->wanted_from(number_); }
   /// The same of slots for copies.
   std::uint32_t slots_wanted() const { return reserve_ == nullptr ? 0 : reserve_->slots_wanted_from(number_); }
+  /// Whether all that was pushed has been popped.
+  bool empty() const;
   /// Whether push() has the empty units that it needs. To be asked in front of it; where it is not, units are in flight
   /// that will come back.
   bool is_ready();

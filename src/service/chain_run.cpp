@@ -233,17 +233,18 @@ Status ChainRun::start() {
 }
 
 /// With the rights of the one who applied the chain, while the session stays.
-Result<std::vector<std::string>> ChainRun::with_session(Work const& work) {
+template <typename Out>
+Result<Out> ChainRun::with_session(std::function<Result<Out>(Session&)> const& work) {
   const Guest guest(shared_);
   if (guest.session() == nullptr) {
     return absl::FailedPreconditionError(concat("chain '", shared_->name, "' does not run"));
   }
-  Result<std::vector<std::string>> result = absl::UnknownError("");
+  Result<Out> result = absl::UnknownError("");
   try {
     std::thread([&] {
       try {
         const Status rights = take_rights_of(caller_);
-        result = rights.ok() ? work(*guest.session()) : rights;
+        result = rights.ok() ? work(*guest.session()) : Result<Out>(rights);
       } catch (std::exception const& error) {
         result = absl::ResourceExhaustedError(error.what());
       }
@@ -255,11 +256,21 @@ Result<std::vector<std::string>> ChainRun::with_session(Work const& work) {
 }
 
 Result<std::vector<std::string>> ChainRun::change(chain::ChainConfig next, bool new_keys) {
-  return with_session([&](Session& session) { return session.change(std::move(next), registry_, new_keys); });
+  return with_session<std::vector<std::string>>(
+      [&](Session& session) { return session.change(std::move(next), registry_, new_keys); });
 }
 
 Result<std::vector<std::string>> ChainRun::preview_change(chain::ChainConfig next) {
-  return with_session([&](Session& session) { return session.preview_change(std::move(next), registry_); });
+  return with_session<std::vector<std::string>>(
+      [&](Session& session) { return session.preview_change(std::move(next), registry_); });
+}
+
+Result<std::optional<runtime::Replacement>> ChainRun::look_at_traffic() {
+  if (state() != ChainState::kRunning) {
+    return std::nullopt;
+  }
+  return with_session<std::optional<runtime::Replacement>>(
+      [&](Session& session) { return session.look_at_traffic(registry_); });
 }
 
 Status ChainRun::can_be_followed_by(chain::ChainConfig next) {

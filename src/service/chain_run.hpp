@@ -13,6 +13,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,7 +21,8 @@
 
 namespace catena::runtime {
 class Session;
-}
+struct Replacement;
+}  // namespace catena::runtime
 
 namespace catena::service {
 
@@ -56,6 +58,9 @@ class ChainRun {
   /// FailedPrecondition, too, where it does not run; ResourceExhausted without a thread for it.
   Result<std::vector<std::string>> change(chain::ChainConfig next, bool new_keys);
   Result<std::vector<std::string>> preview_change(chain::ChainConfig next);
+  /// As runtime::Session::look_at_traffic(), with the rights of the one who applied the chain; none where it does not
+  /// run.
+  Result<std::optional<runtime::Replacement>> look_at_traffic();
   /// As runtime::Session::can_be_followed_by().
   Status can_be_followed_by(chain::ChainConfig next);
   /// rx takes no more packets; what is inside is finished. One that is being made waits for nobody any more, and does
@@ -77,8 +82,8 @@ class ChainRun {
   struct Shared;
   class Guest;
 
-  using Work = std::function<Result<std::vector<std::string>>(runtime::Session&)>;
-  Result<std::vector<std::string>> with_session(Work const& work);
+  template <typename Out>
+  Result<Out> with_session(std::function<Result<Out>(runtime::Session&)> const& work);
 
   Caller caller_;
   nf::Registry const& registry_;

@@ -318,6 +318,7 @@ ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepare
     status = entry.run->start();
   }
   if (before.is_taken_over && absl::IsFailedPrecondition(status)) {
+    withdraw(entry);
     return {std::move(status), false};
   }
   if (!status.ok()) {
@@ -326,6 +327,16 @@ ChainSet::Swap ChainSet::start_and_swap(Applied const& applied, Prepared prepare
   }
   put(entry);
   return {absl::OkStatus(), true};
+}
+
+/// Ends a run that was made and does not start, and with it what it holds of the one before.
+void ChainSet::withdraw(Entry const& entry) {
+  {
+    const std::lock_guard claims(claims_mutex_);
+    claimed_[entry.applied.name].starting = nullptr;  // the entry has it, too
+  }
+  entry.run->stop();
+  entry.run->wait(kEndLimit);
 }
 
 /// From here on others may stop the run while it starts. `is_seen`: and find it in the list.

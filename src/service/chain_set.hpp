@@ -5,6 +5,7 @@
 #include "device/remote/server_pool.hpp"
 #include "io/sink.hpp"
 #include "nf/registry.hpp"
+#include "runtime/pause.hpp"
 #include "runtime/report.hpp"
 #include "service/applied.hpp"
 #include "service/chain_run.hpp"
@@ -54,7 +55,7 @@ class ChainSet {
         sharing_(std::move(sharing)),
         servers_for_(servers_for) {}
 
-  /// Waits for those that start_remembered() starts.
+  /// Waits for those that start_remembered() starts, and for the watch.
   ~ChainSet();
   ChainSet(ChainSet const&) = delete;
   ChainSet& operator=(ChainSet const&) = delete;
@@ -113,6 +114,9 @@ class ChainSet {
   /// in a thread of its own: one may wait for somebody who reads its output. What does not start becomes a failed
   /// chain.
   void start_remembered();
+  /// Begins to look at what packets come: chains whose NFs are `on: auto` go on as others that are placed for them,
+  /// where that is worth it, and the log says so. Once.
+  void start_watch();
   /// Ends all chains; whether they and all operations did so within `limit` and no device is left at work. If not, the
   /// set must not be taken down.
   bool end_all(std::chrono::milliseconds limit);
@@ -156,6 +160,7 @@ class ChainSet {
   Swap start_and_swap(Applied const& applied, Prepared prepared, Before const& before);
   Status set_up(Applied const& applied, Prepared& prepared);
   Status announce(Entry const& entry, bool is_seen);
+  void withdraw(Entry const& entry);
   static Status end(std::string const& name, ChainRun& run);
   Swap given_up(Applied applied, Status status);
   Status give_up_start(std::string const& name, std::unique_lock<std::mutex>& lock);
@@ -164,6 +169,8 @@ class ChainSet {
   void start_again(Applied const& applied);
   bool has_claims() const;
   void remember_finished();
+  void watch();
+  void place_anew(std::string const& name, std::shared_ptr<ChainRun> const& run);
   std::vector<std::shared_ptr<ChainRun>> runs() const;
   std::vector<std::shared_ptr<ChainRun>> starting_runs() const;
   Result<Entry> entry_for(std::string const& name, Caller const& caller) const;
@@ -179,6 +186,8 @@ class ChainSet {
   std::map<std::string, Entry> chains_;
   bool is_ending_ = false;
   std::vector<std::thread> starting_;
+  runtime::Pause watch_pause_;
+  std::thread watch_;
   mutable std::mutex claims_mutex_;         ///< of what follows; taken after mutex_
   std::map<std::string, Claimed> claimed_;  ///< names that an operation has
   std::condition_variable claim_ended_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chains of a service when it starts and ends. What users do with them: chain_set.cpp.
 #include "core/log_line.hpp"
+#include "runtime/session.hpp"
 #include "service/chain_set.hpp"
 #include "service/claim.hpp"
 
@@ -14,6 +15,10 @@
 namespace catena::service {
 
 ChainSet::~ChainSet() {
+  watch_pause_.end();
+  if (watch_.joinable()) {
+    watch_.join();
+  }
   for (std::thread& starting : starting_) {
     starting.join();
   }
@@ -59,6 +64,55 @@ void ChainSet::start_again(Applied const& applied) {
   if (const Status status = start(); !status.ok() && !absl::IsCancelled(status)) {
     spdlog::error("{}: does not start again: {}", applied.name, log_line(std::string(status.message())));
     put({applied, {}, nullptr, std::string(status.message())});
+  }
+}
+
+void ChainSet::start_watch() {
+  watch_ = std::thread([this] { watch(); });
+}
+
+void ChainSet::watch() {
+  while (watch_pause_.sleep(runtime::TrafficWatch::kPeriod)) {
+    std::map<std::string, std::shared_ptr<ChainRun>> runs;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto const& [name, entry] : chains_) {
+        if (entry.run != nullptr) {
+          runs[name] = entry.run;
+        }
+      }
+    }
+    for (auto const& [name, run] : runs) {
+      place_anew(name, run);
+    }
+  }
+}
+
+/// Where that is worth it.
+void ChainSet::place_anew(std::string const& name, std::shared_ptr<ChainRun> const& run) {
+  Result<std::optional<runtime::Replacement>> found = run->look_at_traffic();
+  if (!found.ok()) {
+    spdlog::warn("{}: cannot be placed for the packets that come now: {}", name,
+                 log_line(std::string(found.status().message())));
+  }
+  if (!found.ok() || !*found) {
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  const Result<Claim> claim = Claim::take(*this, name, nullptr);
+  const auto entry = chains_.find(name);
+  if (!claim.ok() || entry == chains_.end() || entry->second.run != run) {
+    return;  // somebody else does something with it
+  }
+  const Applied applied = entry->second.applied;
+  Prepared prepared{std::move((*found)->config), std::move((*found)->options), entry->second.resources, applied.caller};
+  lock.unlock();
+  const Swap swap = start_and_swap(applied, std::move(prepared), {run, false, true});
+  if (swap.status.ok()) {
+    spdlog::info("{}: placed anew: {}", name, log_line((*found)->why));
+  } else {
+    spdlog::warn("{}: is not placed anew ({}): {}", name, log_line((*found)->why),
+                 log_line(std::string(swap.status.message())));
   }
 }
 
@@ -109,6 +163,7 @@ bool ChainSet::end_all(std::chrono::milliseconds limit) {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
   }
+  watch_pause_.end();
   remember_finished();
   for (auto const& run : runs()) {
     run->stop();

@@ -74,6 +74,7 @@ Result<std::unique_ptr<Service>> Service::start(ServiceOptions const& options, n
   }
   // before the first request: who asks for a chain finds what is remembered
   service->chains_.start_remembered();
+  service->chains_.start_watch();
   CATENA_ASSIGN_OR_RETURN(service->control_, HttpServer::start(service->socket_.release(),
                                                                [&chains = service->chains_,
                                                                 version = options.version](auto const& request) {

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -300,6 +301,82 @@ TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
   EXPECT_EQ((*late)->start().code(), absl::StatusCode::kFailedPrecondition);
 }
 
+/// What waits in the new chain must leave the old one the slots that it needs for copies.
+TEST_F(Takeover, a_chain_that_copies_under_load_can_end) {
+  constexpr const char* kCopies = R"(
+  tuning: {pool_slots: 4096, unit_packets: 512}
+  flow: {qt: 2}
+  nfs:
+    - {name: one, type: firewall, batch_size: 512, config: {rules}}
+    - {name: two, type: firewall, batch_size: 512, config: {rules}}
+  graph:
+    - {from: rx, to: one}
+    - {from: one, to: {mirror: two}}
+    - {from: one, to: tx}
+    - {from: two, to: drop}
+)";
+  constexpr const char* kPlain = R"(
+  tuning: {pool_slots: 4096, unit_packets: 512}
+  nfs:
+    - {name: one, type: firewall, batch_size: 512, config: {rules}}
+)";
+  const std::string ends = "  rx: {replay: {packet: 60, flows: 64}}\n  tx: null\n";  // as fast as can be
+  for (int version = 0; version < (kIsSanitized ? 4 : 20); ++version) {
+    auto next = make(load({"", version % 2 == 0 ? kCopies : kPlain}, 0, ends), runs_.empty() ? nullptr : &last());
+    ASSERT_TRUE(next.ok()) << next.status();
+    run(*std::move(next));
+    wait_for_packets(kIsSanitized ? 2000 : 20'000);
+  }
+  stop();
+  for (Run const& run : runs_) {
+    EXPECT_TRUE(run.session->report().accounted());
+  }
+}
+
+/// Counts, until it is to fail.
+class FailingSink final : public io::Sink {
+ public:
+  explicit FailingSink(std::atomic<bool> const& fails) : fails_(&fails), counts_(io::make_null_sink()) {}
+  Status send(memory::PacketPool& pool, memory::Unit& unit) override {
+    const Status sent = counts_->send(pool, unit);
+    return *fails_ ? absl::DataLossError("the disk is full") : sent;
+  }
+  Status finish() override { return absl::OkStatus(); }
+  io::SinkCounts counts() const override { return counts_->counts(); }
+  std::string describe() const override { return "failing"; }
+
+ private:
+  std::atomic<bool> const* fails_;
+  std::unique_ptr<io::Sink> counts_;
+};
+
+TEST_F(Takeover, one_that_fails_takes_the_next_one_along_and_nobody_waits) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    std::atomic<bool> fails{false};
+    chain::RunOptions options;
+    options.workers = 2;
+    options.make_sink = [&fails] { return std::make_unique<FailingSink>(fails); };
+    auto first = runtime::Session::create(*load(kTwo, 0), options, nf::builtin_nfs());
+    ASSERT_TRUE(first.ok()) << first.status();
+    auto outcome = std::async(std::launch::async, [&] { return (*first)->run(); });
+    while ((*first)->progress().sent < 100) {
+      std::this_thread::sleep_for(1ms);
+    }
+    auto next = runtime::Session::create(*load(kAdded, 1), options, nf::builtin_nfs(), {},
+                                         runtime::Predecessor{first->get(), nullptr});
+    ASSERT_TRUE(next.ok()) << next.status();
+    fails = true;
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * attempt));
+    const Status started = (*next)->start();
+    if (!started.ok()) {
+      EXPECT_EQ(started.code(), absl::StatusCode::kFailedPrecondition) << started;
+    } else {
+      EXPECT_THAT(std::string((*next)->run().message()), HasSubstr("the disk is full"));
+    }
+    EXPECT_THAT(std::string(outcome.get().message()), HasSubstr("the disk is full"));
+  }
+}
+
 /// A capture is read on from where the chain before left off.
 TEST_F(Takeover, a_source_that_ends_ends_the_last_chain) {
   const std::string ends = "  rx: {generator: {packet: 60, flows: 8, rate: 20000, count: 6000}}\n  tx: null\n";
@@ -316,6 +393,73 @@ TEST_F(Takeover, a_source_that_ends_ends_the_last_chain) {
     sent += run.session->report().sent;
   }
   EXPECT_EQ(sent, 6000U);
+}
+
+/// A live rx whose packets are other ones than were assumed: a placement that suits those is taken over to.
+TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
+  if (device() == "none") {
+    GTEST_SKIP() << "no device, and so nothing to choose";
+  }
+  const std::string nf = "{type: firewall, on: auto, config: {rules: all.rules, default: deny}, name: ";
+  folder_.write("all.rules", "allow any any any any any\n");
+  const std::string spec = "\n  nfs: [" + nf + "small}, " + nf + "large}]\n";
+  const std::string ends =
+      "  rx: {generator: {packet: imix, flows: 64}}\n  tx: null\n";  // IMIX, for the first placement
+  const auto config = load_spec(spec, ends);
+  ASSERT_TRUE(config.ok()) << config.status();
+  chain::RunOptions options;
+  options.workers = 2;
+  // each NF has a size for which the gpu is far better, and others for which the CPU is
+  chain::CostProfile& costs = options.sync.profile;
+  costs = chain::CostProfile::built_in();
+  for (const std::uint32_t bytes : {60U, 354U, 1500U}) {
+    const auto measured = costs_of_nfs(*config, nf::builtin_nfs());
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    for (chain::MeasuredNf of_nf : *measured) {
+      constexpr double kMuch = 1e6;
+      const bool is_better_on_gpu = bytes == 60;
+      of_nf.packet_bytes = bytes;
+      of_nf.cost.overhead_ns = is_better_on_gpu ? 0 : kMuch;
+      costs.nfs.push_back(of_nf);
+      costs.nfs_on_cpu.push_back({of_nf.nf, bytes, of_nf.measured, is_better_on_gpu ? 100'000.0 : 10.0, 0});
+    }
+  }
+  options.make_source = [] { return io::make_replay({.packet_bytes = {60}, .flows = 64, .packets_per_s = 50'000}); };
+  auto first = runtime::Session::create(*config, options, nf::builtin_nfs());
+  ASSERT_TRUE(first.ok()) << first.status();
+  run(*std::move(first));
+  const auto places = [this] {
+    std::vector<std::string> on;
+    for (runtime::NfReport const& of_nf : last().report().nfs) {
+      on.push_back(of_nf.placement);
+    }
+    return on;
+  };
+  EXPECT_THAT(places(), ::testing::Each("cpu"));
+  std::optional<runtime::Replacement> replacement;
+  for (int look = 0; look < 2; ++look) {
+    EXPECT_FALSE(replacement) << "once may be a burst";
+    wait_for_packets(2 * runtime::TrafficWatch::kMinPackets);
+    auto found = last().look_at_traffic(nf::builtin_nfs());
+    ASSERT_TRUE(found.ok()) << found.status();
+    replacement = *std::move(found);
+  }
+  ASSERT_TRUE(replacement);
+  EXPECT_THAT(replacement->why, HasSubstr("packets have 60 bytes now"));
+  EXPECT_THAT(replacement->why, HasSubstr("'small' to the gpu, 'large' to the gpu go"));
+  auto next = runtime::Session::create(std::move(replacement->config), replacement->options, nf::builtin_nfs(), {},
+                                       runtime::Predecessor{&last(), nullptr});
+  ASSERT_TRUE(next.ok()) << next.status();
+  run(*std::move(next));
+  wait_for_packets(2 * runtime::TrafficWatch::kMinPackets);
+  EXPECT_THAT(places(), ::testing::Each("gpu"));
+  const auto again = last().look_at_traffic(nf::builtin_nfs());
+  EXPECT_TRUE(again.ok() && !*again) << "it stays";
+  stop();
+  for (Run const& run : runs_) {
+    EXPECT_TRUE(run.session->report().accounted());
+    EXPECT_EQ(run.session->report().dropped(), 0U);
+  }
 }
 
 }  // namespace
