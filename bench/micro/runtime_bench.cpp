@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the data path itself costs: an empty chain, and hops through NFs that do nothing, on one core and with a core
 // for each stage.
+#include "runtime/flow.hpp"
 #include "runtime/host_stages.hpp"
 #include "runtime/workers.hpp"
 
 #include <benchmark/benchmark.h>
 
+#include <chrono>
 #include <cstring>
+#include <deque>
 
 #include "eal/eal.hpp"
 
@@ -58,7 +61,8 @@ class NothingNf final : public nf::Nf {
                std::span<std::byte> /*results*/) override {}
 };
 
-/// range(0): hops (NFs that do nothing) between rx and tx. range(1): packets of a unit. range(2): workers.
+/// range(0): hops (NFs that do nothing) between rx and tx. range(1): packets of a unit. range(2): workers. range(3):
+/// whether rings have monitors, and stages rate controllers, as with back-pressure; none is ever congested.
 void empty_chain(benchmark::State& state) {
   if (const Status status = eal::start(); !status.ok()) {
     state.SkipWithError(status.ToString().c_str());
@@ -90,6 +94,18 @@ void empty_chain(benchmark::State& state) {
       owned.push_back(std::make_unique<CpuStage>(*instances.back(), i, **pool, rings[i], rings[i + 1]));
     }
     owned.push_back(std::make_unique<TxStage>(*sink, **pool, rings.back()));
+    std::deque<CongestionMonitor> monitors;
+    std::deque<FlowGate> gates;
+    for (std::uint32_t i = 0; i < hops && state.range(3) != 0; ++i) {
+      const chain::FlowLimits limits{kPoolSlots, kPoolSlots, kPoolSlots / 2, kPoolSlots, 0};
+      monitors.emplace_back("nothing", rings[i], limits, 1, std::chrono::microseconds(chain::FlowConfig().period_us));
+    }
+    for (std::size_t i = 0; i <= monitors.size() && !monitors.empty(); ++i) {
+      const std::vector<CongestionMonitor const*> behind = i < monitors.size()
+                                                               ? std::vector<CongestionMonitor const*>{&monitors[i]}
+                                                               : std::vector<CongestionMonitor const*>();
+      owned[i]->control(gates.emplace_back(i == 0 ? nullptr : &monitors[i - 1], RateController(behind)));
+    }
     std::vector<Stage*> stages;
     for (auto const& stage : owned) {
       stages.push_back(stage.get());
@@ -106,12 +122,37 @@ void empty_chain(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations()) * static_cast<std::int64_t>(kPackets));
 }
 BENCHMARK(empty_chain)
-    ->ArgNames({"hops", "unit", "workers"})
-    ->ArgsProduct({{0, 1, 2, 4, 8}, {256}, {1}})
-    ->ArgsProduct({{0, 4}, {16, 64, 256, 1024}, {1, 2}})
-    ->ArgsProduct({{4}, {16, 64, 256, 1024}, {6}})
+    ->ArgNames({"hops", "unit", "workers", "flow"})
+    ->ArgsProduct({{0, 1, 2, 4, 8}, {256}, {1}, {0, 1}})
+    ->ArgsProduct({{0, 4}, {16, 64, 1024}, {1, 2}, {0, 1}})
+    ->ArgsProduct({{4}, {16, 64, 256, 1024}, {6}, {0, 1}})
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
+
+/// What one poll of an NF's stage pays for back-pressure: a look at its ring, where the period has passed, and at the
+/// state of the NF behind it. range(0): whether the ring is looked at each time.
+void flow_gate(benchmark::State& state) {
+  if (const Status status = eal::start(); !status.ok()) {
+    state.SkipWithError(status.ToString().c_str());
+    return;
+  }
+  auto pool = memory::PacketPool::create(kPoolSlots);
+  if (!pool.ok()) {
+    state.SkipWithError(pool.status().ToString().c_str());
+    return;
+  }
+  memory::UnitQueue ring((*pool)->arena(), 0);
+  memory::UnitQueue next_ring((*pool)->arena(), 1);
+  const chain::FlowLimits limits{kPoolSlots, kPoolSlots, kPoolSlots / 2, kPoolSlots, 0};
+  const std::chrono::microseconds period(state.range(0) != 0 ? 0 : chain::FlowConfig().period_us);
+  CongestionMonitor monitor("nothing", ring, limits, 1, period);
+  const CongestionMonitor behind("behind", next_ring, limits, 1, period);
+  FlowGate gate(&monitor, RateController({&behind}));
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(gate.may_take());
+  }
+}
+BENCHMARK(flow_gate)->ArgName("each_time")->Arg(0)->Arg(1);
 
 /// A source alone, on slots that have left the caches when they come again. range(0): frame bytes. range(1): packets of
 /// a unit.
