@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The devices of a service are in processes of their own: what it costs its chains when one dies, and the service."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import signal
+import struct
 import subprocess
+import threading
 import unittest
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -67,6 +71,47 @@ class DeviceServer(ServiceTest):
             wait_for(lambda: self.get(service, "a")["tx"]["sent_packets"] > 100)
             self.assertEqual(self.get(service, "a")["nfs"][0]["on"], place)
             self.assertEqual(service.ask("DELETE", "/v1/chains/a")[0], 200)
+
+    def test_nfs_are_placed_anew_when_packets_are_others_than_expected(self):
+        # of a stream IMIX is expected; costs send those to the gpu, and the small packets that come to the CPU
+        fifo = self.folder / "rx.fifo"
+        os.mkfifo(fifo)
+        nfs = GPU_CHAIN.replace("on: gpu", "on: auto")
+        profile = self.folder / "p.json"
+        subprocess.run([BIN, "profile", "--nf", self.chain("a", rx="{generator: {rate: 20000}}", nfs=nfs), "--device", "opencl",
+                        "--packet-bytes", "64,512", "--seconds", "0", "--output", profile],
+                       check=True, capture_output=True, timeout=LIMIT_S)
+        costs = json.loads(profile.read_text())
+        for on_gpu, on_cpu in zip(costs["nfs"], costs["nfs_on_cpu"]):
+            is_large = on_gpu["packet_bytes"] == 512
+            self.assertEqual(on_gpu["packet_bytes"], on_cpu["packet_bytes"])
+            on_gpu.update({"kernel": {"fixed_ns": 10 if is_large else 900_000, "per_packet_ns": 0, "r_squared": 1},
+                           "overhead_ns": 0, "cpu_ns_per_packet": 1})
+            on_cpu["ns_per_packet"] = 1e6 if is_large else 0.1
+        profile.write_text(json.dumps(costs))
+        frame = bytes(12) + b"\x08\x00" + bytes.fromhex("4500002e000040004011000001020304050607080001000200100000") + bytes(18)
+        record = struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame
+        ended = threading.Event()
+
+        def bring():
+            with contextlib.suppress(BrokenPipeError), open(fifo, "wb", buffering=0) as stream:
+                stream.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+                while not ended.wait(0.02):
+                    stream.write(record * 200)
+
+        service = self.serve()
+        threading.Thread(target=bring, daemon=True).start()
+        self.addCleanup(ended.set)
+        self.applied(service, self.chain("a", rx=f"{{pcap: {fifo}}}", nfs=nfs), device="opencl", profile=str(profile))
+        wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > 100)
+        self.assertEqual(self.get(service, "a")["nfs"][0]["on"], "gpu")
+        wait_for(lambda: "a: placed anew: packets have 60 bytes now" in service.log())
+        wait_for(lambda: self.get(service, "a")["rx"]["received_packets"] > 100)
+        answer = self.get(service, "a")
+        self.assertEqual((answer["nfs"][0]["on"], answer["state"]), ("cpu", "running"))
+        received, sent, dropped = re.search(r"a: stopped, received (\d+), sent (\d+), dropped (\d+)", service.log()).groups()
+        self.assertEqual(int(received), int(sent) + int(dropped))
+        self.assertTrue(service.ask("POST", "/v1/chains/a/stop")[1]["accounted"])
 
     def test_nothing_is_left_of_it_after_the_service(self):
         for number, name in ((signal.SIGTERM, "a"), (signal.SIGKILL, "b")):
