@@ -4,7 +4,6 @@
 #include "chain/change.hpp"
 #include "runtime/isolation.hpp"
 #include "runtime/session.hpp"
-#include "runtime/unit_group.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
@@ -22,7 +21,7 @@ constexpr std::chrono::microseconds kRest{20};
 /// Of the slots, a part that the session before may still need for fragments, and a port for what arrives.
 constexpr std::uint32_t kPartForThoseBefore = 4;
 /// More than rx takes in one poll.
-constexpr std::uint32_t kPackets = 8 * kPacketsAtOnce;
+constexpr std::uint32_t kPacketsOfPoll = 8 * kPacketsAtOnce;
 /// How long a change waits for a session that is about to take over.
 constexpr std::chrono::seconds kSettlingTime{2};
 
@@ -141,7 +140,7 @@ bool Session::pass_on(std::vector<nf::Instance const*> adopted) {
 std::uint32_t Session::slots_for_those_before(std::size_t pool) const {
   Session const& before = *before_->session;
   const std::uint32_t of_copies = before.reserves_[pool]->slots_wanted_from(0);
-  return std::max(pools_[pool]->slots() / kPartForThoseBefore, 2 * of_copies) + kPackets + pools_[pool]->unit_packets();
+  return std::max(pools_[pool]->slots() / kPartForThoseBefore, 2 * of_copies) + kPacketsOfPoll + pools_[pool]->unit_packets();
 }
 
 /// Waits for the end of the session before. What arrives meanwhile is taken at once, so that no port has to keep it,
