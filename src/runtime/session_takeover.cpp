@@ -140,7 +140,8 @@ bool Session::pass_on(std::vector<nf::Instance const*> adopted) {
 std::uint32_t Session::slots_for_those_before(std::size_t pool) const {
   Session const& before = *before_->session;
   const std::uint32_t of_copies = before.reserves_[pool]->slots_wanted_from(0);
-  return std::max(pools_[pool]->slots() / kPartForThoseBefore, 2 * of_copies) + kPacketsOfPoll + pools_[pool]->unit_packets();
+  return std::max(pools_[pool]->slots() / kPartForThoseBefore, 2 * of_copies) + kPacketsOfPoll +
+         pools_[pool]->unit_packets();
 }
 
 /// Waits for the end of the session before. What arrives meanwhile is taken at once, so that no port has to keep it,

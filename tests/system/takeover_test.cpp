@@ -103,7 +103,7 @@ constexpr const char* kEnds = "  rx: {replay: {packet: 60, flows: 64, rate: 2000
 class Takeover : public ::testing::Test {
  protected:
   void TearDown() override {
-    if (!runs_.empty()) {  // where a test has failed in the middle
+    if (running_.session != nullptr) {  // where a test has failed in the middle
       last().stop();
     }
   }
@@ -134,7 +134,8 @@ class Takeover : public ::testing::Test {
     return nf::testing::devices().empty() ? "none" : nf::testing::devices().back()->info().backend;
   }
 
-  Result<std::unique_ptr<runtime::Session>> make(Result<chain::ChainConfig> config, runtime::Session* before,
+  /// `after_last`: it is to take over from the one that runs.
+  Result<std::unique_ptr<runtime::Session>> make(Result<chain::ChainConfig> config, bool after_last,
                                                  std::uint32_t workers = 2) {
     CATENA_RETURN_IF_ERROR(config.status());
     chain::RunOptions options;
@@ -142,28 +143,35 @@ class Takeover : public ::testing::Test {
     options.record_path = folder_.path("records.jsonl");
     options.processes.program = nf_program();
     std::optional<runtime::Predecessor> predecessor;
-    if (before != nullptr) {
-      predecessor = {before, nullptr};
+    if (after_last) {
+      predecessor = {running_.session.get(), running_.session};
     }
     return runtime::Session::create(*std::move(config), options, nf::builtin_nfs(), {}, predecessor);
   }
 
-  /// One that packets run through. Those before it stay, as their reports do.
+  /// One that packets run through.
   struct Run {
-    std::unique_ptr<runtime::Session> session;
+    std::shared_ptr<runtime::Session> session;
     std::future<Status> outcome;
   };
-  /// Has `session` run, in place of the last one.
+  /// Has `session` run, in place of the last one, of which the report stays.
   void run(std::unique_ptr<runtime::Session> session) {
     ASSERT_EQ(session->start(), absl::OkStatus());
     runtime::Session* const started = session.get();
-    runs_.push_back({std::move(session), std::async(std::launch::async, [started] { return started->run(); })});
-    if (runs_.size() > 1) {
-      const Status ended = runs_[runs_.size() - 2].outcome.get();
-      EXPECT_TRUE(ended.ok()) << ended;
+    Run next{std::move(session), std::async(std::launch::async, [started] { return started->run(); })};
+    if (running_.session != nullptr) {
+      end_running();
     }
+    running_ = std::move(next);
   }
-  runtime::Session& last() { return *runs_.back().session; }
+  /// Waits for its end.
+  void end_running() {
+    const Status ended = running_.outcome.get();
+    EXPECT_TRUE(ended.ok()) << ended;
+    reports_.push_back(running_.session->report());
+    EXPECT_TRUE(reports_.back().accounted());
+  }
+  runtime::Session& last() { return *running_.session; }
   void wait_for_packets(std::uint64_t more) {
     const std::uint64_t until = last().progress().sent + more;
     for (const auto end = std::chrono::steady_clock::now() + 20s;
@@ -174,12 +182,12 @@ class Takeover : public ::testing::Test {
   }
   void stop() {
     last().stop();
-    const Status ended = runs_.back().outcome.get();
-    EXPECT_TRUE(ended.ok()) << ended;
+    end_running();
   }
 
   nf::testing::ScratchFolder folder_;
-  std::vector<Run> runs_;
+  Run running_;
+  std::vector<runtime::Report> reports_;  ///< of those that have ended
 };
 
 TEST_F(Takeover, each_packet_is_decided_by_one_chain_and_none_is_lost_whatever_changes) {
@@ -195,7 +203,7 @@ TEST_F(Takeover, each_packet_is_decided_by_one_chain_and_none_is_lost_whatever_c
   for (int version = 0; version <= changes; ++version) {
     Shape const& shape = shapes[static_cast<std::size_t>(version) % shapes.size()];
     SCOPED_TRACE(fmt::format("version {}, {}", version, shape.name));
-    auto next = make(load(shape, version), runs_.empty() ? nullptr : &last());
+    auto next = make(load(shape, version), running_.session != nullptr);
     ASSERT_TRUE(next.ok()) << next.status();
     run(*std::move(next));
     wait_for_packets(500);
@@ -203,9 +211,7 @@ TEST_F(Takeover, each_packet_is_decided_by_one_chain_and_none_is_lost_whatever_c
   stop();
 
   std::uint64_t seen = 0;
-  for (Run const& run : runs_) {
-    const runtime::Report report = run.session->report();
-    EXPECT_TRUE(report.accounted());
+  for (runtime::Report const& report : reports_) {
     EXPECT_EQ(report.dropped(), 0U);
     EXPECT_EQ(report.received, report.sent);
     seen += report.received;
@@ -248,34 +254,30 @@ TEST_F(Takeover, nfs_in_both_go_on_with_what_they_know_of_flows) {
                            nat + "    - {name: last, type: firewall, config: {rules: all.rules, default: allow}}\n" +
                            monitor("flows.jsonl");
   folder_.write("all.rules", "allow any any any any any\n");
-  auto unbroken = make(load_spec("\n  nfs:\n" + nat + monitor("unbroken.jsonl"), ends("unbroken.pcap")), nullptr);
+  auto unbroken = make(load_spec("\n  nfs:\n" + nat + monitor("unbroken.jsonl"), ends("unbroken.pcap")), false);
   ASSERT_TRUE(unbroken.ok()) << unbroken.status();
   ASSERT_EQ((*unbroken)->run(), absl::OkStatus());
   for (std::string const& spec : {few, more, few, more}) {
-    auto next = make(load_spec(spec, ends("out.pcap")), runs_.empty() ? nullptr : &last());
+    auto next = make(load_spec(spec, ends("out.pcap")), running_.session != nullptr);
     ASSERT_TRUE(next.ok()) << next.status();
     EXPECT_THAT((*next)->start_report(), ::testing::Not(::testing::Contains(HasSubstr("begins anew"))));
     run(*std::move(next));
     wait_for_packets(1111);
   }
-  const Status ended = runs_.back().outcome.get();
-  EXPECT_TRUE(ended.ok()) << ended;
-  for (Run const& run : runs_) {
-    EXPECT_TRUE(run.session->report().accounted());
-  }
+  end_running();
   EXPECT_TRUE(read_file(folder_.path("out.pcap")) == read_file(folder_.path("unbroken.pcap"))) << "other bytes";
   EXPECT_FALSE(read_file(folder_.path("flows.jsonl")).empty());
   EXPECT_EQ(read_file(folder_.path("flows.jsonl")), read_file(folder_.path("unbroken.jsonl")));
 }
 
 TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
-  auto first = make(load(kTwo, 1), nullptr);
+  auto first = make(load(kTwo, 1), false);
   ASSERT_TRUE(first.ok()) << first.status();
   run(*std::move(first));
   const auto refused = [this](Result<chain::ChainConfig> config, std::string_view why) {
     const Status early = config.ok() ? last().can_be_followed_by(*config) : absl::OkStatus();
     EXPECT_THAT(std::string(early.message()), HasSubstr(why));
-    const auto next = make(std::move(config), &last());
+    const auto next = make(std::move(config), true);
     EXPECT_EQ(next.status().code(), absl::StatusCode::kFailedPrecondition) << next.status();
     EXPECT_THAT(std::string(next.status().message()), HasSubstr(why));
   };
@@ -283,22 +285,20 @@ TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
   refused(load(kTwo, 2, fmt::format("{}  tuning: {{pool_slots: 65536}}\n", kEnds)),
           "'pool_slots' is 65536, and the chain that runs has");
   const std::string monitor = "\n  nfs:\n    - {name: m, type: monitor, config: {export: [{format: json, file: f}]}}\n";
-  EXPECT_TRUE(make(load_spec(monitor, kEnds), &last()).ok()) << "nobody writes there yet";
+  EXPECT_TRUE(make(load_spec(monitor, kEnds), true).ok()) << "nobody writes there yet";
   const auto bad =
-      make(load_spec("\n  nfs:\n    - {name: x, type: firewall, config: {rules: none.rules}}\n", kEnds), &last());
+      make(load_spec("\n  nfs:\n    - {name: x, type: firewall, config: {rules: none.rules}}\n", kEnds), true);
   EXPECT_EQ(bad.status().code(), absl::StatusCode::kInvalidArgument) << bad.status();
   wait_for_packets(500);
   {
     // one that was made and never started has changed nothing
-    const auto unused = make(load(kGraph, 2), &last());
+    const auto unused = make(load(kGraph, 2), true);
     ASSERT_TRUE(unused.ok()) << unused.status();
     EXPECT_EQ((*unused)->report().received, 0U);
   }
   wait_for_packets(500);
-  last().stop();
-  EXPECT_TRUE(runs_.back().outcome.get().ok());
-  EXPECT_TRUE(last().report().accounted());
-  const auto late = make(load(kGraph, 2), &last());
+  stop();
+  const auto late = make(load(kGraph, 2), true);
   ASSERT_TRUE(late.ok()) << late.status();
   EXPECT_EQ((*late)->start().code(), absl::StatusCode::kFailedPrecondition);
 }
@@ -324,15 +324,12 @@ TEST_F(Takeover, a_chain_that_copies_under_load_can_end) {
 )";
   const std::string ends = "  rx: {replay: {packet: 60, flows: 64}}\n  tx: null\n";  // as fast as can be
   for (int version = 0; version < (kIsSanitized ? 4 : 20); ++version) {
-    auto next = make(load({"", version % 2 == 0 ? kCopies : kPlain}, 0, ends), runs_.empty() ? nullptr : &last());
+    auto next = make(load({"", version % 2 == 0 ? kCopies : kPlain}, 0, ends), running_.session != nullptr);
     ASSERT_TRUE(next.ok()) << next.status();
     run(*std::move(next));
     wait_for_packets(kIsSanitized ? 2000 : 20'000);
   }
   stop();
-  for (Run const& run : runs_) {
-    EXPECT_TRUE(run.session->report().accounted());
-  }
 }
 
 /// Counts, until it is to fail.
@@ -384,16 +381,15 @@ TEST_F(Takeover, one_that_fails_takes_the_next_one_along_and_nobody_waits) {
 TEST_F(Takeover, a_source_that_ends_ends_the_last_chain) {
   const std::string ends = "  rx: {generator: {packet: 60, flows: 8, rate: 20000, count: 6000}}\n  tx: null\n";
   for (Shape const& shape : {kTwo, kGraph, kShards}) {
-    auto next = make(load(shape, 0, ends), runs_.empty() ? nullptr : &last());
+    auto next = make(load(shape, 0, ends), running_.session != nullptr);
     ASSERT_TRUE(next.ok()) << next.status();
     run(*std::move(next));
     wait_for_packets(300);
   }
-  const Status ended = runs_.back().outcome.get();
-  EXPECT_TRUE(ended.ok()) << ended;
+  end_running();
   std::uint64_t sent = 0;
-  for (Run const& run : runs_) {
-    sent += run.session->report().sent;
+  for (runtime::Report const& report : reports_) {
+    sent += report.sent;
   }
   EXPECT_EQ(sent, 6000U);
 }
@@ -451,7 +447,7 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
   EXPECT_THAT(replacement->why, HasSubstr("packets have 60 bytes now"));
   EXPECT_THAT(replacement->why, HasSubstr("'small' to the gpu, 'large' to the gpu go"));
   auto next = runtime::Session::create(std::move(replacement->config), replacement->options, nf::builtin_nfs(), {},
-                                       runtime::Predecessor{&last(), nullptr});
+                                       runtime::Predecessor{running_.session.get(), running_.session});
   ASSERT_TRUE(next.ok()) << next.status();
   run(*std::move(next));
   wait_for_packets(2 * runtime::TrafficWatch::kMinPackets);
@@ -459,9 +455,8 @@ TEST_F(Takeover, nfs_go_where_they_are_faster_for_the_packets_that_come) {
   const auto again = last().look_at_traffic(nf::builtin_nfs());
   EXPECT_TRUE(again.ok() && !*again) << "it stays";
   stop();
-  for (Run const& run : runs_) {
-    EXPECT_TRUE(run.session->report().accounted());
-    EXPECT_EQ(run.session->report().dropped(), 0U);
+  for (runtime::Report const& report : reports_) {
+    EXPECT_EQ(report.dropped(), 0U);
   }
 }
 
