@@ -11,6 +11,7 @@ Environment: CATENA_BIN, the program.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -226,7 +227,7 @@ class Live(unittest.TestCase):
         (self.folder / "all.rules").write_text("allow any any any any any\n")
         chain = self.start_chain(NAT, "cpu")
         self.on("client", "ping", "-c", "1", "-W", "10", "198.51.100.2")
-        ping = self.start("client", "ping", "-q", "-i", "0.002", "-c", "4000", "-W", "10", "198.51.100.2")
+        ping = self.start("client", "ping", "-q", "-i", "0.002", "198.51.100.2")
         download = self.start("client", "curl", "--silent", "--show-error", "--fail", "--limit-rate", "400k",
                               "http://198.51.100.2/large", "--output", self.folder / "large")
         for shape, on in ((FIREWALL + NAT, "cpu"), (NAT, "gpu"), (NAT + FIREWALL, "cpu"), (NAT, "cpu")):
@@ -234,10 +235,12 @@ class Live(unittest.TestCase):
             chain.send_signal(signal.SIGHUP)
             line = next(line for line in chain.stderr if "live.yaml: " in line)
             self.assertIn("another chain goes on for this one", line)
-            next(line for line in chain.stderr if " received " in line)
-        self.assertIsNone(ping.poll(), "the changes took longer than the pings")
+            next(line for line in chain.stderr if re.match(r" +\d+ s  received", line))
+        ping.send_signal(signal.SIGINT)
         output, _ = ping.communicate(timeout=60)
-        self.assertIn("4000 packets transmitted, 4000 received, 0% packet loss", output)
+        sent, answered = map(int, re.search(r"(\d+) packets transmitted, (\d+) received", output).groups())
+        self.assertGreater(sent, 1000)
+        self.assertLessEqual(sent - answered, 1, "but for one that was on its way at the end")
         _, errors = download.communicate(timeout=60)
         self.assertEqual((download.returncode, errors), (0, ""))
         self.assertEqual((self.folder / "large").read_bytes(), (self.folder / "through-nat" / "large").read_bytes())
