@@ -46,14 +46,9 @@ Result<std::optional<Replacement>> Session::look_at_traffic(nf::Registry const& 
   if (!placement_ || !place_.device) {
     return std::nullopt;
   }
-  std::uint64_t packets = 0;
-  std::uint64_t bytes = 0;
-  for (RxStage const* rx : rx_) {
-    packets += rx->packets();
-    bytes += rx->bytes();
-  }
+  const GpuSharing::Traffic so_far = traffic();
   const std::uint32_t placed_for = placement_->packet_bytes;
-  const std::optional<std::uint32_t> size = traffic_watch_->look(packets, bytes);
+  const std::optional<std::uint32_t> size = traffic_watch_->look(so_far.rx_packets, so_far.rx_bytes);
   if (!size) {
     return std::nullopt;
   }
@@ -75,8 +70,11 @@ Result<std::optional<Replacement>> Session::look_at_traffic(nf::Registry const& 
       return std::nullopt;  // its files have changed, which nobody has asked for yet
     }
   }
+  if (moves.empty() || best.is_partial) {
+    return std::nullopt;
+  }
   CATENA_ASSIGN_OR_RETURN(const chain::Placement now, chain::place(as_it_is, sync, place_, registry));
-  if (moves.empty() || best.is_partial || best.chosen.without_ends < kGain * now.chosen.without_ends) {
+  if (best.chosen.without_ends < kGain * now.chosen.without_ends) {
     return std::nullopt;
   }
   Replacement replacement{std::move(next), options_, {}};

@@ -2,6 +2,7 @@
 // Chains whose files change while packets run: each packet is decided as a whole by one version of the files, in the
 // order in which they came, and none is lost, whatever is wrong with a file.
 #include "system/chain_runner.hpp"
+#include "system/changes.hpp"
 
 #include "runtime/session.hpp"
 
@@ -13,7 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <future>
 #include <memory>
@@ -26,21 +26,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kIsSanitized = false;
-#endif
-
-/// CATENA_CHANGES: of a run, in the soak.
-int changes_of_a_run() {
-  const char* const text = std::getenv("CATENA_CHANGES");
-  constexpr int kDefault = kIsSanitized ? 5 : 20;
-  return text == nullptr ? kDefault : std::atoi(text);
-}
 
 /// A chain of two firewalls whose rules say which version they are: line number `version` matches all packets.
 struct Place {
@@ -149,7 +134,7 @@ TEST_P(Change, each_packet_is_decided_by_one_version_and_none_is_lost) {
   ASSERT_TRUE(session.ok()) << session.status();
   auto outcome = std::async(std::launch::async, [&] { return (*session)->run(); });
   wait_for_packets(**session, 1000);
-  const int changes = changes_of_a_run();
+  const int changes = changes_of_a_run(5);
   for (int version = 1; version <= changes; ++version) {
     write_rules(version);
     const auto changed = change(**session);

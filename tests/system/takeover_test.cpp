@@ -2,6 +2,7 @@
 // Chains of another shape that take over the ends of those before them while packets run: none is lost, none overtakes
 // another, and NFs that are in both go on with what they know of flows.
 #include "system/chain_runner.hpp"
+#include "system/changes.hpp"
 
 #include "runtime/session.hpp"
 
@@ -14,7 +15,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -30,21 +30,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kIsSanitized = false;
-#endif
-
-/// CATENA_CHANGES: of a run, in the soak.
-int changes_of_a_run() {
-  const char* const text = std::getenv("CATENA_CHANGES");
-  constexpr int kDefault = kIsSanitized ? 6 : 20;
-  return text == nullptr ? kDefault : std::atoi(text);
-}
 
 /// What a chain of firewalls can be: the rest of `spec`, with `{rules}` for the configuration of each.
 struct Shape {
@@ -211,7 +196,7 @@ TEST_F(Takeover, each_packet_is_decided_by_one_chain_and_none_is_lost_whatever_c
   if (!kIsSanitized && std::filesystem::exists("/usr/bin/bwrap")) {
     shapes.push_back(kProcess);
   }
-  const int changes = changes_of_a_run();
+  const int changes = changes_of_a_run(6);
   for (int version = 0; version <= changes; ++version) {
     Shape const& shape = shapes[static_cast<std::size_t>(version) % shapes.size()];
     SCOPED_TRACE(fmt::format("version {}, {}", version, shape.name));
