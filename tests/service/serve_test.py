@@ -146,7 +146,9 @@ class Chains(ServiceTest):
         ends = {"rx": "{generator: {rate: 20000, packet: 60}}", "tx": f"{{pcap: {out}}}"}
         first = firewall()[1:-1]
         second = first.replace("name: fw", "name: second")
-        shapes = [f"[{first}]", f"[{second}]", f"[{first}, {second}]", f"[{first.replace('}}', '}, isolation: none}')}]"]
+        # each differs from the one before it where NFs have no processes, too
+        without_processes = f"[{second}, {first}]".replace("}}", "}, isolation: none}")
+        shapes = [f"[{first}]", f"[{second}]", f"[{first}, {second}]", without_processes]
         file = self.chain("a", nfs=shapes[0], **ends)
         self.applied(service, file)
         for shape in shapes[1:] + shapes:
