@@ -2,6 +2,7 @@
 #include "chain/chain_file.hpp"
 
 #include "chain/findings.hpp"
+#include "chain/flow_keys.hpp"
 #include "chain/graph_keys.hpp"
 #include "chain/isolation_keys.hpp"
 #include "chain/keys.hpp"
@@ -235,21 +236,6 @@ Result<std::uint32_t> read_shards(FileSection& spec, ChainConfig const& chain) {
                                                 "; write ", memory::kMaxQueues / queues_of(chain), " or less"));
   }
   return shards;
-}
-
-Result<FlowConfig> read_flow(FileSection& spec) {
-  FlowConfig flow;
-  if (!spec.has("flow")) {
-    return flow;
-  }
-  flow.position = spec.config().position("flow");
-  CATENA_ASSIGN_OR_RETURN(FileSection section, spec.section("flow"));
-  CATENA_ASSIGN_OR_RETURN(const std::string mode, section.text("mode"));
-  CATENA_ASSIGN_OR_RETURN(flow.qt, section.number("qt"));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t period_us, section.integer("period_us"));
-  flow.mode = mode == "vanilla" ? FlowMode::kVanilla : FlowMode::kBackpressure;
-  flow.period_us = static_cast<std::uint32_t>(period_us);
-  return flow;
 }
 
 /// What the table cannot say, of a chain whose keys are fine one by one.

@@ -175,6 +175,38 @@ constexpr std::array kTuning{
 
 constexpr std::int64_t kMaxQt = 1000;
 constexpr std::array<string_view, 2> kFlowModes{"backpressure", "vanilla"};
+constexpr std::int64_t kMaxDownstream = 16;
+constexpr std::array kFlowSignals{
+    Key{.name = "listen",
+        .kind = kText,
+        .help = "address and UDP port, as 192.0.2.1:7400, where chains ask that send what arrives here"},
+    Key{.name = "downstream",
+        .kind = kTexts,
+        .help = "addresses and UDP ports of chains that get what tx sends: while one says so, this one waits",
+        .minimum = 1,
+        .maximum = kMaxDownstream},
+    Key{.name = "key",
+        .kind = kFile,
+        .help = "a file whose first line is a key that all of them have: 32 to 128 hexadecimal digits",
+        .is_required = true},
+};
+
+constexpr std::int64_t kMaxCommandWords = 64;
+constexpr std::array kFlowHook{
+    Key{.name = "command",
+        .kind = kTexts,
+        .help = "a program, whole, and its arguments; $CATENA_STATE is congested or free, $CATENA_CHAIN the name",
+        .is_required = true,
+        .minimum = 1,
+        .maximum = kMaxCommandWords},
+    number("period_ms", "milliseconds over which it is looked how long rx was paused", "1000", 10, 600'000),
+    Key{.name = "paused",
+        .kind = kNumber,
+        .help = "part of that time from which on it is congested; free again below half of it",
+        .fallback = "0.1",
+        .maximum = 1},
+};
+
 constexpr std::array kFlow{
     Key{.name = "mode",
         .kind = kWord,
@@ -189,6 +221,14 @@ constexpr std::array kFlow{
         .minimum = 1,
         .maximum = kMaxQt},
     number("period_us", "microseconds between two looks at a ring; 0: at each poll of its stage", "5", 0, 1'000'000),
+    Key{.name = "signals",
+        .kind = kSection,
+        .help = "chains of other hosts in front of rx and behind tx that wait for each other",
+        .keys = kFlowSignals},
+    Key{.name = "hook",
+        .kind = kSection,
+        .help = "a command that is run when rx has to wait, and when it no longer has",
+        .keys = kFlowHook},
 };
 
 constexpr std::array kIsolation{

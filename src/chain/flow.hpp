@@ -3,7 +3,10 @@
 
 #include <catena/core/status.hpp>
 
+#include "core/socket_address.hpp"
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +21,30 @@ enum class FlowMode : std::uint8_t {
   kVanilla,       ///< rings are bounded, and what does not fit into one is dropped there: what others do
 };
 
+/// `flow: {signals: ...}`: back-pressure between chains of several hosts.
+struct FlowSignalsConfig {
+  std::optional<SocketAddress> listen = std::nullopt;  ///< where chains ask that send what arrives at rx
+  std::vector<SocketAddress> downstream = {};          ///< those that get what tx sends
+  std::string key_file = {};                           ///< whole; its first line is what they all know, in hex
+  std::string position = {};                           ///< file:line:column
+};
+
+/// `flow: {hook: ...}`: what is started when rx has to wait, and again when it no longer has.
+struct FlowHookConfig {
+  std::vector<std::string> command = {};  ///< a program and its arguments
+  std::uint32_t period_ms = 1000;
+  double paused = 0;  ///< part of a period that rx has to be paused for
+  friend bool operator==(FlowHookConfig const&, FlowHookConfig const&) = default;
+};
+
 /// `flow:` of a chain file.
 struct FlowConfig {
   FlowMode mode = FlowMode::kPool;
   double qt = 2.8;  ///< batches of an NF that may wait for it, where it does not say it itself
   std::uint32_t period_us = 5;
   std::string position = {};  ///< file:line:column; empty where the file does not say it
+  std::optional<FlowSignalsConfig> signals = std::nullopt;
+  std::optional<FlowHookConfig> hook = std::nullopt;
 };
 
 /// Below this many batches a ring has less than one beside that which is on the device, and the NF would wait for

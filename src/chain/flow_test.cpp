@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
+#include <catena/nf/testing/scratch_folder.hpp>
 
 #include <string>
 
@@ -119,6 +120,57 @@ TEST(FlowLimits, wrong_values_are_errors_at_their_place) {
   EXPECT_THAT(std::string(parse("  flow: {qt: many}\n").status().message()), HasSubstr("c.yaml:8:14: 'qt'"));
   EXPECT_THAT(std::string(parse("  flow: {mode: vanila}\n").status().message()),
               HasSubstr("allowed: backpressure, vanilla; did you mean 'vanilla'?"));
+}
+
+class FlowKeys : public ::testing::Test {
+ protected:
+  void SetUp() override { folder_.write("key", "00112233445566778899aabbccddeeff\n"); }
+  Result<ChainConfig> parse(std::string const& flow) const {
+    return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: g}\nspec:\n  rx: {generator: {}}\n",
+                              "  tx: null\n  nfs: [{name: a, type: firewall}]\n  flow: ", flow, "\n"),
+                       folder_.path("c.yaml"));
+  }
+  std::string error(std::string const& flow) const { return std::string(parse(flow).status().message()); }
+  nf::testing::ScratchFolder folder_;
+};
+
+TEST_F(FlowKeys, name_the_chains_of_other_hosts) {
+  const Result<ChainConfig> chain =
+      parse("{signals: {listen: '192.0.2.2:7400', downstream: ['[2001:db8::3]:7400', '192.0.2.3:7401'], key: key}}");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  FlowSignalsConfig const& signals = *chain->flow.signals;
+  EXPECT_EQ(signals.listen->text, "192.0.2.2:7400");
+  ASSERT_EQ(signals.downstream.size(), 2U);
+  EXPECT_EQ(signals.downstream[0].family(), AF_INET6);
+  EXPECT_EQ(signals.downstream[1].family(), AF_INET);
+  EXPECT_EQ(signals.key_file, folder_.path("key"));
+}
+
+TEST_F(FlowKeys, of_signals_are_errors_at_their_place) {
+  EXPECT_THAT(error("{signals: {listen: here, key: key}}"),
+              HasSubstr("c.yaml:8:28: 'listen' is 'here'; write an address with a port, as 192.0.2.1:7400"));
+  EXPECT_THAT(error("{signals: {downstream: ['192.0.2.3'], key: key}}"), HasSubstr("'downstream' is '192.0.2.3'"));
+  EXPECT_THAT(error("{signals: {key: key}}"), HasSubstr("c.yaml:8:19: 'signals' names no chain; write `listen`"));
+  EXPECT_THAT(error("{signals: {listen: '192.0.2.2:7400'}}"), HasSubstr("'key'"));
+  EXPECT_THAT(error("{signals: {listen: '192.0.2.2:7400', key: none}}"), HasSubstr("none"));
+  EXPECT_THAT(error("{mode: vanilla, signals: {listen: '192.0.2.2:7400', key: key}}"),
+              HasSubstr("'signals' goes with `mode: backpressure`"));
+  folder_.write("key", "secret\n");
+  const std::string of_key = error("{signals: {listen: '192.0.2.2:7400', key: key}}");
+  EXPECT_THAT(of_key, HasSubstr("key:1:1: the key has 6 characters"));
+  EXPECT_THAT(of_key, HasSubstr("`openssl rand -hex 32`"));
+  EXPECT_THAT(of_key, ::testing::Not(HasSubstr("secret"))) << "what is in it is nobody's business";
+}
+
+TEST_F(FlowKeys, of_a_hook_are_errors_at_their_place) {
+  const Result<ChainConfig> chain = parse("{hook: {command: [/bin/more, -x], period_ms: 50}}");
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  EXPECT_THAT(chain->flow.hook->command, ElementsAre("/bin/more", "-x"));
+  EXPECT_EQ(chain->flow.hook->period_ms, 50U);
+  EXPECT_EQ(chain->flow.hook->paused, 0.1);
+  EXPECT_THAT(error("{hook: {command: [more]}}"), HasSubstr("'command' is 'more'; write where the program is"));
+  EXPECT_THAT(error("{hook: {}}"), HasSubstr("'command'"));
+  EXPECT_THAT(error("{hook: {command: [/bin/more], period_ms: 1}}"), HasSubstr("'period_ms'"));
 }
 
 }  // namespace

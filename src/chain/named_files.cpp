@@ -107,6 +107,9 @@ std::vector<NamedFile> named_files(ChainConfig const& config, RunOptions const& 
   for (NfConfig const& nf : config.nfs) {
     add("'plugin'", nf.position, nf.plugin_here(), false);
   }
+  if (config.flow.signals) {
+    add("'key'", config.flow.signals->position, config.flow.signals->key_file, false);
+  }
   for (nf::NamedFile const& file : of_nfs) {
     add(concat("'", file.key, "'"), file.position, file.path, file.is_written);
   }

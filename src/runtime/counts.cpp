@@ -98,6 +98,32 @@ void collect(std::string const& nf, FlowGate const& gate, Snapshot& counts) {
   counts.add(counts::kPauses, {{"nf", nf}}, gate.pauses());
 }
 
+void collect(SourcePauses const& pauses, Snapshot& counts) {
+  counts.add(counts::kRxPauses, {}, pauses.count());
+  counts.add(counts::kRxPaused, {}, pauses.any() ? 1 : 0);
+}
+
+void collect(FlowSignals const& signals, Snapshot& counts) {
+  const FlowSignals::Counts now = signals.counts();
+  const auto add_event = [&counts](const char* event, std::uint64_t count) {
+    counts.add(counts::kFlowSignals, {{"event", event}}, count);
+  };
+  add_event("sent", now.sent);
+  add_event("received", now.received);
+  add_event("stale", now.stale);
+  add_event("forged", now.forged);
+  add_event("timeout", now.timeouts);
+  add_event("unsent", now.unsent);
+  counts.add(counts::kFlowAskers, {}, now.askers);
+  counts.add(counts::kFlowSilent, {}, now.silent);
+  counts.add(counts::kTxCongested, {}, signals.is_tx_congested() ? 1 : 0);
+}
+
+void collect(CongestionHook const& hook, Snapshot& counts) {
+  counts.add(counts::kHookFailures, {}, hook.failures());
+  counts.add(counts::kHookRuns, {}, hook.runs());
+}
+
 void collect(Stage const& stage, bool is_nf, Snapshot& counts) {
   metrics::Labels labels{{"stage", stage.name()}};
   if (is_nf) {

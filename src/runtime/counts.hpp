@@ -4,7 +4,9 @@
 #include "core/metrics.hpp"
 #include "memory/packet_pool.hpp"
 #include "nf/instance.hpp"
+#include "runtime/congestion_hook.hpp"
 #include "runtime/device_recovery.hpp"
+#include "runtime/flow_signals.hpp"
 #include "runtime/host_stages.hpp"
 #include "runtime/steer_stage.hpp"
 
@@ -43,6 +45,15 @@ inline constexpr std::string_view kSlowDowns = "catena_flow_slow_downs_total";  
 inline constexpr std::string_view kFastenUps = "catena_flow_fasten_ups_total";
 inline constexpr std::string_view kPauses = "catena_flow_pauses_total";           ///< of the NF itself
 inline constexpr std::string_view kWaiting = "catena_flow_waiting_packets_most";  ///< in front of it
+inline constexpr std::string_view kRxPauses = "catena_rx_pauses_total";  ///< because packets waited in the chain
+inline constexpr std::string_view kRxPaused = "catena_rx_paused";        ///< now: 1, or 0
+// between chains of several hosts
+inline constexpr std::string_view kFlowSignals = "catena_flow_signals_total";  ///< by event
+inline constexpr std::string_view kFlowAskers = "catena_flow_askers";          ///< chains in front, now
+inline constexpr std::string_view kFlowSilent = "catena_flow_silent";    ///< chains behind that do not answer, now
+inline constexpr std::string_view kTxCongested = "catena_tx_congested";  ///< one behind is, now: 1, or 0
+inline constexpr std::string_view kHookRuns = "catena_flow_hook_runs_total";
+inline constexpr std::string_view kHookFailures = "catena_flow_hook_failures_total";
 // by from, where packets go several ways from rx or an NF; to: an NF, or tx
 inline constexpr std::string_view kSteered = "catena_steered_packets_total";
 inline constexpr std::string_view kMirrored = "catena_mirrored_packets_total";            ///< copies
@@ -68,6 +79,9 @@ void collect(TxStage const& tx, metrics::Snapshot& counts);
 void collect(std::string const& nf, memory::UnitQueue const& queue, metrics::Snapshot& counts);
 void collect(CongestionMonitor const& monitor, metrics::Snapshot& counts);
 void collect(std::string const& nf, FlowGate const& gate, metrics::Snapshot& counts);
+void collect(SourcePauses const& pauses, metrics::Snapshot& counts);
+void collect(FlowSignals const& signals, metrics::Snapshot& counts);
+void collect(CongestionHook const& hook, metrics::Snapshot& counts);
 void collect(Stage const& stage, bool is_nf, metrics::Snapshot& counts);
 void collect(memory::PacketPool const& pool, metrics::Snapshot& counts);
 void collect(DeviceRecovery const& recovery, metrics::Snapshot& counts);

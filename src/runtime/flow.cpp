@@ -43,6 +43,9 @@ void CongestionMonitor::look(std::chrono::steady_clock::time_point now) {
 }
 
 bool RateController::is_on() const {
+  if (is_tx_congested_ != nullptr && is_tx_congested_->load(std::memory_order_relaxed)) {
+    return false;
+  }
   bool is_any_free = behind_.empty();
   for (CongestionMonitor const* monitor : behind_) {
     const CongestionMonitor::State state = monitor->state_now();
@@ -96,11 +99,21 @@ bool FlowGate::may_take() {
     monitor_->look(std::chrono::steady_clock::now());
   }
   const bool is_paused = !controller_.is_on();
-  if (is_paused && !was_paused()) {
-    ++pauses_;
+  pause(is_paused);
+  return !is_paused;
+}
+
+void FlowGate::pause(bool is_paused) {
+  if (is_paused == was_paused()) {
+    return;
   }
   was_paused_.store(is_paused, std::memory_order_relaxed);
-  return !is_paused;
+  pauses_ += is_paused ? 1 : 0;
+  if (of_source_ != nullptr && is_paused) {
+    of_source_->begin();
+  } else if (of_source_ != nullptr) {
+    of_source_->end();
+  }
 }
 
 }  // namespace catena::runtime

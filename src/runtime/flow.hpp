@@ -3,6 +3,7 @@
 
 #include "chain/flow.hpp"
 #include "chain/graph.hpp"
+#include "io/bell.hpp"
 #include "memory/unit_queue.hpp"
 
 #include <catena/core/counter.hpp>
@@ -76,13 +77,43 @@ class CongestionMonitor {
 /// share of the pool. Who is off begins nothing; what it has begun ends.
 class RateController {
  public:
-  /// `behind`: those of the NFs where packets go next; none: tx, which takes all.
-  explicit RateController(std::vector<CongestionMonitor const*> behind = {}) : behind_(std::move(behind)) {}
+  /// `behind`: those of the NFs where packets go next; none: tx, which takes all. `is_tx_congested`: of who may send to
+  /// tx, whether a chain behind that has too many packets; null: tx is not told so. Outlives this.
+  explicit RateController(std::vector<CongestionMonitor const*> behind = {},
+                          std::atomic<bool> const* is_tx_congested = nullptr)
+      : behind_(std::move(behind)), is_tx_congested_(is_tx_congested) {}
 
   bool is_on() const;
 
  private:
   std::vector<CongestionMonitor const*> behind_;
+  std::atomic<bool> const* is_tx_congested_;
+};
+
+/// Whether what brings packets to a chain is paused, for those who tell others. Any thread.
+class SourcePauses {
+ public:
+  bool any() const { return paused_.load(std::memory_order_relaxed) > 0; }
+  /// How often one paused.
+  std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  void begin() {
+    count_.fetch_add(1, std::memory_order_relaxed);
+    if (paused_.fetch_add(1, std::memory_order_relaxed) == 0) {
+      changed_.ring();
+    }
+  }
+  void end() {
+    if (paused_.fetch_sub(1, std::memory_order_relaxed) == 1) {
+      changed_.ring();
+    }
+  }
+  /// Rung when any() has changed; for one thread.
+  io::Bell& changed() { return changed_; }
+
+ private:
+  std::atomic<std::uint32_t> paused_{0};
+  std::atomic<std::uint64_t> count_{0};
+  io::Bell changed_;
 };
 
 /// At rx of a live source, which cannot wait: the packets that are going to meet an NF whose share of memory is half
@@ -106,20 +137,25 @@ class EdgeFilter {
 /// What a stage asks about its own ring and those behind it.
 class FlowGate {
  public:
-  /// `monitor`: null for rx, which has no ring.
-  FlowGate(CongestionMonitor* monitor, RateController controller)
-      : monitor_(monitor), controller_(std::move(controller)) {}
+  /// `monitor`: null for rx, which has no ring. `pauses`: where rx says that it waits, null for others; outlives this.
+  FlowGate(CongestionMonitor* monitor, RateController controller, SourcePauses* pauses = nullptr)
+      : monitor_(monitor), controller_(std::move(controller)), of_source_(pauses) {}
 
   /// To be asked at each poll by the thread of the stage: looks at its ring, and says whether it may take packets.
   bool may_take();
+  /// The stage asks no more. By its thread.
+  void end() { pause(false); }
   /// Whether it might at the last poll. Any thread.
   bool was_paused() const { return was_paused_.load(std::memory_order_relaxed); }
   /// How often it was paused. Any thread.
   std::uint64_t pauses() const { return pauses_; }
 
  private:
+  void pause(bool is_paused);
+
   CongestionMonitor* monitor_;
   RateController controller_;
+  SourcePauses* of_source_;
   std::atomic<bool> was_paused_{false};
   Counter pauses_;
 };

@@ -73,6 +73,7 @@ Progress RxStage::receive(bool& is_full) {
   if (stop_->load(std::memory_order_relaxed) || source_->finished()) {
     if (!std::exchange(has_finished_, true)) {
       source_->stop();
+      end_gate();
       out_.close();
     }
     return Progress::kFinished;

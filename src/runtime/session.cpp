@@ -55,6 +55,7 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
   CATENA_RETURN_IF_ERROR(session->make_pools(options));
   CATENA_RETURN_IF_ERROR(session->make_device_sides(options));
   CATENA_RETURN_IF_ERROR(session->make_sharing(options));
+  CATENA_RETURN_IF_ERROR(session->make_signals());
   CATENA_RETURN_IF_ERROR(session->open_ends(options));
   CATENA_RETURN_IF_ERROR(session->start_nfs());
   CATENA_RETURN_IF_ERROR(session->make_stages(options, give_up));

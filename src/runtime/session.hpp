@@ -11,10 +11,12 @@
 #include "nf/named_files.hpp"
 #include "nf/registry.hpp"
 #include "runtime/chrome_trace.hpp"
+#include "runtime/congestion_hook.hpp"
 #include "runtime/device_recovery.hpp"
 #include "runtime/device_side.hpp"
 #include "runtime/device_stage.hpp"
 #include "runtime/flow.hpp"
+#include "runtime/flow_signals.hpp"
 #include "runtime/gpu_sharing.hpp"
 #include "runtime/host_stages.hpp"
 #include "runtime/nf_making.hpp"
@@ -231,8 +233,10 @@ class Session {
   void add_rx(LineBook* lines);
   Status add_nf_stages(Section& section, LineBook* lines);
   Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);
+  Status make_signals();
   void make_gates();
   std::vector<std::size_t> nfs_behind(std::size_t node) const;
+  bool is_in_front_of_tx(std::size_t node) const;
   RateController controller_of(std::size_t node, std::size_t shard) const;
   void add_steer_stage(Section& section, std::size_t shard, std::size_t node, LineBook* lines);
   bool has_steering() const;
@@ -303,6 +307,9 @@ class Session {
   std::deque<FlowGate> gates_;
   std::vector<std::vector<FlowGate const*>> gates_of_;  ///< of each NF
   std::vector<std::unique_ptr<EdgeFilter>> edges_;
+  std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();  ///< of rx; the next one goes on with it
+  std::shared_ptr<FlowSignals> signals_;                                     ///< null: no other host is told; the same
+  std::shared_ptr<CongestionHook> hook_;                                     ///< null: no command is run; the same
   std::optional<LineBook> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced
   std::vector<std::string> trace_names_;

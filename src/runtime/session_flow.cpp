@@ -45,6 +45,38 @@ std::vector<std::size_t> Session::nfs_behind(std::size_t node) const {
   return behind;
 }
 
+/// Whom rx tells that it waits, and who tells tx.
+Status Session::make_signals() {
+  chain::FlowConfig const& flow = config_.flow;
+  Session const* const before = before_ ? before_->session : nullptr;
+  if (before != nullptr) {
+    pauses_ = before->pauses_;
+  }
+  if (flow.signals && before != nullptr && before->signals_ != nullptr && before->signals_->serves(*flow.signals)) {
+    signals_ = before->signals_;
+  } else if (flow.signals) {
+    Result<std::unique_ptr<FlowSignals>> made = FlowSignals::create(*flow.signals, pauses_);
+    if (!made.ok()) {
+      const std::string message = concat(flow.signals->position, ": ", std::string(made.status().message()));
+      // most likely the one before has the port
+      return before != nullptr ? absl::FailedPreconditionError(message) : Status(made.status().code(), message);
+    }
+    signals_ = *std::move(made);
+  }
+  if (flow.hook && before != nullptr && before->hook_ != nullptr && before->config_.flow.hook == flow.hook) {
+    hook_ = before->hook_;
+  } else if (flow.hook) {
+    hook_ = std::make_shared<CongestionHook>(*flow.hook, config_.name, pauses_);
+  }
+  return absl::OkStatus();
+}
+
+/// Whether packets may come to tx next from rx, 0, or NF `node` - 1.
+bool Session::is_in_front_of_tx(std::size_t node) const {
+  return tables_.empty() ? node == config_.nfs.size()
+                         : std::ranges::find(tables_[node].targets(), chain::kTx) != tables_[node].targets().end();
+}
+
 /// Of rx, 0, or NF `node` - 1, in a shard. Where the next NF is divided in another way, all of its shards count.
 RateController Session::controller_of(std::size_t node, std::size_t shard) const {
   std::vector<CongestionMonitor const*> behind;
@@ -59,7 +91,8 @@ RateController Session::controller_of(std::size_t node, std::size_t shard) const
       }
     }
   }
-  return RateController(std::move(behind));
+  const bool is_told = signals_ != nullptr && is_in_front_of_tx(node);
+  return RateController(std::move(behind), is_told ? &signals_->is_tx_congested() : nullptr);
 }
 
 /// Has stages pause while those behind them have too many packets waiting.
@@ -85,7 +118,7 @@ void Session::make_gates() {
     }
   }
   for (std::size_t i = 0; i < rx_.size(); ++i) {
-    rx_[i]->control(gates_.emplace_back(nullptr, controller_of(0, i)));
+    rx_[i]->control(gates_.emplace_back(nullptr, controller_of(0, i), pauses_.get()));
     if (has_steering() && sources_[i]->live_clock()) {
       std::vector<CongestionMonitor const*> of_shard;
       for (auto const& of_nf : monitors_) {
@@ -120,6 +153,15 @@ void Session::register_steering_counts() {
 }
 
 void Session::register_flow_counts() {
+  if (config_.flow.mode == chain::FlowMode::kBackpressure) {
+    metrics_.add({}, [pauses = pauses_](metrics::Snapshot& counts) { collect(*pauses, counts); });
+  }
+  if (signals_ != nullptr) {
+    metrics_.add({}, [signals = signals_](metrics::Snapshot& counts) { collect(*signals, counts); });
+  }
+  if (hook_ != nullptr) {
+    metrics_.add({}, [hook = hook_](metrics::Snapshot& counts) { collect(*hook, counts); });
+  }
   for (std::size_t nf = 0; nf < limits_.size(); ++nf) {
     Section const& section = *std::ranges::find_if(sections_, [nf](Section const& each) { return nf < each.part.end; });
     for (std::size_t shard = 0; shard < section.shards.size(); ++shard) {

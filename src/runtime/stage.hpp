@@ -48,6 +48,12 @@ class Stage {
   void count(std::uint64_t packets) { packets_ += packets; }
   /// To be asked once at each poll: false while those behind have too many packets waiting.
   bool may_take() { return gate_ == nullptr || gate_->may_take(); }
+  /// It will not be asked again: nobody has to wait for this stage.
+  void end_gate() {
+    if (gate_ != nullptr) {
+      gate_->end();
+    }
+  }
 
  private:
   std::string name_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "service/listen.hpp"
 
+#include "core/socket_address.hpp"
+
 #include <catena/core/text.hpp>
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -136,35 +135,15 @@ ControlSocket::~ControlSocket() {
 int ControlSocket::release() { return std::exchange(socket_, -1); }
 
 Result<int> listen_tcp(std::string_view address) {
-  const std::size_t colon = address.rfind(':');
-  const Status wrong = absl::InvalidArgumentError(
-      concat("'", address, "' is no address to listen at; write one as 127.0.0.1:9464 or [::1]:9464"));
-  std::uint16_t port = 0;
-  const std::string_view digits = colon == std::string_view::npos ? std::string_view() : address.substr(colon + 1);
-  if (const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-      digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
-    return wrong;
+  const Result<SocketAddress> parsed = parse_socket_address(address);
+  if (!parsed.ok()) {
+    return absl::InvalidArgumentError(
+        concat("'", address, "' is no address to listen at; write one as 127.0.0.1:9464 or [::1]:9464"));
   }
-  std::string host(address.substr(0, colon));
-  sockaddr_storage storage{};
-  socklen_t size = sizeof(sockaddr_in);
-  auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']' &&
-      ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6.sin6_addr) == 1) {
-    v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(port);
-    size = sizeof(sockaddr_in6);
-  } else if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(port);
-  } else {
-    return wrong;
-  }
-  const int socket = ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int socket = ::socket(parsed->family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
   if (socket < 0 || ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-      ::bind(socket, reinterpret_cast<sockaddr*>(&storage), size) != 0 || ::listen(socket, kBacklog) != 0) {
+      ::bind(socket, parsed->raw(), parsed->size) != 0 || ::listen(socket, kBacklog) != 0) {
     const Status status = failed(std::string(address));
     if (socket >= 0) {
       ::close(socket);

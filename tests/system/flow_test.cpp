@@ -3,16 +3,27 @@
 // rx, for those ways alone that are too slow.
 #include "system/chain_runner.hpp"
 
+#include "runtime/counts.hpp"
 #include "runtime/session.hpp"
+#include "runtime/testing/faulty_relay.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <catena/core/text.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <future>
 #include <memory>
+#include <mutex>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace catena::testing {
@@ -192,6 +203,176 @@ TEST(BackPressure, vanilla_runs_in_one_shard) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(std::string(runtime::Session::create(*std::move(config), {}, with_busy()).status().message()),
               ::testing::HasSubstr("c.yaml:8:9: 'flow' is vanilla, which is for comparisons and runs in one shard"));
+}
+
+/// What is between two hosts, and the queue of the second one's port: packets that do not fit are lost.
+class Wire {
+ public:
+  explicit Wire(std::size_t room) : room_(room) {}
+  void put(std::vector<std::uint8_t> frame) {
+    const std::lock_guard lock(mutex_);
+    if (frames_.size() == room_) {
+      ++lost_;
+      return;
+    }
+    frames_.push_back(std::move(frame));
+  }
+  std::deque<std::vector<std::uint8_t>> take(std::size_t most) {
+    const std::lock_guard lock(mutex_);
+    std::deque<std::vector<std::uint8_t>> taken;
+    for (; !frames_.empty() && taken.size() < most; frames_.pop_front()) {
+      taken.push_back(std::move(frames_.front()));
+    }
+    return taken;
+  }
+  void end() { is_over_ = true; }
+  bool is_over() {
+    const std::lock_guard lock(mutex_);
+    return is_over_ && frames_.empty();
+  }
+  std::uint64_t lost() {
+    const std::lock_guard lock(mutex_);
+    return lost_;
+  }
+
+ private:
+  std::size_t room_;
+  std::mutex mutex_;
+  std::deque<std::vector<std::uint8_t>> frames_;
+  std::uint64_t lost_ = 0;
+  std::atomic<bool> is_over_{false};
+};
+
+class WireSink final : public io::Sink {
+ public:
+  explicit WireSink(Wire& wire) : wire_(&wire) {}
+  Status send(memory::PacketPool& pool, memory::Unit& unit) override {
+    for (const std::uint32_t slot : unit.used_slots()) {
+      if (static_cast<packet::Verdict>(pool.meta().verdict[slot]) != packet::Verdict::kDrop) {
+        auto const* const bytes = pool.slot(slot) + packet::kSlotHeadroom;
+        wire_->put({bytes, bytes + pool.meta().length[slot]});
+        sent_ += 1;
+      }
+    }
+    pool.release_slots(unit.used_slots());
+    return absl::OkStatus();
+  }
+  Status finish() override {
+    wire_->end();
+    return absl::OkStatus();
+  }
+  io::SinkCounts counts() const override { return {.sent = sent_, .drops = {}, .fragments = 0}; }
+  std::string describe() const override { return "wire"; }
+
+ private:
+  Wire* wire_;
+  std::atomic<std::uint64_t> sent_{0};
+};
+
+class WireSource final : public io::Source {
+ public:
+  explicit WireSource(Wire& wire) : wire_(&wire) {}
+  Status receive(memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index, bool& starved) override {
+    if (pool.free_slots() < pool.unit_packets()) {
+      starved = true;
+      return absl::OkStatus();
+    }
+    const auto frames = wire_->take(pool.unit_packets());
+    if (frames.empty() || !pool.acquire_slots(unit, static_cast<std::uint32_t>(frames.size()))) {
+      EXPECT_TRUE(frames.empty());
+      return absl::OkStatus();
+    }
+    unit.count = static_cast<std::uint32_t>(frames.size());
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      const std::uint32_t slot = unit.slots()[i];
+      std::ranges::copy(frames[i], pool.slot(slot) + packet::kSlotHeadroom);
+      pool.set_arrived(slot, static_cast<std::uint32_t>(frames[i].size()), next_index++, 0);
+      ++seen_;
+    }
+    return absl::OkStatus();
+  }
+  bool finished() const override { return wire_->is_over(); }
+  io::SourceCounts counts() const override { return {.seen = seen_, .drops = {}}; }
+  std::string describe() const override { return "wire"; }
+  std::optional<io::LiveClock> live_clock() const override { return clock_; }
+
+ private:
+  Wire* wire_;
+  std::atomic<std::uint64_t> seen_{0};
+  io::LiveClock clock_;
+};
+
+/// A chain of one NF whose rx or tx is the wire.
+std::unique_ptr<runtime::Session> chain_at(Wire& wire, bool is_first, std::uint64_t packets, std::uint32_t busy_ns,
+                                           std::string const& flow) {
+  Result<chain::ChainConfig> config = chain::parse_chain(
+      concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: flow}\nspec:\n  rx: {generator: {count: ", packets,
+             "}}\n  tx: null\n  device: none\n  flow: ", flow, "\n  nfs: [{name: a, type: busy, config: {ns: ", busy_ns,
+             "}}]\n"),
+      (scratch_folder() / "chain.yaml").string());
+  EXPECT_TRUE(config.ok()) << config.status();
+  chain::RunOptions options;
+  if (is_first) {
+    options.make_sink = [&wire]() -> Result<std::unique_ptr<io::Sink>> { return std::make_unique<WireSink>(wire); };
+  } else {
+    options.make_source = [&wire]() -> Result<std::unique_ptr<io::Source>> {
+      return std::make_unique<WireSource>(wire);
+    };
+  }
+  auto session = runtime::Session::create(*std::move(config), options, with_busy());
+  EXPECT_TRUE(session.ok()) << session.status();
+  return *std::move(session);
+}
+
+TEST(BackPressure, crosses_hosts_whatever_becomes_of_its_datagrams) {
+  constexpr std::uint64_t kPackets = 200'000;
+  constexpr std::size_t kRoom = 65'536;
+  constexpr std::uint32_t kFirstNs = 2'500;    // 400,000 packets a second: the wire has room for 160 ms
+  constexpr std::uint32_t kSecondNs = 10'000;  // a quarter of them
+  constexpr std::uint32_t kFaults = 10;        // of 1,000 datagrams as many are lost, repeated, and late
+  std::ofstream(scratch_folder() / "key") << "00112233445566778899aabbccddeeff\n";
+  for (const bool is_told : {true, false}) {
+    const std::uint16_t port = runtime::testing::free_udp_port();
+    runtime::testing::FaultyRelay relay(port, kFaults);
+    Wire wire(kRoom);
+    const auto signals = [](const char* key, std::uint16_t at) {
+      return concat("{signals: {key: key, ", key, ": '127.0.0.1:", at, "'}}");
+    };
+    const auto second = chain_at(wire, false, 1, kSecondNs, is_told ? signals("listen", port) : "{}");
+    const auto first = chain_at(wire, true, kPackets, kFirstNs, is_told ? signals("downstream", relay.port()) : "{}");
+    if (is_told) {  // who sends before anybody answers is not told
+      const auto asks = [&second] { return second->counts().sum(runtime::counts::kFlowAskers, {}); };
+      for (int i = 0; i < 10'000 && asks() == 0; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+      ASSERT_EQ(asks(), 1U);
+    }
+    auto other = std::async(std::launch::async, [&second] { return second->run(); });
+    EXPECT_TRUE(first->run().ok());
+    EXPECT_TRUE(other.get().ok());
+    EXPECT_EQ(first->report().sent, kPackets);
+    EXPECT_EQ(second->report().sent + wire.lost(), kPackets);
+    if (is_told) {
+      EXPECT_EQ(wire.lost(), 0U);
+      EXPECT_GT(relay.lost() * relay.repeated() * relay.delayed(), 0U);
+      EXPECT_GT(first->report().nfs[0].pauses, 0U);
+    } else {
+      EXPECT_GT(wire.lost(), kPackets / 10) << "what it is for";
+    }
+  }
+}
+
+TEST(BackPressure, tells_a_command_that_rx_has_to_wait) {
+  const std::string said = (scratch_folder() / "said").string();
+  std::filesystem::remove(said);
+  const runtime::Report report =
+      run(concat("  flow: {hook: {period_ms: 20, command: [/bin/sh, -c, 'echo $CATENA_CHAIN $CATENA_STATE >> ", said,
+                 "']}}\n  nfs: [{name: a, type: busy, config: {ns: 5000}}]\n"),
+          100'000, false);
+  EXPECT_EQ(report.sent, 100'000U);
+  std::stringstream text;
+  text << std::ifstream(said).rdbuf();
+  EXPECT_THAT(text.str(), ::testing::StartsWith("flow congested\n"));
 }
 
 }  // namespace

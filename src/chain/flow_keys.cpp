@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chain/flow_keys.hpp"
+
+#include <catena/core/text.hpp>
+
+#include <absl/strings/ascii.h>
+#include <absl/strings/escaping.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace catena::chain {
+namespace {
+
+constexpr std::size_t kMinKeyDigits = 32;
+constexpr std::size_t kMaxKeyDigits = 128;
+
+Result<SocketAddress> read_address(FileSection& section, std::string_view key, std::string const& text) {
+  Result<SocketAddress> address = parse_socket_address(text);
+  if (!address.ok()) {
+    return section.config().error(key,
+                                  concat("'", key, "' is '", text, "'; ", std::string(address.status().message())));
+  }
+  return address;
+}
+
+Result<FlowSignalsConfig> read_signals(FileSection section) {
+  FlowSignalsConfig signals;
+  signals.position = section.config().position();
+  if (section.has("listen")) {
+    CATENA_ASSIGN_OR_RETURN(const std::string text, section.text("listen"));
+    CATENA_ASSIGN_OR_RETURN(signals.listen, read_address(section, "listen", text));
+  }
+  if (section.has("downstream")) {
+    CATENA_ASSIGN_OR_RETURN(const std::vector<std::string> texts, section.texts("downstream"));
+    for (std::string const& text : texts) {
+      CATENA_ASSIGN_OR_RETURN(SocketAddress address, read_address(section, "downstream", text));
+      signals.downstream.push_back(std::move(address));
+    }
+  }
+  if (!signals.listen && signals.downstream.empty()) {
+    return section.config().error(
+        "", "'signals' names no chain; write `listen` for those in front, `downstream` for those behind");
+  }
+  CATENA_ASSIGN_OR_RETURN(signals.key_file, section.config().path("key"));
+  CATENA_RETURN_IF_ERROR(read_signal_key(signals).status());
+  return signals;
+}
+
+Result<FlowHookConfig> read_hook(FileSection section) {
+  FlowHookConfig hook;
+  CATENA_ASSIGN_OR_RETURN(hook.command, section.texts("command"));
+  if (!hook.command.front().starts_with('/')) {
+    return section.config().error(
+        "command", concat("'command' is '", hook.command.front(), "'; write where the program is, as /usr/local/bin/",
+                          hook.command.front()));
+  }
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t period_ms, section.integer("period_ms"));
+  hook.period_ms = static_cast<std::uint32_t>(period_ms);
+  CATENA_ASSIGN_OR_RETURN(hook.paused, section.number("paused"));
+  return hook;
+}
+
+}  // namespace
+
+Result<FlowConfig> read_flow(FileSection& spec) {
+  FlowConfig flow;
+  if (!spec.has("flow")) {
+    return flow;
+  }
+  flow.position = spec.config().position("flow");
+  CATENA_ASSIGN_OR_RETURN(FileSection section, spec.section("flow"));
+  CATENA_ASSIGN_OR_RETURN(const std::string mode, section.text("mode"));
+  CATENA_ASSIGN_OR_RETURN(flow.qt, section.number("qt"));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t period_us, section.integer("period_us"));
+  flow.mode = mode == "vanilla" ? FlowMode::kVanilla : FlowMode::kBackpressure;
+  flow.period_us = static_cast<std::uint32_t>(period_us);
+  for (const std::string_view key : {"signals", "hook"}) {
+    if (flow.mode == FlowMode::kVanilla && section.has(key)) {
+      return section.config().error(key, concat("'", key, "' goes with `mode: backpressure`: else nobody waits"));
+    }
+  }
+  if (section.has("signals")) {
+    CATENA_ASSIGN_OR_RETURN(FileSection signals, section.section("signals"));
+    CATENA_ASSIGN_OR_RETURN(flow.signals, read_signals(std::move(signals)));
+  }
+  if (section.has("hook")) {
+    CATENA_ASSIGN_OR_RETURN(FileSection hook, section.section("hook"));
+    CATENA_ASSIGN_OR_RETURN(flow.hook, read_hook(std::move(hook)));
+  }
+  return flow;
+}
+
+Result<std::vector<std::uint8_t>> read_signal_key(FlowSignalsConfig const& config) {
+  std::ifstream file(config.key_file, std::ios::binary);
+  std::array<char, 2 * kMaxKeyDigits> begin{};
+  file.read(begin.data(), begin.size());
+  if (!file && !file.eof()) {
+    return absl::NotFoundError(concat(config.position, ": ", config.key_file, " cannot be read"));
+  }
+  std::string digits(begin.data(), static_cast<std::size_t>(file.gcount()));
+  digits.resize(std::min(digits.find('\n'), digits.size()));
+  absl::StripAsciiWhitespace(&digits);
+  const auto wrong = std::ranges::find_if_not(digits, absl::ascii_isxdigit);
+  if (wrong != digits.end() || digits.size() % 2 != 0 || digits.size() < kMinKeyDigits ||
+      digits.size() > kMaxKeyDigits) {
+    return absl::InvalidArgumentError(
+        concat(config.key_file, ":1:", wrong - digits.begin() + 1, ": the key has ", digits.size(), " characters",
+               wrong == digits.end() ? "" : ", one of which is no hexadecimal digit", "; write ", kMinKeyDigits, " to ",
+               kMaxKeyDigits, " hexadecimal digits, as `openssl rand -hex 32` makes them"));
+  }
+  const std::string bytes = absl::HexStringToBytes(digits);
+  return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+}
+
+}  // namespace catena::chain

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "chain/flow.hpp"
+#include "chain/keys.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace catena::chain {
+
+/// `flow:` of `spec`; what FlowConfig has without it. InvalidArgument at file:line:column.
+Result<FlowConfig> read_flow(FileSection& spec);
+
+/// The key in the first line of `config.key_file`. InvalidArgument at file:line:column, which says what to write there;
+/// what the system says where the file cannot be read.
+Result<std::vector<std::uint8_t>> read_signal_key(FlowSignalsConfig const& config);
+
+}  // namespace catena::chain

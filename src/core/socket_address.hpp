@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <catena/core/status.hpp>
+#include <catena/core/text.hpp>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace catena {
+
+/// An address and a port of this or another host, as numbers: no name is looked up.
+struct SocketAddress {
+  std::string text;  ///< as it was written
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  sockaddr const* raw() const { return reinterpret_cast<sockaddr const*>(&storage); }
+  int family() const { return storage.ss_family; }
+  friend bool operator==(SocketAddress const& one, SocketAddress const& other) {
+    return one.size == other.size && std::memcmp(&one.storage, &other.storage, one.size) == 0;
+  }
+};
+
+/// "192.0.2.1:9464" or "[2001:db8::1]:9464". InvalidArgument, without the text: it is neither.
+inline Result<SocketAddress> parse_socket_address(std::string_view text) {
+  const Status wrong = absl::InvalidArgumentError("write an address with a port, as 192.0.2.1:7400 or [::1]:7400");
+  const std::size_t colon = text.rfind(':');
+  const std::string_view digits = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
+  std::uint16_t port = 0;
+  if (const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+      digits.empty() || error != std::errc() || end != digits.data() + digits.size()) {
+    return wrong;
+  }
+  SocketAddress address{std::string(text)};
+  const std::string host(text.substr(0, colon));
+  sockaddr_in v4{};
+  sockaddr_in6 v6{};
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']' &&
+      ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    address.size = sizeof v6;
+    std::memcpy(&address.storage, &v6, sizeof v6);
+  } else if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    address.size = sizeof v4;
+    std::memcpy(&address.storage, &v4, sizeof v4);
+  } else {
+    return wrong;
+  }
+  return address;
+}
+
+}  // namespace catena
