@@ -34,6 +34,7 @@ std::string fault_of(RunOutput const& run, FuzzChain const& chain, std::uint32_t
 std::string nf_difference(runtime::NfReport const& actual, runtime::NfReport const& expected);
 
 /// Where a run differs first from the one on the CPU: packets, records, flows, what NFs counted. Empty if nowhere.
-std::string difference(RunOutput const& run, RunOutput const& expected);
+/// `has_order`: packets come out in the order of rx; else they, and their lines, are compared sorted.
+std::string difference(RunOutput const& run, RunOutput const& expected, bool has_order);
 
 }  // namespace catena::fuzz

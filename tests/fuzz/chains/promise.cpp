@@ -172,7 +172,7 @@ std::string broken_promise(RunOutput const& run, RunOutput const& expected, Fuzz
     return concat(lost, " packets were lost with the device, not ", max_lost(variant), " at most");
   }
   if (lost == 0 && run.status.ok()) {
-    return difference(run, expected);
+    return difference(run, expected, true);
   }
   for (std::size_t i = 0; i < first && run.status.ok(); ++i) {
     if (std::string wrong = nf_difference(report.nfs[i], expected.report.nfs[i]); !wrong.empty()) {

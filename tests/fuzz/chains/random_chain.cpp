@@ -85,11 +85,93 @@ chain::CostProfile random_costs(Random& random, bool one_method) {
   return profile;
 }
 
+/// Whether what the NF makes of a packet has nothing to do with those before it, in the order in which they come.
+bool decides_by_packet(FuzzNf const& nf) {
+  return nf.type == "firewall" || nf.type == "nids" || nf.type == "remark" ||
+         (nf.type == "router" && nf.config.find("address:") == std::string::npos);
+}
+
+/// Conditions of a row behind `from`.
+std::string make_conditions(Random& random, std::size_t from) {
+  constexpr std::array<std::string_view, 6> kProtocols{"tcp", "udp", "icmp", "esp", "47", "6"};
+  constexpr std::array<std::string_view, 5> kPrefixes{"10.0.0.0/8", "192.168.0.0/16", "172.16.0.0/12", "0.0.0.0/1",
+                                                      "10.0.0.0/24"};
+  constexpr std::array<std::string_view, 4> kPorts{"0-1023", "53", "1024-40000", "443"};
+  std::string keys;
+  const auto add = [&](std::uint32_t percent, std::string const& key) {
+    if (random.chance(percent)) {
+      keys += concat(keys.empty() ? "" : ", ", key);
+    }
+  };
+  const std::string_view protocol = random.pick(kProtocols);
+  add(45, concat("protocol: ", protocol));
+  add(30, concat(random.chance(50) ? "dst: " : "src: ", random.pick(kPrefixes)));
+  if (keys.empty() || protocol == "tcp" || protocol == "udp") {
+    add(30, concat(random.chance(50) ? "dport: " : "sport: ", random.pick(kPorts)));
+  }
+  add(10, random.chance(50) ? "vlan: untagged" : "vlan: 10");
+  add(10, "verdict: alert");
+  add(5, "tx_port: 1");
+  const bool has_output = from != kRxNode && random.chance(15);
+  const std::string output = concat("output: ", random.chance(50) ? "alert" : "pass");
+  return keys.empty() ? has_output ? output : "match: {protocol: udp}"
+                      : concat(has_output ? output + ", " : "", "match: {", keys, "}");
+}
+
+/// Rows of any kind, of which a chain file may refuse some. Packets go to NFs with greater numbers.
+std::vector<FuzzRow> make_rows(Random& random, std::uint32_t nfs) {
+  std::vector<FuzzRow> rows;
+  const auto behind = [&random, nfs](std::size_t from) {
+    const std::size_t first = from == kRxNode ? 0 : from + 1;
+    const std::size_t to = first + random.below(nfs - first + 1);
+    return to == nfs ? kTxNode : to;
+  };
+  for (std::size_t nf = 0; nf < nfs; ++nf) {  // something comes to each
+    const std::size_t in_front = random.below(nf + 1);
+    const std::size_t from = in_front == nf ? kRxNode : in_front;
+    const bool is_mirror = random.chance(20);
+    rows.push_back({from, is_mirror && random.chance(30) ? "" : make_conditions(random, from), nf, is_mirror});
+  }
+  for (std::uint32_t more = random.below(5); more > 0; --more) {
+    const std::size_t from = random.chance(30) ? kRxNode : random.below(nfs);
+    rows.push_back({from, make_conditions(random, from), random.chance(15) ? kDropNode : behind(from), false});
+    rows.back().is_mirror = rows.back().to != kDropNode && random.chance(30);
+  }
+  for (std::size_t i = rows.size(); i > 1; --i) {
+    std::swap(rows[i - 1], rows[random.below(i)]);
+  }
+  for (std::size_t i = 0; i <= nfs; ++i) {
+    const std::size_t from = i == nfs ? kRxNode : i;
+    if (random.chance(85)) {
+      rows.push_back({from, "", behind(from), false});
+    }
+  }
+  return rows;
+}
+
+/// Of each NF, whether all packets come to it on one way, and so in the order of rx.
+std::vector<bool> is_on_one_way(std::vector<FuzzRow> const& rows, std::size_t nfs) {
+  std::vector<bool> is_one(nfs);
+  for (std::size_t nf = 0; nf < nfs; ++nf) {
+    std::vector<std::size_t> from;
+    for (FuzzRow const& row : rows) {
+      if (row.to == nf) {
+        from.push_back(row.from);
+      }
+    }
+    is_one[nf] = from.size() == 1 && (from.front() == kRxNode || is_one[from.front()]);
+  }
+  return is_one;
+}
+
 /// Whether several shards give the bytes of one.
 /// A NAT in shards gives other ports, a monitor writes records in another order, where ICMP errors are limited each
 /// shard has a part of the limit, and the flows of an LB end by the time of its shard's packets, which goes back at
 /// other places.
 bool can_be_divided(FuzzChain const& chain) {
+  if (!chain.rows.empty()) {
+    return std::ranges::all_of(chain.nfs, decides_by_packet);
+  }
   return std::none_of(chain.nfs.begin(), chain.nfs.end(), [](FuzzNf const& nf) {
     const auto says = [&nf](std::string_view text) { return nf.config.find(text) != std::string::npos; };
     return nf.type == "nat" || nf.type == "lb" || (nf.type == "monitor" && says(kFlows)) ||
@@ -130,6 +212,30 @@ FuzzChain make_chain(Random& random) {
   }
   chain.spec = make_unseen(random, "  ", "\n");
   return chain;
+}
+
+FuzzChain make_graph(Random& random) {
+  for (;;) {
+    FuzzChain chain;
+    const std::uint32_t nfs = random.between(2, 7);
+    chain.rows = make_rows(random, nfs);
+    const std::vector<bool> is_one_way = is_on_one_way(chain.rows, nfs);
+    for (std::size_t nf = 0; nf < nfs; ++nf) {
+      FuzzNf made = make_nf(random);
+      while (!is_one_way[nf] && !decides_by_packet(made)) {
+        made = make_nf(random);
+      }
+      made.more = make_unseen(random, ", ", "");
+      chain.nfs.push_back(std::move(made));
+    }
+    chain.spec = concat("  unmatched: ", random.chance(70) ? "drop" : "tx", "\n");
+    std::string text = chain_text(chain, {}, "none");
+    constexpr std::string_view kRx = "pcap: in.pcap";  // which is not there yet
+    text.replace(text.find(kRx), kRx.size(), "generator: {}");
+    if (chain::parse_chain(text, "chain.yaml").ok()) {
+      return chain;
+    }
+  }
 }
 
 FuzzChain make_growing_chain(Random& random) {
@@ -176,6 +282,10 @@ Variant make_variant(Random& random, FuzzChain const& chain, Variant const* like
     choose_sync(random, chain.growing_nfs > 0, variant);
   }
   variant.tuning = random_tuning(random, chain.growing_nfs > 0);
+  if (!chain.rows.empty()) {  // there must be slots for copies
+    variant.tuning.pool_slots = random.chance(50) ? 8192 : 16384;
+    variant.tuning.unit_packets = std::min(variant.tuning.unit_packets, 256U);
+  }
   variant.workers = random.chance(60) ? 1 : random.between(2, 4);
   variant.shards = can_be_divided(chain) && random.chance(40) ? random.between(2, 6) : 1;
   return variant;
@@ -190,6 +300,22 @@ Variant make_faulty(Random& random, Variant const& like) {
   variant.tuning.pool_slots = 512;
   variant.tuning.device_limit_ms = variant.fault->kind == DeviceFault::Kind::kHangs ? 200 : 120'000;
   return variant;
+}
+
+std::string nf_name(FuzzChain const& chain, std::size_t nf) { return concat(chain.nfs[nf].type, nf); }
+
+FuzzChain without_nf(FuzzChain chain, std::size_t nf) {
+  chain.nfs.erase(chain.nfs.begin() + static_cast<std::ptrdiff_t>(nf));
+  std::erase_if(chain.rows, [nf](FuzzRow const& row) { return row.from == nf; });
+  for (FuzzRow& row : chain.rows) {
+    if (row.to == nf) {
+      row.to = kTxNode;
+    }
+    for (std::size_t* node : {&row.from, &row.to}) {
+      *node -= *node > nf && *node < kDropNode ? 1 : 0;
+    }
+  }
+  return chain;
 }
 
 std::string flows_file(std::size_t nf) { return concat("flows", nf, ".jsonl"); }
@@ -207,8 +333,16 @@ std::string chain_text(FuzzChain const& chain, Variant const& variant, std::stri
     if (const std::size_t at = config.find(kFlows); at != std::string::npos) {
       config.replace(at, kFlows.size(), flows_file(i));
     }
-    text += concat("    - {name: ", nf.type, i, ", type: ", nf.type,
+    text += concat("    - {name: ", nf_name(chain, i), ", type: ", nf.type,
                    ", on: ", (variant.gpu_mask >> i & 1U) != 0 ? "gpu" : "cpu", nf.more, ", config: {", config, "}}\n");
+  }
+  const auto name_of = [&chain](std::size_t node) {
+    return node == kRxNode ? "rx" : node == kTxNode ? "tx" : node == kDropNode ? "drop" : nf_name(chain, node);
+  };
+  text += chain.rows.empty() ? "" : "  graph:\n";
+  for (FuzzRow const& row : chain.rows) {
+    text += concat("    - {from: ", name_of(row.from), ", ", row.conditions, row.conditions.empty() ? "" : ", ",
+                   "to: ", row.is_mirror ? concat("{mirror: ", name_of(row.to), "}") : name_of(row.to), "}\n");
   }
   return text;
 }
