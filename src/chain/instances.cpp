@@ -109,8 +109,7 @@ Result<std::vector<SteerTable>> steer_tables(ChainConfig const& config, std::spa
   };
   add(kRx, {});
   for (std::size_t nf = 0; nf < instances.size(); ++nf) {
-    const bool is_elsewhere = config.nfs[nf].isolation == Isolation::kProcess;
-    add(nf, is_elsewhere ? std::span<const nf::PacketOutput>() : instances[nf]->descriptor().packet_outputs);
+    add(nf, instances[nf]->descriptor().packet_outputs);
   }
   CATENA_RETURN_IF_ERROR(findings.status());
   return tables;

@@ -51,7 +51,8 @@ struct PacketEntry {
   std::uint16_t reason;  ///< of a packet that was dropped: as nf::Outcome::drop() takes it
   std::uint8_t verdict;
   std::uint8_t nf;       ///< of a packet that was dropped or is a reply: number of the NF that did it
-  std::uint16_t unused;  ///< else it would be memory that nobody wrote, of who writes the entry
+  std::uint8_t output;   ///< by which a packet that is alive left the last NF, as packet::Packet::set_output() has it
+  std::uint8_t unused;   ///< else it would be memory that nobody wrote, of who writes the entry
   std::uint32_t alerts;  ///< bit i: NF number i raised one
   std::uint64_t index;
   std::uint64_t arrival_ns;

@@ -12,14 +12,19 @@ IsolatedNf::IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, D
     : process_(std::move(process)),
       number_(number),
       reason_texts_(described.drop_reasons),
+      output_texts_(described.packet_outputs),
       type_(described.type),
       help_(described.help) {
   for (auto const& [name, help] : reason_texts_) {
     reasons_.push_back({name, help});
   }
+  for (auto const& [name, help] : output_texts_) {
+    outputs_.push_back({name, help});
+  }
   descriptor_.type = type_;
   descriptor_.help = help_;
   descriptor_.drop_reasons = reasons_;
+  descriptor_.packet_outputs = outputs_;
   descriptor_.needs = 0;
   descriptor_.refuses = 0;
   descriptor_.takes_unsupported = true;  // the process says what it does not inspect

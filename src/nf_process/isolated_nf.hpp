@@ -51,6 +51,8 @@ class IsolatedNf final : public nf::Nf, public nf::Persistent {
   std::size_t number_;
   std::vector<std::pair<std::string, std::string>> reason_texts_;  ///< what reasons_ refers to
   std::vector<nf::DropReason> reasons_;
+  std::vector<std::pair<std::string, std::string>> output_texts_;  ///< what outputs_ refers to
+  std::vector<nf::PacketOutput> outputs_;
   std::string type_;
   std::string help_;
   nf::Descriptor descriptor_;

@@ -180,6 +180,12 @@ std::map<std::string, Change, std::less<>> const& lies() {
          out[0].verdict = 9;
          return count;
        }},
+      // of its own it has one, number 2
+      {"bad-output",
+       [](auto out, auto count) {
+         out[0].output = 3;
+         return count;
+       }},
       {"small-mtu",
        [](auto out, auto count) {
          out[0].mtu = 1;
@@ -429,13 +435,15 @@ int main() {
         if (type.starts_with(kMuteFrom) && now_ms() > mute_from(type)) {
           wait_for_ever();
         }
-        const std::string_view said = type == "babble"       ? "{\"type\":"
-                                      : type == "other-type" ? R"({"type":3})"
-                                      : type == "evil-reason"
-                                          ? R"({"type":"x","help":"","has_kernel":false,"sharding":0,)"
-                                            R"("drop_reasons":[["a\"b\n",""]]})"
-                                          : R"({"type":"honest","help":"","has_kernel":false,"sharding":0,)"
-                                            R"("drop_reasons":[["own",""]]})";
+        const std::string_view said =
+            type == "babble"        ? "{\"type\":"
+            : type == "other-type"  ? R"({"type":3})"
+            : type == "evil-reason" ? R"({"type":"x","help":"","has_kernel":false,"sharding":0,)"
+                                      R"("packet_outputs":[],"drop_reasons":[["a\"b\n",""]]})"
+            : type == "evil-output" ? R"({"type":"x","help":"","has_kernel":false,"sharding":0,)"
+                                      R"("drop_reasons":[],"packet_outputs":[["a\"b\n",""]]})"
+                                    : R"({"type":"honest","help":"","has_kernel":false,"sharding":0,)"
+                                      R"("packet_outputs":[["own",""]],"drop_reasons":[["own",""]]})";
         static_cast<void>(send(kControlFd, Call::kDescribed, said));
         break;
       }

@@ -600,7 +600,8 @@ struct NfProcess::Impl {
     CATENA_ASSIGN_OR_RETURN(Life next, launch());
     for (std::size_t nf = 0; nf < wanted.size(); ++nf) {
       CATENA_ASSIGN_OR_RETURN(const Described said, ask(next, wanted[nf]));
-      if (said.type != described[nf].type || said.drop_reasons != described[nf].drop_reasons) {
+      if (said.type != described[nf].type || said.drop_reasons != described[nf].drop_reasons ||
+          said.packet_outputs != described[nf].packet_outputs) {
         return absl::DataLossError("it says that it is another NF than before");
       }
     }

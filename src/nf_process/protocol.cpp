@@ -21,6 +21,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kMaxEntries = 16'384;
 constexpr std::size_t kMaxDropReasons = 256;
+constexpr std::size_t kMaxPacketOutputs = 64;  // as nf::Descriptor has it
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kMaxStatisticName = 256;
 constexpr std::size_t kMaxLine = 65'536;
@@ -151,6 +152,7 @@ std::string to_json(Described const& described) {
   return dump({{"type", described.type},
                {"help", described.help},
                {"drop_reasons", described.drop_reasons},
+               {"packet_outputs", described.packet_outputs},
                {"has_kernel", described.has_kernel},
                {"sharding", described.sharding}});
 }
@@ -158,11 +160,14 @@ std::string to_json(Described const& described) {
 Result<Described> read_described(std::string_view text) {
   return parsed(text, [](Json const& value) {
     require(value.at("drop_reasons").size() <= kMaxDropReasons);
-    return Described{
-        name_of(value.at("type")), text_for_people(value.at("help")),
-        list_of(value.at("drop_reasons"),
-                [](Json const& entry) { return std::pair(name_of(entry.at(0)), text_for_people(entry.at(1))); }),
-        value.at("has_kernel").get<bool>(), sharding_of(value.at("sharding"))};
+    require(value.at("packet_outputs").size() <= kMaxPacketOutputs);
+    const auto named = [](Json const& entry) { return std::pair(name_of(entry.at(0)), text_for_people(entry.at(1))); };
+    return Described{name_of(value.at("type")),
+                     text_for_people(value.at("help")),
+                     list_of(value.at("drop_reasons"), named),
+                     list_of(value.at("packet_outputs"), named),
+                     value.at("has_kernel").get<bool>(),
+                     sharding_of(value.at("sharding"))};
   });
 }
 

@@ -61,7 +61,8 @@ struct Wanted {
 struct Described {
   std::string type;
   std::string help;
-  std::vector<std::pair<std::string, std::string>> drop_reasons;  ///< name, help; without the framework's
+  std::vector<std::pair<std::string, std::string>> drop_reasons;    ///< name, help; without the framework's
+  std::vector<std::pair<std::string, std::string>> packet_outputs;  ///< name, help; without those that every NF has
   bool has_kernel = false;
   nf::Sharding sharding = nf::Sharding::kNone;
 };

@@ -48,6 +48,12 @@ ChannelSink::ChannelSink(nf_process::Channel& channel, int bell, std::span<nf::P
   }
 }
 
+/// `said`: by which of its outputs which NF sent a packet on.
+std::uint8_t ChannelSink::last_output(std::uint16_t said) const {
+  // all packets of one NF of a process go to the next one, whichever way they leave it
+  return said >> 8U == instances_.size() ? static_cast<std::uint8_t>(said) : nf::kPassOutput;
+}
+
 Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
   CATENA_RETURN_IF_ERROR(tell_lines(pool.batch(unit)));
   const std::span<PacketEntry> entries = writer_.next();
@@ -65,6 +71,7 @@ Status ChannelSink::send(memory::PacketPool& pool, memory::Unit& unit) {
                   note.reason,
                   meta.verdict[slot],
                   note.ended_by,
+                  last_output(meta.output[slot]),
                   0,
                   note.alerts,
                   meta.index[slot],

@@ -57,6 +57,7 @@ class ChannelSink final : public io::Sink {
   std::string describe() const override { return "channel"; }
 
  private:
+  std::uint8_t last_output(std::uint16_t said) const;
   Status tell_lines(packet::Batch const& unit);
   Status tell(nf_process::Line const& line);
   static void tell_counts(nf::Counters const& from, nf_process::SharedCounts& to);

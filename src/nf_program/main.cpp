@@ -63,10 +63,13 @@ Result<nf_process::Described> describe(nf::Registry& registry, Plugins& plugins,
           concat(wanted.plugin, " is a '", descriptor->type, "' and no '", wanted.type, "'; leave `type` out"));
     }
   }
-  nf_process::Described described{
-      std::string(descriptor->type), std::string(descriptor->help), {}, descriptor->has_kernel, descriptor->sharding};
+  nf_process::Described described{std::string(descriptor->type), std::string(descriptor->help), {}, {},
+                                  descriptor->has_kernel,        descriptor->sharding};
   for (nf::DropReason const& reason : descriptor->drop_reasons) {
     described.drop_reasons.emplace_back(reason.name, reason.help);
+  }
+  for (nf::PacketOutput const& output : descriptor->packet_outputs) {
+    described.packet_outputs.emplace_back(output.name, output.help);
   }
   return described;
 }

@@ -236,6 +236,7 @@ bool ProcessStage::is_sound(PacketEntry const& entry, packet::Packet const& pack
          (entry.length >= packet::kEthernetBytes || has_bounds_of(entry, packet)) &&
          std::uint32_t{entry.offset} + entry.length <= packet::kSlotBytes &&
          (entry.mtu == 0 || entry.mtu >= packet::kMinMtu) && had <= nfs_.size() &&
+         entry.output < nf::kOwnOutputs + nfs_.back().instance->descriptor().packet_outputs.size() &&
          std::uint64_t{entry.alerts} >> had == 0;
 }
 
@@ -326,6 +327,9 @@ void ProcessStage::account(packet::Packet const& packet, PacketEntry const& entr
       nfs_[i].instance->outcome().alert(packet);
     }
   }
+  if (is_alive(entry.verdict) && entry.output >= nf::kOwnOutputs) {
+    nfs_.back().instance->outcome().leave_by(packet, static_cast<std::uint8_t>(entry.output - nf::kOwnOutputs));
+  }
   if (static_cast<Verdict>(entry.verdict) == Verdict::kDrop) {
     nfs_[entry.nf].instance->outcome().drop(packet, entry.reason);
   } else if (static_cast<Verdict>(entry.verdict) == Verdict::kReply) {
@@ -402,6 +406,7 @@ std::uint32_t ProcessStage::write(memory::Unit const& unit) {
                   0,
                   verdict,
                   0,
+                  nf::kPassOutput,
                   0,
                   0,
                   meta.index[slot],

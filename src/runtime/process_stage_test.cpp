@@ -256,9 +256,9 @@ TEST(ProcessStage, a_group_that_speaks_of_more_nfs_than_it_has_is_refused) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Lies,
                          ::testing::Values("wrong-slot", "no-slot", "long-frame", "far-frame", "short-frame",
-                                           "no-frame", "bad-verdict", "small-mtu", "less", "too-many", "ends-early",
-                                           "lie-and-die", "blocking-bell", "exit", "crash", "hang", "chatter",
-                                           "unasked", "many-messages", "asks-for-files", "writes-unasked",
+                                           "no-frame", "bad-verdict", "bad-output", "small-mtu", "less", "too-many",
+                                           "ends-early", "lie-and-die", "blocking-bell", "exit", "crash", "hang",
+                                           "chatter", "unasked", "many-messages", "asks-for-files", "writes-unasked",
                                            "writes-too-much", "asks-and-never-reads"),
                          [](auto const& lie) {
                            std::string name = lie.param;
@@ -350,7 +350,7 @@ TEST(ProcessStage, words_that_cannot_be_end_a_process) {
 }
 
 TEST(ProcessStage, what_is_said_at_the_start_is_checked) {
-  for (const char* type : {"babble", "other-type", "evil-reason"}) {
+  for (const char* type : {"babble", "other-type", "evil-reason", "evil-output"}) {
     const Status status = session_of(type).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << type << ": " << status;
     EXPECT_EQ(status.message().find("chain.yaml:10:"), 0U) << status;

@@ -116,6 +116,35 @@ TEST(ProcessBytesOfGraph, are_those_of_one_process) {
   }
 }
 
+TEST(ProcessBytesOfGraph, packets_leave_by_the_outputs_that_an_nf_has_itself) {
+  ChainRun run{
+      {{"fw", "firewall", "rules: fw.rules, default: allow"}, kDecrypt, {"rt", "router", "routes: routes.txt"}},
+      0,
+      esp_traffic().front().capture,
+      "none",
+      "  graph:\n    - {from: rx, to: fw}\n    - {from: fw, to: vpn}\n"
+      "    - {from: vpn, output: protected, to: rt}\n    - {from: [vpn, rt], to: tx}\n"};
+  const Result<ChainOutput> expected = run_chain(run);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto of_router = [](ChainOutput const& output) {
+    return std::ranges::find(output.report.nfs, "rt", &runtime::NfReport::name)->in;
+  };
+  ASSERT_GT(of_router(*expected), 100U);
+  ASSERT_LT(of_router(*expected), expected->report.seen) << "others are not protected";
+  run.processes = true;
+  std::vector<std::string> devices = device_names();
+  devices.emplace_back("none");
+  for (std::string const& device : devices) {
+    run.device = device;
+    run.gpu_mask = device == "none" ? 0 : 0b010;
+    const Result<ChainOutput> actual = run_chain(run);
+    ASSERT_TRUE(actual.ok()) << device << ": " << actual.status();
+    EXPECT_EQ(of_router(*actual), of_router(*expected)) << device;
+    EXPECT_TRUE(sorted(packets_of(actual->capture)) == sorted(packets_of(expected->capture))) << device;
+    EXPECT_EQ(first_difference(sorted_lines(actual->records), sorted_lines(expected->records)), "") << device;
+  }
+}
+
 TEST(ProcessBytesOfFlow, count_launches_of_nfs_in_processes) {
   ChainRun run{{{"ids", "nids", "rules: ids.rules"}},
                0b1,
