@@ -187,7 +187,7 @@ constexpr std::array kFlowSignals{
         .maximum = kMaxDownstream},
     Key{.name = "key",
         .kind = kFile,
-        .help = "a file whose first line is a key that all of them have: 32 to 128 hexadecimal digits",
+        .help = "a file whose first word is a key that all of them have: 32 to 128 hexadecimal digits",
         .is_required = true},
 };
 

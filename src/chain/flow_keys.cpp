@@ -2,13 +2,12 @@
 #include "chain/flow_keys.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/text_file.hpp>
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/escaping.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,12 +17,18 @@ namespace {
 
 constexpr std::size_t kMinKeyDigits = 32;
 constexpr std::size_t kMaxKeyDigits = 128;
+constexpr std::size_t kMaxKeyFileBytes = 4096;
 
 Result<SocketAddress> read_address(FileSection& section, std::string_view key, std::string const& text) {
   Result<SocketAddress> address = parse_socket_address(text);
   if (!address.ok()) {
     return section.config().error(key,
                                   concat("'", key, "' is '", text, "'; ", std::string(address.status().message())));
+  }
+  if (address->is_any()) {
+    return section.config().error(key, concat("'", key, "' is '", text,
+                                              "'; write one address of a host, and one port: what comes from another "
+                                              "one is not heard"));
   }
   return address;
 }
@@ -41,6 +46,11 @@ Result<FlowSignalsConfig> read_signals(FileSection section) {
       CATENA_ASSIGN_OR_RETURN(SocketAddress address, read_address(section, "downstream", text));
       signals.downstream.push_back(std::move(address));
     }
+  }
+  if (signals.listen && std::ranges::find(signals.downstream, *signals.listen) != signals.downstream.end()) {
+    return section.config().error("downstream",
+                                  "'downstream' has the address of `listen`: a chain does not wait for "
+                                  "itself; leave it out");
   }
   if (!signals.listen && signals.downstream.empty()) {
     return section.config().error(
@@ -96,22 +106,18 @@ Result<FlowConfig> read_flow(FileSection& spec) {
 }
 
 Result<std::vector<std::uint8_t>> read_signal_key(FlowSignalsConfig const& config) {
-  std::ifstream file(config.key_file, std::ios::binary);
-  std::array<char, 2 * kMaxKeyDigits> begin{};
-  file.read(begin.data(), begin.size());
-  if (!file && !file.eof()) {
-    return absl::NotFoundError(concat(config.position, ": ", config.key_file, " cannot be read"));
-  }
-  std::string digits(begin.data(), static_cast<std::size_t>(file.gcount()));
-  digits.resize(std::min(digits.find('\n'), digits.size()));
-  absl::StripAsciiWhitespace(&digits);
+  CATENA_ASSIGN_OR_RETURN(const std::string text, nf::read_text_file(config.key_file, kMaxKeyFileBytes));
+  nf::TextCursor cursor(text, config.key_file);
+  const bool has_line = cursor.next_line();
+  const std::string digits(has_line ? cursor.word() : std::string_view());
   const auto wrong = std::ranges::find_if_not(digits, absl::ascii_isxdigit);
   if (wrong != digits.end() || digits.size() % 2 != 0 || digits.size() < kMinKeyDigits ||
       digits.size() > kMaxKeyDigits) {
-    return absl::InvalidArgumentError(
-        concat(config.key_file, ":1:", wrong - digits.begin() + 1, ": the key has ", digits.size(), " characters",
-               wrong == digits.end() ? "" : ", one of which is no hexadecimal digit", "; write ", kMinKeyDigits, " to ",
-               kMaxKeyDigits, " hexadecimal digits, as `openssl rand -hex 32` makes them"));
+    return absl::InvalidArgumentError(concat(
+        config.key_file, ":", std::max(cursor.line(), 1U), ":",
+        (has_line ? cursor.column() : 1) + static_cast<std::uint32_t>(wrong - digits.begin()), ": the key has ",
+        digits.size(), " characters", wrong == digits.end() ? "" : ", one of which is no hexadecimal digit", "; write ",
+        kMinKeyDigits, " to ", kMaxKeyDigits, " hexadecimal digits, as `openssl rand -hex 32` makes them"));
   }
   const std::string bytes = absl::HexStringToBytes(digits);
   return std::vector<std::uint8_t>(bytes.begin(), bytes.end());

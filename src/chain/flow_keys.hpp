@@ -12,7 +12,7 @@ namespace catena::chain {
 /// `flow:` of `spec`; what FlowConfig has without it. InvalidArgument at file:line:column.
 Result<FlowConfig> read_flow(FileSection& spec);
 
-/// The key in the first line of `config.key_file`. InvalidArgument at file:line:column, which says what to write there;
+/// The key in the first word of `config.key_file`. InvalidArgument at file:line:column, which says what to write there;
 /// what the system says where the file cannot be read.
 Result<std::vector<std::uint8_t>> read_signal_key(FlowSignalsConfig const& config);
 

@@ -150,6 +150,11 @@ TEST_F(FlowKeys, of_signals_are_errors_at_their_place) {
   EXPECT_THAT(error("{signals: {listen: here, key: key}}"),
               HasSubstr("c.yaml:8:28: 'listen' is 'here'; write an address with a port, as 192.0.2.1:7400"));
   EXPECT_THAT(error("{signals: {downstream: ['192.0.2.3'], key: key}}"), HasSubstr("'downstream' is '192.0.2.3'"));
+  EXPECT_THAT(error("{signals: {listen: '0.0.0.0:7400', key: key}}"), HasSubstr("write one address of a host"));
+  EXPECT_THAT(error("{signals: {listen: '[::]:7400', key: key}}"), HasSubstr("write one address of a host"));
+  EXPECT_THAT(error("{signals: {listen: '192.0.2.2:0', key: key}}"), HasSubstr("and one port"));
+  EXPECT_THAT(error("{signals: {listen: '192.0.2.2:7400', downstream: ['192.0.2.2:7400'], key: key}}"),
+              HasSubstr("a chain does not wait for itself"));
   EXPECT_THAT(error("{signals: {key: key}}"), HasSubstr("c.yaml:8:19: 'signals' names no chain; write `listen`"));
   EXPECT_THAT(error("{signals: {listen: '192.0.2.2:7400'}}"), HasSubstr("'key'"));
   EXPECT_THAT(error("{signals: {listen: '192.0.2.2:7400', key: none}}"), HasSubstr("none"));

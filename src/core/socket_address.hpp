@@ -25,6 +25,15 @@ struct SocketAddress {
 
   sockaddr const* raw() const { return reinterpret_cast<sockaddr const*>(&storage); }
   int family() const { return storage.ss_family; }
+  /// Any address of a host, or any port.
+  bool is_any() const {
+    sockaddr_in6 v6{};
+    sockaddr_in v4{};
+    std::memcpy(&v6, &storage, sizeof v6);
+    std::memcpy(&v4, &storage, sizeof v4);
+    return family() == AF_INET6 ? v6.sin6_port == 0 || IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr)
+                                : v4.sin_port == 0 || v4.sin_addr.s_addr == INADDR_ANY;
+  }
   friend bool operator==(SocketAddress const& one, SocketAddress const& other) {
     return one.size == other.size && std::memcmp(&one.storage, &other.storage, one.size) == 0;
   }

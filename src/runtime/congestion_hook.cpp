@@ -51,14 +51,16 @@ CongestionHook::CongestionHook(chain::FlowHookConfig config, std::string chain,
                                std::shared_ptr<SourcePauses const> pauses)
     : config_(std::move(config)), chain_(std::move(chain)), pauses_(std::move(pauses)), thread_([this] { watch(); }) {}
 
-CongestionHook::~CongestionHook() {
+void CongestionHook::end() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
   }
   ended_.notify_all();
-  thread_.join();
-  if (command_ < 0) {
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+  if (has_ended(false)) {
     return;
   }
   ::kill(-command_, SIGTERM);
@@ -91,7 +93,7 @@ void CongestionHook::watch() {
     const double part = static_cast<double>(paused) / kLooks;
     // half of it, so that what is just as much as that does not start two commands a second
     const bool is_now = part > 0 && part >= (is_congested ? config_.paused / 2 : config_.paused);
-    if (is_now != is_congested && has_ended(false)) {
+    if (has_ended(false) && is_now != is_congested) {
       is_congested = is_now;
       start(is_congested);
     }
@@ -108,6 +110,7 @@ void CongestionHook::start(bool is_congested) {
   ::posix_spawnattr_init(&attributes);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);  // packets may go there
+  ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);     // drivers leave theirs open
   sigset_t none;
   sigset_t all;
   sigemptyset(&none);

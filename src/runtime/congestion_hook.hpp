@@ -24,11 +24,13 @@ class CongestionHook {
  public:
   /// `chain`: its name, which the command finds in $CATENA_CHAIN beside $CATENA_STATE, congested or free.
   CongestionHook(chain::FlowHookConfig config, std::string chain, std::shared_ptr<SourcePauses const> pauses);
-  /// Ends a command that still runs: by SIGTERM, and if it does not end then, by SIGKILL.
-  ~CongestionHook();
+  ~CongestionHook() { end(); }
   CongestionHook(CongestionHook const&) = delete;
   CongestionHook& operator=(CongestionHook const&) = delete;
 
+  /// Starts no more, and ends a command that still runs, with what it has started: by SIGTERM, and if it does not end
+  /// then, by SIGKILL. What a command that has ended left behind goes on. Often is no harm. One thread at a time.
+  void end();
   /// Commands that were started. Any thread.
   std::uint64_t runs() const { return runs_; }
   /// Those that could not be started, or that failed. Any thread.

@@ -75,14 +75,11 @@ TEST_F(CongestionHookTest, one_that_fails_is_counted) {
   {
     const CongestionHook hook(config, "office", pauses_);
     pauses_->begin();
-    while (hook.runs() == 0) {
+    while (hook.failures() == 0) {  // counted before anything else happens
       std::this_thread::sleep_for(1ms);
     }
+    EXPECT_EQ(hook.runs(), 1U);
     pauses_->end();
-    while (hook.runs() == 1) {
-      std::this_thread::sleep_for(1ms);
-    }
-    EXPECT_EQ(hook.failures(), 1U);
   }
   config.command = {folder_.path("nothing")};
   const CongestionHook hook(config, "office", pauses_);
@@ -92,6 +89,21 @@ TEST_F(CongestionHookTest, one_that_fails_is_counted) {
   }
   EXPECT_EQ(hook.runs(), 0U);
   pauses_->end();
+}
+
+TEST_F(CongestionHookTest, what_a_command_has_started_goes_on_when_it_has_ended) {
+  std::string pid;
+  {
+    const CongestionHook hook(running(R"(sleep 60 & echo $! > "$1")"), "office", pauses_);
+    pauses_->begin();
+    while (said().empty()) {
+      std::this_thread::sleep_for(1ms);
+    }
+    pid = said();
+    std::this_thread::sleep_for(100ms);  // it has ended
+  }
+  EXPECT_EQ(::kill(std::stoi(pid), 0), 0) << "it was ended with the chain";
+  ::kill(std::stoi(pid), SIGKILL);
 }
 
 TEST_F(CongestionHookTest, one_that_does_not_end_is_ended) {

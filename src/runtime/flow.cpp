@@ -43,7 +43,7 @@ void CongestionMonitor::look(std::chrono::steady_clock::time_point now) {
 }
 
 bool RateController::is_on() const {
-  if (is_tx_congested_ != nullptr && is_tx_congested_->load(std::memory_order_relaxed)) {
+  if (tx_ != nullptr && tx_->is_on()) {
     return false;
   }
   bool is_any_free = behind_.empty();
@@ -101,6 +101,13 @@ bool FlowGate::may_take() {
   const bool is_paused = !controller_.is_on();
   pause(is_paused);
   return !is_paused;
+}
+
+void FlowGate::end() {
+  pause(false);
+  if (tx_ != nullptr) {
+    tx_->end();
+  }
 }
 
 void FlowGate::pause(bool is_paused) {

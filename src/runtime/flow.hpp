@@ -72,22 +72,48 @@ class CongestionMonitor {
   Counter most_;
 };
 
+/// Whether those who send to tx have to wait for a chain behind it. Any thread.
+class TxPause {
+ public:
+  /// A chain that ends waits no longer than that.
+  static constexpr std::chrono::milliseconds kPatience{1000};
+
+  /// `is_congested`: whether one behind has too many packets; outlives this.
+  explicit TxPause(std::atomic<bool> const& is_congested) : is_congested_(&is_congested) {}
+
+  bool is_on() const {
+    if (!is_congested_->load(std::memory_order_relaxed)) {
+      return false;
+    }
+    const std::int64_t until = until_ns_.load(std::memory_order_relaxed);
+    return until == 0 || std::chrono::steady_clock::now().time_since_epoch() < std::chrono::nanoseconds(until);
+  }
+  /// No more packets come: what is inside leaves soon, whatever the one behind says.
+  void end() {
+    const auto until = std::chrono::steady_clock::now().time_since_epoch() + kPatience;
+    until_ns_.store(std::chrono::duration_cast<std::chrono::nanoseconds>(until).count(), std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<bool> const* is_congested_;
+  std::atomic<std::int64_t> until_ns_{0};  ///< 0: as long as the one behind says so
+};
+
 /// The rate controller of an NF, or of rx: whether it may take packets, by the rings of the NFs behind it. It is off
 /// where all of them are congested, and where one is full: with other ways to send, one that is congested may have its
 /// share of the pool. Who is off begins nothing; what it has begun ends.
 class RateController {
  public:
-  /// `behind`: those of the NFs where packets go next; none: tx, which takes all. `is_tx_congested`: of who may send to
-  /// tx, whether a chain behind that has too many packets; null: tx is not told so. Outlives this.
-  explicit RateController(std::vector<CongestionMonitor const*> behind = {},
-                          std::atomic<bool> const* is_tx_congested = nullptr)
-      : behind_(std::move(behind)), is_tx_congested_(is_tx_congested) {}
+  /// `behind`: those of the NFs where packets go next; none: tx, which takes all. `tx`: of who may send there, where it
+  /// may have to wait, else null; outlives this.
+  explicit RateController(std::vector<CongestionMonitor const*> behind = {}, TxPause const* tx = nullptr)
+      : behind_(std::move(behind)), tx_(tx) {}
 
   bool is_on() const;
 
  private:
   std::vector<CongestionMonitor const*> behind_;
-  std::atomic<bool> const* is_tx_congested_;
+  TxPause const* tx_;
 };
 
 /// Whether what brings packets to a chain is paused, for those who tell others. Any thread.
@@ -137,14 +163,15 @@ class EdgeFilter {
 /// What a stage asks about its own ring and those behind it.
 class FlowGate {
  public:
-  /// `monitor`: null for rx, which has no ring. `pauses`: where rx says that it waits, null for others; outlives this.
-  FlowGate(CongestionMonitor* monitor, RateController controller, SourcePauses* pauses = nullptr)
-      : monitor_(monitor), controller_(std::move(controller)), of_source_(pauses) {}
+  /// `monitor`: null for rx, which has no ring. Of rx alone, and else null: `pauses`, where it says that it waits, and
+  /// `tx`, which is told when it ends. They outlive this.
+  FlowGate(CongestionMonitor* monitor, RateController controller, SourcePauses* pauses = nullptr, TxPause* tx = nullptr)
+      : monitor_(monitor), controller_(std::move(controller)), of_source_(pauses), tx_(tx) {}
 
   /// To be asked at each poll by the thread of the stage: looks at its ring, and says whether it may take packets.
   bool may_take();
   /// The stage asks no more. By its thread.
-  void end() { pause(false); }
+  void end();
   /// Whether it might at the last poll. Any thread.
   bool was_paused() const { return was_paused_.load(std::memory_order_relaxed); }
   /// How often it was paused. Any thread.
@@ -156,6 +183,7 @@ class FlowGate {
   CongestionMonitor* monitor_;
   RateController controller_;
   SourcePauses* of_source_;
+  TxPause* tx_;
   std::atomic<bool> was_paused_{false};
   Counter pauses_;
 };

@@ -21,8 +21,9 @@
 namespace catena::runtime {
 namespace {
 
-constexpr std::array<std::uint8_t, 8> kBegin{'C', 'T', 'F', 'S', 1, 0, 0, 0};  // the kind is at kKindAt
+constexpr std::array<std::uint8_t, 8> kBegin{'C', 'T', 'F', 'S', 1, 0, 0, 0};  // with kind and hops
 constexpr std::size_t kKindAt = 5;
+constexpr std::size_t kHopsAt = 6;
 constexpr std::size_t kAskerAt = 8;
 constexpr std::size_t kSequenceAt = 16;
 constexpr std::size_t kMacAt = 24;
@@ -46,11 +47,13 @@ std::uint64_t get(std::uint8_t const* from) {
 
 using Mac = std::array<std::uint8_t, EVP_MAX_MD_SIZE>;
 
-Mac mac_of(std::uint8_t const* signal, std::span<const std::uint8_t> key) {
+/// None: the library cannot make one.
+std::optional<Mac> mac_of(std::uint8_t const* signal, std::span<const std::uint8_t> key) {
   Mac mac{};
   unsigned int bytes = 0;
-  ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), signal, kMacAt, mac.data(), &bytes);
-  return mac;
+  const auto* const made =
+      ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), signal, kMacAt, mac.data(), &bytes);
+  return made != nullptr && bytes >= kMacBytes ? std::optional(mac) : std::nullopt;
 }
 
 std::uint64_t random_number() {
@@ -58,7 +61,9 @@ std::uint64_t random_number() {
   return std::uint64_t{random()} << 32U | random();
 }
 
-Status failed(SocketAddress const& address) { return absl::ErrnoToStatus(errno, concat("'signals': ", address.text)); }
+Status failed(chain::FlowSignalsConfig const& config, SocketAddress const& address) {
+  return absl::ErrnoToStatus(errno, concat(config.position, ": 'signals': ", address.text));
+}
 
 }  // namespace
 
@@ -66,22 +71,28 @@ std::array<std::uint8_t, kFlowSignalBytes> seal(FlowSignal const& signal, std::s
   std::array<std::uint8_t, kFlowSignalBytes> datagram{};
   std::ranges::copy(kBegin, datagram.begin());
   datagram[kKindAt] = static_cast<std::uint8_t>(signal.kind);
+  datagram[kHopsAt] = signal.hops;
   put(signal.asker, &datagram[kAskerAt]);
   put(signal.sequence, &datagram[kSequenceAt]);
-  const Mac mac = mac_of(datagram.data(), key);
-  std::copy_n(mac.begin(), kMacBytes, &datagram[kMacAt]);
+  if (const std::optional<Mac> mac = mac_of(datagram.data(), key)) {  // else nobody hears it
+    std::copy_n(mac->begin(), kMacBytes, &datagram[kMacAt]);
+  }
   return datagram;
 }
 
 std::optional<FlowSignal> open_signal(std::span<const std::uint8_t> datagram, std::span<const std::uint8_t> key) {
-  if (datagram.size() != kFlowSignalBytes ||
-      ::CRYPTO_memcmp(mac_of(datagram.data(), key).data(), &datagram[kMacAt], kMacBytes) != 0) {
+  if (datagram.size() != kFlowSignalBytes) {
+    return std::nullopt;
+  }
+  const std::optional<Mac> mac = mac_of(datagram.data(), key);
+  if (!mac || ::CRYPTO_memcmp(mac->data(), &datagram[kMacAt], kMacBytes) != 0) {
     return std::nullopt;
   }
   FlowSignal signal{static_cast<FlowSignal::Kind>(datagram[kKindAt]), get(&datagram[kAskerAt]),
-                    get(&datagram[kSequenceAt])};
+                    get(&datagram[kSequenceAt]), datagram[kHopsAt]};
   std::array<std::uint8_t, kBegin.size()> begin = kBegin;
   begin[kKindAt] = datagram[kKindAt];
+  begin[kHopsAt] = datagram[kHopsAt];
   const bool is_known = signal.kind >= FlowSignal::Kind::kAsk && signal.kind <= FlowSignal::Kind::kFastenUp &&
                         std::equal(begin.begin(), begin.end(), datagram.begin());
   return is_known ? std::optional(signal) : std::nullopt;
@@ -97,7 +108,7 @@ Result<std::unique_ptr<FlowSignals>> FlowSignals::create(chain::FlowSignalsConfi
     SocketAddress own{.text = {}, .storage = {}, .size = sizeof(sockaddr_storage)};
     if (!signals->listener_ || ::bind(signals->listener_.get(), config.listen->raw(), config.listen->size) != 0 ||
         ::getsockname(signals->listener_.get(), reinterpret_cast<sockaddr*>(&own.storage), &own.size) != 0) {
-      return failed(*config.listen);
+      return failed(config, *config.listen);
     }
     // the port has its place in both
     signals->port_ = ntohs(reinterpret_cast<sockaddr_in const&>(own.storage).sin_port);
@@ -109,7 +120,7 @@ Result<std::unique_ptr<FlowSignals>> FlowSignals::create(chain::FlowSignalsConfi
     downstream.number = random_number();
     downstream.heard = Clock::now();
     if (!downstream.socket || ::connect(downstream.socket.get(), address.raw(), address.size) != 0) {
-      return failed(address);
+      return failed(config, address);
     }
   }
   try {
@@ -120,12 +131,15 @@ Result<std::unique_ptr<FlowSignals>> FlowSignals::create(chain::FlowSignalsConfi
   return signals;
 }
 
-FlowSignals::~FlowSignals() {
+void FlowSignals::end() {
   is_ending_ = true;
   end_.ring();
   if (thread_.joinable()) {
     thread_.join();
   }
+  listener_.close();
+  downstream_.clear();
+  is_tx_congested_ = false;
   ::OPENSSL_cleanse(key_.data(), key_.size());
 }
 
@@ -222,7 +236,7 @@ void FlowSignals::answer_askers(Clock::time_point now) {
 
 void FlowSignals::tell(Asker& asker) {
   const auto kind = told_paused_ ? FlowSignal::Kind::kSlowDown : FlowSignal::Kind::kFastenUp;
-  send(listener_.get(), &asker.address, {kind, asker.number, ++asker.sequence}, sent_);
+  send(listener_.get(), &asker.address, {kind, asker.number, ++asker.sequence, hops_}, sent_);
 }
 
 std::chrono::milliseconds FlowSignals::repeat_time(Clock::time_point now) const {
@@ -257,7 +271,8 @@ void FlowSignals::hear(Downstream& downstream, Clock::time_point now) {
     ++received_;
     downstream.heard_sequence = signal->sequence;
     downstream.heard = now;
-    downstream.is_congested = signal->kind == FlowSignal::Kind::kSlowDown;
+    downstream.is_congested = signal->kind == FlowSignal::Kind::kSlowDown && signal->hops < kMaxFlowHops;
+    downstream.hops = signal->hops;
     if (std::exchange(downstream.is_silent, false)) {
       spdlog::info("flow: {} answers", downstream.address.text);
     }
@@ -285,14 +300,18 @@ void FlowSignals::ask(Downstream& downstream, Clock::time_point now) {
 void FlowSignals::settle(Clock::time_point now) {
   bool is_any = false;
   std::uint64_t silent = 0;
+  std::uint8_t hops = kMaxFlowHops;
   for (Downstream& downstream : downstream_) {
     if (downstream.is_congested && now - downstream.heard > kFlowHold) {
       downstream.is_congested = false;
       ++timeouts_;
     }
     is_any = is_any || downstream.is_congested;
+    hops = downstream.is_congested ? std::min(hops, downstream.hops) : hops;
     silent += downstream.is_silent ? 1 : 0;
   }
+  // what keeps this one waiting may be what keeps the next one, or its own doing: it cannot tell, and says the former
+  hops_ = is_any ? static_cast<std::uint8_t>(hops + 1) : std::uint8_t{0};
   is_tx_congested_.store(is_any, std::memory_order_relaxed);
   silent_now_ = silent;
 }

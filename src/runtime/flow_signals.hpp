@@ -35,12 +35,13 @@ struct FlowSignal {
   Kind kind = Kind::kAsk;
   std::uint64_t asker = 0;     ///< a number that nobody can know beforehand, by who asks; who answers repeats it
   std::uint64_t sequence = 0;  ///< greater than that of each before it of the same sender for the same asker
+  std::uint8_t hops = 0;       ///< of a slow-down: chains from the one that is congested by itself
   friend bool operator==(FlowSignal const&, FlowSignal const&) = default;
 };
 
 inline constexpr std::size_t kFlowSignalBytes = 40;
 
-/// As a datagram: "CTFS", version, kind, two zeros, asker and sequence in network order, and 16 bytes of HMAC-SHA-256
+/// As a datagram: "CTFS", version, kind, hops, zero, asker and sequence in network order, and 16 bytes of HMAC-SHA-256
 /// of all that (RFC 2104, RFC 4868).
 std::array<std::uint8_t, kFlowSignalBytes> seal(FlowSignal const& signal, std::span<const std::uint8_t> key);
 /// None: nobody who has the key has sent that.
@@ -56,6 +57,9 @@ inline constexpr std::chrono::milliseconds kFlowHold{50};
 inline constexpr std::chrono::milliseconds kFlowAsk{100};
 /// Who has not asked for so long gets no more signals; who was not answered for so long asks as somebody new.
 inline constexpr std::chrono::milliseconds kFlowForget{1000};
+/// A slow-down that came so far counts no more, as a distance in RIP (RFC 2453): where chains send to each other in a
+/// ring, each would wait for the next when none of them is congested any longer.
+inline constexpr std::uint8_t kMaxFlowHops = 16;
 /// Chains that may ask one.
 inline constexpr std::size_t kMaxFlowAskers = 64;
 
@@ -65,10 +69,12 @@ class FlowSignals {
   /// `pauses`: those of rx. Errors: as chain::read_signal_key(); what the system says where the address cannot be had.
   static Result<std::unique_ptr<FlowSignals>> create(chain::FlowSignalsConfig const& config,
                                                      std::shared_ptr<SourcePauses> pauses);
-  ~FlowSignals();
+  ~FlowSignals() { end(); }
   FlowSignals(FlowSignals const&) = delete;
   FlowSignals& operator=(FlowSignals const&) = delete;
 
+  /// Tells and asks nobody from here on; the port is free. Often is no harm. One thread at a time.
+  void end();
   /// Whether it does what `config` says, key included, as one that is made now would.
   bool serves(chain::FlowSignalsConfig const& config) const;
 
@@ -111,6 +117,7 @@ class FlowSignals {
     Clock::time_point asked{};
     Clock::time_point heard{};
     bool is_congested = false;
+    std::uint8_t hops = 0;  ///< of that
     bool is_silent = false;
   };
 
@@ -135,6 +142,7 @@ class FlowSignals {
   std::vector<Asker> askers_;
   std::vector<Downstream> downstream_;
   bool told_paused_ = false;
+  std::uint8_t hops_ = 0;  ///< of slow-downs from here
   Clock::time_point told_{};
   Clock::time_point changed_{};
   std::atomic<bool> is_tx_congested_{false};

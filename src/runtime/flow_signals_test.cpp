@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -155,6 +156,82 @@ TEST_F(FlowSignalsTest, who_is_gone_stops_nobody_for_good) {
   behind = server(port);  // it counts from the beginning
   ASSERT_TRUE(comes([&] { return in_front->is_tx_congested().load(); }));
   EXPECT_EQ(in_front->counts().silent, 0U);
+}
+
+TEST_F(FlowSignalsTest, chains_that_send_to_each_other_do_not_wait_for_ever) {
+  const std::uint16_t port = testing::free_udp_port();
+  const auto other_pauses = std::make_shared<SourcePauses>();
+  const auto one = make({.listen = at(0), .downstream = {at(port)}}, pauses_);
+  const auto other = make({.listen = at(port), .downstream = {at(one->port())}}, other_pauses);
+  TxPause one_tx(one->is_tx_congested());
+  TxPause other_tx(other->is_tx_congested());
+  FlowGate one_gate(nullptr, RateController({}, &one_tx), pauses_.get(), &one_tx);
+  FlowGate other_gate(nullptr, RateController({}, &other_tx), other_pauses.get(), &other_tx);
+  const auto may_both = [&] {
+    const bool may_one = one_gate.may_take();
+    return other_gate.may_take() && may_one;
+  };
+  ASSERT_TRUE(comes([&] { return one->counts().askers == 1 && other->counts().askers == 1; }));
+  other_pauses->begin();  // congested by itself
+  ASSERT_TRUE(comes([&] {
+    const bool may_one = one_gate.may_take();
+    return !other_gate.may_take() && !may_one;
+  }));
+  other_pauses->end();
+  EXPECT_TRUE(comes(may_both));
+  std::this_thread::sleep_for(2 * kFlowHold);
+  EXPECT_TRUE(comes(may_both));
+}
+
+TEST_F(FlowSignalsTest, a_chain_that_ends_does_not_wait_for_long) {
+  const auto behind = server();
+  const auto in_front = client(behind->port());
+  TxPause tx(in_front->is_tx_congested());
+  FlowGate rx(nullptr, RateController({}, &tx), nullptr, &tx);
+  pauses_->begin();
+  ASSERT_TRUE(comes([&] { return !rx.may_take(); }));
+  EXPECT_TRUE(tx.is_on());
+  rx.end();
+  EXPECT_TRUE(comes([&] { return !tx.is_on(); }));
+  pauses_->end();
+}
+
+TEST_F(FlowSignalsTest, a_gate_says_that_it_waits_and_that_it_ends) {
+  const std::atomic<bool> is_congested{true};
+  const TxPause tx(is_congested);
+  FlowGate first(nullptr, RateController({}, &tx), pauses_.get());
+  FlowGate second(nullptr, RateController({}, &tx), pauses_.get());
+  EXPECT_FALSE(first.may_take());
+  EXPECT_FALSE(second.may_take());
+  first.end();
+  EXPECT_TRUE(pauses_->any()) << "the other one waits";
+  second.end();
+  second.end();
+  EXPECT_FALSE(pauses_->any());
+  EXPECT_EQ(pauses_->count(), 2U);
+}
+
+TEST_F(FlowSignalsTest, what_was_answered_to_one_is_not_for_another) {
+  const auto behind = server();
+  FaultyRelay relay(behind->port(), 0);
+  auto in_front = client(relay.port());
+  pauses_->begin();
+  ASSERT_TRUE(comes([&] { return in_front->is_tx_congested().load(); }));
+  const std::vector<Datagram> recorded = relay.answers();
+  pauses_->end();
+  relay.cut(true);
+  in_front = client(relay.port());  // started anew
+  ASSERT_TRUE(comes([&] { return relay.lost() > 20; })) << "the relay knows it then";
+  bool was_congested = false;
+  for (int round = 0; round < 10; ++round) {
+    for (Datagram const& datagram : recorded) {
+      relay.send_to_client(datagram);
+    }
+    std::this_thread::sleep_for(2ms);
+    was_congested = was_congested || in_front->is_tx_congested();
+  }
+  EXPECT_TRUE(comes([&] { return in_front->counts().stale > 0; }));
+  EXPECT_FALSE(was_congested);
 }
 
 TEST_F(FlowSignalsTest, what_somebody_recorded_or_made_up_is_not_heard) {

@@ -234,6 +234,7 @@ class Session {
   Status add_nf_stages(Section& section, LineBook* lines);
   Status add_nf_stage(Section& section, std::size_t shard, std::size_t number, LineBook* lines);
   Status make_signals();
+  void end_signals(bool is_passed_on);
   void make_gates();
   std::vector<std::size_t> nfs_behind(std::size_t node) const;
   bool is_in_front_of_tx(std::size_t node) const;
@@ -309,6 +310,7 @@ class Session {
   std::vector<std::unique_ptr<EdgeFilter>> edges_;
   std::shared_ptr<SourcePauses> pauses_ = std::make_shared<SourcePauses>();  ///< of rx; the next one goes on with it
   std::shared_ptr<FlowSignals> signals_;                                     ///< null: no other host is told; the same
+  std::optional<TxPause> tx_pause_;                                          ///< of signals_
   std::shared_ptr<CongestionHook> hook_;                                     ///< null: no command is run; the same
   std::optional<LineBook> lines_;
   std::vector<std::unique_ptr<trace::SpanLog>> trace_logs_;  ///< of each stage, where it is traced

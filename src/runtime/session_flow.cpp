@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 namespace catena::runtime {
@@ -48,27 +49,46 @@ std::vector<std::size_t> Session::nfs_behind(std::size_t node) const {
 /// Whom rx tells that it waits, and who tells tx.
 Status Session::make_signals() {
   chain::FlowConfig const& flow = config_.flow;
-  Session const* const before = before_ ? before_->session : nullptr;
-  if (before != nullptr) {
-    pauses_ = before->pauses_;
-  }
-  if (flow.signals && before != nullptr && before->signals_ != nullptr && before->signals_->serves(*flow.signals)) {
-    signals_ = before->signals_;
-  } else if (flow.signals) {
-    Result<std::unique_ptr<FlowSignals>> made = FlowSignals::create(*flow.signals, pauses_);
-    if (!made.ok()) {
-      const std::string message = concat(flow.signals->position, ": ", std::string(made.status().message()));
-      // most likely the one before has the port
-      return before != nullptr ? absl::FailedPreconditionError(message) : Status(made.status().code(), message);
+  if (Session const* const before = before_ ? before_->session : nullptr; before != nullptr) {
+    const bool has_same_signals = flow.signals ? before->signals_ != nullptr && before->signals_->serves(*flow.signals)
+                                               : before->signals_ == nullptr;
+    if (has_same_signals && before->config_.flow.hook == flow.hook) {
+      pauses_ = before->pauses_;
+      signals_ = before->signals_;
+      hook_ = before->hook_;
     }
-    signals_ = *std::move(made);
   }
-  if (flow.hook && before != nullptr && before->hook_ != nullptr && before->config_.flow.hook == flow.hook) {
-    hook_ = before->hook_;
-  } else if (flow.hook) {
-    hook_ = std::make_shared<CongestionHook>(*flow.hook, config_.name, pauses_);
+  if (flow.signals && signals_ == nullptr) {
+    Result<std::unique_ptr<FlowSignals>> made = FlowSignals::create(*flow.signals, pauses_);
+    if (!made.ok() && before_) {  // most likely the one before has the port
+      return absl::FailedPreconditionError(made.status().message());
+    }
+    CATENA_ASSIGN_OR_RETURN(signals_, std::move(made));
+  }
+  if (signals_ != nullptr) {
+    tx_pause_.emplace(signals_->is_tx_congested());
+  }
+  if (flow.hook && hook_ == nullptr) {
+    try {
+      hook_ = std::make_shared<CongestionHook>(*flow.hook, config_.name, pauses_);
+    } catch (std::system_error const& error) {
+      return absl::ResourceExhaustedError(concat("no thread for the 'hook' of 'flow': ", error.what()));
+    }
   }
   return absl::OkStatus();
+}
+
+/// After the last packet; who goes on for this one has the signals then.
+void Session::end_signals(bool is_passed_on) {
+  for (RxStage* const rx : rx_) {
+    rx->end_gate();  // where another stage's error ended the run
+  }
+  if (!is_passed_on && signals_ != nullptr) {
+    signals_->end();
+  }
+  if (!is_passed_on && hook_ != nullptr) {
+    hook_->end();
+  }
 }
 
 /// Whether packets may come to tx next from rx, 0, or NF `node` - 1.
@@ -91,8 +111,7 @@ RateController Session::controller_of(std::size_t node, std::size_t shard) const
       }
     }
   }
-  const bool is_told = signals_ != nullptr && is_in_front_of_tx(node);
-  return RateController(std::move(behind), is_told ? &signals_->is_tx_congested() : nullptr);
+  return RateController(std::move(behind), tx_pause_ && is_in_front_of_tx(node) ? &*tx_pause_ : nullptr);
 }
 
 /// Has stages pause while those behind them have too many packets waiting.
@@ -118,7 +137,8 @@ void Session::make_gates() {
     }
   }
   for (std::size_t i = 0; i < rx_.size(); ++i) {
-    rx_[i]->control(gates_.emplace_back(nullptr, controller_of(0, i), pauses_.get()));
+    rx_[i]->control(
+        gates_.emplace_back(nullptr, controller_of(0, i), pauses_.get(), tx_pause_ ? &*tx_pause_ : nullptr));
     if (has_steering() && sources_[i]->live_clock()) {
       std::vector<CongestionMonitor const*> of_shard;
       for (auto const& of_nf : monitors_) {

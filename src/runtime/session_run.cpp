@@ -107,6 +107,7 @@ Status Session::run() {
       source->stop();
     }
   }
+  end_signals(is_followed());
   ended_ns_ = now_ns();
   has_ended_ = true;
   return outcome_;

@@ -150,18 +150,28 @@ std::uint32_t Session::slots_for_those_before(std::size_t pool) const {
 Status Session::take_over() {
   Session& before = *before_->session;
   take_ends_over(before);
+  bool waits = false;
   while (!before.has_ended_) {
     bool worked = false;
+    bool is_full = false;
     for (std::size_t i = 0; i < rx_.size(); ++i) {
       const bool has_room = pools_[i]->free_slots() > slots_for_those_before(i);
       if (has_room && !stop_ && !sources_[i]->finished()) {  // its end is for the run
         const Result<Progress> progress = rx_[i]->poll();
         worked = worked || (progress.ok() && *progress == Progress::kWorked);
       }
+      is_full = is_full || !has_room;
+    }
+    if (is_full != waits) {
+      waits = is_full;
+      waits ? pauses_->begin() : pauses_->end();
     }
     if (!worked) {
       std::this_thread::sleep_for(kRest);
     }
+  }
+  if (waits) {
+    pauses_->end();
   }
   for (std::size_t i = 0; i < sinks_.size(); ++i) {
     sinks_[i]->take_over(*before.sinks_[i]);

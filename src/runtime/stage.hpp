@@ -33,6 +33,12 @@ class Stage {
   virtual std::vector<int> sockets() const { return {}; }
   /// Has the stage ask `gate`, which outlives it, whether it may take packets. Before the first poll.
   void control(FlowGate& gate) { gate_ = &gate; }
+  /// It takes no more: nobody has to wait for this stage. Often is no harm. By who polls it.
+  void end_gate() {
+    if (gate_ != nullptr) {
+      gate_->end();
+    }
+  }
   std::string const& name() const { return name_; }
   /// Packets that went through. Any thread.
   std::uint64_t packets() const { return packets_; }
@@ -48,12 +54,6 @@ class Stage {
   void count(std::uint64_t packets) { packets_ += packets; }
   /// To be asked once at each poll: false while those behind have too many packets waiting.
   bool may_take() { return gate_ == nullptr || gate_->may_take(); }
-  /// It will not be asked again: nobody has to wait for this stage.
-  void end_gate() {
-    if (gate_ != nullptr) {
-      gate_->end();
-    }
-  }
 
  private:
   std::string name_;

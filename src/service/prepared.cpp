@@ -65,6 +65,9 @@ std::vector<Resource> resources_of(chain::ChainConfig const& config, std::vector
       resources.push_back({io::shared_name(device), port->is_shared, {config.name, port->matches}});
     }
   }
+  if (config.flow.signals && config.flow.signals->listen) {
+    resources.push_back({concat("UDP ", config.flow.signals->listen->text)});
+  }
   for (chain::NamedFile const& file : files) {
     std::error_code error;
     // what is no file, as /dev/null, has room for all

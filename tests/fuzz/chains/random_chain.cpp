@@ -282,12 +282,12 @@ Variant make_variant(Random& random, FuzzChain const& chain, Variant const* like
     choose_sync(random, chain.growing_nfs > 0, variant);
   }
   variant.tuning = random_tuning(random, chain.growing_nfs > 0);
-  if (!chain.rows.empty()) {  // there must be slots for copies
-    variant.tuning.pool_slots = random.chance(50) ? 8192 : 16384;
-    variant.tuning.unit_packets = std::min(variant.tuning.unit_packets, 256U);
-  }
   variant.workers = random.chance(60) ? 1 : random.between(2, 4);
   variant.shards = can_be_divided(chain) && random.chance(40) ? random.between(2, 6) : 1;
+  if (!chain.rows.empty()) {  // there must be slots for copies, in each shard
+    variant.tuning.pool_slots = 16384;
+    variant.tuning.unit_packets = std::min(variant.tuning.unit_packets, variant.shards > 1 ? 64U : 256U);
+  }
   return variant;
 }
 
