@@ -25,7 +25,7 @@ enum class FlowMode : std::uint8_t {
 struct FlowSignalsConfig {
   std::optional<SocketAddress> listen = std::nullopt;  ///< where chains ask that send what arrives at rx
   std::vector<SocketAddress> downstream = {};          ///< those that get what tx sends
-  std::string key_file = {};                           ///< whole; its first line is what they all know, in hex
+  std::string key_file = {};                           ///< whole; its first word is what they all know, in hex
   std::string position = {};                           ///< file:line:column
 };
 
