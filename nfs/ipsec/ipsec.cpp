@@ -67,7 +67,7 @@ Status name_outputs(nf::Config& config) {
 
 }  // namespace
 
-std::string IpsecNf::state_name(Association const& association) {
+std::string IpsecNf::state_name(Association const& association) const {
   std::vector<std::uint8_t> identity;
   const auto add = [&identity](auto const& bytes) { identity.insert(identity.end(), bytes.begin(), bytes.end()); };
   if (tunnels_->direction == Direction::kEncrypt) {
@@ -245,6 +245,44 @@ void IpsecNf::adopt(nf::Nf& before) {
     }
   }
   old.kept_.clear();
+}
+
+void IpsecNf::save(nf::StateWriter& state) const {
+  state.put(tunnels_->direction == Direction::kEncrypt);
+  state.put(sessions_.size());
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    const SavedState now = state_of(i);
+    state.put(state_name(sessions_[i].association));
+    state.put(now.next);
+    state.put(now.seen);
+  }
+}
+
+Status IpsecNf::load(nf::StateReader& state) {
+  const bool is_of_encryption = state.get<bool>();
+  const auto count = state.get<std::size_t>();
+  std::unordered_map<std::string, SavedState> by_name;
+  for (std::size_t i = 0; i < count && state.is_sound(); ++i) {
+    std::string name = state.get_text();
+    const auto next = state.get<std::uint64_t>();
+    const auto seen = state.get<std::uint64_t>();
+    if (next == 0) {
+      return absl::DataLossError("no state of associations: there is no sequence number 0");
+    }
+    by_name.emplace(std::move(name), SavedState{.next = next, .seen = seen});
+  }
+  if (!state.is_done()) {
+    return absl::DataLossError("no state of associations");
+  }
+  if (is_of_encryption != (tunnels_->direction == Direction::kEncrypt)) {
+    return absl::FailedPreconditionError("its direction is another one");
+  }
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    if (const auto found = by_name.find(state_name(sessions_[i].association)); found != by_name.end() && owns(i)) {
+      resume(i, found->second);
+    }
+  }
+  return absl::OkStatus();
 }
 
 nf::Hints IpsecNf::hints() const {

@@ -8,6 +8,7 @@
 
 #include <catena/nf/nf.hpp>
 #include <catena/nf/persistent.hpp>
+#include <catena/nf/portable.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -92,7 +93,7 @@ void drop(packet::Packet const& packet, DropReasonId reason, std::optional<Recor
 void pass(packet::Packet const& packet, RecordedPacket what, nf::Outcome& outcome);
 
 /// What both directions have in common.
-class IpsecNf : public nf::Nf, public nf::Persistent {
+class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
  public:
   /// Where packets leave for a network, numbers and windows go on where the last run ended (Reservations). Where they
   /// go to a capture each run starts from the SA file, so that the same input gives the same bytes.
@@ -106,6 +107,12 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
   Status prepare_to_adopt(nf::Nf const& before) override;
   /// Associations with the same keys go on at their numbers, and with their windows.
   void adopt(nf::Nf& before) override;
+  /// Where states are not kept between runs.
+  bool is_portable() const override { return stores_.empty(); }
+  /// Of each association, by its name.
+  void save(nf::StateWriter& state) const override;
+  /// Associations with the same keys go on. FailedPrecondition: as prepare_to_adopt().
+  Status load(nf::StateReader& state) override;
   nf::Hints hints() const override;
   /// Outer headers, ESP, padding and ICV, as if all associations had as much traffic, and all lengths were as frequent.
   double grows_by() const override;
@@ -158,7 +165,7 @@ class IpsecNf : public nf::Nf, public nf::Persistent {
     std::size_t store;
     std::uint32_t entry;
   };
-  std::string state_name(Association const& association);
+  std::string state_name(Association const& association) const;
   /// What is kept of the association between runs; none where it needs nothing.
   std::optional<Reservations::Entry> entry_for(Association const& association);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/nf/portable.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -49,6 +51,41 @@ class DatagramTable {
       return std::nullopt;
     }
     return ring_[position].decision;
+  }
+
+  /// For a table elsewhere; `put` and `get` for a decision.
+  template <typename Put>
+  void save(nf::StateWriter& state, Put put) const {
+    state.put(evicted_);
+    for (std::uint32_t i = 0; i < ring_.size(); ++i) {
+      Entry const& entry = ring_[(next_ + i) % ring_.size()];  // the oldest first
+      if (!entry.is_indexed) {
+        continue;
+      }
+      state.put(true);
+      state.put(entry.key.source);
+      state.put(entry.key.destination);
+      state.put(entry.key.id);
+      state.put(entry.key.protocol);
+      state.put(entry.since_s);
+      put(entry.decision);
+    }
+    state.put(false);
+  }
+  /// Into a table that was never used.
+  template <typename Get>
+  void load(nf::StateReader& state, Get get) {
+    const auto evicted = state.get<std::uint64_t>();
+    while (state.get<bool>()) {
+      DatagramKey key{};
+      key.source = state.get<std::uint32_t>();
+      key.destination = state.get<std::uint32_t>();
+      key.id = state.get<std::uint16_t>();
+      key.protocol = state.get<std::uint8_t>();
+      const auto since_s = state.get<std::uint64_t>();
+      remember(key, get(), since_s);
+    }
+    evicted_ = evicted;
   }
 
   /// Entries that had to go before their time.

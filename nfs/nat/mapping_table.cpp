@@ -127,26 +127,141 @@ Mapping const* MappingTable::create(Endpoint const& internal) {
   if (!port) {
     return nullptr;
   }
+  Mapping const& mapping = add(internal, number, *port, now_s_, 0);
+  ++counts_.created;
+  counts_.peak = std::max(counts_.peak, counts_.live);
+  return &mapping;
+}
+
+Mapping& MappingTable::add(Endpoint const& internal, std::uint32_t external_number, std::uint16_t external_port,
+                           std::uint32_t used_s, std::uint8_t tcp_state) {
   const std::uint32_t position = first_free_;
   Mapping& mapping = mappings_[position];
   first_free_ = mapping.newer;
-  mapping = {.used_s = now_s_,
+  mapping = {.used_s = used_s,
              .internal_address = internal.address,
              .older = kNone,
              .newer = kNone,
              .half_open_older = kNone,
              .half_open_newer = kNone,
              .internal_port = internal.port,
-             .external_port = *port,
-             .external_number = static_cast<std::uint16_t>(number),
+             .external_port = external_port,
+             .external_number = static_cast<std::uint16_t>(external_number),
              .protocol = internal.protocol,
-             .tcp_state = 0};
+             .tcp_state = tcp_state};
   by_internal_.insert(hash(mapping.internal()), position);
   by_external_.insert(hash(external_of(mapping)), position);
   append(position);
-  ++counts_.created;
-  counts_.peak = std::max(counts_.peak, ++counts_.live);
-  return &mapping;
+  ++counts_.live;
+  return mapping;
+}
+
+namespace {
+
+void save_settings(MappingTable::Settings const& settings, nf::StateWriter& state) {
+  state.put(settings.external_addresses.size());
+  for (const std::uint32_t address : settings.external_addresses) {
+    state.put(address);
+  }
+  for (PortRange const& range : {settings.ports, settings.identifiers}) {
+    state.put(range.first);
+    state.put(range.last);
+  }
+  Timeouts const& timeouts = settings.timeouts;
+  for (const std::uint32_t number :
+       {settings.max_mappings, settings.max_half_open, timeouts.udp, timeouts.tcp_established, timeouts.tcp_opening,
+        timeouts.tcp_closing, timeouts.icmp}) {
+    state.put(number);
+  }
+}
+
+MappingTable::Settings load_settings(nf::StateReader& state) {
+  MappingTable::Settings settings;
+  const auto addresses = state.get<std::size_t>();
+  for (std::size_t i = 0; i < addresses && state.is_sound(); ++i) {
+    settings.external_addresses.push_back(state.get<std::uint32_t>());
+  }
+  for (PortRange* const range : {&settings.ports, &settings.identifiers}) {
+    range->first = state.get<std::uint16_t>();
+    range->last = state.get<std::uint16_t>();
+  }
+  Timeouts& timeouts = settings.timeouts;
+  for (std::uint32_t* const number :
+       {&settings.max_mappings, &settings.max_half_open, &timeouts.udp, &timeouts.tcp_established,
+        &timeouts.tcp_opening, &timeouts.tcp_closing, &timeouts.icmp}) {
+    *number = state.get<std::uint32_t>();
+  }
+  return settings;
+}
+
+}  // namespace
+
+/// Mappings by list, the one that was used longest ago first: so they are in each list in that order again.
+void MappingTable::save(nf::StateWriter& state) const {
+  save_settings(settings_, state);
+  state.put(has_started_);
+  state.put(start_s_);
+  state.put(now_s_);
+  state.put(counts_.peak);
+  state.put(counts_.created);
+  state.put(counts_.expired);
+  state.put(counts_.half_open_evicted);
+  state.put(counts_.live);
+  for (List const& list : lists_) {
+    for (std::uint32_t position = list.oldest; position != kNone; position = mappings_[position].newer) {
+      Mapping const& mapping = mappings_[position];
+      state.put(mapping.used_s);
+      state.put(mapping.internal_address);
+      state.put(mapping.internal_port);
+      state.put(mapping.external_port);
+      state.put(static_cast<std::uint8_t>(mapping.protocol));
+      state.put(mapping.tcp_state);
+    }
+  }
+}
+
+Status MappingTable::load(nf::StateReader& state) {
+  const Settings of_state = load_settings(state);
+  if (state.is_sound() && of_state != settings_) {
+    return absl::FailedPreconditionError("its external addresses, ports, limits or time-outs are others");
+  }
+  has_started_ = state.get<bool>();
+  start_s_ = state.get<std::uint64_t>();
+  now_s_ = state.get<std::uint32_t>();
+  may_expire_ = true;
+  counts_.peak = state.get<std::uint64_t>();
+  counts_.created = state.get<std::uint64_t>();
+  counts_.expired = state.get<std::uint64_t>();
+  counts_.half_open_evicted = state.get<std::uint64_t>();
+  const auto live = state.get<std::uint64_t>();
+  bool can_be = live <= settings_.max_mappings;
+  for (std::uint64_t i = 0; i < live && can_be && state.is_sound(); ++i) {
+    const auto used_s = state.get<std::uint32_t>();
+    const auto address = state.get<std::uint32_t>();
+    const auto port = state.get<std::uint16_t>();
+    const auto external_port = state.get<std::uint16_t>();
+    const auto protocol = state.get<std::uint8_t>();
+    const auto tcp_state = state.get<std::uint8_t>();
+    if (!state.is_sound() || protocol >= kProtocols || used_s > now_s_) {
+      can_be = false;
+      break;
+    }
+    const Endpoint internal{address, port, static_cast<Protocol>(protocol)};
+    const bool is_known = by_internal_.find(hash(internal), [&](std::uint32_t position) {
+      return mappings_[position].internal() == internal;
+    }) != kNone;
+    const std::uint32_t number = external_number_of(address);
+    List const& list = lists_[class_of(internal.protocol, tcp_state)];
+    const bool is_in_order = list.newest == kNone || mappings_[list.newest].used_s <= used_s;
+    const auto taken = pool_of(number, internal.protocol).take(external_port);
+    can_be = !is_known && is_in_order && taken == external_port && counts_.half_open <= settings_.max_half_open;
+    if (can_be) {
+      add(internal, number, external_port, used_s, tcp_state);
+    }
+  }
+  return can_be && state.is_sound() && counts_.half_open <= settings_.max_half_open
+             ? absl::OkStatus()
+             : absl::DataLossError("no table of mappings");
 }
 
 /// Whether there is memory and a port for a new mapping, after half open ones have given way to it where they can.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/core/status.hpp>
+#include <catena/nf/portable.hpp>
+
 #include <array>
 #include <cstdint>
 #include <span>
@@ -127,6 +130,12 @@ class MappingTable {
   std::uint32_t guess_external(std::uint64_t hash) const { return prefetched(by_external_.first_guess(hash)); }
   void prefetch_neighbours(std::uint32_t guess) const;
 
+  /// Settings and mappings, for a table elsewhere.
+  void save(nf::StateWriter& state) const;
+  /// Into a table that was never used. FailedPrecondition: of other settings; DataLoss: no table wrote this. After an
+  /// error it is not to be used.
+  Status load(nf::StateReader& state);
+
   Settings const& settings() const { return settings_; }
   Counts const& counts() const { return counts_; }
   std::size_t memory_bytes() const;
@@ -164,6 +173,9 @@ class MappingTable {
   /// The neighbours of a mapping in one kind of list.
   using Neighbour = std::uint32_t Mapping::*;
 
+  /// Precondition: there is a free entry, and the port is this mapping's.
+  Mapping& add(Endpoint const& internal, std::uint32_t external_number, std::uint16_t external_port,
+               std::uint32_t used_s, std::uint8_t tcp_state);
   Mapping const* live_or_null(std::uint32_t position);
   void expire(std::uint32_t limit);
   bool make_room(std::uint32_t external_number, Protocol protocol);

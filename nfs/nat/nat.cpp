@@ -159,6 +159,37 @@ void Nat::adopt(nf::Nf& before) {
   clock_ = old.clock_;
 }
 
+void Nat::save(nf::StateWriter& state) const {
+  mappings_.save(state);
+  fragments_.save(state, [&state](AddressPair const& pair) {
+    state.put(pair.source);
+    state.put(pair.destination);
+  });
+  clock_.save(state);
+}
+
+Status Nat::load(nf::StateReader& state) {
+  if (shards_->count() != 1) {
+    return absl::FailedPreconditionError("it has several shards");
+  }
+  MappingTable mappings(mappings_.settings());
+  CATENA_RETURN_IF_ERROR(mappings.load(state));
+  FragmentTable fragments;
+  fragments.load(state, [&state] {
+    const auto source = state.get<std::uint32_t>();
+    return AddressPair{source, state.get<std::uint32_t>()};
+  });
+  nf::PacketClock clock;
+  clock.load(state);
+  if (!state.is_done()) {
+    return absl::DataLossError("no state of a NAT");
+  }
+  std::swap(mappings_, mappings);
+  fragments_ = std::move(fragments);
+  clock_ = clock;
+  return absl::OkStatus();
+}
+
 std::unique_ptr<nf::Divider> Nat::divider() const { return std::make_unique<NatDivider>(shards_); }
 
 nf::Hints Nat::hints() const {

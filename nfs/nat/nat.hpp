@@ -3,6 +3,7 @@
 
 #include <catena/nf/nf.hpp>
 #include <catena/nf/packet_clock.hpp>
+#include <catena/nf/portable.hpp>
 #include <catena/packet/icmp_error.hpp>
 
 #include <memory>
@@ -36,7 +37,7 @@
 /// and ends no mapping there, and the time there is that of its owner.
 namespace catena::nat {
 
-class Nat final : public nf::Nf {
+class Nat final : public nf::Nf, public nf::Portable {
  public:
   /// Errors: as read_nat_config().
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
@@ -60,6 +61,9 @@ class Nat final : public nf::Nf {
   Status prepare_to_adopt(nf::Nf const& before) override;
   /// Mappings, those of hosts that are no longer inside among them, end with their time-outs.
   void adopt(nf::Nf& before) override;
+  void save(nf::StateWriter& state) const override;
+  /// FailedPrecondition: as prepare_to_adopt(), or of several shards.
+  Status load(nf::StateReader& state) override;
   void tick(std::uint64_t now_ns) override;
   std::vector<std::string> start_report() const override;
   std::vector<nf::Statistic> statistics() const override;

@@ -97,8 +97,8 @@ void LaneWriter::wake() {
   }
 }
 
-void LaneWriter::close() {
-  head_->closed.store(1, std::memory_order_release);
+void LaneWriter::close(bool hands_over) {
+  head_->closed.store(hands_over ? kHandsOver : 1, std::memory_order_release);
   wake();
 }
 

@@ -82,9 +82,11 @@ struct GpuPart {
 /// What one direction of a channel keeps in shared memory.
 struct alignas(64) LaneHead {
   std::atomic<std::uint32_t> pushed;             ///< messages since the beginning
-  std::atomic<std::uint32_t> closed;             ///< 1: no more will come
+  std::atomic<std::uint32_t> closed;             ///< 1: no more will come; 2: and another process goes on for who reads
   alignas(64) std::atomic<std::uint32_t> armed;  ///< 1: who reads wants to be woken
 };
+
+inline constexpr std::uint32_t kHandsOver = 2;  ///< LaneHead::closed
 
 /// The end of a lane that writes. It never looks at what the other end says, so whoever uses it must have no more than
 /// the depth of messages on the way: an answer says that one was read. One thread.
@@ -98,7 +100,8 @@ class LaneWriter {
   void push(std::uint32_t packets);
   /// Wakes the reader where it sleeps: after one push() or several. Never waits.
   void wake();
-  void close();
+  /// There are no more messages. `hands_over`: who reads is to say what another process needs to go on.
+  void close(bool hands_over = false);
 
  private:
   LaneHead* head_;
@@ -121,6 +124,8 @@ class LaneReader {
   void take() { ++taken_; }
   /// Whether the other end is done; there may be messages left.
   bool is_closed() const { return head_->closed.load(std::memory_order_acquire) != 0; }
+  /// As close() said.
+  bool hands_over() const { return head_->closed.load(std::memory_order_acquire) == kHandsOver; }
 
  private:
   void arm();

@@ -19,6 +19,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/auxv.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -47,6 +49,8 @@ using std::chrono::milliseconds;
 /// How long a process may take to say what its NF is, and to make it: rules are compiled then.
 constexpr std::chrono::seconds kDescribeLimit{30};
 constexpr std::chrono::seconds kStartLimit{120};
+/// And how long to take over what another one left: packets wait.
+constexpr std::chrono::seconds kTakeOverLimit{10};
 /// How long it may take to exit once it has said that it ends.
 constexpr std::chrono::seconds kExitLimit{5};
 /// How long packets wait for a process that is started again.
@@ -69,6 +73,16 @@ constexpr uid_t kNobody = 65534;
 Result<Fd> make_event() {
   Fd bell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   return bell ? Result<Fd>(std::move(bell)) : absl::ResourceExhaustedError(concat("eventfd: ", std::strerror(errno)));
+}
+
+/// Pages come when somebody writes there, and nobody can take them away.
+Result<Fd> make_memory(std::uint64_t bytes) {
+  Fd memory(::memfd_create("catena_state", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory || ::ftruncate(memory.get(), static_cast<off_t>(bytes)) != 0 ||
+      ::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return absl::ResourceExhaustedError(concat(bytes, " bytes of shared memory: ", std::strerror(errno)));
+  }
+  return memory;
 }
 
 int until(Clock::time_point deadline) {
@@ -244,6 +258,20 @@ struct NfProcess::Impl {
   std::vector<Started> started;          ///< of each NF
   std::vector<NfStatistics> statistics;  ///< of each
   Status ended = absl::UnavailableError("its process ended before it had finished");
+
+  // what crosses between two processes, of which one goes on for the other
+  struct State {
+    StateOf of;
+    Fd memory;
+  };
+  bool goes_on = false;  ///< for another one; in its first life
+  bool is_handing_over = false;
+  std::vector<State> left;                   ///< what its NFs left
+  std::vector<State> to_take;                ///< what they are to go on with
+  Link const* waiting_link = nullptr;        ///< the life that waits for that
+  bool is_to_begin = false;                  ///< to_take is complete
+  std::optional<std::vector<Status>> begun;  ///< what became of it
+  std::condition_variable has_begun;
 
   ~Impl() {
     {
@@ -427,6 +455,7 @@ struct NfProcess::Impl {
       life.link->crossing = Crossing(all_of(said));
       const std::scoped_lock lock(mutex);
       started = std::move(said);
+      waiting_link = with.waits_for_state ? life.link.get() : nullptr;
       pid = life.process->pid();
       new_link = life.link;
       pauses = false;
@@ -505,14 +534,51 @@ struct NfProcess::Impl {
   /// OK: there was no reason, or it was about a life before this one.
   Status why_stopped(Life const& life) {
     std::uint64_t rings = 0;
-    const std::scoped_lock lock(mutex);
+    std::unique_lock lock(mutex);
     if (is_stopping) {
       return absl::CancelledError("");
     }
     static_cast<void>(::read(stop.get(), &rings, sizeof rings));
+    if (is_to_begin && waiting_link == life.link.get()) {
+      is_to_begin = false;
+      const std::vector<State> states = std::exchange(to_take, {});
+      lock.unlock();
+      CATENA_RETURN_IF_ERROR(let_begin(life, states));
+      lock.lock();
+    }
     const bool is_meant = failed_link != nullptr && failed_link == life.link.get();
     failed_link = nullptr;
     return is_meant ? absl::AbortedError(std::exchange(failure, {})) : absl::OkStatus();
+  }
+
+  /// Gives the process memory for a state that it hands over.
+  Status make_room(Life& life, StateOf const& said) {
+    CATENA_ASSIGN_OR_RETURN(Fd memory, make_memory(memory_bytes(said)));
+    const int fd = memory.get();
+    {
+      const std::scoped_lock lock(mutex);
+      std::uint64_t all = said.bytes;
+      bool is_known = false;
+      for (State const& state : left) {
+        all += state.of.bytes;
+        is_known = is_known || state.of.nf == said.nf;
+      }
+      if (!is_handing_over || !life.link->is_closed || is_known || all > kMaxStateBytes) {
+        return absl::DataLossError("it hands over what nobody asked for");
+      }
+      left.push_back({said, std::move(memory)});
+    }
+    allow(life, memory_bytes(said));
+    return send(life.control.get(), Call::kStateMemory, "", fd);
+  }
+
+  Status let_begin(Life const& life, std::vector<State> const& states) const {
+    const int socket = life.control.get();
+    for (State const& state : states) {
+      allow(life, memory_bytes(state.of));
+      CATENA_RETURN_IF_ERROR(send(socket, Call::kTakeState, to_json(state.of), state.memory.get()));
+    }
+    return send(socket, Call::kBegin, "");
   }
 
   /// Nobody asks any more for the end of a life that has ended.
@@ -539,6 +605,22 @@ struct NfProcess::Impl {
       case Call::kWantDevice:
         CATENA_RETURN_IF_ERROR(give_device(life));
         return false;
+      case Call::kState: {
+        CATENA_ASSIGN_OR_RETURN(const StateOf said, read_state_of(text, wanted.size()));
+        CATENA_RETURN_IF_ERROR(make_room(life, said));
+        return false;
+      }
+      case Call::kBegun: {
+        CATENA_ASSIGN_OR_RETURN(std::vector<Status> said, read_begun(text, wanted.size()));
+        const std::scoped_lock lock(mutex);
+        if (waiting_link != life.link.get()) {
+          return absl::DataLossError("it begins without being asked to");
+        }
+        waiting_link = nullptr;
+        begun = std::move(said);
+        has_begun.notify_all();
+        return false;
+      }
       case Call::kEnded: {
         CATENA_ASSIGN_OR_RETURN(Ended said, read_ended(text));
         if (!life.link->is_closed) {
@@ -608,6 +690,7 @@ struct NfProcess::Impl {
     Setup with = setup;
     // whatever the first life had, this one goes on from what is written down: keys were used before
     with.context = {.live_tx = true, .new_keys = false};
+    with.waits_for_state = false;
     rights.keeps_files = setup.context.live_tx;
     if (Status status = start_nfs(next, with); !status.ok()) {
       end(next);
@@ -625,6 +708,8 @@ struct NfProcess::Impl {
       {
         const std::scoped_lock lock(mutex);
         died_at = Clock::now();
+        waiting_link = nullptr;
+        has_begun.notify_all();
       }
       end(*now);
       now.reset();
@@ -693,6 +778,7 @@ Status NfProcess::start(Setup const& setup) {
   for (std::size_t nf = 0; nf < setup.nfs.size(); ++nf) {
     impl_->setup.nfs[nf].outputs = impl_->outputs[nf];
   }
+  impl_->setup.waits_for_state = impl_->goes_on;
   bool is_refused = false;
   if (Status status = impl_->start_nfs(*impl_->now, impl_->setup, &is_refused); !status.ok()) {
     const std::string who =
@@ -707,6 +793,63 @@ Status NfProcess::start(Setup const& setup) {
     return absl::ResourceExhaustedError(concat("no thread to watch a process: ", error.what()));
   }
   return absl::OkStatus();
+}
+
+void NfProcess::go_on_for_another() { impl_->goes_on = true; }
+
+bool NfProcess::can_hand_over(std::vector<bool> const& has_state) const {
+  const std::scoped_lock lock(impl_->mutex);
+  if (has_state.size() != impl_->started.size()) {
+    return false;
+  }
+  for (std::size_t nf = 0; nf < has_state.size(); ++nf) {
+    if (has_state[nf] && !impl_->started[nf].is_portable) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void NfProcess::hand_over() {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->is_handing_over = true;
+}
+
+bool NfProcess::is_handing_over() const {
+  const std::scoped_lock lock(impl_->mutex);
+  return impl_->is_handing_over;
+}
+
+std::vector<Status> NfProcess::take_over(NfProcess& before) {
+  const std::size_t nfs = impl_->wanted.size();
+  std::vector<bool> has_left(nfs);
+  {
+    const std::scoped_lock both(impl_->mutex, before.impl_->mutex);
+    impl_->to_take = std::exchange(before.impl_->left, {});
+    for (Impl::State const& state : impl_->to_take) {
+      has_left[state.of.nf] = true;
+    }
+    impl_->is_to_begin = true;
+  }
+  impl_->ring_stop();
+  std::unique_lock lock(impl_->mutex);
+  const bool is_there = impl_->has_begun.wait_for(lock, kTakeOverLimit,
+                                                  [this] { return impl_->begun || impl_->waiting_link == nullptr; });
+  std::vector<Status> said = impl_->begun.value_or(
+      std::vector<Status>(nfs, is_there ? absl::UnavailableError("its process ended before it had begun")
+                                        : absl::DeadlineExceededError("its process takes too long to go on")));
+  impl_->to_take.clear();
+  Link const* const slow = is_there ? nullptr : impl_->waiting_link;
+  lock.unlock();
+  if (slow != nullptr) {
+    fail(*slow, "it takes too long to go on for another one");
+  }
+  for (std::size_t nf = 0; nf < nfs; ++nf) {
+    if (!has_left[nf] && said[nf].ok() && impl_->started[nf].is_portable) {
+      said[nf] = absl::DataLossError("the process before left nothing");
+    }
+  }
+  return said;
 }
 
 std::shared_ptr<Link> NfProcess::take_link() {

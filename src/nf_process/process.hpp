@@ -80,6 +80,20 @@ class NfProcess {
   /// order; their outputs are known. Errors: those of the NFs.
   Status start(Setup const& setup);
 
+  // How it goes on for the process of a session before: start() -> hand_over() of that one -> take_over(), once that
+  // one is gone.
+  /// Its NFs get what those of a process before leave, which has the same ones in the same order. Before start().
+  void go_on_for_another();
+  /// Whether all its NFs can hand over what packets have left in them: they are nf::Portable where
+  /// `has_state` says that packets leave something. After start(); any thread.
+  bool can_hand_over(std::vector<bool> const& has_state) const;
+  /// When it has had its last packet it is to hand over, in place of finishing its NFs. Any thread.
+  void hand_over();
+  bool is_handing_over() const;
+  /// Gives its NFs what those of `before` have left, and waits until they have it; packets then come to them. For each
+  /// NF OK, or why it begins anew.
+  std::vector<Status> take_over(NfProcess& before);
+
   /// A life that nobody has taken yet; null: there is none now. Any thread.
   std::shared_ptr<Link> take_link();
   /// Whether packets would wait for too long: it is to be started again later, or takes its time. Any thread.

@@ -119,11 +119,13 @@ auto of_each_nf(Json const& value, std::size_t nfs, Read read) {
 Started started_of(Json const& value) {
   const Touched touched{value.at("reads").get<packet::FieldSet>(), value.at("writes").get<packet::FieldSet>()};
   return {touched, list_of(value.at("lines"), text_for_people),
-          list_of(value.at("refused_rules"), [](Json const& rule) {
-            std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
-            std::replace(reason.begin(), reason.end(), '\n', '?');
-            return std::pair(std::move(reason), rule.at(1).get<std::uint64_t>());
-          })};
+          list_of(value.at("refused_rules"),
+                  [](Json const& rule) {
+                    std::string reason = text_for_people(rule.at(0)).substr(0, kMaxStatisticName);
+                    std::replace(reason.begin(), reason.end(), '\n', '?');
+                    return std::pair(std::move(reason), rule.at(1).get<std::uint64_t>());
+                  }),
+          value.at("is_portable").get<bool>()};
 }
 
 nf::Sharding sharding_of(Json const& value) {
@@ -188,6 +190,7 @@ std::string to_json(Setup const& setup) {
                {"new_keys", setup.context.new_keys},
                {"records", setup.records},
                {"alerts", setup.alerts},
+               {"waits_for_state", setup.waits_for_state},
                {"sync", setup.sync},
                {"pushdown", setup.pushdown},
                {"methods", setup.methods},
@@ -228,6 +231,7 @@ Result<Setup> read_setup(std::string_view text) {
     value.at("new_keys").get_to(setup.context.new_keys);
     value.at("records").get_to(setup.records);
     value.at("alerts").get_to(setup.alerts);
+    value.at("waits_for_state").get_to(setup.waits_for_state);
     value.at("sync").get_to(setup.sync);
     value.at("pushdown").get_to(setup.pushdown);
     value.at("methods").get_to(setup.methods);
@@ -251,7 +255,8 @@ std::string to_json(std::vector<Started> const& started) {
     list.push_back({{"lines", nf.lines},
                     {"refused_rules", nf.refused_rules},
                     {"reads", nf.touched.reads},
-                    {"writes", nf.touched.writes}});
+                    {"writes", nf.touched.writes},
+                    {"is_portable", nf.is_portable}});
   }
   return dump(list);
 }
@@ -306,6 +311,28 @@ Result<NfStatistics> read_statistics(std::string_view text, std::size_t nfs) {
     require(said.nf < nfs);
     return said;
   });
+}
+
+std::string to_json(StateOf const& state) { return dump({{"nf", state.nf}, {"bytes", state.bytes}}); }
+
+Result<StateOf> read_state_of(std::string_view text, std::size_t nfs) {
+  return parsed(text, [nfs](Json const& value) {
+    const StateOf state{value.at("nf").get<std::size_t>(), value.at("bytes").get<std::uint64_t>()};
+    require(state.nf < nfs && state.bytes <= kMaxStateBytes);
+    return state;
+  });
+}
+
+std::string to_json(std::vector<Status> const& of_nfs) {
+  Json list = Json::array();
+  for (Status const& status : of_nfs) {
+    list.push_back(to_value(status));
+  }
+  return dump(list);
+}
+
+Result<std::vector<Status>> read_begun(std::string_view text, std::size_t nfs) {
+  return parsed(text, [nfs](Json const& value) { return of_each_nf(value, nfs, status_of); });
 }
 
 Status send(int socket, Call call, std::string_view text, int fd) {

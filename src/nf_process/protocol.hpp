@@ -32,6 +32,9 @@ enum class Call : std::uint32_t {
   kStart,         ///< Setup
   kOutput,        ///< answers the three below: Answer
   kKept,          ///< what was in a file that is kept, after a kOutput that announces it
+  kStateMemory,   ///< memory for a state, which it fills before it says anything else
+  kTakeState,     ///< StateOf, with its memory: of an NF that one of its NFs goes on for
+  kBegin,         ///< after those; where Setup::waits_for_state says so, packets come behind it
   // from it
   kDescribed,    ///< Described
   kStarted,      ///< what each NF says: Started
@@ -42,6 +45,8 @@ enum class Call : std::uint32_t {
   kOpenOutput,   ///< OpenOutput
   kWriteOutput,  ///< a handle (with_handle()) and the bytes
   kCloseOutput,  ///< a handle
+  kState,        ///< StateOf, before kEnded, where it hands over; kStateMemory answers it
+  kBegun,        ///< answers kBegin: what became of each state
 };
 
 /// Of what comes from a process.
@@ -102,8 +107,9 @@ struct Setup {
   std::string device;        ///< as device::parse_preference() takes it
   nf::Ends ends;
   nf::RunContext context;
-  bool records = false;  ///< lines for `--record` are wanted
-  bool alerts = false;   ///< and for `--eve`
+  bool records = false;          ///< lines for `--record` are wanted
+  bool alerts = false;           ///< and for `--eve`
+  bool waits_for_state = false;  ///< kBegin is to be waited for: see NfProcess::go_on_for()
   // as chain::SyncOptions
   std::uint8_t sync = 0;  ///< a plan::Mode
   bool pushdown = true;
@@ -122,7 +128,18 @@ struct Started {
   Touched touched;                                                   ///< by the NF as it was configured
   std::vector<std::string> lines;                                    ///< of the start report
   std::vector<std::pair<std::string, std::uint64_t>> refused_rules;  ///< how many, by reason
+  bool is_portable = false;                                          ///< see nf::Portable
 };
+
+/// What packets have left in an NF, in memory that comes with it.
+struct StateOf {
+  std::size_t nf = 0;  ///< its number in the process that this goes to or comes from
+  std::uint64_t bytes = 0;
+};
+/// Of all NFs of a process.
+inline constexpr std::uint64_t kMaxStateBytes = std::uint64_t{1} << 30U;
+/// The memory has one more, since there is none of no bytes.
+inline constexpr std::uint64_t memory_bytes(StateOf const& state) { return state.bytes + 1; }
 
 /// One NF's, as many of them in a frame would not fit.
 struct NfStatistics {
@@ -144,6 +161,8 @@ std::string to_json(std::vector<Started> const& started);
 std::string to_json(Ended const& ended);
 std::string to_json(Status const& error);
 std::string to_json(NfStatistics const& statistics);
+std::string to_json(StateOf const& state);
+std::string to_json(std::vector<Status> const& of_nfs);
 Result<Wanted> read_wanted(std::string_view text);
 Result<Described> read_described(std::string_view text);
 Result<Setup> read_setup(std::string_view text);
@@ -156,6 +175,8 @@ Result<Answer> read_answer(std::string_view text);
 /// The error that the process gives, which is never OK.
 Status read_error(std::string_view text);
 Result<NfStatistics> read_statistics(std::string_view text, std::size_t nfs);
+Result<StateOf> read_state_of(std::string_view text, std::size_t nfs);
+Result<std::vector<Status>> read_begun(std::string_view text, std::size_t nfs);
 
 /// Sends a frame with a text, and `fd` with it unless it is -1. As device::remote::send_frame().
 Status send(int socket, Call call, std::string_view text, int fd = -1);

@@ -16,7 +16,12 @@ Status ChannelSource::receive(memory::PacketPool& pool, memory::Unit& unit, std:
   const bool is_closed = reader_.is_closed();  // asked first: nothing comes after it
   CATENA_ASSIGN_OR_RETURN(const auto message, reader_.poll());
   if (!message) {
-    has_finished_ = is_closed;
+    if (is_closed && !has_finished_) {
+      has_finished_ = true;
+      if (reader_.hands_over()) {
+        hand_over_();
+      }
+    }
     return absl::OkStatus();
   }
   if (message->size() > pool.unit_packets()) {

@@ -8,6 +8,7 @@
 #include "runtime/unit_lines.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,7 +22,9 @@ namespace catena::nf_program {
 class ChannelSource final : public io::Source {
  public:
   /// `bell`: readable when there is something. `is_live`: time passes without packets.
-  ChannelSource(nf_process::LaneReader reader, int bell, bool is_live) : reader_(reader), bell_(bell) {
+  /// `hand_over`: called after the last unit, by the thread of receive(), where another process goes on for this one.
+  ChannelSource(nf_process::LaneReader reader, int bell, bool is_live, std::function<void()> hand_over)
+      : reader_(reader), bell_(bell), hand_over_(std::move(hand_over)) {
     if (is_live) {
       clock_.emplace();
     }
@@ -37,6 +40,7 @@ class ChannelSource final : public io::Source {
  private:
   nf_process::LaneReader reader_;
   int bell_;
+  std::function<void()> hand_over_;
   std::optional<io::LiveClock> clock_;
   bool has_finished_ = false;
   Counter seen_;

@@ -25,6 +25,16 @@ Status Host::tell(Call call, std::string_view text) {
   return nf_process::send(socket_, call, text);
 }
 
+Result<device::remote::Fd> Host::memory_for(nf_process::StateOf const& state) {
+  const std::scoped_lock lock(mutex_);
+  CATENA_RETURN_IF_ERROR(nf_process::send(socket_, Call::kState, nf_process::to_json(state)));
+  CATENA_ASSIGN_OR_RETURN(Frame frame, next());
+  if (frame.call != static_cast<std::uint32_t>(Call::kStateMemory) || !frame.fd) {
+    return absl::DataLossError("there is no memory for a state");
+  }
+  return std::move(frame.fd);
+}
+
 Result<std::unique_ptr<device::Device>> Host::open_device(std::string* why) {
   std::unique_lock lock(mutex_);
   CATENA_RETURN_IF_ERROR(nf_process::send(socket_, Call::kWantDevice, ""));

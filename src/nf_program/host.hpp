@@ -25,6 +25,8 @@ class Host {
   Result<device::remote::Frame> next();
   /// Any thread.
   Status tell(nf_process::Call call, std::string_view text);
+  /// Memory in which a state is handed over. Any thread. DataLoss where there is none.
+  Result<device::remote::Fd> memory_for(nf_process::StateOf const& state);
   /// The NF's device, as chain::RunOptions::open_device. Any thread. Null, and why, where it has none; Unavailable
   /// where it is to be asked again; as device::remote::connect().
   Result<std::unique_ptr<device::Device>> open_device(std::string* why);

@@ -13,11 +13,13 @@
 #include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/portable.hpp>
 
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +38,7 @@ namespace {
 
 using device::remote::Fd;
 using device::remote::Frame;
+using device::remote::Mapping;
 using nf_process::Call;
 using nf_process::Channel;
 using nf_process::ChannelShape;
@@ -95,6 +99,8 @@ class Path {
   Session& session() { return *session_; }
   /// In the order of the chain.
   std::vector<nf::Instance*> const& instances() const { return instances_; }
+  /// Whether another process goes on for this one, after the last packet.
+  bool hands_over() const { return hands_over_; }
 
  private:
   /// The NFs keep to the parts that the channel says, and say so there. `on_gpu`: their numbers.
@@ -181,7 +187,10 @@ class Path {
       return memory::PacketPool::create_over(frames->get(), setup.slots, setup.unit_packets, queues);
     };
     options.make_source = [this, &setup]() -> Result<std::unique_ptr<io::Source>> {
-      return std::make_unique<ChannelSource>(channel_.reader_of_nf(kBellFd), kBellFd, setup.ends.live_rx);
+      return std::make_unique<ChannelSource>(channel_.reader_of_nf(kBellFd), kBellFd, setup.ends.live_rx, [this] {
+        hands_over_ = true;
+        session_->leave_nfs_to_another();
+      });
     };
     ChannelSink* sink = nullptr;
     options.make_sink = [this, &sink]() -> Result<std::unique_ptr<io::Sink>> {
@@ -207,7 +216,52 @@ class Path {
   std::vector<nf::PacketNote> notes_;  ///< by slot
   std::unique_ptr<Session> session_;
   std::vector<nf::Instance*> instances_;  ///< the session's
+  std::atomic<bool> hands_over_{false};
 };
+
+/// What the NFs have of packets, for the process that goes on.
+Status hand_over(Host& host, std::span<nf::Instance* const> nfs) {
+  for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+    auto const* const portable = dynamic_cast<nf::Portable const*>(&nfs[nf]->nf());
+    if (portable == nullptr) {
+      continue;
+    }
+    nf::StateWriter state;
+    portable->save(state);
+    const nf_process::StateOf of{nf, state.bytes().size()};
+    CATENA_ASSIGN_OR_RETURN(Fd given, host.memory_for(of));
+    CATENA_ASSIGN_OR_RETURN(const Mapping memory, Mapping::map(std::move(given), nf_process::memory_bytes(of)));
+    std::ranges::copy(state.bytes(), memory.bytes().begin());
+  }
+  return absl::OkStatus();
+}
+
+Status load(nf::Nf& nf, nf_process::StateOf const& of, Fd memory) {
+  auto* const portable = dynamic_cast<nf::Portable*>(&nf);
+  if (portable == nullptr) {
+    return absl::DataLossError("a state for an NF that has none");
+  }
+  CATENA_ASSIGN_OR_RETURN(const Mapping mapped, Mapping::map(std::move(memory), nf_process::memory_bytes(of)));
+  nf::StateReader reader(std::span<const std::byte>(mapped.bytes()).first(of.bytes));
+  return portable->load(reader);
+}
+
+/// Takes over what the NFs of the process before this one have left, if they have, and says what became of it.
+Status go_on(Host& host, std::span<nf::Instance* const> nfs) {
+  std::vector<Status> statuses(nfs.size());
+  for (;;) {
+    CATENA_ASSIGN_OR_RETURN(Frame frame, host.next());
+    if (frame.call == static_cast<std::uint32_t>(Call::kBegin)) {
+      return host.tell(Call::kBegun, nf_process::to_json(statuses));
+    }
+    if (frame.call != static_cast<std::uint32_t>(Call::kTakeState)) {
+      return absl::InvalidArgumentError("a call that is none of those before packets");
+    }
+    CATENA_ASSIGN_OR_RETURN(const nf_process::StateOf of,
+                            nf_process::read_state_of(nf_process::text_of(frame.body), nfs.size()));
+    statuses[of.nf] = load(nfs[of.nf]->nf(), of, std::move(frame.fd));
+  }
+}
 
 /// Runs the data path to its end, and says meanwhile what the NFs have to say.
 Status run(Host& host, Path& path) {
@@ -234,6 +288,9 @@ Status run(Host& host, Path& path) {
     CATENA_RETURN_IF_ERROR(
         host.tell(Call::kStatistics, nf_process::to_json(NfStatistics{nf, of.statistics(), of.end_report()})));
   }
+  if (path.hands_over() && ended.status.ok()) {
+    CATENA_RETURN_IF_ERROR(hand_over(host, nfs));
+  }
   return host.tell(Call::kEnded, nf_process::to_json(ended));
 }
 
@@ -246,6 +303,8 @@ std::vector<nf_process::Started> started_of(Path& path) {
     for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*instance))) {
       nf.refused_rules.emplace_back(reason, count);
     }
+    auto const* const portable = dynamic_cast<nf::Portable const*>(&instance->nf());
+    nf.is_portable = portable != nullptr && portable->is_portable();
   }
   return started;
 }
@@ -285,6 +344,9 @@ Status serve() {
           return host.tell(Call::kRefused, nf_process::to_json(path.status()));
         }
         CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started_of(**path))));
+        if (setup.waits_for_state) {
+          CATENA_RETURN_IF_ERROR(go_on(host, (*path)->instances()));
+        }
         return run(host, **path);
       }
       default:

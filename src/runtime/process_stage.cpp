@@ -508,7 +508,7 @@ Progress ProcessStage::look_for_end() {
   }
   if (link_ != nullptr && !link_->is_closed) {
     link_->is_closed = true;
-    to_nf_->close();
+    to_nf_->close(process_->is_handing_over());
     closed_at_ = Clock::now();
   }
   if (link_ != nullptr) {

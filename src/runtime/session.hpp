@@ -100,6 +100,8 @@ class Session {
   ///   others              as create()
   /// `new_keys`: as that of RunOptions, of keys that come.
   Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false);
+  /// At its end NFs are left as they are: another process goes on for them. Any thread, while it runs.
+  void leave_nfs_to_another();
   /// Whether another one goes on for it, or is about to.
   bool is_followed() const { return end_ == End::kPassedOn; }
   /// OK, or why no session can take over from this one with `next`, as far as that can be known before one is made:
@@ -162,7 +164,15 @@ class Session {
     nf::Instance* instance;
     nf::Instance* before;
   };
-  bool pass_on(std::vector<nf::Instance const*> adopted);
+  /// A process that goes on for one of the session before.
+  struct ProcessHeir {
+    nf_process::NfProcess* process;
+    nf_process::NfProcess* before;
+    std::size_t first;  ///< position of its first NF
+  };
+  bool pass_on(std::vector<nf::Instance const*> adopted, std::vector<nf_process::NfProcess*> const& processes);
+  void find_process_heirs(std::size_t first);
+  bool goes_on_as_process(std::size_t nf) const;
   Status check_before() const;
   Status find_heirs();
   Status take_over();
@@ -297,6 +307,7 @@ class Session {
   std::vector<std::size_t> shared_by_;                   ///< positions of the NFs of sharing_
   std::optional<Predecessor> before_;                    ///< until this one has taken over from it
   std::vector<Heir> heirs_;                              ///< while there is one before
+  std::vector<ProcessHeir> process_heirs_;               ///< the same of processes
   std::vector<std::string> begins_anew_;                 ///< NFs that lack what those of the one before know
   std::vector<std::unique_ptr<io::SourceTenure>> sources_;  ///< one, or one for each shard
   std::shared_ptr<Outputs> outputs_;

@@ -86,7 +86,9 @@ Status Session::start() {
   if (before_) {
     std::vector<nf::Instance const*> adopted;
     std::ranges::transform(heirs_, std::back_inserter(adopted), &Heir::before);
-    return before_->session->pass_on(std::move(adopted))
+    std::vector<nf_process::NfProcess*> processes;
+    std::ranges::transform(process_heirs_, std::back_inserter(processes), &ProcessHeir::before);
+    return before_->session->pass_on(std::move(adopted), processes)
                ? absl::OkStatus()
                : absl::FailedPreconditionError("the chain that this one was to go on for has ended");
   }

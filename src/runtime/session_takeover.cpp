@@ -2,11 +2,15 @@
 // How a session goes on for another one, whose ends and packet memory it takes over. What a session can change in
 // itself: session_change.cpp.
 #include "chain/change.hpp"
+#include "chain/instances.hpp"
+#include "core/log_line.hpp"
 #include "runtime/isolation.hpp"
 #include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
+
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -71,6 +75,9 @@ Status Session::find_heirs() {
   std::vector<std::string> writers;  // that are not heirs
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
     Entry const& mine = first_of(nf);
+    if (auto const* const isolated = as_isolated(*mine.instance); isolated != nullptr && isolated->number() == 0) {
+      find_process_heirs(nf);
+    }
     const auto with_my_name = [&mine](std::vector<Entry*> const& entries) {
       return entries.front()->config.name == mine.config.name;
     };
@@ -83,6 +90,9 @@ Status Session::find_heirs() {
     }
     Entry const& theirs = *found->front();
     const bool is_isolated = as_isolated(*mine.instance) != nullptr || as_isolated(*theirs.instance) != nullptr;
+    if (is_isolated && goes_on_as_process(nf)) {
+      continue;
+    }
     // of several shards, packets must come to the same one
     const bool is_divided_otherwise = found->size() > 1 && (is_divided_by_nf(*this) || is_divided_by_nf(before));
     if (is_isolated || theirs.config.type != mine.config.type || found->size() != entries_[nf].size() ||
@@ -114,9 +124,65 @@ Status Session::find_heirs() {
   return absl::OkStatus();
 }
 
-/// Ends the session as stop() does, but for its ends. `adopted`: NFs that are gone on for. False: it ends or has ended
-/// by itself.
-bool Session::pass_on(std::vector<nf::Instance const*> adopted) {
+/// The processes of the NF at `first` and of those with it, one for each shard, go on for those of the session before
+/// where these have the same NFs, all of which can hand over what they have.
+void Session::find_process_heirs(std::size_t first) {
+  Session const& before = *before_->session;
+  const auto with_name = [&](std::string const& name) {
+    return std::ranges::find_if(before.entries_,
+                                [&name](auto const& entries) { return entries.front()->config.name == name; });
+  };
+  const auto found = with_name(first_of(first).config.name);
+  auto const* const mine = as_isolated(*first_of(first).instance);
+  if (mine == nullptr || found == before.entries_.end() || found->size() != entries_[first].size()) {
+    return;
+  }
+  const auto theirs = static_cast<std::size_t>(found - before.entries_.begin());
+  const std::size_t nfs = chain::group_of(config_, first).end - first;
+  if (as_isolated(*before.first_of(theirs).instance) == nullptr ||
+      chain::group_of(before.config_, theirs).first != theirs ||
+      chain::group_of(before.config_, theirs).end - theirs != nfs) {
+    return;
+  }
+  std::vector<bool> has_state;
+  for (std::size_t i = 0; i < nfs; ++i) {
+    Entry const& next = first_of(first + i);
+    Entry const& now = before.first_of(theirs + i);
+    if (next.config.name != now.config.name || next.config.type != now.config.type) {
+      return;
+    }
+    has_state.push_back(next.instance->descriptor().sharding != nf::Sharding::kPacket);
+  }
+  std::vector<ProcessHeir> heirs;
+  for (std::size_t shard = 0; shard < found->size(); ++shard) {
+    nf_process::NfProcess& now = as_isolated(*(*found)[shard]->instance)->process();
+    if (!now.can_hand_over(has_state)) {
+      return;
+    }
+    heirs.push_back({&as_isolated(*entries_[first][shard]->instance)->process(), &now, first});
+  }
+  for (ProcessHeir const& heir : heirs) {
+    heir.process->go_on_for_another();
+    process_heirs_.push_back(heir);
+  }
+}
+
+/// What the NFs of its process had goes along.
+bool Session::goes_on_as_process(std::size_t nf) const {
+  auto const* const isolated = as_isolated(*first_of(nf).instance);
+  return isolated != nullptr &&
+         std::ranges::find(process_heirs_, &isolated->process(), &ProcessHeir::process) != process_heirs_.end();
+}
+
+void Session::leave_nfs_to_another() {
+  for_each_entry([this](std::size_t /*shard*/, Entry const& entry) { adopted_.push_back(entry.instance.get()); });
+  End open = End::kOpen;
+  end_.compare_exchange_strong(open, End::kPassedOn);
+}
+
+/// Ends the session as stop() does, but for its ends. `adopted`: NFs that are gone on for; `processes`: those of which
+/// others go on for the NFs. False: it ends or has ended by itself.
+bool Session::pass_on(std::vector<nf::Instance const*> adopted, std::vector<nf_process::NfProcess*> const& processes) {
   if (stop_) {
     return false;
   }
@@ -131,6 +197,9 @@ bool Session::pass_on(std::vector<nf::Instance const*> adopted) {
   }
   for (auto const& sink : sinks_) {
     sink->pass_on();
+  }
+  for (nf_process::NfProcess* const process : processes) {
+    process->hand_over();
   }
   stop();
   return true;
@@ -184,6 +253,7 @@ Status Session::take_over() {
     Status status(before.outcome_.code(), concat("the chain that this one goes on for ended with an error: ",
                                                  std::string(before.outcome_.message())));
     heirs_.clear();
+    process_heirs_.clear();
     before_.reset();
     return status;
   }
@@ -197,7 +267,18 @@ Status Session::take_over() {
   for (Heir const& heir : heirs_) {
     heir.instance->nf().adopt(heir.before->nf());
   }
+  for (ProcessHeir const& heir : process_heirs_) {
+    const std::vector<Status> said = heir.process->take_over(*heir.before);
+    for (std::size_t nf = 0; nf < said.size(); ++nf) {
+      Entry const& entry = first_of(heir.first + nf);
+      if (!said[nf].ok() && entry.instance->descriptor().sharding != nf::Sharding::kPacket) {
+        spdlog::warn("{}: NF '{}' begins anew: {}", entry.config.position, entry.config.name,
+                     log_line(std::string(said[nf].message())));
+      }
+    }
+  }
   heirs_.clear();
+  process_heirs_.clear();
   before_.reset();
   return absl::OkStatus();
 }

@@ -270,6 +270,55 @@ TEST_F(Takeover, nfs_in_both_go_on_with_what_they_know_of_flows) {
   EXPECT_EQ(read_file(folder_.path("flows.jsonl")), read_file(folder_.path("unbroken.jsonl")));
 }
 
+/// NAT, and ESP in front of it, whose sequence numbers show. Where both runs have the same bytes, none began anew.
+class TakeoverOfProcesses : public Takeover,
+                            public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
+
+TEST_P(TakeoverOfProcesses, have_what_those_before_left) {
+  if (kIsSanitized || !std::filesystem::exists("/usr/bin/bwrap")) {
+    GTEST_SKIP() << "no sandbox here, or the memory that it allows is too little for a sanitizer";
+  }
+  const auto ends = [this](std::string_view output) {
+    return fmt::format(
+        "  rx: {{generator: {{packet: 100, flows: 40, rate: 10000, count: 20000}}}}\n  tx: {{pcap: {}}}\n",
+        folder_.path(output));
+  };
+  const auto nfs = [](std::string_view place) {
+    return fmt::format(
+        "    - {{name: nat, type: nat, {0}config: {{inside: 10.0.0.0/8, external: 203.0.113.1, ports: 2000-2021}}}}\n"
+        "    - {{name: vpn, type: ipsec, {0}config: {{direction: encrypt, sa: {1}}}}}\n",
+        place, data_file("chain/sa-all.yaml"));
+  };
+  const std::string in_process = nfs(GetParam().second);
+  const std::string few = "\n  nfs:\n" + in_process;
+  const std::string more = few + "    - {name: last, type: firewall, config: {rules: all.rules, default: allow}}\n";
+  folder_.write("all.rules", "allow any any any any any\n");
+  auto unbroken = make(load_spec("\n  nfs:\n" + nfs(""), ends("unbroken.pcap")), false);
+  ASSERT_TRUE(unbroken.ok()) << unbroken.status();
+  ASSERT_EQ((*unbroken)->run(), absl::OkStatus());
+  for (std::string const& spec : {few, more, few}) {
+    auto next = make(load_spec(spec, ends("out.pcap")), running_.session != nullptr);
+    ASSERT_TRUE(next.ok()) << next.status();
+    EXPECT_THAT((*next)->start_report(), ::testing::Not(::testing::Contains(HasSubstr("begins anew"))));
+    if (!run_if_more_come(*std::move(next))) {
+      break;  // a machine that is slow
+    }
+    wait_for_packets_or_end(2000);
+  }
+  EXPECT_GE(reports_.size(), 1U) << "nobody took over";
+  end_running();
+  for (runtime::Report const& report : reports_) {
+    for (runtime::NfReport const& nf : report.nfs) {
+      EXPECT_EQ(nf.process_restarts, 0U) << nf.name;
+    }
+  }
+  EXPECT_TRUE(read_file(folder_.path("out.pcap")) == read_file(folder_.path("unbroken.pcap"))) << "other bytes";
+}
+INSTANTIATE_TEST_SUITE_P(Places, TakeoverOfProcesses,
+                         ::testing::Values(std::pair("own", "isolation: process, "),
+                                           std::pair("group", "isolation: {group: g}, ")),
+                         [](auto const& test) { return test.param.first; });
+
 TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
   auto first = make(load(kTwo, 1), false);
   ASSERT_TRUE(first.ok()) << first.status();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/nf/portable.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -42,6 +44,20 @@ class PacketClock {
     return now_ns_;
   }
   std::uint64_t now_ns() const { return now_ns_; }
+
+  /// For a clock that goes on elsewhere.
+  void save(StateWriter& state) const {
+    state.put(now_ns_);
+    state.put(stamp_ns_);
+    state.put(behind_);
+    state.put(started_);
+  }
+  void load(StateReader& state) {
+    now_ns_ = state.get<std::uint64_t>();
+    stamp_ns_ = state.get<std::uint64_t>();
+    behind_ = std::min(state.get<std::uint32_t>(), kStepPackets - 1);
+    started_ = state.get<bool>();
+  }
 
  private:
   static constexpr std::uint64_t kLatestStartNs = std::uint64_t{1} << 63;  // the year 2262
