@@ -4,6 +4,7 @@
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
+#include <catena/nf/testing/portable.hpp>
 #include <catena/nf/testing/scratch_folder.hpp>
 
 #include <gmock/gmock.h>
@@ -201,6 +202,58 @@ TEST(Adopt, another_direction_is_refused) {
   Version before(folder, "encrypt", first_alone());
   Version after(folder, "decrypt", first_alone());
   EXPECT_EQ(after.prepare(before, true).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Load, numbers_and_windows_go_on_in_another_process) {
+  const ScratchFolder folder;
+  Version before(folder, "encrypt", first_alone());
+  before.start(kCapture);
+  const std::vector<Frame> sent = before.run(to(kFirst, 2));
+  Version after(folder, "encrypt", both());
+  after.start(kCapture);
+  ASSERT_EQ(nf::testing::carry_over(before.nf(), after.nf()), absl::OkStatus());
+  EXPECT_THAT(numbers_of(after.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 3U)));
+  EXPECT_THAT(numbers_of(after.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 1U)));
+
+  Version receiver(folder, "decrypt", first_alone());
+  receiver.start(kCapture);
+  EXPECT_THAT(receiver.run(sent), SizeIs(2));
+  Version next(folder, "decrypt", both());
+  next.start(kCapture);
+  EXPECT_EQ(nf::testing::carry_over(before.nf(), next.nf()).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_EQ(nf::testing::carry_over(receiver.nf(), next.nf()), absl::OkStatus());
+  EXPECT_THAT(next.run(sent), IsEmpty()) << "seen before";
+  EXPECT_EQ(next.dropped("replay"), 2U);
+}
+
+TEST(Load, states_that_are_kept_in_files_do_not_go_to_another_process) {
+  const ScratchFolder folder;
+  Version nf(folder, "encrypt", first_alone());
+  EXPECT_TRUE(dynamic_cast<nf::Portable&>(nf.nf()).is_portable());
+  nf.start(kLiveNewKeys);
+  EXPECT_FALSE(dynamic_cast<nf::Portable&>(nf.nf()).is_portable());
+  nf.end();
+}
+
+TEST(Load, a_damaged_state_does_no_harm) {
+  for (const char* direction : {"encrypt", "decrypt"}) {
+    const ScratchFolder folder;
+    Version before(folder, direction, both());
+    before.start(kCapture);
+    before.run(to(kFirst, 3));
+    nf::testing::expect_damage_does_no_harm(
+        before.nf(),
+        [&] {
+          return *nf::testing::make_nf(catena_nf_ipsec(), concat("direction: ", direction, "\nsa: sa.yaml\n"),
+                                       folder.path());
+        },
+        [](std::unique_ptr<nf::Nf> nf) {
+          const std::vector<Frame> frames = to(kFirst, 4);
+          nf::testing::PacketStore store(frames);
+          nf::testing::CpuNf ipsec(catena_nf_ipsec(), std::move(nf));
+          ipsec.process(store.all());
+        });
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // A load balancer that takes the place of another one in a running chain.
 #include "lb_testing.hpp"
 
+#include <catena/nf/testing/portable.hpp>
+
 #include <gmock/gmock.h>
 
 #include <map>
@@ -25,13 +27,24 @@ constexpr std::string_view kChanged = R"(services:
 )";
 constexpr std::uint32_t kClients = 300;
 
-void take_over(LiveLb& after, LiveLb& before) {
-  const Status ready = after.lb().prepare_to_adopt(before.lb());
-  ASSERT_TRUE(ready.ok()) << ready;
-  after.lb().adopt(before.lb());
-}
+/// With whether both are in one process.
+class Adopt : public ::testing::TestWithParam<bool> {
+ protected:
+  static Status could_take_over(LiveLb& after, LiveLb& before) {
+    return GetParam() ? nf::testing::carry_over(before.lb(), after.lb()) : after.lb().prepare_to_adopt(before.lb());
+  }
+  static void take_over(LiveLb& after, LiveLb& before) {
+    const Status ready = could_take_over(after, before);
+    ASSERT_TRUE(ready.ok()) << ready;
+    if (!GetParam()) {
+      after.lb().adopt(before.lb());
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(From, Adopt, ::testing::Bool(),
+                         [](auto const& test) { return test.param ? "another_process" : "the_same_process"; });
 
-TEST(Adopt, flows_stay_with_backends_that_are_not_down) {
+TEST_P(Adopt, flows_stay_with_backends_that_are_not_down) {
   LiveLb before;
   std::map<std::uint32_t, std::uint32_t> backends;
   for (std::uint32_t client = 0; client < kClients; ++client) {
@@ -62,7 +75,7 @@ TEST(Adopt, flows_stay_with_backends_that_are_not_down) {
   EXPECT_EQ(after.no_backend(), 0U);
 }
 
-TEST(Adopt, answers_of_flows_and_counts_go_on) {
+TEST_P(Adopt, answers_of_flows_and_counts_go_on) {
   LiveLb before;
   before.send(request(1, kSyn));
   const std::uint32_t backend = before.backend_for(request(1));
@@ -76,7 +89,7 @@ TEST(Adopt, answers_of_flows_and_counts_go_on) {
   EXPECT_EQ(after.statistic(concat("backend_web", backend & 0xFF, "_packets")), 3U);
 }
 
-TEST(Adopt, a_backend_that_comes_back_has_its_number_and_no_others_flows) {
+TEST_P(Adopt, a_backend_that_comes_back_has_its_number_and_no_others_flows) {
   LiveLb first;
   std::map<std::uint32_t, std::uint32_t> backends;
   for (std::uint32_t client = 0; client < kClients; ++client) {
@@ -94,14 +107,35 @@ TEST(Adopt, a_backend_that_comes_back_has_its_number_and_no_others_flows) {
   }
 }
 
-TEST(Adopt, other_limits_are_refused) {
+TEST_P(Adopt, other_limits_are_refused) {
   LiveLb before;
   for (const char* other : {"max_flows: 1000\n", "timeouts: {udp: 10}\n"}) {
     LiveLb after(concat(kYaml, other));
-    const Status status = after.lb().prepare_to_adopt(before.lb());
+    const Status status = could_take_over(after, before);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << other << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("limits"));
   }
+}
+
+TEST(Load, a_damaged_state_does_no_harm) {
+  LiveLb before;
+  for (std::uint32_t client = 0; client < 40; ++client) {
+    before.send(request(client, client % 3 == 0 ? kSyn : kAck));
+    before.send(answer(client, before.backend_for(request(client))));
+  }
+  nf::testing::expect_damage_does_no_harm(
+      before.lb(), [] { return make_lb(); },
+      [](std::unique_ptr<nf::Nf> nf) {
+        std::vector<Frame> frames;
+        for (std::uint32_t client = 0; client < 60; ++client) {
+          frames.push_back(request(client, kAck));
+          frames.push_back(answer(client, 0x0A000001 + client % 3));
+        }
+        nf::testing::PacketStore store(frames);
+        nf::testing::CpuNf lb(catena_nf_lb(), std::move(nf));
+        lb.process(store.all());
+        lb.nf().tick(9000 * kSecondNs);
+      });
 }
 
 }  // namespace

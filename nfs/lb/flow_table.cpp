@@ -4,6 +4,7 @@
 #include <catena/nf/tcp_state.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace catena::lb {
 namespace {
@@ -207,6 +208,78 @@ void FlowTable::unlink(Id id) {
   half_open_ -= kind_of(flow) == kHalfOpen ? 1U : 0U;
   (flow.older_ == kNone ? list.oldest : flows_[flow.older_].newer_) = flow.newer_;
   (flow.newer_ == kNone ? list.newest : flows_[flow.newer_].older_) = flow.older_;
+}
+
+/// Flows by list, the one longest without a packet first: so they are in each list in that order again.
+void FlowTable::save(nf::StateWriter& state) const {
+  state.put(started_);
+  state.put(first_ns_);
+  state.put(now_tick_);
+  state.put(created_);
+  state.put(expired_);
+  state.put(evicted_);
+  state.put(size_);
+  for (List const& list : lists_) {
+    for (Id id = list.oldest; id != kNone; id = flows_[id].newer_) {
+      Flow const& flow = flows_[id];
+      state.put(flow.client_address);
+      state.put(flow.client_port);
+      state.put(flow.service);
+      state.put(flow.backend);
+      state.put(flow.is_udp);
+      state.put(flow.tcp_state);
+      state.put(flow.last_tick_);
+      state.put(owns_to_client_entry(id));
+    }
+  }
+}
+
+bool FlowTable::load(nf::StateReader& state, std::function<std::optional<Place>(Flow&)> const& place) {
+  started_ = state.get<bool>();
+  first_ns_ = state.get<std::uint64_t>();
+  now_tick_ = state.get<std::uint32_t>();
+  const auto created = state.get<std::uint64_t>();
+  const auto expired = state.get<std::uint64_t>();
+  const auto evicted = state.get<std::uint64_t>();
+  const auto size = state.get<std::uint32_t>();
+  if (size > flows_.size()) {
+    return false;
+  }
+  std::array<std::uint32_t, kKinds> newest{};
+  for (std::uint32_t i = 0; i < size; ++i) {
+    Flow flow;
+    flow.client_address = state.get<std::uint32_t>();
+    flow.client_port = state.get<std::uint16_t>();
+    flow.service = state.get<std::uint16_t>();
+    flow.backend = state.get<std::uint16_t>();
+    flow.is_udp = state.get<bool>();
+    flow.tcp_state = state.get<std::uint8_t>();
+    const auto tick = state.get<std::uint32_t>();
+    const auto owns_to_client_entry = state.get<bool>();
+    if (!state.is_sound() || tick > now_tick_ || tick < std::exchange(newest[kind_of(flow)], tick)) {
+      return false;
+    }
+    const std::optional<Place> at = place(flow);
+    if (!at) {
+      continue;
+    }
+    if (at->known != kNone || (kind_of(flow) == kHalfOpen && half_open_ >= max_half_open_)) {
+      return false;
+    }
+    const Id id = insert(flow, at->to_backend_hash, at->to_client_hash, at->to_client_twin);
+    if (id == kNone) {
+      continue;  // their buckets are full
+    }
+    flows_[id].last_tick_ = tick;
+    if (!owns_to_client_entry && at->to_client_twin != kNone) {
+      const std::uint32_t entry = flows_[id].to_client_entry_;
+      buckets_[entry / kBucketEntries].reference[entry % kBucketEntries] = at->to_client_twin + 1;
+    }
+  }
+  created_ = created;
+  expired_ = expired;
+  evicted_ = evicted;
+  return state.is_sound();
 }
 
 std::uint64_t FlowTable::bytes() const {

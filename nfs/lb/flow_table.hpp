@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catena/nf/portable.hpp>
+
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
 /// The flows that a load balancer remembers, each found in both directions.
@@ -113,6 +117,20 @@ class FlowTable {
   /// Forgets the flow; not counted as expired.
   void erase(Id id);
 
+  /// For a table elsewhere.
+  void save(nf::StateWriter& state) const;
+  /// Where a flow of another table belongs in this one.
+  struct Place {
+    std::uint64_t to_backend_hash;
+    std::uint64_t to_client_hash;
+    Id known;           ///< as find() gives it for to_backend_hash
+    Id to_client_twin;  ///< as insert() wants it
+  };
+  /// Into a table that was never used. `place` gives a flow the numbers that its service and its backend have here, and
+  /// says where it belongs; none: they are not here, and nor is the flow then. False: no table with these limits and
+  /// time-outs wrote this, and this one is not to be used.
+  bool load(nf::StateReader& state, std::function<std::optional<Place>(Flow&)> const& place);
+
   Flow const& operator[](Id id) const { return flows_[id]; }
   std::uint32_t size() const { return size_; }
   std::uint32_t flows_of(std::uint16_t backend) const { return flows_of_[backend]; }
@@ -152,6 +170,10 @@ class FlowTable {
   /// A free entry for `hash`, now taken by `id`; kNone if both buckets are full.
   std::uint32_t add_entry(std::uint64_t hash, Id id);
   void remove_entry(std::uint32_t entry, Id id);
+  bool owns_to_client_entry(Id id) const {
+    const std::uint32_t entry = flows_[id].to_client_entry_;
+    return buckets_[entry / kBucketEntries].reference[entry % kBucketEntries] == id + 1;
+  }
   void append(Id id);
   void unlink(Id id);
   void expire(Id id);

@@ -9,8 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "catena_kernel_lb.hpp"
 
@@ -169,6 +174,134 @@ void Lb::adopt(nf::Nf& before) {
   has_started_ = old.has_started_;
   flows_not_tracked_ = old.flows_not_tracked_;
   services_.take_counts(old.services_);
+}
+
+namespace {
+
+/// What numbers and time-outs of another one have to be the same.
+std::array<std::uint32_t, 7> fixed_settings(Settings const& settings) {
+  return {static_cast<std::uint32_t>(settings.table_size),
+          settings.limits.flows,
+          settings.limits.half_open,
+          settings.timeouts.tcp_opening,
+          settings.timeouts.tcp_established,
+          settings.timeouts.tcp_closing,
+          settings.timeouts.udp};
+}
+
+void save(Endpoint const& endpoint, nf::StateWriter& state) {
+  state.put(endpoint.address);
+  state.put(endpoint.port);
+  state.put(endpoint.protocol);
+}
+
+Endpoint load_endpoint(nf::StateReader& state) {
+  Endpoint endpoint;
+  endpoint.address = state.get<std::uint32_t>();
+  endpoint.port = state.get<std::uint16_t>();
+  endpoint.protocol = state.get<std::uint8_t>();
+  return endpoint;
+}
+
+}  // namespace
+
+/// Those that services and backends of another one have here, by theirs; kNone: they are not here.
+struct Lb::Numbers {
+  std::vector<std::uint16_t> services = {};
+  std::vector<std::uint16_t> backends = {};
+  std::vector<std::uint64_t> packets = {};  ///< of each of these backends
+};
+
+void Lb::save(nf::StateWriter& state) const {
+  for (const std::uint32_t number : fixed_settings(settings_)) {
+    state.put(number);
+  }
+  state.put(services_.services().size());
+  for (ServiceTable::ServiceRecord const& service : services_.services()) {
+    lb::save(service.endpoint, state);
+  }
+  state.put(services_.backends().size());
+  for (ServiceTable::BackendRecord const& backend : services_.backends()) {
+    state.put(std::string_view(backend.name));
+    lb::save(backend.endpoint, state);
+    state.put(backend.service);
+    state.put(backend.packets);
+  }
+  flows_.save(state);
+  clock_.save(state);
+  state.put(has_started_);
+  state.put(flows_not_tracked_);
+}
+
+Lb::Numbers Lb::load_services(nf::StateReader& state) const {
+  Numbers numbers;
+  const auto services = state.get<std::size_t>();
+  for (std::size_t i = 0; i < services && state.is_sound(); ++i) {
+    numbers.services.push_back(services_.service_at(load_endpoint(state)));
+  }
+  const auto backends = state.get<std::size_t>();
+  for (std::size_t i = 0; i < backends && state.is_sound(); ++i) {
+    const std::string name = state.get_text();
+    const Endpoint endpoint = load_endpoint(state);
+    const auto service = state.get<std::uint16_t>();
+    numbers.packets.push_back(state.get<std::uint64_t>());
+    const std::uint16_t service_here =
+        service < numbers.services.size() ? numbers.services[service] : ServiceTable::kNone;
+    const std::span<const ServiceTable::BackendRecord> here = services_.backends();
+    const auto found = std::ranges::find_if(here, [&](ServiceTable::BackendRecord const& backend) {
+      return backend.service == service_here && service_here != ServiceTable::kNone && backend.name == name &&
+             backend.endpoint == endpoint;
+    });
+    numbers.backends.push_back(found == here.end() ? ServiceTable::kNone
+                                                   : static_cast<std::uint16_t>(found - here.begin()));
+  }
+  return numbers;
+}
+
+Status Lb::load(nf::StateReader& state) {
+  bool is_alike = shards_->count() == 1;
+  for (const std::uint32_t number : fixed_settings(settings_)) {
+    is_alike = state.get<std::uint32_t>() == number && is_alike;
+  }
+  if (state.is_sound() && !is_alike) {
+    return absl::FailedPreconditionError("its tables, limits or time-outs are others, or it has several shards");
+  }
+  const Numbers numbers = load_services(state);
+  const auto here = [](std::vector<std::uint16_t> const& of, std::uint16_t number) {
+    return number < of.size() ? of[number] : ServiceTable::kNone;
+  };
+  FlowTable flows(part_of(settings_.limits, shard_), ServiceTable::kBackendNumbers, settings_.timeouts);
+  std::swap(flows, flows_);  // where flows are looked for
+  const bool has_flows = flows_.load(state, [&](Flow& flow) -> std::optional<FlowTable::Place> {
+    flow.service = here(numbers.services, flow.service);
+    flow.backend = here(numbers.backends, flow.backend);
+    if (flow.service == ServiceTable::kNone || flow.backend == ServiceTable::kNone) {
+      return std::nullopt;
+    }
+    const std::uint8_t protocol = flow.is_udp ? packet::kProtocolUdp : packet::kProtocolTcp;
+    const Endpoint client{flow.client_address, flow.client_port, protocol};
+    Endpoint const& service = services_.services()[flow.service].endpoint;
+    Endpoint const& backend = services_.backend(flow.backend).endpoint;
+    return FlowTable::Place{hash_of(client, service), hash_of(backend, client),
+                            flow_to_backend(client, service, flow.service), flow_to_client(backend, client)};
+  });
+  nf::PacketClock clock;
+  clock.load(state);
+  const auto has_started = state.get<bool>();
+  const auto flows_not_tracked = state.get<std::uint64_t>();
+  if (!has_flows || !state.is_done()) {
+    std::swap(flows, flows_);
+    return absl::DataLossError("no state of a load balancer");
+  }
+  for (std::size_t i = 0; i < numbers.backends.size(); ++i) {
+    if (numbers.backends[i] != ServiceTable::kNone) {
+      services_.backend(numbers.backends[i]).packets = numbers.packets[i];
+    }
+  }
+  clock_ = clock;
+  has_started_ = has_started;
+  flows_not_tracked_ = flows_not_tracked;
+  return absl::OkStatus();
 }
 
 std::unique_ptr<nf::Divider> Lb::divider() const {

@@ -3,6 +3,7 @@
 
 #include <catena/nf/nf.hpp>
 #include <catena/nf/packet_clock.hpp>
+#include <catena/nf/portable.hpp>
 
 #include <memory>
 #include <vector>
@@ -30,7 +31,7 @@
 /// are rare and carry a header that is no field, prepare() rewrites itself.
 namespace catena::lb {
 
-class Lb final : public nf::Nf {
+class Lb final : public nf::Nf, public nf::Portable {
  public:
   /// Errors: as read_settings().
   static Result<std::unique_ptr<nf::Nf>> create(nf::Config& config);
@@ -50,6 +51,11 @@ class Lb final : public nf::Nf {
   Status prepare_to_adopt(nf::Nf const& before) override;
   /// Flows stay with backends that are not down.
   void adopt(nf::Nf& before) override;
+
+  void save(nf::StateWriter& state) const override;
+  /// Flows of services and backends that are not listed here end. FailedPrecondition: as prepare_to_adopt(), or of
+  /// several shards.
+  Status load(nf::StateReader& state) override;
 
   nf::Hints hints() const override;
   void prepare(packet::Batch const& batch, std::span<std::byte> aux, nf::Outcome& outcome) override;
@@ -89,6 +95,9 @@ class Lb final : public nf::Nf {
   /// The known flow of a client and a service, or of a backend and a client; kNone if there is none.
   FlowTable::Id flow_to_backend(Endpoint const& client, Endpoint const& service_end, std::uint16_t service);
   FlowTable::Id flow_to_client(Endpoint const& backend, Endpoint const& client);
+
+  struct Numbers;
+  Numbers load_services(nf::StateReader& state) const;
 
   Settings settings_;
   nf::Shard shard_;

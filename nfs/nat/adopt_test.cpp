@@ -4,12 +4,15 @@
 
 #include <catena/core/text.hpp>
 #include <catena/nf/testing/packet_store.hpp>
+#include <catena/nf/testing/portable.hpp>
 
 #include <gmock/gmock.h>
 
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace catena::nat {
 namespace {
@@ -33,11 +36,17 @@ class LiveNat {
     return packet.verdict() == packet::Verdict::kDrop ? Frame()
                                                       : Frame(packet.frame(), packet.frame() + packet.length());
   }
-  void take_over(LiveNat& before) {
-    const Status ready = nat_.nf().prepare_to_adopt(before.nat_.nf());
+  /// `elsewhere`: as if they were in two processes.
+  void take_over(LiveNat& before, bool elsewhere) {
+    const Status ready = could_take_over(before, elsewhere);
     ASSERT_TRUE(ready.ok()) << ready;
-    nat_.nf().adopt(before.nat_.nf());
+    if (!elsewhere) {
+      nat_.nf().adopt(before.nat_.nf());
+    }
     now_ns = before.now_ns;
+  }
+  Status could_take_over(LiveNat& before, bool elsewhere) {
+    return elsewhere ? nf::testing::carry_over(before.nf(), nf()) : nf().prepare_to_adopt(before.nf());
   }
   nf::Nf& nf() { return nat_.nf(); }
   std::uint64_t statistic(std::string_view name) {
@@ -56,12 +65,16 @@ class LiveNat {
   nf::testing::CpuNf nat_;
 };
 
-TEST(Adopt, mappings_stay_with_their_ports) {
+class Adopt : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(From, Adopt, ::testing::Bool(),
+                         [](auto const& test) { return test.param ? "another_process" : "the_same_process"; });
+
+TEST_P(Adopt, mappings_stay_with_their_ports) {
   LiveNat before(kOneAddress);
   before.send(udp(kHost, 1234, kServer, 53));
   EXPECT_EQ(source_port_of(before.send(udp(kOtherHost, 1234, kServer, 53))), 1236);
   LiveNat after(concat(kOneAddress, "inbound_to_inside: pass\n"));
-  after.take_over(before);
+  after.take_over(before, GetParam());
   EXPECT_EQ(source_port_of(after.send(udp(kOtherHost, 1234, kServer, 53))), 1236);
   EXPECT_EQ(after.send(udp(kServer, 53, kExternal, 1236)), udp(kServer, 53, kOtherHost, 1234));
   EXPECT_EQ(after.statistic("mappings_created"), 2U);
@@ -69,35 +82,61 @@ TEST(Adopt, mappings_stay_with_their_ports) {
   EXPECT_EQ(source_port_of(after.send(udp(kHost, 1236, kServer, 53))), 1238) << "a port that is taken";
 }
 
-TEST(Adopt, time_goes_on) {
+TEST_P(Adopt, time_goes_on) {
   LiveNat before(kOneAddress);
   before.send(udp(kHost, 1234, kServer, 53));
   before.now_ns += 200 * kSecond;
   LiveNat after(concat(kOneAddress, "inbound_to_inside: pass\n"));
-  after.take_over(before);
+  after.take_over(before, GetParam());
   after.now_ns += 102 * kSecond;  // more than 300 in all
   EXPECT_EQ(after.send(udp(kServer, 53, kExternal, 1234)), Frame());
 }
 
-TEST(Adopt, a_host_that_is_no_longer_inside_gets_no_new_mapping) {
+TEST_P(Adopt, a_host_that_is_no_longer_inside_gets_no_new_mapping) {
   LiveNat before(kOneAddress);
   before.send(udp(kHost, 1234, kServer, 53));
   LiveNat after("inside: [10.64.0.0/10]\nexternal: [203.0.113.1]\n");
-  after.take_over(before);
+  after.take_over(before, GetParam());
   EXPECT_EQ(after.send(udp(kHost, 1234, kServer, 53)), udp(kHost, 1234, kServer, 53)) << "between others";
   EXPECT_EQ(source_of(after.send(udp(0x0A400001, 1234, kServer, 53))), kExternal);
 }
 
-TEST(Adopt, other_addresses_ports_and_limits_are_refused) {
+TEST_P(Adopt, other_addresses_ports_and_limits_are_refused) {
   LiveNat before(kOneAddress);
   for (const std::string& other :
        {std::string("inside: [10.0.0.0/8]\nexternal: [203.0.113.2]\n"), concat(kOneAddress, "ports: 2000-3000\n"),
         concat(kOneAddress, "max_mappings: 1000\n"), concat(kOneAddress, "timeouts: {udp: 301}\n")}) {
     LiveNat after(other);
-    const Status status = after.nf().prepare_to_adopt(before.nf());
+    const Status status = after.could_take_over(before, GetParam());
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << other;
     EXPECT_THAT(std::string(status.message()), HasSubstr("are others"));
   }
+}
+
+TEST(Load, a_damaged_state_does_no_harm) {
+  const std::string config = concat(kOneAddress, "max_mappings: 64\nmax_half_open: 16\nports: 2000-2031\n");
+  LiveNat before(config);
+  for (std::uint16_t i = 0; i < 100; ++i) {
+    before.now_ns += kSecond / 3;
+    before.send(udp(kHost + i % 20U, static_cast<std::uint16_t>(1000 + i % 9), kServer, 53));
+    before.send(
+        make_segment(kHost + i % 7U, kServer, static_cast<std::uint16_t>(1000 + i), 80, i % 2 == 0 ? kSyn : kAck));
+  }
+  nf::testing::expect_damage_does_no_harm(
+      before.nf(), [&config] { return *make(config); },
+      [](std::unique_ptr<nf::Nf> nf) {
+        std::vector<Frame> frames;
+        std::vector<std::uint64_t> stamps;
+        for (std::uint16_t i = 0; i < 80; ++i) {
+          frames.push_back(udp(kHost + i, 1000, kServer, 53));
+          frames.push_back(udp(kServer, 53, kExternal, static_cast<std::uint16_t>(2000 + i)));
+          stamps.insert(stamps.end(), 2, (1040 + std::uint64_t{i} * i) * kSecond);
+        }
+        nf::testing::PacketStore store(frames, stamps);
+        nf::testing::CpuNf nat(catena_nf_nat(), std::move(nf));
+        nat.process(store.all());
+        nat.nf().tick(9000 * kSecond);
+      });
 }
 
 }  // namespace
