@@ -340,6 +340,7 @@ std::int64_t now_ms() {
 std::string started(std::string const& type, std::size_t nfs) {
   std::vector<Started> started(nfs);
   for (Started& nf : started) {
+    nf.is_portable = type.starts_with("hands-") || type.starts_with("begins-");
     if (type.starts_with("headers-")) {
       nf.touched = {catena::packet::fields(catena::packet::kIpv4Dst), catena::packet::fields(catena::packet::kIpv4Ttl)};
     } else if (type.starts_with("reads-")) {
@@ -347,6 +348,56 @@ std::string started(std::string const& type, std::size_t nfs) {
     }
   }
   return to_json(started);
+}
+
+/// Asks for memory for a state, and fills what it gets with what nobody wrote.
+void hand_over(std::size_t nf, std::uint64_t bytes) {
+  static_cast<void>(send(kControlFd, Call::kState, to_json(StateOf{nf, bytes})));
+  auto frame = receive_frame(kControlFd, kMaxBytes);
+  if (frame.ok() && frame->fd) {
+    if (auto memory = Mapping::map(std::move(frame->fd), bytes); memory.ok()) {
+      std::ranges::fill(memory->bytes(), std::byte{0x55});
+    }
+  }
+}
+
+/// As its type says: when it has had its last packet.
+void leave(std::string const& type) {
+  if (type == "hands-garbage") {
+    hand_over(0, 100);
+  } else if (type == "hands-twice") {
+    hand_over(0, 100);
+    hand_over(0, 100);
+  } else if (type == "hands-too-much") {
+    hand_over(0, kMaxStateBytes + 1);
+  } else if (type == "hands-of-nobody") {
+    hand_over(7, 1);
+  } else if (type == "hands-and-hangs") {
+    wait_for_ever();
+  }
+}
+
+/// As its type says: where it is to go on for another one.
+void go_on(std::string const& type) {
+  for (;;) {
+    auto frame = receive_frame(kControlFd, kMaxBytes);
+    if (!frame.ok() || type == "begins-never") {
+      wait_for_ever();
+    }
+    if (frame->call != static_cast<std::uint32_t>(Call::kBegin)) {
+      continue;
+    }
+    if (type == "begins-dying") {
+      std::_Exit(3);
+    }
+    const std::string said = type == "begins-with-nonsense" ? R"([{"code":-5,"message":3}])"
+                             : type == "begins-for-many"    ? to_json(std::vector<catena::Status>(9))
+                             : type == "begins-refusing"
+                                 ? to_json(std::vector<catena::Status>{absl::DataLossError("no such\x1b[2J state")})
+                                 : to_json(std::vector<catena::Status>(1));
+    static_cast<void>(send(kControlFd, Call::kBegun, said));
+    return;
+  }
 }
 
 /// Of a type: for the first packet of each unit there is a line of the NF whose number follows, and the first NF has
@@ -478,6 +529,12 @@ int main() {
         if (!channel.ok()) {
           return 1;
         }
+        if (text.find(R"("waits_for_state":true)") != std::string::npos) {
+          go_on(type);
+        }
+        if (type == "hands-unasked") {
+          hand_over(0, 100);
+        }
         if (type == "unasked") {
           claim(*channel, 1);
         }
@@ -512,6 +569,7 @@ int main() {
           ::usleep(600'000);
           ask_for_file(0, "");
         }
+        leave(type);
         for (std::size_t nf = 0; nf < nfs; ++nf) {
           static_cast<void>(send(kControlFd, Call::kStatistics, to_json(NfStatistics{nf, {}, {"done"}})));
         }

@@ -13,7 +13,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <memory>
+#include <ostream>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -340,7 +342,7 @@ TEST(ProcessStage, a_drop_reason_that_is_none_is_counted_under_another_name) {
 }
 
 TEST(ProcessStage, words_that_cannot_be_end_a_process) {
-  for (const char* type : {"nonsense", "bad-statistics", "statistics-of-nobody"}) {
+  for (const char* type : {"nonsense", "bad-statistics", "statistics-of-nobody", "hands-unasked"}) {
     const Result<std::unique_ptr<Session>> session = session_of(type);
     ASSERT_TRUE(session.ok()) << session.status();
     (*session)->run().IgnoreError();
@@ -369,6 +371,64 @@ TEST(ProcessStage, packets_do_not_wait_for_one_that_is_mute_when_it_is_started_a
   EXPECT_TRUE(report.accounted()) << to_text(report);
   EXPECT_EQ(report.dropped(), kPackets);
 }
+
+/// What the processes of an NF do where another chain takes over.
+struct Passing {
+  const char* before;
+  const char* next;
+  bool loses = false;  ///< packets, as one of them has failed
+};
+std::ostream& operator<<(std::ostream& out, Passing const& passing) {
+  return out << passing.before << ", then " << passing.next;
+}
+
+class Passings : public ::testing::TestWithParam<Passing> {};
+
+TEST_P(Passings, go_on_whatever_a_process_leaves_and_another_makes_of_it) {
+  constexpr std::uint64_t kAll = 40'000;
+  const auto chain_with = [](const char* type) {
+    chain::ChainConfig chain = chain_of(type);
+    chain.rx.generator.count = kAll;
+    chain.rx.generator.packets_per_s = 40'000;
+    return chain;
+  };
+  const std::shared_ptr<Session> before = session_of(chain_with(GetParam().before)).value();
+  std::future<Status> ended = std::async(std::launch::async, [&before] { return before->run(); });
+  while (before->progress().sent < 2000 && ended.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+  }
+  chain::RunOptions options;
+  options.processes.program = CATENA_LYING_NF;
+  const auto next =
+      Session::create(chain_with(GetParam().next), options, nf::Registry(), {}, Predecessor{before.get(), before});
+  ASSERT_TRUE(next.ok()) << next.status();
+  ASSERT_EQ((*next)->start(), absl::OkStatus());
+  (*next)->run().IgnoreError();
+  ended.get().IgnoreError();
+  const Report first = before->report();
+  const Report second = (*next)->report();
+  EXPECT_TRUE(first.accounted()) << to_text(first);
+  EXPECT_TRUE(second.accounted()) << to_text(second);
+  EXPECT_EQ(first.received + second.received, kAll);
+  EXPECT_GT(second.sent, 0U) << to_text(second);
+  EXPECT_EQ(first.dropped() + second.dropped() > 0, GetParam().loses) << to_text(first) << to_text(second);
+  EXPECT_EQ(second.slots_in_use, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, Passings,
+    ::testing::Values(Passing{"hands-nothing", "begins-well"}, Passing{"hands-garbage", "begins-well"},
+                      Passing{"hands-twice", "begins-well"}, Passing{"hands-too-much", "begins-well"},
+                      Passing{"hands-of-nobody", "begins-well"}, Passing{"hands-and-hangs", "begins-well"},
+                      Passing{"honest", "begins-well"}, Passing{"hands-garbage", "honest"},
+                      Passing{"hands-garbage", "begins-refusing"},
+                      Passing{"hands-garbage", "begins-with-nonsense", true},
+                      Passing{"hands-garbage", "begins-for-many", true}, Passing{"hands-garbage", "begins-dying", true},
+                      Passing{"hands-garbage", "begins-never", true}),
+    [](auto const& kind) {
+      std::string name = concat(kind.param.before, "_then_", kind.param.next);
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 TEST(ProcessStage, without_a_program_the_file_is_refused) {
   const Status status = Session::create(chain_of("honest"), {}, nf::Registry()).status();
