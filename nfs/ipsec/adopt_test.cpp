@@ -69,6 +69,8 @@ class Version {
     EXPECT_TRUE(status.ok()) << status;
     instance_.reset();
   }
+  /// Its files are closed, and say what they said.
+  void crash() { instance_.reset(); }
   nf::Nf& nf() { return instance_->nf(); }
 
  private:
@@ -226,13 +228,67 @@ TEST(Load, numbers_and_windows_go_on_in_another_process) {
   EXPECT_EQ(next.dropped("replay"), 2U);
 }
 
-TEST(Load, states_that_are_kept_in_files_do_not_go_to_another_process) {
+TEST(Load, states_in_files_are_opened_when_the_other_one_is_gone) {
   const ScratchFolder folder;
-  Version nf(folder, "encrypt", first_alone());
-  EXPECT_TRUE(dynamic_cast<nf::Portable&>(nf.nf()).is_portable());
-  nf.start(kLiveNewKeys);
-  EXPECT_FALSE(dynamic_cast<nf::Portable&>(nf.nf()).is_portable());
-  nf.end();
+  Version before(folder, "encrypt", first_alone());
+  before.start(kLiveNewKeys);
+  before.run(to(kFirst, 2));
+  Version after(folder, "encrypt", both());
+  auto& persistent = dynamic_cast<nf::Persistent&>(after.nf());
+  auto& portable = dynamic_cast<nf::Portable&>(after.nf());
+  persistent.join({.live_tx = true, .new_keys = false});
+  EXPECT_THAT(std::string(portable.prepare_to_load().message()), HasSubstr("SPI 4097")) << "nobody has that one";
+  Version next(folder, "encrypt", both());
+  dynamic_cast<nf::Persistent&>(next.nf()).join({.live_tx = true, .new_keys = true});
+  ASSERT_EQ(dynamic_cast<nf::Portable&>(next.nf()).prepare_to_load(), absl::OkStatus());
+  before.run(to(kFirst, 1));
+  const std::vector<std::byte> state = nf::testing::saved(before.nf());
+  EXPECT_FALSE(nf::testing::load(next.nf(), state).ok()) << "the other one has its files";
+  before.crash();
+  ASSERT_EQ(nf::testing::load(next.nf(), state), absl::OkStatus());
+  EXPECT_THAT(numbers_of(next.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 4U)));
+  EXPECT_THAT(numbers_of(next.run(to(kSecond, 1))), ElementsAre(std::pair(4097U, 1U)));
+  next.end();
+  Version last(folder, "encrypt", both());
+  last.start({.live_tx = true, .new_keys = false});
+  EXPECT_THAT(numbers_of(last.run(to(kFirst, 1))), ElementsAre(std::pair(4096U, 5U)));
+  last.end();
+}
+
+TEST(Load, without_a_state_it_starts_behind_what_was_reserved) {
+  const ScratchFolder folder;
+  Version before(folder, "encrypt", first_alone());
+  before.start(kLiveNewKeys);
+  before.run(to(kFirst, 2));
+  Version after(folder, "encrypt", first_alone());
+  dynamic_cast<nf::Persistent&>(after.nf()).join({.live_tx = true, .new_keys = false});
+  ASSERT_EQ(dynamic_cast<nf::Portable&>(after.nf()).prepare_to_load(), absl::OkStatus());
+  before.crash();
+  after.start({.live_tx = true, .new_keys = false});
+  const auto numbers = numbers_of(after.run(to(kFirst, 1)));
+  ASSERT_THAT(numbers, SizeIs(1));
+  EXPECT_GT(numbers[0].second, 2U);
+  after.end();
+}
+
+// a window that was not kept for a while says nothing of what was seen before
+TEST(Load, a_window_that_is_kept_again_forgets_nothing) {
+  const ScratchFolder folder;
+  Version sender(folder, "encrypt", first_alone());
+  sender.start(kCapture);
+  const std::vector<Frame> sent = sender.run(to(kFirst, 3));
+  Version first(folder, "decrypt", first_alone());
+  first.start(kLiveNewKeys);
+  EXPECT_THAT(first.run(sent), SizeIs(3));
+  first.end();
+  Version without(folder, "decrypt", first_alone());
+  without.start(kCapture);
+  Version after(folder, "decrypt", first_alone());
+  dynamic_cast<nf::Persistent&>(after.nf()).join({.live_tx = true, .new_keys = false});
+  ASSERT_EQ(dynamic_cast<nf::Portable&>(after.nf()).prepare_to_load(), absl::OkStatus());
+  ASSERT_EQ(nf::testing::carry_over(without.nf(), after.nf()), absl::OkStatus());
+  EXPECT_THAT(after.run(sent), IsEmpty()) << "seen before";
+  after.end();
 }
 
 TEST(Load, a_damaged_state_does_no_harm) {

@@ -97,6 +97,7 @@ std::optional<Reservations::Entry> IpsecNf::entry_for(Association const& associa
 }
 
 Status IpsecNf::start(nf::RunContext const& context) {
+  drop_coming();
   context_ = context;
   if (!context.live_tx) {
     return absl::OkStatus();
@@ -178,10 +179,16 @@ Status IpsecNf::finish() {
   return status;
 }
 
-IpsecNf::~IpsecNf() {
+IpsecNf::~IpsecNf() { drop_coming(); }
+
+/// What was opened for an NF that did not come is left as it was.
+void IpsecNf::drop_coming() {
   if (coming_) {
     coming_->reservations->finish(coming_->left).IgnoreError();  // it says itself what went wrong
   }
+  coming_.reset();
+  awaited_.clear();
+  names_.clear();
 }
 
 Status IpsecNf::prepare_to_adopt(nf::Nf const& before) {
@@ -247,6 +254,25 @@ void IpsecNf::adopt(nf::Nf& before) {
   old.kept_.clear();
 }
 
+Status IpsecNf::prepare_to_load() {
+  if (!context_ || !context_->live_tx) {
+    return absl::OkStatus();
+  }
+  std::vector<Reservations::Entry> coming;
+  for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
+    std::optional<Reservations::Entry> entry = entry_for(sessions_[i].association);
+    names_.push_back(entry && owns(i) ? entry->name : std::string());
+    if (entry && owns(i)) {
+      const bool is_taken = StateFile::is_taken(*tunnels_->outputs, tunnels_->state_folder, entry->name);
+      (is_taken ? awaited_ : coming).push_back(std::move(*entry));
+    }
+  }
+  CATENA_ASSIGN_OR_RETURN(coming_, open(std::move(coming)));
+  states_->kept += (coming_ ? coming_->reservations->size() : 0) + awaited_.size();
+  states_->fresh += coming_ ? coming_->reservations->new_states() : 0;
+  return absl::OkStatus();
+}
+
 void IpsecNf::save(nf::StateWriter& state) const {
   state.put(tunnels_->direction == Direction::kEncrypt);
   state.put(sessions_.size());
@@ -277,9 +303,30 @@ Status IpsecNf::load(nf::StateReader& state) {
   if (is_of_encryption != (tunnels_->direction == Direction::kEncrypt)) {
     return absl::FailedPreconditionError("its direction is another one");
   }
+  CATENA_ASSIGN_OR_RETURN(std::optional<Store> awaited, open(awaited_));
+  std::unordered_set<std::string> of_the_other;
+  for (Reservations::Entry const& entry : awaited_) {
+    of_the_other.insert(entry.name);
+  }
+  for (std::optional<Store>* const store : {&coming_, &awaited}) {
+    if (*store) {
+      stores_.push_back(*std::exchange(*store, std::nullopt));
+    }
+  }
+  awaited_.clear();
+  find_kept();
   for (std::uint32_t i = 0; i < sessions_.size(); ++i) {
-    if (const auto found = by_name.find(state_name(sessions_[i].association)); found != by_name.end() && owns(i)) {
-      resume(i, found->second);
+    const std::string name = state_name(sessions_[i].association);
+    const auto found = by_name.find(name);
+    const bool is_there = found != by_name.end() && owns(i);
+    if (is_there && (!is_kept(i) || of_the_other.contains(name))) {
+      resume(i, found->second);  // nearer than what was reserved
+    } else if (is_kept(i)) {
+      SavedState kept = stores_[kept_[i]->store].left[kept_[i]->entry];
+      if (is_there && found->second.next > kept.next) {  // its state was not kept for a while
+        kept = {.next = found->second.next};
+      }
+      resume(i, kept);
     }
   }
   return absl::OkStatus();

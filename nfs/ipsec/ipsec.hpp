@@ -107,8 +107,9 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   Status prepare_to_adopt(nf::Nf const& before) override;
   /// Associations with the same keys go on at their numbers, and with their windows.
   void adopt(nf::Nf& before) override;
-  /// Where states are not kept between runs.
-  bool is_portable() const override { return stores_.empty(); }
+  /// Opens the states that nobody has now; the others are those of the NF that this one goes on for. Errors: as
+  /// Reservations::open().
+  Status prepare_to_load() override;
   /// Of each association, by its name.
   void save(nf::StateWriter& state) const override;
   /// Associations with the same keys go on. FailedPrecondition: as prepare_to_adopt().
@@ -171,12 +172,14 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
 
   Result<std::optional<Store>> open(std::vector<Reservations::Entry> entries) const;
   void find_kept();
+  void drop_coming();
 
-  std::optional<nf::RunContext> context_;  ///< none: nobody has started it
-  std::vector<Store> stores_;              ///< of what it owns, in a run whose packets leave for a network
-  std::vector<std::string> names_;         ///< by association, of its state; empty: it has none, or in no such run
-  std::vector<std::optional<Kept>> kept_;  ///< by association
-  std::optional<Store> coming_;            ///< until adopt()
+  std::optional<nf::RunContext> context_;     ///< none: nobody has started it
+  std::vector<Store> stores_;                 ///< of what it owns, in a run whose packets leave for a network
+  std::vector<std::string> names_;            ///< by association, of its state; empty: it has none, or in no such run
+  std::vector<std::optional<Kept>> kept_;     ///< by association
+  std::optional<Store> coming_;               ///< until adopt(), or load()
+  std::vector<Reservations::Entry> awaited_;  ///< states that another one has, until load()
   std::vector<std::optional<std::uint32_t>> same_before_;  ///< until then, by association: its number in the NF before
 };
 

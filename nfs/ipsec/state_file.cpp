@@ -51,6 +51,10 @@ std::string StateFile::path_of(std::string const& folder, std::string const& nam
   return (std::filesystem::path(folder) / name).string();
 }
 
+bool StateFile::is_taken(nf::Outputs& outputs, std::string const& folder, std::string const& name) {
+  return absl::IsFailedPrecondition(outputs.open_kept(folder, name).status());
+}
+
 Result<StateFile> StateFile::open(nf::Outputs& outputs, std::string const& folder, std::string const& name,
                                   Direction direction) {
   StateFile file;

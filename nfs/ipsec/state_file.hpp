@@ -30,6 +30,8 @@ class StateFile {
   /// else as nf::Outputs::open_kept().
   static Result<StateFile> open(nf::Outputs& outputs, std::string const& folder, std::string const& name,
                                 Direction direction);
+  /// Whether somebody else has the right to the file `name` of `folder` now.
+  static bool is_taken(nf::Outputs& outputs, std::string const& folder, std::string const& name);
   /// The file `name` of `folder`, whether it is there or not.
   static std::string path_of(std::string const& folder, std::string const& name);
 

@@ -219,6 +219,7 @@ void FlowTable::save(nf::StateWriter& state) const {
   state.put(expired_);
   state.put(evicted_);
   state.put(size_);
+  state.reserve(std::size_t{size_} * sizeof(Flow) / 2);
   for (List const& list : lists_) {
     for (Id id = list.oldest; id != kNone; id = flows_[id].newer_) {
       Flow const& flow = flows_[id];
@@ -246,6 +247,7 @@ bool FlowTable::load(nf::StateReader& state, std::function<std::optional<Place>(
     return false;
   }
   std::array<std::uint32_t, kKinds> newest{};
+  std::vector<Id> without_entry;  // to the client
   for (std::uint32_t i = 0; i < size; ++i) {
     Flow flow;
     flow.client_address = state.get<std::uint32_t>();
@@ -271,10 +273,17 @@ bool FlowTable::load(nf::StateReader& state, std::function<std::optional<Place>(
       continue;  // their buckets are full
     }
     flows_[id].last_tick_ = tick;
-    if (!owns_to_client_entry && at->to_client_twin != kNone) {
+    if (owns_to_client_entry) {
+      continue;
+    }
+    without_entry.push_back(id);
+    if (at->to_client_twin != kNone) {
       const std::uint32_t entry = flows_[id].to_client_entry_;
       buckets_[entry / kBucketEntries].reference[entry % kBucketEntries] = at->to_client_twin + 1;
     }
+  }
+  for (const Id id : without_entry) {  // whose other flow is gone
+    remove_entry(flows_[id].to_client_entry_, id);
   }
   created_ = created;
   expired_ = expired;

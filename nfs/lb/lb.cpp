@@ -235,11 +235,11 @@ void Lb::save(nf::StateWriter& state) const {
 
 Lb::Numbers Lb::load_services(nf::StateReader& state) const {
   Numbers numbers;
-  const auto services = state.get<std::size_t>();
+  const auto services = std::min<std::size_t>(state.get<std::size_t>(), ServiceTable::kServiceNumbers);
   for (std::size_t i = 0; i < services && state.is_sound(); ++i) {
     numbers.services.push_back(services_.service_at(load_endpoint(state)));
   }
-  const auto backends = state.get<std::size_t>();
+  const auto backends = std::min<std::size_t>(state.get<std::size_t>(), ServiceTable::kBackendNumbers);
   for (std::size_t i = 0; i < backends && state.is_sound(); ++i) {
     const std::string name = state.get_text();
     const Endpoint endpoint = load_endpoint(state);

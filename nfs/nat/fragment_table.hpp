@@ -53,7 +53,7 @@ class DatagramTable {
     return ring_[position].decision;
   }
 
-  /// For a table elsewhere; `put` and `get` for a decision.
+  /// For a table elsewhere, which may remember more where this one has forgotten some; `put` and `get` for a decision.
   template <typename Put>
   void save(nf::StateWriter& state, Put put) const {
     state.put(evicted_);

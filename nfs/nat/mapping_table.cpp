@@ -207,6 +207,7 @@ void MappingTable::save(nf::StateWriter& state) const {
   state.put(counts_.expired);
   state.put(counts_.half_open_evicted);
   state.put(counts_.live);
+  state.reserve(counts_.live * sizeof(Mapping) / 2);
   for (List const& list : lists_) {
     for (std::uint32_t position = list.oldest; position != kNone; position = mappings_[position].newer) {
       Mapping const& mapping = mappings_[position];

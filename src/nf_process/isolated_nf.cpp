@@ -14,7 +14,8 @@ IsolatedNf::IsolatedNf(std::shared_ptr<NfProcess> process, std::size_t number, D
       reason_texts_(described.drop_reasons),
       output_texts_(described.packet_outputs),
       type_(described.type),
-      help_(described.help) {
+      help_(described.help),
+      own_sharding_(described.sharding) {
   for (auto const& [name, help] : reason_texts_) {
     reasons_.push_back({name, help});
   }

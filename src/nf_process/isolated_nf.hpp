@@ -32,6 +32,8 @@ class IsolatedNf final : public nf::Nf, public nf::Persistent {
   std::string where() const;
   /// Of this NF among those of its process.
   std::size_t number() const { return number_; }
+  /// Whether packets leave something in it, as its process said.
+  bool has_state() const { return own_sharding_ != nf::Sharding::kPacket; }
   /// Whatever the process said of that.
   void set_sharding(nf::Sharding sharding) { descriptor_.sharding = sharding; }
   /// What the process is to make its NFs of; before start(), and for number 0 alone.
@@ -55,6 +57,7 @@ class IsolatedNf final : public nf::Nf, public nf::Persistent {
   std::vector<nf::PacketOutput> outputs_;
   std::string type_;
   std::string help_;
+  nf::Sharding own_sharding_;
   nf::Descriptor descriptor_;
   Setup setup_;
 };

@@ -41,6 +41,8 @@ class OutputDesk {
   /// Does what the frame asks for, and answers on `socket`. Errors end the life: DataLoss where it cannot be read, or
   /// where so much was refused before that nobody asks by mistake; as send().
   Status serve(int socket, device::remote::Frame const& frame);
+  /// Whoever has a right to these files may have it from now on.
+  void close_all() { opened_.clear(); }
 
  private:
   struct Opened {

@@ -28,7 +28,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -266,12 +265,14 @@ struct NfProcess::Impl {
   };
   bool goes_on = false;  ///< for another one; in its first life
   bool is_handing_over = false;
-  std::vector<State> left;                   ///< what its NFs left
-  std::vector<State> to_take;                ///< what they are to go on with
-  Link const* waiting_link = nullptr;        ///< the life that waits for that
-  bool is_to_begin = false;                  ///< to_take is complete
+  std::vector<State> left;             ///< what its NFs left
+  std::vector<State> to_take;          ///< what they are to go on with
+  Link const* waiting_link = nullptr;  ///< the life that waits for that
+  bool is_to_begin = false;            ///< to_take is complete
+  bool was_told_to_begin = false;
   std::optional<std::vector<Status>> begun;  ///< what became of it
-  std::condition_variable has_begun;
+  std::vector<bool> has_left;                ///< of each NF: whether there was something
+  Clock::time_point begins_until;
 
   ~Impl() {
     {
@@ -541,6 +542,7 @@ struct NfProcess::Impl {
     static_cast<void>(::read(stop.get(), &rings, sizeof rings));
     if (is_to_begin && waiting_link == life.link.get()) {
       is_to_begin = false;
+      was_told_to_begin = true;
       const std::vector<State> states = std::exchange(to_take, {});
       lock.unlock();
       CATENA_RETURN_IF_ERROR(let_begin(life, states));
@@ -613,12 +615,11 @@ struct NfProcess::Impl {
       case Call::kBegun: {
         CATENA_ASSIGN_OR_RETURN(std::vector<Status> said, read_begun(text, wanted.size()));
         const std::scoped_lock lock(mutex);
-        if (waiting_link != life.link.get()) {
+        if (waiting_link != life.link.get() || !was_told_to_begin) {
           return absl::DataLossError("it begins without being asked to");
         }
         waiting_link = nullptr;
         begun = std::move(said);
-        has_begun.notify_all();
         return false;
       }
       case Call::kEnded: {
@@ -642,6 +643,7 @@ struct NfProcess::Impl {
   static void end(Life& life) {
     life.process.reset();  // returns when it is gone
     life.group.reset();
+    life.outputs.close_all();  // before anybody goes on for it
     if (life.link != nullptr) {
       life.link->is_gone = true;
     }
@@ -709,7 +711,9 @@ struct NfProcess::Impl {
         const std::scoped_lock lock(mutex);
         died_at = Clock::now();
         waiting_link = nullptr;
-        has_begun.notify_all();
+        if (!status.ok()) {
+          left.clear();  // what it had not filled yet
+        }
       }
       end(*now);
       now.reset();
@@ -820,32 +824,44 @@ bool NfProcess::is_handing_over() const {
   return impl_->is_handing_over;
 }
 
-std::vector<Status> NfProcess::take_over(NfProcess& before) {
-  const std::size_t nfs = impl_->wanted.size();
-  std::vector<bool> has_left(nfs);
+void NfProcess::begin_after(NfProcess& before) {
   {
     const std::scoped_lock both(impl_->mutex, before.impl_->mutex);
     impl_->to_take = std::exchange(before.impl_->left, {});
+    impl_->has_left.assign(impl_->wanted.size(), false);
     for (Impl::State const& state : impl_->to_take) {
-      has_left[state.of.nf] = true;
+      impl_->has_left[state.of.nf] = true;
     }
     impl_->is_to_begin = true;
+    impl_->begins_until = Clock::now() + kTakeOverLimit;
   }
   impl_->ring_stop();
-  std::unique_lock lock(impl_->mutex);
-  const bool is_there = impl_->has_begun.wait_for(lock, kTakeOverLimit,
-                                                  [this] { return impl_->begun || impl_->waiting_link == nullptr; });
-  std::vector<Status> said = impl_->begun.value_or(
-      std::vector<Status>(nfs, is_there ? absl::UnavailableError("its process ended before it had begun")
-                                        : absl::DeadlineExceededError("its process takes too long to go on")));
-  impl_->to_take.clear();
-  Link const* const slow = is_there ? nullptr : impl_->waiting_link;
-  lock.unlock();
-  if (slow != nullptr) {
-    fail(*slow, "it takes too long to go on for another one");
+}
+
+bool NfProcess::has_begun() {
+  {
+    const std::scoped_lock lock(impl_->mutex);
+    if (impl_->begun || impl_->waiting_link == nullptr) {
+      impl_->to_take.clear();
+      return true;
+    }
+    if (Clock::now() < impl_->begins_until) {
+      return false;
+    }
+    impl_->failed_link = impl_->waiting_link;
+    impl_->failure = "it takes too long to go on for another one";
+    impl_->waiting_link = nullptr;
   }
-  for (std::size_t nf = 0; nf < nfs; ++nf) {
-    if (!has_left[nf] && said[nf].ok() && impl_->started[nf].is_portable) {
+  impl_->ring_stop();
+  return true;
+}
+
+std::vector<Status> NfProcess::how_it_began() const {
+  const std::scoped_lock lock(impl_->mutex);
+  std::vector<Status> said = impl_->begun.value_or(std::vector<Status>(
+      impl_->wanted.size(), absl::UnavailableError("its process ended before it had begun, or took too long")));
+  for (std::size_t nf = 0; nf < said.size(); ++nf) {
+    if (said[nf].ok() && !impl_->has_left[nf] && impl_->started[nf].is_portable) {
       said[nf] = absl::DataLossError("the process before left nothing");
     }
   }

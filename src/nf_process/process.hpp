@@ -80,8 +80,8 @@ class NfProcess {
   /// order; their outputs are known. Errors: those of the NFs.
   Status start(Setup const& setup);
 
-  // How it goes on for the process of a session before: start() -> hand_over() of that one -> take_over(), once that
-  // one is gone.
+  // How it goes on for the process of a session before: go_on_for_another() -> start() -> hand_over() of that one ->
+  // begin_after(), once that one is gone -> has_begun() until it is so -> how_it_began().
   /// Its NFs get what those of a process before leave, which has the same ones in the same order. Before start().
   void go_on_for_another();
   /// Whether all its NFs can hand over what packets have left in them: they are nf::Portable where
@@ -90,9 +90,13 @@ class NfProcess {
   /// When it has had its last packet it is to hand over, in place of finishing its NFs. Any thread.
   void hand_over();
   bool is_handing_over() const;
-  /// Gives its NFs what those of `before` have left, and waits until they have it; packets then come to them. For each
-  /// NF OK, or why it begins anew.
-  std::vector<Status> take_over(NfProcess& before);
+  /// Gives its NFs what those of `before` have left.
+  void begin_after(NfProcess& before);
+  /// Whether packets can come: its NFs have that, or never will, as its life has ended, or is ended now because it took
+  /// too long.
+  bool has_begun();
+  /// For each NF OK, or why it begins anew.
+  std::vector<Status> how_it_began() const;
 
   /// A life that nobody has taken yet; null: there is none now. Any thread.
   std::shared_ptr<Link> take_link();

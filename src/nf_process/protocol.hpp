@@ -109,7 +109,7 @@ struct Setup {
   nf::RunContext context;
   bool records = false;          ///< lines for `--record` are wanted
   bool alerts = false;           ///< and for `--eve`
-  bool waits_for_state = false;  ///< kBegin is to be waited for: see NfProcess::go_on_for()
+  bool waits_for_state = false;  ///< kBegin is to be waited for: see NfProcess::go_on_for_another()
   // as chain::SyncOptions
   std::uint8_t sync = 0;  ///< a plan::Mode
   bool pushdown = true;

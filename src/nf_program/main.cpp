@@ -13,6 +13,7 @@
 #include "runtime/session.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/nf/persistent.hpp>
 #include <catena/nf/portable.hpp>
 
 #include <sys/prctl.h>
@@ -165,6 +166,7 @@ class Path {
     options.ends = setup.ends;
     options.shard = setup.shard;
     options.context = setup.context;
+    options.context->goes_on = setup.waits_for_state;
     options.with_records = setup.records;
     if (setup.sharing) {
       std::vector<std::size_t> on_gpu;
@@ -236,7 +238,7 @@ Status hand_over(Host& host, std::span<nf::Instance* const> nfs) {
   return absl::OkStatus();
 }
 
-Status load(nf::Nf& nf, nf_process::StateOf const& of, Fd memory) {
+Status load(nf::Nf& nf, nf_process::StateOf const& of, Fd memory) try {
   auto* const portable = dynamic_cast<nf::Portable*>(&nf);
   if (portable == nullptr) {
     return absl::DataLossError("a state for an NF that has none");
@@ -244,14 +246,31 @@ Status load(nf::Nf& nf, nf_process::StateOf const& of, Fd memory) {
   CATENA_ASSIGN_OR_RETURN(const Mapping mapped, Mapping::map(std::move(memory), nf_process::memory_bytes(of)));
   nf::StateReader reader(std::span<const std::byte>(mapped.bytes()).first(of.bytes));
   return portable->load(reader);
+} catch (std::exception const& error) {  // its memory is less than both
+  return absl::ResourceExhaustedError(error.what());
+}
+
+/// NFs whose state did not come, or is none for them, begin with what is in their files, or not at all.
+Status start_others(std::span<nf::Instance* const> nfs, nf::RunContext context, std::vector<bool> const& has_gone_on) {
+  context.goes_on = false;
+  for (std::size_t nf = 0; nf < nfs.size(); ++nf) {
+    auto* const persistent = dynamic_cast<nf::Persistent*>(&nfs[nf]->nf());
+    const bool has_started = has_gone_on[nf] || dynamic_cast<nf::Portable const*>(&nfs[nf]->nf()) == nullptr;
+    if (persistent != nullptr && !has_started) {
+      CATENA_RETURN_IF_ERROR(persistent->start(context));
+    }
+  }
+  return absl::OkStatus();
 }
 
 /// Takes over what the NFs of the process before this one have left, if they have, and says what became of it.
-Status go_on(Host& host, std::span<nf::Instance* const> nfs) {
+Status go_on(Host& host, std::span<nf::Instance* const> nfs, nf::RunContext const& context) {
   std::vector<Status> statuses(nfs.size());
+  std::vector<bool> has_gone_on(nfs.size());
   for (;;) {
     CATENA_ASSIGN_OR_RETURN(Frame frame, host.next());
     if (frame.call == static_cast<std::uint32_t>(Call::kBegin)) {
+      CATENA_RETURN_IF_ERROR(start_others(nfs, context, has_gone_on));
       return host.tell(Call::kBegun, nf_process::to_json(statuses));
     }
     if (frame.call != static_cast<std::uint32_t>(Call::kTakeState)) {
@@ -260,6 +279,7 @@ Status go_on(Host& host, std::span<nf::Instance* const> nfs) {
     CATENA_ASSIGN_OR_RETURN(const nf_process::StateOf of,
                             nf_process::read_state_of(nf_process::text_of(frame.body), nfs.size()));
     statuses[of.nf] = load(nfs[of.nf]->nf(), of, std::move(frame.fd));
+    has_gone_on[of.nf] = statuses[of.nf].ok();
   }
 }
 
@@ -289,7 +309,11 @@ Status run(Host& host, Path& path) {
         host.tell(Call::kStatistics, nf_process::to_json(NfStatistics{nf, of.statistics(), of.end_report()})));
   }
   if (path.hands_over() && ended.status.ok()) {
-    CATENA_RETURN_IF_ERROR(hand_over(host, nfs));
+    try {
+      CATENA_RETURN_IF_ERROR(hand_over(host, nfs));
+    } catch (std::exception const& error) {  // memory: the states that were written go along
+      static_cast<void>(std::fputs(concat("hands over no more: ", error.what(), "\n").c_str(), stderr));
+    }
   }
   return host.tell(Call::kEnded, nf_process::to_json(ended));
 }
@@ -303,8 +327,7 @@ std::vector<nf_process::Started> started_of(Path& path) {
     for (auto const& [reason, count] : nf::count_by_reason(chain::refusals_of(*instance))) {
       nf.refused_rules.emplace_back(reason, count);
     }
-    auto const* const portable = dynamic_cast<nf::Portable const*>(&instance->nf());
-    nf.is_portable = portable != nullptr && portable->is_portable();
+    nf.is_portable = dynamic_cast<nf::Portable const*>(&instance->nf()) != nullptr;
   }
   return started;
 }
@@ -345,7 +368,7 @@ Status serve() {
         }
         CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started_of(**path))));
         if (setup.waits_for_state) {
-          CATENA_RETURN_IF_ERROR(go_on(host, (*path)->instances()));
+          CATENA_RETURN_IF_ERROR(go_on(host, (*path)->instances(), setup.context));
         }
         return run(host, **path);
       }

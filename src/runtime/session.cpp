@@ -10,6 +10,7 @@
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
+#include <catena/nf/portable.hpp>
 
 #include <algorithm>
 #include <array>
@@ -245,6 +246,18 @@ nf::RunContext Session::run_context() const {
       .live_tx = !options_.make_sink && config_.tx.kind == chain::PortKind::kDpdk, .new_keys = options_.new_keys});
 }
 
+namespace {
+
+Status start_nf(nf::Persistent& persistent, nf::Nf& nf, nf::RunContext const& context) {
+  if (auto* portable = dynamic_cast<nf::Portable*>(&nf); portable != nullptr && context.goes_on) {
+    persistent.join(context);
+    return portable->prepare_to_load();
+  }
+  return persistent.start(context);
+}
+
+}  // namespace
+
 Status Session::start_nfs() {
   prepare_processes();
   const nf::RunContext context = run_context();
@@ -255,7 +268,7 @@ Status Session::start_nfs() {
     if (persistent == nullptr || goes_on || !first_error.ok()) {
       return;
     }
-    if (const Status status = persistent->start(context); !status.ok()) {
+    if (const Status status = start_nf(*persistent, entry.instance->nf(), context); !status.ok()) {
       // a process's errors have their position
       first_error = as_isolated(*entry.instance) != nullptr
                         ? status

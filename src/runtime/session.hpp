@@ -100,7 +100,8 @@ class Session {
   ///   others              as create()
   /// `new_keys`: as that of RunOptions, of keys that come.
   Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false);
-  /// At its end NFs are left as they are: another process goes on for them. Any thread, while it runs.
+  /// At its end those NFs that are nf::Portable are left as they are: another process goes on for them. Any thread,
+  /// while it runs.
   void leave_nfs_to_another();
   /// Whether another one goes on for it, or is about to.
   bool is_followed() const { return end_ == End::kPassedOn; }
@@ -171,6 +172,7 @@ class Session {
     std::size_t first;  ///< position of its first NF
   };
   bool pass_on(std::vector<nf::Instance const*> adopted, std::vector<nf_process::NfProcess*> const& processes);
+  bool is_divided_by_nf() const;
   void find_process_heirs(std::size_t first);
   bool goes_on_as_process(std::size_t nf) const;
   Status check_before() const;

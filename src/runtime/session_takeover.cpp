@@ -9,6 +9,7 @@
 
 #include <catena/core/text.hpp>
 #include <catena/nf/persistent.hpp>
+#include <catena/nf/portable.hpp>
 
 #include <spdlog/spdlog.h>
 
@@ -51,6 +52,11 @@ Result<std::unique_lock<std::mutex>> Session::lock_settled() {
   return lock;
 }
 
+/// Whether an NF says which shard a packet goes to.
+bool Session::is_divided_by_nf() const {
+  return std::ranges::any_of(sections_, [](Section const& section) { return section.part.divided_by.has_value(); });
+}
+
 /// With its change_mutex_. The rest shows when this one is made.
 Status Session::check_before() const {
   Session const& before = *before_->session;
@@ -68,10 +74,6 @@ Status Session::check_before() const {
 /// them. FailedPrecondition where one of them cannot go on for the other.
 Status Session::find_heirs() {
   Session const& before = *before_->session;
-  const auto is_divided_by_nf = [](Session const& session) {
-    return std::ranges::any_of(session.sections_,
-                               [](Section const& section) { return section.part.divided_by.has_value(); });
-  };
   std::vector<std::string> writers;  // that are not heirs
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
     Entry const& mine = first_of(nf);
@@ -94,7 +96,7 @@ Status Session::find_heirs() {
       continue;
     }
     // of several shards, packets must come to the same one
-    const bool is_divided_otherwise = found->size() > 1 && (is_divided_by_nf(*this) || is_divided_by_nf(before));
+    const bool is_divided_otherwise = found->size() > 1 && (is_divided_by_nf() || before.is_divided_by_nf());
     if (is_isolated || theirs.config.type != mine.config.type || found->size() != entries_[nf].size() ||
         is_divided_otherwise) {
       begins_anew_.push_back(mine.config.name);
@@ -151,7 +153,11 @@ void Session::find_process_heirs(std::size_t first) {
     if (next.config.name != now.config.name || next.config.type != now.config.type) {
       return;
     }
-    has_state.push_back(next.instance->descriptor().sharding != nf::Sharding::kPacket);
+    has_state.push_back(as_isolated(*now.instance)->has_state());
+  }
+  if (std::ranges::find(has_state, true) == has_state.end() ||
+      (found->size() > 1 && (is_divided_by_nf() || before.is_divided_by_nf()))) {
+    return;
   }
   std::vector<ProcessHeir> heirs;
   for (std::size_t shard = 0; shard < found->size(); ++shard) {
@@ -175,7 +181,11 @@ bool Session::goes_on_as_process(std::size_t nf) const {
 }
 
 void Session::leave_nfs_to_another() {
-  for_each_entry([this](std::size_t /*shard*/, Entry const& entry) { adopted_.push_back(entry.instance.get()); });
+  for_each_entry([this](std::size_t /*shard*/, Entry const& entry) {
+    if (dynamic_cast<nf::Portable const*>(&entry.instance->nf()) != nullptr) {
+      adopted_.push_back(entry.instance.get());
+    }
+  });
   End open = End::kOpen;
   end_.compare_exchange_strong(open, End::kPassedOn);
 }
@@ -213,14 +223,24 @@ std::uint32_t Session::slots_for_those_before(std::size_t pool) const {
          pools_[pool]->unit_packets();
 }
 
-/// Waits for the end of the session before. What arrives meanwhile is taken at once, so that no port has to keep it,
-/// and waits in front of the first NF: none of it may overtake what is still inside there, nor find an NF that does not
-/// know what came before.
+/// Waits for the end of the session before, and until processes have what those before left. What arrives meanwhile is
+/// taken at once, so that no port has to keep it, and waits in front of the first NF: none of it may overtake what is
+/// still inside there, nor find an NF that does not know what came before.
 Status Session::take_over() {
   Session& before = *before_->session;
   take_ends_over(before);
   bool waits = false;
-  while (!before.has_ended_) {
+  bool has_left = false;
+  const auto is_done = [&] {
+    if (!before.has_ended_) {
+      return false;
+    }
+    if (!std::exchange(has_left, true)) {
+      std::ranges::for_each(process_heirs_, [](ProcessHeir const& heir) { heir.process->begin_after(*heir.before); });
+    }
+    return std::ranges::all_of(process_heirs_, [](ProcessHeir const& heir) { return heir.process->has_begun(); });
+  };
+  while (!is_done()) {
     bool worked = false;
     bool is_full = false;
     for (std::size_t i = 0; i < rx_.size(); ++i) {
@@ -268,10 +288,10 @@ Status Session::take_over() {
     heir.instance->nf().adopt(heir.before->nf());
   }
   for (ProcessHeir const& heir : process_heirs_) {
-    const std::vector<Status> said = heir.process->take_over(*heir.before);
+    const std::vector<Status> said = heir.process->how_it_began();
     for (std::size_t nf = 0; nf < said.size(); ++nf) {
       Entry const& entry = first_of(heir.first + nf);
-      if (!said[nf].ok() && entry.instance->descriptor().sharding != nf::Sharding::kPacket) {
+      if (!said[nf].ok() && as_isolated(*entry.instance)->has_state()) {
         spdlog::warn("{}: NF '{}' begins anew: {}", entry.config.position, entry.config.name,
                      log_line(std::string(said[nf].message())));
       }

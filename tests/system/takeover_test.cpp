@@ -289,8 +289,10 @@ TEST_P(TakeoverOfProcesses, have_what_those_before_left) {
         "    - {{name: vpn, type: ipsec, {0}config: {{direction: encrypt, sa: {1}}}}}\n",
         place, data_file("chain/sa-all.yaml"));
   };
-  const std::string in_process = nfs(GetParam().second);
-  const std::string few = "\n  nfs:\n" + in_process;
+  // one that keeps nothing, in the same process
+  const std::string with_them = fmt::format(
+      "    - {{name: fw, type: firewall, {}config: {{rules: all.rules, default: allow}}}}\n", GetParam().second);
+  const std::string few = "\n  nfs:\n" + nfs(GetParam().second) + with_them;
   const std::string more = few + "    - {name: last, type: firewall, config: {rules: all.rules, default: allow}}\n";
   folder_.write("all.rules", "allow any any any any any\n");
   auto unbroken = make(load_spec("\n  nfs:\n" + nfs(""), ends("unbroken.pcap")), false);

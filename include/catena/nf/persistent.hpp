@@ -9,6 +9,9 @@ namespace catena::nf {
 struct RunContext {
   bool live_tx = false;   ///< packets leave for a network; else they go to a capture, or nowhere
   bool new_keys = false;  ///< the operator says that no key of the chain was used before (`catena run --new-keys`)
+  /// NFs go on for those of another process: a Portable has Persistent::join() and Portable::prepare_to_load() called,
+  /// in place of Persistent::start().
+  bool goes_on = false;
 };
 
 /// What an Nf implements besides, if its state outlives a run.

@@ -13,7 +13,8 @@
 
 namespace catena::nf {
 
-/// Numbers for a state, one after another, as this machine has them: who reads it is the same program.
+/// Numbers for a state, one after another, as this machine has them. Who reads it may be another version of the NF: one
+/// whose state changes its form begins it with a number that says which it is.
 class StateWriter {
  public:
   template <std::integral T>
@@ -26,6 +27,8 @@ class StateWriter {
     const std::span<const std::byte> bytes = std::as_bytes(std::span(text.data(), text.size()));
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
+  /// So much is to come, about.
+  void reserve(std::size_t bytes) { bytes_.reserve(bytes_.size() + bytes); }
   std::vector<std::byte> const& bytes() const { return bytes_; }
 
  private:
@@ -82,13 +85,13 @@ class Portable {
  public:
   virtual ~Portable() = default;
 
-  /// Whether save() has all of it, and nothing is in files that the other one would need. Does not change once the NF
-  /// has started.
-  virtual bool is_portable() const { return true; }
+  /// Makes all ready so that load() can go on for another one, which still has packets and its files. Errors, for
+  /// people: what stands against it. Persistent::start() may come after it instead of load().
+  virtual Status prepare_to_load() { return absl::OkStatus(); }
   /// Writes it, when there are no more packets for this NF. finish() is not called then.
   virtual void save(StateWriter& state) const = 0;
-  /// Takes over what save() of another NF of the same type wrote, before the first packet. Whatever it reads may be
-  /// wrong. Errors leave the NF as it was made:
+  /// Takes over what save() of another NF of the same type wrote, which is gone and has closed its files, before the
+  /// first packet. Whatever it reads may be wrong. Errors leave the NF as it was made:
   ///   FailedPrecondition  this configuration has no place for it; says for people what stands against it
   ///   DataLoss            no such NF wrote this
   virtual Status load(StateReader& state) = 0;
