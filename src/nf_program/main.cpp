@@ -265,22 +265,29 @@ Status start_others(std::span<nf::Instance* const> nfs, nf::RunContext context, 
 
 /// Takes over what the NFs of the process before this one have left, if they have, and says what became of it.
 Status go_on(Host& host, std::span<nf::Instance* const> nfs, nf::RunContext const& context) {
-  std::vector<Status> statuses(nfs.size());
-  std::vector<bool> has_gone_on(nfs.size());
+  std::vector<std::pair<nf_process::StateOf, Fd>> states;
+  Frame frame;
   for (;;) {
-    CATENA_ASSIGN_OR_RETURN(Frame frame, host.next());
+    CATENA_ASSIGN_OR_RETURN(frame, host.next());
     if (frame.call == static_cast<std::uint32_t>(Call::kBegin)) {
-      CATENA_RETURN_IF_ERROR(start_others(nfs, context, has_gone_on));
-      return host.tell(Call::kBegun, nf_process::to_json(statuses));
+      break;
     }
     if (frame.call != static_cast<std::uint32_t>(Call::kTakeState)) {
       return absl::InvalidArgumentError("a call that is none of those before packets");
     }
     CATENA_ASSIGN_OR_RETURN(const nf_process::StateOf of,
                             nf_process::read_state_of(nf_process::text_of(frame.body), nfs.size()));
-    statuses[of.nf] = load(nfs[of.nf]->nf(), of, std::move(frame.fd));
+    states.emplace_back(of, std::move(frame.fd));
+  }
+  // not in between: who opens files talks with the host, too
+  std::vector<Status> statuses(nfs.size());
+  std::vector<bool> has_gone_on(nfs.size());
+  for (auto& [of, memory] : states) {
+    statuses[of.nf] = load(nfs[of.nf]->nf(), of, std::move(memory));
     has_gone_on[of.nf] = statuses[of.nf].ok();
   }
+  CATENA_RETURN_IF_ERROR(start_others(nfs, context, has_gone_on));
+  return host.tell(Call::kBegun, nf_process::to_json(statuses));
 }
 
 /// Runs the data path to its end, and says meanwhile what the NFs have to say.
@@ -332,8 +339,8 @@ std::vector<nf_process::Started> started_of(Path& path) {
   return started;
 }
 
-Status serve() {
-  Host host(kControlFd);
+/// `path`: what there is in the end. It is not torn down: nobody answers any more, neither devices nor the host.
+Status serve(Host& host, std::unique_ptr<Path>& path) {
   nf::Registry registry = nf::builtin_nfs();
   Plugins plugins;
   std::vector<std::string> types;
@@ -361,16 +368,17 @@ Status serve() {
         break;
       case Call::kStart: {
         CATENA_ASSIGN_OR_RETURN(const Setup setup, nf_process::read_setup(text));
-        Result<std::unique_ptr<Path>> path =
+        Result<std::unique_ptr<Path>> made =
             Path::create(host, registry, types, setup, std::move(frames), std::move(channel));
-        if (!path.ok()) {
-          return host.tell(Call::kRefused, nf_process::to_json(path.status()));
+        if (!made.ok()) {
+          return host.tell(Call::kRefused, nf_process::to_json(made.status()));
         }
-        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started_of(**path))));
+        path = *std::move(made);
+        CATENA_RETURN_IF_ERROR(host.tell(Call::kStarted, nf_process::to_json(started_of(*path))));
         if (setup.waits_for_state) {
-          CATENA_RETURN_IF_ERROR(go_on(host, (*path)->instances(), setup.context));
+          CATENA_RETURN_IF_ERROR(go_on(host, path->instances(), setup.context));
         }
-        return run(host, **path);
+        return run(host, *path);
       }
       default:
         return absl::InvalidArgumentError("a call that is none");
@@ -387,7 +395,9 @@ int main(int count, char** /*arguments*/) {
     return 2;
   }
   prctl(PR_SET_TIMERSLACK, 1);
-  const catena::Status status = catena::nf_program::serve();
+  catena::nf_program::Host host(catena::nf_process::kControlFd);
+  std::unique_ptr<catena::nf_program::Path> path;
+  const catena::Status status = catena::nf_program::serve(host, path);
   if (!status.ok()) {
     static_cast<void>(std::fputs(catena::concat("ends: ", std::string(status.message()), "\n").c_str(), stderr));
   }

@@ -130,6 +130,39 @@ class Restart(unittest.TestCase):
         self.run_and_end_by(signal.SIGTERM, out)
         self.assertEqual(numbers_of(frames_of(out))[0], last[-1] + 1)
 
+    def test_a_process_goes_on_with_the_numbers_of_the_one_before_where_the_chain_has_another_shape(self):
+        place = "isolation: process, "
+        firewall = "    - {name: fw, type: firewall, config: {rules: all.rules, default: allow}}\n"
+        with open(self.path("all.rules"), "w", encoding="utf-8") as file:
+            file.write("allow any any any any any\n")
+        out = self.path("out.pcap")
+
+        def write(extra):
+            path = self.live_chain(out, "{generator: {packet: 128, flows: 50, rate: 20000}}")
+            with open(path, encoding="utf-8") as file:
+                text = file.read().replace("type: ipsec, ", "type: ipsec, " + place)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text + extra)
+            return path
+
+        with subprocess.Popen([BIN, "run", write(""), "--new-keys"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True) as process:
+            limit = time.monotonic() + TIMEOUT_S
+            for extra in (firewall, "", firewall):
+                size = size_of(out)
+                while size_of(out) < size + 300_000 and process.poll() is None and time.monotonic() < limit:
+                    time.sleep(0.005)
+                write(extra)
+                process.send_signal(signal.SIGHUP)
+                time.sleep(1)
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertNotIn("begins anew", said)
+        self.assertEqual(said.count("another chain goes on for this one"), 3, said)
+        numbers = numbers_of(frames_of(out))
+        self.assertEqual(numbers, list(range(1, len(numbers) + 1)), said)
+
     def test_two_runs_at_once_are_refused(self):
         out = self.path("out.pcap")
         with subprocess.Popen([BIN, "run", self.live_chain(out), "--new-keys"], stdout=subprocess.DEVNULL,
