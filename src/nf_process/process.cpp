@@ -799,6 +799,22 @@ Status NfProcess::start(Setup const& setup) {
   return absl::OkStatus();
 }
 
+bool NfProcess::go_on_with_files(std::size_t nf, NfProcess const& before, std::size_t of) {
+  std::vector<nf::NamedOutput> const& mine = impl_->outputs[nf];
+  std::vector<nf::NamedOutput> const& theirs = before.impl_->outputs[of];
+  if (!std::ranges::is_permutation(mine, theirs)) {
+    return false;
+  }
+  std::uint32_t first = 0;  // number of its first output among those of the process
+  for (std::size_t other = 0; other < nf; ++other) {
+    first += static_cast<std::uint32_t>(impl_->outputs[other].size());
+  }
+  for (std::uint32_t i = 0; i < mine.size(); ++i) {
+    impl_->rights.begun.insert(first + i);
+  }
+  return true;
+}
+
 void NfProcess::go_on_for_another() { impl_->goes_on = true; }
 
 bool NfProcess::can_hand_over(std::vector<bool> const& has_state) const {

@@ -80,6 +80,10 @@ class NfProcess {
   /// order; their outputs are known. Errors: those of the NFs.
   Status start(Setup const& setup);
 
+  /// Files of NF number `nf` are added to, as NF number `of` of `before` has begun them. False, where it has others.
+  /// Before start().
+  bool go_on_with_files(std::size_t nf, NfProcess const& before, std::size_t of);
+
   // How it goes on for the process of a session before: go_on_for_another() -> start() -> hand_over() of that one ->
   // begin_after(), once that one is gone -> has_begun() until it is so -> how_it_began().
   /// Its NFs get what those of a process before leave, which has the same ones in the same order. Before start().

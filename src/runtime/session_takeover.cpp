@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -70,10 +72,39 @@ Status Session::check_before() const {
   return absl::OkStatus();
 }
 
+/// Whether an NF in a process goes on with all files of the one of its name and type in the session before.
+bool Session::goes_on_with_files(std::size_t nf) {
+  Session const& before = *before_->session;
+  Entry const& mine = first_of(nf);
+  const auto found = std::ranges::find_if(before.entries_, [&mine](std::vector<Entry*> const& entries) {
+    return entries.front()->config.name == mine.config.name;
+  });
+  if (found == before.entries_.end() || found->size() != entries_[nf].size() ||
+      found->front()->config.type != mine.config.type) {
+    return false;
+  }
+  bool all = true;
+  for (std::size_t shard = 0; shard < found->size(); ++shard) {
+    auto const* const next = as_isolated(*entries_[nf][shard]->instance);
+    auto const* const now = as_isolated(*(*found)[shard]->instance);
+    all = all && next != nullptr && now != nullptr &&
+          next->process().go_on_with_files(next->number(), now->process(), now->number());
+  }
+  return all;
+}
+
 /// NFs of which there is one with the same name and type in the session before, and which keep what packets leave in
 /// them. FailedPrecondition where one of them cannot go on for the other.
 Status Session::find_heirs() {
   Session const& before = *before_->session;
+  std::set<std::string> written;  // by the session before
+  for (std::vector<Entry*> const& entries : before.entries_) {
+    for (nf::NamedFile const& file : entries.front()->files) {
+      if (file.is_written) {
+        written.insert(file.path);
+      }
+    }
+  }
   std::vector<std::string> writers;  // that are not heirs
   for (std::size_t nf = 0; nf < entries_.size(); ++nf) {
     Entry const& mine = first_of(nf);
@@ -83,7 +114,9 @@ Status Session::find_heirs() {
     const auto with_my_name = [&mine](std::vector<Entry*> const& entries) {
       return entries.front()->config.name == mine.config.name;
     };
-    if (mine.instance->descriptor().name_outputs != nullptr) {
+    const bool writes_there = std::ranges::any_of(
+        mine.files, [&written](nf::NamedFile const& file) { return file.is_written && written.contains(file.path); });
+    if (writes_there && !goes_on_with_files(nf)) {
       writers.push_back(mine.config.name);
     }
     const auto found = std::ranges::find_if(before.entries_, with_my_name);
@@ -116,12 +149,9 @@ Status Session::find_heirs() {
     }
     std::erase(writers, mine.config.name);
   }
-  const bool wrote_before = std::ranges::any_of(before.entries_, [](std::vector<Entry*> const& entries) {
-    return entries.front()->instance->descriptor().name_outputs != nullptr;
-  });
-  if (wrote_before && !writers.empty()) {
+  if (!writers.empty()) {
     return absl::FailedPreconditionError(
-        concat("NF '", writers.front(), "' writes files, as NFs do that it does not go on for"));
+        concat("NF '", writers.front(), "' writes files that another NF writes now, which it does not go on for"));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 #include "system/chain_runner.hpp"
 #include "system/changes.hpp"
 
+#include "device/testing/remote_device.hpp"
 #include "runtime/session.hpp"
 
 #include <catena/nf/testing/scratch_folder.hpp>
@@ -127,6 +128,9 @@ class Takeover : public ::testing::Test {
     options.workers = workers;
     options.record_path = folder_.path("records.jsonl");
     options.processes.program = nf_program();
+    options.processes.connect_device = [](std::string const& nf, std::string const& preference, std::string* why) {
+      return device::testing::connect_remote(preference, concat("test/", nf), why);
+    };
     std::optional<runtime::Predecessor> predecessor;
     if (after_last) {
       predecessor = {running_.session.get(), running_.session};
@@ -278,6 +282,10 @@ TEST_P(TakeoverOfProcesses, have_what_those_before_left) {
   if (kIsSanitized || !std::filesystem::exists("/usr/bin/bwrap")) {
     GTEST_SKIP() << "no sandbox here, or the memory that it allows is too little for a sanitizer";
   }
+  const bool is_for_gpu = std::string_view(GetParam().second).starts_with("on: gpu");
+  if (is_for_gpu && device() == "none") {
+    GTEST_SKIP() << "no device here";
+  }
   const auto ends = [this](std::string_view output) {
     return fmt::format(
         "  rx: {{generator: {{packet: 100, flows: 40, rate: 10000, count: 20000}}}}\n  tx: {{pcap: {}}}\n",
@@ -312,14 +320,57 @@ TEST_P(TakeoverOfProcesses, have_what_those_before_left) {
   for (runtime::Report const& report : reports_) {
     for (runtime::NfReport const& nf : report.nfs) {
       EXPECT_EQ(nf.process_restarts, 0U) << nf.name;
+      const bool is_on_gpu = is_for_gpu && nf.name != "last";
+      EXPECT_EQ(nf.bytes_to_device_per_packet > 0, is_on_gpu) << nf.name;
     }
   }
   EXPECT_TRUE(read_file(folder_.path("out.pcap")) == read_file(folder_.path("unbroken.pcap"))) << "other bytes";
 }
 INSTANTIATE_TEST_SUITE_P(Places, TakeoverOfProcesses,
                          ::testing::Values(std::pair("own", "isolation: process, "),
-                                           std::pair("group", "isolation: {group: g}, ")),
+                                           std::pair("group", "isolation: {group: g}, "),
+                                           std::pair("on_gpu", "on: gpu, isolation: process, "),
+                                           std::pair("group_on_gpu", "on: gpu, isolation: {group: g}, ")),
                          [](auto const& test) { return test.param.first; });
+
+/// Flows of a monitor in a process are written when the old process ends, and begin anew; its file goes on.
+TEST_F(Takeover, files_of_processes_go_on) {
+  if (kIsSanitized || !std::filesystem::exists("/usr/bin/bwrap")) {
+    GTEST_SKIP() << "no sandbox here, or the memory that it allows is too little for a sanitizer";
+  }
+  constexpr std::uint64_t kPackets = 20'000;
+  const std::string ends =
+      fmt::format("  rx: {{generator: {{packet: 100, flows: 40, rate: 10000, count: {}}}}}\n  tx: null\n", kPackets);
+  const auto monitor = [](std::string_view name) {
+    return fmt::format(
+        "    - {{name: {}, type: monitor, isolation: process, config: {{export: [{{format: json, file: "
+        "f.jsonl}}]}}}}\n",
+        name);
+  };
+  const std::string firewall = "    - {name: fw, type: firewall, config: {rules: all.rules, default: allow}}\n";
+  folder_.write("all.rules", "allow any any any any any\n");
+  const std::string few = "\n  nfs:\n" + monitor("m");
+  const std::string more = few + firewall;
+  for (std::string const& spec : {few, more, few}) {
+    auto next = make(load_spec(spec, ends), running_.session != nullptr);
+    ASSERT_TRUE(next.ok()) << next.status();
+    if (!run_if_more_come(*std::move(next))) {
+      break;  // a machine that is slow
+    }
+    wait_for_packets_or_end(3000);
+    const auto other = make(load_spec("\n  nfs:\n" + monitor("another"), ends), true);
+    EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition) << other.status();
+    EXPECT_THAT(std::string(other.status().message()), HasSubstr("'another' writes files that another NF writes now"));
+  }
+  EXPECT_GE(reports_.size(), 1U) << "nobody took over";
+  end_running();
+  std::ifstream flows(folder_.path("f.jsonl"));
+  std::uint64_t packets = 0;
+  for (std::string line; std::getline(flows, line);) {
+    packets += nlohmann::json::parse(line)["packets"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(packets, kPackets);
+}
 
 TEST_F(Takeover, what_cannot_be_taken_over_is_said_and_the_chain_goes_on) {
   auto first = make(load(kTwo, 1), false);
