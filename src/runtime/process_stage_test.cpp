@@ -376,7 +376,7 @@ TEST(ProcessStage, packets_do_not_wait_for_one_that_is_mute_when_it_is_started_a
 struct Passing {
   const char* before;
   const char* next;
-  bool loses = false;  ///< packets, as one of them has failed
+  bool may_lose = false;  ///< packets, if they were on their way to one that fails
 };
 std::ostream& operator<<(std::ostream& out, Passing const& passing) {
   return out << passing.before << ", then " << passing.next;
@@ -410,7 +410,9 @@ TEST_P(Passings, go_on_whatever_a_process_leaves_and_another_makes_of_it) {
   EXPECT_TRUE(second.accounted()) << to_text(second);
   EXPECT_EQ(first.received + second.received, kAll);
   EXPECT_GT(second.sent, 0U) << to_text(second);
-  EXPECT_EQ(first.dropped() + second.dropped() > 0, GetParam().loses) << to_text(first) << to_text(second);
+  if (!GetParam().may_lose) {
+    EXPECT_EQ(first.dropped() + second.dropped(), 0U) << to_text(first) << to_text(second);
+  }
   EXPECT_EQ(second.slots_in_use, 0U);
 }
 
