@@ -181,7 +181,8 @@ Status IpsecNf::finish() {
 
 IpsecNf::~IpsecNf() { drop_coming(); }
 
-/// What was opened for an NF that did not come is left as it was.
+/// What was opened for an NF that did not come is left as it was; a process that ends without this leaves what was
+/// reserved.
 void IpsecNf::drop_coming() {
   if (coming_) {
     coming_->reservations->finish(coming_->left).IgnoreError();  // it says itself what went wrong

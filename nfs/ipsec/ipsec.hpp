@@ -107,8 +107,8 @@ class IpsecNf : public nf::Nf, public nf::Persistent, public nf::Portable {
   Status prepare_to_adopt(nf::Nf const& before) override;
   /// Associations with the same keys go on at their numbers, and with their windows.
   void adopt(nf::Nf& before) override;
-  /// Opens the states that nobody has now; the others are those of the NF that this one goes on for. Errors: as
-  /// Reservations::open().
+  /// Opens the states that nobody has now; the others are taken for those of the NF that this one goes on for, and are
+  /// opened by load(), or not at all. Errors: as Reservations::open().
   Status prepare_to_load() override;
   /// Of each association, by its name.
   void save(nf::StateWriter& state) const override;

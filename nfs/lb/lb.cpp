@@ -6,6 +6,8 @@
 #include <catena/packet/headers.hpp>
 #include <catena/packet/icmp_error.hpp>
 
+#include <absl/cleanup/cleanup.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -270,8 +272,14 @@ Status Lb::load(nf::StateReader& state) {
   const auto here = [](std::vector<std::uint16_t> const& of, std::uint16_t number) {
     return number < of.size() ? of[number] : ServiceTable::kNone;
   };
+  bool is_taken_over = false;
   FlowTable flows(part_of(settings_.limits, shard_), ServiceTable::kBackendNumbers, settings_.timeouts);
   std::swap(flows, flows_);  // where flows are looked for
+  const absl::Cleanup as_it_was = [this, &flows, &is_taken_over] {
+    if (!is_taken_over) {
+      std::swap(flows, flows_);
+    }
+  };
   const bool has_flows = flows_.load(state, [&](Flow& flow) -> std::optional<FlowTable::Place> {
     flow.service = here(numbers.services, flow.service);
     flow.backend = here(numbers.backends, flow.backend);
@@ -290,7 +298,6 @@ Status Lb::load(nf::StateReader& state) {
   const auto has_started = state.get<bool>();
   const auto flows_not_tracked = state.get<std::uint64_t>();
   if (!has_flows || !state.is_done()) {
-    std::swap(flows, flows_);
     return absl::DataLossError("no state of a load balancer");
   }
   for (std::size_t i = 0; i < numbers.backends.size(); ++i) {
@@ -298,6 +305,7 @@ Status Lb::load(nf::StateReader& state) {
       services_.backend(numbers.backends[i]).packets = numbers.packets[i];
     }
   }
+  is_taken_over = true;
   clock_ = clock;
   has_started_ = has_started;
   flows_not_tracked_ = flows_not_tracked;

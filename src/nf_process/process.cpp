@@ -540,7 +540,7 @@ struct NfProcess::Impl {
       return absl::CancelledError("");
     }
     static_cast<void>(::read(stop.get(), &rings, sizeof rings));
-    if (is_to_begin && waiting_link == life.link.get()) {
+    if (is_to_begin && waiting_link != nullptr && waiting_link == life.link.get()) {
       is_to_begin = false;
       was_told_to_begin = true;
       const std::vector<State> states = std::exchange(to_take, {});
@@ -859,6 +859,7 @@ bool NfProcess::has_begun() {
     const std::scoped_lock lock(impl_->mutex);
     if (impl_->begun || impl_->waiting_link == nullptr) {
       impl_->to_take.clear();
+      impl_->is_to_begin = false;
       return true;
     }
     if (Clock::now() < impl_->begins_until) {

@@ -257,6 +257,9 @@ Status start_others(std::span<nf::Instance* const> nfs, nf::RunContext context, 
     auto* const persistent = dynamic_cast<nf::Persistent*>(&nfs[nf]->nf());
     const bool has_started = has_gone_on[nf] || dynamic_cast<nf::Portable const*>(&nfs[nf]->nf()) == nullptr;
     if (persistent != nullptr && !has_started) {
+      if (!context.live_tx) {  // nothing is kept, as for a process that is started again
+        return absl::UnavailableError("what the process before this one used is not known");
+      }
       CATENA_RETURN_IF_ERROR(persistent->start(context));
     }
   }

@@ -173,7 +173,7 @@ class Session {
   };
   bool pass_on(std::vector<nf::Instance const*> adopted, std::vector<nf_process::NfProcess*> const& processes);
   bool is_divided_by_nf() const;
-  bool goes_on_with_files(std::size_t nf);
+  bool go_on_with_files_of_before(std::size_t nf);
   void find_process_heirs(std::size_t first);
   bool goes_on_as_process(std::size_t nf) const;
   Status check_before() const;

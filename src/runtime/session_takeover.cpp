@@ -72,8 +72,9 @@ Status Session::check_before() const {
   return absl::OkStatus();
 }
 
-/// Whether an NF in a process goes on with all files of the one of its name and type in the session before.
-bool Session::goes_on_with_files(std::size_t nf) {
+/// Lets an NF in a process go on with the files of the one of its name and type in the session before. False: it has
+/// others, or there is none.
+bool Session::go_on_with_files_of_before(std::size_t nf) {
   Session const& before = *before_->session;
   Entry const& mine = first_of(nf);
   const auto found = std::ranges::find_if(before.entries_, [&mine](std::vector<Entry*> const& entries) {
@@ -116,7 +117,7 @@ Status Session::find_heirs() {
     };
     const bool writes_there = std::ranges::any_of(
         mine.files, [&written](nf::NamedFile const& file) { return file.is_written && written.contains(file.path); });
-    if (writes_there && !goes_on_with_files(nf)) {
+    if (writes_there && !go_on_with_files_of_before(nf)) {
       writers.push_back(mine.config.name);
     }
     const auto found = std::ranges::find_if(before.entries_, with_my_name);
