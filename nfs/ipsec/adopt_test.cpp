@@ -44,6 +44,11 @@ class Version {
     dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys});
     return nf().prepare_to_adopt(before.nf());
   }
+  /// For a state from another process.
+  Status prepare_to_load(bool new_keys) {
+    dynamic_cast<nf::Persistent&>(nf()).join({.live_tx = true, .new_keys = new_keys});
+    return dynamic_cast<nf::Portable&>(nf()).prepare_to_load();
+  }
   void take_over(Version& before) {
     const Status ready = prepare(before, true);
     ASSERT_TRUE(ready.ok()) << ready;
@@ -234,13 +239,9 @@ TEST(Load, states_in_files_are_opened_when_the_other_one_is_gone) {
   before.start(kLiveNewKeys);
   before.run(to(kFirst, 2));
   Version after(folder, "encrypt", both());
-  auto& persistent = dynamic_cast<nf::Persistent&>(after.nf());
-  auto& portable = dynamic_cast<nf::Portable&>(after.nf());
-  persistent.join({.live_tx = true, .new_keys = false});
-  EXPECT_THAT(std::string(portable.prepare_to_load().message()), HasSubstr("SPI 4097")) << "nobody has that one";
+  EXPECT_THAT(std::string(after.prepare_to_load(false).message()), HasSubstr("SPI 4097")) << "nobody has that one";
   Version next(folder, "encrypt", both());
-  dynamic_cast<nf::Persistent&>(next.nf()).join({.live_tx = true, .new_keys = true});
-  ASSERT_EQ(dynamic_cast<nf::Portable&>(next.nf()).prepare_to_load(), absl::OkStatus());
+  ASSERT_EQ(next.prepare_to_load(true), absl::OkStatus());
   before.run(to(kFirst, 1));
   const std::vector<std::byte> state = nf::testing::saved(before.nf());
   EXPECT_FALSE(nf::testing::load(next.nf(), state).ok()) << "the other one has its files";
@@ -261,8 +262,7 @@ TEST(Load, without_a_state_it_starts_behind_what_was_reserved) {
   before.start(kLiveNewKeys);
   before.run(to(kFirst, 2));
   Version after(folder, "encrypt", first_alone());
-  dynamic_cast<nf::Persistent&>(after.nf()).join({.live_tx = true, .new_keys = false});
-  ASSERT_EQ(dynamic_cast<nf::Portable&>(after.nf()).prepare_to_load(), absl::OkStatus());
+  ASSERT_EQ(after.prepare_to_load(false), absl::OkStatus());
   before.crash();
   after.start({.live_tx = true, .new_keys = false});
   const auto numbers = numbers_of(after.run(to(kFirst, 1)));
@@ -284,8 +284,7 @@ TEST(Load, a_window_that_is_kept_again_forgets_nothing) {
   Version without(folder, "decrypt", first_alone());
   without.start(kCapture);
   Version after(folder, "decrypt", first_alone());
-  dynamic_cast<nf::Persistent&>(after.nf()).join({.live_tx = true, .new_keys = false});
-  ASSERT_EQ(dynamic_cast<nf::Portable&>(after.nf()).prepare_to_load(), absl::OkStatus());
+  ASSERT_EQ(after.prepare_to_load(false), absl::OkStatus());
   ASSERT_EQ(nf::testing::carry_over(without.nf(), after.nf()), absl::OkStatus());
   EXPECT_THAT(after.run(sent), IsEmpty()) << "seen before";
   after.end();

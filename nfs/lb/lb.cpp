@@ -117,6 +117,17 @@ FlowLimits part_of(FlowLimits const& limits, nf::Shard shard) {
           static_cast<std::uint32_t>(shard.part_of(limits.half_open))};
 }
 
+/// What numbers and time-outs of another one have to be the same.
+std::array<std::uint32_t, 7> fixed_settings(Settings const& settings) {
+  return {static_cast<std::uint32_t>(settings.table_size),
+          settings.limits.flows,
+          settings.limits.half_open,
+          settings.timeouts.tcp_opening,
+          settings.timeouts.tcp_established,
+          settings.timeouts.tcp_closing,
+          settings.timeouts.udp};
+}
+
 /// "web-1" as part of a metric's name.
 std::string metric_part(std::string name) {
   std::replace_if(
@@ -155,8 +166,7 @@ Status Lb::update(std::span<const Service> services) {
 
 Status Lb::prepare_to_adopt(nf::Nf const& before) {
   auto const& old = static_cast<Lb const&>(before);
-  if (old.settings_.table_size != settings_.table_size || old.settings_.limits != settings_.limits ||
-      old.settings_.timeouts != settings_.timeouts) {
+  if (fixed_settings(old.settings_) != fixed_settings(settings_)) {
     return absl::FailedPreconditionError("its tables, limits or time-outs are others");
   }
   // numbers have to be the same, for flows have them; any may have flows, which other threads count
@@ -179,17 +189,6 @@ void Lb::adopt(nf::Nf& before) {
 }
 
 namespace {
-
-/// What numbers and time-outs of another one have to be the same.
-std::array<std::uint32_t, 7> fixed_settings(Settings const& settings) {
-  return {static_cast<std::uint32_t>(settings.table_size),
-          settings.limits.flows,
-          settings.limits.half_open,
-          settings.timeouts.tcp_opening,
-          settings.timeouts.tcp_established,
-          settings.timeouts.tcp_closing,
-          settings.timeouts.udp};
-}
 
 void save(Endpoint const& endpoint, nf::StateWriter& state) {
   state.put(endpoint.address);
