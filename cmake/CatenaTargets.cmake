@@ -18,6 +18,11 @@ function(catena_compile_options target)
                                              -fno-omit-frame-pointer -g1 -Wno-maybe-uninitialized)
     target_link_options(${target} PUBLIC -fsanitize=${CATENA_SANITIZE})
   endif()
+  if(CATENA_UNITY_SOURCES)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${CATENA_UNITY_SOURCES})
+    # GCC takes what is included for a header, and so warns of each type that has one of an anonymous namespace inside
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
   if(NOT ARG_PCH STREQUAL target)
     # -fPIC in programs too, where CMake has -fPIE: precompiled headers serve only sources with the same
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

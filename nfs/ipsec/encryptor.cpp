@@ -12,7 +12,7 @@ namespace {
 
 // Equally spaced slots share few sets of the first-level cache, so by now prepare()'s lines have left it, and
 // processors do not guess the next slot: the headers are asked for some packets ahead.
-constexpr std::uint32_t kPrefetchPackets = 4;
+constexpr std::uint32_t kHeadersAhead = 4;
 constexpr std::ptrdiff_t kCacheLineBytes = 64;
 // on a device's way to work the headers may be in no cache at all: loads of more packets must be in flight
 constexpr std::uint32_t kPrefetchFlows = 12;
@@ -192,8 +192,8 @@ void Encryptor::compute(packet::Batch const& batch, std::span<const std::byte> a
     std::uint32_t i = first;
     for (; i < batch.size() && !crypto_->full(); ++i) {
       Session const& session = sessions_[in[i].association];
-      if (i + kPrefetchPackets < batch.size()) {
-        const std::uint8_t* ahead = batch[i + kPrefetchPackets].frame();
+      if (i + kHeadersAhead < batch.size()) {
+        const std::uint8_t* ahead = batch[i + kHeadersAhead].frame();
         __builtin_prefetch(ahead - kCacheLineBytes / 2, 1);
         __builtin_prefetch(ahead + kCacheLineBytes / 2, 1);
       }

@@ -85,9 +85,10 @@ TEST_F(Peer, sends_extended_numbers_that_are_inferred_beyond_the_wrap_of_the_low
 }
 
 TEST_F(Peer, sends_numbers_with_a_high_half_of_any_size) {
-  constexpr std::uint64_t kFirst = 0x7ABCDEF0FFFFFFFE;
+  constexpr std::uint64_t kFirstNumber = 0x7ABCDEF0FFFFFFFE;
   const std::vector<Frame> frames = frames_of_every_size(4);
-  const RunResult result = run_everywhere("decrypt", extended_from(kFirst), run("encrypt", kFirst, false, frames));
+  const RunResult result =
+      run_everywhere("decrypt", extended_from(kFirstNumber), run("encrypt", kFirstNumber, false, frames));
   expect_frames(survivors(result), frames);
   EXPECT_EQ(result.records.at(2), record(2, 0x7ABCDEF100000000));
 }

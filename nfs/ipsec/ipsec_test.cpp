@@ -33,10 +33,10 @@ constexpr std::string_view kSaFile = R"(associations:
     selector: {destination: 10.0.0.0/8}
     udp_encapsulation: {source_port: 4500, destination_port: 4500}
 )";
-constexpr std::uint32_t kTunnelEnd = 0xC6336401;
+constexpr std::uint32_t kOuterTunnelEnd = 0xC6336401;
 
 /// The file with a line added to its first association.
-std::string with_line(std::string_view line) {
+std::string with_sa_line(std::string_view line) {
   std::string text(kSaFile);
   const std::size_t at = text.find("    selector");
   return text.insert(at, concat("    ", line, "\n"));
@@ -89,7 +89,7 @@ TEST(Encrypt, first_selector_in_file_order_wins) {
 }
 
 TEST(Encrypt, ends_when_sequence_numbers_do) {
-  const RunResult result = run_everywhere("encrypt", with_line("first_sequence: 4294967294"), plain(4));
+  const RunResult result = run_everywhere("encrypt", with_sa_line("first_sequence: 4294967294"), plain(4));
   EXPECT_EQ(result.dropped("sequence_exhausted"), 2U);
   EXPECT_EQ(result.records.at(1), R"({"packet":1,"nf":"ipsec","verdict":"pass","spi":4096,"seq":4294967295})");
   EXPECT_EQ(result.records.at(2), R"({"packet":2,"nf":"ipsec","verdict":"drop","reason":"sequence_exhausted"})");
@@ -98,7 +98,7 @@ TEST(Encrypt, ends_when_sequence_numbers_do) {
 TEST(Encrypt, drops_what_exceeds_the_mtu_and_may_not_be_cut_and_nothing_shorter) {
   // 28 bytes of headers: with 970 of payload the text has 1000 bytes, with 971 it has 1004
   const std::vector<Frame> frames{udp(0x0A020001, std::string(970, 'x')), udp(0x0A020001, std::string(971, 'x'))};
-  const RunResult result = run_everywhere("encrypt", with_line("df: set"), frames, "mtu: 1048");
+  const RunResult result = run_everywhere("encrypt", with_sa_line("df: set"), frames, "mtu: 1048");
   EXPECT_EQ(result.packets.at(0).frame.size(), 14U + 1048);
   EXPECT_EQ(result.records.at(1), R"({"packet":1,"nf":"ipsec","verdict":"drop","reason":"too_long"})");
   EXPECT_EQ(result.packets.at(1).frame, frames[1]);
@@ -107,7 +107,7 @@ TEST(Encrypt, drops_what_exceeds_the_mtu_and_may_not_be_cut_and_nothing_shorter)
 
 TEST(Encrypt, a_dropped_packet_uses_no_sequence_number) {
   const std::vector<Frame> frames{udp(0x0A020001), udp(0x0A020001, std::string(1200, 'x')), udp(0x0A020001)};
-  const RunResult result = run_everywhere("encrypt", with_line("df: set"), frames, "mtu: 1048");
+  const RunResult result = run_everywhere("encrypt", with_sa_line("df: set"), frames, "mtu: 1048");
   EXPECT_EQ(result.records.at(2), R"({"packet":2,"nf":"ipsec","verdict":"pass","spi":4096,"seq":2})");
 }
 
@@ -176,12 +176,12 @@ TEST(RoundTrip, gives_the_original_frames) {
 }
 
 TEST(Decrypt, what_is_not_esp_for_us_passes_unchanged_and_unrecorded) {
-  Frame ike = make_frame(packet::kProtocolUdp, 0x01020304, kTunnelEnd, 4500, 4500, std::string("\0\0\0\0IKE", 7));
+  Frame ike = make_frame(packet::kProtocolUdp, 0x01020304, kOuterTunnelEnd, 4500, 4500, std::string("\0\0\0\0IKE", 7));
   const std::vector<Frame> frames{
-      tcp(kTunnelEnd),
+      tcp(kOuterTunnelEnd),
       ike,
-      make_frame(packet::kProtocolUdp, 0x01020304, kTunnelEnd, 4500, 4500, "\xFF"),          // NAT-keepalive
-      make_frame(packet::kProtocolUdp, 0x01020304, kTunnelEnd, 4500, 4501, "another port"),  // not a tunnel's port
+      make_frame(packet::kProtocolUdp, 0x01020304, kOuterTunnelEnd, 4500, 4500, "\xFF"),          // NAT-keepalive
+      make_frame(packet::kProtocolUdp, 0x01020304, kOuterTunnelEnd, 4500, 4501, "another port"),  // not a tunnel's port
       make_frame(packet::kProtocolUdp, 0x01020304, 0x01010101, 4500, 4500, "somebody else's port 4500"),
   };
   const RunResult result = run_everywhere("decrypt", kSaFile, frames);
@@ -193,8 +193,8 @@ TEST(Decrypt, what_is_not_esp_for_us_passes_unchanged_and_unrecorded) {
 TEST(Decrypt, unknown_spi_or_destination_has_no_sa) {
   std::vector<Frame> frames = encrypted(plain(2));
   packet::store_be32(frames[0].data() + 34, 5000);
-  packet::store_be32(frames[1].data() + 30, kTunnelEnd + 1);
-  frames.push_back(make_frame(packet::kProtocolUdp, 0x01020304, kTunnelEnd, 4500, 4500, "SPI nobody knows"));
+  packet::store_be32(frames[1].data() + 30, kOuterTunnelEnd + 1);
+  frames.push_back(make_frame(packet::kProtocolUdp, 0x01020304, kOuterTunnelEnd, 4500, 4500, "SPI nobody knows"));
   const RunResult result = run_everywhere("decrypt", kSaFile, frames);
   EXPECT_EQ(result.dropped("no_sa"), 3U);
   EXPECT_EQ(result.records.at(0), R"({"packet":0,"nf":"ipsec","verdict":"drop","reason":"no_sa","spi":5000,"seq":1})");
@@ -255,7 +255,7 @@ TEST(Decrypt, a_replayed_packet_with_a_bad_icv_is_called_bad_icv) {
 
 TEST(Decrypt, the_window_can_be_switched_off) {
   const std::vector<Frame> good = encrypted(plain(1));
-  const RunResult result = run_everywhere("decrypt", with_line("anti_replay: false"), {good[0], good[0]});
+  const RunResult result = run_everywhere("decrypt", with_sa_line("anti_replay: false"), {good[0], good[0]});
   EXPECT_EQ(survivors(result).size(), 2U);
 }
 
@@ -271,7 +271,7 @@ TEST(Decrypt, fragments_of_esp_are_malformed) {
 TEST(Decrypt, every_wrong_size_is_malformed) {
   std::vector<Frame> frames;
   for (std::uint32_t size = 0; size < cipher::kTextOffset + 4 + cipher::kIcvBytes; ++size) {
-    Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kTunnelEnd, 4500, 4500, std::string(size, '\x01'));
+    Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kOuterTunnelEnd, 4500, 4500, std::string(size, '\x01'));
     if (size >= 4) {
       packet::store_be32(frame.data() + 42, 4096);
     }
@@ -296,7 +296,7 @@ TEST(Decrypt, traffic_that_the_association_may_not_carry_is_dropped) {
 
 /// A packet of the first association, with a good ICV, whose text is `text`.
 Frame authentic(std::string const& text, std::uint32_t sequence) {
-  Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kTunnelEnd, 0, 0,
+  Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kOuterTunnelEnd, 0, 0,
                            std::string(cipher::kTextOffset - 8 + text.size() + cipher::kIcvBytes, '\0'));
   frame[23] = packet::kProtocolEsp;
   std::uint8_t* esp = frame.data() + 34;
@@ -344,7 +344,7 @@ TEST(Decrypt, random_bytes_behind_good_headers_never_survive) {
     for (char& byte : payload) {
       byte = static_cast<char>(generator());
     }
-    Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kTunnelEnd, 4500, 4500, payload);
+    Frame frame = make_frame(packet::kProtocolUdp, 0xC0000201, kOuterTunnelEnd, 4500, 4500, payload);
     packet::store_be32(frame.data() + 42, 4096 + i % 2);
     if (i % 3 == 0) {
       frame.erase(frame.begin() + 34, frame.begin() + 42);

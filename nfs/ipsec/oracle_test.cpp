@@ -21,7 +21,7 @@ bool has_scapy() {
 }
 
 // Three tunnels, told apart by the inner source port; the second one is in UDP. The same text serves both directions.
-constexpr std::string_view kSaFile = R"(associations:
+constexpr std::string_view kOracleSaFile = R"(associations:
   - spi: 4096
     source: 192.0.2.1
     destination: 198.51.100.1
@@ -59,7 +59,7 @@ constexpr std::string_view kSaJson = R"([
 /// For the peer's packets: its choice of tunnel is its own, so the selectors let everything through.
 std::string sa_file_without_selectors() {
   std::string text;
-  std::string_view rest = kSaFile;
+  std::string_view rest = kOracleSaFile;
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n') + 1);
     rest.remove_prefix(line.size());
@@ -116,7 +116,7 @@ TEST_F(Oracle, scapy_decrypts_packets_of_every_size) {
   if (!has_scapy()) {
     GTEST_SKIP() << "python3-scapy with cryptography is not installed";
   }
-  const RunResult result = run_everywhere("encrypt", kSaFile, every_size(), kLongMtu);
+  const RunResult result = run_everywhere("encrypt", kOracleSaFile, every_size(), kLongMtu);
   expect_scapy_decrypts(every_size(), frames_of(result));
 }
 
@@ -124,7 +124,7 @@ TEST_F(Oracle, tshark_decrypts_packets_of_every_size) {
   if (!has_tshark()) {
     GTEST_SKIP() << "tshark is not installed";
   }
-  const RunResult result = run_everywhere("encrypt", kSaFile, every_size(), kLongMtu, {256});
+  const RunResult result = run_everywhere("encrypt", kOracleSaFile, every_size(), kLongMtu, {256});
   expect_tshark_decrypts(every_size(), frames_of(result));
 }
 
@@ -143,7 +143,7 @@ TEST_F(MixedTraffic, scapy_and_tshark_decrypt_it) {
   if (!has_scapy() || !has_tshark()) {
     GTEST_SKIP() << "python3-scapy with cryptography, or tshark, is not installed";
   }
-  const RunResult result = run_everywhere("encrypt", kSaFile, frames_, kLongMtu, {33, 256});
+  const RunResult result = run_everywhere("encrypt", kOracleSaFile, frames_, kLongMtu, {33, 256});
   ASSERT_EQ(result.counters.processed, frames_.size());
   ASSERT_EQ(survivors(result).size(), frames_.size());
   expect_scapy_decrypts(frames_, frames_of(result));
@@ -220,8 +220,8 @@ TEST_F(Oracle, a_packet_of_scapy_cut_at_any_length_is_dropped) {
 }
 
 TEST_F(Oracle, what_we_encrypt_we_decrypt) {
-  const RunResult encrypted = run_everywhere("encrypt", kSaFile, every_size(), kLongMtu, {64});
-  const RunResult decrypted = run_everywhere("decrypt", kSaFile, frames_of(encrypted), "", {64});
+  const RunResult encrypted = run_everywhere("encrypt", kOracleSaFile, every_size(), kLongMtu, {64});
+  const RunResult decrypted = run_everywhere("decrypt", kOracleSaFile, frames_of(encrypted), "", {64});
   expect_frames(frames_of(decrypted), every_size());
 }
 

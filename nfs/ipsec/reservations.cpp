@@ -16,7 +16,7 @@ constexpr std::uint64_t kFirstDecryptBlock = 1024;
 constexpr std::uint64_t kLargestBlock = std::uint64_t{1} << 26;
 /// A block that was used up faster is too small, one that lasted this many times longer too large.
 constexpr std::chrono::seconds kBlockLasts{1};
-constexpr int kTooLong = 8;
+constexpr int kStaleAfterBlocks = 8;
 /// After a failure the disk is asked again no sooner, so that a full disk does not stop the other associations.
 constexpr std::chrono::seconds kAfterFailure{1};
 
@@ -123,7 +123,7 @@ void Reservations::work() {
     const std::uint64_t block = slot.block.load(std::memory_order_relaxed);
     if (now - slot.written_at < kBlockLasts) {
       slot.block = std::min(2 * block, kLargestBlock);
-    } else if (now - slot.written_at > kTooLong * kBlockLasts) {
+    } else if (now - slot.written_at > kStaleAfterBlocks * kBlockLasts) {
       slot.block = std::max(block / 2, smallest_block(direction_));
     }
     const Status status = reserve(slot, beyond);

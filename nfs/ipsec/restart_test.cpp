@@ -25,9 +25,9 @@ using nf::testing::ScratchFolder;
 using ::testing::HasSubstr;
 
 constexpr nf::RunContext kLive{.live_tx = true, .new_keys = false};
-constexpr nf::RunContext kLiveNewKeys{.live_tx = true, .new_keys = true};
+constexpr nf::RunContext kRestartNewKeys{.live_tx = true, .new_keys = true};
 
-std::vector<Frame> plain(std::uint32_t count, char first = 'a') {
+std::vector<Frame> plain_frame(std::uint32_t count, char first = 'a') {
   std::vector<Frame> frames;
   for (std::uint32_t i = 0; i < count; ++i) {
     frames.push_back(nf::testing::make_frame(packet::kProtocolUdp, 0x0A010001, 0x0A020001, 1000, 2000,
@@ -131,7 +131,7 @@ TEST(Restart, that_lacks_a_state_is_refused_unless_keys_are_new) {
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << refused.status();
     EXPECT_THAT(std::string(refused.status().message()), HasSubstr("no state of the association with SPI 4096"));
     EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--new-keys"));
-    EXPECT_TRUE(Life(folder, direction, kLiveNewKeys).status().ok());
+    EXPECT_TRUE(Life(folder, direction, kRestartNewKeys).status().ok());
     const Life after(folder, direction, kLive);
     EXPECT_TRUE(after.status().ok()) << after.status();
   }
@@ -142,20 +142,20 @@ TEST(Restart, into_a_capture_needs_no_state_and_gives_the_same_bytes) {
   for (const nf::RunContext& context : {nf::RunContext{}, nf::RunContext{.live_tx = false, .new_keys = true}}) {
     Life life(folder, "encrypt", context, one_tunnel("    first_sequence: 77\n"));
     ASSERT_TRUE(life.status().ok()) << life.status();
-    EXPECT_THAT(ivs_of(life.run(plain(3))), ::testing::ElementsAre(77, 78, 79));
+    EXPECT_THAT(ivs_of(life.run(plain_frame(3))), ::testing::ElementsAre(77, 78, 79));
     EXPECT_TRUE(life.end().ok());
   }
   EXPECT_FALSE(fs::exists(folder.path("sa.yaml.state")));
 }
 
 TEST(Restart, never_uses_a_key_stream_twice) {
-  const std::vector<Frame> first_plain = plain(60, 'a');
-  const std::vector<Frame> second_plain = plain(60, 'A');
+  const std::vector<Frame> first_plain = plain_frame(60, 'a');
+  const std::vector<Frame> second_plain = plain_frame(60, 'A');
   for (const bool killed : {false, true}) {
     const ScratchFolder folder;
     std::vector<Frame> first;
     {
-      Life life(folder, "encrypt", kLiveNewKeys);
+      Life life(folder, "encrypt", kRestartNewKeys);
       ASSERT_TRUE(life.status().ok()) << life.status();
       first = life.run(first_plain);
       if (!killed) {
@@ -175,28 +175,28 @@ TEST(Restart, never_uses_a_key_stream_twice) {
 TEST(Restart, without_a_state_would_use_every_key_stream_twice) {
   // that the check above can fail
   const ScratchFolder folder;
-  const std::vector<Frame> first = Life(folder, "encrypt", {}).run(plain(60, 'a'));
-  const std::vector<Frame> second = Life(folder, "encrypt", {}).run(plain(60, 'A'));
-  EXPECT_EQ(readable_pairs(plain(60, 'a'), first, plain(60, 'A'), second), 60U);
+  const std::vector<Frame> first = Life(folder, "encrypt", {}).run(plain_frame(60, 'a'));
+  const std::vector<Frame> second = Life(folder, "encrypt", {}).run(plain_frame(60, 'A'));
+  EXPECT_EQ(readable_pairs(plain_frame(60, 'a'), first, plain_frame(60, 'A'), second), 60U);
 }
 
 TEST(Restart, knows_the_keys_under_another_name) {
   const ScratchFolder folder;
   {
-    Life life(folder, "encrypt", kLiveNewKeys);
-    ASSERT_EQ(life.run(plain(5)).size(), 5U);
+    Life life(folder, "encrypt", kRestartNewKeys);
+    ASSERT_EQ(life.run(plain_frame(5)).size(), 5U);
     ASSERT_TRUE(life.end().ok());
   }
   std::string renamed = one_tunnel();
   renamed.replace(renamed.find("4096"), 4, "5000");
   Life life(folder, "encrypt", kLive, renamed);
   ASSERT_TRUE(life.status().ok()) << life.status();
-  EXPECT_THAT(ivs_of(life.run(plain(1))), ::testing::ElementsAre(6));
+  EXPECT_THAT(ivs_of(life.run(plain_frame(1))), ::testing::ElementsAre(6));
 }
 
 TEST(Restart, other_keys_are_other_keys) {
   const ScratchFolder folder;
-  ASSERT_TRUE(Life(folder, "encrypt", kLiveNewKeys).status().ok());
+  ASSERT_TRUE(Life(folder, "encrypt", kRestartNewKeys).status().ok());
   std::string other = one_tunnel();
   other.replace(other.find("f0f1f2f3"), 8, "f0f1f2f4");
   EXPECT_EQ(Life(folder, "encrypt", kLive, other).status().code(), absl::StatusCode::kFailedPrecondition);
@@ -205,29 +205,29 @@ TEST(Restart, other_keys_are_other_keys) {
 TEST(Restart, new_keys_that_are_not_new_go_on_where_they_were) {
   const ScratchFolder folder;
   {
-    Life life(folder, "encrypt", kLiveNewKeys);
-    ASSERT_EQ(life.run(plain(5)).size(), 5U);
+    Life life(folder, "encrypt", kRestartNewKeys);
+    ASSERT_EQ(life.run(plain_frame(5)).size(), 5U);
     ASSERT_TRUE(life.end().ok());
   }
-  Life life(folder, "encrypt", kLiveNewKeys);
-  EXPECT_THAT(ivs_of(life.run(plain(1))), ::testing::ElementsAre(6));
+  Life life(folder, "encrypt", kRestartNewKeys);
+  EXPECT_THAT(ivs_of(life.run(plain_frame(1))), ::testing::ElementsAre(6));
   EXPECT_THAT(life.nf().start_report(), ::testing::Contains(HasSubstr("0 new, 1 go on where they ended")));
 }
 
 TEST(Restart, starts_no_earlier_than_the_file_says) {
   const ScratchFolder folder;
   {
-    Life life(folder, "encrypt", kLiveNewKeys);
-    ASSERT_EQ(life.run(plain(5)).size(), 5U);
+    Life life(folder, "encrypt", kRestartNewKeys);
+    ASSERT_EQ(life.run(plain_frame(5)).size(), 5U);
     ASSERT_TRUE(life.end().ok());
   }
   Life life(folder, "encrypt", kLive, one_tunnel("    first_sequence: 1000000\n"));
-  EXPECT_THAT(ivs_of(life.run(plain(1))), ::testing::ElementsAre(1000000));
+  EXPECT_THAT(ivs_of(life.run(plain_frame(1))), ::testing::ElementsAre(1000000));
 }
 
 TEST(Restart, state_goes_where_the_configuration_says) {
   const ScratchFolder folder;
-  ASSERT_TRUE(Life(folder, "encrypt", kLiveNewKeys, one_tunnel(), "state: elsewhere/deep").status().ok());
+  ASSERT_TRUE(Life(folder, "encrypt", kRestartNewKeys, one_tunnel(), "state: elsewhere/deep").status().ok());
   EXPECT_FALSE(fs::exists(folder.path("sa.yaml.state")));
   const std::string file = state_file(folder, "elsewhere/deep");
   EXPECT_THAT(read(file), ::testing::Not(HasSubstr("000102030405")));
@@ -236,21 +236,21 @@ TEST(Restart, state_goes_where_the_configuration_says) {
 
 TEST(Restart, a_second_run_with_the_same_keys_is_refused) {
   const ScratchFolder folder;
-  const Life first(folder, "encrypt", kLiveNewKeys);
+  const Life first(folder, "encrypt", kRestartNewKeys);
   ASSERT_TRUE(first.status().ok()) << first.status();
   const Life second(folder, "encrypt", kLive);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("another run uses these keys"));
-  EXPECT_TRUE(Life(folder, "decrypt", kLiveNewKeys).status().ok());  // the other direction is another state
+  EXPECT_TRUE(Life(folder, "decrypt", kRestartNewKeys).status().ok());  // the other direction is another state
 }
 
 TEST(Restart, every_number_is_reserved_on_the_disk_before_it_is_used) {
   const ScratchFolder folder;
-  Life life(folder, "encrypt", kLiveNewKeys);
+  Life life(folder, "encrypt", kRestartNewKeys);
   ASSERT_TRUE(life.status().ok()) << life.status();
   std::uint64_t last = 0;
   for (std::uint32_t i = 0; i < 100; ++i) {  // 300,000 packets, several blocks
-    const std::vector<Frame> sent = life.run(plain(3000));
+    const std::vector<Frame> sent = life.run(plain_frame(3000));
     ASSERT_EQ(sent.size(), 3000U);
     ASSERT_EQ(iv_of(sent.front()), last + 1);
     last = iv_of(sent.back());
@@ -264,8 +264,8 @@ TEST(Restart, every_number_is_reserved_on_the_disk_before_it_is_used) {
 TEST(Restart, a_state_that_cannot_be_written_ends_the_traffic_and_is_told) {
   const ScratchFolder folder;
   Life sender(folder, "encrypt", nf::RunContext{});
-  const std::vector<Frame> sent = sender.run(plain(3000));
-  Life life(folder, "decrypt", kLiveNewKeys);
+  const std::vector<Frame> sent = sender.run(plain_frame(3000));
+  Life life(folder, "decrypt", kRestartNewKeys);
   ASSERT_TRUE(life.status().ok()) << life.status();
   fs::remove_all(folder.path("sa.yaml.state"));
   const std::size_t passed = life.run(sent).size();
@@ -276,11 +276,11 @@ TEST(Restart, a_state_that_cannot_be_written_ends_the_traffic_and_is_told) {
 
 TEST(Restart, the_replay_window_goes_on) {
   const ScratchFolder folder;
-  const std::vector<Frame> sent = Life(folder, "encrypt", nf::RunContext{}).run(plain(200));
+  const std::vector<Frame> sent = Life(folder, "encrypt", nf::RunContext{}).run(plain_frame(200));
   std::vector<Frame> arrived(sent.begin(), sent.begin() + 100);
   arrived.erase(arrived.begin() + 90);  // number 91 is late
   {
-    Life life(folder, "decrypt", kLiveNewKeys);
+    Life life(folder, "decrypt", kRestartNewKeys);
     ASSERT_TRUE(life.status().ok()) << life.status();
     ASSERT_EQ(life.run(arrived).size(), 99U);
     ASSERT_TRUE(life.end().ok());
@@ -295,9 +295,9 @@ TEST(Restart, the_replay_window_goes_on) {
 TEST(Restart, after_a_crash_accepts_nothing_that_was_seen) {
   const ScratchFolder folder;
   Life sender(folder, "encrypt", nf::RunContext{});
-  const std::vector<Frame> sent = sender.run(plain(3000));
+  const std::vector<Frame> sent = sender.run(plain_frame(3000));
   {
-    Life life(folder, "decrypt", kLiveNewKeys);
+    Life life(folder, "decrypt", kRestartNewKeys);
     ASSERT_EQ(life.run(sent).size(), 3000U);
   }
   Life life(folder, "decrypt", kLive);
@@ -307,7 +307,7 @@ TEST(Restart, after_a_crash_accepts_nothing_that_was_seen) {
   // what was reserved and not seen is lost too, and no more than that
   const std::uint64_t beyond = reserved(folder);
   Life later(folder, "encrypt", nf::RunContext{}, one_tunnel(concat("    first_sequence: ", beyond, "\n")));
-  EXPECT_EQ(life.run(later.run(plain(10))).size(), 10U);
+  EXPECT_EQ(life.run(later.run(plain_frame(10))).size(), 10U);
 }
 
 TEST(Restart, extended_numbers_go_on_beyond_32_bits) {
@@ -315,15 +315,15 @@ TEST(Restart, extended_numbers_go_on_beyond_32_bits) {
   const std::string tunnel = one_tunnel("    esn: true\n    first_sequence: 4294967290\n");
   std::vector<Frame> sent;
   {
-    Life life(folder, "encrypt", kLiveNewKeys, tunnel);
-    sent = life.run(plain(10));
+    Life life(folder, "encrypt", kRestartNewKeys, tunnel);
+    sent = life.run(plain_frame(10));
     ASSERT_TRUE(life.end().ok());
   }
   Life sender(folder, "encrypt", kLive, tunnel);
-  const std::vector<Frame> more = sender.run(plain(10));
+  const std::vector<Frame> more = sender.run(plain_frame(10));
   EXPECT_EQ(iv_of(more.front()), 4294967300U);
   {
-    Life life(folder, "decrypt", kLiveNewKeys, tunnel);
+    Life life(folder, "decrypt", kRestartNewKeys, tunnel);
     ASSERT_EQ(life.run(sent).size(), 10U);
     ASSERT_TRUE(life.end().ok());
   }
@@ -335,14 +335,14 @@ TEST(Restart, numbers_end_where_they_end) {
   const ScratchFolder folder;
   const std::string tunnel = one_tunnel("    first_sequence: 4294967294\n");
   {
-    Life life(folder, "encrypt", kLiveNewKeys, tunnel);
-    ASSERT_EQ(life.run(plain(5)).size(), 2U);
+    Life life(folder, "encrypt", kRestartNewKeys, tunnel);
+    ASSERT_EQ(life.run(plain_frame(5)).size(), 2U);
     EXPECT_EQ(life.dropped("sequence_exhausted"), 3U);
     ASSERT_TRUE(life.end().ok());
   }
   Life life(folder, "encrypt", kLive, tunnel);
   ASSERT_TRUE(life.status().ok()) << life.status();
-  EXPECT_EQ(life.run(plain(5)).size(), 0U);
+  EXPECT_EQ(life.run(plain_frame(5)).size(), 0U);
   EXPECT_EQ(life.dropped("sequence_exhausted"), 5U);
 }
 
@@ -369,11 +369,11 @@ TEST(StateFile, that_is_damaged_is_refused_with_its_position) {
       {"version: 1\ndirection: encrypt\nspi: 1\nnext: 5\nmore: 1\n", "unknown key 'more'"},
   };
   const ScratchFolder folder;
-  ASSERT_TRUE(Life(folder, "encrypt", kLiveNewKeys).status().ok());
+  ASSERT_TRUE(Life(folder, "encrypt", kRestartNewKeys).status().ok());
   const std::string path = state_file(folder);
   for (Case const& test : cases) {
     std::ofstream(path) << test.text;
-    const Life life(folder, "encrypt", kLiveNewKeys);
+    const Life life(folder, "encrypt", kRestartNewKeys);
     EXPECT_EQ(life.status().code(), absl::StatusCode::kInvalidArgument) << test.text;
     EXPECT_THAT(std::string(life.status().message()), HasSubstr(path));
     EXPECT_THAT(std::string(life.status().message()), HasSubstr(test.message));

@@ -123,9 +123,10 @@ Status read_udp(nf::Config& config, Association& association) {
     return absl::OkStatus();
   }
   CATENA_ASSIGN_OR_RETURN(nf::Config udp, config.section(kKey));
-  constexpr std::int64_t kIkePort = 4500;
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t source, udp.integer_or("source_port", kIkePort, 1, 65535));
-  CATENA_ASSIGN_OR_RETURN(const std::int64_t destination, udp.integer_or("destination_port", kIkePort, 1, 65535));
+  constexpr std::int64_t kNatTraversalPort = 4500;
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t source, udp.integer_or("source_port", kNatTraversalPort, 1, 65535));
+  CATENA_ASSIGN_OR_RETURN(const std::int64_t destination,
+                          udp.integer_or("destination_port", kNatTraversalPort, 1, 65535));
   CATENA_RETURN_IF_ERROR(udp.finish());
   association.udp = UdpPorts{static_cast<std::uint16_t>(source), static_cast<std::uint16_t>(destination)};
   return absl::OkStatus();

@@ -12,7 +12,7 @@
 namespace catena::ipsec {
 namespace {
 
-Result<Selector> parse(std::string_view text) {
+Result<Selector> parse_selector(std::string_view text) {
   auto config = nf::Config::parse(text, "sa.yaml");
   if (!config.ok()) {
     return config.status();
@@ -25,14 +25,14 @@ FlowKey udp_flow(std::uint32_t source, std::uint32_t destination, std::uint16_t 
 }
 
 TEST(Selector, without_keys_matches_everything) {
-  const auto selector = parse("{}");
+  const auto selector = parse_selector("{}");
   ASSERT_TRUE(selector.ok()) << selector.status();
   EXPECT_TRUE(selector->matches(udp_flow(1, 2, 3, 4)));
   EXPECT_TRUE(selector->matches({0xFFFFFFFF, 0, 47, false, 0, 0}));
 }
 
 TEST(Selector, every_key_restricts) {
-  const auto selector = parse(
+  const auto selector = parse_selector(
       "{source: 10.0.0.0/8, destination: 192.168.7.7, protocol: udp, source_port: 1000-2000, destination_port: 53}");
   ASSERT_TRUE(selector.ok()) << selector.status();
   EXPECT_TRUE(selector->matches(udp_flow(0x0A000001, 0xC0A80707, 1000, 53)));
@@ -46,7 +46,7 @@ TEST(Selector, every_key_restricts) {
 }
 
 TEST(Selector, with_ports_never_matches_a_packet_without) {
-  const auto selector = parse("{source_port: 0-65535}");
+  const auto selector = parse_selector("{source_port: 0-65535}");
   ASSERT_TRUE(selector.ok()) << selector.status();
   EXPECT_TRUE(selector->matches(udp_flow(1, 2, 0, 0)));
   EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolUdp, false, 0, 0}));
@@ -55,7 +55,7 @@ TEST(Selector, with_ports_never_matches_a_packet_without) {
 TEST(Selector, with_opaque_ports_matches_only_what_shows_none) {
   for (const char* text : {"{protocol: tcp, source_port: opaque}", "{protocol: tcp, destination_port: opaque}",
                            "{protocol: tcp, source_port: opaque, destination_port: opaque}"}) {
-    const auto selector = parse(text);
+    const auto selector = parse_selector(text);
     ASSERT_TRUE(selector.ok()) << selector.status();
     EXPECT_FALSE(selector->matches_all());
     EXPECT_FALSE(selector->matches({1, 2, packet::kProtocolTcp, true, 3, 4}));
@@ -67,7 +67,7 @@ TEST(Selector, with_opaque_ports_matches_only_what_shows_none) {
 }
 
 TEST(Selector, may_match_a_part_whose_ports_cannot_be_read) {
-  const auto selector = parse("{destination: 10.0.0.0/8, source_port: 5}");
+  const auto selector = parse_selector("{destination: 10.0.0.0/8, source_port: 5}");
   ASSERT_TRUE(selector.ok()) << selector.status();
   EXPECT_TRUE(selector->may_match(udp_flow(1, 0x0A000001, 5, 6)));
   EXPECT_FALSE(selector->may_match(udp_flow(1, 0x0A000001, 6, 6)));
@@ -78,12 +78,12 @@ TEST(Selector, may_match_a_part_whose_ports_cannot_be_read) {
 }
 
 TEST(Selector, takes_protocols_by_name_and_number) {
-  EXPECT_EQ(parse("{protocol: any}")->protocol, -1);
-  EXPECT_EQ(parse("{protocol: icmp}")->protocol, 1);
-  EXPECT_EQ(parse("{protocol: tcp}")->protocol, 6);
-  EXPECT_EQ(parse("{protocol: esp}")->protocol, 50);
-  EXPECT_EQ(parse("{protocol: 0}")->protocol, 0);
-  EXPECT_EQ(parse("{protocol: 255}")->protocol, 255);
+  EXPECT_EQ(parse_selector("{protocol: any}")->protocol, -1);
+  EXPECT_EQ(parse_selector("{protocol: icmp}")->protocol, 1);
+  EXPECT_EQ(parse_selector("{protocol: tcp}")->protocol, 6);
+  EXPECT_EQ(parse_selector("{protocol: esp}")->protocol, 50);
+  EXPECT_EQ(parse_selector("{protocol: 0}")->protocol, 0);
+  EXPECT_EQ(parse_selector("{protocol: 255}")->protocol, 255);
 }
 
 TEST(Selector, says_where_and_how_a_key_is_wrong) {
@@ -112,7 +112,7 @@ TEST(Selector, says_where_and_how_a_key_is_wrong) {
       {"{sorce: any}", "sa.yaml:1:2: unknown key 'sorce'; did you mean 'source'?"},
   };
   for (Case const& test : cases) {
-    const auto selector = parse(test.text);
+    const auto selector = parse_selector(test.text);
     ASSERT_FALSE(selector.ok()) << test.text;
     EXPECT_EQ(selector.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(std::string(selector.status().message()).find(test.message), std::string::npos) << selector.status();

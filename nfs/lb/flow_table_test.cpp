@@ -296,7 +296,7 @@ class Model {
 
 TEST(FlowTable, does_what_a_plain_map_with_time_stamps_does) {
   constexpr std::uint32_t kLimit = 50;
-  constexpr std::uint32_t kClients = 100;
+  constexpr std::uint32_t kTableClients = 100;
   std::mt19937 random(11);
   Flows flows(kLimit, 30, 5);
   Model model(kLimit, 30, 5);
@@ -310,7 +310,7 @@ TEST(FlowTable, does_what_a_plain_map_with_time_stamps_does) {
       flows.table.advance(stamp * kSecond);
     }
     model.advance(stamp);
-    const std::uint32_t client = static_cast<std::uint32_t>(random()) % kClients;
+    const std::uint32_t client = static_cast<std::uint32_t>(random()) % kTableClients;
     const FlowTable::Id id = random() % 2 == 0 ? flows.find(client) : flows.find_reply(client);
     ASSERT_EQ(id != FlowTable::kNone, model.has(client)) << step;
     if (id == FlowTable::kNone) {

@@ -22,7 +22,7 @@ using nf::testing::with_fragment;
 using ::testing::IsEmpty;
 
 constexpr std::uint32_t kOtherService = 0xCB00710B;  // 203.0.113.11
-constexpr std::uint32_t kRouter = 0xC0000221;        // 192.0.2.33
+constexpr std::uint32_t kIcmpRouter = 0xC0000221;    // 192.0.2.33
 
 /// Answers need their flow, time-outs are short, and two services have one backend in common.
 constexpr std::string_view kShort = R"(answers_without_flow: pass
@@ -55,10 +55,10 @@ struct Traffic {
   }
 };
 
-Frame query(std::uint32_t number) {
+Frame shard_query(std::uint32_t number) {
   return make_frame(kUdp, client_address(number), kServiceAddress, client_port(number), 53, "what is the address?");
 }
-Frame reply(std::uint32_t number, std::uint32_t backend) {
+Frame shard_reply(std::uint32_t number, std::uint32_t backend) {
   return make_frame(kUdp, backend, client_address(number), 53, client_port(number), "this is");
 }
 Frame other_request(std::uint32_t number, std::uint8_t flags) {
@@ -71,7 +71,7 @@ struct Chosen {
     LiveLb live(kShort);
     for (std::uint32_t i = 0; i < clients; ++i) {
       web.push_back(live.backend_for(request(i)));
-      dns.push_back(live.backend_for(query(i)));
+      dns.push_back(live.backend_for(shard_query(i)));
     }
   }
   std::vector<std::uint32_t> web;
@@ -94,10 +94,10 @@ Frame frame_of(std::uint32_t number, std::uint32_t kind, Chosen const& chosen) {
       [&] { return request(number, kFin); },
       [&] { return answer(number, web, kFin); },
       [&] { return request(number, kRst); },
-      [&] { return query(number); },
-      [&] { return reply(number, dns); },
+      [&] { return shard_query(number); },
+      [&] { return shard_reply(number, dns); },
       [&] { return other_request(number, kSyn); },
-      [&] { return make_error(3, kRouter, from_service, 16); },
+      [&] { return make_error(3, kIcmpRouter, from_service, 16); },
       [&] { return make_error(11, web, to_web); },
       [&] { return make_error(3, dns, make_frame(kUdp, client_address(number), dns, client_port(number), 53, "q")); },
       [&] { return with_fragment(request(number), 0x2000); },
@@ -275,17 +275,17 @@ TEST_P(Sharded, statistics_and_the_report_are_those_of_one) {
 
 TEST_P(Sharded, flows_expire_at_the_packets_at_which_they_do_in_one) {
   // the clients' queries come half a second after the first packet of all, which one shard alone has
-  constexpr std::uint32_t kClients = 60;
-  const Chosen chosen(kClients);
+  constexpr std::uint32_t kShardClients = 60;
+  const Chosen chosen(kShardClients);
   std::set<bool> seen;
   for (const std::uint64_t after_ms : {4499U, 4500U, 5499U, 5500U, 5501U}) {
     Traffic traffic;
-    traffic.add(query(kClients), 7 * kSecondNs);
-    for (std::uint32_t i = 0; i < kClients; ++i) {
-      traffic.add(query(i), 7 * kSecondNs + 500'000'000);
+    traffic.add(shard_query(kShardClients), 7 * kSecondNs);
+    for (std::uint32_t i = 0; i < kShardClients; ++i) {
+      traffic.add(shard_query(i), 7 * kSecondNs + 500'000'000);
     }
-    for (std::uint32_t i = 0; i < kClients; ++i) {
-      traffic.add(reply(i, chosen.dns[i]), 7 * kSecondNs + 500'000'000 + after_ms * 1'000'000 - kSecondNs);
+    for (std::uint32_t i = 0; i < kShardClients; ++i) {
+      traffic.add(shard_reply(i, chosen.dns[i]), 7 * kSecondNs + 500'000'000 + after_ms * 1'000'000 - kSecondNs);
     }
     const std::vector<PacketResult> expected = by_one(std::string(kShort), traffic);
     ShardedLb sharded(std::string(kShort), GetParam());
@@ -349,13 +349,13 @@ TEST(Shards, another_division_gives_other_packets) {
 }
 
 TEST(Shards, requests_answers_and_errors_of_a_client_go_to_one_and_all_get_a_share) {
-  constexpr std::uint32_t kClients = 4000;
+  constexpr std::uint32_t kShardClients = 4000;
   constexpr std::uint32_t kCount = 8;
-  const Chosen chosen(kClients);
+  const Chosen chosen(kShardClients);
   ShardedLb sharded(std::string(kShort), kCount);
   const std::unique_ptr<nf::Divider> another = sharded.lb(1).divider();
   std::map<std::uint32_t, std::uint32_t> clients_of;
-  for (std::uint32_t i = 0; i < kClients; ++i) {
+  for (std::uint32_t i = 0; i < kShardClients; ++i) {
     std::vector<Frame> tcp;
     for (std::uint32_t kind : {0U, 1U, 2U, 3U, 4U, 5U, 6U, 9U, 10U, 11U}) {
       tcp.push_back(frame_of(i, kind, chosen));
@@ -371,7 +371,7 @@ TEST(Shards, requests_answers_and_errors_of_a_client_go_to_one_and_all_get_a_sha
     ++clients_of[*first];
   }
   for (std::uint32_t shard = 0; shard < kCount; ++shard) {
-    EXPECT_NEAR(clients_of[shard], kClients / kCount, 120) << "over five standard deviations";
+    EXPECT_NEAR(clients_of[shard], kShardClients / kCount, 120) << "over five standard deviations";
   }
 }
 
@@ -387,7 +387,7 @@ TEST(Shards, limits_are_those_of_all_together) {
   constexpr std::uint32_t kCount = 3;
   Traffic flood;
   for (std::uint32_t i = 0; i < 6000; ++i) {
-    flood.add(i % 2 == 0 ? request(i, kSyn) : query(i), kSecondNs + i);
+    flood.add(i % 2 == 0 ? request(i, kSyn) : shard_query(i), kSecondNs + i);
   }
   ShardedLb sharded(concat("max_flows: 100\nmax_half_open: 40\n", kYaml), kCount);
   sharded.process(flood);

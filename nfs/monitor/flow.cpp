@@ -10,7 +10,7 @@ namespace catena::monitor {
 namespace {
 
 // RFC 9565: the data offset's bits in tcpControlBits are zero.
-constexpr std::uint16_t kTcpControlBits = 0x0FFF;
+constexpr std::uint16_t kTcpFlagBits = 0x0FFF;
 
 FlowKey read_key(packet::Packet const& packet) {
   const std::uint8_t* ip = packet.l3();
@@ -49,7 +49,7 @@ Observation observe(packet::Packet const& packet) {
       .key = read_key(packet),
       .arrival_ns = packet.arrival_ns(),
       .length = packet::load_be16(ip + 2),
-      .tcp_flags = is_tcp ? static_cast<std::uint16_t>(packet::load_be16(l4 + 12) & kTcpControlBits) : std::uint16_t{0},
+      .tcp_flags = is_tcp ? static_cast<std::uint16_t>(packet::load_be16(l4 + 12) & kTcpFlagBits) : std::uint16_t{0},
       .tos = ip[1]};
 }
 

@@ -2,16 +2,13 @@
 #include "group.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/core/time.hpp>
 
 #include <algorithm>
 #include <utility>
 
 namespace catena::monitor {
-namespace {
-
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
-
-}  // namespace
+namespace {}  // namespace
 
 Group::Group(std::vector<NamedExporter> exporters, std::uint32_t monitors)
     : is_shared_(monitors > 1), clocks_(monitors), unfinished_(monitors) {
@@ -39,7 +36,7 @@ std::uint64_t Group::add(std::span<const EndedFlow> flows) {
 std::uint64_t Group::flush_each_second(std::uint64_t clock_ns) {
   const auto held = lock();
   clock_ns_ = std::max(clock_ns_, clock_ns);
-  if (clock_ns_ - second_ns_ < kSecondNs) {
+  if (clock_ns_ - second_ns_ < kNsPerSecond) {
     return 0;  // another monitor came to this second first
   }
   second_ns_ = clock_ns_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <catena/core/time.hpp>
 #include <catena/packet/headers.hpp>
 
 #include <array>
@@ -18,7 +19,6 @@ constexpr std::uint16_t kTemplateSet = 2;
 constexpr std::uint16_t kPortsTemplate = 256;
 constexpr std::uint16_t kIcmpTemplate = 257;
 constexpr std::uint64_t kMillisecondNs = 1'000'000;
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
 /// Field specifier of a template record (3.2).
 struct FieldSpecifier {
@@ -102,7 +102,7 @@ class IpfixExporter final : public Exporter {
     }
     end_set();
     packet::store_be16(&message_[2], static_cast<std::uint16_t>(message_.size()));
-    packet::store_be32(&message_[4], static_cast<std::uint32_t>(clock_ns / kSecondNs));
+    packet::store_be32(&message_[4], static_cast<std::uint32_t>(clock_ns / kNsPerSecond));
     output().write(message_, records_);
     // data records before this message; lost ones count, so that the collector sees that they are missing
     sequence_ += records_;

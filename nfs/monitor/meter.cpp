@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "meter.hpp"
 
+#include <catena/core/time.hpp>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -14,8 +16,6 @@ constexpr std::size_t kChunk = 32;
 // Idle flows that one packet ends at most. A packet begins one flow at most, so the table empties, and no packet waits
 // for a million exports after a pause.
 constexpr std::uint32_t kExpiriesPerPacket = 4;
-
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
 }  // namespace
 
@@ -125,7 +125,7 @@ std::uint32_t Meter::enter(FlowKey const& key, std::uint8_t tos, std::uint64_t h
 
 void Meter::advance_clock(std::uint64_t stamp_ns) {
   const std::uint64_t now_ns = clock_.advance(stamp_ns);
-  if (now_ns - second_ns_ >= kSecondNs) {
+  if (now_ns - second_ns_ >= kNsPerSecond) {
     second_ns_ = now_ns;
     sink_->second_passed(now_ns);
   }

@@ -19,17 +19,18 @@ using nf::testing::Frame;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
-constexpr std::uint64_t kIdle = 15 * kTestSecond;
-constexpr std::uint64_t kActive = 60 * kTestSecond;
+constexpr std::uint64_t kMeterIdle = 15 * kTestSecond;
+constexpr std::uint64_t kMeterActive = 60 * kTestSecond;
 
-Observation seen(std::uint32_t src, std::uint64_t arrival_ns, std::uint16_t length = 100, std::uint16_t flags = 0,
-                 std::uint8_t tos = 0) {
+Observation seen_by_meter(std::uint32_t src, std::uint64_t arrival_ns, std::uint16_t length = 100,
+                          std::uint16_t flags = 0, std::uint8_t tos = 0) {
   return {FlowKey::of(src, 9, 1, 2, 6), arrival_ns, length, flags, tos};
 }
 
 /// A meter of `capacity` flows that has seen `packets`.
 struct Metered {
-  Metered(std::uint32_t capacity, std::vector<Observation> const& packets, Timeouts timeouts = {kIdle, kActive})
+  Metered(std::uint32_t capacity, std::vector<Observation> const& packets,
+          Timeouts timeouts = {kMeterIdle, kMeterActive})
       : meter(std::move(*FlowTable::create(capacity)), timeouts, sink) {
     meter.observe(packets);
   }
@@ -52,7 +53,8 @@ struct Metered {
 };
 
 TEST(Meter, counts_packets_bytes_times_and_flags_of_a_flow) {
-  Metered metered(10, {seen(1, 50, 60, 0x02, 0x28), seen(2, 55), seen(1, 70, 1500, 0x10), seen(1, 65, 40, 0x811)});
+  Metered metered(10, {seen_by_meter(1, 50, 60, 0x02, 0x28), seen_by_meter(2, 55), seen_by_meter(1, 70, 1500, 0x10),
+                       seen_by_meter(1, 65, 40, 0x811)});
   EXPECT_THAT(metered.sink.records, SizeIs(0));
   metered.meter.finish();
   EXPECT_THAT(metered.sink.records,
@@ -61,35 +63,36 @@ TEST(Meter, counts_packets_bytes_times_and_flags_of_a_flow) {
 }
 
 TEST(Meter, counts_beyond_32_bits) {
-  std::vector<Observation> packets(70'000, seen(1, 0, 65'535));
+  std::vector<Observation> packets(70'000, seen_by_meter(1, 0, 65'535));
   Metered metered(10, packets);
   metered.meter.finish();
   EXPECT_EQ(metered.sink.records[0].bytes, 70'000ULL * 65'535);
 }
 
 TEST(Meter, a_flow_ends_when_it_was_idle_for_the_whole_time_out) {
-  Metered metered(10, {seen(1, 0), seen(2, kIdle - 1)});
+  Metered metered(10, {seen_by_meter(1, 0), seen_by_meter(2, kMeterIdle - 1)});
   EXPECT_THAT(metered.sink.records, SizeIs(0));
-  metered.meter.observe(std::vector{seen(2, kIdle)});
+  metered.meter.observe(std::vector{seen_by_meter(2, kMeterIdle)});
   EXPECT_THAT(metered.sources(), ElementsAre(1));
   EXPECT_THAT(metered.reasons(), ElementsAre(EndReason::kIdle));
-  EXPECT_THAT(metered.sink.clocks, ElementsAre(kIdle));
+  EXPECT_THAT(metered.sink.clocks, ElementsAre(kMeterIdle));
 }
 
 TEST(Meter, a_packet_after_the_idle_time_out_begins_a_new_flow) {
-  Metered metered(10, {seen(1, 0, 100), seen(1, kIdle - 1, 100), seen(1, 2 * kIdle - 1, 77)});
+  Metered metered(
+      10, {seen_by_meter(1, 0, 100), seen_by_meter(1, kMeterIdle - 1, 100), seen_by_meter(1, 2 * kMeterIdle - 1, 77)});
   metered.meter.finish();
   ASSERT_THAT(metered.reasons(), ElementsAre(EndReason::kIdle, EndReason::kForcedEnd));
   EXPECT_EQ(metered.sink.records[0].packets, 2U);
   EXPECT_EQ(metered.sink.records[1].bytes, 77U);
-  EXPECT_EQ(metered.sink.records[1].first_ns, 2 * kIdle - 1);
+  EXPECT_EQ(metered.sink.records[1].first_ns, 2 * kMeterIdle - 1);
   EXPECT_EQ(metered.meter.counts().flows, 2U);
 }
 
 TEST(Meter, a_flow_that_goes_on_is_exported_at_the_active_time_out_and_counted_anew) {
   std::vector<Observation> packets;
   for (std::uint64_t second = 0; second <= 150; second += 10) {
-    packets.push_back(seen(1, second * kTestSecond, 100, second == 0 ? 0x02 : 0x10));
+    packets.push_back(seen_by_meter(1, second * kTestSecond, 100, second == 0 ? 0x02 : 0x10));
   }
   Metered metered(10, packets);
   metered.meter.finish();
@@ -107,16 +110,17 @@ TEST(Meter, a_flow_that_goes_on_is_exported_at_the_active_time_out_and_counted_a
 TEST(Meter, without_active_time_out_a_flow_is_one_record) {
   std::vector<Observation> packets;
   for (std::uint64_t second = 0; second < 100'000; second += 10) {
-    packets.push_back(seen(1, second * kTestSecond));
+    packets.push_back(seen_by_meter(1, second * kTestSecond));
   }
-  Metered metered(10, packets, {kIdle, 0});
+  Metered metered(10, packets, {kMeterIdle, 0});
   metered.meter.finish();
   ASSERT_THAT(metered.sink.records, SizeIs(1));
   EXPECT_EQ(metered.sink.records[0].packets, 10'000U);
 }
 
 TEST(Meter, a_full_table_evicts_the_least_recently_used_flow) {
-  Metered metered(3, {seen(1, 1), seen(2, 2), seen(3, 3), seen(1, 4), seen(4, 5), seen(5, 6)});
+  Metered metered(3, {seen_by_meter(1, 1), seen_by_meter(2, 2), seen_by_meter(3, 3), seen_by_meter(1, 4),
+                      seen_by_meter(4, 5), seen_by_meter(5, 6)});
   EXPECT_THAT(metered.sources(), ElementsAre(2, 3));
   EXPECT_THAT(metered.reasons(), ElementsAre(EndReason::kLackOfResources, EndReason::kLackOfResources));
   metered.meter.finish();
@@ -127,7 +131,7 @@ TEST(Meter, a_full_table_evicts_the_least_recently_used_flow) {
 }
 
 TEST(Meter, an_idle_flow_in_a_full_table_is_idle_and_not_evicted) {
-  Metered metered(1, {seen(1, 0), seen(2, kIdle)});
+  Metered metered(1, {seen_by_meter(1, 0), seen_by_meter(2, kMeterIdle)});
   EXPECT_THAT(metered.reasons(), ElementsAre(EndReason::kIdle));
   EXPECT_EQ(metered.meter.counts().evicted, 0U);
 }
@@ -135,15 +139,16 @@ TEST(Meter, an_idle_flow_in_a_full_table_is_idle_and_not_evicted) {
 TEST(Meter, one_packet_ends_only_some_flows_and_the_next_ones_the_others) {
   std::vector<Observation> packets;
   for (std::uint32_t src = 0; src < 100; ++src) {
-    packets.push_back(seen(src, 0));
+    packets.push_back(seen_by_meter(src, 0));
   }
   Metered metered(100, packets);
-  metered.meter.observe(std::vector{seen(1000, kIdle)});
+  metered.meter.observe(std::vector{seen_by_meter(1000, kMeterIdle)});
   EXPECT_GT(metered.sink.records.size(), 0U);
   EXPECT_LT(metered.sink.records.size(), 10U);
-  metered.meter.observe(std::vector{seen(99, kIdle)});  // its turn has not come, but its packet must not revive it
+  metered.meter.observe(
+      std::vector{seen_by_meter(99, kMeterIdle)});  // its turn has not come, but its packet must not revive it
   for (int i = 0; i < 100; ++i) {
-    metered.meter.observe(std::vector{seen(1000, kIdle)});
+    metered.meter.observe(std::vector{seen_by_meter(1000, kMeterIdle)});
   }
   EXPECT_THAT(metered.sink.records, SizeIs(100));
   EXPECT_THAT(metered.reasons(), ::testing::Each(EndReason::kIdle));
@@ -152,9 +157,9 @@ TEST(Meter, one_packet_ends_only_some_flows_and_the_next_ones_the_others) {
 TEST(Meter, flows_that_are_idle_at_the_end_have_that_reason) {
   std::vector<Observation> packets;
   for (std::uint32_t src = 0; src < 100; ++src) {
-    packets.push_back(seen(src, 0));
+    packets.push_back(seen_by_meter(src, 0));
   }
-  packets.push_back(seen(1000, kIdle));
+  packets.push_back(seen_by_meter(1000, kMeterIdle));
   Metered metered(200, packets);
   metered.meter.finish();
   const std::vector<EndReason> reasons = metered.reasons();
@@ -163,7 +168,8 @@ TEST(Meter, flows_that_are_idle_at_the_end_have_that_reason) {
 }
 
 TEST(Meter, stamps_that_go_back_neither_end_flows_nor_move_the_clock) {
-  Metered metered(10, {seen(1, 100 * kTestSecond), seen(1, 0), seen(2, 50 * kTestSecond), seen(1, 101 * kTestSecond)});
+  Metered metered(10, {seen_by_meter(1, 100 * kTestSecond), seen_by_meter(1, 0), seen_by_meter(2, 50 * kTestSecond),
+                       seen_by_meter(1, 101 * kTestSecond)});
   EXPECT_THAT(metered.sink.records, SizeIs(0));
   EXPECT_EQ(metered.meter.clock_ns(), 101 * kTestSecond);
   metered.meter.finish();
@@ -173,15 +179,15 @@ TEST(Meter, stamps_that_go_back_neither_end_flows_nor_move_the_clock) {
 }
 
 TEST(Meter, goes_on_ending_flows_after_one_stamp_far_ahead) {
-  Metered metered(10, {seen(1, kTestSecond), seen(2, 1'000'000 * kTestSecond)});
-  std::vector<Observation> packets(nf::PacketClock::kStepPackets, seen(3, 2 * kTestSecond));
-  packets.push_back(seen(3, 20 * kTestSecond));
+  Metered metered(10, {seen_by_meter(1, kTestSecond), seen_by_meter(2, 1'000'000 * kTestSecond)});
+  std::vector<Observation> packets(nf::PacketClock::kStepPackets, seen_by_meter(3, 2 * kTestSecond));
+  packets.push_back(seen_by_meter(3, 20 * kTestSecond));
   metered.meter.observe(packets);
   EXPECT_THAT(metered.sources(), ElementsAre(1, 2, 3)) << "2 and 3 were idle for 18 s";
 }
 
 TEST(Meter, a_tick_ends_flows_that_are_idle_and_tells_of_the_second) {
-  Metered metered(10, {seen(1, 100 * kTestSecond), seen(2, 101 * kTestSecond)});
+  Metered metered(10, {seen_by_meter(1, 100 * kTestSecond), seen_by_meter(2, 101 * kTestSecond)});
   metered.meter.tick(115 * kTestSecond - 1);
   EXPECT_THAT(metered.sink.records, SizeIs(0));
   metered.meter.tick(115 * kTestSecond);
@@ -197,19 +203,19 @@ TEST(Meter, a_tick_ends_a_bounded_number_of_flows_and_the_next_ones_the_rest) {
   constexpr std::uint32_t kFlows = 3 * Meter::kExpiriesPerTick;
   std::vector<Observation> packets;
   for (std::uint32_t src = 0; src < kFlows; ++src) {
-    packets.push_back(seen(src, 0));
+    packets.push_back(seen_by_meter(src, 0));
   }
   Metered metered(kFlows, packets);
   for (std::uint32_t ticks = 1; ticks <= 3; ++ticks) {
-    metered.meter.tick(kIdle);
+    metered.meter.tick(kMeterIdle);
     EXPECT_THAT(metered.sink.records, SizeIs(ticks * Meter::kExpiriesPerTick));
   }
 }
 
 TEST(Meter, packets_that_were_on_their_way_when_a_tick_came_count_as_usual) {
-  Metered metered(10, {seen(1, 100 * kTestSecond)});
+  Metered metered(10, {seen_by_meter(1, 100 * kTestSecond)});
   metered.meter.tick(101 * kTestSecond);
-  metered.meter.observe(std::vector{seen(1, 100 * kTestSecond + 7)});
+  metered.meter.observe(std::vector{seen_by_meter(1, 100 * kTestSecond + 7)});
   metered.meter.finish();
   ASSERT_THAT(metered.sink.records, SizeIs(1));
   EXPECT_EQ(metered.sink.records[0].last_ns, 100 * kTestSecond + 7);
@@ -217,15 +223,16 @@ TEST(Meter, packets_that_were_on_their_way_when_a_tick_came_count_as_usual) {
 
 TEST(Meter, the_latest_possible_stamp_does_no_harm) {
   constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
-  Metered metered(10, {seen(1, 5), seen(2, kEnd), seen(1, 6), seen(2, 7)});
+  Metered metered(10, {seen_by_meter(1, 5), seen_by_meter(2, kEnd), seen_by_meter(1, 6), seen_by_meter(2, 7)});
   metered.meter.finish();
   EXPECT_THAT(metered.sources(), ElementsAre(1, 1, 2));
   EXPECT_EQ(metered.sink.records[2].last_ns, kEnd);
 }
 
 TEST(Meter, tells_the_sink_of_each_second_that_passes_once) {
-  Metered metered(10, {seen(1, 10 * kTestSecond), seen(1, 10 * kTestSecond + 5), seen(1, 11 * kTestSecond),
-                       seen(1, 2 * kTestSecond), seen(1, 20 * kTestSecond)});
+  Metered metered(
+      10, {seen_by_meter(1, 10 * kTestSecond), seen_by_meter(1, 10 * kTestSecond + 5),
+           seen_by_meter(1, 11 * kTestSecond), seen_by_meter(1, 2 * kTestSecond), seen_by_meter(1, 20 * kTestSecond)});
   EXPECT_THAT(metered.sink.seconds, ElementsAre(10 * kTestSecond, 11 * kTestSecond, 20 * kTestSecond));
 }
 
@@ -234,7 +241,7 @@ TEST(Meter, a_million_flows_fit_and_the_next_ones_evict_one_each) {
   constexpr std::uint32_t kMore = 12'345;
   std::vector<Observation> packets;
   for (std::uint32_t src = 0; src < kFlows + kMore; ++src) {
-    packets.push_back(seen(src, src));
+    packets.push_back(seen_by_meter(src, src));
   }
   Metered metered(kFlows, packets);
   ASSERT_THAT(metered.sink.records, SizeIs(kMore));

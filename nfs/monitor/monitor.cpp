@@ -2,6 +2,7 @@
 #include "monitor.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/core/time.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,11 +17,10 @@ namespace {
 constexpr std::int64_t kDefaultFlows = 1'000'000;
 constexpr std::int64_t kMaxTimeoutSeconds = 86'400 * 365;
 constexpr std::int64_t kMaxTop = 1000;
-constexpr std::uint64_t kSecondNs = 1'000'000'000;
 // Pairs of addresses that are counted exactly; with more, the smallest ones share counters.
 constexpr std::size_t kTalkerCounters = 65'536;
 // Packets whose headers are fetched side by side before they are read.
-constexpr std::uint32_t kChunk = 64;
+constexpr std::uint32_t kChunkPackets = 64;
 // Records that are given to the exporters together, which is one turn at their lock where monitors share them.
 constexpr std::size_t kMaxWaiting = 64;
 
@@ -36,7 +36,7 @@ constexpr std::array<nf::ConfigKey, 6> kConfig{{
 }};
 
 void prefetch_headers(packet::Batch const& batch, std::uint32_t first) {
-  const std::uint32_t end = std::min(batch.size(), first + kChunk);
+  const std::uint32_t end = std::min(batch.size(), first + kChunkPackets);
   for (std::uint32_t i = first; i < end; ++i) {
     __builtin_prefetch(batch[i].l3());
   }
@@ -56,7 +56,7 @@ Result<std::unique_ptr<nf::Nf>> Monitor::create(nf::Config& config) {
   const Settings settings{
       .max_flows = static_cast<std::uint64_t>(flows),
       .max_flows_place = config.position("max_flows"),
-      .timeouts = {static_cast<std::uint64_t>(idle) * kSecondNs, static_cast<std::uint64_t>(active) * kSecondNs},
+      .timeouts = {static_cast<std::uint64_t>(idle) * kNsPerSecond, static_cast<std::uint64_t>(active) * kNsPerSecond},
       .top = static_cast<std::size_t>(top),
       .text = config.canonical()};
   return make(settings, std::make_shared<Group>(std::move(exporters), config.shard().count), config.shard());
@@ -144,11 +144,11 @@ void Monitor::complete(nf::Completion const& completion) {
 }
 
 void Monitor::observe_headers(packet::Batch const& batch) {
-  std::array<Observation, kChunk> packets;
+  std::array<Observation, kChunkPackets> packets;
   prefetch_headers(batch, 0);
-  for (std::uint32_t first = 0; first < batch.size(); first += kChunk) {
-    prefetch_headers(batch, first + kChunk);
-    const std::uint32_t count = std::min(kChunk, batch.size() - first);
+  for (std::uint32_t first = 0; first < batch.size(); first += kChunkPackets) {
+    prefetch_headers(batch, first + kChunkPackets);
+    const std::uint32_t count = std::min(kChunkPackets, batch.size() - first);
     for (std::uint32_t i = 0; i < count; ++i) {
       packets[i] = observe(batch[first + i]);
     }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "divider.hpp"
 
+#include <catena/core/time.hpp>
 #include <catena/packet/icmp_error.hpp>
 
 #include <variant>
 
 namespace catena::nat {
-namespace {
-
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
-
-}  // namespace
+namespace {}  // namespace
 
 std::optional<std::uint32_t> NatDivider::shard_of(packet::Packet const& packet) {
   const Arrival arrival = classify(packet, shards_->config().realms);

@@ -13,7 +13,7 @@ namespace catena::nat::testing {
 namespace {
 
 constexpr std::uint32_t kShards = 8;
-constexpr std::uint32_t kInnerRouter = 0x0A0000FE;
+constexpr std::uint32_t kDividedRouter = 0x0A0000FE;
 
 std::shared_ptr<const Shards> make_shards(std::string_view more = "") {
   nf::Config config = nf::Config::parse(concat(kOneAddress, "max_mappings: 100\n", more), "test.yaml").value();
@@ -94,8 +94,8 @@ TEST_F(Dividing, errors_go_by_what_they_are_about) {
   for (std::uint32_t host = kHost; host < kHost + 20; ++host) {
     const Frame received = udp(kServer, 53, host, 1234);
     EXPECT_EQ(shard_of(make_error(3, host, received)), host_shard(host));
-    EXPECT_EQ(shard_of(make_error(11, kInnerRouter, received)), host_shard(host)) << "not by who sent it";
-    EXPECT_EQ(shard_of(make_error(3, kInnerRouter, udp(kExternal, 2000, host, 1))), host_shard(host)) << "hairpinned";
+    EXPECT_EQ(shard_of(make_error(11, kDividedRouter, received)), host_shard(host)) << "not by who sent it";
+    EXPECT_EQ(shard_of(make_error(3, kDividedRouter, udp(kExternal, 2000, host, 1))), host_shard(host)) << "hairpinned";
   }
   Frame damaged = make_error(3, kServer, sent);
   damaged[kL4 + 8] ^= 0x40;

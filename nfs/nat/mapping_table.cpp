@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mapping_table.hpp"
 
+#include <catena/core/time.hpp>
 #include <catena/nf/tcp_state.hpp>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 namespace catena::nat {
 namespace {
 
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "nat.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/core/time.hpp>
 #include <catena/packet/headers.hpp>
 #include <catena/packet/rewrite.hpp>
 
@@ -15,8 +16,6 @@
 
 namespace catena::nat {
 namespace {
-
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 // Expired mappings that a tick removes at most; packets wait for it.
 constexpr std::uint32_t kExpirePerTick = 4096;

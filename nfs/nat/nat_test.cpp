@@ -591,12 +591,12 @@ TEST(Nat, errors_from_outside_restore_ports_that_were_changed) {
 }
 
 TEST(Nat, errors_to_the_outside_show_external_ends_only) {
-  constexpr std::uint32_t kInnerRouter = 0x0A0000FE;
+  constexpr std::uint32_t kRouterInside = 0x0A0000FE;
   for (auto const& [sent, translated] : sent_and_translated()) {
     const Frame answer_outside = answer_to(translated);
     const Frame answer_inside = answer_to(sent);
     const RunResult result = run_everywhere(
-        {sent, answer_outside, make_error(3, kHost, answer_inside), make_error(11, kInnerRouter, answer_inside)});
+        {sent, answer_outside, make_error(3, kHost, answer_inside), make_error(11, kRouterInside, answer_inside)});
     EXPECT_EQ(result.packets[1].frame, answer_inside);
     EXPECT_EQ(result.packets[2].frame, make_error(3, kExternal, answer_outside));
     EXPECT_EQ(result.packets[3].frame, make_error(11, kExternal, answer_outside));
@@ -714,11 +714,11 @@ Flow flow_of(Frame const& frame) {
   return {protocol, source_of(frame), get16(frame, kL4 + (protocol == kIcmpProtocol ? 4 : 0))};
 }
 
-constexpr std::string_view kFourAddresses = "inside: [10.0.0.0/8]\nexternal: [203.0.113.1-203.0.113.4]\n";
+constexpr std::string_view kFourExternal = "inside: [10.0.0.0/8]\nexternal: [203.0.113.1-203.0.113.4]\n";
 
 TEST(Nat, random_traffic_holds_the_properties_of_the_rfcs) {
   const std::vector<Frame> frames = random_outbound(6000, 1);
-  const RunResult result = run_everywhere(frames, kFourAddresses);
+  const RunResult result = run_everywhere(frames, kFourExternal);
   std::map<Flow, Flow> external_of;
   std::map<Flow, Flow> internal_of;
   std::map<std::uint32_t, std::uint32_t> address_of;
@@ -748,11 +748,11 @@ TEST(Nat, random_traffic_holds_the_properties_of_the_rfcs) {
 TEST(Nat, answers_through_the_same_instance_come_back_as_the_hosts_expect_them) {
   std::vector<Frame> frames = random_outbound(3000, 2);
   const std::size_t count = frames.size();
-  const RunResult there = run_everywhere(frames, kFourAddresses);
+  const RunResult there = run_everywhere(frames, kFourExternal);
   for (std::size_t i = 0; i < count; ++i) {
     frames.push_back(answer_to(there.packets[i].frame));
   }
-  const RunResult back = run_everywhere(frames, kFourAddresses);
+  const RunResult back = run_everywhere(frames, kFourExternal);
   for (std::size_t i = 0; i < count; ++i) {
     ASSERT_EQ(back.packets[i].frame, there.packets[i].frame);
     ASSERT_EQ(back.packets[count + i].frame, answer_to(frames[i])) << i;
@@ -819,7 +819,7 @@ TEST(Nat, the_kernel_does_the_rewriting_on_devices) {
 }
 
 TEST(Nat, start_report_tells_addresses_ports_and_memory) {
-  EXPECT_THAT((*make(kFourAddresses))->start_report(),
+  EXPECT_THAT((*make(kFourExternal))->start_report(),
               ElementsAre(HasSubstr("4 external addresses with ports 1024 to 65535, at most 1000000 mappings in 5")));
 }
 

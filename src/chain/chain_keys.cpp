@@ -124,7 +124,7 @@ constexpr Key kSport{.name = "sport", .kind = kText, .help = "source port of TCP
 constexpr Key kDport{.name = "dport", .kind = kText, .help = "destination port of TCP or UDP, or a range: 1024-65535"};
 constexpr std::array kMatch{kVlan, kSrc, kDst, kProtocol, kSport, kDport};
 
-constexpr std::array kRx{
+constexpr std::array kRxKeys{
     Key{.name = "pcap", .kind = kFile, .help = "a pcap or pcapng capture of Ethernet frames; -: standard input"},
     Key{.name = "loops",
         .kind = kInteger,
@@ -144,7 +144,7 @@ constexpr std::array kRx{
     Key{.name = "replay", .kind = kSection, .help = "artificial traffic for benchmarks", .keys = kReplay},
 };
 
-constexpr std::array kTx{
+constexpr std::array kTxKeys{
     Key{.name = "pcap", .kind = kFile, .help = "the pcap file to write; -: standard output"},
     kDpdk,
     kDev,
@@ -360,14 +360,14 @@ constexpr std::array kSpec{
         .kind = kSection,
         .help = "where packets come from",
         .is_required = true,
-        .keys = kRx,
+        .keys = kRxKeys,
         .alternatives = kRxAlternatives},
     Key{.name = "tx",
         .kind = kSection,
         .help = "where packets go; null: nowhere, they are counted",
         .is_required = true,
         .is_nullable = true,
-        .keys = kTx,
+        .keys = kTxKeys,
         .alternatives = kTxAlternatives},
     Key{.name = "device",
         .kind = kDevices,

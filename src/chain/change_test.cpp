@@ -26,7 +26,7 @@ spec:
     - {name: rt, type: router, on: cpu, config: {routes: routes.txt}}
 )";
 
-ChainConfig parse(std::string const& text) {
+ChainConfig parse_changed(std::string const& text) {
   Result<ChainConfig> config = parse_chain(text, "/c.yaml");
   EXPECT_TRUE(config.ok()) << config.status();
   return *std::move(config);
@@ -39,7 +39,9 @@ std::string with(std::string_view from, std::string_view to) {
   return text.replace(at, from.size(), to);
 }
 
-Result<std::vector<std::size_t>> changed(std::string const& next) { return changed_nfs(parse(kChain), parse(next)); }
+Result<std::vector<std::size_t>> changed(std::string const& next) {
+  return changed_nfs(parse_changed(kChain), parse_changed(next));
+}
 
 TEST(Change, the_same_file_in_other_words_has_no_changed_nf) {
   EXPECT_THAT(*changed(kChain), IsEmpty());

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// A chain of NFs a, on the CPU, and b, on the gpu. `of_b`: further keys of b.
-Result<ChainConfig> parse(std::string const& spec, std::string const& of_b = "") {
+Result<ChainConfig> parse_flow(std::string const& spec, std::string const& of_b = "") {
   return parse_chain(
       concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: g}\nspec:\n  rx: {generator: {}}\n",
              "  tx: null\n  nfs: [{name: a, type: firewall}, {name: b, type: nids, on: gpu", of_b, "}]\n", spec),
@@ -26,14 +26,14 @@ Result<ChainConfig> parse(std::string const& spec, std::string const& of_b = "")
 }
 
 Result<std::vector<FlowLimits>> limits_of(std::string const& spec, std::string const& of_b = "") {
-  const Result<ChainConfig> chain = parse(spec, of_b);
+  const Result<ChainConfig> chain = parse_flow(spec, of_b);
   EXPECT_TRUE(chain.ok()) << chain.status();
   return flow_limits(*chain, chain->tuning.unit_packets);
 }
 
 TEST(FlowLimits, where_the_file_has_no_flow_there_is_back_pressure_if_memory_has_room_for_it) {
   const auto settled = [](std::string const& spec) {
-    ChainConfig chain = *parse(spec);
+    ChainConfig chain = *parse_flow(spec);
     settle_flow(chain, chain.tuning.unit_packets);
     return chain;
   };
@@ -46,11 +46,11 @@ TEST(FlowLimits, where_the_file_has_no_flow_there_is_back_pressure_if_memory_has
 }
 
 TEST(FlowLimits, where_the_file_has_flow_alone_memory_is_as_large_as_that_takes) {
-  EXPECT_EQ(parse("  flow: {}\n")->tuning.pool_slots, 16384U);
-  EXPECT_EQ(parse("  flow: {qt: 10}\n")->tuning.pool_slots, 32768U) << "256 + 2560 + 256 + 20480 + 3 * 2048";
-  EXPECT_EQ(parse("  shards: 3\n  flow: {}\n")->tuning.pool_slots, 65536U) << "3 * 13108";
-  EXPECT_EQ(parse("  flow: {qt: 1000}\n")->tuning.pool_slots, 1U << 20) << "and no more";
-  EXPECT_EQ(parse("")->tuning.pool_slots, 16384U);
+  EXPECT_EQ(parse_flow("  flow: {}\n")->tuning.pool_slots, 16384U);
+  EXPECT_EQ(parse_flow("  flow: {qt: 10}\n")->tuning.pool_slots, 32768U) << "256 + 2560 + 256 + 20480 + 3 * 2048";
+  EXPECT_EQ(parse_flow("  shards: 3\n  flow: {}\n")->tuning.pool_slots, 65536U) << "3 * 13108";
+  EXPECT_EQ(parse_flow("  flow: {qt: 1000}\n")->tuning.pool_slots, 1U << 20) << "and no more";
+  EXPECT_EQ(parse_flow("")->tuning.pool_slots, 16384U);
 }
 
 TEST(FlowLimits, are_batches_of_each_nf) {
@@ -108,35 +108,35 @@ TEST(FlowLimits, refuse_memory_that_is_too_small_for_copies) {
 }
 
 TEST(FlowLimits, warn_of_less_than_two_batches) {
-  EXPECT_THAT(flow_warnings(*parse("  flow: {}\n")), IsEmpty());
-  EXPECT_THAT(flow_warnings(*parse("  flow: {qt: 1.5}\n")),
+  EXPECT_THAT(flow_warnings(*parse_flow("  flow: {}\n")), IsEmpty());
+  EXPECT_THAT(flow_warnings(*parse_flow("  flow: {qt: 1.5}\n")),
               ElementsAre(HasSubstr("c.yaml:8:9: 'qt' is 1.5: with less")));
-  EXPECT_THAT(flow_warnings(*parse("  flow: {}\n", ", qt: 1")), ElementsAre(HasSubstr("'qt' of NF 'b' is 1:")));
-  EXPECT_THAT(flow_warnings(*parse("  flow: {qt: 1.5, mode: vanilla}\n")), IsEmpty()) << "nobody pauses";
+  EXPECT_THAT(flow_warnings(*parse_flow("  flow: {}\n", ", qt: 1")), ElementsAre(HasSubstr("'qt' of NF 'b' is 1:")));
+  EXPECT_THAT(flow_warnings(*parse_flow("  flow: {qt: 1.5, mode: vanilla}\n")), IsEmpty()) << "nobody pauses";
 }
 
 TEST(FlowLimits, wrong_values_are_errors_at_their_place) {
-  EXPECT_THAT(std::string(parse("  flow: {qt: 0.5}\n").status().message()), HasSubstr("c.yaml:8:14: 'qt' is"));
-  EXPECT_THAT(std::string(parse("  flow: {qt: many}\n").status().message()), HasSubstr("c.yaml:8:14: 'qt'"));
-  EXPECT_THAT(std::string(parse("  flow: {mode: vanila}\n").status().message()),
+  EXPECT_THAT(std::string(parse_flow("  flow: {qt: 0.5}\n").status().message()), HasSubstr("c.yaml:8:14: 'qt' is"));
+  EXPECT_THAT(std::string(parse_flow("  flow: {qt: many}\n").status().message()), HasSubstr("c.yaml:8:14: 'qt'"));
+  EXPECT_THAT(std::string(parse_flow("  flow: {mode: vanila}\n").status().message()),
               HasSubstr("allowed: backpressure, vanilla; did you mean 'vanilla'?"));
 }
 
 class FlowKeys : public ::testing::Test {
  protected:
   void SetUp() override { folder_.write("key", "00112233445566778899aabbccddeeff\n"); }
-  Result<ChainConfig> parse(std::string const& flow) const {
+  Result<ChainConfig> parse_flow(std::string const& flow) const {
     return parse_chain(concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: g}\nspec:\n  rx: {generator: {}}\n",
                               "  tx: null\n  nfs: [{name: a, type: firewall}]\n  flow: ", flow, "\n"),
                        folder_.path("c.yaml"));
   }
-  std::string error(std::string const& flow) const { return std::string(parse(flow).status().message()); }
+  std::string error(std::string const& flow) const { return std::string(parse_flow(flow).status().message()); }
   nf::testing::ScratchFolder folder_;
 };
 
 TEST_F(FlowKeys, name_the_chains_of_other_hosts) {
-  const Result<ChainConfig> chain =
-      parse("{signals: {listen: '192.0.2.2:7400', downstream: ['[2001:db8::3]:7400', '192.0.2.3:7401'], key: key}}");
+  const Result<ChainConfig> chain = parse_flow(
+      "{signals: {listen: '192.0.2.2:7400', downstream: ['[2001:db8::3]:7400', '192.0.2.3:7401'], key: key}}");
   ASSERT_TRUE(chain.ok()) << chain.status();
   FlowSignalsConfig const& signals = *chain->flow.signals;
   EXPECT_EQ(signals.listen->text, "192.0.2.2:7400");
@@ -168,7 +168,7 @@ TEST_F(FlowKeys, of_signals_are_errors_at_their_place) {
 }
 
 TEST_F(FlowKeys, of_a_hook_are_errors_at_their_place) {
-  const Result<ChainConfig> chain = parse("{hook: {command: [/bin/more, -x], period_ms: 50}}");
+  const Result<ChainConfig> chain = parse_flow("{hook: {command: [/bin/more, -x], period_ms: 50}}");
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_THAT(chain->flow.hook->command, ElementsAre("/bin/more", "-x"));
   EXPECT_EQ(chain->flow.hook->period_ms, 50U);

@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// A chain of NFs a, b, c, d, in which `graph` is what stands behind "graph:" from line 12 on.
-Result<ChainConfig> parse(std::string const& graph, std::string const& more = "") {
+Result<ChainConfig> parse_graph(std::string const& graph, std::string const& more = "") {
   return parse_chain(
       concat("apiVersion: catena/v1\nkind: Chain\nmetadata: {name: g}\nspec:\n  rx: {generator: {}}\n",
              "  tx: null\n  nfs:\n    - {name: a, type: firewall}\n    - {name: b, type: nids, on: gpu}\n",
@@ -29,7 +29,7 @@ Result<ChainConfig> parse(std::string const& graph, std::string const& more = ""
 }
 
 std::string error_of(std::string const& graph, std::string const& more = "") {
-  return std::string(parse(graph, more).status().message());
+  return std::string(parse_graph(graph, more).status().message());
 }
 
 constexpr const char* kRow =
@@ -45,7 +45,7 @@ std::vector<std::string> names_of(ChainConfig const& chain) {
 }
 
 TEST(ChainGraph, is_read_row_by_row) {
-  const Result<ChainConfig> chain = parse(
+  const Result<ChainConfig> chain = parse_graph(
       "    - {from: rx, match: {dst: 10.1.0.0/16, rx_port: 1}, to: a}\n"
       "    - {from: rx, to: c}\n"
       "    - {from: a, output: alert, match: {protocol: udp, verdict: alert}, to: {mirror: b}}\n"
@@ -73,7 +73,7 @@ TEST(ChainGraph, is_read_row_by_row) {
 }
 
 TEST(ChainGraph, puts_nfs_in_an_order_in_which_packets_meet_them) {
-  const Result<ChainConfig> chain = parse(
+  const Result<ChainConfig> chain = parse_graph(
       "    - {from: rx, to: c}\n    - {from: c, match: {vlan: 7}, to: a}\n    - {from: c, to: b}\n"
       "    - {from: b, to: a}\n    - {from: a, to: tx}\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
@@ -85,7 +85,7 @@ TEST(ChainGraph, puts_nfs_in_an_order_in_which_packets_meet_them) {
 }
 
 TEST(ChainGraph, keeps_the_order_of_the_file_where_packets_leave_it_open) {
-  const Result<ChainConfig> chain = parse(
+  const Result<ChainConfig> chain = parse_graph(
       "    - {from: rx, match: {vlan: 7}, to: b}\n    - {from: rx, to: a}\n    - {from: [a, b], to: c}\n"
       "    - {from: c, to: tx}\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
@@ -121,7 +121,7 @@ TEST(ChainGraph, unmatched_is_a_way_as_others) {
                        "    - {from: c, to: tx}\n",
                        "  unmatched: a\n"),
               HasSubstr("c.yaml:16:14: packets would go round: a -> b -> a;"));
-  const Result<ChainConfig> chain = parse(
+  const Result<ChainConfig> chain = parse_graph(
       "    - {from: rx, match: {vlan: 1}, to: b}\n    - {from: rx, to: c}\n    - {from: b, match: {vlan: 2}, to: tx}\n"
       "    - {from: [a, c], to: tx}\n",
       "  unmatched: a\n");
@@ -203,7 +203,7 @@ TEST(ChainGraph, nfs_of_one_process_are_in_a_row) {
 }
 
 TEST(ChainGraph, reads_of_packets_what_its_rows_ask_for) {
-  const Result<ChainConfig> chain = parse(
+  const Result<ChainConfig> chain = parse_graph(
       "    - {from: rx, to: a}\n    - {from: a, match: {dst: 10.0.0.0/8, dport: 80}, to: b}\n    - {from: a, to: c}\n"
       "    - {from: b, to: {mirror: c}}\n    - {from: [b, c], to: tx}\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
@@ -215,7 +215,7 @@ TEST(ChainGraph, reads_of_packets_what_its_rows_ask_for) {
 constexpr nf::PacketOutput kOwn[] = {{"odd", "a test"}};
 
 SteerTable table_of(std::string const& rows, std::size_t from, std::string const& more = "  unmatched: drop\n") {
-  Result<ChainConfig> chain = parse(rows, more);
+  Result<ChainConfig> chain = parse_graph(rows, more);
   EXPECT_TRUE(chain.ok()) << chain.status();
   Result<SteerTable> table =
       SteerTable::create(*chain->graph, from, from == kRx ? std::span<const nf::PacketOutput>() : kOwn);
@@ -276,7 +276,7 @@ TEST(SteerTable, tells_outputs_of_its_nf_from_those_of_others) {
 }
 
 TEST(SteerTable, refuses_an_output_that_the_nf_does_not_have) {
-  const Result<ChainConfig> chain = parse(
+  const Result<ChainConfig> chain = parse_graph(
       "    - {from: rx, to: a}\n    - {from: a, output: even, to: b}\n    - {from: [a, b], to: c}\n"
       "    - {from: c, to: tx}\n");
   ASSERT_TRUE(chain.ok()) << chain.status();
@@ -294,7 +294,7 @@ TEST(SteerTable, is_direct_where_all_packets_go_one_way) {
 }
 
 TEST(ChainGraph, is_drawn) {
-  const Result<ChainConfig> chain = parse(
+  const Result<ChainConfig> chain = parse_graph(
       "    - {from: rx, match: {dst: 10.1.0.0/16}, to: a}\n    - {from: rx, to: b}\n"
       "    - {from: a, output: alert, to: {mirror: c}}\n    - {from: [a, b], to: tx}\n",
       "  unmatched: drop\n");

@@ -124,13 +124,13 @@ void scatter(packet::Batch const& batch, bool is_run, const std::byte* column, c
   }
 }
 
-using Gather = void (*)(packet::Batch const& batch, bool is_run, std::byte* column);
+using GatherColumn = void (*)(packet::Batch const& batch, bool is_run, std::byte* column);
 using Scatter = void (*)(packet::Batch const& batch, bool is_run, const std::byte* column, const std::byte* skip);
 
 /// By field. A field is a constant in each: where it is in a header, and its size, need no branch then.
 template <std::uint32_t... Fields>
 constexpr auto gathers(std::integer_sequence<std::uint32_t, Fields...> /*all*/) {
-  return std::array<Gather, sizeof...(Fields)>{gather<Fields>...};
+  return std::array<GatherColumn, sizeof...(Fields)>{gather<Fields>...};
 }
 template <std::uint32_t... Fields>
 constexpr auto scatters(std::integer_sequence<std::uint32_t, Fields...> /*all*/) {

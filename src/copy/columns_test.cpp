@@ -12,7 +12,7 @@
 namespace catena::copy {
 namespace {
 
-constexpr std::uint32_t kSlots = 12;
+constexpr std::uint32_t kColumnSlots = 12;
 constexpr std::uint32_t kOffset = 130;  // of each frame in its slot
 constexpr std::uint32_t kNoIp = 3;      // slots with other frames than UDP
 constexpr std::uint32_t kIcmp = 5;
@@ -40,7 +40,7 @@ class ColumnsTest : public ::testing::Test {
     }
     offset_.fill(kOffset);
     length_.fill(100);
-    for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+    for (std::uint32_t slot = 0; slot < kColumnSlots; ++slot) {
       port_[slot] = static_cast<std::uint16_t>(1000 + slot);
       layers_[slot] = {.l3 = 14,
                        .l4 = 34,
@@ -67,17 +67,17 @@ class ColumnsTest : public ::testing::Test {
     return slot == kIcmp ? frame(slot, kIcmpAt + (at < 2 ? at : at + 2)) : std::uint8_t{0};
   }
 
-  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(std::size_t{kSlots} * packet::kSlotBytes);
-  std::array<std::uint16_t, kSlots> offset_{};
-  std::array<std::uint16_t, kSlots> length_{};
-  std::array<packet::Layers, kSlots> layers_{};
-  std::array<std::uint16_t, kSlots> port_{};
+  std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(std::size_t{kColumnSlots} * packet::kSlotBytes);
+  std::array<std::uint16_t, kColumnSlots> offset_{};
+  std::array<std::uint16_t, kColumnSlots> length_{};
+  std::array<packet::Layers, kColumnSlots> layers_{};
+  std::array<std::uint16_t, kColumnSlots> port_{};
   packet::MetaColumns meta_{offset_.data(), length_.data(), layers_.data(), nullptr,
                             port_.data(),   nullptr,        nullptr,        nullptr};
 };
 
 std::vector<std::uint32_t> run_of_all() {
-  std::vector<std::uint32_t> slots(kSlots);
+  std::vector<std::uint32_t> slots(kColumnSlots);
   std::iota(slots.begin(), slots.end(), 0U);
   return slots;
 }

@@ -18,40 +18,40 @@ namespace {
 
 using device::testing::shared_device;
 
-constexpr std::uint32_t kSlots = 16;
-constexpr std::uint32_t kOffset = 128;
+constexpr std::uint32_t kRewrittenSlots = 16;
+constexpr std::uint32_t kRewrittenOffset = 128;
 constexpr std::uint32_t kPayload = 42;  // in the frame
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::seconds kRewrittenLimit{60};
 
-struct Free {
+struct FreeRewritten {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
 
 /// Slots of which each byte is the slot's number, and their metadata; payloads are 100 bytes unless a test says else.
 struct Pool {
-  Pool() : memory(static_cast<std::byte*>(std::aligned_alloc(4096, kSlots * packet::kSlotBytes))) {
-    for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+  Pool() : memory(static_cast<std::byte*>(std::aligned_alloc(4096, kRewrittenSlots * packet::kSlotBytes))) {
+    for (std::uint32_t slot = 0; slot < kRewrittenSlots; ++slot) {
       std::fill_n(memory.get() + std::size_t{slot} * packet::kSlotBytes, packet::kSlotBytes, std::byte(slot));
     }
-    offset.fill(kOffset);
+    offset.fill(kRewrittenOffset);
     length.fill(kPayload + 100);
     layers.fill(
         {.l3 = 14, .l4 = 34, .payload = kPayload, .flags = packet::kIpv4, .payload_length = 100, .l3_length = 128});
     std::iota(slots.begin(), slots.end(), 0U);
   }
-  std::span<std::byte> bytes() { return {memory.get(), kSlots * packet::kSlotBytes}; }
+  std::span<std::byte> bytes() { return {memory.get(), kRewrittenSlots * packet::kSlotBytes}; }
   packet::Batch batch() { return {reinterpret_cast<std::uint8_t*>(memory.get()), meta, slots}; }
 
-  std::unique_ptr<std::byte, Free> memory;
-  std::array<std::uint16_t, kSlots> offset{};
-  std::array<std::uint16_t, kSlots> length{};
-  std::array<packet::Layers, kSlots> layers{};
-  std::array<std::uint8_t, kSlots> verdict{};
-  std::array<std::uint16_t, kSlots> port{};
-  std::array<std::uint64_t, kSlots> index{};
-  std::array<std::uint64_t, kSlots> arrival{};
-  std::array<std::uint8_t, kSlots> rewritten{};
-  std::array<std::uint32_t, kSlots> slots{};
+  std::unique_ptr<std::byte, FreeRewritten> memory;
+  std::array<std::uint16_t, kRewrittenSlots> offset{};
+  std::array<std::uint16_t, kRewrittenSlots> length{};
+  std::array<packet::Layers, kRewrittenSlots> layers{};
+  std::array<std::uint8_t, kRewrittenSlots> verdict{};
+  std::array<std::uint16_t, kRewrittenSlots> port{};
+  std::array<std::uint64_t, kRewrittenSlots> index{};
+  std::array<std::uint64_t, kRewrittenSlots> arrival{};
+  std::array<std::uint8_t, kRewrittenSlots> rewritten{};
+  std::array<std::uint32_t, kRewrittenSlots> slots{};
   packet::MetaColumns meta{offset.data(), length.data(), layers.data(),  verdict.data(),
                            port.data(),   index.data(),  arrival.data(), rewritten.data()};
 };
@@ -74,7 +74,7 @@ class RewrittenTest : public ::testing::TestWithParam<std::string_view> {
     EXPECT_EQ(moved.value_or(0), bytes);
     std::vector<std::byte> twin(pool_.bytes().size());
     EXPECT_TRUE(stream_->copy_to_host(twin, shared_->buffer(), 0).ok());
-    EXPECT_TRUE(stream_->record().value()->wait(kLimit, "the copy back").ok());
+    EXPECT_TRUE(stream_->record().value()->wait(kRewrittenLimit, "the copy back").ok());
     return twin;
   }
   /// Expects the payloads of these slots in `twin`, and beside them what was there before.
@@ -117,7 +117,7 @@ TEST_P(RewrittenTest, packets_of_other_batches_keep_their_marks) {
   pool_.rewritten.fill(1);
   const std::array<std::uint32_t, 2> some{3, 8};
   EXPECT_EQ(enqueue_rewritten(*stream_, *shared_, pool_.batch().subset(some)).value(), 200U);
-  EXPECT_EQ(std::count(pool_.rewritten.begin(), pool_.rewritten.end(), 1), kSlots - 2);
+  EXPECT_EQ(std::count(pool_.rewritten.begin(), pool_.rewritten.end(), 1), kRewrittenSlots - 2);
   pool_.rewritten.fill(0);
   expect_payloads(after_moving(0), {3, 8});
 }

@@ -19,13 +19,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::seconds kRunLimit{60};
 
 class Subprocess : public ::testing::Test {
  protected:
   std::filesystem::path const& folder() const { return folder_.path(); }
   ProcessResult run(std::vector<std::string> const& arguments) const {
-    return run_process(arguments, folder(), kLimit).value();
+    return run_process(arguments, folder(), kRunLimit).value();
   }
 
  private:
@@ -61,7 +61,7 @@ TEST_F(Subprocess, a_program_that_hangs_is_killed) {
   const std::string pid_file = (folder() / "pid").string();
   pid_t child = 0;
   // until the limit is long enough for this machine to start it at all
-  for (std::chrono::seconds limit{1}; child == 0 && limit < kLimit; limit *= 2) {
+  for (std::chrono::seconds limit{1}; child == 0 && limit < kRunLimit; limit *= 2) {
     const Status status =
         run_process({"/bin/sh", "-c", "echo $$ > " + pid_file + "; exec /bin/sleep 1000"}, folder(), limit).status();
     ASSERT_TRUE(absl::IsDeadlineExceeded(status)) << status;
@@ -77,7 +77,7 @@ TEST_F(Subprocess, what_a_program_that_hangs_has_started_is_killed_with_it) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // what it leaves behind becomes a child of this process
   const std::string pid_file = (folder() / "pid").string();
   pid_t grandchild = 0;
-  for (std::chrono::seconds limit{1}; grandchild == 0 && limit < kLimit; limit *= 2) {
+  for (std::chrono::seconds limit{1}; grandchild == 0 && limit < kRunLimit; limit *= 2) {
     const Status status =
         run_process({"/bin/sh", "-c", "/bin/sleep 1000 & echo $! > " + pid_file + "; wait"}, folder(), limit).status();
     ASSERT_TRUE(absl::IsDeadlineExceeded(status)) << status;
@@ -108,7 +108,7 @@ TEST_F(Subprocess, a_program_without_any_time_is_killed_too) {
 }
 
 TEST_F(Subprocess, a_program_that_is_not_there_is_unavailable) {
-  EXPECT_TRUE(absl::IsUnavailable(run_process({"/no/such/program"}, folder(), kLimit).status()));
+  EXPECT_TRUE(absl::IsUnavailable(run_process({"/no/such/program"}, folder(), kRunLimit).status()));
 }
 
 TEST_F(Subprocess, sources_are_written_under_their_names) {

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr std::string_view kReachesOut = "u32* const everywhere = nullptr;";
 
-device::ProgramSource source_of(Pieces const& pieces) {
+device::ProgramSource kernel_of(Pieces const& pieces) {
   const std::string text = kernel_with(pieces);
   device::ProgramSource source =
       program::with_sdk(std::array<kernel::EmbeddedFile, 1>{{{"base.kernel.cpp", text.c_str()}}});
@@ -38,24 +38,24 @@ copy::LaunchPlan a_shared_plan() {
 }
 
 TEST(Strangers, kernels_that_reach_memory_through_IsoPtr_alone_pass) {
-  const Result<device::LaunchForm> form = judge(source_of({}));
+  const Result<device::LaunchForm> form = judge(kernel_of({}));
   ASSERT_TRUE(form.ok()) << form.status();
   EXPECT_EQ(form->buffers, 5U);
   EXPECT_EQ(form->struct_bytes, sizeof(kernel::LaunchParams));
 }
 
 TEST(Strangers, others_are_refused_with_their_place) {
-  const Status refused = judge(source_of({.body = kReachesOut})).status();
+  const Status refused = judge(kernel_of({.body = kReachesOut})).status();
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("base.kernel.cpp:"), HasSubstr("[pointer]")));
 }
 
 TEST(Strangers, headers_of_the_framework_are_its_own) {
-  device::ProgramSource forged = source_of({});
+  device::ProgramSource forged = kernel_of({});
   ASSERT_EQ(forged.files.back().name.rfind("catena/", 0), 0U) << forged.files.back().name;
   forged.files.back().text += "\n";
   EXPECT_TRUE(absl::IsPermissionDenied(judge(forged).status())) << judge(forged).status();
-  device::ProgramSource none = source_of({});
+  device::ProgramSource none = kernel_of({});
   none.files.resize(1);
   EXPECT_TRUE(absl::IsPermissionDenied(judge(none).status())) << judge(none).status();
 }
@@ -96,12 +96,12 @@ class StrangersOfAServer : public ::testing::Test {
 TEST_F(StrangersOfAServer, have_what_it_judged_compiled_and_load_nothing_else) {
   const auto stranger = client(Trust::kStranger).value();
   const auto own = client(Trust::kOwn).value();
-  const Result<device::Binary> lawful = stranger->compile(source_of({}));
+  const Result<device::Binary> lawful = stranger->compile(kernel_of({}));
   ASSERT_TRUE(lawful.ok()) << lawful.status();
   EXPECT_TRUE(stranger->load(*lawful).ok());
-  EXPECT_THAT(stranger->compile(source_of({.body = kReachesOut})).status().ToString(), HasSubstr("[pointer]"));
+  EXPECT_THAT(stranger->compile(kernel_of({.body = kReachesOut})).status().ToString(), HasSubstr("[pointer]"));
   // what runs for others is no way round
-  const Result<device::Binary> of_others = own->compile(source_of({.body = "table.set(1, 2U);"}));
+  const Result<device::Binary> of_others = own->compile(kernel_of({.body = "table.set(1, 2U);"}));
   ASSERT_TRUE(of_others.ok()) << of_others.status();
   EXPECT_TRUE(own->load(*of_others).ok());
   EXPECT_TRUE(absl::IsPermissionDenied(stranger->load(*of_others).status()));
@@ -111,7 +111,7 @@ TEST_F(StrangersOfAServer, have_what_it_judged_compiled_and_load_nothing_else) {
   // and what one stranger had compiled is another's once he shows its source
   const auto another = client(Trust::kStranger).value();
   EXPECT_TRUE(absl::IsPermissionDenied(another->load(*lawful).status()));
-  const Result<device::Binary> again = another->compile(source_of({}));
+  const Result<device::Binary> again = another->compile(kernel_of({}));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(another->load(*again).ok());
 }
@@ -121,7 +121,7 @@ TEST_F(StrangersOfAServer, launch_kernels_in_the_form_that_these_have_and_in_no_
   using device::KernelArgument;
   for (const Trust trust : {Trust::kOwn, Trust::kStranger}) {
     const auto device = client(trust).value();
-    const auto program = device->load(device->compile(source_of({})).value()).value();
+    const auto program = device->load(device->compile(kernel_of({})).value()).value();
     device::Kernel& kernel = *program->kernel("base").value();
     const auto stream = device->create_stream().value();
     const auto memory = device->allocate(4096).value();

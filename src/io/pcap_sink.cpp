@@ -4,6 +4,7 @@
 
 #include <spdlog/spdlog.h>
 #include <catena/core/text.hpp>
+#include <catena/core/time.hpp>
 #include <catena/packet/fragments.hpp>
 
 #include <array>
@@ -36,7 +37,6 @@ static_assert(sizeof(RecordHeader) == 16);
 static_assert(std::endian::native == std::endian::little, "the same packets give the same file on every machine");
 
 constexpr std::size_t kBufferBytes = 1 << 20;
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 class PcapSink final : public Sink {
  public:

@@ -25,7 +25,7 @@ namespace catena::io {
 namespace {
 
 /// Frames taken from a port at once.
-constexpr std::uint32_t kBurst = 256;
+constexpr std::uint32_t kPortBurst = 256;
 /// How long the sink waits for a port that takes nothing. It is stuck then, and not waited for until it takes
 /// something. At a slow port that many chains share, this is more than it takes until it is a chain's turn again.
 constexpr std::chrono::seconds kMaxTxWait{1};
@@ -120,12 +120,12 @@ class PortSource final : public Source {
 
  private:
   void receive_from(std::size_t number, memory::PacketPool& pool, memory::Unit& unit, std::uint64_t& next_index) {
-    std::array<SlotFrame, kBurst> frames;
+    std::array<SlotFrame, kPortBurst> frames;
     const std::uint32_t first = unit.count;
     // many drivers give no more than 32 at once: take what is there
     while (unit.count < pool.unit_packets()) {
       const std::size_t received =
-          ports_[number]->receive(std::span(frames).first(std::min(kBurst, pool.unit_packets() - unit.count)));
+          ports_[number]->receive(std::span(frames).first(std::min(kPortBurst, pool.unit_packets() - unit.count)));
       if (received == 0) {
         break;
       }

@@ -17,7 +17,7 @@ constexpr std::uint16_t kServiceVlanType = 0x88A8;  // the outer one of two tags
 constexpr std::uint16_t kVlanMask = 0x0FFF;
 
 /// Where the parts of an IPv4 header are (RFC 791) that matches speak of, and those of TCP's and UDP's.
-constexpr std::uint32_t kProtocolAt = 9;
+constexpr std::uint32_t kIpProtocolAt = 9;
 constexpr std::uint32_t kSourceAt = 12;
 constexpr std::uint32_t kDestinationAt = 16;
 constexpr std::uint32_t kSourcePortAt = 0;
@@ -59,7 +59,7 @@ bool fits(TrafficMatch const& match, const std::uint8_t* frame, packet::Layers c
   const std::uint8_t* ip = frame + layers.l3;
   if ((match.source && !contains(*match.source, packet::load_be32(ip + kSourceAt))) ||
       (match.destination && !contains(*match.destination, packet::load_be32(ip + kDestinationAt))) ||
-      (match.protocol && *match.protocol != ip[kProtocolAt])) {
+      (match.protocol && *match.protocol != ip[kIpProtocolAt])) {
     return false;
   }
   if (!match.source_ports && !match.destination_ports) {

@@ -27,15 +27,15 @@ namespace {
 
 using copy::TransferParams;
 
-constexpr std::uint32_t kSlots = 16;
+constexpr std::uint32_t kLiesSlots = 16;
 constexpr std::uint32_t kRows = 3;
 constexpr std::uint32_t kPadded = 16;
 constexpr std::uint32_t kGroup = 64;
-constexpr std::chrono::seconds kLimit{60};
-constexpr std::byte kPoison{0xA5};
+constexpr std::chrono::seconds kLiesLimit{60};
+constexpr std::byte kUnwritten{0xA5};
 constexpr std::uint64_t kFar = std::uint64_t{1} << 20U;
 
-constexpr const char* kSource = R"(
+constexpr const char* kLiesSource = R"(
 #include <catena/kernel/context.hpp>
 CATENA_KERNEL(count) {
   const auto packet = ctx.packet();
@@ -45,11 +45,11 @@ CATENA_KERNEL(count) {
   }
 }
 )";
-constexpr EmbeddedFile kFiles[] = {{"count.kernel.cpp", kSource}};
+constexpr EmbeddedFile kLiesFiles[] = {{"count.kernel.cpp", kLiesSource}};
 
 KernelSpec count() {
   KernelSpec spec;
-  spec.source = kFiles;
+  spec.source = kLiesFiles;
   spec.name = "count";
   spec.group_size = kGroup;
   return spec;
@@ -103,10 +103,10 @@ class LaunchLies : public ::testing::TestWithParam<std::string_view> {
   std::vector<std::byte> back(device::Buffer& buffer) {
     std::vector<std::byte> bytes(buffer.size());
     EXPECT_EQ(stream_->copy_to_host(bytes, buffer, 0), absl::OkStatus());
-    EXPECT_EQ(stream_->record().value()->wait(kLimit, "test"), absl::OkStatus());
+    EXPECT_EQ(stream_->record().value()->wait(kLiesLimit, "test"), absl::OkStatus());
     return bytes;
   }
-  std::vector<std::byte> poisoned(std::size_t bytes) { return std::vector<std::byte>(bytes, kPoison); }
+  std::vector<std::byte> poisoned(std::size_t bytes) { return std::vector<std::byte>(bytes, kUnwritten); }
 
   device::Device* device_ = nullptr;
   std::unique_ptr<device::Stream> stream_;
@@ -126,7 +126,7 @@ std::vector<std::pair<const char*, TransferLie>> transfer_lies() {
       {"frames behind the end", [](auto& params, auto&) { params.frames_offset = kFar; }},
       {"frames in front", [](auto& params, auto&) { params.frames_offset = ~std::uint64_t{15}; }},
       {"long frames", [](auto& params, auto&) { params.frames_bytes = LaunchBuffer::kFramesBytes + 1; }},
-      {"more slots", [](auto& params, auto&) { params.slots = kSlots + 1; }},
+      {"more slots", [](auto& params, auto&) { params.slots = kLiesSlots + 1; }},
       {"a pool that is not there", [](auto& params, auto&) { params.body = TransferMethod::kGather; }},
       {"work-items without end", [](auto& params, auto&) { params.lane_bits = 31; }},
   };
@@ -153,7 +153,7 @@ TEST_P(LaunchLies, of_what_moves_packets_move_nothing) {
       params.frames_offset = LaunchBuffer::kFramesAt;
       params.frames_bytes = LaunchBuffer::kFramesBytes;
       params.flags_offset = sizeof(FaultReport);
-      params.slots = kSlots;
+      params.slots = kLiesSlots;
       params.body = TransferMethod::kStaged;
       LaunchHeader head{kRows, kRows, 0, 0};
       lie(params, head);
@@ -163,7 +163,7 @@ TEST_P(LaunchLies, of_what_moves_packets_move_nothing) {
           poisoned(sizeof(FaultReport) + kPadded * (1 + packet::columns_size(copy::out_columns(plan()))));
       std::fill_n(out_bytes.begin() + sizeof(FaultReport), kPadded, std::byte{0});  // no row was at fault
       const auto out = copied(out_bytes);
-      std::vector<std::byte> shared_bytes(shared_buffer_bytes(kSlots), in ? kPoison : std::byte{0});
+      std::vector<std::byte> shared_bytes(shared_buffer_bytes(kLiesSlots), in ? kUnwritten : std::byte{0});
       const auto shared = copied(shared_bytes);
       const std::array<device::KernelArgument, 6> arguments{batch.get(),
                                                             out.get(),
@@ -185,7 +185,7 @@ TEST_P(LaunchLies, of_an_nfs_kernel_are_counted_and_do_nothing_else) {
       {"nothing", [](auto&, auto&) {}},
       {"more rows", [](auto&, auto& head) { head.rows = kPadded + 1; }},
       {"rows without end", [](auto&, auto& head) { head.rows = 0xFFFFFFF0U; }},
-      {"more slots", [](auto& params, auto&) { params.slots = kSlots + 1; }},
+      {"more slots", [](auto& params, auto&) { params.slots = kLiesSlots + 1; }},
       {"a part behind the end", [](auto& params, auto&) { params.batch_offset = kFar; }},
       {"a part in front", [](auto& params, auto&) { params.batch_offset = ~std::uint64_t{15}; }},
       {"a part at odd places", [](auto& params, auto&) { params.batch_offset = 8; }},
@@ -199,7 +199,7 @@ TEST_P(LaunchLies, of_an_nfs_kernel_are_counted_and_do_nothing_else) {
     LaunchBuffer launch;
     LaunchParams params{};
     params.batch_offset = sizeof(LaunchHeader);
-    params.slots = kSlots;
+    params.slots = kLiesSlots;
     LaunchHeader head{kRows, kRows, 0, 0};
     lie(params, head);
     std::memcpy(launch.bytes.data(), &head, sizeof head);
@@ -209,7 +209,7 @@ TEST_P(LaunchLies, of_an_nfs_kernel_are_counted_and_do_nothing_else) {
         sizeof(FaultReport) + kPadded * (1 + packet::columns_size(copy::out_columns(plan())) + plan().result_bytes));
     std::fill_n(out_bytes.begin(), sizeof(FaultReport) + kPadded, std::byte{0});
     const auto out = copied(out_bytes);
-    const std::vector<std::byte> shared_bytes = poisoned(shared_buffer_bytes(kSlots));
+    const std::vector<std::byte> shared_bytes = poisoned(shared_buffer_bytes(kLiesSlots));
     const auto shared = copied(shared_bytes);
     constexpr device::Buffer* kNone = nullptr;
     const std::array<device::KernelArgument, 7> arguments{

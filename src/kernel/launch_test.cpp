@@ -20,12 +20,12 @@ namespace {
 
 using device::testing::shared_device;
 
-constexpr std::uint32_t kSlots = 8;
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::uint32_t kLaunchSlots = 8;
+constexpr std::chrono::seconds kLaunchLimit{60};
 constexpr std::uint32_t kGrowth = 48;  // head- and tailroom that the kernel asks for
 
 /// Sums the frame's bytes, writes the byte as many in front of it as the state says, and one byte of its spill area.
-constexpr const char* kSource = R"(
+constexpr const char* kLaunchSource = R"(
 #include <catena/kernel/context.hpp>
 CATENA_KERNEL(sum_frames) {
   using namespace catena;
@@ -48,7 +48,7 @@ CATENA_KERNEL(sum_frames) {
   packet.set_result(sum);
 }
 )";
-constexpr EmbeddedFile kFiles[] = {{"sum_frames.kernel.cpp", kSource}};
+constexpr EmbeddedFile kLaunchFiles[] = {{"sum_frames.kernel.cpp", kLaunchSource}};
 
 struct Free {
   void operator()(std::byte* memory) const { std::free(memory); }
@@ -56,8 +56,8 @@ struct Free {
 
 /// Slots with frames of some length somewhere in them. Byte i of slot s is 17 * s + i, modulo 256.
 struct Pool {
-  Pool() : memory(static_cast<std::byte*>(std::aligned_alloc(4096, kSlots * packet::kSlotBytes))) {
-    for (std::uint32_t at = 0; at < kSlots * packet::kSlotBytes; ++at) {
+  Pool() : memory(static_cast<std::byte*>(std::aligned_alloc(4096, kLaunchSlots * packet::kSlotBytes))) {
+    for (std::uint32_t at = 0; at < kLaunchSlots * packet::kSlotBytes; ++at) {
       memory.get()[at] = std::byte(17 * (at / packet::kSlotBytes) + at);
     }
     offset.fill(packet::kSlotHeadroom);
@@ -65,7 +65,7 @@ struct Pool {
     std::iota(slots.begin(), slots.end(), 0U);
   }
   packet::Batch batch() { return {reinterpret_cast<std::uint8_t*>(memory.get()), meta, slots}; }
-  std::span<std::byte> bytes() { return {memory.get(), kSlots * packet::kSlotBytes}; }
+  std::span<std::byte> bytes() { return {memory.get(), kLaunchSlots * packet::kSlotBytes}; }
   std::uint32_t sum(std::uint32_t slot) const {
     std::uint32_t sum = 0;
     for (std::uint32_t i = 0; i < length[slot]; ++i) {
@@ -75,15 +75,15 @@ struct Pool {
   }
 
   std::unique_ptr<std::byte, Free> memory;
-  std::array<std::uint16_t, kSlots> offset{};
-  std::array<std::uint16_t, kSlots> length{};
-  std::array<packet::Layers, kSlots> layers{};
-  std::array<std::uint8_t, kSlots> verdict{};
-  std::array<std::uint16_t, kSlots> port{};
-  std::array<std::uint64_t, kSlots> index{};
-  std::array<std::uint64_t, kSlots> arrival{};
-  std::array<std::uint8_t, kSlots> rewritten{};
-  std::array<std::uint32_t, kSlots> slots{};
+  std::array<std::uint16_t, kLaunchSlots> offset{};
+  std::array<std::uint16_t, kLaunchSlots> length{};
+  std::array<packet::Layers, kLaunchSlots> layers{};
+  std::array<std::uint8_t, kLaunchSlots> verdict{};
+  std::array<std::uint16_t, kLaunchSlots> port{};
+  std::array<std::uint64_t, kLaunchSlots> index{};
+  std::array<std::uint64_t, kLaunchSlots> arrival{};
+  std::array<std::uint8_t, kLaunchSlots> rewritten{};
+  std::array<std::uint32_t, kLaunchSlots> slots{};
   packet::MetaColumns meta{offset.data(), length.data(), layers.data(),  verdict.data(),
                            port.data(),   index.data(),  arrival.data(), rewritten.data()};
 };
@@ -92,7 +92,7 @@ enum class Use { kDirect, kStaged, kStrided, kMapped };
 
 KernelSpec sum_frames() {
   KernelSpec spec;
-  spec.source = kFiles;
+  spec.source = kLaunchFiles;
   spec.name = "sum_frames";
   spec.headroom = spec.tailroom = kGrowth;
   spec.spill_factor = 1;
@@ -132,7 +132,8 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
   }
 
   /// The launch has room for every slot of the pool. `before`: the byte in front of each frame that the kernel writes.
-  void make_launch(std::int32_t before = 0, LaunchBounds const& bounds = {kSlots}, KernelSpec spec = sum_frames()) {
+  void make_launch(std::int32_t before = 0, LaunchBounds const& bounds = {kLaunchSlots},
+                   KernelSpec spec = sum_frames()) {
     const Groups groups = bounds.max_groups == 0 ? Groups::kAsNeeded : Groups::kAny;
     Result<std::unique_ptr<DeviceNf>> nf =
         DeviceNf::create(*device_, std::move(spec), plan_for(std::get<1>(GetParam())),
@@ -148,10 +149,10 @@ class LaunchTest : public ::testing::TestWithParam<std::tuple<std::string_view, 
   void run() {
     ASSERT_NE(launch_, nullptr);
     ASSERT_EQ(launch_->submit(), absl::OkStatus());
-    ASSERT_EQ(launch_->wait(kLimit, "the test"), absl::OkStatus());
+    ASSERT_EQ(launch_->wait(kLaunchLimit, "the test"), absl::OkStatus());
   }
   void apply() {
-    const auto until = std::chrono::steady_clock::now() + kLimit;
+    const auto until = std::chrono::steady_clock::now() + kLaunchLimit;
     while (!launch_->apply()) {
       ASSERT_LT(std::chrono::steady_clock::now(), until);
     }
@@ -176,7 +177,7 @@ TEST_P(LaunchTest, has_room_for_frames_that_fill_their_slots) {
   make_launch();
   run();
   EXPECT_EQ(launch_->faults().count, 0U);
-  for (std::uint32_t row = 0; row < kSlots; ++row) {
+  for (std::uint32_t row = 0; row < kLaunchSlots; ++row) {
     EXPECT_EQ(result(row), pool_.sum(row)) << row;
   }
 }
@@ -190,7 +191,7 @@ TEST_P(LaunchTest, takes_frames_with_less_room_around_them_than_the_kernel_may_u
   EXPECT_EQ(launch_->faults().count, 0U);
   apply();
   EXPECT_EQ(launch_->faults().count, 0U);
-  for (std::uint32_t row = 0; row < kSlots; ++row) {
+  for (std::uint32_t row = 0; row < kLaunchSlots; ++row) {
     EXPECT_EQ(result(row), pool_.sum(row)) << row;
     const auto frame = pool_.bytes().subspan(row * packet::kSlotBytes + pool_.offset[row], pool_.length[row]);
     EXPECT_TRUE(std::equal(frame.begin(), frame.end(), before.begin() + (frame.data() - pool_.memory.get()))) << row;
@@ -203,12 +204,12 @@ TEST_P(LaunchTest, a_kernel_that_grows_a_frame_beyond_the_front_of_its_slot_is_s
   pool_.length.fill(100);
   make_launch(16);  // writes the byte 16 in front of each frame
   run();
-  for (std::uint32_t row = 0; row < kSlots; ++row) {
+  for (std::uint32_t row = 0; row < kLaunchSlots; ++row) {
     // a launch's own buffer has the space; that nothing of it lands in another slot, apply() sees to
     EXPECT_EQ(launch_->faulted(row), !is_direct && pool_.offset[row] < 16) << row;
   }
   apply();
-  for (std::uint32_t row = 0; row < kSlots; ++row) {
+  for (std::uint32_t row = 0; row < kLaunchSlots; ++row) {
     EXPECT_EQ(pool_.memory.get()[row * packet::kSlotBytes + packet::kSlotBytes - 1],
               std::byte(17 * row + packet::kSlotBytes - 1))
         << "the end of slot " << row << ", in front of the next";
@@ -219,11 +220,11 @@ TEST_P(LaunchTest, any_number_of_work_groups_does_all_packets) {
   KernelSpec spec = sum_frames();
   spec.group_size = 2;  // the packets need four groups
   for (const std::uint32_t groups : {1U, 3U, 4U, 5U}) {
-    make_launch(0, {.max_packets = kSlots, .max_groups = groups}, spec);
+    make_launch(0, {.max_packets = kLaunchSlots, .max_groups = groups}, spec);
     run();
     EXPECT_EQ(launch_->faults().count, 0U);
     apply();
-    for (std::uint32_t row = 0; row < kSlots; ++row) {
+    for (std::uint32_t row = 0; row < kLaunchSlots; ++row) {
       EXPECT_EQ(result(row), pool_.sum(row)) << "row " << row << " by " << groups << " groups";
     }
   }
@@ -232,13 +233,13 @@ TEST_P(LaunchTest, any_number_of_work_groups_does_all_packets) {
 TEST_P(LaunchTest, fewer_work_groups_are_refused_of_a_kernel_that_was_not_made_for_them) {
   make_launch();
   EXPECT_TRUE(
-      absl::IsInvalidArgument(Launch::create(*nf_, {.max_packets = kSlots, .max_groups = 1}, *mover_).status()));
+      absl::IsInvalidArgument(Launch::create(*nf_, {.max_packets = kLaunchSlots, .max_groups = 1}, *mover_).status()));
 }
 
 TEST_P(LaunchTest, kernels_take_their_turn_whatever_their_order) {
   device::Turns turns;
-  make_launch(0, {.max_packets = kSlots, .turns = &turns});
-  auto other = Launch::create(*nf_, {.max_packets = kSlots, .turns = &turns}, *mover_);
+  make_launch(0, {.max_packets = kLaunchSlots, .turns = &turns});
+  auto other = Launch::create(*nf_, {.max_packets = kLaunchSlots, .turns = &turns}, *mover_);
   ASSERT_TRUE(other.ok()) << other.status();
   run();
   apply();
@@ -247,8 +248,8 @@ TEST_P(LaunchTest, kernels_take_their_turn_whatever_their_order) {
   const std::uint64_t waits = device_->calls(device::testing::Call::kWaitFor);
   ASSERT_EQ((*other)->submit(), absl::OkStatus());
   EXPECT_EQ(device_->calls(device::testing::Call::kWaitFor), waits + 1) << "for the kernel that had its turn before";
-  ASSERT_EQ((*other)->wait(kLimit, "the other"), absl::OkStatus());
-  for (std::uint32_t row = 0; row < kSlots; ++row) {
+  ASSERT_EQ((*other)->wait(kLaunchLimit, "the other"), absl::OkStatus());
+  for (std::uint32_t row = 0; row < kLaunchSlots; ++row) {
     EXPECT_EQ(result(row), pool_.sum(row)) << row;
     std::uint32_t value = 0;
     std::memcpy(&value, (*other)->results().data() + row * sizeof value, sizeof value);
@@ -269,7 +270,8 @@ TEST_P(LaunchTest, refuses_what_it_has_no_room_for_before_it_writes_anything) {
 
 TEST_P(LaunchTest, times_the_kernel_alone_over_the_packets_that_are_there) {
   make_launch();
-  EXPECT_TRUE(absl::IsFailedPrecondition(launch_->time_kernel(nullptr, 1, kLimit).status())) << "nothing is there";
+  EXPECT_TRUE(absl::IsFailedPrecondition(launch_->time_kernel(nullptr, 1, kLaunchLimit).status()))
+      << "nothing is there";
   run();
   std::vector<std::unique_ptr<device::Partition>> parts;
   if (auto divided = device_->divide(std::array{1U}); divided.ok()) {
@@ -278,23 +280,23 @@ TEST_P(LaunchTest, times_the_kernel_alone_over_the_packets_that_are_there) {
   parts.push_back(nullptr);  // all of the device
   for (auto const& part : parts) {
     const std::uint64_t enqueued = device_->calls(device::testing::Call::kEnqueue);
-    const auto times = launch_->time_kernel(part.get(), 3, kLimit);
+    const auto times = launch_->time_kernel(part.get(), 3, kLaunchLimit);
     ASSERT_TRUE(times.ok()) << times.status();
     ASSERT_EQ(times->size(), 3U);
     EXPECT_EQ(device_->calls(device::testing::Call::kEnqueue), enqueued + 3);
     for (const double ns : *times) {
       EXPECT_GT(ns, 0);
-      EXPECT_LT(ns, std::chrono::nanoseconds(kLimit).count());
+      EXPECT_LT(ns, std::chrono::nanoseconds(kLaunchLimit).count());
     }
   }
   apply();
   EXPECT_EQ(launch_->faults().count, 0U);
-  for (std::uint32_t row = 0; row < kSlots; ++row) {
+  for (std::uint32_t row = 0; row < kLaunchSlots; ++row) {
     EXPECT_EQ(result(row), pool_.sum(row)) << "the batch is what it was";
   }
   const Status failure = absl::UnavailableError("the device fell off the bus");
   device_->fail(device::testing::Call::kReady, 1, failure);
-  EXPECT_EQ(launch_->time_kernel(nullptr, 1, kLimit).status(), failure);
+  EXPECT_EQ(launch_->time_kernel(nullptr, 1, kLaunchLimit).status(), failure);
 }
 
 TEST_P(LaunchTest, memory_stays_until_its_stream_has_ended) {
@@ -304,7 +306,7 @@ TEST_P(LaunchTest, memory_stays_until_its_stream_has_ended) {
   make_launch();
   run();
   ASSERT_EQ(launch_->fetch_spill(0, 1), absl::OkStatus());
-  ASSERT_EQ(launch_->wait(kLimit, "the test"), absl::OkStatus());
+  ASSERT_EQ(launch_->wait(kLaunchLimit, "the test"), absl::OkStatus());
   ASSERT_EQ(launch_->spill(0)[0], std::byte{7});
   launch_.reset();
   EXPECT_EQ(device_->early_frees(), 0U);

@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{64} << 20;
 /// Work-items a packet. Buffers are large: fewer than the nids NF takes, which cares for the latency of small launches.
-constexpr std::uint32_t kLanes = 8;
-constexpr std::uint32_t kGroupSize = 64;
+constexpr std::uint32_t kMatchLanes = 8;
+constexpr std::uint32_t kMatchGroup = 64;
 
 /// Distinct patterns, which matchers know, and the caller's numbers for each.
 struct Patterns {
@@ -200,9 +200,9 @@ Result<FunctionKernel> MatchFunction::kernel_side() const {
   side.spec.name = count == 2 ? "match_two" : "match_one";
   side.plan.reads = packet::fields(packet::kPayload);
   side.plan.result_bytes = sizeof(match::MatchResult);
-  side.spec.lanes = kLanes;
-  side.spec.group_size = kGroupSize;
-  side.spec.local_bytes = match::local_words(kGroupSize, kLanes) * static_cast<std::uint32_t>(sizeof(u32));
+  side.spec.lanes = kMatchLanes;
+  side.spec.group_size = kMatchGroup;
+  side.spec.local_bytes = match::local_words(kMatchGroup, kMatchLanes) * static_cast<std::uint32_t>(sizeof(u32));
   side.spec.spill_factor = 4 * count;
   side.state = state.finish(match::MatchState{automata[0], automata[1]});
   return side;

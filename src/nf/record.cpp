@@ -2,6 +2,7 @@
 #include "nf/record.hpp"
 
 #include <catena/core/text.hpp>
+#include <catena/core/time.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,8 +11,6 @@
 
 namespace catena::nf {
 namespace {
-
-constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
 
 /// The name that Suricata 7 has for an IP protocol, else its number with three digits.
 std::string protocol_name(std::uint8_t protocol) {

@@ -15,7 +15,7 @@ namespace catena::nf_process {
 namespace {
 
 using device::remote::Frame;
-using Kind = nf::NamedOutput::Kind;
+using OutputKind = nf::NamedOutput::Kind;
 
 constexpr std::size_t kMaxOpened = 256;
 /// More in one life are no mistake.
@@ -68,7 +68,7 @@ Result<Answer> OutputDesk::open(OpenOutput const& asked, std::string& kept) {
   if (asked.output >= rights_->outputs.size()) {
     return refuse("for a file that its configuration does not name");
   }
-  const bool is_folder = rights_->outputs[asked.output].kind == Kind::kFolder;
+  const bool is_folder = rights_->outputs[asked.output].kind == OutputKind::kFolder;
   if (is_folder != nf::is_kept_name(asked.name) || (!is_folder && !asked.name.empty())) {
     return refuse("for a file by a name that is none");
   }
@@ -94,18 +94,18 @@ Result<OutputDesk::Opened> OutputDesk::open_here(std::uint32_t number, std::stri
     return opened;
   }
   switch (output.kind) {
-    case Kind::kFile: {
+    case OutputKind::kFile: {
       const nf::FileBegin begin =
           rights_->begun.contains(number) ? nf::FileBegin::kGoneOnWith : nf::FileBegin::kEmptied;
       CATENA_ASSIGN_OR_RETURN(opened.output, nf::open_output_file(output.name, begin, false));
       rights_->begun.insert(number);
       break;
     }
-    case Kind::kReceiver: {
+    case OutputKind::kReceiver: {
       CATENA_ASSIGN_OR_RETURN(opened.output, nf::connect_to_receiver(output.name));
       break;
     }
-    case Kind::kFolder: {
+    case OutputKind::kFolder: {
       if (!rights_->keeps_files) {
         return absl::UnavailableError(concat(
             output.name, ": this run keeps nothing there, so what the process before this one used is not known"));

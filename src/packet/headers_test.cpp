@@ -113,7 +113,7 @@ struct LyingCase {
   std::uint8_t flags;
 };
 
-class LyingLengths : public testing::TestWithParam<LyingCase> {};
+class LyingLengths : public ::testing::TestWithParam<LyingCase> {};
 
 TEST_P(LyingLengths, lose_the_flag_of_the_header_that_lies) {
   Bytes frame = ipv4_frame(kProtocolUdp, udp(4, 12));
@@ -123,12 +123,12 @@ TEST_P(LyingLengths, lose_the_flag_of_the_header_that_lies) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, LyingLengths,
-    testing::Values(LyingCase{"version 6", 0, 0x65, 0}, LyingCase{"header of 16 bytes", 0, 0x44, 0},
-                    LyingCase{"header longer than the datagram", 0, 0x4F, 0},
-                    LyingCase{"total length beyond the frame", 2, 0xFF, kIpv4 | kUdp | kPorts | kTruncated},
-                    LyingCase{"total length below the header", 3, 19, 0},
-                    LyingCase{"UDP length beyond the datagram", 24, 0x10, kIpv4},
-                    LyingCase{"UDP length below its header", 25, 7, kIpv4}),
+    ::testing::Values(LyingCase{"version 6", 0, 0x65, 0}, LyingCase{"header of 16 bytes", 0, 0x44, 0},
+                      LyingCase{"header longer than the datagram", 0, 0x4F, 0},
+                      LyingCase{"total length beyond the frame", 2, 0xFF, kIpv4 | kUdp | kPorts | kTruncated},
+                      LyingCase{"total length below the header", 3, 19, 0},
+                      LyingCase{"UDP length beyond the datagram", 24, 0x10, kIpv4},
+                      LyingCase{"UDP length below its header", 25, 7, kIpv4}),
     [](auto const& test) {
       std::string name = test.param.description;
       for (char& c : name) {

@@ -15,8 +15,8 @@ constexpr std::uint32_t kAddedBytes = kIpv4MinBytes + kIcmpBytes;
 constexpr std::uint8_t kTtl = 64;
 constexpr std::uint8_t kInternetworkControl = 0xC0;
 constexpr std::uint8_t kTosBits = 0x1E;
-constexpr std::uint16_t kDontFragment = 0x4000;
-constexpr std::uint16_t kOffsetMask = 0x1FFF;
+constexpr std::uint16_t kDontFragmentFlag = 0x4000;
+constexpr std::uint16_t kFragmentOffset = 0x1FFF;
 
 bool is_icmp_error(std::uint8_t type) {
   // destination unreachable, source quench, redirect, time exceeded, parameter problem (RFC 792); datagram conversion
@@ -37,7 +37,7 @@ bool may_report(Packet const& packet) {
     return false;
   }
   const std::uint8_t* ip = packet.l3();
-  if ((load_be16(ip + 6) & kOffsetMask) != 0 || ((packet.frame()[0] | packet.frame()[kMacBytes]) & 1U) != 0) {
+  if ((load_be16(ip + 6) & kFragmentOffset) != 0 || ((packet.frame()[0] | packet.frame()[kMacBytes]) & 1U) != 0) {
     return false;
   }
   constexpr std::uint32_t kFirstMulticast = 0xE0000000;
@@ -77,7 +77,7 @@ void make_icmp_error(Packet const& packet, IcmpError const& error, std::uint32_t
   ip[0] = 0x45;
   ip[1] = tos;
   store_be16(ip + 2, static_cast<std::uint16_t>(kAddedBytes + quoted));
-  store_be16(ip + 6, kDontFragment);  // so the identification says nothing (RFC 6864)
+  store_be16(ip + 6, kDontFragmentFlag);  // so the identification says nothing (RFC 6864)
   ip[8] = kTtl;
   ip[9] = kProtocolIcmp;
   store_be32(ip + 12, source);

@@ -15,9 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint32_t kFlows = 1024;
-constexpr std::uint32_t kSlots = 16'384;  // as tuning.pool_slots is by default
-constexpr int kWarmUps = 2;
+constexpr std::uint32_t kPortFlows = 1024;
+constexpr std::uint32_t kPortSlots = 16'384;  // as tuning.pool_slots is by default
+constexpr int kPortWarmUps = 2;
 constexpr int kPasses = 7;
 
 double ns_since(Clock::time_point begin) {
@@ -48,13 +48,13 @@ Result<std::vector<memory::Unit*>> receive_all(io::Source& source, memory::Packe
 Result<EndTimes> measure_ends(std::uint32_t packet_bytes) {
   io::ReplayConfig replay;
   replay.packet_bytes = {packet_bytes};
-  replay.flows = kFlows;
+  replay.flows = kPortFlows;
   CATENA_ASSIGN_OR_RETURN(const auto source, io::make_replay(replay));
-  CATENA_ASSIGN_OR_RETURN(const auto pool, memory::PacketPool::create(kSlots));
+  CATENA_ASSIGN_OR_RETURN(const auto pool, memory::PacketPool::create(kPortSlots));
   const auto sink = io::make_null_sink();
   std::vector<double> rx;
   std::vector<double> tx;
-  for (int pass = 0; pass < kWarmUps + kPasses; ++pass) {
+  for (int pass = 0; pass < kPortWarmUps + kPasses; ++pass) {
     const Clock::time_point began = Clock::now();
     CATENA_ASSIGN_OR_RETURN(const std::vector<memory::Unit*> units, receive_all(*source, *pool));
     const double rx_ns = ns_since(began);
@@ -69,7 +69,7 @@ Result<EndTimes> measure_ends(std::uint32_t packet_bytes) {
     if (packets == 0) {
       return absl::ResourceExhaustedError("the packet pool has no room for a packet");
     }
-    if (pass >= kWarmUps) {
+    if (pass >= kPortWarmUps) {
       rx.push_back(rx_ns / packets);
       tx.push_back(tx_ns / packets);
     }

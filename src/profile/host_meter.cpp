@@ -12,11 +12,11 @@
 namespace catena::profile {
 namespace {
 
-constexpr std::size_t kPoolBytes = std::size_t{256} << 20;
-constexpr std::uint32_t kSlots = kPoolBytes / packet::kSlotBytes;
-constexpr std::uint32_t kBatches = kSlots / HostMeter::kBatch;
-constexpr int kSamples = 9;
-constexpr std::align_val_t kPage{4096};
+constexpr std::size_t kHostPoolBytes = std::size_t{256} << 20;
+constexpr std::uint32_t kHostSlots = kHostPoolBytes / packet::kSlotBytes;
+constexpr std::uint32_t kHostBatches = kHostSlots / HostMeter::kBatch;
+constexpr int kHostSamples = 9;
+constexpr std::align_val_t kHostPage{4096};
 
 constexpr std::array<packet::Field, HostMeter::kMaxFields> kFields{
     packet::kIpv4Dst,      packet::kIpv4Src, packet::kL4Sport, packet::kL4Dport,
@@ -24,19 +24,19 @@ constexpr std::array<packet::Field, HostMeter::kMaxFields> kFields{
 
 }  // namespace
 
-void HostMeter::Deleter::operator()(std::byte* memory) const { ::operator delete(memory, kPage); }
+void HostMeter::Deleter::operator()(std::byte* memory) const { ::operator delete(memory, kHostPage); }
 
 Result<std::unique_ptr<HostMeter>> HostMeter::create(std::span<std::byte> staging) {
   std::unique_ptr<HostMeter> meter(new HostMeter());
   meter->staging_ = staging;
-  meter->slots_.reset(static_cast<std::byte*>(::operator new(kPoolBytes, kPage, std::nothrow)));
+  meter->slots_.reset(static_cast<std::byte*>(::operator new(kHostPoolBytes, kHostPage, std::nothrow)));
   if (!meter->slots_) {
-    return absl::ResourceExhaustedError(concat("no host memory for ", kPoolBytes, " bytes of packets"));
+    return absl::ResourceExhaustedError(concat("no host memory for ", kHostPoolBytes, " bytes of packets"));
   }
-  std::memset(meter->slots_.get(), 1, kPoolBytes);  // brings every page in
+  std::memset(meter->slots_.get(), 1, kHostPoolBytes);  // brings every page in
   std::memset(staging.data(), 1, staging.size());
   constexpr packet::Layers kUdpFrame{14, 34, 42, packet::kIpv4 | packet::kUdp | packet::kPorts, 22, 50};
-  meter->layers_.assign(kSlots, kUdpFrame);
+  meter->layers_.assign(kHostSlots, kUdpFrame);
   return meter;
 }
 
@@ -47,16 +47,16 @@ std::byte* HostMeter::frame(std::uint32_t slot) const {
 template <typename Work>
 double HostMeter::median_ns(Work const& work) {
   using Clock = std::chrono::steady_clock;
-  std::array<double, kSamples> samples{};
+  std::array<double, kHostSamples> samples{};
   for (double& sample : samples) {
     const std::uint32_t first = batch_ * kBatch;
-    batch_ = (batch_ + 1) % kBatches;
+    batch_ = (batch_ + 1) % kHostBatches;
     const auto start = Clock::now();
     work(first);
     sample = std::chrono::duration<double, std::nano>(Clock::now() - start).count() / kBatch;
   }
-  std::ranges::nth_element(samples, samples.begin() + kSamples / 2);
-  return samples[kSamples / 2];
+  std::ranges::nth_element(samples, samples.begin() + kHostSamples / 2);
+  return samples[kHostSamples / 2];
 }
 
 double HostMeter::copy_frames(std::uint32_t bytes, bool in) {

@@ -8,12 +8,14 @@ namespace catena::profile {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr double kPercent = 100;
+constexpr double kPercentOfPrediction = 100;
 constexpr double kLeastNs = 1;  // a line is fitted through times above 0
 
 double at(plan::Line const& line, double x) { return line.intercept + line.slope * x; }
 
-double error_percent(double predicted, double measured) { return (predicted - measured) / measured * kPercent; }
+double error_percent(double predicted, double measured) {
+  return (predicted - measured) / measured * kPercentOfPrediction;
+}
 
 LineFit fit_of(std::span<const plan::Point> points) {
   LineFit result{share::fit(points)};

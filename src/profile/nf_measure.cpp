@@ -175,7 +175,7 @@ void NfBench::measure_on_cpu(ChainMeter& meter, std::uint32_t bytes) {
       }
     }
   }
-  constexpr double kPercent = 100;
+  constexpr double kWhole = 100;
   for (std::size_t i = 0; i < all.size(); ++i) {
     CpuMeasurement& entry = results_.on_cpu.emplace_back();
     entry.name = meter.name(i);
@@ -187,7 +187,7 @@ void NfBench::measure_on_cpu(ChainMeter& meter, std::uint32_t bytes) {
     }
     const auto [least, most] = std::ranges::minmax(all[i]);
     entry.ns_per_packet = median(std::move(all[i]));
-    entry.spread_percent = entry.ns_per_packet > 0 ? (most - least) / entry.ns_per_packet * kPercent : 0;
+    entry.spread_percent = entry.ns_per_packet > 0 ? (most - least) / entry.ns_per_packet * kWhole : 0;
   }
 }
 

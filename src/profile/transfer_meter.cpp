@@ -4,6 +4,7 @@
 #include "copy/launch_plan.hpp"
 #include "copy/staging_extent.hpp"
 #include "copy/transfer_params.hpp"
+#include "profile/median.hpp"
 #include "program/program.hpp"
 
 #include <catena/core/text.hpp>
@@ -66,12 +67,6 @@ copy::LaunchPlan plan_moving(packet::FieldSet fields) {
                                  .body_in = TransferMethod::kGather,
                                  .body_out = TransferMethod::kGather};
   return plan;
-}
-
-double median(std::vector<double>& samples) {
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
 }
 
 }  // namespace
@@ -316,7 +311,7 @@ Result<std::vector<double>> TransferMeter::time(std::span<const Transfer> transf
   }
   std::vector<double> medians;
   for (std::vector<double>& of_transfer : samples) {
-    medians.push_back(median(of_transfer));
+    medians.push_back(median(std::move(of_transfer)));
   }
   return medians;
 }

@@ -13,7 +13,7 @@ constexpr std::uint8_t kEchoReply = 0;
 constexpr std::uint8_t kEchoRequest = 8;
 
 /// What is hashed: each end's address and port, in either order.
-struct Ends {
+struct Endpoints {
   std::uint64_t a;
   std::uint64_t b;
   std::uint8_t protocol;
@@ -28,21 +28,21 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
-Ends addresses_of(packet::Packet const& packet) {
+Endpoints addresses_of(packet::Packet const& packet) {
   const std::uint8_t* ip = packet.l3();
   return {end_of(packet::load_be32(ip + 12), 0), end_of(packet::load_be32(ip + 16), 0), 0};
 }
 
-Ends ends_of(packet::Packet const& packet) {
-  Ends ends = addresses_of(packet);
+Endpoints endpoints_of(packet::Packet const& packet) {
+  Endpoints endpoints = addresses_of(packet);
   if (packet.is(packet::kFragment)) {
-    return ends;
+    return endpoints;
   }
   const std::uint8_t* l4 = packet.l4();
   if (packet.is(packet::kPorts)) {
-    ends.a |= packet::load_be16(l4);
-    ends.b |= packet::load_be16(l4 + 2);
-    ends.protocol = packet.l3()[9];
+    endpoints.a |= packet::load_be16(l4);
+    endpoints.b |= packet::load_be16(l4 + 2);
+    endpoints.protocol = packet.l3()[9];
   } else if (packet.is(packet::kIcmp)) {
     if (packet::is_icmp_error(l4[0])) {
       const auto read = packet::read_quote(packet);
@@ -52,12 +52,12 @@ Ends ends_of(packet::Packet const& packet) {
       }
     } else if (l4[0] == kEchoReply || l4[0] == kEchoRequest) {
       const std::uint16_t identifier = packet::load_be16(l4 + 4);
-      ends.a |= identifier;
-      ends.b |= identifier;
-      ends.protocol = packet::kProtocolIcmp;
+      endpoints.a |= identifier;
+      endpoints.b |= identifier;
+      endpoints.protocol = packet::kProtocolIcmp;
     }
   }
-  return ends;
+  return endpoints;
 }
 
 }  // namespace
@@ -66,9 +66,9 @@ std::uint32_t flow_hash(packet::Packet const& packet, std::uint64_t key) {
   if (!packet.is(packet::kIpv4)) {
     return 0;
   }
-  const Ends ends = ends_of(packet);
+  const Endpoints endpoints = endpoints_of(packet);
   // a sum: the same for both directions
-  return static_cast<std::uint32_t>(mix(mix(ends.a ^ key) + mix(ends.b ^ key) + ends.protocol) >> 32U);
+  return static_cast<std::uint32_t>(mix(mix(endpoints.a ^ key) + mix(endpoints.b ^ key) + endpoints.protocol) >> 32U);
 }
 
 }  // namespace catena::runtime

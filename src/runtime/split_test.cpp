@@ -18,8 +18,8 @@
 namespace catena::runtime {
 namespace {
 
-constexpr std::uint32_t kSlots = 2048;
-constexpr std::uint32_t kUnitPackets = 64;
+constexpr std::uint32_t kSplitSlots = 2048;
+constexpr std::uint32_t kSplitUnit = 64;
 
 /// Frames of many flows: UDP of a few hosts.
 void put_frame(memory::PacketPool& pool, std::uint32_t slot, std::uint64_t index) {
@@ -38,7 +38,7 @@ void put_frame(memory::PacketPool& pool, std::uint32_t slot, std::uint64_t index
 }
 
 TEST(Splitter, small_units_go_into_one_queue_together_and_none_stays_behind) {
-  const auto pool = memory::PacketPool::create(kSlots, kUnitPackets, 1).value();
+  const auto pool = memory::PacketPool::create(kSplitSlots, kSplitUnit, 1).value();
   memory::UnitQueue queue(pool->arena(), 0);
   Splitter splitter(queue);
   const auto push = [&](std::uint32_t packets) {
@@ -47,13 +47,13 @@ TEST(Splitter, small_units_go_into_one_queue_together_and_none_stays_behind) {
     splitter.push(unit);
     return unit;
   };
-  memory::Unit* const first = push(kUnitPackets);
+  memory::Unit* const first = push(kSplitUnit);
   EXPECT_TRUE(queue.empty()) << "others may follow at once";
   splitter.flush();
   EXPECT_EQ(queue.pop(), first);
   std::vector<memory::Unit*> units;
-  for (std::uint32_t packets = 0; packets < kPacketsAtOnce; packets += kUnitPackets) {
-    units.push_back(push(kUnitPackets));
+  for (std::uint32_t packets = 0; packets < kPacketsAtOnce; packets += kSplitUnit) {
+    units.push_back(push(kSplitUnit));
   }
   for (memory::Unit const* unit : units) {
     EXPECT_EQ(queue.pop(), unit) << "enough are together";
@@ -69,7 +69,7 @@ TEST(Splitter, small_units_go_into_one_queue_together_and_none_stays_behind) {
 class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
  protected:
   SplitTest()
-      : pool_(memory::PacketPool::create(kSlots, kUnitPackets, 2 * GetParam()).value()),
+      : pool_(memory::PacketPool::create(kSplitSlots, kSplitUnit, 2 * GetParam()).value()),
         reserve_(*pool_),
         order_(pool_->arena().units()),
         lines_(pool_->arena()) {
@@ -152,7 +152,7 @@ class SplitTest : public ::testing::TestWithParam<std::uint32_t> {
 TEST_P(SplitTest, what_is_put_together_again_is_what_was_split) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
-    memory::Unit* unit = next_unit(1 + random() % kUnitPackets);
+    memory::Unit* unit = next_unit(1 + random() % kSplitUnit);
     ASSERT_NE(unit, nullptr);
     const std::uint32_t count = unit->count;
     splitter_->push(unit);
@@ -173,7 +173,7 @@ TEST_P(SplitTest, what_is_put_together_again_is_what_was_split) {
     pass_on(shard);
   }
   EXPECT_TRUE(merger_->drained());
-  EXPECT_EQ(pool_->free_slots(), kSlots);
+  EXPECT_EQ(pool_->free_slots(), kSplitSlots);
   EXPECT_EQ(pool_->free_units(), pool_->arena().units());
 }
 
@@ -193,7 +193,7 @@ TEST_P(SplitTest, packets_keep_their_order_however_fast_shards_are) {
   std::thread rx([&] {
     std::mt19937 random(9);
     for (int units = 0; units < 500;) {
-      if (memory::Unit* unit = next_unit(1 + random() % kUnitPackets); unit != nullptr) {
+      if (memory::Unit* unit = next_unit(1 + random() % kSplitUnit); unit != nullptr) {
         splitter_->push(unit);
         ++units;
       } else {
@@ -215,12 +215,12 @@ TEST_P(SplitTest, packets_keep_their_order_however_fast_shards_are) {
     shard.join();
   }
   EXPECT_EQ(seen_, next_index_);
-  EXPECT_EQ(pool_->free_slots(), kSlots);
+  EXPECT_EQ(pool_->free_slots(), kSplitSlots);
   EXPECT_EQ(pool_->free_units(), pool_->arena().units());
 }
 
 TEST_P(SplitTest, quarantined_parts_come_by_themselves) {
-  memory::Unit* unit = next_unit(kUnitPackets);
+  memory::Unit* unit = next_unit(kSplitUnit);
   splitter_->push(unit);
   std::uint32_t lost = 0;
   for (std::uint32_t i = 0; i < GetParam(); ++i) {
@@ -238,14 +238,14 @@ TEST_P(SplitTest, quarantined_parts_come_by_themselves) {
   ASSERT_NE(first, nullptr);
   EXPECT_TRUE(first->quarantined);
   EXPECT_EQ(first->count, lost);
-  EXPECT_EQ(lines_.of(*first).arrivals.size(), GetParam() > 1 ? 0 : kUnitPackets);
+  EXPECT_EQ(lines_.of(*first).arrivals.size(), GetParam() > 1 ? 0 : kSplitUnit);
   if (GetParam() > 1) {
     memory::Unit* rest = merger_->pop();
     ASSERT_NE(rest, nullptr);
     EXPECT_EQ(lines_.of(*rest).records.size(), GetParam() - 1) << "lines of all parts are written together";
-    EXPECT_EQ(lines_.of(*rest).arrivals.size(), kUnitPackets);
+    EXPECT_EQ(lines_.of(*rest).arrivals.size(), kSplitUnit);
     EXPECT_FALSE(rest->quarantined);
-    EXPECT_EQ(rest->count, kUnitPackets - lost);
+    EXPECT_EQ(rest->count, kSplitUnit - lost);
     release(rest);
   }
   EXPECT_EQ(merger_->pop(), nullptr);
@@ -355,7 +355,7 @@ class HandOverTest : public ::testing::TestWithParam<std::uint32_t> {
 
 TEST_P(HandOverTest, keeps_the_order_of_arrival) {
   constexpr std::uint32_t kSections = 3;
-  constexpr std::uint64_t kPackets = 30'000;
+  constexpr std::uint64_t kSplitPackets = 30'000;
   Chain chain({2048, 64, GetParam(), kSections}, GetParam());
   std::vector<std::thread> threads;
   const auto until_done = [&threads](auto poll) {
@@ -379,7 +379,7 @@ TEST_P(HandOverTest, keeps_the_order_of_arrival) {
     until_done([&hand_over] { return hand_over.poll().value() == Progress::kFinished; });
   }
   until_done([&chain] {
-    if (chain.received < kPackets) {
+    if (chain.received < kSplitPackets) {
       chain.receive(64);
       return false;
     }
@@ -423,11 +423,11 @@ TEST_P(HandOverTest, goes_on_where_rx_takes_all_units_while_those_behind_it_have
 
 /// More slots than parts can have, and stages that are asked in an order of no good will.
 TEST_P(HandOverTest, goes_on_where_units_are_scarce) {
-  constexpr std::uint64_t kPackets = 20'000;
+  constexpr std::uint64_t kSplitPackets = 20'000;
   for (const std::uint32_t sections : {1U, 2U, 3U, 4U}) {
     Chain chain({32768, 1024, 1, sections}, GetParam());
     std::vector<std::function<bool()>> stages;
-    stages.emplace_back([&chain] { return chain.received < kPackets && chain.receive(64); });
+    stages.emplace_back([&chain] { return chain.received < kSplitPackets && chain.receive(64); });
     for (std::size_t section = 0; section < sections; ++section) {
       stages.emplace_back([&chain, section] {
         bool worked = false;
@@ -450,7 +450,7 @@ TEST_P(HandOverTest, goes_on_where_units_are_scarce) {
       }
       ++idle;
     }
-    EXPECT_GE(chain.received, kPackets) << sections << " sections: nothing moves any more";
+    EXPECT_GE(chain.received, kSplitPackets) << sections << " sections: nothing moves any more";
     chain.rx->close();
     for (std::uint32_t i = 0; i < 100; ++i) {
       std::count_if(stages.begin(), stages.end(), moves);

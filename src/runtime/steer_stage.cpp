@@ -12,7 +12,7 @@ namespace catena::runtime {
 namespace {
 
 /// What a table reads of packets may have left the caches while an NF worked on those behind them.
-constexpr std::uint32_t kPrefetchAhead = 8;
+constexpr std::uint32_t kRowsAhead = 8;
 
 /// The frame and what is known of it, from slot to slot.
 void copy_packet(memory::PacketPool const& pool, std::uint32_t from, std::uint32_t to) {
@@ -112,8 +112,8 @@ std::size_t SteerStage::decide(packet::Batch const& packets) {
   has_copies_ = false;
   bool is_one_way = true;
   for (std::uint32_t i = 0; i < packets.size(); ++i) {
-    if (i + kPrefetchAhead < packets.size()) {
-      __builtin_prefetch(packets[i + kPrefetchAhead].l3());
+    if (i + kRowsAhead < packets.size()) {
+      __builtin_prefetch(packets[i + kRowsAhead].l3());
     }
     const packet::Packet packet = packets[i];
     std::size_t way = ended_;

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20U;
 constexpr int kKilled = 128 + SIGKILL;
 
 std::string text_of(fs::path const& file) {
@@ -99,7 +99,7 @@ TEST_F(Groups, a_process_is_in_its_group_which_is_gone_afterwards) {
   SandboxOptions options = attempt({"hold"}, &lines);
   std::vector<fs::path> folders;
   {
-    const auto group = group_of(64 * kMiB);
+    const auto group = group_of(64 * kMebibyte);
     folders = group->folders();
     ASSERT_FALSE(folders.empty());
     options.cgroups = folders;
@@ -115,17 +115,17 @@ TEST_F(Groups, a_process_is_in_its_group_which_is_gone_afterwards) {
 }
 
 TEST_F(Groups, one_that_touches_too_much_shared_memory_is_ended_and_others_live) {
-  const FileDescriptor memory = shared_memory(256 * kMiB);
+  const FileDescriptor memory = shared_memory(256 * kMebibyte);
   SandboxOptions options = attempt({"touch-shared", "256"});
   options.fds = {memory.get()};
   Lines lines;
   SandboxOptions sibling_options = attempt({"hold"}, &lines);
-  const auto sibling_group = group_of(64 * kMiB);
+  const auto sibling_group = group_of(64 * kMebibyte);
   sibling_options.cgroups = sibling_group->folders();
   const auto sibling = SandboxedProcess::start(sibling_options).value();
   ASSERT_TRUE(lines.wait_for("held"));
 
-  const auto small = group_of(64 * kMiB);
+  const auto small = group_of(64 * kMebibyte);
   EXPECT_EQ(run_in(*small, options).exit_code, kKilled);
   EXPECT_TRUE(small->has_killed());
   EXPECT_FALSE(sibling_group->has_killed());
@@ -133,12 +133,12 @@ TEST_F(Groups, one_that_touches_too_much_shared_memory_is_ended_and_others_live)
 }
 
 TEST_F(Groups, memory_that_is_allowed_later_may_be_touched) {
-  const FileDescriptor memory = shared_memory(128 * kMiB);
+  const FileDescriptor memory = shared_memory(128 * kMebibyte);
   SandboxOptions options = attempt({"touch-shared", "128"});
   options.fds = {memory.get()};
-  const auto group = group_of(64 * kMiB);
-  ASSERT_EQ(group->allow_more(128 * kMiB), absl::OkStatus());
-  EXPECT_EQ(group->memory_bytes(), 192 * kMiB);
+  const auto group = group_of(64 * kMebibyte);
+  ASSERT_EQ(group->allow_more(128 * kMebibyte), absl::OkStatus());
+  EXPECT_EQ(group->memory_bytes(), 192 * kMebibyte);
   EXPECT_EQ(run_in(*group, options).exit_code, 0);
   EXPECT_FALSE(group->has_killed());
 }
@@ -146,7 +146,7 @@ TEST_F(Groups, memory_that_is_allowed_later_may_be_touched) {
 /// What a resource limit counts as private memory is what can be written now, not what was.
 TEST_F(Groups, memory_that_no_resource_limit_counts_is_counted) {
   SandboxOptions options = attempt({"allocate-and-lock", "512"});
-  options.memory_bytes = 64 * kMiB;
+  options.memory_bytes = 64 * kMebibyte;
   EXPECT_EQ(run_with(options).exit_code, 0) << "without a group";
   const auto group = ControlGroup::create(group_limits(options)).value();
   EXPECT_EQ(run_in(*group, options).exit_code, kKilled);
@@ -154,14 +154,14 @@ TEST_F(Groups, memory_that_no_resource_limit_counts_is_counted) {
 }
 
 TEST_F(Groups, one_that_uses_all_that_it_may_is_not_ended) {
-  const FileDescriptor memory = shared_memory(256 * kMiB);
+  const FileDescriptor memory = shared_memory(256 * kMebibyte);
   const fs::path rules = place() / "rules";
-  std::ofstream(rules) << std::string(64 * kMiB, 'x');
+  std::ofstream(rules) << std::string(64 * kMebibyte, 'x');
   const FileDescriptor copied(::open(rules.c_str(), O_RDONLY | O_CLOEXEC));
   SandboxOptions options = attempt({"use-all", "240", "256", "60", (fs::path("/tmp") / "file").string()});
-  options.memory_bytes = 256 * kMiB;
+  options.memory_bytes = 256 * kMebibyte;
   options.fds = {memory.get()};
-  options.scratch_bytes = 64 * kMiB;
+  options.scratch_bytes = 64 * kMebibyte;
   options.readable.push_back({rules, "/rules", copied.get()});
   const auto group = ControlGroup::create(group_limits(options)).value();
   const Outcome outcome = run_in(*group, options);
@@ -173,14 +173,14 @@ TEST_F(Groups, threads_are_bounded_where_groups_count_them) {
   if (!find_group_places()->pids) {
     GTEST_SKIP() << "no controller of pids here";
   }
-  const auto group = group_of(64 * kMiB, 5);
+  const auto group = group_of(64 * kMebibyte, 5);
   EXPECT_EQ(run_in(*group, attempt({"threads", "8"})).output, "refused: Resource temporarily unavailable\nthreads 4\n");
 }
 
 TEST_F(Groups, what_a_killed_service_left_is_removed_and_what_others_have_stays) {
   const auto create = [] {
     std::string folders;
-    for (fs::path const& folder : group_of(64 * kMiB).release()->folders()) {
+    for (fs::path const& folder : group_of(64 * kMebibyte).release()->folders()) {
       folders += folder.string() + "\n";
     }
     return folders;
@@ -188,7 +188,7 @@ TEST_F(Groups, what_a_killed_service_left_is_removed_and_what_others_have_stays)
   const auto [killed, its_folders] = child_that_says(create);
   const auto [living, others_folders] = child_that_says(create);
   end_child(killed);
-  const auto own = group_of(64 * kMiB);
+  const auto own = group_of(64 * kMebibyte);
   std::istringstream left(its_folders);
   for (std::string folder; std::getline(left, folder);) {
     EXPECT_FALSE(fs::exists(folder)) << folder;
@@ -200,7 +200,7 @@ TEST_F(Groups, what_a_killed_service_left_is_removed_and_what_others_have_stays)
   }
   EXPECT_EQ(count, own->folders().size());
   end_child(living);
-  group_of(64 * kMiB);
+  group_of(64 * kMebibyte);
   EXPECT_FALSE(fs::exists(others_folders.substr(0, others_folders.find('\n'))));
 }
 
@@ -208,17 +208,17 @@ TEST_F(Groups, the_number_of_a_dead_service_that_another_process_has_keeps_nothi
   const fs::path memory = find_group_places()->memory;
   const fs::path left = memory / concat("catena-nf-", ::getpid(), "-1-0");  // it started at another time
   std::error_code error;
-  group_of(64 * kMiB);  // so that there may be groups
+  group_of(64 * kMebibyte);  // so that there may be groups
   ASSERT_TRUE(fs::create_directory(left, error)) << error.message();
   const fs::path foreign = memory / concat("catena-nf-test-", ::getpid());
   ASSERT_TRUE(fs::create_directory(foreign, error)) << error.message();
-  group_of(64 * kMiB);
+  group_of(64 * kMebibyte);
   EXPECT_FALSE(fs::exists(left));
   EXPECT_TRUE(fs::remove(foreign, error)) << error.message();
 }
 
 TEST_F(Groups, a_hundred_leave_nothing) {
-  const auto living = group_of(64 * kMiB);
+  const auto living = group_of(64 * kMebibyte);
   const fs::path own = living->folders()[0];
   const auto own_groups = [&own] {  // others, of other processes, come and go
     const std::string text = own.filename().string();
@@ -228,7 +228,7 @@ TEST_F(Groups, a_hundred_leave_nothing) {
   };
   EXPECT_EQ(own_groups(), 1);
   for (int i = 0; i < 100; ++i) {
-    group_of(64 * kMiB);
+    group_of(64 * kMebibyte);
   }
   EXPECT_EQ(own_groups(), 1);
 }
@@ -240,7 +240,7 @@ TEST(NoGroups, it_is_said_where_none_can_be_made) {
         ::umount2("/sys/fs/cgroup", MNT_DETACH) != 0) {
       return "skip";
     }
-    return ControlGroup::create({.memory_bytes = kMiB, .tasks = 1}).status().ToString();
+    return ControlGroup::create({.memory_bytes = kMebibyte, .tasks = 1}).status().ToString();
   });
   end_child(child);
   if (said == "skip") {

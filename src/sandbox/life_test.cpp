@@ -33,7 +33,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 
-constexpr milliseconds kLimit{60'000};
+constexpr milliseconds kLifeLimit{60'000};
 
 class SandboxLife : public SandboxTest {};
 
@@ -66,9 +66,9 @@ TEST_F(SandboxLife, wait_has_a_limit_and_kill_ends_it) {
   const pid_t pid = process->pid();
   EXPECT_EQ(::kill(pid, 0), 0);
   process->kill();
-  EXPECT_EQ(process->wait(kLimit).value(), 128 + SIGKILL);
+  EXPECT_EQ(process->wait(kLifeLimit).value(), 128 + SIGKILL);
   EXPECT_EQ(::poll(&poll, 1, 0), 1);
-  EXPECT_EQ(process->wait(kLimit).value(), 128 + SIGKILL) << "asked again";
+  EXPECT_EQ(process->wait(kLifeLimit).value(), 128 + SIGKILL) << "asked again";
   EXPECT_TRUE(is_gone_soon(pid));
 }
 
@@ -101,7 +101,7 @@ TEST_F(SandboxLife, fifty_starts_leave_nothing) {
     auto process = SandboxedProcess::start(attempt({i % 2 == 0 ? "nothing" : "hold"})).value();
     spent += steady_clock::now() - begin;
     if (i % 2 == 0) {
-      EXPECT_EQ(process->wait(kLimit).value(), 0);
+      EXPECT_EQ(process->wait(kLifeLimit).value(), 0);
     }
   }
   std::cout << "start-up: " << std::chrono::duration<double, std::milli>(spent).count() / kStarts << " ms\n";

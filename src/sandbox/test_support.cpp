@@ -19,7 +19,7 @@
 namespace catena::sandbox {
 namespace {
 
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::seconds kProcessLimit{60};
 constexpr uid_t kNobody = 65534;
 
 /// What a child that runs `work` and what it executes write and end with.
@@ -99,7 +99,7 @@ std::string Lines::text() const {
 }
 
 bool Lines::wait_for(std::string const& line) const {
-  const auto deadline = std::chrono::steady_clock::now() + kLimit;
+  const auto deadline = std::chrono::steady_clock::now() + kProcessLimit;
   while (text().find(line + "\n") == std::string::npos) {
     if (std::chrono::steady_clock::now() > deadline) {
       return false;
@@ -137,7 +137,7 @@ Outcome SandboxTest::run_with(SandboxOptions options) const {
     auto process = SandboxedProcess::start(std::move(options));
     EXPECT_TRUE(process.ok()) << process.status();
     if (process.ok()) {
-      outcome.exit_code = (*process)->wait(kLimit).value_or(-1);
+      outcome.exit_code = (*process)->wait(kProcessLimit).value_or(-1);
     }
   }
   outcome.output = lines.text();

@@ -8,11 +8,11 @@
 namespace catena::share {
 namespace {
 
-constexpr double kNsPerSecond = 1e9;
+constexpr double kNsPerS = 1e9;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1e-9;  // speeds that differ by less are rounded differently
 
-double per_second(double ns) { return ns > 0 ? kNsPerSecond / ns : kInfinite; }
+double per_second(double ns) { return ns > 0 ? kNsPerS / ns : kInfinite; }
 
 /// What was measured that the host does for a packet of NF `at` on the GPU: between what it is alone there and what it
 /// is beside all that may be there, with which it shares moves.
@@ -162,7 +162,7 @@ void add_gpu(std::span<const NfOptions> nfs, Machine const& machine, OnGpu const
   for (std::size_t i = 0; i < sharing.nfs.size(); ++i) {
     const std::size_t nf = sharing.nfs[i];
     result.shares[nf] = sharing.of(i).share;
-    result.nf_ns[nf] = kNsPerSecond / sharing.of(i).packets_per_s;
+    result.nf_ns[nf] = kNsPerS / sharing.of(i).packets_per_s;
     limit_to(sharing.of(i).packets_per_s, Estimate::Limit::kGpu, nf, result);
   }
 }

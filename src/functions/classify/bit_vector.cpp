@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kWordBits = 32;
 constexpr std::uint32_t kPorts = 65536;
-constexpr std::uint32_t kProtocols = 256;
+constexpr std::uint32_t kProtocolNumbers = 256;
 
 constexpr std::uint32_t words_for(std::size_t bits) {
   return static_cast<std::uint32_t>((bits + kWordBits - 1) / kWordBits);
@@ -169,7 +169,7 @@ std::vector<std::uint32_t> build_ports(std::span<const Rule> rules, PortRange Ru
 
 std::vector<std::uint32_t> build_protocols(std::span<const Rule> rules, RowSet& rows) {
   std::vector<std::uint32_t> result;
-  for (std::uint32_t protocol = 0; protocol < kProtocols; ++protocol) {
+  for (std::uint32_t protocol = 0; protocol < kProtocolNumbers; ++protocol) {
     RuleBits bits(rules.size());
     for (std::uint32_t rule = 0; rule < rules.size(); ++rule) {
       if ((protocol & rules[rule].protocol_mask) == rules[rule].protocol) {

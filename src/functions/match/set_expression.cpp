@@ -14,7 +14,7 @@
 namespace catena::match {
 namespace {
 
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
 }
@@ -81,7 +81,7 @@ class SetParser {
     }
   }
   void skip_spaces() {
-    while (at_ < text_.size() && is_space(text_[at_])) {
+    while (at_ < text_.size() && is_blank(text_[at_])) {
       ++at_;
     }
   }
@@ -114,7 +114,7 @@ class SetParser {
       return variable();
     }
     const std::size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']' && text_[at_] != '[' && !is_space(text_[at_])) {
+    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != ']' && text_[at_] != '[' && !is_blank(text_[at_])) {
       ++at_;
     }
     const std::string_view atom = text_.substr(begin, at_ - begin);

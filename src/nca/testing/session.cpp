@@ -11,7 +11,7 @@ namespace catena::nca::testing {
 namespace {
 
 constexpr int kLimitMs = 60'000;
-constexpr std::int64_t kLimitNs = std::int64_t{kLimitMs} * 1'000'000;
+constexpr std::int64_t kSessionLimitNs = std::int64_t{kLimitMs} * 1'000'000;
 
 }  // namespace
 
@@ -124,7 +124,7 @@ void run(nca_stream& stream, std::vector<Packet> const& packets,
       ASSERT_EQ(status, NCA_OK) << text_of(stream);
     }
   }
-  ASSERT_EQ(nca_flush(&stream, kLimitNs), NCA_OK) << text_of(stream);
+  ASSERT_EQ(nca_flush(&stream, kSessionLimitNs), NCA_OK) << text_of(stream);
   drain(stream, take);
   EXPECT_EQ(read, packets.size());
 }
