@@ -3,10 +3,13 @@
 include(CatenaNf)
 
 # Flags that every target gets: warnings are errors, sanitizers on request. PCH names the target whose precompiled
-# headers it shares.
+# headers it shares. COLD: see catena_add_layer().
 function(catena_compile_options target)
-  cmake_parse_arguments(ARG "" "PCH" "" ${ARGN})
-  if(NOT ARG_PCH)
+  cmake_parse_arguments(ARG "COLD" "PCH" "" ${ARGN})
+  if(ARG_COLD)
+    set(ARG_PCH catena_cold_pch)
+    target_compile_options(${target} PRIVATE ${CATENA_COLD_OPTIONS})
+  elseif(NOT ARG_PCH)
     set(ARG_PCH catena_pch)
   endif()
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Werror)
@@ -44,6 +47,9 @@ function(catena_add_pch name)
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
 endfunction()
 
+# what no packet passes: a sanitizer build has one level for all
+set(CATENA_COLD_OPTIONS $<$<CONFIG:Release>:-O1>)
+
 # most of a test's build time is optimizing GoogleTest's templates; what is tested keeps the build's own level
 if(CATENA_SANITIZE)
   set(CATENA_TEST_OPTIONS -O0)
@@ -62,16 +68,21 @@ function(catena_export_to_plugins program)
     LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,catena_packet,catena_device,catena_kernel,catena_nf")
 endfunction()
 
-# catena_add_layer(NAME SOURCES ... DEPENDS ...): the static library catena_NAME, one per layer.
+# catena_add_layer(NAME SOURCES ... DEPENDS ... [COLD]): the static library catena_NAME, one per layer. COLD: no packet
+# passes it, so that it is optimized as little as tests are.
 # DEPENDS names the layers and libraries below it; tools/check-layers holds the tree to the same order.
 function(catena_add_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(catena_${name} STATIC ${ARG_SOURCES})
   target_include_directories(catena_${name} PUBLIC "$<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>"
                                                    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>"
                                             PRIVATE "${CMAKE_SOURCE_DIR}/src")
   target_link_libraries(catena_${name} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
-  catena_compile_options(catena_${name})
+  if(ARG_COLD)
+    catena_compile_options(catena_${name} COLD)
+  else()
+    catena_compile_options(catena_${name})
+  endif()
 endfunction()
 
 # catena_install_layer(NAME): the layer is part of what NFs outside the tree are built against, as Catena::NAME.
