@@ -34,18 +34,31 @@ build:  ## build build/src/cli/catena
 	@test -f build/build.ninja || $(CONFIGURE) release >/dev/null
 	@cmake --build build -j$(JOBS) --target src/cli/catena
 
-build-tests:
-	@tools/install-deps --tests --cuda-compiler
-	@$(CONFIGURE) test >/dev/null
-	@cmake --build build -j$(JOBS)
+build-tests: configure-tests
+	@cmake --build build -j$(JOBS) --target system_tests
 
-test: build-tests  ## build and run the tests; the last line says what was skipped and why
+configure-tests:
+	@tools/install-deps --tests --checks --cuda-compiler
+	@$(CONFIGURE) test >/dev/null
+
+build-asan: configure-asan
+	@cmake --build build-asan -j$(JOBS) --target asan_tests
+
+test: build-tests build-asan  ## build and run the tests: chains as users build them, units and hostile input with sanitizers; the last line says what was skipped and why
+	@status=0; \
+	  $(CTEST) build -L '^system$$' $(NO_SOAK) --output-junit tests.xml || status=$$?; \
+	  tools/with-sanitizer-options $(CTEST) build-asan -L '^asan$$' $(NO_SOAK) --output-junit tests.xml || status=$$?; \
+	  tools/summarize-tests --why build/tests.xml build-asan/tests.xml && exit $$status
+
+test-plain: configure-tests  ## all tests without sanitizers, those of benchmarks too
+	@cmake --build build -j$(JOBS)
 	@$(CTEST) build $(NO_SOAK) --output-junit tests.xml; status=$$?; tools/summarize-tests --why build/tests.xml && exit $$status
 
 test-all: export CATENA_SAME_BYTES := full
-test-all: test  ## the same with every combination of placement, mode and unit size (hours without a GPU)
+test-all: test-plain  ## the same with every combination of placement, mode and unit size (hours without a GPU)
 
-soak: build-tests  ## random device faults and long runs for SOAK_SECONDS (600) each
+soak: configure-tests  ## random device faults and long runs for SOAK_SECONDS (600) each
+	@cmake --build build -j$(JOBS)
 	@CATENA_SOAK_SECONDS=$(SOAK_SECONDS) $(CTEST) build -L soak --timeout $$(($(SOAK_SECONDS) * 2 + 600))
 
 install: build  ## install program, headers, C library and CMake package to PREFIX (/usr/local)

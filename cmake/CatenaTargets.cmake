@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The functions that every CMakeLists.txt of the project uses; those that other projects use too are in CatenaNf.cmake.
 include(CatenaNf)
+set(CATENA_LIST_SUITES "${CMAKE_CURRENT_LIST_DIR}/ListSuites.cmake")
 
 # Flags that every target gets: warnings are errors, sanitizers on request. PCH names the target whose precompiled
 # headers it shares. COLD: see catena_add_layer().
@@ -91,11 +92,12 @@ function(catena_install_layer name)
   install(TARGETS catena_${name} EXPORT Catena COMPONENT sdk)
 endfunction()
 
-# catena_add_test(NAME SOURCES ... DEPENDS ... [LABELS ...]): one GoogleTest program, each case known to CTest. With
-# sanitizers the program is one test, because it takes longer to start and to end than most cases take to run; and where
-# its labels keep it from these there is no program (no_asan, no_tsan).
+# catena_add_test(NAME SOURCES ... DEPENDS ... [LABELS ...] [CASES n]): one GoogleTest program, each of its suites known
+# to CTest, in parts of at most CASES cases (60). Where its labels keep it from a sanitizer build (no_asan, no_tsan) there
+# is no program. Kinds of tests are labels: `system` (the gate runs it as it is built for users), `hostile` (the same, with
+# sanitizers), `bench` and `soak` (not in the gate); all others are unit tests, which the gate runs with sanitizers.
 function(catena_add_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "CASES" "SOURCES;DEPENDS;LABELS" ${ARGN})
   if(NOT CATENA_BUILD_TESTS OR (CATENA_SANITIZE MATCHES "address" AND "no_asan" IN_LIST ARG_LABELS)
      OR (CATENA_SANITIZE MATCHES "thread" AND "no_tsan" IN_LIST ARG_LABELS))
     return()
@@ -105,20 +107,39 @@ function(catena_add_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
   catena_compile_options(${name} PCH catena_test_pch)
   target_compile_options(${name} PRIVATE ${CATENA_TEST_OPTIONS})
-  if(CATENA_SANITIZE)
-    add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${ARG_LABELS}")
-    return()
+
+  if(NOT ARG_CASES)
+    set(ARG_CASES 60)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_LIST ${name}_tests PROPERTIES TIMEOUT 600)
-  if(ARG_LABELS)
-    # as PROPERTIES of gtest_discover_tests() several labels fall apart: only the first would be one
-    set(script "${CMAKE_CURRENT_BINARY_DIR}/${name}_labels.cmake")
-    file(WRITE "${script}" "if(${name}_tests)
-  set_tests_properties(\${${name}_tests} PROPERTIES LABELS \"${ARG_LABELS}\")
+  set(kinds ${ARG_LABELS})
+  list(FILTER kinds INCLUDE REGEX "^(system|hostile|bench|soak)$")
+  if(NOT kinds)
+    list(APPEND ARG_LABELS unit asan)
+  endif()
+  catena_gate_builds(${name} ${ARG_LABELS})
+  set(suites "${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake")
+  add_custom_command(TARGET ${name} POST_BUILD VERBATIM
+    COMMAND ${CMAKE_COMMAND} "-DPROGRAM=$<TARGET_FILE:${name}>" -DNAME=${name} "-DOUTPUT=${suites}" -DCASES=${ARG_CASES}
+            -DTIMEOUT=900 "-DLABELS=${ARG_LABELS}" -P "${CATENA_LIST_SUITES}")
+  set(script "${CMAKE_CURRENT_BINARY_DIR}/${name}_tests.cmake")
+  file(WRITE "${script}" "if(EXISTS \"${suites}\")
+  include(\"${suites}\")
+else()
+  add_test(${name} not-built)
+  set_tests_properties(${name} PROPERTIES LABELS \"${ARG_LABELS}\")
 endif()
 ")
-    set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
-  endif()
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${script}")
 endfunction()
 
+# catena_gate_builds(TARGET LABELS...): `system_tests` and `asan_tests` are what the gate builds of the tests in the two
+# builds that it makes.
+add_custom_target(system_tests)
+add_custom_target(asan_tests)
+function(catena_gate_builds target)
+  foreach(label system asan)
+    if(label IN_LIST ARGN)
+      add_dependencies(${label}_tests ${target})
+    endif()
+  endforeach()
+endfunction()
