@@ -12,16 +12,13 @@ CTEST_FLAGS ?=
 
 # A compiler cache serves every checkout alike: paths inside the checkout count relative to it.
 export CCACHE_BASEDIR := $(CURDIR)
-export CCACHE_NOHASHDIR := 1
-# It needs to be told that precompiled headers are as fine as their text.
-export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 CONFIGURE = cmake --log-level=WARNING $$(command -v ccache >/dev/null && echo -DCMAKE_CXX_COMPILER_LAUNCHER=$(CURDIR)/tools/cached-compiler) --preset
 CTEST = ctest --output-on-failure --test-output-size-passed 1048576 -j$(TEST_JOBS) $(CTEST_FLAGS) --test-dir
 # Tests labelled `soak` run for as long as one likes: `make soak`.
 NO_SOAK = -LE soak
 
-.PHONY: help demo build build-tests test test-all soak install bench check fuzz fuzz-chains configure-asan asan tsan deps-cuda clean
+.PHONY: help demo build build-tests configure-tests build-asan configure-asan test test-plain test-all soak install bench check check-whole configure-tidy fuzz fuzz-chains asan tsan nightly deps-cuda clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1\t/p' Makefile | expand -t 18
@@ -71,10 +68,15 @@ bench:  ## build and run the benchmarks; results go to bench/results/
 	@cmake --build build-bench -j$(JOBS)
 	@tools/run-benches build-bench
 
-check:  ## format, clang-tidy, layers, headers, texts, scripts
-	@tools/install-deps --tests --checks
-	@$(CONFIGURE) test >/dev/null
-	@tools/check-all build
+check: configure-tidy  ## format, layers, texts, scripts; clang-tidy and headers where a change may have affected a file
+	@tools/check-all build-tidy
+
+check-whole: configure-tidy  ## the same, with clang-tidy and headers everywhere
+	@tools/check-all build-tidy --all
+
+configure-tidy:
+	@tools/install-deps --tests --checks --cuda-compiler
+	@cmake --log-level=WARNING --preset tidy >/dev/null
 
 fuzz: configure-asan  ## run each libFuzzer target for FUZZ_SECONDS (60)
 	@cmake --build build-asan -j$(JOBS) --target tests/fuzz/all
@@ -97,8 +99,11 @@ tsan:  ## run the tests under ThreadSanitizer
 	@cmake --build build-tsan -j$(JOBS)
 	@tools/with-sanitizer-options $(CTEST) build-tsan -LE 'no_tsan|soak' --output-junit tests.xml
 
+nightly:  ## what the gate leaves out: all tests in every build, all checks everywhere, ten minutes of fuzzing
+	@tools/nightly
+
 deps-cuda:  ## fetch CUDA's headers and NVRTC into .deps/cuda, GPU or not
 	@tools/install-deps --cuda-compiler
 
 clean:  ## remove build folders and out/; what was fetched stays
-	rm -rf build build-asan build-bench build-debug build-tsan out
+	rm -rf build build-asan build-bench build-debug build-tidy build-tsan out
