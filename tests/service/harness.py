@@ -157,7 +157,8 @@ class Service:
         return self.log_path.read_text(errors="replace")
 
     def ask(self, method, resource, body=None, user=None, groups=()):
-        return ask(self.socket, method, resource, body, user, groups)
+        """As root, or as a user in the socket's group, and in `groups`."""
+        return ask(self.socket, method, resource, body, user, [TENANTS, *groups])
 
     def send_end(self, number):
         """Sends a signal that ends it."""
@@ -193,6 +194,10 @@ class Tenant:
 
     def copy(self, source, name=None):
         return self.write(name or pathlib.Path(source).name, pathlib.Path(source).read_bytes(), 0o700)
+
+    def data(self, text):
+        """`text` with files of DATA that it names in the tenant's folder, wherever the tests are."""
+        return re.sub(re.escape(DATA) + r"/([\w.-]+)", lambda file: self.copy(file[0]), text)
 
     def fifo(self, name="fifo"):
         """A FIFO without a reader: a chain that writes to it waits before it runs."""

@@ -170,6 +170,7 @@ catena::nf::Descriptor const& catena_nf_hostile() {
       .help = "Does what no NF should do",
       .drop_reasons = {},
       .config = kConfig,
+      .sharding = nf::Sharding::kPacket,
       .create = &Hostile::create,
   };
   return kDescriptor;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""NFs with `isolation: process` whose processes, or the device server they work through, are killed or stopped, and what
-cannot wait: with nothing beside them, as packets wait for a second only until the next process is there.
+"""NFs in processes that are killed or stopped, or whose device server is, and what cannot wait: with nothing beside them,
+as packets wait for a second only until the next process is there. Chains are a tenant's in a service, where that process
+has another user than the service, but for what no tenant may have.
 """
 
 import json
@@ -12,65 +13,74 @@ import socket
 import time
 import unittest
 
-from harness import DATA, LIMIT_S, wait_for
+from command import HAS_PROCESSES, NO_PROCESSES
+from harness import DATA, LIMIT_S, TenantTest, wait_for
 from nf_process import GROUP, KILLS, NFS, NfProcessTest, monitor, nf_process_of
 
 
-class DeathTest(NfProcessTest):
-    def killed(self, how, nfs):
-        """Kills the process of the NFs of a chain under way: the chain's report, what it said, and its record."""
-        rx = "{generator: {rate: 200000, count: 200000, packet: 200}}"
-        record = self.folder / "r.jsonl"
-        process = self.start(self.chain(how, nfs, rx=rx), "--workers", "2", "--record", record)
-        pid = self.pids(process)[0]
-        time.sleep(0.3)
-        os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: nf_process_of(process.pid, pid))
-        out, errors = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, errors)
-        report = json.loads(out)
+@unittest.skipUnless(HAS_PROCESSES, NO_PROCESSES)
+class DeathTest(TenantTest):
+    def start(self, how, nfs, rx, more="", **options):
+        """A chain of the tenant's that runs; the number of its NFs' process."""
+        nfs = ", ".join(nf.replace("HOW", how).replace("PLACE", "cpu") for nf in nfs)
+        file = self.attacker.chain("c", rx=rx, nfs=f"[{self.attacker.data(nfs)}]", more=more)
+        self.attacker.applied(file, **options)
+        pid = wait_for(lambda: nf_process_of(self.service.process.pid))
+        self.assertEqual(os.stat(f"/proc/{pid}").st_uid, self.attacker.uid)
+        return pid
+
+    def wait_ended(self):
+        """The report of the chain, at its end, and what the service has said meanwhile."""
+        report = wait_for(lambda: (chain := self.attacker.get("c"))["state"] in ("finished", "failed") and chain)
+        self.assertEqual(report["state"], "finished", report["error"])
+        self.assertEqual(report["rx"]["slots_in_use"], 0)
         self.assertEqual(report["rx"]["received_packets"], 200_000)
         self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
-        self.assertEqual(report["rx"]["slots_in_use"], 0)
-        return report, errors, record.read_text()
+        self.assertEqual(self.attacker.delete("c")[0], 200)
+        return report, self.service.log()
+
+    def killed(self, how, nfs):
+        """Kills the process of the NFs of a chain under way: the chain's report, what was said, and its record."""
+        record = self.attacker.folder / "r.jsonl"
+        pid = self.start(how, nfs, "{generator: {rate: 200000, count: 200000, packet: 200}}", record=str(record),
+                         workers=2)
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: nf_process_of(self.service.process.pid, pid))
+        report, log = self.wait_ended()
+        return report, log, record.read_text()
 
 
 class Processes(DeathTest):
     def test_whoever_is_killed_costs_what_it_had_and_the_chain_goes_on(self):
         for nf in (NFS[0], NFS[1], NFS[3]) * KILLS:
-            report, errors, record = self.killed("process", [nf])
+            report, log, record = self.killed("process", [nf])
             of = report["nfs"][0]
-            self.assertEqual(of["process_restarts"], 1, errors)
-            self.assertIn(f"{of['name']}: its process was ended by signal 9", errors)
+            self.assertEqual(of["process_restarts"], 1, log)
+            self.assertIn(f"{of['name']}: its process was ended by signal 9", log)
             # a unit is lost where it was; the others wait for the next process
             self.assertLess(of["drops"].get("process_failed", 0), 20_000)
             self.assertEqual(record.count('"reason":"process_failed"'), of["drops"].get("process_failed", 0))
 
-    def test_its_device_returns_after_the_death_of_the_server(self):
-        self.assert_device_returns("process", [NFS[1]])
-
     def test_one_that_is_stopped_is_taken_for_one_that_hangs(self):
-        rx = "{generator: {rate: 20000, count: 200000, packet: 200}}"
-        process = self.start(self.chain("process", NFS[:1], rx=rx, more="  tuning: {device_limit_ms: 10}\n"))
-        os.kill(self.pids(process)[0], signal.SIGSTOP)
-        out, errors = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, errors)
-        report = json.loads(out)
+        pid = self.start("process", NFS[:1], "{generator: {rate: 20000, count: 200000, packet: 200}}",
+                         more="  tuning: {device_limit_ms: 10}\n")
+        os.kill(pid, signal.SIGSTOP)
+        report, log = self.wait_ended()
         self.assertEqual(report["nfs"][0]["process_restarts"], 1)
         self.assertGreater(report["nfs"][0]["drops"]["process_failed"], 0)
-        self.assertEqual(report["tx"]["sent_packets"] + report["dropped_packets"], 200_000)
-        self.assertIn("does not answer", errors)
+        self.assertIn("does not answer", log)
 
 
 class Groups(DeathTest):
     def test_whoever_kills_it_costs_what_it_had_and_the_first_nf_counts_that(self):
         nfs = [NFS[0], NFS[1], NFS[3]]
         for _ in range(KILLS):
-            report, errors, record = self.killed(GROUP, nfs)
-            self.assertIn("group g: its process was ended by signal 9", errors)
+            report, log, record = self.killed(GROUP, nfs)
+            self.assertIn("group g: its process was ended by signal 9", log)
             packets = 200_000
             for nf in report["nfs"]:
-                self.assertEqual(nf["process_restarts"], 1, errors)
+                self.assertEqual(nf["process_restarts"], 1, log)
                 self.assertEqual(nf["in_packets"], packets, nf["name"])
                 packets -= sum(nf["drops"].values())
                 self.assertEqual(nf["passed_packets"], packets, nf["name"])
@@ -79,7 +89,29 @@ class Groups(DeathTest):
             self.assertEqual([nf["drops"].get("process_failed", 0) for nf in report["nfs"][1:]], [0, 0])
             self.assertEqual(record.count('"reason":"process_failed"'), lost)
 
-    def test_their_device_returns_after_the_death_of_the_server(self):
+
+class Files(DeathTest):
+    def test_a_process_that_is_started_again_goes_on_with_its_files(self):
+        flows = self.attacker.folder / "flows.jsonl"
+        pid = self.start("process", [monitor("{format: json, file: flows.jsonl}", ", max_flows: 10")],
+                         "{generator: {rate: 50000, count: 200000, packet: 100, flows: 5000}}", workers=1)
+        wait_for(lambda: flows.exists() and flows.stat().st_size > 100_000)
+        os.kill(pid, signal.SIGKILL)
+        before = flows.read_bytes()
+        report, _ = self.wait_ended()
+        self.assertEqual(report["nfs"][0]["process_restarts"], 1)
+        after = flows.read_bytes()
+        self.assertTrue(after.startswith(before))
+        self.assertGreater(len(after), len(before))
+        for line in after.splitlines():
+            json.loads(line)
+
+
+class Devices(NfProcessTest):
+    def test_that_of_a_process_returns_after_the_death_of_its_server(self):
+        self.assert_device_returns("process", [NFS[1]])
+
+    def test_that_of_a_group_returns_after_the_death_of_its_server(self):
         self.assert_device_returns(GROUP, NFS[:3])
 
 
@@ -93,24 +125,6 @@ class Writers(NfProcessTest):
             flows = self.run_chain(file)["nfs"][0]["statistics"]
         self.assertGreater(flows["flows_peak"], 640_000)
         self.assertEqual(flows["flows_exported"], flows["flows_peak"])
-
-    def test_a_process_that_is_started_again_goes_on_with_its_files(self):
-        rx = "{generator: {rate: 50000, count: 200000, packet: 100, flows: 5000}}"
-        flows = self.folder / "flows.jsonl"
-        process = self.start(self.chain("process", [monitor("{format: json, file: flows.jsonl}", ", max_flows: 10")],
-                                        rx=rx), "--workers", "1")
-        pid = self.pids(process)[0]
-        wait_for(lambda: flows.exists() and flows.stat().st_size > 100_000)
-        os.kill(pid, signal.SIGKILL)
-        before = flows.read_bytes()
-        out, errors = process.communicate(timeout=LIMIT_S)
-        self.assertEqual(process.returncode, 0, errors)
-        self.assertEqual(json.loads(out)["nfs"][0]["process_restarts"], 1)
-        after = flows.read_bytes()
-        self.assertTrue(after.startswith(before))
-        self.assertGreater(len(after), len(before))
-        for line in after.splitlines():
-            json.loads(line)
 
     def numbers_of(self, capture):
         """SPI, sequence number and IV of all frames of a capture of ESP, some of it in UDP."""

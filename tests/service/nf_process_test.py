@@ -14,7 +14,7 @@ import subprocess
 import unittest
 
 from command import children_of
-from harness import BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, firewall, wait_for
+from harness import ATTACKER, BIN, DATA, IS_ROOT, LIMIT_S, ServiceTest, firewall, wait_for
 from nf_process import EXAMPLE, GROUP, NFS, NfProcessTest, monitor, nf_process_of
 
 
@@ -617,8 +617,7 @@ class InService(ServiceTest):
 
     def test_files_are_read_and_written_with_the_rights_of_the_caller(self):
         service = self.serve()
-        os.chmod(service.socket, 0o666)
-        user = 64_001 if IS_ROOT else None
+        user = ATTACKER if IS_ROOT else None
         own = self.folder / "own"
         own.mkdir()
         for name in ("fw.rules", "sa-all.yaml"):
@@ -722,14 +721,13 @@ class InService(ServiceTest):
 
     def test_a_service_never_loads_what_a_user_brings(self):
         service = self.serve()
-        os.chmod(service.socket, 0o666)
         vendor = self.folder / "brought" / "vendor.so"
         vendor.parent.mkdir()
         vendor.parent.chmod(0o777)  # whoever loads it could leave its trace
         shutil.copy(os.environ["CATENA_VENDOR_NF"], vendor)
         vendor.chmod(0o755)
         file = self.chain("v", nfs=f"[{{name: guard, plugin: {vendor}, config: {{minimum: 1}}}}]")
-        status, answer = self.apply(service, file, user=64_001 if IS_ROOT else None)
+        status, answer = self.apply(service, file, user=ATTACKER if IS_ROOT else None)
         self.assertEqual(status, 201, answer)
         wait_for(lambda: service.ask("GET", "/v1/chains/v")[1]["tx"]["sent_packets"] > 0)
         maps = pathlib.Path(f"/proc/{service.process.pid}/maps").read_text()
@@ -739,9 +737,8 @@ class InService(ServiceTest):
 
     def test_a_service_runs_them_for_whoever_applies_the_chain(self):
         service = self.serve()
-        os.chmod(service.socket, 0o666)
         nfs = f"[{{name: fw, type: firewall, isolation: process, config: {{rules: {DATA}/fw.rules, default: allow}}}}]"
-        user = 64_001 if IS_ROOT else None
+        user = ATTACKER if IS_ROOT else None
         file = self.chain("a", nfs=nfs)
         status, answer = self.apply(service, file, user=user)
         self.assertEqual(status, 201, answer)

@@ -4,16 +4,15 @@
 somebody's. Most of it needs root, which becomes other users.
 """
 
-import json
 import os
 import pathlib
-import socket
 import subprocess
 import unittest
 
-from harness import BIN, DATA, IS_ROOT, LIMIT_S, Service, ServiceTest, ask, as_user, firewall, wait_for
+from harness import (ATTACKER, BIN, DATA, IS_ROOT, LIMIT_S, TENANTS, VICTIM, Service, ServiceTest, TenantTest, ask, as_user,
+                     connect, firewall, wait_for)
 
-ANN, BOB = 64_001, 64_002
+ANN, BOB = VICTIM, ATTACKER
 GROUP = 64_100
 
 
@@ -32,33 +31,18 @@ def threads_of(process):
     return threads
 
 
-def connected(path):
-    connection = socket.socket(socket.AF_UNIX)
-    connection.connect(path)
-    connection.setblocking(False)
-    return connection
-
-
 def is_open(connection):
+    connection.setblocking(False)
     try:
         return connection.recv(1) != b""
     except BlockingIOError:
         return True
 
 
-@unittest.skipUnless(IS_ROOT, "root can become other users, others cannot")
-class Rights(ServiceTest):
+class Rights(TenantTest):
     def setUp(self):
         super().setUp()
-        self.service = self.serve()
-        os.chmod(self.service.socket, 0o666)
-        self.of_ann = self.home(ANN)
-
-    def home(self, uid):
-        folder = self.folder / str(uid)
-        folder.mkdir(mode=0o700)
-        os.chown(folder, uid, uid)
-        return folder
+        self.of_ann = self.victim.folder
 
     def chain_of(self, uid, name, **kinds):
         """A chain file that only `uid` may read."""
@@ -148,7 +132,7 @@ class Rights(ServiceTest):
         for each in of_ann:
             self.assertEqual(each["Uid"].split(), ["0", "0", "0", str(ANN)])  # so that she may send it no signal
             self.assertEqual(each["Gid"].split()[3], str(ANN))
-            self.assertEqual(each["Groups"].split(), [str(GROUP)])
+            self.assertEqual(each["Groups"].split(), [str(TENANTS), str(GROUP)])
             self.assertEqual({each[kind].strip("0") for kind in ("CapEff", "CapPrm", "CapInh", "CapAmb")}, {""})
             self.assertEqual(each["NoNewPrivs"], "1")
         others = [each for each in threads if each["Uid"].split()[3] == "0"]
@@ -204,13 +188,7 @@ class Rights(ServiceTest):
         red = "  tenant: red\n"
         self.applied(self.service, self.chain_of(ANN, "a"), user=ANN)
         file = self.chain_of(ANN, "a", more=red, tx=f"{{pcap: {fifo}}}", file="next.yaml")
-        os.seteuid(ANN)
-        try:
-            waiting = connected(self.service.socket)
-        finally:
-            os.seteuid(0)
-        body = json.dumps({"file": file})
-        waiting.sendall(f"POST /v1/chains HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        waiting = self.victim.begin_to_apply(file)
         wait_for(lambda: "waiting for a reader" in self.service.log())
         status, answer = self.apply(self.service, self.chain_of(BOB, "b", more=red), user=BOB)
         self.assertEqual((status, answer["error"]), (403, "tenant 'red' is another user's"))
@@ -233,11 +211,7 @@ class Rights(ServiceTest):
         self.assertIn(str(ANN), {each["Uid"].split()[3] for each in threads_of(self.service.process)})
 
     def test_one_users_connections_keep_no_other_out(self):
-        os.seteuid(ANN)  # whom the service sees at the other end
-        try:
-            idle = [connected(self.service.socket) for _ in range(150)]
-        finally:
-            os.seteuid(0)
+        idle = [connect(self.service.socket, ANN, [TENANTS]) for _ in range(150)]
         # more than the service takes, and than it takes from one user: those are closed at once, not when they time out
         wait_for(lambda: sum(not is_open(each) for each in idle) == 150 - 32, 5)
         self.assertEqual(self.ask_as(BOB, "GET", "/v1/version")[0], 200)
@@ -251,27 +225,18 @@ class Rights(ServiceTest):
         os.mkfifo(fifo)
         fifo.chmod(0o666)
         waiting = []
-        for user, name in ((ANN, "ann"), (BOB, "bob")):
-            files = [self.chain(f"{name}{number}", tx=f"{{pcap: {fifo}}}", more="  tuning: {pool_slots: 2048}\n")
-                     for number in range(25)]
-            os.seteuid(user)
-            try:
-                for file in files:
-                    waiting.append(connected(self.service.socket))
-                    body = json.dumps({"file": file})
-                    waiting[-1].sendall(f"POST /v1/chains HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-                                        f"{body}".encode())
-            finally:
-                os.seteuid(0)
-        wait_for(lambda: self.service.log().count("waiting for a reader") == 48)
-        self.assertEqual(self.ask_as(ANN, "GET", "/v1/version")[0], 503)
+        for tenant in (self.victim, self.attacker):
+            for number in range(12):
+                file = self.chain(f"{tenant.uid}-{number}", tx=f"{{pcap: {fifo}}}", more="  tuning: {pool_slots: 2048}\n")
+                waiting.append(tenant.begin_to_apply(file))
+        wait_for(lambda: self.service.log().count("waiting for a reader") == 24)
+        self.assertEqual(self.apply(self.service, self.chain_of(ANN, "more"), user=ANN)[0], 503)
         status, answer = self.service.ask("GET", "/v1/chains")
-        self.assertEqual((status, len(answer.get("chains", []))), (200, 48), answer)
+        self.assertEqual((status, len(answer.get("chains", []))), (200, 24), answer)
         for each in answer["chains"]:
             self.assertEqual(self.service.ask("DELETE", f"/v1/chains/{each['name']}")[0], 200)
-        self.assertEqual(self.ask_as(ANN, "GET", "/v1/version")[0], 200)
-        for each in waiting:
-            each.close()
+        self.assertEqual([each.answer()[0] for each in waiting], [409] * 24)
+        self.applied(self.service, self.chain_of(ANN, "more"), user=ANN)
 
     def test_there_is_room_for_so_many_chains_of_a_user(self):
         files = [self.chain_of(ANN, f"a{number}", rx="{generator: {count: 1}}") for number in range(33)]
