@@ -5,7 +5,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
+#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -53,15 +53,12 @@ FileDescriptor open_process(pid_t process) {
   return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
 }
 
-void kill_process(FileDescriptor const& process) {
-  if (process) {
-    ::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+/// OK, too, where it has ended.
+Status kill_process(FileDescriptor const& process) {
+  if (::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0) == 0 || errno == ESRCH) {
+    return absl::OkStatus();
   }
-}
-
-Status add_event(int fd) {
-  const std::uint64_t one = 1;
-  return ::write(fd, &one, sizeof(one)) == sizeof(one) ? absl::OkStatus() : failed("eventfd");
+  return absl::UnavailableError(concat("a sandboxed process cannot be killed: ", std::strerror(errno)));
 }
 
 /// The arguments in a file, each with a zero byte after it.
@@ -105,11 +102,10 @@ Result<FileDescriptor> make_gate() {
 
 }  // namespace
 
-SandboxedProcess::Keeper::Keeper(SandboxOptions options)
-    : options_(std::move(options)), lines_(options_.on_line), stop_(::eventfd(0, EFD_CLOEXEC)) {}
+SandboxedProcess::Keeper::Keeper(SandboxOptions options) : options_(std::move(options)), lines_(options_.on_line) {}
 
 Status SandboxedProcess::Keeper::start() {
-  if (!stop_) {
+  if (!tasks_) {
     return failed("eventfd");
   }
   std::promise<Status> started;
@@ -119,17 +115,38 @@ Status SandboxedProcess::Keeper::start() {
 }
 
 SandboxedProcess::Keeper::~Keeper() {
-  if (outer_fd_) {
-    kill();
-    if (!wait(kKillLimit).ok()) {
-      kill_process(outer_fd_);
-      wait(milliseconds::max()).IgnoreError();
+  if (!thread_.joinable()) {
+    return;
+  }
+  if (const Status ended = end(); !ended.ok()) {
+    spdlog::error("process {} of '{}' is left behind: {}", program_ != 0 ? program_ : outer_, options_.program,
+                  std::string(ended.message()));
+  }
+  const auto stop = [this] {
+    is_ending_ = true;
+    return absl::OkStatus();
+  };
+  tasks_.run(stop).IgnoreError();
+  thread_.join();
+}
+
+/// Kills it and waits until it is gone.
+Status SandboxedProcess::Keeper::end() {
+  Status status;
+  // bubblewrap outside ends when the first one does
+  for (FileDescriptor const* process : {&first_fd_, &outer_fd_}) {
+    if (!*process) {
+      continue;
+    }
+    status = kill(*process);
+    if (status.ok()) {
+      status = wait(kKillLimit).status();
+    }
+    if (status.ok()) {
+      return status;
     }
   }
-  if (thread_.joinable()) {
-    add_event(stop_.get()).IgnoreError();
-    thread_.join();
-  }
+  return status;
 }
 
 void SandboxedProcess::Keeper::run(std::promise<Status> started) {
@@ -140,10 +157,9 @@ void SandboxedProcess::Keeper::run(std::promise<Status> started) {
   const bool is_started = status.ok();
   started.set_value(std::move(status));
   if (is_started) {
-    read_lines();
+    lines_.add(unsorted_);
   }
-  while (!await_readable(stop_.get(), milliseconds::max())) {
-  }
+  serve(is_started);
 }
 
 Status SandboxedProcess::Keeper::launch() {
@@ -253,7 +269,7 @@ Status SandboxedProcess::Keeper::await_program(Clock::time_point deadline) {
 /// Bubblewrap ended, or is about to: why.
 Status SandboxedProcess::Keeper::explain() {
   if (!await_readable(outer_fd_.get(), kKillLimit)) {
-    kill_process(outer_fd_);
+    kill_process(outer_fd_).IgnoreError();
   }
   drain_output();
   std::string text;
@@ -285,26 +301,35 @@ bool SandboxedProcess::Keeper::read_output() {
   return bytes > 0;
 }
 
-void SandboxedProcess::Keeper::read_lines() {
-  constexpr int kMaxReadsAfterEnd = 16;  // a descriptor that the process sent to others may go on
-  lines_.add(unsorted_);
-  std::array<pollfd, 2> polled{{{output_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
-  bool is_open = true;
-  while (is_open && polled[1].revents == 0) {
+/// Until it is to end. `is_open`: there is output to read.
+void SandboxedProcess::Keeper::serve(bool is_open) {
+  const bool has_lines = is_open;
+  while (!is_ending_) {
+    std::array<pollfd, 2> polled{{{tasks_.fd(), POLLIN, 0}, {is_open ? output_.get() : -1, POLLIN, 0}}};
     ::poll(polled.data(), polled.size(), -1);
-    if (polled[0].revents != 0) {
+    if (polled[1].revents != 0) {
       is_open = read_output();
-      await_readable(stop_.get(), kReadPause);
+      await_readable(tasks_.fd(), kReadPause);
     }
+    tasks_.run_all();
   }
+  if (has_lines) {
+    finish_lines(is_open);
+  }
+}
+
+void SandboxedProcess::Keeper::finish_lines(bool is_open) {
+  constexpr int kMaxReadsAfterEnd = 16;  // a descriptor that the process sent to others may go on
   for (int i = 0; i < kMaxReadsAfterEnd && is_open; ++i) {
     is_open = read_output();
   }
   lines_.finish();
 }
 
-void SandboxedProcess::Keeper::kill() {
-  kill_process(first_fd_ ? first_fd_ : outer_fd_);  // bubblewrap outside ends when the first one does
+Status SandboxedProcess::Keeper::kill() { return kill(first_fd_ ? first_fd_ : outer_fd_); }
+
+Status SandboxedProcess::Keeper::kill(FileDescriptor const& process) {
+  return tasks_.run([&process] { return kill_process(process); });
 }
 
 Result<int> SandboxedProcess::Keeper::wait(milliseconds limit) {

@@ -15,18 +15,20 @@
 #include "core/file_descriptor.hpp"
 #include "sandbox/output.hpp"
 #include "sandbox/sandbox.hpp"
+#include "sandbox/task_queue.hpp"
 
 namespace catena::sandbox {
 
-/// Starts bubblewrap and reads what comes out of the sandbox, in a thread that lives as long as the sandbox may: the
-/// kernel takes the end of the thread that started a process for the end of its parent.
+/// Starts bubblewrap, reads what comes out of the sandbox and ends it, in a thread that lives as long as the sandbox
+/// may: the kernel takes the end of the thread that started a process for the end of its parent. That thread has the
+/// rights of the caller of start(), which the callers of the other functions may not have.
 ///
 /// There are three processes: bubblewrap outside, a child of this process; the first one of the pid namespace, which is
 /// bubblewrap too, and with which everything in the sandbox ends; and the program.
 class SandboxedProcess::Keeper {
  public:
   explicit Keeper(SandboxOptions options);
-  /// Kills and waits.
+  /// As ~SandboxedProcess().
   ~Keeper();
   Keeper(Keeper const&) = delete;
   Keeper& operator=(Keeper const&) = delete;
@@ -36,7 +38,7 @@ class SandboxedProcess::Keeper {
 
   pid_t pid() const { return program_; }
   int pidfd() const { return outer_fd_.get(); }
-  void kill();
+  Status kill();
   Result<int> wait(std::chrono::milliseconds limit);
 
  private:
@@ -51,7 +53,10 @@ class SandboxedProcess::Keeper {
   bool has_ended() const;
   bool read_output();
   void drain_output();
-  void read_lines();
+  void serve(bool is_open);
+  void finish_lines(bool is_open);
+  Status kill(FileDescriptor const& process);
+  Status end();
 
   SandboxOptions options_;
   LineSplitter lines_;
@@ -62,10 +67,11 @@ class SandboxedProcess::Keeper {
   pid_t first_ = 0;
   FileDescriptor status_;  ///< bubblewrap writes to it until it ends, and would die if nobody had the other end
   FileDescriptor output_;  ///< does not block
-  FileDescriptor stop_;    ///< readable when the thread is to end
   std::string unsorted_;   ///< what came out while it was started
   std::mutex mutex_;
   std::optional<int> exit_;  ///< under mutex_
+  TaskQueue tasks_;          ///< of the thread
+  bool is_ending_ = false;   ///< in the thread
   std::thread thread_;
 };
 

@@ -8,18 +8,22 @@
 #include <catena/core/text.hpp>
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <thread>
 
@@ -65,7 +69,7 @@ TEST_F(SandboxLife, wait_has_a_limit_and_kill_ends_it) {
   EXPECT_EQ(::poll(&poll, 1, 0), 0);
   const pid_t pid = process->pid();
   EXPECT_EQ(::kill(pid, 0), 0);
-  process->kill();
+  EXPECT_TRUE(process->kill().ok());
   EXPECT_EQ(process->wait(kLifeLimit).value(), 128 + SIGKILL);
   EXPECT_EQ(::poll(&poll, 1, 0), 1);
   EXPECT_EQ(process->wait(kLifeLimit).value(), 128 + SIGKILL) << "asked again";
@@ -80,6 +84,56 @@ TEST_F(SandboxLife, the_destructor_kills_and_reaps) {
   process.reset();
   EXPECT_TRUE(is_gone_soon(pid));
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+}
+
+/// Does `work` in a thread without capabilities `lost`, as a bit mask of the first 32.
+void without(std::uint32_t lost, std::function<void()> const& work) {
+  std::thread([&] {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+    ASSERT_EQ(::syscall(SYS_capget, &header, sets.data()), 0);
+    sets[0].effective &= ~lost;
+    sets[0].permitted &= ~lost;
+    ASSERT_EQ(::syscall(SYS_capset, &header, sets.data()), 0);
+    work();
+  }).join();
+}
+
+/// As that of a service that acts for a user: root ends the processes of others by a capability.
+TEST_F(SandboxLife, a_thread_without_capabilities_ends_it) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root has capabilities to give up";
+  }
+  Lines lines;
+  auto process = SandboxedProcess::start(attempt({"hold"}, &lines)).value();
+  ASSERT_TRUE(lines.wait_for("held"));
+  const pid_t pid = process->pid();
+  without(~0U, [&] {
+    EXPECT_TRUE(process->kill().ok());
+    EXPECT_EQ(process->wait(kLifeLimit).value_or(-1), 128 + SIGKILL);
+  });
+  process = SandboxedProcess::start(attempt({"hold"})).value();
+  without(~0U, [&] { process.reset(); });
+  EXPECT_TRUE(is_gone_soon(pid));
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+}
+
+TEST_F(SandboxLife, one_that_cannot_be_killed_is_an_error_and_left_behind) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "only root starts processes of others";
+  }
+  Lines lines;
+  std::unique_ptr<SandboxedProcess> process;
+  // it may become another user, and may then not send that user's processes a signal
+  without(1U << CAP_KILL, [&] { process = SandboxedProcess::start(attempt({"hold"}, &lines)).value(); });
+  ASSERT_TRUE(lines.wait_for("held"));
+  const pid_t pid = process->pid();
+  const Status status = process->kill();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Operation not permitted"));
+  process.reset();
+  EXPECT_EQ(::kill(pid, SIGKILL), 0) << "it is there, and this thread may";
+  EXPECT_GT(::waitpid(-1, nullptr, 0), 0);
 }
 
 TEST_F(SandboxLife, it_outlives_the_thread_that_started_it) {

@@ -97,7 +97,7 @@ Result<std::unique_ptr<SandboxedProcess>> SandboxedProcess::start(SandboxOptions
 
 pid_t SandboxedProcess::pid() const { return keeper_->pid(); }
 int SandboxedProcess::pidfd() const { return keeper_->pidfd(); }
-void SandboxedProcess::kill() { keeper_->kill(); }
+Status SandboxedProcess::kill() { return keeper_->kill(); }
 Result<int> SandboxedProcess::wait(std::chrono::milliseconds limit) { return keeper_->wait(limit); }
 
 }  // namespace catena::sandbox

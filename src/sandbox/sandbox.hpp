@@ -73,9 +73,10 @@ struct SandboxOptions {
 
 constexpr std::size_t kMaxLineBytes = 512;
 
-/// A process in a sandbox. wait() and kill() may be called by any thread. If the process that started it dies, in
-/// whichever way, the kernel kills the sandbox. (Where it dies during start(), bubblewrap may be left, waiting for
-/// good; it has not executed the program.)
+/// A process in a sandbox. wait() and kill() may be called by any thread, and the object be destroyed by any: the
+/// process is ended with the rights of the thread that started it. If the process that started it dies, in whichever
+/// way, the kernel kills the sandbox. (Where it dies during start(), bubblewrap may be left, waiting for good; it has
+/// not executed the program.)
 class SandboxedProcess {
  public:
   /// Returns when the program has been executed. The files of `options.fds` have to stay open until then only.
@@ -87,7 +88,8 @@ class SandboxedProcess {
   /// run then. There is no weaker sandbox to fall back to. DeadlineExceeded after `start_limit`.
   static Result<std::unique_ptr<SandboxedProcess>> start(SandboxOptions options);
 
-  /// Kills the process and returns when it is gone: nothing uses the memory that it was given any more.
+  /// Kills the process and returns when it is gone: nothing uses the memory that it was given any more. One that the
+  /// kernel does not end within seconds is left behind, with that memory, and the log says so.
   ~SandboxedProcess();
   SandboxedProcess(SandboxedProcess const&) = delete;
   SandboxedProcess& operator=(SandboxedProcess const&) = delete;
@@ -98,8 +100,8 @@ class SandboxedProcess {
   /// Readable for poll() when the program has ended. Belongs to this object.
   int pidfd() const;
 
-  /// SIGKILL to all of the sandbox. Does not wait.
-  void kill();
+  /// SIGKILL to all of the sandbox. Does not wait for its end. Unavailable where the kernel refuses that.
+  Status kill();
   /// Waits until the program has ended and nothing of the sandbox is left. Its exit status; 128 + signal number where a
   /// signal ended it. DeadlineExceeded after `limit`.
   Result<int> wait(std::chrono::milliseconds limit);
