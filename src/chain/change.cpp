@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "chain/change.hpp"
 
+#include "nf/yaml_limits.hpp"
+
 #include <catena/core/text.hpp>
 
 #include <fmt/format.h>
@@ -10,12 +12,18 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 
 namespace catena::chain {
 namespace {
+
+YAML::Node read_again(ChainConfig const& config) {
+  const std::unique_lock<std::mutex> turn = nf::YamlScope::take_turn();
+  return YAML::Load(config.text);
+}
 
 /// Keys of an entry of `nfs` that are about what the NF decides, and not about where it is.
 constexpr std::array<const char*, 3> kOfDecisions{"config", "on_unsupported", "link_local"};
@@ -70,7 +78,7 @@ Status is_of_same_chain(ChainConfig const& now, ChainConfig const& next) {
   if (std::filesystem::path(now.file).parent_path() != std::filesystem::path(next.file).parent_path()) {
     return is_another(next.file, "the file is in another folder");
   }
-  const auto keys = different_keys(YAML::Load(now.text), YAML::Load(next.text), next.file, {"spec"});
+  const auto keys = different_keys(read_again(now), read_again(next), next.file, {"spec"});
   return keys.empty() ? absl::OkStatus() : is_another(next.file, fmt::format("{} has changed", fmt::join(keys, ", ")));
 }
 
@@ -78,8 +86,8 @@ Status is_of_same_chain(ChainConfig const& now, ChainConfig const& next) {
 
 Status has_same_ends(ChainConfig const& now, ChainConfig const& next) {
   CATENA_RETURN_IF_ERROR(is_of_same_chain(now, next));
-  const YAML::Node before = YAML::Load(now.text)["spec"];
-  const YAML::Node after = YAML::Load(next.text)["spec"];
+  const YAML::Node before = read_again(now)["spec"];
+  const YAML::Node after = read_again(next)["spec"];
   for (std::string const& key : different_keys(before, after, next.file, {})) {
     if (key == "'rx'" || key == "'tx'") {
       return is_another(next.file, concat(key, " of 'spec' has changed"));
@@ -94,8 +102,8 @@ Status has_same_ends(ChainConfig const& now, ChainConfig const& next) {
 
 Result<std::vector<std::size_t>> changed_nfs(ChainConfig const& now, ChainConfig const& next) {
   CATENA_RETURN_IF_ERROR(is_of_same_chain(now, next));
-  const YAML::Node before = YAML::Load(now.text);
-  const YAML::Node after = YAML::Load(next.text);
+  const YAML::Node before = read_again(now);
+  const YAML::Node after = read_again(next);
   if (const auto keys = different_keys(before["spec"], after["spec"], next.file, {"nfs"}); !keys.empty()) {
     return is_another(next.file, fmt::format("{} of 'spec' has changed", fmt::join(keys, ", ")));
   }

@@ -7,26 +7,26 @@
 #include <fcntl.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
 
 #include "nf/integer.hpp"
 #include "nf/named_files.hpp"
+#include "nf/yaml_gauge.hpp"
+#include "nf/yaml_limits.hpp"
 
 namespace catena::nf {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kMaxFileBytes = std::size_t{16} << 20;  // a chain or SA file; larger ones are a mistake
 
 std::string at(std::string const& file, YAML::Mark const& mark) {
   return mark.is_null() ? file : concat(file, ":", mark.line + 1, ":", mark.column + 1);
@@ -51,8 +51,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return rows[a.size()][b.size()];
 }
 
-constexpr std::uint32_t kMaxDepth = 64;  // to which a configuration is looked through
-
 /// A file name as a YAML file has it, from that file's folder.
 std::string absolute(std::string const& file, std::string const& name) {
   const fs::path relative(name);
@@ -72,38 +70,11 @@ std::string kind_of(YAML::Node const& node) {
   }
 }
 
-/// Reads nothing but where a document starts, and stops the parser at the second one.
-class DocumentStarts final : public YAML::EventHandler {
- public:
-  /// Thrown at the start of the second document.
-  struct Second {
-    YAML::Mark mark;
-  };
-
-  void OnDocumentStart(YAML::Mark const& mark) override {
-    if (seen_one_) {
-      throw Second{mark};
-    }
-    seen_one_ = true;
-  }
-  void OnDocumentEnd() override {}
-  void OnNull(YAML::Mark const&, YAML::anchor_t) override {}
-  void OnAlias(YAML::Mark const&, YAML::anchor_t) override {}
-  void OnScalar(YAML::Mark const&, std::string const&, YAML::anchor_t, std::string const&) override {}
-  void OnSequenceStart(YAML::Mark const&, std::string const&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(YAML::Mark const&, std::string const&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
-
- private:
-  bool seen_one_ = false;
-};
-
 /// Texts below `node`, each with the nearest key above it.
 void add_scalars(YAML::Node const& node, std::string const& key, std::uint32_t depth,
                  std::vector<std::pair<std::string, std::string>>& scalars) {
   constexpr std::size_t kMost = 4096;
-  if (scalars.size() > kMost || depth > kMaxDepth) {
+  if (scalars.size() > kMost || depth > kMaxYamlNesting) {
     return;
   }
   if (node.IsScalar() && !node.Scalar().empty()) {
@@ -125,7 +96,7 @@ void add_scalars(YAML::Node const& node, std::string const& key, std::uint32_t d
 /// Aliases may make a small file a huge or an endless one.
 void add_canonical(YAML::Node const& node, std::uint32_t depth, std::string& text) {
   constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
-  if (text.size() > kMaxBytes || depth > kMaxDepth) {
+  if (text.size() > kMaxBytes || depth > kMaxYamlNesting) {
     return;
   }
   switch (node.Type()) {
@@ -157,19 +128,50 @@ void add_canonical(YAML::Node const& node, std::uint32_t depth, std::string& tex
   }
 }
 
-/// Where a second document starts in `text`, whose first one is valid. YAML::LoadAll would tell as well, but does not
-/// end on some broken texts: it then makes empty documents until memory is full.
-std::optional<YAML::Mark> second_document(std::string const& text) {
+Status too_large(std::string const& file, std::uint64_t bytes, std::size_t limit) {
+  return absl::InvalidArgumentError(concat(file, ": ", bytes, " bytes; a YAML file here has at most ", limit));
+}
+
+Status check_mapping(YAML::Node const& node, std::string const& file) {
+  if (!node.IsMap()) {
+    return absl::InvalidArgumentError(
+        concat(at(file, node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(node)));
+  }
+  for (auto const& entry : node) {
+    if (!entry.first.IsScalar()) {
+      return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": a key must be a plain word"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// yaml-cpp looks ahead to the end of brackets before it says that they begin: their depth is bounded before that.
+Status check_nesting(std::string_view text, std::string const& file) {
+  std::size_t flow_depth = 0;
+  std::size_t dashes = 0;
+  for (const char c : text) {
+    flow_depth += c == '[' || c == '{' ? 1 : 0;
+    flow_depth -= (c == ']' || c == '}') && flow_depth > 0 ? 1 : 0;
+    dashes = c == '-' || c == '?' || (c == ' ' && dashes > 0) ? dashes + (c == ' ' ? 0 : 1) : 0;
+    if (flow_depth > kMaxYamlNesting || dashes > 2 * std::size_t{kMaxYamlNesting}) {
+      return absl::InvalidArgumentError(concat(file, ": nested more than ", kMaxYamlNesting, " levels deep"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// The document in `text`, which is a mapping. Throws YAML::Exception where that is no YAML, and what YamlGauge throws.
+Result<YAML::Node> read_document(std::string const& text, std::string const& file, std::size_t max_nodes) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
-  DocumentStarts starts;
-  try {
-    parser.HandleNextDocument(starts);
-    parser.HandleNextDocument(starts);
-  } catch (DocumentStarts::Second const& second) {
-    return second.mark;
-  }
-  return std::nullopt;
+  YamlGauge gauge(max_nodes);
+  parser.HandleNextDocument(gauge);
+  YAML::Node node = YAML::Load(text);
+  CATENA_RETURN_IF_ERROR(check_mapping(node, file));
+  // YAML::LoadAll would find a second one, too, but does not end on some broken texts: it makes empty documents until
+  // memory is full
+  parser.HandleNextDocument(gauge);
+  return node;
 }
 
 }  // namespace
@@ -239,8 +241,8 @@ Result<Config> Config::load(std::string const& path) {
   std::error_code error;
   if (const auto size = fs::file_size(path, error); error) {
     return absl::NotFoundError(concat(path, ": cannot be read: ", error.message()));
-  } else if (size > kMaxFileBytes) {
-    return absl::InvalidArgumentError(concat(path, ": ", size, " bytes; a YAML file here has at most ", kMaxFileBytes));
+  } else if (const std::size_t limit = YamlScope::limits().bytes; size > limit) {
+    return too_large(path, size, limit);
   }
   std::ifstream stream(path, std::ios::binary);
   std::stringstream text;
@@ -254,35 +256,20 @@ Result<Config> Config::load(std::string const& path) {
 Result<Config> Config::parse(std::string_view text, std::string const& file) {
   auto state = std::make_shared<State>();
   state->file = file;
-  // yaml-cpp recurses once for each nesting level: refuse depth before it can exhaust the stack
-  constexpr std::size_t kMaxNesting = 64;
-  std::size_t flow_depth = 0;
-  std::size_t dashes = 0;
-  for (const char c : text) {
-    flow_depth += c == '[' || c == '{' ? 1 : 0;
-    flow_depth -= (c == ']' || c == '}') && flow_depth > 0 ? 1 : 0;
-    dashes = c == '-' || c == '?' || (c == ' ' && dashes > 0) ? dashes + (c == ' ' ? 0 : 1) : 0;
-    if (flow_depth > kMaxNesting || dashes > 2 * kMaxNesting) {
-      return absl::InvalidArgumentError(concat(file, ": nested more than ", kMaxNesting, " levels deep"));
-    }
+  const YamlLimits limits = YamlScope::limits();
+  if (text.size() > limits.bytes) {
+    return too_large(file, text.size(), limits.bytes);
   }
+  CATENA_RETURN_IF_ERROR(check_nesting(text, file));
+  const std::unique_lock<std::mutex> turn = YamlScope::take_turn();
   try {
     state->text = text;
-    std::string const& documents = state->text;
-    state->node = YAML::Load(documents);
-    if (!state->node.IsMap()) {
-      return absl::InvalidArgumentError(concat(
-          at(file, state->node.Mark()), ": expected a mapping of `key: value` lines, found ", kind_of(state->node)));
-    }
-    for (auto const& entry : state->node) {
-      if (!entry.first.IsScalar()) {
-        return absl::InvalidArgumentError(concat(at(file, entry.first.Mark()), ": a key must be a plain word"));
-      }
-    }
-    if (const auto second = second_document(documents)) {
-      return absl::InvalidArgumentError(
-          concat(at(file, *second), ": a second YAML document starts here; write everything in one mapping"));
-    }
+    CATENA_ASSIGN_OR_RETURN(state->node, read_document(state->text, file, limits.nodes));
+  } catch (YamlGauge::Refused const& refused) {
+    return absl::InvalidArgumentError(concat(at(file, refused.mark), ": ", refused.why));
+  } catch (YamlGauge::Second const& second) {
+    return absl::InvalidArgumentError(
+        concat(at(file, second.mark), ": a second YAML document starts here; write everything in one mapping"));
   } catch (YAML::Exception const& e) {
     return absl::InvalidArgumentError(concat(at(file, e.mark), ": not valid YAML: ", e.msg));
   }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/mark.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace catena::nf {
+
+inline constexpr std::uint32_t kMaxYamlNesting = 64;  ///< levels below the outermost mapping
+
+/// Measures a document while a parser goes through it, before anything is made of it: its nodes, and how deep they are
+/// nested, with what aliases stand for. So a document that passed is small for all who walk through it, and a parser,
+/// which recurses once for each level, does not exhaust the stack.
+class YamlGauge final : public YAML::EventHandler {
+ public:
+  /// Thrown where the document has more than it may.
+  struct Refused {
+    YAML::Mark mark;
+    std::string why;
+  };
+  /// Thrown where a second document starts.
+  struct Second {
+    YAML::Mark mark;
+  };
+
+  explicit YamlGauge(std::size_t max_nodes) : max_nodes_(max_nodes) {}
+
+  void OnDocumentStart(YAML::Mark const& mark) override;
+  void OnDocumentEnd() override {}
+  void OnNull(YAML::Mark const& mark, YAML::anchor_t anchor) override { add(mark, anchor, {1, 0}); }
+  void OnAlias(YAML::Mark const& mark, YAML::anchor_t anchor) override;
+  void OnScalar(YAML::Mark const& mark, std::string const& /*tag*/, YAML::anchor_t anchor,
+                std::string const& /*value*/) override {
+    add(mark, anchor, {1, 0});
+  }
+  void OnSequenceStart(YAML::Mark const& mark, std::string const& /*tag*/, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    open(mark, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(YAML::Mark const& mark, std::string const& /*tag*/, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    open(mark, anchor);
+  }
+  void OnMapEnd() override { close(); }
+
+ private:
+  struct Size {
+    std::size_t nodes = 0;
+    std::uint32_t levels = 0;  ///< of lists and mappings; of a text none
+  };
+  /// A list or mapping whose end has not come.
+  struct Open {
+    YAML::anchor_t anchor;
+    Size size;
+  };
+
+  void add(YAML::Mark const& mark, YAML::anchor_t anchor, Size size);
+  void open(YAML::Mark const& mark, YAML::anchor_t anchor);
+  void close();
+  void name(YAML::anchor_t anchor, Size size);
+
+  std::size_t max_nodes_;
+  std::size_t nodes_ = 0;  ///< so far
+  std::uint32_t documents_ = 0;
+  std::vector<Open> open_;
+  std::vector<Size> anchors_;  ///< by number; no nodes: what has it is open
+};
+
+}  // namespace catena::nf
