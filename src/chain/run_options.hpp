@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ struct NfProcesses {
   /// Has a process make the NF, on the CPU, as the chain says, and ends it: for check(). Errors: the NF's own. Null:
   /// plug-ins are not asked.
   std::function<Status(NfConfig const&, ChainConfig const&)> try_out = {};
+  std::stop_token give_up = {};  ///< as nf_process::ProcessOptions
 };
 
 /// Parts of a GPU that another process hands out to the NFs of a chain, in their order. Any thread.

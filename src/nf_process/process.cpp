@@ -244,6 +244,7 @@ struct NfProcess::Impl {
   Setup setup;
   std::optional<Life> now;  ///< the keeper's, once there is one
   std::thread keeper;
+  std::optional<std::stop_callback<std::function<void()>>> on_give_up;  ///< until it has started
 
   mutable std::mutex mutex;
   std::shared_ptr<Link> new_link;
@@ -275,14 +276,20 @@ struct NfProcess::Impl {
   Clock::time_point begins_until;
 
   ~Impl() {
+    on_give_up.reset();
+    stop_all();
+    if (keeper.joinable()) {
+      keeper.join();
+    }
+  }
+
+  /// Ends this life, and there is no later one.
+  void stop_all() {
     {
       const std::scoped_lock lock(mutex);
       is_stopping = true;
     }
     ring_stop();
-    if (keeper.joinable()) {
-      keeper.join();
-    }
   }
 
   void ring_stop() const {
@@ -537,7 +544,7 @@ struct NfProcess::Impl {
     std::uint64_t rings = 0;
     std::unique_lock lock(mutex);
     if (is_stopping) {
-      return absl::CancelledError("");
+      return absl::CancelledError("its process was not waited for any more");
     }
     static_cast<void>(::read(stop.get(), &rings, sizeof rings));
     if (is_to_begin && waiting_link != nullptr && waiting_link == life.link.get()) {
@@ -762,6 +769,7 @@ Result<std::unique_ptr<NfProcess>> NfProcess::create(ProcessOptions options) {
   impl->rights.is_trial = impl->options.is_trial;
   CATENA_ASSIGN_OR_RETURN(impl->bell, make_event());
   CATENA_ASSIGN_OR_RETURN(impl->stop, make_event());
+  impl->on_give_up.emplace(impl->options.give_up, [impl = impl.get()] { impl->stop_all(); });
   CATENA_ASSIGN_OR_RETURN(impl->now, impl->launch());
   return std::unique_ptr<NfProcess>(new NfProcess(std::move(impl)));
 }
@@ -784,7 +792,10 @@ Status NfProcess::start(Setup const& setup) {
   }
   impl_->setup.waits_for_state = impl_->goes_on;
   bool is_refused = false;
-  if (Status status = impl_->start_nfs(*impl_->now, impl_->setup, &is_refused); !status.ok()) {
+  Status status = impl_->start_nfs(*impl_->now, impl_->setup, &is_refused);
+  impl_->on_give_up.reset();
+  status.Update(impl_->is_to_stop() ? absl::CancelledError("its start was given up") : absl::OkStatus());
+  if (!status.ok()) {
     const std::string who =
         impl_->options.group.empty() ? concat("NF '", impl_->options.name, "'") : impl_->options.name;
     return is_refused

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct ProcessOptions {
   /// Connects the process with the server of a device: a socket for device::remote::connect(); none, and why, where
   /// there is no such device. Called by a thread of the process's keeper. Null: there is no server.
   std::function<Result<device::remote::Fd>(std::string const& preference, std::string* why)> connect_device;
+  std::stop_token give_up;  ///< ends create(), add() and start(), which then are Cancelled; later it does nothing
 };
 
 /// One life of an NF's process, as who gives it packets sees it. Its memory is of this life alone: what still works in
@@ -74,10 +76,10 @@ class NfProcess {
 
   /// The process is to have one more NF, and says what that is. `outputs`: what it may have written, with whole paths.
   /// Errors: NotFound where the process knows no such NF; what the process says where it does not load the NF's file;
-  /// DataLoss where it says nothing that can be read.
+  /// DataLoss where it says nothing that can be read; DeadlineExceeded where it says nothing for 30 s.
   Result<Described> add(Wanted wanted, std::vector<nf::NamedOutput> outputs);
   /// The process makes its NFs and is ready for packets. Precondition: `setup` has the NFs that were added, in their
-  /// order; their outputs are known. Errors: those of the NFs.
+  /// order; their outputs are known. Errors: those of the NFs; DeadlineExceeded where they are not made after 120 s.
   Status start(Setup const& setup);
 
   /// Files of NF number `nf` are added to, as NF number `of` of `before` has begun them. False, where it has others.

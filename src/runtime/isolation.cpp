@@ -131,6 +131,7 @@ Result<std::shared_ptr<nf_process::NfProcess>> start_process(std::span<const cha
   process.files = readable(std::move(files));
   process.uid = processes.uid;
   process.gid = processes.gid;
+  process.give_up = processes.give_up;
   if (processes.connect_device) {
     process.connect_device = [connect = processes.connect_device, nf = first.name](std::string const& preference,
                                                                                    std::string* why) {

@@ -26,6 +26,7 @@ Result<std::unique_ptr<Session>> Session::create(chain::ChainConfig config, chai
                                                  nf::Registry const& registry, std::stop_token const& give_up,
                                                  std::optional<Predecessor> before) {
   chain::RunOptions options = run_options;
+  options.processes.give_up = give_up;
   std::unique_ptr<Session> session(new Session());
   session->config_ = std::move(config);
   session->workers_ = options.workers;
@@ -85,6 +86,9 @@ Status Session::make_nfs(nf::Registry const& registry, chain::RunOptions const& 
   std::vector<Entry> first;
   chain::Findings findings;
   while (first.size() < config_.nfs.size()) {
+    if (options.processes.give_up.stop_requested()) {
+      return absl::CancelledError("the start was given up");
+    }
     chain::NfConfig const& config = config_.nfs[first.size()];
     if (config.isolation == chain::Isolation::kProcess) {
       findings.add(make_process(registry, options, of_nfs, first));

@@ -65,8 +65,8 @@ class Session {
  public:
   /// Errors: as load_chain() and the NFs' create(); Unavailable where the asked-for device is missing; NotFound for an
   /// unknown NF type (with its position); as check_files(), and what the system says where an output cannot be created.
-  /// A session that cannot be made has changed no file: outputs are opened after everything else. Waits for the readers
-  /// of outputs that are FIFOs; Cancelled where `give_up` ends that.
+  /// A session that cannot be made has changed no file: outputs are opened after everything else. Waits for processes
+  /// of NFs, and for the readers of outputs that are FIFOs; Cancelled where `give_up` ends that.
   ///
   /// Where there is one `before`, which has the same `options`, this one is to take over its ends, its packet memory
   /// and what packets have left in NFs that are in both: that goes on until start(), which ends it. No packet is lost
@@ -98,8 +98,9 @@ class Session {
   ///   Unavailable         the device is lost; or no packets came since as many changes as there may be at a time, of
   ///                       NFs that keep what packets leave in them since the last one
   ///   others              as create()
-  /// `new_keys`: as that of RunOptions, of keys that come.
-  Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false);
+  /// `new_keys`: as that of RunOptions, of keys that come. `give_up`: as that of create().
+  Result<std::vector<std::string>> change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys = false,
+                                          std::stop_token const& give_up = {});
   /// At its end those NFs that are nf::Portable are left as they are: another process goes on for them. Any thread,
   /// while it runs.
   void leave_nfs_to_another();
@@ -110,7 +111,8 @@ class Session {
   Status can_be_followed_by(chain::ChainConfig next);
   /// What change() would do, and its errors, as far as that can be known without doing it: nothing is opened, and no
   /// state is taken over.
-  Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry);
+  Result<std::vector<std::string>> preview_change(chain::ChainConfig next, nf::Registry const& registry,
+                                                  std::stop_token const& give_up = {});
   /// Whether NFs that are `on: auto` would be better placed otherwise: packets are of another size than they were
   /// placed for, and by the model the chain would be faster by more than a tenth. None: no. A session of what comes
   /// back can take over from this one. To be asked every TrafficWatch::kPeriod beside run(), by one thread at a time.
@@ -185,10 +187,12 @@ class Session {
   void finish_nfs(Status& status, bool is_passed_on);
   Status run_to_end();
   Status can_change() const;
-  Result<std::vector<Successors>> make_successors(chain::ChainConfig& next, nf::Registry const& registry);
-  Result<std::vector<Successors>> make_checked_successors(chain::ChainConfig& next, nf::Registry const& registry);
+  Result<std::vector<Successors>> make_successors(chain::ChainConfig& next, nf::Registry const& registry,
+                                                  std::stop_token const& give_up);
+  Result<std::vector<Successors>> make_checked_successors(chain::ChainConfig& next, nf::Registry const& registry,
+                                                          std::stop_token const& give_up);
   Status make_successors_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
-                            nf::NamedFiles const& of_nfs, Successors& made);
+                            std::stop_token const& give_up, nf::NamedFiles const& of_nfs, Successors& made);
   Status check_successors(Successors const& made) const;
   Status prepare_to_adopt(Successors& made, bool new_keys) const;
   Status attach_successors(Successors& made);

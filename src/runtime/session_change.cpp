@@ -63,7 +63,8 @@ Status Session::can_change() const {
   return absl::OkStatus();
 }
 
-Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys) {
+Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Registry const& registry, bool new_keys,
+                                                 std::stop_token const& give_up) {
   CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
   CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
   if (waiting_successors() >= kMaxWaiting) {
@@ -71,7 +72,7 @@ Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Re
         concat("no packets have come since the last ", kMaxWaiting, " changes of the chain: try again"));
   }
   reclaim_replaced();
-  CATENA_ASSIGN_OR_RETURN(std::vector<Successors> all, make_checked_successors(next, registry));
+  CATENA_ASSIGN_OR_RETURN(std::vector<Successors> all, make_checked_successors(next, registry, give_up));
   for (Successors& made : all) {
     CATENA_RETURN_IF_ERROR(prepare_to_adopt(made, new_keys));
   }
@@ -88,10 +89,11 @@ Result<std::vector<std::string>> Session::change(chain::ChainConfig next, nf::Re
   return lines;
 }
 
-Result<std::vector<std::string>> Session::preview_change(chain::ChainConfig next, nf::Registry const& registry) {
+Result<std::vector<std::string>> Session::preview_change(chain::ChainConfig next, nf::Registry const& registry,
+                                                         std::stop_token const& give_up) {
   CATENA_RETURN_IF_ERROR(chain::apply(options_, next));
   CATENA_ASSIGN_OR_RETURN(const std::unique_lock<std::mutex> lock, lock_settled());
-  CATENA_ASSIGN_OR_RETURN(const std::vector<Successors> all, make_checked_successors(next, registry));
+  CATENA_ASSIGN_OR_RETURN(const std::vector<Successors> all, make_checked_successors(next, registry, give_up));
   return describe_successors(all);
 }
 
@@ -111,8 +113,9 @@ std::vector<std::string> Session::describe_successors(std::span<const Successors
 }
 
 Result<std::vector<Session::Successors>> Session::make_checked_successors(chain::ChainConfig& next,
-                                                                          nf::Registry const& registry) {
-  CATENA_ASSIGN_OR_RETURN(std::vector<Successors> all, make_successors(next, registry));
+                                                                          nf::Registry const& registry,
+                                                                          std::stop_token const& give_up) {
+  CATENA_ASSIGN_OR_RETURN(std::vector<Successors> all, make_successors(next, registry, give_up));
   CATENA_RETURN_IF_ERROR(all.empty() ? absl::OkStatus() : can_change());
   for (Successors const& made : all) {
     CATENA_RETURN_IF_ERROR(check_successors(made));
@@ -122,7 +125,8 @@ Result<std::vector<Session::Successors>> Session::make_checked_successors(chain:
 
 /// Those of NFs that are not the same in `next`, which gets what was settled when the chain was made.
 Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainConfig& next,
-                                                                  nf::Registry const& registry) {
+                                                                  nf::Registry const& registry,
+                                                                  std::stop_token const& give_up) {
   CATENA_ASSIGN_OR_RETURN(const std::vector<std::size_t> changed, chain::changed_nfs(config_, next));
   std::vector<bool> is_changed(next.nfs.size());
   std::vector<std::optional<Content>> contents;
@@ -144,7 +148,7 @@ Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainCo
     if (std::any_of(is_changed.begin() + static_cast<std::ptrdiff_t>(group.first),
                     is_changed.begin() + static_cast<std::ptrdiff_t>(group.end), std::identity())) {
       Successors& made = all.emplace_back();
-      findings.add(make_successors_of(group.first, next, registry, of_nfs, made));
+      findings.add(make_successors_of(group.first, next, registry, give_up, of_nfs, made));
       made.contents.assign(contents.begin() + static_cast<std::ptrdiff_t>(group.first),
                            contents.begin() + static_cast<std::ptrdiff_t>(group.end));
     }
@@ -163,7 +167,7 @@ Result<std::vector<Session::Successors>> Session::make_successors(chain::ChainCo
 
 /// The NF at `first`, or those of its process, for every shard.
 Status Session::make_successors_of(std::size_t first, chain::ChainConfig const& next, nf::Registry const& registry,
-                                   nf::NamedFiles const& of_nfs, Successors& made) {
+                                   std::stop_token const& give_up, nf::NamedFiles const& of_nfs, Successors& made) {
   made.first = first;
   made.is_isolated = next.nfs[first].isolation == chain::Isolation::kProcess;
   const auto shards = static_cast<std::uint32_t>(entries_[first].size());
@@ -185,10 +189,12 @@ Status Session::make_successors_of(std::size_t first, chain::ChainConfig const& 
     const std::span<const chain::NfConfig> configs(&next.nfs[group.first], group.end - group.first);
     made.instances.resize(configs.size());
     made.files.resize(configs.size());
+    chain::RunOptions options = options_;
+    options.processes.give_up = give_up;
     for (std::uint32_t shard = 0; shard < shards; ++shard) {
       const nf::NamedFiles same_as_the_first_ones;
       CATENA_ASSIGN_OR_RETURN(std::vector<Isolated> isolated,
-                              make_isolated(configs, options_, registry, shard == 0 ? of_nfs : same_as_the_first_ones));
+                              make_isolated(configs, options, registry, shard == 0 ? of_nfs : same_as_the_first_ones));
       for (std::size_t i = 0; i < configs.size(); ++i) {
         made.instances[i].push_back(std::move(isolated[i].instance));
         if (shard == 0) {
